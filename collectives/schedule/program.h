@@ -1,0 +1,98 @@
+#pragma once
+// The program as a value: reading its counts and indices, and how a message is cut into segments
+// and blocks. Freestanding. Architecture: a program stores one period of a modulo schedule (design:
+// schedule, descriptor).
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collectives/schedule/status.h"
+#include "schedule.pb.h"
+
+namespace espalier {
+
+using Program = espalier_Program;
+using Action = espalier_Action;
+using Place = espalier_Place;
+using Phase = espalier_Phase;
+using Count = espalier_Count;
+using Index = espalier_Index;
+using Term = espalier_Term;
+using Kind = espalier_Kind;
+using Buffer = espalier_Buffer;
+using Collective = espalier_Collective;
+using PortModel = espalier_PortModel;
+using Grade = espalier_Grade;
+using BlockRule = espalier_BlockRule;
+
+inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kKnownFeatures = 0;
+
+// value of a count for N blocks a segment.
+[[nodiscard]] std::int64_t count_value(const Count& count, std::int64_t blocks);
+
+// value of program.indices[ref] at instance i, by the formula (with divisions; IndexCursor steps it
+// without).
+[[nodiscard]] std::int64_t index_value(const Program& program, std::uint32_t ref, std::int64_t i);
+
+// Steps of all phases together, for N blocks a segment: the sum of the phases' steps.
+[[nodiscard]] std::int64_t phase_steps(const Program& program, std::int64_t blocks);
+
+// How one message is cut. Lengths in elements; a segment or block past the end of the message is
+// empty.
+struct Layout {
+  std::uint64_t count = 0;  // elements of the whole message
+  std::uint32_t element_bytes = 1;
+  std::uint32_t segments = 1;
+  std::uint64_t segment_elements =
+      0;  // ceil(count / segments): all but the last segments are of this length
+  std::uint64_t block_elements = 0;  // ceil(segment_elements / blocks)
+  std::uint32_t blocks = 1;          // N, blocks a segment, >= 1
+};
+
+// Cuts `count` elements of `element_bytes` as the program's block table and residue rule say.
+// kTooLarge if N does not fit 31 bits; kMalformed if the program has no segments.
+[[nodiscard]] Status make_layout(const Program& program, std::uint64_t count,
+                                 std::uint32_t element_bytes, Layout& layout);
+
+// Where block `block` of segment `segment` lies in the whole message, in bytes. bytes is 0 for an
+// empty block.
+struct Span {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+[[nodiscard]] Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block);
+
+// Bytes of one scratch slot: the longest block, rounded up to 16.
+[[nodiscard]] std::uint64_t slot_bytes(const Layout& layout);
+
+// Checks that every reference lies inside its table, counts and phases agree, kinds have the places
+// they need, runs are 1, ticks 1, window >= 1 (the loader's own checks; O(actions + indices), no
+// memory).
+[[nodiscard]] Status check_program(const Program& program);
+
+// Decodes a descriptor into `program` and checks it: kTruncated, kBadVersion, kUnknownFeature,
+// kMalformed, and kWrongTopology / kWrongNode where `topology_digest` / `node` differ. `program` is
+// cleared on any error.
+inline constexpr std::uint32_t kAnyNode = 0xffffffffu;
+inline constexpr std::uint64_t kAnyTopology = 0;
+[[nodiscard]] Status decode_program(const std::uint8_t* bytes, std::size_t size,
+                                    std::uint64_t topology_digest, std::uint32_t node,
+                                    Program& program);
+
+// Encodes `program`; `written` is its size. kTooLarge if `capacity` is too small.
+[[nodiscard]] Status encode_program(const Program& program, std::uint8_t* bytes,
+                                    std::size_t capacity, std::size_t& written);
+inline constexpr std::size_t kMaxDescriptorBytes = espalier_Program_size;
+
+// 64-bit FNV-1a, the library's digest of small things (topologies, schedule identities). Not
+// cryptographic.
+inline constexpr std::uint64_t kDigestSeed = 0xcbf29ce484222325ull;
+[[nodiscard]] std::uint64_t digest_bytes(std::uint64_t seed, const void* bytes, std::size_t size);
+[[nodiscard]] std::uint64_t digest_u64(std::uint64_t seed, std::uint64_t value);
+
+// CRC-32 (IEEE 802.3, reflected), of files and of blocks on links without one of their own. `crc`
+// of the bytes before, 0 at the start.
+[[nodiscard]] std::uint32_t crc32(std::uint32_t crc, const void* bytes, std::size_t size);
+
+}  // namespace espalier

@@ -1,0 +1,64 @@
+#pragma once
+// The verifier: proves a schedule from its programs alone, or gives a counterexample. Host only.
+// Shares no code with the generators.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/program.h"
+#include "topology/topology.h"
+
+namespace espalier::verify {
+
+// The points of the design's section 9.
+enum class Point : std::uint8_t {
+  kForm = 0,      // descriptors well formed, agreeing on what is the same on all nodes
+  kMatching = 1,  // every send has its receive, in the same order on each link
+  kPorts = 2,
+  kLinks = 3,
+  kDeadlock = 4,
+  kHazards = 5,  // no read before write, no overwrite before last use
+  kClaims = 6,   // scratch and window as claimed
+  kDataFlow = 7,
+  kSteps = 8,
+};
+[[nodiscard]] const char* point_name(Point point);
+
+// Where and why a schedule is wrong. Numbers that do not apply are -1.
+struct Counterexample {
+  Point point = Point::kForm;
+  std::int64_t blocks = -1;  // N
+  std::int64_t node = -1;
+  std::int64_t step = -1;
+  std::int64_t from = -1, to = -1;  // the link, as nodes
+  std::int64_t segment = -1, block = -1;
+  std::int64_t action = -1;
+  std::string message;  // one line: what was wrong, where, what would be right
+};
+
+// program(node) decodes or generates node's program; called again and again, kept by the caller
+// only as long as it likes.
+using Programs = std::function<const Program&(std::uint32_t node)>;
+
+struct Verdict {
+  bool valid = false;
+  std::int64_t proven_blocks = 0;                    // every N from 1 to this was checked
+  std::int64_t steps_at_one = 0, steps_at_most = 0;  // steps for N = 1 and N = proven_blocks
+  std::uint64_t instances = 0;                       // instances checked, all N together
+  Counterexample counterexample;                     // where !valid
+};
+
+struct Options {
+  std::int64_t max_blocks = 0;                // 0: settling_bound()
+  std::function<void(double done)> progress;  // 0 .. 1, may be empty
+};
+
+// The N up to which this cut checks exhaustively, from the descriptors: stated in verify/verify.cc.
+[[nodiscard]] std::int64_t settling_bound(const Program& program);
+
+[[nodiscard]] Verdict verify(const topology::Topology& topology, const Programs& programs,
+                             const Options& options);
+
+}  // namespace espalier::verify

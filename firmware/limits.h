@@ -1,0 +1,18 @@
+#pragma once
+// What one node reserves, at compile time. A board overrides any of these with -D.
+// The program's own limits (actions, indices, peers, ...) are in proto/schedule.options.
+
+#include <cstdint>
+
+#ifndef ESPALIER_MAX_LINKS
+#define ESPALIER_MAX_LINKS 64  // links of a node, all its programs together; at most 64
+#endif
+#ifndef ESPALIER_MAX_WINDOW
+#define ESPALIER_MAX_WINDOW 16  // steps in flight; a program's window above this is cut to it
+#endif
+
+namespace espalier {
+inline constexpr std::uint32_t kMaxLinks = ESPALIER_MAX_LINKS;
+inline constexpr std::uint32_t kMaxWindow = ESPALIER_MAX_WINDOW;
+static_assert(kMaxLinks <= 64 && kMaxWindow <= 64);
+}  // namespace espalier

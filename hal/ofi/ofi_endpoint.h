@@ -1,0 +1,41 @@
+#pragma once
+// The endpoint over libfabric: RMA writes with immediate data into registered memory, one credit
+// back, no receive ever posted. Host only. Allocates in open() and connect() only.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hal/endpoint.h"
+
+namespace espalier::ofi {
+
+struct Config {
+  std::string provider =
+      "tcp";  // "tcp" (which is "net" in libfabric 1.17), "shm", or any libfabric name
+  std::string local_address;  // IP to bind; empty: 127.0.0.1 (tcp)
+  std::uint32_t node = 0;
+  std::vector<std::uint32_t> peers;  // node at the other end of each link
+  std::uint32_t window = 16;
+  std::uint32_t eager_bytes = 4096;
+};
+
+// The names `--provider` takes, with what libfabric 1.17 calls them.
+[[nodiscard]] bool known_provider(const std::string& name);
+
+class OfiEndpoint {
+ public:
+  // Opens the local half; null and one clear line in `error` on failure.
+  [[nodiscard]] static std::unique_ptr<OfiEndpoint> open(const Config& config, std::string& error);
+  virtual ~OfiEndpoint() = default;
+  // This node's address for its peers (binary; the launcher carries it).
+  [[nodiscard]] virtual std::string address() const = 0;
+  // addresses[l]: address() of the node at the other end of link l. Returns when every link can
+  // carry; kBackEnd and `error` otherwise.
+  [[nodiscard]] virtual Status connect(const std::vector<std::string>& addresses,
+                                       std::string& error) = 0;
+  [[nodiscard]] virtual Endpoint& endpoint() = 0;
+};
+
+}  // namespace espalier::ofi

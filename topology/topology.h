@@ -1,0 +1,52 @@
+#pragma once
+// Topologies: nodes, directed links with capacities, routes, digest. Host only.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace espalier::topology {
+
+// A directed link from one node to another.
+struct Link {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::uint32_t capacity = 1;  // lanes: blocks a step
+};
+
+// Nodes 0 .. ranks-1 are ranks, ranks .. nodes-1 are routers.
+class Topology {
+ public:
+  virtual ~Topology() = default;
+  // The canonical specification, e.g. "mesh:4x4": parse(spec()) gives the same topology.
+  [[nodiscard]] virtual std::string spec() const = 0;
+  [[nodiscard]] virtual std::uint32_t ranks() const = 0;
+  [[nodiscard]] virtual std::uint32_t nodes() const = 0;
+  // Every directed link, in a fixed order. link_count() says how many without building them.
+  [[nodiscard]] virtual std::vector<Link> links() const = 0;
+  [[nodiscard]] virtual std::uint64_t link_count() const = 0;
+  // Nodes passed from `from` to `to`, both included: one hop on a complete graph, XY on a mesh, up
+  // and down in a tree.
+  [[nodiscard]] virtual std::vector<std::uint32_t> route(std::uint32_t from,
+                                                         std::uint32_t to) const = 0;
+  // Where node is drawn, in units of one node distance.
+  struct Point {
+    double x = 0, y = 0;
+  };
+  [[nodiscard]] virtual Point position(std::uint32_t node) const = 0;
+  // What node is called in messages: "rank 3", "rank 3 (row 0, column 3)", "router 17 (level 1)".
+  [[nodiscard]] virtual std::string node_name(std::uint32_t node) const = 0;
+  // 64-bit digest of the canonical specification; never 0.
+  [[nodiscard]] std::uint64_t digest() const;
+};
+
+// Parses "complete:N", "mesh:RxC", "fattree:k=K,h=H,c=1|k|c1,c2,..". On error returns null and sets
+// `error` to one line that says what was wrong, where, and what would be right.
+[[nodiscard]] std::unique_ptr<Topology> parse(std::string_view spec, std::string& error);
+
+// A self-contained SVG picture of nodes and links.
+[[nodiscard]] std::string draw_svg(const Topology& topology);
+
+}  // namespace espalier::topology
