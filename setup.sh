@@ -1,0 +1,53 @@
+#!/bin/sh
+# Installs what is missing of packages.txt through apt, fetches nanopb's sources for the bare-metal test, and
+# configures build/. Works from any directory, as root on a bare Debian 12.
+#   ./setup.sh          what building, testing and running need
+#   ./setup.sh bench    also what tests/bench needs
+set -eu
+cd "$(dirname "$(readlink -f "$0")")"
+# Debian's own python3 and meson, whatever else is first in the caller's PATH.
+PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+export PATH DEBIAN_FRONTEND=noninteractive
+
+fail() {
+  echo "setup.sh: $1" >&2
+  exit 2
+}
+
+case "${1-}" in
+  '') wanted=$(sed -e '/^# bench/,$d' -e '/^#/d' packages.txt) ;;
+  bench) wanted=$(sed -e '/^#/d' packages.txt) ;;
+  *) fail "unknown argument '$1'; give none, or 'bench'" ;;
+esac
+
+missing=''
+for package in $wanted; do
+  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$state" = installed ] || missing="$missing $package"
+done
+if [ -n "$missing" ]; then
+  [ "$(id -u)" = 0 ] || fail "not root, and these packages are missing:$missing"
+  echo "setup.sh: installing$missing"
+  apt='apt-get -q -y -o Acquire::Retries=5 -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0'
+  log=$(mktemp)
+  # Packages that change between update and install are found by a second update.
+  { $apt update && $apt install --no-install-recommends $missing; } >"$log" 2>&1 ||
+    { sleep 5; $apt update && $apt install --no-install-recommends $missing; } >"$log" 2>&1 || {
+      tail -n 20 "$log" >&2
+      fail "apt-get could not install:$missing (its whole output: $log)"
+    }
+  rm -f "$log"
+fi
+
+# A build directory that belongs to another copy of the sources is of no use here.
+info=build/meson-info/meson-info.json
+if [ -f build/build.ninja ] && grep -qF "\"source\": \"$PWD\"" "$info" 2>/dev/null; then
+  : # configured; ninja reconfigures by itself when a meson.build changes
+elif [ -f build/meson-private/coredata.dat ]; then
+  meson setup --wipe build || { rm -rf build && meson setup build; }
+else
+  meson setup build
+fi
+
+tests/size/fetch_nanopb.sh build/nanopb ||
+  echo 'setup.sh: no nanopb sources: the bare-metal size test will be skipped' >&2

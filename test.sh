@@ -1,0 +1,35 @@
+#!/bin/sh
+# Installs and builds what is needed, runs every test, then those of the descriptor, the machine and the simulated and
+# faulty networks once more under ASan and UBSan, and builds examples/subproject against this tree. The last line
+# says how many cases passed, failed and were skipped; exit status 1 if any failed.
+set -u
+cd "$(dirname "$(readlink -f "$0")")" || exit 2
+PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+export PATH
+sanitized='collectives/schedule collectives/machine hal/sim hal/fault hal/conformance'
+
+give_up() {
+  echo "test.sh: $1"
+  echo '0 passed, 1 failed'
+  exit 1
+}
+
+./setup.sh || give_up 'setup.sh failed'
+echo '== build'
+ninja -C build --quiet || give_up 'the build failed'
+rm -f build/*.xml build-sanitize/*.xml build*/meson-logs/testlog*  # of earlier runs
+echo '== tests'
+meson test -C build --no-rebuild --print-errorlogs
+
+echo '== ASan and UBSan'
+if [ ! -f build-sanitize/build.ninja ]; then
+  rm -rf build-sanitize
+  meson setup build-sanitize -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Dtools=false -Dofi=false \
+    >build/setup-sanitize.log || { cat build/setup-sanitize.log; give_up 'the sanitizers cannot be set up'; }
+fi
+names=$(/usr/bin/python3 tests/summary.py --names build-sanitize $sanitized) || give_up 'no tests to sanitize'
+UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+  meson test -C build-sanitize --print-errorlogs $names || true
+
+echo '== summary'
+exec /usr/bin/python3 tests/summary.py build build-sanitize

@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""Counts what `meson test` ran, from its logs.
+
+summary.py BUILD...                prints skips, failures and, as the last line, the totals; exit 1 on any failure
+summary.py --names BUILD FOLDER... prints the names of the tests whose programs were built from these folders
+"""
+import json
+import pathlib
+import sys
+import xml.etree.ElementTree as xml
+
+# Tests whose output is a result that people want to read.
+SHOWN = {"size"}
+
+
+def names(build, folders):
+    tests = json.loads((build / "meson-info/intro-tests.json").read_text())
+    root = json.loads((build / "meson-info/meson-info.json").read_text())["directories"]["build"]
+    inside = tuple(f"{root}/{folder}/" for folder in folders)
+    found = [test["name"] for test in tests if test["cmd"][0].startswith(inside)]
+    if not found:
+        sys.exit(f"summary.py: {build} has no test from {' '.join(folders)}")
+    return found
+
+
+def read_cases(build):
+    """Test name -> [(case, state, message)] of the GoogleTest programs."""
+    found = {}
+    log = build / "meson-logs/testlog.junit.xml"
+    suites = xml.parse(log).getroot().iter("testsuite") if log.exists() else []
+    for suite in suites:
+        program = suite.get("name").split(".")
+        if len(program) < 3:
+            continue  # meson's own list of programs that only have an exit status
+        for case in suite.iter("testcase"):
+            bad = [child for child in case if child.tag in ("failure", "error")]
+            skipped = [child for child in case if child.tag == "skipped"]
+            state = "failed" if bad else "skipped" if skipped else "passed"
+            text = next((child.get("message") or child.text or "" for child in bad + skipped), "")
+            found.setdefault(program[1], []).append(
+                (f"{case.get('classname')}.{case.get('name')}", state, " ".join(text.split())))
+    return found
+
+
+def judge(run, name, gtest):
+    """The cases of one program that ran: [(name, state, message)]."""
+    ended_well = run["result"] in ("OK", "EXPECTEDFAIL")
+    if name in gtest:
+        cases = gtest[name]
+        if not ended_well and all(state != "failed" for _, state, _ in cases):
+            cases = cases + [(name, "failed", run["result"])]  # it crashed
+        return cases
+    lines = (run.get("stdout") or "").strip().splitlines()
+    if run["result"] == "SKIP":
+        return [(name, "skipped", lines[-1] if lines else "no reason given")]
+    return [(name, "passed" if ended_well else "failed", run["result"])]
+
+
+def count(build, total):
+    log = build / "meson-logs/testlog.json"
+    runs = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    if not runs:
+        print(f"failed: {build}: no test ran")
+        total["failed"] += 1
+    gtest = read_cases(build)
+    for run in runs:
+        name = run["name"].split(" / ")[-1].split(":")[-1]
+        if name in SHOWN:
+            print((run.get("stdout") or "").strip())
+        for case, state, message in judge(run, name, gtest):
+            total[state] += 1
+            if state != "passed":
+                print(f"{state}: {build}: {name}: {case}: {message}")
+
+
+def main(arguments):
+    if arguments[:1] == ["--names"]:
+        print("\n".join(names(pathlib.Path(arguments[1]), arguments[2:])))
+        return 0
+    total = {"passed": 0, "failed": 0, "skipped": 0}
+    for build in arguments:
+        count(pathlib.Path(build), total)
+    line = f"{total['passed']} passed, {total['failed']} failed"
+    print(line + (f", {total['skipped']} skipped" if total["skipped"] else ""))
+    return 1 if total["failed"] or not total["passed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
