@@ -9,7 +9,7 @@
 //                                   40  4  bytes of the topology's canonical spec, then the spec,
 //                                   padded to 8 with zeros
 //   then the table, a row a node: 8 offset, 4 length, 4 CRC-32 of the descriptor; then the
-//   descriptors.
+//   descriptors, one after the other in node order, to the end of the file.
 // All numbers little-endian. Any flipped or missing bit is an error: kCorrupt or kTruncated.
 
 #include <cstddef>
@@ -41,6 +41,8 @@ class ScheduleFile {
   [[nodiscard]] Status program(std::uint32_t node, Program& out) const;
 
  private:
+  [[nodiscard]] Status check_table();
+
   const std::uint8_t* bytes_ = nullptr;
   std::size_t size_ = 0;
   const std::uint8_t* table_ = nullptr;

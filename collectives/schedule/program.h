@@ -28,12 +28,23 @@ using BlockRule = espalier_BlockRule;
 inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::uint32_t kKnownFeatures = 0;
 
+// Bounds that check_program and make_layout hold, so that no sum below overflows 64 bits.
+inline constexpr std::int32_t kMaxField = 1 << 30;       // any number of a count or an index
+inline constexpr std::int32_t kMaxSlope = 1 << 20;       // b and c of a count
+inline constexpr std::uint32_t kMaxNodes = 1u << 30;     // nodes of a schedule
+inline constexpr std::uint32_t kMaxFieldWindow = 65535;  // window a program may state
+inline constexpr std::uint32_t kMaxScratchBlocks = 1u << 20;
+inline constexpr std::uint64_t kMaxMessageBytes = 1ull << 40;
+inline constexpr std::uint32_t kMaxBlocks = 0x7fffffffu;  // N
+
 // value of a count for N blocks a segment.
 [[nodiscard]] std::int64_t count_value(const Count& count, std::int64_t blocks);
 
 // value of program.indices[ref] at instance i, by the formula (with divisions; IndexCursor steps it
 // without).
 [[nodiscard]] std::int64_t index_value(const Program& program, std::uint32_t ref, std::int64_t i);
+// One term of an index at instance i, its coefficient included.
+[[nodiscard]] std::int64_t term_value(const Term& term, std::int64_t i);
 
 // Steps of all phases together, for N blocks a segment: the sum of the phases' steps.
 [[nodiscard]] std::int64_t phase_steps(const Program& program, std::int64_t blocks);
@@ -51,12 +62,13 @@ struct Layout {
 };
 
 // Cuts `count` elements of `element_bytes` as the program's block table and residue rule say.
-// kTooLarge if N does not fit 31 bits; kMalformed if the program has no segments.
+// kTooLarge if N does not fit 31 bits or the message is longer than kMaxMessageBytes; kBadArgument
+// if element_bytes is 0; kMalformed if the program has no segments.
 [[nodiscard]] Status make_layout(const Program& program, std::uint64_t count,
                                  std::uint32_t element_bytes, Layout& layout);
 
 // Where block `block` of segment `segment` lies in the whole message, in bytes. bytes is 0 for an
-// empty block.
+// empty block and for one outside the layout; offset never passes the end of the message.
 struct Span {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
@@ -66,21 +78,25 @@ struct Span {
 // Bytes of one scratch slot: the longest block, rounded up to 16.
 [[nodiscard]] std::uint64_t slot_bytes(const Layout& layout);
 
-// Checks that every reference lies inside its table, counts and phases agree, kinds have the places
-// they need, runs are 1, ticks 1, window >= 1 (the loader's own checks; O(actions + indices), no
-// memory).
+// The loader's own checks (kBadVersion, kUnknownFeature, kMalformed): every reference lies inside
+// its table, and constant links, segments and slots inside theirs; enums are known; a kind has
+// exactly the places it needs and none writes INPUT; block rules ascend from 0; phases share out
+// all actions; peers differ from each other and from the node; runs and ticks are 1 (or 0); window,
+// segments and periods are at least 1; a digit reversal has mod = base^digits; numbers keep the
+// bounds above. Values that change with the instance are checked where they are used. No memory.
 [[nodiscard]] Status check_program(const Program& program);
 
-// Decodes a descriptor into `program` and checks it: kTruncated, kBadVersion, kUnknownFeature,
-// kMalformed, and kWrongTopology / kWrongNode where `topology_digest` / `node` differ. `program` is
-// cleared on any error.
+// Decodes a descriptor into `program` and checks it: kTruncated, kTooLarge (a table of
+// schedule.options is too small), check_program's errors, and kWrongTopology / kWrongNode where
+// `topology_digest` / `node` differ. `program` is cleared on any error. Any bytes may be given.
 inline constexpr std::uint32_t kAnyNode = 0xffffffffu;
 inline constexpr std::uint64_t kAnyTopology = 0;
 [[nodiscard]] Status decode_program(const std::uint8_t* bytes, std::size_t size,
                                     std::uint64_t topology_digest, std::uint32_t node,
                                     Program& program);
 
-// Encodes `program`; `written` is its size. kTooLarge if `capacity` is too small.
+// Encodes `program`; `written` is its size, 0 on error. kTooLarge if `capacity` is too small;
+// check_program's errors: what cannot be loaded is not written.
 [[nodiscard]] Status encode_program(const Program& program, std::uint8_t* bytes,
                                     std::size_t capacity, std::size_t& written);
 inline constexpr std::size_t kMaxDescriptorBytes = espalier_Program_size;

@@ -1,0 +1,86 @@
+#include "collectives/schedule/expand.h"
+
+#include <algorithm>
+
+#include "collectives/schedule/arithmetic.h"
+
+namespace espalier {
+namespace {
+
+struct Walk {
+  const Program& program;
+  std::int64_t blocks;
+};
+
+PlaceAt place_at(const Walk& walk, const Action& action, bool present, const Place& place,
+                 std::int64_t i) {
+  PlaceAt at;
+  if (!present) return at;
+  at.buffer = place.buffer;
+  at.segment = index_value(walk.program, place.segment_ref, i);
+  at.block = index_value(walk.program, place.block_ref, i);
+  if (action.clamp) at.block = std::min(at.block, walk.blocks - 1);
+  if (place.buffer == espalier_Buffer_SCRATCH) {
+    at.slot = index_value(walk.program, place.slot_ref, i);
+  }
+  at.run = place.run == 0 ? 1 : place.run;
+  return at;
+}
+
+// Adds the instances of one action that exist. `first_step` is the schedule's step of the phase's
+// step 0.
+void expand_action(const Walk& walk, std::uint32_t phase_at, std::uint32_t action_at,
+                   std::int64_t first_step, std::int64_t steps, std::vector<Instance>& out) {
+  const Program& program = walk.program;
+  const Action& action = program.actions[action_at];
+  const std::int64_t period = program.phases[phase_at].period;
+  const std::int64_t t0 = count_value(program.counts[action.t0_ref], walk.blocks);
+  const std::int64_t instances = count_value(program.counts[action.instances_ref], walk.blocks);
+  const std::int64_t first = std::max<std::int64_t>(0, ceil_div(-t0, period));
+  const std::int64_t end = std::min(instances, floor_div(steps - 1 - t0, period) + 1);
+  const bool send = action.kind == espalier_Kind_SEND;
+  const std::uint32_t block_ref = send ? action.a.block_ref : action.into.block_ref;
+  for (std::int64_t i = first; i < end; ++i) {
+    const std::int64_t block = index_value(program, block_ref, i);
+    if (block < 0 || (block >= walk.blocks && !action.clamp)) continue;
+    Instance instance;
+    instance.step = first_step + t0 + period * i;
+    instance.phase = phase_at;
+    instance.action = action_at;
+    instance.i = i;
+    instance.kind = action.kind;
+    if (send || action.kind == espalier_Kind_RECEIVE) {
+      instance.link = index_value(program, action.link_ref, i);
+      const bool known = instance.link >= 0 && instance.link < program.peers_count;
+      if (known) instance.peer = program.peers[instance.link];
+    }
+    instance.after = action.after;
+    instance.into = place_at(walk, action, action.has_into, action.into, i);
+    instance.a = place_at(walk, action, action.has_a, action.a, i);
+    instance.b = place_at(walk, action, action.has_b, action.b, i);
+    out.push_back(instance);
+  }
+}
+
+}  // namespace
+
+std::vector<Instance> expand(const Program& program, std::int64_t blocks) {
+  const Walk walk{program, blocks};
+  std::vector<Instance> instances;
+  std::int64_t first_step = 0;
+  std::uint32_t action = 0;
+  for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
+    const std::int64_t steps = std::max<std::int64_t>(
+        0, count_value(program.counts[program.phases[phase].steps_ref], blocks));
+    for (std::uint32_t end = action + program.phases[phase].actions; action < end; ++action) {
+      expand_action(walk, phase, action, first_step, steps, instances);
+    }
+    first_step += steps;
+  }
+  std::stable_sort(instances.begin(), instances.end(), [](const Instance& a, const Instance& b) {
+    return a.step != b.step ? a.step < b.step : a.action < b.action;
+  });
+  return instances;
+}
+
+}  // namespace espalier

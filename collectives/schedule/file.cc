@@ -1,0 +1,90 @@
+#include "collectives/schedule/file.h"
+
+#include <cstring>
+
+namespace espalier {
+namespace {
+
+constexpr std::size_t kHeaderBytes = 44;
+constexpr std::size_t kRowBytes = 16;
+
+std::uint32_t load_u32(const std::uint8_t* bytes) {
+  return static_cast<std::uint32_t>(bytes[0]) | static_cast<std::uint32_t>(bytes[1]) << 8 |
+         static_cast<std::uint32_t>(bytes[2]) << 16 | static_cast<std::uint32_t>(bytes[3]) << 24;
+}
+
+std::uint64_t load_u64(const std::uint8_t* bytes) {
+  return load_u32(bytes) | static_cast<std::uint64_t>(load_u32(bytes + 4)) << 32;
+}
+
+}  // namespace
+
+Status ScheduleFile::open(const std::uint8_t* bytes, std::size_t size) {
+  *this = ScheduleFile();
+  if (bytes == nullptr || size < sizeof kScheduleMagic) return Status::kTruncated;
+  if (std::memcmp(bytes, kScheduleMagic, sizeof kScheduleMagic) != 0) return Status::kMalformed;
+  if (size < kHeaderBytes) return Status::kTruncated;
+  if (load_u32(bytes + 8) != kScheduleFileVersion) return Status::kBadVersion;
+  const std::uint64_t nodes = load_u32(bytes + 16);
+  const std::uint64_t spec_size = load_u32(bytes + 40);
+  const std::uint64_t length = load_u64(bytes + 32);
+  const std::uint64_t table_at = (kHeaderBytes + spec_size + 7) / 8 * 8;
+  const std::uint64_t table_end = table_at + nodes * kRowBytes;
+  // The lengths are not checked yet: one of them being flipped can look like a short file.
+  if (size < table_end || size < length) return Status::kTruncated;
+  if (crc32(0, bytes + 16, static_cast<std::size_t>(table_end - 16)) != load_u32(bytes + 12) ||
+      length != size) {
+    return Status::kCorrupt;
+  }
+  const std::uint32_t ranks = load_u32(bytes + 20);
+  if (nodes == 0 || nodes > kMaxNodes || ranks == 0 || ranks > nodes) return Status::kMalformed;
+  bytes_ = bytes;
+  size_ = size;
+  nodes_ = static_cast<std::uint32_t>(nodes);
+  ranks_ = ranks;
+  topology_digest_ = load_u64(bytes + 24);
+  spec_ = reinterpret_cast<const char*>(bytes + kHeaderBytes);
+  spec_size_ = static_cast<std::uint32_t>(spec_size);
+  table_ = bytes + table_at;
+  return check_table();
+}
+
+// Every byte after the table belongs to exactly one descriptor, so that a flip anywhere is seen by
+// some checksum.
+Status ScheduleFile::check_table() {
+  std::uint64_t next =
+      static_cast<std::uint64_t>(table_ - bytes_) + nodes_ * std::uint64_t{kRowBytes};
+  for (std::uint32_t node = 0; node < nodes_; ++node) {
+    const std::uint8_t* row = table_ + node * std::size_t{kRowBytes};
+    if (load_u64(row) != next) break;
+    next += load_u32(row + 8);
+    if (next > size_) break;
+    if (node + 1 == nodes_ && next == size_) return Status::kOk;
+  }
+  *this = ScheduleFile();
+  return Status::kMalformed;
+}
+
+Status ScheduleFile::descriptor(std::uint32_t node, const std::uint8_t*& bytes,
+                                std::size_t& size) const {
+  if (node >= nodes_) return Status::kBadArgument;
+  const std::uint8_t* row = table_ + node * std::size_t{kRowBytes};
+  const std::uint8_t* found = bytes_ + load_u64(row);
+  const std::size_t length = load_u32(row + 8);
+  if (crc32(0, found, length) != load_u32(row + 12)) return Status::kCorrupt;
+  bytes = found;
+  size = length;
+  return Status::kOk;
+}
+
+Status ScheduleFile::program(std::uint32_t node, Program& out) const {
+  const std::uint8_t* bytes = nullptr;
+  std::size_t size = 0;
+  Status status = descriptor(node, bytes, size);
+  if (status == Status::kOk) status = decode_program(bytes, size, topology_digest_, node, out);
+  if (status == Status::kOk && out.ranks != ranks_) status = Status::kMalformed;
+  if (status != Status::kOk) std::memset(&out, 0, sizeof out);
+  return status;
+}
+
+}  // namespace espalier

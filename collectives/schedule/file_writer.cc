@@ -1,0 +1,63 @@
+#include "collectives/schedule/file_writer.h"
+
+#include <algorithm>
+
+namespace espalier {
+namespace {
+
+void put(std::vector<std::uint8_t>& out, std::uint64_t value, int bytes) {
+  for (int at = 0; at < bytes; ++at) out.push_back(static_cast<std::uint8_t>(value >> (8 * at)));
+}
+
+}  // namespace
+
+ScheduleFileWriter::ScheduleFileWriter(std::string_view spec, std::uint64_t topology_digest,
+                                       std::uint32_t ranks, std::uint32_t nodes)
+    : spec_(spec), topology_digest_(topology_digest), ranks_(ranks), nodes_(nodes) {}
+
+Status ScheduleFileWriter::add(const Program& program) {
+  if (lengths_.size() >= nodes_ || program.node != lengths_.size() || program.ranks != ranks_ ||
+      program.topology_digest != topology_digest_) {
+    return Status::kBadArgument;
+  }
+  const std::size_t before = descriptors_.size();
+  descriptors_.resize(before + kMaxDescriptorBytes);
+  std::size_t written = 0;
+  const Status status =
+      encode_program(program, descriptors_.data() + before, kMaxDescriptorBytes, written);
+  descriptors_.resize(before + written);
+  if (status == Status::kOk) lengths_.push_back(static_cast<std::uint32_t>(written));
+  return status;
+}
+
+Status ScheduleFileWriter::finish(std::vector<std::uint8_t>& file) const {
+  if (nodes_ == 0 || lengths_.size() != nodes_) return Status::kBadArgument;
+  const std::size_t table_at = (44 + spec_.size() + 7) / 8 * 8;
+  const std::size_t descriptors_at = table_at + 16 * lengths_.size();
+  std::vector<std::uint8_t> out(kScheduleMagic, kScheduleMagic + sizeof kScheduleMagic);
+  out.reserve(descriptors_at + descriptors_.size());
+  put(out, kScheduleFileVersion, 4);
+  put(out, 0, 4);  // the checksum, below
+  put(out, nodes_, 4);
+  put(out, ranks_, 4);
+  put(out, topology_digest_, 8);
+  put(out, descriptors_at + descriptors_.size(), 8);
+  put(out, spec_.size(), 4);
+  out.insert(out.end(), spec_.begin(), spec_.end());
+  out.resize(table_at);
+  std::size_t at = 0;
+  for (const std::uint32_t length : lengths_) {
+    put(out, descriptors_at + at, 8);
+    put(out, length, 4);
+    put(out, crc32(0, descriptors_.data() + at, length), 4);
+    at += length;
+  }
+  std::vector<std::uint8_t> checksum;
+  put(checksum, crc32(0, out.data() + 16, out.size() - 16), 4);
+  std::copy(checksum.begin(), checksum.end(), out.begin() + 12);
+  out.insert(out.end(), descriptors_.begin(), descriptors_.end());
+  file = std::move(out);
+  return Status::kOk;
+}
+
+}  // namespace espalier

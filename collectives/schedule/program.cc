@@ -1,0 +1,136 @@
+#include "collectives/schedule/program.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "collectives/schedule/arithmetic.h"
+
+namespace espalier {
+
+std::int64_t count_value(const Count& count, std::int64_t blocks) {
+  const std::int64_t e = count.e == 0 ? 1 : static_cast<std::int64_t>(count.e);
+  return wrapping_add(wrapping_add(count.a, wrapping_mul(count.b, blocks)),
+                      wrapping_mul(count.c, ceil_div(wrapping_add(blocks, count.d), e)));
+}
+
+std::int64_t term_value(const Term& term, std::int64_t i) {
+  const std::int64_t div = term.div == 0 ? 1 : static_cast<std::int64_t>(term.div);
+  std::int64_t value = floor_div(wrapping_add(wrapping_mul(term.mul, i), term.add), div);
+  if (term.mod != 0) value = floor_mod(value, term.mod);
+  if (term.digits != 0) {
+    std::int64_t reversed = 0;
+    for (std::uint32_t digit = 0; digit < term.digits; ++digit) {
+      reversed = reversed * term.base + value % term.base;
+      value /= term.base;
+    }
+    value = reversed;
+  }
+  return wrapping_mul(term.coef, value);
+}
+
+std::int64_t index_value(const Program& program, std::uint32_t ref, std::int64_t i) {
+  const Index& index = program.indices[ref];
+  std::int64_t sum = wrapping_add(index.off, wrapping_mul(index.coef, i));
+  for (std::uint32_t term = 0; term < index.terms; ++term) {
+    sum = wrapping_add(sum, term_value(program.terms[index.first_term + term], i));
+  }
+  return finish_index(index, sum);
+}
+
+std::int64_t phase_steps(const Program& program, std::int64_t blocks) {
+  std::int64_t steps = 0;
+  for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
+    steps += std::max<std::int64_t>(
+        0, count_value(program.counts[program.phases[phase].steps_ref], blocks));
+  }
+  return steps;
+}
+
+namespace {
+
+// The block size for a message of `bytes`: of the last rule that begins at or below it.
+std::uint32_t block_bytes_for(const Program& program, std::uint64_t bytes) {
+  std::uint32_t block_bytes = 0;
+  for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
+    if (program.blocks[rule].from_bytes > bytes) break;
+    block_bytes = program.blocks[rule].block_bytes;
+  }
+  return block_bytes;
+}
+
+std::uint64_t ceil_div_u64(std::uint64_t n, std::uint64_t d) { return n / d + (n % d != 0); }
+
+}  // namespace
+
+Status make_layout(const Program& program, std::uint64_t count, std::uint32_t element_bytes,
+                   Layout& layout) {
+  if (program.segments == 0) return Status::kMalformed;
+  if (element_bytes == 0) return Status::kBadArgument;
+  if (count > kMaxMessageBytes / element_bytes) return Status::kTooLarge;
+  const std::uint64_t segment_elements = ceil_div_u64(count, program.segments);
+  const std::uint32_t block_bytes = block_bytes_for(program, count * element_bytes);
+  std::uint64_t blocks = 1;
+  if (block_bytes != 0) {
+    const std::uint64_t fit = std::max<std::uint64_t>(1, block_bytes / element_bytes);
+    blocks = std::max<std::uint64_t>(1, ceil_div_u64(segment_elements, fit));
+  }
+  if (program.residue_mod != 0) {
+    const std::uint64_t mod = program.residue_mod;
+    blocks += (program.residue % mod + mod - blocks % mod) % mod;
+  }
+  if (blocks > kMaxBlocks) return Status::kTooLarge;
+  layout.count = count;
+  layout.element_bytes = element_bytes;
+  layout.segments = program.segments;
+  layout.segment_elements = segment_elements;
+  layout.block_elements = ceil_div_u64(segment_elements, blocks);
+  layout.blocks = static_cast<std::uint32_t>(blocks);
+  return Status::kOk;
+}
+
+Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block) {
+  if (segment >= layout.segments || block >= layout.blocks) return {};
+  const std::uint64_t first = segment * layout.segment_elements;
+  const std::uint64_t segment_end = std::min(first + layout.segment_elements, layout.count);
+  const std::uint64_t begin = std::min(first + block * layout.block_elements, layout.count);
+  const std::uint64_t end = std::min(begin + layout.block_elements, segment_end);
+  Span span;
+  span.offset = begin * layout.element_bytes;
+  if (end > begin) span.bytes = (end - begin) * layout.element_bytes;
+  return span;
+}
+
+std::uint64_t slot_bytes(const Layout& layout) {
+  return (layout.block_elements * layout.element_bytes + 15) / 16 * 16;
+}
+
+std::uint64_t digest_bytes(std::uint64_t seed, const void* bytes, std::size_t size) {
+  constexpr std::uint64_t kPrime = 0x100000001b3ull;
+  const auto* next = static_cast<const std::uint8_t*>(bytes);
+  for (std::size_t at = 0; at < size; ++at) seed = (seed ^ next[at]) * kPrime;
+  return seed;
+}
+
+std::uint64_t digest_u64(std::uint64_t seed, std::uint64_t value) {
+  std::uint8_t bytes[8];
+  for (int at = 0; at < 8; ++at) bytes[at] = static_cast<std::uint8_t>(value >> (8 * at));
+  return digest_bytes(seed, bytes, sizeof bytes);
+}
+
+std::uint32_t crc32(std::uint32_t crc, const void* bytes, std::size_t size) {
+  // Four bits at a time: 64 bytes of table, small enough for any flash.
+  static constexpr std::uint32_t kTable[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
+                                               0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+                                               0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+                                               0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
+  const auto* next = static_cast<const std::uint8_t*>(bytes);
+  crc = ~crc;
+  for (std::size_t at = 0; at < size; ++at) {
+    crc ^= next[at];
+    crc = (crc >> 4) ^ kTable[crc & 15];
+    crc = (crc >> 4) ^ kTable[crc & 15];
+  }
+  return ~crc;
+}
+
+}  // namespace espalier
