@@ -96,7 +96,8 @@ Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block
   const std::uint64_t end = std::min(begin + layout.block_elements, segment_end);
   Span span;
   span.offset = begin * layout.element_bytes;
-  if (end > begin) span.bytes = (end - begin) * layout.element_bytes;
+  if (end > begin) span.elements = end - begin;
+  span.bytes = span.elements * layout.element_bytes;
   return span;
 }
 

@@ -72,6 +72,7 @@ struct Layout {
 struct Span {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t elements = 0;  // bytes / element_bytes
 };
 [[nodiscard]] Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block);
 
