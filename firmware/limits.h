@@ -10,9 +10,15 @@
 #ifndef ESPALIER_MAX_WINDOW
 #define ESPALIER_MAX_WINDOW 16  // steps in flight; a program's window above this is cut to it
 #endif
+#ifndef ESPALIER_MAX_CURSORS
+// Indices with a div, mod or terms that the actions of one phase read: each is stepped without
+// division. Those beyond are computed by their formula, with divisions.
+#define ESPALIER_MAX_CURSORS 64
+#endif
 
 namespace espalier {
 inline constexpr std::uint32_t kMaxLinks = ESPALIER_MAX_LINKS;
 inline constexpr std::uint32_t kMaxWindow = ESPALIER_MAX_WINDOW;
+inline constexpr std::uint32_t kMaxCursors = ESPALIER_MAX_CURSORS;
 static_assert(kMaxLinks <= 64 && kMaxWindow <= 64);
 }  // namespace espalier
