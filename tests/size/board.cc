@@ -1,0 +1,177 @@
+// The smallest bare-metal node: start-up code, the four memory functions, an endpoint over
+// memory-mapped mailboxes and a main that reaches every freestanding module. Linked for Cortex-M3
+// by tests/size; never run.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/machine/machine.h"
+#include "collectives/schedule/file.h"
+#include "collectives/schedule/program.h"
+#include "hal/endpoint.h"
+
+extern "C" {
+// -fno-tree-loop-distribute-patterns keeps the compiler from turning these into calls of
+// themselves.
+void* memcpy(void* to, const void* from, std::size_t size) {
+  auto* out = static_cast<unsigned char*>(to);
+  const auto* in = static_cast<const unsigned char*>(from);
+  for (std::size_t i = 0; i < size; ++i) out[i] = in[i];
+  return to;
+}
+
+void* memmove(void* to, const void* from, std::size_t size) {
+  auto* out = static_cast<unsigned char*>(to);
+  const auto* in = static_cast<const unsigned char*>(from);
+  if (out < in) return memcpy(to, from, size);
+  for (std::size_t i = size; i > 0; --i) out[i - 1] = in[i - 1];
+  return to;
+}
+
+void* memset(void* to, int value, std::size_t size) {
+  auto* out = static_cast<unsigned char*>(to);
+  for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<unsigned char>(value);
+  return to;
+}
+
+int memcmp(const void* left, const void* right, std::size_t size) {
+  const auto* a = static_cast<const unsigned char*>(left);
+  const auto* b = static_cast<const unsigned char*>(right);
+  for (std::size_t i = 0; i < size; ++i) {
+    if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
+  }
+  return 0;
+}
+
+// A call of a pure virtual function cannot happen; tables of abstract classes name it all the same.
+[[noreturn]] void __cxa_pure_virtual() {
+  for (;;) {
+  }
+}
+
+extern char bss_begin[], bss_end[], stack_top[];
+int main();
+
+[[noreturn]] void reset() {
+  memset(bss_begin, 0, static_cast<std::size_t>(bss_end - bss_begin));
+  main();
+  for (;;) {
+  }
+}
+
+extern const void* const vectors[2];
+[[gnu::section(".vectors"), gnu::used]] const void* const vectors[2] = {
+    stack_top, reinterpret_cast<const void*>(&reset)};
+}
+
+namespace {
+
+using espalier::Completion;
+using espalier::Control;
+using espalier::Status;
+
+// What a link's mailbox might look like to software.
+struct Mailbox {
+  volatile std::uint32_t status;
+  volatile std::uint32_t address;
+  volatile std::uint32_t size;
+  volatile std::uint32_t tag_low, tag_high, check;
+};
+
+class MailboxEndpoint final : public espalier::Endpoint {
+ public:
+  std::uint32_t node() const override { return box(0).status; }
+  std::uint32_t links() const override { return espalier::kMaxLinks; }
+  std::uint32_t peer(std::uint32_t link) const override { return box(link).status; }
+  std::uint32_t window() const override { return espalier::kMaxWindow; }
+  std::uint64_t eager_bytes() const override { return 0; }
+  Status prepare(const espalier::Region*, std::uint32_t) override { return Status::kOk; }
+  Status post_receive(std::uint32_t link, const espalier::ReceivePost& post) override {
+    return hand_over(link, post.bytes, post.size, post.tag, 0);
+  }
+  Status post_send(std::uint32_t link, const espalier::SendPost& post) override {
+    return hand_over(link, post.bytes, post.size, post.tag, post.check);
+  }
+  Status post_control(std::uint32_t link, const Control& control) override {
+    box(link).status = static_cast<std::uint32_t>(control.kind) | control.number << 8;
+    return Status::kOk;
+  }
+  bool poll(Completion& completion) override {
+    if (box(0).status == 0) return false;
+    completion = {};
+    completion.kind = static_cast<Completion::Kind>(box(0).status & 7);
+    completion.link = box(0).address;
+    completion.cookie = box(0).size;
+    return true;
+  }
+  void release() override { box(0).status = 0; }
+  std::uint64_t now() override { return ticks_ += 1000; }
+  void wait(std::uint64_t) override {}
+
+ private:
+  static Mailbox& box(std::uint32_t link) { return reinterpret_cast<Mailbox*>(0x40000000u)[link]; }
+  static Status hand_over(std::uint32_t link, const void* bytes, std::uint64_t size,
+                          std::uint64_t tag, std::uint32_t check) {
+    Mailbox& at = box(link);
+    at.address = reinterpret_cast<std::uintptr_t>(bytes);
+    at.size = static_cast<std::uint32_t>(size);
+    at.tag_low = static_cast<std::uint32_t>(tag);
+    at.tag_high = static_cast<std::uint32_t>(tag >> 32);
+    at.check = check;
+    return Status::kOk;
+  }
+  std::uint64_t ticks_ = 0;
+};
+
+constexpr std::size_t kMessageBytes = 1024;
+constinit espalier::Program program = {};
+constinit espalier::Machine machine;
+alignas(16) std::uint8_t message[kMessageBytes];
+alignas(16) std::uint8_t scratch[kMessageBytes];
+
+// The descriptors lie in flash where this board's flasher put them.
+Status boot(std::uint32_t node) {
+  const auto* flash = reinterpret_cast<const std::uint8_t*>(0x10000u);
+  espalier::ScheduleFile file;
+  Status status = file.open(flash, 0x10000u);
+  if (status == Status::kOk) status = file.program(node, program);
+  return status;
+}
+
+// Without an image a node plans for itself.
+Status plan(std::uint32_t node) {
+  espalier::Group group;
+  group.ranks = espalier::kMaxLinks;
+  std::uint32_t count = 0;
+  const espalier::Algorithm* table = espalier::algorithms(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (table[i].generate(group, node, program) == Status::kOk) return Status::kOk;
+  }
+  return Status::kUnsupported;
+}
+
+}  // namespace
+
+int main() {
+  MailboxEndpoint endpoint;
+  Status status = boot(endpoint.node());
+  if (status != Status::kOk) status = plan(endpoint.node());
+  std::size_t written = 0;
+  if (status == Status::kOk) {
+    status = espalier::encode_program(program, message, kMessageBytes, written);
+  }
+  if (status == Status::kOk) status = machine.init(endpoint, espalier::MachineConfig{});
+  espalier::Buffers buffers;
+  buffers.input = buffers.output = message;
+  buffers.scratch = scratch;
+  buffers.scratch_bytes = kMessageBytes;
+  while (status == Status::kOk) {
+    status = machine.start(program, buffers, espalier::Operator{}, kMessageBytes);
+    while (status == Status::kOk || status == Status::kBusy) {
+      status = machine.poll();
+      if (status == Status::kOk) break;
+    }
+  }
+  return static_cast<int>(machine.stall_report().step) + static_cast<int>(status);
+}

@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+"""Links the freestanding part for Cortex-M3, prints its size, and fails on what bare metal cannot have.
+
+size_test.py --nanopb DIR --work DIR --generated DIR --proto FILE --root DIR --module NAME SOURCE... [--module ...]
+
+Fails on: a symbol of the heap, of exceptions, of guarded statics or of atexit; an undefined symbol other than the four
+memory functions, __cxa_pure_virtual and those of libgcc; a byte of .data; code before main; a stack without bound.
+Then shows that it can fail: each file of rejected/ must be rejected for its own reason.
+"""
+import argparse
+import pathlib
+import re
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import stack  # noqa: E402
+import toolchain  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+LIMITS = {"ESPALIER_MAX_LINKS": 8, "ESPALIER_MAX_WINDOW": 2}
+# What a board has to bring, besides libgcc.
+PROVIDED = {"memcpy", "memmove", "memset", "memcmp", "__cxa_pure_virtual"}
+FORBIDDEN = re.compile(
+    r"^(_?malloc(_r)?|_?calloc(_r)?|_?realloc(_r)?|_?free(_r)?|_sbrk|_Zn[wa]\w*|_Zd[la]P\w*|__cxa_(throw|rethrow|allocate_exception|"
+    r"begin_catch|end_catch|atexit|guard_\w+)|__gxx_personality_v0|_Unwind_\w+|__aeabi_atexit|atexit)$")
+# The reason for which each file of rejected/ must be refused.
+REASONS = {
+    "heap": "_Znwj", "array": "_ZdaPv", "guard": "__cxa_guard_acquire", "data": ".data is 4", "constructor": ".init_array",
+    "libc": "printf", "recursion": "nothing bounds the recursion", "indirect": "calls through a pointer",
+    "frame": "no bound at compile time",
+}
+
+
+def message_depth(proto):
+    """How deep messages nest in the schema: Program > Action > Place is 3."""
+    fields = {}
+    for name, body in re.findall(r"^message (\w+) \{(.*?)^\}", proto.read_text(), re.M | re.S):
+        fields[name] = set(re.findall(r"^\s*(?:repeated\s+)?(\w+)\s+\w+\s*=", body, re.M))
+
+    def depth(name, above):
+        if name in above:
+            raise SystemExit(f"size: message {name} contains itself: nothing bounds the decoder's stack")
+        return 1 + max((depth(field, above | {name}) for field in fields[name] if field in fields), default=0)
+
+    return max(depth(name, frozenset()) for name in fields)
+
+
+def symbol_complaints(objects, own):
+    """`own`: objects of the board itself, which provide what the library may leave undefined."""
+    libgcc = {name for name, kind, _, _ in toolchain.symbols(toolchain.library("libgcc.a")) if kind.isupper() and kind != "U"}
+    defined, undefined = set(), set()
+    for item in objects:
+        for name, kind, _, _ in toolchain.symbols(item):
+            (undefined if kind in "Uw" else defined).add(name)
+    complaints = [f"symbol: {name} is {'undefined' if name in undefined else 'defined'}, and must not be there"
+                  for name in sorted(defined | undefined) if FORBIDDEN.match(name)]
+    board = {name for item in own for name, kind, _, _ in toolchain.symbols(item) if kind.isupper() and kind != "U"}
+    for name in sorted(undefined - defined - libgcc - PROVIDED - board):
+        if not FORBIDDEN.match(name):
+            complaints.append(f"symbol: {name} is undefined; a board brings {', '.join(sorted(PROVIDED))} and libgcc")
+    return complaints
+
+
+def inspect(objects, own, elf, depth, root):
+    """(complaints, stack bytes, path, sections) of a linked program."""
+    complaints = symbol_complaints(objects, own)
+    sizes = toolchain.sections(elf)
+    for name, what in ((".data", "initialised memory"), (".init_array", "code before main"), (".fini_array", "code at exit")):
+        if sizes.get(name, 0):
+            complaints.append(f"section: {name} is {sizes[name]} bytes, and must be 0: {what}")
+    for name, kind, _, _ in toolchain.symbols(elf):
+        if FORBIDDEN.match(name):
+            complaints.append(f"symbol: {name} is in the linked program")
+    graph = stack.Graph([item.with_suffix(".ci") for item in objects + own])
+    stack.resolve_indirect(graph, toolchain.addresses_taken(objects + own), complaints)
+    linked = {name: address for name, kind, _, address in toolchain.symbols(elf) if kind in "TtWw"}
+    known = {linked[name]: name for name in graph.frame if name in linked}
+    missing = set(linked) - set(graph.frame)
+    for name in sorted(missing):
+        if linked[name] in known:  # the compiler found two functions to be one
+            graph.frame[name], graph.label[name], graph.calls[name] = 0, name, {known[linked[name]]}
+            missing.discard(name)
+    for name, (size, callees) in toolchain.disassembly_frames(elf, missing).items():
+        graph.frame[name], graph.label[name] = size, name
+        graph.calls[name] = callees
+    size, path = stack.deepest(graph, root, depth, complaints)
+    return complaints, size, [(graph.label.get(name, name), times) for name, times in path], sizes
+
+
+def module_sizes(modules, elf):
+    """Module -> bytes of flash, by the sizes of the symbols that its objects define."""
+    owner = {name: module for module, objects in modules.items() for item in objects
+             for name, kind, _, _ in toolchain.symbols(item) if kind != "U"}
+    total = {}
+    for name, kind, size, _ in toolchain.symbols(elf):
+        if kind in "TtRrWwVv":
+            module = owner.get(name, "libgcc")
+            total[module] = total.get(module, 0) + size
+    return total
+
+
+def report(modules, elf, size, path, sizes):
+    flash = module_sizes(modules, elf)
+    ram = {name.split("12_GLOBAL__N_1")[-1].lstrip("0123456789L_ZN").rstrip("E"): bytes_ for name, kind, bytes_, _
+           in toolchain.symbols(elf) if kind in "Bb" and bytes_ >= 64}
+    limits = ", ".join(f"{name}={value}" for name, value in LIMITS.items())
+    print(f"bare metal: Cortex-M3, -Os, {limits}")
+    print(f"  text  {sizes.get('.text', 0):6} bytes  " + ", ".join(f"{name} {flash[name]}" for name in sorted(flash)))
+    print(f"  data  {sizes.get('.data', 0):6} bytes")
+    print(f"  bss   {sizes.get('.bss', 0):6} bytes  " + ", ".join(f"{name} {ram[name]}" for name in sorted(ram)))
+    print(f"  stack {size:6} bytes at worst (interrupts not counted): " + " > ".join(short(label) + (f" x{times}" if times > 1 else "") for label, times in path))
+
+
+def short(label):
+    """A function's name without its types."""
+    return re.sub(r"\(.*$", "", re.sub(r"\(anonymous namespace\)|\{anonymous\}", "", label)).split(" ")[-1].removeprefix("::")
+
+
+def check_rejections(objects, own, options, depth, work):
+    """Each file of rejected/ is linked into the program; inspect() must complain, for the file's own reason."""
+    bad = []
+    for source in sorted((HERE / "rejected").glob("*.cc")):
+        extra = ["-fthreadsafe-statics"] if source.stem == "guard" else []
+        item = toolchain.compile_all([(source, extra)], options, work)[0]
+        elf = work / f"{source.stem}.elf"
+        toolchain.link(objects + own + [item], HERE / "cortex_m3.ld", elf,
+                       ["-Wl,-u,rejected", "-Wl,--unresolved-symbols=ignore-all", "-Wl,--defsym=__dso_handle=0"])
+        complaints = inspect(objects + [item], own, elf, depth, "rejected")[0]
+        if not any(REASONS[source.stem] in line for line in complaints):
+            bad.append(f"rejected/{source.name} was not rejected for '{REASONS[source.stem]}'; found: {complaints}")
+    return bad
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("nanopb", "work", "generated", "proto", "root"):
+        parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
+    parser.add_argument("--module", nargs="+", action="append", required=True)
+    args = parser.parse_args()
+    if not (args.nanopb / ".complete").exists():
+        print(f"no nanopb sources in {args.nanopb}: run ./setup.sh")
+        return 77
+    if not shutil.which("arm-none-eabi-g++"):
+        print("no arm-none-eabi-g++: run ./setup.sh")
+        return 77
+    shutil.rmtree(args.work, ignore_errors=True)
+    options = [f"-D{name}={value}" for name, value in LIMITS.items()]
+    options += [f"-I{folder}" for folder in (args.root, args.generated, args.nanopb)]
+    modules = {}
+    for name, *sources in args.module:
+        modules[name] = toolchain.compile_all([(source, []) for source in sources], options, args.work)
+    nanopb = [args.nanopb / name for name in ("pb_common.c", "pb_decode.c", "pb_encode.c")]
+    nanopb.append(args.generated / "schedule.pb.c")
+    modules["nanopb"] = toolchain.compile_all([(source, ["-Wno-error"]) for source in nanopb], options, args.work)
+    own = toolchain.compile_all([(HERE / "board.cc", ["-fno-builtin"])], options, args.work)
+    objects = [item for group in modules.values() for item in group]
+    elf = args.work / "board.elf"
+    toolchain.link(objects + own, HERE / "cortex_m3.ld", elf)
+    depth = message_depth(args.proto)
+    complaints, size, path, sizes = inspect(objects, own, elf, depth, "reset")
+    report({**modules, "board": own}, elf, size, path, sizes)
+    complaints += check_rejections(objects, own, options, depth, args.work / "rejected")
+    for line in complaints:
+        print(line)
+    if not complaints:
+        print(f"  and each of the {len(REASONS)} files of tests/size/rejected is rejected for its own reason")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

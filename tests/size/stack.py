@@ -1,0 +1,124 @@
+"""The deepest stack that a linked program can need, from the compiler's call graphs."""
+import re
+
+# May call itself: nanopb follows the schema's messages inside messages.
+NESTING = re.compile(r"^(pb_|decode_|encode_)")
+# Who may call what through a pointer: (callers, targets), both patterns of demangled names; the first row that names
+# the caller counts. A function whose address is taken, but which no row has as a target, is an error, and so is a
+# call through a pointer by a function that no row names.
+INDIRECT = [
+    # Calls the callbacks of callback fields; the schema has none.
+    (r"^pb_default_field_callback$", r"^$"),
+    # nanopb: streams over memory, and its one field callback.
+    (r"^(pb_write|pb_enc|encode_)", r"^(buf_write|pb_default_field_callback)$"),
+    (r"^(pb_|buf_|decode_|load_|default_)", r"^(buf_read|pb_default_field_callback)$"),
+    # The machine calls its endpoint and the operator's function.
+    (r"espalier::Machine|espalier::\{anonymous\}|espalier::machine",
+     r"MailboxEndpoint::|espalier::\{anonymous\}.*(combine|apply)"),
+    # Planning without an image goes through the table of algorithms.
+    (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*Group&, .*Program&\)"),
+    # The vector table.
+    (r"^$", r"^void reset\(\)$"),
+]
+
+
+class Graph:
+    """frame: name -> bytes; calls: name -> names; label: name -> demangled; dynamic: names with unbounded frames."""
+
+    def __init__(self, files):
+        self.frame, self.calls, self.label, self.dynamic = {}, {}, {}, set()
+        for file in files:
+            for line in file.read_text().splitlines():
+                self.read(line)
+
+    def read(self, line):
+        node = re.match(r'^node: \{ title: "([^"]+)" label: "([^"]*)"', line)
+        edge = re.match(r'^edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"', line)
+        if node:
+            name, parts = bare(node.group(1)), node.group(2).split("\\n")
+            size = re.match(r"^(\d+) bytes \((.*)\)$", parts[-1])
+            if size:
+                self.label[name] = parts[0] if len(parts) > 2 else name  # C's global functions have no label
+                self.frame[name] = max(self.frame.get(name, 0), int(size.group(1)))
+                if size.group(2) not in ("static", "dynamic,bounded"):
+                    self.dynamic.add(name)
+        elif edge:
+            self.calls.setdefault(bare(edge.group(1)), set()).add(bare(edge.group(2)))
+
+
+def bare(title):
+    """Static functions are titled file:name."""
+    return title.rsplit(":", 1)[-1]
+
+
+def resolve_indirect(graph, taken, complaints):
+    """Replaces calls through pointers by calls of their possible targets."""
+    taken = {name for name in taken if name in graph.frame}
+    used = set()
+    for caller in [name for name, callees in graph.calls.items() if "__indirect_call" in callees]:
+        graph.calls[caller].discard("__indirect_call")
+        label = graph.label.get(caller, caller)
+        row = next((targets for callers, targets in INDIRECT if re.search(callers, label)), None)
+        if row is None:
+            complaints.append(f"stack: {label} calls through a pointer, and no row of INDIRECT in stack.py names it")
+            continue
+        targets = {name for name in taken if re.search(row, graph.label[name])}
+        used |= targets
+        graph.calls[caller] |= targets
+    for name in sorted(taken - used):
+        if not any(re.search(targets, graph.label[name]) for _, targets in INDIRECT):
+            complaints.append(f"stack: the address of {graph.label[name]} is taken, and no row of INDIRECT in stack.py "
+                              "says who calls it")
+
+
+def components(graph, root):
+    """Strongly connected components of what root reaches, callees first (Tarjan, without recursion)."""
+    index, low, on_stack, stack, result = {}, {}, set(), [], []
+    work = [(root, iter(sorted(graph.calls.get(root, ()))))]
+    index[root] = low[root] = 0
+    stack.append(root)
+    on_stack.add(root)
+    while work:
+        name, callees = work[-1]
+        for callee in callees:
+            if callee not in index:
+                index[callee] = low[callee] = len(index)
+                stack.append(callee)
+                on_stack.add(callee)
+                work.append((callee, iter(sorted(graph.calls.get(callee, ())))))
+                break
+            if callee in on_stack:
+                low[name] = min(low[name], index[callee])
+        else:
+            work.pop()
+            if work:
+                low[work[-1][0]] = min(low[work[-1][0]], low[name])
+            if low[name] == index[name]:
+                part = set(stack[stack.index(name):])
+                del stack[stack.index(name):]
+                on_stack -= part
+                result.append(part)
+    return result
+
+
+def deepest(graph, root, depth, complaints):
+    """(bytes, path of (name, times)) of the deepest chain of calls from root. nanopb's functions that call each other stand
+    `depth` times, as often as the schema nests messages; no others may."""
+    best = {}
+    for part in components(graph, root):
+        cyclic = len(part) > 1 or any(name in graph.calls.get(name, ()) for name in part)
+        if cyclic:
+            labels = sorted(graph.label.get(name, name) for name in part)
+            if not all(NESTING.search(label) for label in labels):
+                complaints.append(f"stack: nothing bounds the recursion of {', '.join(labels)}")
+        own = (depth if cyclic else 1) * sum(graph.frame.get(name, 0) for name in part)
+        below = [best[callee] for name in part for callee in graph.calls.get(name, ()) if callee not in part]
+        size, path = max(below, default=(0, []))
+        name = sorted(part, key=lambda item: -graph.frame.get(item, 0))[0]
+        for item in part:
+            best[item] = (own + size, [(name, depth if cyclic else 1)] + path)
+            if item in graph.dynamic:
+                complaints.append(f"stack: the frame of {graph.label[item]} has no bound at compile time")
+            if item not in graph.frame:
+                complaints.append(f"stack: the frame of {item} is not known")
+    return best[root]

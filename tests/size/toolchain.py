@@ -1,0 +1,121 @@
+"""Runs the bare-metal compiler and reads what it made. Python's standard library only."""
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+
+PREFIX = "arm-none-eabi-"
+CPU = ["-mcpu=cortex-m3", "-mthumb"]
+COMMON = CPU + ["-Os", "-ffreestanding", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off", "-Wall", "-Wextra",
+                "-Werror", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-fno-tree-loop-distribute-patterns",
+                "-fcallgraph-info=su"]
+CXX = ["-std=c++20", "-fno-exceptions", "-fno-rtti"]
+UNGUARDED = ["-fno-threadsafe-statics"]
+
+
+def run(command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"size: {' '.join(str(word) for word in command)}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def compile_all(sources, options, folder):
+    """Objects of `sources`, (path, extra flags) each, in `folder`; their call graphs (.ci) beside them."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def one(source):
+        path, extra = source
+        name = "_".join(pathlib.Path(path).parts[-2:])
+        target = folder / f"{name}.o"
+        if str(path).endswith(".c"):
+            command = [PREFIX + "gcc", "-std=c11"]
+        else:
+            command = [PREFIX + "g++", *CXX, *UNGUARDED]
+        run(command + COMMON + options + extra + ["-c", path, "-o", target])
+        return target
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        return list(pool.map(one, sources))
+
+
+def link(objects, script, target, extra=()):
+    run([PREFIX + "g++", *CPU, "-nostdlib", "-Wl,--gc-sections", f"-Wl,-T,{script}", "-Wl,--no-warn-rwx-segments",
+         *extra, *objects, "-lgcc", "-o", target])
+
+
+def library(name):
+    return run([PREFIX + "gcc", *CPU, f"-print-file-name={name}"]).strip()
+
+
+def symbols(file):
+    """[(name, type letter, size, address)] of a file or an archive's members."""
+    found = []
+    for line in run([PREFIX + "nm", "-P", file]).splitlines():
+        parts = line.split()
+        if len(parts) >= 2 and not line.endswith(":"):
+            address, size = (int(parts[i], 16) if len(parts) > i else 0 for i in (2, 3))
+            found.append((parts[0], parts[1], size, address))
+    return found
+
+
+def sections(elf):
+    """Section name -> bytes."""
+    found = {}
+    for line in run([PREFIX + "size", "-A", elf]).splitlines():
+        parts = line.split()
+        if len(parts) == 3 and parts[0].startswith("."):
+            found[parts[0]] = int(parts[1])
+    return found
+
+
+def addresses_taken(objects):
+    """Names of functions whose address stands in data or in code as a value, not in a call."""
+    names = set()
+    for item in objects:
+        for line in run([PREFIX + "readelf", "-rW", item]).splitlines():
+            parts = line.split()
+            if len(parts) >= 5 and parts[2] in ("R_ARM_ABS32", "R_ARM_THM_MOVW_ABS_NC"):
+                names.add(re.sub(r"^\.text\.", "", parts[4]))
+    return names
+
+
+def disassembly_frames(elf, wanted):
+    """Functions without a call graph of their own (libgcc's): name -> (upper bound of its frame in bytes, callees)."""
+    frames = {}
+    name = None
+    for line in run([PREFIX + "objdump", "-d", "--no-show-raw-insn", elf]).splitlines():
+        head = re.match(r"^[0-9a-f]+ <(.+)>:$", line)
+        if head:
+            name = head.group(1) if head.group(1) in wanted else None
+            if name:
+                frames.setdefault(name, [0, set()])
+            continue
+        code = re.match(r"^\s+[0-9a-f]+:\s+(\S+)\s*(.*)$", line)
+        if not name or not code:
+            continue
+        frames[name][0] += pushed_bytes(code.group(1), code.group(2))
+        callee = re.match(r"^[0-9a-f]+ <([^+>]+)>", code.group(2))
+        if code.group(1).startswith("b") and callee and callee.group(1) != name:
+            frames[name][1].add(callee.group(1))
+    return frames
+
+
+def pushed_bytes(operation, operands):
+    """Bytes by which one instruction can lower the stack pointer."""
+    operation = operation.split(".")[0]
+    if operation == "push" or operation.startswith("stmdb") and operands.startswith("sp!"):
+        registers = operands[operands.index("{") + 1:operands.index("}")]
+        total = 0
+        for part in registers.split(","):
+            ends = part.strip().split("-")
+            total += 4 * (REGISTERS.index(ends[-1]) - REGISTERS.index(ends[0]) + 1)
+        return total
+    step = re.match(r"^(?:sp, )?(?:sp, )?#(\d+)", operands)
+    if operation == "sub" and operands.startswith("sp") and step:
+        return int(step.group(1))
+    before = re.search(r"\[sp, #-(\d+)\]!", operands)
+    return int(before.group(1)) if before else 0
+
+
+REGISTERS = ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "sl", "fp", "ip", "sp", "lr", "pc"]
