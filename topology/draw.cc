@@ -1,0 +1,162 @@
+// The picture of a topology: ranks as circles, routers as squares, a line for each pair of opposite
+// links.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "topology/topology.h"
+
+namespace espalier::topology {
+namespace {
+
+constexpr double kWidest = 1100;  // px of the drawn area
+constexpr double kMargin = 36;    // px around it
+constexpr double kCaption = 44;   // px below it
+constexpr std::uint32_t kMostNodes = 20000;
+constexpr std::uint64_t kMostLinks = 2500;    // drawn whatever the graph; beyond,
+constexpr std::uint64_t kMostLinksANode = 8;  // only sparse graphs stay readable
+
+constexpr const char* kStyle =
+    "<style>text{font-family:'DejaVu Sans',Helvetica,Arial,sans-serif;fill:#26332a}"
+    ".link{stroke:#7d8f83;stroke-linecap:round}"
+    ".rank{fill:#d9eddc;stroke:#2f6b3a}.router{fill:#f6e7c6;stroke:#8a6420}"
+    ".name{text-anchor:middle;dominant-baseline:central}"
+    ".lanes{text-anchor:middle;dominant-baseline:central;fill:#8a3b1f;paint-order:stroke;"
+    "stroke:#fff;stroke-width:4px}"
+    ".note{fill:#5b6b60}</style>\n";
+
+struct Canvas {
+  const Topology& topology;
+  double unit = 72;    // px between neighbours
+  double radius = 17;  // px of a node
+  double width = 0, height = 0;
+  std::string svg;
+};
+
+template <typename... Values>
+void print(std::string& out, const char* format, Values... values) {
+  char line[512];
+  std::snprintf(line, sizeof line, format, values...);
+  out += line;
+}
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+Topology::Point place(const Canvas& canvas, std::uint32_t node) {
+  const Topology::Point at = canvas.topology.position(node);
+  return {kMargin + at.x * canvas.unit, kMargin + at.y * canvas.unit};
+}
+
+void draw_links(Canvas& canvas) {
+  const bool dense = canvas.topology.link_count() > 8ull * canvas.topology.nodes();
+  const double thin = dense ? 0.5 : std::clamp(canvas.radius / 9, 0.4, 1.6);
+  std::string labels;
+  for (const Link& link : canvas.topology.links()) {
+    if (link.from > link.to) continue;  // drawn with its opposite
+    const Topology::Point a = place(canvas, link.from);
+    const Topology::Point b = place(canvas, link.to);
+    const double stroke = thin * (1 + 0.9 * std::log2(link.capacity));
+    print(canvas.svg,
+          "<line class=\"link\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
+          "stroke-width=\"%.2f\"/>\n",
+          a.x, a.y, b.x, b.y, stroke);
+    if (link.capacity > 1 && canvas.radius >= 7) {
+      print(labels, "<text class=\"lanes\" font-size=\"11\" x=\"%.1f\" y=\"%.1f\">%u</text>\n",
+            (a.x + b.x) / 2, (a.y + b.y) / 2, link.capacity);
+    }
+  }
+  canvas.svg += labels;
+}
+
+void draw_nodes(Canvas& canvas) {
+  const Topology& topology = canvas.topology;
+  const double radius = canvas.radius;
+  for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
+    const Topology::Point at = place(canvas, node);
+    canvas.svg += "<g><title>" + escaped(topology.node_name(node)) + "</title>";
+    if (node < topology.ranks()) {
+      print(canvas.svg, "<circle class=\"rank\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>", at.x, at.y,
+            radius);
+    } else {
+      print(canvas.svg,
+            "<rect class=\"router\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
+            "rx=\"3\"/>",
+            at.x - radius, at.y - radius, 2 * radius, 2 * radius);
+    }
+    if (radius >= 7) {
+      print(canvas.svg, "<text class=\"name\" font-size=\"%.1f\" x=\"%.1f\" y=\"%.1f\">%u</text>",
+            std::min(13.0, radius * 0.9), at.x, at.y, node);
+    }
+    canvas.svg += "</g>\n";
+  }
+}
+
+// Chooses the scale, so that the picture is at most kWidest wide and high.
+void measure(Canvas& canvas) {
+  double right = 0, bottom = 0;
+  for (std::uint32_t node = 0; node < canvas.topology.nodes(); ++node) {
+    const Topology::Point at = canvas.topology.position(node);
+    right = std::max(right, at.x);
+    bottom = std::max(bottom, at.y);
+  }
+  const double extent = std::max({right, bottom, 1.0});
+  canvas.unit = std::min(canvas.unit, kWidest / extent);
+  canvas.radius = std::min(canvas.radius, 0.3 * canvas.unit);
+  canvas.width = right * canvas.unit;
+  canvas.height = bottom * canvas.unit;
+}
+
+std::string counted(std::uint64_t number, const char* one) {
+  return std::to_string(number) + " " + one + (number == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string draw_svg(const Topology& topology) {
+  Canvas canvas{topology, 72, 17, 0, 0, ""};
+  const bool draw = topology.nodes() <= kMostNodes;
+  const std::uint64_t links = topology.link_count();
+  const bool sparse = links <= kMostLinks || links <= kMostLinksANode * topology.nodes();
+  if (draw) {
+    measure(canvas);
+    if (sparse) draw_links(canvas);
+    draw_nodes(canvas);
+  }
+  std::string note = counted(topology.ranks(), "rank");
+  if (topology.nodes() > topology.ranks()) {
+    note += ", " + counted(topology.nodes() - topology.ranks(), "router");
+  }
+  note += ", " + counted(links, "link");
+  note += draw && sparse ? "; a line is one link each way, its number their lanes where not 1"
+                         : " (too many to draw)";
+  const double width = std::max(canvas.width + 2 * kMargin, 620.0);
+  const double height = canvas.height + 2 * kMargin + kCaption;
+  std::string svg;
+  print(svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
+        "height=\"%.0f\">\n",
+        width, height, width, height);
+  svg += kStyle;
+  svg += "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
+  print(svg, "<g transform=\"translate(%.1f 0)\">\n", (width - canvas.width) / 2 - kMargin);
+  svg += canvas.svg + "</g>\n";
+  print(svg, "<text font-size=\"15\" font-weight=\"bold\" x=\"%.0f\" y=\"%.0f\">", kMargin,
+        height - 36);
+  svg += escaped(topology.spec()) + "</text>\n";
+  print(svg, "<text class=\"note\" font-size=\"12\" x=\"%.0f\" y=\"%.0f\">", kMargin, height - 16);
+  return svg + escaped(note) + "</text>\n</svg>\n";
+}
+
+}  // namespace espalier::topology

@@ -1,0 +1,160 @@
+#include "topology/fat_tree.h"
+
+#include <algorithm>
+
+#include "topology/spec_reader.h"
+
+namespace espalier::topology {
+namespace {
+
+constexpr std::string_view kShape =
+    "fattree:k=K,h=H,c=1 or c=k or c=c1,...,cH with K at least 2 and H at least 1, e.g. "
+    "fattree:k=4,h=2,c=1";
+
+// Nodes: the ranks (level 0) in order, then the routers of level 1, of level 2, ..., the root last.
+class FatTree final : public Topology {
+ public:
+  FatTree(std::uint32_t arity, std::vector<std::uint32_t> capacities)
+      : arity_(arity), capacities_(std::move(capacities)) {
+    const std::size_t height = capacities_.size();
+    std::vector<std::uint32_t> sizes(height + 1, 1);
+    for (std::size_t level = height; level-- > 0;) sizes[level] = sizes[level + 1] * arity_;
+    first_.assign(1, 0);
+    for (const std::uint32_t size : sizes) first_.push_back(first_.back() + size);
+  }
+
+  [[nodiscard]] std::string spec() const override {
+    std::string text =
+        "fattree:k=" + std::to_string(arity_) + ",h=" + std::to_string(capacities_.size()) + ",c=";
+    if (constant()) return text + "1";
+    if (exponential()) return text + "k";
+    for (std::size_t at = 0; at < capacities_.size(); ++at) {
+      text += (at == 0 ? "" : ",") + std::to_string(capacities_[at]);
+    }
+    return text;
+  }
+
+  [[nodiscard]] std::uint32_t ranks() const override { return first_[1]; }
+  [[nodiscard]] std::uint32_t nodes() const override { return first_.back(); }
+  // Every node but the root has a branch up, one link a direction.
+  [[nodiscard]] std::uint64_t link_count() const override {
+    return 2 * (std::uint64_t{nodes()} - 1);
+  }
+
+  [[nodiscard]] std::vector<Link> links() const override {
+    std::vector<Link> links;
+    links.reserve(link_count());
+    for (std::uint32_t node = 0; node + 1 < nodes(); ++node) {
+      const std::uint32_t capacity = capacities_[level(node)];
+      links.push_back({node, parent(node), capacity});
+      links.push_back({parent(node), node, capacity});
+    }
+    return links;
+  }
+
+  // Up to the lowest common ancestor, then down.
+  [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from,
+                                                 std::uint32_t to) const override {
+    std::vector<std::uint32_t> up = {from};
+    std::vector<std::uint32_t> down = {to};
+    while (up.back() != down.back()) {
+      const bool rise_left = level(up.back()) <= level(down.back());
+      const bool rise_right = level(down.back()) <= level(up.back());
+      if (rise_left) up.push_back(parent(up.back()));
+      if (rise_right) down.push_back(parent(down.back()));
+    }
+    up.insert(up.end(), down.rbegin() + 1, down.rend());
+    return up;
+  }
+
+  // Leaves one unit apart at the bottom, each router above the middle of its children.
+  [[nodiscard]] Point position(std::uint32_t node) const override {
+    double width = 1;  // leaves below one node of this level
+    for (std::uint32_t at = 0; at < level(node); ++at) width *= arity_;
+    const double index = node - first_[level(node)];
+    const double rise = std::max(1.5, 0.12 * ranks());
+    return {index * width + (width - 1) / 2,
+            rise * static_cast<double>(capacities_.size() - level(node))};
+  }
+
+  [[nodiscard]] std::string node_name(std::uint32_t node) const override {
+    if (node < ranks()) return "rank " + std::to_string(node);
+    return "router " + std::to_string(node) + " (level " + std::to_string(level(node)) + ")";
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t level(std::uint32_t node) const {
+    std::uint32_t at = 0;
+    while (node >= first_[at + 1]) ++at;
+    return at;
+  }
+  [[nodiscard]] std::uint32_t parent(std::uint32_t node) const {
+    const std::uint32_t at = level(node);
+    return first_[at + 1] + (node - first_[at]) / arity_;
+  }
+  [[nodiscard]] bool constant() const {
+    return std::all_of(capacities_.begin(), capacities_.end(), [](auto c) { return c == 1; });
+  }
+  [[nodiscard]] bool exponential() const {
+    std::uint64_t power = 1;
+    for (const std::uint32_t capacity : capacities_) {
+      if (capacity != power) return false;
+      power *= arity_;
+    }
+    return true;
+  }
+
+  std::uint32_t arity_;
+  std::vector<std::uint32_t> capacities_;  // of the branches of level l+1, lanes a direction
+  std::vector<std::uint32_t> first_;       // first node of each level, then the number of nodes
+};
+
+// c_1 .. c_height.
+std::vector<std::uint32_t> read_capacities(SpecReader& reader, std::uint32_t arity,
+                                           std::uint32_t height) {
+  std::vector<std::uint32_t> capacities;
+  if (reader.take("k")) {
+    std::uint32_t power = 1;
+    for (std::uint32_t level = 0; level < height; ++level, power *= arity) {
+      capacities.push_back(power);
+    }
+    return capacities;
+  }
+  capacities.push_back(reader.number("c1"));
+  while (reader.take(",")) {
+    capacities.push_back(reader.number("c" + std::to_string(capacities.size() + 1)));
+  }
+  if (capacities.size() == 1 && capacities[0] == 1) capacities.assign(height, 1);
+  return capacities;
+}
+
+}  // namespace
+
+std::unique_ptr<Topology> parse_fat_tree(std::string_view text, std::string& error) {
+  SpecReader reader("fattree:", text, kShape);
+  reader.literal("k=");
+  const std::uint32_t arity = reader.number("k");
+  if (arity == 1) reader.fail("k is 1");
+  reader.literal(",h=");
+  const std::uint32_t height = reader.number("h");
+  std::uint64_t nodes = 1;
+  for (std::uint32_t level = 0; level < height && nodes <= kMaxTopologyNodes; ++level) {
+    nodes = nodes * arity + 1;
+  }
+  if (nodes > kMaxTopologyNodes) {
+    reader.fail("a tree of k=" + std::to_string(arity) + " and h=" + std::to_string(height) +
+                " has more than " + std::to_string(kMaxTopologyNodes) + " nodes");
+  }
+  reader.literal(",c=");
+  if (reader.failed(error)) return nullptr;
+  std::vector<std::uint32_t> capacities = read_capacities(reader, arity, height);
+  reader.end();
+  if (capacities.size() != height) {
+    reader.fail("c lists " + std::to_string(capacities.size()) +
+                " capacities for h=" + std::to_string(height));
+  }
+  if (reader.failed(error)) return nullptr;
+  return std::make_unique<FatTree>(arity, std::move(capacities));
+}
+
+}  // namespace espalier::topology

@@ -1,0 +1,79 @@
+#include "topology/mesh.h"
+
+#include "topology/spec_reader.h"
+
+namespace espalier::topology {
+namespace {
+
+// Rank r*columns + c stands in row r, column c.
+class Mesh final : public Topology {
+ public:
+  Mesh(std::uint32_t rows, std::uint32_t columns) : rows_(rows), columns_(columns) {}
+  [[nodiscard]] std::string spec() const override {
+    return "mesh:" + std::to_string(rows_) + "x" + std::to_string(columns_);
+  }
+  [[nodiscard]] std::uint32_t ranks() const override { return rows_ * columns_; }
+  [[nodiscard]] std::uint32_t nodes() const override { return rows_ * columns_; }
+  [[nodiscard]] std::uint64_t link_count() const override {
+    const std::uint64_t in_rows = std::uint64_t{rows_} * (columns_ - 1);
+    const std::uint64_t in_columns = std::uint64_t{columns_} * (rows_ - 1);
+    return 2 * (in_rows + in_columns);
+  }
+
+  [[nodiscard]] std::vector<Link> links() const override {
+    std::vector<Link> links;
+    links.reserve(link_count());
+    for (std::uint32_t node = 0; node < nodes(); ++node) {
+      const std::uint32_t row = node / columns_;
+      const std::uint32_t column = node % columns_;
+      if (row > 0) links.push_back({node, node - columns_, 1});
+      if (column > 0) links.push_back({node, node - 1, 1});
+      if (column + 1 < columns_) links.push_back({node, node + 1, 1});
+      if (row + 1 < rows_) links.push_back({node, node + columns_, 1});
+    }
+    return links;
+  }
+
+  // XY: first along the row to the right column, then along the column.
+  [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from,
+                                                 std::uint32_t to) const override {
+    std::vector<std::uint32_t> nodes = {from};
+    std::uint32_t at = from;
+    while (at % columns_ != to % columns_) {
+      at = at % columns_ < to % columns_ ? at + 1 : at - 1;
+      nodes.push_back(at);
+    }
+    while (at != to) {
+      at = at < to ? at + columns_ : at - columns_;
+      nodes.push_back(at);
+    }
+    return nodes;
+  }
+
+  [[nodiscard]] Point position(std::uint32_t node) const override {
+    return {static_cast<double>(node % columns_), static_cast<double>(node / columns_)};
+  }
+
+  [[nodiscard]] std::string node_name(std::uint32_t node) const override {
+    return "rank " + std::to_string(node) + " (row " + std::to_string(node / columns_) +
+           ", column " + std::to_string(node % columns_) + ")";
+  }
+
+ private:
+  std::uint32_t rows_, columns_;
+};
+
+}  // namespace
+
+std::unique_ptr<Topology> parse_mesh(std::string_view text, std::string& error) {
+  SpecReader reader("mesh:", text, "mesh:RxC with R and C at least 1, e.g. mesh:4x4");
+  const std::uint32_t rows = reader.number("the number of rows");
+  reader.literal("x");
+  const std::uint32_t columns = reader.number("the number of columns");
+  reader.end();
+  reader.limit_nodes(std::uint64_t{rows} * columns);
+  if (reader.failed(error)) return nullptr;
+  return std::make_unique<Mesh>(rows, columns);
+}
+
+}  // namespace espalier::topology

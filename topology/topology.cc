@@ -1,0 +1,33 @@
+#include "topology/topology.h"
+
+#include "collectives/schedule/program.h"
+#include "topology/complete.h"
+#include "topology/fat_tree.h"
+#include "topology/mesh.h"
+
+namespace espalier::topology {
+
+std::uint64_t Topology::digest() const {
+  const std::string text = spec();
+  const std::uint64_t digest = digest_bytes(kDigestSeed, text.data(), text.size());
+  return digest == 0 ? 1 : digest;
+}
+
+std::unique_ptr<Topology> parse(std::string_view spec, std::string& error) {
+  struct Family {
+    std::string_view prefix;
+    std::unique_ptr<Topology> (*parse)(std::string_view, std::string&);
+  };
+  constexpr Family kFamilies[] = {
+      {"complete:", parse_complete}, {"mesh:", parse_mesh}, {"fattree:", parse_fat_tree}};
+  for (const Family& family : kFamilies) {
+    if (spec.starts_with(family.prefix)) {
+      return family.parse(spec.substr(family.prefix.size()), error);
+    }
+  }
+  error = "unknown topology '" + std::string(spec) +
+          "'; expected complete:N, mesh:RxC or fattree:k=K,h=H,c=1|k|c1,..,cH";
+  return nullptr;
+}
+
+}  // namespace espalier::topology

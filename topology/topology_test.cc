@@ -1,0 +1,185 @@
+#include "topology/topology.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace espalier::topology {
+namespace {
+
+std::unique_ptr<Topology> must_parse(const std::string& spec) {
+  std::string error;
+  auto topology = parse(spec, error);
+  EXPECT_NE(topology, nullptr) << spec << ": " << error;
+  return topology;
+}
+
+TEST(Topology, CountsNodesAndLinks) {
+  struct Row {
+    const char* spec;
+    std::uint32_t ranks, nodes;
+    std::uint64_t links;
+  };
+  for (const Row& row :
+       {Row{"complete:1", 1, 1, 0}, Row{"complete:16", 16, 16, 240}, Row{"mesh:1x1", 1, 1, 0},
+        Row{"mesh:4x4", 16, 16, 48}, Row{"mesh:1x5", 5, 5, 8},
+        Row{"fattree:k=4,h=2,c=1", 16, 21, 40}, Row{"fattree:k=2,h=3,c=1,2,2", 8, 15, 28}}) {
+    const auto topology = must_parse(row.spec);
+    EXPECT_EQ(topology->spec(), row.spec);
+    EXPECT_EQ(topology->ranks(), row.ranks) << row.spec;
+    EXPECT_EQ(topology->nodes(), row.nodes) << row.spec;
+    EXPECT_EQ(topology->link_count(), row.links) << row.spec;
+    EXPECT_EQ(topology->links().size(), row.links) << row.spec;
+  }
+}
+
+// Every link once, with its opposite; every route uses links only, has no node twice, and joins its
+// ends.
+TEST(Topology, RoutesRunAlongLinks) {
+  for (const char* spec : {"complete:5", "mesh:3x4", "mesh:1x4", "mesh:4x1", "fattree:k=3,h=2,c=k",
+                           "fattree:k=2,h=3,c=1"}) {
+    const auto topology = must_parse(spec);
+    std::set<std::pair<std::uint32_t, std::uint32_t>> links;
+    for (const Link& link : topology->links()) {
+      EXPECT_TRUE(links.insert({link.from, link.to}).second) << spec;
+    }
+    for (const auto& [from, to] : links) EXPECT_TRUE(links.count({to, from})) << spec;
+    for (std::uint32_t from = 0; from < topology->nodes(); ++from) {
+      for (std::uint32_t to = 0; to < topology->nodes(); ++to) {
+        const auto route = topology->route(from, to);
+        ASSERT_EQ(route.front(), from);
+        ASSERT_EQ(route.back(), to);
+        EXPECT_EQ(std::set(route.begin(), route.end()).size(), route.size());
+        for (std::size_t at = 1; at < route.size(); ++at) {
+          EXPECT_TRUE(links.count({route[at - 1], route[at]})) << spec;
+        }
+      }
+    }
+  }
+}
+
+TEST(Topology, MeshRoutesRowFirst) {
+  const auto mesh = must_parse("mesh:3x4");
+  EXPECT_EQ(mesh->route(0, 11), (std::vector<std::uint32_t>{0, 1, 2, 3, 7, 11}));
+  EXPECT_EQ(mesh->route(11, 0), (std::vector<std::uint32_t>{11, 10, 9, 8, 4, 0}));
+  EXPECT_EQ(mesh->node_name(7), "rank 7 (row 1, column 3)");
+}
+
+TEST(Topology, FatTreeRoutesThroughTheLowestCommonRouter) {
+  const auto tree = must_parse("fattree:k=2,h=3,c=1");
+  EXPECT_EQ(tree->route(0, 1), (std::vector<std::uint32_t>{0, 8, 1}));
+  EXPECT_EQ(tree->route(0, 3), (std::vector<std::uint32_t>{0, 8, 12, 9, 3}));
+  EXPECT_EQ(tree->route(0, 7), (std::vector<std::uint32_t>{0, 8, 12, 14, 13, 11, 7}));
+  EXPECT_EQ(tree->node_name(14), "router 14 (level 3)");
+  EXPECT_EQ(tree->node_name(3), "rank 3");
+}
+
+// Capacity of a branch by the level of its lower end, c_1 first.
+std::vector<std::uint32_t> branch_capacities(const std::string& spec) {
+  const auto tree = must_parse(spec);
+  std::map<std::size_t, std::uint32_t> levels;
+  for (const Link& link : tree->links()) {
+    const std::uint32_t lower = std::min(link.from, link.to);
+    const std::size_t to_root = tree->route(lower, tree->nodes() - 1).size();
+    const auto [at, fresh] = levels.insert({-to_root, link.capacity});
+    EXPECT_EQ(at->second, link.capacity) << spec;
+  }
+  std::vector<std::uint32_t> capacities;
+  for (const auto& [level, capacity] : levels) capacities.push_back(capacity);
+  return capacities;
+}
+
+TEST(Topology, FatTreeCapacities) {
+  EXPECT_EQ(branch_capacities("fattree:k=4,h=3,c=1"), (std::vector<std::uint32_t>{1, 1, 1}));
+  EXPECT_EQ(branch_capacities("fattree:k=4,h=3,c=k"), (std::vector<std::uint32_t>{1, 4, 16}));
+  EXPECT_EQ(branch_capacities("fattree:k=4,h=3,c=1,2,7"), (std::vector<std::uint32_t>{1, 2, 7}));
+}
+
+TEST(Topology, SpecsAreCanonical) {
+  EXPECT_EQ(must_parse("fattree:k=4,h=2,c=1,1")->spec(), "fattree:k=4,h=2,c=1");
+  EXPECT_EQ(must_parse("fattree:k=4,h=2,c=1,4")->spec(), "fattree:k=4,h=2,c=k");
+  EXPECT_EQ(must_parse("fattree:k=4,h=1,c=k")->spec(), "fattree:k=4,h=1,c=1");
+  EXPECT_EQ(must_parse("fattree:k=4,h=2,c=2,3")->spec(), "fattree:k=4,h=2,c=2,3");
+}
+
+TEST(Topology, DigestsDifferAndStay) {
+  std::set<std::uint64_t> digests;
+  for (const char* spec : {"complete:16", "complete:17", "mesh:4x4", "mesh:2x8", "mesh:8x2",
+                           "fattree:k=4,h=2,c=1", "fattree:k=4,h=2,c=k"}) {
+    EXPECT_TRUE(digests.insert(must_parse(spec)->digest()).second);
+  }
+  EXPECT_EQ(must_parse("complete:16")->digest(), 0x3291d14a47f5497ull) << "FNV-1a of the specification";
+}
+
+TEST(Topology, ErrorsSayWhatWhereAndWhatWouldBeRight) {
+  const std::string mesh = "; expected mesh:RxC with R and C at least 1, e.g. mesh:4x4";
+  const std::string complete = "; expected complete:N with N at least 1, e.g. complete:16";
+  const std::string tree =
+      "; expected fattree:k=K,h=H,c=1 or c=k or c=c1,...,cH with K at least 2 and H at least 1, "
+      "e.g. fattree:k=4,h=2,c=1";
+  const std::map<std::string, std::string> expected = {
+      {"ring:4",
+       "unknown topology 'ring:4'; expected complete:N, mesh:RxC or "
+       "fattree:k=K,h=H,c=1|k|c1,..,cH"},
+      {"", "unknown topology ''; expected complete:N, mesh:RxC or fattree:k=K,h=H,c=1|k|c1,..,cH"},
+      {"mesh:0x4", "topology 'mesh:0x4': the number of rows is 0 (at character 7)" + mesh},
+      {"mesh:4x0", "topology 'mesh:4x0': the number of columns is 0 (at character 9)" + mesh},
+      {"mesh:4", "topology 'mesh:4': 'x' is missing (at character 7)" + mesh},
+      {"mesh:", "topology 'mesh:': the number of rows is missing (at character 6)" + mesh},
+      {"mesh:4x", "topology 'mesh:4x': the number of columns is missing (at character 8)" + mesh},
+      {"mesh:-4x4", "topology 'mesh:-4x4': the number of rows is missing (at character 6)" + mesh},
+      {"mesh:4x4 ", "topology 'mesh:4x4 ': ' ' is too much (at character 9)" + mesh},
+      {"mesh:4x4x4", "topology 'mesh:4x4x4': 'x4' is too much (at character 9)" + mesh},
+      {"mesh:04x4",
+       "topology 'mesh:04x4': the number of rows has a leading 0 (at character 8)" + mesh},
+      {"mesh:9999999999x1",
+       "topology 'mesh:9999999999x1': the number of rows is too large (at character 16)" + mesh},
+      {"mesh:99999x99999",
+       "topology 'mesh:99999x99999': 9999800001 nodes are more than 16777216 (at character 17)" +
+           mesh},
+      {"complete:0",
+       "topology 'complete:0': the number of ranks is 0 (at character 11)" + complete},
+      {"complete:",
+       "topology 'complete:': the number of ranks is missing (at character 10)" + complete},
+      {"complete:8a", "topology 'complete:8a': 'a' is too much (at character 11)" + complete},
+      {"complete:99999999999999999999999",
+       "topology 'complete:99999999999999999999999': the number of ranks is too large (at "
+       "character 20)" +
+           complete},
+      {"fattree:k=1,h=2,c=1", "topology 'fattree:k=1,h=2,c=1': k is 1 (at character 12)" + tree},
+      {"fattree:k=4", "topology 'fattree:k=4': ',h=' is missing (at character 12)" + tree},
+      {"fattree:k=4,h=0,c=1", "topology 'fattree:k=4,h=0,c=1': h is 0 (at character 16)" + tree},
+      {"fattree:k=4,h=2", "topology 'fattree:k=4,h=2': ',c=' is missing (at character 16)" + tree},
+      {"fattree:k=4,h=2,c=0", "topology 'fattree:k=4,h=2,c=0': c1 is 0 (at character 20)" + tree},
+      {"fattree:k=4,h=2,c=1,2,3",
+       "topology 'fattree:k=4,h=2,c=1,2,3': c lists 3 capacities for h=2 (at character 24)" + tree},
+      {"fattree:k=4,h=2,c=2",
+       "topology 'fattree:k=4,h=2,c=2': c lists 1 capacities for h=2 (at character 20)" + tree},
+      {"fattree:k=4,h=2,c=kk",
+       "topology 'fattree:k=4,h=2,c=kk': 'k' is too much (at character 20)" + tree},
+      {"fattree:k=2,h=60,c=1",
+       "topology 'fattree:k=2,h=60,c=1': a tree of k=2 and h=60 has more than 16777216 nodes (at "
+       "character 17)" +
+           tree},
+  };
+  for (const auto& [spec, message] : expected) {
+    std::string error;
+    EXPECT_EQ(parse(spec, error), nullptr) << spec;
+    EXPECT_EQ(error, message);
+  }
+}
+
+TEST(Draw, NamesEveryNodeAndCountsWhatItLeavesOut) {
+  const std::string tree = draw_svg(*must_parse("fattree:k=2,h=2,c=k"));
+  EXPECT_NE(tree.find("router 6 (level 2)"), std::string::npos);
+  EXPECT_NE(tree.find("4 ranks, 3 routers, 12 links"), std::string::npos);
+  EXPECT_NE(tree.find("class=\"lanes\""), std::string::npos);
+  const std::string large = draw_svg(*must_parse("complete:200"));
+  EXPECT_EQ(large.find("<line"), std::string::npos);
+  EXPECT_NE(large.find("39800 links (too many to draw)"), std::string::npos);
+  EXPECT_LT(draw_svg(*must_parse("complete:1000000")).size(), 4096u);
+}
+
+}  // namespace
+}  // namespace espalier::topology
