@@ -3,11 +3,16 @@
 //
 // A block of n bytes holds the sender's out-port and the receiver's in-port (one-port, full duplex)
 // for alpha + beta*n seconds of virtual time; a transfer starts when both ports and the post (and,
-// above eager_bytes, the receive) are there.
+// above eager_bytes, the receive) are there. Among transfers that wait for a port, the one that was
+// ready first goes first. Both ends complete when the block has moved and the receive is posted;
+// acknowledgements cost nothing. Controls take alpha and no port; one that is still on its way is
+// replaced by a newer one of its kind.
+//
+// Memory is allocated by the constructor only (wake() and kill() apart).
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "collectives/machine/machine.h"
@@ -23,37 +28,77 @@ struct Model {
   std::uint64_t eager_bytes = 4096;
   double jitter = 0;  // each transfer takes up to this fraction longer, from `seed`
   std::uint64_t seed = 1;
+  // Fills every receive's memory with rubbish when it is posted, as a fabric may: finds programs
+  // and machines that read a place too late. No longer true then: "no byte is placed" of kMismatch.
+  bool scramble = false;
 };
+
+struct Fabric;
 
 class Network {
  public:
-  // peers[v] lists the nodes that node v has links to, by link number. Links must be mutual.
+  // peers[v] lists the nodes that node v has links to, by link number. Links must be mutual: the
+  // k-th link of v to u is the k-th of u to v. std::invalid_argument if they are not, or if a node
+  // has more than kMaxLinks.
   Network(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers);
   ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  [[nodiscard]] std::uint32_t nodes() const;
+  // Its wait() moves the whole network's time by one event, at most to its `until`.
   [[nodiscard]] Endpoint& endpoint(std::uint32_t node);
+  [[nodiscard]] const Model& model() const;
   [[nodiscard]] double now() const;  // s
+  [[nodiscard]] std::uint64_t now_ns() const;
   // Moves virtual time to the next event, at most to `until_ns`; false if nothing is scheduled
-  // before.
+  // until then (time is `until_ns` then, or as it was where that is UINT64_MAX).
   bool advance(std::uint64_t until_ns);
-  // From now on node neither sends, answers nor receives.
+  // From now on (or from `at_ns` on) node neither sends, answers nor receives.
   void kill(std::uint32_t node);
+  void kill(std::uint32_t node, std::uint64_t at_ns);
+  [[nodiscard]] bool alive(std::uint32_t node) const;
+  // next_touched() will name the node at `at_ns`: for wrappers that hold something back.
+  void wake(std::uint32_t node, std::uint64_t at_ns);
+  // Takes a node at whose endpoint something has happened since it was taken last; false if none.
+  bool next_touched(std::uint32_t& node);
+  // The node's endpoint has completions that were not polled.
+  [[nodiscard]] bool pending(std::uint32_t node) const;
+  // Posts taken and completions given at the node's endpoint, since construction.
+  [[nodiscard]] std::uint64_t activity(std::uint32_t node) const;
+
+  // Blocks that node has begun to send / whose coming to node has begun, since construction.
+  [[nodiscard]] std::uint64_t sent(std::uint32_t node) const;
+  [[nodiscard]] std::uint64_t received(std::uint32_t node) const;
+  // One line naming a post of a live node that has not completed; empty if there is none.
+  [[nodiscard]] std::string outstanding() const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<Fabric> fabric_;
 };
+
+// Links between all pairs: node v's link to u is u, or u-1 above v.
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> complete_links(std::uint32_t nodes);
+// The links that the programs (programs[v] is node v's; null: none) name, made mutual, ascending.
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> links_of(
+    const std::vector<const Program*>& programs);
 
 struct RunResult {
   Status status = Status::kOk;  // of the first machine that failed, else kOk
   double seconds = 0;           // virtual, from the start to the last machine's end
-  std::int64_t steps = 0;       // lock step only: steps until all were done
+  std::int64_t steps = 0;       // lock step only: the last step in which a block moved, + 1
+  std::string message;          // what was wrong, where `status` is the runner's own finding
 };
 
-// Polls machines (machines[v] bound to endpoint v) until none is busy: free running, at the model's
-// speed.
+// Polls machines (machines[v] bound to endpoint v, or to a wrapper of it; null: none) until none is
+// busy: free running, at the model's speed. A machine is polled when something happened at its
+// endpoint or its next_deadline() has come; virtual time passes through deadlines, so failures are
+// found as on a real fabric. Machines of killed nodes are left alone. kStalled with a message:
+// machines are busy but nothing will ever happen.
 [[nodiscard]] RunResult run(Network& network, const std::vector<Machine*>& machines);
-// In lock step: step s+1 is let in when all of step s has finished everywhere. Checks that no port
-// is used twice a step (kUnforeseen if so).
+// In lock step: step s+1 is let in when all of step s has finished everywhere. kUnforeseen with a
+// message: a node sends or receives twice in a step (one_port only), or a post of a step found no
+// partner in it.
 [[nodiscard]] RunResult run_lock_step(Network& network, const std::vector<Machine*>& machines);
 
 }  // namespace espalier::sim

@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "hal/sim/fabric.h"
+
+namespace espalier::sim {
+
+std::uint32_t NodeEndpoint::links() const { return fabric_->nodes[node_].links; }
+std::uint32_t NodeEndpoint::peer(std::uint32_t link) const { return fabric_->out(node_, link).to; }
+std::uint32_t NodeEndpoint::window() const { return fabric_->model.window; }
+std::uint64_t NodeEndpoint::eager_bytes() const { return fabric_->model.eager_bytes; }
+std::uint64_t NodeEndpoint::now() { return fabric_->now / 1000; }
+
+Status NodeEndpoint::prepare(const Region* regions, std::uint32_t count) {
+  if (count > kMaxRegions) return Status::kTooLarge;
+  for (std::uint32_t link = 0; link < links(); ++link) {
+    const Channel& out = fabric_->out(node_, link);
+    const Channel& in = fabric_->in(node_, link);
+    if (out.sends_posted != out.sends_polled || in.receives_posted != in.receives_polled) {
+      return Status::kBadArgument;
+    }
+  }
+  for (std::uint32_t i = 0; i < count; ++i) regions_[i] = regions[i];
+  regions_count_ = count;
+  return Status::kOk;
+}
+
+bool NodeEndpoint::reachable(const void* bytes, std::uint64_t size) const {
+  const auto at = reinterpret_cast<std::uintptr_t>(bytes);
+  for (std::uint32_t i = 0; i < regions_count_; ++i) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(regions_[i].bytes);
+    if (at >= begin && at - begin <= regions_[i].size && size <= regions_[i].size - (at - begin)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Status NodeEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
+  if (link >= links() || fabric_->nodes[node_].released) return Status::kBadArgument;
+  if (post.size > eager_bytes() && !reachable(post.bytes, post.size)) return Status::kBadArgument;
+  Channel& channel = fabric_->in(node_, link);
+  if (channel.receives_posted - channel.receives_polled >= window()) return Status::kTooLarge;
+  fabric_->receives[fabric_->slot(channel, channel.receives_posted)].post = post;
+  ++fabric_->nodes[node_].activity;
+  if (fabric_->model.scramble && post.size > 0) std::memset(post.bytes, 0xa5, post.size);
+  ++channel.receives_posted;
+  fabric_->match(channel);
+  fabric_->update(channel);
+  return Status::kOk;
+}
+
+Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
+  if (link >= links() || fabric_->nodes[node_].released) return Status::kBadArgument;
+  Channel& channel = fabric_->out(node_, link);
+  if (channel.sends_posted - channel.sends_polled >= window()) return Status::kTooLarge;
+  fabric_->sends[fabric_->slot(channel, channel.sends_posted)].post = post;
+  ++fabric_->nodes[node_].activity;
+  ++channel.sends_posted;
+  fabric_->update(channel);
+  return Status::kOk;
+}
+
+Status NodeEndpoint::post_control(std::uint32_t link, const Control& control) {
+  const auto kind = static_cast<std::uint8_t>(control.kind);
+  if (link >= links() || kind >= kControlKinds) return Status::kBadArgument;
+  Channel& channel = fabric_->out(node_, link);
+  channel.flying[kind] = control;
+  if (channel.control_flying[kind] || fabric_->nodes[node_].dead) return Status::kOk;
+  channel.control_flying[kind] = true;
+  fabric_->schedule(fabric_->now + fabric_->alpha, EventKind::kControl,
+                    fabric_->nodes[node_].first + link, kind);
+  return Status::kOk;
+}
+
+bool NodeEndpoint::poll(Completion& completion) {
+  Node& node = fabric_->nodes[node_];
+  if (node.dead) return false;
+  while (node.pending != 0) {
+    const auto link = static_cast<std::uint32_t>(std::countr_zero(node.pending));
+    completion = Completion();
+    completion.link = link;
+    if (take(link, completion)) {
+      ++node.activity;
+      return true;
+    }
+    node.pending &= node.pending - 1;
+  }
+  return false;
+}
+
+// The next completion of the link, if there is one.
+bool NodeEndpoint::take(std::uint32_t link, Completion& completion) {
+  Channel& in = fabric_->in(node_, link);
+  for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
+    if (!in.control_there[kind]) continue;
+    in.control_there[kind] = false;
+    completion.kind = Completion::Kind::kControl;
+    completion.control = in.there[kind];
+    return true;
+  }
+  if (fabric_->nodes[node_].released) return false;
+  Channel& out = fabric_->out(node_, link);
+  if (out.sends_polled < out.completed) {
+    const Send& send = fabric_->sends[fabric_->slot(out, out.sends_polled++)];
+    completion.kind = Completion::Kind::kSent;
+    completion.cookie = send.post.cookie;
+    completion.tag = send.post.tag;
+    completion.status = send.status;
+    return true;
+  }
+  if (in.receives_polled < in.completed) {
+    const Receive& receive = fabric_->receives[fabric_->slot(in, in.receives_polled++)];
+    completion.kind = Completion::Kind::kReceived;
+    completion.cookie = receive.post.cookie;
+    completion.tag = receive.tag;
+    completion.check = receive.check;
+    completion.status = receive.status;
+    return true;
+  }
+  const std::uint64_t message = std::max(in.early_told, in.receives_posted);
+  if (message < in.announced && !in.closed) {
+    in.early_told = message + 1;
+    completion.kind = Completion::Kind::kEarly;
+    completion.tag = fabric_->sends[fabric_->slot(in, message)].post.tag;
+    return true;
+  }
+  return false;
+}
+
+void NodeEndpoint::release() {
+  Node& node = fabric_->nodes[node_];
+  node.released = true;
+  for (std::uint32_t link = 0; link < node.links; ++link) {
+    fabric_->close(fabric_->out(node_, link));
+    fabric_->close(fabric_->in(node_, link));
+  }
+}
+
+void NodeEndpoint::wait(std::uint64_t until) {
+  if (fabric_->nodes[node_].pending != 0 || until <= now()) return;
+  fabric_->advance(until > kNever / 1000 ? kNever : until * 1000);
+}
+
+}  // namespace espalier::sim

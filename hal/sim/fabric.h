@@ -1,0 +1,152 @@
+#pragma once
+// The inside of sim::Network: channels (directed links), ports and events.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hal/sim/sim.h"
+
+namespace espalier::sim {
+
+using Picoseconds = std::uint64_t;
+inline constexpr Picoseconds kNever = UINT64_MAX;
+
+// One direction of a link. Messages have numbers 0, 1, ...; every counter below is the number of
+// the first message that has not got there.
+struct Channel {
+  std::uint32_t from = 0, from_link = 0;
+  std::uint32_t to = 0, to_link = 0;
+  std::uint64_t sends_posted = 0;
+  std::uint64_t receives_posted = 0;
+  std::uint64_t moved = 0;      // transfer over
+  std::uint64_t announced = 0;  // its header is known at the receiver
+  std::uint64_t early_told = 0;
+  std::uint64_t completed = 0;  // at both ends
+  std::uint64_t sends_polled = 0;
+  std::uint64_t receives_polled = 0;
+  std::uint64_t turn = 0;   // of the waiting transfer: first come, first served
+  bool waiting = false;     // a transfer is ready and waits for ports
+  bool moving = false;      // a transfer holds its ports
+  bool announcing = false;  // an announcement is under way
+  bool closed = false;      // an end is dead or was released: no block moves any more
+  bool control_flying[kControlKinds] = {};
+  bool control_there[kControlKinds] = {};
+  Control flying[kControlKinds];
+  Control there[kControlKinds];
+};
+
+enum class EventKind : std::uint8_t { kMoved, kAnnounced, kControl, kWake, kKill };
+
+struct Event {
+  Picoseconds at = 0;
+  std::uint64_t order = 0;
+  EventKind kind = EventKind::kWake;
+  std::uint8_t control = 0;
+  std::uint32_t where = 0;  // channel; node for kWake and kKill
+};
+
+// A posted receive, and what its completion will say.
+struct Receive {
+  ReceivePost post;
+  Status status = Status::kOk;
+  std::uint32_t check = 0;
+  std::uint64_t tag = 0;
+};
+
+struct Send {
+  SendPost post;
+  Status status = Status::kOk;
+};
+
+class NodeEndpoint final : public Endpoint {
+ public:
+  NodeEndpoint(Fabric& fabric, std::uint32_t node) : fabric_(&fabric), node_(node) {}
+  [[nodiscard]] std::uint32_t node() const override { return node_; }
+  [[nodiscard]] std::uint32_t links() const override;
+  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override;
+  [[nodiscard]] std::uint32_t window() const override;
+  [[nodiscard]] std::uint64_t eager_bytes() const override;
+  [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override;
+  [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override;
+  [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override;
+  [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override;
+  [[nodiscard]] bool poll(Completion& completion) override;
+  void release() override;
+  [[nodiscard]] std::uint64_t now() override;
+  void wait(std::uint64_t until) override;
+
+ private:
+  [[nodiscard]] bool reachable(const void* bytes, std::uint64_t size) const;
+  bool take(std::uint32_t link, Completion& completion);
+  Fabric* fabric_;
+  std::uint32_t node_;
+  Region regions_[kMaxRegions];
+  std::uint32_t regions_count_ = 0;
+};
+
+struct Node {
+  std::uint32_t first = 0;  // its channels: first .. first+links-1
+  std::uint32_t links = 0;
+  bool out_busy = false;
+  bool in_busy = false;
+  bool dead = false;
+  bool released = false;
+  bool touched = false;
+  std::uint64_t out_waiting = 0;  // links with a transfer that waits, out
+  std::uint64_t in_waiting = 0;   // and in
+  std::uint64_t pending = 0;      // links with something to poll
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  std::uint64_t activity = 0;  // posts taken and completions given
+};
+
+struct Fabric {
+  Fabric(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers);
+
+  [[nodiscard]] Channel& out(std::uint32_t node, std::uint32_t link) {
+    return channels[nodes[node].first + link];
+  }
+  [[nodiscard]] Channel& in(std::uint32_t node, std::uint32_t link) {
+    return channels[in_channel[nodes[node].first + link]];
+  }
+  [[nodiscard]] std::size_t slot(const Channel& channel, std::uint64_t message) const {
+    const auto index = static_cast<std::size_t>(&channel - channels.data());
+    return index * model.window + message % model.window;
+  }
+
+  void schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control = 0);
+  // Runs the next event if it is not later than `until`.
+  bool advance(Picoseconds until);
+  void touch(std::uint32_t node);
+  void touch_link(std::uint32_t node, std::uint32_t link);
+  // Something about the channel's next message changed: starts, queues or announces it.
+  void update(Channel& channel);
+  // Completes what has moved and is awaited.
+  void match(Channel& channel);
+  void close(Channel& channel);
+  void kill(std::uint32_t node);
+
+  Model model;
+  Picoseconds alpha = 0;
+  std::vector<Node> nodes;
+  std::vector<Channel> channels;
+  std::vector<std::uint32_t> in_channel;  // by the receiving end's position
+  std::vector<Send> sends;                // window a channel
+  std::vector<Receive> receives;
+  std::vector<Event> events;           // a heap
+  std::vector<std::uint32_t> touched;  // a ring of as many as there are nodes
+  std::size_t touched_first = 0;
+  std::size_t touched_count = 0;
+  std::vector<NodeEndpoint> endpoints;
+  Picoseconds now = 0;
+  std::uint64_t order = 0;
+
+ private:
+  void start(Channel& channel);
+  void start_waiting(std::uint32_t from, std::uint32_t to);
+  void finish(Channel& channel);
+  [[nodiscard]] Picoseconds duration(const Channel& channel);
+};
+
+}  // namespace espalier::sim
