@@ -1,0 +1,70 @@
+#!/bin/bash
+# The laboratory: hosts as network namespaces around one bridge, each with a shaped full-duplex link. Root only.
+#   lab.sh up HOSTS MBIT            hosts esplab0 .. with addresses 10.79.0.1 ..; MBIT 0: not shaped
+#   lab.sh down                     removes them
+#   lab.sh on HOST COMMAND...       runs COMMAND on a host, e.g. `lab.sh on 0 ping 10.79.0.2`
+# Each link is shaped both ways by a token bucket (burst 10,000 bytes), MTU 9000, queues of 4 MB at the host and 1 MB at
+# the switch's port; neighbours are known beforehand, so that no ARP runs during a measurement.
+# `lab.sh rsh [options] HOSTNAME COMMAND...` is the remote shell that mpirun starts its daemons with.
+set -euo pipefail
+state=${ESPALIER_LAB:-${TMPDIR:-/tmp}/espalier-lab}
+
+mac() { printf '02:79:00:00:00:%02x' "$(($1 + 1))"; }
+
+up() {
+  local hosts=$1 mbit=$2 i j
+  mkdir -p "$state"
+  ip netns add esplab-switch
+  ip -n esplab-switch link add switch type bridge
+  ip -n esplab-switch link set switch mtu 9000 up
+  echo '127.0.0.1 localhost' >"$state/hosts"
+  : >"$state/hostfile"
+  for ((i = 0; i < hosts; i++)); do
+    ip netns add "esplab$i"
+    ip -n "esplab$i" link set lo up
+    ip link add eth0 netns "esplab$i" address "$(mac "$i")" mtu 9000 type veth peer name "port$i" netns esplab-switch
+    ip -n "esplab$i" link set eth0 addrgenmode none
+    ip -n "esplab$i" address add "10.79.0.$((i + 1))/24" dev eth0
+    ip -n "esplab$i" link set eth0 up
+    ip -n esplab-switch link set "port$i" mtu 9000 addrgenmode none master switch up
+    if [ "$mbit" != 0 ]; then
+      tc -n "esplab$i" qdisc add dev eth0 root tbf rate "${mbit}mbit" burst 10000 limit 4000000
+      tc -n esplab-switch qdisc add dev "port$i" root tbf rate "${mbit}mbit" burst 10000 limit 1000000
+    fi
+    echo "10.79.0.$((i + 1)) esplab$i" >>"$state/hosts"
+    echo "esplab$i slots=1" >>"$state/hostfile"
+  done
+  for ((i = 0; i < hosts; i++)); do
+    for ((j = 0; j < hosts; j++)); do
+      [ "$i" = "$j" ] || ip -n "esplab$i" neighbour replace "10.79.0.$((j + 1))" lladdr "$(mac "$j")" dev eth0 nud permanent
+    done
+  done
+}
+
+down() {
+  local name
+  for name in $(ip netns list | sed -n 's/^\(esplab[0-9]*\|esplab-switch\)\( .*\)\?$/\1/p'); do
+    ip netns delete "$name"
+  done
+  rm -rf "$state"
+}
+
+# `ip netns exec` brings a mount namespace of its own: the hosts file is replaced there only.
+on() {
+  local name=$1
+  shift
+  exec ip netns exec "$name" unshare --uts bash -c \
+    'name=$1 hosts=$2; shift 2; hostname "$name"; mount --bind "$hosts" /etc/hosts; exec "$@"' _ "$name" "$state/hosts" "$@"
+}
+
+case "${1-}" in
+  up) up "$2" "$3" ;;
+  down) down ;;
+  on) host=$2; shift 2; on "esplab$host" "$@" ;;
+  rsh)
+    shift
+    while [[ $1 == -* ]]; do shift; done
+    host=$1; shift
+    on "$host" bash -c "$*" ;;
+  *) echo "lab.sh: say 'up HOSTS MBIT', 'down' or 'on HOST COMMAND...'" >&2; exit 2 ;;
+esac

@@ -1,0 +1,78 @@
+// Times one MPI collective, to be compared with Espalier's:
+//   mpi_collective broadcast|reduce BYTES REPETITIONS WARMUPS
+// As in `espalier run`, all ranks begin at one time of the machine's common clock, and a repetition is the longest over
+// the ranks of its own begin to its own end; rank 0 prints each in seconds. Every repetition's result is checked outside
+// the timed part; exit status 1 if one was wrong.
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// Waits, as espalier-node does, until a time a little after the barrier: asleep first, then watching the clock.
+static void start_together(int rank) {
+  double start = 0;
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) start = now() + 5e-3;
+  MPI_Bcast(&start, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  double asleep = start - 300e-6 - now();
+  struct timespec t = {0, (long)(asleep * 1e9)};
+  if (asleep > 0) nanosleep(&t, NULL);
+  while (now() < start) sched_yield();
+}
+
+// Whole numbers: sums are exact in any order.
+static float value(int rank, long i, int repetition) { return (float)((rank * 31L + i * 7 + repetition * 13L) % 1009); }
+
+static long wrong(int reduce, int rank, int ranks, const float* result, long n, int repetition) {
+  long bad = 0;
+  if (reduce && rank != 0) return 0;
+  for (long i = 0; i < n; ++i) {
+    float expected = reduce ? 0 : value(0, i, repetition);
+    for (int r = 0; reduce && r < ranks; ++r) expected += value(r, i, repetition);
+    bad += result[i] != expected;
+  }
+  return bad;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank, ranks;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (argc != 5) MPI_Abort(MPI_COMM_WORLD, 2);
+  int reduce = strcmp(argv[1], "reduce") == 0, repetitions = atoi(argv[3]), warmups = atoi(argv[4]);
+  long n = atol(argv[2]) / (long)sizeof(float), bad = 0;
+  float* mine = malloc((size_t)n * sizeof(float));
+  float* result = malloc((size_t)n * sizeof(float));
+  for (int i = 0; i < warmups + repetitions; ++i) {
+    for (long j = 0; j < n; ++j) mine[j] = value(rank, j, i);
+    memset(result, 0xff, (size_t)n * sizeof(float));
+    if (!reduce && rank == 0) memcpy(result, mine, (size_t)n * sizeof(float));
+    start_together(rank);
+    double start = now();
+    if (reduce) {
+      MPI_Reduce(mine, result, (int)n, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+    } else {
+      MPI_Bcast(result, (int)n, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    }
+    double took = now() - start, longest = 0;
+    bad += wrong(reduce, rank, ranks, result, n, i);
+    MPI_Reduce(&took, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (rank == 0 && i >= warmups) printf("%.9f\n", longest);
+  }
+  long all = 0;
+  MPI_Allreduce(&bad, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  if (all != 0 && rank == 0) fprintf(stderr, "mpi_collective: %ld wrong elements\n", all);
+  MPI_Finalize();
+  return all != 0;
+}
