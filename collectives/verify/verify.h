@@ -42,18 +42,31 @@ struct Counterexample {
 // only as long as it likes.
 using Programs = std::function<const Program&(std::uint32_t node)>;
 
+// How much a link carries at once, of how much it can.
+struct LinkLoad {
+  std::uint32_t from = 0, to = 0;
+  std::uint32_t load = 0, capacity = 1;
+};
+
 struct Verdict {
   bool valid = false;
   std::int64_t proven_blocks = 0;                    // every N from 1 to this was checked
   std::int64_t steps_at_one = 0, steps_at_most = 0;  // steps for N = 1 and N = proven_blocks
   std::uint64_t instances = 0;                       // instances checked, all N together
-  Counterexample counterexample;                     // where !valid
+  bool in_place = true;  // valid, and input and output may be the same memory on every rank
+  LinkLoad busiest;      // the link nearest to its capacity, or above it
+  Counterexample counterexample;  // where !valid
 };
 
 struct Options {
+  // Whether the grade's claim on links (point 3) is checked. Without, everything else still is.
+  bool links = true;
   std::int64_t max_blocks = 0;                // 0: settling_bound()
   std::function<void(double done)> progress;  // 0 .. 1, may be empty
 };
+
+// More steps in flight than this no machine holds (firmware/limits.h); no program may claim it.
+inline constexpr std::uint32_t kMostWindow = 64;
 
 // The N up to which this cut checks exhaustively, from the descriptors: stated in verify/verify.cc.
 [[nodiscard]] std::int64_t settling_bound(const Program& program);

@@ -1,0 +1,57 @@
+#pragma once
+// Point 7: what each place holds, step by step. Internal to collectives/verify.
+
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "collectives/verify/check.h"
+
+namespace espalier::verify {
+
+// Sets of ranks, as ascending intervals, each kept once and named by a number.
+class RankSets {
+ public:
+  using Interval = std::pair<std::uint32_t, std::uint32_t>;  // first, last
+  // The set {first .. last}.
+  std::int32_t range(std::uint32_t first, std::uint32_t last);
+  // left followed by right (left (+) right). -1: they overlap, or, if `ordered`, left does not end
+  // where right begins.
+  std::int32_t combine(std::int32_t left, std::int32_t right, bool ordered);
+  [[nodiscard]] std::string name(std::int32_t set) const;  // "ranks 0-3, 5"
+
+ private:
+  std::int32_t intern(std::vector<Interval> set);
+  std::vector<std::vector<Interval>> sets_;
+  std::unordered_map<std::string, std::int32_t> numbers_;
+  std::unordered_map<std::uint64_t, std::int32_t> combined_;
+};
+
+// Follows the data of schedules of one group; the sets are shared by all N.
+class DataFlow {
+ public:
+  // In the order of a lock-step run. Where the hazards are absent and the messages match, every run
+  // reads and writes in that order, so what holds here holds under any drift.
+  [[nodiscard]] Finding check(const Case& at);
+
+ private:
+  struct Value {
+    std::int32_t ranks = -1;  // whose inputs it combines; -1: undefined
+    std::int64_t segment = -1, block = -1;
+  };
+  struct Memory {
+    std::vector<Value> output, scratch;
+  };
+  [[nodiscard]] Finding read(const Case& at, std::uint32_t node, const Instance& reader,
+                             const PlaceAt& place, Value& value);
+  void write(const Case& at, std::uint32_t node, const PlaceAt& place, std::int32_t ranks);
+  [[nodiscard]] Finding operate(const Case& at, std::uint32_t node, const Instance& operation);
+  [[nodiscard]] Finding check_results(const Case& at);
+  [[nodiscard]] Finding check_result(const Case& at, std::uint32_t node, std::int64_t segment,
+                                     std::int64_t block, std::int32_t wanted);
+  RankSets sets_;
+  std::vector<Memory> memory_;
+};
+
+}  // namespace espalier::verify

@@ -1,0 +1,218 @@
+// Point 0: programs well formed, and agreeing on everything that must be the same on all ranks.
+
+#include <cstdlib>
+#include <string>
+
+#include "collectives/verify/check.h"
+
+namespace espalier::verify {
+namespace {
+
+// More instances of one program for one N than anything real has.
+constexpr std::int64_t kMostInstances = std::int64_t{1} << 22;
+constexpr std::int64_t kMostPlaces = std::int64_t{1} << 22;
+
+Counterexample badly_formed(const topology::Topology& topology, std::uint32_t node,
+                            const std::string& text) {
+  Counterexample example;
+  example.point = Point::kForm;
+  example.node = node;
+  const std::string name =
+      node < topology.nodes() ? topology.node_name(node) : "node " + std::to_string(node);
+  example.message = std::string(point_name(Point::kForm)) + ": " + name + ": " + text;
+  return example;
+}
+
+// The same value for every N. Forms that differ only where it does not matter are the same.
+bool same_count(const Program& left, std::uint32_t left_ref, const Program& right,
+                std::uint32_t right_ref) {
+  const Count& a = left.counts[left_ref];
+  const Count& b = right.counts[right_ref];
+  if (a.a != b.a || a.b != b.b || a.c != b.c) return false;
+  return a.c == 0 || (a.d == b.d && (a.e == 0 ? 1 : a.e) == (b.e == 0 ? 1 : b.e));
+}
+
+std::string same_header(const Program& a, const Program& b) {
+  const auto differ = [](const char* what, std::uint64_t here, std::uint64_t there) {
+    return std::string(what) + " is " + std::to_string(here) + ", but " + std::to_string(there) +
+           " in rank 0's program; it must be the same on all ranks";
+  };
+  if (a.schedule_digest != b.schedule_digest) {
+    return differ("the schedule's digest", b.schedule_digest, a.schedule_digest);
+  }
+  if (a.collective != b.collective) return differ("collective", b.collective, a.collective);
+  if (a.ranks != b.ranks) return differ("ranks", b.ranks, a.ranks);
+  if (a.root != b.root) return differ("root", b.root, a.root);
+  if (a.needs_commutative != b.needs_commutative) {
+    return differ("needs_commutative", b.needs_commutative, a.needs_commutative);
+  }
+  if (a.window != b.window) return differ("window", b.window, a.window);
+  if (a.port_model != b.port_model) return differ("port_model", b.port_model, a.port_model);
+  if (a.grade != b.grade) return differ("grade", b.grade, a.grade);
+  if (a.segments != b.segments) return differ("segments", b.segments, a.segments);
+  if (a.residue_mod != b.residue_mod) return differ("residue_mod", b.residue_mod, a.residue_mod);
+  if (a.residue != b.residue) return differ("residue", b.residue, a.residue);
+  if (a.phases_count != b.phases_count) return differ("phases", b.phases_count, a.phases_count);
+  if (a.blocks_count != b.blocks_count) {
+    return differ("the length of the block table", b.blocks_count, a.blocks_count);
+  }
+  for (std::uint32_t rule = 0; rule < a.blocks_count; ++rule) {
+    if (a.blocks[rule].from_bytes != b.blocks[rule].from_bytes ||
+        a.blocks[rule].block_bytes != b.blocks[rule].block_bytes) {
+      return "rule " + std::to_string(rule) +
+             " of the block table is not as in rank 0's program; all ranks must cut alike";
+    }
+  }
+  return {};
+}
+
+std::string same_claims(const Program& a, const Program& b) {
+  if (!same_count(a, a.steps_ref, b, b.steps_ref)) return "the claimed steps";
+  if (!same_count(a, a.bound_ref, b, b.bound_ref)) return "the claimed lower bound";
+  for (std::uint32_t phase = 0; phase < a.phases_count; ++phase) {
+    if (!same_count(a, a.phases[phase].steps_ref, b, b.phases[phase].steps_ref)) {
+      return "the steps of phase " + std::to_string(phase);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Finding check_agreement(const topology::Topology& topology, const Program& common,
+                        std::uint32_t node, const Program& program) {
+  const Status status = check_program(program);
+  if (status != Status::kOk) {
+    return badly_formed(
+        topology, node,
+        std::string("the program is not one a node would load: ") + status_name(status));
+  }
+  if (program.node != node) {
+    return badly_formed(topology, node,
+                        "the program says that it is node " + std::to_string(program.node) +
+                            "'s; it must be " + std::to_string(node) + "'s");
+  }
+  if (program.topology_digest != topology.digest()) {
+    return badly_formed(topology, node,
+                        "the program was made for a topology other than " + topology.spec() +
+                            "; compile it for this one");
+  }
+  if (program.ranks != topology.ranks()) {
+    return badly_formed(topology, node,
+                        "the program is for " + std::to_string(program.ranks) + " ranks; " +
+                            topology.spec() + " has " + std::to_string(topology.ranks()));
+  }
+  if (program.window > kMostWindow) {
+    Counterexample example =
+        badly_formed(topology, node,
+                     "a window of " + std::to_string(program.window) + " is claimed; at most " +
+                         std::to_string(kMostWindow) + " can be proven");
+    example.point = Point::kClaims;
+    return example;
+  }
+  for (std::uint32_t link = 0; link < program.peers_count; ++link) {
+    if (program.peers[link] >= program.ranks) {
+      return badly_formed(topology, node,
+                          "peer " + std::to_string(link) + " is node " +
+                              std::to_string(program.peers[link]) +
+                              "; direct runs have ranks 0 .. " + std::to_string(program.ranks - 1));
+    }
+  }
+  const std::string header = same_header(common, program);
+  if (!header.empty()) return badly_formed(topology, node, header);
+  const std::string claim = same_claims(common, program);
+  if (!claim.empty()) {
+    return badly_formed(topology, node,
+                        claim + " differ from rank 0's; they must be the same on all ranks");
+  }
+  return std::nullopt;
+}
+
+Finding check_size(const Case& at, std::uint32_t node, const Program& program) {
+  // An action has at most one instance a period, so steps bound them.
+  const std::int64_t most = at.steps() * program.actions_count;
+  if (at.steps() > kMostInstances || most > kMostInstances ||
+      program.segments > kMostPlaces / at.blocks) {
+    return found(Point::kForm, at, node, nullptr,
+                 std::to_string(at.steps()) + " steps of " + std::to_string(program.actions_count) +
+                     " actions on " + std::to_string(program.segments) +
+                     " segments are more than can be checked; " + std::to_string(kMostInstances) +
+                     " instances and places are");
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// Whether `place`, which `instance` uses, lies inside what there is; empty if so.
+Finding check_place(const Case& at, std::uint32_t node, const Program& program,
+                    const Instance& instance, const PlaceAt& place) {
+  if (place.segment < 0 || place.segment >= program.segments) {
+    return found(Point::kForm, at, node, &instance,
+                 "segment " + std::to_string(place.segment) + " does not exist; there are " +
+                     std::to_string(program.segments));
+  }
+  if (place.block < 0 || place.block >= at.blocks) {
+    return found(Point::kForm, at, node, &instance,
+                 "block " + std::to_string(place.block) + " does not exist; there are " +
+                     std::to_string(at.blocks));
+  }
+  if (place.buffer == espalier_Buffer_SCRATCH &&
+      (place.slot < 0 || place.slot >= program.scratch_blocks)) {
+    return found(Point::kClaims, at, node, &instance,
+                 "scratch slot " + std::to_string(place.slot) + " is used, but only " +
+                     std::to_string(program.scratch_blocks) + " blocks of scratch are claimed");
+  }
+  return std::nullopt;
+}
+
+// Who may use which buffer: the caller's of a rooted collective may be missing elsewhere.
+Finding check_buffers(const Case& at, std::uint32_t node, const Program& program,
+                      const Instance& instance) {
+  const bool root = node == program.root;
+  const bool broadcast = program.collective == espalier_Collective_BROADCAST;
+  for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
+    if (broadcast && !root && place->buffer == espalier_Buffer_INPUT) {
+      return found(Point::kDataFlow, at, node, &instance,
+                   "the input of a rank that is not the root is read; only the root has one");
+    }
+    if (broadcast && root && place->buffer == espalier_Buffer_OUTPUT) {
+      return found(Point::kDataFlow, at, node, &instance,
+                   "the root's output is used; the root of a broadcast has its input only");
+    }
+    if (program.collective == espalier_Collective_REDUCE && !root &&
+        place->buffer == espalier_Buffer_OUTPUT) {
+      return found(Point::kDataFlow, at, node, &instance,
+                   "the output of a rank that is not the root is used; only the root has one");
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Finding check_instances(const Case& at, std::uint32_t node, const Program& program) {
+  for (const Instance& instance : at.instances[node]) {
+    const bool transfer =
+        instance.kind == espalier_Kind_SEND || instance.kind == espalier_Kind_RECEIVE;
+    if (transfer && instance.peer < 0) {
+      return found(Point::kForm, at, node, &instance,
+                   "link " + std::to_string(instance.link) + " is not in the table of " +
+                       std::to_string(program.peers_count) + " peers");
+    }
+    for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
+      if (place->buffer == espalier_Buffer_BUFFER_NONE) continue;
+      if (Finding finding = check_place(at, node, program, instance, *place)) return finding;
+      const PlaceAt& target = moved(instance);
+      if (place->segment != target.segment || place->block != target.block) {
+        return found(Point::kForm, at, node, &instance,
+                     "an operand is " + block_name(*place) + ", the result " + block_name(target) +
+                         "; both must be the same block");
+      }
+    }
+    if (Finding finding = check_buffers(at, node, program, instance)) return finding;
+  }
+  return std::nullopt;
+}
+
+}  // namespace espalier::verify

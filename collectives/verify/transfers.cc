@@ -1,0 +1,197 @@
+// Points 1, 2, 4 and 8: what crosses the links, and when.
+
+#include <algorithm>
+#include <utility>
+
+#include "collectives/verify/check.h"
+
+namespace espalier::verify {
+namespace {
+
+bool is_transfer(const Instance& instance) {
+  return instance.kind == espalier_Kind_SEND || instance.kind == espalier_Kind_RECEIVE;
+}
+
+std::string words(const Instance& instance) {
+  const bool send = instance.kind == espalier_Kind_SEND;
+  return std::string(send ? "sends " : "receives ") + block_name(moved(instance)) +
+         (send ? " to node " : " from node ") + std::to_string(instance.peer);
+}
+
+// Whether two transfers of one node in one step break the port model.
+bool collide(PortModel model, const Instance& a, const Instance& b) {
+  const bool same_kind = a.kind == b.kind;
+  if (same_kind && a.peer == b.peer) return true;  // one of each a step and link, always
+  switch (model) {
+    case espalier_PortModel_ONE_PORT_DUPLEX: return same_kind;
+    case espalier_PortModel_SIMPLEX: return true;
+    case espalier_PortModel_SINGLE_SEND: return same_kind && a.kind == espalier_Kind_SEND;
+    default: return false;
+  }
+}
+
+// The messages of one direction of a link as its two ends see them, in step order.
+struct Ends {
+  std::vector<const Instance*> sends, receives;
+};
+
+Ends ends_of(const Case& at, std::uint32_t from, std::uint32_t to) {
+  Ends ends;
+  for (const Instance& instance : at.instances[from]) {
+    if (instance.kind == espalier_Kind_SEND && instance.peer == to) ends.sends.push_back(&instance);
+  }
+  for (const Instance& instance : at.instances[to]) {
+    if (instance.kind == espalier_Kind_RECEIVE && instance.peer == from) {
+      ends.receives.push_back(&instance);
+    }
+  }
+  return ends;
+}
+
+bool same_block(const Instance& send, const Instance& receive) {
+  return moved(send).segment == moved(receive).segment && moved(send).block == moved(receive).block;
+}
+
+// `wrong`, on a link from -> to, has no counterpart in its step. Says the likeliest reason.
+Counterexample unmatched(const Case& at, std::uint32_t from, std::uint32_t to,
+                         const Instance& wrong) {
+  const Ends ends = ends_of(at, from, to);
+  const bool send = wrong.kind == espalier_Kind_SEND;
+  const std::uint32_t here = send ? from : to;
+  if (ends.sends.size() == ends.receives.size()) {
+    bool same_order = true;
+    for (std::size_t k = 0; k < ends.sends.size(); ++k) {
+      same_order = same_order && same_block(*ends.sends[k], *ends.receives[k]);
+    }
+    const auto& mine = send ? ends.sends : ends.receives;
+    const auto& theirs = send ? ends.receives : ends.sends;
+    const auto k = std::find(mine.begin(), mine.end(), &wrong) - mine.begin();
+    if (same_order) {
+      return found(Point::kDeadlock, at, here, &wrong,
+                   "the other end has the same message in step " + std::to_string(theirs[k]->step) +
+                       "; both ends must name the same step, or nodes may wait for each other");
+    }
+  }
+  return found(Point::kMatching, at, here, &wrong,
+               send ? "sent, but nothing is received over this link in that step"
+                    : "awaited, but nothing is sent over this link in that step");
+}
+
+// The instances of one step of each node, found by walking forward.
+class Cursor {
+ public:
+  explicit Cursor(const Case& at) : at_(at), next_(at.instances.size(), 0) {}
+  // The instances of `node` in `step`; steps must be asked for in order.
+  std::pair<std::size_t, std::size_t> in_step(std::size_t node, std::int64_t step) {
+    const std::vector<Instance>& all = at_.instances[node];
+    const std::size_t begin = next_[node];
+    std::size_t end = begin;
+    while (end < all.size() && all[end].step == step) ++end;
+    next_[node] = end;
+    return {begin, end};
+  }
+
+ private:
+  const Case& at_;
+  std::vector<std::size_t> next_;
+};
+
+}  // namespace
+
+Finding check_ports(const Case& at, std::uint32_t node) {
+  const std::vector<Instance>& all = at.instances[node];
+  for (std::size_t second = 0; second < all.size(); ++second) {
+    if (!is_transfer(all[second])) continue;
+    for (std::size_t first = second; first-- > 0 && all[first].step == all[second].step;) {
+      if (!is_transfer(all[first]) || !collide(at.common->port_model, all[first], all[second])) {
+        continue;
+      }
+      return found(Point::kPorts, at, node, &all[second],
+                   "in this step it " + words(all[first]) + " and " + words(all[second]) +
+                       "; its ports carry one of the two");
+    }
+  }
+  return std::nullopt;
+}
+
+Finding check_matching(const Case& at) {
+  struct Sent {
+    std::uint32_t from;
+    const Instance* send;
+  };
+  std::vector<std::vector<Sent>> inbox(at.instances.size());
+  Cursor sends(at), receives(at);
+  for (std::int64_t step = 0; step < at.steps(); ++step) {
+    for (std::uint32_t node = 0; node < at.instances.size(); ++node) {
+      const auto [begin, end] = sends.in_step(node, step);
+      for (std::size_t k = begin; k < end; ++k) {
+        const Instance& send = at.instances[node][k];
+        if (send.kind == espalier_Kind_SEND) {
+          inbox[static_cast<std::size_t>(send.peer)].push_back({node, &send});
+        }
+      }
+    }
+    for (std::uint32_t node = 0; node < at.instances.size(); ++node) {
+      const auto [begin, end] = receives.in_step(node, step);
+      for (std::size_t k = begin; k < end; ++k) {
+        const Instance& receive = at.instances[node][k];
+        if (receive.kind != espalier_Kind_RECEIVE) continue;
+        const auto from = static_cast<std::uint32_t>(receive.peer);
+        const auto sent = std::find_if(inbox[node].begin(), inbox[node].end(),
+                                       [&](const Sent& one) { return one.from == from; });
+        if (sent == inbox[node].end()) return unmatched(at, from, node, receive);
+        if (!same_block(*sent->send, receive)) {
+          return found(Point::kMatching, at, node, &receive,
+                       "awaited, but the other end sends " + block_name(moved(*sent->send)) +
+                           " in that step; both must name the same block");
+        }
+        inbox[node].erase(sent);
+      }
+      if (!inbox[node].empty()) {
+        const Sent& left = inbox[node].front();
+        return unmatched(at, left.from, node, *left.send);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Finding check_steps(const Case& at) {
+  std::vector<std::int64_t> used(at.common->phases_count, 0);
+  for (const std::vector<Instance>& node : at.instances) {
+    for (const Instance& instance : node) {
+      std::int64_t& steps = used[instance.phase];
+      steps = std::max(steps, instance.step + 1 - at.phase_first[instance.phase]);
+    }
+  }
+  const Program& common = *at.common;
+  std::int64_t sum = 0;
+  for (std::uint32_t phase = 0; phase < common.phases_count; ++phase) {
+    const std::int64_t claimed =
+        count_value(common.counts[common.phases[phase].steps_ref], at.blocks);
+    if (claimed != used[phase]) {
+      return found(Point::kSteps, at, -1, nullptr,
+                   "phase " + std::to_string(phase) + " claims " + std::to_string(claimed) +
+                       " steps, but " + std::to_string(used[phase]) +
+                       " are used; the claim must be exact");
+    }
+    sum += claimed;
+  }
+  const std::int64_t claimed = count_value(common.counts[common.steps_ref], at.blocks);
+  if (claimed != sum) {
+    return found(Point::kSteps, at, -1, nullptr,
+                 std::to_string(claimed) + " steps are claimed, but the phases have " +
+                     std::to_string(sum) + " together; the claim must be exact");
+  }
+  const std::int64_t bound = count_value(common.counts[common.bound_ref], at.blocks);
+  const std::int64_t known = lower_bound_steps(common, at.blocks);
+  if (bound > known || bound > sum) {
+    return found(Point::kSteps, at, -1, nullptr,
+                 "a lower bound of " + std::to_string(bound) +
+                     " steps is claimed; ports and log p " + "prove " + std::to_string(known) +
+                     ", and the schedule takes " + std::to_string(sum));
+  }
+  return std::nullopt;
+}
+
+}  // namespace espalier::verify

@@ -1,0 +1,181 @@
+// How far this cut proves: every N from 1 to settling_bound(), exhaustively; beyond it nothing yet.
+//
+// The bound is chosen so that what can happen does happen below it. A program repeats every
+// `period` steps. With N so large that ramp-up and drain are further apart than the first steps of
+// its actions are, plus what a window and `after` can reach, a node sees one whole undisturbed
+// period; from then on one more block adds one more period of the same. What depends on N otherwise
+// (the divisors of counts and indices, the residue) repeats with the least common multiple of
+// these, of which two rounds more are checked.
+
+#include "collectives/verify/verify.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "collectives/verify/check.h"
+#include "collectives/verify/flow.h"
+
+namespace espalier::verify {
+namespace {
+
+constexpr std::int64_t kMostRounds = 256;   // of divisors; no schedule here comes near
+constexpr std::int64_t kMostBlocks = 4096;  // however odd the descriptor
+
+void join(std::int64_t& rounds, std::uint64_t divisor) {
+  if (divisor == 0) return;
+  const std::int64_t joined = std::lcm(rounds, static_cast<std::int64_t>(divisor));
+  rounds = std::min(joined, kMostRounds);
+}
+
+std::int64_t divisor_rounds(const Program& program) {
+  std::int64_t rounds = 1;
+  join(rounds, program.residue_mod);
+  for (std::uint32_t k = 0; k < program.counts_count; ++k) {
+    if (program.counts[k].c != 0) join(rounds, program.counts[k].e);
+  }
+  for (std::uint32_t k = 0; k < program.indices_count; ++k) {
+    join(rounds, program.indices[k].div);
+    join(rounds, program.indices[k].mod);
+  }
+  for (std::uint32_t k = 0; k < program.terms_count; ++k) {
+    join(rounds, program.terms[k].div);
+    join(rounds, program.terms[k].mod);
+  }
+  return rounds;
+}
+
+// Keeps products of what a descriptor says inside 64 bits; nothing real is cut.
+std::int64_t cut(std::int64_t value) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 24;
+  return std::clamp(value, -kMost, kMost);
+}
+
+// Steps that ramp-up, drain, window and dependencies of one phase reach over.
+std::int64_t reach(const Program& program, std::uint32_t phase, std::uint32_t first_action) {
+  const std::int64_t period = program.phases[phase].period;
+  std::int64_t earliest = 0, latest = 0, after = 0;
+  for (std::uint32_t k = 0; k < program.phases[phase].actions; ++k) {
+    const Action& action = program.actions[first_action + k];
+    const Place& place = action.kind == espalier_Kind_SEND ? action.a : action.into;
+    // A block index that begins below 0 delays its first instance, one that begins above it means
+    // that some came before.
+    const std::int64_t begin = cut(count_value(program.counts[action.t0_ref], 1)) -
+                               cut(period) * cut(index_value(program, place.block_ref, 0));
+    earliest = k == 0 ? begin : std::min(earliest, begin);
+    latest = k == 0 ? begin : std::max(latest, begin);
+    after = std::max<std::int64_t>(after, action.after);
+  }
+  return latest - earliest + 2 * std::int64_t{program.window} + after;
+}
+
+}  // namespace
+
+std::int64_t settling_bound(const Program& program) {
+  std::int64_t bound = 0;
+  std::uint32_t first_action = 0;
+  for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
+    const std::int64_t period = program.phases[phase].period;
+    bound = std::max(bound, (reach(program, phase, first_action) + period - 1) / period);
+    first_action += program.phases[phase].actions;
+  }
+  return std::clamp<std::int64_t>(bound + 2 * divisor_rounds(program) + 1, 1, kMostBlocks);
+}
+
+namespace {
+
+class Run {
+ public:
+  Run(const topology::Topology& topology, const Programs& programs, const Options& options)
+      : topology_(topology), programs_(programs), options_(options) {}
+
+  Verdict verify() {
+    if (Finding finding = check_form()) return refused(*finding);
+    std::int64_t last = options_.max_blocks > 0 ? options_.max_blocks : bound_;
+    const std::int64_t mod = std::max<std::int64_t>(1, common_.residue_mod);
+    const std::int64_t first = common_.residue > 0 ? common_.residue : mod;
+    last = std::max(last, first);
+    // A case costs about N instances, so progress goes by N squared.
+    const double whole = static_cast<double>(last) * static_cast<double>(last);
+    for (std::int64_t blocks = first; blocks <= last; blocks += mod) {
+      if (Finding finding = check_blocks(blocks)) return refused(*finding);
+      if (blocks == first) verdict_.steps_at_one = phase_steps(common_, blocks);
+      verdict_.steps_at_most = phase_steps(common_, blocks);
+      verdict_.proven_blocks = blocks;
+      if (options_.progress) {
+        options_.progress(static_cast<double>(blocks) * static_cast<double>(blocks) / whole);
+      }
+    }
+    verdict_.valid = true;
+    if (options_.progress) options_.progress(1);
+    return verdict_;
+  }
+
+ private:
+  Verdict refused(const Counterexample& example) {
+    verdict_.valid = false;
+    verdict_.counterexample = example;
+    return verdict_;
+  }
+
+  Finding check_form() {
+    for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
+      const Program& program = programs_(node);
+      if (node == 0) common_ = program;
+      if (Finding finding = check_agreement(topology_, common_, node, program)) return finding;
+      bound_ = std::max(bound_, settling_bound(program));
+    }
+    return std::nullopt;
+  }
+
+  Finding check_blocks(std::int64_t blocks) {
+    at_.topology = &topology_;
+    at_.common = &common_;
+    at_.blocks = blocks;
+    at_.phase_first.assign(1, 0);
+    for (std::uint32_t phase = 0; phase < common_.phases_count; ++phase) {
+      const Count& steps = common_.counts[common_.phases[phase].steps_ref];
+      at_.phase_first.push_back(at_.phase_first.back() +
+                                std::max<std::int64_t>(0, count_value(steps, blocks)));
+    }
+    at_.instances.assign(topology_.ranks(), {});
+    for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
+      const Program& program = programs_(node);
+      if (Finding finding = check_size(at_, node, program)) return finding;
+      at_.instances[node] = expand(program, blocks);
+      verdict_.instances += at_.instances[node].size();
+      if (Finding finding = check_instances(at_, node, program)) return finding;
+    }
+    for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
+      if (Finding finding = check_ports(at_, node)) return finding;
+    }
+    if (Finding finding = check_matching(at_)) return finding;
+    if (Finding finding = check_steps(at_)) return finding;
+    for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
+      if (Finding finding = check_hazards(at_, node, verdict_.in_place)) return finding;
+    }
+    if (Finding finding = flow_.check(at_)) return finding;
+    if (!options_.links) return std::nullopt;
+    if (!links_) links_.emplace(topology_);
+    return links_->check(at_, verdict_.busiest);
+  }
+
+  const topology::Topology& topology_;
+  const Programs& programs_;
+  const Options& options_;
+  Program common_ = espalier_Program_init_zero;
+  std::int64_t bound_ = 1;
+  Case at_;
+  DataFlow flow_;
+  std::optional<Links> links_;
+  Verdict verdict_;
+};
+
+}  // namespace
+
+Verdict verify(const topology::Topology& topology, const Programs& programs,
+               const Options& options) {
+  return Run(topology, programs, options).verify();
+}
+
+}  // namespace espalier::verify
