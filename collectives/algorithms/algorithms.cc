@@ -1,0 +1,74 @@
+#include "collectives/algorithms/algorithms.h"
+
+#include "collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+constexpr Collective kBroadcast = espalier_Collective_BROADCAST;
+constexpr Collective kReduce = espalier_Collective_REDUCE;
+constexpr Collective kAllreduce = espalier_Collective_ALLREDUCE;
+
+constexpr Algorithm kAlgorithms[] = {
+    {"binomial", kBroadcast, binomial_broadcast, false,
+     "one block down a binomial tree: ceil(log2 p) steps"},
+    {"chain", kBroadcast, chain_broadcast, false, "one pipeline through all ranks: p-2+N steps"},
+    {"binary", kBroadcast, binary_broadcast, false,
+     "one pipelined binary tree: d+2N-1 steps, d about log_1.62 p (N steps for p = 2)"},
+    {"two-tree", kBroadcast, two_tree_broadcast, false,
+     "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps"},
+    {"two-tree-mirror", kBroadcast, two_tree_mirror_broadcast, false,
+     "two-tree with mirrored trees, odd p only: at most 2*ceil(log2(p+1))+2N-2 steps"},
+    {"chain", kReduce, chain_reduce, true, "one pipeline through all ranks: p-2+N steps"},
+    {"two-tree", kReduce, two_tree_reduce, true,
+     "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps"},
+    {"chain", kAllreduce, chain_allreduce, false,
+     "reduce, then broadcast by chain: 2(p-2+N) steps"},
+    {"two-tree", kAllreduce, two_tree_allreduce, false,
+     "reduce, then broadcast by two-tree: at most 4*ceil(log2(p+1))+4N-4 steps"},
+};
+
+struct CollectiveName {
+  Collective collective;
+  const char* name;
+};
+constexpr CollectiveName kCollectives[] = {
+    {kBroadcast, "broadcast"}, {kReduce, "reduce"}, {kAllreduce, "allreduce"}};
+
+bool same(const char* a, const char* b) {
+  while (*a != '\0' && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+
+}  // namespace
+
+const Algorithm* algorithms(std::uint32_t& count) {
+  count = sizeof kAlgorithms / sizeof kAlgorithms[0];
+  return kAlgorithms;
+}
+
+const Algorithm* find_algorithm(Collective collective, const char* name) {
+  for (const Algorithm& algorithm : kAlgorithms) {
+    if (algorithm.collective == collective && same(algorithm.name, name)) return &algorithm;
+  }
+  return nullptr;
+}
+
+const char* collective_name(Collective collective) {
+  for (const CollectiveName& known : kCollectives) {
+    if (known.collective == collective) return known.name;
+  }
+  return "unknown";
+}
+
+bool parse_collective(const char* name, Collective& collective) {
+  for (const CollectiveName& known : kCollectives) {
+    if (same(known.name, name)) {
+      collective = known.collective;
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace espalier

@@ -1,0 +1,152 @@
+#include "collectives/algorithms/two_trees.h"
+
+namespace espalier {
+namespace {
+
+std::uint32_t height(std::uint32_t node) { return static_cast<std::uint32_t>(__builtin_ctz(node)); }
+
+// The greatest power of two <= x; x >= 1.
+std::uint32_t top_bit(std::uint32_t x) { return 1u << (31 - __builtin_clz(x)); }
+
+// The shape of T1 with m nodes 1 .. m (001 section 3, where they are 0 .. m-1): in order, a
+// complete left subtree of 2^h - 1 nodes, on the right the same construction with the rest.
+std::uint32_t parent_node(std::uint32_t node, std::uint32_t m) {
+  const std::uint32_t bit = 1u << height(node);
+  return (node & bit << 1) != 0 || node + bit > m ? node - bit : node + bit;
+}
+
+// 0 where there is none.
+std::uint32_t left_node(std::uint32_t node) {
+  const std::uint32_t bit = 1u << height(node);
+  return bit == 1 ? 0 : node - bit / 2;
+}
+
+std::uint32_t right_node(std::uint32_t node, std::uint32_t m) {
+  const std::uint32_t bit = 1u << height(node);
+  if (bit == 1 || node == m) return 0;
+  const std::uint32_t rest = top_bit(m - node);
+  return node + (rest < bit / 2 ? rest : bit / 2);
+}
+
+// Whether node is the root of T1 with m nodes or on the path of right children from it.
+bool on_right_spine(std::uint32_t node, std::uint32_t m) {
+  return m >> height(node) == node >> height(node);
+}
+
+}  // namespace
+
+TwoTrees::TwoTrees(std::uint32_t n, Pairing pairing)
+    : n_(n), pairing_(pairing), size_{n, pairing == Pairing::kShift ? n + 1 : n} {
+  root_[0] = top_bit(size_[0]);
+  root_[1] = top_bit(size_[1]);
+  turns_ = pairing == Pairing::kShift && (n % 4 == 0 || n % 4 == 1) && __builtin_parity(n) == 0;
+  const std::uint32_t latest_1 = latest(0);
+  const std::uint32_t latest_2 = latest(1);
+  first_ = latest_1 > latest_2 ? 0 : 1;
+  start_[1 - first_] = 1;
+  const std::uint32_t end_1 = latest_1 + start_[0];
+  const std::uint32_t end_2 = latest_2 + start_[1];
+  last_arrival_ = end_1 > end_2 ? end_1 : end_2;
+}
+
+std::uint32_t TwoTrees::node(unsigned tree, std::uint32_t pe) const {
+  if (tree == 0) return pe;
+  return pairing_ == Pairing::kShift ? pe + 1 : n_ + 1 - pe;
+}
+
+std::uint32_t TwoTrees::pe(unsigned tree, std::uint32_t node) const {
+  if (tree == 0) return node;
+  return pairing_ == Pairing::kShift ? node - 1 : n_ + 1 - node;
+}
+
+std::uint32_t TwoTrees::root(unsigned tree) const { return pe(tree, root_[tree]); }
+
+bool TwoTrees::is_inner(unsigned tree, std::uint32_t pe) const { return pe % 2 == tree; }
+
+std::uint32_t TwoTrees::parent(unsigned tree, std::uint32_t pe) const {
+  const std::uint32_t at = node(tree, pe);
+  return at == root_[tree] ? 0 : this->pe(tree, parent_node(at, size_[tree]));
+}
+
+// Whether the edge from an inner node to an inner child has another colour than the edge into the
+// node. Mirroring: 001 Fig. 3 (where "bitand i = 1" must read "is not 0"). Shifting: found by hand
+// and proved by exhaustion for n <= 3000; the colour turns at right children in T1 and at left ones
+// in T2, but for the nodes of T1's right spine where n = 0 or 1 (mod 4) and n has an even number of
+// ones, which do it the other way round.
+bool TwoTrees::changes_colour(unsigned tree, std::uint32_t parent, bool left) const {
+  if (pairing_ == Pairing::kMirror) return (n_ / 2 % 2 == 1) != left;
+  if (tree == 1) return left;
+  return left == (turns_ && on_right_spine(parent, n_));
+}
+
+TwoTrees::Edge TwoTrees::inner_edge(unsigned tree, std::uint32_t pe) const {
+  Edge edge{pe, static_cast<std::uint8_t>(1 - tree), start_[tree]};
+  for (std::uint32_t at = node(tree, pe); at != root_[tree];) {
+    const std::uint32_t above = parent_node(at, size_[tree]);
+    const bool changes = changes_colour(tree, above, at < above);
+    edge.colour ^= changes ? 1 : 0;
+    edge.arrival += changes ? 1 : 2;
+    at = above;
+  }
+  return edge;
+}
+
+TwoTrees::Edge TwoTrees::edge(unsigned tree, std::uint32_t pe) const {
+  if (is_inner(tree, pe)) return inner_edge(tree, pe);
+  // A leaf: the other colour than that of its edge in the tree where it is inner.
+  Edge edge{pe, static_cast<std::uint8_t>(1 - inner_edge(1 - tree, pe).colour), start_[tree]};
+  const std::uint32_t above = parent(tree, pe);
+  if (above != 0) {
+    const Edge from = inner_edge(tree, above);
+    edge.arrival = from.arrival + (from.colour != edge.colour ? 1 : 2);
+  }
+  return edge;
+}
+
+TwoTrees::Edge TwoTrees::child(unsigned tree, const Edge& from, std::uint32_t child_node,
+                               bool left) const {
+  Edge edge{pe(tree, child_node), from.colour, from.arrival};
+  if (edge.pe == 0 || child_node == 0) return {};
+  if (is_inner(tree, edge.pe)) {
+    if (changes_colour(tree, node(tree, from.pe), left)) edge.colour ^= 1;
+  } else {
+    edge.colour = static_cast<std::uint8_t>(1 - inner_edge(1 - tree, edge.pe).colour);
+  }
+  edge.arrival += edge.colour != from.colour ? 1 : 2;
+  return edge;
+}
+
+TwoTrees::Children TwoTrees::children(unsigned tree, const Edge& from) const {
+  if (!is_inner(tree, from.pe)) return {};
+  const std::uint32_t at = node(tree, from.pe);
+  const Edge left = child(tree, from, left_node(at), true);
+  const Edge right = child(tree, from, right_node(at, size_[tree]), false);
+  if (tree == 1 && pairing_ == Pairing::kMirror) return {{right, left}};
+  return {{left, right}};
+}
+
+// The last first arrival in the tree, counted from its root's. Off the right spine all subtrees are
+// complete and one path from each node down turns no colour, two steps an edge, to the last edge
+// (where one of two leaves does not turn): 2 * height after its root. So only the spine is walked.
+std::uint32_t TwoTrees::latest(unsigned tree) const {
+  std::uint32_t last = 0;
+  const auto extend = [&last](std::uint32_t arrival) { last = arrival > last ? arrival : last; };
+  Edge at{root(tree), static_cast<std::uint8_t>(1 - tree), 0};
+  while (at.pe != 0) {
+    extend(at.arrival);
+    if (!is_inner(tree, at.pe)) break;
+    const std::uint32_t spine = node(tree, at.pe);
+    const std::uint32_t left = left_node(spine);
+    const Edge left_edge = child(tree, at, left, true);
+    if (tree == 1 && pairing_ == Pairing::kShift && left == 2) {
+      // The one subtree that is not complete: its left leaf was dropped.
+      extend(child(tree, left_edge, 3, false).arrival);
+    } else if (left_edge.pe != 0) {
+      extend(left_edge.arrival + 2 * height(left));
+    }
+    at = child(tree, at, right_node(spine, size_[tree]), false);
+  }
+  return last;
+}
+
+}  // namespace espalier

@@ -1,0 +1,69 @@
+#pragma once
+// The two trees of the two-tree algorithms and the colours of their edges, each found in O(log n)
+// from a PE's number alone. Freestanding. Sources: 001/003 (Sanders, Speck, Traff) sections 3 and
+// 5.1; for shifting with any n, 001's open question, the colouring below.
+//
+// n PEs, numbered 1 .. n, stand in two binary trees, T1 (tree 0) and T2 (tree 1), both in order, so
+// that inner nodes of one are leaves of the other: even PEs are inner in T1, odd ones in T2. An
+// edge has colour 0 or 1; the two edges into a PE differ, and so do the edges from a PE to its two
+// children. Transfers of colour c take place in every second step.
+
+#include <cstdint>
+
+namespace espalier {
+
+enum class Pairing : std::uint8_t {
+  kShift,   // T2 is T1 of n+1 nodes, shifted left by one, without its first leaf. Any n >= 1.
+  kMirror,  // T2 is the mirror image of T1. n even.
+};
+
+class TwoTrees {
+ public:
+  TwoTrees(std::uint32_t n, Pairing pairing);
+
+  // The PE at the root of the tree.
+  [[nodiscard]] std::uint32_t root(unsigned tree) const;
+  [[nodiscard]] bool is_inner(unsigned tree, std::uint32_t pe) const;
+  // The PE above `pe`; 0 at the tree's root.
+  [[nodiscard]] std::uint32_t parent(unsigned tree, std::uint32_t pe) const;
+
+  // The edge into a PE (into the root: from the source outside the trees).
+  struct Edge {
+    std::uint32_t pe = 0;       // the PE it leads to; 0: no edge
+    std::uint8_t colour = 0;    // 1 into T1's root, 0 into T2's
+    std::uint32_t arrival = 0;  // the step of a broadcast in which the PE gets its first block
+  };
+  [[nodiscard]] Edge edge(unsigned tree, std::uint32_t pe) const;
+  // The edges to the children of a PE whose own edge is `from`: the smaller PE, then the larger.
+  struct Children {
+    Edge of[2];
+  };
+  [[nodiscard]] Children children(unsigned tree, const Edge& from) const;
+
+  // The tree whose root gets its first block in step 0; the other's follows in step 1. Chosen so
+  // that the broadcast ends as early as it can.
+  [[nodiscard]] unsigned first() const { return first_; }
+  // The step in which the last PE gets its first block in either tree: with N blocks a tree, a
+  // broadcast takes last_arrival() + 1 + 2(N-1) steps.
+  [[nodiscard]] std::uint32_t last_arrival() const { return last_arrival_; }
+
+ private:
+  // Nodes: T1's and T2's own numbers, in order, in trees of size_[tree] nodes of one shape.
+  [[nodiscard]] std::uint32_t node(unsigned tree, std::uint32_t pe) const;
+  [[nodiscard]] std::uint32_t pe(unsigned tree, std::uint32_t node) const;
+  [[nodiscard]] bool changes_colour(unsigned tree, std::uint32_t parent, bool left) const;
+  [[nodiscard]] Edge inner_edge(unsigned tree, std::uint32_t pe) const;
+  [[nodiscard]] Edge child(unsigned tree, const Edge& from, std::uint32_t node, bool left) const;
+  [[nodiscard]] std::uint32_t latest(unsigned tree) const;
+
+  std::uint32_t n_;
+  Pairing pairing_;
+  std::uint32_t size_[2];
+  std::uint32_t root_[2];
+  std::uint32_t start_[2] = {0, 0};  // step in which the tree's root gets its first block
+  bool turns_ = false;               // the colours' rule has the exception on T1's right spine
+  unsigned first_ = 0;
+  std::uint32_t last_arrival_ = 0;
+};
+
+}  // namespace espalier
