@@ -1,0 +1,222 @@
+#include "hal/ofi/fabric.h"
+
+#include <rdma/fi_errno.h>
+#include <sys/uio.h>
+
+#include <cstring>
+#include <initializer_list>
+#include <vector>
+
+#include "hal/ofi/in_fabric.h"
+
+namespace espalier::ofi {
+namespace {
+
+constexpr std::uint64_t kLeastInject = 64;  // every entry of wire.h fits
+
+std::string reason(const char* call, int code) {
+  return std::string(call) + ": " + fi_strerror(code < 0 ? -code : code);
+}
+
+// The reliable datagram endpoint of exactly this provider; layered ones ("tcp;ofi_rxm") are not
+// taken for their parts.
+fi_info* find_exactly(const std::string& name, const std::string& local_address, int mr_mode) {
+  fi_info* hints = fi_allocinfo();
+  if (hints == nullptr) return nullptr;
+  hints->caps = FI_MSG | FI_RMA;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->fabric_attr->prov_name = strdup(name.c_str());  // fi_freeinfo frees it
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->cq_data_size = 8;
+  hints->domain_attr->mr_mode = mr_mode;
+  hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_WAW;
+  const char* node = local_address.empty() ? nullptr : local_address.c_str();
+  fi_info* all = nullptr;
+  const int code =
+      fi_getinfo(FI_VERSION(1, 17), node, nullptr, node != nullptr ? FI_SOURCE : 0, hints, &all);
+  fi_freeinfo(hints);
+  if (code != 0) return nullptr;
+  fi_info* found = nullptr;
+  for (fi_info* info = all; info != nullptr && found == nullptr; info = info->next) {
+    if (name == info->fabric_attr->prov_name && info->tx_attr->inject_size >= kLeastInject) {
+      found = fi_dupinfo(info);
+    }
+  }
+  fi_freeinfo(all);
+  return found;
+}
+
+}  // namespace
+
+fi_info* Fabric::find(const std::string& provider, const std::string& local_address) {
+  const InFabric mark;
+  // "tcp" means the tcp provider with reliable datagram endpoints. libfabric 1.17 ships it under
+  // the name "net"; from 1.18 on it is "tcp".
+  std::vector<std::string> names = {provider};
+  if (provider == "tcp") names.emplace_back("net");
+  std::string address = local_address;
+  if (address.empty() && (provider == "tcp" || provider == "net")) address = "127.0.0.1";
+  if (provider == "shm") address.clear();
+  // Offsets and keys of our own choice where the provider allows it; else what it insists on.
+  for (const int mr_mode : {0, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY}) {
+    for (const std::string& name : names) {
+      if (fi_info* info = find_exactly(name, address, mr_mode)) return info;
+    }
+  }
+  return nullptr;
+}
+
+bool Fabric::open(const std::string& provider, const std::string& local_address, std::size_t peers,
+                  std::size_t completions, std::string& error) {
+  info_ = find(provider, local_address);
+  if (info_ == nullptr) {
+    error = "provider \"" + provider + "\"" +
+            (local_address.empty() ? "" : " at address " + local_address) +
+            " is not available in this libfabric (want \"tcp\", \"shm\", or a provider with "
+            "reliable datagram endpoints and remote writes)";
+    return false;
+  }
+  const InFabric mark;
+  provider_ = info_->fabric_attr->prov_name;
+  inject_bytes_ = info_->tx_attr->inject_size;
+  if (const int code = fi_fabric(info_->fabric_attr, &fabric_, nullptr); code != 0) {
+    error = reason("fi_fabric", code);
+    return false;
+  }
+  if (const int code = fi_domain(fabric_, info_, &domain_, nullptr); code != 0) {
+    error = reason("fi_domain", code);
+    return false;
+  }
+  fi_av_attr av = {};
+  av.type = FI_AV_TABLE;
+  av.count = peers + 1;
+  if (const int code = fi_av_open(domain_, &av, &addresses_, nullptr); code != 0) {
+    error = reason("fi_av_open", code);
+    return false;
+  }
+  if (const int code = fi_endpoint(domain_, info_, &endpoint_, nullptr); code != 0) {
+    error = reason("fi_endpoint", code);
+    return false;
+  }
+  return open_queue(completions, error);
+}
+
+bool Fabric::open_queue(std::size_t completions, std::string& error) {
+  fi_cq_attr attributes = {};
+  attributes.size = completions;
+  attributes.format = FI_CQ_FORMAT_DATA;
+  attributes.wait_obj = FI_WAIT_NONE;  // any other starts a progress thread in net
+  if (const int code = fi_cq_open(domain_, &attributes, &queue_, nullptr); code != 0) {
+    error = reason("fi_cq_open", code);
+    return false;
+  }
+  // Two binds: with both in one, selective completion would hold for what comes in, too.
+  const std::uint64_t out = FI_TRANSMIT | FI_SELECTIVE_COMPLETION;
+  int code = fi_ep_bind(endpoint_, &queue_->fid, out);
+  if (code == 0) code = fi_ep_bind(endpoint_, &queue_->fid, FI_RECV);
+  if (code == 0) code = fi_ep_bind(endpoint_, &addresses_->fid, 0);
+  if (code == 0) code = fi_enable(endpoint_);
+  if (code != 0) error = reason("fi_ep_bind", code);
+  return code == 0;
+}
+
+void Fabric::close() {
+  const InFabric mark;
+  const auto close_one = [](auto*& object) {
+    if (object != nullptr) fi_close(&object->fid);
+    object = nullptr;
+  };
+  close_one(endpoint_);
+  close_one(addresses_);
+  close_one(queue_);
+  close_one(domain_);
+  close_one(fabric_);
+  if (info_ != nullptr) fi_freeinfo(info_);
+  info_ = nullptr;
+}
+
+bool Fabric::name(std::string& out, std::string& error) const {
+  const InFabric mark;
+  std::size_t size = 512;
+  out.resize(size);
+  const int code = fi_getname(&endpoint_->fid, out.data(), &size);
+  if (code != 0) {
+    error = reason("fi_getname", code);
+    return false;
+  }
+  out.resize(size);
+  return true;
+}
+
+bool Fabric::insert(const std::string& name, fi_addr_t& peer, std::string& error) {
+  const InFabric mark;
+  const int inserted = fi_av_insert(addresses_, name.data(), 1, &peer, 0, nullptr);
+  if (inserted == 1) return true;
+  error = reason("fi_av_insert", inserted);
+  return false;
+}
+
+bool Fabric::expose(void* bytes, std::uint64_t size, Exposed& out) {
+  const InFabric mark;
+  // A new key each time: a write under an old one must never find new memory.
+  if (fi_mr_reg(domain_, bytes, size, FI_REMOTE_WRITE, 0, next_key_, 0, &out.region, nullptr) !=
+      0) {
+    out.region = nullptr;
+    return false;
+  }
+  ++next_key_;
+  const bool virtual_addresses = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  out.base = virtual_addresses ? reinterpret_cast<std::uintptr_t>(bytes) : 0;
+  out.key = fi_mr_key(out.region);
+  return true;
+}
+
+void Fabric::hide(Exposed& exposed) {
+  if (exposed.region == nullptr) return;
+  const InFabric mark;
+  fi_close(&exposed.region->fid);
+  exposed = {};
+}
+
+Fabric::Result Fabric::inject(fi_addr_t peer, const void* bytes, std::size_t size,
+                              std::uint64_t data, std::uint64_t address, std::uint64_t key) {
+  const InFabric mark;
+  const ssize_t code = fi_inject_writedata(endpoint_, bytes, size, data, peer, address, key);
+  if (code == 0) return Result::kDone;
+  return code == -FI_EAGAIN ? Result::kNoRoom : Result::kFailed;
+}
+
+Fabric::Result Fabric::write(fi_addr_t peer, const void* bytes, std::size_t size,
+                             std::uint64_t data, std::uint64_t address, std::uint64_t key,
+                             void* context) {
+  const InFabric mark;
+  iovec from = {const_cast<void*>(bytes), size};
+  fi_rma_iov to = {address, size, key};
+  fi_msg_rma message = {};
+  message.msg_iov = &from;
+  message.iov_count = 1;
+  message.addr = peer;
+  message.rma_iov = &to;
+  message.rma_iov_count = 1;
+  message.context = context;
+  message.data = data;
+  const ssize_t code = fi_writemsg(endpoint_, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION);
+  if (code == 0) return Result::kDone;
+  return code == -FI_EAGAIN ? Result::kNoRoom : Result::kFailed;
+}
+
+int Fabric::completions(fi_cq_data_entry* entries, std::size_t room) {
+  const InFabric mark;
+  const ssize_t count = fi_cq_read(queue_, entries, room);
+  if (count >= 0) return static_cast<int>(count);
+  return count == -FI_EAVAIL ? -1 : 0;
+}
+
+void* Fabric::failed() {
+  const InFabric mark;
+  fi_cq_err_entry entry = {};
+  return fi_cq_readerr(queue_, &entry, 0) == 1 ? entry.op_context : nullptr;
+}
+
+}  // namespace espalier::ofi

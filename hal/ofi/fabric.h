@@ -1,0 +1,80 @@
+#pragma once
+// One libfabric endpoint with its domain, completion queue and address vector: all calls into
+// libfabric are here. Not thread safe.
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_rma.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace espalier::ofi {
+
+// Memory that peers may write, as they must name it.
+struct Exposed {
+  fid_mr* region = nullptr;
+  std::uint64_t base = 0;  // address of its first byte, as the provider addresses it
+  std::uint64_t key = 0;
+};
+
+class Fabric {
+ public:
+  enum class Result { kDone, kNoRoom, kFailed };
+
+  Fabric() = default;
+  ~Fabric() { close(); }
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  // The provider that users call `provider`: what the installed libfabric has of that name. Null if
+  // it has none that can do what this back end needs. The caller frees it (fi_freeinfo).
+  [[nodiscard]] static fi_info* find(const std::string& provider, const std::string& local_address);
+
+  // Opens everything and enables the endpoint; false and one line in `error` on failure.
+  [[nodiscard]] bool open(const std::string& provider, const std::string& local_address,
+                          std::size_t peers, std::size_t completions, std::string& error);
+  void close();
+
+  // This endpoint's name, for insert() at its peers.
+  [[nodiscard]] bool name(std::string& out, std::string& error) const;
+  [[nodiscard]] bool insert(const std::string& name, fi_addr_t& peer, std::string& error);
+
+  [[nodiscard]] bool expose(void* bytes, std::uint64_t size, Exposed& out);
+  void hide(Exposed& exposed);
+
+  [[nodiscard]] std::uint64_t inject_bytes() const { return inject_bytes_; }
+  [[nodiscard]] const std::string& provider() const { return provider_; }
+
+  // Writes with immediate data. inject: the bytes may change at once, no completion. write: the
+  // bytes may change at the completion, which carries `context` (a fi_context2).
+  [[nodiscard]] Result inject(fi_addr_t peer, const void* bytes, std::size_t size,
+                              std::uint64_t data, std::uint64_t address, std::uint64_t key);
+  [[nodiscard]] Result write(fi_addr_t peer, const void* bytes, std::size_t size,
+                             std::uint64_t data, std::uint64_t address, std::uint64_t key,
+                             void* context);
+
+  // Progresses; up to `room` completions. 0: none. -1: the next one is an error, see failed().
+  [[nodiscard]] int completions(fi_cq_data_entry* entries, std::size_t room);
+  // The context of the operation that failed; null if it has none.
+  [[nodiscard]] void* failed();
+
+ private:
+  [[nodiscard]] bool open_queue(std::size_t completions, std::string& error);
+
+  fi_info* info_ = nullptr;
+  fid_fabric* fabric_ = nullptr;
+  fid_domain* domain_ = nullptr;
+  fid_cq* queue_ = nullptr;
+  fid_av* addresses_ = nullptr;
+  fid_ep* endpoint_ = nullptr;
+  std::string provider_;
+  std::uint64_t inject_bytes_ = 0;
+  std::uint64_t next_key_ = 1;
+};
+
+}  // namespace espalier::ofi

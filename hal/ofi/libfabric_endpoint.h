@@ -1,0 +1,136 @@
+#pragma once
+// The endpoint over libfabric, inside. Behaviour: hal/endpoint.h; what goes over the fabric:
+// wire.h.
+//
+// A message of at most eager_bytes is written with its tag and size into the peer's slot for its
+// number; the peer gives the slot back by telling how many messages it has consumed. A longer one
+// waits for the grant that the peer writes when it posts the receive, and is then written straight
+// to its final place. Nothing is queued: what cannot go now stays a bit in the link's state and is
+// tried again by poll().
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hal/ofi/fabric.h"
+#include "hal/ofi/link.h"
+#include "hal/ofi/ofi_endpoint.h"
+#include "hal/ofi/wire.h"
+
+namespace espalier::ofi {
+
+class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
+ public:
+  LibfabricEndpoint() = default;
+  ~LibfabricEndpoint() override;
+  [[nodiscard]] bool open(const Config& config, std::string& error);
+
+  [[nodiscard]] std::string address() const override { return address_; }
+  [[nodiscard]] Status connect(const std::vector<std::string>& addresses,
+                               std::string& error) override;
+  [[nodiscard]] Endpoint& endpoint() override { return *this; }
+
+  [[nodiscard]] std::uint32_t node() const override { return config_.node; }
+  [[nodiscard]] std::uint32_t links() const override {
+    return static_cast<std::uint32_t>(config_.peers.size());
+  }
+  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override {
+    return config_.peers[link];
+  }
+  [[nodiscard]] std::uint32_t window() const override { return config_.window; }
+  [[nodiscard]] std::uint64_t eager_bytes() const override { return config_.eager_bytes; }
+
+  [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override;
+  [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override;
+  [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override;
+  [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override;
+  [[nodiscard]] bool poll(Completion& completion) override;
+  void release() override;
+  [[nodiscard]] std::uint64_t now() override;
+  void wait(std::uint64_t until) override;
+
+ private:
+  // The context of a write: which message's completion it is. libfabric writes into the first part.
+  struct Context {
+    fi_context2 libfabric;
+    std::uint32_t link;
+    std::uint32_t position;
+  };
+  struct Prepared {
+    Region region;
+    Exposed exposed;
+  };
+
+  // open.cc: opening, addresses, connecting.
+  [[nodiscard]] bool check(const Config& config, std::string& error) const;
+  [[nodiscard]] std::string encode_address(const std::string& name) const;
+  [[nodiscard]] bool decode_address(std::uint32_t link, const std::string& text,
+                                    std::string& error);
+  [[nodiscard]] bool greet(std::string& error);
+
+  // send.cc: everything that writes to the peer. Each returns false when libfabric has no room.
+  void push(std::uint32_t index);
+  [[nodiscard]] bool push_controls(Link& link);
+  [[nodiscard]] bool push_answers(Link& link);
+  [[nodiscard]] bool push_grants(Link& link);
+  [[nodiscard]] bool push_messages(Link& link, std::uint32_t index);
+  [[nodiscard]] bool send_eager(Link& link, std::uint32_t index, std::uint64_t number);
+  [[nodiscard]] bool send_large(Link& link, std::uint32_t index, std::uint64_t number);
+  [[nodiscard]] bool withdraw(Link& link, std::uint32_t index, std::uint64_t number);
+  // Writes an entry (at most 64 bytes) and its immediate.
+  [[nodiscard]] bool tell(Link& link, Word word, std::uint64_t number, std::uint32_t value,
+                          std::uint64_t offset, const void* bytes, std::size_t size);
+  // ... or the immediate alone.
+  [[nodiscard]] bool tell(Link& link, Word word, std::uint64_t number, std::uint32_t value);
+  [[nodiscard]] bool accepted(Link& link, Fabric::Result result);
+  void fail(Link& link, std::uint32_t index);
+
+  // receive.cc: everything that comes from the peer.
+  void written(std::uint64_t data);  // an immediate
+  void message_event(Link& link, std::uint32_t index, const Immediate& immediate);
+  void control_event(Link& link, std::uint32_t index, const Immediate& immediate);
+  void finished(std::uint32_t index, std::uint32_t position);  // one of our writes
+  void granted(Link& link, std::uint32_t index, std::uint16_t low);
+  void rejected(Link& link, std::uint32_t index, std::uint16_t low);
+  void arrived(Link& link, std::uint32_t index, const Immediate& immediate);
+  void credited(Link& link, std::uint32_t index, std::uint32_t count);
+  void mismatched_late(Link& link, std::uint32_t index, std::uint64_t number);
+  void consume(Link& link, std::uint32_t index);
+  [[nodiscard]] bool consume_next(Link& link, std::uint32_t index);
+
+  // poll.cc: progress and reports.
+  void progress();
+  void retry();
+  [[nodiscard]] bool take(Completion& completion);
+  [[nodiscard]] bool take_from(Link& link, Completion& completion);
+  [[nodiscard]] bool take_sent(Link& link, Completion& completion);
+  [[nodiscard]] bool take_received(Link& link, Completion& completion);
+
+  [[nodiscard]] std::uint64_t position(std::uint64_t number) const {
+    return number & (layout_.ring() - 1);
+  }
+  // The greatest number below `limit` at `position`.
+  [[nodiscard]] std::uint64_t last_before(std::uint64_t limit, std::uint64_t position) const {
+    return limit - 1 - ((limit - 1 - position) & (layout_.ring() - 1));
+  }
+
+  Config config_;
+  ArenaLayout layout_;
+  Fabric fabric_;
+  Exposed arena_exposed_;
+  std::string address_;
+  std::unique_ptr<std::byte[]> arena_;    // written by the peers
+  std::unique_ptr<std::byte[]> staging_;  // eager messages on their way, laid out like the arena
+  std::vector<Context> contexts_;         // links x ring
+  std::vector<Link> links_;
+  std::array<Prepared, kMaxRegions> prepared_;
+  std::uint64_t ready_ = 0;    // one bit a link: it has something to report
+  std::uint64_t pending_ = 0;  // one bit a link: libfabric had no room for what it has to tell
+  std::uint32_t last_taken_ = 0;
+  bool connected_ = false;
+  bool released_ = false;
+};
+
+}  // namespace espalier::ofi

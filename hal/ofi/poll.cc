@@ -1,0 +1,185 @@
+// Progress, reports, release, waiting.
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "hal/ofi/libfabric_endpoint.h"
+
+namespace espalier::ofi {
+namespace {
+
+constexpr std::size_t kBatch = 16;  // completions read from libfabric at once
+constexpr std::uint64_t kSpinNs = 200'000;
+constexpr std::uint64_t kLongestNapNs = 200'000;
+
+}  // namespace
+
+std::uint64_t LibfabricEndpoint::now() {
+  timespec t = {};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+void LibfabricEndpoint::progress() {
+  std::array<fi_cq_data_entry, kBatch> entries;
+  const int count = fabric_.completions(entries.data(), entries.size());
+  const auto ours = [this](const void* context) {
+    return context >= contexts_.data() && context < contexts_.data() + contexts_.size();
+  };
+  if (count < 0) {
+    void* context = fabric_.failed();
+    if (context != nullptr && ours(context)) {
+      const auto* which = static_cast<const Context*>(context);
+      fail(links_[which->link], which->link);
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    const fi_cq_data_entry& entry = entries[static_cast<std::size_t>(i)];
+    if (entry.op_context != nullptr && ours(entry.op_context)) {
+      const auto* which = static_cast<const Context*>(entry.op_context);
+      finished(which->link, which->position);
+    } else if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
+      written(entry.data);
+    }
+  }
+  if (pending_ != 0) retry();
+}
+
+void LibfabricEndpoint::retry() {
+  const std::uint64_t time = now();
+  for (std::uint64_t left = pending_; left != 0; left &= left - 1) {
+    const auto index = static_cast<std::uint32_t>(std::countr_zero(left));
+    const Link& link = links_[index];
+    if (link.refusals == 0 || time >= link.retry_at) push(index);
+  }
+}
+
+void LibfabricEndpoint::finished(std::uint32_t index, std::uint32_t position) {
+  Link& link = links_[index];
+  Outgoing& out = link.out;
+  out.busy &= ~bit(position);
+  if ((out.direct & bit(position)) != 0 && !released_) {
+    out.posts[position].done = true;
+    ready_ |= bit(index);
+  }
+  if (out.sent < out.posted) pending_ |= bit(index);
+}
+
+bool LibfabricEndpoint::poll(Completion& completion) {
+  if (ready_ != 0 && take(completion)) return true;
+  progress();
+  return ready_ != 0 && take(completion);
+}
+
+// Round robin, so that no busy link hides another.
+bool LibfabricEndpoint::take(Completion& completion) {
+  const std::uint32_t turn = (last_taken_ + 1) % 64;
+  while (ready_ != 0) {
+    const auto index =
+        (static_cast<std::uint32_t>(std::countr_zero(std::rotr(ready_, static_cast<int>(turn)))) +
+         turn) %
+        64;
+    completion = {};
+    completion.link = index;
+    if (take_from(links_[index], completion)) {
+      last_taken_ = index;
+      return true;
+    }
+    ready_ &= ~bit(index);
+  }
+  return false;
+}
+
+bool LibfabricEndpoint::take_from(Link& link, Completion& completion) {
+  if (link.controls != 0) {
+    const auto kind = static_cast<std::uint32_t>(std::countr_zero(link.controls));
+    link.controls &= static_cast<std::uint8_t>(~bit(kind));
+    completion.kind = Completion::Kind::kControl;
+    completion.control = link.control[kind];
+    return true;
+  }
+  if (released_) return false;
+  if (take_received(link, completion) || take_sent(link, completion)) return true;
+  if (link.down && !link.down_reported) {
+    link.down_reported = true;
+    completion.kind = Completion::Kind::kLinkDown;
+    return true;
+  }
+  return false;
+}
+
+bool LibfabricEndpoint::take_received(Link& link, Completion& completion) {
+  Incoming& in = link.in;
+  if (in.reported < in.consumed) {
+    const Incoming::Post& post = in.posts[position(in.reported)];
+    ++in.reported;
+    completion.kind = Completion::Kind::kReceived;
+    completion.cookie = post.cookie;
+    completion.status = post.status;
+    completion.check = post.check;
+    return true;
+  }
+  if (in.early != 0) {
+    std::uint64_t number = in.posted;
+    while ((in.early & bit(position(number))) == 0) ++number;
+    in.early &= ~bit(position(number));
+    completion.kind = Completion::Kind::kEarly;
+    completion.tag = in.arrivals[position(number)].tag;
+    return true;
+  }
+  return false;
+}
+
+bool LibfabricEndpoint::take_sent(Link& link, Completion& completion) {
+  Outgoing& out = link.out;
+  completion.kind = Completion::Kind::kSent;
+  if (out.reported < out.sent && out.posts[position(out.reported)].done) {
+    const Outgoing::Post& post = out.posts[position(out.reported)];
+    ++out.reported;
+    completion.cookie = post.cookie;
+    completion.status = post.status;
+    return true;
+  }
+  if (out.late != 0) {
+    const auto at = static_cast<std::uint64_t>(std::countr_zero(out.late));
+    out.late &= ~bit(at);
+    completion.cookie = out.cookies[at];
+    completion.status = Status::kMismatch;
+    return true;
+  }
+  return false;
+}
+
+void LibfabricEndpoint::release() {
+  if (released_) return;
+  released_ = true;
+  for (Prepared& prepared : prepared_) {
+    fabric_.hide(prepared.exposed);
+    prepared = {};
+  }
+}
+
+void LibfabricEndpoint::wait(std::uint64_t until) {
+  const std::uint64_t start = now();
+  std::uint64_t time = start;
+  while (true) {
+    progress();
+    if (ready_ != 0 || time >= until) return;
+    const std::uint64_t waited = time - start;
+    if (waited < kSpinNs) {
+      sched_yield();
+    } else {
+      // A nap of a sixteenth of the time waited so far adds at most that to it.
+      const std::uint64_t nap = std::min({waited / 16, kLongestNapNs, until - time});
+      const timespec t = {0, static_cast<long>(nap)};
+      nanosleep(&t, nullptr);
+    }
+    time = now();
+  }
+}
+
+}  // namespace espalier::ofi

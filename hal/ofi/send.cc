@@ -1,0 +1,239 @@
+// Everything that writes to a peer.
+
+#include <cstring>
+
+#include "hal/ofi/libfabric_endpoint.h"
+
+namespace espalier::ofi {
+namespace {
+
+constexpr std::uint32_t kPatience = 256;  // refusals in a row before retries slow down
+constexpr std::uint64_t kRetryAfterNs = 200'000;
+
+}  // namespace
+
+Status LibfabricEndpoint::post_send(std::uint32_t index, const SendPost& post) {
+  if (index >= links() || (post.bytes == nullptr && post.size != 0)) return Status::kBadArgument;
+  Outgoing& out = links_[index].out;
+  if (released_ || out.posted - out.reported >= config_.window) return Status::kTooLarge;
+  out.posts[position(out.posted)] = {post.bytes,  post.size, post.tag,   post.check,
+                                     post.cookie, false,     Status::kOk};
+  ++out.posted;
+  push(index);
+  return Status::kOk;
+}
+
+Status LibfabricEndpoint::post_control(std::uint32_t index, const Control& control) {
+  const auto kind = static_cast<std::uint32_t>(control.kind);
+  if (index >= links() || kind >= kControlKinds) return Status::kBadArgument;
+  Outbox& box = links_[index].box;
+  box.control[kind] = control;
+  box.controls |= static_cast<std::uint8_t>(bit(kind));
+  push(index);
+  return Status::kOk;
+}
+
+// Tells the peer all that waits and can go. Controls first: they must get through when messages
+// cannot.
+void LibfabricEndpoint::push(std::uint32_t index) {
+  Link& link = links_[index];
+  if (!connected_) return;
+  const bool done = push_controls(link) &&
+                    (link.down || released_ ||
+                     (push_answers(link) && push_grants(link) && push_messages(link, index)));
+  pending_ = done ? pending_ & ~bit(index) : pending_ | bit(index);
+}
+
+bool LibfabricEndpoint::push_controls(Link& link) {
+  Outbox& box = link.box;
+  if (box.hello) {
+    if (!tell(link, Word::kHello, 0, 0)) return false;
+    box.hello = false;
+  }
+  for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
+    if ((box.controls & bit(kind)) == 0) continue;
+    const Control& control = box.control[kind];
+    bool done = false;
+    switch (control.kind) {
+      case ControlKind::kProbe: done = tell(link, Word::kProbe, 0, control.number); break;
+      case ControlKind::kAnswer: done = tell(link, Word::kAnswer, 0, control.number); break;
+      case ControlKind::kCause: {
+        const CauseEntry entry = {static_cast<std::uint32_t>(control.cause.status),
+                                  control.cause.detector, control.cause.peer};
+        done = tell(link, Word::kCause, 0, digest(entry), layout_.cause(link.remote), &entry,
+                    sizeof(entry));
+        break;
+      }
+    }
+    if (!done) return false;
+    box.controls &= static_cast<std::uint8_t>(~bit(kind));
+  }
+  return true;
+}
+
+bool LibfabricEndpoint::push_answers(Link& link) {
+  Outbox& box = link.box;
+  while (box.withdrawn != 0) {
+    const auto at = static_cast<std::uint64_t>(std::countr_zero(box.withdrawn));
+    if (!tell(link, Word::kWithdrawn, last_before(link.out.sent, at), 0)) return false;
+    box.withdrawn &= ~bit(at);
+  }
+  while (box.rejected != 0) {
+    const auto at = static_cast<std::uint64_t>(std::countr_zero(box.rejected));
+    if (!tell(link, Word::kRejected, last_before(link.in.consumed, at), 0)) return false;
+    box.rejected &= ~bit(at);
+  }
+  if (box.credit) {
+    if (!tell(link, Word::kCredit, 0, static_cast<std::uint32_t>(link.in.consumed))) return false;
+    link.in.told = link.in.consumed;
+    link.in.slot_consumed = false;
+    box.credit = false;
+  }
+  return true;
+}
+
+bool LibfabricEndpoint::push_grants(Link& link) {
+  const Incoming& in = link.in;
+  while (link.box.grants != 0) {
+    // The lowest number first.
+    std::uint64_t number = in.consumed;
+    while ((link.box.grants & bit(position(number))) == 0) ++number;
+    const Incoming::Post& post = in.posts[position(number)];
+    const GrantEntry entry = {post.tag, post.size, post.address, post.key, in.consumed};
+    if (!tell(link, Word::kGrant, number, 0,
+              layout_.grant(link.remote, static_cast<std::uint32_t>(position(number))), &entry,
+              sizeof(entry))) {
+      return false;
+    }
+    link.box.grants &= ~bit(position(number));
+    link.in.told = in.consumed;
+  }
+  return true;
+}
+
+// In order: a message that cannot go yet keeps those behind it.
+bool LibfabricEndpoint::push_messages(Link& link, std::uint32_t index) {
+  Outgoing& out = link.out;
+  while (out.sent < out.posted) {
+    const std::uint64_t number = out.sent;
+    const std::uint64_t before = out.sent;
+    const bool large = out.posts[position(number)].size > config_.eager_bytes;
+    if (!(large ? send_large(link, index, number) : send_eager(link, index, number))) return false;
+    if (out.sent == before) return true;  // waits for the peer
+  }
+  return true;
+}
+
+bool LibfabricEndpoint::send_eager(Link& link, std::uint32_t index, std::uint64_t number) {
+  Outgoing& out = link.out;
+  const std::uint64_t at = position(number);
+  Outgoing::Post& post = out.posts[at];
+  if ((out.granted & bit(at)) != 0) return withdraw(link, index, number);
+  const bool free = (out.eager & bit(at)) == 0 || out.consumed + layout_.ring() > number;
+  if (!free || (out.busy & bit(at)) != 0) return true;
+
+  const auto slot = static_cast<std::uint32_t>(at);
+  std::byte* staged = staging_.get() + layout_.slot(index, slot);
+  const EagerHeader header = {post.tag, static_cast<std::uint32_t>(post.size),
+                              static_cast<std::uint32_t>(link.in.consumed)};
+  std::memcpy(staged, &header, sizeof(header));
+  if (post.size != 0) std::memcpy(staged + sizeof(header), post.bytes, post.size);
+  const std::uint64_t size = sizeof(header) + post.size;
+  const std::uint64_t data =
+      pack({Word::kEager, link.remote, static_cast<std::uint16_t>(number), post.check});
+  const std::uint64_t to = link.base + layout_.slot(link.remote, slot);
+  const bool inject = size <= fabric_.inject_bytes();
+  if (!accepted(link, inject ? fabric_.inject(link.address, staged, size, data, to, link.key)
+                             : fabric_.write(link.address, staged, size, data, to, link.key,
+                                             &contexts_[index * layout_.ring() + at]))) {
+    return false;
+  }
+  if (!inject) out.busy |= bit(at);
+  out.direct &= ~bit(at);
+  out.eager |= bit(at);
+  out.doubtful |= bit(at);
+  out.cookies[at] = post.cookie;
+  link.in.told = link.in.consumed;
+  post.done = true;
+  ++out.sent;
+  ready_ |= bit(index);
+  return true;
+}
+
+bool LibfabricEndpoint::send_large(Link& link, std::uint32_t index, std::uint64_t number) {
+  Outgoing& out = link.out;
+  const std::uint64_t at = position(number);
+  const Outgoing::Post& post = out.posts[at];
+  if ((out.granted & bit(at)) == 0) {
+    if (out.announced > number) return true;
+    const OpenEntry entry = {post.tag, post.size};
+    if (!tell(link, Word::kOpen, number, 0, layout_.open(link.remote), &entry, sizeof(entry))) {
+      return false;
+    }
+    out.announced = number + 1;
+    return true;
+  }
+  if ((out.busy & bit(at)) != 0) return true;
+  GrantEntry grant;
+  std::memcpy(&grant, arena_.get() + layout_.grant(index, static_cast<std::uint32_t>(at)),
+              sizeof(grant));
+  if (grant.tag != post.tag || grant.size != post.size) return withdraw(link, index, number);
+  const std::uint64_t data =
+      pack({Word::kDirect, link.remote, static_cast<std::uint16_t>(number), post.check});
+  if (!accepted(link, fabric_.write(link.address, post.bytes, post.size, data, grant.address,
+                                    grant.key, &contexts_[index * layout_.ring() + at]))) {
+    return false;
+  }
+  out.granted &= ~bit(at);
+  out.eager &= ~bit(at);
+  out.doubtful &= ~bit(at);
+  out.busy |= bit(at);
+  out.direct |= bit(at);
+  ++out.sent;
+  return true;
+}
+
+// The peer's receive is known not to fit message `number`: both ends complete with kMismatch.
+bool LibfabricEndpoint::withdraw(Link& link, std::uint32_t index, std::uint64_t number) {
+  Outgoing& out = link.out;
+  const std::uint64_t at = position(number);
+  out.granted &= ~bit(at);
+  out.eager &= ~bit(at);
+  out.doubtful &= ~bit(at);
+  out.posts[at].status = Status::kMismatch;
+  out.posts[at].done = true;
+  ++out.sent;
+  ready_ |= bit(index);
+  link.box.withdrawn |= bit(at);
+  return push_answers(link);
+}
+
+bool LibfabricEndpoint::tell(Link& link, Word word, std::uint64_t number, std::uint32_t value,
+                             std::uint64_t offset, const void* bytes, std::size_t size) {
+  const std::uint64_t data = pack({word, link.remote, static_cast<std::uint16_t>(number), value});
+  return accepted(link,
+                  fabric_.inject(link.address, bytes, size, data, link.base + offset, link.key));
+}
+
+bool LibfabricEndpoint::tell(Link& link, Word word, std::uint64_t number, std::uint32_t value) {
+  const std::uint64_t nothing = 0;
+  return tell(link, word, number, value, layout_.sink(link.remote), &nothing, sizeof(nothing));
+}
+
+// A broken link refuses like a full one: the machine's probes decide what is dead, and a peer's
+// libfabric may only be slow to come up. Retries slow down so that they cost nothing.
+bool LibfabricEndpoint::accepted(Link& link, Fabric::Result result) {
+  if (result == Fabric::Result::kDone) {
+    link.refusals = 0;
+    return true;
+  }
+  if (++link.refusals > kPatience) link.retry_at = now() + kRetryAfterNs;
+  return false;
+}
+
+void LibfabricEndpoint::fail(Link& link, std::uint32_t index) {
+  link.down = true;
+  ready_ |= bit(index);
+}
+
+}  // namespace espalier::ofi
