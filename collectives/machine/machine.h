@@ -4,7 +4,10 @@
 
 #include <cstdint>
 
+#include "collectives/machine/lane.h"
 #include "collectives/machine/operators.h"
+#include "collectives/machine/timetable.h"
+#include "collectives/machine/watch.h"
 #include "collectives/schedule/program.h"
 #include "firmware/limits.h"
 #include "hal/endpoint.h"
@@ -28,10 +31,10 @@ struct MachineConfig {
   bool check_blocks = false;                  // CRC-32 of every block, sent and checked
 };
 
-// What the machine waits for, readable at any time.
+// What the machine waits for, readable at any time: the oldest message that has not come or gone.
 struct StallReport {
-  bool waiting = false;
-  std::int64_t step = 0;       // oldest step not retired
+  bool waiting = false;        // for a peer
+  std::int64_t step = 0;       // oldest step not retired; INT64_MAX: none is left
   std::uint32_t link = 0;      // the endpoint's link
   std::uint32_t peer = 0;      // node at its other end
   bool sending = false;        // awaits the completion of a send (else of a receive)
@@ -44,13 +47,20 @@ struct StallReport {
 
 class Machine {
  public:
-  // Binds the machine to its endpoint. Both and every program outlive it. Nothing is sent.
+  Machine() = default;
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  // Binds the machine to its endpoint, for life. That and every program outlive it. Nothing is
+  // sent. kBadArgument: a second time, or a window of 0; kTooLarge: more than kMaxLinks links.
   [[nodiscard]] Status init(Endpoint& endpoint, const MachineConfig& config);
 
-  // Starts a collective of `count` elements. All ranks start the same collectives in the same
-  // order. kBadArgument: busy, null buffer where one is needed, scratch too small; kNoSuchPeer;
-  // kBadOperator; kTooLarge. After a failure (cause().status != kOk) every start returns that
-  // status.
+  // Starts a collective of `count` elements of op.type; `program` has passed check_program. All
+  // ranks start the same collectives in the same order. Nothing was done on kBadArgument (busy; a
+  // buffer that is needed is null; scratch is too small or not aligned; buffers overlap, but for
+  // input == output), kNoSuchPeer, kBadOperator (also where the program needs a commuting one; what
+  // combines nothing takes any), kTooLarge and prepare()'s errors. After a failure
+  // (cause().status != kOk) every start returns that status.
   [[nodiscard]] Status start(const Program& program, const Buffers& buffers, const Operator& op,
                              std::uint64_t count);
 
@@ -59,14 +69,108 @@ class Machine {
   [[nodiscard]] Status poll();
 
   [[nodiscard]] const Cause& cause() const;
-  [[nodiscard]] StallReport stall_report() const;
-  [[nodiscard]] std::uint32_t blocks() const;  // N of the collective started last
+  [[nodiscard]] StallReport stall_report() const;  // after a failure: of its moment
+  [[nodiscard]] std::uint32_t blocks() const;      // N of the collective started last
 
   // Lock step: steps at or above `horizon` are not let in until it is raised. Unlimited by default.
   void set_horizon(std::int64_t horizon);
   // endpoint.now() at which poll() has something to do even if nothing arrives; UINT64_MAX:
   // nothing.
   [[nodiscard]] std::uint64_t next_deadline() const;
+
+ private:
+  // A step that is let in and not retired.
+  struct Step {
+    std::int64_t number = 0;
+    std::uint64_t ops = 0;      // combines and copies that have not run: rows of the timetable
+    std::uint8_t receives = 0;  // not complete
+    std::uint8_t sends = 0;     // not complete,
+    std::uint8_t unposted = 0;  // and of those not posted
+
+    [[nodiscard]] bool ready() const { return receives == 0 && ops == 0; }
+    [[nodiscard]] bool done() const { return ready() && sends == 0; }
+  };
+  // A block in memory.
+  struct Block {
+    std::uint8_t* bytes = nullptr;
+    std::uint64_t size = 0;
+    std::uint64_t elements = 0;
+  };
+
+  // start.cc
+  [[nodiscard]] Status check_operator(const Program& program, const Operator& op) const;
+  [[nodiscard]] Status check_buffers(const Program& program, const Buffers& buffers,
+                                     const Layout& layout, Region* regions,
+                                     std::uint32_t& regions_count) const;
+  [[nodiscard]] Status map_links(const Program& program);
+  void start_tags(const Operator& op);
+  void start_phase();
+
+  // machine.cc
+  bool take_completions();
+  void take(const Completion& completion);
+  void complete(const Completion& completion, bool sent);
+  void early(std::uint32_t link, std::uint64_t tag);
+  void finish();
+  void fail(Status status, std::uint32_t link) { watch_.fail(status, watch_.peer(link)); }
+  void fail_here(Status status) { watch_.fail(status, endpoint_->node()); }
+
+  // window.cc
+  void work();
+  void let_in();
+  void let_in_step();
+  [[nodiscard]] bool let_in_message(std::uint32_t row);
+  void retire();
+  void post_all();
+  void post_sends(std::uint32_t link);
+  void post_receives(std::uint32_t link);
+  void posted(std::uint32_t link, Lane& lane, std::uint64_t& unposted);
+  void run_op();
+  [[nodiscard]] bool reached(std::uint8_t from, std::uint32_t after, bool ops_too) const;
+  [[nodiscard]] bool may_run(const Action& action) const;
+  [[nodiscard]] bool being_sent(const Block& block) const;
+  [[nodiscard]] bool locate(std::uint32_t row, const Place& place, Block& block) const;
+  [[nodiscard]] bool operate(std::uint32_t row);
+
+  Step& step(std::uint8_t counter) { return steps_[counter & kRingMask]; }
+  [[nodiscard]] const Step& step(std::uint8_t counter) const { return steps_[counter & kRingMask]; }
+
+  Endpoint* endpoint_ = nullptr;
+  MachineConfig config_;
+  Watch watch_;
+
+  // The collective.
+  const Program* program_ = nullptr;
+  Buffers buffers_;
+  Layout layout_;
+  std::uint64_t slot_bytes_ = 0;
+  std::uint32_t element_bytes_ = 1;
+  CombineFn combine_ = nullptr;
+  void* context_ = nullptr;
+  std::uint32_t window_ = 1;
+  bool running_ = false;
+  bool moved_ = false;    // the last poll moved the collective
+  bool more_ = false;     // and may have left completions
+  bool no_room_ = false;  // the fabric had no room for a post
+  std::uint8_t next_phase_ = 0;
+  std::uint8_t next_action_ = 0;  // and its first action
+  std::int64_t phase_step_ = 0;   // and its first step
+  std::int64_t horizon_ = Timetable::kNever;
+  TagBase tags_;
+  Timetable timetable_;
+
+  // Steps let in, not retired: steps_[first_step_ .. end_step_), counters modulo 256; the next
+  // combine or copy is of next_op_ or later.
+  std::uint8_t first_step_ = 0, end_step_ = 0, next_op_ = 0;
+  Step steps_[kRing];
+
+  std::uint8_t link_of_[sizeof(Program::peers) / sizeof(std::uint32_t)] = {};  // by the program's
+  Lane sends_[kMaxLinks];
+  Lane receives_[kMaxLinks];
+  // Links with posted sends; with messages not posted; with a message told early.
+  std::uint64_t sending_ = 0, unposted_sends_ = 0, unposted_receives_ = 0, told_ = 0;
+  std::uint64_t early_[kMaxLinks] = {};     // tag of the first one told, of a later collective
+  std::uint32_t foreseen_[kMaxLinks] = {};  // messages of this collective that must come, as told
 };
 
 }  // namespace espalier

@@ -1,0 +1,163 @@
+// Starting a collective: everything is checked before anything is done.
+
+#include <algorithm>
+
+#include "collectives/machine/machine.h"
+
+namespace espalier {
+namespace {
+
+struct Uses {
+  bool input = false, output = false, combines = false;
+};
+
+void use(bool present, const Place& place, Uses& uses) {
+  if (!present) return;
+  uses.input = uses.input || place.buffer == espalier_Buffer_INPUT;
+  uses.output = uses.output || place.buffer == espalier_Buffer_OUTPUT;
+}
+
+Uses uses_of(const Program& program) {
+  Uses uses;
+  for (std::uint32_t at = 0; at < program.actions_count; ++at) {
+    const Action& action = program.actions[at];
+    use(action.has_into, action.into, uses);
+    use(action.has_a, action.a, uses);
+    use(action.has_b, action.b, uses);
+    uses.combines = uses.combines || action.kind == espalier_Kind_COMBINE;
+  }
+  return uses;
+}
+
+bool overlap(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
+  const auto from_a = reinterpret_cast<std::uintptr_t>(a);
+  const auto from_b = reinterpret_cast<std::uintptr_t>(b);
+  if (a_bytes == 0 || b_bytes == 0) return false;
+  return from_a <= from_b ? from_b - from_a < a_bytes : from_a - from_b < b_bytes;
+}
+
+}  // namespace
+
+std::uint64_t scratch_needed(const Program& program, const Layout& layout) {
+  return program.scratch_blocks * slot_bytes(layout);
+}
+
+Status Machine::start(const Program& program, const Buffers& buffers, const Operator& op,
+                      std::uint64_t count) {
+  if (endpoint_ == nullptr) return Status::kBadArgument;
+  if (watch_.failed()) return watch_.cause().status;
+  if (running_) return Status::kBadArgument;
+  Status status = check_operator(program, op);
+  if (status != Status::kOk) return status;
+  Layout layout;
+  status = make_layout(program, count, element_bytes(op), layout);
+  if (status != Status::kOk) return status;
+  Region regions[Endpoint::kMaxRegions];
+  std::uint32_t regions_count = 0;
+  status = check_buffers(program, buffers, layout, regions, regions_count);
+  if (status == Status::kOk) status = map_links(program);
+  if (status == Status::kOk) status = endpoint_->prepare(regions, regions_count);
+  if (status != Status::kOk) return status;
+
+  program_ = &program;
+  buffers_ = buffers;
+  layout_ = layout;
+  slot_bytes_ = slot_bytes(layout);
+  combine_ = combine_function(op);
+  context_ = op.context;
+  window_ = std::max<std::uint32_t>(
+      1, std::min({program.window, config_.window, kMaxWindow, endpoint_->window()}));
+  running_ = true;
+  moved_ = true;
+  start_tags(op);
+  next_phase_ = 0;
+  phase_step_ = 0;
+  next_action_ = 0;
+  start_phase();
+  watch_.start();
+  return Status::kOk;
+}
+
+Status Machine::check_operator(const Program& program, const Operator& op) const {
+  if (element_bytes(op) == 0) return Status::kBadOperator;
+  if (!uses_of(program).combines) return Status::kOk;
+  if (combine_function(op) == nullptr) return Status::kBadOperator;
+  const bool commutes = op.op != Op::kCustom || op.commutes;
+  return program.needs_commutative && !commutes ? Status::kBadOperator : Status::kOk;
+}
+
+Status Machine::check_buffers(const Program& program, const Buffers& buffers, const Layout& layout,
+                              Region* regions, std::uint32_t& regions_count) const {
+  const Uses uses = uses_of(program);
+  const std::uint64_t message = layout.count * layout.element_bytes;
+  const std::uint64_t input = uses.input ? message : 0;
+  const std::uint64_t output = uses.output ? message : 0;
+  const std::uint64_t scratch = scratch_needed(program, layout);
+  if (input > 0 && buffers.input == nullptr) return Status::kBadArgument;
+  if (output > 0 && buffers.output == nullptr) return Status::kBadArgument;
+  if (scratch > 0 && (buffers.scratch == nullptr || buffers.scratch_bytes < scratch ||
+                      reinterpret_cast<std::uintptr_t>(buffers.scratch) % 16 != 0)) {
+    return Status::kBadArgument;
+  }
+  const bool in_place = buffers.input == buffers.output;
+  if ((!in_place && overlap(buffers.input, input, buffers.output, output)) ||
+      overlap(buffers.scratch, scratch, buffers.input, input) ||
+      overlap(buffers.scratch, scratch, buffers.output, output)) {
+    return Status::kBadArgument;
+  }
+  regions_count = 0;
+  if (output > 0) regions[regions_count++] = {buffers.output, output};
+  if (scratch > 0) regions[regions_count++] = {buffers.scratch, scratch};
+  // The endpoint only reads it: the program sends from it and writes nothing there.
+  if (input > 0 && !(in_place && output > 0)) {
+    regions[regions_count++] = {const_cast<void*>(buffers.input), input};
+  }
+  return Status::kOk;
+}
+
+// Finds the endpoint's link to each of the program's peers.
+Status Machine::map_links(const Program& program) {
+  for (std::uint32_t at = 0; at < program.peers_count; ++at) {
+    std::uint32_t link = 0;
+    while (link < watch_.links() && watch_.peer(link) != program.peers[at]) ++link;
+    if (link == watch_.links()) return Status::kNoSuchPeer;
+    link_of_[at] = static_cast<std::uint8_t>(link);
+  }
+  return Status::kOk;
+}
+
+void Machine::start_tags(const Operator& op) {
+  std::uint64_t hash = digest_u64(kDigestSeed, program_->schedule_digest);
+  hash = digest_u64(hash, layout_.count);
+  hash = digest_u64(hash, (std::uint64_t{layout_.element_bytes} << 32) | op.custom_id);
+  hash = digest_u64(hash, (static_cast<std::uint64_t>(op.op) << 16) |
+                              (static_cast<std::uint64_t>(op.type) << 8) |
+                              static_cast<std::uint64_t>(config_.check_blocks));
+  hash = digest_u64(hash, ++tags_.sequence);
+  tags_.hash = (hash ^ (hash >> 48)) & TagBase::kMask;
+  for (std::uint32_t link = 0; link < watch_.links(); ++link) {
+    sends_[link].number = 0;
+    receives_[link].number = 0;
+    foreseen_[link] = 0;
+    const std::uint64_t bit = std::uint64_t{1} << link;
+    if ((told_ & bit) == 0 || tags_.later(early_[link]) > 0) continue;
+    told_ &= ~bit;
+    early(link, early_[link]);
+  }
+}
+
+// Goes to the next phase that has steps; the timetable has no next step after the last.
+void Machine::start_phase() {
+  while (next_phase_ < program_->phases_count) {
+    const Phase& phase = program_->phases[next_phase_++];
+    const std::int64_t steps =
+        std::max<std::int64_t>(0, count_value(program_->counts[phase.steps_ref], layout_.blocks));
+    timetable_.start(*program_, next_action_, phase, phase_step_, steps, layout_.blocks);
+    next_action_ = static_cast<std::uint8_t>(next_action_ + phase.actions);
+    phase_step_ += steps;
+    if (timetable_.next_step() != Timetable::kNever) return;
+  }
+  if (program_->phases_count == 0) timetable_.start(*program_, 0, Phase(), 0, 0, 1);
+}
+
+}  // namespace espalier

@@ -1,0 +1,154 @@
+#include "collectives/machine/timetable.h"
+
+#include <algorithm>
+
+#include "collectives/schedule/arithmetic.h"
+
+namespace espalier {
+namespace {
+
+// An index that the formula gives by one multiplication.
+bool straight(const Index& index) { return index.terms == 0 && index.mod == 0 && index.div <= 1; }
+
+}  // namespace
+
+void Timetable::start(const Program& program, std::uint32_t first_action, const Phase& phase,
+                      std::int64_t first_step, std::int64_t steps, std::int64_t blocks) {
+  program_ = &program;
+  first_action_ = first_action;
+  rows_count_ = phase.actions;
+  period_ = phase.period;
+  blocks_ = blocks;
+  cursors_count_ = 0;
+  terms_count_ = 0;
+  for (std::uint32_t at = 0; at < rows_count_; ++at) {
+    const Action& action = program.actions[first_action + at];
+    Row& row = rows_[at];
+    row = Row();
+    const std::int64_t t0 = count_value(program.counts[action.t0_ref], blocks);
+    const Range run = range(action, t0, steps);
+    if (run.begin >= run.end) continue;
+    row.i = run.begin;
+    row.left = run.end - run.begin;
+    row.step = first_step + t0 + period_ * run.begin;
+    add_cursors(row, action);
+  }
+  find_next_step();
+}
+
+std::uint32_t Timetable::block_ref(const Action& action) const {
+  return action.kind == espalier_Kind_SEND ? action.a.block_ref : action.into.block_ref;
+}
+
+// The instances whose step is in the phase and whose block is not ruled out: begin <= i < end.
+Timetable::Range Timetable::range(const Action& action, std::int64_t t0, std::int64_t steps) const {
+  const std::int64_t instances = count_value(program_->counts[action.instances_ref], blocks_);
+  Range run{std::max<std::int64_t>(0, ceil_div(wrapping_mul(t0, -1), period_)),
+            std::min(instances, floor_div(steps - 1 - t0, period_) + 1)};
+  const Index& index = program_->indices[block_ref(action)];
+  if (index.terms != 0 || index.mod != 0) return run;
+  // 0 <= base + floor((off + coef*i) / div) [< N]  <=>  low <= coef*i [< high]
+  const std::int64_t div = std::max<std::int64_t>(1, index.div);
+  const std::int64_t low = -index.base * div - index.off;
+  const std::int64_t high = (blocks_ - index.base) * div - index.off;
+  if (index.coef > 0) {
+    run.begin = std::max(run.begin, ceil_div(low, index.coef));
+    if (!action.clamp) run.end = std::min(run.end, ceil_div(high, index.coef));
+  } else if (index.coef < 0) {
+    const std::int64_t down = -std::int64_t{index.coef};
+    run.end = std::min(run.end, floor_div(-low, down) + 1);
+    if (!action.clamp) run.begin = std::max(run.begin, floor_div(-high, down) + 1);
+  } else if (low > 0 || (high <= 0 && !action.clamp)) {
+    run.end = run.begin;
+  }
+  return run;
+}
+
+void Timetable::add_cursors(Row& row, const Action& action) {
+  row.first_cursor = cursors_count_;
+  if (action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE) {
+    add_cursor(row, action.link_ref);
+  }
+  add_place(row, action.has_into, action.into);
+  add_place(row, action.has_a, action.a);
+  add_place(row, action.has_b, action.b);
+}
+
+void Timetable::add_place(Row& row, bool present, const Place& place) {
+  if (!present) return;
+  add_cursor(row, place.segment_ref);
+  add_cursor(row, place.block_ref);
+  if (place.buffer == espalier_Buffer_SCRATCH) add_cursor(row, place.slot_ref);
+}
+
+// Where there is no room, value() divides instead.
+void Timetable::add_cursor(Row& row, std::uint32_t ref) {
+  const Index& index = program_->indices[ref];
+  if (straight(index) || cursors_count_ == kMaxCursors) return;
+  if (index.terms > 4 * kMaxTerms - terms_count_) return;
+  for (std::uint32_t at = 0; at < row.cursors; ++at) {
+    if (cursor_refs_[row.first_cursor + at] == ref) return;
+  }
+  cursor_refs_[cursors_count_] = static_cast<std::uint8_t>(ref);
+  cursors_[cursors_count_].start(*program_, ref, row.i, terms_ + terms_count_);
+  terms_count_ = static_cast<std::uint16_t>(terms_count_ + index.terms);
+  ++cursors_count_;
+  ++row.cursors;
+}
+
+void Timetable::find_next_step() {
+  next_step_ = kNever;
+  for (std::uint32_t at = 0; at < rows_count_; ++at) {
+    next_step_ = std::min(next_step_, rows_[at].step);
+  }
+}
+
+std::uint64_t Timetable::take_step() {
+  std::uint64_t taken = 0;
+  std::int64_t next = kNever;
+  for (std::uint32_t at = 0; at < rows_count_; ++at) {
+    Row& row = rows_[at];
+    if (row.step == next_step_ && row.left > 0) {
+      taken |= std::uint64_t{1} << at;
+      row.step = --row.left == 0 ? kNever : row.step + period_;
+    }
+    next = std::min(next, row.step);
+  }
+  next_step_ = next;
+  return taken;
+}
+
+std::int64_t Timetable::value(std::uint32_t at, std::uint32_t ref) const {
+  const Row& row = rows_[at];
+  const Index& index = program_->indices[ref];
+  if (straight(index)) {
+    return wrapping_add(std::int64_t{index.base} + index.off, wrapping_mul(index.coef, row.i));
+  }
+  for (std::uint32_t cursor = 0; cursor < row.cursors; ++cursor) {
+    if (cursor_refs_[row.first_cursor + cursor] == ref) {
+      return cursors_[row.first_cursor + cursor].value();
+    }
+  }
+  return index_value(*program_, ref, row.i);
+}
+
+bool Timetable::exists(std::uint32_t at) const {
+  const Action& its = action(at);
+  const std::int64_t block = value(at, block_ref(its));
+  return block >= 0 && (block < blocks_ || its.clamp);
+}
+
+std::int64_t Timetable::block(std::uint32_t at, std::uint32_t ref) const {
+  const std::int64_t block = value(at, ref);
+  return action(at).clamp ? std::min(block, blocks_ - 1) : block;
+}
+
+void Timetable::advance(std::uint32_t at) {
+  Row& row = rows_[at];
+  ++row.i;
+  for (std::uint32_t cursor = 0; cursor < row.cursors; ++cursor) {
+    cursors_[row.first_cursor + cursor].advance();
+  }
+}
+
+}  // namespace espalier

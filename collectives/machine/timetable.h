@@ -1,0 +1,81 @@
+#pragma once
+// The instances of one phase's actions in step order, without expanding them: for each action the
+// next instance to let in, and the next to run. Freestanding. A step costs O(actions), a gap
+// between steps nothing.
+
+#include <cstdint>
+#include <limits>
+
+#include "collectives/schedule/index_cursor.h"
+#include "collectives/schedule/program.h"
+#include "firmware/limits.h"
+
+namespace espalier {
+
+inline constexpr std::uint32_t kMaxActions = sizeof(Program::actions) / sizeof(Action);
+static_assert(kMaxActions <= 64, "a step's actions are bits of 64");
+
+class Timetable {
+ public:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  // Goes to the first instances of the `actions` actions from `first_action` on, whose phase's step
+  // 0 is the schedule's `first_step` and which has `steps` steps. Instances that an index without
+  // mod and terms rules out are left out here; others must be asked for with exists().
+  void start(const Program& program, std::uint32_t first_action, const Phase& phase,
+             std::int64_t first_step, std::int64_t steps, std::int64_t blocks);
+
+  // Step of the next instance to let in; kNever: none is left.
+  [[nodiscard]] std::int64_t next_step() const { return next_step_; }
+  // Lets in all instances of next_step(): bit k is action first_action + k.
+  [[nodiscard]] std::uint64_t take_step();
+
+  // Of the next instance to run of action first_action + row: does it exist, and an index' value.
+  [[nodiscard]] bool exists(std::uint32_t row) const;
+  [[nodiscard]] std::int64_t value(std::uint32_t row, std::uint32_t ref) const;
+  // The block of a place of it, clamped where the action clamps.
+  [[nodiscard]] std::int64_t block(std::uint32_t row, std::uint32_t ref) const;
+  // It has run, or does not exist: the one after it is next.
+  void advance(std::uint32_t row);
+
+  [[nodiscard]] const Action& action(std::uint32_t row) const {
+    return program_->actions[first_action_ + row];
+  }
+  [[nodiscard]] std::uint32_t first_action() const { return first_action_; }
+
+ private:
+  struct Row {
+    std::int64_t step = kNever;      // of the next instance to let in
+    std::int64_t left = 0;           // instances not let in yet
+    std::int64_t i = 0;              // next instance to run
+    std::uint16_t first_cursor = 0;  // its stepped indices: cursors_[first_cursor ..]
+    std::uint16_t cursors = 0;
+  };
+  struct Range {
+    std::int64_t begin, end;
+  };
+
+  [[nodiscard]] Range range(const Action& action, std::int64_t t0, std::int64_t steps) const;
+  [[nodiscard]] std::uint32_t block_ref(const Action& action) const;
+  void add_cursors(Row& row, const Action& action);
+  void add_cursor(Row& row, std::uint32_t ref);
+  void add_place(Row& row, bool present, const Place& place);
+  void find_next_step();
+
+  static constexpr std::uint32_t kMaxTerms = sizeof(Program::terms) / sizeof(Term);
+
+  const Program* program_ = nullptr;
+  std::uint32_t first_action_ = 0;
+  std::uint32_t rows_count_ = 0;
+  std::int64_t period_ = 1;
+  std::int64_t blocks_ = 1;
+  std::int64_t next_step_ = kNever;
+  Row rows_[kMaxActions];
+  std::uint16_t cursors_count_ = 0;
+  std::uint16_t terms_count_ = 0;
+  std::uint8_t cursor_refs_[kMaxCursors] = {};
+  IndexCursor cursors_[kMaxCursors];
+  TermCursor terms_[4 * kMaxTerms];
+};
+
+}  // namespace espalier

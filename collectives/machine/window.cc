@@ -1,0 +1,243 @@
+// The steps in flight: letting in, posting, combining, retiring. docs/architecture.md, "The rules
+// of a program", rules 2 to 6.
+
+#include <bit>
+#include <cstring>
+
+#include "collectives/machine/machine.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::uint64_t bit(std::uint32_t link) { return std::uint64_t{1} << link; }
+
+}  // namespace
+
+void Machine::work() {
+  run_op();
+  let_in();
+  if (running_ && !watch_.failed()) post_all();
+}
+
+// Rules 2 and 6. At most as many steps as the window has.
+void Machine::let_in() {
+  for (std::uint32_t steps = 0; steps < kMaxWindow; ++steps) {
+    retire();
+    const bool empty = first_step_ == end_step_;
+    if (timetable_.next_step() == Timetable::kNever) {
+      if (!empty) return;
+      start_phase();
+      if (timetable_.next_step() == Timetable::kNever) return finish();
+    }
+    const std::int64_t next = timetable_.next_step();
+    if (next >= horizon_ || (!empty && next - step(first_step_).number >= window_)) return;
+    let_in_step();
+    if (watch_.failed()) return;
+  }
+}
+
+void Machine::retire() {
+  while (first_step_ != end_step_ && step(first_step_).done()) {
+    if (next_op_ == first_step_) ++next_op_;
+    ++first_step_;
+    moved_ = true;
+  }
+}
+
+void Machine::let_in_step() {
+  Step& its = step(end_step_);
+  its = Step();
+  its.number = timetable_.next_step();
+  for (std::uint64_t rows = timetable_.take_step(); rows != 0; rows &= rows - 1) {
+    const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
+    const Kind kind = timetable_.action(row).kind;
+    if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) {
+      its.ops |= bit(row);
+      continue;
+    }
+    if (timetable_.exists(row) && !let_in_message(row)) return fail_here(Status::kMalformed);
+    timetable_.advance(row);
+  }
+  ++end_step_;
+  moved_ = true;
+}
+
+// False if the program names what does not exist.
+bool Machine::let_in_message(std::uint32_t row) {
+  const Action& action = timetable_.action(row);
+  const bool send = action.kind == espalier_Kind_SEND;
+  const std::int64_t at = timetable_.value(row, action.link_ref);
+  if (at < 0 || at >= program_->peers_count) return false;
+  const std::uint32_t link = link_of_[at];
+  Lane& lane = send ? sends_[link] : receives_[link];
+  if (lane.let_in() >= window_) return false;
+  Block block;
+  if (!locate(row, send ? action.a : action.into, block)) return false;
+  Message& message = lane.at(lane.end++);
+  message.size = block.size;
+  message.bytes = block.bytes;
+  message.step = end_step_;
+  message.action = static_cast<std::uint8_t>(timetable_.first_action() + row);
+  message.after = action.after;
+  Step& its = step(end_step_);
+  if (send) {
+    ++its.sends;
+    ++its.unposted;
+    unposted_sends_ |= bit(link);
+  } else {
+    ++its.receives;
+    unposted_receives_ |= bit(link);
+  }
+  return true;
+}
+
+void Machine::post_all() {
+  for (std::uint64_t links = unposted_receives_; links != 0; links &= links - 1) {
+    post_receives(static_cast<std::uint32_t>(std::countr_zero(links)));
+  }
+  for (std::uint64_t links = unposted_sends_; links != 0; links &= links - 1) {
+    post_sends(static_cast<std::uint32_t>(std::countr_zero(links)));
+  }
+}
+
+// Rule 3.
+void Machine::post_receives(std::uint32_t link) {
+  Lane& lane = receives_[link];
+  while (lane.unposted()) {
+    const Message& message = lane.at(lane.posted);
+    const Status status = endpoint_->post_receive(
+        link, {message.bytes, message.size, tags_.tag(lane.number), message.step});
+    no_room_ = no_room_ || status == Status::kTryAgain;
+    if (status == Status::kTryAgain) return;
+    if (status != Status::kOk) return fail(status, link);
+    posted(link, lane, unposted_receives_);
+  }
+}
+
+// Rule 4. On one link in step order.
+void Machine::post_sends(std::uint32_t link) {
+  Lane& lane = sends_[link];
+  while (lane.unposted()) {
+    const Message& message = lane.at(lane.posted);
+    if (message.after > 0 && !reached(message.step, message.after, true)) return;
+    const std::uint32_t check = config_.check_blocks ? crc32(0, message.bytes, message.size) : 0;
+    const Status status = endpoint_->post_send(
+        link, {message.bytes, message.size, tags_.tag(lane.number), check, message.step});
+    no_room_ = no_room_ || status == Status::kTryAgain;
+    if (status == Status::kTryAgain) return;
+    if (status != Status::kOk) return fail(status, link);
+    --step(message.step).unposted;
+    sending_ |= bit(link);
+    posted(link, lane, unposted_sends_);
+  }
+}
+
+void Machine::posted(std::uint32_t link, Lane& lane, std::uint64_t& unposted) {
+  ++lane.posted;
+  ++lane.number;
+  if (!lane.unposted()) unposted &= ~bit(link);
+  watch_.await(link);
+  moved_ = true;
+}
+
+// Whether the step `after` before step `from` has all its receives and, if ops_too, has run its
+// combines and copies. A step that is not there is empty or retired.
+bool Machine::reached(std::uint8_t from, std::uint32_t after, bool ops_too) const {
+  const std::int64_t number = step(from).number - after;
+  for (;; --from) {
+    const Step& its = step(from);
+    if (its.number < number) return true;
+    if (its.number == number) return its.receives == 0 && (!ops_too || its.ops == 0);
+    if (from == first_step_) return true;
+  }
+}
+
+// Rule 5: runs at most one combine or copy.
+void Machine::run_op() {
+  while (next_op_ != end_step_ && step(next_op_).ops == 0) ++next_op_;
+  if (next_op_ == end_step_) return;
+  Step& its = step(next_op_);
+  const auto row = static_cast<std::uint32_t>(std::countr_zero(its.ops));
+  if (timetable_.exists(row)) {
+    if (!may_run(timetable_.action(row))) return;
+    if (!operate(row)) return;
+  }
+  its.ops &= its.ops - 1;
+  timetable_.advance(row);
+  moved_ = true;
+}
+
+// Rule 5 (a) and (c); (b) by the order of next_op_ and ops.
+bool Machine::may_run(const Action& action) const {
+  if (!reached(next_op_, action.after, false)) return false;
+  for (std::uint8_t at = first_step_;; ++at) {
+    if (step(at).unposted != 0) return false;
+    if (at == next_op_) return true;
+  }
+}
+
+// Runs the combine or copy of that row. False if it has to wait, or the program is broken.
+bool Machine::operate(std::uint32_t row) {
+  const Action& action = timetable_.action(row);
+  Block into, a, b;
+  const bool combine = action.kind == espalier_Kind_COMBINE;
+  if (!locate(row, action.into, into) || !locate(row, action.a, a) || a.size != into.size ||
+      (combine && (!locate(row, action.b, b) || b.size != into.size))) {
+    fail_here(Status::kMalformed);
+    return false;
+  }
+  if (into.size == 0) return true;
+  if (being_sent(into)) return false;
+  if (combine) {
+    combine_(into.bytes, a.bytes, b.bytes, into.elements, context_);
+  } else if (into.bytes != a.bytes) {
+    std::memmove(into.bytes, a.bytes, into.size);
+  }
+  return true;
+}
+
+// Rule 5 (d): whether an unfinished send reads the block.
+bool Machine::being_sent(const Block& block) const {
+  for (std::uint64_t links = sending_; links != 0; links &= links - 1) {
+    const Lane& lane = sends_[std::countr_zero(links)];
+    for (std::uint8_t at = lane.first; at != lane.posted; ++at) {
+      const Message& message = lane.at(at);
+      if (message.bytes < block.bytes + block.size && block.bytes < message.bytes + message.size) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Where a place of the row's next instance lies. False if it is none.
+bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const {
+  const std::int64_t segment = timetable_.value(row, place.segment_ref);
+  const std::int64_t number = timetable_.block(row, place.block_ref);
+  if (segment < 0 || segment >= layout_.segments || number < 0 || number >= layout_.blocks) {
+    return false;
+  }
+  const Span span =
+      block_span(layout_, static_cast<std::uint32_t>(segment), static_cast<std::uint32_t>(number));
+  block = {nullptr, span.bytes, span.elements};
+  std::uint64_t offset = span.offset;
+  if (place.buffer == espalier_Buffer_SCRATCH) {
+    const std::int64_t slot = timetable_.value(row, place.slot_ref);
+    if (slot < 0 || slot >= program_->scratch_blocks) return false;
+    offset = static_cast<std::uint64_t>(slot) * slot_bytes_;
+  }
+  if (span.bytes == 0) return true;
+  switch (place.buffer) {
+    case espalier_Buffer_INPUT:
+      // Only read: no action may write there (check_program).
+      block.bytes = static_cast<std::uint8_t*>(const_cast<void*>(buffers_.input));
+      break;
+    case espalier_Buffer_OUTPUT: block.bytes = static_cast<std::uint8_t*>(buffers_.output); break;
+    case espalier_Buffer_SCRATCH: block.bytes = static_cast<std::uint8_t*>(buffers_.scratch); break;
+    default: return false;
+  }
+  block.bytes += offset;
+  return true;
+}
+
+}  // namespace espalier
