@@ -10,9 +10,7 @@ namespace espalier {
 
 const BlockRule* default_blocks(std::uint32_t& count) {
   static constexpr BlockRule kBlocks[] = {
-      {0, 4096},          {1u << 20, 8192},   {4u << 20, 16384},
-      {16u << 20, 32768}, {64u << 20, 65536}, {256u << 20, 131072},
-  };
+      {0, 4096}, {1u << 20, 8192}, {4u << 20, 16384}, {32u << 20, 65536}};
   count = sizeof kBlocks / sizeof kBlocks[0];
   return kBlocks;
 }
