@@ -75,18 +75,21 @@ def inspect(objects, own, elf, depth, root):
             complaints.append(f"symbol: {name} is in the linked program")
     graph = stack.Graph([item.with_suffix(".ci") for item in objects + own])
     stack.resolve_indirect(graph, toolchain.addresses_taken(objects + own), complaints)
-    linked = {name: address for name, kind, _, address in toolchain.symbols(elf) if kind in "TtWw"}
-    known = {linked[name]: name for name in graph.frame if name in linked}
-    missing = set(linked) - set(graph.frame)
-    for name in sorted(missing):
-        if linked[name] in known:  # the compiler found two functions to be one
-            graph.frame[name], graph.label[name], graph.calls[name] = 0, name, {known[linked[name]]}
-            missing.discard(name)
-    for name, (size, callees) in toolchain.disassembly_frames(elf, missing).items():
-        graph.frame[name], graph.label[name] = size, name
-        graph.calls[name] = callees
+    add_unknown_frames(graph, elf)
     size, path = stack.deepest(graph, root, depth, complaints)
     return complaints, size, [(graph.label.get(name, name), times) for name, times in path], sizes
+
+
+def add_unknown_frames(graph, elf):
+    """Frames of functions that came without a call graph: libgcc's, by their instructions, and second names."""
+    linked = {name: address for name, kind, _, address in toolchain.symbols(elf) if kind in "TtWw"}
+    frames = toolchain.disassembly_frames(elf, set(linked) - set(graph.frame))
+    for name, (size, callees) in frames.items():
+        graph.frame[name], graph.label[name], graph.calls[name] = size, name, callees
+    at = {linked[name]: name for name in graph.frame if name in linked}
+    for name in sorted(set(linked) - set(graph.frame)):
+        if linked[name] in at:
+            graph.frame[name], graph.label[name], graph.calls[name] = 0, name, {at[linked[name]]}
 
 
 def module_sizes(modules, elf):

@@ -13,8 +13,7 @@ INDIRECT = [
     (r"^(pb_write|pb_enc|encode_)", r"^(buf_write|pb_default_field_callback)$"),
     (r"^(pb_|buf_|decode_|load_|default_)", r"^(buf_read|pb_default_field_callback)$"),
     # The machine calls its endpoint and the operator's function.
-    (r"espalier::Machine|espalier::\{anonymous\}|espalier::machine",
-     r"MailboxEndpoint::|espalier::\{anonymous\}.*(combine|apply)"),
+    (r"espalier::(Machine|Watch)::", r"MailboxEndpoint::|void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
     # Planning without an image goes through the table of algorithms.
     (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*Group&, .*Program&\)"),
     # The vector table.
