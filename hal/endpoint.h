@@ -18,7 +18,10 @@
 //  * Agreement: each post carries the caller's tag. If the k-th send and the k-th receive differ in
 //  tag or length,
 //    both ends get a completion with kMismatch, whatever lengths and whichever was first; no byte
-//    is placed. The peer's tag is told (kEarly) even when no receive is posted.
+//    is placed. The peer's tag is told (kEarly) even when no receive is posted. A send of at most
+//    eager_bytes() may have completed with kOk before; then the sender gets one further completion
+//    of it (kSent, its cookie, kMismatch), which may come after those of later sends (of several on
+//    a link that were not polled yet, the first is enough).
 //  * Control: a small fixed message a link, outside the order of the blocks; a newer one of the
 //  same kind may replace an
 //    older unread one. Controls arrive even when all windows are full.

@@ -87,6 +87,9 @@ class ConformanceTest : public testing::TestWithParam<BackEnd> {
   void idle();
   // Drives until node v has a completion that is of `kind`, takes it out of its log. Others stay.
   bool next(std::uint32_t v, Completion::Kind kind, Completion& completion);
+  // Drives until node v's send with `cookie` of `size` bytes ended with kMismatch: its first
+  // completion, or, up to eager_bytes, a second one after kOk.
+  bool next_send_mismatch(std::uint32_t v, std::uint32_t cookie, std::uint64_t size);
   std::size_t count(std::uint32_t v, Completion::Kind kind) const;
 
  private:

@@ -1,4 +1,5 @@
 #include "hal/conformance/conformance.h"
+
 #include "hal/sim/sim.h"
 
 namespace espalier::conformance {
@@ -14,10 +15,11 @@ class SimCluster final : public Cluster {
   sim::Network network_;
 };
 
-BackEnd back_end(const char* name, bool one_port, double jitter) {
+BackEnd back_end(const char* name, bool one_port, bool eager_copies, double jitter) {
   return {name, [=](const ClusterSpec& spec) {
             sim::Model model;
             model.one_port = one_port;
+            model.eager_copies = eager_copies;
             model.jitter = jitter;
             model.window = spec.window;
             model.eager_bytes = spec.eager_bytes;
@@ -26,10 +28,11 @@ BackEnd back_end(const char* name, bool one_port, double jitter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sim, ConformanceTest,
-                         testing::Values(back_end("one_port", true, 0),
-                                         back_end("one_port_jitter", true, 3),
-                                         back_end("all_ports", false, 0),
-                                         back_end("all_ports_jitter", false, 3)),
+                         testing::Values(back_end("one_port", true, true, 0),
+                                         back_end("one_port_jitter", true, true, 3),
+                                         back_end("one_port_no_copies", true, false, 1),
+                                         back_end("all_ports", false, true, 0),
+                                         back_end("all_ports_no_copies", false, false, 1)),
                          back_end_name);
 
 }  // namespace

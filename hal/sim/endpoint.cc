@@ -102,12 +102,19 @@ bool NodeEndpoint::take(std::uint32_t link, Completion& completion) {
   }
   if (fabric_->nodes[node_].released) return false;
   Channel& out = fabric_->out(node_, link);
-  if (out.sends_polled < out.completed) {
+  if (out.sends_polled < out.sends_done) {
     const Send& send = fabric_->sends[fabric_->slot(out, out.sends_polled++)];
     completion.kind = Completion::Kind::kSent;
     completion.cookie = send.post.cookie;
     completion.tag = send.post.tag;
     completion.status = send.status;
+    return true;
+  }
+  if (out.late_mismatch) {
+    out.late_mismatch = false;
+    completion.kind = Completion::Kind::kSent;
+    completion.cookie = out.late_cookie;
+    completion.status = Status::kMismatch;
     return true;
   }
   if (in.receives_polled < in.completed) {
@@ -123,7 +130,9 @@ bool NodeEndpoint::take(std::uint32_t link, Completion& completion) {
   if (message < in.announced && !in.closed) {
     in.early_told = message + 1;
     completion.kind = Completion::Kind::kEarly;
-    completion.tag = fabric_->sends[fabric_->slot(in, message)].post.tag;
+    const std::size_t i = fabric_->slot(in, message);
+    completion.tag =
+        message < in.moved ? fabric_->arrivals[i].post.tag : fabric_->sends[i].post.tag;
     return true;
   }
   return false;

@@ -80,7 +80,9 @@ Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32
     }
   }
   sends.resize(channels.size() * model.window);
+  arrivals.resize(sends.size());
   receives.resize(sends.size());
+  if (model.eager_copies) slots.reset(new std::uint8_t[sends.size() * model.eager_bytes]);
   // A channel has at most one transfer, one announcement and one control of each kind under way.
   events.reserve(channels.size() * (2 + kControlKinds) + 16);
   touched.resize(count);
@@ -157,7 +159,7 @@ Picoseconds Fabric::duration(const Channel& channel) {
 void Fabric::update(Channel& channel) {
   if (channel.closed || channel.moving || channel.waiting) return;
   const std::uint64_t message = channel.moved;
-  if (message == channel.sends_posted) return;
+  if (message == channel.sends_posted || message >= channel.completed + model.window) return;
   const auto index = static_cast<std::uint32_t>(&channel - channels.data());
   if (sends[slot(channel, message)].post.size > model.eager_bytes &&
       message >= channel.receives_posted) {
@@ -216,7 +218,7 @@ void Fabric::finish(Channel& channel) {
   nodes[channel.from].out_busy = false;
   nodes[channel.to].in_busy = false;
   if (!channel.closed) {
-    ++channel.moved;
+    arrive(channel);
     channel.announced = std::max(channel.announced, channel.moved);
     if (channel.receives_posted < channel.moved) touch_link(channel.to, channel.to_link);
     match(channel);
@@ -225,24 +227,48 @@ void Fabric::finish(Channel& channel) {
   if (model.one_port) start_waiting(channel.from, channel.to);
 }
 
+// The message that moved is at the receiver now.
+void Fabric::arrive(Channel& channel) {
+  const std::size_t i = slot(channel, channel.moved);
+  ++channel.moved;
+  Arrival& arrival = arrivals[i];
+  arrival.post = sends[i].post;
+  arrival.sent_done = model.eager_copies && arrival.post.size <= model.eager_bytes &&
+                      channel.receives_posted < channel.moved;
+  if (!arrival.sent_done) return;
+  std::uint8_t* bytes = slots.get() + i * model.eager_bytes;
+  if (arrival.post.size > 0) std::memcpy(bytes, arrival.post.bytes, arrival.post.size);
+  arrival.post.bytes = bytes;
+  sends[i].status = Status::kOk;
+  channel.sends_done = channel.moved;
+  touch_link(channel.from, channel.from_link);
+}
+
 void Fabric::match(Channel& channel) {
   if (channel.closed) return;
   const std::uint64_t until = std::min(channel.moved, channel.receives_posted);
   if (channel.completed >= until) return;
   for (; channel.completed < until; ++channel.completed) {
     const std::size_t i = slot(channel, channel.completed);
-    const SendPost& send = sends[i].post;
+    const SendPost& send = arrivals[i].post;
     const ReceivePost& receive = receives[i].post;
     const bool agreed = send.tag == receive.tag && send.size == receive.size;
-    // The sender's bytes are its own only after its completion, so they are read as late as this.
+    // The sender's bytes are the fabric's until its completion, so they are read as late as this.
     if (agreed && send.size > 0) std::memmove(receive.bytes, send.bytes, send.size);
-    sends[i].status = receives[i].status = agreed ? Status::kOk : Status::kMismatch;
-    // The sender may reuse its slot before the receiver has polled.
+    receives[i].status = agreed ? Status::kOk : Status::kMismatch;
+    if (!arrivals[i].sent_done) {
+      sends[i].status = receives[i].status;
+      channel.sends_done = channel.completed + 1;
+    } else if (!agreed && !channel.late_mismatch) {
+      channel.late_mismatch = true;
+      channel.late_cookie = send.cookie;
+    }
     receives[i].check = send.check;
     receives[i].tag = send.tag;
   }
   touch_link(channel.from, channel.from_link);
   touch_link(channel.to, channel.to_link);
+  update(channel);  // a slot may be free again
 }
 
 void Fabric::close(Channel& channel) {

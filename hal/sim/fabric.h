@@ -2,6 +2,7 @@
 // The inside of sim::Network: channels (directed links), ports and events.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,13 @@ struct Channel {
   std::uint64_t moved = 0;      // transfer over
   std::uint64_t announced = 0;  // its header is known at the receiver
   std::uint64_t early_told = 0;
-  std::uint64_t completed = 0;  // at both ends
+  std::uint64_t completed = 0;   // compared with its receive
+  std::uint64_t sends_done = 0;  // completed at the sender
   std::uint64_t sends_polled = 0;
   std::uint64_t receives_polled = 0;
-  std::uint64_t turn = 0;   // of the waiting transfer: first come, first served
+  std::uint64_t turn = 0;      // of the waiting transfer: first come, first served
+  bool late_mismatch = false;  // of a send that had completed; the first is told
+  std::uint32_t late_cookie = 0;
   bool waiting = false;     // a transfer is ready and waits for ports
   bool moving = false;      // a transfer holds its ports
   bool announcing = false;  // an announcement is under way
@@ -57,6 +61,11 @@ struct Receive {
 struct Send {
   SendPost post;
   Status status = Status::kOk;
+};
+
+struct Arrival {
+  SendPost post;           // bytes: the slot's or the sender's
+  bool sent_done = false;  // completed at the sender
 };
 
 class NodeEndpoint final : public Endpoint {
@@ -133,9 +142,11 @@ struct Fabric {
   std::vector<Channel> channels;
   std::vector<std::uint32_t> in_channel;  // by the receiving end's position
   std::vector<Send> sends;                // window a channel
+  std::vector<Arrival> arrivals;          // what has moved
   std::vector<Receive> receives;
-  std::vector<Event> events;           // a heap
-  std::vector<std::uint32_t> touched;  // a ring of as many as there are nodes
+  std::unique_ptr<std::uint8_t[]> slots;  // eager_bytes a message; pages come as they are used
+  std::vector<Event> events;              // a heap
+  std::vector<std::uint32_t> touched;     // a ring of as many as there are nodes
   std::size_t touched_first = 0;
   std::size_t touched_count = 0;
   std::vector<NodeEndpoint> endpoints;
@@ -146,6 +157,7 @@ struct Fabric {
   void start(Channel& channel);
   void start_waiting(std::uint32_t from, std::uint32_t to);
   void finish(Channel& channel);
+  void arrive(Channel& channel);
   [[nodiscard]] Picoseconds duration(const Channel& channel);
 };
 

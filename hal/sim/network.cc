@@ -62,7 +62,8 @@ std::string Network::outstanding() const {
     const std::size_t i = fabric.slot(channel, channel.completed);
     if (channel.sends_posted > channel.completed) {
       return post_text("send", channel.from, "to", channel.to, channel.completed,
-                       fabric.sends[i].post.size);
+                       channel.completed < channel.moved ? fabric.arrivals[i].post.size
+                                                         : fabric.sends[i].post.size);
     }
     if (channel.receives_posted > channel.completed) {
       return post_text("receive", channel.to, "from", channel.from, channel.completed,

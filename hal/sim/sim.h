@@ -4,9 +4,9 @@
 // A block of n bytes holds the sender's out-port and the receiver's in-port (one-port, full duplex)
 // for alpha + beta*n seconds of virtual time; a transfer starts when both ports and the post (and,
 // above eager_bytes, the receive) are there. Among transfers that wait for a port, the one that was
-// ready first goes first. Both ends complete when the block has moved and the receive is posted;
-// acknowledgements cost nothing. Controls take alpha and no port; one that is still on its way is
-// replaced by a newer one of its kind.
+// ready first goes first. Both ends complete when the block has moved and the receive is posted (a
+// short send once it has moved, see eager_copies); acknowledgements cost nothing. Controls take
+// alpha and no port; one that is still on its way is replaced by a newer one of its kind.
 //
 // Memory is allocated by the constructor only (wake() and kill() apart).
 
@@ -26,6 +26,9 @@ struct Model {
   bool one_port = true;  // false: every link has ports of its own
   std::uint32_t window = kMaxWindow;
   std::uint64_t eager_bytes = 4096;
+  // A send of at most eager_bytes completes once it has moved, into a slot at the receiver (so that
+  // its mismatch may be told late); false: once it was compared with its receive.
+  bool eager_copies = true;
   double jitter = 0;  // each transfer takes up to this fraction longer, from `seed`
   std::uint64_t seed = 1;
   // Fills every receive's memory with rubbish when it is posted, as a fabric may: finds programs
