@@ -23,7 +23,9 @@ Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
   if (endpoint_ != nullptr || config.window == 0) return Status::kBadArgument;
   if (endpoint.links() > kMaxLinks) return Status::kTooLarge;
   endpoint_ = &endpoint;
-  config_ = config;
+  window_limit_ = config.window;
+  check_blocks_ = config.check_blocks;
+  horizon_ = Timetable::kNever;
   watch_.init(endpoint, config.deadline_ns);
   return Status::kOk;
 }
@@ -74,7 +76,7 @@ void Machine::complete(const Completion& completion, bool sent) {
   if (!lane.outstanding() || message.step != completion.cookie) {
     return fail(Status::kUnforeseen, link);
   }
-  if (!sent && config_.check_blocks && crc32(0, message.bytes, message.size) != completion.check) {
+  if (!sent && check_blocks_ && crc32(0, message.bytes, message.size) != completion.check) {
     return fail(Status::kCorrupt, link);
   }
   ++lane.first;

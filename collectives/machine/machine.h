@@ -72,7 +72,8 @@ class Machine {
   [[nodiscard]] StallReport stall_report() const;  // after a failure: of its moment
   [[nodiscard]] std::uint32_t blocks() const;      // N of the collective started last
 
-  // Lock step: steps at or above `horizon` are not let in until it is raised. Unlimited by default.
+  // After init(). Lock step: steps at or above `horizon` are not let in until it is raised.
+  // Unlimited by default.
   void set_horizon(std::int64_t horizon);
   // endpoint.now() at which poll() has something to do even if nothing arrives; UINT64_MAX:
   // nothing.
@@ -135,19 +136,20 @@ class Machine {
   Step& step(std::uint8_t counter) { return steps_[counter & kRingMask]; }
   [[nodiscard]] const Step& step(std::uint8_t counter) const { return steps_[counter & kRingMask]; }
 
+  // Everything is zero until init(), so that a static Machine takes no room in flash.
   Endpoint* endpoint_ = nullptr;
-  MachineConfig config_;
+  std::uint32_t window_limit_ = 0;
+  bool check_blocks_ = false;
   Watch watch_;
 
   // The collective.
   const Program* program_ = nullptr;
   Buffers buffers_;
-  Layout layout_;
+  Layout layout_ = {0, 0, 0, 0, 0, 0};
   std::uint64_t slot_bytes_ = 0;
-  std::uint32_t element_bytes_ = 1;
   CombineFn combine_ = nullptr;
   void* context_ = nullptr;
-  std::uint32_t window_ = 1;
+  std::uint32_t window_ = 0;
   bool running_ = false;
   bool moved_ = false;    // the last poll moved the collective
   bool more_ = false;     // and may have left completions
@@ -155,7 +157,7 @@ class Machine {
   std::uint8_t next_phase_ = 0;
   std::uint8_t next_action_ = 0;  // and its first action
   std::int64_t phase_step_ = 0;   // and its first step
-  std::int64_t horizon_ = Timetable::kNever;
+  std::int64_t horizon_ = 0;
   TagBase tags_;
   Timetable timetable_;
 

@@ -66,7 +66,7 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   combine_ = combine_function(op);
   context_ = op.context;
   window_ = std::max<std::uint32_t>(
-      1, std::min({program.window, config_.window, kMaxWindow, endpoint_->window()}));
+      1, std::min({program.window, window_limit_, kMaxWindow, endpoint_->window()}));
   running_ = true;
   moved_ = true;
   start_tags(op);
@@ -132,7 +132,7 @@ void Machine::start_tags(const Operator& op) {
   hash = digest_u64(hash, (std::uint64_t{layout_.element_bytes} << 32) | op.custom_id);
   hash = digest_u64(hash, (static_cast<std::uint64_t>(op.op) << 16) |
                               (static_cast<std::uint64_t>(op.type) << 8) |
-                              static_cast<std::uint64_t>(config_.check_blocks));
+                              static_cast<std::uint64_t>(check_blocks_));
   hash = digest_u64(hash, ++tags_.sequence);
   tags_.hash = (hash ^ (hash >> 48)) & TagBase::kMask;
   for (std::uint32_t link = 0; link < watch_.links(); ++link) {

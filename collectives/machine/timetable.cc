@@ -25,6 +25,7 @@ void Timetable::start(const Program& program, std::uint32_t first_action, const 
     const Action& action = program.actions[first_action + at];
     Row& row = rows_[at];
     row = Row();
+    row.step = kNever;
     const std::int64_t t0 = count_value(program.counts[action.t0_ref], blocks);
     const Range run = range(action, t0, steps);
     if (run.begin >= run.end) continue;

@@ -45,7 +45,7 @@ class Timetable {
 
  private:
   struct Row {
-    std::int64_t step = kNever;      // of the next instance to let in
+    std::int64_t step = 0;           // of the next instance to let in
     std::int64_t left = 0;           // instances not let in yet
     std::int64_t i = 0;              // next instance to run
     std::uint16_t first_cursor = 0;  // its stepped indices: cursors_[first_cursor ..]
@@ -67,9 +67,9 @@ class Timetable {
   const Program* program_ = nullptr;
   std::uint32_t first_action_ = 0;
   std::uint32_t rows_count_ = 0;
-  std::int64_t period_ = 1;
-  std::int64_t blocks_ = 1;
-  std::int64_t next_step_ = kNever;
+  std::int64_t period_ = 0;
+  std::int64_t blocks_ = 0;
+  std::int64_t next_step_ = 0;
   Row rows_[kMaxActions];
   std::uint16_t cursors_count_ = 0;
   std::uint16_t terms_count_ = 0;

@@ -24,11 +24,11 @@ bool smaller(const Cause& a, const Cause& b) {
 }  // namespace
 
 void Watch::init(Endpoint& endpoint, std::uint64_t deadline_ns) {
-  *this = Watch();
   endpoint_ = &endpoint;
   deadline_ = std::max<std::uint64_t>(deadline_ns, 8);
   count_ = std::min(endpoint.links(), kMaxLinks);
   for (std::uint32_t link = 0; link < count_; ++link) links_[link].peer = endpoint.peer(link);
+  next_ = kNoDeadline;
   now_ = endpoint.now();
 }
 

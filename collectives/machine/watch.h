@@ -73,7 +73,7 @@ class Watch {
   // All times are of a clock that stands still while the caller oversleeps: endpoint.now() - lost_.
   std::uint64_t now_ = 0;
   std::uint64_t lost_ = 0;
-  std::uint64_t next_ = kNoDeadline;  // nothing is due before
+  std::uint64_t next_ = 0;  // nothing is due before
   std::uint64_t moved_at_ = 0;
   std::uint64_t end_at_ = 0;  // until when a smaller cause is taken
   std::uint64_t awaited_ = 0, down_ = 0, answers_ = 0, causes_ = 0, probes_ = 0;  // bits of links

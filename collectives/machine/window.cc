@@ -120,7 +120,7 @@ void Machine::post_sends(std::uint32_t link) {
   while (lane.unposted()) {
     const Message& message = lane.at(lane.posted);
     if (message.after > 0 && !reached(message.step, message.after, true)) return;
-    const std::uint32_t check = config_.check_blocks ? crc32(0, message.bytes, message.size) : 0;
+    const std::uint32_t check = check_blocks_ ? crc32(0, message.bytes, message.size) : 0;
     const Status status = endpoint_->post_send(
         link, {message.bytes, message.size, tags_.tag(lane.number), check, message.step});
     no_room_ = no_room_ || status == Status::kTryAgain;
