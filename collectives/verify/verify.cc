@@ -94,7 +94,7 @@ class Run {
     std::int64_t last = options_.max_blocks > 0 ? options_.max_blocks : bound_;
     const std::int64_t mod = std::max<std::int64_t>(1, common_.residue_mod);
     const std::int64_t first = common_.residue > 0 ? common_.residue : mod;
-    last = std::max(last, first);
+    last = cuts_messages() ? std::max(last, first) : first;
     // A case costs about N instances, so progress goes by N squared.
     const double whole = static_cast<double>(last) * static_cast<double>(last);
     for (std::int64_t blocks = first; blocks <= last; blocks += mod) {
@@ -116,6 +116,15 @@ class Run {
     verdict_.valid = false;
     verdict_.counterexample = example;
     return verdict_;
+  }
+
+  // Whether any message is cut into more blocks than the fewest.
+  [[nodiscard]] bool cuts_messages() const {
+    bool cuts = false;
+    for (std::uint32_t rule = 0; rule < common_.blocks_count; ++rule) {
+      cuts = cuts || common_.blocks[rule].block_bytes != 0;
+    }
+    return cuts;
   }
 
   Finding check_form() {

@@ -50,7 +50,7 @@ struct LinkLoad {
 
 struct Verdict {
   bool valid = false;
-  std::int64_t proven_blocks = 0;                    // every N from 1 to this was checked
+  std::int64_t proven_blocks = 0;  // every N up to this that can occur was checked
   std::int64_t steps_at_one = 0, steps_at_most = 0;  // steps for N = 1 and N = proven_blocks
   std::uint64_t instances = 0;                       // instances checked, all N together
   bool in_place = true;  // valid, and input and output may be the same memory on every rank

@@ -1,0 +1,151 @@
+// The hazards' fine print: exactly what rules 4, 5 and the window order, and what they do not.
+
+#include <gtest/gtest.h>
+
+#include "collectives/verify/hand_made.h"
+
+namespace espalier::verify {
+namespace {
+
+// Two ranks; rank 1 relays through scratch to itself in ways that differ by test. Rank 0 sends its
+// input in step i and the result comes to rank 1's output.
+class Relay : public ::testing::Test {
+ protected:
+  std::vector<Program> with(std::int32_t steps, const std::function<void(Hand&)>& rank_1) {
+    Hand root(*topology, espalier_Collective_BROADCAST, 0, 4);
+    root.send(0, 1, root.input(), 0);
+    Hand other(*topology, espalier_Collective_BROADCAST, 1, 4);
+    rank_1(other);
+    return {root.finish(1, steps - 1, 1, 0), other.finish(1, steps - 1, 1, 0)};
+  }
+  Verdict verdict(std::int32_t steps, const std::function<void(Hand&)>& rank_1) {
+    return verdict_of(*topology, with(steps, rank_1));
+  }
+  std::unique_ptr<topology::Topology> topology = make_topology("complete:2");
+};
+
+void copy_out(Hand& hand, std::int32_t t0, std::uint32_t slots, std::uint16_t after) {
+  hand.program.scratch_blocks = slots;
+  hand.receive(0, 0, hand.slot(0, slots));
+  hand.copy(t0, hand.output(), hand.slot(0, slots)).after = after;
+}
+
+TEST_F(Relay, CopyInTheReceivesStepNeedsWSlots) {
+  // Receive of step t needs step t - 4 retired; the copy of step s belongs to it.
+  EXPECT_TRUE(verdict(1, [](Hand& hand) { copy_out(hand, 0, 4, 0); }).valid);
+  EXPECT_FALSE(verdict(1, [](Hand& hand) { copy_out(hand, 0, 3, 0); }).valid);
+}
+
+TEST_F(Relay, LaterCopyNeedsMoreSlots) {
+  EXPECT_TRUE(verdict(3, [](Hand& hand) { copy_out(hand, 2, 6, 2); }).valid);
+  EXPECT_FALSE(verdict(3, [](Hand& hand) { copy_out(hand, 2, 5, 2); }).valid);
+}
+
+TEST_F(Relay, AfterZeroWaitsForItsOwnStepOnly) {
+  EXPECT_FALSE(verdict(3, [](Hand& hand) { copy_out(hand, 2, 6, 0); }).valid);
+}
+
+TEST_F(Relay, OperationOrderCarriesOverEarlierReceives) {
+  // The copy of step i + 2 waits for the receive of step i + 1; the copy before it has waited for
+  // that of step i. Only the first copy has none before it.
+  const Verdict refused = verdict(3, [](Hand& hand) { copy_out(hand, 2, 6, 1); });
+  EXPECT_FALSE(refused.valid);
+  EXPECT_EQ(refused.counterexample.point, Point::kHazards);
+  EXPECT_EQ(refused.counterexample.block, 0);
+}
+
+TEST_F(Relay, BeyondTheWindowEverythingHasRetired) {
+  EXPECT_TRUE(verdict(5, [](Hand& hand) { copy_out(hand, 4, 8, 1); }).valid);
+}
+
+// Allreduce of two ranks by exchange: each sends its input and combines what comes.
+class Exchange : public ::testing::Test {
+ protected:
+  std::vector<Program> programs(std::int32_t combine_step) {
+    std::vector<Program> all;
+    for (std::uint32_t me = 0; me < 2; ++me) {
+      Hand hand(*topology, espalier_Collective_ALLREDUCE, me, 4);
+      hand.program.scratch_blocks = 8;
+      const Place slot = hand.slot(0, 8);
+      const Place own = hand.input();
+      hand.send(0, 1 - me, own, 0);
+      const std::uint8_t link = hand.program.actions[0].link_ref;
+      Action& receive = hand.act(espalier_Kind_RECEIVE, 0);
+      receive.link_ref = link;
+      receive.has_into = true;
+      receive.into = slot;
+      hand.combine(combine_step, hand.output(), me == 0 ? own : slot, me == 0 ? slot : own);
+      all.push_back(hand.finish(1, combine_step, 1, 0));
+    }
+    return all;
+  }
+  std::unique_ptr<topology::Topology> topology = make_topology("complete:2");
+};
+
+TEST_F(Exchange, InPlaceByRule5d) {
+  // The combine writes the output where the send still reads the input: it waits for that.
+  const Verdict verdict = verdict_of(*topology, programs(0));
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+  EXPECT_TRUE(verdict.in_place);
+}
+
+TEST_F(Exchange, NotInPlaceWhereInputIsReadAfterwards) {
+  std::vector<Program> all = programs(0);
+  for (Program& program : all) {
+    // All a step later, and first a copy of the input into the output: then the input is read
+    // again.
+    program.counts[program.actions[0].t0_ref].a = 1;
+    program.counts[program.actions[1].t0_ref].a = 1;
+    program.counts[program.actions[2].t0_ref].a = 1;
+    Action& copy = program.actions[program.actions_count++];
+    copy.kind = espalier_Kind_COPY;
+    program.counts[program.counts_count] = {0, 0, 0, 0, 0};
+    copy.t0_ref = static_cast<std::uint8_t>(program.counts_count++);
+    copy.instances_ref = program.actions[0].instances_ref;
+    copy.has_into = copy.has_a = true;
+    copy.into = program.actions[2].into;
+    copy.a = program.actions[0].a;
+    program.phases[0].actions = 4;
+    program.counts[program.phases[0].steps_ref].a = 1;
+    program.counts[program.steps_ref].a = 1;
+  }
+  const Verdict verdict = verdict_of(*topology, all);
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+  EXPECT_FALSE(verdict.in_place);
+}
+
+// A send that waits for one of two receives knows nothing of the other.
+TEST(Dependency, OneStepIsNotTheOther) {
+  const auto topology = make_topology("complete:4");
+  // 0 -> 2 -> 3 with 2 receiving from 1 in between: reduce to 3 of {0, 1, 2, 3}.
+  for (const bool waits_for_both : {false, true}) {
+    std::vector<Program> programs;
+    for (std::uint32_t me = 0; me < 4; ++me) {
+      Hand hand(*topology, espalier_Collective_REDUCE, me, 4);
+      hand.program.root = 3;
+      hand.program.needs_commutative = true;
+      hand.program.scratch_blocks = 24;
+      if (me == 0) hand.send(0, 2, hand.input(), 0);
+      if (me == 1) hand.send(1, 2, hand.input(), 0);
+      if (me == 2) {
+        hand.receive(0, 0, hand.slot(0, 8));
+        hand.receive(1, 1, hand.slot(8, 8));
+        // The sum is of step 2; its combines wait for one receive, or for both.
+        hand.combine(2, hand.slot(16, 8), hand.slot(0, 8), hand.input()).after =
+            waits_for_both ? 2 : 1;
+        hand.combine(2, hand.slot(16, 8), hand.slot(16, 8), hand.slot(8, 8)).after = 1;
+        hand.send(3, 3, hand.slot(16, 8), 1);
+      }
+      if (me == 3) {
+        hand.receive(3, 2, hand.slot(0, 8));
+        hand.combine(3, hand.output(), hand.slot(0, 8), hand.input());
+      }
+      programs.push_back(hand.finish(4, 0, 4, 0));
+    }
+    const Verdict verdict = verdict_of(*topology, programs);
+    EXPECT_EQ(verdict.valid, waits_for_both) << verdict.counterexample.message;
+  }
+}
+
+}  // namespace
+}  // namespace espalier::verify

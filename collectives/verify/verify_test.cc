@@ -1,0 +1,299 @@
+#include "collectives/verify/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "collectives/verify/hand_made.h"
+
+namespace espalier::verify {
+namespace {
+
+class Chain : public ::testing::Test {
+ protected:
+  void expect_valid() const {
+    const Verdict verdict = verdict_of(*topology, programs);
+    EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+  }
+  // Refused at `point`, by a line that holds all of `words`.
+  void expect_refused(Point point, const std::vector<std::string>& words) const {
+    const Verdict verdict = verdict_of(*topology, programs);
+    ASSERT_FALSE(verdict.valid);
+    EXPECT_STREQ(point_name(verdict.counterexample.point), point_name(point))
+        << verdict.counterexample.message;
+    for (const std::string& word : words) {
+      EXPECT_NE(verdict.counterexample.message.find(word), std::string::npos)
+          << "no '" << word << "' in: " << verdict.counterexample.message;
+    }
+    EXPECT_EQ(verdict.counterexample.message.find('\n'), std::string::npos);
+  }
+  void on_all(const std::function<void(Program&)>& change) {
+    for (Program& program : programs) change(program);
+  }
+
+  std::unique_ptr<topology::Topology> topology = make_topology("complete:4");
+  std::vector<Program> programs;
+};
+
+class Broadcast : public Chain {
+ protected:
+  Broadcast() { programs = chain_broadcast(*topology); }
+};
+
+class Reduce : public Chain {
+ protected:
+  Reduce() { programs = chain_reduce(*topology, 4, 5); }
+};
+
+TEST_F(Broadcast, IsValid) {
+  const Verdict verdict = verdict_of(*topology, programs);
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+  EXPECT_TRUE(verdict.in_place);
+  EXPECT_EQ(verdict.steps_at_one, 3);
+  EXPECT_EQ(verdict.proven_blocks, settling_bound(programs[1]));
+  EXPECT_EQ(verdict.steps_at_most, 2 + verdict.proven_blocks);
+  EXPECT_EQ(verdict.busiest.load, 1u);
+}
+
+TEST_F(Broadcast, MissingReceive) {
+  programs[3].actions_count = 0;
+  programs[3].phases[0].actions = 0;
+  expect_refused(Point::kMatching, {"rank 2 -> rank 3", "block 0 of segment 0", "step 2", "N = 1"});
+}
+
+TEST_F(Broadcast, SendOrder) {
+  // Rank 0 sends blocks 1, 0, 3, 2, ...: i + 1 - 2 (i mod 2).
+  Program& root = programs[0];
+  root.terms_count = 1;
+  root.terms[0] = {-2, 1, 0, 0, 2, 0, 0};
+  root.indices[root.actions[0].a.block_ref] = {0, 1, 1, 0, 0, 0, 1};
+  // The last block of odd N would not exist: take even N only.
+  on_all([](Program& program) { program.residue_mod = 2; });
+  expect_refused(Point::kMatching, {"rank 1", "N = 2", "block 0", "block 1"});
+}
+
+TEST_F(Broadcast, WrongPeer) {
+  programs[2].peers[1] = 0;
+  expect_refused(Point::kMatching, {"rank 2", "rank 0"});
+  programs[2].peers[1] = 9;
+  expect_refused(Point::kForm, {"rank 2", "node 9"});
+}
+
+TEST_F(Broadcast, StepsOfTheEndsDiffer) {
+  Program& last = programs[3];
+  last.counts[last.actions[0].t0_ref].a += 1;
+  on_all([](Program& program) {
+    program.counts[program.steps_ref].a += 1;
+    program.counts[program.phases[0].steps_ref].a += 1;
+  });
+  expect_refused(Point::kDeadlock, {"rank 2 -> rank 3", "step 3"});
+}
+
+TEST_F(Broadcast, MissingDependency) {
+  programs[1].actions[1].after = 0;
+  expect_refused(Point::kHazards, {"rank 1", "block 0", "after = 1 would"});
+}
+
+TEST_F(Broadcast, DependencyOnAnEarlierStepOnly) {
+  programs[1].actions[1].after = 2;
+  expect_refused(Point::kHazards, {"rank 1", "after = 2 does not"});
+}
+
+TEST_F(Broadcast, DependencyBeyondTheWindowIsNone) {
+  programs[1].actions[1].after = 9;
+  expect_refused(Point::kHazards, {"rank 1"});
+}
+
+TEST_F(Broadcast, ClaimTooLow) {
+  on_all([](Program& program) { program.counts[program.steps_ref].a -= 1; });
+  expect_refused(Point::kSteps, {"2 steps are claimed", "3 together"});
+}
+
+TEST_F(Broadcast, PhaseTooShort) {
+  on_all([](Program& program) {
+    program.counts[program.steps_ref].a -= 1;
+    program.counts[program.phases[0].steps_ref].a -= 1;
+  });
+  expect_refused(Point::kDataFlow, {"rank 3", "output block 0 of segment 0", "nothing", "rank 0"});
+}
+
+TEST_F(Broadcast, ClaimTooHigh) {
+  on_all([](Program& program) {
+    program.counts[program.steps_ref].a += 1;
+    program.counts[program.phases[0].steps_ref].a += 1;
+  });
+  expect_refused(Point::kSteps, {"claims 4 steps", "3 are used"});
+}
+
+TEST_F(Broadcast, BoundTooHigh) {
+  // N + 1 is the most for four ranks: N - 1 + log2(4).
+  on_all([](Program& program) { program.counts[program.bound_ref].a += 1; });
+  expect_refused(Point::kSteps, {"lower bound of 3", "prove 2"});
+}
+
+TEST_F(Broadcast, WrongRoot) {
+  programs[2].root = 1;
+  expect_refused(Point::kForm, {"rank 2", "root is 1"});
+  on_all([](Program& program) { program.root = 1; });
+  expect_refused(Point::kDataFlow, {"rank 0", "input"});
+}
+
+TEST_F(Broadcast, Disagreement) {
+  using Change = std::function<void(Program&)>;
+  const std::vector<Change> changes = {
+      [](Program& p) { p.schedule_digest = 1; },
+      [](Program& p) { p.topology_digest += 1; },
+      [](Program& p) { p.ranks = 3; },
+      [](Program& p) { p.node = 3; },
+      [](Program& p) { p.window = 3; },
+      [](Program& p) { p.segments = 2; },
+      [](Program& p) { p.blocks[0].block_bytes = 512; },
+      [](Program& p) { p.residue_mod = 2; },
+      [](Program& p) { p.needs_commutative = true; },
+      [](Program& p) { p.grade = espalier_Grade_SLOT; },
+      [](Program& p) { p.port_model = espalier_PortModel_SINGLE_SEND; },
+      [](Program& p) { p.collective = espalier_Collective_REDUCE; },
+      [](Program& p) { p.counts[p.steps_ref].b = 2; },
+      [](Program& p) { p.counts[p.bound_ref].a = 0; },
+      [](Program& p) { p.format_version = 2; },
+      [](Program& p) { p.peers[0] = 2; },  // itself
+  };
+  for (const Change& change : changes) {
+    programs = chain_broadcast(*topology);
+    change(programs[2]);
+    expect_refused(Point::kForm, {"rank 2"});
+  }
+}
+
+TEST_F(Broadcast, WindowThatNoMachineHolds) {
+  on_all([](Program& program) { program.window = 65; });
+  expect_refused(Point::kClaims, {"window of 65", "64"});
+}
+
+TEST_F(Broadcast, TwoSendsInAStep) {
+  // Rank 0 sends to 1 and to 2 in the same step; 3 hangs on 2.
+  programs.clear();
+  for (std::uint32_t me = 0; me < 4; ++me) {
+    Hand hand(*topology, espalier_Collective_BROADCAST, me, 4);
+    if (me == 0) hand.send(0, 1, hand.input(), 0);
+    if (me == 0) hand.send(0, 2, hand.input(), 0);
+    if (me == 1 || me == 2) hand.receive(0, 0, hand.output());
+    if (me == 2) hand.send(1, 3, hand.output(), 1);
+    if (me == 3) hand.receive(1, 2, hand.output());
+    programs.push_back(hand.finish(1, 1, 1, 0));
+  }
+  expect_refused(Point::kPorts, {"rank 0", "step 0", "node 1", "node 2"});
+  on_all([](Program& program) {
+    program.port_model = espalier_PortModel_MULTIPORT;
+    program.counts[program.bound_ref] = {1, 0, 0, 0, 0};
+  });
+  expect_valid();
+  on_all([](Program& program) { program.port_model = espalier_PortModel_SIMPLEX; });
+  expect_refused(Point::kPorts, {"rank 0"});
+}
+
+TEST_F(Broadcast, LinksOfAMesh) {
+  topology = make_topology("mesh:4x1");
+  programs = chain_broadcast(*topology);
+  expect_valid();
+  // Ranks 0 and 1 both send across the middle: 0 -> 2 while 1 -> 3.
+  programs.clear();
+  for (std::uint32_t me = 0; me < 4; ++me) {
+    Hand hand(*topology, espalier_Collective_BROADCAST, me, 4);
+    hand.program.grade = espalier_Grade_SLOT;
+    if (me == 0) hand.send(0, 1, hand.input(), 0);
+    if (me == 0) hand.send(1, 2, hand.input(), 0);
+    if (me == 1) hand.receive(0, 0, hand.output());
+    if (me == 1) hand.send(1, 3, hand.output(), 1);
+    if (me == 2) hand.receive(1, 0, hand.output());
+    if (me == 3) hand.receive(1, 1, hand.output());
+    programs.push_back(hand.finish(2, 0, 2, 1));
+  }
+  expect_refused(Point::kLinks, {"row 1", "row 2", "carries 2", "capacity is 1"});
+  Options without;
+  without.links = false;
+  EXPECT_TRUE(verdict_of(*topology, programs, without).valid);
+}
+
+TEST_F(Reduce, IsValid) {
+  const Verdict verdict = verdict_of(*topology, programs);
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+  EXPECT_TRUE(verdict.in_place);
+}
+
+TEST_F(Reduce, OverwrittenBeforeItsLastSend) {
+  programs = chain_reduce(*topology, 4, 4);
+  expect_refused(Point::kHazards, {"rank ", "scratch slot 0", "overwritten", "still be sending"});
+}
+
+TEST_F(Reduce, WindowOneTooLarge) {
+  on_all([](Program& program) { program.window = 5; });
+  expect_refused(Point::kHazards, {"window 5"});
+}
+
+TEST_F(Reduce, ScratchTooSmall) {
+  programs[2].scratch_blocks = 4;
+  expect_refused(Point::kClaims, {"rank 2", "slot 4", "4 blocks"});
+}
+
+TEST_F(Reduce, OperandsInTheWrongOrder) {
+  std::swap(programs[1].actions[1].a, programs[1].actions[1].b);
+  expect_refused(Point::kDataFlow, {"rank 1", "ranks 2-3 (left)", "rank 1 (right)"});
+  on_all([](Program& program) { program.needs_commutative = true; });
+  expect_valid();
+}
+
+TEST_F(Reduce, CountedTwice) {
+  // Rank 2 sends rank 3's data on and adds its own twice.
+  programs.clear();
+  for (std::uint32_t me = 0; me < 4; ++me) {
+    Hand hand(*topology, espalier_Collective_REDUCE, me, 4);
+    hand.program.needs_commutative = true;
+    hand.program.scratch_blocks = 8;
+    const auto step = 2 - static_cast<std::int32_t>(me);
+    const Place slot = hand.slot(0, 8);
+    const Place sum = me == 0 ? hand.output() : slot;
+    if (me < 3) hand.receive(step, me + 1, slot);
+    if (me < 3) hand.combine(step, sum, hand.input(), slot);
+    if (me == 2) hand.combine(step, sum, slot, hand.input());
+    if (me > 0) hand.send(step + 1, me - 1, me == 3 ? hand.input() : slot, me < 3 ? 1 : 0);
+    programs.push_back(hand.finish(1, 2, 1, 1));
+  }
+  expect_refused(Point::kDataFlow, {"rank 2", "ranks 2-3 (left)", "no rank may count twice"});
+}
+
+TEST_F(Reduce, RankMissing) {
+  // Rank 1 passes on what came from rank 2 without its own.
+  programs[1].actions[1].kind = espalier_Kind_COPY;
+  programs[1].actions[1].a = programs[1].actions[1].b;
+  programs[1].actions[1].has_b = false;
+  expect_refused(Point::kDataFlow, {"rank 0", "ranks 2-3 (right)"});
+  on_all([](Program& program) { program.needs_commutative = true; });
+  expect_refused(Point::kDataFlow, {"rank 0", "ends with the data of ranks 0, 2-3", "ranks 0-3"});
+}
+
+TEST_F(Reduce, ReadsWhatWasNeverWritten) {
+  // Rank 1 sends from the slot after the one it combined into.
+  Program& program = programs[1];
+  program.scratch_blocks = 6;
+  program.indices[program.actions[2].a.slot_ref =
+                      static_cast<std::uint8_t>(program.indices_count++)] = {5, 0, 0, 0, 0, 0, 0};
+  expect_refused(Point::kHazards, {"rank 1", "scratch slot 5", "nothing has been written"});
+}
+
+TEST_F(Reduce, CombineThatDoesNotWaitForItsReceive) {
+  programs[1].actions[1].after = 1;
+  expect_refused(Point::kHazards, {"rank 1", "scratch slot 0", "after = 0 would"});
+}
+
+TEST_F(Reduce, SlotHoldsAnotherBlock) {
+  // Rank 1 sends block i from the slot of block i - 1.
+  Program& program = programs[1];
+  program.indices[program.indices_count] = program.indices[program.actions[2].a.slot_ref];
+  program.indices[program.indices_count].off = 4;
+  program.actions[2].a.slot_ref = static_cast<std::uint8_t>(program.indices_count++);
+  const Verdict verdict = verdict_of(*topology, programs);
+  ASSERT_FALSE(verdict.valid);
+  EXPECT_EQ(verdict.counterexample.node, 1);
+}
+
+}  // namespace
+}  // namespace espalier::verify
