@@ -1,0 +1,67 @@
+#include "tools/loaded.h"
+
+#include "tools/failure.h"
+#include "tools/output.h"
+#include "tools/selection.h"
+
+namespace espalier::tools {
+namespace {
+
+// What to tell whoever gave us this file.
+std::string reason(Status status) {
+  switch (status) {
+    case Status::kTruncated: return "truncated: the file ends before its contents do";
+    case Status::kCorrupt: return "corrupt: a checksum does not match";
+    case Status::kMalformed: return "not a schedule file, or one that breaks the format's rules";
+    case Status::kBadVersion: return "of a format version that this espalier does not know";
+    case Status::kUnknownFeature: return "needs a feature that this espalier does not know";
+    case Status::kTooLarge: return "has a larger program than this espalier has room for";
+    default: return status_name(status);
+  }
+}
+
+[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+  bad_input("'" + one_line(name) + "': " + why + "; 'espalier compile' writes schedule files");
+}
+
+}  // namespace
+
+LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
+                             const std::string& topology) {
+  LoadedSchedule loaded;
+  loaded.name = std::move(name);
+  loaded.bytes = std::move(bytes);
+  const Status status = loaded.file.open(loaded.bytes.data(), loaded.bytes.size());
+  if (status != Status::kOk) refuse(loaded.name, reason(status));
+  const std::string spec(loaded.file.spec(), loaded.file.spec_size());
+  std::string error;
+  loaded.topology = topology::parse(spec, error);
+  if (loaded.topology == nullptr) refuse(loaded.name, "in its header: " + one_line(error));
+  if (loaded.topology->digest() != loaded.file.topology_digest() ||
+      loaded.topology->ranks() != loaded.file.ranks()) {
+    refuse(loaded.name, "its header does not fit its topology, " + spec);
+  }
+  if (!topology.empty()) {
+    const auto wanted = parse_topology(topology);
+    if (wanted->digest() != loaded.file.topology_digest()) {
+      refuse(loaded.name, "made for topology " + spec + ", not for " + wanted->spec());
+    }
+  }
+  Progress progress("loading");
+  loaded.programs.resize(loaded.file.nodes());
+  for (std::uint32_t node = 0; node < loaded.file.nodes(); ++node) {
+    const Status decoded = loaded.file.program(node, loaded.programs[node]);
+    if (decoded != Status::kOk) {
+      refuse(loaded.name, "descriptor of node " + std::to_string(node) + ": " + reason(decoded));
+    }
+    progress.at(static_cast<double>(node) / loaded.file.nodes());
+  }
+  return loaded;
+}
+
+LoadedSchedule load_schedule(const std::string& path, const std::string& topology) {
+  const std::string text = read_file(path);
+  return load_schedule(path, std::vector<std::uint8_t>(text.begin(), text.end()), topology);
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,29 @@
+#pragma once
+// A schedule file read, checked and decoded whole.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/file.h"
+#include "topology/topology.h"
+
+namespace espalier::tools {
+
+struct LoadedSchedule {
+  std::string name;  // of the file, for messages
+  std::vector<std::uint8_t> bytes;
+  ScheduleFile file;
+  std::unique_ptr<topology::Topology> topology;  // the file's own
+  std::vector<Program> programs;                 // by node
+};
+
+// Reads the file at `path`. `topology`: if not empty, the specification that it must be for. Throws
+// Failure (bad input): unreadable, truncated, corrupt, malformed, of another topology, ...
+[[nodiscard]] LoadedSchedule load_schedule(const std::string& path, const std::string& topology);
+// The same of bytes in memory, called `name` in messages.
+[[nodiscard]] LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
+                                           const std::string& topology);
+
+}  // namespace espalier::tools

@@ -1,0 +1,51 @@
+#pragma once
+// What all subcommands print and write.
+
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace espalier::tools {
+
+enum class Format { kText, kJson };
+
+// Adds --format text|json.
+void add_format(CLI::App& command, Format& format);
+// On stdout, indented, with a newline.
+void print_json(const nlohmann::ordered_json& value);
+
+// Writes the whole file or leaves whatever was there: to a temporary name beside it, then renamed.
+// Throws Failure.
+void write_file(const std::string& path, std::span<const std::uint8_t> bytes);
+// Throws Failure if there is no such file or it cannot be read.
+[[nodiscard]] std::string read_file(const std::string& path);
+
+// Text as it may stand in one line on a terminal: control characters become '?'.
+[[nodiscard]] std::string one_line(std::string_view text);
+// "3 links", "1 link".
+[[nodiscard]] std::string counted(std::uint64_t number, std::string_view one);
+// "0x0123456789abcdef"
+[[nodiscard]] std::string hex(std::uint64_t number);
+// "1.25 ms"
+[[nodiscard]] std::string seconds_text(double seconds);
+
+// A bar on stderr while long work goes on, if stderr is a terminal; gone when it ends.
+class Progress {
+ public:
+  explicit Progress(std::string label);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress();
+  void at(double done);  // 0 .. 1
+
+ private:
+  std::string label_;
+  bool shown_ = false;
+  bool drawn_ = false;
+  int percent_ = -1;
+};
+
+}  // namespace espalier::tools

@@ -1,0 +1,90 @@
+// espalier topology: what a specification means, and its picture.
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/commands.h"
+#include "tools/output.h"
+#include "tools/selection.h"
+
+namespace espalier::tools {
+namespace {
+
+struct Arguments {
+  std::string spec, svg;
+  Format format = Format::kText;
+};
+
+constexpr std::uint64_t kMostPrinted = 100;
+
+void print_text(const topology::Topology& topology) {
+  std::printf("%s: %s", topology.spec().c_str(), counted(topology.ranks(), "rank").c_str());
+  if (topology.nodes() > topology.ranks()) {
+    std::printf(", %s", counted(topology.nodes() - topology.ranks(), "router").c_str());
+  }
+  std::printf(", %s, digest %s\n", counted(topology.link_count(), "directed link").c_str(),
+              hex(topology.digest()).c_str());
+  if (topology.link_count() > kMostPrinted) {
+    std::printf("(more than %llu links: not printed; --format json has them all)\n",
+                static_cast<unsigned long long>(kMostPrinted));
+    return;
+  }
+  for (const topology::Link& link : topology.links()) {
+    std::printf("  %s -> %s", topology.node_name(link.from).c_str(),
+                topology.node_name(link.to).c_str());
+    std::printf(link.capacity == 1 ? "\n" : ", %u lanes\n", link.capacity);
+  }
+}
+
+void print_as_json(const topology::Topology& topology) {
+  auto nodes = nlohmann::ordered_json::array();
+  for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
+    nodes.push_back({{"node", node},
+                     {"kind", node < topology.ranks() ? "rank" : "router"},
+                     {"name", topology.node_name(node)}});
+  }
+  auto links = nlohmann::ordered_json::array();
+  for (const topology::Link& link : topology.links()) {
+    links.push_back({{"from", link.from}, {"to", link.to}, {"capacity", link.capacity}});
+  }
+  print_json({{"topology", topology.spec()},
+              {"digest", hex(topology.digest())},
+              {"ranks", topology.ranks()},
+              {"nodes", nodes},
+              {"links", links}});
+}
+
+void run_topology(const Arguments& arguments) {
+  const auto topology = parse_topology(arguments.spec);
+  if (!arguments.svg.empty()) {
+    const std::string picture = topology::draw_svg(*topology);
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(picture.data());
+    write_file(arguments.svg, {bytes, picture.size()});
+  }
+  if (arguments.format == Format::kJson) {
+    print_as_json(*topology);
+  } else {
+    print_text(*topology);
+  }
+}
+
+}  // namespace
+
+void add_topology(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("topology", "Prints a topology, and draws it");
+  const auto arguments = std::make_shared<Arguments>();
+  command
+      ->add_option("spec", arguments->spec,
+                   "complete:N, mesh:RxC or fattree:k=K,h=H,c=1|k|c1,..,cH")
+      ->required();
+  command->add_option("--svg", arguments->svg, "Also draw it into this file");
+  add_format(*command, arguments->format);
+  command->footer(
+      "Examples:\n"
+      "  espalier topology mesh:4x4\n"
+      "  espalier topology fattree:k=4,h=2,c=k --svg tree.svg");
+  command->callback([arguments] { run_topology(*arguments); });
+}
+
+}  // namespace espalier::tools
