@@ -1,0 +1,404 @@
+#include "collectives/machine/operators.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "collectives/machine/half.h"
+
+namespace espalier {
+namespace {
+
+template <typename T>
+T combine_one(Op op, Type type, T a, T b) {
+  Operator oper;
+  oper.op = op;
+  oper.type = type;
+  const CombineFn function = combine_function(oper);
+  EXPECT_NE(function, nullptr) << op_name(op) << " " << type_name(type);
+  T into{};
+  function(&into, &a, &b, 1, nullptr);
+  return into;
+}
+
+template <typename T>
+bool same_bits(T a, T b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+// ---- integers, against 128 bits ----
+
+template <typename T>
+struct Integer {
+  using Number = T;
+  static Type type() {
+    constexpr bool kSigned = std::is_signed_v<T>;
+    switch (sizeof(T)) {
+      case 1: return kSigned ? Type::kI8 : Type::kU8;
+      case 2: return kSigned ? Type::kI16 : Type::kU16;
+      case 4: return kSigned ? Type::kI32 : Type::kU32;
+      default: return kSigned ? Type::kI64 : Type::kU64;
+    }
+  }
+};
+
+template <typename T>
+class Integers : public testing::Test {};
+using IntegerTypes = testing::Types<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
+                                    std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>;
+TYPED_TEST_SUITE(Integers, IntegerTypes);
+
+template <typename T>
+void check_integers(T a, T b) {
+  __extension__ using Wide = unsigned __int128;
+  const Type type = Integer<T>::type();
+  const auto wide = [](T x) { return static_cast<Wide>(x); };
+  EXPECT_EQ(combine_one(Op::kSum, type, a, b), static_cast<T>(wide(a) + wide(b)));
+  EXPECT_EQ(combine_one(Op::kProduct, type, a, b), static_cast<T>(wide(a) * wide(b)));
+  EXPECT_EQ(combine_one(Op::kMin, type, a, b), std::min(a, b));
+  EXPECT_EQ(combine_one(Op::kMax, type, a, b), std::max(a, b));
+  EXPECT_EQ(combine_one(Op::kAnd, type, a, b), static_cast<T>(a & b));
+  EXPECT_EQ(combine_one(Op::kOr, type, a, b), static_cast<T>(a | b));
+  EXPECT_EQ(combine_one(Op::kXor, type, a, b), static_cast<T>(a ^ b));
+}
+
+TYPED_TEST(Integers, EqualWideReferenceAtTheLimits) {
+  using Limits = std::numeric_limits<TypeParam>;
+  const TypeParam values[] = {0,
+                              1,
+                              2,
+                              3,
+                              static_cast<TypeParam>(-1),
+                              Limits::min(),
+                              static_cast<TypeParam>(Limits::min() + 1),
+                              Limits::max(),
+                              static_cast<TypeParam>(Limits::max() - 1)};
+  for (const TypeParam a : values) {
+    for (const TypeParam b : values) check_integers(a, b);
+  }
+}
+
+TYPED_TEST(Integers, EqualWideReferenceAtRandom) {
+  std::mt19937_64 random(sizeof(TypeParam));
+  for (int i = 0; i < 20'000; ++i) {
+    check_integers(static_cast<TypeParam>(random()), static_cast<TypeParam>(random()));
+  }
+}
+
+// ---- f32 and f64 ----
+
+TEST(Floats, RandomBitsEqualTheHardwareButForNan) {
+  ASSERT_TRUE(rc::check("f32", [](std::uint32_t x, std::uint32_t y) {
+    const auto a = std::bit_cast<float>(x);
+    const auto b = std::bit_cast<float>(y);
+    const float sum = a + b;
+    const float product = a * b;
+    const float nan = std::bit_cast<float>(kNanF32);
+    RC_ASSERT(same_bits(combine_one(Op::kSum, Type::kF32, a, b), std::isnan(sum) ? nan : sum));
+    RC_ASSERT(same_bits(combine_one(Op::kProduct, Type::kF32, a, b),
+                        std::isnan(product) ? nan : product));
+    const bool any_nan = std::isnan(a) || std::isnan(b);
+    RC_ASSERT(same_bits(combine_one(Op::kMin, Type::kF32, a, b), any_nan ? nan : std::fmin(a, b)));
+    RC_ASSERT(same_bits(combine_one(Op::kMax, Type::kF32, a, b), any_nan ? nan : std::fmax(a, b)));
+  }));
+  ASSERT_TRUE(rc::check("f64", [](std::uint64_t x, std::uint64_t y) {
+    const auto a = std::bit_cast<double>(x);
+    const auto b = std::bit_cast<double>(y);
+    const double sum = a + b;
+    const double nan = std::bit_cast<double>(kNanF64);
+    RC_ASSERT(same_bits(combine_one(Op::kSum, Type::kF64, a, b), std::isnan(sum) ? nan : sum));
+    const bool any_nan = std::isnan(a) || std::isnan(b);
+    RC_ASSERT(same_bits(combine_one(Op::kMax, Type::kF64, a, b), any_nan ? nan : std::fmax(a, b)));
+  }));
+}
+
+template <typename T>
+void check_special_values(Type type) {
+  const T infinity = std::numeric_limits<T>::infinity();
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  T odd_nan = std::copysign(nan, T{-1});
+  const T tiny = std::numeric_limits<T>::denorm_min();
+  for (const Op op : {Op::kSum, Op::kProduct, Op::kMin, Op::kMax}) {
+    EXPECT_TRUE(same_bits(combine_one<T>(op, type, odd_nan, 1), nan)) << op_name(op);
+    EXPECT_TRUE(same_bits(combine_one<T>(op, type, 1, odd_nan), nan)) << op_name(op);
+  }
+  EXPECT_TRUE(same_bits(combine_one<T>(Op::kSum, type, infinity, -infinity), nan));
+  EXPECT_TRUE(same_bits(combine_one<T>(Op::kProduct, type, infinity, 0), nan));
+  EXPECT_TRUE(same_bits(combine_one<T>(Op::kSum, type, tiny, tiny), 2 * tiny));
+  EXPECT_TRUE(same_bits<T>(combine_one<T>(Op::kMin, type, T{0}, -T{0}), -T{0}));
+  EXPECT_TRUE(same_bits<T>(combine_one<T>(Op::kMin, type, -T{0}, T{0}), -T{0}));
+  EXPECT_TRUE(same_bits<T>(combine_one<T>(Op::kMax, type, T{0}, -T{0}), T{0}));
+  EXPECT_TRUE(same_bits<T>(combine_one<T>(Op::kMax, type, -T{0}, T{0}), T{0}));
+}
+
+TEST(Floats, SpecialValues) {
+  check_special_values<float>(Type::kF32);
+  check_special_values<double>(Type::kF64);
+}
+
+// ---- f16 and bf16, against double ----
+
+double value_of(F16 half) {
+  const int exponent = (half.bits >> 10) & 31;
+  const int mantissa = half.bits & 0x3ff;
+  double value =
+      exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25);
+  if (exponent == 31) value = mantissa == 0 ? INFINITY : NAN;
+  return (half.bits & 0x8000) != 0 ? -value : value;
+}
+
+double value_of(Bf16 half) {
+  const auto bits = static_cast<std::uint32_t>(half.bits) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// The nearest of all 2^16 patterns to a finite value, ties to the even mantissa: no bit arithmetic
+// in common with half.h.
+template <typename Half>
+std::uint16_t nearest(double value, std::uint16_t infinity) {
+  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const double magnitude = std::fabs(value);
+  std::uint16_t low = 0;
+  std::uint16_t high = infinity;  // values ascend with the patterns
+  while (high - low > 1) {
+    const auto middle = static_cast<std::uint16_t>((low + high) / 2);
+    (value_of(Half{middle}) <= magnitude ? low : high) = middle;
+  }
+  const double below = value_of(Half{low});
+  double above = value_of(Half{high});
+  // The next number beyond the largest decides what rounds to infinity.
+  if (high == infinity) above = 2 * below - value_of(Half{static_cast<std::uint16_t>(low - 1)});
+  const double to_low = magnitude - below;
+  const double to_high = above - magnitude;
+  const bool up = to_high < to_low || (to_high == to_low && (low & 1) != 0);
+  return static_cast<std::uint16_t>(sign | (up ? high : low));
+}
+
+template <typename Half>
+std::uint16_t expected(double value, std::uint16_t infinity, std::uint16_t nan) {
+  if (std::isnan(value)) return nan;
+  if (std::isinf(value)) return static_cast<std::uint16_t>(infinity | (value < 0 ? 0x8000 : 0));
+  return nearest<Half>(value, infinity);
+}
+
+// Every pattern against `others`.
+template <typename Half>
+void check_half(Type type, const std::vector<std::uint16_t>& others, std::uint16_t infinity,
+                std::uint16_t nan) {
+  for (std::uint32_t x = 0; x <= 0xffff; ++x) {
+    for (const std::uint16_t y : others) {
+      const Half a{static_cast<std::uint16_t>(x)};
+      const Half b{y};
+      const double da = value_of(a);
+      const double db = value_of(b);
+      // The documented result: of f32, rounded once more.
+      const auto fa = static_cast<float>(da);
+      const auto fb = static_cast<float>(db);
+      ASSERT_EQ(combine_one(Op::kSum, type, a, b).bits, expected<Half>(fa + fb, infinity, nan))
+          << x << " + " << y;
+      ASSERT_EQ(combine_one(Op::kProduct, type, a, b).bits, expected<Half>(fa * fb, infinity, nan))
+          << x << " * " << y;
+      const bool any_nan = std::isnan(da) || std::isnan(db);
+      const bool b_smaller = db < da || (db == da && std::signbit(db));
+      ASSERT_EQ(combine_one(Op::kMin, type, a, b).bits, any_nan     ? nan
+                                                        : b_smaller ? b.bits
+                                                                    : a.bits)
+          << x << " min " << y;
+      ASSERT_EQ(combine_one(Op::kMax, type, a, b).bits, any_nan     ? nan
+                                                        : b_smaller ? a.bits
+                                                                    : b.bits)
+          << x << " max " << y;
+    }
+  }
+}
+
+TEST(Halves, EveryF16AgainstSelectedOnes) {
+  check_half<F16>(Type::kF16,
+                  {0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x3c00, 0xbc01, 0x3555, 0x7bff,
+                   0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfd01, 0x1400, 0x1001},
+                  0x7c00, kNanF16);
+}
+
+TEST(Halves, EveryBf16AgainstSelectedOnes) {
+  check_half<Bf16>(Type::kBf16,
+                   {0x0000, 0x8000, 0x0001, 0x8001, 0x007f, 0x0080, 0x3f80, 0xbf81, 0x3eab, 0x7f7f,
+                    0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xff81, 0x2000},
+                   0x7f80, kNanBf16);
+}
+
+TEST(Halves, F16SumsAndProductsAreCorrectlyRounded) {
+  // f32 has more than twice the digits, so rounding twice is rounding once.
+  std::mt19937 random(16);
+  for (int i = 0; i < 200'000; ++i) {
+    const F16 a{static_cast<std::uint16_t>(random())};
+    const F16 b{static_cast<std::uint16_t>(random())};
+    const double sum = value_of(a) + value_of(b);
+    const double product = value_of(a) * value_of(b);
+    ASSERT_EQ(combine_one(Op::kSum, Type::kF16, a, b).bits, expected<F16>(sum, 0x7c00, kNanF16));
+    ASSERT_EQ(combine_one(Op::kProduct, Type::kF16, a, b).bits,
+              expected<F16>(product, 0x7c00, kNanF16));
+  }
+}
+
+TEST(Halves, WideningAndNarrowingIsTheIdentity) {
+  for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
+    const F16 f16{static_cast<std::uint16_t>(bits)};
+    const Bf16 bf16{static_cast<std::uint16_t>(bits)};
+    const bool nan16 = (bits & 0x7fff) > 0x7c00;
+    const bool nan_bf = (bits & 0x7fff) > 0x7f80;
+    ASSERT_EQ(narrow_f16(widen(f16)).bits, nan16 ? kNanF16 : bits);
+    ASSERT_EQ(narrow_bf16(widen(bf16)).bits, nan_bf ? kNanBf16 : bits);
+    if (!nan16) {
+      ASSERT_EQ(widen(f16), value_of(f16));
+    }
+  }
+}
+
+// ---- pairs ----
+
+template <typename Value, typename Index>
+struct Pair {
+  Value value;
+  Index index;
+};
+
+template <typename Value, typename Index>
+void check_pairs(Type type) {
+  using P = Pair<Value, Index>;
+  const auto check = [type](Op op, P a, P b, P want) {
+    const P got = combine_one(op, type, a, b);
+    EXPECT_TRUE(same_bits(got.value, want.value)) << type_name(type) << " " << op_name(op);
+    EXPECT_EQ(got.index, want.index) << type_name(type) << " " << op_name(op);
+  };
+  check(Op::kMinLoc, {3, 7}, {5, 1}, {3, 7});
+  check(Op::kMinLoc, {5, 1}, {3, 7}, {3, 7});
+  check(Op::kMaxLoc, {3, 7}, {5, 1}, {5, 1});
+  check(Op::kMinLoc, {-3, 7}, {-3, 2}, {-3, 2});
+  check(Op::kMaxLoc, {-3, 2}, {-3, 7}, {-3, 2});
+  check(Op::kMaxLoc, {-3, -2}, {-3, 7}, {-3, -2});
+  if constexpr (std::is_floating_point_v<Value>) {
+    const Value nan = std::numeric_limits<Value>::quiet_NaN();
+    check(Op::kMinLoc, {nan, 9}, {1, 2}, {nan, 9});
+    check(Op::kMaxLoc, {1, 2}, {-nan, 9}, {nan, 9});
+    check(Op::kMaxLoc, {nan, 9}, {-nan, 4}, {nan, 4});
+    check(Op::kMinLoc, {0, 1}, {-Value{0}, 5}, {-Value{0}, 5});
+    check(Op::kMaxLoc, {-Value{0}, 1}, {0, 5}, {0, 5});
+  }
+}
+
+TEST(Locations, SmallerIndexOfEqualValues) {
+  check_pairs<std::int32_t, std::int32_t>(Type::kI32Loc);
+  check_pairs<float, std::int32_t>(Type::kF32Loc);
+  check_pairs<std::int64_t, std::int64_t>(Type::kI64Loc);
+  check_pairs<double, std::int64_t>(Type::kF64Loc);
+}
+
+TEST(Locations, AssociateAndCommute) {
+  using P = Pair<float, std::int32_t>;
+  ASSERT_TRUE(rc::check([](std::array<std::uint8_t, 3> values, std::array<std::int8_t, 3> at) {
+    const float table[] = {0.f, -0.f, 1.f, -1.f, NAN, -NAN, INFINITY, 0.5f};
+    P x[3];
+    for (int i = 0; i < 3; ++i) x[i] = {table[values[i] % 8], at[i]};
+    for (const Op op : {Op::kMinLoc, Op::kMaxLoc}) {
+      const auto f = [op](P a, P b) { return combine_one(op, Type::kF32Loc, a, b); };
+      RC_ASSERT(same_bits(f(f(x[0], x[1]), x[2]), f(x[0], f(x[1], x[2]))));
+      RC_ASSERT(same_bits(f(x[0], x[1]), f(x[1], x[0])));
+    }
+  }));
+}
+
+// ---- the table ----
+
+TEST(Operators, WhatGoesTogether) {
+  for (int type = 0; type <= 17; ++type) {
+    for (int op = 0; op <= 10; ++op) {
+      Operator oper;
+      oper.op = static_cast<Op>(op);
+      oper.type = static_cast<Type>(type);
+      oper.element_bytes = 3;
+      const bool custom = oper.op == Op::kCustom;
+      const bool integer = type >= 1 && type <= 8;
+      const bool floating = type >= 9 && type <= 12;
+      const bool pair = type >= 13 && type <= 16;
+      const bool arithmetic = op >= 1 && op <= 4;
+      const bool bits = op >= 5 && op <= 7;
+      const bool location = op == 8 || op == 9;
+      const bool good =
+          (integer && (arithmetic || bits)) || (floating && arithmetic) || (pair && location);
+      EXPECT_EQ(combine_function(oper) != nullptr, good) << type << " " << op;
+      oper.custom = [](void*, const void*, const void*, std::uint64_t, void*) {};
+      EXPECT_EQ(combine_function(oper) != nullptr, good || custom) << type << " " << op;
+    }
+  }
+}
+
+TEST(Operators, SizesAndNames) {
+  const std::uint32_t sizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 8, 8, 16, 16, 5};
+  for (int at = 0; at <= 17; ++at) {
+    Operator op;
+    op.type = static_cast<Type>(at);
+    op.element_bytes = 5;
+    EXPECT_EQ(element_bytes(op), sizes[at]);
+    Type type = Type::kCustom;
+    EXPECT_TRUE(parse_type(type_name(op.type), type));
+    EXPECT_EQ(type, op.type);
+  }
+  for (int at = 0; at <= 10; ++at) {
+    Op op = Op::kNone;
+    EXPECT_TRUE(parse_op(op_name(static_cast<Op>(at)), op));
+    EXPECT_EQ(op, static_cast<Op>(at));
+  }
+  Type type = Type::kI8;
+  Op op = Op::kSum;
+  for (const char* name : {"", "f", "f321", "F32", "unknown"}) {
+    EXPECT_FALSE(parse_type(name, type));
+    EXPECT_FALSE(parse_op(name, op));
+  }
+  EXPECT_EQ(type, Type::kI8);
+  EXPECT_EQ(op, Op::kSum);
+  Operator unknown;
+  unknown.type = static_cast<Type>(99);
+  EXPECT_EQ(element_bytes(unknown), 0u);
+  EXPECT_EQ(combine_function(unknown), nullptr);
+  EXPECT_STREQ(type_name(unknown.type), "unknown");
+}
+
+TEST(Operators, InPlaceEitherWayAndAnyLength) {
+  for (const Type type : {Type::kF32, Type::kI16, Type::kF64, Type::kU8}) {
+    Operator op;
+    op.op = Op::kSum;
+    op.type = type;
+    const std::uint32_t size = element_bytes(op);
+    for (std::uint64_t count = 0; count < 70; ++count) {
+      // One element off an aligned place, as blocks are.
+      std::vector<std::uint8_t> a((count + 2) * size, 0);
+      std::vector<std::uint8_t> b((count + 2) * size, 0);
+      std::mt19937 random(static_cast<unsigned>(count));
+      for (std::size_t at = size; at < (count + 1) * size; ++at) {
+        a[at] = static_cast<std::uint8_t>(random() % 64);
+        b[at] = static_cast<std::uint8_t>(random() % 64);
+      }
+      std::vector<std::uint8_t> apart(a.size(), 0);
+      std::vector<std::uint8_t> into_a = a;
+      std::vector<std::uint8_t> into_b = b;
+      const CombineFn sum = combine_function(op);
+      sum(apart.data() + size, a.data() + size, b.data() + size, count, nullptr);
+      sum(into_a.data() + size, into_a.data() + size, b.data() + size, count, nullptr);
+      sum(into_b.data() + size, a.data() + size, into_b.data() + size, count, nullptr);
+      ASSERT_EQ(apart, into_a) << type_name(type) << " " << count;
+      ASSERT_EQ(apart, into_b) << type_name(type) << " " << count;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier
