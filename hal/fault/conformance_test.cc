@@ -1,0 +1,55 @@
+// The wrapper passes the whole suite as long as it breaks no promise: without faults, and where it
+// only delays.
+
+#include "hal/conformance/conformance.h"
+
+#include <deque>
+
+#include "hal/fault/fault_endpoint.h"
+#include "hal/sim/sim.h"
+
+namespace espalier::conformance {
+namespace {
+
+class FaultCluster final : public Cluster {
+ public:
+  FaultCluster(const sim::Model& model, const ClusterSpec& spec, const fault::Faults& faults)
+      : network_(model, spec.peers) {
+    for (std::uint32_t v = 0; v < network_.nodes(); ++v) {
+      fault::FaultEndpoint::Hooks hooks;
+      hooks.wake = [this, v](std::uint64_t at) { network_.wake(v, at); };
+      endpoints_.emplace_back(network_.endpoint(v), faults, hooks);
+    }
+  }
+  Endpoint& endpoint(std::uint32_t node) override { return endpoints_[node]; }
+  bool progress() override { return network_.advance(UINT64_MAX); }
+
+ private:
+  sim::Network network_;
+  std::deque<fault::FaultEndpoint> endpoints_;
+};
+
+BackEnd back_end(const char* name, const char* text) {
+  return {name, [=](const ClusterSpec& spec) -> std::unique_ptr<Cluster> {
+            fault::Faults faults;
+            std::string error;
+            if (!fault::parse_faults(text, faults, error)) {
+              ADD_FAILURE() << error;
+              return nullptr;
+            }
+            sim::Model model;
+            model.window = spec.window;
+            model.eager_bytes = spec.eager_bytes;
+            return std::make_unique<FaultCluster>(model, spec, faults);
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fault, ConformanceTest,
+    testing::Values(back_end("none", ""), back_end("delays", "random seed=1 delay=0.3 ns=30000"),
+                    back_end("long_delays", "random seed=2 delay=0.05 ns=10000000"),
+                    back_end("all_delayed", "random seed=3 delay=1 ns=1")),
+    back_end_name);
+
+}  // namespace
+}  // namespace espalier::conformance

@@ -1,0 +1,247 @@
+#include "hal/sim/sim.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <stdexcept>
+
+namespace espalier::sim {
+namespace {
+
+using Links = std::vector<std::vector<std::uint32_t>>;
+
+constexpr std::uint64_t kForever = UINT64_MAX;
+
+Model slow() {
+  Model model;
+  model.alpha = 1e-3;
+  model.beta = 1e-6;
+  model.eager_bytes = 100;
+  return model;
+}
+
+// One node's memory, and when its completions came.
+struct Watcher {
+  explicit Watcher(Network& the_network, std::uint32_t node)
+      : network(the_network), endpoint(the_network.endpoint(node)), bytes(100'000) {
+    const Region region = {bytes.data(), bytes.size()};
+    EXPECT_EQ(endpoint.prepare(&region, 1), Status::kOk);
+  }
+  void send(std::uint32_t link, std::uint64_t size) {
+    EXPECT_EQ(endpoint.post_send(link, {bytes.data(), size, 0, 0, 0}), Status::kOk);
+  }
+  void receive(std::uint32_t link, std::uint64_t size) {
+    EXPECT_EQ(endpoint.post_receive(link, {bytes.data(), size, 0, 0}), Status::kOk);
+  }
+  void look() {
+    Completion c;
+    while (endpoint.poll(c)) {
+      const std::uint64_t us = network.now_ns() / 1000;
+      if (c.kind == Completion::Kind::kSent) sent.push_back(us);
+      if (c.kind == Completion::Kind::kReceived) received.push_back(us);
+      if (c.kind == Completion::Kind::kEarly) early.push_back(us);
+      if (c.kind == Completion::Kind::kControl) control.push_back(us);
+    }
+  }
+  Network& network;
+  Endpoint& endpoint;
+  std::vector<std::uint8_t> bytes;
+  std::vector<std::uint64_t> sent, received, early, control;  // us
+};
+
+template <std::size_t kCount>
+void settle(std::array<Watcher, kCount>& watchers, Network& network) {
+  do {
+    for (Watcher& watcher : watchers) watcher.look();
+  } while (network.advance(kForever));
+}
+
+using Times = std::vector<std::uint64_t>;  // us
+
+TEST(Network, ABlockTakesAlphaAndBetaTimesItsBytes) {
+  Network network(slow(), {{1}, {0}});
+  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
+  watchers[1].receive(0, 4000);
+  watchers[1].receive(0, 0);
+  watchers[0].send(0, 4000);
+  watchers[0].send(0, 0);
+  settle(watchers, network);
+  EXPECT_EQ(watchers[1].received, (Times{5000, 6000}));
+  EXPECT_EQ(watchers[0].sent, (Times{5000, 6000}));
+  EXPECT_DOUBLE_EQ(network.now(), 6e-3);
+}
+
+TEST(Network, BothDirectionsShareNothing) {
+  Network network(slow(), {{1}, {0}});
+  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
+  for (Watcher& watcher : watchers) {
+    watcher.receive(0, 1000);
+    watcher.send(0, 1000);
+  }
+  settle(watchers, network);
+  EXPECT_EQ(watchers[0].received, Times{2000});
+  EXPECT_EQ(watchers[1].received, Times{2000});
+}
+
+TEST(Network, OnePortTakesTheLongestWaitingFirst) {
+  for (const bool one_port : {true, false}) {
+    Model model = slow();
+    model.one_port = one_port;
+    // 0 sends to 1, 2, 3; and 3 sends to 1.
+    Network network(model, complete_links(4));
+    std::array watchers = {Watcher(network, 0), Watcher(network, 1), Watcher(network, 2),
+                           Watcher(network, 3)};
+    watchers[0].send(0, 100);  // to 1
+    watchers[0].send(2, 100);  // to 3
+    watchers[0].send(1, 100);  // to 2
+    watchers[3].send(1, 100);  // to 1, whose in-port is busy
+    for (std::uint32_t v = 1; v < 4; ++v) watchers[v].receive(0, 100);
+    watchers[1].receive(2, 100);
+    settle(watchers, network);
+    if (one_port) {
+      EXPECT_EQ(watchers[1].received, (Times{1100, 2200}));
+      EXPECT_EQ(watchers[3].received, Times{2200});
+      EXPECT_EQ(watchers[2].received, Times{3300});
+    } else {
+      EXPECT_EQ(watchers[1].received, (Times{1100, 1100}));
+      EXPECT_EQ(watchers[3].received, Times{1100});
+      EXPECT_EQ(watchers[2].received, Times{1100});
+    }
+    EXPECT_EQ(network.sent(0), 3u);
+    EXPECT_EQ(network.received(1), 2u);
+  }
+}
+
+TEST(Network, ShortBlocksTravelEarlyLongOnesWait) {
+  for (const bool copies : {true, false}) {
+    Model model = slow();
+    model.eager_copies = copies;
+    Network network(model, {{1}, {0}});
+    std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
+    watchers[0].send(0, 100);
+    watchers[0].send(0, 1000);
+    settle(watchers, network);
+    EXPECT_DOUBLE_EQ(network.now(), 2.1e-3);
+    EXPECT_EQ(watchers[0].sent, copies ? Times{1100} : Times{});
+    EXPECT_EQ(watchers[1].early, (Times{1100, 2100})) << "the long one is announced";
+    EXPECT_FALSE(network.advance(10'000'000));
+    EXPECT_DOUBLE_EQ(network.now(), 10e-3);
+    watchers[1].receive(0, 100);
+    settle(watchers, network);
+    EXPECT_EQ(watchers[1].received, Times{10000});
+    EXPECT_EQ(watchers[0].sent, copies ? Times{1100} : Times{10000});
+    EXPECT_EQ(network.outstanding(), "node 0's send 1 to node 1 (1000 bytes)");
+    watchers[1].receive(0, 1000);
+    settle(watchers, network);
+    EXPECT_EQ(watchers[1].received, (Times{10000, 12000}));
+    EXPECT_EQ(network.outstanding(), "");
+    watchers[1].receive(0, 7);
+    EXPECT_EQ(network.outstanding(), "node 1's receive 2 from node 0 (7 bytes)");
+  }
+}
+
+TEST(Network, ControlsTakeAlphaWhateverThePortsDo) {
+  Network network(slow(), {{1}, {0}});
+  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
+  watchers[1].receive(0, 50'000);
+  watchers[0].send(0, 50'000);
+  ASSERT_EQ(watchers[0].endpoint.post_control(0, Control()), Status::kOk);
+  settle(watchers, network);
+  EXPECT_EQ(watchers[1].control, Times{1000});
+  EXPECT_EQ(watchers[1].received, Times{51000});
+}
+
+TEST(Network, ADeadNodeTakesAndGivesNothing) {
+  Network network(slow(), complete_links(3));
+  std::array watchers = {Watcher(network, 0), Watcher(network, 1), Watcher(network, 2)};
+  network.kill(1, 1'500'000);
+  watchers[1].receive(0, 1000);
+  watchers[0].send(0, 1000);  // would take 2 ms
+  watchers[0].send(1, 1000);
+  watchers[2].receive(0, 1000);
+  watchers[2].send(1, 50);  // to 1: arrives before
+  ASSERT_EQ(watchers[1].endpoint.post_control(0, Control()), Status::kOk);
+  settle(watchers, network);
+  EXPECT_FALSE(network.alive(1));
+  EXPECT_EQ(watchers[1].received, Times{});
+  EXPECT_EQ(watchers[1].early, Times{}) << "its in-port was busy";
+  EXPECT_EQ(watchers[0].control, Times{1000});
+  EXPECT_EQ(watchers[0].sent, Times{4000}) << "only what went to node 2, after the port was free";
+  EXPECT_EQ(watchers[2].received, Times{4000});
+  ASSERT_EQ(watchers[0].endpoint.post_control(0, Control()), Status::kOk);
+  ASSERT_EQ(watchers[1].endpoint.post_control(0, Control()), Status::kOk);
+  settle(watchers, network);
+  EXPECT_EQ(watchers[1].control, Times{});
+  EXPECT_EQ(watchers[0].control, Times{1000});
+}
+
+TEST(Network, JitterIsBoundedAndComesFromTheSeed) {
+  const auto finish = [](std::uint64_t seed) {
+    Model model = slow();
+    model.jitter = 0.5;
+    model.seed = seed;
+    Network network(model, {{1}, {0}});
+    std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
+    for (int i = 0; i < 16; ++i) {
+      watchers[1].receive(0, 1000);
+      watchers[0].send(0, 1000);
+    }
+    settle(watchers, network);
+    return network.now();
+  };
+  EXPECT_EQ(finish(1), finish(1));
+  EXPECT_NE(finish(1), finish(2));
+  EXPECT_GT(finish(1), 32e-3);
+  EXPECT_LT(finish(1), 48e-3);
+}
+
+TEST(Network, ScrambleFillsPostedReceives) {
+  Model model;
+  model.scramble = true;
+  Network network(model, {{1}, {0}});
+  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
+  watchers[1].bytes[0] = 7;
+  watchers[1].receive(0, 1);
+  EXPECT_NE(watchers[1].bytes[0], 7);
+  watchers[0].bytes[0] = 9;
+  watchers[0].send(0, 1);
+  settle(watchers, network);
+  EXPECT_EQ(watchers[1].bytes[0], 9);
+}
+
+TEST(Network, RefusesLinksThatAreNotMutual) {
+  const auto build = [](const Links& links) { Network network(Model(), links); };
+  EXPECT_NO_THROW(build({{1, 1}, {0, 0}}));
+  EXPECT_THROW(build({{1}, {}}), std::invalid_argument);
+  EXPECT_THROW(build({{1, 1}, {0}}), std::invalid_argument);
+  EXPECT_THROW(build({{0}}), std::invalid_argument);
+  EXPECT_THROW(build({{5}}), std::invalid_argument);
+  EXPECT_THROW(build(complete_links(kMaxLinks + 2)), std::invalid_argument);
+  Model model;
+  model.alpha = -1;
+  EXPECT_THROW(Network(model, {{1}, {0}}), std::invalid_argument);
+}
+
+TEST(Network, SeveralLinksBetweenTwoNodesPairInOrder) {
+  Network network(slow(), {{1, 1}, {0, 0}});
+  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
+  watchers[0].send(1, 10);
+  watchers[1].receive(1, 10);
+  settle(watchers, network);
+  EXPECT_EQ(watchers[1].received.size(), 1u);
+}
+
+TEST(Network, HoldsMachinesToTheEndpointsContract) {
+  Network network(slow(), {{1}, {0}});
+  Watcher watcher(network, 0);
+  std::uint8_t other[200];
+  EXPECT_EQ(watcher.endpoint.post_receive(0, {other, 200, 0, 0}), Status::kBadArgument);
+  EXPECT_EQ(watcher.endpoint.post_receive(1, {other, 8, 0, 0}), Status::kBadArgument);
+  EXPECT_EQ(watcher.endpoint.post_receive(0, {other, 8, 0, 0}), Status::kOk);
+  EXPECT_EQ(watcher.endpoint.prepare(nullptr, 0), Status::kBadArgument);
+  watcher.endpoint.release();
+  EXPECT_EQ(watcher.endpoint.post_send(0, {other, 8, 0, 0, 0}), Status::kBadArgument);
+}
+
+}  // namespace
+}  // namespace espalier::sim
