@@ -1,0 +1,235 @@
+#include "firmware/node/boot.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "collectives/schedule/file.h"
+
+namespace espalier::node {
+namespace {
+
+template <typename T>
+bool parse_number(const char* text, T& value) {
+  const char* end = text + std::strlen(text);
+  const auto [stop, status] = std::from_chars(text, end, value);
+  return status == std::errc() && stop == end && stop != text;
+}
+
+// A file in memory for as long as this lives; only the pages that are read come from the disk.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile() {
+    if (size_ != 0) munmap(const_cast<std::uint8_t*>(bytes_), size_);
+  }
+  // False and errno on failure.
+  bool open(const std::string& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    struct stat about {};
+    bool mapped = fstat(file, &about) == 0;
+    if (mapped && about.st_size > 0) {
+      void* bytes =
+          mmap(nullptr, static_cast<std::size_t>(about.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+      mapped = bytes != MAP_FAILED;
+      if (mapped) {
+        bytes_ = static_cast<const std::uint8_t*>(bytes);
+        size_ = static_cast<std::size_t>(about.st_size);
+      }
+    }
+    const int kept = errno;
+    ::close(file);
+    errno = kept;
+    return mapped;
+  }
+  const std::uint8_t* bytes() const { return bytes_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  const std::uint8_t* bytes_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// What to do about a descriptor that does not load.
+const char* remedy(Status status) {
+  switch (status) {
+    case Status::kTruncated: return "the file ends too early; copy or compile it again";
+    case Status::kCorrupt: return "a checksum does not match; copy or compile it again";
+    case Status::kBadVersion: return "compile it with this release";
+    case Status::kUnknownFeature: return "compile it for this node's release";
+    case Status::kTooLarge: return "it needs more than this node's limits (schedule.options)";
+    case Status::kMalformed: return "it is not a schedule of `espalier compile`";
+    case Status::kWrongTopology: return "compile it for this node's topology";
+    case Status::kWrongNode: return "give the node's own number";
+    default: return "see the status";
+  }
+}
+
+bool load_program(const std::string& path, const Options& options, Program& program,
+                  std::string& error) {
+  MappedFile mapped;
+  if (!mapped.open(path)) {
+    error = "cannot read the schedule " + path + ": " + std::strerror(errno);
+    return false;
+  }
+  ScheduleFile file;
+  Status status = file.open(mapped.bytes(), mapped.size());
+  if (status == Status::kOk) {
+    if (!options.topology.empty() &&
+        digest_bytes(kDigestSeed, options.topology.data(), options.topology.size()) !=
+            file.topology_digest()) {
+      error = path + " was compiled for the topology " +
+              std::string(file.spec(), file.spec_size()) + ", this node is in " + options.topology +
+              "; " + remedy(Status::kWrongTopology);
+      return false;
+    }
+    if (options.node >= file.nodes()) {
+      error = path + " has no node " + std::to_string(options.node) + ": its nodes are 0 to " +
+              std::to_string(file.nodes() - 1);
+      return false;
+    }
+    status = file.program(options.node, program);
+  }
+  if (status != Status::kOk) {
+    error = "cannot load node " + std::to_string(options.node) + "'s descriptor from " + path +
+            ": " + status_name(status) + "; " + remedy(status);
+  }
+  return status == Status::kOk;
+}
+
+enum Option {
+  kSchedule,
+  kNode,
+  kTopology,
+  kProvider,
+  kAddress,
+  kControl,
+  kWindow,
+  kDeadline,
+  kCheckBlocks,
+  kCheckOnly,
+  kHelp
+};
+constexpr option kOptions[] = {{"schedule", required_argument, nullptr, kSchedule},
+                               {"node", required_argument, nullptr, kNode},
+                               {"topology", required_argument, nullptr, kTopology},
+                               {"provider", required_argument, nullptr, kProvider},
+                               {"address", required_argument, nullptr, kAddress},
+                               {"control", required_argument, nullptr, kControl},
+                               {"window", required_argument, nullptr, kWindow},
+                               {"deadline", required_argument, nullptr, kDeadline},
+                               {"check-blocks", no_argument, nullptr, kCheckBlocks},
+                               {"check", no_argument, nullptr, kCheckOnly},
+                               {"help", no_argument, nullptr, kHelp},
+                               {nullptr, 0, nullptr, 0}};
+
+// Takes one option's value; false if it is not a value of that option.
+bool take(int option, const char* value, Options& options, bool& node_given) {
+  switch (option) {
+    case kSchedule: options.schedules.emplace_back(value); return true;
+    case kNode: node_given = true; return parse_number(value, options.node);
+    case kTopology: options.topology = value; return true;
+    case kProvider: options.provider = value; return true;
+    case kAddress: options.address = value; return true;
+    case kControl: return parse_number(value, options.control) && options.control >= 0;
+    case kWindow:
+      return parse_number(value, options.window) && options.window >= 1 &&
+             options.window <= kMaxWindow;
+    case kDeadline: {
+      std::uint32_t milliseconds = 0;
+      if (!parse_number(value, milliseconds) || milliseconds == 0) return false;
+      options.deadline_ns = std::uint64_t{milliseconds} * 1'000'000;
+      return true;
+    }
+    case kCheckBlocks: options.check_blocks = true; return true;
+    case kCheckOnly: options.check_only = true; return true;
+    case kHelp: options.help = true; return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+const char* usage() {
+  return "usage: espalier-node --schedule FILE [--schedule FILE ...] --node I --control FD\n"
+         "                     [--topology SPEC] [--provider tcp|shm] [--address IP] [--window W]\n"
+         "                     [--deadline MS] [--check-blocks]\n"
+         "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
+         "\n"
+         "Loads node I's descriptors, wires up with its neighbours through the control channel\n"
+         "(an inherited SOCK_SEQPACKET socket; `espalier run` starts nodes so) and runs what it\n"
+         "is told until the channel ends. --check loads the descriptors, prints them, and ends.\n"
+         "\n"
+         "  --topology SPEC   refuse schedules for any other topology, e.g. mesh:4x4\n"
+         "  --deadline MS     silence after which a link is dead (default 5000)\n"
+         "  --window W        steps in flight, at most (default: as many as a program allows)\n"
+         "  --check-blocks    send a CRC-32 with every block and check it\n"
+         "\n"
+         "Exit status: 0 told to end, 1 a failure while running, 2 bad input.\n";
+}
+
+bool parse_options(int argc, char** argv, Options& options, std::string& error) {
+  opterr = 0;
+  optind = 1;
+  bool node_given = false;
+  while (true) {
+    const int at = optind;
+    int which = -1;
+    const int found = getopt_long(argc, argv, ":", kOptions, &which);
+    if (found == -1) break;
+    if (found == '?' || found == ':') {
+      error = std::string(found == ':' ? "no value after " : "unknown option ") + argv[at] +
+              "; see espalier-node --help";
+      return false;
+    }
+    if (!take(found, optarg, options, node_given)) {
+      error = std::string("bad value for --") + kOptions[found].name + ": " + optarg +
+              "; see espalier-node --help";
+      return false;
+    }
+  }
+  if (options.help) return true;
+  if (optind < argc) error = std::string("unexpected argument ") + argv[optind];
+  if (options.schedules.empty()) error = "no schedule: give --schedule FILE";
+  if (options.schedules.size() > kMaxPrograms) {
+    error = "too many schedules: a node holds at most " + std::to_string(kMaxPrograms);
+  }
+  if (!node_given) error = "no node number: give --node I";
+  if (!options.check_only && options.control < 0) {
+    error = "no control channel: give --control FD, or --check to load the descriptors only";
+  }
+  return error.empty();
+}
+
+bool load_programs(const Options& options, Programs& programs, std::string& error) {
+  for (const std::string& path : options.schedules) {
+    Program& program = programs.programs[programs.count];
+    if (!load_program(path, options, program, error)) return false;
+    ++programs.count;
+    for (std::uint32_t i = 0; i < program.peers_count; ++i) {
+      programs.peers.push_back(program.peers[i]);
+    }
+  }
+  std::sort(programs.peers.begin(), programs.peers.end());
+  programs.peers.erase(std::unique(programs.peers.begin(), programs.peers.end()),
+                       programs.peers.end());
+  if (programs.peers.size() > kMaxLinks) {
+    error = "the schedules need " + std::to_string(programs.peers.size()) + " links, node " +
+            std::to_string(options.node) + " has room for " + std::to_string(kMaxLinks) +
+            " (ESPALIER_MAX_LINKS)";
+    return false;
+  }
+  return true;
+}
+
+}  // namespace espalier::node

@@ -1,0 +1,46 @@
+#pragma once
+// What a Linux node reads before it starts: its command line and its descriptors. Host only.
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/program.h"
+#include "firmware/limits.h"
+
+namespace espalier::node {
+
+inline constexpr std::uint32_t kMaxPrograms = 8;  // schedule files of a node
+
+struct Options {
+  std::vector<std::string> schedules;  // paths; at most kMaxPrograms
+  std::uint32_t node = 0;
+  std::string topology;  // canonical specification of the node's topology; empty: any
+  std::string provider = "tcp";
+  std::string address;  // IP to bind; empty: the provider's default
+  int control = -1;     // the control channel; negative: none
+  std::uint32_t window = kMaxWindow;
+  std::uint64_t deadline_ns = 5'000'000'000;
+  bool check_blocks = false;  // CRC-32 of every block
+  bool check_only = false;    // load the descriptors, say what they are, end
+  bool help = false;
+};
+
+// Reads the command line; false and one line in `error` if it is wrong.
+[[nodiscard]] bool parse_options(int argc, char** argv, Options& options, std::string& error);
+[[nodiscard]] const char* usage();
+
+// A node's programs, decoded once, and every node that any of them has a link to, ascending.
+struct Programs {
+  std::array<Program, kMaxPrograms> programs;
+  std::uint32_t count = 0;
+  std::vector<std::uint32_t> peers;
+};
+
+// Loads the node's own descriptor of every schedule file. False and one line in `error` (what was
+// wrong, where, what would be right) if any is truncated, corrupt, for another topology or beyond
+// this node's limits; `programs` is then not to be used.
+[[nodiscard]] bool load_programs(const Options& options, Programs& programs, std::string& error);
+
+}  // namespace espalier::node

@@ -1,0 +1,183 @@
+#include "firmware/node/boot.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/file_writer.h"
+
+namespace espalier::node {
+namespace {
+
+constexpr char kSpec[] = "complete:5";
+
+std::vector<std::uint8_t> schedule(const char* spec, std::uint32_t ranks, const char* algorithm) {
+  const std::uint64_t digest =
+      digest_bytes(kDigestSeed, spec, std::char_traits<char>::length(spec));
+  ScheduleFileWriter writer(spec, digest, ranks, ranks);
+  const Algorithm* chosen = find_algorithm(espalier_Collective_BROADCAST, algorithm);
+  EXPECT_NE(chosen, nullptr);
+  const auto program = std::make_unique<Program>();
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    *program = Program{};
+    EXPECT_EQ(chosen->generate({.ranks = ranks, .topology_digest = digest}, rank, *program),
+              Status::kOk);
+    EXPECT_EQ(writer.add(*program), Status::kOk);
+  }
+  std::vector<std::uint8_t> file;
+  EXPECT_EQ(writer.finish(file), Status::kOk);
+  return file;
+}
+
+class Boot : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string path = (std::filesystem::temp_directory_path() / "espalier-boot-XXXXXX").string();
+    ASSERT_NE(mkdtemp(path.data()), nullptr);
+    directory_ = path;
+    options_.topology = kSpec;
+    options_.node = 3;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string write(const char* name, const std::vector<std::uint8_t>& bytes) {
+    const std::string path = (directory_ / name).string();
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    return path;
+  }
+
+  // The error of loading these schedules; empty if they load.
+  std::string load(const std::vector<std::string>& paths) {
+    options_.schedules = paths;
+    programs_ = std::make_unique<Programs>();
+    std::string error;
+    const bool loaded = load_programs(options_, *programs_, error);
+    EXPECT_EQ(loaded, error.empty());
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+    return error;
+  }
+
+  std::filesystem::path directory_;
+  Options options_;
+  std::unique_ptr<Programs> programs_;
+};
+
+TEST_F(Boot, LoadsItsOwnDescriptorsAndUnitesTheirPeers) {
+  const std::string chain = write("chain", schedule(kSpec, 5, "chain"));
+  const std::string tree = write("tree", schedule(kSpec, 5, "binomial"));
+  ASSERT_EQ(load({chain}), "");
+  EXPECT_EQ(programs_->peers, (std::vector<std::uint32_t>{2, 4}));
+  EXPECT_EQ(programs_->programs[0].node, 3u);
+  ASSERT_EQ(load({tree, chain}), "");
+  EXPECT_EQ(programs_->count, 2u);
+  EXPECT_STREQ(programs_->programs[1].algorithm, "chain");
+  // In the binomial tree rank 3 hears from rank 1.
+  EXPECT_EQ(programs_->peers, (std::vector<std::uint32_t>{1, 2, 4}));
+}
+
+TEST_F(Boot, RefusesAnotherTopology) {
+  const std::string path = write("chain", schedule("complete:6", 6, "chain"));
+  const std::string error = load({path});
+  EXPECT_NE(error.find("complete:6"), std::string::npos) << error;
+  EXPECT_NE(error.find("complete:5"), std::string::npos) << error;
+  options_.topology.clear();
+  EXPECT_EQ(load({path}), "") << "a node that does not know its topology takes any";
+}
+
+TEST_F(Boot, RefusesANodeThatIsNotThere) {
+  options_.node = 5;
+  const std::string error = load({write("chain", schedule(kSpec, 5, "chain"))});
+  EXPECT_NE(error.find("no node 5"), std::string::npos) << error;
+}
+
+TEST_F(Boot, RefusesAFileThatIsNotThereOrNoSchedule) {
+  EXPECT_NE(load({(directory_ / "nothing").string()}).find("No such file"), std::string::npos);
+  EXPECT_NE(load({directory_.string()}).find("cannot read"), std::string::npos);
+  EXPECT_NE(load({write("empty", {})}), "");
+  EXPECT_NE(load({write("text", std::vector<std::uint8_t>(4096, 'x'))}), "");
+}
+
+TEST_F(Boot, RefusesEveryTruncation) {
+  const std::vector<std::uint8_t> whole = schedule(kSpec, 5, "chain");
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const std::vector<std::uint8_t> part(whole.begin(),
+                                         whole.begin() + static_cast<std::ptrdiff_t>(size));
+    ASSERT_NE(load({write("part", part)}), "") << "the first " << size << " bytes";
+  }
+}
+
+// The nodes of one file read different bytes of it, so a flip may hit others only, but some node
+// must see it.
+TEST_F(Boot, SomeNodeRefusesEveryFlippedBit) {
+  std::vector<std::uint8_t> bytes = schedule(kSpec, 5, "chain");
+  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    const auto mask = static_cast<std::uint8_t>(1u << (bit % 8));
+    bytes[bit / 8] ^= mask;
+    const std::string path = write("flipped", bytes);
+    bool refused = false;
+    for (options_.node = 0; options_.node < 5 && !refused; ++options_.node) {
+      refused = !load({path}).empty();
+    }
+    ASSERT_TRUE(refused) << "bit " << bit % 8 << " of byte " << bit / 8;
+    bytes[bit / 8] ^= mask;
+  }
+}
+
+std::string parse(std::vector<std::string> words, Options& options) {
+  std::vector<char*> argv{const_cast<char*>("espalier-node")};
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  options = Options{};
+  std::string error;
+  const bool good = parse_options(static_cast<int>(argv.size()) - 1, argv.data(), options, error);
+  EXPECT_EQ(good, error.empty());
+  return error;
+}
+
+TEST(NodeOptions, AreTaken) {
+  Options options;
+  ASSERT_EQ(parse({"--schedule", "a", "--schedule=b", "--node", "7", "--control", "5", "--provider",
+                   "shm", "--deadline", "250", "--window", "2", "--address", "10.0.0.1"},
+                  options),
+            "");
+  EXPECT_EQ(options.schedules, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(options.node, 7u);
+  EXPECT_EQ(options.control, 5);
+  EXPECT_EQ(options.deadline_ns, 250'000'000u);
+  EXPECT_EQ(options.window, 2u);
+  EXPECT_EQ(options.provider, "shm");
+  EXPECT_EQ(options.address, "10.0.0.1");
+}
+
+TEST(NodeOptions, AreRefusedWithOneLine) {
+  Options options;
+  const std::vector<std::string> good = {"--schedule", "a", "--node", "0", "--control", "5"};
+  ASSERT_EQ(parse(good, options), "");
+  const std::vector<std::vector<std::string>> bad = {
+      {"--node", "x"},   {"--node", "-1"},    {"--node"},           {"--nodes", "2"},
+      {"--window", "0"}, {"--deadline", "0"}, {"--deadline", "1s"}, {"surplus"},
+      {"--control", ""}, {"--control", "-1"}, {"--window", "1000"}};
+  for (const std::vector<std::string>& words : bad) {
+    std::vector<std::string> all = good;
+    all.insert(all.end(), words.begin(), words.end());
+    const std::string error = parse(all, options);
+    EXPECT_NE(error, "") << words[0];
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  }
+  EXPECT_NE(parse({"--node", "0", "--control", "5"}, options), "");
+  EXPECT_NE(parse({"--schedule", "a", "--control", "5"}, options), "");
+  EXPECT_NE(parse({"--schedule", "a", "--node", "0"}, options), "");
+  EXPECT_EQ(parse({"--schedule", "a", "--node", "0", "--check"}, options), "");
+}
+
+}  // namespace
+}  // namespace espalier::node

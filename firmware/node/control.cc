@@ -1,0 +1,98 @@
+#include "firmware/node/control.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace espalier::control {
+namespace {
+
+// The size of the packet of that kind; 0 if there is none.
+std::size_t packet_size(Packet packet) {
+  switch (packet) {
+    case Packet::kHello: return sizeof(Hello);
+    case Packet::kReady: return sizeof(Ready);
+    case Packet::kMapped: return sizeof(Mapped);
+    case Packet::kReport: return sizeof(Report);
+    case Packet::kFailed: return sizeof(Failed);
+    case Packet::kPeers: return sizeof(Peers);
+    case Packet::kMemory: return sizeof(Memory);
+    case Packet::kRun: return sizeof(Run);
+    case Packet::kAsk: return sizeof(Ask);
+    case Packet::kQuit: return sizeof(Quit);
+  }
+  return 0;
+}
+
+// Waits until `events` hold; false on a timeout.
+bool wait_for(int channel, short events, int timeout_ms) {
+  pollfd entry{channel, events, 0};
+  const int ready = poll(&entry, 1, timeout_ms);
+  return ready > 0 || (ready < 0 && errno == EINTR);
+}
+
+}  // namespace
+
+bool open_channel(int& launcher_end, int& node_end) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  launcher_end = ends[0];
+  node_end = ends[1];
+  return true;
+}
+
+bool send_packet(int channel, const void* packet, std::size_t size, int descriptor,
+                 int timeout_ms) {
+  iovec part{const_cast<void*>(packet), size};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  }
+  while (true) {
+    const ssize_t sent = sendmsg(channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent == static_cast<ssize_t>(size)) return true;
+    if (sent >= 0) return false;
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN || !wait_for(channel, POLLOUT, timeout_ms)) return false;
+  }
+}
+
+Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
+  descriptor = -1;
+  if (timeout_ms != 0 && !wait_for(channel, POLLIN, timeout_ms)) return Received::kNothing;
+  iovec part{&packet, sizeof packet};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
+  const ssize_t size = recvmsg(channel, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (size < 0) {
+    const bool nothing = errno == EAGAIN || errno == EINTR;
+    return nothing ? Received::kNothing : Received::kEnd;
+  }
+  if (size == 0) return Received::kEnd;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
+    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+  }
+  const bool whole = static_cast<std::size_t>(size) >= sizeof(Packet) &&
+                     static_cast<std::size_t>(size) == packet_size(packet.packet);
+  return whole ? Received::kPacket : Received::kBad;
+}
+
+}  // namespace espalier::control

@@ -1,0 +1,162 @@
+#pragma once
+// The control channel between a Linux node and its launcher: fixed structs, one a packet, over a
+// connected SOCK_SEQPACKET socket. Host only. All numbers are the machine's own (both ends are
+// processes of one machine); kControlVersion stands in the first packet.
+//
+//   node                               launcher
+//   Hello (its address and peers) ->
+//                                   <- Peers (the address at the other end of each of its links)
+//   Ready (every link can carry)  ->
+//                                   <- Memory, with a file descriptor: input, then output
+//   Mapped                        ->
+//                                   <- Run
+//   Report                        ->   (again and again)
+//                                   <- Ask, at any time after Ready
+//   Report (status kBusy or the last one) ->
+//                                   <- Quit
+// Instead of any of its packets a node may send Failed and end. End of file ends the node.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collectives/machine/machine.h"
+#include "firmware/limits.h"
+
+namespace espalier::control {
+
+inline constexpr std::uint32_t kControlVersion = 1;
+inline constexpr std::uint32_t kMaxAddressBytes = 256;
+inline constexpr std::uint32_t kMaxTextBytes = 512;
+
+enum class Packet : std::uint32_t {
+  kHello = 1,
+  kReady = 2,
+  kMapped = 3,
+  kReport = 4,
+  kFailed = 5,
+  kPeers = 16,
+  kMemory = 17,
+  kRun = 18,
+  kAsk = 19,
+  kQuit = 20,
+};
+
+struct Address {
+  std::uint32_t size = 0;
+  char bytes[kMaxAddressBytes] = {};
+};
+
+struct Hello {
+  Packet packet = Packet::kHello;
+  std::uint32_t version = kControlVersion;
+  std::uint32_t node = 0;
+  std::int32_t pid = 0;
+  std::uint32_t links = 0;
+  std::uint32_t peers[kMaxLinks] = {};  // node at the other end of each link
+  Address address;
+};
+
+struct Ready {
+  Packet packet = Packet::kReady;
+};
+
+struct Mapped {
+  Packet packet = Packet::kMapped;
+};
+
+struct Failed {
+  Packet packet = Packet::kFailed;
+  char text[kMaxTextBytes] = {};  // one line, terminated
+};
+
+// How a Run ended, or (an answer to Ask) where it stands: status kBusy.
+struct Report {
+  Packet packet = Packet::kReport;
+  std::uint32_t number = 0;  // the Run's
+  Status status = Status::kOk;
+  std::uint32_t blocks = 0;     // N of the collective started last
+  std::uint64_t completed = 0;  // collectives of the Run that are complete
+  std::uint64_t begin_ns = 0;   // CLOCK_MONOTONIC when the first collective was started
+  std::uint64_t end_ns = 0;     // when the last one ended, well or not
+  Cause cause;
+  StallReport stall;  // as it stood when the Run failed, or stands now; since_ns on endpoint.now()
+};
+
+struct Peers {
+  Packet packet = Packet::kPeers;
+  std::uint32_t links = 0;
+  Address addresses[kMaxLinks];  // by link, as in Hello
+};
+
+// The file descriptor that comes with it holds input_bytes of input, then, at the next multiple of
+// kMemoryAlignment, output_bytes of output. It replaces the memory before.
+inline constexpr std::uint64_t kMemoryAlignment = 4096;
+struct Memory {
+  Packet packet = Packet::kMemory;
+  std::uint64_t input_bytes = 0;
+  std::uint64_t output_bytes = 0;
+};
+[[nodiscard]] inline std::uint64_t output_offset(std::uint64_t input_bytes) {
+  return (input_bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
+}
+
+// Runs `repetitions` collectives, one directly after the other, from the input to the output.
+struct Run {
+  Packet packet = Packet::kRun;
+  std::uint32_t number = 0;
+  std::uint32_t program = 0;  // position among the node's --schedule files
+  Op op = Op::kNone;
+  Type type = Type::kBytes;
+  std::uint64_t count = 0;  // elements of the whole message
+  std::uint64_t repetitions = 1;
+  std::uint64_t start_ns = 0;  // CLOCK_MONOTONIC at which to begin; in the past: at once
+};
+
+struct Ask {
+  Packet packet = Packet::kAsk;
+};
+
+struct Quit {
+  Packet packet = Packet::kQuit;
+};
+
+// Room for any packet.
+union Any {
+  Packet packet;
+  Hello hello;
+  Ready ready;
+  Mapped mapped;
+  Failed failed;
+  Report report;
+  Peers peers;
+  Memory memory;
+  Run run;
+  Ask ask;
+  Quit quit;
+  Any() : packet{} {}
+};
+
+// Both ends of a channel; false and errno on failure.
+[[nodiscard]] bool open_channel(int& launcher_end, int& node_end);
+
+enum class Received {
+  kPacket,
+  kNothing,  // none is waiting
+  kEnd,      // the other end is gone
+  kBad,      // not a packet of this protocol
+};
+
+// Sends one packet, with `descriptor` attached unless it is negative. Waits for room at most
+// `timeout_ms`; false if the other end is gone or took nothing in that time.
+[[nodiscard]] bool send_packet(int channel, const void* packet, std::size_t size, int descriptor,
+                               int timeout_ms);
+template <typename T>
+[[nodiscard]] bool send(int channel, const T& packet, int descriptor = -1, int timeout_ms = 5000) {
+  return send_packet(channel, &packet, sizeof packet, descriptor, timeout_ms);
+}
+
+// Takes a packet if one comes within `timeout_ms` (0: only if one is there; -1: waits for ever).
+// `descriptor` is what came with it, or -1; the caller closes it.
+[[nodiscard]] Received receive(int channel, Any& packet, int& descriptor, int timeout_ms);
+
+}  // namespace espalier::control

@@ -1,0 +1,127 @@
+#include "firmware/node/control.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+#include "firmware/node/wire_up.h"
+
+namespace espalier::control {
+namespace {
+
+class Channel : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(open_channel(launcher_, node_)); }
+  void TearDown() override {
+    if (launcher_ >= 0) close(launcher_);
+    if (node_ >= 0) close(node_);
+  }
+  int launcher_ = -1;
+  int node_ = -1;
+};
+
+TEST_F(Channel, CarriesPacketsInOrder) {
+  control::Run run;
+  run.number = 9;
+  run.count = 1ull << 40;
+  ASSERT_TRUE(send(launcher_, run));
+  ASSERT_TRUE(send(launcher_, Ask{}));
+  Any packet;
+  int descriptor = 0;
+  ASSERT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
+  EXPECT_EQ(packet.packet, Packet::kRun);
+  EXPECT_EQ(packet.run.count, 1ull << 40);
+  EXPECT_EQ(descriptor, -1);
+  ASSERT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
+  EXPECT_EQ(packet.packet, Packet::kAsk);
+  EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kNothing);
+  EXPECT_EQ(receive(node_, packet, descriptor, 5), Received::kNothing);
+}
+
+TEST_F(Channel, CarriesMemory) {
+  const int memory = memfd_create("test", MFD_CLOEXEC);
+  ASSERT_GE(memory, 0);
+  ASSERT_EQ(write(memory, "block", 5), 5);
+  ASSERT_TRUE(send(launcher_, Memory{}, memory));
+  close(memory);
+  Any packet;
+  int descriptor = -1;
+  ASSERT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
+  ASSERT_GE(descriptor, 0);
+  char bytes[5];
+  ASSERT_EQ(pread(descriptor, bytes, 5, 0), 5);
+  EXPECT_EQ(std::memcmp(bytes, "block", 5), 0);
+  close(descriptor);
+}
+
+TEST_F(Channel, SaysWhenTheOtherEndIsGone) {
+  close(launcher_);
+  launcher_ = -1;
+  Any packet;
+  int descriptor = -1;
+  EXPECT_EQ(receive(node_, packet, descriptor, -1), Received::kEnd);
+  EXPECT_FALSE(send(node_, Ready{}));
+}
+
+TEST_F(Channel, RefusesWhatIsNoPacket) {
+  Any packet;
+  int descriptor = -1;
+  const std::uint32_t unknown = 77;
+  ASSERT_TRUE(send_packet(launcher_, &unknown, sizeof unknown, -1, 0));
+  EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad);
+  const control::Run run;
+  ASSERT_TRUE(send_packet(launcher_, &run, sizeof run - 8, -1, 0));
+  EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad) << "a short packet";
+  ASSERT_TRUE(send_packet(launcher_, "x", 1, -1, 0));
+  EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad);
+}
+
+TEST_F(Channel, SendingToAnEndThatDoesNotReadHasALimit) {
+  bool full = false;
+  for (int i = 0; i < 100000 && !full; ++i) full = !send(launcher_, Peers{}, -1, 0);
+  EXPECT_TRUE(full);
+}
+
+TEST_F(Channel, WireUpTellsItsAddressAndGetsTheNeighbours) {
+  std::thread launcher([this] {
+    Any packet;
+    int descriptor = -1;
+    ASSERT_EQ(receive(launcher_, packet, descriptor, -1), Received::kPacket);
+    ASSERT_EQ(packet.packet, Packet::kHello);
+    EXPECT_EQ(packet.hello.version, kControlVersion);
+    EXPECT_EQ(packet.hello.node, 4u);
+    EXPECT_EQ(packet.hello.pid, getpid());
+    ASSERT_EQ(packet.hello.links, 2u);
+    EXPECT_EQ(packet.hello.peers[1], 6u);
+    EXPECT_EQ(std::string(packet.hello.address.bytes, packet.hello.address.size),
+              std::string("a\0z", 3));
+    Peers peers;
+    peers.links = 2;
+    peers.addresses[1].size = 2;
+    std::memcpy(peers.addresses[1].bytes, "\0y", 2);
+    EXPECT_TRUE(send(launcher_, peers));
+  });
+  node::ControlWireUp wire_up(node_);
+  std::vector<std::string> addresses;
+  std::string error;
+  EXPECT_TRUE(wire_up.exchange(4, std::string("a\0z", 3), {3, 6}, addresses, error)) << error;
+  launcher.join();
+  EXPECT_EQ(addresses, (std::vector<std::string>{"", std::string("\0y", 2)}));
+}
+
+TEST_F(Channel, WireUpEndsWithTheLauncher) {
+  close(launcher_);
+  launcher_ = -1;
+  node::ControlWireUp wire_up(node_);
+  std::vector<std::string> addresses;
+  std::string error;
+  EXPECT_FALSE(wire_up.exchange(0, "a", {1}, addresses, error));
+  EXPECT_NE(error, "");
+  EXPECT_FALSE(wire_up.exchange(0, std::string(kMaxAddressBytes + 1, 'a'), {1}, addresses, error));
+}
+
+}  // namespace
+}  // namespace espalier::control

@@ -1,0 +1,26 @@
+"""Runs the espalier command for the tests of this folder. The programs: $ESPALIER, $ESPALIER_NODE (or build/)."""
+import json
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMAND = os.environ.get("ESPALIER", str(ROOT / "build/tools/espalier"))
+NODE = os.environ.get("ESPALIER_NODE", str(ROOT / "build/firmware/node/espalier-node"))
+
+
+def call(*words, program=COMMAND):
+    return subprocess.run([program, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def run(*words):
+    """`espalier run ... --format json`: (exit status, what it printed as a value or None, stderr)."""
+    done = call("run", *words, "--node-binary", NODE, "--format", "json")
+    return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
+
+
+def compile(path, topology, collective="broadcast", algorithm="two-tree", root=0):
+    done = call("compile", "--topology", topology, "--collective", collective, "--algorithm", algorithm, "--root", root,
+                "-o", path)
+    assert done.returncode == 0, done.stderr
+    return path

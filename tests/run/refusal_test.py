@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+"""Bad input: one clear line, exit status 2, nothing left behind."""
+import pathlib
+import tempfile
+import unittest
+
+import espalier
+
+
+class Refusals(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def refused(self, done, *words):
+        """`done` ended with status 2 and one line that has all of `words`."""
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_run(self):
+        def refused(words, *texts):
+            self.refused(espalier.call("run", "--node-binary", espalier.NODE, *words), *texts)
+
+        what = ["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "two-tree"]
+        refused([*what, "--provider", "carrier-pigeon"], "unknown provider 'carrier-pigeon'", "tcp or shm")
+        refused([*what, "--input", self.path / "nothing"], "cannot read", "nothing")
+        refused([*what, "--input", self.path], "cannot read")
+        refused([*what, "--root", "4"], "root")
+        refused(["--topology", "mesh:0x4", "--collective", "broadcast", "--algorithm", "two-tree"], "mesh:0x4")
+        refused(["--topology", "ring:4", "--collective", "broadcast", "--algorithm", "two-tree"], "ring:4")
+        refused(["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "magic"], "magic")
+        refused(["--topology", "complete:4", "--collective", "allreduce", "--algorithm", "binomial"], "binomial")
+        refused([*what, "--bytes", "-1"], "-1")
+        refused([*what, "--bytes", "many"], "many")
+        refused([*what, "--output", "/proc/nothing"], "/proc/nothing")
+        refused([*what, "--kill", "4@100"], "--kill 4@100", "0 to 3")
+        refused([*what, "--node-binary", self.path / "nothing"], "nothing")
+        reduce = ["--topology", "complete:4", "--collective", "reduce", "--algorithm", "two-tree"]
+        refused([*reduce, "--type", "f33"], "f33")
+        refused([*reduce, "--op", "average"], "average")
+        refused([*reduce, "--type", "f32", "--op", "xor"], "xor on f32")
+        refused([*reduce, "--bytes", "7"], "multiple of 4")
+        refused([*reduce, "--input", espalier.NODE], "--input")
+        refused(["/dev/null"], "/dev/null")
+
+    def test_a_damaged_schedule_is_not_run(self):
+        whole = espalier.compile(self.path / "whole.esp", "complete:3").read_bytes()
+        for at in range(0, len(whole), 41):
+            damaged = self.path / "damaged.esp"
+            damaged.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1:])
+            self.refused(espalier.call("run", damaged, "--node-binary", espalier.NODE), "damaged.esp")
+            damaged.write_bytes(whole[:at])
+            self.refused(espalier.call("run", damaged, "--node-binary", espalier.NODE), "damaged.esp")
+
+    def test_node(self):
+        file = espalier.compile(self.path / "b.esp", "complete:3")
+        whole = file.read_bytes()
+
+        def node(*words, number=1):
+            return espalier.call("--schedule", file, "--node", number, *words, program=espalier.NODE)
+
+        good = node("--check", "--topology", "complete:3")
+        self.assertEqual((good.returncode, good.stderr), (0, ""))
+        self.assertIn("two-tree", good.stdout)
+        self.refused(node("--check", "--topology", "complete:4"), "complete:3", "complete:4")
+        self.refused(node("--check", "--topology", "mesh:1x3"), "mesh:1x3")
+        self.refused(node("--check", number=3), "no node 3")
+        self.refused(node("--check", "--provider", "carrier-pigeon"), "carrier-pigeon")
+        self.refused(node(), "--control")
+        self.refused(node("--surplus"), "--surplus")
+        for size in (0, 7, 8, 43, 44, len(whole) // 2, len(whole) - 1):
+            file.write_bytes(whole[:size])
+            self.refused(node("--check", number=2), "b.esp")
+        for at in range(0, len(whole), 7):
+            file.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1:])
+            refused = [done for done in (node("--check", number=number) for number in range(3))
+                       if done.returncode != 0]
+            self.assertTrue(refused, f"byte {at}")
+            for done in refused:
+                self.refused(done, "b.esp")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

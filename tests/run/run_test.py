@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+"""Collectives on real processes: every rank's bytes against a reference made here.
+
+run_test.py            a sample, a minute
+run_test.py --whole    broadcast for p in 2, 3, 5, 8, 16, 23, roots 0, 1, p-1, sizes 0 to 64 MiB, over tcp and shm
+"""
+import hashlib
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import espalier
+
+EDGES = [0, 1, 4095, 4096, 4097]
+LARGE = 64 << 20
+WHOLE = "--whole" in sys.argv
+
+
+class Broadcast(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def check(self, provider, ranks, root, sizes, algorithm="two-tree"):
+        """One start, all sizes; the command's own checks."""
+        status, found, error = espalier.run(
+            "--topology", f"complete:{ranks}", "--collective", "broadcast", "--algorithm", algorithm, "--root", root,
+            "--provider", provider, "--bytes", ",".join(map(str, sizes)))
+        where = f"{algorithm}, p = {ranks}, root {root}, {provider}: {error}"
+        self.assertEqual(status, 0, where)
+        self.assertEqual([run["bytes"] for run in found["runs"]], sizes, where)
+        for run in found["runs"]:
+            self.assertEqual(len({rank["pid"] for rank in run["ranks"]}), ranks, where)
+            self.assertEqual(len({rank["sha256"] for rank in run["ranks"]}), 1, where)
+            self.assertEqual([rank["rank"] for rank in run["ranks"] if rank["checked"]],
+                             [rank for rank in range(ranks) if rank != root], where)
+            self.assertTrue(all(rank["right"] for rank in run["ranks"] if rank["checked"]), where)
+
+    def test_sizes_around_a_page(self):
+        cases = ([(p, root) for p in (2, 3, 5, 8, 16, 23) for root in sorted({0, 1, p - 1})] if WHOLE else
+                 [(2, 1), (3, 2), (5, 1), (16, 0)])
+        for provider in ("tcp", "shm"):
+            for ranks, root in cases:
+                with self.subTest(provider=provider, ranks=ranks, root=root):
+                    self.check(provider, ranks, root, EDGES + ([LARGE] if WHOLE else [1 << 20]))
+
+    def test_other_algorithms(self):
+        for algorithm in ("chain", "binary", "binomial"):
+            with self.subTest(algorithm=algorithm):
+                self.check("shm", 7, 3, [0, 4097, 300000], algorithm)
+
+    def test_a_large_message(self):
+        self.check("tcp", 3, 1, [LARGE])
+        self.check("shm", 3, 2, [LARGE])
+
+    def test_one_schedule_file_serves_every_size(self):
+        file = espalier.compile(self.path / "b.esp", "complete:4")
+        before = file.read_bytes()
+        for sizes in ("1", str(LARGE)):
+            status, found, error = espalier.run(file, "--bytes", sizes)
+            self.assertEqual(status, 0, error)
+            self.assertTrue(found["right"])
+        self.assertEqual(file.read_bytes(), before)
+
+    def test_a_file_reaches_every_rank(self):
+        message = pathlib.Path(espalier.NODE).read_bytes()
+        out = self.path / "out"
+        status, found, error = espalier.run("--topology", "complete:6", "--collective", "broadcast", "--algorithm",
+                                            "two-tree", "--root", 1, "--input", espalier.NODE, "--output", out)
+        self.assertEqual(status, 0, error)
+        self.assertEqual(sorted(entry.name for entry in out.iterdir()), [f"rank-{rank}.bin" for rank in range(6)])
+        for rank in range(6):
+            self.assertEqual((out / f"rank-{rank}.bin").read_bytes(), message)
+            self.assertEqual(found["runs"][0]["ranks"][rank]["sha256"], hashlib.sha256(message).hexdigest())
+
+    def test_one_rank(self):
+        self.check("tcp", 1, 0, [0, 5])
+
+    def test_repetitions_are_timed(self):
+        status, found, error = espalier.run("--topology", "complete:4", "--collective", "broadcast", "--algorithm",
+                                            "two-tree", "--bytes", "8,64KiB", "--repeat", 5, "--warmup", 2)
+        self.assertEqual(status, 0, error)
+        for run, size in zip(found["runs"], (8, 65536)):
+            self.assertEqual(run["bytes"], size)
+            self.assertEqual(len(run["times_s"]), 5)
+            self.assertEqual(len(run["span_s"]), 5)
+            self.assertTrue(all(seconds > 0 for seconds in run["times_s"]))
+
+    def test_back_to_back(self):
+        for provider in ("tcp", "shm"):
+            status, _, error = espalier.run("--topology", "complete:5", "--collective", "broadcast", "--algorithm",
+                                            "two-tree", "--bytes", "0,8,5000,70000", "--back-to-back", 500,
+                                            "--provider", provider)
+            self.assertEqual(status, 0, error)
+
+    def test_blocks_with_checksums(self):
+        status, _, error = espalier.run("--topology", "complete:5", "--collective", "broadcast", "--algorithm",
+                                        "two-tree", "--bytes", "1000000", "--check-blocks")
+        self.assertEqual(status, 0, error)
+
+    def test_through_a_prefix_with_addresses(self):
+        status, found, error = espalier.run("--topology", "complete:3", "--collective", "broadcast", "--algorithm",
+                                            "two-tree", "--launch-prefix", "env RANK=%r", "--address", "127.0.0.%n")
+        self.assertEqual(status, 0, error)
+        self.assertEqual(len({rank["pid"] for rank in found["runs"][0]["ranks"]}), 3)
+
+
+class Reductions(unittest.TestCase):
+    def test_types_and_operators(self):
+        cases = [("reduce", "two-tree", 7, 0, "f32", "sum"), ("reduce", "chain", 6, 5, "f64", "product"),
+                 ("allreduce", "two-tree", 8, 0, "i32", "sum"), ("allreduce", "chain", 5, 0, "bf16", "max"),
+                 ("allreduce", "two-tree", 3, 0, "u8", "xor"), ("allreduce", "two-tree", 2, 0, "f16", "sum"),
+                 ("reduce", "two-tree", 16, 15, "i64", "min"), ("reduce", "chain", 1, 0, "f32", "sum")]
+        for provider in ("tcp", "shm"):
+            for collective, algorithm, ranks, root, kind, operator in cases:
+                with self.subTest(provider=provider, collective=collective, algorithm=algorithm, ranks=ranks):
+                    status, found, error = espalier.run(
+                        "--topology", f"complete:{ranks}", "--collective", collective, "--algorithm", algorithm,
+                        "--root", root, "--type", kind, "--op", operator, "--bytes", "0,8,40000,1MiB",
+                        "--repeat", 2, "--provider", provider)
+                    self.assertEqual(status, 0, error)
+                    checked = [rank["rank"] for rank in found["runs"][0]["ranks"] if rank["checked"]]
+                    self.assertEqual(checked, list(range(ranks)) if collective == "allreduce" else [root])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[word for word in sys.argv if word != "--whole"], verbosity=2)

@@ -1,0 +1,227 @@
+#include "tools/launcher.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+namespace espalier::launch {
+namespace {
+
+// How long nodes get to end by themselves.
+constexpr std::uint64_t kEndPatience = 3'000'000'000;  // ns
+
+std::vector<std::string> node_command(const Options& options, std::uint32_t node, int channel) {
+  std::vector<std::string> command;
+  std::istringstream prefix(expand_template(options.prefix, node));
+  for (std::string word; prefix >> word;) command.push_back(word);
+  command.push_back(options.node_binary);
+  for (const std::string& schedule : options.schedules) {
+    command.insert(command.end(), {"--schedule", schedule});
+  }
+  command.insert(
+      command.end(),
+      {"--node", std::to_string(node), "--topology", options.topology, "--provider",
+       options.provider, "--control", std::to_string(channel), "--window",
+       std::to_string(options.window), "--deadline", std::to_string(options.deadline_ms)});
+  if (!options.address.empty()) {
+    command.insert(command.end(), {"--address", expand_template(options.address, node)});
+  }
+  if (options.check_blocks) command.push_back("--check-blocks");
+  return command;
+}
+
+// The child's side of spawn(): becomes the node, or says why not.
+[[noreturn]] void become_node(const std::vector<std::string>& command, int channel, pid_t parent) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
+  fcntl(channel, F_SETFD, 0);
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  control::Failed failed;
+  std::snprintf(failed.text, sizeof failed.text, "cannot run %s: %s", words[0],
+                std::strerror(errno));
+  (void)control::send(channel, failed);
+  _exit(127);
+}
+
+// libfabric's shm provider names its files after the process; one that was killed leaves them.
+void sweep_shared_memory(pid_t pid) {
+  if (pid <= 0) return;
+  const std::string mark = std::to_string(pid) + ":";
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored)) {
+    if (entry.path().filename().string().starts_with(mark)) {
+      std::filesystem::remove(entry.path(), ignored);
+    }
+  }
+}
+
+}  // namespace
+
+std::uint64_t monotonic() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::string expand_template(const std::string& text, std::uint32_t node) {
+  std::string expanded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = i + 1 < text.size() ? text[i + 1] : '\0';
+    if (text[i] == '%' && (next == 'r' || next == 'n')) {
+      expanded += std::to_string(node + (next == 'n' ? 1 : 0));
+      ++i;
+    } else {
+      expanded += text[i];
+    }
+  }
+  return expanded;
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, nullptr)),
+      input_bytes_(other.input_bytes_),
+      output_bytes_(other.output_bytes_),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+SharedMemory::~SharedMemory() {
+  if (bytes_ != nullptr) munmap(bytes_, control::output_offset(input_bytes_) + output_bytes_);
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+bool SharedMemory::create(std::uint64_t input_bytes, std::uint64_t output_bytes) {
+  this->~SharedMemory();
+  bytes_ = nullptr;
+  input_bytes_ = input_bytes;
+  output_bytes_ = output_bytes;
+  descriptor_ = memfd_create("espalier", MFD_CLOEXEC);
+  const std::uint64_t size = control::output_offset(input_bytes) + output_bytes;
+  if (descriptor_ < 0 || size == 0) return descriptor_ >= 0;
+  // Allocated now: a full memory is an error here and not a bus error later.
+  if (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) return false;
+  if (const int status = posix_fallocate(descriptor_, 0, static_cast<off_t>(size)); status != 0) {
+    errno = status;
+    return false;
+  }
+  void* bytes = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  if (bytes == MAP_FAILED) return false;
+  bytes_ = static_cast<std::uint8_t*>(bytes);
+  return true;
+}
+
+bool Cluster::start(const Options& options, std::string& error) {
+  options_ = options;
+  for (std::uint32_t node = 0; node < options_.nodes; ++node) {
+    members_.emplace_back();
+    if (!spawn(node, error)) return false;
+  }
+  return wire_up(error);
+}
+
+bool Cluster::spawn(std::uint32_t node, std::string& error) {
+  int mine = -1;
+  int theirs = -1;
+  if (!control::open_channel(mine, theirs)) {
+    error = std::string("cannot open a control channel: ") + std::strerror(errno);
+    return false;
+  }
+  const std::vector<std::string> command = node_command(options_, node, theirs);
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) become_node(command, theirs, parent);
+  close(theirs);
+  Member& member = members_[node];
+  member.channel = mine;
+  member.heard_ns = monotonic();
+  member.child = child;
+  if (child < 0) {
+    error = std::string("cannot start a process: ") + std::strerror(errno);
+    return false;
+  }
+  setpgid(child, child);  // by both, so that it holds whoever runs first
+  return true;
+}
+
+bool Cluster::wire_up(std::string& error) {
+  if (!await(Member::State::kHello, error)) return false;
+  for (std::uint32_t node = 0; node < members_.size(); ++node) {
+    const control::Hello& hello = members_[node].hello;
+    control::Peers peers;
+    peers.links = std::min(hello.links, kMaxLinks);
+    for (std::uint32_t link = 0; link < peers.links; ++link) {
+      if (hello.peers[link] >= members_.size()) {
+        error = "node " + std::to_string(node) + " has a link to node " +
+                std::to_string(hello.peers[link]) + ", which is not started";
+        return false;
+      }
+      peers.addresses[link] = members_[hello.peers[link]].hello.address;
+    }
+    if (!control::send(members_[node].channel, peers)) lose(members_[node]);
+  }
+  return await(Member::State::kReady, error);
+}
+
+bool Cluster::give_memory(std::uint32_t node, std::uint64_t input_bytes, std::uint64_t output_bytes,
+                          std::string& error) {
+  Member& member = members_[node];
+  if (!member.memory.create(input_bytes, output_bytes)) {
+    error = "no memory for rank " + std::to_string(node) + " (" +
+            std::to_string(input_bytes + output_bytes) + " bytes): " + std::strerror(errno);
+    return false;
+  }
+  control::Memory packet;
+  packet.input_bytes = input_bytes;
+  packet.output_bytes = output_bytes;
+  member.state = Member::State::kReady;
+  member.heard_ns = monotonic();
+  if (!control::send(member.channel, packet, member.memory.descriptor())) lose(member);
+  return true;
+}
+
+bool Cluster::await_memory(std::string& error) { return await(Member::State::kMapped, error); }
+
+Cluster::~Cluster() { end(); }
+
+void Cluster::end() {
+  for (Member& member : members_) {
+    if (member.channel < 0) continue;
+    (void)control::send(member.channel, control::Quit{}, -1, 0);
+    close(member.channel);
+    member.channel = -1;
+  }
+  const std::uint64_t until = monotonic() + kEndPatience;
+  for (Member& member : members_) {
+    if (member.child <= 0) continue;
+    int status = 0;
+    // Those that failed or hang get no time.
+    const bool wait = member.state != Member::State::kFailed;
+    while (wait && !member.reaped && monotonic() < until) {
+      member.reaped = waitpid(member.child, &status, WNOHANG) != 0;
+      if (!member.reaped) usleep(1000);
+    }
+    kill(-member.child, SIGKILL);
+    if (!member.reaped) waitpid(member.child, &status, 0);
+    sweep_shared_memory(member.child);
+    sweep_shared_memory(member.pid);
+  }
+  members_.clear();
+}
+
+}  // namespace espalier::launch

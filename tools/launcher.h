@@ -1,0 +1,135 @@
+#pragma once
+// Starts one espalier-node process a node, wires them up, has them run collectives and hears how
+// they ended. Every wait has a limit and says who was waited for. Host only.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "firmware/node/control.h"
+
+namespace espalier::launch {
+
+// A test aid: node gets a signal some time after the first run began.
+struct Disturbance {
+  std::uint32_t node = 0;
+  int signal = 0;  // SIGKILL, SIGSTOP
+  std::uint32_t after_ms = 0;
+  std::uint64_t at_ns = 0;  // CLOCK_MONOTONIC when it was sent; 0: not yet
+};
+
+struct Options {
+  std::string node_binary;  // path of espalier-node
+  std::vector<std::string> schedules;
+  std::string topology;  // canonical specification
+  std::string provider = "tcp";
+  // Words before each node's command, and its IP to bind: %r stands for the node's number, %n for
+  // the number plus one. Empty: none.
+  std::string prefix;
+  std::string address;
+  std::uint32_t nodes = 0;
+  std::uint32_t window = kMaxWindow;
+  std::uint32_t deadline_ms = 5000;  // D of the nodes' machines
+  bool check_blocks = false;
+  std::vector<Disturbance> disturbances;
+};
+
+// `text` with %r and %n replaced for `node`.
+[[nodiscard]] std::string expand_template(const std::string& text, std::uint32_t node);
+
+// Memory that a node and this process share.
+class SharedMemory {
+ public:
+  SharedMemory() = default;
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  SharedMemory(SharedMemory&& other) noexcept;
+  ~SharedMemory();
+  // False and errno on failure.
+  [[nodiscard]] bool create(std::uint64_t input_bytes, std::uint64_t output_bytes);
+  [[nodiscard]] std::uint8_t* input() const { return bytes_; }
+  [[nodiscard]] std::uint8_t* output() const {
+    return bytes_ + control::output_offset(input_bytes_);
+  }
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  [[nodiscard]] std::uint64_t input_bytes() const { return input_bytes_; }
+  [[nodiscard]] std::uint64_t output_bytes() const { return output_bytes_; }
+
+ private:
+  std::uint8_t* bytes_ = nullptr;
+  std::uint64_t input_bytes_ = 0;
+  std::uint64_t output_bytes_ = 0;
+  int descriptor_ = -1;
+};
+
+// One node's process.
+struct Member {
+  enum class State { kStarting, kHello, kReady, kMapped, kRunning, kReported, kFailed };
+  State state = State::kStarting;
+  pid_t child = -1;            // what was forked; the prefix's process, if that does not exec
+  std::int32_t pid = 0;        // the node's own word
+  int channel = -1;            // negative: closed
+  bool reaped = false;         // child has ended and was waited for
+  std::uint64_t heard_ns = 0;  // CLOCK_MONOTONIC of its last packet
+  std::uint64_t moved_ns = 0;  // ... of its last sign of progress
+  std::uint64_t asked_ns = 0;
+  control::Hello hello;
+  control::Report report;
+  std::string failure;  // kFailed: why, one line
+  SharedMemory memory;
+};
+
+class Cluster {
+ public:
+  Cluster() = default;
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+  ~Cluster();  // ends every process and removes what they may leave in /dev/shm
+
+  // Starts and wires up all nodes; false and one line in `error` if any fails.
+  [[nodiscard]] bool start(const Options& options, std::string& error);
+  // Gives node its memory; both sizes may be 0, then the node has no such buffer.
+  [[nodiscard]] bool give_memory(std::uint32_t node, std::uint64_t input_bytes,
+                                 std::uint64_t output_bytes, std::string& error);
+  // Waits until all nodes have mapped what they were given.
+  [[nodiscard]] bool await_memory(std::string& error);
+  // Runs `order` (number and start are set here) on all nodes that live, all starting at one time.
+  // True when every node reported kOk; else members() say what happened to each, and `error` is set
+  // only if the wait itself was broken off (a signal).
+  [[nodiscard]] bool run(control::Run order, std::string& error);
+
+  [[nodiscard]] const std::vector<Member>& members() const { return members_; }
+  [[nodiscard]] const std::vector<Disturbance>& disturbances() const {
+    return options_.disturbances;
+  }
+
+ private:
+  bool spawn(std::uint32_t node, std::string& error);
+  bool wire_up(std::string& error);
+  // Waits until every member is in `state` or failed; false and `error` if one failed, was silent
+  // too long, or the user broke it off.
+  bool await(Member::State state, std::string& error);
+  bool await_reports(std::string& error);
+  bool listen(std::uint64_t until_ns, std::string& error);
+  void take_packet(Member& member);
+  void take_report(Member& member, const control::Report& report);
+  void lose(Member& member);
+  void watch(Member& member, std::uint64_t now);
+  void disturb(std::uint64_t now);
+  void end();
+
+  Options options_;
+  std::vector<Member> members_;
+  std::uint32_t runs_ = 0;
+  std::uint64_t first_run_ns_ = 0;
+};
+
+// Nanoseconds of CLOCK_MONOTONIC.
+[[nodiscard]] std::uint64_t monotonic();
+
+// One line on how a node's run ended, e.g. "dead link: node 3 found its link to node 7 dead, ...".
+[[nodiscard]] std::string describe(const Member& member);
+
+}  // namespace espalier::launch

@@ -1,0 +1,310 @@
+// espalier run: compiles, verifies, starts one node process a node, runs, checks every result.
+
+#include "tools/run.h"
+
+#include <unistd.h>
+
+#include <CLI/Error.hpp>
+#include <CLI/Validators.hpp>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "collectives/verify/verify.h"
+#include "hal/ofi/ofi_endpoint.h"
+#include "tools/commands.h"
+#include "tools/failure.h"
+
+namespace espalier::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using run::Options;
+using run::RunResult;
+
+// A directory that lives as long as this.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::error_code ignored;
+    path_ = (fs::temp_directory_path(ignored) / "espalier-XXXXXX").string();
+    if (mkdtemp(path_.data()) == nullptr) {
+      bad_input("cannot make a directory like " + path_ + ": " + std::strerror(errno));
+    }
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// "RANK@MS"
+bool parse_disturbance(const std::string& text, int signal, launch::Options& launch) {
+  launch::Disturbance disturbance;
+  disturbance.signal = signal;
+  const char* end = text.data() + text.size();
+  const auto rank = std::from_chars(text.data(), end, disturbance.node);
+  if (rank.ec != std::errc() || rank.ptr == end || *rank.ptr != '@') return false;
+  const auto after = std::from_chars(rank.ptr + 1, end, disturbance.after_ms);
+  if (after.ec != std::errc() || after.ptr != end || disturbance.node >= launch.nodes) return false;
+  launch.disturbances.push_back(disturbance);
+  return true;
+}
+
+void parse_disturbances(Options& options) {
+  for (const bool kill : {true, false}) {
+    for (const std::string& text : kill ? options.kill : options.stop) {
+      if (parse_disturbance(text, kill ? SIGKILL : SIGSTOP, options.launch)) continue;
+      bad_input("bad " + std::string(kill ? "--kill " : "--stop ") + one_line(text) +
+                ": expected RANK@MS with a rank from 0 to " +
+                std::to_string(options.launch.nodes - 1));
+    }
+  }
+}
+
+// espalier-node stands beside this program when installed, in firmware/node in a build directory.
+std::string find_node_binary(const std::string& given) {
+  if (!given.empty()) {
+    if (access(given.c_str(), X_OK) == 0) return fs::absolute(given).string();
+    bad_input("cannot run '" + one_line(given) + "': " + std::strerror(errno));
+  }
+  std::error_code ignored;
+  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const fs::path& path :
+       {here / "espalier-node", here.parent_path() / "firmware" / "node" / "espalier-node"}) {
+    if (access(path.c_str(), X_OK) == 0) return path.string();
+  }
+  bad_input("no espalier-node beside " + (here / "espalier").string() +
+            "; expected --node-binary PATH");
+}
+
+// The schedule to run, as the file that the nodes are to load.
+LoadedSchedule obtain_schedule(const Options& options, const std::string& directory) {
+  if (!options.file.empty()) {
+    LoadedSchedule loaded = load_schedule(options.file, "");
+    loaded.name = fs::absolute(loaded.name).string();
+    return loaded;
+  }
+  const std::string path = directory + "/schedule.esp";
+  std::vector<std::uint8_t> bytes = compile(choose(options.selection));
+  write_file(path, bytes);
+  return load_schedule(path, std::move(bytes), "");
+}
+
+std::int64_t verified_blocks(const LoadedSchedule& schedule) {
+  Progress progress("verifying");
+  verify::Options options;
+  // The fabric routes, so it is not the topology's links that carry the blocks here.
+  options.links = false;
+  options.progress = [&progress](double done) { progress.at(done); };
+  const verify::Verdict verdict = verify::verify(
+      *schedule.topology,
+      [&](std::uint32_t node) -> const Program& { return schedule.programs.at(node); }, options);
+  if (verdict.valid) return verdict.proven_blocks;
+  bad_input("the schedule does not verify and is not run: " +
+            std::string(verify::point_name(verdict.counterexample.point)) + ": " +
+            verdict.counterexample.message);
+}
+
+// What the schedule and the options say together.
+reference::Case describe_case(const Options& options, const Program& program) {
+  reference::Case what;
+  what.collective = program.collective;
+  what.ranks = program.ranks;
+  what.root = program.root;
+  if (what.collective != espalier_Collective_BROADCAST) {
+    if (!parse_type(options.type.c_str(), what.type)) {
+      bad_input("unknown type '" + one_line(options.type) +
+                "'; expected i8 to i64, u8 to u64, f16, bf16, f32 or f64");
+    }
+    if (!parse_op(options.op.c_str(), what.op)) {
+      bad_input("unknown operator '" + one_line(options.op) +
+                "'; expected sum, product, min, max, and, or or xor");
+    }
+    if (!options.input.empty()) {
+      bad_input("--input is for broadcast; a reduction makes its own vectors of --bytes");
+    }
+  }
+  for (const std::uint64_t bytes : options.bytes) {
+    what.bytes = bytes;
+    std::string error;
+    if (bytes > std::uint64_t{1} << 40) {
+      error = std::to_string(bytes) + " bytes are too many; expected at most 2^40";
+    }
+    if (!error.empty() || !reference::supported(what, error)) bad_input(error);
+  }
+  return what;
+}
+
+void make_output_directory(const std::string& path) {
+  if (path.empty()) return;
+  std::error_code status;
+  fs::create_directories(path, status);
+  if (!status && access(path.c_str(), W_OK) != 0) {
+    status = std::error_code(errno, std::generic_category());
+  }
+  if (status) bad_input("cannot write into '" + one_line(path) + "': " + status.message());
+}
+
+// rank-N.bin of every rank that has the result of the last size; broadcast's root gives what it
+// sent.
+void write_results(const Options& options, const reference::Case& what,
+                   const launch::Cluster& cluster) {
+  for (std::uint32_t rank = 0; rank < what.ranks; ++rank) {
+    const bool result = reference::has_result(what, rank);
+    if (!result && what.collective != espalier_Collective_BROADCAST) continue;
+    const launch::SharedMemory& memory = cluster.members()[rank].memory;
+    const fs::path path = fs::path(options.output) / ("rank-" + std::to_string(rank) + ".bin");
+    write_file(path.string(), {result ? memory.output() : memory.input(), options.bytes.back()});
+  }
+}
+
+RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
+                       const reference::Case& what) {
+  const Program& program = schedule.programs.front();
+  RunResult result;
+  result.topology = schedule.topology->spec();
+  result.collective = collective_name(program.collective);
+  result.algorithm = program.algorithm;
+  result.provider = options.launch.provider;
+  result.type = type_name(what.type);
+  result.op = op_name(what.op);
+  result.ranks = what.ranks;
+  result.root = what.root;
+  result.alpha = options.alpha;
+  result.beta = options.beta;
+  result.back_to_back = options.back_to_back;
+  for (std::uint32_t node = 0; node < schedule.file.nodes(); ++node) {
+    const std::uint8_t* bytes = nullptr;
+    std::size_t size = 0;
+    if (schedule.file.descriptor(node, bytes, size) != Status::kOk) continue;
+    result.descriptor_bytes = std::max<std::uint64_t>(result.descriptor_bytes, size);
+  }
+  return result;
+}
+
+void run_run(Options options) {
+  if (!ofi::known_provider(options.launch.provider)) {
+    bad_input("unknown provider '" + one_line(options.launch.provider) + "'; expected tcp or shm");
+  }
+  const TemporaryDirectory directory;
+  const LoadedSchedule schedule = obtain_schedule(options, directory.path());
+  const Program& program = schedule.programs.front();
+  std::string input;
+  if (!options.input.empty()) {
+    input = read_file(options.input);
+    options.bytes = {input.size()};
+  } else if (options.bytes.empty()) {
+    options.bytes = {1 << 20};
+  }
+  const reference::Case what = describe_case(options, program);
+  options.launch.nodes = schedule.file.nodes();
+  options.launch.schedules = {schedule.name};
+  options.launch.topology = schedule.topology->spec();
+  options.launch.node_binary = find_node_binary(options.launch.node_binary);
+  parse_disturbances(options);
+  make_output_directory(options.output);
+  RunResult result = describe_run(options, schedule, what);
+  result.proven_blocks = verified_blocks(schedule);
+
+  launch::Cluster cluster;
+  std::string error;
+  if (!cluster.start(options.launch, error)) negative(error);
+  run::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster, result);
+  if (result.right && !options.output.empty()) write_results(options, what, cluster);
+  std::cout << (options.format == Format::kJson ? to_json(result) : to_text(result)) << std::flush;
+  if (!result.right) negative("a node failed or a result is wrong");
+}
+
+constexpr const char* kExamples =
+    "Starts one espalier-node process a rank, runs, and checks every rank's bytes against a plain\n"
+    "reference. Nothing that does not verify is run.\n"
+    "Examples:\n"
+    "  espalier run --topology complete:16 --collective broadcast --algorithm two-tree \\\n"
+    "      --input firmware.bin --output received\n"
+    "  espalier run --topology complete:8 --collective allreduce --algorithm two-tree \\\n"
+    "      --bytes 1MiB --type f32 --op sum --provider shm\n"
+    "  espalier run broadcast.esp --bytes 8,64KiB,8MiB --repeat 20 --warmup 3 --format json\n"
+    "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
+    "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";
+
+void add_message_options(CLI::App& command, Options& options) {
+  auto* bytes = command
+                    .add_option("--bytes", options.bytes,
+                                "Message sizes, e.g. 8,64KiB; each is run; default: 1MiB")
+                    ->delimiter(',')
+                    ->transform(CLI::AsSizeValue(false));
+  command.add_option("--input", options.input, "Broadcast this file")->excludes(bytes);
+  command.add_option("--output", options.output, "Write each rank's result to DIR/rank-N.bin");
+  command.add_option("--type", options.type, "Element type of reductions")->capture_default_str();
+  command.add_option("--op", options.op, "Operator of reductions")->capture_default_str();
+  command.add_option("--repeat", options.repeat, "Timed repetitions, all ranks starting together")
+      ->check(CLI::Range(1u, 1000000u))
+      ->capture_default_str();
+  command.add_option("--warmup", options.warmup, "Untimed repetitions before")
+      ->check(CLI::Range(0u, 1000000u))
+      ->capture_default_str();
+  command
+      .add_option("--back-to-back", options.back_to_back,
+                  "Collectives a repetition, one after the other without a barrier")
+      ->check(CLI::Range(1u, 1000000000u))
+      ->capture_default_str();
+  command.add_option("--alpha", options.alpha, "Predicted start-up time of a block, s")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--beta", options.beta, "Predicted time per byte, s/B")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
+void add_launch_options(CLI::App& command, Options& options) {
+  launch::Options& launch = options.launch;
+  command.add_option("--provider", launch.provider, "tcp or shm")->capture_default_str();
+  command
+      .add_option("--deadline", launch.deadline_ms,
+                  "Silence in ms after which a link is dead; nodes end within twice of it")
+      ->check(CLI::Range(10u, 3600000u))
+      ->capture_default_str();
+  command.add_option("--window", launch.window, "Steps in flight, at most")
+      ->check(CLI::Range(1u, kMaxWindow))
+      ->capture_default_str();
+  command.add_flag("--check-blocks", launch.check_blocks, "A CRC-32 with every block, checked");
+  command.add_option("--launch-prefix", launch.prefix,
+                     "Words before each node's command; %r is its rank, %n the rank plus one");
+  command.add_option("--address", launch.address, "IP each node binds; %r and %n as above");
+  command.add_option("--node-binary", launch.node_binary,
+                     "espalier-node; default: beside espalier");
+  command.add_option("--kill", options.kill, "Test aid: RANK@MS kills a node MS after the start");
+  command.add_option("--stop", options.stop, "Test aid: RANK@MS stops a node (SIGSTOP)");
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "run", "Runs a collective on real processes over libfabric and checks every result");
+  const auto options = std::make_shared<Options>();
+  auto* file = command->add_option("file", options->file, "A schedule file; else one is compiled");
+  add_selection(*command, options->selection, false);
+  for (const char* name : {"--topology", "--collective", "--algorithm", "--root"}) {
+    command->get_option(name)->excludes(file)->capture_default_str();
+  }
+  add_message_options(*command, *options);
+  add_launch_options(*command, *options);
+  add_format(*command, options->format);
+  command->footer(kExamples);
+  command->callback([options] { run_run(*options); });
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,41 @@
+#pragma once
+// The parts of `espalier run`: what it was told, and running that on a cluster. Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/launcher.h"
+#include "tools/loaded.h"
+#include "tools/output.h"
+#include "tools/reference.h"
+#include "tools/run_report.h"
+#include "tools/selection.h"
+
+namespace espalier::run {
+
+struct Options {
+  std::string file;  // a schedule file; empty: compile `selection`
+  tools::Selection selection{"complete:16", "broadcast", "two-tree"};
+  std::vector<std::uint64_t> bytes;
+  std::string input;   // file to broadcast
+  std::string output;  // directory for the results
+  std::string type = "f32";
+  std::string op = "sum";
+  std::uint32_t repeat = 1;
+  std::uint32_t warmup = 0;
+  std::uint32_t back_to_back = 1;
+  double alpha = 20e-6;  // s
+  double beta = 1e-9;    // s/B
+  std::vector<std::string> kill, stop;
+  tools::Format format = tools::Format::kText;
+  launch::Options launch;
+};
+
+// Runs every size, all repetitions, on `cluster`; fills result.sizes and result.right: a failed or
+// wrong collective is told there. `input`: the message of every repetition; null: made up, another
+// one each time. Throws Failure where it was broken off (by a signal, or for want of memory).
+void execute(const Options& options, const tools::LoadedSchedule& schedule, reference::Case what,
+             const std::string* input, launch::Cluster& cluster, RunResult& result);
+
+}  // namespace espalier::run

@@ -1,0 +1,153 @@
+#include "tools/run_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tools/output.h"
+
+namespace espalier::run {
+namespace {
+
+using nlohmann::ordered_json;
+
+template <typename... Args>
+std::string format(const char* pattern, Args... args) {
+  char text[1024];
+  std::snprintf(text, sizeof text, pattern, args...);
+  return text;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+ordered_json node_json(const NodeResult& node) {
+  ordered_json out;
+  out["rank"] = node.node;
+  out["pid"] = node.pid;
+  out["seconds"] = node.seconds;
+  if (node.has_bytes) out["sha256"] = node.sha256;
+  out["checked"] = node.checked;
+  if (node.checked) out["right"] = node.right;
+  out["status"] = node.status;
+  out["failed"] = node.failed;
+  if (node.disturbed) out["disturbed"] = true;
+  if (!node.cause.empty()) {
+    out["cause"] = {{"status", node.cause}, {"detector", node.detector}, {"peer", node.peer}};
+    if (node.after_disturbance > 0) out["after_disturbance_s"] = node.after_disturbance;
+  }
+  return out;
+}
+
+void add_nodes(const SizeResult& size, std::string& text) {
+  text += "rank      pid         bytes        time  result  SHA-256\n";
+  for (const NodeResult& node : size.nodes) {
+    const char* verdict = node.failed     ? "FAILED"
+                          : !node.checked ? "-"
+                          : node.right    ? "right"
+                                          : "WRONG";
+    text += format("%4u  %7d  %12llu  %10s  %-6s  %s\n", node.node, node.pid,
+                   static_cast<unsigned long long>(size.bytes),
+                   tools::seconds_text(node.seconds).c_str(), verdict,
+                   node.has_bytes ? node.sha256.c_str() : "-");
+  }
+}
+
+void add_failures(const SizeResult& size, std::string& text) {
+  for (const NodeResult& node : size.nodes) {
+    if (!node.failed) continue;
+    text += format("rank %u: %s", node.node, node.status.c_str());
+    if (node.after_disturbance > 0 && !node.cause.empty()) {
+      text += "; ended " + tools::seconds_text(node.after_disturbance) + " after the disturbance";
+    }
+    text += "\n";
+  }
+}
+
+void add_size(const RunResult& result, const SizeResult& size, std::string& text) {
+  text += format("%llu bytes: %lld steps of blocks up to %llu bytes (N = %u)\n",
+                 static_cast<unsigned long long>(size.bytes), static_cast<long long>(size.steps),
+                 static_cast<unsigned long long>(size.block_bytes), size.blocks);
+  text += format("predicted %s = %lld * (alpha %s + %llu B * beta %.3g ns/B)\n",
+                 tools::seconds_text(size.predicted).c_str(), static_cast<long long>(size.steps),
+                 tools::seconds_text(result.alpha).c_str(),
+                 static_cast<unsigned long long>(size.block_bytes), result.beta * 1e9);
+  if (size.times.empty()) return;
+  const auto [least, most] = std::minmax_element(size.times.begin(), size.times.end());
+  text += "measured  " + tools::seconds_text(median(size.times));
+  if (size.times.size() > 1) {
+    text += format(" (median of %zu; %s to %s)", size.times.size(),
+                   tools::seconds_text(*least).c_str(), tools::seconds_text(*most).c_str());
+  }
+  if (result.back_to_back > 1) text += format(", each of %u back to back", result.back_to_back);
+  text += "\n";
+}
+
+}  // namespace
+
+std::string to_json(const RunResult& result) {
+  ordered_json out;
+  out["topology"] = result.topology;
+  out["collective"] = result.collective;
+  out["algorithm"] = result.algorithm;
+  out["root"] = result.root;
+  out["ranks"] = result.ranks;
+  out["provider"] = result.provider;
+  out["type"] = result.type;
+  out["op"] = result.op;
+  out["proven_blocks"] = result.proven_blocks;
+  out["descriptor_bytes"] = result.descriptor_bytes;
+  out["alpha_s"] = result.alpha;
+  out["beta_s_per_byte"] = result.beta;
+  out["back_to_back"] = result.back_to_back;
+  out["runs"] = ordered_json::array();
+  for (const SizeResult& size : result.sizes) {
+    ordered_json run;
+    run["bytes"] = size.bytes;
+    run["blocks"] = size.blocks;
+    run["block_bytes"] = size.block_bytes;
+    run["steps"] = size.steps;
+    run["predicted_s"] = size.predicted;
+    run["median_s"] = size.times.empty() ? ordered_json() : ordered_json(median(size.times));
+    run["times_s"] = size.times;
+    run["span_s"] = size.spans;
+    run["right"] = size.right;
+    run["ranks"] = ordered_json::array();
+    for (const NodeResult& node : size.nodes) run["ranks"].push_back(node_json(node));
+    out["runs"].push_back(run);
+  }
+  out["right"] = result.right;
+  return out.dump(2) + "\n";
+}
+
+std::string to_text(const RunResult& result) {
+  std::string text = format("%s %s on %s", result.collective.c_str(), result.algorithm.c_str(),
+                            result.topology.c_str());
+  if (result.collective != "allreduce") text += format(", root %u", result.root);
+  if (result.collective != "broadcast") {
+    text += format(", %s of %s", result.op.c_str(), result.type.c_str());
+  }
+  text += format(", over %s; verified for every N up to %lld; descriptors up to %llu bytes\n",
+                 result.provider.c_str(), static_cast<long long>(result.proven_blocks),
+                 static_cast<unsigned long long>(result.descriptor_bytes));
+  std::size_t checked = 0;
+  std::size_t right = 0;
+  for (const SizeResult& size : result.sizes) {
+    // With several sizes the nodes' lines are many; failures are always told.
+    if (result.sizes.size() == 1) add_nodes(size, text);
+    add_size(result, size, text);
+    add_failures(size, text);
+    for (const NodeResult& node : size.nodes) {
+      checked += node.checked ? 1 : 0;
+      right += node.checked && node.right && !node.failed ? 1 : 0;
+    }
+  }
+  text += format("%s: %zu of %zu results right\n", result.right ? "ok" : "FAILED", right, checked);
+  return text;
+}
+
+}  // namespace espalier::run

@@ -1,0 +1,57 @@
+#pragma once
+// What `espalier run` found out, and how it prints it. Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace espalier::run {
+
+// How one node's part of the runs of one size went.
+struct NodeResult {
+  std::uint32_t node = 0;
+  std::int32_t pid = 0;
+  double seconds = 0;      // of the last repetition, by its own clock
+  bool has_bytes = false;  // it gives or holds the message, so it has a digest
+  std::string sha256;      // of the result (broadcast's root: of the message it sent)
+  bool checked = false;    // it had to hold a result
+  bool right = false;      // and it did, each repetition
+  std::string status;      // "ok", or how it failed, one line
+  bool failed = false;
+  bool disturbed = false;  // --kill or --stop hit it
+  std::string cause;       // what its machine ended with: "dead link"; empty if it told none
+  std::uint32_t detector = 0;
+  std::uint32_t peer = 0;
+  double after_disturbance = 0;  // s from the last --kill or --stop to its end
+};
+
+// All repetitions of one message size.
+struct SizeResult {
+  std::uint64_t bytes = 0;
+  std::uint32_t blocks = 0;       // N
+  std::int64_t steps = 0;         // of the schedule for N
+  std::uint64_t block_bytes = 0;  // the longest block
+  double predicted = 0;           // s: steps * (alpha + beta * block_bytes)
+  // Per repetition, s: the slowest node by its own start, and from the last start to the last end.
+  // Divided by the collectives that run back to back.
+  std::vector<double> times;
+  std::vector<double> spans;
+  bool right = false;
+  std::vector<NodeResult> nodes;
+};
+
+struct RunResult {
+  std::string topology, collective, algorithm, provider, type, op;
+  std::uint32_t ranks = 0, nodes = 0, root = 0;
+  std::int64_t proven_blocks = 0;
+  std::uint64_t descriptor_bytes = 0;  // of the longest descriptor
+  double alpha = 0, beta = 0;
+  std::uint32_t back_to_back = 1;
+  std::vector<SizeResult> sizes;
+  bool right = false;
+};
+
+[[nodiscard]] std::string to_json(const RunResult& result);
+[[nodiscard]] std::string to_text(const RunResult& result);
+
+}  // namespace espalier::run
