@@ -23,7 +23,8 @@ using Edge = TwoTrees::Edge;
 struct Seat {
   const TwoTrees& trees;
   std::uint32_t ranks, root;
-  std::uint32_t pe;  // this rank's; 0: the root
+  std::uint32_t pe;      // this rank's; 0: the root
+  TwoTrees::Both edges;  // into this rank; at the root those that it feeds, into the trees' roots
 
   [[nodiscard]] std::uint32_t rank(std::uint32_t other) const { return (root + other) % ranks; }
 };
@@ -35,16 +36,15 @@ void end_phase(Builder& builder, const TwoTrees& trees) {
 void add_broadcast(Builder& builder, const Seat& at, bool from_output) {
   const TwoTrees& trees = at.trees;
   for (unsigned tree = 0; tree < 2; ++tree) {
+    const Edge& edge = at.edges.of[tree];
     if (at.pe == 0) {
       const Place from = from_output ? builder.output(tree) : builder.input(tree);
-      const Edge edge = trees.edge(tree, trees.root(tree));
       builder.send(edge.arrival, at.rank(edge.pe), from, 0);
       continue;
     }
     const Place block = builder.output(tree);
-    const Edge edge = trees.edge(tree, at.pe);
     builder.receive(edge.arrival, at.rank(trees.parent(tree, at.pe)), block);
-    const TwoTrees::Children children = trees.children(tree, edge);
+    const TwoTrees::Both children = trees.children(tree, edge);
     for (const Edge& child : children.of) {
       if (child.pe == 0) continue;
       builder.send(child.arrival, at.rank(child.pe), block, child.arrival - edge.arrival);
@@ -58,7 +58,7 @@ void add_broadcast(Builder& builder, const Seat& at, bool from_output) {
 // first.
 Place add_inner_sum(Builder& builder, const Seat& at, unsigned tree, const Edge& edge,
                     std::uint32_t& ready) {
-  const TwoTrees::Children children = at.trees.children(tree, edge);
+  const TwoTrees::Both children = at.trees.children(tree, edge);
   const std::uint32_t last = at.trees.last_arrival();
   const bool left_first = children.of[0].arrival > children.of[1].arrival;
   const Edge& early = children.of[left_first ? 0 : 1];
@@ -83,9 +83,9 @@ void add_reduce(Builder& builder, const Seat& at) {
   const TwoTrees& trees = at.trees;
   const std::uint32_t last = trees.last_arrival();
   for (unsigned tree = 0; tree < 2; ++tree) {
+    const Edge& edge = at.edges.of[tree];
+    const std::uint32_t step = last - edge.arrival;
     if (at.pe == 0) {
-      const Edge edge = trees.edge(tree, trees.root(tree));
-      const std::uint32_t step = last - edge.arrival;
       const Place slot = builder.slot(tree, builder.ring(0, 2));
       const Place own = builder.input(tree);
       builder.receive(step, at.rank(edge.pe), slot);
@@ -93,8 +93,6 @@ void add_reduce(Builder& builder, const Seat& at) {
       builder.combine(step, builder.output(tree), own_left ? own : slot, own_left ? slot : own);
       continue;
     }
-    const Edge edge = trees.edge(tree, at.pe);
-    const std::uint32_t step = last - edge.arrival;
     std::uint32_t ready = step;
     const Place sum = add_inner_sum(builder, at, tree, edge, ready);
     builder.send(step, at.rank(trees.parent(tree, at.pe)), sum, step - ready);
@@ -121,7 +119,9 @@ Status generate(const Group& group, std::uint32_t me, const char* algorithm, Col
     return Status::kUnsupported;
   }
   const TwoTrees trees(p - 1, pairing);
-  const Seat at{trees, p, root, (me + p - root) % p};
+  const std::uint32_t pe = (me + p - root) % p;
+  const TwoTrees::Both fed{{trees.edge(0, trees.root(0)), trees.edge(1, trees.root(1))}};
+  const Seat at{trees, p, root, pe, pe == 0 ? fed : trees.edges(pe)};
   if (collective != espalier_Collective_BROADCAST) add_reduce(builder, at);
   if (collective != espalier_Collective_REDUCE) {
     add_broadcast(builder, at, collective == espalier_Collective_ALLREDUCE);

@@ -10,9 +10,15 @@ std::uint32_t top_bit(std::uint32_t x) { return 1u << (31 - __builtin_clz(x)); }
 
 // The shape of T1 with m nodes 1 .. m (001 section 3, where they are 0 .. m-1): in order, a
 // complete left subtree of 2^h - 1 nodes, on the right the same construction with the rest.
-std::uint32_t parent_node(std::uint32_t node, std::uint32_t m) {
-  const std::uint32_t bit = 1u << height(node);
-  return (node & bit << 1) != 0 || node + bit > m ? node - bit : node + bit;
+struct Above {
+  std::uint32_t node;
+  bool left;  // it is the left child
+};
+
+Above above_node(std::uint32_t node, std::uint32_t m) {
+  const std::uint32_t bit = node & -node;
+  const bool right = (node & bit << 1) != 0 || node + bit > m;
+  return {right ? node - bit : node + bit, !right};
 }
 
 // 0 where there is none.
@@ -39,7 +45,12 @@ TwoTrees::TwoTrees(std::uint32_t n, Pairing pairing)
     : n_(n), pairing_(pairing), size_{n, pairing == Pairing::kShift ? n + 1 : n} {
   root_[0] = top_bit(size_[0]);
   root_[1] = top_bit(size_[1]);
-  turns_ = pairing == Pairing::kShift && (n % 4 == 0 || n % 4 == 1) && __builtin_parity(n) == 0;
+  if (pairing == Pairing::kMirror) {
+    turns_right_[0] = turns_right_[1] = n / 2 % 2 == 1;
+  } else {
+    turns_right_[0] = true;
+    spine_differs_ = (n % 4 == 0 || n % 4 == 1) && __builtin_parity(n) == 0;
+  }
   const std::uint32_t latest_1 = latest(0);
   const std::uint32_t latest_2 = latest(1);
   first_ = latest_1 > latest_2 ? 0 : 1;
@@ -65,37 +76,47 @@ bool TwoTrees::is_inner(unsigned tree, std::uint32_t pe) const { return pe % 2 =
 
 std::uint32_t TwoTrees::parent(unsigned tree, std::uint32_t pe) const {
   const std::uint32_t at = node(tree, pe);
-  return at == root_[tree] ? 0 : this->pe(tree, parent_node(at, size_[tree]));
+  return at == root_[tree] ? 0 : this->pe(tree, above_node(at, size_[tree]).node);
 }
 
 // Whether the edge from an inner node to an inner child has another colour than the edge into the
-// node. Mirroring: 001 Fig. 3 (where "bitand i = 1" must read "is not 0"). Shifting: found by hand
-// and proved by exhaustion for n <= 3000; the colour turns at right children in T1 and at left ones
+// node. Mirroring: 001 Fig. 3 (where "bitand i = 1" must read "is not 0"). Shifting: checked
+// by exhaustion for n <= 3000; the colour turns at right children in T1 and at left ones
 // in T2, but for the nodes of T1's right spine where n = 0 or 1 (mod 4) and n has an even number of
 // ones, which do it the other way round.
 bool TwoTrees::changes_colour(unsigned tree, std::uint32_t parent, bool left) const {
-  if (pairing_ == Pairing::kMirror) return (n_ / 2 % 2 == 1) != left;
-  if (tree == 1) return left;
-  return left == (turns_ && on_right_spine(parent, n_));
+  const bool differs = spine_differs_ && tree == 0 && on_right_spine(parent, n_);
+  return left != (turns_right_[tree] != differs);
 }
 
 TwoTrees::Edge TwoTrees::inner_edge(unsigned tree, std::uint32_t pe) const {
-  Edge edge{pe, static_cast<std::uint8_t>(1 - tree), start_[tree]};
-  for (std::uint32_t at = node(tree, pe); at != root_[tree];) {
-    const std::uint32_t above = parent_node(at, size_[tree]);
-    const bool changes = changes_colour(tree, above, at < above);
-    edge.colour ^= changes ? 1 : 0;
-    edge.arrival += changes ? 1 : 2;
-    at = above;
+  std::uint32_t edges = 0, changes = 0;
+  for (std::uint32_t at = node(tree, pe); at != root_[tree]; ++edges) {
+    const Above above = above_node(at, size_[tree]);
+    changes += changes_colour(tree, above.node, above.left) ? 1 : 0;
+    at = above.node;
   }
-  return edge;
+  const unsigned colour = (1 - tree) ^ (changes % 2);
+  return {pe, static_cast<std::uint8_t>(colour), start_[tree] + 2 * edges - changes};
 }
 
 TwoTrees::Edge TwoTrees::edge(unsigned tree, std::uint32_t pe) const {
   if (is_inner(tree, pe)) return inner_edge(tree, pe);
-  // A leaf: the other colour than that of its edge in the tree where it is inner.
-  Edge edge{pe, static_cast<std::uint8_t>(1 - inner_edge(1 - tree, pe).colour), start_[tree]};
-  const std::uint32_t above = parent(tree, pe);
+  return leaf_edge(tree, inner_edge(1 - tree, pe));
+}
+
+TwoTrees::Both TwoTrees::edges(std::uint32_t pe) const {
+  const unsigned tree = is_inner(0, pe) ? 0 : 1;
+  Both both;
+  both.of[tree] = inner_edge(tree, pe);
+  both.of[1 - tree] = leaf_edge(1 - tree, both.of[tree]);
+  return both;
+}
+
+// A leaf's edge has the other colour than its edge in the tree where it is inner.
+TwoTrees::Edge TwoTrees::leaf_edge(unsigned tree, const Edge& other) const {
+  Edge edge{other.pe, static_cast<std::uint8_t>(1 - other.colour), start_[tree]};
+  const std::uint32_t above = parent(tree, edge.pe);
   if (above != 0) {
     const Edge from = inner_edge(tree, above);
     edge.arrival = from.arrival + (from.colour != edge.colour ? 1 : 2);
@@ -116,11 +137,17 @@ TwoTrees::Edge TwoTrees::child(unsigned tree, const Edge& from, std::uint32_t ch
   return edge;
 }
 
-TwoTrees::Children TwoTrees::children(unsigned tree, const Edge& from) const {
+TwoTrees::Both TwoTrees::children(unsigned tree, const Edge& from) const {
   if (!is_inner(tree, from.pe)) return {};
   const std::uint32_t at = node(tree, from.pe);
+  const std::uint32_t right_at = right_node(at, size_[tree]);
   const Edge left = child(tree, from, left_node(at), true);
-  const Edge right = child(tree, from, right_node(at, size_[tree]), false);
+  Edge right{pe(tree, right_at), static_cast<std::uint8_t>(1 - left.colour), 0};
+  if (left.pe == 0 || right_at == 0) {
+    right = child(tree, from, right_at, false);
+  } else {  // two children's colours differ: no need to find the second
+    right.arrival = from.arrival + (right.colour != from.colour ? 1 : 2);
+  }
   if (tree == 1 && pairing_ == Pairing::kMirror) return {{right, left}};
   return {{left, right}};
 }

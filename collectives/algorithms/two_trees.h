@@ -34,11 +34,13 @@ class TwoTrees {
     std::uint32_t arrival = 0;  // the step of a broadcast in which the PE gets its first block
   };
   [[nodiscard]] Edge edge(unsigned tree, std::uint32_t pe) const;
-  // The edges to the children of a PE whose own edge is `from`: the smaller PE, then the larger.
-  struct Children {
+  struct Both {
     Edge of[2];
   };
-  [[nodiscard]] Children children(unsigned tree, const Edge& from) const;
+  // The edges into a PE in T1 and in T2.
+  [[nodiscard]] Both edges(std::uint32_t pe) const;
+  // The edges to the children of a PE whose own edge is `from`: the smaller PE, then the larger.
+  [[nodiscard]] Both children(unsigned tree, const Edge& from) const;
 
   // The tree whose root gets its first block in step 0; the other's follows in step 1. Chosen so
   // that the broadcast ends as early as it can.
@@ -53,6 +55,7 @@ class TwoTrees {
   [[nodiscard]] std::uint32_t pe(unsigned tree, std::uint32_t node) const;
   [[nodiscard]] bool changes_colour(unsigned tree, std::uint32_t parent, bool left) const;
   [[nodiscard]] Edge inner_edge(unsigned tree, std::uint32_t pe) const;
+  [[nodiscard]] Edge leaf_edge(unsigned tree, const Edge& other) const;
   [[nodiscard]] Edge child(unsigned tree, const Edge& from, std::uint32_t node, bool left) const;
   [[nodiscard]] std::uint32_t latest(unsigned tree) const;
 
@@ -60,8 +63,9 @@ class TwoTrees {
   Pairing pairing_;
   std::uint32_t size_[2];
   std::uint32_t root_[2];
-  std::uint32_t start_[2] = {0, 0};  // step in which the tree's root gets its first block
-  bool turns_ = false;               // the colours' rule has the exception on T1's right spine
+  std::uint32_t start_[2] = {0, 0};       // step in which the tree's root gets its first block
+  bool turns_right_[2] = {false, false};  // edges to right, not left, inner children change colour
+  bool spine_differs_ = false;            // T1's right spine does it the other way round
   unsigned first_ = 0;
   std::uint32_t last_arrival_ = 0;
 };
