@@ -46,7 +46,7 @@ done
 [ "$copies" = 16 ] || fail "found $copies copies, not 16"
 
 echo '== sum of sixteen 1 MiB vectors of f32'
-"$espalier" run "$work/allreduce.esp" --provider tcp --bytes 1048576 --operator sum --type f32 ||
+"$espalier" run "$work/allreduce.esp" --provider tcp --bytes 1048576 --op sum --type f32 ||
   fail 'the allreduce failed'
 
 echo '== summary'
