@@ -10,7 +10,8 @@
 //                                   padded to 8 with zeros
 //   then the table, a row a node: 8 offset, 4 length, 4 CRC-32 of the descriptor; then the
 //   descriptors, one after the other in node order, to the end of the file.
-// All numbers little-endian. Any flipped or missing bit is an error: kCorrupt or kTruncated.
+// All numbers little-endian. Any flipped or missing bit is an error: kCorrupt or kTruncated
+// (kMalformed in the magic, kBadVersion in the version).
 
 #include <cstddef>
 #include <cstdint>

@@ -1,0 +1,166 @@
+// Every rule of check_program, broken one at a time.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/program.h"
+#include "collectives/schedule/sample_program.h"
+
+namespace espalier {
+namespace {
+
+struct Break {
+  const char* what;
+  std::function<void(Program&)> apply;
+  Status expected = Status::kMalformed;
+};
+
+// An enum of any number, as decoding may leave it.
+template <typename Enum>
+void force(Enum& value, std::uint8_t number) {
+  std::memcpy(&value, &number, sizeof number);
+}
+
+std::vector<Break> header_breaks() {
+  return {
+      {"version", [](Program& p) { p.format_version = 2; }, Status::kBadVersion},
+      {"no version", [](Program& p) { p.format_version = 0; }, Status::kBadVersion},
+      {"feature", [](Program& p) { p.required_features = 4; }, Status::kUnknownFeature},
+      {"producer", [](Program& p) { std::memset(p.producer, 'x', sizeof p.producer); }},
+      {"algorithm", [](Program& p) { std::memset(p.algorithm, 'x', sizeof p.algorithm); }},
+      {"control character", [](Program& p) { p.algorithm[1] = '\n'; }},
+      {"no collective", [](Program& p) { force(p.collective, 0); }},
+      {"collective", [](Program& p) { force(p.collective, 4); }},
+      {"no port model", [](Program& p) { force(p.port_model, 0); }},
+      {"port model", [](Program& p) { force(p.port_model, 5); }},
+      {"no grade", [](Program& p) { force(p.grade, 0); }},
+      {"grade", [](Program& p) { force(p.grade, 255); }},
+      {"no ranks", [](Program& p) { p.ranks = 0; }},
+      {"ranks", [](Program& p) { p.ranks = kMaxNodes + 1; }},
+      {"node", [](Program& p) { p.node = kMaxNodes; }},
+      {"root", [](Program& p) { p.root = 3; }},
+      {"no window", [](Program& p) { p.window = 0; }},
+      {"window", [](Program& p) { p.window = kMaxFieldWindow + 1; }},
+      {"scratch", [](Program& p) { p.scratch_blocks = kMaxScratchBlocks + 1; }},
+      {"send ticks", [](Program& p) { p.send_ticks = 2; }},
+      {"latency ticks", [](Program& p) { p.latency_ticks = 2; }},
+      {"no segments", [](Program& p) { p.segments = 0; }},
+      {"segments", [](Program& p) { p.segments = kMaxField + 1u; }},
+      {"steps", [](Program& p) { p.steps_ref = 5; }},
+      {"bound", [](Program& p) { p.bound_ref = 255; }},
+      {"residue", [](Program& p) { p.residue = 3; }},
+      {"residue without mod", [](Program& p) { p.residue_mod = 0; }},
+      {"residue mod", [](Program& p) { p.residue_mod = kMaxField + 1u; }},
+      {"no block rule", [](Program& p) { p.blocks_count = 0; }},
+      {"first block rule", [](Program& p) { p.blocks[0].from_bytes = 1; }},
+      {"block rules equal", [](Program& p) { p.blocks[1].from_bytes = 0; }},
+      {"peer is the node", [](Program& p) { p.peers[0] = 1; }},
+      {"peers equal", [](Program& p) { p.peers[1] = 0; }},
+      {"peer", [](Program& p) { p.peers[1] = kMaxNodes; }},
+  };
+}
+
+std::vector<Break> table_breaks() {
+  return {
+      {"blocks", [](Program& p) { p.blocks_count = 13; }},
+      {"peers", [](Program& p) { p.peers_count = 65; }},
+      {"counts", [](Program& p) { p.counts_count = 65; }},
+      {"terms", [](Program& p) { p.terms_count = 9; }},
+      {"indices", [](Program& p) { p.indices_count = 65; }},
+      {"actions", [](Program& p) { p.actions_count = 65; }},
+      {"phases", [](Program& p) { p.phases_count = 5; }},
+      {"count a", [](Program& p) { p.counts[1].a = kMaxField + 1; }},
+      {"count b", [](Program& p) { p.counts[1].b = -kMaxSlope - 1; }},
+      {"count c", [](Program& p) { p.counts[1].c = kMaxSlope + 1; }},
+      {"count d", [](Program& p) { p.counts[1].d = std::numeric_limits<std::int32_t>::min(); }},
+      {"count e", [](Program& p) { p.counts[1].e = 0xffffffffu; }},
+      {"term coef", [](Program& p) { p.terms[0].coef = kMaxField + 1; }},
+      {"term mul", [](Program& p) { p.terms[0].mul = -kMaxField - 1; }},
+      {"term add", [](Program& p) { p.terms[0].add = kMaxField + 1; }},
+      {"term div", [](Program& p) { p.terms[0].div = kMaxField + 1u; }},
+      {"term mod", [](Program& p) { p.terms[0].mod = 3; }},
+      {"term base", [](Program& p) { p.terms[0].base = 1; }},
+      {"term digits", [](Program& p) { p.terms[0].digits = 3; }},
+      {"term many digits", [](Program& p) { p.terms[0].digits = 0xffffffffu; }},
+      {"term base alone", [](Program& p) { p.terms[0].digits = 0; }},
+      {"index base", [](Program& p) { p.indices[2].base = kMaxField + 1; }},
+      {"index coef", [](Program& p) { p.indices[2].coef = kMaxField + 1; }},
+      {"index off", [](Program& p) { p.indices[2].off = -kMaxField - 1; }},
+      {"index div", [](Program& p) { p.indices[2].div = kMaxField + 1u; }},
+      {"index mod", [](Program& p) { p.indices[2].mod = 0xffffffffu; }},
+      {"index terms", [](Program& p) { p.indices[4].terms = 2; }},
+      {"index first term", [](Program& p) { p.indices[4].first_term = 1; }},
+      {"index sum of both", [](Program& p) { p.indices[4] = {0, 0, 0, 0, 0, 255, 255}; }},
+      {"phase period", [](Program& p) { p.phases[0].period = 0; }},
+      {"phase long period", [](Program& p) { p.phases[0].period = kMaxField + 1u; }},
+      {"phase steps", [](Program& p) { p.phases[0].steps_ref = 5; }},
+      {"phase too many actions", [](Program& p) { p.phases[0].actions = 4; }},
+      {"phase too few actions", [](Program& p) { p.phases[1].actions = 0; }},
+      {"phase missing", [](Program& p) { p.phases_count = 1; }},
+  };
+}
+
+std::vector<Break> action_breaks() {
+  return {
+      {"no kind", [](Program& p) { force(p.actions[0].kind, 0); }},
+      {"kind", [](Program& p) { force(p.actions[0].kind, 5); }},
+      {"t0", [](Program& p) { p.actions[0].t0_ref = 5; }},
+      {"instances", [](Program& p) { p.actions[0].instances_ref = 5; }},
+      {"link", [](Program& p) { p.actions[0].link_ref = 6; }},
+      {"link beyond peers", [](Program& p) { p.indices[1].base = 2; }},
+      {"negative link", [](Program& p) { p.indices[1].base = -1; }},
+      {"receive without into", [](Program& p) { p.actions[0].has_into = false; }},
+      {"receive with a", [](Program& p) { p.actions[0].has_a = true; }},
+      {"receive into input", [](Program& p) { p.actions[0].into.buffer = espalier_Buffer_INPUT; }},
+      {"combine without b", [](Program& p) { p.actions[1].has_b = false; }},
+      {"combine without a", [](Program& p) { p.actions[1].has_a = false; }},
+      {"send with into", [](Program& p) { p.actions[2].has_into = true; }},
+      {"send without a", [](Program& p) { p.actions[2].has_a = false; }},
+      {"copy with b", [](Program& p) { p.actions[3].has_b = true; }},
+      {"copy into input", [](Program& p) { p.actions[3].into.buffer = espalier_Buffer_INPUT; }},
+      {"no buffer", [](Program& p) { force(p.actions[0].into.buffer, 0); }},
+      {"buffer", [](Program& p) { force(p.actions[0].into.buffer, 4); }},
+      {"segment", [](Program& p) { p.actions[0].into.segment_ref = 6; }},
+      {"segment beyond segments",
+       [](Program& p) {
+         p.segments = 1;
+         p.actions[0].into.segment_ref = 1;
+       }},
+      {"block", [](Program& p) { p.actions[0].into.block_ref = 6; }},
+      {"slot", [](Program& p) { p.actions[0].into.slot_ref = 6; }},
+      {"slot beyond scratch",
+       [](Program& p) {
+         p.scratch_blocks = 1;
+         p.actions[0].into.slot_ref = 1;
+       }},
+      {"run", [](Program& p) { p.actions[0].into.run = 2; }},
+  };
+}
+
+TEST(CheckProgram, AcceptsTheSample) {
+  EXPECT_EQ(check_program(sample_program()), Status::kOk);
+  Program bounds = sample_program();
+  bounds.counts[1] = {kMaxField, -kMaxSlope, kMaxSlope, -kMaxField, kMaxField};
+  bounds.indices[5] = {kMaxField, -kMaxField, kMaxField, kMaxField, kMaxField, 0, 0};
+  EXPECT_EQ(check_program(bounds), Status::kOk);
+}
+
+TEST(CheckProgram, RefusesEveryBrokenRule) {
+  std::vector<Break> breaks = header_breaks();
+  for (auto& more : {table_breaks(), action_breaks()}) {
+    breaks.insert(breaks.end(), more.begin(), more.end());
+  }
+  for (const Break& broken : breaks) {
+    Program program = sample_program();
+    broken.apply(program);
+    EXPECT_EQ(check_program(program), broken.expected) << broken.what;
+  }
+}
+
+}  // namespace
+}  // namespace espalier

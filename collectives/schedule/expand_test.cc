@@ -1,0 +1,83 @@
+#include "collectives/schedule/expand.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "collectives/schedule/sample_program.h"
+
+namespace espalier {
+namespace {
+
+std::vector<std::pair<std::int64_t, std::int64_t>> steps_and_blocks(const Program& program,
+                                                                    std::int64_t blocks,
+                                                                    std::uint32_t action) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> found;
+  for (const Instance& instance : expand(program, blocks)) {
+    if (instance.action != action) continue;
+    const bool send = instance.kind == espalier_Kind_SEND;
+    found.emplace_back(instance.step, send ? instance.a.block : instance.into.block);
+  }
+  return found;
+}
+
+using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+// Receive and combine: step N+i on block i, but phase 0 has only N+1 steps, so i = 0 alone.
+TEST(Expand, StopsAtThePhasesLastStep) {
+  EXPECT_EQ(steps_and_blocks(sample_program(), 3, 0), (Pairs{{3, 0}}));
+}
+
+TEST(Expand, StopsAtTheInstancesAndSkipsBlocksThatAreNone) {
+  Program program = sample_program();
+  program.counts[0] = {2, 0, 0, 0, 0};  // t0 = instances = 2
+  EXPECT_EQ(steps_and_blocks(program, 4, 0), (Pairs{{2, 0}, {3, 1}}));
+  program.indices[2].base = -1;  // block i-1
+  EXPECT_EQ(steps_and_blocks(program, 4, 0), (Pairs{{3, 0}}));
+}
+
+TEST(Expand, ClampsToTheLastBlock) {
+  Program program = sample_program();
+  program.actions[2].t0_ref = 3;  // -1: instance 0 does not exist
+  program.counts[0] = {9, 0, 0, 0, 0};
+  EXPECT_EQ(steps_and_blocks(program, 3, 2), (Pairs{{0, 1}, {1, 2}, {2, 2}, {3, 2}}));
+  program.actions[2].clamp = false;
+  EXPECT_EQ(steps_and_blocks(program, 3, 2), (Pairs{{0, 1}, {1, 2}}));
+}
+
+// Phase 1 begins after phase 0's N+1 steps, has ceil((N+1)/2) of its own, and period 2.
+TEST(Expand, CountsStepsThroughThePhases) {
+  Program program = sample_program();
+  program.actions[3].t0_ref = 2;  // ceil((N+1)/2) = 2 for N = 3: no step left
+  EXPECT_EQ(steps_and_blocks(program, 3, 3), Pairs{});
+  program.counts[3] = {1, 0, 0, 0, 0};
+  program.actions[3].t0_ref = 3;
+  EXPECT_EQ(steps_and_blocks(program, 3, 3), (Pairs{{5, 0}}));
+  EXPECT_EQ(steps_and_blocks(program, 6, 3), (Pairs{{8, 0}, {10, 1}}));
+}
+
+TEST(Expand, OrdersByStepThenAction) {
+  Program program = sample_program();
+  program.counts[0] = {1, 0, 0, 0, 0};
+  program.counts[4] = {9, 0, 0, 0, 0};
+  program.actions[2].t0_ref = 0;
+  const std::vector<Instance> all = expand(program, 5);
+  ASSERT_GE(all.size(), 3u);
+  for (std::size_t at = 1; at < all.size(); ++at) {
+    EXPECT_TRUE(all[at - 1].step < all[at].step ||
+                (all[at - 1].step == all[at].step && all[at - 1].action < all[at].action));
+  }
+}
+
+TEST(Expand, FillsLinksAndPlaces) {
+  const std::vector<Instance> all = expand(sample_program(), 3);
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all[0].kind, espalier_Kind_RECEIVE);
+  EXPECT_EQ(all[0].peer, 0);
+  EXPECT_EQ(all[0].into.buffer, espalier_Buffer_SCRATCH);
+  EXPECT_EQ(all[0].a.buffer, espalier_Buffer_BUFFER_NONE);
+  EXPECT_EQ(all[0].into.run, 1u);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,155 @@
+#include "collectives/schedule/program.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "collectives/schedule/sample_program.h"
+
+namespace espalier {
+namespace {
+
+TEST(Count, IsTheFormula) {
+  EXPECT_EQ(count_value(Count{3, 2, 0, 0, 0}, 5), 13);
+  EXPECT_EQ(count_value(Count{0, 0, 1, 1, 2}, 4), 3);
+  EXPECT_EQ(count_value(Count{0, 0, 1, -7, 2}, 4), -1);  // ceil(-3 / 2)
+  EXPECT_EQ(count_value(Count{1, -1, 2, 0, 0}, 4), 5);   // e = 0 reads as 1
+}
+
+TEST(Count, DoesNotOverflowWithinTheBounds) {
+  const Count most{kMaxField, kMaxSlope, kMaxSlope, kMaxField, 1};
+  const std::int64_t n = kMaxBlocks;
+  EXPECT_EQ(count_value(most, n),
+            kMaxField + kMaxSlope * n + kMaxSlope * (n + std::int64_t{kMaxField}));
+}
+
+TEST(PhaseSteps, AddsPhasesAndTakesNegativeOnesAsEmpty) {
+  Program program = sample_program();
+  EXPECT_EQ(phase_steps(program, 6), 7 + 4);
+  program.phases[1].steps_ref = 3;  // -1
+  EXPECT_EQ(phase_steps(program, 6), 7);
+}
+
+Status layout_of(const Program& program, std::uint64_t count, std::uint32_t element_bytes,
+                 Layout& layout) {
+  return make_layout(program, count, element_bytes, layout);
+}
+
+TEST(Layout, TakesTheLastRuleThatBegins) {
+  Program program = sample_program();
+  program.residue_mod = program.residue = 0;
+  Layout layout;
+  ASSERT_EQ(layout_of(program, 4095, 1, layout), Status::kOk);
+  EXPECT_EQ(layout.segment_elements, 2048u);
+  EXPECT_EQ(layout.blocks, 32u);
+  ASSERT_EQ(layout_of(program, 4096, 1, layout), Status::kOk);
+  EXPECT_EQ(layout.blocks, 2u);
+  ASSERT_EQ(layout_of(program, 1024, 4, layout), Status::kOk);  // 4096 bytes, 256 elements a block
+  EXPECT_EQ(layout.blocks, 2u);
+  EXPECT_EQ(layout.block_elements, 256u);
+  EXPECT_EQ(slot_bytes(layout), 1024u);
+}
+
+TEST(Layout, OfNothingIsOneEmptyBlockASegment) {
+  Program program = sample_program();
+  program.residue_mod = program.residue = 0;
+  Layout layout;
+  ASSERT_EQ(layout_of(program, 0, 8, layout), Status::kOk);
+  EXPECT_EQ(layout.blocks, 1u);
+  EXPECT_EQ(block_span(layout, 1, 0).bytes, 0u);
+  EXPECT_EQ(slot_bytes(layout), 0u);
+}
+
+TEST(Layout, BlockBytesZeroIsOneBlock) {
+  Program program = sample_program();
+  program.residue_mod = program.residue = 0;
+  program.blocks_count = 1;
+  program.blocks[0].block_bytes = 0;
+  Layout layout;
+  ASSERT_EQ(layout_of(program, 1u << 30, 8, layout), Status::kOk);
+  EXPECT_EQ(layout.blocks, 1u);
+}
+
+TEST(Layout, ElementsLongerThanABlockTravelAlone) {
+  Program program = sample_program();
+  program.residue_mod = program.residue = 0;
+  Layout layout;
+  ASSERT_EQ(layout_of(program, 4, 100, layout), Status::kOk);  // blocks of 64 bytes
+  EXPECT_EQ(layout.blocks, 2u);
+  EXPECT_EQ(layout.block_elements, 1u);
+}
+
+TEST(Layout, RefusesWhatItCannotCut) {
+  Program program = sample_program();
+  Layout layout;
+  EXPECT_EQ(layout_of(program, 1, 0, layout), Status::kBadArgument);
+  EXPECT_EQ(layout_of(program, kMaxMessageBytes + 1, 1, layout), Status::kTooLarge);
+  EXPECT_EQ(layout_of(program, ~0ull, 8, layout), Status::kTooLarge);
+  program.blocks_count = 1;
+  program.blocks[0].block_bytes = 1;  // N = 2^39
+  EXPECT_EQ(layout_of(program, kMaxMessageBytes, 1, layout), Status::kTooLarge);
+  program.segments = 0;
+  EXPECT_EQ(layout_of(program, 1, 1, layout), Status::kMalformed);
+}
+
+Program any_cut() {
+  Program program = sample_program();
+  program.segments = *rc::gen::inRange(1u, 9u);
+  program.residue_mod = *rc::gen::inRange(0u, 7u);
+  program.residue = program.residue_mod == 0 ? 0 : *rc::gen::inRange(0u, program.residue_mod);
+  program.blocks[0].block_bytes = *rc::gen::inRange(0u, 40u);
+  program.blocks_count = 1;
+  return program;
+}
+
+// Spans of all blocks, in order, are the message, without gap or overlap; none is longer than a
+// slot.
+TEST(Layout, BlocksPartitionTheMessage) {
+  EXPECT_TRUE(rc::check("blocks partition the message", [] {
+    const Program program = any_cut();
+    const auto count = *rc::gen::inRange<std::uint64_t>(0, 400);
+    const auto element_bytes = *rc::gen::inRange(1u, 17u);
+    Layout layout;
+    RC_ASSERT(make_layout(program, count, element_bytes, layout) == Status::kOk);
+    if (program.residue_mod != 0) {
+      RC_ASSERT(layout.blocks % program.residue_mod == program.residue);
+    }
+    std::uint64_t next = 0;
+    for (std::uint32_t segment = 0; segment < layout.segments; ++segment) {
+      for (std::uint32_t block = 0; block < layout.blocks; ++block) {
+        const Span span = block_span(layout, segment, block);
+        RC_ASSERT(span.bytes <= slot_bytes(layout));
+        RC_ASSERT(span.offset + span.bytes <= count * element_bytes);
+        RC_ASSERT(span.elements * element_bytes == span.bytes);
+        if (span.bytes == 0) continue;
+        RC_ASSERT(span.offset == next);
+        next += span.bytes;
+      }
+    }
+    RC_ASSERT(next == count * element_bytes);
+  }));
+}
+
+TEST(Layout, OutsideItThereIsNothing) {
+  Layout layout;
+  ASSERT_EQ(make_layout(sample_program(), 100, 1, layout), Status::kOk);
+  EXPECT_EQ(block_span(layout, 2, 0).bytes, 0u);
+  EXPECT_EQ(block_span(layout, 0, layout.blocks).bytes, 0u);
+  EXPECT_EQ(block_span(layout, 0xffffffffu, 0xffffffffu).bytes, 0u);
+}
+
+// Check values published with the two standards: "123456789", and FNV's own test strings.
+TEST(Digests, AreTheStandardOnes) {
+  EXPECT_EQ(crc32(0, "123456789", 9), 0xcbf43926u);
+  EXPECT_EQ(crc32(crc32(0, "1234", 4), "56789", 5), 0xcbf43926u);
+  EXPECT_EQ(crc32(0, "", 0), 0u);
+  EXPECT_EQ(digest_bytes(kDigestSeed, "", 0), 0xcbf29ce484222325ull);
+  EXPECT_EQ(digest_bytes(kDigestSeed, "a", 1), 0xaf63dc4c8601ec8cull);
+  EXPECT_EQ(digest_bytes(kDigestSeed, "foobar", 6), 0x85944171f73967e8ull);
+  EXPECT_EQ(digest_u64(kDigestSeed, 0x61), digest_bytes(kDigestSeed, "a\0\0\0\0\0\0\0", 8));
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,71 @@
+#pragma once
+// A small program with something in every table, for tests.
+
+#include <cstring>
+
+#include "collectives/schedule/program.h"
+
+namespace espalier {
+
+// Node 1 of a pipeline over three ranks that combines on the way, with a ring index, a digit
+// reversal, two phases, and a rule of every kind. It passes check_program; what it computes is
+// nobody's matter.
+inline Program sample_program() {
+  Program program{};
+  program.format_version = kFormatVersion;
+  program.topology_digest = 0x0123456789abcdefull;
+  program.schedule_digest = 0xfedcba9876543210ull;
+  std::strcpy(program.producer, "sample");
+  std::strcpy(program.algorithm, "pipeline");
+  program.collective = espalier_Collective_REDUCE;
+  program.ranks = 3;
+  program.node = 1;
+  program.root = 2;
+  program.needs_commutative = true;
+  program.window = 4;
+  program.scratch_blocks = 4;
+  program.port_model = espalier_PortModel_ONE_PORT_DUPLEX;
+  program.grade = espalier_Grade_ASYNC;
+  program.steps_ref = 1;
+  program.bound_ref = 2;
+  program.segments = 2;
+  program.residue_mod = 3;
+  program.residue = 1;
+  program.blocks_count = 2;
+  program.blocks[0] = {0, 64};
+  program.blocks[1] = {4096, 1024};
+  program.peers_count = 2;
+  program.peers[0] = 0;
+  program.peers[1] = 2;
+  program.counts_count = 5;
+  program.counts[0] = {0, 1, 0, 0, 0};   // N
+  program.counts[1] = {3, 2, 0, 0, 0};   // 2N+3
+  program.counts[2] = {0, 0, 1, 1, 2};   // ceil((N+1)/2)
+  program.counts[3] = {-1, 0, 0, 0, 0};  // -1
+  program.counts[4] = {1, 1, 0, 0, 0};   // N+1
+  program.terms_count = 1;
+  program.terms[0] = {1, 1, 0, 0, 4, 2, 2};
+  program.indices_count = 6;
+  program.indices[0] = {0, 0, 0, 0, 0, 0, 0};   // 0
+  program.indices[1] = {1, 0, 0, 0, 0, 0, 0};   // 1
+  program.indices[2] = {0, 1, 0, 0, 0, 0, 0};   // i
+  program.indices[3] = {0, 1, 0, 0, 4, 0, 0};   // i mod 4
+  program.indices[4] = {0, 0, 0, 0, 0, 0, 1};   // the reversal
+  program.indices[5] = {0, -1, 7, 2, 2, 0, 0};  // floor((7-i)/2) mod 2
+  const Place input{espalier_Buffer_INPUT, 0, 2, 0, 0};
+  const Place slot{espalier_Buffer_SCRATCH, 0, 2, 3, 0};
+  program.actions_count = 4;
+  program.actions[0] = {espalier_Kind_RECEIVE, 0, 0, 0, 0, false, true, slot, false, {}, false, {}};
+  program.actions[1] = {
+      espalier_Kind_COMBINE, 0, 0, 0, 0, false, true, slot, true, slot, true, input};
+  program.actions[2] = {espalier_Kind_SEND, 4, 0, 1, 1, true, false, {}, true, slot, false, {}};
+  program.actions[3] = {espalier_Kind_COPY, 3, 0, 0, 0, false, true, slot, true, input, false, {}};
+  program.actions[3].into.slot_ref = 4;
+  program.actions[3].into.segment_ref = 5;
+  program.phases_count = 2;
+  program.phases[0] = {1, 4, 3};
+  program.phases[1] = {2, 2, 1};
+  return program;
+}
+
+}  // namespace espalier
