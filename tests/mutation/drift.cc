@@ -1,0 +1,361 @@
+#include "tests/mutation/drift.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+namespace espalier::mutation {
+namespace {
+
+constexpr std::uint8_t kSend = espalier_Kind_SEND;
+constexpr std::uint8_t kReceive = espalier_Kind_RECEIVE;
+constexpr std::uint8_t kCombine = espalier_Kind_COMBINE;
+constexpr std::uint8_t kInput = espalier_Buffer_INPUT;
+
+// Whose data a block of memory is the combination of, in order: a rank's number + 1 a nibble, the
+// first combined in the highest. Empty: nothing of use.
+struct Data {
+  std::uint64_t ranks = 0;
+  std::uint32_t length = 0;  // nibbles
+  std::int64_t segment = -1, block = -1;
+};
+
+Data combined(const Data& left, const Data& right) {
+  const bool usable = left.length > 0 && right.length > 0 && left.segment == right.segment &&
+                      left.block == right.block && left.length + right.length <= 15;
+  if (!usable) return {};
+  return {left.ranks << (4 * right.length) | right.ranks, left.length + right.length, left.segment,
+          left.block};
+}
+
+// The nibbles in ascending order.
+std::uint64_t sorted(const Data& data) {
+  std::array<std::uint64_t, 16> nibbles{};
+  for (std::uint32_t k = 0; k < data.length; ++k) nibbles[k] = (data.ranks >> (4 * k)) & 15;
+  std::sort(nibbles.begin(), nibbles.begin() + data.length);
+  std::uint64_t result = 0;
+  for (std::uint32_t k = 0; k < data.length; ++k) result = result << 4 | nibbles[k];
+  return result;
+}
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15ull + 1) {}
+  std::uint32_t below(std::uint32_t limit) {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return static_cast<std::uint32_t>((state_ >> 32) * limit >> 32);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// The events of a rank. Each has a weight, drawn for each drift: so that some drifts land late,
+// some send late, and so on.
+enum Event { kLetIn, kPost, kRead, kSent, kLand, kReceived, kOperate, kEvents };
+
+struct Message {
+  Data data;
+  std::int64_t segment, block;
+};
+
+struct Wire {
+  std::vector<Message> read;  // messages whose bytes have left the sender
+  std::size_t posted = 0;     // receives let in at the other end
+  std::size_t landed = 0;
+};
+
+struct State {  // of a move
+  bool posted = false, read = false, done = false;
+  std::size_t number = 0;  // of the message on its wire
+  Wire* wire = nullptr;
+};
+
+struct Rank {
+  std::int64_t in = 0, retired = -1, steps = 0;
+  std::size_t first_open = 0;     // the first move of a step that has not retired
+  std::size_t first_outside = 0;  // the first move of a step that is not in
+  std::vector<State> states;
+  std::vector<Data> output, scratch;
+  std::size_t operation = 0;  // the next combine or copy
+};
+
+class Drift {
+ public:
+  Drift(const Play& play, std::uint64_t seed) : play_(play), random_(seed) {
+    const auto places = static_cast<std::size_t>(play.segments * play.blocks);
+    ranks_.resize(play.parts.size());
+    for (std::size_t me = 0; me < ranks_.size(); ++me) {
+      Rank& rank = ranks_[me];
+      const Part& part = play.parts[me];
+      rank.steps = part.phase_ends.empty() ? 0 : part.phase_ends.back();
+      rank.output.resize(places);
+      rank.scratch.resize(static_cast<std::size_t>(part.scratch));
+      rank.states.resize(part.moves.size());
+      std::map<std::pair<std::int64_t, bool>, std::size_t> numbers;
+      for (std::size_t k = 0; k < part.moves.size(); ++k) {
+        const Move& move = part.moves[k];
+        if (move.kind != kSend && move.kind != kReceive) continue;
+        const auto mine = static_cast<std::int64_t>(me);
+        const bool send = move.kind == kSend;
+        rank.states[k].number = numbers[{move.peer, send}]++;
+        rank.states[k].wire =
+            &wires_[send ? std::pair{mine, move.peer} : std::pair{move.peer, mine}];
+      }
+      next_operation(me, 0);
+    }
+    eager_ = random_.below(2) == 0;
+    for (std::uint32_t& weight : weights_) weight = 1u << (3 * random_.below(4));
+    favourite_ = random_.below(2) == 0 ? random_.below(static_cast<std::uint32_t>(ranks_.size()))
+                                       : ranks_.size();
+  }
+
+  std::string run() {
+    for (;;) {
+      // A random rank, or the favourite as often as not; if nothing can happen there, all others.
+      const auto many = static_cast<std::uint32_t>(ranks_.size());
+      std::size_t me = random_.below(many);
+      if (favourite_ < ranks_.size() && random_.below(2) == 0) me = favourite_;
+      bool moved = false;
+      for (std::size_t tried = 0; tried < many && !moved; ++tried) {
+        moved = happen(me);
+        if (!moved) me = (me + 1) % many;
+      }
+      if (!wrong_.empty()) return wrong_;
+      if (!moved) break;
+    }
+    for (std::size_t me = 0; me < ranks_.size(); ++me) {
+      if (ranks_[me].retired + 1 < ranks_[me].steps) {
+        return "rank " + std::to_string(me) + " waits for ever in step " +
+               std::to_string(ranks_[me].retired + 1);
+      }
+    }
+    for (const auto& [ends, wire] : wires_) {
+      if (wire.read.size() != wire.posted) {
+        return "messages from rank " + std::to_string(ends.first) + " to rank " +
+               std::to_string(ends.second) + " that nobody awaits";
+      }
+    }
+    return results();
+  }
+
+ private:
+  struct Choice {
+    Event event;
+    std::size_t move;
+  };
+
+  // One random event of rank `me`, if any can happen.
+  bool happen(std::size_t me) {
+    Rank& rank = ranks_[me];
+    const Part& part = play_.parts[me];
+    choices_.clear();
+    std::uint32_t total = 0;
+    const auto add = [&](Event event, std::size_t move) {
+      choices_.push_back({event, move});
+      total += weights_[event];
+    };
+    if (may_let_in(rank, part)) add(kLetIn, 0);
+    for (std::size_t k = rank.first_open; k < rank.first_outside; ++k) {
+      const State& state = rank.states[k];
+      if (state.done) continue;
+      const Move& move = part.moves[k];
+      if (move.kind == kSend) {
+        if (!state.posted) {
+          if (may_post(rank, part, k)) add(kPost, k);
+        } else if (!state.read) {
+          if (may_read(state, part)) add(kRead, k);
+        } else {
+          add(kSent, k);
+        }
+      } else if (move.kind == kReceive) {
+        if (state.read) {
+          add(kReceived, k);
+        } else if (state.wire->read.size() > state.number) {
+          add(kLand, k);
+        }
+      } else if (k == rank.operation && may_operate(rank, part, k)) {
+        add(kOperate, k);
+      }
+    }
+    if (choices_.empty()) return false;
+    std::uint32_t pick = random_.below(total);
+    std::size_t at = 0;
+    while (pick >= weights_[choices_[at].event]) pick -= weights_[choices_[at++].event];
+    perform(me, choices_[at]);
+    return true;
+  }
+
+  static bool may_let_in(const Rank& rank, const Part& part) {
+    if (rank.in >= rank.steps || rank.in - part.window > rank.retired) return false;
+    for (const std::int64_t end : part.phase_ends) {
+      if (rank.in >= end && rank.retired < end - 1) return false;
+    }
+    return true;
+  }
+
+  // Whether all receives of `step` are complete, and, if asked, its operations have run.
+  static bool ready(const Rank& rank, const Part& part, std::int64_t step, bool operations) {
+    if (step <= rank.retired) return true;
+    for (std::size_t k = rank.first_open; k < part.moves.size() && part.moves[k].step <= step;
+         ++k) {
+      if (part.moves[k].step != step || part.moves[k].kind == kSend) continue;
+      if (!rank.states[k].done && (operations || part.moves[k].kind == kReceive)) return false;
+    }
+    return true;
+  }
+
+  static bool may_post(const Rank& rank, const Part& part, std::size_t at) {
+    const Move& send = part.moves[at];
+    for (std::size_t k = rank.first_open; k < at; ++k) {
+      if (part.moves[k].kind == kSend && part.moves[k].peer == send.peer &&
+          !rank.states[k].posted) {
+        return false;
+      }
+    }
+    return send.after == 0 || ready(rank, part, send.step - send.after, true);
+  }
+
+  // The bytes leave: when the other end has let its receive in, or, eager, into one of the
+  // window's landing slots there.
+  bool may_read(const State& state, const Part& part) const {
+    const Wire& wire = *state.wire;
+    if (wire.read.size() != state.number) return false;  // in the order of their posting
+    if (!eager_) return wire.posted > state.number;
+    return wire.read.size() < wire.landed + static_cast<std::size_t>(part.window);
+  }
+
+  static bool may_operate(const Rank& rank, const Part& part, std::size_t at) {
+    const Move& operation = part.moves[at];
+    if (!ready(rank, part, operation.step - operation.after, false)) return false;
+    for (std::size_t k = rank.first_open; k < rank.first_outside; ++k) {
+      if (part.moves[k].kind != kSend) continue;
+      const State& send = rank.states[k];
+      if (!send.posted && part.moves[k].step <= operation.step) return false;
+      if (send.posted && !send.done && same_memory(part.moves[k].a, operation.into)) return false;
+    }
+    return true;
+  }
+
+  static bool same_memory(const Spot& a, const Spot& b) {
+    if (a.buffer != b.buffer) return false;
+    if (a.buffer == espalier_Buffer_SCRATCH) return a.slot == b.slot;
+    return a.segment == b.segment && a.block == b.block;
+  }
+
+  void perform(std::size_t me, const Choice& choice) {
+    Rank& rank = ranks_[me];
+    const std::vector<Move>& moves = play_.parts[me].moves;
+    if (choice.event == kLetIn) {
+      while (rank.first_outside < moves.size() && moves[rank.first_outside].step == rank.in) {
+        if (moves[rank.first_outside].kind == kReceive) {
+          ++rank.states[rank.first_outside].wire->posted;
+        }
+        ++rank.first_outside;
+      }
+      ++rank.in;
+    } else {
+      const Move& move = moves[choice.move];
+      State& state = rank.states[choice.move];
+      switch (choice.event) {
+        case kPost: state.posted = true; break;
+        case kRead:
+          state.read = true;
+          state.wire->read.push_back({load(me, move.a), move.a.segment, move.a.block});
+          break;
+        case kLand: land(me, move, state); break;
+        case kOperate:
+          operate(me, move);
+          next_operation(me, choice.move + 1);
+          state.done = true;
+          break;
+        default: state.done = true;
+      }
+    }
+    while (rank.retired + 1 < rank.in) {
+      std::size_t k = rank.first_open;
+      while (k < moves.size() && moves[k].step == rank.retired + 1 && rank.states[k].done) ++k;
+      if (k < moves.size() && moves[k].step == rank.retired + 1) break;
+      rank.first_open = k;
+      ++rank.retired;
+    }
+  }
+
+  void next_operation(std::size_t me, std::size_t from) {
+    const std::vector<Move>& moves = play_.parts[me].moves;
+    while (from < moves.size() && (moves[from].kind == kSend || moves[from].kind == kReceive)) {
+      ++from;
+    }
+    ranks_[me].operation = from;
+  }
+
+  void land(std::size_t me, const Move& receive, State& state) {
+    const Message& message = state.wire->read[state.number];
+    state.read = true;
+    ++state.wire->landed;
+    if (message.segment != receive.into.segment || message.block != receive.into.block) {
+      wrong_ = "rank " + std::to_string(me) + " gets another block than it awaits in step " +
+               std::to_string(receive.step);
+    }
+    place(me, receive.into) = message.data;
+  }
+
+  void operate(std::size_t me, const Move& move) {
+    const Data left = load(me, move.a);
+    place(me, move.into) = move.kind == kCombine ? combined(left, load(me, move.b)) : left;
+  }
+
+  Data& place(std::size_t me, const Spot& spot) {
+    Rank& rank = ranks_[me];
+    if (spot.buffer == espalier_Buffer_SCRATCH) {
+      return rank.scratch[static_cast<std::size_t>(spot.slot)];
+    }
+    return rank.output[static_cast<std::size_t>(spot.segment * play_.blocks + spot.block)];
+  }
+  Data load(std::size_t me, const Spot& spot) {
+    if (spot.buffer == kInput) return {me + 1, 1, spot.segment, spot.block};
+    return place(me, spot);
+  }
+
+  std::string results() const {
+    const auto many = static_cast<std::uint32_t>(ranks_.size());
+    const bool broadcast = play_.collective == espalier_Collective_BROADCAST;
+    Data wanted;
+    for (std::uint32_t k = 0; k < many; ++k) wanted.ranks = wanted.ranks << 4 | (k + 1);
+    wanted.length = many;
+    if (broadcast) wanted = {play_.root + 1, 1, 0, 0};
+    for (std::uint32_t me = 0; me < many; ++me) {
+      const bool root = me == play_.root;
+      if (broadcast ? root : !root && play_.collective == espalier_Collective_REDUCE) continue;
+      for (std::int64_t place = 0; place < play_.segments * play_.blocks; ++place) {
+        const Data& data = ranks_[me].output[static_cast<std::size_t>(place)];
+        const std::uint64_t ranks = play_.ordered ? data.ranks : sorted(data);
+        if (ranks != wanted.ranks || data.length != wanted.length ||
+            data.segment * play_.blocks + data.block != place) {
+          return "rank " + std::to_string(me) + " ends with a wrong result in block " +
+                 std::to_string(place % play_.blocks);
+        }
+      }
+    }
+    return {};
+  }
+
+  const Play& play_;
+  Random random_;
+  std::vector<Rank> ranks_;
+  std::map<std::pair<std::int64_t, std::int64_t>, Wire> wires_;
+  std::array<std::uint32_t, kEvents> weights_{};
+  std::vector<Choice> choices_;
+  std::size_t favourite_ = 0;
+  bool eager_ = false;
+  std::string wrong_;
+};
+
+}  // namespace
+
+std::string run_drift(const Play& play, std::uint64_t seed) { return Drift(play, seed).run(); }
+
+}  // namespace espalier::mutation

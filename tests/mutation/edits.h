@@ -1,0 +1,28 @@
+#pragma once
+// Every single-field change of a program, from the schema's own list of fields.
+
+#include <cstddef>
+#include <string>
+
+#include "collectives/schedule/program.h"
+
+namespace espalier::mutation {
+
+// One change: each integer by +1, -1 and to 0, each enum to each other value, each bool and each
+// optional part flipped, each text's first letter, each row of a table removed, doubled, swapped
+// with the next.
+struct Edit {
+  std::string field;   // "actions.after"
+  std::string change;  // "row 2: 1 -> 2"
+};
+
+// The fields that are rank-local (all of them), or those that all ranks must agree on: the header,
+// the block table, the phases and the claims.
+enum class Scope { kRank, kShared };
+
+// How many edits a program has; some change nothing (0 to 0).
+[[nodiscard]] std::size_t count_edits(const Program& program, Scope scope);
+// Makes edit `at` of `program`, at < count_edits. False if it changes nothing.
+[[nodiscard]] bool make_edit(Program& program, Scope scope, std::size_t at, Edit& edit);
+
+}  // namespace espalier::mutation

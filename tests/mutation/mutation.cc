@@ -1,0 +1,308 @@
+// Judges the verifier: changes every single field of valid schedules and sees that no mutant passes
+// that an independent interpreter finds wrong.
+//
+//   mutation [--ranks 2..9] [--sample K] [--collective C] [--algorithm A] [--window W] [--drifts D]
+//            [--threads T] [--seconds S]
+//
+// --sample K judges every K-th mutant. --seconds S stops taking new ranks after S seconds and says
+// so. Exit 0 if none survives, 1 if one does, 2 on bad options.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <set>
+#include <thread>
+
+#include "tests/mutation/edits.h"
+#include "tests/mutation/judge.h"
+
+namespace espalier::mutation {
+namespace {
+
+struct Options {
+  std::uint32_t first_ranks = 2, last_ranks = 9;
+  std::uint32_t sample = 1, drifts = 100, threads = 2, window = 8, seconds = 0;
+  std::string collective, algorithm;
+};
+
+[[noreturn]] void bad_option(const std::string& text) {
+  std::cerr << "mutation: " << text << "\n";
+  std::exit(2);
+}
+
+std::uint32_t number(const std::string& name, const std::string& text, std::uint32_t least,
+                     std::uint32_t most) {
+  char* end = nullptr;
+  const unsigned long value = std::strtoul(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || value < least || value > most) {
+    bad_option(name + " is '" + text + "'; it must be a number from " + std::to_string(least) +
+               " to " + std::to_string(most));
+  }
+  return static_cast<std::uint32_t>(value);
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int k = 1; k < argc; k += 2) {
+    const std::string name = argv[k];
+    if (k + 1 == argc) bad_option(name + " needs a value");
+    const std::string value = argv[k + 1];
+    if (name == "--ranks") {
+      const std::size_t dots = value.find("..");
+      options.first_ranks = number(name, value.substr(0, dots), 1, 15);
+      options.last_ranks = dots == std::string::npos
+                               ? options.first_ranks
+                               : number(name, value.substr(dots + 2), options.first_ranks, 15);
+    } else if (name == "--sample") {
+      options.sample = number(name, value, 1, 1000000);
+    } else if (name == "--drifts") {
+      options.drifts = number(name, value, 1, 1000000);
+    } else if (name == "--threads") {
+      options.threads = number(name, value, 1, 64);
+    } else if (name == "--window") {
+      options.window = number(name, value, 1, 64);
+    } else if (name == "--seconds") {
+      options.seconds = number(name, value, 1, 1000000);
+    } else if (name == "--collective") {
+      options.collective = value;
+    } else if (name == "--algorithm") {
+      options.algorithm = value;
+    } else {
+      bad_option(name + " is unknown; see the head of tests/mutation/mutation.cc");
+    }
+  }
+  return options;
+}
+
+struct Row {
+  std::uint64_t refused = 0, killed = 0, equivalent = 0, survived = 0;
+  std::string example;  // of an equivalent one
+};
+
+// How many killed mutants the interpreter was asked about, and how many it finds wrong too.
+struct Opinion {
+  std::uint64_t asked = 0, wrong = 0;
+  std::string example;  // of one that only the verifier finds wrong
+};
+
+struct Report {
+  std::map<std::string, Row> rows;          // by class: where, field
+  std::map<std::string, Opinion> opinions;  // by point
+  std::vector<std::string> survivors;
+  std::uint64_t mutants = 0, plays_run = 0, plays_known = 0;
+};
+
+// The changed descriptor in full.
+std::string in_full(const Program& program) {
+  std::vector<std::uint8_t> bytes(2 * kMaxDescriptorBytes);
+  std::size_t size = 0;
+  std::string text = "descriptor of node " + std::to_string(program.node) + ":";
+  if (encode_program(program, bytes.data(), bytes.size(), size) != Status::kOk) size = 0;
+  for (std::size_t k = 0; k < size; ++k) {
+    char hex[4];
+    std::snprintf(hex, sizeof hex, " %02x", static_cast<unsigned>(bytes[k]));
+    text += hex;
+  }
+  return text;
+}
+
+// One schedule's mutants: of one rank's program (any field), or of all ranks' alike.
+struct Task {
+  const Schedule* schedule = nullptr;
+  std::uint32_t rank = 0;
+  Scope scope = Scope::kRank;
+};
+
+class Worker {
+ public:
+  Worker(const Options& options, Report& report, std::mutex& lock)
+      : options_(options), judge_(options.drifts), report_(report), lock_(lock) {}
+
+  ~Worker() {
+    const std::lock_guard<std::mutex> guard(lock_);
+    report_.plays_run += judge_.plays_run();
+    report_.plays_known += judge_.plays_known();
+  }
+
+  void run(const Task& task, std::uint64_t salt) {
+    const std::vector<Program>& programs = task.schedule->programs;
+    const std::size_t edits = count_edits(programs[task.rank], task.scope);
+    std::vector<std::uint32_t> changed{task.rank};
+    if (task.scope == Scope::kShared) {
+      for (std::uint32_t rank = 1; rank < programs.size(); ++rank) changed.push_back(rank);
+    }
+    for (std::size_t at = salt % options_.sample; at < edits; at += options_.sample) {
+      std::vector<Program> mutant = programs;
+      Edit edit;
+      bool changes = false;
+      for (const std::uint32_t rank : changed) {
+        changes = make_edit(mutant[rank], task.scope, at, edit) || changes;
+      }
+      if (changes) judge(task, mutant, changed, edit);
+    }
+  }
+
+ private:
+  void judge(const Task& task, std::vector<Program>& mutant,
+             const std::vector<std::uint32_t>& changed, const Edit& edit) {
+    const Judgement judgement = judge_.judge(*task.schedule, mutant, changed);
+    const bool everywhere = task.scope == Scope::kShared;
+    const std::string what = task.schedule->name + ", " +
+                             (everywhere ? "all ranks" : "rank " + std::to_string(task.rank)) +
+                             ": " + edit.field + " " + edit.change;
+    std::string opinion;
+    // Every so often: is what the verifier kills wrong in the interpreter's eyes as well?
+    const bool ask = judgement.fate == Fate::kKilled && ++killed_ % 16 == 0;
+    if (ask) opinion = judge_.second_opinion(mutant, judgement.counterexample);
+    const std::lock_guard<std::mutex> guard(lock_);
+    ++report_.mutants;
+    Row& row = report_.rows[(everywhere ? "all ranks: " : "") + edit.field];
+    switch (judgement.fate) {
+      case Fate::kRefused: ++row.refused; break;
+      case Fate::kKilled: ++row.killed; break;
+      case Fate::kEquivalent:
+        if (row.equivalent++ == 0) row.example = what;
+        break;
+      case Fate::kSurvived:
+        ++row.survived;
+        report_.survivors.push_back(what + ": " + judgement.reason + "\n  " +
+                                    in_full(mutant[task.rank]));
+        break;
+    }
+    if (!ask) return;
+    Opinion& point = report_.opinions[verify::point_name(judgement.counterexample.point)];
+    ++point.asked;
+    if (!opinion.empty()) {
+      ++point.wrong;
+    } else if (point.example.empty()) {
+      point.example = what + "; verifier: " + judgement.reason;
+    }
+  }
+
+  const Options& options_;
+  Judge judge_;
+  Report& report_;
+  std::mutex& lock_;
+  std::uint64_t killed_ = 0;
+};
+
+std::vector<Schedule> make_schedules(const Options& options) {
+  std::vector<Schedule> schedules;
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  for (std::uint32_t ranks = options.first_ranks; ranks <= options.last_ranks; ++ranks) {
+    for (std::uint32_t k = 0; k < count; ++k) {
+      const Algorithm& algorithm = table[k];
+      if (!options.algorithm.empty() && options.algorithm != algorithm.name) continue;
+      if (!options.collective.empty() &&
+          options.collective != collective_name(algorithm.collective)) {
+        continue;
+      }
+      std::set<std::uint32_t> roots{0};
+      if (algorithm.collective != espalier_Collective_ALLREDUCE) {
+        roots.insert({1 % ranks, ranks - 1});
+      }
+      for (const std::uint32_t root : roots) {
+        Schedule schedule = make_schedule(algorithm, ranks, root, options.window);
+        if (!schedule.programs.empty()) schedules.push_back(std::move(schedule));
+      }
+    }
+  }
+  return schedules;
+}
+
+void print(const Report& report) {
+  std::printf("%-34s %9s %9s %9s %9s %9s\n", "class", "mutants", "loader", "verifier", "equival.",
+              "survived");
+  Row sum;
+  for (const auto& [field, row] : report.rows) {
+    const auto all = row.refused + row.killed + row.equivalent + row.survived;
+    std::printf("%-34s %9llu %9llu %9llu %9llu %9llu\n", field.c_str(),
+                static_cast<unsigned long long>(all), static_cast<unsigned long long>(row.refused),
+                static_cast<unsigned long long>(row.killed),
+                static_cast<unsigned long long>(row.equivalent),
+                static_cast<unsigned long long>(row.survived));
+    sum.refused += row.refused;
+    sum.killed += row.killed;
+    sum.equivalent += row.equivalent;
+    sum.survived += row.survived;
+  }
+  std::printf(
+      "%-34s %9llu %9llu %9llu %9llu %9llu\n\n", "all",
+      static_cast<unsigned long long>(report.mutants), static_cast<unsigned long long>(sum.refused),
+      static_cast<unsigned long long>(sum.killed), static_cast<unsigned long long>(sum.equivalent),
+      static_cast<unsigned long long>(sum.survived));
+  std::printf("equivalent, an example of each class:\n");
+  for (const auto& [field, row] : report.rows) {
+    if (row.equivalent > 0) std::printf("  %s\n", row.example.c_str());
+  }
+  std::printf("\nkilled by the verifier, every 16th put before the interpreter:\n");
+  for (const auto& [point, opinion] : report.opinions) {
+    std::printf("  %-10s %llu of %llu wrong there too%s%s\n", point.c_str(),
+                static_cast<unsigned long long>(opinion.wrong),
+                static_cast<unsigned long long>(opinion.asked),
+                opinion.example.empty() ? "" : "; not: ", opinion.example.c_str());
+  }
+  for (const std::string& survivor : report.survivors) {
+    std::printf("SURVIVED %s\n", survivor.c_str());
+  }
+}
+
+int run(const Options& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const std::vector<Schedule> schedules = make_schedules(options);
+  std::vector<Task> tasks;
+  for (const Schedule& schedule : schedules) {
+    tasks.push_back({&schedule, 0, Scope::kShared});
+    for (std::uint32_t rank = 0; rank < schedule.programs.size(); ++rank) {
+      tasks.push_back({&schedule, rank, Scope::kRank});
+    }
+  }
+  if (tasks.empty()) bad_option("no schedule fits --ranks, --collective and --algorithm");
+  Report report;
+  std::mutex lock;
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> done{0};
+  std::vector<std::thread> threads;
+  for (std::uint32_t k = 0; k < options.threads; ++k) {
+    threads.emplace_back([&] {
+      Worker worker(options, report, lock);
+      for (;;) {
+        if (options.seconds > 0 && seconds() > options.seconds) break;
+        const std::size_t at = next++;
+        if (at >= tasks.size()) break;
+        worker.run(tasks[at], at);
+        ++done;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  print(report);
+  std::printf(
+      "\n%zu schedules, %llu mutants in %.1f s; the interpreter ran %llu plays of %u drifts,"
+      " and knew %llu\n",
+      schedules.size(), static_cast<unsigned long long>(report.mutants), seconds(),
+      static_cast<unsigned long long>(report.plays_run), options.drifts,
+      static_cast<unsigned long long>(report.plays_known));
+  if (options.sample > 1) std::printf("sampled: every %uth mutant\n", options.sample);
+  if (done < tasks.size()) {
+    std::printf("stopped by --seconds: %zu of %zu ranks judged\n", done.load(), tasks.size());
+  }
+  const bool right = report.survivors.empty() && report.mutants > 0;
+  std::printf("%s\n", right ? "none survived" : "FAILED");
+  return right ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace espalier::mutation
+
+int main(int argc, char** argv) {
+  return espalier::mutation::run(espalier::mutation::parse(argc, argv));
+}

@@ -1,0 +1,127 @@
+#include <algorithm>
+
+#include "tests/mutation/interpreter.h"
+
+namespace espalier::mutation {
+namespace {
+
+// Rounds down, for a positive divisor.
+std::int64_t down(std::int64_t value, std::int64_t by) {
+  std::int64_t quotient = value / by;
+  if (quotient * by > value) --quotient;
+  return quotient;
+}
+
+std::int64_t count_at(const espalier_Count& count, std::int64_t blocks) {
+  const std::int64_t divisor = std::max<std::int64_t>(1, count.e);
+  const std::int64_t rounded_up = -down(-(blocks + count.d), divisor);
+  return count.a + count.b * blocks + count.c * rounded_up;
+}
+
+std::int64_t term_at(const espalier_Term& term, std::int64_t i) {
+  std::int64_t value =
+      down(std::int64_t{term.mul} * i + term.add, std::max<std::int64_t>(1, term.div));
+  if (term.mod != 0) value -= down(value, term.mod) * term.mod;
+  std::int64_t reversed = 0;
+  for (std::uint32_t digit = 0; digit < term.digits; ++digit) {
+    reversed = reversed * term.base + value % term.base;
+    value /= term.base;
+  }
+  return term.coef * (term.digits != 0 ? reversed : value);
+}
+
+std::int64_t index_at(const espalier_Program& program, std::uint32_t at, std::int64_t i) {
+  const espalier_Index& index = program.indices[at];
+  std::int64_t sum = std::int64_t{index.coef} * i + index.off;
+  for (std::uint32_t k = 0; k < index.terms; ++k) {
+    sum += term_at(program.terms[index.first_term + k], i);
+  }
+  sum = down(sum, std::max<std::int64_t>(1, index.div));
+  if (index.mod != 0) sum -= down(sum, index.mod) * index.mod;
+  return index.base + sum;
+}
+
+Spot spot_at(const espalier_Program& program, const espalier_Action& action, bool has,
+             const espalier_Place& place, std::int64_t i, std::int64_t blocks) {
+  Spot spot;
+  if (!has) return spot;
+  spot.buffer = place.buffer;
+  spot.segment = index_at(program, place.segment_ref, i);
+  spot.block = index_at(program, place.block_ref, i);
+  if (action.clamp && spot.block >= blocks) spot.block = blocks - 1;
+  if (place.buffer == espalier_Buffer_SCRATCH) spot.slot = index_at(program, place.slot_ref, i);
+  return spot;
+}
+
+void unroll_action(const espalier_Program& program, const espalier_Phase& phase, std::uint32_t at,
+                   std::int64_t first, std::int64_t steps, std::int64_t blocks,
+                   std::vector<Move>& moves) {
+  const espalier_Action& action = program.actions[at];
+  const std::int64_t start = count_at(program.counts[action.t0_ref], blocks);
+  const std::int64_t many = count_at(program.counts[action.instances_ref], blocks);
+  const bool transfer = action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
+  for (std::int64_t i = 0; i < many; ++i) {
+    const std::int64_t step = start + i * phase.period;
+    if (step >= steps) break;
+    if (step < 0) continue;
+    const bool send = action.kind == espalier_Kind_SEND;
+    const std::int64_t block =
+        index_at(program, send ? action.a.block_ref : action.into.block_ref, i);
+    if (block < 0 || (block >= blocks && !action.clamp)) continue;
+    Move move;
+    move.step = first + step;
+    move.action = at;
+    move.kind = action.kind;
+    move.after = action.after;
+    if (transfer) {
+      const std::int64_t link = index_at(program, action.link_ref, i);
+      if (link >= 0 && link < program.peers_count) move.peer = program.peers[link];
+    }
+    move.into = spot_at(program, action, action.has_into, action.into, i, blocks);
+    move.a = spot_at(program, action, action.has_a, action.a, i, blocks);
+    move.b = spot_at(program, action, action.has_b, action.b, i, blocks);
+    moves.push_back(move);
+  }
+}
+
+Part unroll_part(const espalier_Program& program, std::int64_t blocks) {
+  Part part;
+  part.window = program.window;
+  part.scratch = program.scratch_blocks;
+  part.claimed = count_at(program.counts[program.steps_ref], blocks);
+  std::int64_t first = 0;
+  std::uint32_t action = 0;
+  for (std::uint32_t k = 0; k < program.phases_count; ++k) {
+    const espalier_Phase& phase = program.phases[k];
+    const std::int64_t steps =
+        std::max<std::int64_t>(0, count_at(program.counts[phase.steps_ref], blocks));
+    for (std::uint32_t n = 0; n < phase.actions; ++n) {
+      unroll_action(program, phase, action++, first, steps, blocks, part.moves);
+    }
+    first += steps;
+    part.phase_ends.push_back(first);
+  }
+  std::sort(part.moves.begin(), part.moves.end(), [](const Move& a, const Move& b) {
+    return a.step < b.step || (a.step == b.step && a.action < b.action);
+  });
+  return part;
+}
+
+}  // namespace
+
+Play unroll(const std::vector<espalier_Program>& programs, std::int64_t blocks) {
+  const espalier_Program& first = programs.front();
+  Play play;
+  play.blocks = blocks;
+  play.segments = first.segments;
+  play.root = first.root;
+  play.collective = first.collective;
+  play.port_model = first.port_model;
+  play.ordered = !first.needs_commutative;
+  for (const espalier_Program& program : programs) {
+    play.parts.push_back(unroll_part(program, blocks));
+  }
+  return play;
+}
+
+}  // namespace espalier::mutation
