@@ -1,0 +1,169 @@
+// The bytes of descriptors and schedule files are a contract: nodes boot what was written long ago.
+// proto/golden has one program of each algorithm, and a whole file; these must be produced and
+// understood bit for bit. ESPALIER_UPDATE_GOLDEN=1 in the environment writes them anew instead.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/file_writer.h"
+#include "collectives/schedule/sample_program.h"
+#include "topology/topology.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kGolden = fs::path(ESPALIER_SOURCE_ROOT) / "proto" / "golden";
+constexpr std::uint32_t kRanks = 13;
+constexpr std::uint32_t kRank = 5;
+constexpr BlockRule kBlocks[] = {{0, 4096}, {1048576, 16384}};
+constexpr const char* kSpec = "complete:13";
+
+bool updating() { return std::getenv("ESPALIER_UPDATE_GOLDEN") != nullptr; }
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// What `protoc` makes of the file `input`: "--encode" text to bytes, "--decode" bytes to text.
+std::string protoc(const std::string& direction, const fs::path& input) {
+  const std::string root = ESPALIER_SOURCE_ROOT;
+  const std::string command = std::string(ESPALIER_PROTOC) + " --proto_path='" + root + "/proto' " +
+                              direction + "=espalier.Program schedule.proto < '" + input.string() +
+                              "'";
+  FILE* pipe = popen(command.c_str(), "r");
+  EXPECT_NE(pipe, nullptr);
+  std::string out;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) out += static_cast<char>(c);
+  EXPECT_EQ(pclose(pipe), 0) << command;
+  return out;
+}
+
+std::string encoded(const Program& program) {
+  std::string bytes(kMaxDescriptorBytes, '\0');
+  std::size_t written = 0;
+  const Status status =
+      encode_program(program, reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size(), written);
+  EXPECT_EQ(status, Status::kOk);
+  bytes.resize(written);
+  return bytes;
+}
+
+Group golden_group() {
+  std::string error;
+  Group group;
+  group.ranks = kRanks;
+  group.topology_digest = topology::parse(kSpec, error)->digest();
+  group.window = 8;
+  group.blocks = kBlocks;
+  group.blocks_count = std::size(kBlocks);
+  return group;
+}
+
+// With a producer of its own, so that a new version of the library does not change the bytes.
+Status generate(const Algorithm& algorithm, std::uint32_t rank, Program& program) {
+  program = Program{};
+  const Status status = algorithm.generate(golden_group(), rank, program);
+  std::snprintf(program.producer, sizeof program.producer, "golden");
+  return status;
+}
+
+// Every golden program by the name of its files.
+std::map<std::string, Program> programs() {
+  std::map<std::string, Program> all = {{"sample", sample_program()}};
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    const std::string name =
+        std::string(collective_name(table[at].collective)) + "-" + table[at].name;
+    EXPECT_EQ(generate(table[at], kRank, all[name]), Status::kOk) << name;
+  }
+  return all;
+}
+
+std::string whole_file() {
+  const Group group = golden_group();
+  const Algorithm* algorithm = find_algorithm(espalier_Collective_BROADCAST, "two-tree");
+  ScheduleFileWriter writer(kSpec, group.topology_digest, kRanks, kRanks);
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    Program program{};
+    EXPECT_EQ(generate(*algorithm, rank, program), Status::kOk);
+    EXPECT_EQ(writer.add(program), Status::kOk);
+  }
+  std::vector<std::uint8_t> bytes;
+  EXPECT_EQ(writer.finish(bytes), Status::kOk);
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(Golden, ProgramsEncodeToTheSameBytes) {
+  for (const auto& [name, program] : programs()) {
+    const fs::path binary = kGolden / (name + ".binpb");
+    const std::string bytes = encoded(program);
+    if (updating()) {
+      write(binary, bytes);
+      write(kGolden / (name + ".txtpb"), protoc("--decode", binary));
+    }
+    EXPECT_EQ(read(binary), bytes)
+        << name << ": ESPALIER_UPDATE_GOLDEN=1 rewrites it, if the change is meant";
+  }
+}
+
+TEST(Golden, ProgramsDecodeAndEncodeAgain) {
+  for (const auto& [name, program] : programs()) {
+    const std::string bytes = read(kGolden / (name + ".binpb"));
+    Program decoded;
+    ASSERT_EQ(decode_program(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(),
+                             program.topology_digest, program.node, decoded),
+              Status::kOk)
+        << name;
+    EXPECT_EQ(encoded(decoded), bytes) << name;
+  }
+}
+
+// Google's own implementation reads the same fields and writes the same bytes.
+TEST(Golden, ProtocAgrees) {
+  for (const auto& [name, program] : programs()) {
+    EXPECT_EQ(protoc("--encode", kGolden / (name + ".txtpb")), read(kGolden / (name + ".binpb")))
+        << name;
+    EXPECT_EQ(protoc("--decode", kGolden / (name + ".binpb")), read(kGolden / (name + ".txtpb")))
+        << name;
+  }
+}
+
+TEST(Golden, ScheduleFileIsTheSameBytes) {
+  const fs::path path = kGolden / "broadcast-two-tree.esp";
+  if (updating()) write(path, whole_file());
+  EXPECT_EQ(read(path), whole_file());
+}
+
+TEST(Golden, NoFileIsLeftOver) {
+  std::set<std::string> expected = {"README.md", "broadcast-two-tree.esp"};
+  for (const auto& [name, program] : programs()) {
+    expected.insert(name + ".binpb");
+    expected.insert(name + ".txtpb");
+  }
+  std::set<std::string> found;
+  for (const auto& entry : fs::directory_iterator(kGolden)) {
+    found.insert(entry.path().filename().string());
+  }
+  EXPECT_EQ(found, expected);
+}
+
+}  // namespace
+}  // namespace espalier
