@@ -1,0 +1,251 @@
+#include "collectives/machine/watch.h"
+
+#include <gtest/gtest.h>
+
+#include "collectives/machine/testing/scripted_endpoint.h"
+
+namespace espalier {
+namespace {
+
+using testing::ScriptedEndpoint;
+
+constexpr std::uint64_t kD = 8000;  // ns; D/8 is 1000
+
+class WatchTest : public ::testing::Test {
+ protected:
+  WatchTest() : endpoint(5, {7, 9, 11}) { watch.init(endpoint, kD); }
+
+  // One poll at `at` after the test's begin, with what the endpoint has.
+  void poll_at(std::uint64_t at) {
+    endpoint.time = begin + at;
+    watch.tick();
+    Completion completion;
+    while (endpoint.poll(completion)) watch.control(completion.link, completion.control);
+    watch.run(true);
+  }
+  // Polls whenever the watch asks to, up to `at`.
+  void wait_until(std::uint64_t at) {
+    while (!watch.ended() && watch.next_deadline() <= begin + at) {
+      const std::uint64_t next = watch.next_deadline() - std::min(watch.next_deadline(), begin);
+      poll_at(std::max(next, endpoint.time - begin));
+    }
+    if (!watch.ended()) poll_at(at);
+  }
+  [[nodiscard]] std::size_t told(ControlKind kind, std::uint32_t link) const {
+    std::size_t count = 0;
+    for (const auto& control : endpoint.controls) {
+      count += control.link == link && control.control.kind == kind;
+    }
+    return count;
+  }
+  void answer(std::uint32_t link) {
+    Control control;
+    control.kind = ControlKind::kAnswer;
+    endpoint.tell(link, control);
+  }
+  void hear(std::uint32_t link, Cause cause) {
+    Control control;
+    control.kind = ControlKind::kCause;
+    control.cause = cause;
+    endpoint.tell(link, control);
+  }
+
+  ScriptedEndpoint endpoint;
+  Watch watch;
+  std::uint64_t begin = 1'000'000'000;
+};
+
+TEST_F(WatchTest, NothingAwaitedNothingDue) {
+  poll_at(0);
+  EXPECT_EQ(watch.next_deadline(), Watch::kNoDeadline);
+  poll_at(100 * kD);
+  EXPECT_FALSE(watch.failed());
+  EXPECT_TRUE(endpoint.controls.empty());
+}
+
+TEST_F(WatchTest, ProbesAfterHalfThenEveryEighthAndDeadAtD) {
+  poll_at(0);
+  watch.await(1);
+  EXPECT_EQ(watch.next_deadline(), begin + kD / 2);
+  wait_until(kD / 2 - 1);
+  EXPECT_EQ(told(ControlKind::kProbe, 1), 0u);
+  wait_until(kD / 2);
+  EXPECT_EQ(told(ControlKind::kProbe, 1), 1u);
+  wait_until(kD - 1);
+  EXPECT_EQ(told(ControlKind::kProbe, 1), 4u);
+  EXPECT_EQ(told(ControlKind::kProbe, 0), 0u);
+  EXPECT_FALSE(watch.failed());
+  wait_until(kD);
+  EXPECT_TRUE(watch.failed());
+  EXPECT_FALSE(watch.ended());
+  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
+  EXPECT_EQ(watch.cause().detector, 5u);
+  EXPECT_EQ(watch.cause().peer, 9u);
+  for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(told(ControlKind::kCause, link), 1u);
+  EXPECT_EQ(endpoint.released, 0);
+  wait_until(kD + kD / 4);
+  EXPECT_TRUE(watch.ended());
+  EXPECT_EQ(endpoint.released, 1);
+}
+
+TEST_F(WatchTest, AnAnsweringLinkIsNeverDeadButStallsAt2D) {
+  poll_at(0);
+  watch.await(0);
+  for (std::uint64_t at = 0; at < 2 * kD; at += kD / 16) {
+    answer(0);
+    poll_at(at);
+    ASSERT_FALSE(watch.failed()) << at;
+  }
+  answer(0);
+  poll_at(2 * kD);
+  EXPECT_EQ(watch.cause().status, Status::kStalled);
+  EXPECT_EQ(watch.cause().peer, 7u);
+}
+
+TEST_F(WatchTest, SilentHalfADAfterItsLastWord) {
+  poll_at(0);
+  watch.await(0);
+  wait_until(kD - 1);
+  answer(0);
+  poll_at(kD - 1);
+  wait_until(kD - 1 + kD / 2 - 1);
+  EXPECT_FALSE(watch.failed());
+  wait_until(kD - 1 + kD / 2);
+  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
+}
+
+TEST_F(WatchTest, WhatArrivesBeginsTheWaitAnew) {
+  poll_at(0);
+  watch.await(0);
+  for (std::uint64_t at = 0; at < 10 * kD; at += kD / 4) {
+    poll_at(at);
+    watch.arrived(0, true);
+  }
+  EXPECT_TRUE(endpoint.controls.empty());
+  watch.arrived(0, false);
+  wait_until(20 * kD);
+  EXPECT_FALSE(watch.failed());
+  EXPECT_TRUE(endpoint.controls.empty());
+}
+
+TEST_F(WatchTest, BrokenLinkIsProbedAtOnceAndDeadAfterHalf) {
+  poll_at(0);
+  watch.await(2);
+  wait_until(kD / 8);
+  watch.link_down(2);
+  poll_at(kD / 8);
+  EXPECT_EQ(told(ControlKind::kProbe, 2), 1u);
+  wait_until(kD / 8 + kD / 2 - 1);
+  EXPECT_FALSE(watch.failed());
+  wait_until(kD / 8 + kD / 2);
+  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
+  EXPECT_EQ(watch.cause().peer, 11u);
+}
+
+TEST_F(WatchTest, BrokenWhileIdleHarmsOnlyWhoAwaitsIt) {
+  poll_at(0);
+  watch.link_down(2);
+  wait_until(10 * kD);
+  EXPECT_FALSE(watch.failed());
+  watch.await(2);
+  wait_until(10 * kD + kD / 2);
+  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
+}
+
+TEST_F(WatchTest, OversleepingBlamesNobody) {
+  poll_at(0);
+  watch.await(0);
+  wait_until(kD / 2);
+  // Stopped for long; the peer's answer is not yet there in the first polls after.
+  poll_at(50 * kD);
+  poll_at(50 * kD + 1);
+  EXPECT_FALSE(watch.failed());
+  EXPECT_GE(told(ControlKind::kProbe, 0), 2u);
+  answer(0);
+  poll_at(50 * kD + kD / 8);
+  wait_until(50 * kD + kD / 2);
+  EXPECT_FALSE(watch.failed());
+  // But a peer that is silent from then on is found.
+  wait_until(52 * kD);
+  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
+}
+
+TEST_F(WatchTest, UnreadCompletionsPutDeathOff) {
+  poll_at(0);
+  watch.await(0);
+  wait_until(kD - 1);
+  endpoint.time = begin + kD;
+  watch.tick();
+  watch.run(false);
+  EXPECT_FALSE(watch.failed());
+  EXPECT_LE(watch.next_deadline(), begin + kD);
+  watch.tick();
+  watch.run(true);
+  EXPECT_TRUE(watch.failed());
+}
+
+TEST_F(WatchTest, ProbesAreAnsweredAlsoIdleAndAfterTheEnd) {
+  Control probe;
+  probe.number = 42;
+  endpoint.tell(1, probe);
+  poll_at(0);
+  ASSERT_EQ(told(ControlKind::kAnswer, 1), 1u);
+  EXPECT_EQ(endpoint.controls.back().control.number, 42u);
+  EXPECT_EQ(told(ControlKind::kCause, 1), 0u);
+  watch.fail(Status::kMismatch, 7);
+  wait_until(kD);
+  ASSERT_TRUE(watch.ended());
+  endpoint.controls.clear();
+  endpoint.tell(1, probe);
+  poll_at(2 * kD);
+  EXPECT_EQ(told(ControlKind::kAnswer, 1), 1u);
+  EXPECT_EQ(told(ControlKind::kCause, 1), 1u);  // whoever asks must know
+}
+
+TEST_F(WatchTest, TakesTheSmallestCauseWithinAQuarterAndPassesItOn) {
+  poll_at(0);
+  hear(0, {Status::kDeadLink, 6, 3});
+  poll_at(10);
+  EXPECT_EQ(watch.cause().detector, 6u);
+  EXPECT_EQ(told(ControlKind::kCause, 2), 1u);
+  hear(1, {Status::kDeadLink, 6, 4});  // larger
+  poll_at(20);
+  EXPECT_EQ(watch.cause().peer, 3u);
+  EXPECT_EQ(told(ControlKind::kCause, 2), 1u);
+  hear(1, {Status::kMismatch, 2, 8});  // smaller
+  poll_at(10 + kD / 4 - 1);
+  EXPECT_EQ(watch.cause().detector, 2u);
+  EXPECT_EQ(watch.cause().status, Status::kMismatch);
+  EXPECT_EQ(told(ControlKind::kCause, 2), 2u);
+  EXPECT_FALSE(watch.ended());
+  poll_at(10 + kD / 4);
+  EXPECT_TRUE(watch.ended());
+  hear(1, {Status::kDeadLink, 0, 1});  // too late
+  poll_at(kD);
+  EXPECT_EQ(watch.cause().detector, 2u);
+  EXPECT_EQ(endpoint.released, 1);
+}
+
+TEST_F(WatchTest, OwnFindingDoesNotReplaceWhatWasHeard) {
+  poll_at(0);
+  hear(0, {Status::kDeadLink, 8, 3});
+  poll_at(1);
+  watch.fail(Status::kDeadLink, 7);
+  EXPECT_EQ(watch.cause().detector, 8u);
+}
+
+TEST_F(WatchTest, ControlsWithoutRoomAreTriedAgain) {
+  bool full = true;
+  endpoint.refuse = [&full] { return full; };
+  poll_at(0);
+  watch.fail(Status::kMismatch, 7);
+  poll_at(1);
+  EXPECT_TRUE(endpoint.controls.empty());
+  EXPECT_LT(watch.next_deadline(), begin + kD + 100'000);
+  full = false;
+  poll_at(2);
+  for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(told(ControlKind::kCause, link), 1u);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,351 @@
+// The machine against the rules: random programs on an endpoint that completes posts in random
+// order; every post and every combine is compared with expand(), and with what the rules allow.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "collectives/machine/machine.h"
+#include "collectives/machine/testing/scripted_endpoint.h"
+#include "collectives/schedule/expand.h"
+
+namespace espalier {
+namespace {
+
+using testing::ScriptedEndpoint;
+using Random = std::mt19937;
+
+std::int32_t pick(Random& random, std::int32_t low, std::int32_t high) {
+  return std::uniform_int_distribution<std::int32_t>(low, high)(random);
+}
+
+// Builds programs that make no sense but keep the form.
+class Scribe {
+ public:
+  explicit Scribe(Random& random) : random_(random) {
+    program = espalier_Program_init_zero;
+    program.format_version = kFormatVersion;
+    program.collective = espalier_Collective_ALLREDUCE;
+    program.port_model = espalier_PortModel_MULTIPORT;
+    program.grade = espalier_Grade_ASYNC;
+    program.ranks = 64;
+    program.window = static_cast<std::uint32_t>(pick(random, 1, kMaxWindow));
+    program.segments = static_cast<std::uint32_t>(pick(random, 1, 3));
+    program.scratch_blocks = 7;
+    program.blocks_count = 1;
+    program.blocks[0].block_bytes = 4;
+    program.counts_count = 1;  // steps_ref and bound_ref: not the machine's
+    program.terms_count = 3;
+    program.terms[0] = {1, 3, pick(random, 0, 5), 2, 5, 0, 0};
+    program.terms[1] = {1, 1, 0, 0, 8, 2, 3};
+    program.terms[2] = {-1, 1, 2, 3, 0, 0, 0};
+    const int phases = pick(random, 1, 3);
+    for (int phase = 0; phase < phases; ++phase) add_phase();
+  }
+  Program program;
+
+ private:
+  std::uint8_t count(std::int32_t a, std::int32_t b) {
+    program.counts[program.counts_count] = {a, b, 0, 0, 0};
+    return static_cast<std::uint8_t>(program.counts_count++);
+  }
+  std::uint8_t index(Index index) {
+    program.indices[program.indices_count] = index;
+    return static_cast<std::uint8_t>(program.indices_count++);
+  }
+  // An index with values 0 .. limit-1 for all instances.
+  std::uint8_t bounded(std::int32_t limit) {
+    Index index = espalier_Index_init_zero;
+    index.mod = static_cast<std::uint32_t>(limit);
+    index.coef = pick(random_, -2, 2);
+    index.off = pick(random_, -5, 5);
+    index.div = static_cast<std::uint32_t>(pick(random_, 0, 3));
+    if (pick(random_, 0, 2) == 0) {
+      index.first_term = static_cast<std::uint8_t>(pick(random_, 0, 1));
+      index.terms = static_cast<std::uint8_t>(pick(random_, 1, 2));
+    }
+    return this->index(index);
+  }
+  // An index of blocks: some instances may not exist.
+  std::uint8_t block() {
+    Index index = espalier_Index_init_zero;
+    index.coef = pick(random_, -2, 2);
+    index.base = pick(random_, -3, 3);
+    index.off = pick(random_, -2, 6);
+    index.div = static_cast<std::uint32_t>(pick(random_, 0, 2));
+    if (pick(random_, 0, 3) == 0) index.terms = 1;
+    if (pick(random_, 0, 3) == 0) index.mod = 4;
+    return this->index(index);
+  }
+  // `into` and the operands must be of one length: the same block, in different places.
+  Place place(std::uint8_t segment, std::uint8_t block, bool writable) {
+    Place place = espalier_Place_init_zero;
+    place.buffer = static_cast<Buffer>(pick(random_, writable ? 2 : 1, 3));
+    place.segment_ref = segment;
+    place.block_ref = block;
+    if (place.buffer == espalier_Buffer_SCRATCH) place.slot_ref = bounded(7);
+    return place;
+  }
+  void add_action(std::int32_t steps_a) {
+    Action action = espalier_Action_init_zero;
+    const Kind kinds[] = {espalier_Kind_SEND, espalier_Kind_RECEIVE, espalier_Kind_COMBINE};
+    action.kind = kinds[pick(random_, 0, 2)];
+    action.t0_ref = count(pick(random_, -4, steps_a), 0);
+    action.instances_ref = count(pick(random_, 0, 6), pick(random_, 0, 1));
+    action.after = static_cast<std::uint16_t>(std::max(0, pick(random_, -1, 4)));
+    action.clamp = pick(random_, 0, 2) == 0;
+    const std::uint8_t segment = bounded(static_cast<std::int32_t>(program.segments));
+    const std::uint8_t block = this->block();
+    if (action.kind == espalier_Kind_COMBINE) {
+      action.has_a = action.has_b = true;
+      action.a = place(segment, block, false);
+      action.b = place(segment, block, false);
+    } else {
+      // Two links of its own, so that no link has two messages a step.
+      Index link = espalier_Index_init_zero;
+      link.base = static_cast<std::int32_t>(program.peers_count);
+      link.coef = 1;
+      link.mod = 2;
+      action.link_ref = index(link);
+      for (int i = 0; i < 2; ++i) {
+        program.peers[program.peers_count] = program.peers_count + 1;
+        ++program.peers_count;
+      }
+    }
+    action.has_into = action.kind != espalier_Kind_SEND;
+    if (action.has_into) action.into = place(segment, block, true);
+    if (action.kind == espalier_Kind_SEND) {
+      action.has_a = true;
+      action.a = place(segment, block, false);
+    }
+    program.actions[program.actions_count++] = action;
+  }
+  void add_phase() {
+    Phase& phase = program.phases[program.phases_count++];
+    phase.period = static_cast<std::uint32_t>(pick(random_, 1, 4));
+    const std::int32_t steps = pick(random_, 0, 60);
+    phase.steps_ref = count(steps, pick(random_, 0, 2));
+    phase.actions = static_cast<std::uint8_t>(pick(random_, 0, 4));
+    for (int action = 0; action < phase.actions; ++action) add_action(steps);
+  }
+
+  Random& random_;
+};
+
+// Follows a machine: which instances are posted, complete or have run.
+class Judge {
+ public:
+  Judge(const Program& program, const Layout& layout, const Buffers& buffers, std::uint32_t window)
+      : layout_(layout), buffers_(buffers), window_(window) {
+    instances_ = expand(program, layout.blocks);
+    posted_.resize(instances_.size());
+    done_.resize(instances_.size());
+  }
+
+  void post(const ScriptedEndpoint::Post& post) {
+    const std::size_t at = next(post.send ? espalier_Kind_SEND : espalier_Kind_RECEIVE, post.link);
+    ASSERT_LT(at, instances_.size()) << "post of nothing";
+    const Instance& it = instances_[at];
+    ASSERT_EQ(post.bytes, bytes(post.send ? it.a : it.into)) << describe(it);
+    ASSERT_EQ(post.size, size(post.send ? it.a : it.into)) << describe(it);
+    check_let_in(it);
+    if (post.send && it.after > 0) {
+      ASSERT_TRUE(ready(it.step - it.after, true)) << describe(it);
+    }
+    posted_[at] = true;
+  }
+  void completed(bool send, std::uint32_t link) {
+    for (std::size_t at = 0; at < instances_.size(); ++at) {
+      if (!posted_[at] || done_[at] || instances_[at].link != link) continue;
+      if ((instances_[at].kind == espalier_Kind_SEND) != send) continue;
+      done_[at] = true;
+      return;
+    }
+    FAIL() << "completion of nothing";
+  }
+  void combined(const void* into, const void* a, const void* b, std::uint64_t elements) {
+    std::size_t at = 0;
+    while (at < instances_.size() && (instances_[at].kind != espalier_Kind_COMBINE || done_[at] ||
+                                      size(instances_[at].into) == 0)) {
+      ++at;
+    }
+    ASSERT_LT(at, instances_.size()) << "combine of nothing";
+    const Instance& it = instances_[at];
+    ASSERT_EQ(into, bytes(it.into)) << describe(it);
+    ASSERT_EQ(a, bytes(it.a)) << describe(it);
+    ASSERT_EQ(b, bytes(it.b)) << describe(it);
+    ASSERT_EQ(elements * layout_.element_bytes, size(it.into)) << describe(it);
+    check_let_in(it);
+    ASSERT_TRUE(ready(it.step - it.after, false)) << describe(it);  // (a)
+    for (std::size_t other = 0; other < instances_.size(); ++other) {
+      const Instance& its = instances_[other];
+      if (its.kind != espalier_Kind_SEND) continue;
+      if (its.step <= it.step) {
+        ASSERT_TRUE(posted_[other]) << describe(it);  // (c)
+      }
+      const auto* from = static_cast<const std::uint8_t*>(bytes(its.a));
+      const auto* to = static_cast<const std::uint8_t*>(into);
+      const bool apart = from + size(its.a) <= to || to + size(it.into) <= from;
+      if (posted_[other] && !done_[other] && size(its.a) > 0) {
+        ASSERT_TRUE(apart) << describe(it);  // (d)
+      }
+    }
+    done_[at] = true;
+  }
+  [[nodiscard]] bool all_done() const {
+    for (std::size_t at = 0; at < instances_.size(); ++at) {
+      if (!done_[at] && !empty_op(at)) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] std::size_t instances() const { return instances_.size(); }
+
+ private:
+  // Combines of empty blocks cannot be seen: they count as run.
+  [[nodiscard]] bool empty_op(std::size_t at) const {
+    return instances_[at].kind == espalier_Kind_COMBINE && size(instances_[at].into) == 0;
+  }
+  [[nodiscard]] Span span(const PlaceAt& place) const {
+    return block_span(layout_, static_cast<std::uint32_t>(place.segment),
+                      static_cast<std::uint32_t>(place.block));
+  }
+  [[nodiscard]] std::uint64_t size(const PlaceAt& place) const { return span(place).bytes; }
+  [[nodiscard]] const void* bytes(const PlaceAt& place) const {
+    if (size(place) == 0) return nullptr;
+    const auto offset = [](const void* base, std::uint64_t bytes) -> const void* {
+      return static_cast<const std::uint8_t*>(base) + bytes;
+    };
+    switch (place.buffer) {
+      case espalier_Buffer_INPUT: return offset(buffers_.input, span(place).offset);
+      case espalier_Buffer_OUTPUT: return offset(buffers_.output, span(place).offset);
+      default:
+        return offset(buffers_.scratch,
+                      static_cast<std::uint64_t>(place.slot) * slot_bytes(layout_));
+    }
+  }
+  [[nodiscard]] std::size_t next(Kind kind, std::uint32_t link) const {
+    std::size_t at = 0;
+    while (at < instances_.size() &&
+           (instances_[at].kind != kind || instances_[at].link != link || posted_[at])) {
+      ++at;
+    }
+    return at;
+  }
+  // Rule 2.
+  void check_let_in(const Instance& it) const {
+    for (std::size_t at = 0; at < instances_.size(); ++at) {
+      const Instance& before = instances_[at];
+      const bool must = before.phase < it.phase || before.step <= it.step - window_;
+      ASSERT_TRUE(!must || done_[at] || empty_op(at))
+          << describe(it) << " though not done: " << describe(before);
+    }
+  }
+  [[nodiscard]] bool ready(std::int64_t step, bool ops_too) const {
+    for (std::size_t at = 0; at < instances_.size(); ++at) {
+      if (instances_[at].step != step || done_[at] || empty_op(at)) continue;
+      if (instances_[at].kind == espalier_Kind_RECEIVE) return false;
+      if (ops_too && instances_[at].kind == espalier_Kind_COMBINE) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] std::string describe(const Instance& it) const {
+    return "kind " + std::to_string(it.kind) + " action " + std::to_string(it.action) + " i " +
+           std::to_string(it.i) + " step " + std::to_string(it.step);
+  }
+
+  Layout layout_;
+  Buffers buffers_;
+  std::uint32_t window_;
+  std::vector<Instance> instances_;
+  std::vector<bool> posted_, done_;
+};
+
+// Sizes of the memory that a run needs.
+struct Memory {
+  explicit Memory(const Program& program, const Layout& layout)
+      : input(layout.count * layout.element_bytes + 1),
+        output(input.size()),
+        scratch(scratch_needed(program, layout) / 16 + 1) {}
+  [[nodiscard]] Buffers buffers() {
+    return {input.data(), output.data(), scratch.data(), scratch.size() * 16};
+  }
+  struct alignas(16) Line {
+    std::uint8_t bytes[16];
+  };
+  std::vector<std::uint8_t> input, output;
+  std::vector<Line> scratch;
+};
+
+// Runs one random program, returns how many instances it had.
+std::size_t run_one(unsigned seed) {
+  Random random(seed);
+  const Scribe scribe(random);
+  const Program& program = scribe.program;
+  EXPECT_EQ(check_program(program), Status::kOk) << "seed " << seed;
+  std::vector<std::uint32_t> peers(program.peers, program.peers + program.peers_count);
+  std::shuffle(peers.begin(), peers.end(), random);
+  std::vector<std::uint32_t> program_link(peers.size());  // of the endpoint's link
+  for (std::size_t link = 0; link < peers.size(); ++link) program_link[link] = peers[link] - 1;
+
+  Operator op;
+  op.op = Op::kCustom;
+  op.type = Type::kU8;
+  struct Call {
+    Judge* judge;
+  } call{};
+  op.context = &call;
+  op.custom = [](void* into, const void* a, const void* b, std::uint64_t count, void* context) {
+    static_cast<Call*>(context)->judge->combined(into, a, b, count);
+  };
+  const auto count = static_cast<std::uint64_t>(pick(random, 0, 60));
+  Layout layout;
+  EXPECT_EQ(make_layout(program, count, 1, layout), Status::kOk);
+  Memory memory(program, layout);
+  MachineConfig config;
+  config.window = static_cast<std::uint32_t>(pick(random, 1, kMaxWindow));
+  const std::uint32_t endpoint_window = static_cast<std::uint32_t>(pick(random, 1, kMaxWindow));
+  Judge judge(program, layout, memory.buffers(),
+              std::min({config.window, program.window, endpoint_window}));
+  call.judge = &judge;
+
+  ScriptedEndpoint endpoint(0, peers, endpoint_window);
+  endpoint.refuse = [&] { return pick(random, 0, 9) == 0; };
+  endpoint.on_post = [&](ScriptedEndpoint::Post post) {
+    post.link = program_link[post.link];
+    judge.post(post);
+  };
+  Machine machine;
+  EXPECT_EQ(machine.init(endpoint, config), Status::kOk);
+  EXPECT_EQ(machine.start(program, memory.buffers(), op, count), Status::kOk) << "seed " << seed;
+  EXPECT_EQ(machine.blocks(), layout.blocks);
+  Status status = Status::kBusy;
+  for (int idle = 0; status == Status::kBusy && idle < 1000; ++idle) {
+    status = machine.poll();
+    if (::testing::Test::HasFailure()) break;
+    while (!endpoint.posts.empty() && pick(random, 0, 2) != 0) {
+      const auto which = static_cast<std::size_t>(
+          pick(random, 0, static_cast<std::int32_t>(endpoint.posts.size()) - 1));
+      const ScriptedEndpoint::Post post = endpoint.posts[which];
+      judge.completed(post.send, program_link[post.link]);
+      endpoint.complete(post.send, post.link);
+      idle = 0;
+    }
+    if (!endpoint.completions.empty()) idle = 0;
+  }
+  EXPECT_EQ(status, Status::kOk) << "seed " << seed << " " << status_name(machine.cause().status);
+  EXPECT_TRUE(judge.all_done()) << "seed " << seed;
+  return judge.instances();
+}
+
+TEST(Window, RandomProgramsKeepTheRules) {
+  std::size_t instances = 0;
+  for (unsigned seed = 0; seed < 20000 && !HasFailure(); ++seed) instances += run_one(seed);
+  // The generator would be worthless if its programs were empty.
+  EXPECT_GT(instances, 150'000u);
+}
+
+}  // namespace
+}  // namespace espalier
