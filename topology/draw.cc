@@ -21,9 +21,9 @@ constexpr const char* kStyle =
     "<style>text{font-family:'DejaVu Sans',Helvetica,Arial,sans-serif;fill:#26332a}"
     ".link{stroke:#7d8f83;stroke-linecap:round}"
     ".rank{fill:#d9eddc;stroke:#2f6b3a}.router{fill:#f6e7c6;stroke:#8a6420}"
-    ".name{text-anchor:middle;dominant-baseline:central}"
-    ".lanes{text-anchor:middle;dominant-baseline:central;fill:#8a3b1f;paint-order:stroke;"
-    "stroke:#fff;stroke-width:4px}"
+    ".name{text-anchor:middle}"
+    ".lanes{text-anchor:middle;font-weight:bold;fill:#8a3b1f;paint-order:stroke;"
+    "stroke:#fff;stroke-width:5px}"
     ".note{fill:#5b6b60}</style>\n";
 
 struct Canvas {
@@ -31,6 +31,7 @@ struct Canvas {
   double unit = 72;    // px between neighbours
   double radius = 17;  // px of a node
   double width = 0, height = 0;
+  bool lanes = false;  // the number of lanes stands at some link
   std::string svg;
 };
 
@@ -73,7 +74,9 @@ void draw_links(Canvas& canvas) {
           "stroke-width=\"%.2f\"/>\n",
           a.x, a.y, b.x, b.y, stroke);
     if (link.capacity > 1 && canvas.radius >= 7) {
-      print(labels, "<text class=\"lanes\" font-size=\"11\" x=\"%.1f\" y=\"%.1f\">%u</text>\n",
+      canvas.lanes = true;
+      print(labels,
+            "<text class=\"lanes\" dy=\".35em\" font-size=\"12\" x=\"%.1f\" y=\"%.1f\">%u</text>\n",
             (a.x + b.x) / 2, (a.y + b.y) / 2, link.capacity);
     }
   }
@@ -96,7 +99,8 @@ void draw_nodes(Canvas& canvas) {
             at.x - radius, at.y - radius, 2 * radius, 2 * radius);
     }
     if (radius >= 7) {
-      print(canvas.svg, "<text class=\"name\" font-size=\"%.1f\" x=\"%.1f\" y=\"%.1f\">%u</text>",
+      print(canvas.svg,
+            "<text class=\"name\" dy=\".35em\" font-size=\"%.1f\" x=\"%.1f\" y=\"%.1f\">%u</text>",
             std::min(13.0, radius * 0.9), at.x, at.y, node);
     }
     canvas.svg += "</g>\n";
@@ -125,7 +129,7 @@ std::string counted(std::uint64_t number, const char* one) {
 }  // namespace
 
 std::string draw_svg(const Topology& topology) {
-  Canvas canvas{topology, 72, 17, 0, 0, ""};
+  Canvas canvas{.topology = topology, .svg = ""};
   const bool draw = topology.nodes() <= kMostNodes;
   const std::uint64_t links = topology.link_count();
   const bool sparse = links <= kMostLinks || links <= kMostLinksANode * topology.nodes();
@@ -139,8 +143,8 @@ std::string draw_svg(const Topology& topology) {
     note += ", " + counted(topology.nodes() - topology.ranks(), "router");
   }
   note += ", " + counted(links, "link");
-  note += draw && sparse ? "; a line is one link each way, its number their lanes where not 1"
-                         : " (too many to draw)";
+  note += draw && sparse ? "; a line is a link each way" : " (too many to draw)";
+  if (canvas.lanes) note += ", its number their lanes where not 1";
   const double width = std::max(canvas.width + 2 * kMargin, 620.0);
   const double height = canvas.height + 2 * kMargin + kCaption;
   std::string svg;
