@@ -51,6 +51,14 @@ struct TagBase {
   // The number of the message with this tag, if the hashes agree; else (but for 1 in 2^32) more
   // than any message's.
   [[nodiscard]] std::uint64_t number(std::uint64_t tag) const { return (tag - hash) & kMask; }
+  // What probes carry of it: whoever is asked may find that it runs something else, though neither
+  // end sends anything.
+  [[nodiscard]] std::uint32_t word() const {
+    return (std::uint32_t{sequence} << 16) | static_cast<std::uint32_t>(hash & 0xffff);
+  }
+  [[nodiscard]] bool contradicts(std::uint32_t word) const {
+    return word >> 16 == sequence && word != this->word();
+  }
   // How many collectives later than this one the tag's is.
   [[nodiscard]] std::int16_t later(std::uint64_t tag) const {
     return static_cast<std::int16_t>(static_cast<std::uint16_t>((tag >> 48) - sequence));

@@ -61,7 +61,12 @@ void Machine::take(const Completion& completion) {
     case Completion::Kind::kSent: return complete(completion, true);
     case Completion::Kind::kReceived: return complete(completion, false);
     case Completion::Kind::kEarly: watch_.alive(link); return early(link, completion.tag);
-    case Completion::Kind::kControl: return watch_.control(link, completion.control);
+    case Completion::Kind::kControl:
+      if (completion.control.kind == ControlKind::kProbe &&
+          tags_.contradicts(completion.control.number)) {
+        fail(Status::kMismatch, link);
+      }
+      return watch_.control(link, completion.control);
     case Completion::Kind::kLinkDown: return watch_.link_down(link);
   }
 }

@@ -74,7 +74,7 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   phase_step_ = 0;
   next_action_ = 0;
   start_phase();
-  watch_.start();
+  watch_.start(tags_.word());
   return Status::kOk;
 }
 

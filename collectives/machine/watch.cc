@@ -153,12 +153,11 @@ void Watch::send_controls() {
     for_each(pending, [&](std::uint32_t link) {
       Control control;
       control.kind = kind;
-      control.number = kind == ControlKind::kAnswer ? links_[link].answer : probe_number_ + 1;
+      control.number = kind == ControlKind::kAnswer ? links_[link].answer : word_;
       control.cause = cause_;
       const Status status = endpoint_->post_control(link, control);
       // A broken link takes no more words; whether it is dead the deadlines say.
       if (status == Status::kTryAgain && (down_ & bit(link)) == 0) return;
-      if (kind == ControlKind::kProbe) ++probe_number_;
       pending &= ~bit(link);
     });
   };

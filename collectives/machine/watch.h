@@ -23,8 +23,11 @@ class Watch {
   // Sends what is pending, looks at the deadlines that have come.
   void run(bool drained);
 
-  // A collective starts: it has moved just now.
-  void start() { moved_at_ = now_; }
+  // A collective starts: it has moved just now. Its probes have the number `word`.
+  void start(std::uint32_t word) {
+    moved_at_ = now_;
+    word_ = word;
+  }
   // The machine moved.
   void moved() { moved_at_ = now_; }
   // Something is awaited of `link` from now on / one of the awaited things came; more are if
@@ -78,7 +81,7 @@ class Watch {
   std::uint64_t end_at_ = 0;  // until when a smaller cause is taken
   std::uint64_t awaited_ = 0, down_ = 0, answers_ = 0, causes_ = 0, probes_ = 0;  // bits of links
   std::uint32_t count_ = 0;
-  std::uint32_t probe_number_ = 0;
+  std::uint32_t word_ = 0;
   bool ended_ = false;
   Cause cause_;
   Link links_[kMaxLinks];

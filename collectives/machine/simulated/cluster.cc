@@ -226,6 +226,8 @@ void Cluster::drive(std::uint64_t until_ns, const Paused& paused) {
     if (over) return;
     if (more) continue;
     if (until_ns > network_.now_ns()) next = std::min(next, until_ns);
+    // A sleeper must be woken on time, though nothing happens then.
+    if (paused) next = std::min(next, network_.now_ns() + 10'000);
     const bool pending = [&] {
       for (std::uint32_t v = 0; v < ranks(); ++v) {
         if (network_.alive(v) && network_.pending(v) && !(paused && paused(v))) return true;

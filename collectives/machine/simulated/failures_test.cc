@@ -1,0 +1,300 @@
+// Disagreement, dead and sleeping nodes: everyone ends, with the same cause, and no live node is
+// blamed.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "collectives/machine/simulated/cluster.h"
+
+namespace espalier::testing {
+namespace {
+
+constexpr std::uint64_t kDeadline = 1'000'000;  // D: 1 ms of virtual time
+
+Job job_of(Collective collective, const char* algorithm, std::uint64_t count) {
+  Job job;
+  job.collective = collective;
+  job.algorithm = algorithm;
+  job.count = count;
+  job.op.op = Op::kSum;
+  job.op.type = Type::kI32;
+  return job;
+}
+const Job kBroadcast = job_of(espalier_Collective_BROADCAST, "two-tree", 2000);
+const Job kReduce = job_of(espalier_Collective_REDUCE, "chain", 2000);
+const Job kAllreduce = job_of(espalier_Collective_ALLREDUCE, "two-tree", 2000);
+
+Cluster::Options options_of(std::uint64_t eager_bytes, bool eager_copies = true) {
+  Cluster::Options options;
+  options.config.deadline_ns = kDeadline;
+  options.model.eager_bytes = eager_bytes;
+  options.model.eager_copies = eager_copies;
+  options.model.scramble = true;
+  return options;
+}
+
+bool same(const Cause& a, const Cause& b) {
+  return a.status == b.status && a.detector == b.detector && a.peer == b.peer;
+}
+
+// All live nodes that have not done all of their jobs before they heard of it ended with one cause.
+Cause common_cause(Cluster& cluster) {
+  Cause cause;
+  for (std::uint32_t v = 0; v < cluster.ranks(); ++v) {
+    if (!cluster.network().alive(v)) continue;
+    const Cause& its = cluster.machine(v).cause();
+    if (cause.status == Status::kOk) cause = its;
+    EXPECT_TRUE(same(its, cause)) << "node " << v << ": " << status_name(its.status) << " "
+                                  << its.detector << " " << its.peer << " and not "
+                                  << status_name(cause.status) << " " << cause.detector << " "
+                                  << cause.peer;
+    EXPECT_EQ(cluster.machine(v).poll(), its.status);
+  }
+  return cause;
+}
+
+// ---- disagreement ----
+
+// Node `odd` runs another job than the others: both ends of one of its links say so.
+void check_mismatch(std::uint32_t ranks, std::uint32_t odd, const std::vector<Job>& jobs,
+                    const std::vector<Job>& odd_jobs) {
+  for (const std::uint64_t eager : {0ull, 1'000'000ull}) {
+    for (const bool copies : {false, true}) {
+      Cluster cluster(ranks, options_of(eager, copies));
+      cluster.give_all(jobs);
+      cluster.give(odd, odd_jobs);
+      cluster.drive(20 * kDeadline);
+      const Cause cause = common_cause(cluster);
+      EXPECT_EQ(cause.status, Status::kMismatch) << status_name(cause.status) << ", eager " << eager
+                                                 << " copies " << copies << " odd " << odd;
+      EXPECT_TRUE(cause.detector == odd || cause.peer == odd);
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST(Mismatch, Count) {
+  for (const Job& job : {kBroadcast, kReduce, kAllreduce}) {
+    Job odd = job;
+    ++odd.count;
+    for (std::uint32_t v = 0; v < 6; ++v) check_mismatch(6, v, {job, job}, {odd, job});
+  }
+}
+
+TEST(Mismatch, Operator) {
+  for (const Job& job : {kReduce, kAllreduce}) {
+    Job odd = job;
+    odd.op.op = Op::kMax;
+    for (std::uint32_t v = 0; v < 6; ++v) check_mismatch(6, v, {job}, {odd});
+  }
+}
+
+TEST(Mismatch, TypeOfTheSameSize) {
+  Job odd = kReduce;
+  odd.op.type = Type::kF32;
+  check_mismatch(4, 2, {kReduce}, {odd});
+}
+
+TEST(Mismatch, CustomOperatorsOfDifferentIds) {
+  Job job = kReduce;
+  job.op.op = Op::kCustom;
+  job.op.custom = [](void*, const void*, const void*, std::uint64_t, void*) {};
+  job.op.custom_id = 1;
+  Job odd = job;
+  odd.op.custom_id = 2;
+  check_mismatch(4, 1, {job}, {odd});
+}
+
+TEST(Mismatch, Schedule) {
+  Job odd = kReduce;
+  odd.algorithm = "two-tree";
+  for (std::uint32_t v = 0; v < 6; ++v) check_mismatch(6, v, {kReduce}, {odd});
+  odd = kAllreduce;
+  odd.window = 3;
+  check_mismatch(6, 4, {kAllreduce}, {odd});
+}
+
+TEST(Mismatch, Order) {
+  for (std::uint32_t v = 0; v < 6; ++v) {
+    check_mismatch(6, v, {kBroadcast, kReduce}, {kReduce, kBroadcast});
+    check_mismatch(6, v, {kAllreduce, kAllreduce, kReduce}, {kAllreduce, kReduce, kAllreduce});
+  }
+}
+
+TEST(Mismatch, ChecksOfBlocksOnlyHere) {
+  Cluster::Options options = options_of(0);
+  Cluster plain(2, options);
+  options.config.check_blocks = true;
+  sim::Network network(options.model, sim::complete_links(2));
+  Machine machines[2];
+  MachineConfig config = options.config;
+  ASSERT_EQ(machines[0].init(network.endpoint(0), config), Status::kOk);
+  config.check_blocks = false;
+  ASSERT_EQ(machines[1].init(network.endpoint(1), config), Status::kOk);
+  Program programs[2];
+  Group group;
+  group.ranks = 2;
+  std::uint8_t bytes[2][64] = {};
+  for (std::uint32_t v = 0; v < 2; ++v) {
+    ASSERT_EQ(
+        find_algorithm(espalier_Collective_BROADCAST, "chain")->generate(group, v, programs[v]),
+        Status::kOk);
+    ASSERT_EQ(machines[v].start(programs[v], {bytes[v], bytes[v], nullptr, 0}, Operator(), 64),
+              Status::kOk);
+  }
+  EXPECT_EQ(sim::run(network, {&machines[0], &machines[1]}).status, Status::kMismatch);
+}
+
+TEST(Mismatch, OneMoreCollectiveStalls) {
+  // A rank that never starts the last collective is alive: nobody may call it dead.
+  Cluster cluster(4, options_of(0));
+  cluster.give_all({kReduce, kReduce});
+  cluster.give(2, {kReduce});
+  cluster.drive(20 * kDeadline);
+  const Cause cause = common_cause(cluster);
+  EXPECT_EQ(cause.status, Status::kStalled);
+}
+
+// ---- death ----
+
+// Kills `victim` at `at_ns`; whoever was not done ends within 2D with the same cause.
+void check_death(std::uint32_t ranks, const Job& job, std::uint32_t victim, std::uint64_t at_ns,
+                 bool unwilling) {
+  Cluster::Options options = options_of(100);
+  options.unwilling = unwilling;
+  Cluster cluster(ranks, options);
+  // Enough of them that nobody is done.
+  cluster.give_all(std::vector<Job>(200, job));
+  cluster.network().kill(victim, at_ns);
+  cluster.drive(at_ns + 3 * kDeadline);
+  const std::string where = describe(job, ranks) + " victim " + std::to_string(victim) + " at " +
+                            std::to_string(at_ns) + " ns";
+  const Cause cause = common_cause(cluster);
+  ASSERT_EQ(cause.status, Status::kDeadLink) << where;
+  EXPECT_EQ(cause.peer, victim) << where;
+  EXPECT_NE(cause.detector, victim) << where;
+  for (std::uint32_t v = 0; v < ranks; ++v) {
+    if (v == victim) continue;
+    ASSERT_EQ(cluster.status(v), Status::kDeadLink) << where;
+    ASSERT_LE(cluster.ended_ns(v), at_ns + 2 * kDeadline) << where << " node " << v;
+  }
+}
+
+TEST(Death, OfAnyNodeAtAnyTime) {
+  unsigned seed = 0;
+  for (const Job& job : {kBroadcast, kReduce, kAllreduce}) {
+    for (const std::uint32_t ranks : {2u, 5u, 16u}) {
+      for (std::uint32_t victim = 0; victim < ranks; ++victim) {
+        ++seed;
+        check_death(ranks, job, victim, 1000 + 7919 * seed, seed % 2 == 0);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(Death, OfTwoNodesAtOnce) {
+  for (std::uint32_t second = 4; second < 16; ++second) {
+    Cluster cluster(16, options_of(100));
+    cluster.give_all(std::vector<Job>(200, kAllreduce));
+    cluster.network().kill(3, 100'000);
+    cluster.network().kill(second, 100'000 + 10'000 * second);
+    cluster.drive(4 * kDeadline);
+    const Cause cause = common_cause(cluster);
+    EXPECT_EQ(cause.status, Status::kDeadLink);
+    EXPECT_TRUE(cause.peer == 3 || cause.peer == second) << second;
+  }
+}
+
+TEST(Death, EveryLaterStartReturnsTheStatus) {
+  Cluster cluster(3, options_of(0));
+  cluster.give_all({kReduce});
+  cluster.network().kill(1, 2000);
+  cluster.drive(3 * kDeadline);
+  std::uint8_t bytes[4] = {};
+  EXPECT_EQ(cluster.machine(0).start(Program(), {bytes, bytes, nullptr, 0}, Operator(), 1),
+            Status::kDeadLink);
+  EXPECT_EQ(cluster.machine(0).poll(), Status::kDeadLink);
+}
+
+// ---- sleep ----
+
+TEST(Sleep, ShorterThanTheDeadlineHarmsNobody) {
+  for (std::uint32_t sleeper = 0; sleeper < 5; ++sleeper) {
+    Cluster cluster(5, options_of(100));
+    cluster.give_all(std::vector<Job>(20, kAllreduce));
+    cluster.drive(0, [&, from = 50'000ull](std::uint32_t v) {
+      const std::uint64_t now = cluster.network().now_ns();
+      return v == sleeper && now > from && now < from + kDeadline * 9 / 10;
+    });
+    for (std::uint32_t v = 0; v < 5; ++v) {
+      EXPECT_EQ(cluster.status(v), Status::kOk);
+      EXPECT_EQ(cluster.done(v), 20u);
+    }
+  }
+}
+
+TEST(Sleep, LongerIsDeathAndTheSleeperBlamesNobody) {
+  for (std::uint32_t sleeper = 0; sleeper < 5; ++sleeper) {
+    Cluster cluster(5, options_of(100));
+    cluster.give_all(std::vector<Job>(200, kAllreduce));
+    cluster.drive(10 * kDeadline, [&](std::uint32_t v) {
+      const std::uint64_t now = cluster.network().now_ns();
+      return v == sleeper && now > 50'000 && now < 5 * kDeadline;
+    });
+    const Cause cause = common_cause(cluster);  // the sleeper's too
+    EXPECT_EQ(cause.status, Status::kDeadLink);
+    EXPECT_EQ(cause.peer, sleeper);
+    EXPECT_LE(cluster.ended_ns((sleeper + 1) % 5), 50'000 + 2 * kDeadline);
+  }
+}
+
+TEST(Sleep, OfAllBlamesNobody) {
+  // The whole machine room stops for ten deadlines.
+  Cluster cluster(5, options_of(100));
+  cluster.give_all(std::vector<Job>(30, kAllreduce));
+  cluster.drive(0, [&](std::uint32_t) {
+    const std::uint64_t now = cluster.network().now_ns();
+    return now > 50'000 && now < 10 * kDeadline;
+  });
+  for (std::uint32_t v = 0; v < 5; ++v) {
+    EXPECT_EQ(cluster.status(v), Status::kOk) << status_name(cluster.status(v));
+    EXPECT_EQ(cluster.done(v), 30u);
+  }
+}
+
+TEST(Sleep, StallReportNamesWhatIsAwaited) {
+  Cluster cluster(3, options_of(0));
+  Job job = kBroadcast;
+  job.algorithm = "chain";
+  cluster.give_all({job});
+  const std::uint64_t asleep = 20'000;
+  cluster.drive(asleep + kDeadline / 4, [&](std::uint32_t v) {
+    return v == 1 && cluster.network().now_ns() > asleep &&
+           cluster.network().now_ns() < asleep + kDeadline / 4;
+  });
+  EXPECT_EQ(cluster.done(2), 1u);  // it went on afterwards
+  // Again, looking while node 1 sleeps.
+  Cluster again(3, options_of(0));
+  again.give_all({job});
+  bool looked = false;
+  again.drive(0, [&](std::uint32_t v) {
+    const std::uint64_t now = again.network().now_ns();
+    if (v == 1 && now > asleep && now < asleep + kDeadline / 4 && now > asleep + kDeadline / 8) {
+      const StallReport root = again.machine(0).stall_report();
+      const StallReport last = again.machine(2).stall_report();
+      EXPECT_TRUE(root.waiting && root.sending && root.peer == 1 && root.step > 0);
+      EXPECT_TRUE(last.waiting && !last.sending && last.peer == 1 && last.step > 0);
+      EXPECT_GE(root.since_ns, asleep / 2);
+      EXPECT_LE(root.since_ns, asleep + 20'000);
+      looked = true;
+    }
+    return v == 1 && now > asleep && now < asleep + kDeadline / 4;
+  });
+  EXPECT_TRUE(looked);
+  EXPECT_FALSE(again.machine(0).stall_report().waiting);
+}
+
+}  // namespace
+}  // namespace espalier::testing
