@@ -1,8 +1,10 @@
 #include "hal/ofi/fabric.h"
 
+#include <poll.h>
 #include <rdma/fi_errno.h>
 #include <sys/uio.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <vector>
@@ -84,6 +86,7 @@ bool Fabric::open(const std::string& provider, const std::string& local_address,
     error = reason("fi_fabric", code);
     return false;
   }
+  open_wake();
   if (const int code = fi_domain(fabric_, info_, &domain_, nullptr); code != 0) {
     error = reason("fi_domain", code);
     return false;
@@ -95,30 +98,79 @@ bool Fabric::open(const std::string& provider, const std::string& local_address,
     error = reason("fi_av_open", code);
     return false;
   }
-  if (const int code = fi_endpoint(domain_, info_, &endpoint_, nullptr); code != 0) {
-    error = reason("fi_endpoint", code);
-    return false;
-  }
-  return open_queue(completions, error);
-}
-
-bool Fabric::open_queue(std::size_t completions, std::string& error) {
-  fi_cq_attr attributes = {};
-  attributes.size = completions;
-  attributes.format = FI_CQ_FORMAT_DATA;
-  attributes.wait_obj = FI_WAIT_NONE;  // any other starts a progress thread in net
-  if (const int code = fi_cq_open(domain_, &attributes, &queue_, nullptr); code != 0) {
+  fi_cq_attr queue = {};
+  queue.size = completions;
+  queue.format = FI_CQ_FORMAT_DATA;
+  queue.wait_obj = FI_WAIT_NONE;  // see open_wake()
+  if (const int code = fi_cq_open(domain_, &queue, &queue_, nullptr); code != 0) {
     error = reason("fi_cq_open", code);
     return false;
   }
+  if (const int code = open_endpoint(); code != 0) {
+    error = reason("fi_endpoint", code);
+    return false;
+  }
+  return keep_name(error);
+}
+
+int Fabric::open_endpoint() {
+  int code = fi_endpoint(domain_, info_, &endpoint_, nullptr);
+  if (code != 0) {
+    endpoint_ = nullptr;
+    return code;
+  }
   // Two binds: with both in one, selective completion would hold for what comes in, too.
-  const std::uint64_t out = FI_TRANSMIT | FI_SELECTIVE_COMPLETION;
-  int code = fi_ep_bind(endpoint_, &queue_->fid, out);
+  code = fi_ep_bind(endpoint_, &queue_->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
   if (code == 0) code = fi_ep_bind(endpoint_, &queue_->fid, FI_RECV);
   if (code == 0) code = fi_ep_bind(endpoint_, &addresses_->fid, 0);
   if (code == 0) code = fi_enable(endpoint_);
-  if (code != 0) error = reason("fi_ep_bind", code);
-  return code == 0;
+  return code;
+}
+
+// From now on the endpoint's own name is what info_ asks for, so that restart() gets it again.
+bool Fabric::keep_name(std::string& error) {
+  std::string own;
+  if (!name(own, error)) return false;
+  void* copy = std::malloc(own.size());  // fi_freeinfo frees it
+  if (copy == nullptr) return true;
+  std::memcpy(copy, own.data(), own.size());
+  std::free(info_->src_addr);
+  info_->src_addr = copy;
+  info_->src_addrlen = own.size();
+  return true;
+}
+
+bool Fabric::restart() {
+  const InFabric mark;
+  if (endpoint_ != nullptr) fi_close(&endpoint_->fid);
+  endpoint_ = nullptr;
+  if (open_endpoint() == 0) return true;
+  if (endpoint_ != nullptr) fi_close(&endpoint_->fid);
+  endpoint_ = nullptr;
+  return false;
+}
+
+// A completion queue that can be waited for makes net start a progress thread, which then races
+// ours for every message. An event queue with a descriptor, opened before the domain, watches the
+// domain's sockets without one. Providers that have no such queue (shm) are napped for.
+void Fabric::open_wake() {
+  fi_eq_attr attributes = {};
+  attributes.size = 1;
+  attributes.wait_obj = FI_WAIT_FD;
+  if (provider_ == "shm" || fi_eq_open(fabric_, &attributes, &events_, nullptr) != 0) {
+    events_ = nullptr;
+    return;
+  }
+  if (fi_control(&events_->fid, FI_GETWAIT, &wake_) != 0) wake_ = -1;
+}
+
+bool Fabric::block(std::uint64_t ns) {
+  if (wake_ < 0) return false;
+  const timespec timeout = {static_cast<time_t>(ns / 1'000'000'000),
+                            static_cast<long>(ns % 1'000'000'000)};
+  pollfd wanted = {wake_, POLLIN, 0};
+  (void)ppoll(&wanted, 1, &timeout, nullptr);
+  return true;
 }
 
 void Fabric::close() {
@@ -131,6 +183,8 @@ void Fabric::close() {
   close_one(addresses_);
   close_one(queue_);
   close_one(domain_);
+  close_one(events_);
+  wake_ = -1;
   close_one(fabric_);
   if (info_ != nullptr) fi_freeinfo(info_);
   info_ = nullptr;
@@ -179,9 +233,19 @@ void Fabric::hide(Exposed& exposed) {
   exposed = {};
 }
 
+Fabric::Result Fabric::inject_piece(fi_addr_t peer, const void* bytes, std::size_t size,
+                                    std::uint64_t address, std::uint64_t key) {
+  const InFabric mark;
+  if (endpoint_ == nullptr) return Result::kFailed;
+  const ssize_t code = fi_inject_write(endpoint_, bytes, size, peer, address, key);
+  if (code == 0) return Result::kDone;
+  return code == -FI_EAGAIN ? Result::kNoRoom : Result::kFailed;
+}
+
 Fabric::Result Fabric::inject(fi_addr_t peer, const void* bytes, std::size_t size,
                               std::uint64_t data, std::uint64_t address, std::uint64_t key) {
   const InFabric mark;
+  if (endpoint_ == nullptr) return Result::kFailed;
   const ssize_t code = fi_inject_writedata(endpoint_, bytes, size, data, peer, address, key);
   if (code == 0) return Result::kDone;
   return code == -FI_EAGAIN ? Result::kNoRoom : Result::kFailed;
@@ -191,6 +255,7 @@ Fabric::Result Fabric::write(fi_addr_t peer, const void* bytes, std::size_t size
                              std::uint64_t data, std::uint64_t address, std::uint64_t key,
                              void* context) {
   const InFabric mark;
+  if (endpoint_ == nullptr) return Result::kFailed;
   iovec from = {const_cast<void*>(bytes), size};
   fi_rma_iov to = {address, size, key};
   fi_msg_rma message = {};

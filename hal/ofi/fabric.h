@@ -47,9 +47,22 @@ class Fabric {
   [[nodiscard]] bool expose(void* bytes, std::uint64_t size, Exposed& out);
   void hide(Exposed& exposed);
 
+  // Ends every operation under way, without completions, and starts anew under the same name:
+  // afterwards libfabric neither reads nor writes memory that is not exposed. Peers find the new
+  // endpoint when they next write. False: this endpoint carries nothing more.
+  bool restart();
+
   [[nodiscard]] std::uint64_t inject_bytes() const { return inject_bytes_; }
   [[nodiscard]] const std::string& provider() const { return provider_; }
 
+  // Whether messages of any length are to go by inject(), piece by piece. Shared memory copies
+  // anyway; but with write() the receiver's process reads the sender's memory when it gets to it,
+  // which nothing can call back.
+  [[nodiscard]] bool copies() const { return provider_ == "shm"; }
+
+  // A write without immediate data or completion; the bytes may change at once.
+  [[nodiscard]] Result inject_piece(fi_addr_t peer, const void* bytes, std::size_t size,
+                                    std::uint64_t address, std::uint64_t key);
   // Writes with immediate data. inject: the bytes may change at once, no completion. write: the
   // bytes may change at the completion, which carries `context` (a fi_context2).
   [[nodiscard]] Result inject(fi_addr_t peer, const void* bytes, std::size_t size,
@@ -63,11 +76,18 @@ class Fabric {
   // The context of the operation that failed; null if it has none.
   [[nodiscard]] void* failed();
 
+  // Blocks until completions() may have something, at most `ns`; returns false at once if this
+  // provider cannot block.
+  [[nodiscard]] bool block(std::uint64_t ns);
+
  private:
-  [[nodiscard]] bool open_queue(std::size_t completions, std::string& error);
+  void open_wake();
+  [[nodiscard]] int open_endpoint();
+  [[nodiscard]] bool keep_name(std::string& error);
 
   fi_info* info_ = nullptr;
   fid_fabric* fabric_ = nullptr;
+  fid_eq* events_ = nullptr;
   fid_domain* domain_ = nullptr;
   fid_cq* queue_ = nullptr;
   fid_av* addresses_ = nullptr;
@@ -75,6 +95,7 @@ class Fabric {
   std::string provider_;
   std::uint64_t inject_bytes_ = 0;
   std::uint64_t next_key_ = 1;
+  int wake_ = -1;  // readable when the domain has something to progress; -1: there is no such thing
 };
 
 }  // namespace espalier::ofi

@@ -79,6 +79,10 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   [[nodiscard]] bool send_eager(Link& link, std::uint32_t index, std::uint64_t number);
   [[nodiscard]] bool send_large(Link& link, std::uint32_t index, std::uint64_t number);
   [[nodiscard]] bool withdraw(Link& link, std::uint32_t index, std::uint64_t number);
+  // Writes message `number` to its place at the peer; false: not (all of it) yet.
+  [[nodiscard]] bool write(Link& link, std::uint32_t index, const Immediate& immediate,
+                           const void* bytes, std::uint64_t size, std::uint64_t address,
+                           std::uint64_t key);
   // Writes an entry (at most 64 bytes) and its immediate.
   [[nodiscard]] bool tell(Link& link, Word word, std::uint64_t number, std::uint32_t value,
                           std::uint64_t offset, const void* bytes, std::size_t size);
@@ -101,7 +105,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   [[nodiscard]] bool consume_next(Link& link, std::uint32_t index);
 
   // poll.cc: progress and reports.
-  void progress();
+  bool progress();  // whether anything moved, in either direction
   void retry();
   [[nodiscard]] bool take(Completion& completion);
   [[nodiscard]] bool take_from(Link& link, Completion& completion);
@@ -128,6 +132,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   std::array<Prepared, kMaxRegions> prepared_;
   std::uint64_t ready_ = 0;    // one bit a link: it has something to report
   std::uint64_t pending_ = 0;  // one bit a link: libfabric had no room for what it has to tell
+  std::uint64_t writes_ = 0;   // that libfabric took
   std::uint32_t last_taken_ = 0;
   bool connected_ = false;
   bool released_ = false;

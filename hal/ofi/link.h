@@ -36,6 +36,7 @@ struct Outgoing {
   std::uint64_t sent = 0;
   std::uint64_t reported = 0;
   std::uint64_t consumed = 0;   // by the peer, as far as it told
+  std::uint64_t written = 0;    // bytes of the message to send next that went ahead in pieces
   std::uint64_t announced = 0;  // large messages below this number need no (further) kOpen
   // One bit a position:
   std::uint64_t granted = 0;   // the peer's grant for the message to send next there has come

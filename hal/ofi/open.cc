@@ -182,7 +182,7 @@ bool LibfabricEndpoint::greet(std::string& error) {
     if (links_[l].box.hello) pending_ |= bit(l);
   }
   while (true) {
-    progress();
+    (void)progress();
     const Link* missing = nullptr;
     for (const Link& link : links_) {
       if (!link.hello || link.box.hello) missing = &link;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 
 #include "hal/ofi/libfabric_endpoint.h"
 
@@ -12,7 +13,11 @@ namespace espalier::ofi {
 namespace {
 
 constexpr std::size_t kBatch = 16;  // completions read from libfabric at once
-constexpr std::uint64_t kSpinNs = 200'000;
+std::uint64_t spin_ns() {
+  static const std::uint64_t ns = getenv("SPIN") ? atoi(getenv("SPIN")) * 1000ull : 200000;
+  return ns;
+}
+constexpr std::uint64_t kLongestBlockNs = 1'000'000'000;
 constexpr std::uint64_t kLongestNapNs = 200'000;
 
 }  // namespace
@@ -24,7 +29,8 @@ std::uint64_t LibfabricEndpoint::now() {
          static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-void LibfabricEndpoint::progress() {
+bool LibfabricEndpoint::progress() {
+  const std::uint64_t writes_before = writes_;
   std::array<fi_cq_data_entry, kBatch> entries;
   const int count = fabric_.completions(entries.data(), entries.size());
   const auto ours = [this](const void* context) {
@@ -47,6 +53,7 @@ void LibfabricEndpoint::progress() {
     }
   }
   if (pending_ != 0) retry();
+  return count != 0 || writes_ != writes_before;
 }
 
 void LibfabricEndpoint::retry() {
@@ -71,7 +78,7 @@ void LibfabricEndpoint::finished(std::uint32_t index, std::uint32_t position) {
 
 bool LibfabricEndpoint::poll(Completion& completion) {
   if (ready_ != 0 && take(completion)) return true;
-  progress();
+  (void)progress();
   return ready_ != 0 && take(completion);
 }
 
@@ -154,26 +161,42 @@ bool LibfabricEndpoint::take_sent(Link& link, Completion& completion) {
   return false;
 }
 
+// Nothing lands any more once the regions are hidden and nothing is under way; and nothing of the
+// caller's is read. What is under way on sockets can only be ended with the endpoint.
 void LibfabricEndpoint::release() {
   if (released_) return;
   released_ = true;
+  bool under_way = false;
+  for (Link& link : links_) {
+    under_way = under_way || (link.out.busy & link.out.direct) != 0;
+    for (std::uint64_t n = link.in.consumed; n < link.in.posted; ++n) {
+      under_way = under_way || link.in.posts[position(n)].size > config_.eager_bytes;
+    }
+  }
+  if (under_way && !fabric_.copies()) {
+    (void)fabric_.restart();
+    for (Link& link : links_) link.refusals = 0;
+  }
   for (Prepared& prepared : prepared_) {
     fabric_.hide(prepared.exposed);
     prepared = {};
   }
 }
 
+// Spins, giving the core away, while an answer is likely to be near; then blocks, or where the
+// provider cannot, naps for a sixteenth of the time waited so far, which adds at most that to it.
 void LibfabricEndpoint::wait(std::uint64_t until) {
   const std::uint64_t start = now();
   std::uint64_t time = start;
   while (true) {
-    progress();
+    const bool moved = progress();
     if (ready_ != 0 || time >= until) return;
     const std::uint64_t waited = time - start;
-    if (waited < kSpinNs) {
+    if (moved) {
+      // There may be more.
+    } else if (waited < spin_ns()) {
       sched_yield();
-    } else {
-      // A nap of a sixteenth of the time waited so far adds at most that to it.
+    } else if (pending_ != 0 || !fabric_.block(std::min(until - time, kLongestBlockNs))) {
       const std::uint64_t nap = std::min({waited / 16, kLongestNapNs, until - time});
       const timespec t = {0, static_cast<long>(nap)};
       nanosleep(&t, nullptr);

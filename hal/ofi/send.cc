@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint32_t kPatience = 256;  // refusals in a row before retries slow down
 constexpr std::uint64_t kRetryAfterNs = 200'000;
+constexpr std::uint32_t kPieces = 16;  // of a message in one call, so that calls stay short
 
 }  // namespace
 
@@ -134,36 +135,64 @@ bool LibfabricEndpoint::send_eager(Link& link, std::uint32_t index, std::uint64_
 
   const auto slot = static_cast<std::uint32_t>(at);
   std::byte* staged = staging_.get() + layout_.slot(index, slot);
-  const EagerHeader header = {post.tag, static_cast<std::uint32_t>(post.size),
-                              static_cast<std::uint32_t>(link.in.consumed)};
-  std::memcpy(staged, &header, sizeof(header));
-  if (post.size != 0) std::memcpy(staged + sizeof(header), post.bytes, post.size);
-  const std::uint64_t size = sizeof(header) + post.size;
-  const std::uint64_t data =
-      pack({Word::kEager, link.remote, static_cast<std::uint16_t>(number), post.check});
-  const std::uint64_t to = link.base + layout_.slot(link.remote, slot);
-  const bool inject = size <= fabric_.inject_bytes();
-  if (!accepted(link, inject ? fabric_.inject(link.address, staged, size, data, to, link.key)
-                             : fabric_.write(link.address, staged, size, data, to, link.key,
-                                             &contexts_[index * layout_.ring() + at]))) {
+  if (out.written == 0) {
+    const EagerHeader header = {post.tag, static_cast<std::uint32_t>(post.size),
+                                static_cast<std::uint32_t>(link.in.consumed)};
+    std::memcpy(staged, &header, sizeof(header));
+    if (post.size != 0) std::memcpy(staged + sizeof(header), post.bytes, post.size);
+  }
+  const Immediate immediate = {Word::kEager, link.remote, static_cast<std::uint16_t>(number),
+                               post.check};
+  if (!write(link, index, immediate, staged, sizeof(EagerHeader) + post.size,
+             link.base + layout_.slot(link.remote, slot), link.key)) {
     return false;
   }
-  if (!inject) out.busy |= bit(at);
   out.direct &= ~bit(at);
   out.eager |= bit(at);
   out.doubtful |= bit(at);
   out.cookies[at] = post.cookie;
-  link.in.told = link.in.consumed;
   post.done = true;
   ++out.sent;
   ready_ |= bit(index);
   return true;
 }
 
+bool LibfabricEndpoint::write(Link& link, std::uint32_t index, const Immediate& immediate,
+                              const void* bytes, std::uint64_t size, std::uint64_t address,
+                              std::uint64_t key) {
+  Outgoing& out = link.out;
+  const std::uint64_t at = position(out.sent);
+  const std::uint64_t data = pack(immediate);
+  const std::uint64_t most = fabric_.inject_bytes();
+  const auto* from = static_cast<const std::byte*>(bytes);
+  if (size > most && !fabric_.copies()) {
+    Context& context = contexts_[index * layout_.ring() + at];
+    if (!accepted(link, fabric_.write(link.address, bytes, size, data, address, key, &context))) {
+      return false;
+    }
+    out.busy |= bit(at);
+    return true;
+  }
+  for (std::uint32_t pieces = 0; size - out.written > most; ++pieces) {
+    if (pieces == kPieces ||
+        !accepted(link, fabric_.inject_piece(link.address, from + out.written, most,
+                                             address + out.written, key))) {
+      return false;
+    }
+    out.written += most;
+  }
+  if (!accepted(link, fabric_.inject(link.address, from + out.written, size - out.written, data,
+                                     address + out.written, key))) {
+    return false;
+  }
+  out.written = 0;
+  return true;
+}
+
 bool LibfabricEndpoint::send_large(Link& link, std::uint32_t index, std::uint64_t number) {
   Outgoing& out = link.out;
   const std::uint64_t at = position(number);
-  const Outgoing::Post& post = out.posts[at];
+  Outgoing::Post& post = out.posts[at];
   if ((out.granted & bit(at)) == 0) {
     if (out.announced > number) return true;
     const OpenEntry entry = {post.tag, post.size};
@@ -178,17 +207,15 @@ bool LibfabricEndpoint::send_large(Link& link, std::uint32_t index, std::uint64_
   std::memcpy(&grant, arena_.get() + layout_.grant(index, static_cast<std::uint32_t>(at)),
               sizeof(grant));
   if (grant.tag != post.tag || grant.size != post.size) return withdraw(link, index, number);
-  const std::uint64_t data =
-      pack({Word::kDirect, link.remote, static_cast<std::uint16_t>(number), post.check});
-  if (!accepted(link, fabric_.write(link.address, post.bytes, post.size, data, grant.address,
-                                    grant.key, &contexts_[index * layout_.ring() + at]))) {
-    return false;
-  }
+  const Immediate immediate = {Word::kDirect, link.remote, static_cast<std::uint16_t>(number),
+                               post.check};
+  if (!write(link, index, immediate, post.bytes, post.size, grant.address, grant.key)) return false;
   out.granted &= ~bit(at);
   out.eager &= ~bit(at);
   out.doubtful &= ~bit(at);
-  out.busy |= bit(at);
   out.direct |= bit(at);
+  post.done = (out.busy & bit(at)) == 0;
+  if (post.done) ready_ |= bit(index);
   ++out.sent;
   return true;
 }
@@ -225,6 +252,7 @@ bool LibfabricEndpoint::tell(Link& link, Word word, std::uint64_t number, std::u
 bool LibfabricEndpoint::accepted(Link& link, Fabric::Result result) {
   if (result == Fabric::Result::kDone) {
     link.refusals = 0;
+    ++writes_;
     return true;
   }
   if (++link.refusals > kPatience) link.retry_at = now() + kRetryAfterNs;
