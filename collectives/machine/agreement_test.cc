@@ -1,0 +1,125 @@
+// How one machine ends when its peers, their blocks or its endpoint are not what they should be.
+
+#include "collectives/machine/testing/chain_test.h"
+
+namespace espalier::testing {
+namespace {
+
+using AgreementTest = ChainTest;
+
+TEST_F(AgreementTest, StallReportOutlastsTheFailure) {
+  init();
+  ASSERT_EQ(start(), Status::kOk);
+  (void)machine.poll();
+  endpoint.complete(false, 2, Status::kMismatch);
+  (void)machine.poll();
+  EXPECT_EQ(end_after(kD), Status::kMismatch);
+  EXPECT_EQ(machine.cause().peer, 0u);
+  EXPECT_EQ(machine.cause().detector, 1u);
+  EXPECT_TRUE(machine.stall_report().waiting);
+  EXPECT_EQ(endpoint.released, 1);
+  EXPECT_EQ(start(), Status::kMismatch);
+}
+
+TEST_F(AgreementTest, ChecksumsAreSentAndChecked) {
+  init(true);
+  std::uint32_t sent = 0;
+  for (std::size_t at = 0; at < sizeof output; ++at) output[at] = static_cast<std::uint8_t>(at);
+  endpoint.on_post = [&](const ScriptedEndpoint::Post& post) {
+    if (!post.send) return;
+    EXPECT_EQ(post.check, crc32(0, post.bytes, post.size));
+    ++sent;
+  };
+  endpoint.check_of = [&](const ScriptedEndpoint::Post& post) {
+    return crc32(0, post.bytes, post.size) ^ (sent == 2 ? 1 : 0);
+  };
+  ASSERT_EQ(start(), Status::kOk);
+  EXPECT_EQ(finish(), Status::kBusy);
+  EXPECT_EQ(end_after(kD), Status::kCorrupt);
+  EXPECT_EQ(machine.cause().peer, 0u);
+}
+
+TEST_F(AgreementTest, EarlyWordOfTheSameCollectiveIsFine) {
+  init();
+  std::vector<std::uint64_t> tags;
+  endpoint.on_post = [&](const ScriptedEndpoint::Post& post) {
+    if (!post.send) tags.push_back(post.tag);
+  };
+  ASSERT_EQ(start(), Status::kOk);
+  EXPECT_EQ(finish(), Status::kOk);
+  ASSERT_EQ(tags.size(), 4u);
+  endpoint.tell_early(2, tags[3]);  // told late: its receive is long complete
+  EXPECT_EQ(machine.poll(), Status::kOk);
+  ASSERT_EQ(start(), Status::kOk);
+  (void)machine.poll();
+  ASSERT_EQ(tags.size(), 8u);
+  endpoint.tell_early(2, tags[7] + 5);  // a window above ours
+  EXPECT_EQ(machine.poll(), Status::kBusy);
+  EXPECT_EQ(machine.cause().status, Status::kOk);
+  // But then a receive must follow.
+  EXPECT_EQ(finish(), Status::kBusy);
+  EXPECT_EQ(machine.cause().status, Status::kUnforeseen);
+  EXPECT_EQ(end_after(kD), Status::kUnforeseen);
+}
+
+TEST_F(AgreementTest, EarlyWordOfAnotherScheduleIsAMismatch) {
+  init();
+  ASSERT_EQ(start(), Status::kOk);
+  (void)machine.poll();
+  const std::uint64_t tag = endpoint.posts[0].tag;
+  endpoint.tell_early(0, (tag & ~0xffffull << 32) ^ 0x1234'5678'9abcull);
+  (void)machine.poll();
+  EXPECT_EQ(machine.cause().status, Status::kMismatch);
+  EXPECT_EQ(machine.cause().peer, 5u);
+}
+
+TEST_F(AgreementTest, EarlyWordToldBeforeTheStartIsJudgedThere) {
+  init();
+  endpoint.tell_early(0, (1ull << 48) | 4711);
+  EXPECT_EQ(machine.poll(), Status::kOk);
+  ASSERT_EQ(start(), Status::kOk);
+  (void)machine.poll();
+  EXPECT_EQ(machine.cause().status, Status::kMismatch);
+  EXPECT_EQ(machine.cause().peer, 5u);
+}
+
+TEST_F(AgreementTest, WordOfAnEarlierCollectiveIsAMismatch) {
+  init();
+  ASSERT_EQ(start(), Status::kOk);
+  (void)machine.poll();
+  const std::uint64_t tag = endpoint.posts[0].tag;
+  EXPECT_EQ(finish(), Status::kOk);
+  ASSERT_EQ(start(), Status::kOk);
+  endpoint.tell_early(0, tag);
+  (void)machine.poll();
+  EXPECT_EQ(machine.cause().status, Status::kMismatch);
+}
+
+TEST_F(AgreementTest, LateMismatchOfAnEagerSendCountsWhileIdle) {
+  init();
+  ASSERT_EQ(start(), Status::kOk);
+  EXPECT_EQ(finish(), Status::kOk);
+  Completion completion;
+  completion.link = 1;
+  completion.cookie = 3;
+  completion.status = Status::kMismatch;
+  endpoint.completions.push_back(completion);
+  EXPECT_EQ(machine.poll(), Status::kBusy);  // others may know a smaller cause
+  EXPECT_EQ(end_after(kD), Status::kMismatch);
+  EXPECT_EQ(machine.cause().peer, 2u);
+}
+
+TEST_F(AgreementTest, NonsenseFromTheEndpointIsNamed) {
+  init();
+  ASSERT_EQ(start(), Status::kOk);
+  (void)machine.poll();
+  Completion completion;
+  completion.kind = Completion::Kind::kReceived;
+  completion.link = 1;  // nothing is posted there
+  endpoint.completions.push_back(completion);
+  (void)machine.poll();
+  EXPECT_EQ(machine.cause().status, Status::kUnforeseen);
+}
+
+}  // namespace
+}  // namespace espalier::testing

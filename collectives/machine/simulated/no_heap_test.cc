@@ -1,0 +1,169 @@
+// No allocation between boot and the last result: malloc and operator new are replaced by ones that
+// abort while the guard is up. In simulation, so the network (which allocates when it is built) is
+// part of it.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/machine/machine.h"
+#include "hal/sim/sim.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ESPALIER_OWN_MALLOC 0
+#else
+#define ESPALIER_OWN_MALLOC 1
+#endif
+
+namespace {
+bool forbidden = false;
+long allocations = 0;  // that were allowed
+
+void count_allocation() {
+  if (forbidden) {
+    forbidden = false;  // abort() may allocate
+    std::fputs("allocation between boot and the last result\n", stderr);
+    std::abort();
+  }
+  ++allocations;
+}
+}  // namespace
+
+#if ESPALIER_OWN_MALLOC
+// glibc's own functions under their other names.
+extern "C" {
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* old, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+void __libc_free(void* memory);
+
+void* malloc(std::size_t size) {
+  count_allocation();
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t count, std::size_t size) {
+  count_allocation();
+  return __libc_calloc(count, size);
+}
+void* realloc(void* old, std::size_t size) {
+  count_allocation();
+  return __libc_realloc(old, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  count_allocation();
+  return __libc_memalign(alignment, size);
+}
+void free(void* memory) {
+  if (forbidden && memory != nullptr) count_allocation();
+  __libc_free(memory);
+}
+}
+#endif
+
+namespace espalier {
+namespace {
+
+constexpr std::uint32_t kRanks = 8;
+constexpr std::uint64_t kCount = 5000;
+constexpr std::uint64_t kScratch = 1 << 20;
+
+// Everything that a run uses, made at boot.
+struct World {
+  explicit World(const sim::Model& model) : network(model, sim::complete_links(kRanks)) {
+    for (std::uint32_t v = 0; v < kRanks; ++v) {
+      machines.push_back(&nodes[v].machine);
+      EXPECT_EQ(machines[v]->init(network.endpoint(v), MachineConfig()), Status::kOk);
+      nodes[v].scratch.resize(kScratch / 16);
+      for (auto& element : nodes[v].input) element = static_cast<float>(v + 1);
+    }
+  }
+  struct alignas(16) Line {
+    std::uint8_t bytes[16];
+  };
+  struct Node {
+    Machine machine;
+    Program program;
+    std::array<float, kCount> input = {}, output = {};
+    std::vector<Line> scratch;
+  };
+  // Plans and runs one allreduce; planning is allowed to nodes without a file, so it is inside.
+  Status run_one(const Algorithm& algorithm, std::uint64_t count) {
+    Group group;
+    group.ranks = kRanks;
+    Operator op;
+    op.op = Op::kSum;
+    op.type = Type::kF32;
+    for (auto& node : nodes) {
+      const auto me = static_cast<std::uint32_t>(&node - nodes.data());
+      Status status = algorithm.generate(group, me, node.program);
+      if (status != Status::kOk) return status;
+      status = node.machine.start(
+          node.program, {node.input.data(), node.output.data(), node.scratch.data(), kScratch}, op,
+          count);
+      if (status != Status::kOk) return status;
+    }
+    return poll_all();
+  }
+  Status poll_all() {
+    for (;;) {
+      bool busy = false;
+      bool more = false;
+      for (auto& node : nodes) {
+        const Status status = node.machine.poll();
+        if (status != Status::kOk && status != Status::kBusy) return status;
+        busy = busy || status == Status::kBusy;
+        more = more || node.machine.next_deadline() == 0;
+      }
+      if (!busy) return Status::kOk;
+      if (!more) network.advance(network.now_ns() + 1'000'000);
+    }
+  }
+
+  sim::Network network;
+  std::array<Node, kRanks> nodes;
+  std::vector<Machine*> machines;
+};
+
+TEST(NoHeap, BetweenBootAndTheLastResult) {
+  if (!ESPALIER_OWN_MALLOC) GTEST_SKIP() << "AddressSanitizer has its own malloc";
+  ASSERT_GT(allocations, 0) << "this test's malloc is not the one in use";
+  const auto world = std::make_unique<World>(sim::Model());
+  for (const char* name : {"chain", "two-tree"}) {
+    const Algorithm* algorithm = find_algorithm(espalier_Collective_ALLREDUCE, name);
+    ASSERT_NE(algorithm, nullptr);
+    for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, kCount}) {
+      const long before = allocations;
+      forbidden = true;
+      const Status status = world->run_one(*algorithm, count);
+      forbidden = false;
+      ASSERT_EQ(status, Status::kOk);
+      EXPECT_EQ(allocations, before);
+      for (const auto& node : world->nodes) {
+        for (std::uint64_t at = 0; at < count; ++at) ASSERT_EQ(node.output[at], 36.0f);
+      }
+    }
+  }
+}
+
+TEST(NoHeapDeathTest, TheGuardWorks) {
+  if (!ESPALIER_OWN_MALLOC) GTEST_SKIP() << "AddressSanitizer has its own malloc";
+  EXPECT_DEATH(
+      {
+        forbidden = true;
+        std::vector<int> some(1000);
+        std::fprintf(stderr, "%d", some[7]);
+      },
+      "allocation between boot");
+}
+
+}  // namespace
+}  // namespace espalier

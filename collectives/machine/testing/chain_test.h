@@ -1,0 +1,107 @@
+#pragma once
+// One machine in the middle of a chain, on an endpoint without a fabric.
+
+#include <gtest/gtest.h>
+
+#include "collectives/machine/machine.h"
+#include "collectives/machine/testing/scripted_endpoint.h"
+
+namespace espalier::testing {
+
+inline constexpr std::uint64_t kD = 8000;  // the deadline, ns
+
+// Node 1 of a chain 0 -> 1 -> 2 of `gap` empty steps before the first: receives block i into
+// OUTPUT, sends it on a step later, copies (or combines with INPUT) it into scratch slot i mod 2.
+inline Program chain_program(std::int32_t gap, bool combine) {
+  Program program = espalier_Program_init_zero;
+  program.format_version = kFormatVersion;
+  program.schedule_digest = 77;
+  program.collective = espalier_Collective_BROADCAST;
+  program.port_model = espalier_PortModel_ONE_PORT_DUPLEX;
+  program.grade = espalier_Grade_ASYNC;
+  program.ranks = 3;
+  program.node = 1;
+  program.window = 4;
+  program.segments = 1;
+  program.scratch_blocks = 2;
+  program.blocks_count = 1;
+  program.blocks[0].block_bytes = 16;
+  program.peers_count = 2;
+  program.peers[0] = 0;
+  program.peers[1] = 2;
+  program.counts_count = 4;
+  program.counts[0] = {gap + 1, 1, 0, 0, 0};  // steps
+  program.counts[1] = {gap, 0, 0, 0, 0};      // first receive
+  program.counts[2] = {gap + 1, 0, 0, 0, 0};  // first send
+  program.counts[3] = {0, 1, 0, 0, 0};        // N
+  program.indices_count = 4;
+  program.indices[1].base = 1;
+  program.indices[2].coef = 1;
+  program.indices[3].coef = 1;
+  program.indices[3].mod = 2;
+  program.phases_count = 1;
+  program.phases[0] = {1, 0, 3};
+  program.actions_count = 3;
+  const Place output = {espalier_Buffer_OUTPUT, 0, 2, 0, 0};
+  const Place scratch = {espalier_Buffer_SCRATCH, 0, 2, 3, 0};
+  const Place input = {espalier_Buffer_INPUT, 0, 2, 0, 0};
+  const Place none = espalier_Place_init_zero;
+  program.actions[0] = {
+      espalier_Kind_RECEIVE, 1, 3, 0, 0, false, true, output, false, none, false, none};
+  program.actions[1] = {
+      espalier_Kind_SEND, 2, 3, 1, 1, false, false, none, true, output, false, none};
+  program.actions[2] = {combine ? espalier_Kind_COMBINE : espalier_Kind_COPY,
+                        1,
+                        3,
+                        0,
+                        0,
+                        false,
+                        true,
+                        scratch,
+                        true,
+                        output,
+                        combine,
+                        combine ? input : none};
+  return program;
+}
+
+class ChainTest : public ::testing::Test {
+ protected:
+  ChainTest() : endpoint(1, {5, 2, 0}) {}
+  void init(bool check_blocks = false) {
+    MachineConfig config;
+    config.deadline_ns = kD;
+    config.check_blocks = check_blocks;
+    ASSERT_EQ(machine.init(endpoint, config), Status::kOk);
+  }
+  [[nodiscard]] Status start(std::uint64_t count = 64) {
+    return machine.start(program, buffers, op, count);
+  }
+  // Completes whatever is posted until the collective is over.
+  Status finish() {
+    for (int i = 0; i < 10'000; ++i) {
+      const Status status = machine.poll();
+      if (status != Status::kBusy) return status;
+      if (!endpoint.posts.empty()) {
+        endpoint.complete(endpoint.posts[0].send, endpoint.posts[0].link);
+      }
+    }
+    return Status::kBusy;
+  }
+  Status end_after(std::uint64_t ns) {
+    (void)machine.poll();
+    endpoint.time += ns;
+    return machine.poll();
+  }
+
+  alignas(16) std::uint8_t input[256] = {};
+  alignas(16) std::uint8_t output[256] = {};
+  alignas(16) std::uint8_t scratch[256] = {};
+  Program program = chain_program(0, false);
+  Buffers buffers{input, output, scratch, sizeof scratch};
+  Operator op;
+  ScriptedEndpoint endpoint;  // links: 0 to node 5, 1 to node 2, 2 to node 0
+  Machine machine;
+};
+
+}  // namespace espalier::testing
