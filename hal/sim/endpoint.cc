@@ -144,10 +144,7 @@ bool NodeEndpoint::take(std::uint32_t link, Completion& completion) {
 void NodeEndpoint::release() {
   Node& node = fabric_->nodes[node_];
   node.released = true;
-  for (std::uint32_t link = 0; link < node.links; ++link) {
-    fabric_->close(fabric_->out(node_, link));
-    fabric_->close(fabric_->in(node_, link));
-  }
+  fabric_->close_all(node_);
 }
 
 void NodeEndpoint::wait(std::uint64_t until) {

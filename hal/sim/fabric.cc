@@ -10,7 +10,6 @@ namespace espalier::sim {
 namespace {
 
 constexpr double kPicosecondsPerSecond = 1e12;
-
 Picoseconds picoseconds(double seconds) {
   return static_cast<Picoseconds>(seconds * kPicosecondsPerSecond + 0.5);
 }
@@ -83,8 +82,10 @@ Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32
   arrivals.resize(sends.size());
   receives.resize(sends.size());
   if (model.eager_copies) slots.reset(new std::uint8_t[sends.size() * model.eager_bytes]);
-  // A channel has at most one transfer, one announcement and one control of each kind under way.
-  events.reserve(channels.size() * (2 + kControlKinds) + 16);
+  ports.resize(model.one_port ? count : channels.size());
+  // A channel has at most `window` blocks on their way, one leaving, one announced, and one control
+  // of each kind.
+  events.reserve(channels.size() * (model.window + 2 + kControlKinds) + 16);
   touched.resize(count);
   for (std::uint32_t v = 0; v < count; ++v) endpoints.emplace_back(*this, v);
 }
@@ -104,11 +105,13 @@ bool Fabric::advance(Picoseconds until) {
   events.pop_back();
   now = std::max(now, event.at);
   switch (event.kind) {
-    case EventKind::kMoved: finish(channels[event.where]); break;
+    case EventKind::kLeft: left(channels[event.where]); break;
+    case EventKind::kMoved: moved(channels[event.where]); break;
     case EventKind::kAnnounced: {
       Channel& channel = channels[event.where];
       channel.announcing = false;
-      if (!channel.closed && channel.moved < channel.sends_posted) {
+      if (!channel.closed && channel.moved == channel.started &&
+          channel.moved < channel.sends_posted) {
         channel.announced = std::max(channel.announced, channel.moved + 1);
         touch_link(channel.to, channel.to_link);
       }
@@ -140,97 +143,85 @@ void Fabric::touch_link(std::uint32_t node, std::uint32_t link) {
   touch(node);
 }
 
-Picoseconds Fabric::duration(const Channel& channel) {
-  const SendPost& send = sends[slot(channel, channel.moved)].post;
+Picoseconds Fabric::duration(const Channel& channel) const {
+  const SendPost& send = sends[slot(channel, channel.started)].post;
   double seconds = model.alpha + model.beta * static_cast<double>(send.size);
   // A rendezvous finds a disagreement before any byte travels.
-  if (channel.receives_posted > channel.moved && send.size > model.eager_bytes) {
-    const ReceivePost& receive = receives[slot(channel, channel.moved)].post;
+  if (channel.receives_posted > channel.started && send.size > model.eager_bytes) {
+    const ReceivePost& receive = receives[slot(channel, channel.started)].post;
     if (receive.tag != send.tag || receive.size != send.size) seconds = model.alpha;
   }
   if (model.jitter > 0) {
-    const auto index = static_cast<std::uint64_t>(&channel - channels.data());
-    const std::uint64_t random = mix(mix(mix(model.seed) ^ index) ^ channel.moved);
+    const std::uint64_t random = mix(mix(mix(model.seed) ^ index(channel)) ^ channel.started);
     seconds *= 1 + model.jitter * (static_cast<double>(random >> 11) * 0x1p-53);
   }
   return picoseconds(seconds);
 }
 
 void Fabric::update(Channel& channel) {
-  if (channel.closed || channel.moving || channel.waiting) return;
-  const std::uint64_t message = channel.moved;
+  if (channel.closed || channel.waiting) return;
+  const std::uint64_t message = channel.started;
   if (message == channel.sends_posted || message >= channel.completed + model.window) return;
-  const auto index = static_cast<std::uint32_t>(&channel - channels.data());
   if (sends[slot(channel, message)].post.size > model.eager_bytes &&
       message >= channel.receives_posted) {
-    if (channel.announcing || channel.announced > message) return;
+    // Told once all before it are in.
+    if (channel.announcing || channel.announced > message || channel.moved < message) return;
     channel.announcing = true;
-    schedule(now + alpha, EventKind::kAnnounced, index);
+    schedule(now + alpha, EventKind::kAnnounced, index(channel));
     return;
   }
-  if (model.one_port && (nodes[channel.from].out_busy || nodes[channel.to].in_busy)) {
-    channel.waiting = true;
-    channel.turn = order++;
-    nodes[channel.from].out_waiting |= 1ull << channel.from_link;
-    nodes[channel.to].in_waiting |= 1ull << channel.to_link;
+  Port& port = out_port(channel);
+  if (!port.out_busy) {
+    start(channel);
     return;
   }
-  start(channel);
+  channel.waiting = true;
+  channel.turn = order++;
+  port.waiting |= 1ull << channel.from_link;
 }
 
 void Fabric::start(Channel& channel) {
-  Node& from = nodes[channel.from];
-  Node& to = nodes[channel.to];
-  if (channel.waiting) {
-    channel.waiting = false;
-    from.out_waiting &= ~(1ull << channel.from_link);
-    to.in_waiting &= ~(1ull << channel.to_link);
-  }
-  channel.moving = true;
-  from.out_busy = true;
-  to.in_busy = true;
-  ++from.sent;
-  ++to.received;
-  schedule(now + duration(channel), EventKind::kMoved,
-           static_cast<std::uint32_t>(&channel - channels.data()));
+  const Picoseconds takes = duration(channel);
+  ++channel.started;
+  ++nodes[channel.from].sent;
+  ++nodes[channel.to].received;
+  out_port(channel).out_busy = true;
+  schedule(now + takes, EventKind::kLeft, index(channel));
+  Picoseconds& in_free = in_port(channel).in_free;
+  in_free = std::max(in_free, now) + takes;
+  schedule(in_free, EventKind::kMoved, index(channel));
 }
 
-// Gives the ports just freed to the transfers that have waited longest.
-void Fabric::start_waiting(std::uint32_t from, std::uint32_t to) {
+// The out-port is free: for this channel's next message, or one that has waited longer.
+void Fabric::left(Channel& channel) {
+  Port& port = out_port(channel);
+  // Its next message queues behind those that wait already.
+  update(channel);
+  port.out_busy = false;
   Channel* first = nullptr;
-  for (std::uint64_t mask = nodes[from].out_waiting; mask != 0; mask &= mask - 1) {
-    Channel& channel = out(from, static_cast<std::uint32_t>(std::countr_zero(mask)));
-    const bool free = !nodes[from].out_busy && !nodes[channel.to].in_busy;
-    if (free && (first == nullptr || channel.turn < first->turn)) first = &channel;
+  for (std::uint64_t mask = port.waiting; mask != 0; mask &= mask - 1) {
+    Channel& other = out(channel.from, static_cast<std::uint32_t>(std::countr_zero(mask)));
+    if (first == nullptr || other.turn < first->turn) first = &other;
   }
-  if (first != nullptr) start(*first);
-  first = nullptr;
-  for (std::uint64_t mask = nodes[to].in_waiting; mask != 0; mask &= mask - 1) {
-    Channel& channel = in(to, static_cast<std::uint32_t>(std::countr_zero(mask)));
-    const bool free = !nodes[to].in_busy && !nodes[channel.from].out_busy;
-    if (free && (first == nullptr || channel.turn < first->turn)) first = &channel;
-  }
-  if (first != nullptr) start(*first);
+  if (first == nullptr) return;
+  first->waiting = false;
+  port.waiting &= ~(1ull << first->from_link);
+  start(*first);
 }
 
-void Fabric::finish(Channel& channel) {
-  channel.moving = false;
-  nodes[channel.from].out_busy = false;
-  nodes[channel.to].in_busy = false;
-  if (!channel.closed) {
-    arrive(channel);
-    channel.announced = std::max(channel.announced, channel.moved);
-    if (channel.receives_posted < channel.moved) touch_link(channel.to, channel.to_link);
-    match(channel);
-    update(channel);
-  }
-  if (model.one_port) start_waiting(channel.from, channel.to);
+void Fabric::moved(Channel& channel) {
+  if (channel.closed) return;
+  arrive(channel);
+  if (channel.receives_posted < channel.moved) touch_link(channel.to, channel.to_link);
+  match(channel);
+  update(channel);
 }
 
 // The message that moved is at the receiver now.
 void Fabric::arrive(Channel& channel) {
   const std::size_t i = slot(channel, channel.moved);
   ++channel.moved;
+  channel.announced = std::max(channel.announced, channel.moved);
   Arrival& arrival = arrivals[i];
   arrival.post = sends[i].post;
   arrival.sent_done = model.eager_copies && arrival.post.size <= model.eager_bytes &&
@@ -275,16 +266,19 @@ void Fabric::close(Channel& channel) {
   channel.closed = true;
   if (!channel.waiting) return;
   channel.waiting = false;
-  nodes[channel.from].out_waiting &= ~(1ull << channel.from_link);
-  nodes[channel.to].in_waiting &= ~(1ull << channel.to_link);
+  out_port(channel).waiting &= ~(1ull << channel.from_link);
 }
 
-void Fabric::kill(std::uint32_t node) {
-  nodes[node].dead = true;
+void Fabric::close_all(std::uint32_t node) {
   for (std::uint32_t link = 0; link < nodes[node].links; ++link) {
     close(out(node, link));
     close(in(node, link));
   }
+}
+
+void Fabric::kill(std::uint32_t node) {
+  nodes[node].dead = true;
+  close_all(node);
 }
 
 }  // namespace espalier::sim

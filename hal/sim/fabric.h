@@ -20,18 +20,18 @@ struct Channel {
   std::uint32_t to = 0, to_link = 0;
   std::uint64_t sends_posted = 0;
   std::uint64_t receives_posted = 0;
-  std::uint64_t moved = 0;      // transfer over
+  std::uint64_t started = 0;    // has left
+  std::uint64_t moved = 0;      // is in
   std::uint64_t announced = 0;  // its header is known at the receiver
   std::uint64_t early_told = 0;
   std::uint64_t completed = 0;   // compared with its receive
   std::uint64_t sends_done = 0;  // completed at the sender
   std::uint64_t sends_polled = 0;
   std::uint64_t receives_polled = 0;
-  std::uint64_t turn = 0;      // of the waiting transfer: first come, first served
   bool late_mismatch = false;  // of a send that had completed; the first is told
   std::uint32_t late_cookie = 0;
-  bool waiting = false;     // a transfer is ready and waits for ports
-  bool moving = false;      // a transfer holds its ports
+  std::uint64_t turn = 0;   // of the waiting transfer: first come, first served
+  bool waiting = false;     // a transfer is ready and waits for the out-port
   bool announcing = false;  // an announcement is under way
   bool closed = false;      // an end is dead or was released: no block moves any more
   bool control_flying[kControlKinds] = {};
@@ -40,7 +40,7 @@ struct Channel {
   Control there[kControlKinds];
 };
 
-enum class EventKind : std::uint8_t { kMoved, kAnnounced, kControl, kWake, kKill };
+enum class EventKind : std::uint8_t { kLeft, kMoved, kAnnounced, kControl, kWake, kKill };
 
 struct Event {
   Picoseconds at = 0;
@@ -97,14 +97,10 @@ class NodeEndpoint final : public Endpoint {
 struct Node {
   std::uint32_t first = 0;  // its channels: first .. first+links-1
   std::uint32_t links = 0;
-  bool out_busy = false;
-  bool in_busy = false;
   bool dead = false;
   bool released = false;
   bool touched = false;
-  std::uint64_t out_waiting = 0;  // links with a transfer that waits, out
-  std::uint64_t in_waiting = 0;   // and in
-  std::uint64_t pending = 0;      // links with something to poll
+  std::uint64_t pending = 0;  // links with something to poll
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
   std::uint64_t activity = 0;  // posts taken and completions given
@@ -133,7 +129,8 @@ struct Fabric {
   void update(Channel& channel);
   // Completes what has moved and is awaited.
   void match(Channel& channel);
-  void close(Channel& channel);
+  // No block to or from the node moves any more.
+  void close_all(std::uint32_t node);
   void kill(std::uint32_t node);
 
   Model model;
@@ -154,11 +151,29 @@ struct Fabric {
   std::uint64_t order = 0;
 
  private:
+  struct Port {
+    bool out_busy = false;
+    Picoseconds in_free = 0;
+    std::uint64_t waiting = 0;  // links with a transfer that waits to leave
+  };
+  [[nodiscard]] std::uint32_t index(const Channel& channel) const {
+    return static_cast<std::uint32_t>(&channel - channels.data());
+  }
+  // The ports of a node, or of a channel where each has its own.
+  [[nodiscard]] Port& out_port(const Channel& channel) {
+    return ports[model.one_port ? channel.from : index(channel)];
+  }
+  [[nodiscard]] Port& in_port(const Channel& channel) {
+    return ports[model.one_port ? channel.to : index(channel)];
+  }
+  [[nodiscard]] Picoseconds duration(const Channel& channel) const;
   void start(Channel& channel);
-  void start_waiting(std::uint32_t from, std::uint32_t to);
-  void finish(Channel& channel);
+  void left(Channel& channel);
+  void moved(Channel& channel);
   void arrive(Channel& channel);
-  [[nodiscard]] Picoseconds duration(const Channel& channel);
+  void close(Channel& channel);
+
+  std::vector<Port> ports;
 };
 
 }  // namespace espalier::sim

@@ -1,12 +1,15 @@
 #pragma once
 // The virtual-time network: any number of endpoints in one process, deterministic. Host only.
 //
-// A block of n bytes holds the sender's out-port and the receiver's in-port (one-port, full duplex)
-// for alpha + beta*n seconds of virtual time; a transfer starts when both ports and the post (and,
-// above eager_bytes, the receive) are there. Among transfers that wait for a port, the one that was
-// ready first goes first. Both ends complete when the block has moved and the receive is posted (a
-// short send once it has moved, see eager_copies); acknowledgements cost nothing. Controls take
-// alpha and no port; one that is still on its way is replaced by a newer one of its kind.
+// A node has one out-port and one in-port (one-port, full duplex); a block of n bytes holds each
+// for alpha + beta*n seconds of virtual time. It leaves when its post (and, above eager_bytes, the
+// receive) is there and the out-port is free, first come, first served; it comes in at the same
+// time, or, where the receiver's in-port is busy, is queued there in the order of leaving, as in a
+// switch. (Were the out-port held meanwhile, schedules that use every port in every step would fall
+// out of step and lose a third of their throughput, which no switch and no TCP does.) Both ends
+// complete when the block is in and the receive is posted (a short send once it is in, see
+// eager_copies); acknowledgements cost nothing. Controls take alpha and no port; one that is still
+// on its way is replaced by a newer one of its kind.
 //
 // Memory is allocated by the constructor only (wake() and kill() apart).
 
