@@ -239,12 +239,18 @@ constexpr const char* kExamples =
     "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
     "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";
 
+// Sizes are unsigned, and reading one from "-1" would wrap around.
+std::string not_negative(std::string& text) {
+  return text.starts_with('-') ? "a size of " + text + " is negative" : "";
+}
+
 void add_message_options(CLI::App& command, Options& options) {
   auto* bytes = command
                     .add_option("--bytes", options.bytes,
                                 "Message sizes, e.g. 8,64KiB; each is run; default: 1MiB")
                     ->delimiter(',')
-                    ->transform(CLI::AsSizeValue(false));
+                    ->transform(CLI::AsSizeValue(false))
+                    ->transform(CLI::Validator(not_negative, ""));  // looks first
   command.add_option("--input", options.input, "Broadcast this file")->excludes(bytes);
   command.add_option("--output", options.output, "Write each rank's result to DIR/rank-N.bin");
   command.add_option("--type", options.type, "Element type of reductions")->capture_default_str();

@@ -1,5 +1,6 @@
 // espalier-node: the Linux node. Boots from schedule files, wires up, serves.
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -25,11 +26,12 @@ constexpr int kBadInput = 2;
 // Everything a node needs besides its endpoint's own memory, reserved at compile time.
 node::Programs programs;
 
-// One line, to the launcher where there is one, else to stderr.
+// One line, to the launcher where there is one, else to stderr. A launcher that is gone has said
+// why already.
 int fail(int status, int channel, const std::string& what) {
   control::Failed failed;
   std::snprintf(failed.text, sizeof failed.text, "%s", what.c_str());
-  if (channel < 0 || !control::send(channel, failed)) {
+  if (channel < 0 || (!control::send(channel, failed) && errno != EPIPE && errno != ECONNRESET)) {
     std::fprintf(stderr, "espalier-node: %s\n", what.c_str());
   }
   return status;
@@ -58,13 +60,18 @@ int run(const node::Options& options) {
   config.window = options.window;
   const std::unique_ptr<espalier::ofi::OfiEndpoint> fabric =
       espalier::ofi::OfiEndpoint::open(config, error);
-  if (fabric == nullptr) return fail(kFailed, channel, error);
+  if (fabric == nullptr) {
+    const std::string where = options.address.empty() ? "" : " on " + options.address;
+    return fail(kFailed, channel, "cannot open " + options.provider + where + ": " + error);
+  }
   node::ControlWireUp wire_up(channel);
   std::vector<std::string> addresses;
   if (!wire_up.exchange(options.node, fabric->address(), programs.peers, addresses, error)) {
-    return fail(kFailed, -1, error);
+    return fail(kFailed, channel, error);
   }
-  if (fabric->connect(addresses, error) != Status::kOk) return fail(kFailed, channel, error);
+  if (fabric->connect(addresses, error) != Status::kOk) {
+    return fail(kFailed, channel, "cannot connect to the neighbours: " + error);
+  }
 
   static node::Node self(fabric->endpoint(), programs.programs.data(), programs.count, channel);
   espalier::MachineConfig machine;

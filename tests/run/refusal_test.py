@@ -40,7 +40,7 @@ class Refusals(unittest.TestCase):
         refused([*what, "--bytes", "many"], "many")
         refused([*what, "--output", "/proc/nothing"], "/proc/nothing")
         refused([*what, "--kill", "4@100"], "--kill 4@100", "0 to 3")
-        refused([*what, "--node-binary", self.path / "nothing"], "nothing")
+        self.refused(espalier.call("run", *what, "--node-binary", self.path / "nothing"), "nothing")
         reduce = ["--topology", "complete:4", "--collective", "reduce", "--algorithm", "two-tree"]
         refused([*reduce, "--type", "f33"], "f33")
         refused([*reduce, "--op", "average"], "average")
@@ -51,7 +51,7 @@ class Refusals(unittest.TestCase):
 
     def test_a_damaged_schedule_is_not_run(self):
         whole = espalier.compile(self.path / "whole.esp", "complete:3").read_bytes()
-        for at in range(0, len(whole), 41):
+        for at in range(0, len(whole), 97):
             damaged = self.path / "damaged.esp"
             damaged.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1:])
             self.refused(espalier.call("run", damaged, "--node-binary", espalier.NODE), "damaged.esp")
@@ -77,7 +77,7 @@ class Refusals(unittest.TestCase):
         for size in (0, 7, 8, 43, 44, len(whole) // 2, len(whole) - 1):
             file.write_bytes(whole[:size])
             self.refused(node("--check", number=2), "b.esp")
-        for at in range(0, len(whole), 7):
+        for at in range(0, len(whole), 61):
             file.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1:])
             refused = [done for done in (node("--check", number=number) for number in range(3))
                        if done.returncode != 0]

@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+"""However a run ends, nothing of it stays: no process, no temporary directory, no shared memory."""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import espalier
+
+ENDLESS = ["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "two-tree", "--bytes", "4096",
+           "--back-to-back", "1000000000", "--node-binary", espalier.NODE]
+
+
+def alive(pid):
+    """Whether the process runs; a zombie that nobody waits for does not."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def children(pid):
+    try:
+        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def wait_for(condition):
+    """Waits until the condition holds; the machine may be busy with other things."""
+    while not condition():
+        time.sleep(0.02)
+
+
+def shared_memory(pids):
+    """Names in /dev/shm that these processes left."""
+    return [name for name in os.listdir("/dev/shm") if name.split(":")[0] in map(str, pids)]
+
+
+class Lifecycle(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def start(self, *words):
+        """A run that goes on for ever, once all its nodes run: (process, pids of the nodes)."""
+        process = subprocess.Popen([espalier.COMMAND, "run", *ENDLESS, *words], text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=dict(os.environ, TMPDIR=str(self.path)))
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+
+        def running():
+            self.assertIsNone(process.poll(), "the run ended by itself")
+            nodes = children(process.pid)
+            # Nodes that run have mapped the memory of the collective.
+            return len(nodes) == 4 and all("memfd:espalier" in maps(node) for node in nodes)
+
+        def maps(pid):
+            try:
+                return pathlib.Path(f"/proc/{pid}/maps").read_text()
+            except OSError:
+                return ""
+
+        wait_for(running)
+        return process, children(process.pid)
+
+    def test_interrupted(self):
+        for provider in ("tcp", "shm"):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                process, nodes = self.start("--provider", provider)
+                process.send_signal(number)
+                self.assertEqual(process.wait(), 1)
+                self.assertIn("broken off", process.stderr.read())
+                self.assertEqual([node for node in nodes if alive(node)], [])
+                self.assertEqual(shared_memory(nodes), [])
+                self.assertEqual(list(self.path.iterdir()), [])
+
+    def test_the_launcher_is_killed(self):
+        process, nodes = self.start()
+        process.kill()
+        process.wait()
+        wait_for(lambda: not any(alive(node) for node in nodes))
+
+    def test_killed_nodes_leave_no_shared_memory(self):
+        status, found, error = espalier.run(*ENDLESS[:-2], "--provider", "shm", "--deadline", 500, "--kill", "2@200")
+        self.assertEqual(status, 1, error)
+        self.assertEqual(shared_memory(rank["pid"] for rank in found["runs"][0]["ranks"]), [])
+
+    def test_a_node_ends_with_its_channel(self):
+        file = espalier.compile(self.path / "b.esp", "complete:2")
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        node = subprocess.Popen([espalier.NODE, "--schedule", file, "--node", "1", "--control", str(theirs.fileno())],
+                                pass_fds=[theirs.fileno()], stderr=subprocess.PIPE, text=True)
+        theirs.close()
+        self.assertTrue(mine.recv(65536), "its Hello")
+        self.assertTrue(alive(node.pid))
+        mine.close()
+        self.assertEqual(node.wait(), 1)
+        self.assertEqual(node.stderr.read(), "")
+        node.stderr.close()
+
+    def test_nodes_that_do_not_start(self):
+        def fails(words, *texts):
+            done = espalier.call("run", *ENDLESS[:-2], *words)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            for text in texts:
+                self.assertIn(text, done.stderr)
+
+        node = ["--node-binary", espalier.NODE]
+        fails(["--node-binary", "/bin/false"], "node", "ended with status 1")
+        fails([*node, "--launch-prefix", "/nowhere/at/all"], "cannot run /nowhere/at/all")
+        fails([*node, "--address", "203.0.113.1"], "node", "cannot open tcp on 203.0.113.1")
+        fails([*node, "--launch-prefix", "timeout -s KILL 0.001"], "node", "killed")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
