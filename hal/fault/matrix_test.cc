@@ -1,0 +1,349 @@
+// Real machines on a broken fabric: every fault x algorithm x seed ends, on every node, with the
+// right result or a named failure, within its deadline.
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <string>
+
+#include "hal/fault/fault_endpoint.h"
+#include "hal/sim/rig.h"
+
+namespace espalier::fault {
+namespace {
+
+constexpr std::uint64_t kDeadline = 1'000'000'000;  // ns
+constexpr int kRounds = 3;                          // collectives of one run
+
+struct Subject {
+  Collective collective;
+  const char* algorithm;
+};
+constexpr Subject kSubjects[] = {
+    {espalier_Collective_BROADCAST, "binomial"}, {espalier_Collective_BROADCAST, "chain"},
+    {espalier_Collective_BROADCAST, "binary"},   {espalier_Collective_BROADCAST, "two-tree"},
+    {espalier_Collective_REDUCE, "chain"},       {espalier_Collective_REDUCE, "two-tree"},
+    {espalier_Collective_ALLREDUCE, "chain"},    {espalier_Collective_ALLREDUCE, "two-tree"},
+};
+
+struct Trial {
+  Subject subject;
+  std::string faults;         // of `culprit`'s endpoint; "" on all others
+  std::uint32_t culprit = 0;  // all nodes have the faults if >= ranks
+  std::uint32_t ranks = 6;
+  std::uint64_t count = 300;
+  bool check_blocks = true;
+  double jitter = 0;
+  std::uint64_t seed = 1;
+  bool eager_copies = true;
+
+  [[nodiscard]] std::string text() const {
+    return std::string(collective_name(subject.collective)) + " " + subject.algorithm + " on " +
+           std::to_string(ranks) + ", node " + std::to_string(culprit) + ": " + faults +
+           ", jitter seed " + std::to_string(seed) + (eager_copies ? "" : ", no eager copies");
+  }
+};
+
+// What a run came to.
+struct Outcome {
+  bool all_right = true;  // every collective, every node
+  bool struck = false;    // at least one fault other than kDelay
+  std::vector<Status> statuses;
+  std::vector<Cause> causes;
+  std::vector<std::uint32_t> parts;  // of each live node: the least it reaches over live nodes
+  std::string silent_error;          // a node that ended a collective with kOk and a wrong result
+  double seconds = 0;                // virtual, of the longest collective
+  std::string message;               // the runner's
+  bool dead = false;                 // the culprit
+};
+
+class Attempt {
+ public:
+  explicit Attempt(const Trial& trial) : trial_(trial) {
+    std::string error;
+    EXPECT_TRUE(parse_faults(trial.faults, faults_, error)) << error;
+    model_.eager_bytes = 64;
+    model_.jitter = trial.jitter;
+    model_.seed = trial.seed;
+    model_.eager_copies = trial.eager_copies;
+    config_.deadline_ns = kDeadline;
+    config_.check_blocks = trial.check_blocks;
+    rules_[0] = {0, 16};  // both sides of eager_bytes
+    rules_[1] = {1000, 128};
+    group_.ranks = trial.ranks;
+    group_.blocks = rules_;
+    group_.blocks_count = 2;
+    endpoints_.resize(trial.ranks);
+  }
+
+  Outcome go() {
+    Outcome outcome;
+    const Algorithm* algorithm =
+        find_algorithm(trial_.subject.collective, trial_.subject.algorithm);
+    if (algorithm == nullptr) {
+      outcome.message = "no such algorithm";
+      return outcome;
+    }
+    sim::Network* network = nullptr;
+    sim::Rig rig(*algorithm, group_, model_, config_,
+                 [&](std::uint32_t v, Endpoint& inner) -> Endpoint& {
+                   FaultEndpoint::Hooks hooks;
+                   hooks.wake = [&network, v](std::uint64_t at) { network->wake(v, at); };
+                   hooks.killed = [&network, v] { network->kill(v); };
+                   const bool broken = trial_.culprit == v || trial_.culprit >= trial_.ranks;
+                   endpoints_[v] =
+                       std::make_unique<FaultEndpoint>(inner, broken ? faults_ : Faults(), hooks);
+                   return *endpoints_[v];
+                 });
+    EXPECT_EQ(rig.status(), Status::kOk);
+    network = &rig.network();
+    for (int round = 0; round < kRounds && outcome.message.empty(); ++round) {
+      rig.start(round % 2 == 0 ? trial_.count : trial_.count / 8);
+      const sim::RunResult result = rig.run();
+      outcome.message = result.message;
+      outcome.seconds = std::max(outcome.seconds, result.seconds);
+      for (std::uint32_t v = 0; v < trial_.ranks; ++v) {
+        if (!network->alive(v)) continue;
+        const bool right = rig.right(v);
+        outcome.all_right = outcome.all_right && right;
+        if (!right && rig.machine(v).poll() == Status::kOk && outcome.silent_error.empty()) {
+          outcome.silent_error = "round " + std::to_string(round) + ": node " + std::to_string(v);
+        }
+      }
+      if (result.status != Status::kOk) break;
+    }
+    // Words of a failure may still be on their way to machines that had ended well.
+    for (int i = 0; i < 10'000 && network->advance(UINT64_MAX); ++i) poll_all(rig);
+    for (std::uint32_t v = 0; v < trial_.ranks; ++v) {
+      for (const Kind kind :
+           {Kind::kDrop, Kind::kDuplicate, Kind::kReorder, Kind::kCorrupt, Kind::kKill}) {
+        outcome.struck = outcome.struck || endpoints_[v]->struck(kind) > 0;
+      }
+      outcome.dead = outcome.dead || !network->alive(v);
+      if (!network->alive(v)) continue;
+      outcome.statuses.push_back(rig.machine(v).poll());
+      outcome.causes.push_back(rig.machine(v).cause());
+      outcome.parts.push_back(part(*network, v));
+    }
+    return outcome;
+  }
+
+ private:
+  void poll_all(sim::Rig& rig) {
+    for (std::uint32_t v = 0; v < trial_.ranks; ++v) {
+      if (rig.network().alive(v)) (void)rig.machine(v).poll();
+    }
+  }
+
+  static std::uint32_t part(sim::Network& network, std::uint32_t v) {
+    std::vector<bool> seen(network.nodes(), false);
+    std::vector<std::uint32_t> list = {v};
+    seen[v] = true;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      Endpoint& endpoint = network.endpoint(list[i]);
+      for (std::uint32_t link = 0; link < endpoint.links(); ++link) {
+        const std::uint32_t u = endpoint.peer(link);
+        if (seen[u] || !network.alive(u)) continue;
+        seen[u] = true;
+        list.push_back(u);
+      }
+    }
+    return *std::min_element(list.begin(), list.end());
+  }
+
+  const Trial& trial_;
+  Faults faults_;
+  sim::Model model_;
+  MachineConfig config_;
+  BlockRule rules_[2] = {};
+  Group group_;
+  std::vector<std::unique_ptr<FaultEndpoint>> endpoints_;
+};
+
+// What every run must keep, whatever broke.
+void check_common(const Trial& trial, const Outcome& outcome) {
+  const std::string text = trial.text();
+  EXPECT_EQ(outcome.message, "") << text;
+  EXPECT_EQ(outcome.silent_error, "") << text << ": wrong result without a word";
+  EXPECT_LT(outcome.seconds, (outcome.dead ? 2 : 2.5) * kDeadline * 1e-9) << text;
+  for (const Status status : outcome.statuses) EXPECT_NE(status, Status::kBusy) << text;
+}
+
+// The nodes that reach each other over live links end alike: all well, or all with one cause.
+void check_same_cause(const Trial& trial, const Outcome& outcome) {
+  for (std::size_t i = 0; i < outcome.causes.size(); ++i) {
+    std::size_t first = 0;
+    while (outcome.parts[first] != outcome.parts[i]) ++first;
+    const Cause& cause = outcome.causes[i];
+    EXPECT_EQ(outcome.statuses[i], cause.status) << trial.text();
+    EXPECT_EQ(cause.status, outcome.causes[first].status) << trial.text();
+    EXPECT_EQ(cause.detector, outcome.causes[first].detector) << trial.text();
+    EXPECT_EQ(cause.peer, outcome.causes[first].peer) << trial.text();
+  }
+}
+
+bool any_failed(const Outcome& outcome) {
+  for (const Status status : outcome.statuses) {
+    if (status != Status::kOk) return true;
+  }
+  return false;
+}
+
+TEST(Matrix, NoFaultNoHarm) {
+  for (const Subject& subject : kSubjects) {
+    Trial trial;
+    trial.subject = subject;
+    const Outcome outcome = Attempt(trial).go();
+    check_common(trial, outcome);
+    EXPECT_TRUE(outcome.all_right) << trial.text();
+    EXPECT_FALSE(any_failed(outcome)) << trial.text();
+  }
+}
+
+TEST(Matrix, DelaysOnlyDelay) {
+  for (const Subject& subject : kSubjects) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      Trial trial;
+      trial.subject = subject;
+      trial.culprit = UINT32_MAX;
+      trial.jitter = 2;
+      trial.seed = seed;
+      trial.faults =
+          "random seed=" + std::to_string(seed) + " delay=0.2 ns=" + std::to_string(seed * 40'000);
+      const Outcome outcome = Attempt(trial).go();
+      check_common(trial, outcome);
+      EXPECT_TRUE(outcome.all_right) << trial.text();
+      EXPECT_FALSE(any_failed(outcome)) << trial.text();
+    }
+  }
+}
+
+// One fault at one message, everywhere.
+void check_single(const char* kind, const std::vector<Status>& allowed, bool must_fail) {
+  std::uint32_t strikes = 0;
+  for (const Subject& subject : kSubjects) {
+    for (std::uint32_t culprit = 0; culprit < 6; ++culprit) {
+      for (std::uint32_t link = 0; link < 3; ++link) {
+        for (const std::uint32_t message : {0, 1, 5, 9, 14}) {
+          Trial trial;
+          trial.subject = subject;
+          trial.culprit = culprit;
+          trial.seed = culprit + 10 * link + 100 * message;
+          trial.jitter = 0.5;
+          trial.eager_copies = (link + message) % 2 == 0;
+          trial.faults = std::string(kind) + " link=" + std::to_string(link) +
+                         " message=" + std::to_string(message);
+          const Outcome outcome = Attempt(trial).go();
+          check_common(trial, outcome);
+          if (!outcome.struck) {
+            EXPECT_TRUE(outcome.all_right) << trial.text();
+            EXPECT_FALSE(any_failed(outcome)) << trial.text();
+            continue;
+          }
+          ++strikes;
+          EXPECT_TRUE(any_failed(outcome) || !must_fail) << trial.text();
+          if (!any_failed(outcome)) {
+            EXPECT_TRUE(outcome.all_right) << trial.text();
+            continue;
+          }
+          check_same_cause(trial, outcome);
+          const Status status = outcome.causes[0].status;
+          EXPECT_NE(std::find(allowed.begin(), allowed.end(), status), allowed.end())
+              << trial.text() << ": " << status_name(status);
+        }
+      }
+    }
+  }
+  EXPECT_GT(strikes, 50u) << "the matrix is not empty";
+}
+
+TEST(Matrix, ADroppedMessageIsFound) {
+  check_single("drop", {Status::kMismatch, Status::kStalled, Status::kUnforeseen}, true);
+}
+
+TEST(Matrix, ADuplicateIsFoundOrDoesNoHarm) {
+  check_single("duplicate", {Status::kMismatch, Status::kUnforeseen}, false);
+}
+
+TEST(Matrix, ASwapIsFoundOrDoesNoHarm) {
+  check_single("reorder", {Status::kMismatch, Status::kUnforeseen}, false);
+}
+
+TEST(Matrix, ACorruptBlockIsFound) {
+  // Nothing to corrupt where the block is empty.
+  check_single("corrupt", {Status::kCorrupt}, false);
+}
+
+TEST(Matrix, WithoutCheckWordsCorruptionPasses) {
+  Trial trial;
+  trial.subject = {espalier_Collective_BROADCAST, "chain"};
+  trial.faults = "corrupt link=0 message=1 bit=9";
+  trial.check_blocks = false;
+  const Outcome outcome = Attempt(trial).go();
+  EXPECT_FALSE(outcome.all_right) << "so the test above is not idle";
+  EXPECT_FALSE(any_failed(outcome));
+}
+
+TEST(Matrix, ADeadNodeIsNamedByAll) {
+  std::uint32_t kills = 0;
+  for (const Subject& subject : kSubjects) {
+    for (std::uint32_t culprit = 0; culprit < 6; ++culprit) {
+      for (const std::uint32_t after : {0, 1, 2, 7, 20, 45}) {
+        for (const bool eager_copies : {true, false}) {
+          Trial trial;
+          trial.subject = subject;
+          trial.culprit = culprit;
+          trial.jitter = 0.5;
+          trial.seed = after;
+          trial.eager_copies = eager_copies;
+          trial.faults = "kill after=" + std::to_string(after);
+          const Outcome outcome = Attempt(trial).go();
+          check_common(trial, outcome);
+          kills += outcome.dead ? 1 : 0;
+          if (!outcome.dead || !any_failed(outcome)) {
+            EXPECT_TRUE(outcome.all_right) << trial.text();
+            continue;
+          }
+          check_same_cause(trial, outcome);
+          for (const Cause& cause : outcome.causes) {
+            if (cause.status == Status::kOk) continue;  // a part that needed the dead no more
+            EXPECT_EQ(cause.status, Status::kDeadLink) << trial.text();
+            EXPECT_EQ(cause.peer, culprit) << trial.text() << ": no live node is blamed";
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(kills, 200u) << "the matrix is not empty";
+}
+
+TEST(Matrix, RandomFaultsEverywhereNeverPassUnseen) {
+  std::uint32_t failures = 0, survived = 0;
+  for (const Subject& subject : kSubjects) {
+    for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+      Trial trial;
+      trial.subject = subject;
+      trial.culprit = UINT32_MAX;
+      trial.ranks = 3 + static_cast<std::uint32_t>(seed % 9);
+      trial.jitter = 1;
+      trial.seed = seed;
+      trial.eager_copies = seed % 3 != 0;
+      trial.faults = "random seed=" + std::to_string(seed) +
+                     " drop=0.001 duplicate=0.001 reorder=0.001 corrupt=0.001 delay=0.02 ns=50000";
+      const Outcome outcome = Attempt(trial).go();
+      check_common(trial, outcome);
+      if (any_failed(outcome)) {
+        EXPECT_TRUE(outcome.struck) << trial.text();
+        ++failures;
+      } else {
+        EXPECT_TRUE(outcome.all_right) << trial.text();
+        ++survived;
+      }
+    }
+  }
+  EXPECT_GT(failures, 20u);
+  EXPECT_GT(survived, 20u);
+}
+
+}  // namespace
+}  // namespace espalier::fault
