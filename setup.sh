@@ -30,23 +30,29 @@ if [ -n "$missing" ]; then
   echo "setup.sh: installing$missing"
   apt='apt-get -q -y -o Acquire::Retries=5 -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0'
   log=$(mktemp)
-  # Packages that change between update and install are found by a second update.
-  { $apt update && $apt install --no-install-recommends $missing; } >"$log" 2>&1 ||
-    { sleep 5; $apt update && $apt install --no-install-recommends $missing; } >"$log" 2>&1 || {
-      tail -n 20 "$log" >&2
-      fail "apt-get could not install:$missing (its whole output: $log)"
-    }
+  # A foreign source that cannot be reached is apt-get's warning, not ours; what is missing then shows in the install.
+  install_missing() {
+    $apt update || true
+    $apt install --no-install-recommends $missing
+  }
+  install_missing >"$log" 2>&1 || { sleep 5; install_missing; } >"$log" 2>&1 || {
+    tail -n 20 "$log" >&2
+    fail "apt-get could not install:$missing (its whole output: $log)"
+  }
   rm -f "$log"
 fi
 
-# A build directory that belongs to another copy of the sources is of no use here.
+# A build directory that is not configured, or that belongs to another copy of the sources, is of no use.
 info=build/meson-info/meson-info.json
-if [ -f build/build.ninja ] && grep -qF "\"source\": \"$PWD\"" "$info" 2>/dev/null; then
-  : # configured; ninja reconfigures by itself when a meson.build changes
-elif [ -f build/meson-private/coredata.dat ]; then
-  meson setup --wipe build || { rm -rf build && meson setup build; }
-else
-  meson setup build
+if ! [ -f build/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" "$info" 2>/dev/null; then
+  echo 'setup.sh: configuring build/'
+  log=$(mktemp)
+  rm -rf build
+  meson setup build >"$log" 2>&1 || {
+    cat "$log" >&2
+    fail 'meson could not configure build/'
+  }
+  rm -f "$log"
 fi
 
 tests/size/fetch_nanopb.sh build/nanopb ||
