@@ -22,7 +22,7 @@ echo '== tests'
 meson test -C build --no-rebuild --print-errorlogs
 
 echo '== ASan and UBSan'
-if [ ! -f build-sanitize/build.ninja ]; then
+if ! [ -f build-sanitize/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" build-sanitize/meson-info/meson-info.json; then
   rm -rf build-sanitize
   meson setup build-sanitize -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Dtools=false -Dofi=false \
     >build/setup-sanitize.log || { cat build/setup-sanitize.log; give_up 'the sanitizers cannot be set up'; }
