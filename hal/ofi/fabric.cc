@@ -71,12 +71,20 @@ fi_info* Fabric::find(const std::string& provider, const std::string& local_addr
 
 bool Fabric::open(const std::string& provider, const std::string& local_address, std::size_t peers,
                   std::size_t completions, std::string& error) {
+  if (open_all(provider, local_address, peers, completions, error)) return true;
+  const std::string at = local_address.empty() ? "" : " at address " + local_address;
+  error = "provider \"" + provider + "\"" + at + ": " + error;
+  return false;
+}
+
+bool Fabric::open_all(const std::string& provider, const std::string& local_address,
+                      std::size_t peers, std::size_t completions, std::string& error) {
   info_ = find(provider, local_address);
   if (info_ == nullptr) {
-    error = "provider \"" + provider + "\"" +
-            (local_address.empty() ? "" : " at address " + local_address) +
-            " is not available in this libfabric (want \"tcp\", \"shm\", or a provider with "
-            "reliable datagram endpoints and remote writes)";
+    error =
+        "this libfabric has no such provider there (want \"tcp\", \"shm\", or any with reliable "
+        "datagram "
+        "endpoints and remote writes)";
     return false;
   }
   const InFabric mark;

@@ -81,6 +81,8 @@ class Fabric {
   [[nodiscard]] bool block(std::uint64_t ns);
 
  private:
+  [[nodiscard]] bool open_all(const std::string& provider, const std::string& local_address,
+                              std::size_t peers, std::size_t completions, std::string& error);
   void open_wake();
   [[nodiscard]] int open_endpoint();
   [[nodiscard]] bool keep_name(std::string& error);

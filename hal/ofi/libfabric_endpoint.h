@@ -89,6 +89,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   // ... or the immediate alone.
   [[nodiscard]] bool tell(Link& link, Word word, std::uint64_t number, std::uint32_t value);
   [[nodiscard]] bool accepted(Link& link, Fabric::Result result);
+  void told(Link& link, std::uint32_t count);
   void fail(Link& link, std::uint32_t index);
 
   // receive.cc: everything that comes from the peer.

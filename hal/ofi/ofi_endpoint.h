@@ -12,8 +12,8 @@
 namespace espalier::ofi {
 
 struct Config {
-  std::string provider =
-      "tcp";  // "tcp" (which is "net" in libfabric 1.17), "shm", or any libfabric name
+  // "tcp" (which is "net" in libfabric 1.17), "shm", or any libfabric name.
+  std::string provider = "tcp";
   std::string local_address;  // IP to bind; empty: 127.0.0.1 (tcp)
   std::uint32_t node = 0;
   std::vector<std::uint32_t> peers;  // node at the other end of each link
@@ -23,6 +23,9 @@ struct Config {
 
 // The names `--provider` takes, with what libfabric 1.17 calls them.
 [[nodiscard]] bool known_provider(const std::string& name);
+
+// Removes what a process that was killed left of "shm" endpoints. Call when it has ended.
+void sweep_shared_memory(std::int64_t process);
 
 class OfiEndpoint {
  public:

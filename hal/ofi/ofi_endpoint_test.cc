@@ -85,5 +85,102 @@ TEST_P(OfiTest, CarriesMessagesOfEverySizeBothWays) {
   }
 }
 
+TEST(Ofi, SaysClearlyWhatIsWrong) {
+  Config config;
+  config.provider = "carrier-pigeon";
+  std::string error;
+  EXPECT_FALSE(known_provider("carrier-pigeon"));
+  EXPECT_EQ(OfiEndpoint::open(config, error), nullptr);
+  EXPECT_NE(error.find("\"carrier-pigeon\""), std::string::npos) << error;
+  EXPECT_TRUE(known_provider("tcp"));
+  EXPECT_TRUE(known_provider("shm"));
+
+  config.provider = "tcp";
+  config.local_address = "203.0.113.77";  // no interface has it
+  EXPECT_EQ(OfiEndpoint::open(config, error), nullptr);
+  EXPECT_NE(error.find("203.0.113.77"), std::string::npos) << error;
+
+  config.local_address.clear();
+  config.window = 0;
+  EXPECT_EQ(OfiEndpoint::open(config, error), nullptr);
+  EXPECT_NE(error.find("window 0"), std::string::npos) << error;
+
+  config.window = 4;
+  config.peers = {0};
+  EXPECT_EQ(OfiEndpoint::open(config, error), nullptr);
+  EXPECT_NE(error.find("itself"), std::string::npos) << error;
+}
+
+TEST_P(OfiTest, RefusesAddressesThatDoNotFit) {
+  Config config = this->config();
+  config.peers = {1};
+  std::string error;
+  const auto zero = OfiEndpoint::open(config, error);
+  config.node = 1;
+  config.peers = {0};
+  config.window = 4;
+  const auto one = OfiEndpoint::open(config, error);
+  config.node = 2;
+  const auto two = OfiEndpoint::open(config, error);
+  ASSERT_NE(zero, nullptr) << error;
+  ASSERT_NE(one, nullptr) << error;
+  ASSERT_NE(two, nullptr) << error;
+  EXPECT_EQ(zero->connect({}, error), Status::kBadArgument);
+  EXPECT_EQ(zero->connect({"rubbish"}, error), Status::kBackEnd);
+  EXPECT_NE(error.find("node 1"), std::string::npos) << error;
+  EXPECT_EQ(zero->connect({std::string(100, 'x')}, error), Status::kBackEnd);
+  EXPECT_EQ(zero->connect({one->address()}, error), Status::kBackEnd);
+  EXPECT_NE(error.find("window 4"), std::string::npos) << error;
+  EXPECT_EQ(zero->connect({two->address()}, error), Status::kBackEnd);
+  EXPECT_NE(error.find("node 2"), std::string::npos) << error;
+  EXPECT_EQ(two->connect({zero->address()}, error), Status::kBackEnd);
+}
+
+TEST_P(OfiTest, PairsParallelLinksInOrder) {
+  Cluster cluster(config(), {{1, 1}, {0, 0}});
+  ASSERT_EQ(cluster.error, "");
+  Inbox inbox(cluster);
+  for (std::uint32_t link = 0; link < 2; ++link) {
+    std::uint32_t got = 0;
+    const std::uint32_t sent = 40 + link;
+    ASSERT_EQ(cluster[0].post_send(link, {&sent, sizeof(sent), 1, 0, 0}), Status::kOk);
+    ASSERT_EQ(cluster[1].post_receive(link, {&got, sizeof(got), 1, 0}), Status::kOk);
+    EXPECT_EQ(inbox.await(1, Completion::Kind::kReceived).link, link);
+    EXPECT_EQ(got, sent);
+    EXPECT_EQ(inbox.await(0, Completion::Kind::kSent).link, link);
+  }
+}
+
+// Short messages among long ones that the receiver takes late: slots are given back however they
+// alternate.
+TEST_P(OfiTest, GivesSlotsBackAmongLongMessages) {
+  Config config = this->config();
+  config.window = 8;
+  config.eager_bytes = 256;
+  Cluster cluster(config, {{1}, {0}});
+  ASSERT_EQ(cluster.error, "");
+  Inbox inbox(cluster);
+  constexpr std::size_t kLong = 1000;
+  for (std::uint32_t period = 1; period < 20; ++period) {
+    const Bytes out = pattern(kLong, period);
+    Bytes in(8 * kLong);
+    const Region region = {in.data(), in.size()};
+    ASSERT_EQ(cluster[1].prepare(&region, 1), Status::kOk);
+    const auto size = [&](std::uint32_t n) { return n % period == 0 ? std::size_t{9} : kLong; };
+    std::uint32_t sent = 0;
+    for (std::uint32_t n = 0; n < 100; ++n) {
+      for (; sent < 100 && sent < n + 8; ++sent) {
+        if (sent >= 8) inbox.await(0, Completion::Kind::kSent);
+        ASSERT_EQ(cluster[0].post_send(0, {out.data(), size(sent), sent, 0, 0}), Status::kOk);
+      }
+      std::uint8_t* to = in.data() + n % 8 * kLong;
+      ASSERT_EQ(cluster[1].post_receive(0, {to, size(n), n, 0}), Status::kOk);
+      EXPECT_EQ(inbox.await(1, Completion::Kind::kReceived).status, Status::kOk);
+      EXPECT_TRUE(std::equal(to, to + size(n), out.begin()));
+    }
+    for (std::uint32_t n = 0; n < 8; ++n) inbox.await(0, Completion::Kind::kSent);
+  }
+}
+
 }  // namespace
 }  // namespace espalier::ofi

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "hal/ofi/libfabric_endpoint.h"
 
@@ -32,6 +33,17 @@ std::uint32_t occurrence(const std::vector<std::uint32_t>& peers, std::uint32_t 
 }
 
 }  // namespace
+
+// The files are named <process>:<domain>:<endpoint>.
+void sweep_shared_memory(std::int64_t process) {
+  const std::string mark = std::to_string(process) + ":";
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator("/dev/shm", ignored)) {
+    if (file.path().filename().string().starts_with(mark)) {
+      std::filesystem::remove(file.path(), ignored);
+    }
+  }
+}
 
 bool known_provider(const std::string& name) {
   fi_info* info = Fabric::find(name, "");
@@ -177,7 +189,7 @@ Status LibfabricEndpoint::connect(const std::vector<std::string>& addresses, std
 // connection.
 bool LibfabricEndpoint::greet(std::string& error) {
   const std::uint64_t deadline = now() + kGreetTimeoutNs;
-  for (Link& link : links_) link.box.hello = config_.node < link.peer;
+  for (Link& link : links_) link.box.hello = link.box.hello || config_.node < link.peer;
   for (std::uint32_t l = 0; l < links(); ++l) {
     if (links_[l].box.hello) pending_ |= bit(l);
   }

@@ -118,6 +118,7 @@ int Processes::join() {
   for (const Child& child : children_) {
     int status = 0;
     waitpid(child.pid, &status, 0);
+    if (child.killed) sweep_shared_memory(child.pid);
     if (child.killed) continue;
     worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
   }

@@ -7,8 +7,13 @@
 namespace espalier::ofi {
 
 Status LibfabricEndpoint::prepare(const Region* regions, std::uint32_t count) {
-  if (released_) return Status::kBackEnd;
   if (count > kMaxRegions) return Status::kTooLarge;
+  bool outstanding = released_;
+  for (const Link& link : links_) {
+    outstanding =
+        outstanding || link.in.posted != link.in.reported || link.out.posted != link.out.reported;
+  }
+  if (outstanding) return Status::kBadArgument;
   std::array<Prepared, kMaxRegions> next;
   std::uint32_t filled = 0;
   const auto named = [&](const Region& region) {
@@ -45,7 +50,8 @@ Status LibfabricEndpoint::post_receive(std::uint32_t index, const ReceivePost& p
   if (index >= links() || (post.bytes == nullptr && post.size != 0)) return Status::kBadArgument;
   Link& link = links_[index];
   Incoming& in = link.in;
-  if (released_ || in.posted - in.reported >= config_.window) return Status::kTooLarge;
+  if (released_) return Status::kBadArgument;
+  if (in.posted - in.reported >= config_.window) return Status::kTooLarge;
   const std::uint64_t at = position(in.posted);
   Incoming::Post& mine = in.posts[at];
   mine = {post.bytes, post.size, post.tag, 0, 0, post.cookie, 0, Status::kOk};
@@ -140,16 +146,17 @@ void LibfabricEndpoint::granted(Link& link, std::uint32_t index, std::uint16_t l
   Outgoing& out = link.out;
   const std::uint64_t number = widen(low, out.sent);
   const std::uint64_t at = position(number);
+  // A newer grant may stand there by now: its credit is as good.
+  GrantEntry grant;
+  std::memcpy(&grant, arena_.get() + layout_.grant(index, static_cast<std::uint32_t>(at)),
+              sizeof(grant));
+  credited(link, index, static_cast<std::uint32_t>(grant.credit));
   if (number < out.sent) {
     // We sent it into a slot, the peer expects it large.
     mismatched_late(link, index, number);
     return;
   }
-  GrantEntry grant;
-  std::memcpy(&grant, arena_.get() + layout_.grant(index, static_cast<std::uint32_t>(at)),
-              sizeof(grant));
   out.granted |= bit(at);
-  credited(link, index, static_cast<std::uint32_t>(grant.credit));
   if (out.sent < out.posted) pending_ |= bit(index);
 }
 

@@ -1,5 +1,6 @@
 // Everything that writes to a peer.
 
+#include <algorithm>
 #include <cstring>
 
 #include "hal/ofi/libfabric_endpoint.h"
@@ -7,8 +8,9 @@
 namespace espalier::ofi {
 namespace {
 
-constexpr std::uint32_t kPatience = 256;  // refusals in a row before retries slow down
-constexpr std::uint64_t kRetryAfterNs = 200'000;
+constexpr std::uint32_t kPatience = 256;    // refusals in a row before retries slow down
+constexpr std::uint64_t kSlowerNs = 1'000;  // for each refusal
+constexpr std::uint64_t kSlowestRetryNs = 5'000'000;
 constexpr std::uint32_t kPieces = 16;  // of a message in one call, so that calls stay short
 
 }  // namespace
@@ -16,7 +18,8 @@ constexpr std::uint32_t kPieces = 16;  // of a message in one call, so that call
 Status LibfabricEndpoint::post_send(std::uint32_t index, const SendPost& post) {
   if (index >= links() || (post.bytes == nullptr && post.size != 0)) return Status::kBadArgument;
   Outgoing& out = links_[index].out;
-  if (released_ || out.posted - out.reported >= config_.window) return Status::kTooLarge;
+  if (released_) return Status::kBadArgument;
+  if (out.posted - out.reported >= config_.window) return Status::kTooLarge;
   out.posts[position(out.posted)] = {post.bytes,  post.size, post.tag,   post.check,
                                      post.cookie, false,     Status::kOk};
   ++out.posted;
@@ -86,9 +89,7 @@ bool LibfabricEndpoint::push_answers(Link& link) {
   }
   if (box.credit) {
     if (!tell(link, Word::kCredit, 0, static_cast<std::uint32_t>(link.in.consumed))) return false;
-    link.in.told = link.in.consumed;
-    link.in.slot_consumed = false;
-    box.credit = false;
+    told(link, static_cast<std::uint32_t>(link.in.consumed));
   }
   return true;
 }
@@ -107,9 +108,18 @@ bool LibfabricEndpoint::push_grants(Link& link) {
       return false;
     }
     link.box.grants &= ~bit(position(number));
-    link.in.told = in.consumed;
+    told(link, static_cast<std::uint32_t>(entry.credit));
   }
   return true;
+}
+
+// The peer has been told that messages below `count` (low 32 bits) are consumed.
+void LibfabricEndpoint::told(Link& link, std::uint32_t count) {
+  Incoming& in = link.in;
+  in.told = in.consumed - (static_cast<std::uint32_t>(in.consumed) - count);
+  if (in.told != in.consumed) return;
+  in.slot_consumed = false;
+  link.box.credit = false;
 }
 
 // In order: a message that cannot go yet keeps those behind it.
@@ -147,6 +157,9 @@ bool LibfabricEndpoint::send_eager(Link& link, std::uint32_t index, std::uint64_
              link.base + layout_.slot(link.remote, slot), link.key)) {
     return false;
   }
+  EagerHeader header;
+  std::memcpy(&header, staged, sizeof(header));
+  told(link, header.credit);
   out.direct &= ~bit(at);
   out.eager |= bit(at);
   out.doubtful |= bit(at);
@@ -255,7 +268,9 @@ bool LibfabricEndpoint::accepted(Link& link, Fabric::Result result) {
     ++writes_;
     return true;
   }
-  if (++link.refusals > kPatience) link.retry_at = now() + kRetryAfterNs;
+  if (++link.refusals > kPatience) {
+    link.retry_at = now() + std::min(kSlowestRetryNs, link.refusals * kSlowerNs);
+  }
   return false;
 }
 
