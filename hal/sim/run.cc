@@ -8,6 +8,8 @@ namespace espalier::sim {
 namespace {
 
 constexpr std::uint64_t kNoDeadline = std::numeric_limits<std::uint64_t>::max();
+// The network counts picoseconds: no time after this one comes.
+constexpr std::uint64_t kEndOfTime = kNoDeadline / 1000 - 1;
 constexpr std::int64_t kNoHorizon = std::numeric_limits<std::int64_t>::max();
 // A machine that asks to be polled at once, again and again, and does nothing, is broken.
 constexpr int kMaxIdlePolls = 1'000'000;
@@ -69,7 +71,7 @@ class Runner {
       count(sent, received);
       set_horizon(step + 1);
       settle();
-      if (status_ != Status::kOk || !message_.empty()) break;
+      if (status_ != Status::kOk || !message_.empty() || any_dead()) break;
       const bool moved = check_step(step, sent, received);
       if (!message_.empty()) break;
       if (moved) steps_ = step + 1;
@@ -78,7 +80,7 @@ class Runner {
       if (idle > kMaxIdleSteps) fail(Status::kStalled, stuck());
     }
     set_horizon(kNoHorizon);
-    // A machine that failed tells the others, which takes deadlines.
+    // To find a dead node, and for a machine that failed to tell the others, takes deadlines.
     return message_.empty() ? free_run() : result();
   }
 
@@ -117,6 +119,7 @@ class Runner {
       const std::uint64_t before = network_.activity(node);
       note(node, machine.poll());
       deadline = busy_[node] ? machine.next_deadline() : kNoDeadline;
+      if (deadline > kEndOfTime) deadline = kNoDeadline;
       if (network_.activity(node) != before || network_.pending(node)) {
         idle = 0;
       } else if (deadline > network_.now_ns()) {
@@ -153,6 +156,13 @@ class Runner {
     first_busy_ = 0;
     for (std::uint32_t v = 0; v < machines_.size(); ++v) {
       if (busy_[v] && here(v)) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool any_dead() const {
+    for (std::uint32_t v = 0; v < network_.nodes(); ++v) {
+      if (!network_.alive(v)) return true;
     }
     return false;
   }

@@ -104,7 +104,7 @@ struct RunResult {
 [[nodiscard]] RunResult run(Network& network, const std::vector<Machine*>& machines);
 // In lock step: step s+1 is let in when all of step s has finished everywhere. kUnforeseen with a
 // message: a node sends or receives twice in a step (one_port only), or a post of a step found no
-// partner in it.
+// partner in it. Once a node is dead or a machine has failed, the rest runs freely.
 [[nodiscard]] RunResult run_lock_step(Network& network, const std::vector<Machine*>& machines);
 
 }  // namespace espalier::sim

@@ -1,0 +1,228 @@
+// Machines on the simulated network.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "hal/sim/rig.h"
+
+namespace espalier::sim {
+namespace {
+
+constexpr BlockRule kSmallBlocks = {0, 64};
+
+Group group_of(std::uint32_t ranks) {
+  Group group;
+  group.ranks = ranks;
+  group.blocks = &kSmallBlocks;
+  group.blocks_count = 1;
+  return group;
+}
+
+template <typename Check>
+void for_all_algorithms(Check check) {
+  std::uint32_t count = 0;
+  const Algorithm* list = algorithms(count);
+  ASSERT_GT(count, 0u);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 16u, 23u}) {
+      Program program;
+      // The mirrored two trees are for odd numbers of ranks.
+      if (list[i].generate(group_of(ranks), 0, program) == Status::kUnsupported) continue;
+      check(list[i], ranks,
+            std::string(collective_name(list[i].collective)) + " " + list[i].name + " on " +
+                std::to_string(ranks));
+    }
+  }
+}
+
+TEST(Run, GivesRightResultsWhateverTheModel) {
+  for_all_algorithms([](const Algorithm& algorithm, std::uint32_t ranks, const std::string& what) {
+    for (int variant = 0; variant < 8; ++variant) {
+      Model model;
+      model.one_port = variant % 2 == 0;
+      model.eager_copies = variant / 2 % 2 == 0;
+      model.jitter = variant / 4 == 0 ? 0 : 3;
+      model.seed = static_cast<std::uint64_t>(variant) + ranks;
+      model.eager_bytes = variant % 3 == 0 ? 0 : 64;
+      model.scramble = true;
+      Rig rig(algorithm, group_of(ranks), model, MachineConfig());
+      ASSERT_EQ(rig.status(), Status::kOk) << what;
+      for (const std::uint64_t count : {0u, 1u, 16u, 17u, 500u}) {
+        rig.start(count);
+        ASSERT_EQ(rig.status(), Status::kOk) << what << ", " << count << " elements";
+        const RunResult result = rig.run();
+        EXPECT_EQ(result.status, Status::kOk) << what << ": " << result.message;
+        EXPECT_EQ(result.message, "") << what;
+        EXPECT_TRUE(rig.all_right()) << what << ", " << count << " elements, variant " << variant;
+      }
+    }
+  });
+}
+
+TEST(Run, LockStepTakesTheStepsThatTheProgramClaims) {
+  for_all_algorithms([](const Algorithm& algorithm, std::uint32_t ranks, const std::string& what) {
+    Rig rig(algorithm, group_of(ranks), Model(), MachineConfig());
+    ASSERT_EQ(rig.status(), Status::kOk) << what;
+    Program program;
+    ASSERT_EQ(algorithm.generate(group_of(ranks), 0, program), Status::kOk);
+    for (const std::uint64_t count : {16u, 64u, 160u, 161u, 500u}) {
+      rig.start(count);
+      ASSERT_EQ(rig.status(), Status::kOk) << what;
+      const RunResult result = rig.run_lock_step();
+      EXPECT_EQ(result.status, Status::kOk) << what << ": " << result.message;
+      EXPECT_TRUE(rig.all_right()) << what;
+      if (ranks == 1) continue;  // it may copy, but no block moves
+      const Count& claim = program.counts[program.steps_ref];
+      EXPECT_EQ(result.steps, count_value(claim, rig.machine(0).blocks())) << what;
+    }
+  });
+}
+
+TEST(Run, EqualBlocksMakeFreeRunningNearlyAsFastAsLockStep) {
+  for_all_algorithms([](const Algorithm& algorithm, std::uint32_t ranks, const std::string& what) {
+    if (ranks < 2) return;
+    double seconds[2];
+    for (const bool lock_step : {false, true}) {
+      Rig rig(algorithm, group_of(ranks), Model(), MachineConfig());
+      rig.start(64 * 64 / 4);
+      seconds[lock_step] = (lock_step ? rig.run_lock_step() : rig.run()).seconds;
+    }
+    EXPECT_LT(seconds[0], 1.1 * seconds[1]) << what;
+  });
+}
+
+TEST(Run, IsDeterministic) {
+  const Algorithm* algorithm = find_algorithm(espalier_Collective_ALLREDUCE, "two-tree");
+  ASSERT_NE(algorithm, nullptr);
+  const auto seconds = [&](std::uint64_t seed) {
+    Model model;
+    model.jitter = 1;
+    model.seed = seed;
+    Rig rig(*algorithm, group_of(13), model, MachineConfig());
+    rig.start(1000);
+    return rig.run().seconds;
+  };
+  EXPECT_EQ(seconds(1), seconds(1));
+  EXPECT_NE(seconds(1), seconds(2));
+}
+
+TEST(Run, ADeadNodeEndsTheRun) {
+  const Algorithm* algorithm = find_algorithm(espalier_Collective_BROADCAST, "chain");
+  ASSERT_NE(algorithm, nullptr);
+  for (const bool lock_step : {false, true}) {
+    Rig rig(*algorithm, group_of(5), Model(), MachineConfig());
+    rig.network().kill(3, 20'000);
+    rig.start(5000);
+    const RunResult result = lock_step ? rig.run_lock_step() : rig.run();
+    EXPECT_EQ(result.status, Status::kDeadLink) << result.message;
+    EXPECT_GT(result.seconds, 1);
+    EXPECT_LT(result.seconds, 2 * 2) << "twice the deadline";
+    for (const std::uint32_t v : {0u, 1u, 2u}) {
+      EXPECT_EQ(rig.machine(v).cause().detector, 2u);
+      EXPECT_EQ(rig.machine(v).cause().peer, 3u);
+    }
+  }
+}
+
+// The chain, whose last node expects each block a step late.
+Status late_receiver(const Group& group, std::uint32_t me, Program& out) {
+  const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
+  const Status status = chain->generate(group, me, out);
+  if (me + 1 == group.ranks) ++out.counts[out.actions[0].t0_ref].a;
+  return status;
+}
+
+// Node 0 sends each block to two others in the same step.
+Status two_sends(const Group& group, std::uint32_t me, Program& out) {
+  const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
+  Group two = group;
+  two.ranks = 2;
+  const Status status = chain->generate(two, me == 0 ? 0 : 1, out);
+  out.node = me;
+  if (me > 0) return status;
+  out.peers[out.peers_count++] = 2;
+  Index& link = out.indices[out.indices_count++];
+  link = Index();
+  link.base = 1;
+  Action& action = out.actions[out.actions_count++];
+  action = out.actions[0];
+  action.link_ref = out.indices_count - 1;
+  ++out.phases[0].actions;
+  return status;
+}
+
+TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
+  {
+    const Algorithm late = {"late", espalier_Collective_BROADCAST, late_receiver, false, ""};
+    Rig rig(late, group_of(4), Model(), MachineConfig());
+    rig.start(100);
+    const RunResult result = rig.run_lock_step();
+    EXPECT_EQ(result.status, Status::kUnforeseen);
+    EXPECT_EQ(result.message,
+              "step 2: node 2's send 0 to node 3 (60 bytes) found no partner in this step");
+  }
+  const Algorithm twice = {"twice", espalier_Collective_BROADCAST, two_sends, false, ""};
+  {
+    Rig rig(twice, group_of(3), Model(), MachineConfig());
+    rig.start(100);
+    const RunResult result = rig.run_lock_step();
+    EXPECT_EQ(result.status, Status::kUnforeseen);
+    EXPECT_EQ(result.message, "step 0: node 0 sends 2 blocks");
+  }
+  {
+    Model model;
+    model.one_port = false;
+    Rig rig(twice, group_of(3), model, MachineConfig());
+    rig.start(100);
+    const RunResult result = rig.run_lock_step();
+    EXPECT_EQ(result.status, Status::kOk) << result.message;
+    EXPECT_EQ(result.steps, 7) << "as many as blocks";
+    EXPECT_TRUE(rig.all_right());
+  }
+}
+
+// A ring in which every node receives before it sends.
+Status circular_wait(const Group& group, std::uint32_t me, Program& out) {
+  const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
+  Group three = group;
+  three.ranks = 3;
+  const Status status = chain->generate(three, 1, out);
+  for (std::uint32_t i = 0; i < out.peers_count; ++i) {
+    out.peers[i] =
+        out.peers[i] == 0 ? (me + group.ranks - 1) % group.ranks : (me + 1) % group.ranks;
+  }
+  out.node = me;
+  return status;
+}
+
+TEST(Run, ACircularWaitIsAStall) {
+  const Algorithm wait = {"wait", espalier_Collective_BROADCAST, circular_wait, false, ""};
+  for (const bool lock_step : {false, true}) {
+    {
+      Rig rig(wait, group_of(4), Model(), MachineConfig());
+      rig.start(10);
+      const RunResult result = lock_step ? rig.run_lock_step() : rig.run();
+      EXPECT_EQ(result.status, lock_step ? Status::kUnforeseen : Status::kStalled);
+      EXPECT_EQ(result.message, lock_step
+                                    ? "step 0: node 1's receive 0 from node 0 (40 bytes) found "
+                                      "no partner in this step"
+                                    : "")
+          << "free running, the machines find it themselves";
+    }
+    // Machines that wait practically for ever: the runner finds it.
+    MachineConfig patient;
+    patient.deadline_ns = 1'000'000'000'000'000'000;
+    Rig rig(wait, group_of(4), Model(), patient);
+    rig.start(10);
+    if (lock_step) continue;
+    const RunResult result = rig.run();
+    EXPECT_EQ(result.status, Status::kStalled);
+    EXPECT_EQ(result.message,
+              "node 0 is busy and nothing will ever happen; in step 0 it awaits a receive from "
+              "node 3");
+  }
+}
+
+}  // namespace
+}  // namespace espalier::sim
