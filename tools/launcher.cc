@@ -45,7 +45,7 @@ std::vector<std::string> node_command(const Options& options, std::uint32_t node
 // The child's side of spawn(): becomes the node, or says why not.
 [[noreturn]] void become_node(const std::vector<std::string>& command, int channel, pid_t parent) {
   setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // libfabric removes its shared memory on it
   if (getppid() != parent) _exit(1);
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
   fcntl(channel, F_SETFD, 0);

@@ -39,7 +39,8 @@ class TemporaryDirectory {
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() {
+  ~TemporaryDirectory() { remove(); }
+  void remove() const {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
@@ -221,6 +222,7 @@ void run_run(Options options) {
   launch::Cluster cluster;
   std::string error;
   if (!cluster.start(options.launch, error)) negative(error);
+  directory.remove();  // every node has its descriptor
   run::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster, result);
   if (result.right && !options.output.empty()) write_results(options, what, cluster);
   std::cout << (options.format == Format::kJson ? to_json(result) : to_text(result)) << std::flush;

@@ -83,10 +83,13 @@ class Lifecycle(unittest.TestCase):
                 self.assertEqual(list(self.path.iterdir()), [])
 
     def test_the_launcher_is_killed(self):
-        process, nodes = self.start()
-        process.kill()
-        process.wait()
-        wait_for(lambda: not any(alive(node) for node in nodes))
+        for provider in ("tcp", "shm"):
+            process, nodes = self.start("--provider", provider)
+            process.kill()
+            process.wait()
+            wait_for(lambda: not any(alive(node) for node in nodes))
+            self.assertEqual(shared_memory(nodes), [])
+            self.assertEqual(list(self.path.iterdir()), [])
 
     def test_killed_nodes_leave_no_shared_memory(self):
         status, found, error = espalier.run(*ENDLESS[:-2], "--provider", "shm", "--deadline", 500, "--kill", "2@200")

@@ -1,0 +1,150 @@
+// Nodes that hold several schedules run them in turn, over one set of links.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/file_writer.h"
+#include "tools/launcher.h"
+#include "tools/reference.h"
+
+namespace espalier::launch {
+namespace {
+
+constexpr char kSpec[] = "complete:5";
+constexpr std::uint32_t kRanks = 5;
+constexpr std::uint64_t kMostBytes = 300'000;
+
+class ClusterTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const char* node = std::getenv("ESPALIER_NODE");
+    ASSERT_NE(node, nullptr) << "set ESPALIER_NODE to the path of espalier-node";
+    std::string path = (std::filesystem::temp_directory_path() / "espalier-test-XXXXXX").string();
+    ASSERT_NE(mkdtemp(path.data()), nullptr);
+    directory_ = path;
+    options_.node_binary = node;
+    options_.nodes = kRanks;
+    options_.topology = kSpec;
+    options_.provider = GetParam();
+    options_.deadline_ms = 20000;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  void add_schedule(Collective collective, const char* algorithm, std::uint32_t root) {
+    const std::uint64_t digest = digest_bytes(kDigestSeed, kSpec, sizeof kSpec - 1);
+    ScheduleFileWriter writer(kSpec, digest, kRanks, kRanks);
+    const Algorithm* chosen = find_algorithm(collective, algorithm);
+    ASSERT_NE(chosen, nullptr);
+    const auto program = std::make_unique<Program>();
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      *program = Program{};
+      ASSERT_EQ(chosen->generate({.ranks = kRanks, .root = root, .topology_digest = digest}, rank,
+                                 *program),
+                Status::kOk);
+      ASSERT_EQ(writer.add(*program), Status::kOk);
+    }
+    std::vector<std::uint8_t> file;
+    ASSERT_EQ(writer.finish(file), Status::kOk);
+    options_.schedules.push_back(directory_ / std::to_string(options_.schedules.size()));
+    std::ofstream(options_.schedules.back(), std::ios::binary)
+        .write(reinterpret_cast<const char*>(file.data()),
+               static_cast<std::streamsize>(file.size()));
+  }
+
+  void run(std::uint32_t program, const reference::Case& what, std::uint32_t repetition) {
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      const SharedMemory& memory = cluster_.members()[rank].memory;
+      if (reference::has_input(what, rank)) {
+        reference::fill_input(what, rank, repetition, memory.input());
+      }
+      std::memset(memory.output(), 0x5a, kMostBytes);
+    }
+    control::Run order;
+    order.program = program;
+    order.op = what.op;
+    order.type = what.type;
+    order.count = what.bytes / element_bytes({what.op, what.type});
+    std::string error;
+    ASSERT_TRUE(cluster_.run(order, error)) << describe(cluster_.members()[0]) << error;
+    const std::vector<std::uint8_t> expected = reference::expected(what, repetition);
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      if (!reference::has_result(what, rank)) continue;
+      const std::uint8_t* output = cluster_.members()[rank].memory.output();
+      EXPECT_EQ(std::memcmp(output, expected.data(), what.bytes), 0) << "rank " << rank;
+      for (std::uint64_t at = what.bytes; at < kMostBytes; ++at) {
+        ASSERT_EQ(output[at], 0x5a) << "rank " << rank << " wrote past its message, byte " << at;
+      }
+    }
+  }
+
+  std::filesystem::path directory_;
+  Options options_;
+  Cluster cluster_;
+};
+
+TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
+  add_schedule(espalier_Collective_BROADCAST, "two-tree", 1);
+  add_schedule(espalier_Collective_ALLREDUCE, "chain", 0);
+  add_schedule(espalier_Collective_REDUCE, "two-tree", 4);
+  std::string error;
+  ASSERT_TRUE(cluster_.start(options_, error)) << error;
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    ASSERT_TRUE(cluster_.give_memory(rank, kMostBytes, kMostBytes, error)) << error;
+  }
+  ASSERT_TRUE(cluster_.await_memory(error)) << error;
+  reference::Case cases[3];
+  cases[0] = {espalier_Collective_BROADCAST, kRanks, 1, Op::kNone, Type::kBytes, 0};
+  cases[1] = {espalier_Collective_ALLREDUCE, kRanks, 0, Op::kSum, Type::kF32, 0};
+  cases[2] = {espalier_Collective_REDUCE, kRanks, 4, Op::kMax, Type::kI64, 0};
+  std::uint32_t repetition = 0;
+  for (const std::uint64_t bytes : {8ull, 0ull, 4096ull, 200'000ull, 4104ull}) {
+    for (std::uint32_t program = 0; program < 3; ++program) {
+      cases[program].bytes = bytes;
+      SCOPED_TRACE(std::to_string(bytes) + " bytes by program " + std::to_string(program));
+      run(program, cases[program], repetition++);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(ClusterTest, ARunThatCannotBeIsRefusedEverywhere) {
+  add_schedule(espalier_Collective_ALLREDUCE, "two-tree", 0);
+  std::string error;
+  ASSERT_TRUE(cluster_.start(options_, error)) << error;
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    ASSERT_TRUE(cluster_.give_memory(rank, 4096, 4096, error)) << error;
+  }
+  ASSERT_TRUE(cluster_.await_memory(error)) << error;
+  control::Run order;
+  order.op = Op::kSum;
+  order.type = Type::kF32;
+  const auto refused = [&](Status status) {
+    EXPECT_FALSE(cluster_.run(order, error));
+    EXPECT_EQ(error, "");
+    for (const Member& member : cluster_.members()) {
+      EXPECT_EQ(member.report.status, status) << describe(member);
+    }
+  };
+  order.count = 1025;  // does not fit the memory
+  refused(Status::kBadArgument);
+  order.count = 8;
+  order.program = 1;
+  refused(Status::kBadArgument);
+  order.program = 0;
+  order.op = Op::kAnd;
+  refused(Status::kBadOperator);
+  order.op = Op::kSum;
+  EXPECT_TRUE(cluster_.run(order, error)) << "nothing of it was started";
+}
+
+INSTANTIATE_TEST_SUITE_P(Providers, ClusterTest, testing::Values("tcp", "shm"),
+                         [](const auto& about) { return std::string(about.param); });
+
+}  // namespace
+}  // namespace espalier::launch
