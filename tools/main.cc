@@ -32,7 +32,7 @@ int run(int argc, char** argv) {
   CLI::App app(
       "Collective operations for clusters with custom interconnects, from verified schedules");
   app.name("espalier");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is told below: CLI11 would hide an unknown name
   app.set_version_flag("--version", ESPALIER_VERSION);
   app.footer(
       "'espalier COMMAND --help' says more, with examples.\nExample:\n"
@@ -54,6 +54,9 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     return complain(kBadInput, std::string(error.what()) + "; see '" + usage_of(app) + " --help'");
+  }
+  if (app.get_subcommands().empty()) {
+    return complain(kBadInput, "no command; see 'espalier --help'");
   }
   // A full disk or a closed pipe must not look like success.
   if (std::fflush(stdout) != 0 || !std::cout.flush())

@@ -1,9 +1,8 @@
 #include "tools/selection.h"
 
-#include <charconv>
-
 #include "collectives/schedule/file_writer.h"
 #include "tools/failure.h"
+#include "tools/numbers.h"
 #include "tools/output.h"
 
 namespace espalier::tools {
@@ -45,13 +44,8 @@ const Algorithm* choose_algorithm(Collective collective, const std::string& name
 }
 
 std::uint32_t choose_root(const std::string& text, const topology::Topology& topology) {
-  std::uint32_t root = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), root);
-  if (error != std::errc() || end != text.data() + text.size() || root >= topology.ranks()) {
-    bad_input("root '" + one_line(text) + "' is out of range: " + topology.spec() +
-              " has ranks 0 to " + std::to_string(topology.ranks() - 1));
-  }
-  return root;
+  const std::string what = "--root on " + topology.spec() + ":";
+  return static_cast<std::uint32_t>(whole_number(what, text, 0, topology.ranks() - 1));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // espalier show: programs as tables, and expanded into steps.
 
-#include <charconv>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -8,8 +7,8 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "tools/commands.h"
-#include "tools/failure.h"
 #include "tools/loaded.h"
+#include "tools/numbers.h"
 #include "tools/output.h"
 #include "tools/show_text.h"
 
@@ -19,8 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
-  std::string file, rank, topology;
-  std::int64_t blocks = 0;
+  std::string file, rank, blocks, topology;
   Format format = Format::kText;
 };
 
@@ -191,37 +189,30 @@ void print_as_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t
   print_json(json);
 }
 
-void run_show(const Arguments& arguments, bool expanded) {
-  if (expanded && (arguments.blocks < 1 || arguments.blocks > kMostBlocks)) {
-    bad_input("--blocks " + std::to_string(arguments.blocks) + " is out of range: 1 to " +
-              std::to_string(kMostBlocks));
+void run_show(const Arguments& arguments) {
+  std::int64_t blocks = 0;  // not expanded
+  if (!arguments.blocks.empty()) {
+    blocks = static_cast<std::int64_t>(whole_number("--blocks", arguments.blocks, 1, kMostBlocks));
   }
   const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
-  std::int64_t rank = -1;
+  std::int64_t rank = -1;  // all
   if (!arguments.rank.empty()) {
-    const std::string& text = arguments.rank;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
-    if (error != std::errc() || end != text.data() + text.size() || rank < 0 ||
-        rank >= static_cast<std::int64_t>(loaded.programs.size())) {
-      bad_input("rank '" + text + "' is out of range: '" + loaded.name + "' has ranks 0 to " +
-                std::to_string(loaded.programs.size() - 1));
-    }
+    const std::uint64_t last = loaded.programs.size() - 1;
+    rank = static_cast<std::int64_t>(whole_number("--rank", arguments.rank, 0, last));
   }
   if (arguments.format == Format::kJson) {
-    print_as_json(loaded, rank, arguments.blocks);
+    print_as_json(loaded, rank, blocks);
     return;
   }
   print_header(loaded);
   if (rank >= 0) {
     print_program(loaded, static_cast<std::uint32_t>(rank));
-    if (expanded) print_steps_of(loaded.programs[rank], arguments.blocks);
-    return;
+    if (blocks > 0) print_steps_of(loaded.programs[rank], blocks);
+  } else if (blocks > 0) {
+    print_all_steps(loaded, blocks);
+  } else {
+    for (std::uint32_t node = 0; node < loaded.programs.size(); ++node) print_program(loaded, node);
   }
-  if (expanded) {
-    print_all_steps(loaded, arguments.blocks);
-    return;
-  }
-  for (std::uint32_t node = 0; node < loaded.programs.size(); ++node) print_program(loaded, node);
 }
 
 }  // namespace
@@ -231,8 +222,8 @@ void add_show(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("file", arguments->file, "The schedule file")->required();
   command->add_option("--rank", arguments->rank, "Only this rank's program");
-  CLI::Option* blocks = command->add_option("--blocks", arguments->blocks,
-                                            "Also expand it into steps, for N blocks a segment");
+  command->add_option("--blocks", arguments->blocks,
+                      "Also expand it into steps, for N blocks a segment");
   command->add_option("--topology", arguments->topology, "Refuse the file if it is for another");
   add_format(*command, arguments->format);
   command->footer(
@@ -241,7 +232,7 @@ void add_show(CLI::App& app) {
       "  espalier show b.esp --rank 5\n"
       "  espalier show b.esp --rank 5 --blocks 4\n"
       "  espalier show b.esp --blocks 4");
-  command->callback([arguments, blocks] { run_show(*arguments, blocks->count() > 0); });
+  command->callback([arguments] { run_show(*arguments); });
 }
 
 }  // namespace espalier::tools

@@ -14,6 +14,7 @@
 #include "tools/commands.h"
 #include "tools/failure.h"
 #include "tools/loaded.h"
+#include "tools/numbers.h"
 #include "tools/output.h"
 #include "tools/reference.h"
 
@@ -21,10 +22,8 @@ namespace espalier::tools {
 namespace {
 
 struct Arguments {
-  std::string file, topology, op = "sum", type = "f32";
-  std::uint64_t bytes = 0;
+  std::string file, bytes, seed = "1", topology, op = "sum", type = "f32";
   double alpha = 1e-6, beta = 1e-9, jitter = 0;
-  std::uint64_t seed = 1;
   Format format = Format::kText;
 };
 
@@ -36,6 +35,7 @@ struct Outcome {
 };
 
 struct Report {
+  std::uint64_t bytes = 0;
   Layout layout;
   std::int64_t predicted_steps = 0, bound_steps = 0;
   double predicted_seconds = 0;
@@ -47,7 +47,7 @@ reference::Case make_case(const Program& program, const Arguments& arguments) {
   run.collective = program.collective;
   run.ranks = program.ranks;
   run.root = program.root;
-  run.bytes = arguments.bytes;
+  run.bytes = byte_count("--bytes", arguments.bytes, kMaxMessageBytes);
   if (program.collective == espalier_Collective_BROADCAST) return run;
   if (!parse_op(arguments.op.c_str(), run.op)) {
     bad_input("unknown operator '" + one_line(arguments.op) + "'; expected sum, min, max, ...");
@@ -128,6 +128,7 @@ Report make_report(const LoadedSchedule& loaded, const Arguments& arguments) {
   const std::uint32_t size =
       program.collective == espalier_Collective_BROADCAST ? 1 : element_bytes({run.op, run.type});
   Report report;
+  report.bytes = run.bytes;
   const Status status = make_layout(program, run.bytes / size, size, report.layout);
   if (status != Status::kOk) {
     bad_input(std::to_string(run.bytes) + " bytes: " + status_name(status));
@@ -153,7 +154,7 @@ Report make_report(const LoadedSchedule& loaded, const Arguments& arguments) {
   report.lock_step = simulate(loaded, run, report.layout, model, true, expected);
   progress.at(0.5);
   model.jitter = arguments.jitter;
-  model.seed = arguments.seed;
+  model.seed = whole_number("--seed", arguments.seed, 0, ~0ull);
   report.free_running = simulate(loaded, run, report.layout, model, false, expected);
   return report;
 }
@@ -166,7 +167,7 @@ void print_report(const LoadedSchedule& loaded, const Arguments& arguments, cons
                 {"topology", loaded.topology->spec()},
                 {"collective", collective_name(program.collective)},
                 {"algorithm", program.algorithm},
-                {"bytes", arguments.bytes},
+                {"bytes", report.bytes},
                 {"segments", report.layout.segments},
                 {"blocks", report.layout.blocks},
                 {"alpha", arguments.alpha},
@@ -184,7 +185,7 @@ void print_report(const LoadedSchedule& loaded, const Arguments& arguments, cons
   }
   std::printf("%s: %s by %s on %s, %llu bytes\n", one_line(loaded.name).c_str(),
               collective_name(program.collective), program.algorithm,
-              loaded.topology->spec().c_str(), static_cast<unsigned long long>(arguments.bytes));
+              loaded.topology->spec().c_str(), static_cast<unsigned long long>(report.bytes));
   std::printf(
       "  blocks     %s of N = %u, %llu bytes a block\n",
       counted(report.layout.segments, "segment").c_str(), report.layout.blocks,
@@ -193,9 +194,10 @@ void print_report(const LoadedSchedule& loaded, const Arguments& arguments, cons
               static_cast<long long>(report.predicted_steps),
               static_cast<long long>(report.lock_step.run.steps),
               static_cast<long long>(report.bound_steps));
-  std::printf("  time       %s predicted (steps x (alpha + beta x block)), %s simulated\n",
-              seconds_text(report.predicted_seconds).c_str(),
-              seconds_text(report.free_running.run.seconds).c_str());
+  std::printf(
+      "  time       %s predicted (steps x (alpha + beta x block)), %s simulated free running\n",
+      seconds_text(report.predicted_seconds).c_str(),
+      seconds_text(report.free_running.run.seconds).c_str());
   std::printf("  results    %s\n", right ? "right on every rank" : "WRONG");
 }
 
@@ -233,7 +235,8 @@ void add_simulate(CLI::App& app) {
       "simulate", "Runs a schedule in virtual time and checks every rank's result");
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("file", arguments->file, "The schedule file")->required();
-  command->add_option("--bytes", arguments->bytes, "The whole message")->required();
+  command->add_option("--bytes", arguments->bytes, "The whole message, e.g. 4096 or 64KiB")
+      ->required();
   command->add_option("--alpha", arguments->alpha, "Start-up of a block, seconds")
       ->capture_default_str();
   command->add_option("--beta", arguments->beta, "Seconds a byte")->capture_default_str();
@@ -248,8 +251,8 @@ void add_simulate(CLI::App& app) {
   command->footer(
       "Runs twice: in lock step, counting steps, and free running, measuring virtual time.\n"
       "Examples:\n"
-      "  espalier simulate b.esp --bytes 1048576\n"
-      "  espalier simulate b.esp --bytes 67108864 --alpha 30e-6 --beta 0.8e-10");
+      "  espalier simulate b.esp --bytes 1MiB\n"
+      "  espalier simulate b.esp --bytes 64MiB --alpha 30e-6 --beta 0.8e-10");
   command->callback([arguments] { run_simulate(*arguments); });
 }
 

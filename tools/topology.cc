@@ -75,7 +75,7 @@ void add_topology(CLI::App& app) {
   CLI::App* command = app.add_subcommand("topology", "Prints a topology, and draws it");
   const auto arguments = std::make_shared<Arguments>();
   command
-      ->add_option("spec", arguments->spec,
+      ->add_option("topology", arguments->spec,
                    "complete:N, mesh:RxC or fattree:k=K,h=H,c=1|k|c1,..,cH")
       ->required();
   command->add_option("--svg", arguments->svg, "Also draw it into this file");

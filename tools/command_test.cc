@@ -1,0 +1,331 @@
+// The built command from outside: exit status, one line on stderr, nothing half written.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/file_writer.h"
+#include "topology/topology.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Result {
+  int status = -1;
+  std::string out, err;
+};
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// Every test has an empty directory of its own to work in.
+class Command : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "espalier-test-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  Result run(const std::string& arguments) {
+    const std::string command = "cd '" + directory_.string() + "' && '" + ESPALIER_BINARY + "' " +
+                                arguments + " > .out 2> .err < /dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(directory_ / ".out"),
+            read(directory_ / ".err")};
+  }
+
+  // Status 2 (or 1), one line that has `words`, nothing on stdout, no file but those before.
+  void expect_refused(const std::string& arguments, const std::string& words, int status = 2) {
+    const auto before = files();
+    const Result result = run(arguments);
+    EXPECT_EQ(result.status, status) << arguments;
+    EXPECT_EQ(result.err.rfind("espalier: ", 0), 0u) << arguments << ": " << result.err;
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << arguments << ": " << result.err;
+    EXPECT_NE(result.err.find(words), std::string::npos) << arguments << ": " << result.err;
+    if (status == 2) {
+      EXPECT_EQ(result.out, "") << arguments;
+    }
+    EXPECT_EQ(files(), before) << arguments;
+  }
+
+  // Compiles into `name`.
+  void compile(const std::string& name, const std::string& topology,
+               const std::string& collective = "broadcast",
+               const std::string& algorithm = "two-tree", const std::string& more = "") {
+    const Result result = run("compile --topology " + topology + " --collective " + collective +
+                              " --algorithm " + algorithm + " -o " + name + " " + more);
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+  }
+
+  std::vector<std::string> files() {
+    run_before_ = {};
+    for (const auto& entry : fs::directory_iterator(directory_)) {
+      const std::string name = entry.path().filename().string();
+      if (name != ".out" && name != ".err") run_before_.push_back(name);
+    }
+    std::sort(run_before_.begin(), run_before_.end());
+    return run_before_;
+  }
+
+  fs::path directory_;
+  std::vector<std::string> run_before_;
+};
+
+struct Row {
+  const char* arguments;
+  const char* words;
+};
+
+TEST_F(Command, RefusesWrongUse) {
+  for (const Row& row : {
+           Row{"", "no command; see 'espalier --help'"},
+           Row{"frobnicate", "frobnicate"},
+           Row{"--frobnicate", "--frobnicate"},
+           Row{"list --frobnicate", "--frobnicate"},
+           Row{"list --format xml", "xml not in {text,json}; see 'espalier list --help'"},
+           Row{"topology", "topology is required"},
+           Row{"compile", "required"},
+           Row{"compile --topology complete:4 --collective broadcast --algorithm chain",
+               "--output is required"},
+           Row{"verify", "file is required"},
+           Row{"show a b", "b"},
+       }) {
+    expect_refused(row.arguments, row.words);
+  }
+}
+
+TEST_F(Command, RefusesWrongTopologies) {
+  for (const Row& row : {
+           Row{"ring:4", "unknown topology 'ring:4'; expected complete:N, mesh:RxC or"},
+           Row{"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
+           Row{"mesh:4", "'x' is missing"},
+           Row{"mesh:4x4y", "'y' is too much"},
+           Row{"complete:0", "the number of ranks is 0"},
+           Row{"complete:99999999999", "too large"},
+           Row{"fattree:k=4,h=2", "',c=' is missing"},
+           Row{"'a\nb'", "unknown topology 'a?b'"},
+       }) {
+    expect_refused(std::string("topology ") + row.arguments, row.words);
+    expect_refused(
+        std::string("compile --collective broadcast --algorithm chain -o x --topology ") +
+            row.arguments,
+        row.words);
+  }
+}
+
+TEST_F(Command, RefusesWhatCannotBeCompiled) {
+  const std::string on_four = "compile --topology complete:4 -o x ";
+  for (const Row& row : {
+           Row{"--collective scatter --algorithm chain",
+               "unknown collective 'scatter'; expected broadcast, reduce or allreduce"},
+           Row{"--collective broadcast --algorithm ring",
+               "unknown algorithm 'ring' for broadcast; expected binomial, "},
+           Row{"--collective allreduce --algorithm binomial",
+               "algorithm 'binomial' cannot do allreduce; expected chain or two-tree"},
+           Row{"--collective broadcast --algorithm chain --root 4",
+               "--root on complete:4: '4' is no whole number from 0 to 3"},
+           Row{"--collective broadcast --algorithm chain --root -1", "from 0 to 3"},
+           Row{"--collective broadcast --algorithm chain --root one", "from 0 to 3"},
+           Row{"--collective broadcast --algorithm two-tree-mirror",
+               "algorithm 'two-tree-mirror' cannot do broadcast on complete:4 with root 0"},
+       }) {
+    expect_refused(on_four + row.arguments, row.words);
+  }
+  expect_refused("compile --topology complete:4 --collective broadcast --algorithm chain -o no/x",
+                 "cannot write 'no/x': No such file or directory");
+  expect_refused("topology mesh:2x2 --svg no/x", "cannot write 'no/x'");
+}
+
+TEST_F(Command, RefusesFilesThatAreNone) {
+  for (const char* command : {"verify ", "show ", "simulate --bytes 8 "}) {
+    expect_refused(std::string(command) + "missing.esp",
+                   "cannot read 'missing.esp': No such file or directory");
+    expect_refused(std::string(command) + ".", "cannot read '.': Is a directory");
+    write(directory_ / "text", "this is no schedule");
+    expect_refused(std::string(command) + "text", "'text': not a schedule file");
+    write(directory_ / "empty", "");
+    expect_refused(std::string(command) + "empty", "'empty': truncated");
+  }
+}
+
+TEST_F(Command, RefusesDamagedFiles) {
+  compile("good", "complete:3");
+  const std::string good = read(directory_ / "good");
+  for (std::size_t size = 8; size < good.size(); size += 41) {
+    write(directory_ / "bad", good.substr(0, size));
+    expect_refused("verify bad", "'bad': truncated: the file ends before its contents do");
+  }
+  for (std::size_t byte = 16; byte < good.size(); byte += 29) {
+    std::string bad = good;
+    bad[byte] = static_cast<char>(bad[byte] ^ (1 << byte % 8));
+    write(directory_ / "bad", bad);
+    expect_refused("show bad", "'bad': ");
+    const Result result = run("simulate bad --bytes 100");
+    EXPECT_EQ(result.status, 2) << byte;
+  }
+}
+
+TEST_F(Command, RefusesFilesForAnotherTopology) {
+  compile("mesh", "mesh:2x2");
+  for (const char* command : {"verify ", "show ", "simulate --bytes 8 "}) {
+    expect_refused(std::string(command) + "mesh --topology complete:4",
+                   "made for topology mesh:2x2, not for complete:4");
+    expect_refused(std::string(command) + "mesh --topology mesh:2", "'x' is missing");
+    EXPECT_EQ(run(std::string(command) + "mesh --topology mesh:2x2").status, 0);
+  }
+}
+
+TEST_F(Command, RefusesNumbersOutOfRange) {
+  compile("good", "complete:3");
+  compile("sum", "complete:3", "reduce", "chain");
+  for (const Row& row : {
+           Row{"show good --rank 3", "--rank '3' is no whole number from 0 to 2"},
+           Row{"show good --rank -1", "--rank '-1' is no whole number from 0 to 2"},
+           Row{"show good --blocks 0", "--blocks '0' is no whole number from 1 to 1000000"},
+           Row{"show good --blocks 1e3", "--blocks '1e3' is no whole number"},
+           Row{"verify good --blocks 0", "--blocks '0' is no whole number from 1 to 1000000"},
+           Row{"simulate good --bytes -1", "--bytes '-1' is no whole number"},
+           Row{"simulate good --bytes 1.5", "--bytes '1.5' is no whole number"},
+           Row{"simulate good --bytes 99999999999999999999", "--bytes '99999999999999999999' is"},
+           Row{"simulate good --bytes 1TiB", "--bytes '1TiB' is no whole number"},
+           Row{"simulate good --bytes 1024GiB", "need more than 4 GiB"},
+           Row{"simulate good --bytes 8 --alpha -1", "must be numbers from 0 to 1e6"},
+           Row{"simulate good --bytes 8 --beta nan", "must be numbers from 0 to 1e6"},
+           Row{"simulate good --bytes 8 --alpha fast", "--alpha"},
+           Row{"simulate sum --bytes 5", "5 bytes are no whole number of f32; expected a multiple"},
+           Row{"simulate sum --bytes 8 --op average", "unknown operator 'average'"},
+           Row{"simulate sum --bytes 8 --type i33", "unknown type 'i33'"},
+       }) {
+    expect_refused(row.arguments, row.words);
+  }
+}
+
+// A file in good form whose second rank adds its own number twice.
+std::vector<std::uint8_t> wrong_sum() {
+  std::string error;
+  Group group;
+  group.ranks = 3;
+  group.topology_digest = topology::parse("complete:3", error)->digest();
+  ScheduleFileWriter writer("complete:3", group.topology_digest, 3, 3);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    Program program{};
+    EXPECT_EQ(find_algorithm(espalier_Collective_REDUCE, "chain")->generate(group, rank, program),
+              Status::kOk);
+    for (std::uint32_t at = 0; rank == 1 && at < program.actions_count; ++at) {
+      Action& action = program.actions[at];
+      if (action.kind != espalier_Kind_COMBINE) continue;
+      const bool left = action.a.buffer == espalier_Buffer_INPUT;
+      (left ? action.b : action.a) = left ? action.a : action.b;
+    }
+    EXPECT_EQ(writer.add(program), Status::kOk);
+  }
+  std::vector<std::uint8_t> bytes;
+  EXPECT_EQ(writer.finish(bytes), Status::kOk);
+  return bytes;
+}
+
+TEST_F(Command, AWrongScheduleIsStatusOne) {
+  const std::vector<std::uint8_t> bytes = wrong_sum();
+  write(directory_ / "wrong", {bytes.begin(), bytes.end()});
+  expect_refused("verify wrong", "'wrong' is not valid: ", 1);
+  expect_refused("simulate wrong --bytes 40", "wrong result on rank 0", 1);
+  const Result result = run("verify wrong --format json");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(nlohmann::json::parse(result.out)["valid"], false);
+  compile("mesh", "mesh:4x4");
+  expect_refused("verify mesh --links", "'mesh' is not valid: links: ", 1);
+  EXPECT_EQ(run("verify mesh").status, 0);
+}
+
+TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
+  constexpr const char* kAlone = "complete:1";
+  const struct {
+    const char *collective, *algorithm;
+  } kRows[] = {{"broadcast", "chain"},    {"broadcast", "binomial"}, {"broadcast", "binary"},
+               {"broadcast", "two-tree"}, {"reduce", "chain"},       {"reduce", "two-tree"},
+               {"allreduce", "chain"},    {"allreduce", "two-tree"}};
+  for (const auto& row : kRows) {
+    for (const std::string topology : {kAlone, "complete:2", "mesh:2x3", "fattree:k=3,h=2,c=1"}) {
+      compile("s", topology, row.collective, row.algorithm);
+      EXPECT_EQ(run("show s").status, 0);
+      const Result verified = run("verify s --format json");
+      EXPECT_EQ(verified.status, 0) << verified.err;
+      EXPECT_EQ(nlohmann::json::parse(verified.out)["valid"], true);
+      for (const char* bytes : {"0", "4", "100KiB"}) {
+        const Result simulated = run(std::string("simulate s --format json --bytes ") + bytes);
+        EXPECT_EQ(simulated.status, 0) << row.collective << row.algorithm << simulated.err;
+        const auto json = nlohmann::json::parse(simulated.out);
+        EXPECT_EQ(json["right"], true);
+        // A lone rank only copies: steps without transfers, which are not counted.
+        if (topology != kAlone) {
+          EXPECT_EQ(json["simulated_steps"], json["predicted_steps"]) << simulated.out;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Command, PrintsJsonWhereverItPrintsResults) {
+  compile("s", "mesh:2x2", "broadcast", "chain", "--root 3");
+  for (const char* arguments :
+       {"list", "topology mesh:2x2", "verify s", "show s", "show s --rank 1 --blocks 2",
+        "simulate s --bytes 9",
+        "compile --topology complete:2 --collective reduce --algorithm chain -o r"}) {
+    const Result result = run(std::string(arguments) + " --format json");
+    EXPECT_EQ(result.status, 0) << arguments << result.err;
+    EXPECT_TRUE(nlohmann::json::accept(result.out)) << arguments << ": " << result.out;
+  }
+  EXPECT_EQ(nlohmann::json::parse(run("show s --format json").out)["root"], 3);
+}
+
+TEST_F(Command, HelpsWithExamplesOnEachLevel) {
+  for (const char* command : {"", "list", "topology", "compile", "verify", "show", "simulate"}) {
+    const Result result = run(std::string(command) + " --help");
+    EXPECT_EQ(result.status, 0) << command;
+    EXPECT_NE(result.out.find("Example"), std::string::npos) << command;
+    EXPECT_EQ(result.err, "");
+  }
+}
+
+// What was there before is replaced whole, or kept.
+TEST_F(Command, ReplacesFilesWhole) {
+  write(directory_ / "x", "precious");
+  expect_refused("compile --topology complete:4 --collective broadcast --algorithm ring -o x",
+                 "unknown algorithm");
+  EXPECT_EQ(read(directory_ / "x"), "precious");
+  compile("x", "complete:4");
+  EXPECT_EQ(read(directory_ / "x").substr(0, 8), "ESPALIER");
+  EXPECT_EQ(files(), std::vector<std::string>{"x"});
+}
+
+TEST_F(Command, AFullDiskIsNoSuccess) {
+  const std::string command = std::string("'") + ESPALIER_BINARY + "' list > /dev/full 2> '" +
+                              (directory_ / ".err").string() + "'";
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 2);
+  EXPECT_EQ(read(directory_ / ".err"), "espalier: cannot write to stdout\n");
+}
+
+}  // namespace
+}  // namespace espalier
