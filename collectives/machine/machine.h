@@ -123,7 +123,7 @@ class Machine {
   [[nodiscard]] bool let_in_message(std::uint32_t row);
   void retire();
   void post_all();
-  void post_sends(std::uint32_t link);
+  void post_send(std::uint32_t link);
   void post_receives(std::uint32_t link);
   void posted(std::uint32_t link, Lane& lane, std::uint64_t& unposted);
   void run_op();

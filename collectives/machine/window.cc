@@ -87,16 +87,24 @@ bool Machine::let_in_message(std::uint32_t row) {
   } else {
     ++its.receives;
     unposted_receives_ |= bit(link);
+    post_receives(link);
   }
   return true;
 }
 
+// A fabric serves posts of different links in the order they come, more or less: what an earlier
+// step needs goes first.
 void Machine::post_all() {
   for (std::uint64_t links = unposted_receives_; links != 0; links &= links - 1) {
     post_receives(static_cast<std::uint32_t>(std::countr_zero(links)));
   }
-  for (std::uint64_t links = unposted_sends_; links != 0; links &= links - 1) {
-    post_sends(static_cast<std::uint32_t>(std::countr_zero(links)));
+  for (std::uint8_t at = first_step_; at != end_step_ && unposted_sends_ != 0; ++at) {
+    for (std::uint64_t links = step(at).unposted == 0 ? 0 : unposted_sends_; links != 0;
+         links &= links - 1) {
+      const auto link = static_cast<std::uint32_t>(std::countr_zero(links));
+      const Lane& lane = sends_[link];
+      if (lane.at(lane.posted).step == at) post_send(link);
+    }
   }
 }
 
@@ -114,22 +122,20 @@ void Machine::post_receives(std::uint32_t link) {
   }
 }
 
-// Rule 4. On one link in step order.
-void Machine::post_sends(std::uint32_t link) {
+// Rule 4, of the link's next send.
+void Machine::post_send(std::uint32_t link) {
   Lane& lane = sends_[link];
-  while (lane.unposted()) {
-    const Message& message = lane.at(lane.posted);
-    if (message.after > 0 && !reached(message.step, message.after, true)) return;
-    const std::uint32_t check = check_blocks_ ? crc32(0, message.bytes, message.size) : 0;
-    const Status status = endpoint_->post_send(
-        link, {message.bytes, message.size, tags_.tag(lane.number), check, message.step});
-    no_room_ = no_room_ || status == Status::kTryAgain;
-    if (status == Status::kTryAgain) return;
-    if (status != Status::kOk) return fail(status, link);
-    --step(message.step).unposted;
-    sending_ |= bit(link);
-    posted(link, lane, unposted_sends_);
-  }
+  const Message& message = lane.at(lane.posted);
+  if (message.after > 0 && !reached(message.step, message.after, true)) return;
+  const std::uint32_t check = check_blocks_ ? crc32(0, message.bytes, message.size) : 0;
+  const Status status = endpoint_->post_send(
+      link, {message.bytes, message.size, tags_.tag(lane.number), check, message.step});
+  no_room_ = no_room_ || status == Status::kTryAgain;
+  if (status == Status::kTryAgain) return;
+  if (status != Status::kOk) return fail(status, link);
+  --step(message.step).unposted;
+  sending_ |= bit(link);
+  posted(link, lane, unposted_sends_);
 }
 
 void Machine::posted(std::uint32_t link, Lane& lane, std::uint64_t& unposted) {

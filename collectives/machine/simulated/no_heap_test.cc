@@ -27,7 +27,7 @@ namespace {
 bool forbidden = false;
 long allocations = 0;  // that were allowed
 
-void count_allocation() {
+[[maybe_unused]] void count_allocation() {
   if (forbidden) {
     forbidden = false;  // abort() may allocate
     std::fputs("allocation between boot and the last result\n", stderr);
