@@ -156,6 +156,7 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
   expect_refused("compile --topology complete:4 --collective broadcast --algorithm chain -o no/x",
                  "cannot write 'no/x': No such file or directory");
   expect_refused("topology mesh:2x2 --svg no/x", "cannot write 'no/x'");
+  expect_refused("topology complete:1000000 --format json", "999999000000 links, too many");
 }
 
 TEST_F(Command, RefusesFilesThatAreNone) {

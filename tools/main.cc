@@ -8,6 +8,7 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <new>
 
 #include "tools/commands.h"
 #include "tools/failure.h"
@@ -73,6 +74,8 @@ int main(int argc, char** argv) {
     return espalier::tools::run(argc, argv);
   } catch (const espalier::tools::Failure& failure) {
     return complain(failure.exit_status, failure.line);
+  } catch (const std::bad_alloc&) {
+    return complain(espalier::tools::kBadInput, "this needs more memory than there is");
   } catch (const std::exception& error) {
     return complain(espalier::tools::kBadInput, error.what());
   }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/commands.h"
+#include "tools/failure.h"
 #include "tools/output.h"
 #include "tools/selection.h"
 
@@ -17,6 +18,7 @@ struct Arguments {
 };
 
 constexpr std::uint64_t kMostPrinted = 100;
+constexpr std::uint64_t kMostAsJson = 4'000'000;
 
 void print_text(const topology::Topology& topology) {
   std::printf("%s: %s", topology.spec().c_str(), counted(topology.ranks(), "rank").c_str());
@@ -26,7 +28,7 @@ void print_text(const topology::Topology& topology) {
   std::printf(", %s, digest %s\n", counted(topology.link_count(), "directed link").c_str(),
               hex(topology.digest()).c_str());
   if (topology.link_count() > kMostPrinted) {
-    std::printf("(more than %llu links: not printed; --format json has them all)\n",
+    std::printf("(more than %llu links: not printed; --format json prints them)\n",
                 static_cast<unsigned long long>(kMostPrinted));
     return;
   }
@@ -38,6 +40,10 @@ void print_text(const topology::Topology& topology) {
 }
 
 void print_as_json(const topology::Topology& topology) {
+  if (topology.link_count() + topology.nodes() > kMostAsJson) {
+    bad_input(topology.spec() + " has " + counted(topology.link_count(), "link") +
+              ", too many to print; expected at most " + std::to_string(kMostAsJson));
+  }
   auto nodes = nlohmann::ordered_json::array();
   for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
     nodes.push_back({{"node", node},
