@@ -18,6 +18,17 @@
 
 namespace espalier::tools {
 
+namespace {
+
+// What a newly created file would get; mkstemp's is for the owner alone.
+mode_t usual_mode() {
+  const mode_t mask = umask(0);
+  umask(mask);
+  return 0666 & ~mask;
+}
+
+}  // namespace
+
 void add_format(CLI::App& command, Format& format) {
   command
       .add_option_function<std::string>(
@@ -51,7 +62,7 @@ void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
     else if (errno != EINTR)
       error = errno;
   }
-  if (replace && error == 0 && fchmod(file, 0644) != 0) error = errno;
+  if (replace && error == 0 && fchmod(file, usual_mode()) != 0) error = errno;
   if (close(file) != 0 && error == 0) error = errno;
   if (replace && error == 0 && rename(target.c_str(), path.c_str()) != 0) error = errno;
   if (replace && error != 0) unlink(target.c_str());
