@@ -12,9 +12,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <sstream>
 #include <utility>
+
+#include "hal/ofi/ofi_endpoint.h"
 
 namespace espalier::launch {
 namespace {
@@ -58,18 +59,6 @@ std::vector<std::string> node_command(const Options& options, std::uint32_t node
                 std::strerror(errno));
   (void)control::send(channel, failed);
   _exit(127);
-}
-
-// libfabric's shm provider names its files after the process; one that was killed leaves them.
-void sweep_shared_memory(pid_t pid) {
-  if (pid <= 0) return;
-  const std::string mark = std::to_string(pid) + ":";
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored)) {
-    if (entry.path().filename().string().starts_with(mark)) {
-      std::filesystem::remove(entry.path(), ignored);
-    }
-  }
 }
 
 }  // namespace
@@ -218,8 +207,9 @@ void Cluster::end() {
     }
     kill(-member.child, SIGKILL);
     if (!member.reaped) waitpid(member.child, &status, 0);
-    sweep_shared_memory(member.child);
-    sweep_shared_memory(member.pid);
+    for (const pid_t pid : {member.child, member.pid}) {
+      if (pid > 0) ofi::sweep_shared_memory(pid);
+    }
   }
   members_.clear();
 }

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -81,6 +83,20 @@ struct Member {
   SharedMemory memory;
 };
 
+// While it lives, Ctrl-C and the like (SIGINT, SIGTERM, SIGHUP) break off the cluster's waits
+// instead of ending the process, so that everything is cleared away.
+class SignalWatch {
+ public:
+  SignalWatch();
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+  ~SignalWatch();
+  [[nodiscard]] static int caught();  // the last one; 0: none
+
+ private:
+  std::array<struct sigaction, 3> before_;
+};
+
 class Cluster {
  public:
   Cluster() = default;
@@ -120,6 +136,7 @@ class Cluster {
   void disturb(std::uint64_t now);
   void end();
 
+  SignalWatch signals_;
   Options options_;
   std::vector<Member> members_;
   std::uint32_t runs_ = 0;

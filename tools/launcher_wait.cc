@@ -20,29 +20,11 @@ constexpr std::uint64_t kListen = kSecond / 10;  // the longest time between two
 constexpr std::uint64_t kStartLead = 2'000'000;       // ns
 constexpr std::uint64_t kStartLeadPerNode = 100'000;  // ns
 
-volatile std::sig_atomic_t interrupted = 0;
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
-void note_signal(int number) { interrupted = number; }
+volatile std::sig_atomic_t caught_signal = 0;
 
-// While it lives, Ctrl-C and the like break off a wait instead of ending the process, so that the
-// nodes are ended first.
-class SignalWatch {
- public:
-  SignalWatch() {
-    struct sigaction action {};
-    action.sa_handler = note_signal;  // no SA_RESTART: poll() returns
-    for (std::size_t i = 0; i < 3; ++i) sigaction(kSignals[i], &action, &before_[i]);
-  }
-  SignalWatch(const SignalWatch&) = delete;
-  SignalWatch& operator=(const SignalWatch&) = delete;
-  ~SignalWatch() {
-    for (std::size_t i = 0; i < 3; ++i) sigaction(kSignals[i], &before_[i], nullptr);
-  }
-
- private:
-  static constexpr int kSignals[3] = {SIGINT, SIGTERM, SIGHUP};
-  struct sigaction before_[3];
-};
+void note_signal(int number) { caught_signal = number; }
 
 const char* doing(Member::State state) {
   switch (state) {
@@ -68,6 +50,18 @@ std::string waits_for(const StallReport& stall) {
 
 }  // namespace
 
+SignalWatch::SignalWatch() {
+  struct sigaction action {};
+  action.sa_handler = note_signal;  // no SA_RESTART: poll() returns
+  for (std::size_t i = 0; i < before_.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+}
+
+SignalWatch::~SignalWatch() {
+  for (std::size_t i = 0; i < before_.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+}
+
+int SignalWatch::caught() { return caught_signal; }
+
 std::string describe(const Member& member) {
   if (member.state == Member::State::kFailed) return member.failure;
   const control::Report& report = member.report;
@@ -85,7 +79,6 @@ std::string describe(const Member& member) {
 }
 
 bool Cluster::await(Member::State state, std::string& error) {
-  SignalWatch watch;
   // Opening libfabric costs each process a fraction of a second of one of the cores they share.
   const std::uint64_t patience = (60 + options_.nodes) * kSecond;
   const std::uint64_t until = monotonic() + patience;
@@ -124,8 +117,8 @@ bool Cluster::listen(std::uint64_t until_ns, std::string& error) {
   const std::uint64_t wait = until_ns <= now ? 0 : std::min(until_ns - now, kListen);
   const int timeout = static_cast<int>((wait + 999'999) / 1'000'000);
   const int ready = poll(entries.data(), entries.size(), timeout);
-  if (interrupted != 0) {
-    error = std::string("broken off: ") + strsignal(interrupted);
+  if (SignalWatch::caught() != 0) {
+    error = std::string("broken off: ") + strsignal(SignalWatch::caught());
     return false;
   }
   for (std::size_t i = 0; ready > 0 && i < entries.size(); ++i) {
@@ -238,7 +231,6 @@ void Cluster::watch(Member& member, std::uint64_t now) {
 }
 
 bool Cluster::await_reports(std::string& error) {
-  SignalWatch watch_signals;
   while (true) {
     const std::uint64_t now = monotonic();
     disturb(now);

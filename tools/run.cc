@@ -39,8 +39,7 @@ class TemporaryDirectory {
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() { remove(); }
-  void remove() const {
+  ~TemporaryDirectory() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
@@ -90,17 +89,9 @@ std::string find_node_binary(const std::string& given) {
             "; expected --node-binary PATH");
 }
 
-// The schedule to run, as the file that the nodes are to load.
-LoadedSchedule obtain_schedule(const Options& options, const std::string& directory) {
-  if (!options.file.empty()) {
-    LoadedSchedule loaded = load_schedule(options.file, "");
-    loaded.name = fs::absolute(loaded.name).string();
-    return loaded;
-  }
-  const std::string path = directory + "/schedule.esp";
-  std::vector<std::uint8_t> bytes = compile(choose(options.selection));
-  write_file(path, bytes);
-  return load_schedule(path, std::move(bytes), "");
+LoadedSchedule obtain_schedule(const Options& options) {
+  if (!options.file.empty()) return load_schedule(options.file, "");
+  return load_schedule("compiled", compile(choose(options.selection)), "");
 }
 
 std::int64_t verified_blocks(const LoadedSchedule& schedule) {
@@ -195,12 +186,21 @@ RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
   return result;
 }
 
+// The nodes load what was verified: a file of their own, gone when each has its descriptor.
+void start_cluster(launch::Options& options, const LoadedSchedule& schedule,
+                   launch::Cluster& cluster) {
+  const TemporaryDirectory directory;
+  options.schedules = {directory.path() + "/schedule.esp"};
+  write_file(options.schedules.front(), schedule.bytes);
+  std::string error;
+  if (!cluster.start(options, error)) negative(error);
+}
+
 void run_run(Options options) {
   if (!ofi::known_provider(options.launch.provider)) {
     bad_input("unknown provider '" + one_line(options.launch.provider) + "'; expected tcp or shm");
   }
-  const TemporaryDirectory directory;
-  const LoadedSchedule schedule = obtain_schedule(options, directory.path());
+  const LoadedSchedule schedule = obtain_schedule(options);
   const Program& program = schedule.programs.front();
   std::string input;
   if (!options.input.empty()) {
@@ -211,7 +211,6 @@ void run_run(Options options) {
   }
   const reference::Case what = describe_case(options, program);
   options.launch.nodes = schedule.file.nodes();
-  options.launch.schedules = {schedule.name};
   options.launch.topology = schedule.topology->spec();
   options.launch.node_binary = find_node_binary(options.launch.node_binary);
   parse_disturbances(options);
@@ -220,9 +219,7 @@ void run_run(Options options) {
   result.proven_blocks = verified_blocks(schedule);
 
   launch::Cluster cluster;
-  std::string error;
-  if (!cluster.start(options.launch, error)) negative(error);
-  directory.remove();  // every node has its descriptor
+  start_cluster(options.launch, schedule, cluster);
   run::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster, result);
   if (result.right && !options.output.empty()) write_results(options, what, cluster);
   std::cout << (options.format == Format::kJson ? to_json(result) : to_text(result)) << std::flush;
