@@ -6,6 +6,7 @@
 
 #include <CLI/Error.hpp>
 #include <CLI/Validators.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -19,6 +20,7 @@
 #include "hal/ofi/ofi_endpoint.h"
 #include "tools/commands.h"
 #include "tools/failure.h"
+#include "tools/numbers.h"
 
 namespace espalier::tools {
 namespace {
@@ -26,6 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 using run::Options;
 using run::RunResult;
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
 
 // A directory that lives as long as this.
 class TemporaryDirectory {
@@ -131,10 +135,7 @@ reference::Case describe_case(const Options& options, const Program& program) {
   for (const std::uint64_t bytes : options.bytes) {
     what.bytes = bytes;
     std::string error;
-    if (bytes > std::uint64_t{1} << 40) {
-      error = std::to_string(bytes) + " bytes are too many; expected at most 2^40";
-    }
-    if (!error.empty() || !reference::supported(what, error)) bad_input(error);
+    if (!reference::supported(what, error)) bad_input(error);
   }
   return what;
 }
@@ -206,10 +207,14 @@ void run_run(Options options) {
   if (!options.input.empty()) {
     input = read_file(options.input);
     options.bytes = {input.size()};
-  } else if (options.bytes.empty()) {
-    options.bytes = {1 << 20};
+  } else {
+    if (options.sizes.empty()) options.sizes = {"1MiB"};
+    for (const std::string& size : options.sizes) {
+      options.bytes.push_back(byte_count("--bytes", size, kMostBytes));
+    }
   }
   const reference::Case what = describe_case(options, program);
+  run::check_memory(schedule, what, *std::max_element(options.bytes.begin(), options.bytes.end()));
   options.launch.nodes = schedule.file.nodes();
   options.launch.topology = schedule.topology->spec();
   options.launch.node_binary = find_node_binary(options.launch.node_binary);
@@ -238,18 +243,12 @@ constexpr const char* kExamples =
     "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
     "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";
 
-// Sizes are unsigned, and reading one from "-1" would wrap around.
-std::string not_negative(std::string& text) {
-  return text.starts_with('-') ? "a size of " + text + " is negative" : "";
-}
-
 void add_message_options(CLI::App& command, Options& options) {
   auto* bytes = command
-                    .add_option("--bytes", options.bytes,
+                    .add_option("--bytes", options.sizes,
                                 "Message sizes, e.g. 8,64KiB; each is run; default: 1MiB")
                     ->delimiter(',')
-                    ->transform(CLI::AsSizeValue(false))
-                    ->transform(CLI::Validator(not_negative, ""));  // looks first
+                    ->allow_extra_args(false);  // a file may follow
   command.add_option("--input", options.input, "Broadcast this file")->excludes(bytes);
   command.add_option("--output", options.output, "Write each rank's result to DIR/rank-N.bin");
   command.add_option("--type", options.type, "Element type of reductions")->capture_default_str();
@@ -290,8 +289,10 @@ void add_launch_options(CLI::App& command, Options& options) {
   command.add_option("--address", launch.address, "IP each node binds; %r and %n as above");
   command.add_option("--node-binary", launch.node_binary,
                      "espalier-node; default: beside espalier");
-  command.add_option("--kill", options.kill, "Test aid: RANK@MS kills a node MS after the start");
-  command.add_option("--stop", options.stop, "Test aid: RANK@MS stops a node (SIGSTOP)");
+  command.add_option("--kill", options.kill, "Test aid: RANK@MS kills a node MS after the start")
+      ->allow_extra_args(false);
+  command.add_option("--stop", options.stop, "Test aid: RANK@MS stops a node (SIGSTOP)")
+      ->allow_extra_args(false);
 }
 
 }  // namespace

@@ -17,9 +17,10 @@ namespace espalier::run {
 struct Options {
   std::string file;  // a schedule file; empty: compile `selection`
   tools::Selection selection{"complete:16", "broadcast", "two-tree"};
-  std::vector<std::uint64_t> bytes;
-  std::string input;   // file to broadcast
-  std::string output;  // directory for the results
+  std::vector<std::string> sizes;    // as typed
+  std::vector<std::uint64_t> bytes;  // of each message
+  std::string input;                 // file to broadcast
+  std::string output;                // directory for the results
   std::string type = "f32";
   std::string op = "sum";
   std::uint32_t repeat = 1;
@@ -31,6 +32,10 @@ struct Options {
   tools::Format format = tools::Format::kText;
   launch::Options launch;
 };
+
+// Throws Failure (bad input) if messages of `most` bytes do not fit this machine's memory.
+void check_memory(const tools::LoadedSchedule& schedule, const reference::Case& what,
+                  std::uint64_t most);
 
 // Runs every size, all repetitions, on `cluster`; fills result.sizes and result.right: a failed or
 // wrong collective is told there. `input`: the message of every repetition; null: made up, another

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 
 #include "tools/failure.h"
 #include "tools/run.h"
@@ -35,6 +36,18 @@ bool uses(const Program& program, Buffer buffer) {
     }
   }
   return false;
+}
+
+// Which buffers a node must have: what its program touches, and what will be looked at.
+struct Needs {
+  bool input = false;
+  bool output = false;
+};
+
+Needs needs_of(const Program& program, std::uint32_t node, const reference::Case& what) {
+  const bool rank = node < what.ranks;
+  return {uses(program, espalier_Buffer_INPUT) || (rank && reference::has_input(what, node)),
+          uses(program, espalier_Buffer_OUTPUT) || (rank && reference::has_result(what, node))};
 }
 
 // One size's repetitions.
@@ -183,27 +196,51 @@ class SizeRun {
   std::vector<std::uint8_t> expected_;
 };
 
+// Bytes that processes can have without swapping; "most" where the system does not say.
+std::uint64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::string unit;
+  std::uint64_t kib = 0;
+  while (file >> name >> kib) {
+    if (name == "MemAvailable:") return kib * 1024;
+    std::getline(file, unit);
+  }
+  return UINT64_MAX;
+}
+
 // Gives every node the memory of the longest message.
 void give_memory(const Options& options, const tools::LoadedSchedule& schedule,
                  const reference::Case& what, launch::Cluster& cluster) {
-  std::string error;
   // Never none at all: a message of 0 bytes has buffers too.
   const std::uint64_t most =
       std::max<std::uint64_t>(1, *std::max_element(options.bytes.begin(), options.bytes.end()));
+  std::string error;
   for (std::uint32_t node = 0; node < schedule.programs.size(); ++node) {
-    const Program& program = schedule.programs[node];
-    const bool rank = node < what.ranks;
-    const bool input =
-        uses(program, espalier_Buffer_INPUT) || (rank && reference::has_input(what, node));
-    const bool output =
-        uses(program, espalier_Buffer_OUTPUT) || (rank && reference::has_result(what, node));
-    if (!cluster.give_memory(node, input ? most : 0, output ? most : 0, error))
-      tools::negative(error);
+    const Needs needs = needs_of(schedule.programs[node], node, what);
+    const std::uint64_t input = needs.input ? most : 0;
+    const std::uint64_t output = needs.output ? most : 0;
+    if (!cluster.give_memory(node, input, output, error)) tools::negative(error);
   }
   if (!cluster.await_memory(error)) tools::negative(error);
 }
 
 }  // namespace
+
+void check_memory(const tools::LoadedSchedule& schedule, const reference::Case& what,
+                  std::uint64_t most) {
+  // The reference and one more for scratch and the fabric.
+  std::uint64_t copies = 2;
+  for (std::uint32_t node = 0; node < schedule.programs.size(); ++node) {
+    const Needs needs = needs_of(schedule.programs[node], node, what);
+    copies += (needs.input ? 1u : 0u) + (needs.output ? 1u : 0u);
+  }
+  const std::uint64_t available = available_memory();
+  if (most <= available / copies) return;
+  tools::bad_input(tools::counted(most, "byte") + " on " + tools::counted(what.ranks, "rank") +
+                   " need " + std::to_string(copies) + " times as much memory; expected at most " +
+                   std::to_string(available / copies) + " bytes here");
+}
 
 void execute(const Options& options, const tools::LoadedSchedule& schedule, reference::Case what,
              const std::string* input, launch::Cluster& cluster, RunResult& result) {

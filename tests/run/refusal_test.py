@@ -38,6 +38,7 @@ class Refusals(unittest.TestCase):
         refused(["--topology", "complete:4", "--collective", "allreduce", "--algorithm", "binomial"], "binomial")
         refused([*what, "--bytes", "-1"], "-1")
         refused([*what, "--bytes", "many"], "many")
+        refused([*what, "--bytes", "1024GiB"], "memory", "at most")
         refused([*what, "--output", "/proc/nothing"], "/proc/nothing")
         refused([*what, "--kill", "4@100"], "--kill 4@100", "0 to 3")
         self.refused(espalier.call("run", *what, "--node-binary", self.path / "nothing"), "nothing")

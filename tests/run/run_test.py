@@ -61,7 +61,7 @@ class Broadcast(unittest.TestCase):
         file = espalier.compile(self.path / "b.esp", "complete:4")
         before = file.read_bytes()
         for sizes in ("1", str(LARGE)):
-            status, found, error = espalier.run(file, "--bytes", sizes)
+            status, found, error = espalier.run("--bytes", sizes, file)
             self.assertEqual(status, 0, error)
             self.assertTrue(found["right"])
         self.assertEqual(file.read_bytes(), before)
