@@ -64,7 +64,8 @@ std::int64_t reach(const Program& program, std::uint32_t phase, std::uint32_t fi
                                cut(period) * cut(index_value(program, place.block_ref, 0));
     earliest = k == 0 ? begin : std::min(earliest, begin);
     latest = k == 0 ? begin : std::max(latest, begin);
-    after = std::max<std::int64_t>(after, action.after);
+    // Whatever is further back than the window has retired.
+    after = std::max<std::int64_t>(after, std::min<std::uint32_t>(action.after, program.window));
   }
   return latest - earliest + 2 * std::int64_t{program.window} + after;
 }
@@ -79,7 +80,7 @@ std::int64_t settling_bound(const Program& program) {
     bound = std::max(bound, (reach(program, phase, first_action) + period - 1) / period);
     first_action += program.phases[phase].actions;
   }
-  return std::clamp<std::int64_t>(bound + 2 * divisor_rounds(program) + 1, 1, kMostBlocks);
+  return std::clamp<std::int64_t>(bound + divisor_rounds(program) + 1, 1, kMostBlocks);
 }
 
 namespace {

@@ -57,6 +57,8 @@ class Random {
 // some send late, and so on.
 enum Event { kLetIn, kPost, kRead, kSent, kLand, kReceived, kOperate, kEvents };
 
+constexpr std::uint32_t kMostWeight = 512;
+
 struct Message {
   Data data;
   std::int64_t segment, block;
@@ -64,6 +66,7 @@ struct Message {
 
 struct Wire {
   std::vector<Message> read;  // messages whose bytes have left the sender
+  std::size_t sends = 0;      // sends posted
   std::size_t posted = 0;     // receives let in at the other end
   std::size_t landed = 0;
 };
@@ -108,7 +111,7 @@ class Drift {
       next_operation(me, 0);
     }
     eager_ = random_.below(2) == 0;
-    for (std::uint32_t& weight : weights_) weight = 1u << (3 * random_.below(4));
+    for (std::uint32_t& weight : weights_) weight = kMostWeight >> (3 * random_.below(4));
     favourite_ = random_.below(2) == 0 ? random_.below(static_cast<std::uint32_t>(ranks_.size()))
                                        : ranks_.size();
   }
@@ -148,38 +151,25 @@ class Drift {
     std::size_t move;
   };
 
-  // One random event of rank `me`, if any can happen.
+  // One random event of rank `me`, if any can happen. A few guesses first, which mostly hit: asking
+  // for all that can happen takes much longer.
   bool happen(std::size_t me) {
     Rank& rank = ranks_[me];
     const Part& part = play_.parts[me];
+    const auto open = static_cast<std::uint32_t>(rank.first_outside - rank.first_open);
+    for (int guess = 0; guess < 4; ++guess) {
+      const Choice choice = possible(rank, part, rank.first_open + random_.below(open + 1));
+      if (choice.event == kEvents || random_.below(kMostWeight) >= weights_[choice.event]) continue;
+      perform(me, choice);
+      return true;
+    }
     choices_.clear();
     std::uint32_t total = 0;
-    const auto add = [&](Event event, std::size_t move) {
-      choices_.push_back({event, move});
-      total += weights_[event];
-    };
-    if (may_let_in(rank, part)) add(kLetIn, 0);
-    for (std::size_t k = rank.first_open; k < rank.first_outside; ++k) {
-      const State& state = rank.states[k];
-      if (state.done) continue;
-      const Move& move = part.moves[k];
-      if (move.kind == kSend) {
-        if (!state.posted) {
-          if (may_post(rank, part, k)) add(kPost, k);
-        } else if (!state.read) {
-          if (may_read(state, part)) add(kRead, k);
-        } else {
-          add(kSent, k);
-        }
-      } else if (move.kind == kReceive) {
-        if (state.read) {
-          add(kReceived, k);
-        } else if (state.wire->read.size() > state.number) {
-          add(kLand, k);
-        }
-      } else if (k == rank.operation && may_operate(rank, part, k)) {
-        add(kOperate, k);
-      }
+    for (std::size_t k = rank.first_open; k <= rank.first_outside; ++k) {
+      const Choice choice = possible(rank, part, k);
+      if (choice.event == kEvents) continue;
+      choices_.push_back(choice);
+      total += weights_[choice.event];
     }
     if (choices_.empty()) return false;
     std::uint32_t pick = random_.below(total);
@@ -187,6 +177,25 @@ class Drift {
     while (pick >= weights_[choices_[at].event]) pick -= weights_[choices_[at++].event];
     perform(me, choices_[at]);
     return true;
+  }
+
+  // What can happen with move `at`; with the first move outside: letting in its step. kEvents:
+  // nothing.
+  Choice possible(const Rank& rank, const Part& part, std::size_t at) const {
+    if (at == rank.first_outside) return {may_let_in(rank, part) ? kLetIn : kEvents, at};
+    const State& state = rank.states[at];
+    if (state.done) return {kEvents, at};
+    switch (part.moves[at].kind) {
+      case kSend:
+        if (!state.posted) return {may_post(rank, part, at) ? kPost : kEvents, at};
+        if (!state.read) return {may_read(state, part) ? kRead : kEvents, at};
+        return {kSent, at};
+      case kReceive:
+        if (state.read) return {kReceived, at};
+        return {state.wire->read.size() > state.number ? kLand : kEvents, at};
+      default:
+        return {at == rank.operation && may_operate(rank, part, at) ? kOperate : kEvents, at};
+    }
   }
 
   static bool may_let_in(const Rank& rank, const Part& part) {
@@ -210,12 +219,7 @@ class Drift {
 
   static bool may_post(const Rank& rank, const Part& part, std::size_t at) {
     const Move& send = part.moves[at];
-    for (std::size_t k = rank.first_open; k < at; ++k) {
-      if (part.moves[k].kind == kSend && part.moves[k].peer == send.peer &&
-          !rank.states[k].posted) {
-        return false;
-      }
-    }
+    if (rank.states[at].number != rank.states[at].wire->sends) return false;
     return send.after == 0 || ready(rank, part, send.step - send.after, true);
   }
 
@@ -261,7 +265,10 @@ class Drift {
       const Move& move = moves[choice.move];
       State& state = rank.states[choice.move];
       switch (choice.event) {
-        case kPost: state.posted = true; break;
+        case kPost:
+          state.posted = true;
+          ++state.wire->sends;
+          break;
         case kRead:
           state.read = true;
           state.wire->read.push_back({load(me, move.a), move.a.segment, move.a.block});

@@ -57,12 +57,9 @@ std::string check_statically(const Play& play) {
   return {};
 }
 
-// All steps at once, one after the other: whether the schedule takes no more steps than it claims.
-std::string run_in_lock_step(const Play& play) {
-  Play one = play;
-  for (Part& part : one.parts) part.window = 1;
-  // With a window of one no rank is ahead: what completes at all, completes step by step. That both
-  // ends of each transfer stand in the same step is what makes a step one step.
+// That both ends of each transfer stand in the same step is what makes a step one step: then no
+// more steps pass in lock step than are claimed.
+std::string check_meetings(const Play& play) {
   std::map<std::pair<std::int64_t, std::int64_t>,
            std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>>
       ends;
@@ -79,18 +76,30 @@ std::string run_in_lock_step(const Play& play) {
              " do not meet step by step";
     }
   }
-  return run_drift(one, 0);
+  return {};
 }
 
 }  // namespace
 
-std::string interpret(const Play& play, std::uint32_t drifts) {
+std::string check_limits(const Play& play) {
   std::string wrong = check_statically(play);
-  if (wrong.empty()) wrong = run_in_lock_step(play);
+  return wrong.empty() ? check_meetings(play) : wrong;
+}
+
+std::string run_drifts(const Play& play, std::uint32_t drifts) {
+  // With a window of one no rank is ahead of the step that it is in: lock step.
+  Play lock_step = play;
+  for (Part& part : lock_step.parts) part.window = 1;
+  std::string wrong = run_drift(lock_step, 0);
   for (std::uint32_t seed = 1; seed <= drifts && wrong.empty(); ++seed) {
     wrong = run_drift(play, seed);
   }
   return wrong;
+}
+
+std::string interpret(const Play& play, std::uint32_t drifts) {
+  std::string wrong = check_limits(play);
+  return wrong.empty() ? run_drifts(play, drifts) : wrong;
 }
 
 }  // namespace espalier::mutation

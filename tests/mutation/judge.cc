@@ -92,25 +92,25 @@ Judgement Judge::judge(const Schedule& schedule, std::vector<Program>& mutant,
   return judgement;
 }
 
+std::string Judge::interpret_unmutated(const Schedule& schedule, const Play& play) {
+  const std::lock_guard<std::mutex> guard(schedule.outcomes->lock);
+  const auto [outcome, fresh] = schedule.outcomes->by_blocks.try_emplace(play.blocks);
+  if (fresh) outcome->second = run_drifts(play, drifts_);
+  ++(fresh ? plays_run_ : plays_known_);
+  return outcome->second;
+}
+
 std::string Judge::interpret_all(const Schedule& schedule, const std::vector<Program>& mutant,
                                  std::int64_t proven_blocks) {
-  if (known_of_ != &schedule) {
-    known_of_ = &schedule;
-    known_.clear();
-  }
   const std::int64_t most = std::max(proven_blocks, schedule.proven_blocks);
   for (const std::int64_t blocks : possible_blocks(mutant[0], most)) {
     const Play play = unroll(mutant, blocks);
-    const bool same = play == unroll(schedule.programs, blocks);
-    std::string wrong;
-    const auto known = known_.find(blocks);
-    if (same && known != known_.end()) {
-      ++plays_known_;
-      wrong = known->second;
-    } else {
+    std::string wrong = check_limits(play);
+    if (wrong.empty() && same_course(play, unroll(schedule.programs, blocks))) {
+      wrong = interpret_unmutated(schedule, play);
+    } else if (wrong.empty()) {
       ++plays_run_;
-      wrong = interpret(play, drifts_);
-      if (same) known_[blocks] = wrong;
+      wrong = run_drifts(play, drifts_);
     }
     if (!wrong.empty()) return "N = " + std::to_string(blocks) + ": " + wrong;
   }

@@ -10,6 +10,7 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/verify/verify.h"
+#include "tests/mutation/interpreter.h"
 
 namespace espalier::mutation {
 
@@ -19,6 +20,12 @@ struct Schedule {
   std::unique_ptr<topology::Topology> topology;
   std::vector<Program> programs;
   std::int64_t proven_blocks = 0;
+  // What the interpreter says of it unmutated, by N; filled as needed, by one thread at a time.
+  struct Outcomes {
+    std::mutex lock;
+    std::map<std::int64_t, std::string> by_blocks;
+  };
+  std::unique_ptr<Outcomes> outcomes = std::make_unique<Outcomes>();
 };
 // Empty `programs` where the algorithm cannot do the group; ends the process where the verifier
 // refuses it.
@@ -57,11 +64,9 @@ class Judge {
   [[nodiscard]] std::string interpret_all(const Schedule& schedule,
                                           const std::vector<Program>& mutant,
                                           std::int64_t proven_blocks);
+  [[nodiscard]] std::string interpret_unmutated(const Schedule& schedule, const Play& play);
   std::uint32_t drifts_;
   std::uint64_t plays_run_ = 0, plays_known_ = 0;
-  // The unmutated schedule's own outcomes, by N.
-  const Schedule* known_of_ = nullptr;
-  std::map<std::int64_t, std::string> known_;
 };
 
 }  // namespace espalier::mutation

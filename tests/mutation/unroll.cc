@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "tests/mutation/interpreter.h"
 
@@ -70,7 +71,6 @@ void unroll_action(const espalier_Program& program, const espalier_Phase& phase,
     if (block < 0 || (block >= blocks && !action.clamp)) continue;
     Move move;
     move.step = first + step;
-    move.action = at;
     move.kind = action.kind;
     move.after = action.after;
     if (transfer) {
@@ -83,6 +83,13 @@ void unroll_action(const espalier_Program& program, const espalier_Phase& phase,
     moves.push_back(move);
   }
 }
+
+// Sends, receives, operations.
+int rank_in_step(const Move& move) {
+  if (move.kind == espalier_Kind_SEND) return 0;
+  return move.kind == espalier_Kind_RECEIVE ? 1 : 2;
+}
+std::int64_t transfer_peer(const Move& move) { return rank_in_step(move) < 2 ? move.peer : 0; }
 
 Part unroll_part(const espalier_Program& program, std::int64_t blocks) {
   Part part;
@@ -101,8 +108,10 @@ Part unroll_part(const espalier_Program& program, std::int64_t blocks) {
     first += steps;
     part.phase_ends.push_back(first);
   }
-  std::sort(part.moves.begin(), part.moves.end(), [](const Move& a, const Move& b) {
-    return a.step < b.step || (a.step == b.step && a.action < b.action);
+  // Moves were added in the order of their actions, which is that of a step's operations.
+  std::stable_sort(part.moves.begin(), part.moves.end(), [](const Move& a, const Move& b) {
+    return std::tuple(a.step, rank_in_step(a), transfer_peer(a)) <
+           std::tuple(b.step, rank_in_step(b), transfer_peer(b));
   });
   return part;
 }
@@ -122,6 +131,15 @@ Play unroll(const std::vector<espalier_Program>& programs, std::int64_t blocks) 
     play.parts.push_back(unroll_part(program, blocks));
   }
   return play;
+}
+
+bool same_course(const Play& a, const Play& b) {
+  const auto same = [](const Part& x, const Part& y) {
+    return x.window == y.window && x.phase_ends == y.phase_ends && x.moves == y.moves;
+  };
+  return a.blocks == b.blocks && a.segments == b.segments && a.root == b.root &&
+         a.collective == b.collective && a.ordered == b.ordered &&
+         std::equal(a.parts.begin(), a.parts.end(), b.parts.begin(), b.parts.end(), same);
 }
 
 }  // namespace espalier::mutation
