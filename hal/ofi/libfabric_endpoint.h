@@ -134,6 +134,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   std::uint64_t ready_ = 0;    // one bit a link: it has something to report
   std::uint64_t pending_ = 0;  // one bit a link: libfabric had no room for what it has to tell
   std::uint64_t writes_ = 0;   // that libfabric took
+  std::uint64_t spin_ns_ = 0;  // how long wait() spins before it blocks
   std::uint32_t last_taken_ = 0;
   bool connected_ = false;
   bool released_ = false;
