@@ -123,7 +123,7 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
   const std::string claim = same_claims(common, program);
   if (!claim.empty()) {
     return badly_formed(topology, node,
-                        claim + " differ from rank 0's; they must be the same on all ranks");
+                        claim + " must be the same on all ranks; rank 0's program says otherwise");
   }
   return std::nullopt;
 }

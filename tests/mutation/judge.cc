@@ -9,10 +9,12 @@
 namespace espalier::mutation {
 namespace {
 
-verify::Verdict verdict_of(const topology::Topology& topology,
-                           const std::vector<Program>& programs) {
-  return verify::verify(topology,
-                        [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
+verify::Verdict verdict_of(const topology::Topology& topology, const std::vector<Program>& programs,
+                           std::int64_t max_blocks = 0) {
+  verify::Options options;
+  options.max_blocks = max_blocks;
+  return verify::verify(
+      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
 }
 
 // The N that the program's block table and residue can give, up to `most`.
@@ -87,7 +89,14 @@ Judgement Judge::judge(const Schedule& schedule, std::vector<Program>& mutant,
     judgement.counterexample = verdict.counterexample;
     return judgement;
   }
-  judgement.reason = interpret_all(schedule, mutant, verdict.proven_blocks);
+  bool new_course = false;
+  judgement.reason = interpret_all(schedule, mutant, verdict.proven_blocks, new_course);
+  if (new_course && judgement.reason.empty()) {
+    // What is valid up to the settling bound must be so beyond it.
+    const verify::Verdict beyond =
+        verdict_of(*schedule.topology, mutant, 2 * verdict.proven_blocks + 1);
+    if (!beyond.valid) judgement.reason = "beyond the bound: " + beyond.counterexample.message;
+  }
   judgement.fate = judgement.reason.empty() ? Fate::kEquivalent : Fate::kSurvived;
   return judgement;
 }
@@ -101,7 +110,7 @@ std::string Judge::interpret_unmutated(const Schedule& schedule, const Play& pla
 }
 
 std::string Judge::interpret_all(const Schedule& schedule, const std::vector<Program>& mutant,
-                                 std::int64_t proven_blocks) {
+                                 std::int64_t proven_blocks, bool& new_course) {
   const std::int64_t most = std::max(proven_blocks, schedule.proven_blocks);
   for (const std::int64_t blocks : possible_blocks(mutant[0], most)) {
     const Play play = unroll(mutant, blocks);
@@ -110,6 +119,7 @@ std::string Judge::interpret_all(const Schedule& schedule, const std::vector<Pro
       wrong = interpret_unmutated(schedule, play);
     } else if (wrong.empty()) {
       ++plays_run_;
+      new_course = true;
       wrong = run_drifts(play, drifts_);
     }
     if (!wrong.empty()) return "N = " + std::to_string(blocks) + ": " + wrong;

@@ -36,7 +36,7 @@ enum class Fate {
   kRefused,     // by the loader: encode_program or decode_program
   kKilled,      // by the verifier
   kEquivalent,  // passed, and the interpreter finds it right
-  kSurvived,    // passed, and the interpreter finds it wrong
+  kSurvived,    // passed, and the interpreter finds it wrong, or it is invalid beyond the bound
 };
 
 struct Judgement {
@@ -63,7 +63,7 @@ class Judge {
  private:
   [[nodiscard]] std::string interpret_all(const Schedule& schedule,
                                           const std::vector<Program>& mutant,
-                                          std::int64_t proven_blocks);
+                                          std::int64_t proven_blocks, bool& new_course);
   [[nodiscard]] std::string interpret_unmutated(const Schedule& schedule, const Play& play);
   std::uint32_t drifts_;
   std::uint64_t plays_run_ = 0, plays_known_ = 0;

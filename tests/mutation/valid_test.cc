@@ -55,6 +55,16 @@ TEST(Valid, EveryScheduleUpTo40Ranks) {
           ASSERT_TRUE(verdict.valid) << table[k].name << " " << collective_name(table[k].collective)
                                      << ", " << ranks << " ranks, root " << root << ", window "
                                      << window << ": " << verdict.counterexample.message;
+          if (ranks <= 12) {
+            // Nothing new begins beyond the bound.
+            verify::Options beyond;
+            beyond.max_blocks = 3 * verdict.proven_blocks;
+            EXPECT_TRUE(verify::verify(
+                            *topology,
+                            [&](std::uint32_t node) -> const Program& { return programs[node]; },
+                            beyond)
+                            .valid);
+          }
           EXPECT_TRUE(verdict.in_place) << table[k].name << " p " << ranks << " root " << root;
         }
       }
@@ -76,7 +86,7 @@ TEST(Valid, LargerGroups) {
       const verify::Verdict verdict = verify::verify(
           *topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
       EXPECT_TRUE(verdict.valid) << ranks << " ranks: " << verdict.counterexample.message;
-      EXPECT_GE(verdict.proven_blocks, 16);
+      EXPECT_GE(verdict.proven_blocks, 12);
     }
   }
 }
