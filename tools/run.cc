@@ -108,9 +108,7 @@ std::int64_t verified_blocks(const LoadedSchedule& schedule) {
       *schedule.topology,
       [&](std::uint32_t node) -> const Program& { return schedule.programs.at(node); }, options);
   if (verdict.valid) return verdict.proven_blocks;
-  bad_input("the schedule does not verify and is not run: " +
-            std::string(verify::point_name(verdict.counterexample.point)) + ": " +
-            verdict.counterexample.message);
+  bad_input("the schedule does not verify and is not run: " + verdict.counterexample.message);
 }
 
 // What the schedule and the options say together.
