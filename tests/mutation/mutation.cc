@@ -7,6 +7,8 @@
 // --sample K judges every K-th mutant. --seconds S stops taking new ranks after S seconds and says
 // so. Exit 0 if none survives, 1 if one does, 2 on bad options.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -279,11 +281,14 @@ int run(const Options& options) {
         const std::size_t at = next++;
         if (at >= tasks.size()) break;
         worker.run(tasks[at], at);
-        ++done;
+        if (++done; isatty(STDERR_FILENO) != 0) {
+          std::fprintf(stderr, "\r%zu of %zu ranks", done.load(), tasks.size());
+        }
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
+  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r%24s\r", "");
   print(report);
   std::printf(
       "\n%zu schedules, %llu mutants in %.1f s; the interpreter ran %llu plays of %u drifts,"
