@@ -19,7 +19,7 @@ namespace espalier::ofi {
 struct Exposed {
   fid_mr* region = nullptr;
   std::uint64_t base = 0;  // address of its first byte, as the provider addresses it
-  std::uint32_t key = 0;
+  std::uint64_t key = 0;
 };
 
 class Fabric {

@@ -54,7 +54,7 @@ struct Incoming {
     std::uint64_t size = 0;
     std::uint64_t tag = 0;
     std::uint64_t address = 0;  // size > eager_bytes: what the grant says
-    std::uint32_t key = 0;
+    std::uint64_t key = 0;
     std::uint32_t cookie = 0;
     std::uint32_t check = 0;
     Status status = Status::kOk;

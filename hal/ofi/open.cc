@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <bit>
 #include <cstring>
 #include <filesystem>
 
@@ -11,6 +12,7 @@ namespace espalier::ofi {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x31495045;  // "EPI1"
+constexpr std::uint32_t kCopiedBytes = 16384;
 constexpr std::uint64_t kGreetTimeoutNs = 60'000'000'000;
 
 // The fixed part of an address; the peers' numbers and libfabric's name follow.
@@ -83,12 +85,16 @@ bool LibfabricEndpoint::check(const Config& config, std::string& error) const {
 bool LibfabricEndpoint::open(const Config& config, std::string& error) {
   if (!check(config, error)) return false;
   config_ = config;
-  layout_ = ArenaLayout(config.window, config.eager_bytes);
   const std::uint32_t links = this->links();
   // Completions a link can have outstanding: its own writes, and every kind of word from the peer.
-  const std::size_t completions = 64 + std::size_t{links} * (6 * layout_.ring() + 8);
+  const std::size_t completions = 64 + std::size_t{links} * (6 * std::bit_ceil(config.window) + 8);
   if (!fabric_.open(config.provider, config.local_address, links, completions, error)) return false;
 
+  if (config.eager_bytes == 0) {
+    const std::uint64_t piece = fabric_.inject_bytes() - sizeof(EagerHeader);
+    config_.eager_bytes = fabric_.copies() ? static_cast<std::uint32_t>(piece) : kCopiedBytes;
+  }
+  layout_ = ArenaLayout(config.window, config_.eager_bytes);
   links_.resize(links);
   for (std::uint32_t l = 0; l < links; ++l) links_[l].peer = config.peers[l];
   contexts_.resize(std::size_t{links} * layout_.ring());

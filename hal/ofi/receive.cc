@@ -127,11 +127,7 @@ void LibfabricEndpoint::message_event(Link& link, std::uint32_t index, const Imm
     case Word::kDirect:
     case Word::kOpen:
     case Word::kWithdrawn: arrived(link, index, immediate); break;
-    case Word::kGrant:
-      for (std::uint32_t i = 0; i < immediate.value && i < layout_.ring(); ++i) {
-        granted(link, index, static_cast<std::uint16_t>(immediate.number + i));
-      }
-      break;
+    case Word::kGrant: granted(link, index, immediate.number); break;
     case Word::kRejected: rejected(link, index, immediate.number); break;
     case Word::kCredit: credited(link, index, immediate.value); break;
     default: break;
@@ -154,7 +150,7 @@ void LibfabricEndpoint::granted(Link& link, std::uint32_t index, std::uint16_t l
   GrantEntry grant;
   std::memcpy(&grant, arena_.get() + layout_.grant(index, static_cast<std::uint32_t>(at)),
               sizeof(grant));
-  credited(link, index, grant.credit);
+  credited(link, index, static_cast<std::uint32_t>(grant.credit));
   if (number < out.sent) {
     // We sent it into a slot, the peer expects it large.
     mismatched_late(link, index, number);
@@ -245,7 +241,7 @@ void LibfabricEndpoint::consume(Link& link, std::uint32_t index) {
     link.box.credit = true;
     pending_ |= bit(index);
   }
-  if ((link.box.rejected | link.box.grants) != 0) pending_ |= bit(index);
+  if (link.box.rejected != 0) pending_ |= bit(index);
 }
 
 bool LibfabricEndpoint::consume_next(Link& link, std::uint32_t index) {

@@ -1,8 +1,6 @@
 // Everything that writes to a peer.
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
 
 #include "hal/ofi/libfabric_endpoint.h"
@@ -13,8 +11,7 @@ namespace {
 constexpr std::uint32_t kPatience = 256;    // refusals in a row before retries slow down
 constexpr std::uint64_t kSlowerNs = 1'000;  // for each refusal
 constexpr std::uint64_t kSlowestRetryNs = 5'000'000;
-constexpr std::uint32_t kGrantsAtOnce = 4;  // fit into net's 128 bytes of inject
-constexpr std::uint32_t kPieces = 16;       // of a message in one call, so that calls stay short
+constexpr std::uint32_t kPieces = 16;  // of a message in one call, so that calls stay short
 
 }  // namespace
 
@@ -97,38 +94,21 @@ bool LibfabricEndpoint::push_answers(Link& link) {
   return true;
 }
 
-// Grants go a quarter of the window at a time, unless the peer has none left.
 bool LibfabricEndpoint::push_grants(Link& link) {
   const Incoming& in = link.in;
-  std::uint64_t& waiting = link.box.grants;
-  if (waiting == 0) return true;
-  std::uint64_t number = in.consumed;
-  while ((waiting & bit(position(number))) == 0) ++number;
-  const auto held = static_cast<std::uint64_t>(std::popcount(waiting));
-  if (number != in.consumed && held * 4 < in.posted - in.consumed) return true;
-  // At least 2: Fabric::find() wants room for 64 bytes.
-  const auto at_once =
-      std::min<std::uint64_t>(kGrantsAtOnce, fabric_.inject_bytes() / sizeof(GrantEntry));
-  while (waiting != 0) {
-    while ((waiting & bit(position(number))) == 0) ++number;
-    const auto first = static_cast<std::uint32_t>(position(number));
-    std::array<GrantEntry, kGrantsAtOnce> entries;
-    std::uint32_t count = 0;
-    std::uint64_t told_positions = 0;
-    while (count < at_once && first + count < layout_.ring() &&
-           (waiting & bit(first + count)) != 0) {
-      const Incoming::Post& post = in.posts[first + count];
-      entries[count] = {post.tag, post.size, post.address, post.key,
-                        static_cast<std::uint32_t>(in.consumed)};
-      told_positions |= bit(first + count);
-      ++count;
-    }
-    if (!tell(link, Word::kGrant, number, count, layout_.grant(link.remote, first), entries.data(),
-              count * sizeof(GrantEntry))) {
+  while (link.box.grants != 0) {
+    // The lowest number first.
+    std::uint64_t number = in.consumed;
+    while ((link.box.grants & bit(position(number))) == 0) ++number;
+    const Incoming::Post& post = in.posts[position(number)];
+    const GrantEntry entry = {post.tag, post.size, post.address, post.key, in.consumed};
+    if (!tell(link, Word::kGrant, number, 0,
+              layout_.grant(link.remote, static_cast<std::uint32_t>(position(number))), &entry,
+              sizeof(entry))) {
       return false;
     }
-    waiting &= ~told_positions;
-    told(link, entries[0].credit);
+    link.box.grants &= ~bit(position(number));
+    told(link, static_cast<std::uint32_t>(entry.credit));
   }
   return true;
 }

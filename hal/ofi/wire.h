@@ -13,13 +13,13 @@ namespace espalier::ofi {
 static_assert(std::endian::native == std::endian::little);
 
 // What a write says. The number is the low 16 bits of a message's number on its link; the value is
-// the sender's check word (kEager, kDirect), a count (kGrant, kCredit) or a probe's number.
+// the sender's check word (kEager, kDirect), a count of consumed messages (kCredit) or a probe's
+// number.
 enum class Word : std::uint8_t {
   kHello = 1,  // the link works, in this direction
   kEager,      // message `number` is in its slot
   kDirect,     // message `number` is in its final place
-  kGrant,      // receives `number` and on, `value` of them, are posted: where their bytes belong is
-               // in the grant entries
+  kGrant,      // receive `number` is posted: where its bytes belong is in the grant entry
   kOpen,       // large message `number` waits for its grant: its tag and size are in the open entry
   kCredit,     // `value` messages (low 32 bits) have been consumed
   kWithdrawn,  // to the receiver: message `number` does not fit your receive; it will not come
@@ -63,8 +63,8 @@ struct GrantEntry {
   std::uint64_t tag = 0;
   std::uint64_t size = 0;
   std::uint64_t address = 0;  // of the final place, as the provider addresses it
-  std::uint32_t key = 0;
-  std::uint32_t credit = 0;  // as in EagerHeader
+  std::uint64_t key = 0;
+  std::uint64_t credit = 0;
 };
 
 struct OpenEntry {
@@ -100,7 +100,7 @@ class ArenaLayout {
     return at(link) + slot * stride_;
   }
   [[nodiscard]] std::uint64_t grant(std::uint32_t link, std::uint32_t slot) const {
-    return at(link) + ring_ * stride_ + slot * sizeof(GrantEntry);
+    return at(link) + ring_ * stride_ + slot * kLine;
   }
   [[nodiscard]] std::uint64_t open(std::uint32_t link) const { return tail(link); }
   [[nodiscard]] std::uint64_t cause(std::uint32_t link) const { return tail(link) + kLine; }
@@ -109,16 +109,15 @@ class ArenaLayout {
 
  private:
   [[nodiscard]] std::uint64_t at(std::uint32_t link) const {
-    return link * (ring_ * stride_ + grants() + 3 * kLine);
+    return link * (ring_ * (stride_ + kLine) + 3 * kLine);
   }
   [[nodiscard]] std::uint64_t tail(std::uint32_t link) const {
-    return at(link) + ring_ * stride_ + grants();
-  }
-  [[nodiscard]] std::uint64_t grants() const {
-    return (ring_ * sizeof(GrantEntry) + kLine - 1) / kLine * kLine;
+    return at(link) + ring_ * (stride_ + kLine);
   }
   std::uint64_t stride_ = 0;
   std::uint32_t ring_ = 1;
 };
+
+static_assert(sizeof(GrantEntry) <= ArenaLayout::kLine);
 
 }  // namespace espalier::ofi
