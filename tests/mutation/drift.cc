@@ -84,6 +84,7 @@ struct Rank {
   std::vector<State> states;
   std::vector<Data> output, scratch;
   std::size_t operation = 0;  // the next combine or copy
+  bool stuck = false;         // nothing can happen here before something does at a peer
 };
 
 class Drift {
@@ -124,7 +125,8 @@ class Drift {
       if (favourite_ < ranks_.size() && random_.below(2) == 0) me = favourite_;
       bool moved = false;
       for (std::size_t tried = 0; tried < many && !moved; ++tried) {
-        moved = happen(me);
+        moved = !ranks_[me].stuck && happen(me);
+        ranks_[me].stuck = !moved;
         if (!moved) me = (me + 1) % many;
       }
       if (!wrong_.empty()) return wrong_;
@@ -257,6 +259,7 @@ class Drift {
       while (rank.first_outside < moves.size() && moves[rank.first_outside].step == rank.in) {
         if (moves[rank.first_outside].kind == kReceive) {
           ++rank.states[rank.first_outside].wire->posted;
+          wake(moves[rank.first_outside].peer);
         }
         ++rank.first_outside;
       }
@@ -272,8 +275,12 @@ class Drift {
         case kRead:
           state.read = true;
           state.wire->read.push_back({load(me, move.a), move.a.segment, move.a.block});
+          wake(move.peer);
           break;
-        case kLand: land(me, move, state); break;
+        case kLand:
+          land(me, move, state);
+          wake(move.peer);
+          break;
         case kOperate:
           operate(me, move);
           next_operation(me, choice.move + 1);
@@ -290,6 +297,8 @@ class Drift {
       ++rank.retired;
     }
   }
+
+  void wake(std::int64_t rank) { ranks_[static_cast<std::size_t>(rank)].stuck = false; }
 
   void next_operation(std::size_t me, std::size_t from) {
     const std::vector<Move>& moves = play_.parts[me].moves;
