@@ -235,8 +235,9 @@ void LibfabricEndpoint::consume(Link& link, std::uint32_t index) {
     ++in.consumed;
     ready_ |= bit(index);
   }
-  // Half a window at a time: the sender never runs dry, and half the messages need no credit.
-  const std::uint64_t enough = config_.window < 2 ? 1 : config_.window / 2;
+  // A quarter of the window at a time: the sender does not run dry, and most messages need no
+  // credit.
+  const std::uint64_t enough = (config_.window + 3) / 4;
   if (in.slot_consumed && in.consumed - in.told >= enough) {
     link.box.credit = true;
     pending_ |= bit(index);
