@@ -23,6 +23,24 @@ Counterexample badly_formed(const topology::Topology& topology, std::uint32_t no
   return example;
 }
 
+// A peer that is no rank: a router, which runs no program yet, or no node at all.
+Counterexample absent_link(const topology::Topology& topology, std::uint32_t node,
+                           const Program& program, std::uint32_t link) {
+  const std::uint32_t peer = program.peers[link];
+  const bool router = peer < topology.nodes();
+  const std::string there = router ? topology.node_name(peer) : "node " + std::to_string(peer);
+  Counterexample example = badly_formed(topology, node, "");
+  example.message = std::string(point_name(Point::kLinks)) + ": " + topology.node_name(node) +
+                    ", link " + topology.node_name(node) + " -> " + there + ": " + topology.spec() +
+                    " has no such link (peer " + std::to_string(link) +
+                    " of the program) between ranks; there are ranks 0 .. " +
+                    std::to_string(program.ranks - 1);
+  example.point = Point::kLinks;
+  example.from = node;
+  example.to = peer;
+  return example;
+}
+
 // The same value for every N. Forms that differ only where it does not matter are the same.
 bool same_count(const Program& left, std::uint32_t left_ref, const Program& right,
                 std::uint32_t right_ref) {
@@ -111,12 +129,7 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
     return example;
   }
   for (std::uint32_t link = 0; link < program.peers_count; ++link) {
-    if (program.peers[link] >= program.ranks) {
-      return badly_formed(topology, node,
-                          "peer " + std::to_string(link) + " is node " +
-                              std::to_string(program.peers[link]) +
-                              "; direct runs have ranks 0 .. " + std::to_string(program.ranks - 1));
-    }
+    if (program.peers[link] >= program.ranks) return absent_link(topology, node, program, link);
   }
   const std::string header = same_header(common, program);
   if (!header.empty()) return badly_formed(topology, node, header);

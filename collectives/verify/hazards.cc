@@ -190,7 +190,12 @@ class Node {
                      std::to_string(earlier.action) + " of step " + std::to_string(earlier.step) +
                      (send ? " may still be sending from it" : " uses it") + "; with window " +
                      std::to_string(at_.common->window) + " only steps up to " +
-                     std::to_string(let_in_.retired) + " are sure to be over");
+                     std::to_string(let_in_.retired) + " are sure to be over" +
+                     smaller_window(writer.step - earlier.step));
+  }
+
+  static std::string smaller_window(std::int64_t steps) {
+    return steps < 1 ? "" : "; a window of " + std::to_string(steps) + " would do";
   }
 
   [[nodiscard]] std::size_t index(const PlaceAt& place) const {

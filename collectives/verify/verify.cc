@@ -15,6 +15,7 @@
 
 #include "collectives/verify/check.h"
 #include "collectives/verify/flow.h"
+#include "collectives/verify/waits.h"
 
 namespace espalier::verify {
 namespace {
@@ -116,7 +117,15 @@ class Run {
   Verdict refused(const Counterexample& example) {
     verdict_.valid = false;
     verdict_.counterexample = example;
+    if (example.point == Point::kDeadlock) add_cycle(verdict_.counterexample);
     return verdict_;
+  }
+
+  void add_cycle(Counterexample& example) {
+    example.cycle = wait_cycle(topology_, programs_, example.blocks);
+    for (std::size_t at = 0; at < example.cycle.size(); ++at) {
+      example.message += (at == 0 ? "; wait cycle: " : "; ") + example.cycle[at];
+    }
   }
 
   // Whether any message is cut into more blocks than the fewest.

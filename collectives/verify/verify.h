@@ -36,6 +36,9 @@ struct Counterexample {
   std::int64_t segment = -1, block = -1;
   std::int64_t action = -1;
   std::string message;  // one line: what was wrong, where, what would be right
+  // kDeadlock: ranks that wait for each other, one wait each; `message` has them too. Empty where
+  // the ends disagree, but no rank is stuck.
+  std::vector<std::string> cycle;
 };
 
 // program(node) decodes or generates node's program; called again and again, kept by the caller

@@ -74,7 +74,7 @@ TEST_F(Broadcast, WrongPeer) {
   programs[2].peers[1] = 0;
   expect_refused(Point::kMatching, {"rank 2", "rank 0"});
   programs[2].peers[1] = 9;
-  expect_refused(Point::kForm, {"rank 2", "node 9"});
+  expect_refused(Point::kLinks, {"rank 2", "node 9"});
 }
 
 TEST_F(Broadcast, StepsOfTheEndsDiffer) {
