@@ -59,6 +59,14 @@ struct Verdict {
   bool in_place = true;  // valid, and input and output may be the same memory on every rank
   LinkLoad busiest;      // the link nearest to its capacity, or above it
   Counterexample counterexample;  // where !valid
+  bool for_all = false;           // proven for every N that can occur, not only up to proven_blocks
+  std::string limited;            // why not for all; empty if for_all, or none was tried
+  std::int64_t period = 1;        // blocks after which all that depends on N repeats
+  std::uint64_t checks = 0;       // accesses to places ordered against those before, all N together
+  std::vector<std::string> witnesses;  // lower bounds on the steps, a line each
+  // Whether link use holds in lock step, and under any drift, whatever the grade claims. Only with
+  // Options::links.
+  bool slot = false, async = false;
 };
 
 struct Options {
