@@ -15,6 +15,7 @@
 
 #include "collectives/verify/check.h"
 #include "collectives/verify/flow.h"
+#include "collectives/verify/periodic.h"
 #include "collectives/verify/waits.h"
 
 namespace espalier::verify {
@@ -73,6 +74,24 @@ std::int64_t reach(const Program& program, std::uint32_t phase, std::uint32_t fi
 
 }  // namespace
 
+void set_blocks(Case& at, std::int64_t blocks) {
+  at.blocks = blocks;
+  at.phase_first.assign(1, 0);
+  for (std::uint32_t phase = 0; phase < at.common->phases_count; ++phase) {
+    const Count& steps = at.common->counts[at.common->phases[phase].steps_ref];
+    at.phase_first.push_back(at.phase_first.back() +
+                             std::max<std::int64_t>(0, count_value(steps, blocks)));
+  }
+}
+
+bool cuts_messages(const Program& program) {
+  bool cuts = false;
+  for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
+    cuts = cuts || program.blocks[rule].block_bytes != 0;
+  }
+  return cuts;
+}
+
 std::int64_t settling_bound(const Program& program) {
   std::int64_t bound = 0;
   std::uint32_t first_action = 0;
@@ -96,7 +115,7 @@ class Run {
     std::int64_t last = options_.max_blocks > 0 ? options_.max_blocks : bound_;
     const std::int64_t mod = std::max<std::int64_t>(1, common_.residue_mod);
     const std::int64_t first = common_.residue > 0 ? common_.residue : mod;
-    last = cuts_messages() ? std::max(last, first) : first;
+    last = cuts_messages(common_) ? std::max(last, first) : first;
     // A case costs about N instances, so progress goes by N squared.
     const double whole = static_cast<double>(last) * static_cast<double>(last);
     for (std::int64_t blocks = first; blocks <= last; blocks += mod) {
@@ -109,7 +128,6 @@ class Run {
       }
     }
     verdict_.valid = true;
-    if (options_.progress) options_.progress(1);
     return verdict_;
   }
 
@@ -128,15 +146,6 @@ class Run {
     }
   }
 
-  // Whether any message is cut into more blocks than the fewest.
-  [[nodiscard]] bool cuts_messages() const {
-    bool cuts = false;
-    for (std::uint32_t rule = 0; rule < common_.blocks_count; ++rule) {
-      cuts = cuts || common_.blocks[rule].block_bytes != 0;
-    }
-    return cuts;
-  }
-
   Finding check_form() {
     for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
       const Program& program = programs_(node);
@@ -150,13 +159,7 @@ class Run {
   Finding check_blocks(std::int64_t blocks) {
     at_.topology = &topology_;
     at_.common = &common_;
-    at_.blocks = blocks;
-    at_.phase_first.assign(1, 0);
-    for (std::uint32_t phase = 0; phase < common_.phases_count; ++phase) {
-      const Count& steps = common_.counts[common_.phases[phase].steps_ref];
-      at_.phase_first.push_back(at_.phase_first.back() +
-                                std::max<std::int64_t>(0, count_value(steps, blocks)));
-    }
+    set_blocks(at_, blocks);
     at_.instances.assign(topology_.ranks(), {});
     for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
       const Program& program = programs_(node);
@@ -192,9 +195,39 @@ class Run {
 
 }  // namespace
 
+namespace {
+
+// Above this the exhaustive check takes too much memory to phrase a counterexample.
+constexpr std::uint32_t kMostRanksToPhrase = 4096;
+
+Verdict prove(const topology::Topology& topology, const Programs& programs,
+              const Options& options) {
+  Verdict verdict;
+  const bool at_once = options.method != Method::kExhaustive && options.max_blocks == 0;
+  const Outcome outcome =
+      at_once ? prove_every_blocks(topology, programs, options, verdict) : Outcome::kUnknown;
+  if (outcome == Outcome::kProven) return verdict;
+  if (options.method == Method::kPeriodic) {
+    if (outcome == Outcome::kUnknown) {
+      verdict.counterexample.message =
+          "form: it cannot be proven for every N at once: " + verdict.limited;
+    }
+    return verdict;
+  }
+  if (outcome == Outcome::kRefused && topology.ranks() > kMostRanksToPhrase) return verdict;
+  Verdict exhaustive = Run(topology, programs, options).verify();
+  if (outcome == Outcome::kRefused && exhaustive.valid) return verdict;
+  exhaustive.limited = at_once ? verdict.limited : "only these N were asked for";
+  return exhaustive;
+}
+
+}  // namespace
+
 Verdict verify(const topology::Topology& topology, const Programs& programs,
                const Options& options) {
-  return Run(topology, programs, options).verify();
+  Verdict verdict = prove(topology, programs, options);
+  if (options.progress) options.progress(1);
+  return verdict;
 }
 
 }  // namespace espalier::verify

@@ -69,10 +69,19 @@ struct Verdict {
   bool slot = false, async = false;
 };
 
+enum class Method : std::uint8_t {
+  // For every N at once where the schedule is rigid (docs/verifier.md); else, and to phrase the
+  // counterexamples of small schedules, exhaustively.
+  kAuto = 0,
+  kExhaustive = 1,  // every N up to the bound
+  kPeriodic = 2,    // only for every N at once: what is not rigid is refused (kForm)
+};
+
 struct Options {
   // Whether the grade's claim on links (point 3) is checked. Without, everything else still is.
   bool links = true;
-  std::int64_t max_blocks = 0;                // 0: settling_bound()
+  Method method = Method::kAuto;
+  std::int64_t max_blocks = 0;  // above 0: exhaustively, up to this N; 0: settling_bound()
   std::function<void(double done)> progress;  // 0 .. 1, may be empty
 };
 
