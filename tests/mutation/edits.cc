@@ -88,7 +88,7 @@ class Walk {
         const Row row = rows[at];
         rows[at] = rows[at + 1];
         rows[at + 1] = row;
-        changed_ = std::memcmp(&rows[at], &row, sizeof row) != 0;
+        changed_ = true;
         return;
       }
     }
@@ -110,6 +110,7 @@ class Walk {
     prefix_ = outer;
   }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): names of fields
 #define ESPALIER_SINGULAR(message, type, name) type(#name, message.name);
 #define ESPALIER_OPTIONAL(message, type, name) optional(#name, message.has_##name, message.name);
 #define ESPALIER_REPEATED(message, type, name) table(#name, message.name, message.name##_count);
@@ -118,6 +119,7 @@ class Walk {
 #define ESPALIER_HEADER_REPEATED(message, type, name)
 #define ESPALIER_HEADER_FIELD(message, storage, rule, type, name, tag) \
   ESPALIER_HEADER_##rule(message, type, name)
+  // NOLINTEND(bugprone-macro-parentheses)
 
   void fields(Count& count) { espalier_Count_FIELDLIST(ESPALIER_FIELD, count) }
   void fields(Term& term) { espalier_Term_FIELDLIST(ESPALIER_FIELD, term) }

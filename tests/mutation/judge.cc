@@ -9,10 +9,35 @@
 namespace espalier::mutation {
 namespace {
 
-verify::Verdict verdict_of(const topology::Topology& topology,
-                           const std::vector<Program>& programs) {
-  return verify::verify(topology,
-                        [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
+verify::Verdict verdict_of(const Schedule& schedule, const std::vector<Program>& programs) {
+  verify::Options options;
+  options.links = schedule.links;
+  return verify::verify(
+      *schedule.topology, [&](std::uint32_t node) -> const Program& { return programs[node]; },
+      options);
+}
+
+// Empty if no link of the topology carries more than it can in any step of a lock-step run.
+std::string check_loads(const topology::Topology& topology, const Play& play) {
+  using Link = std::pair<std::uint32_t, std::uint32_t>;
+  std::map<Link, std::uint32_t> capacities;
+  for (const topology::Link& link : topology.links()) {
+    capacities[{link.from, link.to}] = link.capacity;
+  }
+  std::map<std::pair<std::int64_t, Link>, std::uint32_t> loads;
+  for (std::uint32_t me = 0; me < play.parts.size(); ++me) {
+    for (const Move& move : play.parts[me].moves) {
+      if (move.kind != espalier_Kind_SEND) continue;
+      const auto nodes = topology.route(me, static_cast<std::uint32_t>(move.peer));
+      for (std::size_t hop = 1; hop < nodes.size(); ++hop) {
+        const Link link{nodes[hop - 1], nodes[hop]};
+        if (++loads[{move.step, link}] <= capacities[link]) continue;
+        return "the link from node " + std::to_string(link.first) + " to node " +
+               std::to_string(link.second) + " is overloaded in step " + std::to_string(move.step);
+      }
+    }
+  }
+  return {};
 }
 
 // The N that the program's block table and residue can give, up to `most`.
@@ -33,13 +58,19 @@ std::vector<std::int64_t> possible_blocks(const Program& program, std::int64_t m
 
 }  // namespace
 
-Schedule make_schedule(const Algorithm& algorithm, std::uint32_t ranks, std::uint32_t root,
+std::string Schedule::family() const {
+  const std::string spec = topology->spec();
+  return spec.substr(0, spec.find(':')) + (links ? "" : ", direct run");
+}
+
+Schedule make_schedule(const Algorithm& algorithm, const std::string& spec, std::uint32_t root,
                        std::uint32_t window) {
   Schedule schedule;
   schedule.name = std::string(algorithm.name) + " " + collective_name(algorithm.collective) + ", " +
-                  std::to_string(ranks) + " ranks, root " + std::to_string(root);
+                  spec + ", root " + std::to_string(root);
   std::string error;
-  schedule.topology = topology::parse("complete:" + std::to_string(ranks), error);
+  schedule.topology = topology::parse(spec, error);
+  const std::uint32_t ranks = schedule.topology->ranks();
   Group group;
   group.ranks = ranks;
   group.root = root;
@@ -56,7 +87,11 @@ Schedule make_schedule(const Algorithm& algorithm, std::uint32_t ranks, std::uin
     schedule.programs.clear();
     return schedule;
   }
-  const verify::Verdict verdict = verdict_of(*schedule.topology, schedule.programs);
+  verify::Verdict verdict = verdict_of(schedule, schedule.programs);
+  if (!verdict.valid && verdict.counterexample.point == verify::Point::kLinks) {
+    schedule.links = false;
+    verdict = verdict_of(schedule, schedule.programs);
+  }
   if (!verdict.valid) {
     std::cerr << schedule.name << ": not valid: " << verdict.counterexample.message << "\n";
     std::exit(1);
@@ -80,7 +115,7 @@ Judgement Judge::judge(const Schedule& schedule, std::vector<Program>& mutant,
       return judgement;
     }
   }
-  const verify::Verdict verdict = verdict_of(*schedule.topology, mutant);
+  const verify::Verdict verdict = verdict_of(schedule, mutant);
   if (!verdict.valid) {
     judgement.fate = Fate::kKilled;
     judgement.reason = verdict.counterexample.message;
@@ -92,10 +127,15 @@ Judgement Judge::judge(const Schedule& schedule, std::vector<Program>& mutant,
   return judgement;
 }
 
+std::string Judge::run(const Play& play) const {
+  const auto blocks = static_cast<std::uint32_t>(play.blocks);
+  return run_drifts(play, std::max({1u, drifts_ / 10, drifts_ / blocks}));
+}
+
 std::string Judge::interpret_unmutated(const Schedule& schedule, const Play& play) {
   const std::lock_guard<std::mutex> guard(schedule.outcomes->lock);
   const auto [outcome, fresh] = schedule.outcomes->by_blocks.try_emplace(play.blocks);
-  if (fresh) outcome->second = run_drifts(play, drifts_);
+  if (fresh) outcome->second = run(play);
   ++(fresh ? plays_run_ : plays_known_);
   return outcome->second;
 }
@@ -106,22 +146,27 @@ std::string Judge::interpret_all(const Schedule& schedule, const std::vector<Pro
   for (const std::int64_t blocks : possible_blocks(mutant[0], most)) {
     const Play play = unroll(mutant, blocks);
     std::string wrong = check_limits(play);
+    if (wrong.empty() && schedule.links) wrong = check_loads(*schedule.topology, play);
     if (wrong.empty() && same_course(play, unroll(schedule.programs, blocks))) {
       wrong = interpret_unmutated(schedule, play);
     } else if (wrong.empty()) {
       ++plays_run_;
-      wrong = run_drifts(play, drifts_);
+      wrong = run(play);
     }
     if (!wrong.empty()) return "N = " + std::to_string(blocks) + ": " + wrong;
   }
   return {};
 }
 
-std::string Judge::second_opinion(const std::vector<Program>& mutant,
+std::string Judge::second_opinion(const Schedule& schedule, const std::vector<Program>& mutant,
                                   const verify::Counterexample& counterexample) const {
-  if (counterexample.blocks > 0) return interpret(unroll(mutant, counterexample.blocks), drifts_);
-  for (const std::int64_t blocks : possible_blocks(mutant[0], 4)) {
-    std::string wrong = interpret(unroll(mutant, blocks), drifts_);
+  std::vector<std::int64_t> tried{counterexample.blocks};
+  if (counterexample.blocks <= 0) tried = possible_blocks(mutant[0], 4);
+  for (const std::int64_t blocks : tried) {
+    const Play play = unroll(mutant, blocks);
+    std::string wrong = check_limits(play);
+    if (wrong.empty() && schedule.links) wrong = check_loads(*schedule.topology, play);
+    if (wrong.empty()) wrong = run(play);
     if (!wrong.empty()) return wrong;
   }
   return {};
