@@ -81,6 +81,17 @@ std::vector<Witness> witnesses(const topology::Topology& topology, const Program
   return all;
 }
 
+std::vector<std::string> describe(const std::vector<Witness>& all) {
+  std::vector<std::string> lines;
+  for (const Witness& witness : all) {
+    std::string formula = std::to_string(witness.a);
+    if (witness.b != 0) formula += " + " + std::to_string(witness.b) + " N";
+    if (witness.d != 1) formula = "ceil((" + formula + ") / " + std::to_string(witness.d) + ")";
+    lines.push_back(formula + " steps: " + witness.reason);
+  }
+  return lines;
+}
+
 Finding check_bound(const Case& at, std::int64_t steps) {
   const Program& common = *at.common;
   const std::int64_t bound = count_value(common.counts[common.bound_ref], at.blocks);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "collectives/schedule/expand.h"
@@ -21,6 +20,7 @@ struct Case {
   const topology::Topology* topology = nullptr;
   const Program* common = nullptr;  // rank 0's; in it everything that is the same on all ranks
   std::int64_t blocks = 1;          // N
+  std::int64_t most_instances = Options{}.max_instances;
   std::vector<std::int64_t> phase_first;         // first step of each phase, then the end
   std::vector<std::vector<Instance>> instances;  // by node; each by (step, action)
 
@@ -76,8 +76,9 @@ void set_blocks(Case& at, std::int64_t blocks);
 [[nodiscard]] std::int64_t blocks_to_collide(const Program& program, const Stream& one,
                                              const Stream& other);
 [[nodiscard]] Finding check_steps(const Case& at);
-// kHazards; clears `in_place` where input and output may not be the same memory.
-[[nodiscard]] Finding check_hazards(const Case& at, std::uint32_t node, bool& in_place);
+// kHazards; clears verdict.in_place where input and output may not be the same memory, adds to
+// verdict.checks.
+[[nodiscard]] Finding check_hazards(const Case& at, std::uint32_t node, Verdict& verdict);
 
 // A lower bound on the steps of any schedule of a collective: ceil((a + b*N) / d).
 struct Witness {
@@ -91,6 +92,8 @@ struct Witness {
 // All that apply, by ports, log p, messages, and the links at the root (bounds.cc). At least one.
 [[nodiscard]] std::vector<Witness> witnesses(const topology::Topology& topology,
                                              const Program& common);
+// One line each: the bound as a formula in N, and the reason.
+[[nodiscard]] std::vector<std::string> describe(const std::vector<Witness>& all);
 // The claimed lower bound against the witnesses and against the steps, for one N ...
 [[nodiscard]] Finding check_bound(const Case& at, std::int64_t steps);
 // ... and for all. `limited` says why not, where the claim is not linear in N.
@@ -101,22 +104,10 @@ struct LinkUse {
   std::uint32_t from = 0, to = 0;  // ranks; the links are those of the route
   std::int64_t slot = 0;           // phase and step of the period
 };
-// kLinks for all N at once; says in `verdict` which grades hold, and the busiest link of the one
-// that is claimed.
-[[nodiscard]] Finding check_loads(const Case& at, const std::vector<LinkUse>& uses,
-                                  Verdict& verdict);
-
-// Loads of the topology's links along its routes (links.cc); capacities and routes serve all N.
-class Links {
- public:
-  explicit Links(const topology::Topology& topology) : topology_(topology) {}
-  // kLinks: in lock step; for grade ASYNC under any drift. Raises `busiest`.
-  [[nodiscard]] Finding check(const Case& at, LinkLoad& busiest);
-
- private:
-  const std::vector<std::uint64_t>& route(std::uint32_t from, std::uint32_t to);
-  const topology::Topology& topology_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> routes_;  // links of each
-};
+// kLinks of these uses; clears what does not hold of the grades in `verdict`, and raises the
+// busiest link of the one that is claimed.
+[[nodiscard]] Finding check_loads(const Case& at, std::vector<LinkUse> uses, Verdict& verdict);
+// kLinks for one N; clears what does not hold of the grades in `verdict`.
+[[nodiscard]] Finding check_links(const Case& at, Verdict& verdict);
 
 }  // namespace espalier::verify

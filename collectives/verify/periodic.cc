@@ -54,9 +54,10 @@ class Periodic {
         programs_(programs),
         options_(options),
         verdict_(verdict),
-        ranks_(at_) {}
+        ranks_(at_, verdict) {}
 
   Outcome prove() {
+    verdict_.slot = verdict_.async = options_.links;
     Finding finding = read_ranks();
     if (!finding && !unknown()) finding = check_linear_steps();
     if (unknown()) return Outcome::kUnknown;
@@ -68,10 +69,9 @@ class Periodic {
       return Outcome::kRefused;
     }
     verdict_.valid = verdict_.for_all = true;
-    verdict_.in_place = ranks_.in_place();
     verdict_.proven_blocks = ranks_.most_blocks();
     verdict_.period = ranks_.period();
-    verdict_.instances = ranks_.instances();
+    verdict_.witnesses = describe(witnesses(topology_, common_));
     verdict_.steps_at_one = phase_steps(common_, 1);
     verdict_.steps_at_most = phase_steps(common_, verdict_.proven_blocks);
     return Outcome::kProven;
@@ -88,6 +88,7 @@ class Periodic {
   Finding read_ranks() {
     at_.topology = &topology_;
     at_.common = &common_;
+    at_.most_instances = options_.max_instances;
     at_.instances.resize(topology_.ranks());
     for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
       const Program& program = programs_(node);
@@ -262,7 +263,7 @@ class Periodic {
         uses.push_back({end.from, end.to, time_of(phase, (first + tick) % period)});
       }
     }
-    return check_loads(at_, uses, verdict_);
+    return check_loads(at_, std::move(uses), verdict_);
   }
 
   const topology::Topology& topology_;

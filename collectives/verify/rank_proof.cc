@@ -9,7 +9,6 @@ namespace espalier::verify {
 namespace {
 
 constexpr std::int64_t kMostLocalBlocks = 4096;
-constexpr std::int64_t kMostLocalInstances = std::int64_t{1} << 20;
 
 void put(std::string& key, std::int64_t number) {
   key.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -127,8 +126,8 @@ Finding RankProofs::prove_shape(std::uint32_t node, const Program& program, cons
   // The furthest that anything in a step looks back: the window, or to what it reads.
   const std::int64_t reach = std::max<std::int64_t>(program.window, longest_ + 1);
   const std::int64_t last = settled_after(program, streams, reach) + 1 + 2 * streams.slot_period;
-  if (last > kMostLocalBlocks ||
-      last * static_cast<std::int64_t>(streams.all.size()) > kMostLocalInstances) {
+  const auto width = static_cast<std::int64_t>(streams.all.size() + program.segments);
+  if (last > kMostLocalBlocks || last * width > at_.most_instances) {
     why = "it settles only after " + std::to_string(last) + " blocks";
   }
   for (std::int64_t blocks = 2; blocks <= last && why.empty(); ++blocks) {
@@ -144,9 +143,9 @@ Finding RankProofs::check_blocks(std::uint32_t node, const Program& program, std
   set_blocks(at_, blocks);
   std::vector<Instance>& all = at_.instances[node];
   all = expand(program, blocks);
-  instances_ += all.size();
+  verdict_.instances += all.size();
   Finding finding = check_instances(at_, node, program);
-  if (!finding) finding = check_hazards(at_, node, in_place_);
+  if (!finding) finding = check_hazards(at_, node, verdict_);
   if (!finding) finding = follow(node, flow, why);
   if (!finding) std::vector<Instance>().swap(all);
   return finding;

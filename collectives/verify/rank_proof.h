@@ -27,18 +27,16 @@ struct RankFlow {
 // time are proven once. The argument stands in docs/verifier.md, "For every N".
 class RankProofs {
  public:
-  // `at`: topology and common are set, instances has a place for each rank. Scratch otherwise.
-  explicit RankProofs(Case& at) : at_(at) {}
+  // `at`: topology and common are set, instances has a place for each rank; scratch otherwise. Adds
+  // to `verdict` what it counts, and clears in_place where it does not hold.
+  RankProofs(Case& at, Verdict& verdict) : at_(at), verdict_(verdict) {}
 
   // Null `flow` if the rank is refused (the result) or cannot be proven for every N (`why`).
   [[nodiscard]] Finding prove(std::uint32_t node, const Program& program, const Streams& streams,
                               const RankFlow*& flow, std::string& why);
 
-  [[nodiscard]] bool in_place() const { return in_place_; }
   [[nodiscard]] std::int64_t most_blocks() const { return most_blocks_; }  // N* of all ranks
   [[nodiscard]] std::int64_t period() const { return period_; }
-  [[nodiscard]] std::uint64_t instances() const { return instances_; }
-  [[nodiscard]] std::size_t shapes() const { return shapes_.size(); }
 
  private:
   [[nodiscard]] Finding prove_shape(std::uint32_t node, const Program& program,
@@ -54,12 +52,11 @@ class RankProofs {
                                std::int16_t& from, std::string& why);
   void write(const Instance& writer);
   Case& at_;
+  Verdict& verdict_;
   std::unordered_map<std::string, RankFlow> shapes_;
   std::vector<const Instance*> slots_, outputs_;  // the last writers of each place
   std::int64_t longest_ = 0;  // most steps from a write of a slot to a read of it
-  bool in_place_ = true;
   std::int64_t most_blocks_ = 1, period_ = 1;
-  std::uint64_t instances_ = 0;
 };
 
 }  // namespace espalier::verify

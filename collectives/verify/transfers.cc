@@ -59,6 +59,12 @@ bool same_block(const Instance& send, const Instance& receive) {
   return moved(send).segment == moved(receive).segment && moved(send).block == moved(receive).block;
 }
 
+std::string same_step(const Case& at) {
+  const std::int64_t flight = latency_ticks(*at.common) - 1;
+  if (flight == 0) return "both ends must name the same step";
+  return "a receive must be " + std::to_string(flight) + " steps after its send, in its phase";
+}
+
 // `wrong`, on a link from -> to, has no counterpart in its step. Says the likeliest reason.
 Counterexample unmatched(const Case& at, std::uint32_t from, std::uint32_t to,
                          const Instance& wrong) {
@@ -76,7 +82,7 @@ Counterexample unmatched(const Case& at, std::uint32_t from, std::uint32_t to,
     if (same_order) {
       return found(Point::kDeadlock, at, here, &wrong,
                    "the other end has the same message in step " + std::to_string(theirs[k]->step) +
-                       "; both ends must name the same step, or nodes may wait for each other");
+                       "; " + same_step(at) + ", or nodes may wait for each other");
     }
   }
   return found(Point::kMatching, at, here, &wrong,

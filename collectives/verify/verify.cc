@@ -111,6 +111,7 @@ class Run {
       : topology_(topology), programs_(programs), options_(options) {}
 
   Verdict verify() {
+    verdict_.slot = verdict_.async = options_.links;
     if (Finding finding = check_form()) return refused(*finding);
     std::int64_t last = options_.max_blocks > 0 ? options_.max_blocks : bound_;
     const std::int64_t mod = std::max<std::int64_t>(1, common_.residue_mod);
@@ -128,6 +129,8 @@ class Run {
       }
     }
     verdict_.valid = true;
+    verdict_.for_all = !cuts_messages(common_);
+    verdict_.witnesses = describe(witnesses(topology_, common_));
     return verdict_;
   }
 
@@ -135,7 +138,9 @@ class Run {
   Verdict refused(const Counterexample& example) {
     verdict_.valid = false;
     verdict_.counterexample = example;
-    if (example.point == Point::kDeadlock) add_cycle(verdict_.counterexample);
+    if (example.point == Point::kDeadlock && example.blocks > 0) {
+      add_cycle(verdict_.counterexample);
+    }
     return verdict_;
   }
 
@@ -159,6 +164,7 @@ class Run {
   Finding check_blocks(std::int64_t blocks) {
     at_.topology = &topology_;
     at_.common = &common_;
+    at_.most_instances = options_.max_instances;
     set_blocks(at_, blocks);
     at_.instances.assign(topology_.ranks(), {});
     for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
@@ -174,12 +180,11 @@ class Run {
     if (Finding finding = check_matching(at_)) return finding;
     if (Finding finding = check_steps(at_)) return finding;
     for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
-      if (Finding finding = check_hazards(at_, node, verdict_.in_place)) return finding;
+      if (Finding finding = check_hazards(at_, node, verdict_)) return finding;
     }
     if (Finding finding = flow_.check(at_)) return finding;
     if (!options_.links) return std::nullopt;
-    if (!links_) links_.emplace(topology_);
-    return links_->check(at_, verdict_.busiest);
+    return check_links(at_, verdict_);
   }
 
   const topology::Topology& topology_;
@@ -189,7 +194,6 @@ class Run {
   std::int64_t bound_ = 1;
   Case at_;
   DataFlow flow_;
-  std::optional<Links> links_;
   Verdict verdict_;
 };
 
@@ -217,7 +221,9 @@ Verdict prove(const topology::Topology& topology, const Programs& programs,
   if (outcome == Outcome::kRefused && topology.ranks() > kMostRanksToPhrase) return verdict;
   Verdict exhaustive = Run(topology, programs, options).verify();
   if (outcome == Outcome::kRefused && exhaustive.valid) return verdict;
-  exhaustive.limited = at_once ? verdict.limited : "only these N were asked for";
+  if (!exhaustive.for_all) {
+    exhaustive.limited = at_once ? verdict.limited : "only these N were asked for";
+  }
   return exhaustive;
 }
 

@@ -82,6 +82,8 @@ struct Options {
   bool links = true;
   Method method = Method::kAuto;
   std::int64_t max_blocks = 0;  // above 0: exhaustively, up to this N; 0: settling_bound()
+  // What needs more instances (or places) of one program for one N is refused.
+  std::int64_t max_instances = std::int64_t{1} << 22;
   std::function<void(double done)> progress;  // 0 .. 1, may be empty
 };
 
