@@ -2,8 +2,10 @@
 // checked exhaustively for every N up to ten times that from which the proof needs no more.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdio>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -133,6 +135,77 @@ TEST(EveryBlocks, Mutants) {
   print("mutants", tally);
   EXPECT_GT(tally.proven, 50u);
   EXPECT_GT(tally.refused, 500u);
+}
+
+// A group far too large to expand, whose programs are generated as they are asked for.
+class Million : public ::testing::Test {
+ protected:
+  verify::Verdict verdict_of(std::uint32_t ranks, const char* algorithm,
+                             const std::function<void(Program&)>& change) {
+    std::string error;
+    const auto topology = topology::parse("complete:" + std::to_string(ranks), error);
+    Group group;
+    group.ranks = ranks;
+    group.topology_digest = topology->digest();
+    const Algorithm* made_by = find_algorithm(espalier_Collective_BROADCAST, algorithm);
+    const auto generate = [&](std::uint32_t node) -> const Program& {
+      ++calls;
+      EXPECT_EQ(made_by->generate(group, node, program), Status::kOk);
+      if (node == kBroken && change) change(program);
+      return program;
+    };
+    return verify::verify(*topology, generate, {});
+  }
+  static constexpr std::uint32_t kBroken = 54321;
+  Program program = espalier_Program_init_zero;
+  std::uint64_t calls = 0;
+};
+
+TEST_F(Million, TwoTreeBroadcast) {
+  const verify::Verdict verdict = verdict_of(1u << 20, "two-tree", nullptr);
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+  EXPECT_TRUE(verdict.for_all);
+  EXPECT_TRUE(verdict.async);
+  EXPECT_EQ(calls, 1u << 20);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  EXPECT_LT(usage.ru_maxrss, 4l << 20) << "KiB";
+}
+
+TEST_F(Million, ChainAndBinary) {
+  for (const char* algorithm : {"chain", "binary"}) {
+    const verify::Verdict verdict = verdict_of(200'000, algorithm, nullptr);
+    EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+    EXPECT_TRUE(verdict.for_all) << verdict.limited;
+  }
+}
+
+TEST_F(Million, CounterexamplesNameTheRank) {
+  const auto expect = [this](verify::Point point, const std::function<void(Program&)>& change) {
+    const verify::Verdict verdict = verdict_of(100'000, "chain", change);
+    ASSERT_FALSE(verdict.valid);
+    EXPECT_EQ(verdict.counterexample.point, point) << verdict.counterexample.message;
+    EXPECT_NE(verdict.counterexample.message.find("rank 54321"), std::string::npos)
+        << verdict.counterexample.message;
+    EXPECT_EQ(verdict.counterexample.block, 0) << verdict.counterexample.message;
+    EXPECT_GE(verdict.counterexample.step, 54320) << verdict.counterexample.message;
+  };
+  const auto find = [](Program& of, Kind kind) -> Action& {
+    std::uint32_t at = 0;
+    while (of.actions[at].kind != kind) ++at;
+    return of.actions[at];
+  };
+  expect(verify::Point::kHazards, [&](Program& of) { find(of, espalier_Kind_SEND).after = 0; });
+  expect(verify::Point::kMatching, [&](Program& of) { of.peers[0] -= 5; });
+  expect(verify::Point::kDeadlock, [&](Program& of) {
+    Action& receive = find(of, espalier_Kind_RECEIVE);
+    of.counts[of.counts_count] = of.counts[receive.t0_ref];
+    of.counts[of.counts_count].a += 1;
+    receive.t0_ref = static_cast<std::uint8_t>(of.counts_count++);
+    find(of, espalier_Kind_SEND).after = 0;
+    of.actions_count -= 1;  // its send
+    of.phases[0].actions -= 1;
+  });
 }
 
 }  // namespace
