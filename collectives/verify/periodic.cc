@@ -163,6 +163,11 @@ class Periodic {
       const std::int64_t claimed = count_value(common_.counts[count], blocks);
       const std::int64_t taken = used.a + used.b * blocks;
       if (claimed == taken) continue;
+      if (claimed < taken && topology_.ranks() <= kMostRanksToPhrase) {
+        // Steps that are not there cut instances off; that may be meant, but is not rigid.
+        verdict_.limited = who + "too few steps for all blocks of its actions";
+        return std::nullopt;
+      }
       set_blocks(at_, blocks);
       return found(Point::kSteps, at_, -1, nullptr,
                    who + std::to_string(claimed) + " steps, but its actions take " +

@@ -1,11 +1,15 @@
 #pragma once
 // The proof for every N at once, of rigid schedules. Internal to collectives/verify.
 
+#include <cstdint>
 #include <string>
 
 #include "collectives/verify/verify.h"
 
 namespace espalier::verify {
+
+// Above this the exhaustive check takes too much memory to judge, or to phrase a counterexample.
+inline constexpr std::uint32_t kMostRanksToPhrase = 4096;
 
 enum class Outcome {
   kProven,   // for every N

@@ -8,6 +8,7 @@ namespace espalier::verify {
 namespace {
 
 constexpr std::int64_t kMostSlotPeriod = 4096;
+constexpr std::int64_t kMostFirst = std::int64_t{1} << 40;  // steps; nothing real is near
 
 std::int64_t or_one(std::uint32_t divisor) { return divisor == 0 ? 1 : divisor; }
 
@@ -87,7 +88,7 @@ std::string read_action(const Program& program, std::uint32_t at, std::int64_t p
   const bool known = is_linear(program.counts[action.instances_ref], instances);
   const std::int64_t beyond = instances.a + stream.shift;  // instances of blocks from N on
   if (!known || instances.b != 1 || stream.shift > 0 || beyond < 0 ||
-      (action.clamp && beyond != 0) || stream.first < 0) {
+      (action.clamp && beyond != 0) || stream.first < 0 || stream.first > kMostFirst) {
     return "its instances are not blocks 0 .. N-1";
   }
   if (action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE) {

@@ -201,9 +201,6 @@ class Run {
 
 namespace {
 
-// Above this the exhaustive check takes too much memory to phrase a counterexample.
-constexpr std::uint32_t kMostRanksToPhrase = 4096;
-
 Verdict prove(const topology::Topology& topology, const Programs& programs,
               const Options& options) {
   Verdict verdict;
