@@ -3,6 +3,7 @@
 # configures build/. Works from any directory, as root on a bare Debian 12.
 #   ./setup.sh          what building, testing and running need
 #   ./setup.sh bench    also what tests/bench needs
+#   ./setup.sh campaign also what tests/fuzz/run.sh and tests/coverage.sh need
 set -eu
 cd "$(dirname "$(readlink -f "$0")")"
 # Debian's own python3 and meson, whatever else is first in the caller's PATH.
@@ -16,8 +17,9 @@ fail() {
 
 case "${1-}" in
   '') wanted=$(sed -e '/^# bench/,$d' -e '/^#/d' packages.txt) ;;
-  bench) wanted=$(sed -e '/^#/d' packages.txt) ;;
-  *) fail "unknown argument '$1'; give none, or 'bench'" ;;
+  bench) wanted=$(sed -e '/^# campaign/,$d' -e '/^#/d' packages.txt) ;;
+  campaign) wanted=$(sed -e '/^# bench/,/^# campaign/d' -e '/^#/d' packages.txt) ;;
+  *) fail "unknown argument '$1'; give none, 'bench' or 'campaign'" ;;
 esac
 
 missing=''

@@ -109,7 +109,11 @@ TEST_F(Command, RefusesWrongUse) {
            Row{"compile", "required"},
            Row{"compile --topology complete:4 --collective broadcast --algorithm chain",
                "--output is required"},
-           Row{"verify", "file is required"},
+           Row{"verify", "nothing to verify; expected a schedule file, or --topology"},
+           Row{"verify --topology complete:4 --collective reduce", "nothing to verify"},
+           Row{"verify --topology complete:4 --collective reduce --algorithm ring", "unknown"},
+           Row{"verify x --root 1", "'x' says what it does itself"},
+           Row{"verify x --algorithm chain", "'x' says what it does itself"},
            Row{"show a b", "b"},
        }) {
     expect_refused(row.arguments, row.words);
@@ -258,6 +262,70 @@ TEST_F(Command, AWrongScheduleIsStatusOne) {
   compile("mesh", "mesh:4x4");
   expect_refused("verify mesh --links", "'mesh' is not valid: links: ", 1);
   EXPECT_EQ(run("verify mesh").status, 0);
+}
+
+// Valid 0, wrong 1, no schedule 2; the wrong one's line says what a person needs.
+TEST_F(Command, VerifiesWhatWasBrokenByHand) {
+  const std::string write_them = std::string("'") + ESPALIER_BROKEN + "' '" + directory_.string() +
+                                 "' > '" + (directory_ / "lines").string() + "'";
+  ASSERT_EQ(std::system(write_them.c_str()), 0);
+  int broken = 0;
+  for (const auto& entry : fs::directory_iterator(directory_)) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() != ".svg") continue;
+    ++broken;
+    const Result sound = run("verify " + name + "-sound.esp");
+    EXPECT_EQ(sound.status, 0) << sound.err;
+    EXPECT_NE(sound.out.find(": valid: "), std::string::npos) << sound.out;
+    EXPECT_EQ(sound.err, "");
+    const Result wrong = run("verify " + name + ".esp --picture again.svg");
+    EXPECT_EQ(wrong.status, 1) << name;
+    EXPECT_EQ(wrong.out, "");
+    const std::string head = "espalier: '" + name + ".esp' is not valid: ";
+    ASSERT_EQ(wrong.err.rfind(head, 0), 0u) << wrong.err;
+    const std::string line = wrong.err.substr(head.size());
+    EXPECT_EQ(line.find('\n'), line.size() - 1);
+    EXPECT_NE(read(directory_ / "lines").find(line), std::string::npos) << line;
+    EXPECT_EQ(read(directory_ / "again.svg"), read(entry.path())) << name;
+    EXPECT_EQ(run("verify " + name + ".svg").status, 2);
+    fs::remove(directory_ / "again.svg");
+  }
+  EXPECT_EQ(broken, 10);
+  const Result cycle = run("verify wait-cycle.esp --explain --format json");
+  EXPECT_EQ(nlohmann::json::parse(cycle.out)["counterexample"]["cycle"].size(), 2u);
+}
+
+TEST_F(Command, ExplainsWhatItProved) {
+  compile("r", "mesh:4x4", "reduce", "chain", "--root 15");
+  const Result explained = run("verify r --explain --picture r.svg");
+  EXPECT_EQ(explained.status, 0) << explained.err;
+  for (const char* words :
+       {"r: valid: reduce by chain on mesh:4x4", "\n  form ", "16 programs", "\n  matching ",
+        "\n  ports ", "one-port duplex", "\n  links ", "\n  deadlock ", "\n  hazards ",
+        "\n  claims ", "0 to 9 blocks", "\n  data flow ", "rank 15's output", "in rank order",
+        "\n  in place ", "\n  steps ", "N+14 exactly: 15 for", "\n  bound ", "\n  not proven "}) {
+    EXPECT_NE(explained.out.find(words), std::string::npos) << words << explained.out;
+  }
+  const std::string svg = read(directory_ / "r.svg");
+  EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
+  EXPECT_EQ(svg.find("class=\"fault\""), std::string::npos);
+  expect_refused("verify r --picture no/such.svg", "cannot write 'no/such.svg'");
+}
+
+// A file and a generator, asked again and again, get the same verdict.
+TEST_F(Command, VerifiesGeneratorsWithoutAFile) {
+  for (const char* algorithm : {"chain", "two-tree"}) {
+    compile("s", "mesh:2x3", "allreduce", algorithm, "--root 0");
+    auto filed = nlohmann::json::parse(run("verify s --format json").out);
+    const std::string selected = std::string("--topology mesh:2x3 --collective allreduce ") +
+                                 "--algorithm " + algorithm + " --root 0 --format json";
+    auto generated = nlohmann::json::parse(run("verify " + selected).out);
+    EXPECT_EQ(generated["file"], std::string(algorithm) + ", root 0");
+    filed.erase("file");
+    generated.erase("file");
+    EXPECT_EQ(filed, generated);
+    EXPECT_EQ(filed["valid"], true);
+  }
 }
 
 TEST_F(Command, CompilesVerifiesShowsAndSimulates) {

@@ -24,10 +24,8 @@ std::string reason(Status status) {
   bad_input("'" + one_line(name) + "': " + why + "; 'espalier compile' writes schedule files");
 }
 
-}  // namespace
-
-LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
-                             const std::string& topology) {
+LoadedSchedule open_bytes(std::string name, std::vector<std::uint8_t> bytes,
+                          const std::string& topology) {
   LoadedSchedule loaded;
   loaded.name = std::move(name);
   loaded.bytes = std::move(bytes);
@@ -47,13 +45,30 @@ LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
       refuse(loaded.name, "made for topology " + spec + ", not for " + wanted->spec());
     }
   }
+  return loaded;
+}
+
+}  // namespace
+
+void decode(const LoadedSchedule& loaded, std::uint32_t node, Program& program) {
+  const Status status = loaded.file.program(node, program);
+  if (status != Status::kOk) {
+    refuse(loaded.name, "descriptor of node " + std::to_string(node) + ": " + reason(status));
+  }
+}
+
+LoadedSchedule open_schedule(const std::string& path, const std::string& topology) {
+  const std::string text = read_file(path);
+  return open_bytes(path, std::vector<std::uint8_t>(text.begin(), text.end()), topology);
+}
+
+LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
+                             const std::string& topology) {
+  LoadedSchedule loaded = open_bytes(std::move(name), std::move(bytes), topology);
   Progress progress("loading");
   loaded.programs.resize(loaded.file.nodes());
   for (std::uint32_t node = 0; node < loaded.file.nodes(); ++node) {
-    const Status decoded = loaded.file.program(node, loaded.programs[node]);
-    if (decoded != Status::kOk) {
-      refuse(loaded.name, "descriptor of node " + std::to_string(node) + ": " + reason(decoded));
-    }
+    decode(loaded, node, loaded.programs[node]);
     progress.at(static_cast<double>(node) / loaded.file.nodes());
   }
   return loaded;

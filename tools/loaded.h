@@ -19,6 +19,11 @@ struct LoadedSchedule {
   std::vector<Program> programs;                 // by node
 };
 
+// The same, with no program decoded yet: for schedules too large to hold them all.
+[[nodiscard]] LoadedSchedule open_schedule(const std::string& path, const std::string& topology);
+// Decodes node's program. Throws Failure.
+void decode(const LoadedSchedule& loaded, std::uint32_t node, Program& program);
+
 // Reads the file at `path`. `topology`: if not empty, the specification that it must be for. Throws
 // Failure (bad input): unreadable, truncated, corrupt, malformed, of another topology, ...
 [[nodiscard]] LoadedSchedule load_schedule(const std::string& path, const std::string& topology);

@@ -86,6 +86,23 @@ Choice choose(const Selection& selection) {
   return choice;
 }
 
+namespace {
+
+[[noreturn]] void cannot_do(const Choice& choice, Status status) {
+  bad_input(std::string("algorithm '") + choice.algorithm->name + "' cannot do " +
+            collective_name(choice.algorithm->collective) + " on " + choice.topology->spec() +
+            " with root " + std::to_string(choice.group.root) + ": " + status_name(status) + " (" +
+            choice.algorithm->summary + ")");
+}
+
+}  // namespace
+
+void generate(const Choice& choice, std::uint32_t rank, Program& program) {
+  program = Program{};
+  const Status status = choice.algorithm->generate(choice.group, rank, program);
+  if (status != Status::kOk) cannot_do(choice, status);
+}
+
 std::vector<std::uint8_t> compile(const Choice& choice) {
   const Group& group = choice.group;
   ScheduleFileWriter writer(choice.topology->spec(), group.topology_digest, group.ranks,
@@ -93,15 +110,9 @@ std::vector<std::uint8_t> compile(const Choice& choice) {
   Progress progress("compiling");
   auto program = std::make_unique<Program>();
   for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
-    *program = Program{};
-    Status status = choice.algorithm->generate(group, rank, *program);
-    if (status == Status::kOk) status = writer.add(*program);
-    if (status != Status::kOk) {
-      bad_input(std::string("algorithm '") + choice.algorithm->name + "' cannot do " +
-                collective_name(choice.algorithm->collective) + " on " + choice.topology->spec() +
-                " with root " + std::to_string(group.root) + ": " + status_name(status) + " (" +
-                choice.algorithm->summary + ")");
-    }
+    generate(choice, rank, *program);
+    const Status status = writer.add(*program);
+    if (status != Status::kOk) cannot_do(choice, status);
     progress.at(static_cast<double>(rank) / group.ranks);
   }
   std::vector<std::uint8_t> file;

@@ -30,6 +30,9 @@ struct Choice {
 [[nodiscard]] std::unique_ptr<topology::Topology> parse_topology(const std::string& spec);
 [[nodiscard]] Choice choose(const Selection& selection);
 
+// Writes rank's program into `program`. Throws Failure if the algorithm cannot do it.
+void generate(const Choice& choice, std::uint32_t rank, Program& program);
+
 // The schedule file: a descriptor for each rank. Throws Failure if the algorithm cannot do it.
 [[nodiscard]] std::vector<std::uint8_t> compile(const Choice& choice);
 

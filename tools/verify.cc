@@ -1,52 +1,54 @@
-// espalier verify: proves a schedule file, or says why it is wrong.
+// espalier verify: proves a schedule, from a file or of a generator, or says why it is wrong.
 
 #include "collectives/verify/verify.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "collectives/verify/picture.h"
 #include "tools/commands.h"
 #include "tools/failure.h"
-#include "tools/loaded.h"
 #include "tools/numbers.h"
 #include "tools/output.h"
+#include "tools/verify_report.h"
+#include "tools/verify_source.h"
 
 namespace espalier::tools {
 namespace {
 
+constexpr std::int64_t kPictureBlocks = 4;  // N of a valid schedule's picture, if that can occur
+
 struct Arguments {
-  std::string file, topology, blocks;
-  bool links = false;
+  std::string file, blocks, picture;
+  Selection selection;
+  bool root_given = false, links = false, explain = false;
   Format format = Format::kText;
 };
 
-nlohmann::ordered_json to_json(const verify::Counterexample& wrong) {
-  nlohmann::ordered_json json = {{"point", verify::point_name(wrong.point)},
-                                 {"message", wrong.message}};
-  const auto add = [&json](const char* name, std::int64_t value) {
-    if (value >= 0) json[name] = value;
-  };
-  add("blocks", wrong.blocks);
-  add("node", wrong.node);
-  add("step", wrong.step);
-  add("from", wrong.from);
-  add("to", wrong.to);
-  add("segment", wrong.segment);
-  add("block", wrong.block);
-  add("action", wrong.action);
-  return json;
+Source source_of(const Arguments& arguments) {
+  const Selection& selection = arguments.selection;
+  const bool selects = !selection.collective.empty() || !selection.algorithm.empty();
+  if (!arguments.file.empty()) {
+    if (selects || arguments.root_given) {
+      bad_input("'" + one_line(arguments.file) +
+                "' says what it does itself; expected no --collective, --algorithm or --root");
+    }
+    return Source(arguments.file, selection.topology);
+  }
+  if (selection.topology.empty() || selection.collective.empty() || selection.algorithm.empty()) {
+    bad_input(
+        "nothing to verify; expected a schedule file, or --topology, --collective and --algorithm");
+  }
+  return Source(selection);
 }
 
-// A verdict, and what the topology's own links would say to a schedule that a fabric routes.
-struct Finding {
-  verify::Verdict verdict;
-  std::string links;  // empty: no link carries more than it can
-};
-
-Finding find(const LoadedSchedule& loaded, const Arguments& arguments) {
-  const auto program = [&loaded](std::uint32_t node) -> const Program& {
-    return loaded.programs.at(node);
+// Proves it; where only the topology's own links cannot carry it, and that was not asked for, also
+// without those.
+Proof prove(Source& source, const Arguments& arguments) {
+  const auto program = [&source](std::uint32_t node) -> const Program& {
+    return source.program(node);
   };
   Progress progress("verifying");
   verify::Options options;
@@ -55,59 +57,68 @@ Finding find(const LoadedSchedule& loaded, const Arguments& arguments) {
         static_cast<std::int64_t>(whole_number("--blocks", arguments.blocks, 1, 1'000'000));
   }
   options.progress = [&progress](double done) { progress.at(done); };
-  Finding finding{verify::verify(*loaded.topology, program, options), ""};
-  const verify::Counterexample& wrong = finding.verdict.counterexample;
-  if (!finding.verdict.valid && wrong.point == verify::Point::kLinks && !arguments.links) {
-    finding.links = wrong.message;
+  Proof proof{.verdict = verify::verify(source.topology(), program, options), .links = ""};
+  const verify::Counterexample& wrong = proof.verdict.counterexample;
+  if (!proof.verdict.valid && wrong.point == verify::Point::kLinks && !arguments.links) {
+    proof.links = wrong.message;
     options.links = false;
-    finding.verdict = verify::verify(*loaded.topology, program, options);
+    proof.verdict = verify::verify(source.topology(), program, options);
   }
-  return finding;
+  return proof;
 }
 
-void print_verdict(const LoadedSchedule& loaded, const Finding& finding, Format format) {
-  const verify::Verdict& verdict = finding.verdict;
-  const Program& program = loaded.programs.front();
-  if (format == Format::kJson) {
-    nlohmann::ordered_json json = {{"file", loaded.name},
-                                   {"topology", loaded.topology->spec()},
-                                   {"algorithm", program.algorithm},
-                                   {"valid", verdict.valid},
-                                   {"proven_blocks", verdict.proven_blocks},
-                                   {"instances", verdict.instances}};
-    if (verdict.valid) {
-      json["steps_at_one"] = verdict.steps_at_one;
-      json["steps_at_most"] = verdict.steps_at_most;
-      json["in_place"] = verdict.in_place;
-      json["fits_links"] = finding.links.empty();
-      if (!finding.links.empty()) json["links"] = finding.links;
-    } else {
-      json["counterexample"] = to_json(verdict.counterexample);
-    }
-    print_json(json);
-    return;
+void measure(Source& source, Proof& proof) {
+  Progress progress("measuring");
+  const std::uint32_t ranks = source.topology().ranks();
+  for (std::uint32_t node = 0; node < ranks; ++node) {
+    const Program& program = source.program(node);
+    const std::uint32_t scratch = program.scratch_blocks;
+    proof.least_scratch = node == 0 ? scratch : std::min(proof.least_scratch, scratch);
+    proof.most_scratch = std::max(proof.most_scratch, scratch);
+    proof.most_links = std::max<std::uint32_t>(proof.most_links, program.peers_count);
+    progress.at(static_cast<double>(node) / ranks);
   }
-  if (verdict.valid) {
-    std::printf(
-        "%s: valid: %s on %s, checked for every N from 1 to %lld (%lld to %lld steps, "
-        "%llu instances)\n",
-        one_line(loaded.name).c_str(), program.algorithm, loaded.topology->spec().c_str(),
-        static_cast<long long>(verdict.proven_blocks), static_cast<long long>(verdict.steps_at_one),
-        static_cast<long long>(verdict.steps_at_most),
-        static_cast<unsigned long long>(verdict.instances));
-    if (!finding.links.empty()) {
-      std::printf("  needs a fabric that routes: on the topology's own links, %s\n",
-                  finding.links.c_str());
-    }
-  }
+}
+
+// N of the picture of a valid schedule: the smallest that can occur from kPictureBlocks on, or the
+// largest proven.
+std::int64_t picture_blocks(const Program& program, const verify::Verdict& verdict) {
+  const std::int64_t mod = std::max<std::int64_t>(1, program.residue_mod);
+  const std::int64_t more = (kPictureBlocks - program.residue) % mod;
+  return std::min(verdict.proven_blocks, kPictureBlocks + (more == 0 ? 0 : mod - more));
+}
+
+void draw(Source& source, const Proof& proof, const std::string& path) {
+  const auto program = [&source](std::uint32_t node) -> const Program& {
+    return source.program(node);
+  };
+  const verify::Verdict& verdict = proof.verdict;
+  const std::int64_t blocks =
+      verdict.valid ? picture_blocks(source.program(0), verdict) : verdict.counterexample.blocks;
+  const std::string svg = verify::draw_svg(source.topology(), program, blocks,
+                                           verdict.valid ? nullptr : &verdict.counterexample);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(svg.data());
+  write_file(path, {bytes, svg.size()});
 }
 
 void run_verify(const Arguments& arguments) {
-  const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
-  const Finding finding = find(loaded, arguments);
-  print_verdict(loaded, finding, arguments.format);
-  if (!finding.verdict.valid) {
-    negative("'" + loaded.name + "' is not valid: " + finding.verdict.counterexample.message);
+  Source source = source_of(arguments);
+  Proof proof = prove(source, arguments);
+  const bool valid = proof.verdict.valid;
+  if (valid && (arguments.explain || arguments.format == Format::kJson)) measure(source, proof);
+  if (!arguments.picture.empty()) draw(source, proof, arguments.picture);
+  if (arguments.format == Format::kJson) {
+    print_json(to_json(source, proof));
+  } else if (valid) {
+    std::fputs(summary(source, proof).c_str(), stdout);
+    if (arguments.explain) std::fputs(explanation(source, proof).c_str(), stdout);
+  } else if (arguments.explain) {
+    for (const std::string& wait : proof.verdict.counterexample.cycle) {
+      std::printf("%s\n", wait.c_str());
+    }
+  }
+  if (!valid) {
+    negative("'" + source.name() + "' is not valid: " + proof.verdict.counterexample.message);
   }
 }
 
@@ -115,20 +126,32 @@ void run_verify(const Arguments& arguments) {
 
 void add_verify(CLI::App& app) {
   CLI::App* command =
-      app.add_subcommand("verify", "Proves a schedule file, or says where and why it is wrong");
+      app.add_subcommand("verify", "Proves a schedule, or says where and why it is wrong");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("file", arguments->file, "The schedule file")->required();
-  command->add_option("--topology", arguments->topology, "Refuse the file if it is for another");
+  command->add_option("file", arguments->file,
+                      "The schedule file; without, --topology, --collective and --algorithm");
+  add_selection(*command, arguments->selection, false);
   command->add_option("--blocks", arguments->blocks,
-                      "Check every N up to this; default: the bound stated in verify.h");
+                      "Check every N up to this only, one by one; default: every N");
   command->add_flag("--links", arguments->links,
                     "Invalid also if the topology's own links cannot carry it along their routes");
+  command->add_flag("--explain", arguments->explain, "Print what was proven, point by point");
+  command->add_option("--picture", arguments->picture,
+                      "Draw its steps, or the fault, into this SVG file");
   add_format(*command, arguments->format);
   command->footer(
-      "Exit status 1: the schedule is wrong; the line says rank, step, link and block.\nExamples:\n"
-      "  espalier verify b.esp\n"
-      "  espalier verify b.esp --topology complete:16 --format json");
-  command->callback([arguments] { run_verify(*arguments); });
+      "With a file, --topology refuses one for another. Without, programs are generated again as\n"
+      "they are needed, whatever the number of ranks.\n"
+      "Exit status: 0 valid; 1 wrong, and the line says rank, step, link and block; 2 no "
+      "schedule.\n"
+      "Examples:\n"
+      "  espalier verify b.esp --explain\n"
+      "  espalier verify b.esp --topology complete:16 --picture b.svg\n"
+      "  espalier verify --topology complete:100000 --collective broadcast --algorithm two-tree");
+  command->callback([arguments, command] {
+    arguments->root_given = command->count("--root") > 0;
+    run_verify(*arguments);
+  });
 }
 
 }  // namespace espalier::tools

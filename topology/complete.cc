@@ -29,6 +29,10 @@ class Complete final : public Topology {
     return links;
   }
 
+  [[nodiscard]] std::uint32_t capacity(std::uint32_t from, std::uint32_t to) const override {
+    return from != to && from < ranks_ && to < ranks_ ? 1 : 0;
+  }
+
   [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from,
                                                  std::uint32_t to) const override {
     if (from == to) return {from};

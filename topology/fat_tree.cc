@@ -52,6 +52,12 @@ class FatTree final : public Topology {
     return links;
   }
 
+  [[nodiscard]] std::uint32_t capacity(std::uint32_t from, std::uint32_t to) const override {
+    const std::uint32_t low = std::min(from, to), high = std::max(from, to);
+    if (high >= nodes() || low + 1 >= nodes() || low == high || parent(low) != high) return 0;
+    return capacities_[level(low)];
+  }
+
   // Up to the lowest common ancestor, then down.
   [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from,
                                                  std::uint32_t to) const override {

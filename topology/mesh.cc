@@ -1,5 +1,7 @@
 #include "topology/mesh.h"
 
+#include <algorithm>
+
 #include "topology/spec_reader.h"
 
 namespace espalier::topology {
@@ -32,6 +34,13 @@ class Mesh final : public Topology {
       if (row + 1 < rows_) links.push_back({node, node + columns_, 1});
     }
     return links;
+  }
+
+  [[nodiscard]] std::uint32_t capacity(std::uint32_t from, std::uint32_t to) const override {
+    if (from >= nodes() || to >= nodes()) return 0;
+    const std::uint32_t low = std::min(from, to), high = std::max(from, to);
+    const bool in_row = high == low + 1 && high % columns_ != 0;
+    return in_row || high == low + columns_ ? 1 : 0;
   }
 
   // XY: first along the row to the right column, then along the column.

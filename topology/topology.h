@@ -27,6 +27,8 @@ class Topology {
   // Every directed link, in a fixed order. link_count() says how many without building them.
   [[nodiscard]] virtual std::vector<Link> links() const = 0;
   [[nodiscard]] virtual std::uint64_t link_count() const = 0;
+  // Lanes of the link from -> to; 0 if there is none.
+  [[nodiscard]] virtual std::uint32_t capacity(std::uint32_t from, std::uint32_t to) const = 0;
   // Nodes passed from `from` to `to`, both included: one hop on a complete graph, XY on a mesh, up
   // and down in a tree.
   [[nodiscard]] virtual std::vector<std::uint32_t> route(std::uint32_t from,

@@ -59,8 +59,8 @@ class Machine {
   // ranks start the same collectives in the same order. Nothing was done on kBadArgument (busy; a
   // buffer that is needed is null; scratch is too small or not aligned; buffers overlap, but for
   // input == output), kNoSuchPeer, kBadOperator (also where the program needs a commuting one; what
-  // combines nothing takes any), kTooLarge and prepare()'s errors. After a failure
-  // (cause().status != kOk) every start returns that status.
+  // combines nothing takes any), kTooLarge, kUnsupported (the postal model's ticks) and prepare()'s
+  // errors. After a failure (cause().status != kOk) every start returns that status.
   [[nodiscard]] Status start(const Program& program, const Buffers& buffers, const Operator& op,
                              std::uint64_t count);
 

@@ -118,6 +118,9 @@ TEST_F(MachineTest, RefusesPeersSizesAndWhatTheEndpointRefuses) {
   EXPECT_EQ(start(), Status::kNoSuchPeer);
   program.peers[1] = 2;
   EXPECT_EQ(start(UINT64_MAX), Status::kTooLarge);
+  program.latency_ticks = 2;
+  EXPECT_EQ(start(), Status::kUnsupported);
+  program.latency_ticks = 1;
   endpoint.prepare_status = Status::kBackEnd;
   EXPECT_EQ(start(), Status::kBackEnd);
   endpoint.prepare_status = Status::kOk;

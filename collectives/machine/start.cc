@@ -47,6 +47,8 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   if (endpoint_ == nullptr) return Status::kBadArgument;
   if (watch_.failed()) return watch_.cause().status;
   if (running_) return Status::kBadArgument;
+  // Ends of a transfer in different steps need a window of L on every node.
+  if (program.latency_ticks > 1) return Status::kUnsupported;
   Status status = check_operator(program, op);
   if (status != Status::kOk) return status;
   Layout layout;

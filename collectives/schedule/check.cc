@@ -53,6 +53,13 @@ bool good_table_sizes(const Program& program) {
          program.phases_count <= capacity(program.phases);
 }
 
+// A block arrives no sooner than it has left.
+bool good_ticks(const Program& program) {
+  const std::uint32_t send = program.send_ticks == 0 ? 1 : program.send_ticks;
+  const std::uint32_t latency = program.latency_ticks == 0 ? 1 : program.latency_ticks;
+  return send <= latency && latency <= kMaxTicks;
+}
+
 bool good_header(const Program& program) {
   if (!printable(program.producer) || !printable(program.algorithm)) return false;
   const std::uint32_t collective = raw(program.collective);
@@ -62,8 +69,8 @@ bool good_header(const Program& program) {
          port_model <= _espalier_PortModel_MAX && grade >= 1 && grade <= _espalier_Grade_MAX &&
          program.ranks >= 1 && program.ranks <= kMaxNodes && program.node < kMaxNodes &&
          program.root < program.ranks && program.window >= 1 && program.window <= kMaxFieldWindow &&
-         program.scratch_blocks <= kMaxScratchBlocks && program.send_ticks <= 1 &&
-         program.latency_ticks <= 1 && program.segments >= 1 && program.segments <= kMaxField &&
+         program.scratch_blocks <= kMaxScratchBlocks && good_ticks(program) &&
+         program.segments >= 1 && program.segments <= kMaxField &&
          program.steps_ref < program.counts_count && program.bound_ref < program.counts_count;
 }
 

@@ -33,6 +33,7 @@ inline constexpr std::int32_t kMaxField = 1 << 30;       // any number of a coun
 inline constexpr std::int32_t kMaxSlope = 1 << 20;       // b and c of a count
 inline constexpr std::uint32_t kMaxNodes = 1u << 30;     // nodes of a schedule
 inline constexpr std::uint32_t kMaxFieldWindow = 65535;  // window a program may state
+inline constexpr std::uint32_t kMaxTicks = 64;           // S and L of the postal model
 inline constexpr std::uint32_t kMaxScratchBlocks = 1u << 20;
 inline constexpr std::uint64_t kMaxMessageBytes = 1ull << 40;
 inline constexpr std::uint32_t kMaxBlocks = 0x7fffffffu;  // N
@@ -82,9 +83,10 @@ struct Span {
 // The loader's own checks (kBadVersion, kUnknownFeature, kMalformed): every reference lies inside
 // its table, and constant links, segments and slots inside theirs; enums are known; a kind has
 // exactly the places it needs and none writes INPUT; block rules ascend from 0; phases share out
-// all actions; peers differ from each other and from the node; runs and ticks are 1 (or 0); window,
-// segments and periods are at least 1; a digit reversal has mod = base^digits; numbers keep the
-// bounds above. Values that change with the instance are checked where they are used. No memory.
+// all actions; peers differ from each other and from the node; runs are 1 (or 0); S <= L <=
+// kMaxTicks; window, segments and periods are at least 1; a digit reversal has mod = base^digits;
+// numbers keep the bounds above. Values that change with the instance are checked where they are
+// used. No memory.
 [[nodiscard]] Status check_program(const Program& program);
 
 // Decodes a descriptor into `program` and checks it: kTruncated, kTooLarge (a table of

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "collectives/schedule/expand.h"
+#include "collectives/verify/streams.h"
 #include "collectives/verify/verify.h"
 
 namespace espalier::verify {
@@ -20,6 +20,7 @@ struct Case {
   const topology::Topology* topology = nullptr;
   const Program* common = nullptr;  // rank 0's; in it everything that is the same on all ranks
   std::int64_t blocks = 1;          // N
+  std::int64_t most_instances = Options{}.max_instances;
   std::vector<std::int64_t> phase_first;         // first step of each phase, then the end
   std::vector<std::vector<Instance>> instances;  // by node; each by (step, action)
 
@@ -31,6 +32,18 @@ struct Case {
     return by_window > by_phase ? by_window : by_phase;
   }
 };
+
+// Sets at.blocks and at.phase_first.
+void set_blocks(Case& at, std::int64_t blocks);
+// Whether the block table cuts any message into more blocks than the fewest.
+[[nodiscard]] bool cuts_messages(const Program& program);
+// The postal model's S and L; 1 and 1 elsewhere.
+[[nodiscard]] inline std::int64_t send_ticks(const Program& program) {
+  return program.send_ticks == 0 ? 1 : program.send_ticks;
+}
+[[nodiscard]] inline std::int64_t latency_ticks(const Program& program) {
+  return program.latency_ticks == 0 ? 1 : program.latency_ticks;
+}
 
 // A counterexample at `instance` of `node` (either may be missing: null, -1). `text` says what is
 // wrong and what would be right; the rest of the line is put before it.
@@ -56,27 +69,45 @@ struct Case {
 [[nodiscard]] Finding check_ports(const Case& at, std::uint32_t node);
 // kMatching, and kDeadlock where the ends of a transfer name different steps (rule 8).
 [[nodiscard]] Finding check_matching(const Case& at);
+// kMatching and kDeadlock of one link alone: the instances of its ends are enough.
+[[nodiscard]] Finding check_link(const Case& at, std::uint32_t from, std::uint32_t to);
+// The least N for which two streams of one node (or one with itself) share a port in some step; 0:
+// for none.
+[[nodiscard]] std::int64_t blocks_to_collide(const Program& program, const Stream& one,
+                                             const Stream& other);
 [[nodiscard]] Finding check_steps(const Case& at);
-// kHazards; clears `in_place` where input and output may not be the same memory.
-[[nodiscard]] Finding check_hazards(const Case& at, std::uint32_t node, bool& in_place);
-// A lower bound on the steps by ports and log p (bounds.cc).
-[[nodiscard]] std::int64_t lower_bound_steps(const Program& common, std::int64_t blocks);
+// kHazards; clears verdict.in_place where input and output may not be the same memory, adds to
+// verdict.checks.
+[[nodiscard]] Finding check_hazards(const Case& at, std::uint32_t node, Verdict& verdict);
 
-// Loads of the topology's links along its routes (links.cc); capacities and routes serve all N.
-class Links {
- public:
-  explicit Links(const topology::Topology& topology);
-  // kLinks: in lock step; for grade ASYNC under any drift. Raises `busiest`.
-  [[nodiscard]] Finding check(const Case& at, LinkLoad& busiest);
+// A lower bound on the steps of any schedule of a collective: ceil((a + b*N) / d).
+struct Witness {
+  std::string reason;
+  std::int64_t a = 0, b = 0, d = 1;
 
- private:
-  static std::uint64_t key(std::uint32_t from, std::uint32_t to) {
-    return (static_cast<std::uint64_t>(from) << 32) | to;
+  [[nodiscard]] std::int64_t steps(std::int64_t blocks) const {
+    return (a + b * blocks + d - 1) / d;
   }
-  const std::vector<std::uint64_t>& route(std::uint32_t from, std::uint32_t to);
-  const topology::Topology& topology_;
-  std::unordered_map<std::uint64_t, std::uint32_t> capacity_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> routes_;  // links of each
 };
+// All that apply, by ports, log p, messages, and the links at the root (bounds.cc). At least one.
+[[nodiscard]] std::vector<Witness> witnesses(const topology::Topology& topology,
+                                             const Program& common);
+// One line each: the bound as a formula in N, and the reason.
+[[nodiscard]] std::vector<std::string> describe(const std::vector<Witness>& all);
+// The claimed lower bound against the witnesses and against the steps, for one N ...
+[[nodiscard]] Finding check_bound(const Case& at, std::int64_t steps);
+// ... and for all. `limited` says why not, where the claim is not linear in N.
+[[nodiscard]] Finding check_bound(Case& at, const Linear& steps, std::string& limited);
+
+// What one stream takes of the link from -> to, in one step of a period.
+struct LinkUse {
+  std::uint32_t from = 0, to = 0;  // ranks; the links are those of the route
+  std::int64_t slot = 0;           // phase and step of the period
+};
+// kLinks of these uses; clears what does not hold of the grades in `verdict`, and raises the
+// busiest link of the one that is claimed.
+[[nodiscard]] Finding check_loads(const Case& at, std::vector<LinkUse> uses, Verdict& verdict);
+// kLinks for one N; clears what does not hold of the grades in `verdict`.
+[[nodiscard]] Finding check_links(const Case& at, Verdict& verdict);
 
 }  // namespace espalier::verify

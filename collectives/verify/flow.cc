@@ -5,6 +5,7 @@
 namespace espalier::verify {
 
 std::int32_t RankSets::intern(std::vector<Interval> set) {
+  if (set.size() == 1) return range(set[0].first, set[0].second);
   std::string key(reinterpret_cast<const char*>(set.data()), set.size() * sizeof(Interval));
   const auto [entry, fresh] =
       numbers_.try_emplace(std::move(key), static_cast<std::int32_t>(sets_.size()));
@@ -13,7 +14,15 @@ std::int32_t RankSets::intern(std::vector<Interval> set) {
 }
 
 std::int32_t RankSets::range(std::uint32_t first, std::uint32_t last) {
-  return intern({{first, last}});
+  const std::uint64_t key = (static_cast<std::uint64_t>(first) << 32) | last;
+  const auto [entry, fresh] = ranges_.try_emplace(key, static_cast<std::int32_t>(sets_.size()));
+  if (fresh) sets_.push_back({{first, last}});
+  return entry->second;
+}
+
+std::string RankSets::why_not_combined(std::int32_t left, std::int32_t right, bool ordered) const {
+  return "it combines " + name(left) + " (left) with " + name(right) + " (right); " +
+         (ordered ? "the left must end just before the right begins" : "no rank may count twice");
 }
 
 std::int32_t RankSets::combine(std::int32_t left, std::int32_t right, bool ordered) {
@@ -94,10 +103,7 @@ Finding DataFlow::operate(const Case& at, std::uint32_t node, const Instance& op
     ranks = sets_.combine(left.ranks, right.ranks, ordered);
     if (ranks < 0) {
       return found(Point::kDataFlow, at, node, &operation,
-                   "it combines " + sets_.name(left.ranks) + " (left) with " +
-                       sets_.name(right.ranks) + " (right); " +
-                       (ordered ? "the left must end just before the right begins"
-                                : "no rank may count twice"));
+                   sets_.why_not_combined(left.ranks, right.ranks, ordered));
     }
   }
   write(at, node, operation.into, ranks);
@@ -157,8 +163,7 @@ Finding DataFlow::check(const Case& at) {
 Finding DataFlow::check_results(const Case& at) {
   const Program& common = *at.common;
   const bool broadcast = common.collective == espalier_Collective_BROADCAST;
-  const std::int32_t wanted =
-      broadcast ? sets_.range(common.root, common.root) : sets_.range(0, common.ranks - 1);
+  const std::int32_t wanted = wanted_result(common, sets_);
   for (std::uint32_t node = 0; node < at.instances.size(); ++node) {
     if (broadcast && node == common.root) continue;
     if (common.collective == espalier_Collective_REDUCE && node != common.root) continue;
@@ -177,13 +182,24 @@ Finding DataFlow::check_result(const Case& at, std::uint32_t node, std::int64_t 
   if (value.ranks == wanted && value.segment == segment && value.block == block) {
     return std::nullopt;
   }
+  return wrong_result(at, sets_, node, segment, block, value.ranks, wanted);
+}
+
+std::int32_t wanted_result(const Program& common, RankSets& sets) {
+  return common.collective == espalier_Collective_BROADCAST ? sets.range(common.root, common.root)
+                                                            : sets.range(0, common.ranks - 1);
+}
+
+Counterexample wrong_result(const Case& at, const RankSets& sets, std::uint32_t node,
+                            std::int64_t segment, std::int64_t block, std::int32_t ranks,
+                            std::int32_t wanted) {
   PlaceAt place;
   place.buffer = espalier_Buffer_OUTPUT;
   place.segment = segment;
   place.block = block;
-  std::string text = place_name(place) + " ends with the data of " + sets_.name(value.ranks) +
-                     "; it must be that of " + sets_.name(wanted);
-  Counterexample example = found(Point::kDataFlow, at, node, nullptr, text);
+  Counterexample example = found(Point::kDataFlow, at, node, nullptr,
+                                 place_name(place) + " ends with the data of " + sets.name(ranks) +
+                                     "; it must be that of " + sets.name(wanted));
   example.segment = segment;
   example.block = block;
   return example;

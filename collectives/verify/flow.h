@@ -20,13 +20,24 @@ class RankSets {
   // where right begins.
   std::int32_t combine(std::int32_t left, std::int32_t right, bool ordered);
   [[nodiscard]] std::string name(std::int32_t set) const;  // "ranks 0-3, 5"
+  // Why combine() gave -1, for a counterexample.
+  [[nodiscard]] std::string why_not_combined(std::int32_t left, std::int32_t right,
+                                             bool ordered) const;
 
  private:
   std::int32_t intern(std::vector<Interval> set);
   std::vector<std::vector<Interval>> sets_;
-  std::unordered_map<std::string, std::int32_t> numbers_;
+  std::unordered_map<std::uint64_t, std::int32_t> ranges_;  // sets of one interval
+  std::unordered_map<std::string, std::int32_t> numbers_;   // the others
   std::unordered_map<std::uint64_t, std::int32_t> combined_;
 };
+
+// Whose data each result must combine.
+[[nodiscard]] std::int32_t wanted_result(const Program& common, RankSets& sets);
+// The counterexample of an output block that ends as `ranks` instead of `wanted`.
+[[nodiscard]] Counterexample wrong_result(const Case& at, const RankSets& sets, std::uint32_t node,
+                                          std::int64_t segment, std::int64_t block,
+                                          std::int32_t ranks, std::int32_t wanted);
 
 // Follows the data of schedules of one group; the sets are shared by all N.
 class DataFlow {

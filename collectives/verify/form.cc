@@ -8,18 +8,32 @@
 namespace espalier::verify {
 namespace {
 
-// More instances of one program for one N than anything real has.
-constexpr std::int64_t kMostInstances = std::int64_t{1} << 22;
-constexpr std::int64_t kMostPlaces = std::int64_t{1} << 22;
-
 Counterexample badly_formed(const topology::Topology& topology, std::uint32_t node,
-                            const std::string& text) {
+                            const std::string& text, Point point = Point::kForm) {
   Counterexample example;
-  example.point = Point::kForm;
+  example.point = point;
   example.node = node;
   const std::string name =
       node < topology.nodes() ? topology.node_name(node) : "node " + std::to_string(node);
-  example.message = std::string(point_name(Point::kForm)) + ": " + name + ": " + text;
+  example.message = std::string(point_name(point)) + ": " + name + ": " + text;
+  return example;
+}
+
+// A peer that is no rank: a router, which runs no program yet, or no node at all.
+Counterexample absent_link(const topology::Topology& topology, std::uint32_t node,
+                           const Program& program, std::uint32_t link) {
+  const std::uint32_t peer = program.peers[link];
+  const bool router = peer < topology.nodes();
+  const std::string there = router ? topology.node_name(peer) : "node " + std::to_string(peer);
+  Counterexample example = badly_formed(topology, node, "");
+  example.message = std::string(point_name(Point::kLinks)) + ": " + topology.node_name(node) +
+                    ", link " + topology.node_name(node) + " -> " + there + ": " + topology.spec() +
+                    " has no such link (peer " + std::to_string(link) +
+                    " of the program) between ranks; there are ranks 0 .. " +
+                    std::to_string(program.ranks - 1);
+  example.point = Point::kLinks;
+  example.from = node;
+  example.to = peer;
   return example;
 }
 
@@ -47,6 +61,10 @@ std::string same_header(const Program& a, const Program& b) {
     return differ("needs_commutative", b.needs_commutative, a.needs_commutative);
   }
   if (a.window != b.window) return differ("window", b.window, a.window);
+  if (send_ticks(a) != send_ticks(b)) return differ("send_ticks", b.send_ticks, a.send_ticks);
+  if (latency_ticks(a) != latency_ticks(b)) {
+    return differ("latency_ticks", b.latency_ticks, a.latency_ticks);
+  }
   if (a.port_model != b.port_model) return differ("port_model", b.port_model, a.port_model);
   if (a.grade != b.grade) return differ("grade", b.grade, a.grade);
   if (a.segments != b.segments) return differ("segments", b.segments, a.segments);
@@ -103,20 +121,23 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
                             topology.spec() + " has " + std::to_string(topology.ranks()));
   }
   if (program.window > kMostWindow) {
-    Counterexample example =
-        badly_formed(topology, node,
-                     "a window of " + std::to_string(program.window) + " is claimed; at most " +
-                         std::to_string(kMostWindow) + " can be proven");
-    example.point = Point::kClaims;
-    return example;
+    return badly_formed(topology, node,
+                        "a window of " + std::to_string(program.window) + " is claimed; at most " +
+                            std::to_string(kMostWindow) + " can be proven",
+                        Point::kClaims);
+  }
+  if (latency_ticks(program) > program.window) {
+    const std::string latency = std::to_string(latency_ticks(program));
+    return badly_formed(topology, node,
+                        "a receive is " + std::to_string(latency_ticks(program) - 1) +
+                            " steps after its send, but may not be let in while that is in flight "
+                            "with window " +
+                            std::to_string(program.window) + "; a window of " + latency +
+                            " would do",
+                        Point::kDeadlock);
   }
   for (std::uint32_t link = 0; link < program.peers_count; ++link) {
-    if (program.peers[link] >= program.ranks) {
-      return badly_formed(topology, node,
-                          "peer " + std::to_string(link) + " is node " +
-                              std::to_string(program.peers[link]) +
-                              "; direct runs have ranks 0 .. " + std::to_string(program.ranks - 1));
-    }
+    if (program.peers[link] >= program.ranks) return absent_link(topology, node, program, link);
   }
   const std::string header = same_header(common, program);
   if (!header.empty()) return badly_formed(topology, node, header);
@@ -131,13 +152,13 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
 Finding check_size(const Case& at, std::uint32_t node, const Program& program) {
   // An action has at most one instance a period, so steps bound them.
   const std::int64_t most = at.steps() * program.actions_count;
-  if (at.steps() > kMostInstances || most > kMostInstances ||
-      program.segments > kMostPlaces / at.blocks) {
+  if (at.steps() > at.most_instances || most > at.most_instances ||
+      program.segments > at.most_instances / at.blocks) {
     return found(Point::kForm, at, node, nullptr,
                  std::to_string(at.steps()) + " steps of " + std::to_string(program.actions_count) +
                      " actions on " + std::to_string(program.segments) +
-                     " segments are more than can be checked; " + std::to_string(kMostInstances) +
-                     " instances and places are");
+                     " segments are more than can be checked; " +
+                     std::to_string(at.most_instances) + " instances and places are");
   }
   return std::nullopt;
 }

@@ -9,6 +9,7 @@
 // each against those since the last write orders all, since "before" is transitive.
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "collectives/verify/check.h"
@@ -54,8 +55,7 @@ struct Uses {
 
 class Node {
  public:
-  Node(const Case& at, std::uint32_t node)
-      : at_(at), node_(node), ready_(static_cast<std::size_t>(at.steps())) {
+  Node(const Case& at, std::uint32_t node) : at_(at), node_(node) {
     const auto blocks =
         static_cast<std::size_t>(at.common->segments) * static_cast<std::size_t>(at.blocks);
     std::int64_t slots = 0;
@@ -69,8 +69,8 @@ class Node {
     scratch_.resize(static_cast<std::size_t>(slots));
   }
 
-  Finding check(bool& in_place) {
-    in_place_ = &in_place;
+  Finding check(Verdict& verdict) {
+    verdict_ = &verdict;
     const std::vector<Instance>& all = at_.instances[node_];
     for (std::size_t begin = 0; begin < all.size();) {
       std::size_t end = begin;
@@ -101,7 +101,7 @@ class Node {
       finding = check_operation(all[k]);
       ready.merge(run_);
     }
-    ready_[static_cast<std::size_t>(first.step)] = ready;
+    ready_[static_cast<std::size_t>(first.step % kMostWindow)] = {first.step, ready};
     return finding;
   }
 
@@ -110,7 +110,9 @@ class Node {
     Known posted = let_in_;
     const std::int64_t awaited = send.step - send.after;
     if (send.after > 0 && awaited > let_in_.retired) {
-      posted.merge(ready_[static_cast<std::size_t>(awaited)]);
+      // Steps less than a window back: a ring holds them. Without instances nothing is known.
+      const Ready& ready = ready_[static_cast<std::size_t>(awaited % kMostWindow)];
+      if (ready.step == awaited) posted.merge(ready.known);
     }
     const auto [link, fresh] = last_send_.try_emplace(send.link, posted);
     if (!fresh) {
@@ -129,7 +131,7 @@ class Node {
     }
     if (receive.into.buffer == espalier_Buffer_OUTPUT) {
       const Uses& input = input_[index(receive.into)];
-      if (input.last != nullptr && input.last->step > let_in_.retired) *in_place_ = false;
+      if (input.last != nullptr && input.last->step > let_in_.retired) verdict_->in_place = false;
     }
     uses = {&receive, &receive, -1};
     return std::nullopt;
@@ -160,7 +162,7 @@ class Node {
     Uses& uses = of(place);
     uses.last = &reader;
     if (place.buffer == espalier_Buffer_INPUT) {
-      if (output_[index(place)].write != nullptr) *in_place_ = false;
+      if (output_[index(place)].write != nullptr) verdict_->in_place = false;
       return std::nullopt;
     }
     if (uses.write == nullptr) {
@@ -190,13 +192,19 @@ class Node {
                      std::to_string(earlier.action) + " of step " + std::to_string(earlier.step) +
                      (send ? " may still be sending from it" : " uses it") + "; with window " +
                      std::to_string(at_.common->window) + " only steps up to " +
-                     std::to_string(let_in_.retired) + " are sure to be over");
+                     std::to_string(let_in_.retired) + " are sure to be over" +
+                     smaller_window(writer.step - earlier.step));
+  }
+
+  static std::string smaller_window(std::int64_t steps) {
+    return steps < 1 ? "" : "; a window of " + std::to_string(steps) + " would do";
   }
 
   [[nodiscard]] std::size_t index(const PlaceAt& place) const {
     return static_cast<std::size_t>(place.segment * at_.blocks + place.block);
   }
   Uses& of(const PlaceAt& place) {
+    ++verdict_->checks;
     if (place.buffer == espalier_Buffer_SCRATCH) {
       return scratch_[static_cast<std::size_t>(place.slot)];
     }
@@ -205,8 +213,12 @@ class Node {
 
   const Case& at_;
   std::uint32_t node_;
-  bool* in_place_ = nullptr;
-  std::vector<Known> ready_;                 // by step: before it is known to be ready
+  Verdict* verdict_ = nullptr;
+  struct Ready {
+    std::int64_t step = -1;
+    Known known;
+  };
+  std::array<Ready, kMostWindow> ready_;     // before a step is known to be ready
   std::map<std::int64_t, Known> last_send_;  // by link
   Known let_in_;                             // before the step is let in
   Known run_;                                // before the last combine or copy, and itself
@@ -217,8 +229,8 @@ class Node {
 
 }  // namespace
 
-Finding check_hazards(const Case& at, std::uint32_t node, bool& in_place) {
-  return Node(at, node).check(in_place);
+Finding check_hazards(const Case& at, std::uint32_t node, Verdict& verdict) {
+  return Node(at, node).check(verdict);
 }
 
 }  // namespace espalier::verify

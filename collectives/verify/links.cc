@@ -1,55 +1,119 @@
 // Point 3. In lock step a link carries the transfers of one step; under drift, in the worst case,
 // one of every pair of ranks whose route crosses it (those of one pair follow each other).
 
+#include <algorithm>
+#include <utility>
+
 #include "collectives/verify/check.h"
 
 namespace espalier::verify {
 
-Links::Links(const topology::Topology& topology) : topology_(topology) {
-  for (const topology::Link& link : topology.links()) {
-    capacity_[key(link.from, link.to)] = link.capacity;
-  }
+namespace {
+
+std::uint64_t key(std::uint32_t from, std::uint32_t to) {
+  return (static_cast<std::uint64_t>(from) << 32) | to;
 }
 
-const std::vector<std::uint64_t>& Links::route(std::uint32_t from, std::uint32_t to) {
-  const auto [entry, fresh] = routes_.try_emplace(key(from, to));
-  if (fresh) {
-    const std::vector<std::uint32_t> nodes = topology_.route(from, to);
+// A link's load in one slot.
+struct Load {
+  LinkLoad link;
+  std::int64_t slot = 0;
+
+  [[nodiscard]] bool too_much() const { return link.load > link.capacity; }
+};
+
+bool is_nearer(const LinkLoad& a, const LinkLoad& b) {
+  return std::uint64_t{a.load} * b.capacity > std::uint64_t{b.load} * a.capacity;
+}
+
+// The link that carries the most of its capacity, over all slots.
+Load busiest_of(const topology::Topology& topology, const std::vector<LinkUse>& uses) {
+  struct Hop {
+    std::uint64_t link;
+    std::int64_t slot;
+    [[nodiscard]] auto operator<=>(const Hop&) const = default;
+  };
+  std::vector<Hop> hops;
+  hops.reserve(uses.size());
+  for (const LinkUse& use : uses) {
+    const std::vector<std::uint32_t> nodes = topology.route(use.from, use.to);
     for (std::size_t hop = 1; hop < nodes.size(); ++hop) {
-      entry->second.push_back(key(nodes[hop - 1], nodes[hop]));
+      hops.push_back({key(nodes[hop - 1], nodes[hop]), use.slot});
     }
   }
-  return entry->second;
+  std::sort(hops.begin(), hops.end());
+  Load busiest;
+  for (std::size_t begin = 0, end = 0; begin < hops.size(); begin = end) {
+    while (end < hops.size() && hops[end] == hops[begin]) ++end;
+    LinkLoad load{static_cast<std::uint32_t>(hops[begin].link >> 32),
+                  static_cast<std::uint32_t>(hops[begin].link),
+                  static_cast<std::uint32_t>(end - begin), 1};
+    load.capacity = topology.capacity(load.from, load.to);
+    if (is_nearer(load, busiest.link)) busiest = {load, hops[begin].slot};
+  }
+  return busiest;
 }
 
-Finding Links::check(const Case& at, LinkLoad& busiest) {
-  const bool drift = at.common->grade == espalier_Grade_ASYNC;
-  std::unordered_map<std::uint64_t, bool> pairs;
-  std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> loads(
-      drift ? 1 : static_cast<std::size_t>(at.steps()));
-  for (std::uint32_t node = 0; node < at.instances.size(); ++node) {
+// A send over the link, in the slot; null slot: in any.
+const Instance* sender_over(const Case& at, const LinkLoad& link, const std::int64_t* slot,
+                            std::uint32_t& node) {
+  for (node = 0; node < at.instances.size(); ++node) {
     for (const Instance& send : at.instances[node]) {
-      if (send.kind != espalier_Kind_SEND) continue;
-      const auto to = static_cast<std::uint32_t>(send.peer);
-      if (drift && !pairs.try_emplace(key(node, to), true).second) continue;
-      for (const std::uint64_t link : route(node, to)) {
-        const std::uint32_t load = ++loads[drift ? 0 : static_cast<std::size_t>(send.step)][link];
-        const std::uint32_t capacity = capacity_[link];
-        const auto link_from = static_cast<std::uint32_t>(link >> 32);
-        const auto link_to = static_cast<std::uint32_t>(link);
-        if (std::uint64_t{load} * busiest.capacity > std::uint64_t{busiest.load} * capacity) {
-          busiest = {link_from, link_to, load, capacity};
-        }
-        if (load <= capacity) continue;
-        return found(Point::kLinks, at, node, &send,
-                     "the link " + topology_.node_name(link_from) + " -> " +
-                         topology_.node_name(link_to) + " on its route carries " +
-                         std::to_string(load) + (drift ? " at once under drift" : " in the step") +
-                         "; its capacity is " + std::to_string(capacity));
+      if (send.kind != espalier_Kind_SEND || (slot != nullptr && send.step != *slot)) continue;
+      const auto route = at.topology->route(node, static_cast<std::uint32_t>(send.peer));
+      for (std::size_t hop = 1; hop < route.size(); ++hop) {
+        if (route[hop - 1] == link.from && route[hop] == link.to) return &send;
       }
     }
   }
-  return std::nullopt;
+  return nullptr;
+}
+
+}  // namespace
+
+Finding check_loads(const Case& at, std::vector<LinkUse> uses, Verdict& verdict) {
+  const Load slot = busiest_of(*at.topology, uses);
+  // Under drift: one of every pair at once, whatever its step.
+  const auto pair = [](const LinkUse& use) { return key(use.from, use.to); };
+  std::sort(uses.begin(), uses.end(),
+            [&](const LinkUse& a, const LinkUse& b) { return pair(a) < pair(b); });
+  uses.erase(std::unique(uses.begin(), uses.end(),
+                         [&](const LinkUse& a, const LinkUse& b) { return pair(a) == pair(b); }),
+             uses.end());
+  for (LinkUse& use : uses) use.slot = 0;
+  const Load drift = busiest_of(*at.topology, uses);
+  verdict.slot = verdict.slot && !slot.too_much();
+  verdict.async = verdict.async && !drift.too_much();
+  const bool by_drift = at.common->grade == espalier_Grade_ASYNC;
+  const Load& claimed = by_drift ? drift : slot;
+  if (is_nearer(claimed.link, verdict.busiest)) verdict.busiest = claimed.link;
+  if (!claimed.too_much()) return std::nullopt;
+  std::uint32_t node = 0;
+  const Instance* send = sender_over(at, claimed.link, by_drift ? nullptr : &claimed.slot, node);
+  Counterexample example = found(Point::kLinks, at, send == nullptr ? -1 : node, send,
+                                 "the link " + at.topology->node_name(claimed.link.from) + " -> " +
+                                     at.topology->node_name(claimed.link.to) +
+                                     " on its route carries " + std::to_string(claimed.link.load) +
+                                     (by_drift ? " at once under drift" : " in the step") +
+                                     "; its capacity is " + std::to_string(claimed.link.capacity));
+  if (send == nullptr) {
+    example.from = claimed.link.from;
+    example.to = claimed.link.to;
+  }
+  return example;
+}
+
+Finding check_links(const Case& at, Verdict& verdict) {
+  std::vector<LinkUse> uses;
+  for (std::uint32_t node = 0; node < at.instances.size(); ++node) {
+    for (const Instance& send : at.instances[node]) {
+      if (send.kind != espalier_Kind_SEND) continue;
+      for (std::int64_t tick = 0; tick < send_ticks(*at.common); ++tick) {
+        uses.push_back({node, static_cast<std::uint32_t>(send.peer), send.step + tick});
+      }
+    }
+  }
+  return check_loads(at, std::move(uses), verdict);
 }
 
 }  // namespace espalier::verify

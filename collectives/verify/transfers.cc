@@ -1,8 +1,10 @@
 // Points 1, 2, 4 and 8: what crosses the links, and when.
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
+#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
 
 namespace espalier::verify {
@@ -18,16 +20,21 @@ std::string words(const Instance& instance) {
          (send ? " to node " : " from node ") + std::to_string(instance.peer);
 }
 
-// Whether two transfers of one node in one step break the port model.
-bool collide(PortModel model, const Instance& a, const Instance& b) {
-  const bool same_kind = a.kind == b.kind;
-  if (same_kind && a.peer == b.peer) return true;  // one of each a step and link, always
+// Whether two transfers of one node need the same port.
+bool share_port(PortModel model, bool send, bool other_send, bool same_link) {
+  const bool same_kind = send == other_send;
+  if (same_kind && same_link) return true;  // one of each a step and link, always
   switch (model) {
     case espalier_PortModel_ONE_PORT_DUPLEX: return same_kind;
     case espalier_PortModel_SIMPLEX: return true;
-    case espalier_PortModel_SINGLE_SEND: return same_kind && a.kind == espalier_Kind_SEND;
+    case espalier_PortModel_SINGLE_SEND: return same_kind && send;
     default: return false;
   }
+}
+
+// A transfer holds its port for S steps: a send from its step on, a receive up to its step.
+std::int64_t port_begin(const Program& program, bool send, std::int64_t step) {
+  return send ? step : step - send_ticks(program) + 1;
 }
 
 // The messages of one direction of a link as its two ends see them, in step order.
@@ -52,6 +59,12 @@ bool same_block(const Instance& send, const Instance& receive) {
   return moved(send).segment == moved(receive).segment && moved(send).block == moved(receive).block;
 }
 
+std::string same_step(const Case& at) {
+  const std::int64_t flight = latency_ticks(*at.common) - 1;
+  if (flight == 0) return "both ends must name the same step";
+  return "a receive must be " + std::to_string(flight) + " steps after its send, in its phase";
+}
+
 // `wrong`, on a link from -> to, has no counterpart in its step. Says the likeliest reason.
 Counterexample unmatched(const Case& at, std::uint32_t from, std::uint32_t to,
                          const Instance& wrong) {
@@ -69,12 +82,19 @@ Counterexample unmatched(const Case& at, std::uint32_t from, std::uint32_t to,
     if (same_order) {
       return found(Point::kDeadlock, at, here, &wrong,
                    "the other end has the same message in step " + std::to_string(theirs[k]->step) +
-                       "; both ends must name the same step, or nodes may wait for each other");
+                       "; " + same_step(at) + ", or nodes may wait for each other");
     }
   }
   return found(Point::kMatching, at, here, &wrong,
                send ? "sent, but nothing is received over this link in that step"
                     : "awaited, but nothing is sent over this link in that step");
+}
+
+Counterexample other_block(const Case& at, std::uint32_t node, const Instance& receive,
+                           const Instance& send) {
+  return found(Point::kMatching, at, node, &receive,
+               "awaited, but the other end sends " + block_name(moved(send)) +
+                   " in that step; both must name the same block");
 }
 
 // The instances of one step of each node, found by walking forward.
@@ -98,16 +118,63 @@ class Cursor {
 
 }  // namespace
 
+std::int64_t blocks_to_collide(const Program& program, const Stream& one, const Stream& other) {
+  const bool send = one.kind == espalier_Kind_SEND, other_send = other.kind == espalier_Kind_SEND;
+  if (one.link < 0 || other.link < 0 || one.phase != other.phase ||
+      !share_port(program.port_model, send, other_send, one.link == other.link)) {
+    return 0;
+  }
+  const std::int64_t held = send_ticks(program), period = program.phases[one.phase].period;
+  // A stream that returns before its port is free meets itself.
+  if (one.action == other.action) return period < held ? 2 : 0;
+  const std::int64_t apart =
+      port_begin(program, send, one.first) - port_begin(program, other_send, other.first);
+  const std::int64_t rest = floor_mod(apart, period), periods = (apart - rest) / period;
+  std::int64_t least = 0;
+  if (rest < held) least = std::abs(periods) + 1;
+  if (period - rest < held && (least == 0 || std::abs(periods + 1) + 1 < least)) {
+    least = std::abs(periods + 1) + 1;
+  }
+  return least;
+}
+
+Finding check_link(const Case& at, std::uint32_t from, std::uint32_t to) {
+  const Ends ends = ends_of(at, from, to);
+  const std::int64_t flight = latency_ticks(*at.common) - 1;
+  for (std::size_t k = 0; k < std::max(ends.sends.size(), ends.receives.size()); ++k) {
+    const Instance* send = k < ends.sends.size() ? ends.sends[k] : nullptr;
+    const Instance* receive = k < ends.receives.size() ? ends.receives[k] : nullptr;
+    if (receive == nullptr || (send != nullptr && send->step + flight < receive->step)) {
+      return unmatched(at, from, to, *send);
+    }
+    if (send == nullptr || receive->step < send->step + flight) {
+      return unmatched(at, from, to, *receive);
+    }
+    if (!same_block(*send, *receive)) return other_block(at, to, *receive, *send);
+  }
+  return std::nullopt;
+}
+
 Finding check_ports(const Case& at, std::uint32_t node) {
   const std::vector<Instance>& all = at.instances[node];
+  const Program& common = *at.common;
+  const std::int64_t held = send_ticks(common);
   for (std::size_t second = 0; second < all.size(); ++second) {
     if (!is_transfer(all[second])) continue;
-    for (std::size_t first = second; first-- > 0 && all[first].step == all[second].step;) {
-      if (!is_transfer(all[first]) || !collide(at.common->port_model, all[first], all[second])) {
+    const bool send = all[second].kind == espalier_Kind_SEND;
+    const std::int64_t begin = port_begin(common, send, all[second].step);
+    // Ports of earlier transfers may be held up to 2 (held - 1) steps.
+    for (std::size_t first = second;
+         first-- > 0 && all[first].step + 2 * (held - 1) >= all[second].step;) {
+      if (!is_transfer(all[first])) continue;
+      const bool other = all[first].kind == espalier_Kind_SEND;
+      if (std::abs(begin - port_begin(common, other, all[first].step)) >= held ||
+          !share_port(common.port_model, send, other, all[first].peer == all[second].peer)) {
         continue;
       }
       return found(Point::kPorts, at, node, &all[second],
-                   "in this step it " + words(all[first]) + " and " + words(all[second]) +
+                   std::string(held == 1 ? "in this step it " : "while its port is held it ") +
+                       words(all[first]) + " and " + words(all[second]) +
                        "; its ports carry one of the two");
     }
   }
@@ -120,15 +187,18 @@ Finding check_matching(const Case& at) {
     const Instance* send;
   };
   std::vector<std::vector<Sent>> inbox(at.instances.size());
+  const std::int64_t flight = latency_ticks(*at.common) - 1;
   Cursor sends(at), receives(at);
   for (std::int64_t step = 0; step < at.steps(); ++step) {
     for (std::uint32_t node = 0; node < at.instances.size(); ++node) {
       const auto [begin, end] = sends.in_step(node, step);
       for (std::size_t k = begin; k < end; ++k) {
         const Instance& send = at.instances[node][k];
-        if (send.kind == espalier_Kind_SEND) {
-          inbox[static_cast<std::size_t>(send.peer)].push_back({node, &send});
+        if (send.kind != espalier_Kind_SEND) continue;
+        if (step + flight >= at.phase_first[send.phase + 1]) {
+          return unmatched(at, node, static_cast<std::uint32_t>(send.peer), send);
         }
+        inbox[static_cast<std::size_t>(send.peer)].push_back({node, &send});
       }
     }
     for (std::uint32_t node = 0; node < at.instances.size(); ++node) {
@@ -137,19 +207,15 @@ Finding check_matching(const Case& at) {
         const Instance& receive = at.instances[node][k];
         if (receive.kind != espalier_Kind_RECEIVE) continue;
         const auto from = static_cast<std::uint32_t>(receive.peer);
-        const auto sent = std::find_if(inbox[node].begin(), inbox[node].end(),
-                                       [&](const Sent& one) { return one.from == from; });
+        const auto sent = std::find_if(
+            inbox[node].begin(), inbox[node].end(),
+            [&](const Sent& one) { return one.from == from && one.send->step + flight == step; });
         if (sent == inbox[node].end()) return unmatched(at, from, node, receive);
-        if (!same_block(*sent->send, receive)) {
-          return found(Point::kMatching, at, node, &receive,
-                       "awaited, but the other end sends " + block_name(moved(*sent->send)) +
-                           " in that step; both must name the same block");
-        }
+        if (!same_block(*sent->send, receive)) return other_block(at, node, receive, *sent->send);
         inbox[node].erase(sent);
       }
-      if (!inbox[node].empty()) {
-        const Sent& left = inbox[node].front();
-        return unmatched(at, left.from, node, *left.send);
+      for (const Sent& left : inbox[node]) {
+        if (left.send->step + flight <= step) return unmatched(at, left.from, node, *left.send);
       }
     }
   }
@@ -183,15 +249,7 @@ Finding check_steps(const Case& at) {
                  std::to_string(claimed) + " steps are claimed, but the phases have " +
                      std::to_string(sum) + " together; the claim must be exact");
   }
-  const std::int64_t bound = count_value(common.counts[common.bound_ref], at.blocks);
-  const std::int64_t known = lower_bound_steps(common, at.blocks);
-  if (bound > known || bound > sum) {
-    return found(Point::kSteps, at, -1, nullptr,
-                 "a lower bound of " + std::to_string(bound) +
-                     " steps is claimed; ports and log p " + "prove " + std::to_string(known) +
-                     ", and the schedule takes " + std::to_string(sum));
-  }
-  return std::nullopt;
+  return check_bound(at, sum);
 }
 
 }  // namespace espalier::verify

@@ -15,6 +15,8 @@
 
 #include "collectives/verify/check.h"
 #include "collectives/verify/flow.h"
+#include "collectives/verify/periodic.h"
+#include "collectives/verify/waits.h"
 
 namespace espalier::verify {
 namespace {
@@ -72,6 +74,24 @@ std::int64_t reach(const Program& program, std::uint32_t phase, std::uint32_t fi
 
 }  // namespace
 
+void set_blocks(Case& at, std::int64_t blocks) {
+  at.blocks = blocks;
+  at.phase_first.assign(1, 0);
+  for (std::uint32_t phase = 0; phase < at.common->phases_count; ++phase) {
+    const Count& steps = at.common->counts[at.common->phases[phase].steps_ref];
+    at.phase_first.push_back(at.phase_first.back() +
+                             std::max<std::int64_t>(0, count_value(steps, blocks)));
+  }
+}
+
+bool cuts_messages(const Program& program) {
+  bool cuts = false;
+  for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
+    cuts = cuts || program.blocks[rule].block_bytes != 0;
+  }
+  return cuts;
+}
+
 std::int64_t settling_bound(const Program& program) {
   std::int64_t bound = 0;
   std::uint32_t first_action = 0;
@@ -91,11 +111,12 @@ class Run {
       : topology_(topology), programs_(programs), options_(options) {}
 
   Verdict verify() {
+    verdict_.slot = verdict_.async = options_.links;
     if (Finding finding = check_form()) return refused(*finding);
     std::int64_t last = options_.max_blocks > 0 ? options_.max_blocks : bound_;
     const std::int64_t mod = std::max<std::int64_t>(1, common_.residue_mod);
     const std::int64_t first = common_.residue > 0 ? common_.residue : mod;
-    last = cuts_messages() ? std::max(last, first) : first;
+    last = cuts_messages(common_) ? std::max(last, first) : first;
     // A case costs about N instances, so progress goes by N squared.
     const double whole = static_cast<double>(last) * static_cast<double>(last);
     for (std::int64_t blocks = first; blocks <= last; blocks += mod) {
@@ -108,7 +129,8 @@ class Run {
       }
     }
     verdict_.valid = true;
-    if (options_.progress) options_.progress(1);
+    verdict_.for_all = !cuts_messages(common_);
+    verdict_.witnesses = describe(witnesses(topology_, common_));
     return verdict_;
   }
 
@@ -116,16 +138,17 @@ class Run {
   Verdict refused(const Counterexample& example) {
     verdict_.valid = false;
     verdict_.counterexample = example;
+    if (example.point == Point::kDeadlock && example.blocks > 0) {
+      add_cycle(verdict_.counterexample);
+    }
     return verdict_;
   }
 
-  // Whether any message is cut into more blocks than the fewest.
-  [[nodiscard]] bool cuts_messages() const {
-    bool cuts = false;
-    for (std::uint32_t rule = 0; rule < common_.blocks_count; ++rule) {
-      cuts = cuts || common_.blocks[rule].block_bytes != 0;
+  void add_cycle(Counterexample& example) {
+    example.cycle = wait_cycle(topology_, programs_, example.blocks);
+    for (std::size_t at = 0; at < example.cycle.size(); ++at) {
+      example.message += (at == 0 ? "; wait cycle: " : "; ") + example.cycle[at];
     }
-    return cuts;
   }
 
   Finding check_form() {
@@ -141,13 +164,8 @@ class Run {
   Finding check_blocks(std::int64_t blocks) {
     at_.topology = &topology_;
     at_.common = &common_;
-    at_.blocks = blocks;
-    at_.phase_first.assign(1, 0);
-    for (std::uint32_t phase = 0; phase < common_.phases_count; ++phase) {
-      const Count& steps = common_.counts[common_.phases[phase].steps_ref];
-      at_.phase_first.push_back(at_.phase_first.back() +
-                                std::max<std::int64_t>(0, count_value(steps, blocks)));
-    }
+    at_.most_instances = options_.max_instances;
+    set_blocks(at_, blocks);
     at_.instances.assign(topology_.ranks(), {});
     for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
       const Program& program = programs_(node);
@@ -162,12 +180,11 @@ class Run {
     if (Finding finding = check_matching(at_)) return finding;
     if (Finding finding = check_steps(at_)) return finding;
     for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
-      if (Finding finding = check_hazards(at_, node, verdict_.in_place)) return finding;
+      if (Finding finding = check_hazards(at_, node, verdict_)) return finding;
     }
     if (Finding finding = flow_.check(at_)) return finding;
     if (!options_.links) return std::nullopt;
-    if (!links_) links_.emplace(topology_);
-    return links_->check(at_, verdict_.busiest);
+    return check_links(at_, verdict_);
   }
 
   const topology::Topology& topology_;
@@ -177,15 +194,43 @@ class Run {
   std::int64_t bound_ = 1;
   Case at_;
   DataFlow flow_;
-  std::optional<Links> links_;
   Verdict verdict_;
 };
 
 }  // namespace
 
+namespace {
+
+Verdict prove(const topology::Topology& topology, const Programs& programs,
+              const Options& options) {
+  Verdict verdict;
+  const bool at_once = options.method != Method::kExhaustive && options.max_blocks == 0;
+  const Outcome outcome =
+      at_once ? prove_every_blocks(topology, programs, options, verdict) : Outcome::kUnknown;
+  if (outcome == Outcome::kProven) return verdict;
+  if (options.method == Method::kPeriodic) {
+    if (outcome == Outcome::kUnknown) {
+      verdict.counterexample.message =
+          "form: it cannot be proven for every N at once: " + verdict.limited;
+    }
+    return verdict;
+  }
+  if (outcome == Outcome::kRefused && topology.ranks() > kMostRanksToPhrase) return verdict;
+  Verdict exhaustive = Run(topology, programs, options).verify();
+  if (outcome == Outcome::kRefused && exhaustive.valid) return verdict;
+  if (!exhaustive.for_all) {
+    exhaustive.limited = at_once ? verdict.limited : "only these N were asked for";
+  }
+  return exhaustive;
+}
+
+}  // namespace
+
 Verdict verify(const topology::Topology& topology, const Programs& programs,
                const Options& options) {
-  return Run(topology, programs, options).verify();
+  Verdict verdict = prove(topology, programs, options);
+  if (options.progress) options.progress(1);
+  return verdict;
 }
 
 }  // namespace espalier::verify

@@ -36,6 +36,9 @@ struct Counterexample {
   std::int64_t segment = -1, block = -1;
   std::int64_t action = -1;
   std::string message;  // one line: what was wrong, where, what would be right
+  // kDeadlock: ranks that wait for each other, one wait each; `message` has them too. Empty where
+  // the ends disagree, but no rank is stuck.
+  std::vector<std::string> cycle;
 };
 
 // program(node) decodes or generates node's program; called again and again, kept by the caller
@@ -56,12 +59,31 @@ struct Verdict {
   bool in_place = true;  // valid, and input and output may be the same memory on every rank
   LinkLoad busiest;      // the link nearest to its capacity, or above it
   Counterexample counterexample;  // where !valid
+  bool for_all = false;           // proven for every N that can occur, not only up to proven_blocks
+  std::string limited;            // why not for all; empty if for_all, or none was tried
+  std::int64_t period = 1;        // blocks after which all that depends on N repeats
+  std::uint64_t checks = 0;       // accesses to places ordered against those before, all N together
+  std::vector<std::string> witnesses;  // lower bounds on the steps, a line each
+  // Whether link use holds in lock step, and under any drift, whatever the grade claims. Only with
+  // Options::links.
+  bool slot = false, async = false;
+};
+
+enum class Method : std::uint8_t {
+  // For every N at once where the schedule is rigid (docs/verifier.md); else, and to phrase the
+  // counterexamples of small schedules, exhaustively.
+  kAuto = 0,
+  kExhaustive = 1,  // every N up to the bound
+  kPeriodic = 2,    // only for every N at once: what is not rigid is refused (kForm)
 };
 
 struct Options {
   // Whether the grade's claim on links (point 3) is checked. Without, everything else still is.
   bool links = true;
-  std::int64_t max_blocks = 0;                // 0: settling_bound()
+  Method method = Method::kAuto;
+  std::int64_t max_blocks = 0;  // above 0: exhaustively, up to this N; 0: settling_bound()
+  // What needs more instances (or places) of one program for one N is refused.
+  std::int64_t max_instances = std::int64_t{1} << 22;
   std::function<void(double done)> progress;  // 0 .. 1, may be empty
 };
 

@@ -9,12 +9,37 @@
 namespace espalier::mutation {
 namespace {
 
-verify::Verdict verdict_of(const topology::Topology& topology, const std::vector<Program>& programs,
+verify::Verdict verdict_of(const Schedule& schedule, const std::vector<Program>& programs,
                            std::int64_t max_blocks = 0) {
   verify::Options options;
   options.max_blocks = max_blocks;
+  options.links = schedule.links;
   return verify::verify(
-      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+      *schedule.topology, [&](std::uint32_t node) -> const Program& { return programs[node]; },
+      options);
+}
+
+// Empty if no link of the topology carries more than it can in any step of a lock-step run.
+std::string check_loads(const topology::Topology& topology, const Play& play) {
+  using Link = std::pair<std::uint32_t, std::uint32_t>;
+  std::map<Link, std::uint32_t> capacities;
+  for (const topology::Link& link : topology.links()) {
+    capacities[{link.from, link.to}] = link.capacity;
+  }
+  std::map<std::pair<std::int64_t, Link>, std::uint32_t> loads;
+  for (std::uint32_t me = 0; me < play.parts.size(); ++me) {
+    for (const Move& move : play.parts[me].moves) {
+      if (move.kind != espalier_Kind_SEND) continue;
+      const auto nodes = topology.route(me, static_cast<std::uint32_t>(move.peer));
+      for (std::size_t hop = 1; hop < nodes.size(); ++hop) {
+        const Link link{nodes[hop - 1], nodes[hop]};
+        if (++loads[{move.step, link}] <= capacities[link]) continue;
+        return "the link from node " + std::to_string(link.first) + " to node " +
+               std::to_string(link.second) + " is overloaded in step " + std::to_string(move.step);
+      }
+    }
+  }
+  return {};
 }
 
 // The N that the program's block table and residue can give, up to `most`.
@@ -35,13 +60,19 @@ std::vector<std::int64_t> possible_blocks(const Program& program, std::int64_t m
 
 }  // namespace
 
-Schedule make_schedule(const Algorithm& algorithm, std::uint32_t ranks, std::uint32_t root,
+std::string Schedule::family() const {
+  const std::string spec = topology->spec();
+  return spec.substr(0, spec.find(':')) + (links ? "" : ", direct run");
+}
+
+Schedule make_schedule(const Algorithm& algorithm, const std::string& spec, std::uint32_t root,
                        std::uint32_t window) {
   Schedule schedule;
   schedule.name = std::string(algorithm.name) + " " + collective_name(algorithm.collective) + ", " +
-                  std::to_string(ranks) + " ranks, root " + std::to_string(root);
+                  spec + ", root " + std::to_string(root);
   std::string error;
-  schedule.topology = topology::parse("complete:" + std::to_string(ranks), error);
+  schedule.topology = topology::parse(spec, error);
+  const std::uint32_t ranks = schedule.topology->ranks();
   Group group;
   group.ranks = ranks;
   group.root = root;
@@ -58,7 +89,11 @@ Schedule make_schedule(const Algorithm& algorithm, std::uint32_t ranks, std::uin
     schedule.programs.clear();
     return schedule;
   }
-  const verify::Verdict verdict = verdict_of(*schedule.topology, schedule.programs);
+  verify::Verdict verdict = verdict_of(schedule, schedule.programs);
+  if (!verdict.valid && verdict.counterexample.point == verify::Point::kLinks) {
+    schedule.links = false;
+    verdict = verdict_of(schedule, schedule.programs);
+  }
   if (!verdict.valid) {
     std::cerr << schedule.name << ": not valid: " << verdict.counterexample.message << "\n";
     std::exit(1);
@@ -82,7 +117,7 @@ Judgement Judge::judge(const Schedule& schedule, std::vector<Program>& mutant,
       return judgement;
     }
   }
-  const verify::Verdict verdict = verdict_of(*schedule.topology, mutant);
+  const verify::Verdict verdict = verdict_of(schedule, mutant);
   if (!verdict.valid) {
     judgement.fate = Fate::kKilled;
     judgement.reason = verdict.counterexample.message;
@@ -93,8 +128,7 @@ Judgement Judge::judge(const Schedule& schedule, std::vector<Program>& mutant,
   judgement.reason = interpret_all(schedule, mutant, verdict.proven_blocks, new_course);
   if (new_course && judgement.reason.empty()) {
     // What is valid up to the settling bound must be so beyond it.
-    const verify::Verdict beyond =
-        verdict_of(*schedule.topology, mutant, 2 * verdict.proven_blocks + 1);
+    const verify::Verdict beyond = verdict_of(schedule, mutant, 2 * verdict.proven_blocks + 1);
     if (!beyond.valid) judgement.reason = "beyond the bound: " + beyond.counterexample.message;
   }
   judgement.fate = judgement.reason.empty() ? Fate::kEquivalent : Fate::kSurvived;
@@ -115,6 +149,7 @@ std::string Judge::interpret_all(const Schedule& schedule, const std::vector<Pro
   for (const std::int64_t blocks : possible_blocks(mutant[0], most)) {
     const Play play = unroll(mutant, blocks);
     std::string wrong = check_limits(play);
+    if (wrong.empty() && schedule.links) wrong = check_loads(*schedule.topology, play);
     if (wrong.empty() && same_course(play, unroll(schedule.programs, blocks))) {
       wrong = interpret_unmutated(schedule, play);
     } else if (wrong.empty()) {
@@ -127,11 +162,15 @@ std::string Judge::interpret_all(const Schedule& schedule, const std::vector<Pro
   return {};
 }
 
-std::string Judge::second_opinion(const std::vector<Program>& mutant,
+std::string Judge::second_opinion(const Schedule& schedule, const std::vector<Program>& mutant,
                                   const verify::Counterexample& counterexample) const {
-  if (counterexample.blocks > 0) return interpret(unroll(mutant, counterexample.blocks), drifts_);
-  for (const std::int64_t blocks : possible_blocks(mutant[0], 4)) {
-    std::string wrong = interpret(unroll(mutant, blocks), drifts_);
+  std::vector<std::int64_t> tried{counterexample.blocks};
+  if (counterexample.blocks <= 0) tried = possible_blocks(mutant[0], 4);
+  for (const std::int64_t blocks : tried) {
+    const Play play = unroll(mutant, blocks);
+    std::string wrong = check_limits(play);
+    if (wrong.empty() && schedule.links) wrong = check_loads(*schedule.topology, play);
+    if (wrong.empty()) wrong = run_drifts(play, drifts_);
     if (!wrong.empty()) return wrong;
   }
   return {};

@@ -16,9 +16,13 @@ namespace espalier::mutation {
 
 // A valid schedule whose mutants are judged.
 struct Schedule {
-  std::string name;  // "two-tree reduce, 7 ranks, root 1"
+  std::string name;  // "two-tree reduce, mesh:1x7, root 1"
   std::unique_ptr<topology::Topology> topology;
   std::vector<Program> programs;
+  // "mesh"; of a direct run: "mesh, direct run".
+  [[nodiscard]] std::string family() const;
+  // Whether the topology's own links carry it; else it is a direct run, for a fabric that routes.
+  bool links = true;
   std::int64_t proven_blocks = 0;
   // What the interpreter says of it unmutated, by N; filled as needed, by one thread at a time.
   struct Outcomes {
@@ -27,9 +31,9 @@ struct Schedule {
   };
   std::unique_ptr<Outcomes> outcomes = std::make_unique<Outcomes>();
 };
-// Empty `programs` where the algorithm cannot do the group; ends the process where the verifier
-// refuses it.
-[[nodiscard]] Schedule make_schedule(const Algorithm& algorithm, std::uint32_t ranks,
+// For all ranks of the topology `spec`. Empty `programs` where the algorithm cannot do the group;
+// ends the process where the verifier refuses it.
+[[nodiscard]] Schedule make_schedule(const Algorithm& algorithm, const std::string& spec,
                                      std::uint32_t root, std::uint32_t window);
 
 enum class Fate {
@@ -47,13 +51,15 @@ struct Judgement {
 
 class Judge {
  public:
+  // Every play is run in lock step and under `drifts` seeded drifts.
   explicit Judge(std::uint32_t drifts) : drifts_(drifts) {}
   // `mutant`: all ranks' programs, those of `changed` ranks mutated.
   [[nodiscard]] Judgement judge(const Schedule& schedule, std::vector<Program>& mutant,
                                 const std::vector<std::uint32_t>& changed);
   // What the interpreter says of a killed mutant, at the N where the verifier saw it fail; empty:
   // it finds nothing wrong.
-  [[nodiscard]] std::string second_opinion(const std::vector<Program>& mutant,
+  [[nodiscard]] std::string second_opinion(const Schedule& schedule,
+                                           const std::vector<Program>& mutant,
                                            const verify::Counterexample& counterexample) const;
   // Plays run by the interpreter; those that are move for move the unmutated schedule's, whose
   // outcome is known, are not run again.

@@ -1,11 +1,15 @@
 // Judges the verifier: changes every single field of valid schedules and sees that no mutant passes
 // that an independent interpreter finds wrong.
 //
-//   mutation [--ranks 2..9] [--sample K] [--collective C] [--algorithm A] [--window W] [--drifts D]
-//            [--threads T] [--seconds S]
+//   mutation [--ranks 2..9] [--family F] [--sample K] [--collective C] [--algorithm A] [--window W]
+//            [--drifts D] [--threads T] [--seconds S]
 //
-// --sample K judges every K-th mutant. --seconds S stops taking new ranks after S seconds and says
-// so. Exit 0 if none survives, 1 if one does, 2 on bad options.
+// --family is complete, mesh or fattree; all three if not given. A schedule that the topology's own
+// links do not carry is judged as a direct run. --sample K judges every K-th mutant. --seconds S
+// stops taking new ranks after S seconds and says so. Exit 0 if none survives, 1 if one does, 2 on
+// bad options.
+
+#include <unistd.h>
 
 #include <unistd.h>
 
@@ -28,7 +32,7 @@ namespace {
 struct Options {
   std::uint32_t first_ranks = 2, last_ranks = 9;
   std::uint32_t sample = 1, drifts = 100, threads = 2, window = 8, seconds = 0;
-  std::string collective, algorithm;
+  std::string collective, algorithm, family;
 };
 
 [[noreturn]] void bad_option(const std::string& text) {
@@ -71,6 +75,11 @@ Options parse(int argc, char** argv) {
       options.seconds = number(name, value, 1, 1000000);
     } else if (name == "--collective") {
       options.collective = value;
+    } else if (name == "--family") {
+      options.family = value;
+      if (value != "complete" && value != "mesh" && value != "fattree") {
+        bad_option("--family is '" + value + "'; it must be complete, mesh or fattree");
+      }
     } else if (name == "--algorithm") {
       options.algorithm = value;
     } else {
@@ -83,6 +92,14 @@ Options parse(int argc, char** argv) {
 struct Row {
   std::uint64_t refused = 0, killed = 0, equivalent = 0, survived = 0;
   std::string example;  // of an equivalent one
+
+  void add(Fate fate) {
+    ++(fate == Fate::kRefused      ? refused
+       : fate == Fate::kKilled     ? killed
+       : fate == Fate::kEquivalent ? equivalent
+                                   : survived);
+  }
+  [[nodiscard]] std::uint64_t all() const { return refused + killed + equivalent + survived; }
 };
 
 // How many killed mutants the interpreter was asked about, and how many it finds wrong too.
@@ -93,6 +110,7 @@ struct Opinion {
 
 struct Report {
   std::map<std::string, Row> rows;          // by class: where, field
+  std::map<std::string, Row> families;      // by family of topologies
   std::map<std::string, Opinion> opinions;  // by point
   std::vector<std::string> survivors;
   std::uint64_t mutants = 0, plays_run = 0, plays_known = 0;
@@ -159,21 +177,16 @@ class Worker {
     std::string opinion;
     // Every so often: is what the verifier kills wrong in the interpreter's eyes as well?
     const bool ask = judgement.fate == Fate::kKilled && ++killed_ % 16 == 0;
-    if (ask) opinion = judge_.second_opinion(mutant, judgement.counterexample);
+    if (ask) opinion = judge_.second_opinion(*task.schedule, mutant, judgement.counterexample);
     const std::lock_guard<std::mutex> guard(lock_);
     ++report_.mutants;
     Row& row = report_.rows[(everywhere ? "all ranks: " : "") + edit.field];
-    switch (judgement.fate) {
-      case Fate::kRefused: ++row.refused; break;
-      case Fate::kKilled: ++row.killed; break;
-      case Fate::kEquivalent:
-        if (row.equivalent++ == 0) row.example = what;
-        break;
-      case Fate::kSurvived:
-        ++row.survived;
-        report_.survivors.push_back(what + ": " + judgement.reason + "\n  " +
-                                    in_full(mutant[task.rank]));
-        break;
+    if (judgement.fate == Fate::kEquivalent && row.equivalent == 0) row.example = what;
+    row.add(judgement.fate);
+    report_.families[task.schedule->family()].add(judgement.fate);
+    if (judgement.fate == Fate::kSurvived) {
+      report_.survivors.push_back(what + ": " + judgement.reason + "\n  " +
+                                  in_full(mutant[task.rank]));
     }
     if (!ask) return;
     Opinion& point = report_.opinions[verify::point_name(judgement.counterexample.point)];
@@ -192,52 +205,76 @@ class Worker {
   std::uint64_t killed_ = 0;
 };
 
+// The topologies of so many ranks: complete, the squarest mesh, fat trees of the smallest arity
+// with thin and with full upper branches.
+std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family) {
+  std::vector<std::string> specs;
+  if (family.empty() || family == "complete") specs.push_back("complete:" + std::to_string(ranks));
+  if (family.empty() || family == "mesh") {
+    std::uint32_t rows = 1;
+    for (std::uint32_t r = 2; r * r <= ranks; ++r) rows = ranks % r == 0 ? r : rows;
+    specs.push_back("mesh:" + std::to_string(rows) + "x" + std::to_string(ranks / rows));
+  }
+  if (family.empty() || family == "fattree") {
+    std::uint32_t arity = ranks, height = 1;
+    for (std::uint32_t k = 2; k * k <= ranks; ++k) {
+      std::uint32_t power = k, levels = 1;
+      for (; power < ranks; power *= k) ++levels;
+      if (power == ranks && arity == ranks) arity = k, height = levels;
+    }
+    const std::string tree =
+        "fattree:k=" + std::to_string(arity) + ",h=" + std::to_string(height) + ",c=";
+    if (arity > 1) specs.push_back(tree + "1");
+    if (height > 1) specs.push_back(tree + "k");
+  }
+  return specs;
+}
+
 std::vector<Schedule> make_schedules(const Options& options) {
   std::vector<Schedule> schedules;
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
+  const auto add = [&](const Algorithm& algorithm, const std::string& spec, std::uint32_t ranks) {
+    std::set<std::uint32_t> roots{0};
+    if (algorithm.collective != espalier_Collective_ALLREDUCE) roots.insert({1 % ranks, ranks - 1});
+    for (const std::uint32_t root : roots) {
+      Schedule schedule = make_schedule(algorithm, spec, root, options.window);
+      if (!schedule.programs.empty()) schedules.push_back(std::move(schedule));
+    }
+  };
   for (std::uint32_t ranks = options.first_ranks; ranks <= options.last_ranks; ++ranks) {
-    for (std::uint32_t k = 0; k < count; ++k) {
-      const Algorithm& algorithm = table[k];
-      if (!options.algorithm.empty() && options.algorithm != algorithm.name) continue;
-      if (!options.collective.empty() &&
-          options.collective != collective_name(algorithm.collective)) {
-        continue;
-      }
-      std::set<std::uint32_t> roots{0};
-      if (algorithm.collective != espalier_Collective_ALLREDUCE) {
-        roots.insert({1 % ranks, ranks - 1});
-      }
-      for (const std::uint32_t root : roots) {
-        Schedule schedule = make_schedule(algorithm, ranks, root, options.window);
-        if (!schedule.programs.empty()) schedules.push_back(std::move(schedule));
+    for (const std::string& spec : specs_of(ranks, options.family)) {
+      for (std::uint32_t k = 0; k < count; ++k) {
+        const char* collective = collective_name(table[k].collective);
+        if (!options.algorithm.empty() && options.algorithm != table[k].name) continue;
+        if (!options.collective.empty() && options.collective != collective) continue;
+        add(table[k], spec, ranks);
       }
     }
   }
   return schedules;
 }
 
+void print_row(const std::string& name, const Row& row) {
+  const auto big = [](std::uint64_t number) { return static_cast<unsigned long long>(number); };
+  std::printf("%-34s %9llu %9llu %9llu %9llu %9llu\n", name.c_str(), big(row.all()),
+              big(row.refused), big(row.killed), big(row.equivalent), big(row.survived));
+}
+
 void print(const Report& report) {
   std::printf("%-34s %9s %9s %9s %9s %9s\n", "class", "mutants", "loader", "verifier", "equival.",
               "survived");
+  for (const auto& [field, row] : report.rows) print_row(field, row);
   Row sum;
-  for (const auto& [field, row] : report.rows) {
-    const auto all = row.refused + row.killed + row.equivalent + row.survived;
-    std::printf("%-34s %9llu %9llu %9llu %9llu %9llu\n", field.c_str(),
-                static_cast<unsigned long long>(all), static_cast<unsigned long long>(row.refused),
-                static_cast<unsigned long long>(row.killed),
-                static_cast<unsigned long long>(row.equivalent),
-                static_cast<unsigned long long>(row.survived));
+  for (const auto& [family, row] : report.families) {
+    print_row("on " + family, row);
     sum.refused += row.refused;
     sum.killed += row.killed;
     sum.equivalent += row.equivalent;
     sum.survived += row.survived;
   }
-  std::printf(
-      "%-34s %9llu %9llu %9llu %9llu %9llu\n\n", "all",
-      static_cast<unsigned long long>(report.mutants), static_cast<unsigned long long>(sum.refused),
-      static_cast<unsigned long long>(sum.killed), static_cast<unsigned long long>(sum.equivalent),
-      static_cast<unsigned long long>(sum.survived));
+  print_row("all", sum);
+  std::printf("\n");
   std::printf("equivalent, an example of each class:\n");
   for (const auto& [field, row] : report.rows) {
     if (row.equivalent > 0) std::printf("  %s\n", row.example.c_str());

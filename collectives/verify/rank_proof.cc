@@ -1,0 +1,248 @@
+#include "collectives/verify/rank_proof.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "collectives/schedule/arithmetic.h"
+
+namespace espalier::verify {
+namespace {
+
+constexpr std::int64_t kMostLocalBlocks = 4096;
+
+void put(std::string& key, std::int64_t number) {
+  key.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+void put_place(std::string& key, const Program& program, bool present, const Place& place) {
+  key.push_back(static_cast<char>(present ? place.buffer : espalier_Buffer_BUFFER_NONE));
+  if (!present || place.buffer != espalier_Buffer_SCRATCH) return;
+  const Index& slot = program.indices[place.slot_ref];
+  for (const std::int64_t number :
+       {std::int64_t{slot.base}, std::int64_t{slot.coef}, std::int64_t{slot.off},
+        std::int64_t{slot.div}, std::int64_t{slot.mod}, std::int64_t{slot.terms}}) {
+    put(key, number);
+  }
+  for (std::uint32_t k = 0; k < slot.terms; ++k) {
+    const Term& term = program.terms[slot.first_term + k];
+    for (const std::int64_t number :
+         {std::int64_t{term.coef}, std::int64_t{term.mul}, std::int64_t{term.add},
+          std::int64_t{term.div}, std::int64_t{term.mod}, std::int64_t{term.base},
+          std::int64_t{term.digits}}) {
+      put(key, number);
+    }
+  }
+}
+
+// All that a rank's own checks depend on, first steps of each phase from its earliest, links by
+// their first use. What is the same on all ranks is left out.
+std::string shape_of(const Program& program, const Streams& streams) {
+  std::vector<std::int64_t> earliest(program.phases_count, -1);
+  for (const Stream& stream : streams.all) {
+    std::int64_t& first = earliest[stream.phase];
+    if (first < 0 || stream.first < first) first = stream.first;
+  }
+  std::string key;
+  std::vector<std::int64_t> links;
+  put(key, program.scratch_blocks);
+  key.push_back(program.node == program.root ? 1 : 0);
+  for (const Stream& stream : streams.all) {
+    const Action& action = program.actions[stream.action];
+    key.push_back(static_cast<char>(stream.kind));
+    key.push_back(static_cast<char>(stream.phase));
+    put(key, stream.first - earliest[stream.phase]);
+    put(key, stream.shift);
+    put(key, stream.segment);
+    put(key, action.after);
+    auto link = std::find(links.begin(), links.end(), stream.link);
+    if (link == links.end()) link = links.insert(links.end(), stream.link);
+    put(key, stream.link < 0 ? -1 : link - links.begin());
+    put_place(key, program, action.has_into, action.into);
+    put_place(key, program, action.has_a, action.a);
+    put_place(key, program, action.has_b, action.b);
+  }
+  return key;
+}
+
+// How many scratch slots the instances use.
+std::size_t used_slots(const std::vector<Instance>& all) {
+  std::int64_t slots = 0;
+  for (const Instance& instance : all) {
+    for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
+      if (place->buffer == espalier_Buffer_SCRATCH) slots = std::max(slots, place->slot + 1);
+    }
+  }
+  return static_cast<std::size_t>(slots);
+}
+
+// From the first to the last first step of a phase, the most of all phases, in periods.
+std::int64_t settled_after(const Program& program, const Streams& streams, std::int64_t reach) {
+  std::int64_t most = 0;
+  for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
+    std::int64_t earliest = -1, latest = 0;
+    for (const Stream& stream : streams.all) {
+      if (stream.phase != phase) continue;
+      if (earliest < 0 || stream.first < earliest) earliest = stream.first;
+      latest = std::max(latest, stream.first);
+    }
+    if (earliest < 0) continue;
+    most = std::max(most, ceil_div(latest - earliest + reach, program.phases[phase].period));
+  }
+  return most;
+}
+
+}  // namespace
+
+Finding RankProofs::prove(std::uint32_t node, const Program& program, const Streams& streams,
+                          const RankFlow*& flow, std::string& why) {
+  flow = nullptr;
+  for (const Stream& stream : streams.all) {
+    if (stream.link >= program.peers_count) {
+      why = "a link outside its table";
+      return std::nullopt;
+    }
+  }
+  const auto [entry, fresh] = shapes_.try_emplace(shape_of(program, streams));
+  if (fresh) {
+    Finding finding = prove_shape(node, program, streams, entry->second, why);
+    if (finding || !why.empty()) {
+      shapes_.erase(entry);
+      return finding;
+    }
+  }
+  flow = &entry->second;
+  return std::nullopt;
+}
+
+Finding RankProofs::prove_shape(std::uint32_t node, const Program& program, const Streams& streams,
+                                RankFlow& flow, std::string& why) {
+  if (Finding finding = check_residues(node, program, streams)) return finding;
+  longest_ = 0;
+  flow.sources.assign(program.actions_count, {});
+  flow.results.assign(program.segments <= 4096 ? program.segments : 0, -1);
+  if (flow.results.empty()) why = "more than 4096 segments";
+  if (!why.empty()) return std::nullopt;
+  if (Finding finding = check_blocks(node, program, 1, flow, why)) return finding;
+  // The furthest that anything in a step looks back: the window, or to what it reads.
+  const std::int64_t reach = std::max<std::int64_t>(program.window, longest_ + 1);
+  const std::int64_t last = settled_after(program, streams, reach) + 1 + 2 * streams.slot_period;
+  const auto width = static_cast<std::int64_t>(streams.all.size() + program.segments);
+  if (last > kMostLocalBlocks || last * width > at_.most_instances) {
+    why = "it settles only after " + std::to_string(last) + " blocks";
+  }
+  for (std::int64_t blocks = 2; blocks <= last && why.empty(); ++blocks) {
+    if (Finding finding = check_blocks(node, program, blocks, flow, why)) return finding;
+  }
+  most_blocks_ = std::max(most_blocks_, last);
+  period_ = std::lcm(period_, streams.slot_period);
+  return std::nullopt;
+}
+
+Finding RankProofs::check_blocks(std::uint32_t node, const Program& program, std::int64_t blocks,
+                                 RankFlow& flow, std::string& why) {
+  set_blocks(at_, blocks);
+  std::vector<Instance>& all = at_.instances[node];
+  all = expand(program, blocks);
+  verdict_.instances += all.size();
+  Finding finding = check_instances(at_, node, program);
+  if (!finding) finding = check_hazards(at_, node, verdict_);
+  if (!finding) finding = follow(node, flow, why);
+  if (!finding) std::vector<Instance>().swap(all);
+  return finding;
+}
+
+// Two transfers of a node collide for some N if and only if they do at a distance of whole periods.
+Finding RankProofs::check_residues(std::uint32_t node, const Program& program,
+                                   const Streams& streams) {
+  std::int64_t worst = 0;  // the least N at which some collide
+  for (const Stream& one : streams.all) {
+    for (const Stream& other : streams.all) {
+      const std::int64_t blocks = blocks_to_collide(program, one, other);
+      if (blocks > 0 && (worst == 0 || blocks < worst)) worst = blocks;
+    }
+  }
+  if (worst == 0) return std::nullopt;
+  set_blocks(at_, worst);
+  if (worst > kMostLocalBlocks) {
+    return found(Point::kPorts, at_, node, nullptr,
+                 "with so many blocks two transfers share a port in a step; their first steps must "
+                 "not be whole periods apart");
+  }
+  at_.instances[node] = expand(program, worst);
+  return check_ports(at_, node);
+}
+
+Finding RankProofs::source(std::uint32_t node, const Instance& reader, const PlaceAt& place,
+                           std::int16_t& from, std::string& why) {
+  if (place.buffer == espalier_Buffer_INPUT) return std::nullopt;
+  const bool slot = place.buffer == espalier_Buffer_SCRATCH;
+  const Instance* writer =
+      slot ? slots_[static_cast<std::size_t>(place.slot)]
+           : outputs_[static_cast<std::size_t>(place.segment * at_.blocks + place.block)];
+  if (writer == nullptr) {
+    why = "a place is read that was never written";  // unless an operation reads its own result
+    return std::nullopt;
+  }
+  if (writer->into.segment != place.segment || writer->into.block != place.block) {
+    return found(Point::kDataFlow, at_, node, &reader,
+                 place_name(place) + " holds " + block_name(writer->into) +
+                     " there; it must hold " + block_name(place));
+  }
+  if (slot && writer->phase != reader.phase) why = "a slot is read in a later phase";
+  if (slot) longest_ = std::max(longest_, reader.step - writer->step);
+  from = static_cast<std::int16_t>(writer->action);
+  return std::nullopt;
+}
+
+void RankProofs::write(const Instance& writer) {
+  const PlaceAt& place = writer.into;
+  if (place.buffer == espalier_Buffer_SCRATCH) {
+    slots_[static_cast<std::size_t>(place.slot)] = &writer;
+  } else {
+    outputs_[static_cast<std::size_t>(place.segment * at_.blocks + place.block)] = &writer;
+  }
+}
+
+Finding RankProofs::follow_one(std::uint32_t node, const Instance& one, RankFlow& flow,
+                               std::string& why) {
+  RankFlow::Sources from;
+  if (one.a.buffer != espalier_Buffer_BUFFER_NONE) {
+    if (Finding finding = source(node, one, one.a, from.a, why)) return finding;
+  }
+  if (one.b.buffer != espalier_Buffer_BUFFER_NONE) {
+    if (Finding finding = source(node, one, one.b, from.b, why)) return finding;
+  }
+  RankFlow::Sources& known = flow.sources[one.action];
+  if (at_.blocks == 1) known = from;
+  if (known.a != from.a || known.b != from.b) {
+    why = "action " + std::to_string(one.action) + " does not read the same action's data always";
+  }
+  if (one.kind != espalier_Kind_SEND) write(one);
+  return std::nullopt;
+}
+
+// In the order of a lock-step run: a step's sends read, its receives write, its operations run.
+Finding RankProofs::follow(std::uint32_t node, RankFlow& flow, std::string& why) {
+  const auto turn = [](Kind kind) {
+    return kind == espalier_Kind_SEND ? 0 : kind == espalier_Kind_RECEIVE ? 1 : 2;
+  };
+  const std::vector<Instance>& all = at_.instances[node];
+  slots_.assign(used_slots(all), nullptr);
+  outputs_.assign(flow.results.size() * static_cast<std::size_t>(at_.blocks), nullptr);
+  for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    while (end < all.size() && all[end].step == all[begin].step) ++end;
+    for (int now = 0; now < 3; ++now) {
+      for (std::size_t k = begin; k < end; ++k) {
+        if (turn(all[k].kind) != now) continue;
+        if (Finding finding = follow_one(node, all[k], flow, why)) return finding;
+      }
+    }
+  }
+  for (std::size_t segment = 0; at_.blocks == 1 && segment < outputs_.size(); ++segment) {
+    const Instance* last = outputs_[segment];
+    if (last != nullptr) flow.results[segment] = static_cast<std::int16_t>(last->action);
+  }
+  return std::nullopt;
+}
+
+}  // namespace espalier::verify

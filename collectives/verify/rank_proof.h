@@ -1,0 +1,62 @@
+#pragma once
+// What one rank alone decides, for every N. Internal to collectives/verify.
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "collectives/verify/check.h"
+#include "collectives/verify/streams.h"
+
+namespace espalier::verify {
+
+// Where a rank's data comes from, by positions of actions: the same for every block and every N.
+struct RankFlow {
+  // What each operand of an action holds, by who wrote it: an action, or kInput (the rank's own).
+  static constexpr std::int16_t kInput = -1;
+  struct Sources {
+    std::int16_t a = kInput, b = kInput;
+  };
+  std::vector<Sources> sources;       // by action
+  std::vector<std::int16_t> results;  // by output segment: the last writer; -1: none
+};
+
+// Proves ranks alone: their instances name what exists, ports, hazards, and that each operand comes
+// from the same action and block for every N. Ranks that do the same but for names and a shift in
+// time are proven once. The argument stands in docs/verifier.md, "For every N".
+class RankProofs {
+ public:
+  // `at`: topology and common are set, instances has a place for each rank; scratch otherwise. Adds
+  // to `verdict` what it counts, and clears in_place where it does not hold.
+  RankProofs(Case& at, Verdict& verdict) : at_(at), verdict_(verdict) {}
+
+  // Null `flow` if the rank is refused (the result) or cannot be proven for every N (`why`).
+  [[nodiscard]] Finding prove(std::uint32_t node, const Program& program, const Streams& streams,
+                              const RankFlow*& flow, std::string& why);
+
+  [[nodiscard]] std::int64_t most_blocks() const { return most_blocks_; }  // N* of all ranks
+  [[nodiscard]] std::int64_t period() const { return period_; }
+
+ private:
+  [[nodiscard]] Finding prove_shape(std::uint32_t node, const Program& program,
+                                    const Streams& streams, RankFlow& flow, std::string& why);
+  [[nodiscard]] Finding check_blocks(std::uint32_t node, const Program& program,
+                                     std::int64_t blocks, RankFlow& flow, std::string& why);
+  [[nodiscard]] Finding check_residues(std::uint32_t node, const Program& program,
+                                       const Streams& streams);
+  [[nodiscard]] Finding follow_one(std::uint32_t node, const Instance& one, RankFlow& flow,
+                                   std::string& why);
+  [[nodiscard]] Finding follow(std::uint32_t node, RankFlow& flow, std::string& why);
+  [[nodiscard]] Finding source(std::uint32_t node, const Instance& reader, const PlaceAt& place,
+                               std::int16_t& from, std::string& why);
+  void write(const Instance& writer);
+  Case& at_;
+  Verdict& verdict_;
+  std::unordered_map<std::string, RankFlow> shapes_;
+  std::vector<const Instance*> slots_, outputs_;  // the last writers of each place
+  std::int64_t longest_ = 0;  // most steps from a write of a slot to a read of it
+  std::int64_t most_blocks_ = 1, period_ = 1;
+};
+
+}  // namespace espalier::verify

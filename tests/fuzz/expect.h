@@ -1,0 +1,46 @@
+#pragma once
+// What a fuzz target demands of every input.
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace espalier::fuzz {
+
+// Ends the process with the demand in words, so that libFuzzer keeps the input.
+inline void expect(bool right, const char* demand) {
+  if (right) return;
+  std::fprintf(stderr, "fuzz: not so: %s\n", demand);
+  std::abort();
+}
+
+// Takes an input apart; past its end all bytes are 0.
+class Input {
+ public:
+  Input(const unsigned char* bytes, std::size_t size) : bytes_(bytes), size_(size) {}
+  [[nodiscard]] std::size_t left() const { return size_; }
+  [[nodiscard]] const unsigned char* rest() const { return bytes_; }
+  // The next byte.
+  unsigned byte() {
+    if (size_ == 0) return 0;
+    --size_;
+    return *bytes_++;
+  }
+  // Below `limit` (at least 1), from as many bytes as that needs.
+  unsigned below(unsigned limit) {
+    unsigned value = byte();
+    if (limit > 256) value = value << 8 | byte();
+    return value % limit;
+  }
+  // Any 32 bits.
+  unsigned word() {
+    unsigned value = 0;
+    for (int k = 0; k < 4; ++k) value = value << 8 | byte();
+    return value;
+  }
+
+ private:
+  const unsigned char* bytes_;
+  std::size_t size_;
+};
+
+}  // namespace espalier::fuzz

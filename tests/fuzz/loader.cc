@@ -1,0 +1,153 @@
+// Fuzz target: whatever bytes a node is given at boot, the loader refuses them or gives a program
+// that can be stepped. The first byte says what the rest is: a descriptor, a schedule file, or a
+// schedule file whose checksums, lengths and offsets are put right first, so that what lies behind
+// them is reached too.
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "collectives/schedule/file.h"
+#include "collectives/schedule/index_cursor.h"
+#include "tests/fuzz/expect.h"
+#include "topology/topology.h"
+
+namespace espalier::fuzz {
+namespace {
+
+constexpr std::uint32_t kMostNodes = 32;  // of a file that are looked at
+
+// Whether no value of the index can leave 64 bits in the instances tried here: only there do
+// cursor and formula have to agree.
+bool small(const Program& program, const Index& index) {
+  const auto is_small = [](std::int32_t value) { return value > -(1 << 20) && value < 1 << 20; };
+  bool all = is_small(index.coef) && is_small(index.off);
+  for (std::uint32_t k = 0; k < index.terms; ++k) {
+    const Term& term = program.terms[index.first_term + k];
+    all = all && is_small(term.coef) && is_small(term.mul) && is_small(term.add);
+  }
+  return all;
+}
+
+void step_indices(const Program& program) {
+  TermCursor terms[sizeof program.terms / sizeof program.terms[0]];
+  for (std::uint32_t ref = 0; ref < program.indices_count; ++ref) {
+    IndexCursor cursor;
+    cursor.start(program, ref, 0, terms);
+    for (std::int64_t i = 0; i < 20; ++i, cursor.advance()) {
+      const bool same = cursor.value() == index_value(program, ref, i);
+      expect(same || !small(program, program.indices[ref]), "a cursor follows its formula");
+    }
+  }
+}
+
+void cut_messages(const Program& program) {
+  for (const std::uint64_t count : {0ull, 1ull, 1000ull, 1ull << 32}) {
+    Layout layout;
+    if (make_layout(program, count, 4, layout) != Status::kOk) continue;
+    expect(layout.blocks >= 1, "a segment has a block");
+    const Span last = block_span(layout, layout.segments - 1, layout.blocks - 1);
+    expect(last.offset + last.bytes <= 4 * count, "a block lies inside its message");
+    expect(last.bytes <= slot_bytes(layout), "a slot holds a block");
+  }
+}
+
+// A program that was loaded: all that a node asks of it, and that writing keeps it.
+void use(const Program& program) {
+  expect(check_program(program) == Status::kOk, "what is loaded keeps the rules");
+  for (const std::int64_t blocks : {1, 7, 0x7fffffff}) (void)phase_steps(program, blocks);
+  step_indices(program);
+  cut_messages(program);
+  static std::uint8_t bytes[kMaxDescriptorBytes], again[kMaxDescriptorBytes];
+  std::size_t size = 0, size_again = 0;
+  expect(encode_program(program, bytes, sizeof bytes, size) == Status::kOk,
+         "what is loaded can be written");
+  static Program copy;
+  expect(decode_program(bytes, size, program.topology_digest, program.node, copy) == Status::kOk,
+         "what is written can be loaded");
+  expect(encode_program(copy, again, sizeof again, size_again) == Status::kOk &&
+             size == size_again && std::memcmp(bytes, again, size) == 0,
+         "what is written stays as it is");
+}
+
+void load_descriptor(const std::uint8_t* bytes, std::size_t size) {
+  static Program program;
+  if (decode_program(bytes, size, kAnyTopology, kAnyNode, program) == Status::kOk) {
+    use(program);
+  } else {
+    static const Program kCleared = espalier_Program_init_zero;
+    expect(std::memcmp(&program, &kCleared, sizeof program) == 0, "nothing of a bad one is kept");
+  }
+}
+
+void load_file(const std::uint8_t* bytes, std::size_t size) {
+  ScheduleFile file;
+  if (file.open(bytes, size) != Status::kOk) {
+    expect(file.nodes() == 0 && file.spec_size() == 0, "nothing of a bad file is kept");
+    return;
+  }
+  std::string error;
+  (void)topology::parse(std::string_view(file.spec(), file.spec_size()), error);
+  for (std::uint32_t node = 0; node < std::min(file.nodes(), kMostNodes); ++node) {
+    static Program program;
+    if (file.program(node, program) == Status::kOk) use(program);
+  }
+  const std::uint8_t* found = nullptr;
+  std::size_t length = 0;
+  expect(file.descriptor(file.nodes(), found, length) == Status::kBadArgument,
+         "there is no node after the last");
+}
+
+void store(std::uint8_t* at, std::uint64_t value, int bytes) {
+  for (int k = 0; k < bytes; ++k) at[k] = static_cast<std::uint8_t>(value >> (8 * k));
+}
+
+std::uint32_t load(const std::uint8_t* at) {
+  return at[0] | at[1] << 8 | at[2] << 16 | static_cast<std::uint32_t>(at[3]) << 24;
+}
+
+// As file.h describes: keeps nodes, ranks, spec and the descriptors' lengths as far as they fit.
+void put_right(std::vector<std::uint8_t>& file) {
+  constexpr std::size_t kHeader = 44, kRow = 16;
+  if (file.size() < kHeader + kRow + 8) return;
+  std::memcpy(file.data(), kScheduleMagic, sizeof kScheduleMagic);
+  store(&file[8], kScheduleFileVersion, 4);
+  std::size_t spec = load(&file[40]) % 64;
+  spec = std::min(spec, file.size() - kHeader - kRow - 8);
+  store(&file[40], spec, 4);
+  const std::size_t table = (kHeader + spec + 7) / 8 * 8;
+  const std::size_t nodes =
+      std::clamp<std::size_t>(load(&file[16]), 1, (file.size() - table) / kRow);
+  store(&file[16], nodes, 4);
+  store(&file[32], file.size(), 8);
+  std::size_t next = table + nodes * kRow;
+  for (std::size_t node = 0; node < nodes; ++node) {
+    std::uint8_t* row = &file[table + node * kRow];
+    std::size_t length = std::min<std::size_t>(load(row + 8) % 4096, file.size() - next);
+    if (node + 1 == nodes) length = file.size() - next;
+    store(row, next, 8);
+    store(row + 8, length, 4);
+    store(row + 12, crc32(0, file.data() + next, length), 4);
+    next += length;
+  }
+  store(&file[12], crc32(0, &file[16], table + nodes * kRow - 16), 4);
+}
+
+}  // namespace
+}  // namespace espalier::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace espalier::fuzz;
+  Input input(bytes, size);
+  const unsigned kind = input.below(3);
+  // A copy of exactly its size: reading past the end is seen.
+  std::vector<std::uint8_t> rest(input.rest(), input.rest() + input.left());
+  if (kind == 0) {
+    load_descriptor(rest.data(), rest.size());
+    return 0;
+  }
+  if (kind == 2) put_right(rest);
+  load_file(rest.data(), rest.size());
+  return 0;
+}

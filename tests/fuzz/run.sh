@@ -1,0 +1,61 @@
+#!/bin/sh
+# Fuzzes the loader and the verifier: tests/fuzz/run.sh SECONDS
+# Half of the time for each of the two targets. Builds build-fuzz/ with clang,
+# libFuzzer, ASan and UBSan (./setup.sh campaign installs them). What is found stays in build-fuzz/found/ and fails.
+# New inputs that reach new code are added, minimised, to tests/fuzz/corpus/. Exit status 0: nothing was found.
+set -eu
+cd "$(dirname "$(readlink -f "$0")")/../.."
+PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+export PATH
+
+fail() {
+  echo "run.sh: $1" >&2
+  exit 2
+}
+case "${1-}" in
+  '' | *[!0-9]* | 0*) fail "the first argument is '${1-}'; it must be a number of seconds" ;;
+esac
+half=$((($1 + 1) / 2))
+command -v clang++ >/dev/null || fail 'clang++ is missing; ./setup.sh campaign installs it'
+
+# Limits, stated in docs/verifier.md: one allocation, the whole process, one input's time.
+limits='-malloc_limit_mb=64 -rss_limit_mb=1024 -timeout=20'
+
+if ! [ -f build-fuzz/build.ninja ]; then
+  # Without werror: clang warns of other things than g++, which builds all else.
+  CC=clang CXX=clang++ meson setup build-fuzz -Dfuzz=true -Dtools=false -Dofi=false -Dbuildtype=debugoptimized \
+    -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=false -Dc_args=-fsanitize=fuzzer-no-link \
+    -Dcpp_args='-fsanitize=fuzzer-no-link -Wno-unknown-warning-option' >/dev/null || fail 'build-fuzz cannot be set up'
+fi
+ninja -C build-fuzz --quiet tests/fuzz/fuzz-loader tests/fuzz/fuzz-schedule || fail 'the targets cannot be built'
+UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export UBSAN_OPTIONS
+
+status=0
+for target in loader schedule; do
+  fuzzer=build-fuzz/tests/fuzz/fuzz-$target
+  kept=tests/fuzz/corpus/$target
+  work=build-fuzz/corpus-$target
+  found=build-fuzz/found/$target
+  mkdir -p "$work" "$found" "$kept"
+  case $target in
+    loader) length=16384 ;;
+    schedule) length=96 ;;
+  esac
+  echo "== $target: $half s"
+  "$fuzzer" $limits -max_len=$length -max_total_time="$half" -print_final_stats=1 \
+    -artifact_prefix="$found/" "$work" "$kept" 2>build-fuzz/$target.log || status=1
+  grep -E '^#[0-9]+: cov|SUMMARY|fuzz: |^stat::|runtime error' build-fuzz/$target.log | tail -n 12
+  rm -rf "$work-small"
+  mkdir "$work-small"
+  "$fuzzer" $limits -max_len=$length -merge=1 "$work-small" "$kept" "$work" 2>>build-fuzz/$target.log || status=1
+  # The smallest, so that each corpus stays below half a megabyte. Seeds, which have names, stay.
+  find "$kept" -type f -name '[0-9a-f]*' ! -name '*-*' -delete
+  find "$work-small" -type f -size -2k -printf '%s %p\n' | sort -n | head -n 250 | while read -r _ input; do
+    cp "$input" "$kept/"
+  done
+  echo "   $(find "$kept" -type f | wc -l) inputs kept, $(find "$found" -type f | wc -l) findings"
+done
+[ -z "$(find build-fuzz/found -type f)" ] || status=1
+[ $status = 0 ] || echo "run.sh: found something: see build-fuzz/found and build-fuzz/*.log" >&2
+exit $status

@@ -1,0 +1,244 @@
+// Fuzz target: whatever schedule the verifier is given, it ends, and what it calls valid is right
+// in the eyes of the independent interpreter of tests/mutation. The input chooses a valid schedule
+// of at most 5 ranks and changes it: single fields, numbers, bytes of a descriptor, whole programs.
+//
+// The stated bounds: N <= 6 and at most 4096 instances of a program for each N. Larger ones are
+// left out here: the verifier's own bound, which form_test.cc tests, is made for schedules of
+// real size.
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/verify/verify.h"
+#include "tests/fuzz/expect.h"
+#include "tests/mutation/edits.h"
+#include "tests/mutation/interpreter.h"
+
+namespace espalier::fuzz {
+namespace {
+
+using mutation::Edit;
+using mutation::Scope;
+
+constexpr std::int64_t kMostBlocks = 6;
+constexpr std::int64_t kMostInstances = 4096;
+constexpr std::int64_t kMostPlaces = 4096;
+constexpr std::uint32_t kDrifts = 3;
+constexpr const char* kSpecs[] = {"complete:1",
+                                  "complete:2",
+                                  "complete:3",
+                                  "complete:4",
+                                  "complete:5",
+                                  "mesh:2x2",
+                                  "mesh:1x5",
+                                  "mesh:3x1",
+                                  "mesh:1x1",
+                                  "fattree:k=2,h=2,c=1",
+                                  "fattree:k=3,h=1,c=1",
+                                  "fattree:k=2,h=2,c=k"};
+
+Program generated(Input& input, const topology::Topology& topology, const Group& group,
+                  std::uint32_t me) {
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  Program program = espalier_Program_init_zero;
+  const Algorithm& algorithm = table[input.below(count)];
+  if (algorithm.generate(group, me % topology.ranks(), program) != Status::kOk) {
+    std::memset(&program, 0, sizeof program);
+  }
+  return program;
+}
+
+// Any number, mostly a small one.
+std::int32_t number(Input& input) {
+  const unsigned size = input.below(4);
+  if (size == 3) return static_cast<std::int32_t>(input.word());
+  return static_cast<std::int32_t>(input.byte()) - (size == 0 ? 0 : 128);
+}
+
+template <typename Row, typename Size, std::size_t Capacity>
+Row* row_of(Input& input, Row (&rows)[Capacity], Size count) {
+  const unsigned row = input.below(Capacity);
+  return count == 0 ? nullptr : &rows[row % count];
+}
+
+// Sets one of `fields` to any number.
+template <typename... Field>
+void set_one(Input& input, Field&... fields) {
+  const unsigned chosen = input.below(sizeof...(fields));
+  const std::int32_t value = number(input);
+  unsigned at = 0;
+  ((at++ == chosen ? static_cast<void>(fields = static_cast<Field>(value)) : void()), ...);
+}
+
+void set_number(Input& input, Program& program) {
+  switch (input.below(7)) {
+    case 0:
+      set_one(input, program.window, program.scratch_blocks, program.segments, program.residue_mod,
+              program.residue, program.root, program.ranks, program.node);
+      break;
+    case 1:
+      if (Count* row = row_of(input, program.counts, program.counts_count)) {
+        set_one(input, row->a, row->b, row->c, row->d, row->e);
+      }
+      break;
+    case 2:
+      if (Index* row = row_of(input, program.indices, program.indices_count)) {
+        set_one(input, row->base, row->coef, row->off, row->div, row->mod, row->first_term,
+                row->terms);
+      }
+      break;
+    case 3:
+      if (program.terms_count == 0) program.terms_count = 1;
+      if (Term* row = row_of(input, program.terms, program.terms_count)) {
+        set_one(input, row->coef, row->mul, row->add, row->div, row->mod, row->base, row->digits);
+      }
+      break;
+    case 4:
+      if (Action* row = row_of(input, program.actions, program.actions_count)) {
+        set_one(input, row->t0_ref, row->instances_ref, row->link_ref, row->after,
+                row->into.segment_ref, row->into.block_ref, row->into.slot_ref, row->a.segment_ref,
+                row->a.block_ref, row->a.slot_ref, row->b.segment_ref, row->b.block_ref,
+                row->b.slot_ref);
+      }
+      break;
+    case 5:
+      if (Phase* row = row_of(input, program.phases, program.phases_count)) {
+        set_one(input, row->steps_ref, row->period, row->actions);
+      }
+      break;
+    default:
+      if (auto* peer = row_of(input, program.peers, program.peers_count)) set_one(input, *peer);
+  }
+}
+
+void edit_field(Input& input, Program& program, Scope scope) {
+  const std::size_t edits = mutation::count_edits(program, scope);
+  Edit edit;
+  const unsigned at = input.below(65536);
+  if (edits > 0) (void)mutation::make_edit(program, scope, at % edits, edit);
+}
+
+void change_bytes(Input& input, Program& program) {
+  static std::uint8_t bytes[kMaxDescriptorBytes];
+  std::size_t size = 0;
+  const unsigned at = input.below(65536), value = input.byte();
+  if (encode_program(program, bytes, sizeof bytes, size) != Status::kOk || size == 0) return;
+  bytes[at % size] = static_cast<std::uint8_t>(value);
+  (void)decode_program(bytes, size, kAnyTopology, kAnyNode, program);
+}
+
+void change(Input& input, const topology::Topology& topology, const Group& group,
+            std::vector<Program>& programs) {
+  const unsigned kind = input.below(8);
+  const auto rank = static_cast<std::uint32_t>(input.below(5) % programs.size());
+  Program& program = programs[rank];
+  // The references of `claims` are looked up: only in a program that would be loaded.
+  const bool loadable = check_program(program) == Status::kOk;
+  switch (kind) {
+    case 0:
+    case 1: edit_field(input, program, Scope::kRank); break;
+    case 2:
+      for (Program& each : programs) {
+        Input same = input;
+        if (check_program(each) == Status::kOk) edit_field(same, each, Scope::kShared);
+      }
+      (void)input.below(65536);
+      break;
+    case 3: set_number(input, program); break;
+    case 4:
+      for (Program& each : programs) {
+        Input same = input;
+        set_number(same, each);
+      }
+      (void)input.word();
+      break;
+    case 5:
+      if (loadable) change_bytes(input, program);
+      break;
+    case 6: program = generated(input, topology, group, input.below(5)); break;
+    default: program = programs[input.below(5) % programs.size()];
+  }
+}
+
+// Whether the schedule keeps the stated bounds. Programs that are not even well formed do: they are
+// refused at once.
+bool within_bounds(const std::vector<Program>& programs) {
+  for (const Program& program : programs) {
+    if (check_program(program) != Status::kOk) return true;
+  }
+  for (const Program& program : programs) {
+    if (program.residue > kMostBlocks || program.residue_mod > kMostBlocks) return false;
+    if (std::int64_t{program.segments} * kMostBlocks > kMostPlaces) return false;
+    for (std::int64_t blocks = 1; blocks <= kMostBlocks; ++blocks) {
+      for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
+        const std::int64_t steps =
+            count_value(program.counts[program.phases[phase].steps_ref], blocks);
+        if (steps * program.actions_count > kMostInstances || steps > kMostInstances) return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool cuts(const Program& program) {
+  bool any = false;
+  for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
+    any = any || program.blocks[rule].block_bytes != 0;
+  }
+  return any;
+}
+
+void judge(const topology::Topology& topology, const std::vector<Program>& programs, bool links) {
+  verify::Options options;
+  options.max_blocks = kMostBlocks;
+  options.links = links;
+  const verify::Verdict verdict = verify::verify(
+      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+  if (!verdict.valid) {
+    const std::string& message = verdict.counterexample.message;
+    expect(!message.empty() && message.find('\n') == std::string::npos,
+           "a counterexample is one line");
+    return;
+  }
+  expect(verdict.proven_blocks >= 1, "what is valid is proven for some N");
+  const Program& first = programs[0];
+  const std::int64_t mod = first.residue_mod == 0 ? 1 : first.residue_mod;
+  for (std::int64_t blocks = 1; blocks <= (cuts(first) ? kMostBlocks : 1); ++blocks) {
+    if (blocks % mod != first.residue % mod) continue;
+    const std::string wrong = mutation::interpret(mutation::unroll(programs, blocks), kDrifts);
+    if (wrong.empty()) continue;
+    std::fprintf(stderr, "fuzz: N = %lld: %s\n", static_cast<long long>(blocks), wrong.c_str());
+    expect(false, "what the verifier calls valid is right");
+  }
+}
+
+}  // namespace
+}  // namespace espalier::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace espalier;
+  using namespace espalier::fuzz;
+  Input input(bytes, size);
+  std::string error;
+  const auto topology = topology::parse(kSpecs[input.below(std::size(kSpecs))], error);
+  expect(topology != nullptr, "the topologies exist");
+  Group group;
+  group.ranks = topology->ranks();
+  group.root = input.below(group.ranks);
+  group.window = 1 + input.below(9);
+  group.topology_digest = topology->digest();
+  const bool links = input.below(2) == 1;
+  std::vector<Program> programs;
+  for (std::uint32_t me = 0; me < group.ranks; ++me) {
+    Input same = input;  // the same algorithm on all ranks
+    programs.push_back(generated(same, *topology, group, me));
+  }
+  (void)input.byte();
+  while (input.left() > 0) change(input, *topology, group, programs);
+  if (within_bounds(programs)) judge(*topology, programs, links);
+  return 0;
+}

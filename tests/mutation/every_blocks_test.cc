@@ -1,0 +1,212 @@
+// The proof for every N at once against brute force: each schedule, and a sample of its mutants, is
+// checked exhaustively for every N up to ten times that from which the proof needs no more.
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/verify/verify.h"
+#include "tests/mutation/edits.h"
+
+namespace espalier::mutation {
+namespace {
+
+struct Tally {
+  std::uint32_t proven = 0, refused = 0, unknown = 0;
+};
+
+verify::Verdict verdict_of(const topology::Topology& topology, const std::vector<Program>& programs,
+                           verify::Method method, std::int64_t most) {
+  verify::Options options;
+  options.method = method;
+  options.max_blocks = most;
+  return verify::verify(
+      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+}
+
+// Enough for every schedule here to repeat, ten times over, and not more than can be waited for.
+constexpr std::int64_t kMostBlocks = 220;
+
+// Both verdicts on one schedule; false ends the test.
+void compare(const topology::Topology& topology, const std::vector<Program>& programs,
+             const std::string& name, Tally& tally) {
+  const verify::Verdict at_once = verdict_of(topology, programs, verify::Method::kPeriodic, 0);
+  if (!at_once.valid && !at_once.limited.empty()) {
+    ++tally.unknown;
+    return;
+  }
+  ++(at_once.valid ? tally.proven : tally.refused);
+  // Where it is refused, the N that is named must be one that fails.
+  const std::int64_t most = at_once.valid
+                                ? std::min(10 * at_once.proven_blocks, kMostBlocks)
+                                : std::max<std::int64_t>(1, at_once.counterexample.blocks);
+  const verify::Verdict brute = verdict_of(topology, programs, verify::Method::kExhaustive, most);
+  ASSERT_EQ(at_once.valid, brute.valid) << name << ", N up to " << most << ": "
+                                        << (at_once.valid ? brute : at_once).counterexample.message;
+  if (!at_once.valid) return;
+  ASSERT_TRUE(at_once.for_all);
+  ASSERT_EQ(at_once.in_place, brute.in_place) << name;
+  ASSERT_EQ(at_once.busiest.load, brute.busiest.load) << name;
+}
+
+std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group) {
+  std::vector<Program> programs(group.ranks);
+  for (std::uint32_t me = 0; me < group.ranks; ++me) {
+    if (algorithm.generate(group, me, programs[me]) != Status::kOk) return {};
+  }
+  return programs;
+}
+
+// Calls `use` with every schedule of the given groups.
+template <typename Use>
+void for_schedules(const std::set<std::uint32_t>& sizes, const std::set<std::uint32_t>& windows,
+                   const Use& use) {
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  for (const std::uint32_t ranks : sizes) {
+    std::string error;
+    const auto topology = topology::parse("complete:" + std::to_string(ranks), error);
+    ASSERT_NE(topology, nullptr) << error;
+    for (std::uint32_t k = 0; k < count; ++k) {
+      for (const std::uint32_t root : std::set<std::uint32_t>{0, ranks / 2, ranks - 1}) {
+        for (const std::uint32_t window : windows) {
+          if (root != 0 && table[k].collective == espalier_Collective_ALLREDUCE) continue;
+          Group group;
+          group.ranks = ranks;
+          group.root = root;
+          group.window = window;
+          group.topology_digest = topology->digest();
+          const std::vector<Program> programs = programs_of(table[k], group);
+          if (programs.empty()) continue;
+          use(*topology, programs,
+              std::string(table[k].name) + " " + collective_name(table[k].collective) + ", " +
+                  std::to_string(ranks) + " ranks, root " + std::to_string(root) + ", window " +
+                  std::to_string(window));
+        }
+      }
+    }
+  }
+}
+
+void print(const char* what, const Tally& tally) {
+  std::printf("%s: %u proven for every N, %u refused, %u not rigid\n", what, tally.proven,
+              tally.refused, tally.unknown);
+}
+
+TEST(EveryBlocks, ValidSchedules) {
+  Tally tally;
+  for_schedules({1, 2, 3, 5, 8, 13}, {1, 3},
+                [&](const auto& topology, const auto& programs, const std::string& name) {
+                  if (!::testing::Test::HasFatalFailure()) compare(topology, programs, name, tally);
+                });
+  print("valid", tally);
+  EXPECT_GT(tally.proven, 100u);
+  EXPECT_EQ(tally.refused, 0u);
+}
+
+TEST(EveryBlocks, Mutants) {
+  Tally tally;
+  std::size_t salt = 0;
+  for_schedules(
+      {2, 3, 4}, {2}, [&](const auto& topology, const auto& programs, const std::string& name) {
+        for (const Scope scope : {Scope::kRank, Scope::kShared}) {
+          const auto rank = static_cast<std::uint32_t>(salt % programs.size());
+          const std::size_t edits = count_edits(programs[rank], scope);
+          for (std::size_t at = salt++ % 11; at < edits; at += 11) {
+            if (::testing::Test::HasFatalFailure()) return;
+            std::vector<Program> mutant = programs;
+            Edit edit;
+            bool changed = false;
+            for (std::uint32_t other = 0; other < mutant.size(); ++other) {
+              if (scope == Scope::kRank && other != rank) continue;
+              changed = make_edit(mutant[other], scope, at, edit) || changed;
+            }
+            if (!changed) continue;
+            compare(topology, mutant, name + ": " + edit.field + " " + edit.change, tally);
+          }
+        }
+      });
+  print("mutants", tally);
+  EXPECT_GT(tally.proven, 50u);
+  EXPECT_GT(tally.refused, 500u);
+}
+
+// A group far too large to expand, whose programs are generated as they are asked for.
+class Million : public ::testing::Test {
+ protected:
+  verify::Verdict verdict_of(std::uint32_t ranks, const char* algorithm,
+                             const std::function<void(Program&)>& change) {
+    std::string error;
+    const auto topology = topology::parse("complete:" + std::to_string(ranks), error);
+    Group group;
+    group.ranks = ranks;
+    group.topology_digest = topology->digest();
+    const Algorithm* made_by = find_algorithm(espalier_Collective_BROADCAST, algorithm);
+    const auto generate = [&](std::uint32_t node) -> const Program& {
+      ++calls;
+      EXPECT_EQ(made_by->generate(group, node, program), Status::kOk);
+      if (node == kBroken && change) change(program);
+      return program;
+    };
+    return verify::verify(*topology, generate, {});
+  }
+  static constexpr std::uint32_t kBroken = 54321;
+  Program program = espalier_Program_init_zero;
+  std::uint64_t calls = 0;
+};
+
+TEST_F(Million, TwoTreeBroadcast) {
+  const verify::Verdict verdict = verdict_of(1u << 20, "two-tree", nullptr);
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+  EXPECT_TRUE(verdict.for_all);
+  EXPECT_TRUE(verdict.async);
+  EXPECT_EQ(calls, 1u << 20);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  EXPECT_LT(usage.ru_maxrss, 4l << 20) << "KiB";
+}
+
+TEST_F(Million, ChainAndBinary) {
+  for (const char* algorithm : {"chain", "binary"}) {
+    const verify::Verdict verdict = verdict_of(200'000, algorithm, nullptr);
+    EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+    EXPECT_TRUE(verdict.for_all) << verdict.limited;
+  }
+}
+
+TEST_F(Million, CounterexamplesNameTheRank) {
+  const auto expect = [this](verify::Point point, const std::function<void(Program&)>& change) {
+    const verify::Verdict verdict = verdict_of(100'000, "chain", change);
+    ASSERT_FALSE(verdict.valid);
+    EXPECT_EQ(verdict.counterexample.point, point) << verdict.counterexample.message;
+    EXPECT_NE(verdict.counterexample.message.find("rank 54321"), std::string::npos)
+        << verdict.counterexample.message;
+    EXPECT_EQ(verdict.counterexample.block, 0) << verdict.counterexample.message;
+    EXPECT_GE(verdict.counterexample.step, 54320) << verdict.counterexample.message;
+  };
+  const auto find = [](Program& of, Kind kind) -> Action& {
+    std::uint32_t at = 0;
+    while (of.actions[at].kind != kind) ++at;
+    return of.actions[at];
+  };
+  expect(verify::Point::kHazards, [&](Program& of) { find(of, espalier_Kind_SEND).after = 0; });
+  expect(verify::Point::kMatching, [&](Program& of) { of.peers[0] -= 5; });
+  expect(verify::Point::kDeadlock, [&](Program& of) {
+    Action& receive = find(of, espalier_Kind_RECEIVE);
+    of.counts[of.counts_count] = of.counts[receive.t0_ref];
+    of.counts[of.counts_count].a += 1;
+    receive.t0_ref = static_cast<std::uint8_t>(of.counts_count++);
+    find(of, espalier_Kind_SEND).after = 0;
+    of.actions_count -= 1;  // its send
+    of.phases[0].actions -= 1;
+  });
+}
+
+}  // namespace
+}  // namespace espalier::mutation

@@ -1,0 +1,213 @@
+#include "tools/verify_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "collectives/algorithms/algorithms.h"
+#include "tools/output.h"
+#include "tools/show_text.h"
+
+namespace espalier::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// "every N", "every N = 0 mod 3 up to 21", "N = 1, the only one that its block table gives"
+std::string scope(const Program& program, const verify::Verdict& verdict) {
+  bool cuts = false;
+  for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
+    cuts = cuts || program.blocks[rule].block_bytes != 0;
+  }
+  if (!cuts) {
+    return "N = " + std::to_string(verdict.proven_blocks) + ", the only one its block table gives";
+  }
+  std::string text = "every N";
+  if (program.residue_mod > 1) {
+    text += " = " + std::to_string(program.residue) + " mod " + std::to_string(program.residue_mod);
+  }
+  if (!verdict.for_all) text += " up to " + std::to_string(verdict.proven_blocks);
+  return text;
+}
+
+std::string steps_text(const Program& program) {
+  return count_text(program.counts[program.steps_ref]);
+}
+
+std::string links_text(const Proof& proof) {
+  if (!proof.links.empty()) return "links need a fabric that routes: " + proof.links;
+  const verify::Verdict& verdict = proof.verdict;
+  if (verdict.async) return "links suffice under any drift (ASYNC)";
+  return verdict.slot ? "links suffice in lock step only (SLOT)"
+                      : "links suffice as the grade claims";
+}
+
+std::string name_of(const Program& program) {
+  return program.algorithm[0] == 0 ? collective_name(program.collective)
+                                   : std::string(collective_name(program.collective)) + " by " +
+                                         one_line(program.algorithm);
+}
+
+// "point  text", the text indented where it breaks.
+std::string point(const char* name, const std::string& text) {
+  std::string line = "  " + std::string(name);
+  line.resize(14, ' ');
+  return line + text + "\n";
+}
+
+std::string flow_text(const Program& program) {
+  if (program.collective == espalier_Collective_BROADCAST) {
+    return "every output block of every other rank ends as that block of rank " +
+           std::to_string(program.root) + "'s input";
+  }
+  const std::string whose = program.collective == espalier_Collective_REDUCE
+                                ? "rank " + std::to_string(program.root) + "'s output"
+                                : "every rank's output";
+  const std::string ranks =
+      program.ranks == 1 ? "rank 0" : "ranks 0 to " + std::to_string(program.ranks - 1);
+  return "every block of " + whose + " ends as the inputs of " + ranks + " combined, each once, " +
+         (program.needs_commutative ? "not in rank order: the operator must commute"
+                                    : "in rank order: the operator need not commute");
+}
+
+std::string claims_text(const Program& program, const Proof& proof) {
+  const std::string scratch =
+      proof.least_scratch == proof.most_scratch
+          ? counted(proof.most_scratch, "block")
+          : std::to_string(proof.least_scratch) + " to " + counted(proof.most_scratch, "block");
+  return "slots lie within the claimed scratch of " + scratch + " a rank; the window of " +
+         counted(program.window, "step") + " is one the hazards are absent for, and so is any less";
+}
+
+std::string busiest_text(Source& source, const Proof& proof) {
+  if (!proof.links.empty()) {
+    return "not proven of the topology's own links, a fabric that routes is assumed: " +
+           proof.links;
+  }
+  const verify::LinkLoad& busiest = proof.verdict.busiest;
+  if (busiest.load == 0) return "nothing crosses a link";
+  const topology::Topology& topology = source.topology();
+  return "the topology's own " + links_text(proof) + "; the fullest, " +
+         topology.node_name(busiest.from) + " -> " + topology.node_name(busiest.to) + ", carries " +
+         std::to_string(busiest.load) + " of " + std::to_string(busiest.capacity) + " at once";
+}
+
+std::string range_text(const Program& program, const verify::Verdict& verdict) {
+  std::string text = scope(program, verdict) + ": ";
+  if (verdict.for_all) {
+    text += "each up to N* = " + std::to_string(verdict.proven_blocks) +
+            " one by one, beyond it by period " + std::to_string(verdict.period);
+  } else {
+    text += "each one by one, up to " + std::to_string(verdict.proven_blocks);
+    if (!verdict.limited.empty()) text += "; not beyond: " + verdict.limited;
+  }
+  return text + "; " + counted(verdict.instances, "instance") + " expanded";
+}
+
+Json counterexample_json(const verify::Counterexample& wrong) {
+  Json json = {{"point", verify::point_name(wrong.point)}, {"message", wrong.message}};
+  const auto add = [&json](const char* name, std::int64_t value) {
+    if (value >= 0) json[name] = value;
+  };
+  add("blocks", wrong.blocks);
+  add("node", wrong.node);
+  add("step", wrong.step);
+  add("from", wrong.from);
+  add("to", wrong.to);
+  add("segment", wrong.segment);
+  add("block", wrong.block);
+  add("action", wrong.action);
+  if (!wrong.cycle.empty()) json["cycle"] = wrong.cycle;
+  return json;
+}
+
+}  // namespace
+
+std::string summary(Source& source, const Proof& proof) {
+  const Program& program = source.program(0);
+  const verify::Verdict& verdict = proof.verdict;
+  return one_line(source.name()) + ": valid: " + name_of(program) + " on " +
+         source.topology().spec() + ", proven for " + scope(program, verdict) + ": " +
+         steps_text(program) + " steps, at least " + count_text(program.counts[program.bound_ref]) +
+         "; " + links_text(proof) + (verdict.in_place ? "; in place too\n" : "; not in place\n");
+}
+
+std::string explanation(Source& source, const Proof& proof) {
+  const Program& program = source.program(0);
+  const verify::Verdict& verdict = proof.verdict;
+  const std::string steps = steps_text(program);
+  std::string text = point("for", range_text(program, verdict));
+  text += point("form",
+                counted(program.ranks, "program") + " that nodes would load agree on " +
+                    collective_name(program.collective) + ", root " + std::to_string(program.root) +
+                    ", " + counted(program.segments, "segment") + ", window " +
+                    std::to_string(program.window) + ", schedule " + hex(program.schedule_digest) +
+                    "; at most " + counted(proof.most_links, "link") + " a rank");
+  text += point("matching",
+                "each send meets the receive of the same block in the same step, and the other "
+                "way round");
+  text += point("ports", std::string(port_model_name(program.port_model)) +
+                             " kept in every step; one send and one receive a link and step");
+  text += point("links", busiest_text(source, proof));
+  text += point("deadlock",
+                "none, with rendezvous, under any drift, for any windows: both ends of a transfer "
+                "name the same step and every wait is for an earlier one");
+  text += point("hazards",
+                "none under any drift that the window allows: " + counted(verdict.checks, "use") +
+                    " of places ordered after those before");
+  text += point("claims", claims_text(program, proof));
+  text += point("data flow", flow_text(program));
+  text += point("in place", verdict.in_place
+                                ? "yes: on no rank is an input block read after the output block "
+                                  "in its place is written"
+                                : "no: input and output must be different memory");
+  text += point("steps", steps + " exactly: " + std::to_string(verdict.steps_at_one) +
+                             " for the smallest N, " + std::to_string(verdict.steps_at_most) +
+                             " for N = " + std::to_string(verdict.proven_blocks));
+  text += point("bound", "no schedule takes fewer than " +
+                             count_text(program.counts[program.bound_ref]) + " steps");
+  for (const std::string& witness : verdict.witnesses) text += point("", witness);
+  text += point("not proven", "that the bound is the best one; that the machine keeps the rules");
+  return text;
+}
+
+Json to_json(Source& source, const Proof& proof) {
+  const Program& program = source.program(0);
+  const verify::Verdict& verdict = proof.verdict;
+  Json json = {{"file", source.name()},
+               {"topology", source.topology().spec()},
+               {"algorithm", program.algorithm},
+               {"valid", verdict.valid},
+               {"proven_blocks", verdict.proven_blocks},
+               {"instances", verdict.instances}};
+  if (!verdict.valid) {
+    json["counterexample"] = counterexample_json(verdict.counterexample);
+    return json;
+  }
+  json["for_all"] = verdict.for_all;
+  if (verdict.for_all) json["period"] = verdict.period;
+  if (!verdict.limited.empty()) json["limited"] = verdict.limited;
+  json["checks"] = verdict.checks;
+  json["steps"] = steps_text(program);
+  json["steps_at_one"] = verdict.steps_at_one;
+  json["steps_at_most"] = verdict.steps_at_most;
+  json["bound"] = count_text(program.counts[program.bound_ref]);
+  json["witnesses"] = verdict.witnesses;
+  json["port_model"] = port_model_name(program.port_model);
+  json["window"] = program.window;
+  json["least_scratch_blocks"] = proof.least_scratch;
+  json["most_scratch_blocks"] = proof.most_scratch;
+  json["in_place"] = verdict.in_place;
+  json["fits_links"] = proof.links.empty();
+  if (proof.links.empty()) {
+    json["links_in_lock_step"] = verdict.slot;
+    json["links_under_drift"] = verdict.async;
+    json["busiest_link"] = {{"from", verdict.busiest.from},
+                            {"to", verdict.busiest.to},
+                            {"load", verdict.busiest.load},
+                            {"capacity", verdict.busiest.capacity}};
+  } else {
+    json["links"] = proof.links;
+  }
+  return json;
+}
+
+}  // namespace espalier::tools
