@@ -11,13 +11,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "every N", "every N = 0 mod 3 up to 21", "N = 1, the only one that its block table gives"
-std::string scope(const Program& program, const verify::Verdict& verdict) {
+// Whether its block table cuts any message.
+bool cuts_messages(const Program& program) {
   bool cuts = false;
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
     cuts = cuts || program.blocks[rule].block_bytes != 0;
   }
-  if (!cuts) {
+  return cuts;
+}
+
+// "every N", "every N = 0 mod 3 up to 21", "N = 1, the only one that its block table gives"
+std::string scope(const Program& program, const verify::Verdict& verdict) {
+  if (!cuts_messages(program)) {
     return "N = " + std::to_string(verdict.proven_blocks) + ", the only one its block table gives";
   }
   std::string text = "every N";
@@ -92,9 +97,14 @@ std::string busiest_text(Source& source, const Proof& proof) {
 
 std::string range_text(const Program& program, const verify::Verdict& verdict) {
   std::string text = scope(program, verdict) + ": ";
-  if (verdict.for_all) {
-    text += "each up to N* = " + std::to_string(verdict.proven_blocks) +
-            " one by one, beyond it by period " + std::to_string(verdict.period);
+  if (!cuts_messages(program)) {
+    text += "proven for it";
+  } else if (verdict.for_all) {
+    text +=
+        "between ranks by streams that are the same for all N; within each kind of rank up to "
+        "N* = " +
+        std::to_string(verdict.proven_blocks) + ", beyond which all repeats every " +
+        counted(verdict.period, "block");
   } else {
     text += "each one by one, up to " + std::to_string(verdict.proven_blocks);
     if (!verdict.limited.empty()) text += "; not beyond: " + verdict.limited;

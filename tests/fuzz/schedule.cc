@@ -2,9 +2,8 @@
 // in the eyes of the independent interpreter of tests/mutation. The input chooses a valid schedule
 // of at most 5 ranks and changes it: single fields, numbers, bytes of a descriptor, whole programs.
 //
-// The stated bounds: N <= 6 and at most 4096 instances of a program for each N. Larger ones are
-// left out here: the verifier's own bound, which form_test.cc tests, is made for schedules of
-// real size.
+// The stated bounds: N <= 6 or the proof for every N alone, and at most 4096 instances of a program
+// for each N (Options::max_instances; its default is for schedules of real size).
 
 #include <array>
 #include <cstring>
@@ -25,7 +24,6 @@ using mutation::Scope;
 
 constexpr std::int64_t kMostBlocks = 6;
 constexpr std::int64_t kMostInstances = 4096;
-constexpr std::int64_t kMostPlaces = 4096;
 constexpr std::uint32_t kDrifts = 3;
 constexpr const char* kSpecs[] = {"complete:1",
                                   "complete:2",
@@ -164,26 +162,6 @@ void change(Input& input, const topology::Topology& topology, const Group& group
   }
 }
 
-// Whether the schedule keeps the stated bounds. Programs that are not even well formed do: they are
-// refused at once.
-bool within_bounds(const std::vector<Program>& programs) {
-  for (const Program& program : programs) {
-    if (check_program(program) != Status::kOk) return true;
-  }
-  for (const Program& program : programs) {
-    if (program.residue > kMostBlocks || program.residue_mod > kMostBlocks) return false;
-    if (std::int64_t{program.segments} * kMostBlocks > kMostPlaces) return false;
-    for (std::int64_t blocks = 1; blocks <= kMostBlocks; ++blocks) {
-      for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
-        const std::int64_t steps =
-            count_value(program.counts[program.phases[phase].steps_ref], blocks);
-        if (steps * program.actions_count > kMostInstances || steps > kMostInstances) return false;
-      }
-    }
-  }
-  return true;
-}
-
 bool cuts(const Program& program) {
   bool any = false;
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
@@ -192,9 +170,12 @@ bool cuts(const Program& program) {
   return any;
 }
 
-void judge(const topology::Topology& topology, const std::vector<Program>& programs, bool links) {
+void judge(const topology::Topology& topology, const std::vector<Program>& programs, bool links,
+           bool periodic) {
   verify::Options options;
-  options.max_blocks = kMostBlocks;
+  options.max_blocks = periodic ? 0 : kMostBlocks;
+  options.method = periodic ? verify::Method::kPeriodic : verify::Method::kExhaustive;
+  options.max_instances = kMostInstances;
   options.links = links;
   const verify::Verdict verdict = verify::verify(
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
@@ -231,7 +212,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   group.root = input.below(group.ranks);
   group.window = 1 + input.below(9);
   group.topology_digest = topology->digest();
-  const bool links = input.below(2) == 1;
+  const unsigned options = input.below(4);
   std::vector<Program> programs;
   for (std::uint32_t me = 0; me < group.ranks; ++me) {
     Input same = input;  // the same algorithm on all ranks
@@ -239,6 +220,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   }
   (void)input.byte();
   while (input.left() > 0) change(input, *topology, group, programs);
-  if (within_bounds(programs)) judge(*topology, programs, links);
+  judge(*topology, programs, options % 2 == 1, options / 2 == 1);
   return 0;
 }
