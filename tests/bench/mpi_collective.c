@@ -1,9 +1,8 @@
 // Times one MPI collective, to be compared with Espalier's:
 //   mpi_collective broadcast|reduce BYTES REPETITIONS WARMUPS
 // A repetition is the longest over the ranks of the time from its own begin to its own end, as in `espalier run`; rank 0
-// prints each in seconds. Ranks begin as they leave a barrier: at one time of the common clock, as espalier-node does, an
-// idle Open MPI was measured slower. Every repetition's result is checked outside the timed part; exit status 1 if
-// one was wrong.
+// prints each in seconds. Ranks begin as they leave a barrier, as MPI benchmarks do. Every repetition's result is
+// checked outside the timed part; exit status 1 if one was wrong.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdint.h>
