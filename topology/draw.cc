@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "topology/svg.h"
 #include "topology/topology.h"
 
 namespace espalier::topology {
 namespace {
+
+using svg::escaped;
+using svg::print;
 
 constexpr double kWidest = 1100;  // px of the drawn area
 constexpr double kMargin = 36;    // px around it
@@ -34,26 +37,6 @@ struct Canvas {
   bool lanes = false;  // the number of lanes stands at some link
   std::string svg;
 };
-
-template <typename... Values>
-void print(std::string& out, const char* format, Values... values) {
-  char line[512];
-  std::snprintf(line, sizeof line, format, values...);
-  out += line;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 Topology::Point place(const Canvas& canvas, std::uint32_t node) {
   const Topology::Point at = canvas.topology.position(node);

@@ -10,21 +10,10 @@
 #include <vector>
 
 #include "collectives/machine/operators.h"
+#include "collectives/machine/testing/combine_one.h"
 
 namespace espalier {
 namespace {
-
-template <typename T>
-T combine_one(Op op, Type type, T a, T b) {
-  Operator oper;
-  oper.op = op;
-  oper.type = type;
-  const CombineFn function = combine_function(oper);
-  EXPECT_NE(function, nullptr) << op_name(op) << " " << type_name(type);
-  T into{};
-  function(&into, &a, &b, 1, nullptr);
-  return into;
-}
 
 double value_of(F16 half) {
   const int exponent = (half.bits >> 10) & 31;

@@ -12,21 +12,10 @@
 #include <vector>
 
 #include "collectives/machine/half.h"
+#include "collectives/machine/testing/combine_one.h"
 
 namespace espalier {
 namespace {
-
-template <typename T>
-T combine_one(Op op, Type type, T a, T b) {
-  Operator oper;
-  oper.op = op;
-  oper.type = type;
-  const CombineFn function = combine_function(oper);
-  EXPECT_NE(function, nullptr) << op_name(op) << " " << type_name(type);
-  T into{};
-  function(&into, &a, &b, 1, nullptr);
-  return into;
-}
 
 template <typename T>
 bool same_bits(T a, T b) {

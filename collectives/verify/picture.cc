@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "collectives/verify/check.h"
+#include "topology/svg.h"
 
 namespace espalier::verify {
 namespace {
+
+using svg::escaped;
+using svg::print;
 
 constexpr double kCell = 64;     // px of a step
 constexpr double kRow = 48;      // px of a rank
@@ -32,26 +35,6 @@ constexpr const char* kStyle =
 constexpr std::array<const char*, 8> kColours = {"#2f6b3a", "#1f5fa8", "#b0651a", "#7a4a9c",
                                                  "#0f8a8a", "#8c7a10", "#a8447a", "#55606b"};
 constexpr const char* kWrong = "#c0231c";
-
-template <typename... Values>
-void print(std::string& out, const char* format, Values... values) {
-  char line[512];
-  std::snprintf(line, sizeof line, format, values...);
-  out += line;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else
-      out += c >= ' ' && c < 0x7f ? c : '?';  // a file's names may hold anything
-  }
-  return out;
-}
 
 struct Spot {
   double x = 0, y = 0;

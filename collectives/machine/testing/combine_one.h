@@ -1,0 +1,22 @@
+#pragma once
+// Test helper: one element combined by a built-in operator.
+
+#include <gtest/gtest.h>
+
+#include "collectives/machine/operators.h"
+
+namespace espalier {
+
+template <typename T>
+T combine_one(Op op, Type type, T a, T b) {
+  Operator oper;
+  oper.op = op;
+  oper.type = type;
+  const CombineFn function = combine_function(oper);
+  EXPECT_NE(function, nullptr) << op_name(op) << " " << type_name(type);
+  T into{};
+  function(&into, &a, &b, 1, nullptr);
+  return into;
+}
+
+}  // namespace espalier
