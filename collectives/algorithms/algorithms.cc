@@ -33,7 +33,17 @@ struct CollectiveName {
   const char* name;
 };
 constexpr CollectiveName kCollectives[] = {
-    {kBroadcast, "broadcast"}, {kReduce, "reduce"}, {kAllreduce, "allreduce"}};
+    {kBroadcast, "broadcast"},
+    {kReduce, "reduce"},
+    {kAllreduce, "allreduce"},
+    {espalier_Collective_SCAN, "scan"},
+    {espalier_Collective_EXSCAN, "exscan"},
+    {espalier_Collective_SCATTER, "scatter"},
+    {espalier_Collective_GATHER, "gather"},
+    {espalier_Collective_ALLGATHER, "allgather"},
+    {espalier_Collective_REDUCE_SCATTER, "reduce-scatter"},
+    {espalier_Collective_ALL_TO_ALL, "all-to-all"},
+    {espalier_Collective_BARRIER, "barrier"}};
 
 bool same(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) ++a, ++b;
@@ -52,6 +62,15 @@ const Algorithm* find_algorithm(Collective collective, const char* name) {
     if (algorithm.collective == collective && same(algorithm.name, name)) return &algorithm;
   }
   return nullptr;
+}
+
+std::uint32_t algorithm_nodes(const Algorithm& algorithm, const Group& group) {
+  if (algorithm.where != Where::kFatTree) return group.ranks;
+  std::uint32_t nodes = 0;
+  for (std::uint32_t level = group.ranks; level > 1 && group.arity > 1; level /= group.arity) {
+    nodes += level;
+  }
+  return nodes + 1;
 }
 
 const char* collective_name(Collective collective) {

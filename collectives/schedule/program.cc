@@ -46,6 +46,27 @@ std::int64_t phase_steps(const Program& program, std::int64_t blocks) {
   return steps;
 }
 
+Extent buffer_extent(const Program& program, Buffer buffer) {
+  if (is_router(program)) return Extent::kNothing;
+  const bool input = buffer == espalier_Buffer_INPUT;
+  if (!input && buffer != espalier_Buffer_OUTPUT) return Extent::kNothing;
+  const bool root = program.node == program.root;
+  const auto if_true = [](bool holds) { return holds ? Extent::kWhole : Extent::kNothing; };
+  switch (program.collective) {
+    case espalier_Collective_BROADCAST: return if_true(input == root);
+    case espalier_Collective_REDUCE: return if_true(input || root);
+    case espalier_Collective_EXSCAN: return if_true(input || program.node != 0);
+    case espalier_Collective_SCATTER: return input ? if_true(root) : Extent::kOwn;
+    case espalier_Collective_GATHER: return input ? Extent::kOwn : if_true(root);
+    case espalier_Collective_ALLGATHER: return input ? Extent::kOwn : Extent::kWhole;
+    case espalier_Collective_REDUCE_SCATTER: return input ? Extent::kWhole : Extent::kOwn;
+    case espalier_Collective_ALLREDUCE:
+    case espalier_Collective_SCAN:
+    case espalier_Collective_ALL_TO_ALL: return Extent::kWhole;
+    default: return Extent::kNothing;
+  }
+}
+
 namespace {
 
 // The block size for a message of `bytes`: of the last rule that begins at or below it.
@@ -66,6 +87,11 @@ Status make_layout(const Program& program, std::uint64_t count, std::uint32_t el
                    Layout& layout) {
   if (program.segments == 0) return Status::kMalformed;
   if (element_bytes == 0) return Status::kBadArgument;
+  if (count > 0 && program.collective == espalier_Collective_BARRIER) return Status::kBadArgument;
+  if (counts_per_rank(program.collective)) {
+    if (count > kMaxMessageBytes / program.segments) return Status::kTooLarge;
+    count *= program.segments;
+  }
   if (count > kMaxMessageBytes / element_bytes) return Status::kTooLarge;
   const std::uint64_t segment_elements = ceil_div_u64(count, program.segments);
   const std::uint32_t block_bytes = block_bytes_for(program, count * element_bytes);
@@ -102,7 +128,15 @@ Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block
 }
 
 std::uint64_t slot_bytes(const Layout& layout) {
-  return (layout.block_elements * layout.element_bytes + 15) / 16 * 16;
+  return layout.block_elements * layout.element_bytes;
+}
+
+std::uint64_t buffer_bytes(const Program& program, const Layout& layout, Buffer buffer) {
+  switch (buffer_extent(program, buffer)) {
+    case Extent::kOwn: return layout.segment_elements * layout.element_bytes;
+    case Extent::kWhole: return layout.count * layout.element_bytes;
+    default: return 0;
+  }
 }
 
 std::uint64_t digest_bytes(std::uint64_t seed, const void* bytes, std::size_t size) {

@@ -50,10 +50,43 @@ inline constexpr std::uint32_t kMaxBlocks = 0x7fffffffu;  // N
 // Steps of all phases together, for N blocks a segment: the sum of the phases' steps.
 [[nodiscard]] std::int64_t phase_steps(const Program& program, std::int64_t blocks);
 
+// Nodes that have a program: ranks, then (in schedules whose routers run programs) routers.
+[[nodiscard]] constexpr std::uint32_t program_nodes(const Program& program) {
+  return program.nodes == 0 ? program.ranks : program.nodes;
+}
+[[nodiscard]] constexpr bool is_router(const Program& program) {
+  return program.node >= program.ranks;
+}
+
+// Whether element counts are those of one rank's part (scatter, gather, allgather, reduce-scatter,
+// all-to-all): the message then has `ranks` segments, all of that count. Else counts are the whole
+// message's.
+[[nodiscard]] constexpr bool counts_per_rank(Collective collective) {
+  return collective >= espalier_Collective_SCATTER && collective <= espalier_Collective_ALL_TO_ALL;
+}
+
+// How much of the message the caller's buffer holds on program.node. kOwn: the segment of its own
+// rank alone, at the buffer's beginning; a place in it names that segment and no other.
+enum class Extent : std::uint8_t { kNothing = 0, kOwn = 1, kWhole = 2 };
+// | collective     | INPUT                 | OUTPUT                  |
+// | broadcast      | whole at the root     | whole, not at the root  |
+// | reduce         | whole                 | whole at the root       |
+// | allreduce scan | whole                 | whole                   |
+// | exscan         | whole                 | whole, not at rank 0    |
+// | scatter        | whole at the root     | own                     |
+// | gather         | own                   | whole at the root       |
+// | allgather      | own                   | whole                   |
+// | reduce-scatter | whole                 | own                     |
+// | all-to-all     | whole, by destination | whole, by origin        |
+// | barrier        | nothing               | nothing                 |
+// Routers have neither. What a collective leaves to the root others need not give, nor the root
+// what is left to the others.
+[[nodiscard]] Extent buffer_extent(const Program& program, Buffer buffer);
+
 // How one message is cut. Lengths in elements; a segment or block past the end of the message is
 // empty.
 struct Layout {
-  std::uint64_t count = 0;  // elements of the whole message
+  std::uint64_t count = 0;  // elements of the whole message (all ranks' parts)
   std::uint32_t element_bytes = 1;
   std::uint32_t segments = 1;
   std::uint64_t segment_elements =
@@ -62,9 +95,11 @@ struct Layout {
   std::uint32_t blocks = 1;          // N, blocks a segment, >= 1
 };
 
-// Cuts `count` elements of `element_bytes` as the program's block table and residue rule say.
-// kTooLarge if N does not fit 31 bits or the message is longer than kMaxMessageBytes; kBadArgument
-// if element_bytes is 0; kMalformed if the program has no segments.
+// Cuts `count` elements (of the message, or of one rank's part: counts_per_rank) of
+// `element_bytes` as the program's block table, by the whole message's bytes, and its residue rule
+// say. kTooLarge if N does not fit 31 bits or the message is longer than kMaxMessageBytes;
+// kBadArgument if element_bytes is 0, or for a barrier of any elements; kMalformed if the program
+// has no segments.
 [[nodiscard]] Status make_layout(const Program& program, std::uint64_t count,
                                  std::uint32_t element_bytes, Layout& layout);
 
@@ -77,15 +112,20 @@ struct Span {
 };
 [[nodiscard]] Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block);
 
-// Bytes of one scratch slot: the longest block, rounded up to 16.
+// Bytes of one scratch slot: the longest block.
 [[nodiscard]] std::uint64_t slot_bytes(const Layout& layout);
+
+// Bytes of the caller's buffer on program.node for this message; 0 where it has none.
+[[nodiscard]] std::uint64_t buffer_bytes(const Program& program, const Layout& layout,
+                                         Buffer buffer);
 
 // The loader's own checks (kBadVersion, kUnknownFeature, kMalformed): every reference lies inside
 // its table, and constant links, segments and slots inside theirs; enums are known; a kind has
 // exactly the places it needs and none writes INPUT; block rules ascend from 0; phases share out
-// all actions; peers differ from each other and from the node; runs are 1 (or 0); S <= L <=
-// kMaxTicks; window, segments and periods are at least 1; a digit reversal has mod = base^digits;
-// numbers keep the bounds above. Values that change with the instance are checked where they are
+// all actions; peers differ from each other and from the node; runs above 1 only where N is always 1; routers'
+// programs name SCRATCH only; S <= L <=
+// kMaxTicks; window, segments and periods are at least 1, segments are `ranks` where counts are per
+// rank; a digit reversal has mod = base^digits; numbers keep the bounds above. Values that change with the instance are checked where they are
 // used. No memory.
 [[nodiscard]] Status check_program(const Program& program);
 
