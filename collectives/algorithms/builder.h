@@ -3,6 +3,7 @@
 // descriptors stay small. Freestanding, no memory but the program.
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "collectives/algorithms/algorithms.h"
 
@@ -16,13 +17,20 @@ inline constexpr std::uint32_t kMaxRanks = 1u << 29;
 // ceil(log2(ranks)), the steps in which one block can reach all of them; ranks >= 1.
 [[nodiscard]] std::uint32_t log2_ceil(std::uint32_t ranks);
 
+// Whether one rank of the collective is the group's root; the others' programs have root 0.
+[[nodiscard]] bool has_root(Collective collective);
+
 // What a generator says of its schedule beside the group.
 struct Outline {
   Collective collective;
   const char* algorithm;
-  std::uint32_t segments = 1;
+  std::uint32_t segments = 1;  // where counts are per rank they are the ranks, whatever this says
   bool one_block = false;  // not pipelined: N = 1 for every message, the group's table is not used
   bool needs_commutative = false;
+  std::uint32_t nodes = 0;  // with a program, where routers have one too; 0: the ranks
+  PortModel port_model = espalier_PortModel_ONE_PORT_DUPLEX;
+  Grade grade = espalier_Grade_ASYNC;
+  std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model: the window is raised to L
 };
 
 // `slots` scratch slots from `first`; block i lies in slot first + i mod slots.
@@ -35,10 +43,11 @@ class Builder {
  public:
   explicit Builder(Program& out) : program_(out) {}
 
-  // Clears the program and fills its header. kBadArgument: no ranks, me or (rooted collectives)
-  // root outside the group, window 0 or above kMaxFieldWindow, a block table that does not ascend
-  // from 0; kTooLarge: more than kMaxRanks ranks or more rules than a program holds. The program is
-  // clear on error.
+  // Clears the program (its tables' lengths; rows beyond them keep what they held) and fills its
+  // header. kBadArgument: no ranks, me or (rooted collectives) root outside the group, window 0 or
+  // above kMaxFieldWindow, ticks that are not 1 <= S <= L <= kMaxTicks, a block table that does not
+  // ascend from 0; kTooLarge: more than kMaxRanks ranks or more rules than a program holds. The
+  // program is clear on error.
   [[nodiscard]] Status begin(const Group& group, std::uint32_t me, const Outline& outline);
 
   // Scratch for blocks that are received in one step and last used `lifetime` steps later, in a
@@ -47,18 +56,36 @@ class Builder {
   // slots * period >= lifetime + window.
   [[nodiscard]] Ring ring(std::uint32_t lifetime, std::uint32_t period);
 
+  // `slots` scratch slots that hold one block each, of any step; the first one's number.
+  [[nodiscard]] std::uint32_t scratch(std::uint32_t slots);
+
+  // Rows of the program's tables, shared where equal: for actions that repeat otherwise than once a
+  // block, and places that are no constant's. What has a coefficient too large for a program makes
+  // finish() fail with kTooLarge.
+  [[nodiscard]] std::uint8_t count(const Count& row);
+  [[nodiscard]] std::uint8_t index(const Index& row, std::initializer_list<Term> terms = {});
+  [[nodiscard]] std::uint8_t constant(std::uint32_t value) { return index(value, 0, 0); }
+
+  // Block i of the segments that indices[segment_ref] names.
+  [[nodiscard]] static Place place(Buffer buffer, std::uint8_t segment_ref);
   // Places of block i of a segment.
-  [[nodiscard]] Place input(std::uint32_t segment) { return place(espalier_Buffer_INPUT, segment); }
+  [[nodiscard]] Place input(std::uint32_t segment) {
+    return segment_place(espalier_Buffer_INPUT, segment);
+  }
   [[nodiscard]] Place output(std::uint32_t segment) {
-    return place(espalier_Buffer_OUTPUT, segment);
+    return segment_place(espalier_Buffer_OUTPUT, segment);
   }
   [[nodiscard]] Place slot(std::uint32_t segment, const Ring& ring);
 
-  // One instance a block: instance i in step t0 + period*i, on block i.
-  void send(std::uint32_t t0, std::uint32_t to, const Place& from, std::uint32_t after);
-  void receive(std::uint32_t t0, std::uint32_t from, const Place& into);
-  void combine(std::uint32_t t0, const Place& into, const Place& left, const Place& right);
-  void copy(std::uint32_t t0, const Place& into, const Place& from);
+  // One instance a block: instance i in step t0 + period*i, on block i. The caller may change what
+  // else the action says (instances_ref, link_ref, after, ...) until the next one is added.
+  Action& send(std::uint32_t t0, std::uint32_t to, const Place& from, std::uint32_t after);
+  Action& receive(std::uint32_t t0, std::uint32_t from, const Place& into);
+  Action& combine(std::uint32_t t0, const Place& into, const Place& left, const Place& right);
+  Action& copy(std::uint32_t t0, const Place& into, const Place& from);
+  // The same over the links that indices[link_ref] names.
+  Action& send_by(std::uint32_t t0, std::uint8_t link_ref, const Place& from, std::uint32_t after);
+  Action& receive_by(std::uint32_t t0, std::uint8_t link_ref, const Place& into);
   // Block 0 to peers[first_link + i] in step t0 + i, i < sends (the period must be 1).
   void send_to_each(std::uint32_t t0, std::uint32_t first_link, std::uint32_t sends,
                     const Place& from);
@@ -66,30 +93,33 @@ class Builder {
   // The position of `peer` in the program's links; adds it if it is new.
   std::uint32_t link(std::uint32_t peer);
 
-  // Ends a phase of the actions added since the last one; it has a + b*N steps.
+  // Ends a phase of the actions added since the last one; it has a + b*N (or that count of) steps.
   void phase(std::uint32_t period, std::int32_t a, std::int32_t b);
+  // At most one phase of a program may have a quotient in its count.
+  void phase(std::uint32_t period, const Count& steps);
 
   // States the claims: steps of all phases, and the lower bound bound_a + bound_b*N. kTooLarge if a
   // table of proto/schedule.options was too small; the program is clear then.
   [[nodiscard]] Status finish(std::int32_t bound_a, std::int32_t bound_b);
+  [[nodiscard]] Status finish(const Count& bound);
   // The bound of broadcast, reduce and allreduce alike, one port: the root sends or receives every
   // block at least once, and the last one needs ceil(log2 p) steps from (to) it. A reduce reversed
   // in time is a broadcast; an allreduce holds a reduce. blocks = segments * N.
   [[nodiscard]] Status finish_one_port();
-  // The whole program where there is one rank: copies input to output, nothing for a broadcast.
+  // The whole program where there is one rank: copies input to output, where there are both.
   [[nodiscard]] Status finish_alone();
 
  private:
   [[nodiscard]] std::uint8_t count(std::int32_t a, std::int32_t b);
   [[nodiscard]] std::uint8_t index(std::uint32_t base, std::int32_t coef, std::uint32_t mod);
-  [[nodiscard]] std::uint8_t constant(std::uint32_t value) { return index(value, 0, 0); }
-  [[nodiscard]] Place place(Buffer buffer, std::uint32_t segment);
+  [[nodiscard]] Place segment_place(Buffer buffer, std::uint32_t segment);
+  [[nodiscard]] std::uint8_t terms(std::initializer_list<Term> wanted);
   Action& action(Kind kind, std::uint32_t t0);
 
   Program& program_;
   bool overflow_ = false;
   std::uint32_t phase_begin_ = 0;
-  std::int32_t steps_a_ = 0, steps_b_ = 0;
+  Count steps_{};
 };
 
 }  // namespace espalier
