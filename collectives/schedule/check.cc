@@ -60,6 +60,17 @@ bool good_ticks(const Program& program) {
   return send <= latency && latency <= kMaxTicks;
 }
 
+// Whose program it is, of how many, and how many parts the message has.
+bool good_group(const Program& program) {
+  if (program.ranks < 1 || program.ranks > kMaxNodes || program.root >= program.ranks) return false;
+  if (program.nodes != 0 && (program.nodes < program.ranks || program.nodes > kMaxNodes)) {
+    return false;
+  }
+  return program.node < program_nodes(program) && program.segments >= 1 &&
+         program.segments <= kMaxField &&
+         (!counts_per_rank(program.collective) || program.segments == program.ranks);
+}
+
 bool good_header(const Program& program) {
   if (!printable(program.producer) || !printable(program.algorithm)) return false;
   const std::uint32_t collective = raw(program.collective);
@@ -67,10 +78,8 @@ bool good_header(const Program& program) {
   const std::uint32_t grade = raw(program.grade);
   return collective >= 1 && collective <= _espalier_Collective_MAX && port_model >= 1 &&
          port_model <= _espalier_PortModel_MAX && grade >= 1 && grade <= _espalier_Grade_MAX &&
-         program.ranks >= 1 && program.ranks <= kMaxNodes && program.node < kMaxNodes &&
-         program.root < program.ranks && program.window >= 1 && program.window <= kMaxFieldWindow &&
+         good_group(program) && program.window >= 1 && program.window <= kMaxFieldWindow &&
          program.scratch_blocks <= kMaxScratchBlocks && good_ticks(program) &&
-         program.segments >= 1 && program.segments <= kMaxField &&
          program.steps_ref < program.counts_count && program.bound_ref < program.counts_count;
 }
 
@@ -122,25 +131,41 @@ bool good_index(const Program& program, const Index& index) {
          index.first_term + index.terms <= program.terms_count;
 }
 
-// Whether the index is in its table and, where it is the same for all instances, below `limit`.
-bool good_ref(const Program& program, std::uint32_t ref, std::int64_t limit) {
+// Whether the index is in its table and, where it is the same for all instances, `run` positions
+// from it on are below `limit`.
+bool good_ref(const Program& program, std::uint32_t ref, std::int64_t limit, std::int64_t run = 1) {
   if (ref >= program.indices_count) return false;
   const Index& index = program.indices[ref];
   if (index.coef != 0 || index.terms != 0) return true;
   const std::int64_t value = finish_index(index, index.off);
-  return value >= 0 && value < limit;
+  return value >= 0 && value <= limit - run;
+}
+
+// Whether a message has one block a segment, whatever its length.
+bool always_one_block(const Program& program) {
+  return program.blocks_count == 1 && program.blocks[0].block_bytes == 0 &&
+         program.residue_mod == 0;
 }
 
 bool good_place(const Program& program, bool present, bool wanted, const Place& place) {
   if (!wanted) return !present;
   const std::uint32_t buffer = raw(place.buffer);
-  if (!present || buffer < 1 || buffer > _espalier_Buffer_MAX || place.run > 1) return false;
-  if (buffer == espalier_Buffer_SCRATCH &&
-      !good_ref(program, place.slot_ref, program.scratch_blocks)) {
+  if (!present || buffer < 1 || buffer > _espalier_Buffer_MAX) return false;
+  const std::uint32_t run = place_run(place);
+  if (run > 1 && !always_one_block(program)) return false;
+  if (buffer != espalier_Buffer_SCRATCH) {
+    if (is_router(program)) return false;
+  } else if (!good_ref(program, place.slot_ref, program.scratch_blocks, run)) {
     return false;
   }
   return place.block_ref < program.indices_count &&
-         good_ref(program, place.segment_ref, program.segments);
+         good_ref(program, place.segment_ref, program.segments, run);
+}
+
+bool same_runs(const Action& action) {
+  const std::uint32_t run = place_run(action.kind == espalier_Kind_SEND ? action.a : action.into);
+  return (!action.has_a || place_run(action.a) == run) &&
+         (!action.has_b || place_run(action.b) == run);
 }
 
 bool good_action(const Program& program, const Action& action) {
@@ -154,7 +179,7 @@ bool good_action(const Program& program, const Action& action) {
   return action.t0_ref < program.counts_count && action.instances_ref < program.counts_count &&
          good_place(program, action.has_into, !send, action.into) &&
          good_place(program, action.has_a, !receive, action.a) &&
-         good_place(program, action.has_b, combine, action.b);
+         good_place(program, action.has_b, combine, action.b) && same_runs(action);
 }
 
 bool good_phases(const Program& program) {

@@ -35,14 +35,17 @@ std::vector<Break> header_breaks() {
       {"algorithm", [](Program& p) { std::memset(p.algorithm, 'x', sizeof p.algorithm); }},
       {"control character", [](Program& p) { p.algorithm[1] = '\n'; }},
       {"no collective", [](Program& p) { force(p.collective, 0); }},
-      {"collective", [](Program& p) { force(p.collective, 4); }},
+      {"collective", [](Program& p) { force(p.collective, 12); }},
       {"no port model", [](Program& p) { force(p.port_model, 0); }},
       {"port model", [](Program& p) { force(p.port_model, 5); }},
       {"no grade", [](Program& p) { force(p.grade, 0); }},
       {"grade", [](Program& p) { force(p.grade, 255); }},
       {"no ranks", [](Program& p) { p.ranks = 0; }},
       {"ranks", [](Program& p) { p.ranks = kMaxNodes + 1; }},
-      {"node", [](Program& p) { p.node = kMaxNodes; }},
+      {"node", [](Program& p) { p.node = 3; }},
+      {"router", [](Program& p) { p.nodes = p.node = 5; }},
+      {"fewer nodes than ranks", [](Program& p) { p.nodes = 2; }},
+      {"nodes", [](Program& p) { p.nodes = kMaxNodes + 1; }},
       {"root", [](Program& p) { p.root = 3; }},
       {"no window", [](Program& p) { p.window = 0; }},
       {"window", [](Program& p) { p.window = kMaxFieldWindow + 1; }},
@@ -51,6 +54,8 @@ std::vector<Break> header_breaks() {
       {"latency ticks", [](Program& p) { p.latency_ticks = kMaxTicks + 1; }},
       {"no segments", [](Program& p) { p.segments = 0; }},
       {"segments", [](Program& p) { p.segments = kMaxField + 1u; }},
+      {"segments are not the ranks",
+       [](Program& p) { p.collective = espalier_Collective_ALLGATHER; }},
       {"steps", [](Program& p) { p.steps_ref = 5; }},
       {"bound", [](Program& p) { p.bound_ref = 255; }},
       {"residue", [](Program& p) { p.residue = 3; }},
@@ -70,7 +75,7 @@ std::vector<Break> table_breaks() {
       {"blocks", [](Program& p) { p.blocks_count = 13; }},
       {"peers", [](Program& p) { p.peers_count = 65; }},
       {"counts", [](Program& p) { p.counts_count = 65; }},
-      {"terms", [](Program& p) { p.terms_count = 9; }},
+      {"terms", [](Program& p) { p.terms_count = 25; }},
       {"indices", [](Program& p) { p.indices_count = 65; }},
       {"actions", [](Program& p) { p.actions_count = 65; }},
       {"phases", [](Program& p) { p.phases_count = 5; }},
@@ -140,6 +145,71 @@ std::vector<Break> action_breaks() {
        }},
       {"run", [](Program& p) { p.actions[0].into.run = 2; }},
   };
+}
+
+// A program of one block always, with a run of two segments in everything.
+Program program_with_runs() {
+  Program program = sample_program();
+  program.blocks_count = 1;
+  program.blocks[0] = {0, 0};
+  program.residue_mod = program.residue = 0;
+  for (Action& action : program.actions) {
+    for (Place* place : {&action.into, &action.a, &action.b}) {
+      if (place->buffer != espalier_Buffer_BUFFER_NONE) place->run = 2;
+    }
+  }
+  program.actions[3].into.segment_ref = 0;
+  return program;
+}
+
+TEST(CheckProgram, TakesRunsWhereAMessageIsOneBlock) {
+  ASSERT_EQ(check_program(program_with_runs()), Status::kOk);
+  const Break breaks[] = {
+      {"a block rule", [](Program& p) { p.blocks[0].block_bytes = 1 << 30; }},
+      {"two rules",
+       [](Program& p) {
+         p.blocks_count = 2, p.blocks[1] = {4096, 0};
+       }},
+      {"a residue", [](Program& p) { p.residue_mod = p.residue = 1, p.residue = 0; }},
+      {"operands of other lengths", [](Program& p) { p.actions[1].b.run = 1; }},
+      {"a source of another length", [](Program& p) { p.actions[3].a.run = 0; }},
+      {"past the segments", [](Program& p) { p.actions[0].into.segment_ref = 1; }},
+      {"past the slots",
+       [](Program& p) {
+         p.scratch_blocks = 2;
+         p.actions[0].into.slot_ref = 1;
+       }},
+  };
+  for (const Break& broken : breaks) {
+    Program program = program_with_runs();
+    broken.apply(program);
+    EXPECT_EQ(check_program(program), broken.expected) << broken.what;
+  }
+}
+
+TEST(CheckProgram, ARoutersProgramNamesScratchOnly) {
+  Program program = sample_program();
+  program.nodes = 5;
+  EXPECT_EQ(check_program(program), Status::kOk);
+  program.node = 4;
+  EXPECT_EQ(check_program(program), Status::kMalformed) << "it reads INPUT";
+  for (Place* place : {&program.actions[1].b, &program.actions[3].a}) {
+    *place = program.actions[0].into;
+  }
+  EXPECT_EQ(check_program(program), Status::kOk);
+  program.actions[0].into.buffer = espalier_Buffer_OUTPUT;
+  EXPECT_EQ(check_program(program), Status::kMalformed);
+}
+
+TEST(CheckProgram, CountsPerRankGoWithOneSegmentARank) {
+  for (int collective = 1; collective <= _espalier_Collective_MAX; ++collective) {
+    Program program = sample_program();
+    program.collective = static_cast<Collective>(collective);
+    const bool per_rank = counts_per_rank(program.collective);
+    EXPECT_EQ(check_program(program), per_rank ? Status::kMalformed : Status::kOk) << collective;
+    program.segments = 3;
+    EXPECT_EQ(check_program(program), Status::kOk) << collective;
+  }
 }
 
 TEST(CheckProgram, AcceptsTheSample) {

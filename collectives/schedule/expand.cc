@@ -23,7 +23,7 @@ PlaceAt place_at(const Walk& walk, const Action& action, bool present, const Pla
   if (place.buffer == espalier_Buffer_SCRATCH) {
     at.slot = index_value(walk.program, place.slot_ref, i);
   }
-  at.run = place.run == 0 ? 1 : place.run;
+  at.run = place_run(place);
   return at;
 }
 

@@ -14,7 +14,7 @@ struct PlaceAt {
   std::int64_t segment = 0;
   std::int64_t block = 0;  // after clamping
   std::int64_t slot = 0;   // SCRATCH only
-  std::uint32_t run = 1;
+  std::uint32_t run = 1;   // segments from `segment` on (and slots)
 };
 
 struct Instance {

@@ -79,5 +79,13 @@ TEST(Expand, FillsLinksAndPlaces) {
   EXPECT_EQ(all[0].into.run, 1u);
 }
 
+TEST(Expand, KeepsRuns) {
+  Program program = sample_program();
+  program.actions[0].into.run = 3;
+  const std::vector<Instance> all = expand(program, 1);
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all[0].into.run, 3u);
+}
+
 }  // namespace
 }  // namespace espalier

@@ -82,7 +82,8 @@ Status ScheduleFile::program(std::uint32_t node, Program& out) const {
   std::size_t size = 0;
   Status status = descriptor(node, bytes, size);
   if (status == Status::kOk) status = decode_program(bytes, size, topology_digest_, node, out);
-  if (status == Status::kOk && out.ranks != ranks_) status = Status::kMalformed;
+  const bool fits = out.ranks == ranks_ && program_nodes(out) == nodes_;
+  if (status == Status::kOk && !fits) status = Status::kMalformed;
   if (status != Status::kOk) std::memset(&out, 0, sizeof out);
   return status;
 }

@@ -153,6 +153,9 @@ TEST(ScheduleFileWriter, TakesEachNodeOnceInOrder) {
   other.ranks = 4;
   EXPECT_EQ(writer.add(other), Status::kBadArgument);
   other = program_of(0);
+  other.nodes = 4;
+  EXPECT_EQ(writer.add(other), Status::kBadArgument) << "a router is missing";
+  other = program_of(0);
   other.window = 0;
   EXPECT_EQ(writer.add(other), Status::kMalformed);
   for (std::uint32_t node = 0; node < 3; ++node) {

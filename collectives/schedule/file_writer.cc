@@ -17,7 +17,7 @@ ScheduleFileWriter::ScheduleFileWriter(std::string_view spec, std::uint64_t topo
 
 Status ScheduleFileWriter::add(const Program& program) {
   if (lengths_.size() >= nodes_ || program.node != lengths_.size() || program.ranks != ranks_ ||
-      program.topology_digest != topology_digest_) {
+      program_nodes(program) != nodes_ || program.topology_digest != topology_digest_) {
     return Status::kBadArgument;
   }
   const std::size_t before = descriptors_.size();

@@ -17,7 +17,8 @@ class ScheduleFileWriter {
   ScheduleFileWriter(std::string_view spec, std::uint64_t topology_digest, std::uint32_t ranks,
                      std::uint32_t nodes);
   // Adds the next node's program. kBadArgument: all are there, or it is not the next node's, or of
-  // another topology or number of ranks; encode_program's errors. On error nothing was added.
+  // another topology or number of ranks or nodes; encode_program's errors. On error nothing was
+  // added.
   [[nodiscard]] Status add(const Program& program);
   // The whole file; kBadArgument while nodes are missing.
   [[nodiscard]] Status finish(std::vector<std::uint8_t>& file) const;

@@ -58,6 +58,11 @@ inline constexpr std::uint32_t kMaxBlocks = 0x7fffffffu;  // N
   return program.node >= program.ranks;
 }
 
+// How many consecutive segments a place takes.
+[[nodiscard]] constexpr std::uint32_t place_run(const Place& place) {
+  return place.run == 0 ? 1 : place.run;
+}
+
 // Whether element counts are those of one rank's part (scatter, gather, allgather, reduce-scatter,
 // all-to-all): the message then has `ranks` segments, all of that count. Else counts are the whole
 // message's.
@@ -89,10 +94,9 @@ struct Layout {
   std::uint64_t count = 0;  // elements of the whole message (all ranks' parts)
   std::uint32_t element_bytes = 1;
   std::uint32_t segments = 1;
-  std::uint64_t segment_elements =
-      0;  // ceil(count / segments): all but the last segments are of this length
-  std::uint64_t block_elements = 0;  // ceil(segment_elements / blocks)
-  std::uint32_t blocks = 1;          // N, blocks a segment, >= 1
+  std::uint64_t segment_elements = 0;  // ceil(count / segments): of all but the last segments
+  std::uint64_t block_elements = 0;    // ceil(segment_elements / blocks)
+  std::uint32_t blocks = 1;            // N, blocks a segment, >= 1
 };
 
 // Cuts `count` elements (of the message, or of one rank's part: counts_per_rank) of
@@ -122,11 +126,11 @@ struct Span {
 // The loader's own checks (kBadVersion, kUnknownFeature, kMalformed): every reference lies inside
 // its table, and constant links, segments and slots inside theirs; enums are known; a kind has
 // exactly the places it needs and none writes INPUT; block rules ascend from 0; phases share out
-// all actions; peers differ from each other and from the node; runs above 1 only where N is always 1; routers'
-// programs name SCRATCH only; S <= L <=
-// kMaxTicks; window, segments and periods are at least 1, segments are `ranks` where counts are per
-// rank; a digit reversal has mod = base^digits; numbers keep the bounds above. Values that change with the instance are checked where they are
-// used. No memory.
+// all actions; peers differ from each other and from the node; runs above 1 only where N is always
+// 1, and one length in an action; routers' programs name SCRATCH only; S <= L <= kMaxTicks; window,
+// segments and periods are at least 1, segments are `ranks` where counts are per rank; the node is
+// one of the schedule's; a digit reversal has mod = base^digits; numbers keep the bounds above.
+// Values that change with the instance are checked where they are used. No memory.
 [[nodiscard]] Status check_program(const Program& program);
 
 // Decodes a descriptor into `program` and checks it: kTruncated, kTooLarge (a table of

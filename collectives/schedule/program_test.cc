@@ -132,6 +132,87 @@ TEST(Layout, BlocksPartitionTheMessage) {
   }));
 }
 
+// Slots hold the longest block and no more: a run of them is one piece.
+TEST(Layout, SlotsArePacked) {
+  Program program = sample_program();
+  program.residue_mod = program.residue = 0;
+  Layout layout;
+  ASSERT_EQ(layout_of(program, 5, 3, layout), Status::kOk);  // two segments, of 3 elements and 2
+  EXPECT_EQ(slot_bytes(layout), 9u);
+}
+
+TEST(Layout, CountsOfOneRankAreMultiplied) {
+  Program program = sample_program();
+  program.residue_mod = program.residue = 0;
+  program.segments = program.ranks;
+  program.collective = espalier_Collective_ALLGATHER;
+  Layout layout;
+  ASSERT_EQ(layout_of(program, 100, 4, layout), Status::kOk);
+  EXPECT_EQ(layout.count, 300u);
+  EXPECT_EQ(layout.segment_elements, 100u);
+  EXPECT_EQ(layout.blocks, 7u) << "1200 bytes in all: blocks of 64";
+  ASSERT_EQ(layout_of(program, 400, 4, layout), Status::kOk);
+  EXPECT_EQ(layout.blocks, 2u) << "4800 bytes in all: blocks of 1024";
+  EXPECT_EQ(block_span(layout, 2, 1).offset, 2 * 1600u + 800);
+  EXPECT_EQ(layout_of(program, kMaxMessageBytes / 3 + 1, 1, layout), Status::kTooLarge);
+  EXPECT_EQ(layout_of(program, ~0ull, 1, layout), Status::kTooLarge);
+}
+
+TEST(Layout, ABarrierHasNoElements) {
+  Program program = sample_program();
+  program.residue_mod = program.residue = 0;
+  program.collective = espalier_Collective_BARRIER;
+  Layout layout;
+  ASSERT_EQ(layout_of(program, 0, 1, layout), Status::kOk);
+  EXPECT_EQ(layout.blocks, 1u);
+  EXPECT_EQ(layout_of(program, 1, 1, layout), Status::kBadArgument);
+}
+
+struct Extents {
+  Collective collective;
+  const char* root;   // of the root (rank 0 of an exscan): its input, its output
+  const char* other;  // of any other rank: w whole, o its own segment, - nothing
+};
+
+TEST(BufferExtent, IsWhatTheTableSays) {
+  constexpr Extents kTable[] = {{espalier_Collective_BROADCAST, "w-", "-w"},
+                                {espalier_Collective_REDUCE, "ww", "w-"},
+                                {espalier_Collective_ALLREDUCE, "ww", "ww"},
+                                {espalier_Collective_SCAN, "ww", "ww"},
+                                {espalier_Collective_EXSCAN, "w-", "ww"},
+                                {espalier_Collective_SCATTER, "wo", "-o"},
+                                {espalier_Collective_GATHER, "ow", "o-"},
+                                {espalier_Collective_ALLGATHER, "ow", "ow"},
+                                {espalier_Collective_REDUCE_SCATTER, "wo", "wo"},
+                                {espalier_Collective_ALL_TO_ALL, "ww", "ww"},
+                                {espalier_Collective_BARRIER, "--", "--"}};
+  for (const Extents& row : kTable) {
+    Program program = sample_program();
+    program.collective = row.collective;
+    program.segments = program.ranks;
+    program.residue_mod = program.residue = program.root = 0;
+    program.nodes = 4;
+    Layout layout;
+    const std::uint64_t count = row.collective == espalier_Collective_BARRIER ? 0 : 7;
+    ASSERT_EQ(layout_of(program, count, 2, layout), Status::kOk);
+    const std::uint64_t whole = counts_per_rank(row.collective) ? 42 : 14;
+    for (program.node = 0; program.node < 4; ++program.node) {
+      const char* expected = program.node == 3 ? "--" : program.node == 0 ? row.root : row.other;
+      for (const Buffer buffer : {espalier_Buffer_INPUT, espalier_Buffer_OUTPUT}) {
+        const char kind = expected[buffer == espalier_Buffer_OUTPUT];
+        const Extent extent = kind == 'w'   ? Extent::kWhole
+                              : kind == 'o' ? Extent::kOwn
+                                            : Extent::kNothing;
+        const std::uint64_t bytes = kind == 'w' ? whole : kind == 'o' ? 14 : 0;
+        EXPECT_EQ(buffer_extent(program, buffer), extent) << row.collective << " " << program.node;
+        EXPECT_EQ(buffer_bytes(program, layout, buffer), bytes)
+            << row.collective << " " << program.node;
+      }
+      EXPECT_EQ(buffer_extent(program, espalier_Buffer_SCRATCH), Extent::kNothing);
+    }
+  }
+}
+
 TEST(Layout, OutsideItThereIsNothing) {
   Layout layout;
   ASSERT_EQ(make_layout(sample_program(), 100, 1, layout), Status::kOk);

@@ -26,8 +26,10 @@ namespace fs = std::filesystem;
 const fs::path kGolden = fs::path(ESPALIER_SOURCE_ROOT) / "proto" / "golden";
 constexpr std::uint32_t kRanks = 13;
 constexpr std::uint32_t kRank = 5;
+constexpr std::uint32_t kArity = 3, kHeight = 2, kRouter = 10;  // a fat tree of 9 ranks
 constexpr BlockRule kBlocks[] = {{0, 4096}, {1048576, 16384}};
 constexpr const char* kSpec = "complete:13";
+constexpr const char* kFatTreeSpec = "fattree:k=3,h=2,c=1";
 
 bool updating() { return std::getenv("ESPALIER_UPDATE_GOLDEN") != nullptr; }
 
@@ -65,11 +67,14 @@ std::string encoded(const Program& program) {
   return bytes;
 }
 
-Group golden_group() {
+Group golden_group(Where where) {
   std::string error;
   Group group;
-  group.ranks = kRanks;
-  group.topology_digest = topology::parse(kSpec, error)->digest();
+  const bool tree = where == Where::kFatTree;
+  const auto topology = topology::parse(tree ? kFatTreeSpec : kSpec, error);
+  group.ranks = topology->ranks();
+  group.topology_digest = topology->digest();
+  if (tree) group.arity = kArity, group.height = kHeight;
   group.window = 8;
   group.blocks = kBlocks;
   group.blocks_count = std::size(kBlocks);
@@ -77,9 +82,9 @@ Group golden_group() {
 }
 
 // With a producer of its own, so that a new version of the library does not change the bytes.
-Status generate(const Algorithm& algorithm, std::uint32_t rank, Program& program) {
+Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program) {
   program = Program{};
-  const Status status = algorithm.generate(golden_group(), rank, program);
+  const Status status = algorithm.generate(golden_group(algorithm.where), node, program);
   std::snprintf(program.producer, sizeof program.producer, "golden");
   return status;
 }
@@ -93,12 +98,14 @@ std::map<std::string, Program> programs() {
     const std::string name =
         std::string(collective_name(table[at].collective)) + "-" + table[at].name;
     EXPECT_EQ(generate(table[at], kRank, all[name]), Status::kOk) << name;
+    if (table[at].where != Where::kFatTree) continue;
+    EXPECT_EQ(generate(table[at], kRouter, all[name + "-router"]), Status::kOk) << name;
   }
   return all;
 }
 
 std::string whole_file() {
-  const Group group = golden_group();
+  const Group group = golden_group(Where::kAnywhere);
   const Algorithm* algorithm = find_algorithm(espalier_Collective_BROADCAST, "two-tree");
   ScheduleFileWriter writer(kSpec, group.topology_digest, kRanks, kRanks);
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
