@@ -83,6 +83,14 @@ class FatTree final : public Topology {
             rise * static_cast<double>(capacities_.size() - level(node))};
   }
 
+  [[nodiscard]] Shape shape() const override {
+    Shape shape;
+    shape.arity = arity_;
+    shape.height = static_cast<std::uint32_t>(capacities_.size());
+    shape.capacities = capacities_;
+    return shape;
+  }
+
   [[nodiscard]] std::string node_name(std::uint32_t node) const override {
     if (node < ranks()) return "rank " + std::to_string(node);
     return "router " + std::to_string(node) + " (level " + std::to_string(level(node)) + ")";

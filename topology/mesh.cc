@@ -63,6 +63,13 @@ class Mesh final : public Topology {
     return {static_cast<double>(node % columns_), static_cast<double>(node / columns_)};
   }
 
+  [[nodiscard]] Shape shape() const override {
+    Shape shape;
+    shape.rows = rows_;
+    shape.columns = columns_;
+    return shape;
+  }
+
   [[nodiscard]] std::string node_name(std::uint32_t node) const override {
     return "rank " + std::to_string(node) + " (row " + std::to_string(node / columns_) +
            ", column " + std::to_string(node % columns_) + ")";

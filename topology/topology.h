@@ -16,6 +16,13 @@ struct Link {
   std::uint32_t capacity = 1;  // lanes: blocks a step
 };
 
+// The numbers of a family, for algorithms made for one; 0 and empty: it is another family.
+struct Shape {
+  std::uint32_t arity = 0, height = 0;    // fat tree
+  std::vector<std::uint32_t> capacities;  // fat tree: lanes of the branches of level 1 .. height
+  std::uint32_t rows = 0, columns = 0;    // mesh
+};
+
 // Nodes 0 .. ranks-1 are ranks, ranks .. nodes-1 are routers.
 class Topology {
  public:
@@ -40,6 +47,7 @@ class Topology {
   [[nodiscard]] virtual Point position(std::uint32_t node) const = 0;
   // What node is called in messages: "rank 3", "rank 3 (row 0, column 3)", "router 17 (level 1)".
   [[nodiscard]] virtual std::string node_name(std::uint32_t node) const = 0;
+  [[nodiscard]] virtual Shape shape() const { return {}; }
   // 64-bit digest of the canonical specification; never 0.
   [[nodiscard]] std::uint64_t digest() const;
 };

@@ -96,6 +96,20 @@ TEST(Topology, FatTreeCapacities) {
   EXPECT_EQ(branch_capacities("fattree:k=4,h=3,c=1,2,7"), (std::vector<std::uint32_t>{1, 2, 7}));
 }
 
+TEST(Topology, ShapesSayTheNumbersOfAFamily) {
+  const Shape tree = must_parse("fattree:k=2,h=3,c=1,2,2")->shape();
+  EXPECT_EQ(tree.arity, 2u);
+  EXPECT_EQ(tree.height, 3u);
+  EXPECT_EQ(tree.capacities, (std::vector<std::uint32_t>{1, 2, 2}));
+  EXPECT_EQ(tree.rows, 0u);
+  const Shape mesh = must_parse("mesh:3x4")->shape();
+  EXPECT_EQ(mesh.rows, 3u);
+  EXPECT_EQ(mesh.columns, 4u);
+  EXPECT_EQ(mesh.arity, 0u);
+  const Shape complete = must_parse("complete:4")->shape();
+  EXPECT_EQ(complete.arity + complete.rows, 0u);
+}
+
 TEST(Topology, SpecsAreCanonical) {
   EXPECT_EQ(must_parse("fattree:k=4,h=2,c=1,1")->spec(), "fattree:k=4,h=2,c=1");
   EXPECT_EQ(must_parse("fattree:k=4,h=2,c=1,4")->spec(), "fattree:k=4,h=2,c=k");
@@ -109,7 +123,8 @@ TEST(Topology, DigestsDifferAndStay) {
                            "fattree:k=4,h=2,c=1", "fattree:k=4,h=2,c=k"}) {
     EXPECT_TRUE(digests.insert(must_parse(spec)->digest()).second);
   }
-  EXPECT_EQ(must_parse("complete:16")->digest(), 0x3291d14a47f5497ull) << "FNV-1a of the specification";
+  EXPECT_EQ(must_parse("complete:16")->digest(), 0x3291d14a47f5497ull)
+      << "FNV-1a of the specification";
 }
 
 TEST(Topology, ErrorsSayWhatWhereAndWhatWouldBeRight) {
