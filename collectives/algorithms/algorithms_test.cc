@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "collectives/algorithms/builder.h"
+#include "collectives/algorithms/fractional_tree.h"
 #include "collectives/algorithms/replay.h"
 
 namespace espalier {
@@ -70,6 +71,14 @@ Steps documented(const Algorithm& algorithm, std::int64_t p, std::int64_t n_bloc
       reach = next;
     }
     return {depth - 1 + 2 * n_blocks - 1, depth - 1 + 2 * n_blocks - 1};
+  }
+  if (name.starts_with("fractional")) {  // fractional_test.cc counts for itself
+    const bool couples = name == "fractional-simplex";
+    if (couples && p == 2) return {n_blocks, n_blocks};
+    const auto ranks = static_cast<std::uint32_t>(p);
+    const FractionalTree tree(couples ? (ranks + 1) / 2 : ranks, fractional_run({.ranks = ranks}));
+    const std::int64_t steps = count_value(tree.steps(), n_blocks);
+    return couples ? Steps{2 * steps - 1, 2 * steps} : Steps{steps, steps};
   }
   const std::int64_t h = log2_ceil(static_cast<std::uint32_t>(p + 1));
   return {phases * (2 * h + 2 * n_blocks - 5), phases * (2 * h + 2 * n_blocks - 2)};
@@ -224,9 +233,13 @@ std::size_t descriptor_bytes(const Algorithm& algorithm, const Group& group, std
 }
 
 // Broadcasts, but for the binomial tree's many sends, fit 256 bytes at any size. Combines name
-// three places each and an allreduce has two phases: these need more.
+// three places each and an allreduce has two phases: these need more. A fractional tree has an
+// action or more for each block of a run.
 std::size_t most_bytes(const Algorithm& algorithm) {
   if (std::string(algorithm.name) == "binomial") return 600;
+  if (std::string(algorithm.name).starts_with("fractional")) {
+    return algorithm.collective == espalier_Collective_REDUCE ? 1300 : 700;
+  }
   if (algorithm.collective == espalier_Collective_BROADCAST) return 256;
   return algorithm.collective == espalier_Collective_REDUCE ? 336 : 424;
 }

@@ -26,15 +26,18 @@ std::int64_t claimed_steps(std::uint32_t p, std::int64_t blocks) {
 }
 
 TEST(Binary, DepthOfThePrototype) {
-  const nlohmann::json values = golden()["ft_d"];  // "1,P": d
-  ASSERT_GE(values.size(), 5u);
+  const nlohmann::json values = golden()["ft_d"];  // "r,P": d
+  std::size_t compared = 0;
   for (const auto& [key, value] : values.items()) {
+    if (!key.starts_with("1,")) continue;
     const auto p = static_cast<std::uint32_t>(std::stoul(key.substr(2)));
     if (p < 3) continue;
+    ++compared;
     for (const std::int64_t blocks : {1, 2, 1000}) {
       EXPECT_EQ(claimed_steps(p, blocks), value.get<std::int64_t>() + 2 * blocks - 1) << "p " << p;
     }
   }
+  EXPECT_GE(compared, 5u);
 }
 
 // P_i ranks are reached in i steps, one more takes one more.

@@ -26,5 +26,11 @@ namespace espalier {
 [[nodiscard]] Status two_tree_allreduce(const Group& group, std::uint32_t me, Program& out);
 // kUnsupported where the root leaves an odd number of ranks (p even).
 [[nodiscard]] Status two_tree_mirror_broadcast(const Group& group, std::uint32_t me, Program& out);
+// fractional.cc: kUnsupported where the group's run is above kMaxRun (fractional_tree.h), and
+// fractional_simplex.cc, one send or receive a step
+[[nodiscard]] Status fractional_broadcast(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status fractional_reduce(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status fractional_simplex_broadcast(const Group& group, std::uint32_t me,
+                                                  Program& out);
 
 }  // namespace espalier

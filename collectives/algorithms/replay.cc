@@ -129,11 +129,14 @@ class Replay {
 
   void step(const std::vector<std::vector<const Instance*>>& now) {
     std::map<std::pair<std::int64_t, std::int64_t>, Value> flying;
+    const bool simplex = schedule_.programs[0].port_model == espalier_PortModel_SIMPLEX;
+    std::vector<bool> busy(now.size());  // sends
     for (rank_ = 0; rank_ < now.size(); ++rank_) {
       int sends = 0;
       for (const Instance* at : now[rank_]) {
         if (at->kind != espalier_Kind_SEND) continue;
         require(++sends == 1, "two sends in one step");
+        busy[rank_] = true;
         require(at->peer >= 0 && at->peer < ranks(), "sends to no rank");
         phase_ = at->phase;
         check_after(*at);
@@ -145,6 +148,7 @@ class Replay {
       for (const Instance* at : now[rank_]) {
         if (at->kind != espalier_Kind_RECEIVE) continue;
         require(++receives == 1, "two receives in one step");
+        require(!simplex || !busy[rank_], "sends and receives in one step");
         const auto sent = flying.find({at->peer, rank_});
         require(sent != flying.end(), "receives what nobody sends");
         require(sent->second.segment == at->into.segment && sent->second.block == at->into.block,
@@ -171,11 +175,11 @@ class Replay {
     }
   }
 
-  // A combine runs once the receives of its own step are there; it can rely on no others.
+  // A combine runs once the receives of the step `after` back are there; it can rely on no others.
   void check_operand(const Instance& combine, const PlaceAt& at) {
-    require(combine.after == 0, "a combine waits for another step than its own");
     const Cell& operand = cell(at);
-    require(!operand.received || operand.written == step_, "reads a block before it waits for it");
+    require(!operand.received || operand.written == step_ - combine.after,
+            "reads a block before it waits for it");
   }
 
   Value joined(Value a, Value b) {
