@@ -21,7 +21,8 @@ struct Message {
   std::uint16_t after = 0;
 };
 
-// At most one message a step, so at most W. They are posted and complete in order.
+// At most one message a step where the link has one lane, so at most W; where it has more, steps
+// wait until there is room. They are posted and complete in order.
 struct Lane {
   Message messages[kRing];
   // Counters modulo 256: messages[first & kRingMask ..]: `first` to `posted` are posted, `posted`

@@ -14,10 +14,12 @@
 
 namespace espalier {
 
-// The caller's memory for one collective. Bytes of input and output: the whole message (count *
-// element_bytes); either may be null where the program does not touch it; both may be the same
-// memory (in place) where the program's reads of input precede its writes of output (verified).
-// scratch: at least scratch_needed() bytes, 16-byte aligned.
+// The caller's memory for one collective. Bytes of input and output: buffer_bytes(); either may be
+// null where the program does not touch it. They may share memory only in place: each segment that
+// both hold is at the same address in both (a whole input and a whole output begin together; in an
+// allgather the rank's own input lies in its output where its segment goes), and only where the
+// program's reads of input precede its writes of output (verified). scratch: at least
+// scratch_needed() bytes, 16-byte aligned.
 struct Buffers {
   const void* input = nullptr;
   void* output = nullptr;
@@ -55,12 +57,16 @@ class Machine {
   // sent. kBadArgument: a second time, or a window of 0; kTooLarge: more than kMaxLinks links.
   [[nodiscard]] Status init(Endpoint& endpoint, const MachineConfig& config);
 
-  // Starts a collective of `count` elements of op.type; `program` has passed check_program. All
-  // ranks start the same collectives in the same order. Nothing was done on kBadArgument (busy; a
-  // buffer that is needed is null; scratch is too small or not aligned; buffers overlap, but for
-  // input == output), kNoSuchPeer, kBadOperator (also where the program needs a commuting one; what
-  // combines nothing takes any), kTooLarge, kUnsupported (the postal model's ticks) and prepare()'s
-  // errors. After a failure (cause().status != kOk) every start returns that status.
+  // Starts a collective of `count` elements of op.type, of the whole message or of a rank's part
+  // (counts_per_rank); `program` has passed check_program. All nodes start the same collectives in
+  // the same order; a barrier takes no elements and no operator. Nothing was done on kBadArgument
+  // (busy; a buffer that is needed is null; scratch is too small or not aligned; buffers overlap,
+  // but for in place; a barrier with elements), kNoSuchPeer, kBadOperator (also where the program
+  // needs a commuting one; what combines nothing takes any), kTooLarge, kMalformed (the program
+  // names a buffer that this node does not have), kUnsupported (the window here is less than the
+  // postal model's L) and prepare()'s errors. After a failure (cause().status != kOk) every start
+  // returns that status. Later, a step of a MULTIPORT program that has more messages on a link than
+  // the endpoint's window or kRing ends the collective with kTooLarge.
   [[nodiscard]] Status start(const Program& program, const Buffers& buffers, const Operator& op,
                              std::uint64_t count);
 
@@ -99,11 +105,12 @@ class Machine {
   };
 
   // start.cc
-  [[nodiscard]] Status check_operator(const Program& program, const Operator& op) const;
-  [[nodiscard]] Status check_buffers(const Program& program, const Buffers& buffers,
-                                     const Layout& layout, Region* regions,
-                                     std::uint32_t& regions_count) const;
+  [[nodiscard]] static Status check_operator(const Program& program, const Operator& op);
+  [[nodiscard]] static Status check_buffers(const Program& program, const Buffers& buffers,
+                                            const Layout& layout, Region* regions,
+                                            std::uint32_t& regions_count);
   [[nodiscard]] Status map_links(const Program& program);
+  [[nodiscard]] std::uint32_t window_of(const Program& program) const;
   void start_tags(const Operator& op);
   void start_phase();
 
@@ -120,10 +127,12 @@ class Machine {
   void work();
   void let_in();
   void let_in_step();
+  [[nodiscard]] bool link_of(std::uint32_t row, std::uint32_t& link) const;
+  [[nodiscard]] bool room();
   [[nodiscard]] bool let_in_message(std::uint32_t row);
   void retire();
   void post_all();
-  void post_send(std::uint32_t link);
+  [[nodiscard]] bool post_send(std::uint32_t link);
   void post_receives(std::uint32_t link);
   void posted(std::uint32_t link, Lane& lane, std::uint64_t& unposted);
   void run_op();
@@ -147,9 +156,11 @@ class Machine {
   Buffers buffers_;
   Layout layout_ = {0, 0, 0, 0, 0, 0};
   std::uint64_t slot_bytes_ = 0;
+  Span input_, output_;  // what of the whole message the caller's buffers hold
   CombineFn combine_ = nullptr;
   void* context_ = nullptr;
   std::uint32_t window_ = 0;
+  std::uint32_t room_ = 0;  // messages that a lane takes
   bool running_ = false;
   bool moved_ = false;    // the last poll moved the collective
   bool more_ = false;     // and may have left completions

@@ -1,5 +1,8 @@
 // What start() refuses, what can be read, how much a poll does.
 
+#include <algorithm>
+#include <cstring>
+
 #include "collectives/machine/testing/chain_test.h"
 
 namespace espalier::testing {
@@ -118,14 +121,136 @@ TEST_F(MachineTest, RefusesPeersSizesAndWhatTheEndpointRefuses) {
   EXPECT_EQ(start(), Status::kNoSuchPeer);
   program.peers[1] = 2;
   EXPECT_EQ(start(UINT64_MAX), Status::kTooLarge);
-  program.latency_ticks = 2;
-  EXPECT_EQ(start(), Status::kUnsupported);
-  program.latency_ticks = 1;
+  program.latency_ticks = program.window + 1;
+  EXPECT_EQ(start(), Status::kUnsupported) << "a send would wait for a step that waits for it";
+  program.latency_ticks = program.window;
   endpoint.prepare_status = Status::kBackEnd;
   EXPECT_EQ(start(), Status::kBackEnd);
   endpoint.prepare_status = Status::kOk;
   EXPECT_EQ(start(), Status::kOk);
   EXPECT_EQ(finish(), Status::kOk);
+}
+
+// Its own segment alone, at the buffer's beginning, in one buffer; all in the other.
+TEST_F(MachineTest, InPlaceIsWhereEachSegmentIsAtOneAddress) {
+  program = chain_program(0, true);
+  program.segments = program.ranks;
+  program.scratch_blocks = 0;
+  program.actions[2].into = program.actions[2].a;
+  program.indices[0].base = 1;  // segment 1, the link too
+  op.op = Op::kSum;
+  op.type = Type::kU8;
+  init();
+  for (const Collective collective :
+       {espalier_Collective_ALLGATHER, espalier_Collective_REDUCE_SCATTER}) {
+    program.collective = collective;
+    ASSERT_EQ(check_program(program), Status::kOk);
+    const bool own_input = collective == espalier_Collective_ALLGATHER;
+    std::uint8_t* const own = output + 16;
+    for (std::uint8_t* at = output; at < output + 48; at += 8) {
+      buffers.input = own_input ? at : output;
+      buffers.output = own_input ? output : at;
+      EXPECT_EQ(start(16), at == own ? Status::kOk : Status::kBadArgument) << at - output;
+      if (at != own) continue;
+      ASSERT_EQ(endpoint.prepared.size(), 1u);
+      EXPECT_EQ(endpoint.prepared[0].bytes, output);
+      EXPECT_EQ(endpoint.prepared[0].size, 48u);
+      (void)machine.poll();
+      EXPECT_EQ(endpoint.posts[0].bytes, own);
+      EXPECT_EQ(finish(), Status::kOk);
+    }
+  }
+}
+
+TEST_F(MachineTest, APlaceOutsideWhatABufferHoldsEndsIt) {
+  program.collective = espalier_Collective_SCATTER;
+  program.segments = program.ranks;
+  init();
+  ASSERT_EQ(start(16), Status::kOk);  // segment 0, of rank 1
+  (void)finish();
+  EXPECT_EQ(machine.cause().status, Status::kMalformed);
+}
+
+TEST_F(MachineTest, RefusesProgramsThatNameABufferThatIsNotThere) {
+  init();
+  program.root = 1;  // of a broadcast: it has no output
+  EXPECT_EQ(start(), Status::kMalformed);
+  EXPECT_EQ(start(0), Status::kOk) << "nothing is there";
+}
+
+TEST_F(MachineTest, ABarrierTakesNoElementsAndNoOperator) {
+  program = chain_program(0, true);
+  program.collective = espalier_Collective_BARRIER;
+  program.needs_commutative = true;
+  init();
+  buffers = Buffers();
+  EXPECT_EQ(start(1), Status::kBadArgument);
+  ASSERT_EQ(start(0), Status::kOk);
+  EXPECT_EQ(finish(), Status::kOk);
+  op.op = Op::kXor;
+  op.type = Type::kF32;
+  ASSERT_EQ(start(0), Status::kOk);
+  EXPECT_EQ(finish(), Status::kOk);
+}
+
+TEST_F(MachineTest, RunsAreOneMessage) {
+  program.blocks[0].block_bytes = 0;
+  program.segments = 4;
+  program.scratch_blocks = 4;
+  for (std::uint32_t at = 0; at < program.actions_count; ++at) {
+    program.actions[at].into.run = program.actions[at].a.run = 3;
+  }
+  ASSERT_EQ(check_program(program), Status::kOk);
+  program.indices[0].base = 0;
+  init();
+  ASSERT_EQ(start(31), Status::kOk);  // segments of 8, 8, 8, 7
+  (void)machine.poll();
+  ASSERT_EQ(endpoint.posts.size(), 1u);
+  EXPECT_EQ(endpoint.posts[0].bytes, output);
+  EXPECT_EQ(endpoint.posts[0].size, 24u);
+  std::memset(output, 7, 24);
+  EXPECT_EQ(finish(), Status::kOk);
+  EXPECT_EQ(std::memcmp(scratch, output, 24), 0);
+  EXPECT_EQ(scratch[24], 0);
+}
+
+// Two sends a step on one link: a step waits until the link has room for both.
+TEST_F(MachineTest, StepsWaitForRoomInEveryLane) {
+  program.actions[3] = program.actions[1];
+  program.actions_count = 4;
+  program.phases[0].actions = 4;
+  for (std::uint32_t action = 0; action < 4; ++action) program.actions[action].after = 0;
+  program.window = 16;
+  program.port_model = espalier_PortModel_MULTIPORT;
+  ScriptedEndpoint narrow(1, {2, 0}, 3);
+  Machine on_narrow;
+  ASSERT_EQ(on_narrow.init(narrow, MachineConfig()), Status::kOk);
+  ASSERT_EQ(on_narrow.start(program, buffers, op, 64), Status::kOk);
+  (void)on_narrow.poll();
+  const auto posted = [&](bool send) {
+    return std::count_if(narrow.posts.begin(), narrow.posts.end(),
+                         [&](const auto& post) { return post.send == send; });
+  };
+  EXPECT_EQ(posted(true), 2) << "the sends of step 1";
+  EXPECT_EQ(posted(false), 2) << "the receives of steps 0 and 1";
+  narrow.complete(true, 0);
+  (void)on_narrow.poll();
+  EXPECT_EQ(posted(true), 3) << "step 2 has room";
+  EXPECT_EQ(posted(false), 3);
+  narrow.complete(true, 0);
+  (void)on_narrow.poll();
+  EXPECT_EQ(posted(true), 2) << "step 3 has none";
+  EXPECT_EQ(on_narrow.cause().status, Status::kOk);
+
+  ScriptedEndpoint narrower(1, {2, 0}, 1);
+  Machine on_narrower;
+  ASSERT_EQ(on_narrower.init(narrower, MachineConfig()), Status::kOk);
+  ASSERT_EQ(on_narrower.start(program, buffers, op, 64), Status::kOk);
+  (void)on_narrower.poll();
+  narrower.complete(false, 1);
+  for (int poll = 0; poll < 10; ++poll) (void)on_narrower.poll();
+  EXPECT_EQ(on_narrower.cause().status, Status::kTooLarge);
+  EXPECT_EQ(on_narrower.cause().peer, 2u);
 }
 
 TEST_F(MachineTest, AGapOfAMillionStepsCostsNothing) {

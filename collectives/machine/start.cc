@@ -42,13 +42,13 @@ std::uint64_t scratch_needed(const Program& program, const Layout& layout) {
   return program.scratch_blocks * slot_bytes(layout);
 }
 
-Status Machine::start(const Program& program, const Buffers& buffers, const Operator& op,
+Status Machine::start(const Program& program, const Buffers& buffers, const Operator& given,
                       std::uint64_t count) {
   if (endpoint_ == nullptr) return Status::kBadArgument;
   if (watch_.failed()) return watch_.cause().status;
   if (running_) return Status::kBadArgument;
-  // Ends of a transfer in different steps need a window of L on every node.
-  if (program.latency_ticks > 1) return Status::kUnsupported;
+  // A barrier's combines say whom a rank has heard of, which its messages' coming says already.
+  const Operator op = program.collective == espalier_Collective_BARRIER ? Operator() : given;
   Status status = check_operator(program, op);
   if (status != Status::kOk) return status;
   Layout layout;
@@ -58,6 +58,9 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   std::uint32_t regions_count = 0;
   status = check_buffers(program, buffers, layout, regions, regions_count);
   if (status == Status::kOk) status = map_links(program);
+  // A receive is L-1 steps after its send, which waits for it.
+  const std::uint32_t window = window_of(program);
+  if (status == Status::kOk && program.latency_ticks > window) status = Status::kUnsupported;
   if (status == Status::kOk) status = endpoint_->prepare(regions, regions_count);
   if (status != Status::kOk) return status;
 
@@ -65,10 +68,12 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   buffers_ = buffers;
   layout_ = layout;
   slot_bytes_ = slot_bytes(layout);
+  input_ = buffer_span(program, layout, espalier_Buffer_INPUT);
+  output_ = buffer_span(program, layout, espalier_Buffer_OUTPUT);
   combine_ = combine_function(op);
   context_ = op.context;
-  window_ = std::max<std::uint32_t>(
-      1, std::min({program.window, window_limit_, kMaxWindow, endpoint_->window()}));
+  window_ = window;
+  room_ = std::max<std::uint32_t>(1, std::min(kRing, endpoint_->window()));
   running_ = true;
   moved_ = true;
   start_tags(op);
@@ -80,41 +85,56 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   return Status::kOk;
 }
 
-Status Machine::check_operator(const Program& program, const Operator& op) const {
+Status Machine::check_operator(const Program& program, const Operator& op) {
   if (element_bytes(op) == 0) return Status::kBadOperator;
-  if (!uses_of(program).combines) return Status::kOk;
+  const bool barrier = program.collective == espalier_Collective_BARRIER;
+  if (barrier || !uses_of(program).combines) return Status::kOk;
   if (combine_function(op) == nullptr) return Status::kBadOperator;
   const bool commutes = op.op != Op::kCustom || op.commutes;
   return program.needs_commutative && !commutes ? Status::kBadOperator : Status::kOk;
 }
 
 Status Machine::check_buffers(const Program& program, const Buffers& buffers, const Layout& layout,
-                              Region* regions, std::uint32_t& regions_count) const {
+                              Region* regions, std::uint32_t& regions_count) {
   const Uses uses = uses_of(program);
-  const std::uint64_t message = layout.count * layout.element_bytes;
-  const std::uint64_t input = uses.input ? message : 0;
-  const std::uint64_t output = uses.output ? message : 0;
+  const Span in = buffer_span(program, layout, espalier_Buffer_INPUT);
+  const Span out = buffer_span(program, layout, espalier_Buffer_OUTPUT);
+  const std::uint64_t input = uses.input ? in.bytes : 0;
+  const std::uint64_t output = uses.output ? out.bytes : 0;
   const std::uint64_t scratch = scratch_needed(program, layout);
+  if (layout.count > 0 && ((uses.input && input == 0) || (uses.output && output == 0))) {
+    return Status::kMalformed;
+  }
   if (input > 0 && buffers.input == nullptr) return Status::kBadArgument;
   if (output > 0 && buffers.output == nullptr) return Status::kBadArgument;
   if (scratch > 0 && (buffers.scratch == nullptr || buffers.scratch_bytes < scratch ||
                       reinterpret_cast<std::uintptr_t>(buffers.scratch) % 16 != 0)) {
     return Status::kBadArgument;
   }
-  const bool in_place = buffers.input == buffers.output;
-  if ((!in_place && overlap(buffers.input, input, buffers.output, output)) ||
-      overlap(buffers.scratch, scratch, buffers.input, input) ||
+  const bool shared = overlap(buffers.input, input, buffers.output, output);
+  // Where each would lie if it held the whole message.
+  const bool in_place = reinterpret_cast<std::uintptr_t>(buffers.input) - in.offset ==
+                        reinterpret_cast<std::uintptr_t>(buffers.output) - out.offset;
+  if ((shared && !in_place) || overlap(buffers.scratch, scratch, buffers.input, input) ||
       overlap(buffers.scratch, scratch, buffers.output, output)) {
     return Status::kBadArgument;
   }
   regions_count = 0;
-  if (output > 0) regions[regions_count++] = {buffers.output, output};
+  // The endpoint only reads the input: the program sends from it and writes nothing there. In
+  // place, the longer of the two holds the other.
+  if (output > 0 && !(shared && input > output))
+    regions[regions_count++] = {buffers.output, output};
   if (scratch > 0) regions[regions_count++] = {buffers.scratch, scratch};
-  // The endpoint only reads it: the program sends from it and writes nothing there.
-  if (input > 0 && !(in_place && output > 0)) {
+  if (input > 0 && !(shared && input <= output)) {
     regions[regions_count++] = {const_cast<void*>(buffers.input), input};
   }
   return Status::kOk;
+}
+
+// Steps in flight here.
+std::uint32_t Machine::window_of(const Program& program) const {
+  return std::max<std::uint32_t>(
+      1, std::min({program.window, window_limit_, kMaxWindow, endpoint_->window()}));
 }
 
 // Finds the endpoint's link to each of the program's peers.

@@ -1,6 +1,7 @@
 #include "collectives/machine/timetable.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "collectives/schedule/arithmetic.h"
 
@@ -99,24 +100,24 @@ void Timetable::add_cursor(Row& row, std::uint32_t ref) {
 
 void Timetable::find_next_step() {
   next_step_ = kNever;
-  for (std::uint32_t at = 0; at < rows_count_; ++at) {
-    next_step_ = std::min(next_step_, rows_[at].step);
-  }
+  next_rows_ = 0;
+  for (std::uint32_t row = 0; row < rows_count_; ++row) offer(row);
 }
 
-std::uint64_t Timetable::take_step() {
-  std::uint64_t taken = 0;
-  std::int64_t next = kNever;
-  for (std::uint32_t at = 0; at < rows_count_; ++at) {
-    Row& row = rows_[at];
-    if (row.step == next_step_ && row.left > 0) {
-      taken |= std::uint64_t{1} << at;
-      row.step = --row.left == 0 ? kNever : row.step + period_;
-    }
-    next = std::min(next, row.step);
+void Timetable::offer(std::uint32_t row) {
+  const std::int64_t step = rows_[row].step;
+  if (step == kNever || step > next_step_) return;
+  if (step < next_step_) next_rows_ = 0;
+  next_step_ = step;
+  next_rows_ |= std::uint64_t{1} << row;
+}
+
+void Timetable::take_step() {
+  for (std::uint64_t rows = next_rows_; rows != 0; rows &= rows - 1) {
+    Row& row = rows_[std::countr_zero(rows)];
+    row.step = --row.left == 0 ? kNever : row.step + period_;
   }
-  next_step_ = next;
-  return taken;
+  find_next_step();
 }
 
 std::int64_t Timetable::value(std::uint32_t at, std::uint32_t ref) const {

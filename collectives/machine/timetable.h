@@ -25,10 +25,12 @@ class Timetable {
   void start(const Program& program, std::uint32_t first_action, const Phase& phase,
              std::int64_t first_step, std::int64_t steps, std::int64_t blocks);
 
-  // Step of the next instance to let in; kNever: none is left.
+  // Step of the next instance to let in; kNever: none is left. Bit k of next_rows(): action
+  // first_action + k has an instance in it.
   [[nodiscard]] std::int64_t next_step() const { return next_step_; }
-  // Lets in all instances of next_step(): bit k is action first_action + k.
-  [[nodiscard]] std::uint64_t take_step();
+  [[nodiscard]] std::uint64_t next_rows() const { return next_rows_; }
+  // Lets in all instances of next_step().
+  void take_step();
 
   // Of the next instance to run of action first_action + row: does it exist, and an index' value.
   [[nodiscard]] bool exists(std::uint32_t row) const;
@@ -61,6 +63,8 @@ class Timetable {
   void add_cursor(Row& row, std::uint32_t ref);
   void add_place(Row& row, bool present, const Place& place);
   void find_next_step();
+  // The row's next instance to let in may be the next of all.
+  void offer(std::uint32_t row);
 
   static constexpr std::uint32_t kMaxTerms = sizeof(Program::terms) / sizeof(Term);
 
@@ -70,6 +74,7 @@ class Timetable {
   std::int64_t period_ = 0;
   std::int64_t blocks_ = 0;
   std::int64_t next_step_ = 0;
+  std::uint64_t next_rows_ = 0;
   Row rows_[kMaxActions];
   std::uint16_t cursors_count_ = 0;
   std::uint16_t terms_count_ = 0;

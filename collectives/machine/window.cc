@@ -31,6 +31,7 @@ void Machine::let_in() {
     }
     const std::int64_t next = timetable_.next_step();
     if (next >= horizon_ || (!empty && next - step(first_step_).number >= window_)) return;
+    if (!room()) return;
     let_in_step();
     if (watch_.failed()) return;
   }
@@ -48,7 +49,9 @@ void Machine::let_in_step() {
   Step& its = step(end_step_);
   its = Step();
   its.number = timetable_.next_step();
-  for (std::uint64_t rows = timetable_.take_step(); rows != 0; rows &= rows - 1) {
+  std::uint64_t rows = timetable_.next_rows();
+  timetable_.take_step();
+  for (; rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
     const Kind kind = timetable_.action(row).kind;
     if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) {
@@ -62,15 +65,44 @@ void Machine::let_in_step() {
   moved_ = true;
 }
 
+// The link of the row's next message. False if the program names what does not exist.
+bool Machine::link_of(std::uint32_t row, std::uint32_t& link) const {
+  const std::int64_t at = timetable_.value(row, timetable_.action(row).link_ref);
+  if (at < 0 || at >= program_->peers_count) return false;
+  link = link_of_[at];
+  return true;
+}
+
+// Whether every lane has room for its messages of the next step: all of them are let in, or none.
+// With one message a link and direction there always is; where there are more, steps wait as if
+// the window were smaller.
+bool Machine::room() {
+  if (program_->port_model != espalier_PortModel_MULTIPORT) return true;
+  std::uint8_t coming[2][kMaxLinks] = {};
+  for (std::uint64_t rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
+    const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
+    const Kind kind = timetable_.action(row).kind;
+    std::uint32_t link = 0;
+    if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY || !timetable_.exists(row) ||
+        !link_of(row, link)) {
+      continue;
+    }
+    const bool send = kind == espalier_Kind_SEND;
+    const std::uint32_t messages = ++coming[send][link];
+    if (messages > room_) fail(Status::kTooLarge, link);
+    if ((send ? sends_ : receives_)[link].let_in() + messages > room_) return false;
+  }
+  return true;
+}
+
 // False if the program names what does not exist.
 bool Machine::let_in_message(std::uint32_t row) {
   const Action& action = timetable_.action(row);
   const bool send = action.kind == espalier_Kind_SEND;
-  const std::int64_t at = timetable_.value(row, action.link_ref);
-  if (at < 0 || at >= program_->peers_count) return false;
-  const std::uint32_t link = link_of_[at];
+  std::uint32_t link = 0;
+  if (!link_of(row, link)) return false;
   Lane& lane = send ? sends_[link] : receives_[link];
-  if (lane.let_in() >= window_) return false;
+  if (lane.let_in() >= room_) return false;
   Block block;
   if (!locate(row, send ? action.a : action.into, block)) return false;
   Message& message = lane.at(lane.end++);
@@ -103,7 +135,8 @@ void Machine::post_all() {
          links &= links - 1) {
       const auto link = static_cast<std::uint32_t>(std::countr_zero(links));
       const Lane& lane = sends_[link];
-      if (lane.at(lane.posted).step == at) post_send(link);
+      while (lane.unposted() && lane.at(lane.posted).step == at && post_send(link)) {
+      }
     }
   }
 }
@@ -122,20 +155,23 @@ void Machine::post_receives(std::uint32_t link) {
   }
 }
 
-// Rule 4, of the link's next send.
-void Machine::post_send(std::uint32_t link) {
+// Rule 4, of the link's next send. True if it was posted.
+bool Machine::post_send(std::uint32_t link) {
   Lane& lane = sends_[link];
   const Message& message = lane.at(lane.posted);
-  if (message.after > 0 && !reached(message.step, message.after, true)) return;
+  if (message.after > 0 && !reached(message.step, message.after, true)) return false;
   const std::uint32_t check = check_blocks_ ? crc32(0, message.bytes, message.size) : 0;
   const Status status = endpoint_->post_send(
       link, {message.bytes, message.size, tags_.tag(lane.number), check, message.step});
   no_room_ = no_room_ || status == Status::kTryAgain;
-  if (status == Status::kTryAgain) return;
-  if (status != Status::kOk) return fail(status, link);
+  if (status != Status::kOk) {
+    if (status != Status::kTryAgain) fail(status, link);
+    return false;
+  }
   --step(message.step).unposted;
   sending_ |= bit(link);
   posted(link, lane, unposted_sends_);
+  return true;
 }
 
 void Machine::posted(std::uint32_t link, Lane& lane, std::uint64_t& unposted) {
@@ -216,33 +252,46 @@ bool Machine::being_sent(const Block& block) const {
   return false;
 }
 
+namespace {
+
+// Where a part of the message lies in a buffer that holds the part `held` of it. Null if empty;
+// false if it is not there.
+bool find_in(const void* buffer, const Span& held, const Span& part, std::uint8_t*& found) {
+  if (part.bytes == 0) return true;
+  if (part.offset < held.offset || part.offset + part.bytes > held.offset + held.bytes) {
+    return false;
+  }
+  // Inputs are only read: no action may write there (check_program).
+  found = static_cast<std::uint8_t*>(const_cast<void*>(buffer)) + (part.offset - held.offset);
+  return true;
+}
+
+}  // namespace
+
 // Where a place of the row's next instance lies. False if it is none.
 bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const {
   const std::int64_t segment = timetable_.value(row, place.segment_ref);
   const std::int64_t number = timetable_.block(row, place.block_ref);
-  if (segment < 0 || segment >= layout_.segments || number < 0 || number >= layout_.blocks) {
+  const std::uint32_t run = place_run(place);
+  if (segment < 0 || segment > std::int64_t{layout_.segments} - run || number < 0 ||
+      number >= layout_.blocks) {
     return false;
   }
-  const Span span =
-      block_span(layout_, static_cast<std::uint32_t>(segment), static_cast<std::uint32_t>(number));
+  const Span span = block_span(layout_, static_cast<std::uint32_t>(segment),
+                               static_cast<std::uint32_t>(number), run);
   block = {nullptr, span.bytes, span.elements};
-  std::uint64_t offset = span.offset;
-  if (place.buffer == espalier_Buffer_SCRATCH) {
-    const std::int64_t slot = timetable_.value(row, place.slot_ref);
-    if (slot < 0 || slot >= program_->scratch_blocks) return false;
-    offset = static_cast<std::uint64_t>(slot) * slot_bytes_;
-  }
-  if (span.bytes == 0) return true;
   switch (place.buffer) {
-    case espalier_Buffer_INPUT:
-      // Only read: no action may write there (check_program).
-      block.bytes = static_cast<std::uint8_t*>(const_cast<void*>(buffers_.input));
-      break;
-    case espalier_Buffer_OUTPUT: block.bytes = static_cast<std::uint8_t*>(buffers_.output); break;
-    case espalier_Buffer_SCRATCH: block.bytes = static_cast<std::uint8_t*>(buffers_.scratch); break;
+    case espalier_Buffer_INPUT: return find_in(buffers_.input, input_, span, block.bytes);
+    case espalier_Buffer_OUTPUT: return find_in(buffers_.output, output_, span, block.bytes);
+    case espalier_Buffer_SCRATCH: break;
     default: return false;
   }
-  block.bytes += offset;
+  const std::int64_t slot = timetable_.value(row, place.slot_ref);
+  if (slot < 0 || slot > std::int64_t{program_->scratch_blocks} - run) return false;
+  if (span.bytes > 0) {
+    block.bytes = static_cast<std::uint8_t*>(buffers_.scratch) +
+                  static_cast<std::uint64_t>(slot) * slot_bytes_;
+  }
   return true;
 }
 

@@ -4,142 +4,32 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <random>
 #include <set>
 
 #include "collectives/machine/machine.h"
+#include "collectives/machine/testing/scribe.h"
 #include "collectives/machine/testing/scripted_endpoint.h"
 #include "collectives/schedule/expand.h"
 
 namespace espalier {
 namespace {
 
+using testing::pick;
+using testing::Random;
+using testing::Scribe;
 using testing::ScriptedEndpoint;
-using Random = std::mt19937;
-
-std::int32_t pick(Random& random, std::int32_t low, std::int32_t high) {
-  return std::uniform_int_distribution<std::int32_t>(low, high)(random);
-}
-
-// Builds programs that make no sense but keep the form.
-class Scribe {
- public:
-  explicit Scribe(Random& random) : random_(random) {
-    program = espalier_Program_init_zero;
-    program.format_version = kFormatVersion;
-    program.collective = espalier_Collective_ALLREDUCE;
-    program.port_model = espalier_PortModel_MULTIPORT;
-    program.grade = espalier_Grade_ASYNC;
-    program.ranks = 64;
-    program.window = static_cast<std::uint32_t>(pick(random, 1, kMaxWindow));
-    program.segments = static_cast<std::uint32_t>(pick(random, 1, 3));
-    program.scratch_blocks = 7;
-    program.blocks_count = 1;
-    program.blocks[0].block_bytes = 4;
-    program.counts_count = 1;  // steps_ref and bound_ref: not the machine's
-    program.terms_count = 3;
-    program.terms[0] = {1, 3, pick(random, 0, 5), 2, 5, 0, 0};
-    program.terms[1] = {1, 1, 0, 0, 8, 2, 3};
-    program.terms[2] = {-1, 1, 2, 3, 0, 0, 0};
-    const int phases = pick(random, 1, 3);
-    for (int phase = 0; phase < phases; ++phase) add_phase();
-  }
-  Program program;
-
- private:
-  std::uint8_t count(std::int32_t a, std::int32_t b) {
-    program.counts[program.counts_count] = {a, b, 0, 0, 0};
-    return static_cast<std::uint8_t>(program.counts_count++);
-  }
-  std::uint8_t index(Index index) {
-    program.indices[program.indices_count] = index;
-    return static_cast<std::uint8_t>(program.indices_count++);
-  }
-  // An index with values 0 .. limit-1 for all instances.
-  std::uint8_t bounded(std::int32_t limit) {
-    Index index = espalier_Index_init_zero;
-    index.mod = static_cast<std::uint32_t>(limit);
-    index.coef = pick(random_, -2, 2);
-    index.off = pick(random_, -5, 5);
-    index.div = static_cast<std::uint32_t>(pick(random_, 0, 3));
-    if (pick(random_, 0, 2) == 0) {
-      index.first_term = static_cast<std::uint8_t>(pick(random_, 0, 1));
-      index.terms = static_cast<std::uint8_t>(pick(random_, 1, 2));
-    }
-    return this->index(index);
-  }
-  // An index of blocks: some instances may not exist.
-  std::uint8_t block() {
-    Index index = espalier_Index_init_zero;
-    index.coef = pick(random_, -2, 2);
-    index.base = pick(random_, -3, 3);
-    index.off = pick(random_, -2, 6);
-    index.div = static_cast<std::uint32_t>(pick(random_, 0, 2));
-    if (pick(random_, 0, 3) == 0) index.terms = 1;
-    if (pick(random_, 0, 3) == 0) index.mod = 4;
-    return this->index(index);
-  }
-  // `into` and the operands must be of one length: the same block, in different places.
-  Place place(std::uint8_t segment, std::uint8_t block, bool writable) {
-    Place place = espalier_Place_init_zero;
-    place.buffer = static_cast<Buffer>(pick(random_, writable ? 2 : 1, 3));
-    place.segment_ref = segment;
-    place.block_ref = block;
-    if (place.buffer == espalier_Buffer_SCRATCH) place.slot_ref = bounded(7);
-    return place;
-  }
-  void add_action(std::int32_t steps_a) {
-    Action action = espalier_Action_init_zero;
-    const Kind kinds[] = {espalier_Kind_SEND, espalier_Kind_RECEIVE, espalier_Kind_COMBINE};
-    action.kind = kinds[pick(random_, 0, 2)];
-    action.t0_ref = count(pick(random_, -4, steps_a), 0);
-    action.instances_ref = count(pick(random_, 0, 6), pick(random_, 0, 1));
-    action.after = static_cast<std::uint16_t>(std::max(0, pick(random_, -1, 4)));
-    action.clamp = pick(random_, 0, 2) == 0;
-    const std::uint8_t segment = bounded(static_cast<std::int32_t>(program.segments));
-    const std::uint8_t block = this->block();
-    if (action.kind == espalier_Kind_COMBINE) {
-      action.has_a = action.has_b = true;
-      action.a = place(segment, block, false);
-      action.b = place(segment, block, false);
-    } else {
-      // Two links of its own, so that no link has two messages a step.
-      Index link = espalier_Index_init_zero;
-      link.base = static_cast<std::int32_t>(program.peers_count);
-      link.coef = 1;
-      link.mod = 2;
-      action.link_ref = index(link);
-      for (int i = 0; i < 2; ++i) {
-        program.peers[program.peers_count] = program.peers_count + 1;
-        ++program.peers_count;
-      }
-    }
-    action.has_into = action.kind != espalier_Kind_SEND;
-    if (action.has_into) action.into = place(segment, block, true);
-    if (action.kind == espalier_Kind_SEND) {
-      action.has_a = true;
-      action.a = place(segment, block, false);
-    }
-    program.actions[program.actions_count++] = action;
-  }
-  void add_phase() {
-    Phase& phase = program.phases[program.phases_count++];
-    phase.period = static_cast<std::uint32_t>(pick(random_, 1, 4));
-    const std::int32_t steps = pick(random_, 0, 60);
-    phase.steps_ref = count(steps, pick(random_, 0, 2));
-    phase.actions = static_cast<std::uint8_t>(pick(random_, 0, 4));
-    for (int action = 0; action < phase.actions; ++action) add_action(steps);
-  }
-
-  Random& random_;
-};
-
 // Follows a machine: which instances are posted, complete or have run.
 class Judge {
  public:
   Judge(const Program& program, const Layout& layout, const Buffers& buffers, std::uint32_t window)
-      : layout_(layout), buffers_(buffers), window_(window) {
+      : layout_(layout),
+        buffers_(buffers),
+        window_(window),
+        input_(buffer_span(program, layout, espalier_Buffer_INPUT)),
+        output_(buffer_span(program, layout, espalier_Buffer_OUTPUT)) {
     instances_ = expand(program, layout.blocks);
     posted_.resize(instances_.size());
     done_.resize(instances_.size());
@@ -202,6 +92,16 @@ class Judge {
     return true;
   }
   [[nodiscard]] std::size_t instances() const { return instances_.size(); }
+  // The most messages of a step on one link and in one direction.
+  [[nodiscard]] std::uint32_t most_messages() const {
+    std::map<std::array<std::int64_t, 3>, std::uint32_t> messages;
+    std::uint32_t most = 0;
+    for (const Instance& it : instances_) {
+      if (it.kind == espalier_Kind_COMBINE) continue;
+      most = std::max(most, ++messages[{it.step, it.link, it.kind}]);
+    }
+    return most;
+  }
 
  private:
   // Combines of empty blocks cannot be seen: they count as run.
@@ -210,7 +110,7 @@ class Judge {
   }
   [[nodiscard]] Span span(const PlaceAt& place) const {
     return block_span(layout_, static_cast<std::uint32_t>(place.segment),
-                      static_cast<std::uint32_t>(place.block));
+                      static_cast<std::uint32_t>(place.block), place.run);
   }
   [[nodiscard]] std::uint64_t size(const PlaceAt& place) const { return span(place).bytes; }
   [[nodiscard]] const void* bytes(const PlaceAt& place) const {
@@ -219,8 +119,9 @@ class Judge {
       return static_cast<const std::uint8_t*>(base) + bytes;
     };
     switch (place.buffer) {
-      case espalier_Buffer_INPUT: return offset(buffers_.input, span(place).offset);
-      case espalier_Buffer_OUTPUT: return offset(buffers_.output, span(place).offset);
+      case espalier_Buffer_INPUT: return offset(buffers_.input, span(place).offset - input_.offset);
+      case espalier_Buffer_OUTPUT:
+        return offset(buffers_.output, span(place).offset - output_.offset);
       default:
         return offset(buffers_.scratch,
                       static_cast<std::uint64_t>(place.slot) * slot_bytes(layout_));
@@ -259,6 +160,7 @@ class Judge {
   Layout layout_;
   Buffers buffers_;
   std::uint32_t window_;
+  Span input_, output_;
   std::vector<Instance> instances_;
   std::vector<bool> posted_, done_;
 };
@@ -279,8 +181,13 @@ struct Memory {
   std::vector<Line> scratch;
 };
 
-// Runs one random program, returns how many instances it had.
-std::size_t run_one(unsigned seed) {
+struct Seen {
+  std::size_t runs = 0;
+  std::size_t crowded = 0;  // with several messages a step on a link
+  std::size_t instances = 0;
+};
+
+void run_one(unsigned seed, Seen& seen) {
   Random random(seed);
   const Scribe scribe(random);
   const Program& program = scribe.program;
@@ -335,16 +242,24 @@ std::size_t run_one(unsigned seed) {
     }
     if (!endpoint.completions.empty()) idle = 0;
   }
+  if (judge.most_messages() > endpoint_window) {
+    EXPECT_EQ(machine.cause().status, Status::kTooLarge) << "seed " << seed;
+    return;
+  }
   EXPECT_EQ(status, Status::kOk) << "seed " << seed << " " << status_name(machine.cause().status);
   EXPECT_TRUE(judge.all_done()) << "seed " << seed;
-  return judge.instances();
+  ++seen.runs;
+  seen.crowded += judge.most_messages() > 1;
+  seen.instances += judge.instances();
 }
 
 TEST(Window, RandomProgramsKeepTheRules) {
-  std::size_t instances = 0;
-  for (unsigned seed = 0; seed < 20000 && !HasFailure(); ++seed) instances += run_one(seed);
+  Seen seen;
+  for (unsigned seed = 0; seed < 20000 && !HasFailure(); ++seed) run_one(seed, seen);
   // The generator would be worthless if its programs were empty.
-  EXPECT_GT(instances, 150'000u);
+  EXPECT_GT(seen.runs, 18'000u);
+  EXPECT_GT(seen.crowded, 1'000u);
+  EXPECT_GT(seen.instances, 150'000u);
 }
 
 }  // namespace

@@ -114,12 +114,14 @@ Status make_layout(const Program& program, std::uint64_t count, std::uint32_t el
   return Status::kOk;
 }
 
-Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block) {
+Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block,
+                std::uint32_t run) {
   if (segment >= layout.segments || block >= layout.blocks) return {};
+  if (run != 1 && (run > layout.segments - segment || layout.blocks != 1)) return {};
   const std::uint64_t first = segment * layout.segment_elements;
-  const std::uint64_t segment_end = std::min(first + layout.segment_elements, layout.count);
+  const std::uint64_t segment_end = std::min(first + run * layout.segment_elements, layout.count);
   const std::uint64_t begin = std::min(first + block * layout.block_elements, layout.count);
-  const std::uint64_t end = std::min(begin + layout.block_elements, segment_end);
+  const std::uint64_t end = std::min(begin + run * layout.block_elements, segment_end);
   Span span;
   span.offset = begin * layout.element_bytes;
   if (end > begin) span.elements = end - begin;
@@ -131,12 +133,22 @@ std::uint64_t slot_bytes(const Layout& layout) {
   return layout.block_elements * layout.element_bytes;
 }
 
-std::uint64_t buffer_bytes(const Program& program, const Layout& layout, Buffer buffer) {
+Span buffer_span(const Program& program, const Layout& layout, Buffer buffer) {
+  Span span;
   switch (buffer_extent(program, buffer)) {
-    case Extent::kOwn: return layout.segment_elements * layout.element_bytes;
-    case Extent::kWhole: return layout.count * layout.element_bytes;
-    default: return 0;
+    case Extent::kNothing: return span;
+    case Extent::kOwn:
+      span.elements = layout.segment_elements;
+      span.offset = program.node * layout.segment_elements * layout.element_bytes;
+      break;
+    case Extent::kWhole: span.elements = layout.count; break;
   }
+  span.bytes = span.elements * layout.element_bytes;
+  return span;
+}
+
+std::uint64_t buffer_bytes(const Program& program, const Layout& layout, Buffer buffer) {
+  return buffer_span(program, layout, buffer).bytes;
 }
 
 std::uint64_t digest_bytes(std::uint64_t seed, const void* bytes, std::size_t size) {

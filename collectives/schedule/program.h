@@ -107,19 +107,24 @@ struct Layout {
 [[nodiscard]] Status make_layout(const Program& program, std::uint64_t count,
                                  std::uint32_t element_bytes, Layout& layout);
 
-// Where block `block` of segment `segment` lies in the whole message, in bytes. bytes is 0 for an
-// empty block and for one outside the layout; offset never passes the end of the message.
+// Where block `block` of segment `segment` lies in the whole message, in bytes; of a run, where all
+// of its segments' blocks do, which are one block each. bytes is 0 for an empty block and for one
+// outside the layout; offset never passes the end of the message.
 struct Span {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::uint64_t elements = 0;  // bytes / element_bytes
 };
-[[nodiscard]] Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block);
+[[nodiscard]] Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block,
+                              std::uint32_t run = 1);
 
 // Bytes of one scratch slot: the longest block.
 [[nodiscard]] std::uint64_t slot_bytes(const Layout& layout);
 
-// Bytes of the caller's buffer on program.node for this message; 0 where it has none.
+// Which bytes of the whole message the caller's buffer on program.node holds, from its beginning
+// on; none where it has no such buffer.
+[[nodiscard]] Span buffer_span(const Program& program, const Layout& layout, Buffer buffer);
+// Their number: the bytes of the buffer.
 [[nodiscard]] std::uint64_t buffer_bytes(const Program& program, const Layout& layout,
                                          Buffer buffer);
 

@@ -141,6 +141,27 @@ TEST(Layout, SlotsArePacked) {
   EXPECT_EQ(slot_bytes(layout), 9u);
 }
 
+TEST(Layout, ARunIsAllItsSegments) {
+  Program program = sample_program();
+  program.residue_mod = program.residue = 0;
+  program.blocks_count = 1;
+  program.blocks[0].block_bytes = 0;
+  program.segments = 4;
+  Layout layout;
+  ASSERT_EQ(layout_of(program, 10, 2, layout), Status::kOk);  // of 3, 3, 3, 1
+  EXPECT_EQ(block_span(layout, 1, 0, 2).offset, 6u);
+  EXPECT_EQ(block_span(layout, 1, 0, 2).bytes, 12u);
+  EXPECT_EQ(block_span(layout, 0, 0, 4).bytes, 20u);
+  EXPECT_EQ(block_span(layout, 2, 0, 2).elements, 4u);
+  EXPECT_EQ(block_span(layout, 3, 0, 2).bytes, 0u) << "past the last segment";
+  ASSERT_EQ(layout_of(program, 5, 2, layout), Status::kOk);  // of 2, 2, 1, 0
+  EXPECT_EQ(block_span(layout, 2, 0, 2).bytes, 2u);
+  EXPECT_EQ(block_span(layout, 3, 0, 1).bytes, 0u);
+  program.blocks[0].block_bytes = 2;
+  ASSERT_EQ(layout_of(program, 10, 2, layout), Status::kOk);
+  EXPECT_EQ(block_span(layout, 0, 0, 2).bytes, 0u) << "several blocks a segment";
+}
+
 TEST(Layout, CountsOfOneRankAreMultiplied) {
   Program program = sample_program();
   program.residue_mod = program.residue = 0;
@@ -207,6 +228,7 @@ TEST(BufferExtent, IsWhatTheTableSays) {
         EXPECT_EQ(buffer_extent(program, buffer), extent) << row.collective << " " << program.node;
         EXPECT_EQ(buffer_bytes(program, layout, buffer), bytes)
             << row.collective << " " << program.node;
+        EXPECT_EQ(buffer_span(program, layout, buffer).offset, kind == 'o' ? program.node * 14 : 0);
       }
       EXPECT_EQ(buffer_extent(program, espalier_Buffer_SCRATCH), Extent::kNothing);
     }

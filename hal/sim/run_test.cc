@@ -140,6 +140,7 @@ Status two_sends(const Group& group, std::uint32_t me, Program& out) {
   two.ranks = 2;
   const Status status = chain->generate(two, me == 0 ? 0 : 1, out);
   out.node = me;
+  out.ranks = group.ranks;
   if (me > 0) return status;
   out.peers[out.peers_count++] = 2;
   Index& link = out.indices[out.indices_count++];
@@ -193,6 +194,8 @@ Status circular_wait(const Group& group, std::uint32_t me, Program& out) {
         out.peers[i] == 0 ? (me + group.ranks - 1) % group.ranks : (me + 1) % group.ranks;
   }
   out.node = me;
+  out.ranks = group.ranks;
+  out.root = (me + 1) % group.ranks;  // another: the root has no output
   return status;
 }
 

@@ -158,7 +158,7 @@ void Cluster::start(std::uint32_t node) {
   its.input = contribution(job, node);
   its.output.assign(its.input.size(), 0xee);
   if (job.in_place) its.output = its.input;
-  its.scratch.resize(scratch_needed(runs, layout) / 16);
+  its.scratch.resize((scratch_needed(runs, layout) + 15) / 16);
   Buffers buffers{its.input.data(), its.output.data(), its.scratch.data(), its.scratch.size() * 16};
   if (job.in_place) buffers.input = its.output.data();
   its.status = its.machine->start(runs, buffers, job.op, job.count);

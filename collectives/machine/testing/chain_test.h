@@ -16,7 +16,8 @@ inline Program chain_program(std::int32_t gap, bool combine) {
   Program program = espalier_Program_init_zero;
   program.format_version = kFormatVersion;
   program.schedule_digest = 77;
-  program.collective = espalier_Collective_BROADCAST;
+  // Who combines has an input.
+  program.collective = combine ? espalier_Collective_ALLREDUCE : espalier_Collective_BROADCAST;
   program.port_model = espalier_PortModel_ONE_PORT_DUPLEX;
   program.grade = espalier_Grade_ASYNC;
   program.ranks = 3;

@@ -1,7 +1,7 @@
 #pragma once
 // An endpoint with no fabric: a test sees every post and decides what completes when. Host only.
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -109,6 +109,10 @@ class ScriptedEndpoint final : public Endpoint {
  private:
   Status add(const Post& post) {
     if (refuse && refuse()) return Status::kTryAgain;
+    const auto same_lane = [&](const Post& other) {
+      return other.send == post.send && other.link == post.link;
+    };
+    if (std::count_if(posts.begin(), posts.end(), same_lane) >= window_) return Status::kTooLarge;
     posts.push_back(post);
     if (on_post) on_post(post);
     return Status::kOk;

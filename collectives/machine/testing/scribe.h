@@ -1,0 +1,182 @@
+#pragma once
+// Random programs for tests of the machine.
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+
+#include "collectives/schedule/program.h"
+#include "firmware/limits.h"
+
+namespace espalier::testing {
+
+using Random = std::mt19937;
+
+inline std::int32_t pick(Random& random, std::int32_t low, std::int32_t high) {
+  return std::uniform_int_distribution<std::int32_t>(low, high)(random);
+}
+
+// Builds programs that make no sense but keep the form.
+class Scribe {
+ public:
+  explicit Scribe(Random& random) : random_(random) {
+    program = espalier_Program_init_zero;
+    program.format_version = kFormatVersion;
+    constexpr Collective kCollectives[] = {
+        espalier_Collective_ALLREDUCE, espalier_Collective_ALLREDUCE, espalier_Collective_ALLGATHER,
+        espalier_Collective_REDUCE_SCATTER};
+    program.collective = kCollectives[pick(random, 0, 3)];
+    program.port_model = espalier_PortModel_MULTIPORT;
+    program.grade = espalier_Grade_ASYNC;
+    program.ranks = 64;
+    program.node = kNode;
+    program.window = static_cast<std::uint32_t>(pick(random, 1, kMaxWindow));
+    program.segments = counts_per_rank(program.collective)
+                           ? program.ranks
+                           : static_cast<std::uint32_t>(pick(random, 1, 3));
+    program.scratch_blocks = 7;
+    program.blocks_count = 1;
+    // Runs need one block a segment.
+    one_block_ = pick(random, 0, 3) == 0;
+    program.blocks[0].block_bytes = one_block_ ? 0 : 4;
+    program.counts_count = 1;  // steps_ref and bound_ref: not the machine's
+    program.terms_count = 3;
+    program.terms[0] = {1, 3, pick(random, 0, 5), 2, 5, 0, 0};
+    program.terms[1] = {1, 1, 0, 0, 8, 2, 3};
+    program.terms[2] = {-1, 1, 2, 3, 0, 0, 0};
+    const int phases = pick(random, 1, 3);
+    for (int phase = 0; phase < phases; ++phase) add_phase();
+  }
+  Program program;
+
+ private:
+  std::uint8_t count(std::int32_t a, std::int32_t b) {
+    program.counts[program.counts_count] = {a, b, 0, 0, 0};
+    return static_cast<std::uint8_t>(program.counts_count++);
+  }
+  std::uint8_t index(Index index) {
+    program.indices[program.indices_count] = index;
+    return static_cast<std::uint8_t>(program.indices_count++);
+  }
+  // An index with values 0 .. limit-1 for all instances.
+  std::uint8_t bounded(std::int32_t limit) {
+    Index index = espalier_Index_init_zero;
+    index.mod = static_cast<std::uint32_t>(limit);
+    index.coef = pick(random_, -2, 2);
+    index.off = pick(random_, -5, 5);
+    index.div = static_cast<std::uint32_t>(pick(random_, 0, 3));
+    if (pick(random_, 0, 2) == 0) {
+      index.first_term = static_cast<std::uint8_t>(pick(random_, 0, 1));
+      index.terms = static_cast<std::uint8_t>(pick(random_, 1, 2));
+    }
+    return this->index(index);
+  }
+  // An index of blocks: some instances may not exist.
+  std::uint8_t block() {
+    Index index = espalier_Index_init_zero;
+    index.coef = pick(random_, -2, 2);
+    index.base = pick(random_, -3, 3);
+    index.off = pick(random_, -2, 6);
+    index.div = static_cast<std::uint32_t>(pick(random_, 0, 2));
+    if (pick(random_, 0, 3) == 0) index.terms = 1;
+    if (pick(random_, 0, 3) == 0) index.mod = 4;
+    return this->index(index);
+  }
+  // Of the blocks of an action: `into` and the operands must be of one length, so they are the same
+  // block, in different places.
+  struct Blocks {
+    std::uint8_t segment, block;
+    std::uint16_t run;
+    bool own;  // the segment is this rank's
+  };
+  Blocks blocks() {
+    Blocks blocks{};
+    blocks.block = block();
+    blocks.own = counts_per_rank(program.collective) && pick(random_, 0, 1) == 0;
+    const auto segments = static_cast<std::int32_t>(program.segments);
+    blocks.run = 1;
+    if (one_block_ && !blocks.own) {
+      blocks.run = static_cast<std::uint16_t>(pick(random_, 0, std::min(segments, 3)));
+    }
+    Index own = espalier_Index_init_zero;
+    own.base = kNode;
+    const std::int32_t run = std::max<std::int32_t>(1, blocks.run);
+    blocks.segment = blocks.own ? index(own) : bounded(segments - run + 1);
+    return blocks;
+  }
+  Place place(const Blocks& blocks, bool writable) {
+    Place place = espalier_Place_init_zero;
+    place.buffer = static_cast<Buffer>(pick(random_, writable ? 2 : 1, 3));
+    place.segment_ref = blocks.segment;
+    place.block_ref = blocks.block;
+    place.run = blocks.run;
+    if (buffer_extent(program, place.buffer) == Extent::kOwn && !blocks.own) {
+      place.buffer = espalier_Buffer_SCRATCH;
+    }
+    if (place.buffer == espalier_Buffer_SCRATCH) {
+      place.slot_ref = bounded(7 - static_cast<std::int32_t>(place_run(place)) + 1);
+    }
+    return place;
+  }
+  // Two links of its own, by turns.
+  std::uint8_t links() {
+    Index link = espalier_Index_init_zero;
+    link.base = static_cast<std::int32_t>(program.peers_count);
+    link.coef = 1;
+    link.mod = 2;
+    for (int i = 0; i < 2; ++i) {
+      program.peers[program.peers_count] = program.peers_count + 1;
+      ++program.peers_count;
+    }
+    return index(link);
+  }
+  void add_action(std::int32_t steps_a) {
+    Action action = espalier_Action_init_zero;
+    const Kind kinds[] = {espalier_Kind_SEND, espalier_Kind_RECEIVE, espalier_Kind_COMBINE};
+    action.kind = kinds[pick(random_, 0, 2)];
+    action.t0_ref = count(pick(random_, -4, steps_a), 0);
+    action.instances_ref = count(pick(random_, 0, 6), pick(random_, 0, 1));
+    // As the one before, on its links: several messages a step and link.
+    const bool again = last_ != nullptr && pick(random_, 0, 2) == 0;
+    if (again) {
+      action.kind = last_->kind;
+      action.t0_ref = last_->t0_ref;
+      action.link_ref = last_->link_ref;
+    }
+    action.after = static_cast<std::uint16_t>(std::max(0, pick(random_, -1, 4)));
+    action.clamp = pick(random_, 0, 2) == 0;
+    const Blocks blocks = this->blocks();
+    if (action.kind == espalier_Kind_COMBINE) {
+      action.has_a = action.has_b = true;
+      action.a = place(blocks, false);
+      action.b = place(blocks, false);
+    } else if (!again) {
+      action.link_ref = links();
+    }
+    action.has_into = action.kind != espalier_Kind_SEND;
+    if (action.has_into) action.into = place(blocks, true);
+    if (action.kind == espalier_Kind_SEND) {
+      action.has_a = true;
+      action.a = place(blocks, false);
+    }
+    program.actions[program.actions_count++] = action;
+    const bool transfer = action.kind != espalier_Kind_COMBINE;
+    last_ = transfer ? &program.actions[program.actions_count - 1] : nullptr;
+  }
+  void add_phase() {
+    Phase& phase = program.phases[program.phases_count++];
+    phase.period = static_cast<std::uint32_t>(pick(random_, 1, 4));
+    const std::int32_t steps = pick(random_, 0, 60);
+    phase.steps_ref = count(steps, pick(random_, 0, 2));
+    phase.actions = static_cast<std::uint8_t>(pick(random_, 0, 4));
+    last_ = nullptr;
+    for (int action = 0; action < phase.actions; ++action) add_action(steps);
+  }
+
+  static constexpr std::uint32_t kNode = 63;  // above all peers
+  Random& random_;
+  bool one_block_ = false;
+  const Action* last_ = nullptr;  // the phase's action before, if it is a transfer
+};
+
+}  // namespace espalier::testing
