@@ -82,7 +82,7 @@ void add_topology(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   command
       ->add_option("topology", arguments->spec,
-                   "complete:N, mesh:RxC or fattree:k=K,h=H,c=1|k|c1,..,cH")
+                   "complete:N, mesh:RxC, crossbar:AxB or fattree:k=K,h=H,c=1|k|c1,..,cH")
       ->required();
   command->add_option("--svg", arguments->svg, "Also draw it into this file");
   add_format(*command, arguments->format);

@@ -51,16 +51,20 @@ void draw_links(Canvas& canvas) {
     if (link.from > link.to) continue;  // drawn with its opposite
     const Topology::Point a = place(canvas, link.from);
     const Topology::Point b = place(canvas, link.to);
-    const double stroke = thin * (1 + 0.9 * std::log2(link.capacity));
+    const std::uint32_t back = canvas.topology.capacity(link.to, link.from);
+    const double stroke = thin * (1 + 0.9 * std::log2(std::max(link.capacity, back)));
     print(canvas.svg,
           "<line class=\"link\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
           "stroke-width=\"%.2f\"/>\n",
           a.x, a.y, b.x, b.y, stroke);
-    if (link.capacity > 1 && canvas.radius >= 7) {
+    if (std::max(link.capacity, back) > 1 && canvas.radius >= 7) {
       canvas.lanes = true;
+      // Towards the node of the larger number, then the other way if that differs.
+      std::string lanes = std::to_string(link.capacity);
+      if (back != link.capacity) lanes += "/" + std::to_string(back);
       print(labels,
-            "<text class=\"lanes\" dy=\".35em\" font-size=\"12\" x=\"%.1f\" y=\"%.1f\">%u</text>\n",
-            (a.x + b.x) / 2, (a.y + b.y) / 2, link.capacity);
+            "<text class=\"lanes\" dy=\".35em\" font-size=\"12\" x=\"%.1f\" y=\"%.1f\">%s</text>\n",
+            (a.x + b.x) / 2, (a.y + b.y) / 2, lanes.c_str());
     }
   }
   canvas.svg += labels;

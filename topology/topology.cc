@@ -2,6 +2,7 @@
 
 #include "collectives/schedule/program.h"
 #include "topology/complete.h"
+#include "topology/crossbar.h"
 #include "topology/fat_tree.h"
 #include "topology/mesh.h"
 
@@ -18,15 +19,17 @@ std::unique_ptr<Topology> parse(std::string_view spec, std::string& error) {
     std::string_view prefix;
     std::unique_ptr<Topology> (*parse)(std::string_view, std::string&);
   };
-  constexpr Family kFamilies[] = {
-      {"complete:", parse_complete}, {"mesh:", parse_mesh}, {"fattree:", parse_fat_tree}};
+  constexpr Family kFamilies[] = {{"complete:", parse_complete},
+                                  {"mesh:", parse_mesh},
+                                  {"crossbar:", parse_crossbar},
+                                  {"fattree:", parse_fat_tree}};
   for (const Family& family : kFamilies) {
     if (spec.starts_with(family.prefix)) {
       return family.parse(spec.substr(family.prefix.size()), error);
     }
   }
   error = "unknown topology '" + std::string(spec) +
-          "'; expected complete:N, mesh:RxC or fattree:k=K,h=H,c=1|k|c1,..,cH";
+          "'; expected complete:N, mesh:RxC, crossbar:AxB or fattree:k=K,h=H,c=1|k|c1,..,cH";
   return nullptr;
 }
 

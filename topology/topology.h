@@ -52,7 +52,8 @@ class Topology {
   [[nodiscard]] std::uint64_t digest() const;
 };
 
-// Parses "complete:N", "mesh:RxC", "fattree:k=K,h=H,c=1|k|c1,c2,..". On error returns null and sets
+// Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]",
+// "fattree:k=K,h=H,c=1|k|c1,c2,..". On error returns null and sets
 // `error` to one line that says what was wrong, where, and what would be right.
 [[nodiscard]] std::unique_ptr<Topology> parse(std::string_view spec, std::string& error);
 

@@ -24,7 +24,9 @@ TEST(Topology, CountsNodesAndLinks) {
   for (const Row& row :
        {Row{"complete:1", 1, 1, 0}, Row{"complete:16", 16, 16, 240}, Row{"mesh:1x1", 1, 1, 0},
         Row{"mesh:4x4", 16, 16, 48}, Row{"mesh:1x5", 5, 5, 8},
-        Row{"fattree:k=4,h=2,c=1", 16, 21, 40}, Row{"fattree:k=2,h=3,c=1,2,2", 8, 15, 28}}) {
+        Row{"fattree:k=4,h=2,c=1", 16, 21, 40}, Row{"crossbar:3x4", 12, 16, 66},
+        Row{"crossbar:2x1,in=1,out=2", 2, 5, 8}, Row{"crossbar:1x3", 3, 5, 14},
+        Row{"fattree:k=2,h=3,c=1,2,2", 8, 15, 28}}) {
     const auto topology = must_parse(row.spec);
     EXPECT_EQ(topology->spec(), row.spec);
     EXPECT_EQ(topology->ranks(), row.ranks) << row.spec;
@@ -37,8 +39,8 @@ TEST(Topology, CountsNodesAndLinks) {
 // Every link once, with its opposite; every route uses links only, has no node twice, and joins its
 // ends.
 TEST(Topology, RoutesRunAlongLinks) {
-  for (const char* spec : {"complete:5", "mesh:3x4", "mesh:1x4", "mesh:4x1", "fattree:k=3,h=2,c=k",
-                           "fattree:k=2,h=3,c=1"}) {
+  for (const char* spec : {"complete:5", "crossbar:3x4", "crossbar:1x3", "crossbar:3x1", "mesh:3x4",
+                           "mesh:1x4", "mesh:4x1", "fattree:k=3,h=2,c=k", "fattree:k=2,h=3,c=1"}) {
     const auto topology = must_parse(spec);
     std::set<std::pair<std::uint32_t, std::uint32_t>> links;
     for (const Link& link : topology->links()) {
@@ -110,7 +112,42 @@ TEST(Topology, ShapesSayTheNumbersOfAFamily) {
   EXPECT_EQ(complete.arity + complete.rows, 0u);
 }
 
+TEST(Topology, CrossbarRoutesShareTheModulesChannels) {
+  const auto crossbar = must_parse("crossbar:3x4,in=1,out=2");
+  EXPECT_EQ(crossbar->route(4, 6), (std::vector<std::uint32_t>{4, 6}));
+  EXPECT_EQ(crossbar->route(1, 10), (std::vector<std::uint32_t>{1, 12, 15, 14, 10}));
+  EXPECT_EQ(crossbar->route(13, 0), (std::vector<std::uint32_t>{13, 15, 12, 0}));
+  EXPECT_EQ(crossbar->capacity(4, 6), 1u);
+  EXPECT_EQ(crossbar->capacity(4, 8), 0u);
+  EXPECT_EQ(crossbar->capacity(1, 12), 1u);
+  EXPECT_EQ(crossbar->capacity(12, 15), 2u);
+  EXPECT_EQ(crossbar->capacity(15, 12), 1u);
+  EXPECT_EQ(crossbar->node_name(7), "rank 7 (module 1)");
+  EXPECT_EQ(crossbar->node_name(13), "router 13 (port of module 1)");
+  EXPECT_EQ(crossbar->node_name(15), "router 15 (switch)");
+}
+
+// links() and capacity() say the same.
+TEST(Topology, CapacitiesAreTheLinks) {
+  for (const char* spec : {"complete:5", "crossbar:3x4,in=1,out=3", "crossbar:1x1", "mesh:3x4",
+                           "fattree:k=3,h=2,c=k"}) {
+    const auto topology = must_parse(spec);
+    std::uint64_t links = 0;
+    for (const Link& link : topology->links()) {
+      EXPECT_EQ(topology->capacity(link.from, link.to), link.capacity) << spec;
+    }
+    for (std::uint32_t from = 0; from < topology->nodes(); ++from) {
+      for (std::uint32_t to = 0; to < topology->nodes(); ++to) {
+        links += topology->capacity(from, to) > 0;
+      }
+    }
+    EXPECT_EQ(links, topology->link_count()) << spec;
+  }
+}
+
 TEST(Topology, SpecsAreCanonical) {
+  EXPECT_EQ(must_parse("crossbar:4x8,in=2,out=2")->spec(), "crossbar:4x8");
+  EXPECT_EQ(must_parse("crossbar:4x8,in=1,out=2")->spec(), "crossbar:4x8,in=1,out=2");
   EXPECT_EQ(must_parse("fattree:k=4,h=2,c=1,1")->spec(), "fattree:k=4,h=2,c=1");
   EXPECT_EQ(must_parse("fattree:k=4,h=2,c=1,4")->spec(), "fattree:k=4,h=2,c=k");
   EXPECT_EQ(must_parse("fattree:k=4,h=1,c=k")->spec(), "fattree:k=4,h=1,c=1");
@@ -119,8 +156,9 @@ TEST(Topology, SpecsAreCanonical) {
 
 TEST(Topology, DigestsDifferAndStay) {
   std::set<std::uint64_t> digests;
-  for (const char* spec : {"complete:16", "complete:17", "mesh:4x4", "mesh:2x8", "mesh:8x2",
-                           "fattree:k=4,h=2,c=1", "fattree:k=4,h=2,c=k"}) {
+  for (const char* spec :
+       {"complete:16", "complete:17", "mesh:4x4", "mesh:2x8", "mesh:8x2", "fattree:k=4,h=2,c=1",
+        "fattree:k=4,h=2,c=k", "crossbar:4x4", "crossbar:4x4,in=1,out=2"}) {
     EXPECT_TRUE(digests.insert(must_parse(spec)->digest()).second);
   }
   EXPECT_EQ(must_parse("complete:16")->digest(), 0x3291d14a47f5497ull)
@@ -133,11 +171,32 @@ TEST(Topology, ErrorsSayWhatWhereAndWhatWouldBeRight) {
   const std::string tree =
       "; expected fattree:k=K,h=H,c=1 or c=k or c=c1,...,cH with K at least 2 and H at least 1, "
       "e.g. fattree:k=4,h=2,c=1";
+  const std::string crossbar =
+      "; expected crossbar:AxB or crossbar:AxB,in=I,out=O with A modules of B ranks and I channels "
+      "into, O out of a module (2 where not given), e.g. crossbar:4x8";
   const std::map<std::string, std::string> expected = {
+      {"crossbar:x4",
+       "topology 'crossbar:x4': the number of modules is missing (at character 10)" + crossbar},
+      {"crossbar:4", "topology 'crossbar:4': 'x' is missing (at character 11)" + crossbar},
+      {"crossbar:4x0",
+       "topology 'crossbar:4x0': the number of ranks a module is 0 (at character 13)" + crossbar},
+      {"crossbar:4x8,out=1",
+       "topology 'crossbar:4x8,out=1': 'in=' is missing (at character 14)" + crossbar},
+      {"crossbar:4x8,in=1",
+       "topology 'crossbar:4x8,in=1': ',out=' is missing (at character 18)" + crossbar},
+      {"crossbar:4x8,in=1,out=0",
+       "topology 'crossbar:4x8,in=1,out=0': out is 0 (at character 24)" + crossbar},
+      {"crossbar:4x8,in=1,out=2,",
+       "topology 'crossbar:4x8,in=1,out=2,': ',' is too much (at character 24)" + crossbar},
+      {"crossbar:4096x4096",
+       "topology 'crossbar:4096x4096': 16781313 nodes are more than 16777216 (at character 19)" +
+           crossbar},
       {"ring:4",
-       "unknown topology 'ring:4'; expected complete:N, mesh:RxC or "
+       "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB or "
        "fattree:k=K,h=H,c=1|k|c1,..,cH"},
-      {"", "unknown topology ''; expected complete:N, mesh:RxC or fattree:k=K,h=H,c=1|k|c1,..,cH"},
+      {"",
+       "unknown topology ''; expected complete:N, mesh:RxC, crossbar:AxB or "
+       "fattree:k=K,h=H,c=1|k|c1,..,cH"},
       {"mesh:0x4", "topology 'mesh:0x4': the number of rows is 0 (at character 7)" + mesh},
       {"mesh:4x0", "topology 'mesh:4x0': the number of columns is 0 (at character 9)" + mesh},
       {"mesh:4", "topology 'mesh:4': 'x' is missing (at character 7)" + mesh},
@@ -190,6 +249,8 @@ TEST(Draw, NamesEveryNodeAndCountsWhatItLeavesOut) {
   EXPECT_NE(tree.find("router 6 (level 2)"), std::string::npos);
   EXPECT_NE(tree.find("4 ranks, 3 routers, 12 links"), std::string::npos);
   EXPECT_NE(tree.find("class=\"lanes\""), std::string::npos);
+  EXPECT_NE(draw_svg(*must_parse("crossbar:2x3,in=1,out=2")).find(">2/1</text>"),
+            std::string::npos);
   const std::string large = draw_svg(*must_parse("complete:200"));
   EXPECT_EQ(large.find("<line"), std::string::npos);
   EXPECT_NE(large.find("39800 links (too many to draw)"), std::string::npos);
