@@ -122,7 +122,8 @@ TEST_F(Command, RefusesWrongUse) {
 
 TEST_F(Command, RefusesWrongTopologies) {
   for (const Row& row : {
-           Row{"ring:4", "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB or"},
+           Row{"ring:4",
+               "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB or"},
            Row{"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
            Row{"mesh:4", "'x' is missing"},
            Row{"mesh:4x4y", "'y' is too much"},
