@@ -8,6 +8,8 @@ namespace {
 constexpr Collective kBroadcast = espalier_Collective_BROADCAST;
 constexpr Collective kReduce = espalier_Collective_REDUCE;
 constexpr Collective kAllreduce = espalier_Collective_ALLREDUCE;
+constexpr Collective kScan = espalier_Collective_SCAN;
+constexpr Collective kExscan = espalier_Collective_EXSCAN;
 
 constexpr Algorithm kAlgorithms[] = {
     {"binomial", kBroadcast, binomial_broadcast, false,
@@ -19,11 +21,17 @@ constexpr Algorithm kAlgorithms[] = {
      "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps"},
     {"two-tree-mirror", kBroadcast, two_tree_mirror_broadcast, false,
      "two-tree with mirrored trees, odd p only: at most 2*ceil(log2(p+1))+2N-2 steps"},
+    {"two-tree-simplex", kBroadcast, two_tree_simplex_broadcast, false,
+     "two-tree for simplex ports, by couples: at most 4*ceil(log2(p+1))+4N-4 steps"},
     {"fractional", kBroadcast, fractional_broadcast, false,
      "a pipelined fractional tree, --run r: d+N+ceil(N/r)-1 steps, d about r*log2(p/r)"},
     {"fractional-simplex", kBroadcast, fractional_simplex_broadcast, false,
      "fractional for simplex ports, by couples: 2(d+N+ceil(N/r)-1) steps, d that of p/2"},
+    {"lambda-tree", kBroadcast, lambda_tree_broadcast, false,
+     "one block in the postal model, --lambda L/S: T_lambda(p) ticks"},
     {"chain", kReduce, chain_reduce, true, "one pipeline through all ranks: p-2+N steps"},
+    {"chain-ends", kReduce, chain_ends_reduce, false,
+     "pipelines from both ends to the root: at most max(root, p-1-root)+2N-1 steps"},
     {"two-tree", kReduce, two_tree_reduce, true,
      "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps"},
     {"fractional", kReduce, fractional_reduce, true,
@@ -32,6 +40,26 @@ constexpr Algorithm kAlgorithms[] = {
      "reduce, then broadcast by chain: 2(p-2+N) steps"},
     {"two-tree", kAllreduce, two_tree_allreduce, false,
      "reduce, then broadcast by two-tree: at most 4*ceil(log2(p+1))+4N-4 steps"},
+    {"combine", kAllreduce, combine_allreduce, true,
+     "one block in the postal model, --lambda L/S: T_lambda(p) ticks for integer lambda"},
+    {"chain", kScan, chain_scan, false, "one pipeline through all ranks: p-2+N steps"},
+    {"two-tree", kScan, two_tree_scan, false,
+     "up and down two pipelined trees: at most 4*ceil(log2(p+2))+4N-10 steps"},
+    {"chain", kExscan, chain_exscan, false, "one pipeline through all ranks: p-2+N steps"},
+    {"two-tree", kExscan, two_tree_exscan, false,
+     "up and down two pipelined trees: at most 4*ceil(log2(p+2))+4N-9 steps"},
+    {"binomial", espalier_Collective_SCATTER, binomial_scatter, false,
+     "one block a rank down a binomial tree: ceil(log2 p) steps"},
+    {"binomial", espalier_Collective_GATHER, binomial_gather, false,
+     "one block a rank up a binomial tree: ceil(log2 p) steps"},
+    {"ring", espalier_Collective_ALLGATHER, ring_allgather, false,
+     "every part round the ring: (p-1)N steps"},
+    {"ring", espalier_Collective_REDUCE_SCATTER, ring_reduce_scatter, true,
+     "every part's sum round the ring to its owner: (p-1)N steps"},
+    {"pairwise", espalier_Collective_ALL_TO_ALL, pairwise_all_to_all, false,
+     "exchange with every other rank in turn: (p-1)N steps"},
+    {"dissemination", espalier_Collective_BARRIER, dissemination_barrier, false,
+     "each step tells a rank twice as far: ceil(log2 p) steps"},
 };
 
 struct CollectiveName {

@@ -319,10 +319,10 @@ std::uint8_t Builder::index(std::uint32_t base, std::int32_t coef, std::uint32_t
   return index(row);
 }
 
-std::uint8_t Builder::index(const Index& fields, std::initializer_list<Term> wanted) {
+std::uint8_t Builder::index(const Index& fields, const Term* wanted, std::uint32_t count) {
   Index row = fields;
-  row.terms = static_cast<std::uint8_t>(wanted.size());
-  row.first_term = wanted.size() == 0 ? 0 : terms(wanted);
+  row.terms = static_cast<std::uint8_t>(count);
+  row.first_term = count == 0 ? 0 : terms(wanted, count);
   for (std::uint32_t at = 0; at < program_.indices_count; ++at) {
     const Index& old = program_.indices[at];
     if (old.base == row.base && old.coef == row.coef && old.mod == row.mod && old.off == row.off &&
@@ -334,17 +334,22 @@ std::uint8_t Builder::index(const Index& fields, std::initializer_list<Term> wan
   return static_cast<std::uint8_t>(program_.indices_count - 1);
 }
 
-// The first of consecutive rows that are these terms.
-std::uint8_t Builder::terms(std::initializer_list<Term> wanted) {
-  for (std::uint32_t first = 0; first + wanted.size() <= program_.terms_count; ++first) {
-    std::uint32_t equal = 0;
-    while (equal < wanted.size() && same(program_.terms[first + equal], wanted.begin()[equal])) {
+// The first of consecutive rows that are these terms; those that the table ends with may be their
+// beginning.
+std::uint8_t Builder::terms(const Term* wanted, std::uint32_t count) {
+  std::uint32_t first = 0, equal = 0;
+  for (; first < program_.terms_count; ++first) {
+    const std::uint32_t there = program_.terms_count - first;
+    equal = 0;
+    while (equal < count && equal < there && same(program_.terms[first + equal], wanted[equal])) {
       ++equal;
     }
-    if (equal == wanted.size()) return static_cast<std::uint8_t>(first);
+    if (equal == count || equal == there) break;
+    equal = 0;
   }
-  const std::uint32_t first = program_.terms_count;
-  for (const Term& term : wanted) add_row(program_.terms, program_.terms_count, overflow_) = term;
+  for (; equal < count; ++equal) {
+    add_row(program_.terms, program_.terms_count, overflow_) = wanted[equal];
+  }
   return static_cast<std::uint8_t>(first);
 }
 

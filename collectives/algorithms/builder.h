@@ -63,7 +63,11 @@ class Builder {
   // block, and places that are no constant's. What has a coefficient too large for a program makes
   // finish() fail with kTooLarge.
   [[nodiscard]] std::uint8_t count(const Count& row);
-  [[nodiscard]] std::uint8_t index(const Index& row, std::initializer_list<Term> terms = {});
+  [[nodiscard]] std::uint8_t count(std::int32_t a, std::int32_t b);  // a + b*N
+  [[nodiscard]] std::uint8_t index(const Index& row, std::initializer_list<Term> terms = {}) {
+    return index(row, terms.begin(), static_cast<std::uint32_t>(terms.size()));
+  }
+  [[nodiscard]] std::uint8_t index(const Index& row, const Term* terms, std::uint32_t count);
   [[nodiscard]] std::uint8_t constant(std::uint32_t value) { return index(value, 0, 0); }
 
   // Block i of the segments that indices[segment_ref] names.
@@ -110,10 +114,9 @@ class Builder {
   [[nodiscard]] Status finish_alone();
 
  private:
-  [[nodiscard]] std::uint8_t count(std::int32_t a, std::int32_t b);
   [[nodiscard]] std::uint8_t index(std::uint32_t base, std::int32_t coef, std::uint32_t mod);
   [[nodiscard]] Place segment_place(Buffer buffer, std::uint32_t segment);
-  [[nodiscard]] std::uint8_t terms(std::initializer_list<Term> wanted);
+  [[nodiscard]] std::uint8_t terms(const Term* wanted, std::uint32_t count);
   Action& action(Kind kind, std::uint32_t t0);
 
   Program& program_;

@@ -1,12 +1,13 @@
 #pragma once
 // The generators, one file an algorithm: steps, cost and source stand at the top of each. All of
-// them: freestanding, O(log p) time, any number of ranks up to kMaxRanks; kBadArgument and
-// kTooLarge as Builder::begin says.
+// them: freestanding, O(log p) time (pairwise O(p), for so many are its peers), any number of ranks
+// up to kMaxRanks where the file says no other limit; kBadArgument and kTooLarge as Builder::begin
+// says.
 //
-// Where the data is. Broadcast: the root sends from INPUT and leaves its OUTPUT alone; every other
-// rank receives into OUTPUT and forwards from there. Reduce: every rank reads INPUT, the root
-// writes OUTPUT. Allreduce: every rank reads INPUT and ends with OUTPUT; Group.root is not used
-// (the phases meet at rank 0). INPUT and OUTPUT may be the same memory.
+// Where the data is: buffer_extent (program.h). A broadcast's root sends from INPUT, the others
+// receive into OUTPUT and forward from there. Group.root is used where has_root() says so.
+// INPUT and OUTPUT may be the same memory where both hold the whole message, but in exscan/two-tree
+// and all-to-all/pairwise.
 
 #include "collectives/algorithms/algorithms.h"
 
@@ -18,6 +19,10 @@ namespace espalier {
 [[nodiscard]] Status chain_broadcast(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status chain_reduce(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status chain_allreduce(const Group& group, std::uint32_t me, Program& out);
+// chain_scan.cc, chain_ends.cc
+[[nodiscard]] Status chain_scan(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status chain_exscan(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status chain_ends_reduce(const Group& group, std::uint32_t me, Program& out);
 // binary.cc
 [[nodiscard]] Status binary_broadcast(const Group& group, std::uint32_t me, Program& out);
 // two_tree.cc
@@ -26,6 +31,20 @@ namespace espalier {
 [[nodiscard]] Status two_tree_allreduce(const Group& group, std::uint32_t me, Program& out);
 // kUnsupported where the root leaves an odd number of ranks (p even).
 [[nodiscard]] Status two_tree_mirror_broadcast(const Group& group, std::uint32_t me, Program& out);
+// two_tree_scan.cc, two_tree_simplex.cc
+[[nodiscard]] Status two_tree_scan(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status two_tree_exscan(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status two_tree_simplex_broadcast(const Group& group, std::uint32_t me, Program& out);
+// lambda_tree.cc, combine.cc: kBadArgument where the group's ticks are not 1 <= S <= L <= kMaxTicks
+[[nodiscard]] Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status combine_allreduce(const Group& group, std::uint32_t me, Program& out);
+// binomial_scatter.cc, ring.cc, pairwise.cc, dissemination.cc
+[[nodiscard]] Status binomial_scatter(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status binomial_gather(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status ring_allgather(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status ring_reduce_scatter(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status dissemination_barrier(const Group& group, std::uint32_t me, Program& out);
 // fractional.cc: kUnsupported where the group's run is above kMaxRun (fractional_tree.h), and
 // fractional_simplex.cc, one send or receive a step
 [[nodiscard]] Status fractional_broadcast(const Group& group, std::uint32_t me, Program& out);

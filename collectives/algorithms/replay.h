@@ -1,7 +1,8 @@
 #pragma once
 // Test helper: replays a schedule step by step for one N and checks everything the generators
-// promise: one port, matching transfers, exact `after`, slot reuse within the window, ordered data
-// flow, results, claims. Host only; independent of the verifier.
+// promise: ports (of links with several lanes nothing), matching transfers, exact `after`, slot
+// reuse within the window, ordered data flow, results, claims. Host only; independent of the
+// verifier.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace espalier::replay {
 
-// The programs of all ranks, checked by check_program and for what must be the same on all.
+// The programs of all nodes, checked by check_program and for what must be the same on all.
 struct Schedule {
   Group group;
   std::vector<Program> programs;

@@ -51,12 +51,12 @@ TwoTrees::TwoTrees(std::uint32_t n, Pairing pairing)
     turns_right_[0] = true;
     spine_differs_ = (n % 4 == 0 || n % 4 == 1) && __builtin_parity(n) == 0;
   }
-  const std::uint32_t latest_1 = latest(0);
-  const std::uint32_t latest_2 = latest(1);
-  first_ = latest_1 > latest_2 ? 0 : 1;
+  Arrivals arrivals[2];
+  for (unsigned tree = 0; tree < 2; ++tree) add_right_spine(tree, root_edge(tree), arrivals[tree]);
+  first_ = arrivals[0].last > arrivals[1].last ? 0 : 1;
   start_[1 - first_] = 1;
-  const std::uint32_t end_1 = latest_1 + start_[0];
-  const std::uint32_t end_2 = latest_2 + start_[1];
+  const std::uint32_t end_1 = arrivals[0].last + start_[0];
+  const std::uint32_t end_2 = arrivals[1].last + start_[1];
   last_arrival_ = end_1 > end_2 ? end_1 : end_2;
 }
 
@@ -152,28 +152,86 @@ TwoTrees::Both TwoTrees::children(unsigned tree, const Edge& from) const {
   return {{left, right}};
 }
 
-// The last first arrival in the tree, counted from its root's. Off the right spine all subtrees are
-// complete and one path from each node down turns no colour, two steps an edge, to the last edge
-// (where one of two leaves does not turn): 2 * height after its root. So only the spine is walked.
-std::uint32_t TwoTrees::latest(unsigned tree) const {
-  std::uint32_t last = 0;
-  const auto extend = [&last](std::uint32_t arrival) { last = arrival > last ? arrival : last; };
-  Edge at{root(tree), static_cast<std::uint8_t>(1 - tree), 0};
-  while (at.pe != 0) {
-    extend(at.arrival);
-    if (!is_inner(tree, at.pe)) break;
-    const std::uint32_t spine = node(tree, at.pe);
-    const std::uint32_t left = left_node(spine);
-    const Edge left_edge = child(tree, at, left, true);
-    if (tree == 1 && pairing_ == Pairing::kShift && left == 2) {
-      // The one subtree that is not complete: its left leaf was dropped.
-      extend(child(tree, left_edge, 3, false).arrival);
-    } else if (left_edge.pe != 0) {
-      extend(left_edge.arrival + 2 * height(left));
-    }
-    at = child(tree, at, right_node(spine, size_[tree]), false);
+TwoTrees::Edge TwoTrees::root_edge(unsigned tree) const {
+  return {root(tree), static_cast<std::uint8_t>(1 - tree), start_[tree]};
+}
+
+bool TwoTrees::leftmost(unsigned tree, std::uint32_t pe) const {
+  const std::uint32_t at = node(tree, pe);
+  return (at & (at - 1)) == 0;  // the left spine is the powers of two, up to the root
+}
+
+bool TwoTrees::rightmost(unsigned tree, std::uint32_t pe) const {
+  return on_right_spine(node(tree, pe), size_[tree]);
+}
+
+// Off the right spine all subtrees are complete and one path from each node down turns no colour,
+// two steps an edge, to the last edge (where one of two leaves does not turn): 2 * height after its
+// root. So only spines are walked.
+void TwoTrees::add_left_subtree(unsigned tree, const Edge& spine, Arrivals& into) const {
+  const std::uint32_t left = left_node(node(tree, spine.pe));
+  const Edge top = child(tree, spine, left, true);
+  if (top.pe == 0) return;
+  into.first = top.arrival < into.first ? top.arrival : into.first;
+  std::uint32_t last = top.arrival + 2 * height(left);
+  if (tree == 1 && pairing_ == Pairing::kShift && left == 2) {
+    // The one subtree that is not complete: its left leaf was dropped.
+    last = child(tree, top, 3, false).arrival;
   }
-  return last;
+  into.last = last > into.last ? last : into.last;
+}
+
+void TwoTrees::add_right_spine(unsigned tree, Edge top, Arrivals& into) const {
+  while (top.pe != 0) {
+    into.first = top.arrival < into.first ? top.arrival : into.first;
+    into.last = top.arrival > into.last ? top.arrival : into.last;
+    if (!is_inner(tree, top.pe)) break;
+    add_left_subtree(tree, top, into);
+    top = child(tree, top, right_node(node(tree, top.pe), size_[tree]), false);
+  }
+}
+
+TwoTrees::Arrivals TwoTrees::arrivals_but_rightmost() const {
+  Arrivals arrivals;
+  for (unsigned tree = 0; tree < 2; ++tree) {
+    for (Edge at = root_edge(tree); at.pe != 0 && is_inner(tree, at.pe);
+         at = child(tree, at, right_node(node(tree, at.pe), size_[tree]), false)) {
+      add_left_subtree(tree, at, arrivals);
+    }
+  }
+  return arrivals;
+}
+
+TwoTrees::Arrivals TwoTrees::arrivals_but_leftmost() const {
+  Arrivals arrivals;
+  for (unsigned tree = 0; tree < 2; ++tree) {
+    Edge at = root_edge(tree);
+    if (!is_inner(tree, at.pe)) continue;
+    add_right_spine(tree, child(tree, at, right_node(node(tree, at.pe), size_[tree]), false),
+                    arrivals);
+    // Below the root right subtrees of the left spine are complete.
+    while ((at = child(tree, at, left_node(node(tree, at.pe)), true)).pe != 0 &&
+           is_inner(tree, at.pe)) {
+      const std::uint32_t right = right_node(node(tree, at.pe), size_[tree]);
+      const Edge top = child(tree, at, right, false);
+      if (top.pe == 0) continue;
+      const std::uint32_t last = top.arrival + 2 * height(right);
+      arrivals.first = top.arrival < arrivals.first ? top.arrival : arrivals.first;
+      arrivals.last = last > arrivals.last ? last : arrivals.last;
+    }
+  }
+  return arrivals;
+}
+
+void TwoTrees::start_with(unsigned first) {
+  const std::uint32_t before = start_[0];
+  first_ = first;
+  start_[first] = 0;
+  start_[1 - first] = 1;
+  if (start_[0] == before) return;
+  Arrivals arrivals;
+  for (unsigned tree = 0; tree < 2; ++tree) add_right_spine(tree, root_edge(tree), arrivals);
+  last_arrival_ = arrivals.last;
 }
 
 }  // namespace espalier

@@ -42,6 +42,20 @@ class TwoTrees {
   // The edges to the children of a PE whose own edge is `from`: the smaller PE, then the larger.
   [[nodiscard]] Both children(unsigned tree, const Edge& from) const;
 
+  // Whether no PE of the tree is left (right) of the subtree of `pe`: in a scan nothing comes down
+  // to (goes up from) these.
+  [[nodiscard]] bool leftmost(unsigned tree, std::uint32_t pe) const;
+  [[nodiscard]] bool rightmost(unsigned tree, std::uint32_t pe) const;
+  // The first and last arrival over the edges of both trees, but for those into rightmost
+  // (leftmost) PEs; first > last where there are none. O(log n) edges.
+  struct Arrivals {
+    std::uint32_t first = 0xffffffffu, last = 0;
+  };
+  [[nodiscard]] Arrivals arrivals_but_rightmost() const;
+  [[nodiscard]] Arrivals arrivals_but_leftmost() const;
+  // Lets the tree's root get its first block in step 0, the other's in step 1.
+  void start_with(unsigned first);
+
   // The tree whose root gets its first block in step 0; the other's follows in step 1. Chosen so
   // that the broadcast ends as early as it can.
   [[nodiscard]] unsigned first() const { return first_; }
@@ -57,7 +71,11 @@ class TwoTrees {
   [[nodiscard]] Edge inner_edge(unsigned tree, std::uint32_t pe) const;
   [[nodiscard]] Edge leaf_edge(unsigned tree, const Edge& other) const;
   [[nodiscard]] Edge child(unsigned tree, const Edge& from, std::uint32_t node, bool left) const;
-  [[nodiscard]] std::uint32_t latest(unsigned tree) const;
+  [[nodiscard]] Edge root_edge(unsigned tree) const;
+  // Adds the arrivals in the subtree left of a node of the right spine; in that of `top` and below,
+  // a node of the right spine.
+  void add_left_subtree(unsigned tree, const Edge& spine, Arrivals& into) const;
+  void add_right_spine(unsigned tree, Edge top, Arrivals& into) const;
 
   std::uint32_t n_;
   Pairing pairing_;
