@@ -3,18 +3,26 @@
 // K = segments * N blocks in all; a transfer carries one block (or one partial result of one). In
 // the postal model a send holds its port S steps and its receive is L - 1 steps later; S = L = 1
 // elsewhere. F(p): the steps in which one block can reach p ranks, ceil(log2 p) where S = L = 1.
-// * Broadcast, one send a step: the root sends K different blocks, so one of them leaves it for the
-//   first time in step (K - 1) S + 1 at the earliest; from then on its holders can at most do what
-//   is best for one block: (K - 1) S + F(p). (algorithms.md, section 5; Bar-Noy and Kipnis 1992.)
-// * Reduce, one receive a step: the same, reversed in time. Each block's last message reaches the
-//   root in a step of its own, so some block is complete there (K - 1) S steps before the end, and
-//   it took F(p) steps to combine p inputs. Every rank of an allreduce is such a root.
+// A message of a run of R segments carries R blocks at once; there N = 1.
+// * One block, one send a step: whoever is to hear of a rank's input has it, alone or combined, and
+// so
+//   has whoever passes it on: F(p) steps until one rank's input has reached p. It must in all
+//   collectives but reduce and gather; there the same holds for one receive a step, reversed in
+//   time.
+// * Every block, one send a step: the root of a broadcast (of an allreduce any rank, of a scan and
+//   exscan rank 0) sends K different blocks, so one of them leaves it for the first time in step
+//   (K - 1) S + 1 at the earliest; from then on its holders can at most do what is best for one
+//   block: (K - 1) S + F(p). (algorithms.md, section 5; Bar-Noy and Kipnis 1992.) A reduce with one
+//   receive a step: the same, reversed in time.
+// * Parts: the root of a scatter sends p - 1 parts of N blocks, each rank of a reduce-scatter or
+//   all-to-all as well; the root of a gather, each rank of an allgather, receives as many. If
+//   receives are unlimited, an allgather's p ranks still send p (p - 1) N blocks.
 // * Allreduce: for each block everyone learns of everyone, which takes 2 (p - 1) one-way messages
 //   (Harary and Schwenk 1974, the one-way gossip). A rank begins at most one send in S steps, the
 //   last L steps before the end: p ((T - L) / S + 1) >= messages.
-// * Simplex: a transfer holds two ports, so at most floor(p / 2) run in a step.
-// * Links: K blocks leave the root of a broadcast, or partial results of K blocks reach that of a
-//   reduce, over the root's own links, so many lanes in all.
+// * Simplex: a transfer holds two ports, so at most floor(nodes / 2) run in a step; every rank that
+//   is to get something of a block, or of a part, receives it.
+// * Links: cuts.cc.
 
 #include <algorithm>
 
@@ -34,50 +42,89 @@ std::int64_t steps_to_reach(std::int64_t p, std::int64_t send, std::int64_t late
   }
 }
 
-std::int64_t lanes_at(const topology::Topology& topology, std::uint32_t node) {
-  std::int64_t lanes = 0;
-  for (std::uint32_t other = 0; other < topology.nodes(); ++other) {
-    lanes += topology.capacity(node, other);
+// Blocks that must be received in all, for N = 1 and runs of one.
+std::int64_t transfers(const Program& common) {
+  const std::int64_t p = common.ranks;
+  switch (common.collective) {
+    case espalier_Collective_ALLREDUCE: return 2 * (p - 1) * common.segments;
+    case espalier_Collective_ALLGATHER:
+    case espalier_Collective_REDUCE_SCATTER:
+    case espalier_Collective_ALL_TO_ALL: return p * (p - 1);
+    case espalier_Collective_SCATTER:
+    case espalier_Collective_GATHER: return p - 1;
+    default: return (p - 1) * common.segments;
   }
-  return lanes;
+}
+
+// What one port must carry: for N = 1 so many messages.
+struct Port {
+  std::int64_t messages = 0;
+  bool then_reach = false;  // and the last must still reach, or come from, everyone
+  const char* reason = "";
+};
+
+Port port_of(const Program& common, std::int64_t run) {
+  const std::int64_t whole = ceil_div(common.segments, run);
+  const std::int64_t parts = ceil_div(std::int64_t{common.ranks} - 1, run);
+  const bool one_receive = common.port_model != espalier_PortModel_SINGLE_SEND;
+  switch (common.collective) {
+    case espalier_Collective_REDUCE:
+      if (one_receive) {
+        return {whole, true, "port and log p: the root gets every block, the last comes from all"};
+      }
+      return {whole, false, "port: each rank sends for every block"};
+    case espalier_Collective_GATHER:
+      if (one_receive) return {parts, false, "port: the root gets all parts"};
+      return {1, false, "port: each rank sends its part"};
+    case espalier_Collective_SCATTER: return {parts, false, "port: the root sends all parts"};
+    case espalier_Collective_ALLGATHER:
+      // With routers, which send too, only who receives is sure to be busy.
+      if (!one_receive && is_modelled(common)) return {1, false, "port: each rank sends its part"};
+      return {parts, false, "port: each rank gets all other parts"};
+    case espalier_Collective_REDUCE_SCATTER:
+    case espalier_Collective_ALL_TO_ALL:
+      return {parts, false, "port: each rank sends for all other parts"};
+    case espalier_Collective_BARRIER: return {1, true, "log p: everyone hears of everyone"};
+    default:
+      return {whole, true,
+              "port and log p: the root's port serves every block, the last must still reach (come "
+              "from) all"};
+  }
+}
+
+// By ports, log p and messages: no more than one send a step.
+void add_ports(const Program& common, std::int64_t run, std::vector<Witness>& all) {
+  const std::int64_t p = common.ranks;
+  const std::int64_t s = send_ticks(common), l = latency_ticks(common);
+  const std::int64_t reach = steps_to_reach(p, s, l);
+  const bool simplex = common.port_model == espalier_PortModel_SIMPLEX;
+  const bool inwards = common.collective == espalier_Collective_REDUCE ||
+                       common.collective == espalier_Collective_GATHER;
+  const Port port = port_of(common, run);
+  all.push_back({port.reason, (port.then_reach ? reach : l) - s, port.messages * s, 1});
+  if (!port.then_reach && !(inwards && common.port_model == espalier_PortModel_SINGLE_SEND)) {
+    all.push_back({"log p: one block reaches (comes from) all", reach, 0, 1});
+  }
+  const std::int64_t each = transfers(common);
+  if (simplex) {
+    const std::int64_t nodes = program_nodes(common);
+    const bool unit = s == 1 && l == 1;
+    all.push_back({"messages: each holds two ports", 0, each * (unit ? 1 : 2 * s),
+                   (unit ? nodes / 2 : nodes) * run});
+  } else if (common.collective == espalier_Collective_ALLREDUCE && !is_modelled(common)) {
+    all.push_back(
+        {"messages: two a rank and block, less two in all", (l - s) * p * run, s * each, p * run});
+  }
 }
 
 }  // namespace
 
-std::vector<Witness> witnesses(const topology::Topology& topology, const Program& common) {
-  const std::int64_t p = common.ranks, segments = common.segments;
-  const std::int64_t s = send_ticks(common), l = latency_ticks(common);
-  if (p == 1) return {{"one rank: nothing", 0, 0, 1}};
-  const PortModel model = common.port_model;
-  const bool broadcast = common.collective == espalier_Collective_BROADCAST;
-  const bool allreduce = common.collective == espalier_Collective_ALLREDUCE;
-  const std::int64_t each = (allreduce ? 2 : 1) * (p - 1);  // messages a block
-  std::vector<Witness> all = {{"latency: some message must arrive", l, 0, 1}};
-  if (model == espalier_PortModel_MULTIPORT) {
-    if (!allreduce) {
-      all.push_back({"links: every block passes the root's own", 0, segments,
-                     std::max<std::int64_t>(1, lanes_at(topology, common.root))});
-    }
-    return all;
-  }
-  const std::int64_t reach = steps_to_reach(p, s, l);
-  if (broadcast || model != espalier_PortModel_SINGLE_SEND) {
-    all.push_back(
-        {"port and log p: the root's port serves every block, the last must still reach "
-         "(come from) all",
-         reach - s, segments * s, 1});
-  } else {
-    all.push_back({"port: each rank sends for every block", l - s, segments * s, 1});
-    if (allreduce) all.push_back({"log p: one block reaches all", reach, 0, 1});
-  }
-  if (model == espalier_PortModel_SIMPLEX) {
-    const bool whole = s == 1 && l == 1;
-    all.push_back({"messages: each holds two ports", 0, each * segments * (whole ? 1 : 2 * s),
-                   whole ? p / 2 : p});
-  } else if (allreduce) {
-    all.push_back(
-        {"messages: two a rank and block, less two in all", (l - s) * p, s * each * segments, p});
-  }
+std::vector<Witness> witnesses(const topology::Topology& topology, const Program& common,
+                               std::int64_t run, bool links) {
+  if (common.ranks == 1) return {{"one rank: nothing", 0, 0, 1}};
+  std::vector<Witness> all = {{"latency: some message must arrive", latency_ticks(common), 0, 1}};
+  if (common.port_model != espalier_PortModel_MULTIPORT) add_ports(common, run, all);
+  add_cuts(topology, common, run, links, all);
   return all;
 }
 
@@ -97,7 +144,7 @@ Finding check_bound(const Case& at, std::int64_t steps) {
   const std::int64_t bound = count_value(common.counts[common.bound_ref], at.blocks);
   std::int64_t known = 0;
   std::string reason;
-  for (const Witness& witness : witnesses(*at.topology, common)) {
+  for (const Witness& witness : at.witnesses) {
     if (witness.steps(at.blocks) < known) continue;
     known = witness.steps(at.blocks);
     reason = witness.reason;
@@ -130,7 +177,7 @@ Finding check_bound(Case& at, const Linear& steps, std::string& limited) {
     return low <= high ? low : 0;
   };
   for (const std::int64_t blocks :
-       {wrong_from(witnesses(*at.topology, common)), wrong_from({{"", steps.a, steps.b, 1}})}) {
+       {wrong_from(at.witnesses), wrong_from({{"", steps.a, steps.b, 1}})}) {
     if (blocks == 0) continue;
     set_blocks(at, blocks);
     return check_bound(static_cast<const Case&>(at), steps.a + steps.b * blocks);

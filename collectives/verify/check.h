@@ -15,12 +15,22 @@ namespace espalier::verify {
 
 using Finding = std::optional<Counterexample>;
 
+// A lower bound on the steps of any schedule of a collective: ceil((a + b*N) / d).
+struct Witness {
+  std::string reason;
+  std::int64_t a = 0, b = 0, d = 1;
+
+  [[nodiscard]] std::int64_t steps(std::int64_t blocks) const {
+    return (a + b * blocks + d - 1) / d;
+  }
+};
 // All programs of a schedule for one N.
 struct Case {
   const topology::Topology* topology = nullptr;
   const Program* common = nullptr;  // rank 0's; in it everything that is the same on all ranks
   std::int64_t blocks = 1;          // N
   std::int64_t most_instances = Options{}.max_instances;
+  std::vector<Witness> witnesses;                // of lower bounds on its steps
   std::vector<std::int64_t> phase_first;         // first step of each phase, then the end
   std::vector<std::vector<Instance>> instances;  // by node; each by (step, action)
 
@@ -49,16 +59,43 @@ void set_blocks(Case& at, std::int64_t blocks);
 // wrong and what would be right; the rest of the line is put before it.
 [[nodiscard]] Counterexample found(Point point, const Case& at, std::int64_t node,
                                    const Instance* instance, const std::string& text);
-// "block 3 of segment 0"
+// "block 3 of segment 0", "block 0 of segments 2-4" (a run of three)
 [[nodiscard]] std::string block_name(const PlaceAt& place);
-// "scratch slot 2", "output block 3 of segment 0"
+// "scratch slot 2", "scratch slots 2-4", "output block 3 of segment 0"
 [[nodiscard]] std::string place_name(const PlaceAt& place);
 // The place whose block an instance moves: `a` of a send, else `into`.
 [[nodiscard]] inline const PlaceAt& moved(const Instance& instance) {
   return instance.kind == espalier_Kind_SEND ? instance.a : instance.into;
 }
 
-// Point kForm for one rank against rank 0's program (form.cc). For every N at once.
+// The place of one block at position `at` of the place's run.
+[[nodiscard]] inline PlaceAt part_of(PlaceAt place, std::uint32_t at) {
+  place.segment += at;
+  if (place.buffer == espalier_Buffer_SCRATCH) place.slot += at;
+  place.run = 1;
+  return place;
+}
+// How many scratch slots the instances use: one more than the highest.
+[[nodiscard]] std::size_t used_slots(const std::vector<Instance>& all);
+// Whether two places hold the same blocks. In an all-to-all segments name other ranks, each end's
+// its own: there as many blocks of the same number will do.
+[[nodiscard]] inline bool same_blocks(const Program& common, const PlaceAt& a, const PlaceAt& b) {
+  const bool segments =
+      common.collective == espalier_Collective_ALL_TO_ALL || a.segment == b.segment;
+  return segments && a.block == b.block && a.run == b.run;
+}
+// Whether routers have programs too: then all peers are neighbours (rule 12).
+[[nodiscard]] inline bool is_modelled(const Program& program) {
+  return program_nodes(program) > program.ranks;
+}
+// Messages a step from one node to another: the lanes of their link; one where the fabric routes.
+[[nodiscard]] inline std::uint32_t lanes_of(const topology::Topology& topology, std::uint32_t from,
+                                            std::uint32_t to) {
+  const std::uint32_t lanes = topology.capacity(from, to);
+  return lanes == 0 ? 1 : lanes;
+}
+
+// Point kForm for one node against rank 0's program (form.cc). For every N at once.
 [[nodiscard]] Finding check_agreement(const topology::Topology& topology, const Program& common,
                                       std::uint32_t node, const Program& program);
 // Whether expanding `program` for N = at.blocks would take more instances than anyone checks.
@@ -71,27 +108,28 @@ void set_blocks(Case& at, std::int64_t blocks);
 [[nodiscard]] Finding check_matching(const Case& at);
 // kMatching and kDeadlock of one link alone: the instances of its ends are enough.
 [[nodiscard]] Finding check_link(const Case& at, std::uint32_t from, std::uint32_t to);
-// The least N for which two streams of one node (or one with itself) share a port in some step; 0:
-// for none.
+// The least N for which two streams of one node (or one with itself) share a port in some step, on
+// links of `lanes`; 0: for none. Above one lane blocks_to_fill() counts them.
 [[nodiscard]] std::int64_t blocks_to_collide(const Program& program, const Stream& one,
-                                             const Stream& other);
+                                             const Stream& other, std::uint32_t lanes);
+// The least N for which more streams than the link has lanes need it in the step of some block of
+// `one`, the latest of them; S = 1. 0: for none.
+[[nodiscard]] std::int64_t blocks_to_fill(const Program& program, const Stream& one,
+                                          const std::vector<Stream>& all, std::uint32_t lanes);
 [[nodiscard]] Finding check_steps(const Case& at);
 // kHazards; clears verdict.in_place where input and output may not be the same memory, adds to
 // verdict.checks.
 [[nodiscard]] Finding check_hazards(const Case& at, std::uint32_t node, Verdict& verdict);
 
-// A lower bound on the steps of any schedule of a collective: ceil((a + b*N) / d).
-struct Witness {
-  std::string reason;
-  std::int64_t a = 0, b = 0, d = 1;
-
-  [[nodiscard]] std::int64_t steps(std::int64_t blocks) const {
-    return (a + b * blocks + d - 1) / d;
-  }
-};
-// All that apply, by ports, log p, messages, and the links at the root (bounds.cc). At least one.
+// All that apply, by ports, log p and messages (bounds.cc) and by links (cuts.cc). At least one.
+// `run`: the longest of any message. `links`: whether they carry no more than they can in a step.
 [[nodiscard]] std::vector<Witness> witnesses(const topology::Topology& topology,
-                                             const Program& common);
+                                             const Program& common, std::int64_t run, bool links);
+// Adds those by links.
+void add_cuts(const topology::Topology& topology, const Program& common, std::int64_t run,
+              bool links, std::vector<Witness>& all);
+// The longest run of a message of `program`.
+[[nodiscard]] std::int64_t longest_run(const Program& program);
 // One line each: the bound as a formula in N, and the reason.
 [[nodiscard]] std::vector<std::string> describe(const std::vector<Witness>& all);
 // The claimed lower bound against the witnesses and against the steps, for one N ...
@@ -101,7 +139,7 @@ struct Witness {
 
 // What one stream takes of the link from -> to, in one step of a period.
 struct LinkUse {
-  std::uint32_t from = 0, to = 0;  // ranks; the links are those of the route
+  std::uint32_t from = 0, to = 0;  // nodes; the links are those of the route
   std::int64_t slot = 0;           // phase and step of the period
 };
 // kLinks of these uses; clears what does not hold of the grades in `verdict`, and raises the

@@ -20,27 +20,35 @@ std::int32_t RankSets::range(std::uint32_t first, std::uint32_t last) {
   return entry->second;
 }
 
-std::string RankSets::why_not_combined(std::int32_t left, std::int32_t right, bool ordered) const {
-  return "it combines " + name(left) + " (left) with " + name(right) + " (right); " +
-         (ordered ? "the left must end just before the right begins" : "no rank may count twice");
+Join join_of(const Program& common) {
+  if (common.collective == espalier_Collective_BARRIER) return Join::kUnion;
+  return common.needs_commutative ? Join::kDisjoint : Join::kOrdered;
 }
 
-std::int32_t RankSets::combine(std::int32_t left, std::int32_t right, bool ordered) {
+std::string RankSets::why_not_combined(std::int32_t left, std::int32_t right, Join join) const {
+  return "it combines " + name(left) + " (left) with " + name(right) + " (right); " +
+         (join == Join::kOrdered ? "the left must end just before the right begins"
+                                 : "no rank may count twice");
+}
+
+std::int32_t RankSets::combine(std::int32_t left, std::int32_t right, Join join) {
   const std::uint64_t key = (static_cast<std::uint64_t>(left) << 32) |
-                            (static_cast<std::uint64_t>(right) << 1) | (ordered ? 1 : 0);
+                            (static_cast<std::uint64_t>(right) << 2) |
+                            static_cast<std::uint64_t>(join);
   const auto [entry, fresh] = combined_.try_emplace(key, -1);
   if (!fresh) return entry->second;
   const std::vector<Interval>& a = sets_[static_cast<std::size_t>(left)];
   const std::vector<Interval>& b = sets_[static_cast<std::size_t>(right)];
-  if (ordered && a.back().second + 1 != b.front().first) return -1;
+  if (join == Join::kOrdered && a.back().second + 1 != b.front().first) return -1;
   std::vector<Interval> all = a;
   all.insert(all.end(), b.begin(), b.end());
   std::sort(all.begin(), all.end());
   std::vector<Interval> merged;
   for (const Interval& next : all) {
-    if (!merged.empty() && next.first <= merged.back().second) return -1;
-    if (!merged.empty() && next.first == merged.back().second + 1) {
-      merged.back().second = next.second;
+    const bool twice = !merged.empty() && next.first <= merged.back().second;
+    if (twice && join != Join::kUnion) return -1;
+    if (!merged.empty() && next.first <= merged.back().second + 1) {
+      merged.back().second = std::max(merged.back().second, next.second);
     } else {
       merged.push_back(next);
     }
@@ -60,21 +68,50 @@ std::string RankSets::name(std::int32_t set) const {
   return text;
 }
 
+std::pair<std::int64_t, std::int64_t> Wanted::segments(std::uint32_t node) {
+  program_.node = node;
+  switch (buffer_extent(program_, espalier_Buffer_OUTPUT)) {
+    case Extent::kWhole: return {0, program_.segments};
+    case Extent::kOwn: return {node, node + std::int64_t{1}};
+    default: return {0, 0};
+  }
+}
+
+std::int32_t Wanted::ranks(RankSets& sets, std::uint32_t node, std::int64_t segment) const {
+  const auto origin = static_cast<std::uint32_t>(segment);
+  switch (program_.collective) {
+    case espalier_Collective_BROADCAST:
+    case espalier_Collective_SCATTER: return sets.range(program_.root, program_.root);
+    case espalier_Collective_SCAN: return sets.range(0, node);
+    case espalier_Collective_EXSCAN: return sets.range(0, node - 1);
+    case espalier_Collective_GATHER:
+    case espalier_Collective_ALLGATHER:
+    case espalier_Collective_ALL_TO_ALL: return sets.range(origin, origin);
+    default: return sets.range(0, program_.ranks - 1);
+  }
+}
+
+Value& DataFlow::memory(const Case& at, std::uint32_t node, const PlaceAt& place) {
+  Memory& memory = memory_[node];
+  if (place.buffer == espalier_Buffer_SCRATCH) {
+    return memory.scratch[static_cast<std::size_t>(place.slot)];
+  }
+  return memory.output[static_cast<std::size_t>(place.segment * at.blocks + place.block)];
+}
+
 Finding DataFlow::read(const Case& at, std::uint32_t node, const Instance& reader,
                        const PlaceAt& place, Value& value) {
   if (place.buffer == espalier_Buffer_INPUT) {
     value = {sets_.range(node, node), place.segment, place.block};
     return std::nullopt;
   }
-  value =
-      place.buffer == espalier_Buffer_SCRATCH
-          ? memory_[node].scratch[static_cast<std::size_t>(place.slot)]
-          : memory_[node].output[static_cast<std::size_t>(place.segment * at.blocks + place.block)];
+  value = memory(at, node, place);
   if (value.ranks < 0) {
     return found(Point::kDataFlow, at, node, &reader,
                  place_name(place) + " is read, but nothing has been written to it");
   }
-  if (value.segment != place.segment || value.block != place.block) {
+  const bool any_segment = at.common->collective == espalier_Collective_ALL_TO_ALL;
+  if ((value.segment != place.segment && !any_segment) || value.block != place.block) {
     PlaceAt holds = place;
     holds.segment = value.segment;
     holds.block = value.block;
@@ -85,51 +122,66 @@ Finding DataFlow::read(const Case& at, std::uint32_t node, const Instance& reade
   return std::nullopt;
 }
 
-void DataFlow::write(const Case& at, std::uint32_t node, const PlaceAt& place, std::int32_t ranks) {
-  Value& value =
-      place.buffer == espalier_Buffer_SCRATCH
-          ? memory_[node].scratch[static_cast<std::size_t>(place.slot)]
-          : memory_[node].output[static_cast<std::size_t>(place.segment * at.blocks + place.block)];
-  value = {ranks, place.segment, place.block};
+Finding DataFlow::read_run(const Case& at, std::uint32_t node, const Instance& reader,
+                           const PlaceAt& place, std::vector<Value>& values) {
+  values.resize(place.run);
+  for (std::uint32_t part = 0; part < place.run; ++part) {
+    if (Finding finding = read(at, node, reader, part_of(place, part), values[part])) {
+      return finding;
+    }
+  }
+  return std::nullopt;
+}
+
+void DataFlow::write(const Case& at, std::uint32_t node, const PlaceAt& place, Value value) {
+  memory(at, node, place) = value;
+  if (at.common->collective != espalier_Collective_BARRIER) return;
+  std::int32_t& heard = memory_[node].heard;
+  heard = sets_.combine(heard, value.ranks, Join::kUnion);
 }
 
 Finding DataFlow::operate(const Case& at, std::uint32_t node, const Instance& operation) {
-  Value left, right;
-  if (Finding finding = read(at, node, operation, operation.a, left)) return finding;
-  std::int32_t ranks = left.ranks;
+  const Join join = join_of(*at.common);
+  std::vector<Value> left, right;
+  if (Finding finding = read_run(at, node, operation, operation.a, left)) return finding;
   if (operation.kind == espalier_Kind_COMBINE) {
-    if (Finding finding = read(at, node, operation, operation.b, right)) return finding;
-    const bool ordered = !at.common->needs_commutative;
-    ranks = sets_.combine(left.ranks, right.ranks, ordered);
-    if (ranks < 0) {
-      return found(Point::kDataFlow, at, node, &operation,
-                   sets_.why_not_combined(left.ranks, right.ranks, ordered));
-    }
+    if (Finding finding = read_run(at, node, operation, operation.b, right)) return finding;
   }
-  write(at, node, operation.into, ranks);
+  for (std::uint32_t part = 0; part < operation.into.run; ++part) {
+    Value result = left[part];
+    if (operation.kind == espalier_Kind_COMBINE) {
+      result.ranks = sets_.combine(left[part].ranks, right[part].ranks, join);
+      if (result.ranks < 0) {
+        return found(Point::kDataFlow, at, node, &operation,
+                     sets_.why_not_combined(left[part].ranks, right[part].ranks, join));
+      }
+    }
+    write(at, node, part_of(operation.into, part), result);
+  }
   return std::nullopt;
+}
+
+void DataFlow::clear(const Case& at) {
+  const std::size_t nodes = at.instances.size();
+  memory_.assign(nodes, {});
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    memory_[node].scratch.resize(used_slots(at.instances[node]));
+    if (node >= at.common->ranks) continue;
+    memory_[node].heard = sets_.range(node, node);
+    memory_[node].output.resize(static_cast<std::size_t>(at.common->segments) *
+                                static_cast<std::size_t>(at.blocks));
+  }
 }
 
 Finding DataFlow::check(const Case& at) {
   struct Message {
     std::int64_t from;
-    std::int32_t ranks;
+    std::vector<Value> values;
   };
   const std::size_t nodes = at.instances.size();
-  std::vector<std::vector<Message>> inbox(nodes);
+  std::vector<std::vector<Message>> inbox(nodes);  // in the order of their sending
   std::vector<std::size_t> begin(nodes, 0), end(nodes, 0);
-  memory_.assign(nodes, {});
-  for (std::size_t node = 0; node < nodes; ++node) {
-    std::int64_t slots = 0;
-    for (const Instance& instance : at.instances[node]) {
-      for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
-        if (place->buffer == espalier_Buffer_SCRATCH) slots = std::max(slots, place->slot + 1);
-      }
-    }
-    memory_[node].scratch.resize(static_cast<std::size_t>(slots));
-    memory_[node].output.resize(static_cast<std::size_t>(at.common->segments) *
-                                static_cast<std::size_t>(at.blocks));
-  }
+  clear(at);
   for (std::int64_t step = 0; step < at.steps(); ++step) {
     for (std::uint32_t node = 0; node < nodes; ++node) {
       const std::vector<Instance>& all = at.instances[node];
@@ -137,20 +189,23 @@ Finding DataFlow::check(const Case& at) {
       while (end[node] < all.size() && all[end[node]].step == step) ++end[node];
       for (std::size_t k = begin[node]; k < end[node]; ++k) {
         if (all[k].kind != espalier_Kind_SEND) continue;
-        Value value;
-        if (Finding finding = read(at, node, all[k], all[k].a, value)) return finding;
-        inbox[static_cast<std::size_t>(all[k].peer)].push_back({node, value.ranks});
+        Message message{node, {}};
+        if (Finding finding = read_run(at, node, all[k], all[k].a, message.values)) return finding;
+        inbox[static_cast<std::size_t>(all[k].peer)].push_back(std::move(message));
       }
     }
     for (std::uint32_t node = 0; node < nodes; ++node) {
       const std::vector<Instance>& all = at.instances[node];
       for (std::size_t k = begin[node]; k < end[node]; ++k) {
         if (all[k].kind != espalier_Kind_RECEIVE) continue;
+        // The link's first: the matching was proved before.
         const auto message = std::find_if(inbox[node].begin(), inbox[node].end(),
                                           [&](const Message& m) { return m.from == all[k].peer; });
-        write(at, node, all[k].into, message->ranks);  // the matching was proved before
+        for (std::uint32_t part = 0; part < all[k].into.run; ++part) {
+          write(at, node, part_of(all[k].into, part), message->values[part]);
+        }
+        inbox[node].erase(message);
       }
-      inbox[node].clear();
       for (std::size_t k = begin[node]; k < end[node]; ++k) {
         if (all[k].kind != espalier_Kind_COMBINE && all[k].kind != espalier_Kind_COPY) continue;
         if (Finding finding = operate(at, node, all[k])) return finding;
@@ -161,45 +216,61 @@ Finding DataFlow::check(const Case& at) {
 }
 
 Finding DataFlow::check_results(const Case& at) {
-  const Program& common = *at.common;
-  const bool broadcast = common.collective == espalier_Collective_BROADCAST;
-  const std::int32_t wanted = wanted_result(common, sets_);
-  for (std::uint32_t node = 0; node < at.instances.size(); ++node) {
-    if (broadcast && node == common.root) continue;
-    if (common.collective == espalier_Collective_REDUCE && node != common.root) continue;
-    for (std::int64_t segment = 0; segment < common.segments; ++segment) {
+  if (at.common->collective == espalier_Collective_BARRIER) return check_barrier(at);
+  Wanted wanted(*at.common);
+  for (std::uint32_t node = 0; node < at.common->ranks; ++node) {
+    const auto [first, end] = wanted.segments(node);
+    for (std::int64_t segment = first; segment < end; ++segment) {
+      const std::int32_t ranks = wanted.ranks(sets_, node, segment);
       for (std::int64_t block = 0; block < at.blocks; ++block) {
-        if (Finding finding = check_result(at, node, segment, block, wanted)) return finding;
+        if (Finding finding = check_result(at, node, segment, block, ranks)) return finding;
       }
     }
   }
   return std::nullopt;
 }
 
-Finding DataFlow::check_result(const Case& at, std::uint32_t node, std::int64_t segment,
-                               std::int64_t block, std::int32_t wanted) {
-  const Value& value = memory_[node].output[static_cast<std::size_t>(segment * at.blocks + block)];
-  if (value.ranks == wanted && value.segment == segment && value.block == block) {
-    return std::nullopt;
+// What a rank has ever received has come before it ends.
+Finding DataFlow::check_barrier(const Case& at) {
+  const std::int32_t all = sets_.range(0, at.common->ranks - 1);
+  for (std::uint32_t node = 0; node < at.common->ranks; ++node) {
+    if (memory_[node].heard == all) continue;
+    return found(Point::kDataFlow, at, node, nullptr,
+                 "at its end it has heard of " + sets_.name(memory_[node].heard) +
+                     "; it must have heard of " + sets_.name(all));
   }
-  return wrong_result(at, sets_, node, segment, block, value.ranks, wanted);
+  return std::nullopt;
 }
 
-std::int32_t wanted_result(const Program& common, RankSets& sets) {
-  return common.collective == espalier_Collective_BROADCAST ? sets.range(common.root, common.root)
-                                                            : sets.range(0, common.ranks - 1);
+Finding DataFlow::check_result(const Case& at, std::uint32_t node, std::int64_t segment,
+                               std::int64_t block, std::int32_t wanted) {
+  PlaceAt place;
+  place.buffer = espalier_Buffer_OUTPUT;
+  place.segment = segment;
+  place.block = block;
+  const Value& value = memory(at, node, place);
+  const bool for_all = at.common->collective == espalier_Collective_ALL_TO_ALL;
+  if (value.ranks == wanted && value.segment == (for_all ? node : segment) &&
+      value.block == block) {
+    return std::nullopt;
+  }
+  return wrong_result(at, sets_, node, segment, block, value, wanted);
 }
 
 Counterexample wrong_result(const Case& at, const RankSets& sets, std::uint32_t node,
-                            std::int64_t segment, std::int64_t block, std::int32_t ranks,
+                            std::int64_t segment, std::int64_t block, const Value& value,
                             std::int32_t wanted) {
   PlaceAt place;
   place.buffer = espalier_Buffer_OUTPUT;
   place.segment = segment;
   place.block = block;
-  Counterexample example = found(Point::kDataFlow, at, node, nullptr,
-                                 place_name(place) + " ends with the data of " + sets.name(ranks) +
-                                     "; it must be that of " + sets.name(wanted));
+  // In an all-to-all a rank's data for another may have come to the wrong one.
+  const bool astray = at.common->collective == espalier_Collective_ALL_TO_ALL && value.ranks >= 0;
+  Counterexample example =
+      found(Point::kDataFlow, at, node, nullptr,
+            place_name(place) + " ends with the data of " + sets.name(value.ranks) +
+                (astray ? " for rank " + std::to_string(value.segment) : "") +
+                "; it must be that of " + sets.name(wanted) + (astray ? " for it" : ""));
   example.segment = segment;
   example.block = block;
   return example;

@@ -1,5 +1,6 @@
-// Point 0: programs well formed, and agreeing on everything that must be the same on all ranks.
+// Point 0: programs well formed, and agreeing on everything that must be the same on all nodes.
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -19,18 +20,21 @@ Counterexample badly_formed(const topology::Topology& topology, std::uint32_t no
   return example;
 }
 
-// A peer that is no rank: a router, which runs no program yet, or no node at all.
+// A peer that is no node with a program, or where routers have programs, none of the node's own
+// neighbours.
 Counterexample absent_link(const topology::Topology& topology, std::uint32_t node,
                            const Program& program, std::uint32_t link) {
   const std::uint32_t peer = program.peers[link];
-  const bool router = peer < topology.nodes();
-  const std::string there = router ? topology.node_name(peer) : "node " + std::to_string(peer);
+  const std::string there =
+      peer < topology.nodes() ? topology.node_name(peer) : "node " + std::to_string(peer);
   Counterexample example = badly_formed(topology, node, "");
-  example.message = std::string(point_name(Point::kLinks)) + ": " + topology.node_name(node) +
-                    ", link " + topology.node_name(node) + " -> " + there + ": " + topology.spec() +
-                    " has no such link (peer " + std::to_string(link) +
-                    " of the program) between ranks; there are ranks 0 .. " +
-                    std::to_string(program.ranks - 1);
+  example.message =
+      std::string(point_name(Point::kLinks)) + ": " + topology.node_name(node) + ", link " +
+      topology.node_name(node) + " -> " + there + ": " + topology.spec() +
+      " has no such link (peer " + std::to_string(link) + " of the program)" +
+      (is_modelled(program)
+           ? "; where routers have programs every peer must be a neighbour"
+           : " between ranks; there are ranks 0 .. " + std::to_string(program.ranks - 1));
   example.point = Point::kLinks;
   example.from = node;
   example.to = peer;
@@ -49,13 +53,16 @@ bool same_count(const Program& left, std::uint32_t left_ref, const Program& righ
 std::string same_header(const Program& a, const Program& b) {
   const auto differ = [](const char* what, std::uint64_t here, std::uint64_t there) {
     return std::string(what) + " is " + std::to_string(here) + ", but " + std::to_string(there) +
-           " in rank 0's program; it must be the same on all ranks";
+           " in rank 0's program; it must be the same on all nodes";
   };
   if (a.schedule_digest != b.schedule_digest) {
     return differ("the schedule's digest", b.schedule_digest, a.schedule_digest);
   }
   if (a.collective != b.collective) return differ("collective", b.collective, a.collective);
   if (a.ranks != b.ranks) return differ("ranks", b.ranks, a.ranks);
+  if (program_nodes(a) != program_nodes(b)) {
+    return differ("nodes", program_nodes(b), program_nodes(a));
+  }
   if (a.root != b.root) return differ("root", b.root, a.root);
   if (a.needs_commutative != b.needs_commutative) {
     return differ("needs_commutative", b.needs_commutative, a.needs_commutative);
@@ -78,7 +85,7 @@ std::string same_header(const Program& a, const Program& b) {
     if (a.blocks[rule].from_bytes != b.blocks[rule].from_bytes ||
         a.blocks[rule].block_bytes != b.blocks[rule].block_bytes) {
       return "rule " + std::to_string(rule) +
-             " of the block table is not as in rank 0's program; all ranks must cut alike";
+             " of the block table is not as in rank 0's program; all nodes must cut alike";
     }
   }
   return {};
@@ -120,6 +127,18 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
                         "the program is for " + std::to_string(program.ranks) + " ranks; " +
                             topology.spec() + " has " + std::to_string(topology.ranks()));
   }
+  if (program_nodes(program) != program.ranks && program_nodes(program) != topology.nodes()) {
+    return badly_formed(topology, node,
+                        "the schedule has programs for " + std::to_string(program_nodes(program)) +
+                            " nodes; " + topology.spec() + " has " +
+                            std::to_string(topology.nodes()) +
+                            ", and either all of its routers have one or none");
+  }
+  if (program.collective == espalier_Collective_BARRIER &&
+      (program.segments != 1 || cuts_messages(program))) {
+    return badly_formed(topology, node,
+                        "a barrier has no elements; it must have one segment of one block");
+  }
   if (program.window > kMostWindow) {
     return badly_formed(topology, node,
                         "a window of " + std::to_string(program.window) + " is claimed; at most " +
@@ -137,22 +156,36 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
                         Point::kDeadlock);
   }
   for (std::uint32_t link = 0; link < program.peers_count; ++link) {
-    if (program.peers[link] >= program.ranks) return absent_link(topology, node, program, link);
+    const std::uint32_t peer = program.peers[link];
+    const bool there = peer < program_nodes(program) &&
+                       (!is_modelled(program) ||
+                        (topology.capacity(node, peer) > 0 && topology.capacity(peer, node) > 0));
+    if (!there) return absent_link(topology, node, program, link);
   }
   const std::string header = same_header(common, program);
   if (!header.empty()) return badly_formed(topology, node, header);
   const std::string claim = same_claims(common, program);
   if (!claim.empty()) {
     return badly_formed(topology, node,
-                        claim + " must be the same on all ranks; rank 0's program says otherwise");
+                        claim + " must be the same on all nodes; rank 0's program says otherwise");
   }
   return std::nullopt;
 }
 
+std::int64_t longest_run(const Program& program) {
+  std::int64_t run = 1;
+  for (std::uint32_t k = 0; k < program.actions_count; ++k) {
+    const Action& action = program.actions[k];
+    run = std::max({run, std::int64_t{action.into.run}, std::int64_t{action.a.run}});
+  }
+  return run;
+}
+
 Finding check_size(const Case& at, std::uint32_t node, const Program& program) {
   // An action has at most one instance a period, so steps bound them.
-  const std::int64_t most = at.steps() * program.actions_count;
-  if (at.steps() > at.most_instances || most > at.most_instances ||
+  const std::int64_t run = longest_run(program);
+  if (at.steps() > at.most_instances ||
+      at.steps() * program.actions_count > at.most_instances / run ||
       program.segments > at.most_instances / at.blocks) {
     return found(Point::kForm, at, node, nullptr,
                  std::to_string(at.steps()) + " steps of " + std::to_string(program.actions_count) +
@@ -168,9 +201,11 @@ namespace {
 // Whether `place`, which `instance` uses, lies inside what there is; empty if so.
 Finding check_place(const Case& at, std::uint32_t node, const Program& program,
                     const Instance& instance, const PlaceAt& place) {
-  if (place.segment < 0 || place.segment >= program.segments) {
+  const std::int64_t last = place.run - std::int64_t{1};
+  if (place.segment < 0 || place.segment + last >= program.segments) {
+    const std::int64_t wrong = place.segment < 0 ? place.segment : place.segment + last;
     return found(Point::kForm, at, node, &instance,
-                 "segment " + std::to_string(place.segment) + " does not exist; there are " +
+                 "segment " + std::to_string(wrong) + " does not exist; there are " +
                      std::to_string(program.segments));
   }
   if (place.block < 0 || place.block >= at.blocks) {
@@ -179,33 +214,70 @@ Finding check_place(const Case& at, std::uint32_t node, const Program& program,
                      std::to_string(at.blocks));
   }
   if (place.buffer == espalier_Buffer_SCRATCH &&
-      (place.slot < 0 || place.slot >= program.scratch_blocks)) {
+      (place.slot < 0 || place.slot + last >= program.scratch_blocks)) {
+    const std::int64_t wrong = place.slot < 0 ? place.slot : place.slot + last;
     return found(Point::kClaims, at, node, &instance,
-                 "scratch slot " + std::to_string(place.slot) + " is used, but only " +
+                 "scratch slot " + std::to_string(wrong) + " is used, but only " +
                      std::to_string(program.scratch_blocks) + " blocks of scratch are claimed");
   }
   return std::nullopt;
 }
 
-// Who may use which buffer: the caller's of a rooted collective may be missing elsewhere.
-Finding check_buffers(const Case& at, std::uint32_t node, const Program& program,
-                      const Instance& instance) {
-  const bool root = node == program.root;
-  const bool broadcast = program.collective == espalier_Collective_BROADCAST;
-  for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
-    if (broadcast && !root && place->buffer == espalier_Buffer_INPUT) {
-      return found(Point::kDataFlow, at, node, &instance,
-                   "the input of a rank that is not the root is read; only the root has one");
-    }
-    if (broadcast && root && place->buffer == espalier_Buffer_OUTPUT) {
-      return found(Point::kDataFlow, at, node, &instance,
-                   "the root's output is used; the root of a broadcast has its input only");
-    }
-    if (program.collective == espalier_Collective_REDUCE && !root &&
-        place->buffer == espalier_Buffer_OUTPUT) {
-      return found(Point::kDataFlow, at, node, &instance,
-                   "the output of a rank that is not the root is used; only the root has one");
-    }
+// Whether `combine` has a meaning: an operator, or in a barrier the union of who is heard of.
+bool has_operator(Collective collective) {
+  switch (collective) {
+    case espalier_Collective_REDUCE:
+    case espalier_Collective_ALLREDUCE:
+    case espalier_Collective_SCAN:
+    case espalier_Collective_EXSCAN:
+    case espalier_Collective_REDUCE_SCATTER:
+    case espalier_Collective_BARRIER: return true;
+    default: return false;
+  }
+}
+
+// What of the message a buffer holds, and so which places in it there are (buffer_extent). In a
+// barrier INPUT, of no bytes, stands for the rank's own coming.
+Finding check_buffer(const Case& at, std::uint32_t node, const Program& program,
+                     const Instance& instance, const PlaceAt& place) {
+  if (place.buffer == espalier_Buffer_SCRATCH) return std::nullopt;
+  const bool input = place.buffer == espalier_Buffer_INPUT;
+  const std::string name = input ? "input" : "output";
+  Extent extent = buffer_extent(program, place.buffer);
+  if (program.collective == espalier_Collective_BARRIER && input && !is_router(program)) {
+    extent = Extent::kWhole;
+  }
+  if (extent == Extent::kNothing) {
+    return found(Point::kDataFlow, at, node, &instance,
+                 "the " + name + " of " + at.topology->node_name(node) + " is used, but " +
+                     (is_router(program) ? "routers have scratch only"
+                                         : "in this collective its caller gives none"));
+  }
+  if (extent == Extent::kOwn && (place.segment != node || place.run != 1)) {
+    return found(Point::kDataFlow, at, node, &instance,
+                 place_name(place) +
+                     " is used, but that buffer holds the node's own segment only, " +
+                     std::to_string(node));
+  }
+  return std::nullopt;
+}
+
+// `place` against the one whose block the instance moves: the same block, and the same memory or
+// none of it.
+Finding check_operand(const Case& at, std::uint32_t node, const Instance& instance,
+                      const PlaceAt& place) {
+  const PlaceAt& target = moved(instance);
+  if (!same_blocks(*at.common, place, target)) {
+    return found(Point::kForm, at, node, &instance,
+                 "an operand is " + block_name(place) + ", the result " + block_name(target) +
+                     "; both must be the same block");
+  }
+  const bool slots = place.buffer == espalier_Buffer_SCRATCH;
+  const std::int64_t apart = slots ? place.slot - target.slot : place.segment - target.segment;
+  if (place.buffer == target.buffer && apart != 0 && std::abs(apart) < place.run) {
+    return found(Point::kHazards, at, node, &instance,
+                 place_name(place) + " and " + place_name(target) +
+                     " overlap; what is read and what is written must be the same place or apart");
   }
   return std::nullopt;
 }
@@ -224,14 +296,13 @@ Finding check_instances(const Case& at, std::uint32_t node, const Program& progr
     for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
       if (place->buffer == espalier_Buffer_BUFFER_NONE) continue;
       if (Finding finding = check_place(at, node, program, instance, *place)) return finding;
-      const PlaceAt& target = moved(instance);
-      if (place->segment != target.segment || place->block != target.block) {
-        return found(Point::kForm, at, node, &instance,
-                     "an operand is " + block_name(*place) + ", the result " + block_name(target) +
-                         "; both must be the same block");
-      }
+      if (Finding finding = check_buffer(at, node, program, instance, *place)) return finding;
+      if (Finding finding = check_operand(at, node, instance, *place)) return finding;
     }
-    if (Finding finding = check_buffers(at, node, program, instance)) return finding;
+    if (instance.kind == espalier_Kind_COMBINE && !has_operator(program.collective)) {
+      return found(Point::kForm, at, node, &instance,
+                   "it combines, but this collective takes no operator");
+    }
   }
   return std::nullopt;
 }

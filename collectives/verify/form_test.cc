@@ -108,13 +108,13 @@ TEST_F(Form, PlacesThatAreNotThere) {
 TEST_F(Form, CallersBuffersThatAreMissing) {
   const std::vector<Program> valid = programs;
   programs[1].actions[1].a.buffer = espalier_Buffer_INPUT;
-  expect_refused(Point::kDataFlow, "the input of a rank that is not the root is read");
+  expect_refused(Point::kDataFlow, "the input of rank 1 is used, but");
   programs = valid;
   programs[0].actions[0].a.buffer = espalier_Buffer_OUTPUT;
-  expect_refused(Point::kDataFlow, "the root's output is used");
+  expect_refused(Point::kDataFlow, "the output of rank 0 is used, but");
   programs = chain_reduce(*topology, 4, 5);
   programs[1].actions[1].into.buffer = espalier_Buffer_OUTPUT;
-  expect_refused(Point::kDataFlow, "the output of a rank that is not the root is used");
+  expect_refused(Point::kDataFlow, "the output of rank 1 is used, but");
 }
 
 TEST_F(Form, ProvenAtOnceOrNotAtAll) {

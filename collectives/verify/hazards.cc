@@ -58,15 +58,11 @@ class Node {
   Node(const Case& at, std::uint32_t node) : at_(at), node_(node) {
     const auto blocks =
         static_cast<std::size_t>(at.common->segments) * static_cast<std::size_t>(at.blocks);
-    std::int64_t slots = 0;
-    for (const Instance& instance : at.instances[node]) {
-      for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
-        if (place->buffer == espalier_Buffer_SCRATCH) slots = std::max(slots, place->slot + 1);
-      }
+    if (node < at.common->ranks) {
+      input_.resize(blocks);
+      output_.resize(blocks);
     }
-    input_.resize(blocks);
-    output_.resize(blocks);
-    scratch_.resize(static_cast<std::size_t>(slots));
+    scratch_.resize(used_slots(at.instances[node]));
   }
 
   Finding check(Verdict& verdict) {
@@ -125,15 +121,18 @@ class Node {
 
   // Rule 7: it may write from the time its step is let in.
   Finding check_receive(const Instance& receive) {
-    Uses& uses = of(receive.into);
-    if (uses.last != nullptr && uses.last->step > let_in_.retired) {
-      return too_early(receive, receive.into, *uses.last);
+    for (std::uint32_t part = 0; part < receive.into.run; ++part) {
+      const PlaceAt into = part_of(receive.into, part);
+      Uses& uses = of(into);
+      if (uses.last != nullptr && uses.last->step > let_in_.retired) {
+        return too_early(receive, into, *uses.last);
+      }
+      if (into.buffer == espalier_Buffer_OUTPUT) {
+        const Uses& input = input_[index(into)];
+        if (input.last != nullptr && input.last->step > let_in_.retired) verdict_->in_place = false;
+      }
+      uses = {&receive, &receive, -1};
     }
-    if (receive.into.buffer == espalier_Buffer_OUTPUT) {
-      const Uses& input = input_[index(receive.into)];
-      if (input.last != nullptr && input.last->step > let_in_.retired) verdict_->in_place = false;
-    }
-    uses = {&receive, &receive, -1};
     return std::nullopt;
   }
 
@@ -149,16 +148,26 @@ class Node {
     if (operation.kind == espalier_Kind_COMBINE) {
       if (Finding finding = check_read(operation, operation.b, before)) return finding;
     }
-    Uses& uses = of(operation.into);
-    if (uses.write != nullptr && uses.write->kind == espalier_Kind_RECEIVE &&
-        !before.received(uses.write->step)) {
-      return too_early(operation, operation.into, *uses.write);
+    for (std::uint32_t part = 0; part < operation.into.run; ++part) {
+      const PlaceAt into = part_of(operation.into, part);
+      Uses& uses = of(into);
+      if (uses.write != nullptr && uses.write->kind == espalier_Kind_RECEIVE &&
+          !before.received(uses.write->step)) {
+        return too_early(operation, into, *uses.write);
+      }
+      uses = {&operation, &operation, operations_ - 1};
     }
-    uses = {&operation, &operation, operations_ - 1};
     return std::nullopt;
   }
 
   Finding check_read(const Instance& reader, const PlaceAt& place, const Known& before) {
+    for (std::uint32_t part = 0; part < place.run; ++part) {
+      if (Finding finding = check_part(reader, part_of(place, part), before)) return finding;
+    }
+    return std::nullopt;
+  }
+
+  Finding check_part(const Instance& reader, const PlaceAt& place, const Known& before) {
     Uses& uses = of(place);
     uses.last = &reader;
     if (place.buffer == espalier_Buffer_INPUT) {

@@ -1,5 +1,6 @@
 // Point 3. In lock step a link carries the transfers of one step; under drift, in the worst case,
-// one of every pair of ranks whose route crosses it (those of one pair follow each other).
+// of every pair of nodes whose route crosses it as many as the pair ever has in one step (others of
+// the pair follow when these are over).
 
 #include <algorithm>
 #include <utility>
@@ -54,6 +55,25 @@ Load busiest_of(const topology::Topology& topology, const std::vector<LinkUse>& 
   return busiest;
 }
 
+// As many uses of each pair of nodes as it has in its busiest slot, all in one.
+std::vector<LinkUse> most_of_each_pair(std::vector<LinkUse> uses) {
+  const auto pair = [](const LinkUse& use) { return key(use.from, use.to); };
+  std::sort(uses.begin(), uses.end(), [&](const LinkUse& a, const LinkUse& b) {
+    return pair(a) != pair(b) ? pair(a) < pair(b) : a.slot < b.slot;
+  });
+  std::vector<LinkUse> most;
+  for (std::size_t begin = 0, end = 0; begin < uses.size();) {
+    std::size_t in_slot = 0, in_busiest = 0;
+    for (end = begin; end < uses.size() && pair(uses[end]) == pair(uses[begin]); ++end) {
+      in_slot = end > begin && uses[end].slot == uses[end - 1].slot ? in_slot + 1 : 1;
+      in_busiest = std::max(in_busiest, in_slot);
+    }
+    most.insert(most.end(), in_busiest, {uses[begin].from, uses[begin].to, 0});
+    begin = end;
+  }
+  return most;
+}
+
 // A send over the link, in the slot; null slot: in any.
 const Instance* sender_over(const Case& at, const LinkLoad& link, const std::int64_t* slot,
                             std::uint32_t& node) {
@@ -73,15 +93,7 @@ const Instance* sender_over(const Case& at, const LinkLoad& link, const std::int
 
 Finding check_loads(const Case& at, std::vector<LinkUse> uses, Verdict& verdict) {
   const Load slot = busiest_of(*at.topology, uses);
-  // Under drift: one of every pair at once, whatever its step.
-  const auto pair = [](const LinkUse& use) { return key(use.from, use.to); };
-  std::sort(uses.begin(), uses.end(),
-            [&](const LinkUse& a, const LinkUse& b) { return pair(a) < pair(b); });
-  uses.erase(std::unique(uses.begin(), uses.end(),
-                         [&](const LinkUse& a, const LinkUse& b) { return pair(a) == pair(b); }),
-             uses.end());
-  for (LinkUse& use : uses) use.slot = 0;
-  const Load drift = busiest_of(*at.topology, uses);
+  const Load drift = busiest_of(*at.topology, most_of_each_pair(std::move(uses)));
   verdict.slot = verdict.slot && !slot.too_much();
   verdict.async = verdict.async && !drift.too_much();
   const bool by_drift = at.common->grade == espalier_Grade_ASYNC;

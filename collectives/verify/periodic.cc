@@ -30,15 +30,20 @@ struct Cell {
   std::uint8_t action = 0;
 };
 
-// One end of a link's stream, at the receiver's time.
+// One end of a link's stream, at the receiver's time. Those that share a step for some N, on links
+// of several lanes, have the same slot of the period; they meet in the order of their actions.
 struct End {
   std::uint32_t from = 0, to = 0;
-  std::int64_t time = 0;
+  std::int64_t time = 0, slot = 0;
   std::int32_t segment = 0;
   std::uint32_t cell = 0;
 
-  [[nodiscard]] auto key() const { return std::tuple(from, to, time, segment); }
-  friend bool operator<(const End& a, const End& b) { return a.key() < b.key(); }
+  [[nodiscard]] auto order() const { return std::tuple(from, to, slot, cell); }
+  friend bool operator<(const End& a, const End& b) { return a.order() < b.order(); }
+  [[nodiscard]] bool meets(const End& other) const {
+    return std::tuple(from, to, time, segment) ==
+           std::tuple(other.from, other.to, other.time, other.segment);
+  }
 };
 
 // What a rank's output segment holds at the end.
@@ -71,7 +76,7 @@ class Periodic {
     verdict_.valid = verdict_.for_all = true;
     verdict_.proven_blocks = ranks_.most_blocks();
     verdict_.period = ranks_.period();
-    verdict_.witnesses = describe(witnesses(topology_, common_));
+    verdict_.witnesses = describe(at_.witnesses);
     verdict_.steps_at_one = phase_steps(common_, 1);
     verdict_.steps_at_most = phase_steps(common_, verdict_.proven_blocks);
     return Outcome::kProven;
@@ -89,8 +94,7 @@ class Periodic {
     at_.topology = &topology_;
     at_.common = &common_;
     at_.most_instances = options_.max_instances;
-    at_.instances.resize(topology_.ranks());
-    for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
+    for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
       if (node == 0) begin(program);
       if (Finding finding = check_agreement(topology_, common_, node, program)) return finding;
@@ -102,15 +106,21 @@ class Periodic {
       if (unknown()) why = topology_.node_name(node) + ": " + why;
       if (finding || unknown()) return finding;
       add_rank(node, program, *inside);
-      if (options_.progress && node % 1024 == 0) options_.progress(0.8 * node / topology_.ranks());
+      if (options_.progress && node % 1024 == 0) {
+        options_.progress(0.8 * node / program_nodes(common_));
+      }
     }
     return std::nullopt;
   }
 
   void begin(const Program& program) {
     common_ = program;
+    at_.instances.resize(std::min(program_nodes(common_), topology_.nodes()));
     used_.assign(program.phases_count, 0);
     if (!cuts_messages(program)) verdict_.limited = "only one N occurs";
+    if (program.collective == espalier_Collective_ALL_TO_ALL) {
+      verdict_.limited = "in an all-to-all segments name other ranks";
+    }
     if (program.residue_mod > 1) verdict_.limited = "N is raised to a residue";
   }
 
@@ -129,15 +139,17 @@ class Periodic {
       const std::uint32_t peer = program.peers[stream.link];
       const bool send = stream.kind == espalier_Kind_SEND;
       const std::int64_t time = cells_.back().time + (send ? flight : 0);
+      const std::int64_t slot = stream.first + (send ? flight : 0);
       (send ? sends_ : receives_)
           .push_back({send ? node : peer, send ? peer : node, time,
+                      time_of(stream.phase, slot % program.phases[stream.phase].period),
                       static_cast<std::int32_t>(stream.segment), base + stream.action});
     }
-    const bool root = node == common_.root;
-    if (common_.collective == espalier_Collective_BROADCAST && root) return;
-    if (common_.collective == espalier_Collective_REDUCE && !root) return;
+    const Extent output = buffer_extent(program, espalier_Buffer_OUTPUT);
     for (std::uint32_t segment = 0; segment < common_.segments; ++segment) {
-      results_.push_back({node, segment, cell_of(inside.results[segment])});
+      if (output == Extent::kWhole || (output == Extent::kOwn && segment == node)) {
+        results_.push_back({node, segment, cell_of(inside.results[segment])});
+      }
     }
   }
 
@@ -155,6 +167,7 @@ class Periodic {
     }
     Finding finding = check_claim(common_.steps_ref, sum, "the schedule claims ");
     if (finding || unknown()) return finding;
+    at_.witnesses = witnesses(topology_, common_, 1, options_.links);
     return check_bound(at_, sum, verdict_.limited);
   }
 
@@ -186,11 +199,14 @@ class Periodic {
     std::sort(receives_.begin(), receives_.end());
     for (std::size_t k = 0; k < std::max(sends_.size(), receives_.size()); ++k) {
       const bool sent = k < sends_.size(), received = k < receives_.size();
-      if (sent && received && sends_[k].key() == receives_[k].key()) {
+      if (sent && received && sends_[k].meets(receives_[k])) {
         cells_[receives_[k].cell].a = sends_[k].cell;
         continue;
       }
-      const bool of_send = sent && (!received || sends_[k] < receives_[k]);
+      const auto when = [](const End& end) {
+        return std::tuple(end.from, end.to, end.slot, end.time, end.segment);
+      };
+      const bool of_send = sent && (!received || when(sends_[k]) < when(receives_[k]));
       const End& wrong = of_send ? sends_[k] : receives_[k];
       expand_at_one({wrong.from, wrong.to});
       if (Finding finding = check_link(at_, wrong.from, wrong.to)) return finding;
@@ -221,7 +237,7 @@ class Periodic {
       cell.ranks = value(cell, cell.a);
       if (cell.kind != espalier_Kind_COMBINE) continue;
       const std::int32_t left = cell.ranks, right = value(cell, cell.b);
-      cell.ranks = sets_.combine(left, right, !common_.needs_commutative);
+      cell.ranks = sets_.combine(left, right, join_of(common_));
       if (cell.ranks < 0) return wrong_operands(cell, left, right);
     }
     return check_results();
@@ -236,19 +252,21 @@ class Periodic {
     for (const Instance& instance : at_.instances[cell.node]) {
       if (instance.action != cell.action) continue;
       return found(Point::kDataFlow, at_, cell.node, &instance,
-                   sets_.why_not_combined(left, right, !common_.needs_commutative));
+                   sets_.why_not_combined(left, right, join_of(common_)));
     }
     return found(Point::kDataFlow, at_, cell.node, nullptr,
-                 sets_.why_not_combined(left, right, !common_.needs_commutative));
+                 sets_.why_not_combined(left, right, join_of(common_)));
   }
 
   Finding check_results() {
-    const std::int32_t wanted = wanted_result(common_, sets_);
+    const Wanted all(common_);
     for (const Result& result : results_) {
+      const std::int32_t wanted = all.ranks(sets_, result.node, result.segment);
       const std::int32_t ranks = result.cell == kNone ? -1 : cells_[result.cell].ranks;
       if (ranks == wanted) continue;
       set_blocks(at_, 1);
-      return wrong_result(at_, sets_, result.node, result.segment, 0, ranks, wanted);
+      const Value value = {ranks, result.segment, 0};
+      return wrong_result(at_, sets_, result.node, result.segment, 0, value, wanted);
     }
     return std::nullopt;
   }

@@ -45,6 +45,7 @@ class Picture {
   Picture(const topology::Topology& topology, const Programs& programs, std::int64_t blocks,
           const Counterexample* fault)
       : topology_(topology), programs_(programs), fault_(fault), common_(programs(0)) {
+    nodes_ = std::min(program_nodes(common_), topology.nodes());
     if (fault != nullptr && fault->blocks > 0) blocks = fault->blocks;
     const std::int64_t first = common_.residue > 0 ? common_.residue : common_.residue_mod;
     blocks_ = blocks > 0 ? blocks : std::max<std::int64_t>(1, first);
@@ -68,11 +69,11 @@ class Picture {
   }
 
  private:
-  // Those of the fault, their peers, then the nearest by number.
+  // Those of the fault, their peers, then the nearest by number; routers too.
   void choose_ranks() {
     std::set<std::uint32_t> chosen;
     const auto take = [&](std::int64_t node) {
-      if (node >= 0 && node < topology_.ranks() && chosen.size() < kMostRanks) {
+      if (node >= 0 && node < nodes_ && chosen.size() < kMostRanks) {
         chosen.insert(static_cast<std::uint32_t>(node));
       }
     };
@@ -83,11 +84,11 @@ class Picture {
       take(fault_->from);
       take(fault_->to);
     }
-    if (middle < topology_.ranks()) {
+    if (middle < nodes_) {
       const Program& program = programs_(static_cast<std::uint32_t>(middle));
       for (std::uint32_t link = 0; link < program.peers_count; ++link) take(program.peers[link]);
     }
-    for (std::int64_t by = 1; by < topology_.ranks() && chosen.size() < kMostRanks; ++by) {
+    for (std::int64_t by = 1; by < nodes_ && chosen.size() < kMostRanks; ++by) {
       take(middle - by);
       take(middle + by);
     }
@@ -239,7 +240,7 @@ class Picture {
       if (!drawn(send->step) && !drawn(receive->step)) return;
       const PlaceAt& sent = moved(*send);
       const PlaceAt& awaited = moved(*receive);
-      const bool same = sent.segment == awaited.segment && sent.block == awaited.block;
+      const bool same = same_blocks(common_, sent, awaited);
       const bool disagree = !same || send->step != receive->step;
       const bool red = disagree || is_fault(*send, from, to);
       const std::string text = same ? label(sent) : label(sent) + ", awaited " + label(awaited);
@@ -253,7 +254,7 @@ class Picture {
     if (!drawn(there.step)) return;
     // The other rank is not in the picture, or it has no such message.
     const std::int64_t other = sends ? to : from;
-    const bool wrong = row_of(other) >= 0 || other < 0 || other >= topology_.ranks();
+    const bool wrong = row_of(other) >= 0 || other < 0 || other >= nodes_;
     const bool red = wrong || is_fault(there, from, to);
     const double side = other < (sends ? from : to) ? -1 : 1;
     Spot near = sends ? begin_of(there, row) : end_of(there, row);
@@ -282,15 +283,15 @@ class Picture {
   }
 
   std::string whole() {
-    const bool part = ranks_.size() < topology_.ranks() || end_ - first_ < steps_;
+    const bool part = ranks_.size() < nodes_ || end_ - first_ < steps_;
     std::string note = "N = " + std::to_string(blocks_) + ", " + std::to_string(steps_) +
                        " steps. An arrow is a block sent in a step, a full square a combine, an "
                        "empty one a copy.";
     if (common_.segments > 1) note += " 1.0 is block 0 of segment 1.";
     std::string drawn;
     if (part) {
-      drawn = "Drawn: " + std::to_string(ranks_.size()) + " of " +
-              std::to_string(topology_.ranks()) + " ranks, steps " + std::to_string(first_) +
+      drawn = "Drawn: " + std::to_string(ranks_.size()) + " of " + std::to_string(nodes_) +
+              (is_modelled(common_) ? " nodes" : " ranks") + ", steps " + std::to_string(first_) +
               " to " + std::to_string(end_ - 1) + ".";
     }
     std::string text;
@@ -337,6 +338,7 @@ class Picture {
   const Programs& programs_;
   const Counterexample* fault_;
   Program common_;
+  std::uint32_t nodes_ = 0;  // with programs
   std::int64_t blocks_ = 1, steps_ = 0;
   std::vector<std::uint32_t> ranks_;
   std::map<std::uint32_t, std::vector<Instance>> instances_;

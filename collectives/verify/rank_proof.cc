@@ -34,9 +34,19 @@ void put_place(std::string& key, const Program& program, bool present, const Pla
   }
 }
 
+// Lanes of the link that a stream uses; 0 where it uses none.
+std::uint32_t lanes_at(const topology::Topology& topology, const Program& program,
+                       const Stream& stream) {
+  if (stream.link < 0) return 0;
+  const std::uint32_t peer = program.peers[stream.link];
+  const bool send = stream.kind == espalier_Kind_SEND;
+  return lanes_of(topology, send ? program.node : peer, send ? peer : program.node);
+}
+
 // All that a rank's own checks depend on, first steps of each phase from its earliest, links by
 // their first use. What is the same on all ranks is left out.
-std::string shape_of(const Program& program, const Streams& streams) {
+std::string shape_of(const topology::Topology& topology, const Program& program,
+                     const Streams& streams) {
   std::vector<std::int64_t> earliest(program.phases_count, -1);
   for (const Stream& stream : streams.all) {
     std::int64_t& first = earliest[stream.phase];
@@ -45,7 +55,12 @@ std::string shape_of(const Program& program, const Streams& streams) {
   std::string key;
   std::vector<std::int64_t> links;
   put(key, program.scratch_blocks);
-  key.push_back(program.node == program.root ? 1 : 0);
+  for (const Buffer buffer : {espalier_Buffer_INPUT, espalier_Buffer_OUTPUT}) {
+    const Extent extent = buffer_extent(program, buffer);
+    key.push_back(static_cast<char>(extent));
+    if (extent == Extent::kOwn) put(key, program.node);
+  }
+  key.push_back(is_router(program) ? 1 : 0);
   for (const Stream& stream : streams.all) {
     const Action& action = program.actions[stream.action];
     key.push_back(static_cast<char>(stream.kind));
@@ -57,22 +72,12 @@ std::string shape_of(const Program& program, const Streams& streams) {
     auto link = std::find(links.begin(), links.end(), stream.link);
     if (link == links.end()) link = links.insert(links.end(), stream.link);
     put(key, stream.link < 0 ? -1 : link - links.begin());
+    if (stream.link >= 0) put(key, lanes_at(topology, program, stream));
     put_place(key, program, action.has_into, action.into);
     put_place(key, program, action.has_a, action.a);
     put_place(key, program, action.has_b, action.b);
   }
   return key;
-}
-
-// How many scratch slots the instances use.
-std::size_t used_slots(const std::vector<Instance>& all) {
-  std::int64_t slots = 0;
-  for (const Instance& instance : all) {
-    for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
-      if (place->buffer == espalier_Buffer_SCRATCH) slots = std::max(slots, place->slot + 1);
-    }
-  }
-  return static_cast<std::size_t>(slots);
 }
 
 // From the first to the last first step of a phase, the most of all phases, in periods.
@@ -102,7 +107,7 @@ Finding RankProofs::prove(std::uint32_t node, const Program& program, const Stre
       return std::nullopt;
     }
   }
-  const auto [entry, fresh] = shapes_.try_emplace(shape_of(program, streams));
+  const auto [entry, fresh] = shapes_.try_emplace(shape_of(*at_.topology, program, streams));
   if (fresh) {
     Finding finding = prove_shape(node, program, streams, entry->second, why);
     if (finding || !why.empty()) {
@@ -116,7 +121,7 @@ Finding RankProofs::prove(std::uint32_t node, const Program& program, const Stre
 
 Finding RankProofs::prove_shape(std::uint32_t node, const Program& program, const Streams& streams,
                                 RankFlow& flow, std::string& why) {
-  if (Finding finding = check_residues(node, program, streams)) return finding;
+  if (Finding finding = check_residues(node, program, streams, why)) return finding;
   longest_ = 0;
   flow.sources.assign(program.actions_count, {});
   flow.results.assign(program.segments <= 4096 ? program.segments : 0, -1);
@@ -153,13 +158,19 @@ Finding RankProofs::check_blocks(std::uint32_t node, const Program& program, std
 
 // Two transfers of a node collide for some N if and only if they do at a distance of whole periods.
 Finding RankProofs::check_residues(std::uint32_t node, const Program& program,
-                                   const Streams& streams) {
+                                   const Streams& streams, std::string& why) {
   std::int64_t worst = 0;  // the least N at which some collide
+  const auto collide = [&worst](std::int64_t blocks) {
+    if (blocks > 0 && (worst == 0 || blocks < worst)) worst = blocks;
+  };
   for (const Stream& one : streams.all) {
+    const std::uint32_t lanes = lanes_at(*at_.topology, program, one);
     for (const Stream& other : streams.all) {
-      const std::int64_t blocks = blocks_to_collide(program, one, other);
-      if (blocks > 0 && (worst == 0 || blocks < worst)) worst = blocks;
+      collide(blocks_to_collide(program, one, other, lanes));
     }
+    if (lanes <= 1) continue;
+    if (send_ticks(program) > 1) why = "links of several lanes in the postal model";
+    collide(blocks_to_fill(program, one, streams.all, lanes));
   }
   if (worst == 0) return std::nullopt;
   set_blocks(at_, worst);

@@ -44,7 +44,7 @@ class RankProofs {
   [[nodiscard]] Finding check_blocks(std::uint32_t node, const Program& program,
                                      std::int64_t blocks, RankFlow& flow, std::string& why);
   [[nodiscard]] Finding check_residues(std::uint32_t node, const Program& program,
-                                       const Streams& streams);
+                                       const Streams& streams, std::string& why);
   [[nodiscard]] Finding follow_one(std::uint32_t node, const Instance& one, RankFlow& flow,
                                    std::string& why);
   [[nodiscard]] Finding follow(std::uint32_t node, RankFlow& flow, std::string& why);

@@ -20,10 +20,10 @@ std::string words(const Instance& instance) {
          (send ? " to node " : " from node ") + std::to_string(instance.peer);
 }
 
-// Whether two transfers of one node need the same port.
-bool share_port(PortModel model, bool send, bool other_send, bool same_link) {
+// Whether two transfers of one node need the same port of the model's. The lanes of links, in any
+// model, are counted besides.
+bool share_port(PortModel model, bool send, bool other_send) {
   const bool same_kind = send == other_send;
-  if (same_kind && same_link) return true;  // one of each a step and link, always
   switch (model) {
     case espalier_PortModel_ONE_PORT_DUPLEX: return same_kind;
     case espalier_PortModel_SIMPLEX: return true;
@@ -37,7 +37,8 @@ std::int64_t port_begin(const Program& program, bool send, std::int64_t step) {
   return send ? step : step - send_ticks(program) + 1;
 }
 
-// The messages of one direction of a link as its two ends see them, in step order.
+// The messages of one direction of a link as its two ends see them: by (step, action), the order in
+// which they meet.
 struct Ends {
   std::vector<const Instance*> sends, receives;
 };
@@ -55,10 +56,6 @@ Ends ends_of(const Case& at, std::uint32_t from, std::uint32_t to) {
   return ends;
 }
 
-bool same_block(const Instance& send, const Instance& receive) {
-  return moved(send).segment == moved(receive).segment && moved(send).block == moved(receive).block;
-}
-
 std::string same_step(const Case& at) {
   const std::int64_t flight = latency_ticks(*at.common) - 1;
   if (flight == 0) return "both ends must name the same step";
@@ -74,7 +71,8 @@ Counterexample unmatched(const Case& at, std::uint32_t from, std::uint32_t to,
   if (ends.sends.size() == ends.receives.size()) {
     bool same_order = true;
     for (std::size_t k = 0; k < ends.sends.size(); ++k) {
-      same_order = same_order && same_block(*ends.sends[k], *ends.receives[k]);
+      same_order =
+          same_order && same_blocks(*at.common, moved(*ends.sends[k]), moved(*ends.receives[k]));
     }
     const auto& mine = send ? ends.sends : ends.receives;
     const auto& theirs = send ? ends.receives : ends.sends;
@@ -86,8 +84,9 @@ Counterexample unmatched(const Case& at, std::uint32_t from, std::uint32_t to,
     }
   }
   return found(Point::kMatching, at, here, &wrong,
-               send ? "sent, but nothing is received over this link in that step"
-                    : "awaited, but nothing is sent over this link in that step");
+               std::string(send ? "sent, but " : "awaited, but ") +
+                   (lanes_of(*at.topology, from, to) > 1 ? "fewer are " : "nothing is ") +
+                   (send ? "received" : "sent") + " over this link in that step");
 }
 
 Counterexample other_block(const Case& at, std::uint32_t node, const Instance& receive,
@@ -118,12 +117,12 @@ class Cursor {
 
 }  // namespace
 
-std::int64_t blocks_to_collide(const Program& program, const Stream& one, const Stream& other) {
+std::int64_t blocks_to_collide(const Program& program, const Stream& one, const Stream& other,
+                               std::uint32_t lanes) {
   const bool send = one.kind == espalier_Kind_SEND, other_send = other.kind == espalier_Kind_SEND;
-  if (one.link < 0 || other.link < 0 || one.phase != other.phase ||
-      !share_port(program.port_model, send, other_send, one.link == other.link)) {
-    return 0;
-  }
+  if (one.link < 0 || other.link < 0 || one.phase != other.phase) return 0;
+  const bool same_lane = send == other_send && one.link == other.link && lanes == 1;
+  if (!same_lane && !share_port(program.port_model, send, other_send)) return 0;
   const std::int64_t held = send_ticks(program), period = program.phases[one.phase].period;
   // A stream that returns before its port is free meets itself.
   if (one.action == other.action) return period < held ? 2 : 0;
@@ -138,6 +137,22 @@ std::int64_t blocks_to_collide(const Program& program, const Stream& one, const 
   return least;
 }
 
+std::int64_t blocks_to_fill(const Program& program, const Stream& one,
+                            const std::vector<Stream>& all, std::uint32_t lanes) {
+  const std::int64_t period = program.phases[one.phase].period;
+  std::vector<std::int64_t> back;  // periods by which others on the lanes began before it
+  for (const Stream& other : all) {
+    const bool same = other.kind == one.kind && other.link == one.link && other.phase == one.phase;
+    const std::int64_t apart = one.first - other.first;
+    if (same && other.action != one.action && apart >= 0 && apart % period == 0) {
+      back.push_back(apart / period);
+    }
+  }
+  if (back.size() < lanes) return 0;
+  std::nth_element(back.begin(), back.begin() + (lanes - 1), back.end());
+  return back[lanes - 1] + 1;
+}
+
 Finding check_link(const Case& at, std::uint32_t from, std::uint32_t to) {
   const Ends ends = ends_of(at, from, to);
   const std::int64_t flight = latency_ticks(*at.common) - 1;
@@ -150,7 +165,8 @@ Finding check_link(const Case& at, std::uint32_t from, std::uint32_t to) {
     if (send == nullptr || receive->step < send->step + flight) {
       return unmatched(at, from, to, *receive);
     }
-    if (!same_block(*send, *receive)) return other_block(at, to, *receive, *send);
+    if (!same_blocks(*at.common, moved(*send), moved(*receive)))
+      return other_block(at, to, *receive, *send);
   }
   return std::nullopt;
 }
@@ -162,20 +178,22 @@ Finding check_ports(const Case& at, std::uint32_t node) {
   for (std::size_t second = 0; second < all.size(); ++second) {
     if (!is_transfer(all[second])) continue;
     const bool send = all[second].kind == espalier_Kind_SEND;
+    const auto peer = static_cast<std::uint32_t>(all[second].peer);
     const std::int64_t begin = port_begin(common, send, all[second].step);
+    std::uint32_t free = lanes_of(*at.topology, send ? node : peer, send ? peer : node);
     // Ports of earlier transfers may be held up to 2 (held - 1) steps.
     for (std::size_t first = second;
          first-- > 0 && all[first].step + 2 * (held - 1) >= all[second].step;) {
       if (!is_transfer(all[first])) continue;
       const bool other = all[first].kind == espalier_Kind_SEND;
-      if (std::abs(begin - port_begin(common, other, all[first].step)) >= held ||
-          !share_port(common.port_model, send, other, all[first].peer == all[second].peer)) {
-        continue;
-      }
+      if (std::abs(begin - port_begin(common, other, all[first].step)) >= held) continue;
+      const bool same_lane = send == other && peer == all[first].peer && --free == 0;
+      if (!same_lane && !share_port(common.port_model, send, other)) continue;
       return found(Point::kPorts, at, node, &all[second],
                    std::string(held == 1 ? "in this step it " : "while its port is held it ") +
                        words(all[first]) + " and " + words(all[second]) +
-                       "; its ports carry one of the two");
+                       (same_lane ? "; the link has too few lanes for both"
+                                  : "; its ports carry one of the two"));
     }
   }
   return std::nullopt;
@@ -211,7 +229,9 @@ Finding check_matching(const Case& at) {
             inbox[node].begin(), inbox[node].end(),
             [&](const Sent& one) { return one.from == from && one.send->step + flight == step; });
         if (sent == inbox[node].end()) return unmatched(at, from, node, receive);
-        if (!same_block(*sent->send, receive)) return other_block(at, node, receive, *sent->send);
+        if (!same_blocks(*at.common, moved(*sent->send), moved(receive))) {
+          return other_block(at, node, receive, *sent->send);
+        }
         inbox[node].erase(sent);
       }
       for (const Sent& left : inbox[node]) {

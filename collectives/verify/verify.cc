@@ -130,7 +130,7 @@ class Run {
     }
     verdict_.valid = true;
     verdict_.for_all = !cuts_messages(common_);
-    verdict_.witnesses = describe(witnesses(topology_, common_));
+    verdict_.witnesses = describe(at_.witnesses);
     return verdict_;
   }
 
@@ -152,12 +152,16 @@ class Run {
   }
 
   Finding check_form() {
-    for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
+    std::int64_t run = 1;
+    // How many nodes there are is rank 0's word, which is checked before the second is asked for.
+    for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
       if (node == 0) common_ = program;
       if (Finding finding = check_agreement(topology_, common_, node, program)) return finding;
       bound_ = std::max(bound_, settling_bound(program));
+      run = std::max(run, longest_run(program));
     }
+    at_.witnesses = witnesses(topology_, common_, run, options_.links);
     return std::nullopt;
   }
 
@@ -166,20 +170,21 @@ class Run {
     at_.common = &common_;
     at_.most_instances = options_.max_instances;
     set_blocks(at_, blocks);
-    at_.instances.assign(topology_.ranks(), {});
-    for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
+    const std::uint32_t nodes = program_nodes(common_);
+    at_.instances.assign(nodes, {});
+    for (std::uint32_t node = 0; node < nodes; ++node) {
       const Program& program = programs_(node);
       if (Finding finding = check_size(at_, node, program)) return finding;
       at_.instances[node] = expand(program, blocks);
       verdict_.instances += at_.instances[node].size();
       if (Finding finding = check_instances(at_, node, program)) return finding;
     }
-    for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
+    for (std::uint32_t node = 0; node < nodes; ++node) {
       if (Finding finding = check_ports(at_, node)) return finding;
     }
     if (Finding finding = check_matching(at_)) return finding;
     if (Finding finding = check_steps(at_)) return finding;
-    for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
+    for (std::uint32_t node = 0; node < nodes; ++node) {
       if (Finding finding = check_hazards(at_, node, verdict_)) return finding;
     }
     if (Finding finding = flow_.check(at_)) return finding;

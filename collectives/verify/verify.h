@@ -41,8 +41,9 @@ struct Counterexample {
   std::vector<std::string> cycle;
 };
 
-// program(node) decodes or generates node's program; called again and again, kept by the caller
-// only as long as it likes.
+// program(node) decodes or generates node's program, of ranks and, where the schedule has programs
+// for them (program_nodes), of routers; called again and again, each kept by the caller until it is
+// called for the next.
 using Programs = std::function<const Program&(std::uint32_t node)>;
 
 // How much a link carries at once, of how much it can.

@@ -125,7 +125,9 @@ class Graph {
     }
     const EventId id = add(What::kPost, node, send.step, &send, std::move(before));
     lane.push_back(id);
-    reads_[key(send.a)].push_back(id);
+    for (std::uint32_t part = 0; part < send.a.run; ++part) {
+      reads_[key(part_of(send.a, part))].push_back(id);
+    }
     return id;
   }
 
@@ -145,9 +147,11 @@ class Graph {
     }
     before.insert(before.end(), posts.begin(), posts.end());
     last_run_ = add(What::kRun, node, operation.step, &operation, std::move(before));
-    for (const EventId send : reads_[key(operation.into)])
-      ends_before_.push_back({send, last_run_});
-    reads_.erase(key(operation.into));
+    for (std::uint32_t part = 0; part < operation.into.run; ++part) {
+      const PlaceKey written = key(part_of(operation.into, part));
+      for (const EventId send : reads_[written]) ends_before_.push_back({send, last_run_});
+      reads_.erase(written);
+    }
   }
 
   using PlaceKey = std::pair<int, std::pair<std::int64_t, std::int64_t>>;
@@ -327,9 +331,11 @@ std::vector<std::string> wait_cycle(const topology::Topology& topology, const Pr
     at.phase_first.push_back(at.phase_first.back() +
                              std::max<std::int64_t>(0, count_value(steps, blocks)));
   }
-  at.instances.resize(topology.ranks());
+  const std::uint32_t nodes = program_nodes(common);
+  if (nodes > topology.nodes()) return {};
+  at.instances.resize(nodes);
   std::size_t count = 0;
-  for (std::uint32_t node = 0; node < topology.ranks(); ++node) {
+  for (std::uint32_t node = 0; node < nodes; ++node) {
     const Program& program = programs(node);
     if (check_size(at, node, program)) return {};
     at.instances[node] = expand(program, blocks);
@@ -338,7 +344,7 @@ std::vector<std::string> wait_cycle(const topology::Topology& topology, const Pr
     for (const Instance& instance : at.instances[node]) {
       const bool transfer =
           instance.kind == espalier_Kind_SEND || instance.kind == espalier_Kind_RECEIVE;
-      if (transfer && (instance.peer < 0 || instance.peer >= topology.ranks())) return {};
+      if (transfer && (instance.peer < 0 || instance.peer >= nodes)) return {};
     }
   }
   return Graph(topology, at).cycle();
