@@ -46,6 +46,7 @@ Status NodeEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
   Channel& channel = fabric_->in(node_, link);
   if (channel.receives_posted - channel.receives_polled >= window()) return Status::kTooLarge;
   fabric_->receives[fabric_->slot(channel, channel.receives_posted)].post = post;
+  ++fabric_->this_step(channel).receives_of_step;
   ++fabric_->nodes[node_].activity;
   if (fabric_->model.scramble && post.size > 0) std::memset(post.bytes, 0xa5, post.size);
   ++channel.receives_posted;
@@ -58,7 +59,10 @@ Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   if (link >= links() || fabric_->nodes[node_].released) return Status::kBadArgument;
   Channel& channel = fabric_->out(node_, link);
   if (channel.sends_posted - channel.sends_polled >= window()) return Status::kTooLarge;
-  fabric_->sends[fabric_->slot(channel, channel.sends_posted)].post = post;
+  Send& send = fabric_->sends[fabric_->slot(channel, channel.sends_posted)];
+  send.post = post;
+  send.step = fabric_->step;
+  ++fabric_->this_step(channel).sends_of_step;
   ++fabric_->nodes[node_].activity;
   ++channel.sends_posted;
   fabric_->update(channel);
@@ -72,7 +76,7 @@ Status NodeEndpoint::post_control(std::uint32_t link, const Control& control) {
   channel.flying[kind] = control;
   if (channel.control_flying[kind] || fabric_->nodes[node_].dead) return Status::kOk;
   channel.control_flying[kind] = true;
-  fabric_->schedule(fabric_->now + fabric_->alpha, EventKind::kControl,
+  fabric_->schedule(fabric_->now + fabric_->alpha + fabric_->latency, EventKind::kControl,
                     fabric_->nodes[node_].first + link, kind);
   return Status::kOk;
 }

@@ -29,15 +29,20 @@ std::uint64_t mix(std::uint64_t x) {
 
 void check_model(const Model& model) {
   const bool times = model.alpha >= 0 && model.beta >= 0 && model.jitter >= 0 &&
-                     model.alpha < 1e6 && model.beta < 1 && model.jitter < 1e3;
-  if (!times) throw std::invalid_argument("sim: alpha, beta or jitter is negative or too large");
+                     model.latency >= 0 && model.alpha < 1e6 && model.beta < 1 &&
+                     model.latency < 1e6 && model.jitter < 1e3;
+  if (!times) {
+    throw std::invalid_argument("sim: alpha, beta, latency or jitter is negative or too large");
+  }
   if (model.window == 0) throw std::invalid_argument("sim: the window must be at least 1");
 }
 
 }  // namespace
 
 Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32_t>>& peers)
-    : model(the_model), alpha(picoseconds(the_model.alpha)) {
+    : model(the_model),
+      alpha(picoseconds(the_model.alpha)),
+      latency(picoseconds(the_model.latency)) {
   check_model(model);
   const auto count = static_cast<std::uint32_t>(peers.size());
   nodes.resize(count);
@@ -62,6 +67,8 @@ Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32
       channel.from = v;
       channel.from_link = link;
       channel.to = to;
+      if (model.lanes) channel.lanes = model.lanes(v, to);
+      if (channel.lanes == 0) throw std::invalid_argument("sim: a link has at least one lane");
       channels.push_back(channel);
     }
   }
@@ -83,9 +90,9 @@ Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32
   receives.resize(sends.size());
   if (model.eager_copies) slots.reset(new std::uint8_t[sends.size() * model.eager_bytes]);
   ports.resize(model.one_port ? count : channels.size());
-  // A channel has at most `window` blocks on their way, one leaving, one announced, and one control
-  // of each kind.
-  events.reserve(channels.size() * (model.window + 2 + kControlKinds) + 16);
+  // A channel has at most `window` blocks on their way, as many leaving, one announced, and one
+  // control of each kind.
+  events.reserve(channels.size() * (2 * model.window + 1 + kControlKinds) + 16);
   touched.resize(count);
   for (std::uint32_t v = 0; v < count; ++v) endpoints.emplace_back(*this, v);
 }
@@ -159,25 +166,32 @@ Picoseconds Fabric::duration(const Channel& channel) const {
 }
 
 void Fabric::update(Channel& channel) {
-  if (channel.closed || channel.waiting) return;
-  const std::uint64_t message = channel.started;
-  if (message == channel.sends_posted || message >= channel.completed + model.window) return;
-  if (sends[slot(channel, message)].post.size > model.eager_bytes &&
-      message >= channel.receives_posted) {
-    // Told once all before it are in.
-    if (channel.announcing || channel.announced > message || channel.moved < message) return;
-    channel.announcing = true;
-    schedule(now + alpha, EventKind::kAnnounced, index(channel));
-    return;
-  }
-  Port& port = out_port(channel);
-  if (!port.out_busy) {
+  while (ready(channel)) {
+    if (!out_free(channel)) {
+      channel.waiting = true;
+      channel.turn = order++;
+      out_port(channel).waiting |= 1ull << channel.from_link;
+      return;
+    }
     start(channel);
-    return;
   }
-  channel.waiting = true;
-  channel.turn = order++;
-  port.waiting |= 1ull << channel.from_link;
+}
+
+// Whether the channel's next message may leave as soon as there is a port; announces it if it only
+// lacks its receive.
+bool Fabric::ready(Channel& channel) {
+  if (channel.closed || channel.waiting) return false;
+  const std::uint64_t message = channel.started;
+  if (message == channel.sends_posted || message >= channel.completed + model.window) return false;
+  if (sends[slot(channel, message)].post.size <= model.eager_bytes ||
+      message < channel.receives_posted) {
+    return true;
+  }
+  // Told once all before it are in.
+  if (channel.announcing || channel.announced > message || channel.moved < message) return false;
+  channel.announcing = true;
+  schedule(now + alpha + latency, EventKind::kAnnounced, index(channel));
+  return false;
 }
 
 void Fabric::start(Channel& channel) {
@@ -185,10 +199,12 @@ void Fabric::start(Channel& channel) {
   ++channel.started;
   ++nodes[channel.from].sent;
   ++nodes[channel.to].received;
-  out_port(channel).out_busy = true;
+  ++out_port(channel).leaving;
   schedule(now + takes, EventKind::kLeft, index(channel));
   Picoseconds& in_free = in_port(channel).in_free;
-  in_free = std::max(in_free, now) + takes;
+  // Lanes do not wait for each other, but messages of a link come in order.
+  in_free = model.one_port ? std::max(in_free, now + latency) + takes
+                           : std::max(in_free, now + latency + takes);
   schedule(in_free, EventKind::kMoved, index(channel));
 }
 
@@ -197,7 +213,7 @@ void Fabric::left(Channel& channel) {
   Port& port = out_port(channel);
   // Its next message queues behind those that wait already.
   update(channel);
-  port.out_busy = false;
+  --port.leaving;
   Channel* first = nullptr;
   for (std::uint64_t mask = port.waiting; mask != 0; mask &= mask - 1) {
     Channel& other = out(channel.from, static_cast<std::uint32_t>(std::countr_zero(mask)));
@@ -224,6 +240,7 @@ void Fabric::arrive(Channel& channel) {
   channel.announced = std::max(channel.announced, channel.moved);
   Arrival& arrival = arrivals[i];
   arrival.post = sends[i].post;
+  arrival.step = sends[i].step;
   arrival.sent_done = model.eager_copies && arrival.post.size <= model.eager_bytes &&
                       channel.receives_posted < channel.moved;
   if (!arrival.sent_done) return;

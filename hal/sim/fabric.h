@@ -28,6 +28,10 @@ struct Channel {
   std::uint64_t sends_done = 0;  // completed at the sender
   std::uint64_t sends_polled = 0;
   std::uint64_t receives_polled = 0;
+  std::uint32_t lanes = 1;  // blocks on their way at once, without one_port
+  // Lock step: of the step `step`.
+  std::int64_t step = -1;
+  std::uint32_t sends_of_step = 0, receives_of_step = 0;
   bool late_mismatch = false;  // of a send that had completed; the first is told
   std::uint32_t late_cookie = 0;
   std::uint64_t turn = 0;   // of the waiting transfer: first come, first served
@@ -60,11 +64,13 @@ struct Receive {
 
 struct Send {
   SendPost post;
+  std::int64_t step = 0;  // lock step: of the post
   Status status = Status::kOk;
 };
 
 struct Arrival {
   SendPost post;           // bytes: the slot's or the sender's
+  std::int64_t step = 0;   // of the Send
   bool sent_done = false;  // completed at the sender
 };
 
@@ -120,6 +126,12 @@ struct Fabric {
     return index * model.window + message % model.window;
   }
 
+  // The channel, whose counts of a step are those of the present one.
+  [[nodiscard]] Channel& this_step(Channel& channel) const {
+    if (channel.step != step) channel.sends_of_step = channel.receives_of_step = 0;
+    channel.step = step;
+    return channel;
+  }
   void schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control = 0);
   // Runs the next event if it is not later than `until`.
   bool advance(Picoseconds until);
@@ -135,6 +147,8 @@ struct Fabric {
 
   Model model;
   Picoseconds alpha = 0;
+  Picoseconds latency = 0;
+  std::int64_t step = 0;  // lock step: the present one, counted on through all runs
   std::vector<Node> nodes;
   std::vector<Channel> channels;
   std::vector<std::uint32_t> in_channel;  // by the receiving end's position
@@ -152,7 +166,7 @@ struct Fabric {
 
  private:
   struct Port {
-    bool out_busy = false;
+    std::uint32_t leaving = 0;
     Picoseconds in_free = 0;
     std::uint64_t waiting = 0;  // links with a transfer that waits to leave
   };
@@ -166,7 +180,11 @@ struct Fabric {
   [[nodiscard]] Port& in_port(const Channel& channel) {
     return ports[model.one_port ? channel.to : index(channel)];
   }
+  [[nodiscard]] bool out_free(const Channel& channel) {
+    return out_port(channel).leaving < (model.one_port ? 1 : channel.lanes);
+  }
   [[nodiscard]] Picoseconds duration(const Channel& channel) const;
+  [[nodiscard]] bool ready(Channel& channel);
   void start(Channel& channel);
   void left(Channel& channel);
   void moved(Channel& channel);

@@ -15,6 +15,19 @@ std::string post_text(const char* what, std::uint32_t node, const char* directio
          direction + " node " + std::to_string(peer) + " (" + std::to_string(bytes) + " bytes)";
 }
 
+// The channel's oldest send / receive that has not completed.
+std::string send_text(const Fabric& fabric, const Channel& channel) {
+  const std::size_t i = fabric.slot(channel, channel.completed);
+  const bool moved = channel.completed < channel.moved;
+  return post_text("send", channel.from, "to", channel.to, channel.completed,
+                   moved ? fabric.arrivals[i].post.size : fabric.sends[i].post.size);
+}
+
+std::string receive_text(const Fabric& fabric, const Channel& channel) {
+  return post_text("receive", channel.to, "from", channel.from, channel.completed,
+                   fabric.receives[fabric.slot(channel, channel.completed)].post.size);
+}
+
 }  // namespace
 
 Network::Network(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers)
@@ -59,16 +72,51 @@ std::string Network::outstanding() const {
   const Fabric& fabric = *fabric_;
   for (const Channel& channel : fabric.channels) {
     if (channel.closed) continue;
-    const std::size_t i = fabric.slot(channel, channel.completed);
-    if (channel.sends_posted > channel.completed) {
-      return post_text("send", channel.from, "to", channel.to, channel.completed,
-                       channel.completed < channel.moved ? fabric.arrivals[i].post.size
-                                                         : fabric.sends[i].post.size);
+    if (channel.sends_posted > channel.completed) return send_text(fabric, channel);
+    if (channel.receives_posted > channel.completed) return receive_text(fabric, channel);
+  }
+  return "";
+}
+
+void Network::begin_step() { ++fabric_->step; }
+
+namespace {
+
+// A post that should have found its partner by the end of the present step.
+std::string unmatched(const Fabric& fabric, const Channel& channel, std::uint32_t latency_ticks) {
+  if (channel.closed) return "";
+  if (channel.receives_posted > channel.completed) return receive_text(fabric, channel);
+  if (channel.sends_posted == channel.completed) return "";
+  const std::size_t i = fabric.slot(channel, channel.completed);
+  const std::int64_t step =
+      channel.completed < channel.moved ? fabric.arrivals[i].step : fabric.sends[i].step;
+  return step + latency_ticks - 1 <= fabric.step ? send_text(fabric, channel) : "";
+}
+
+}  // namespace
+
+std::string Network::end_step(std::uint32_t latency_ticks, bool& moved) const {
+  const Fabric& fabric = *fabric_;
+  moved = false;
+  std::vector<std::uint32_t> sends(nodes()), receives(nodes());
+  for (const Channel& channel : fabric.channels) {
+    const std::string late = unmatched(fabric, channel, latency_ticks);
+    if (!late.empty()) return late + " found no partner in this step";
+    if (channel.step != fabric.step) continue;
+    moved = true;
+    sends[channel.from] += channel.sends_of_step;
+    receives[channel.to] += channel.receives_of_step;
+    const std::uint32_t most = std::max(channel.sends_of_step, channel.receives_of_step);
+    if (!fabric.model.one_port && most > channel.lanes) {
+      return "node " + std::to_string(channel.from) + " sends " + std::to_string(most) +
+             " blocks to node " + std::to_string(channel.to) + "; the link has " +
+             std::to_string(channel.lanes) + (channel.lanes == 1 ? " lane" : " lanes");
     }
-    if (channel.receives_posted > channel.completed) {
-      return post_text("receive", channel.to, "from", channel.from, channel.completed,
-                       fabric.receives[i].post.size);
-    }
+  }
+  for (std::uint32_t v = 0; v < nodes() && fabric.model.one_port; ++v) {
+    if (sends[v] <= 1 && receives[v] <= 1) continue;
+    return "node " + std::to_string(v) + (sends[v] > 1 ? " sends " : " receives ") +
+           std::to_string(sends[v] > 1 ? sends[v] : receives[v]) + " blocks";
   }
   return "";
 }

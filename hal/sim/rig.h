@@ -66,7 +66,10 @@ class Rig {
   }
 
   RunResult run() { return sim::run(*network_, machines()); }
-  RunResult run_lock_step() { return sim::run_lock_step(*network_, machines()); }
+  RunResult run_lock_step() {
+    const std::uint32_t latency_ticks = std::max<std::uint32_t>(1, programs_[0]->latency_ticks);
+    return sim::run_lock_step(*network_, machines(), latency_ticks);
+  }
 
   // Whether node v's output is what the collective started last should have given.
   [[nodiscard]] bool right(std::uint32_t v) const {

@@ -63,17 +63,19 @@ class Runner {
     return result();
   }
 
-  RunResult lock_step() {
-    std::vector<std::uint64_t> sent(network_.nodes());
-    std::vector<std::uint64_t> received(network_.nodes());
+  RunResult lock_step(std::uint32_t latency_ticks) {
     int idle = 0;
     for (std::int64_t step = 0;; ++step) {
-      count(sent, received);
+      network_.begin_step();
       set_horizon(step + 1);
       settle();
       if (status_ != Status::kOk || !message_.empty() || any_dead()) break;
-      const bool moved = check_step(step, sent, received);
-      if (!message_.empty()) break;
+      bool moved = false;
+      const std::string wrong = network_.end_step(latency_ticks, moved);
+      if (!wrong.empty()) {
+        fail(Status::kUnforeseen, "step " + std::to_string(step) + ": " + wrong);
+        break;
+      }
       if (moved) steps_ = step + 1;
       if (!any_busy()) break;
       idle = moved ? 0 : idle + 1;
@@ -180,34 +182,6 @@ class Runner {
     }
   }
 
-  void count(std::vector<std::uint64_t>& sent, std::vector<std::uint64_t>& received) const {
-    for (std::uint32_t v = 0; v < network_.nodes(); ++v) {
-      sent[v] = network_.sent(v);
-      received[v] = network_.received(v);
-    }
-  }
-
-  // Whether a block moved in the step; fails where a rule was broken.
-  bool check_step(std::int64_t step, const std::vector<std::uint64_t>& sent,
-                  const std::vector<std::uint64_t>& received) {
-    const std::string prefix = "step " + std::to_string(step) + ": ";
-    const std::string outstanding = network_.outstanding();
-    if (!outstanding.empty()) {
-      fail(Status::kUnforeseen, prefix + outstanding + " found no partner in this step");
-    }
-    bool moved = false;
-    for (std::uint32_t v = 0; v < network_.nodes(); ++v) {
-      const std::uint64_t out = network_.sent(v) - sent[v];
-      const std::uint64_t in = network_.received(v) - received[v];
-      moved = moved || out > 0;
-      if (!network_.model().one_port || (out <= 1 && in <= 1)) continue;
-      fail(Status::kUnforeseen, prefix + "node " + std::to_string(v) +
-                                    (out > 1 ? " sends " : " receives ") +
-                                    std::to_string(out > 1 ? out : in) + " blocks");
-    }
-    return moved;
-  }
-
   [[nodiscard]] std::string stuck() const {
     for (std::uint32_t v = 0; v < machines_.size(); ++v) {
       if (!busy_[v] || !here(v)) continue;
@@ -244,8 +218,9 @@ RunResult run(Network& network, const std::vector<Machine*>& machines) {
   return Runner(network, machines).free_run();
 }
 
-RunResult run_lock_step(Network& network, const std::vector<Machine*>& machines) {
-  return Runner(network, machines).lock_step();
+RunResult run_lock_step(Network& network, const std::vector<Machine*>& machines,
+                        std::uint32_t latency_ticks) {
+  return Runner(network, machines).lock_step(latency_ticks);
 }
 
 }  // namespace espalier::sim

@@ -19,12 +19,16 @@ Group group_of(std::uint32_t ranks) {
   return group;
 }
 
+// Of those that the rig can judge; the others: collectives/machine/simulated.
 template <typename Check>
 void for_all_algorithms(Check check) {
   std::uint32_t count = 0;
   const Algorithm* list = algorithms(count);
   ASSERT_GT(count, 0u);
   for (std::uint32_t i = 0; i < count; ++i) {
+    if (list[i].collective > espalier_Collective_ALLREDUCE || list[i].where != Where::kAnywhere) {
+      continue;
+    }
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 16u, 23u}) {
       Program program;
       // The mirrored two trees are for odd numbers of ranks.
@@ -181,6 +185,95 @@ TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
     EXPECT_EQ(result.steps, 7) << "as many as blocks";
     EXPECT_TRUE(rig.all_right());
   }
+}
+
+// The chain in the postal model with S = 1, L = 3: every hop takes two steps more.
+Status slow_chain(const Group& group, std::uint32_t me, Program& out) {
+  const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
+  const Status status = chain->generate(group, me, out);
+  out.send_ticks = 1;
+  out.latency_ticks = 3;
+  for (std::uint32_t at = 0; at < out.actions_count; ++at) {
+    const std::uint32_t ref = out.counts_count++;
+    out.counts[ref] = out.counts[out.actions[at].t0_ref];
+    out.counts[ref].a += static_cast<std::int32_t>(2 * me);
+    out.actions[at].t0_ref = static_cast<std::uint8_t>(ref);
+  }
+  const std::uint32_t steps = out.counts_count++;
+  out.counts[steps] = out.counts[out.phases[0].steps_ref];
+  out.counts[steps].a += static_cast<std::int32_t>(2 * (group.ranks - 1));
+  out.phases[0].steps_ref = static_cast<std::uint8_t>(steps);
+  return status;
+}
+
+TEST(Run, LockStepKnowsThePostalModel) {
+  const Algorithm slow = {"slow", espalier_Collective_BROADCAST, slow_chain, false, ""};
+  for (const std::uint64_t eager_bytes : {0u, 4096u}) {
+    for (const std::uint32_t ranks : {2u, 5u}) {
+      Model model;
+      model.eager_bytes = eager_bytes;
+      Rig rig(slow, group_of(ranks), model, MachineConfig());
+      rig.start(160);  // 10 blocks
+      ASSERT_EQ(rig.status(), Status::kOk);
+      const RunResult result = rig.run_lock_step();
+      EXPECT_EQ(result.status, Status::kOk) << result.message;
+      EXPECT_EQ(result.steps, ranks - 2 + 10 + 2 * (ranks - 1));
+      EXPECT_TRUE(rig.all_right());
+      // As fast as its rules let it, it needs no receive to be late.
+      rig.start(160);
+      EXPECT_EQ(rig.run().status, Status::kOk);
+      EXPECT_TRUE(rig.all_right());
+    }
+  }
+}
+
+// Two blocks a step from each node to the next.
+Status wide_chain(const Group& group, std::uint32_t me, Program& out) {
+  const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
+  const Status status = chain->generate(group, me, out);
+  out.port_model = espalier_PortModel_MULTIPORT;
+  const std::uint32_t actions = out.actions_count;
+  for (const std::int32_t odd : {0, 1}) {
+    const std::uint32_t ref = out.indices_count++;
+    out.indices[ref] = {odd, 2, 0, 0, 0, 0, 0};
+    for (std::uint32_t at = 0; at < actions; ++at) {
+      Action& action = out.actions[odd * actions + at];
+      action = out.actions[at];
+      Place& place = action.kind == espalier_Kind_SEND ? action.a : action.into;
+      place.block_ref = static_cast<std::uint8_t>(ref);
+    }
+  }
+  out.actions_count = static_cast<pb_size_t>(2 * actions);
+  out.phases[0].actions = static_cast<std::uint8_t>(out.actions_count);
+  return status;
+}
+
+TEST(Run, LockStepKnowsLanes) {
+  const Algorithm wide = {"wide", espalier_Collective_BROADCAST, wide_chain, false, ""};
+  double seconds[3] = {};
+  for (const std::uint32_t lanes : {1u, 2u}) {
+    Model model;
+    model.one_port = false;
+    model.lanes = [&](std::uint32_t, std::uint32_t) { return lanes; };
+    Rig rig(wide, group_of(3), model, MachineConfig());
+    rig.start(160);  // 10 blocks
+    ASSERT_EQ(rig.status(), Status::kOk);
+    const RunResult result = rig.run_lock_step();
+    if (lanes == 1) {
+      EXPECT_EQ(result.status, Status::kUnforeseen);
+      EXPECT_EQ(result.message, "step 0: node 0 sends 2 blocks to node 1; the link has 1 lane");
+    } else {
+      EXPECT_EQ(result.status, Status::kOk) << result.message;
+      EXPECT_EQ(result.steps, 5 + 1);
+      EXPECT_TRUE(rig.all_right());
+    }
+    Rig free(wide, group_of(3), model, MachineConfig());
+    free.start(160);
+    EXPECT_EQ(free.run().status, Status::kOk);
+    EXPECT_TRUE(free.all_right());
+    seconds[lanes] = free.network().now();
+  }
+  EXPECT_NEAR(seconds[1] / seconds[2], 2, 0.01);
 }
 
 // A ring in which every node receives before it sends.

@@ -3,17 +3,19 @@
 //
 // A node has one out-port and one in-port (one-port, full duplex); a block of n bytes holds each
 // for alpha + beta*n seconds of virtual time. It leaves when its post (and, above eager_bytes, the
-// receive) is there and the out-port is free, first come, first served; it comes in at the same
-// time, or, where the receiver's in-port is busy, is queued there in the order of leaving, as in a
-// switch. (Were the out-port held meanwhile, schedules that use every port in every step would fall
+// receive) is there and the out-port is free, first come, first served; it comes in `latency` later
+// (none by default: at the same time), or, where the receiver's in-port is busy, is queued there in
+// the order of leaving, as in a switch. Without one_port every link has ports of its own, one a
+// lane. (Were the out-port held meanwhile, schedules that use every port in every step would fall
 // out of step and lose a third of their throughput, which no switch and no TCP does.) Both ends
 // complete when the block is in and the receive is posted (a short send once it is in, see
-// eager_copies); acknowledgements cost nothing. Controls take alpha and no port; one that is still
-// on its way is replaced by a newer one of its kind.
+// eager_copies); acknowledgements cost nothing. Controls take alpha, latency and no port; one that
+// is still on its way is replaced by a newer one of its kind.
 //
 // Memory is allocated by the constructor only (wake() and kill() apart).
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,9 +26,14 @@
 namespace espalier::sim {
 
 struct Model {
-  double alpha = 1e-6;   // s, start-up of a block
-  double beta = 1e-9;    // s/B
+  double alpha = 1e-6;  // s, start-up of a block
+  double beta = 1e-9;   // s/B
+  // s from a block's leaving to its coming in, beyond alpha and beta. The postal model's lambda is
+  // (latency + alpha + beta*n) / (alpha + beta*n).
+  double latency = 0;
   bool one_port = true;  // false: every link has ports of its own
+  // Without one_port: how many blocks the link from one node to another carries at once; null: 1.
+  std::function<std::uint32_t(std::uint32_t from, std::uint32_t to)> lanes;
   std::uint32_t window = kMaxWindow;
   std::uint64_t eager_bytes = 4096;
   // A send of at most eager_bytes completes once it has moved, into a slot at the receiver (so that
@@ -73,6 +80,12 @@ class Network {
   // Posts taken and completions given at the node's endpoint, since construction.
   [[nodiscard]] std::uint64_t activity(std::uint32_t node) const;
 
+  // Lock step: posts from now on are of another step, the next one.
+  void begin_step();
+  // What was wrong in the step, one line; empty if nothing. latency_ticks: L of the postal model.
+  // `moved`: something was posted in it.
+  [[nodiscard]] std::string end_step(std::uint32_t latency_ticks, bool& moved) const;
+
   // Blocks that node has begun to send / whose coming to node has begun, since construction.
   [[nodiscard]] std::uint64_t sent(std::uint32_t node) const;
   [[nodiscard]] std::uint64_t received(std::uint32_t node) const;
@@ -92,7 +105,7 @@ class Network {
 struct RunResult {
   Status status = Status::kOk;  // of the first machine that failed, else kOk
   double seconds = 0;           // virtual, from the start to the last machine's end
-  std::int64_t steps = 0;       // lock step only: the last step in which a block moved, + 1
+  std::int64_t steps = 0;       // lock step only: the last step in which a block left or came, + 1
   std::string message;          // what was wrong, where `status` is the runner's own finding
 };
 
@@ -103,8 +116,11 @@ struct RunResult {
 // machines are busy but nothing will ever happen.
 [[nodiscard]] RunResult run(Network& network, const std::vector<Machine*>& machines);
 // In lock step: step s+1 is let in when all of step s has finished everywhere. kUnforeseen with a
-// message: a node sends or receives twice in a step (one_port only), or a post of a step found no
-// partner in it. Once a node is dead or a machine has failed, the rest runs freely.
-[[nodiscard]] RunResult run_lock_step(Network& network, const std::vector<Machine*>& machines);
+// message: a node sends or receives twice in a step (one_port), a link has more blocks a step than
+// lanes (else), or a receive of step s found no send of step s-L+1 (L = latency_ticks, of the
+// program; 1 but in the postal model), or the other way round. Once a node is dead or a machine has
+// failed, the rest runs freely.
+[[nodiscard]] RunResult run_lock_step(Network& network, const std::vector<Machine*>& machines,
+                                      std::uint32_t latency_ticks = 1);
 
 }  // namespace espalier::sim

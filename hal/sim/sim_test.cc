@@ -112,6 +112,40 @@ TEST(Network, OnePortTakesTheLongestWaitingFirst) {
   }
 }
 
+// lambda = 3: the port is free while a block is still on its way.
+TEST(Network, LatencyHoldsNoPort) {
+  Model model = slow();
+  model.latency = 4e-3;
+  Network network(model, {{1}, {0}});
+  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
+  for (int i = 0; i < 2; ++i) {
+    watchers[1].receive(0, 1000);
+    watchers[0].send(0, 1000);
+  }
+  ASSERT_EQ(watchers[0].endpoint.post_control(0, Control()), Status::kOk);
+  settle(watchers, network);
+  EXPECT_EQ(watchers[1].received, (Times{6000, 8000}));
+  EXPECT_EQ(watchers[1].control, Times{5000});
+}
+
+TEST(Network, ALinkCarriesAsManyBlocksAsItHasLanes) {
+  Model model = slow();
+  model.one_port = false;
+  model.lanes = [](std::uint32_t from, std::uint32_t) { return from == 0 ? 2 : 1; };
+  Network network(model, {{1}, {0}});
+  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
+  for (const std::uint64_t size : {3000u, 1000u, 2000u}) {
+    for (Watcher& watcher : watchers) {
+      watcher.receive(0, size);
+      watcher.send(0, size);
+    }
+  }
+  settle(watchers, network);
+  EXPECT_EQ(watchers[1].received, (Times{4000, 4000, 5000}))
+      << "in order, though the second is short";
+  EXPECT_EQ(watchers[0].received, (Times{4000, 6000, 9000}));
+}
+
 TEST(Network, ShortBlocksTravelEarlyLongOnesWait) {
   for (const bool copies : {true, false}) {
     Model model = slow();
