@@ -60,6 +60,16 @@ constexpr Algorithm kAlgorithms[] = {
      "exchange with every other rank in turn: (p-1)N steps"},
     {"dissemination", espalier_Collective_BARRIER, dissemination_barrier, false,
      "each step tells a rank twice as far: ceil(log2 p) steps"},
+    {"leaf", kBroadcast, leaf_broadcast, false,
+     "one send a node and step, parent first: (k+1)h-1 + k(N-1) steps", Where::kFatTree},
+    {"leaf-multiport", kBroadcast, leaf_multiport_broadcast, false,
+     "routers send to all at once: 2h+N-1 steps", Where::kFatTree},
+    {"leaf", espalier_Collective_SCATTER, leaf_scatter, false,
+     "furthest first: (p-1)N+1 steps, one more for k = 2 < p", Where::kFatTree},
+    {"leaf", espalier_Collective_GATHER, leaf_gather, false,
+     "nearest first: (p-1)N+1 steps, one more for k = 2 < p", Where::kFatTree},
+    {"leaf", espalier_Collective_ALLGATHER, leaf_allgather, false,
+     "multiport, without queues: (p-1)N+1 steps; pN+1 for k = 2 < p", Where::kFatTree},
 };
 
 struct CollectiveName {

@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
   const espalier::Algorithm* table = espalier::algorithms(count);
   for (std::uint32_t at = 0; at < count; ++at) {
     const espalier::Algorithm* algorithm = &table[at];
+    if (algorithm->where != espalier::Where::kAnywhere) continue;
     const std::string name =
         std::string(espalier::collective_name(algorithm->collective)) + "/" + algorithm->name;
     benchmark::RegisterBenchmark((name + "/one_of_100001").c_str(), [algorithm](auto& state) {

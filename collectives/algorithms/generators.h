@@ -51,5 +51,14 @@ namespace espalier {
 [[nodiscard]] Status fractional_reduce(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status fractional_simplex_broadcast(const Group& group, std::uint32_t me,
                                                   Program& out);
+// Fat trees, ranks and routers (leaf_tree.h): kUnsupported where the group is of none.
+// leaf_broadcast.cc
+[[nodiscard]] Status leaf_broadcast(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status leaf_multiport_broadcast(const Group& group, std::uint32_t me, Program& out);
+// leaf_scatter.cc
+[[nodiscard]] Status leaf_scatter(const Group& group, std::uint32_t me, Program& out);
+[[nodiscard]] Status leaf_gather(const Group& group, std::uint32_t me, Program& out);
+// leaf_allgather.cc
+[[nodiscard]] Status leaf_allgather(const Group& group, std::uint32_t me, Program& out);
 
 }  // namespace espalier

@@ -74,6 +74,7 @@ void for_schedules(const std::set<std::uint32_t>& sizes, const std::set<std::uin
     const auto topology = topology::parse("complete:" + std::to_string(ranks), error);
     ASSERT_NE(topology, nullptr) << error;
     for (std::uint32_t k = 0; k < count; ++k) {
+      if (table[k].where != Where::kAnywhere) continue;
       for (const std::uint32_t root : std::set<std::uint32_t>{0, ranks / 2, ranks - 1}) {
         for (const std::uint32_t window : windows) {
           if (root != 0 && table[k].collective == espalier_Collective_ALLREDUCE) continue;

@@ -22,6 +22,7 @@ std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t at = 0; at < count; ++at) {
+    if (table[at].where != Where::kAnywhere) continue;
     Job job;
     job.collective = table[at].collective;
     job.algorithm = table[at].name;

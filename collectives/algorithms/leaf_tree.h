@@ -1,0 +1,63 @@
+#pragma once
+// What the generators for fat trees share: where a node stands, and actions that repeat in rounds.
+// Freestanding. Levels are paper 002's: ranks are at level 0, the root router at level h.
+
+#include <cstdint>
+
+#include "collectives/algorithms/builder.h"
+
+namespace espalier {
+
+// A node of a complete k-ary tree of height h, numbered as topology/fat_tree.h does: ranks, then
+// the routers level by level, each level from the left.
+struct LeafNode {
+  std::uint32_t arity = 0, height = 0, ranks = 0;
+  std::uint32_t level = 0;
+  std::uint32_t index = 0;   // in its level, from the left
+  std::uint32_t first = 0;   // first node of its level
+  std::uint32_t leaves = 1;  // ranks below it: k^level
+
+  [[nodiscard]] std::uint32_t parent() const {
+    return first + ranks / leaves + index / arity;  // level < height
+  }
+  [[nodiscard]] std::uint32_t child(std::uint32_t branch) const {
+    return first - ranks / leaves * arity + index * arity + branch;  // level > 0
+  }
+  // Which child of its parent it is.
+  [[nodiscard]] std::uint32_t branch() const { return index % arity; }
+  [[nodiscard]] bool holds(std::uint32_t rank) const { return rank / leaves == index; }
+  // The level of the lowest router above (or at) this node that has `rank` below it.
+  [[nodiscard]] std::uint32_t meeting_level(std::uint32_t rank) const;
+};
+
+// k^level, of a level within the tree.
+[[nodiscard]] std::uint32_t leaves_below(const LeafNode& node, std::uint32_t level);
+
+// Finds node `me` of the group's fat tree. kUnsupported: the group is of no fat tree (its arity and
+// height do not give its ranks); kBadArgument: no such node.
+[[nodiscard]] Status find_leaf_node(const Group& group, std::uint32_t me, LeafNode& node);
+// Ranks and routers.
+[[nodiscard]] std::uint32_t leaf_tree_nodes(const LeafNode& node);
+
+// A schedule of one block that is repeated every `period` steps, block after block: its actions
+// have one instance a step (phases of period 1).
+struct LeafRounds {
+  std::uint32_t period = 1;
+
+  // The block of an action that runs in the first `length` steps of each round, counted from its
+  // own first step: that of its round, and below 0 in the others, so that these do not exist.
+  // length <= period. Two of them in turn share a term.
+  [[nodiscard]] std::uint8_t block(Builder& builder, std::uint32_t length);
+  // Instances up to the end of the last round.
+  [[nodiscard]] std::uint8_t instances(Builder& builder) const;
+  // The number of the round, times `coef`.
+  [[nodiscard]] Term round(std::int32_t coef) const;
+
+  bool round_last = false;  // the last term that block() added is its round's
+};
+
+// Links of a router's program: its children are 0 .. k-1, its parent (below the root) is k. A
+// rank's parent is 0. Adds them all.
+void add_leaf_links(Builder& builder, const LeafNode& node);
+
+}  // namespace espalier

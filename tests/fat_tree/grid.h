@@ -1,0 +1,51 @@
+#pragma once
+// The trees and algorithms of the tests here.
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "tests/fat_tree/leaf_replay.h"
+
+namespace espalier::leaf_replay {
+
+// All trees instead of a sample: ESPALIER_WHOLE=1.
+inline bool whole() {
+  const char* value = std::getenv("ESPALIER_WHOLE");
+  return value != nullptr && std::strcmp(value, "0") != 0;
+}
+
+inline std::int64_t power(std::int64_t base, std::uint32_t exponent) {
+  std::int64_t value = 1;
+  for (std::uint32_t at = 0; at < exponent; ++at) value *= base;
+  return value;
+}
+
+// k in 2..5, h in 1..4 (k = 2: 6), at most so many ranks, one lane everywhere.
+inline std::vector<Tree> trees(std::int64_t most_ranks) {
+  std::vector<Tree> all;
+  for (std::uint32_t k = 2; k <= 5; ++k) {
+    for (std::uint32_t h = 1; h <= (k == 2 ? 6u : 4u); ++h) {
+      if (power(k, h) <= most_ranks) all.push_back({k, h, {}});
+    }
+  }
+  return all;
+}
+
+inline std::vector<Algorithm> leaf_algorithms() {
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  std::vector<Algorithm> leaf;
+  for (std::uint32_t at = 0; at < count; ++at) {
+    if (table[at].where == Where::kFatTree) leaf.push_back(table[at]);
+  }
+  return leaf;
+}
+
+inline bool is_rooted(const Algorithm& algorithm) {
+  return algorithm.collective < espalier_Collective_ALLGATHER;
+}
+
+}  // namespace espalier::leaf_replay

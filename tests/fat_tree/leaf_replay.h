@@ -1,0 +1,38 @@
+#pragma once
+// Test helper: replays a schedule whose routers have programs, step by step for one N, over the
+// links of its fat tree: neighbours, lanes, ports, matching, exact `after`, slot reuse within the
+// window, what every place holds, results, claims. Host only; independent of the verifier.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "topology/topology.h"
+
+namespace espalier::leaf_replay {
+
+struct Tree {
+  std::uint32_t arity, height;
+  std::vector<std::uint32_t> capacities;  // of levels 1 ..; empty: one lane everywhere
+};
+[[nodiscard]] std::string spec(const Tree& tree);
+// The group of the tree's leaves; `tree` outlives it.
+[[nodiscard]] Group group_of(const Tree& tree, std::uint32_t root);
+
+// All nodes' programs; `error` is empty if all could be made and check_program accepts them.
+struct Schedule {
+  std::vector<Program> programs;
+  std::string error;
+};
+[[nodiscard]] Schedule generate(const Algorithm& algorithm, const Group& group);
+
+struct Result {
+  std::string error;       // empty if every check held, else what was wrong and where
+  std::int64_t steps = 0;  // up to the last one that does something
+  std::int64_t held = 0;   // the longest that a router kept a message until it sent it on, in steps
+};
+[[nodiscard]] Result run(const Schedule& schedule, const topology::Topology& topology,
+                         std::int64_t blocks);
+
+}  // namespace espalier::leaf_replay
