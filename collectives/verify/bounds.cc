@@ -156,6 +156,17 @@ Finding check_bound(const Case& at, std::int64_t steps) {
                    reason + "), and the schedule takes " + std::to_string(steps));
 }
 
+Finding check_witnesses(const Case& at, std::int64_t steps) {
+  for (const Witness& witness : at.witnesses) {
+    if (witness.steps(at.blocks) <= steps) continue;
+    return found(Point::kSteps, at, -1, nullptr,
+                 "valid in " + std::to_string(steps) + " steps, but a bound says that none is in " +
+                     "less than " + std::to_string(witness.steps(at.blocks)) + " (" +
+                     witness.reason + "): the verifier is wrong");
+  }
+  return std::nullopt;
+}
+
 // The claim is above a witness on one half line of N; it is wrong where it is above all of them.
 Finding check_bound(Case& at, const Linear& steps, std::string& limited) {
   const Program& common = *at.common;

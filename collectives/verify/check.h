@@ -137,6 +137,9 @@ void add_cuts(const topology::Topology& topology, const Program& common, std::in
 // ... and for all. `limited` says why not, where the claim is not linear in N.
 [[nodiscard]] Finding check_bound(Case& at, const Linear& steps, std::string& limited);
 
+// That no witness is above the steps of what is otherwise valid: one that is would be wrong itself.
+[[nodiscard]] Finding check_witnesses(const Case& at, std::int64_t steps);
+
 // What one stream takes of the link from -> to, in one step of a period.
 struct LinkUse {
   std::uint32_t from = 0, to = 0;  // nodes; the links are those of the route

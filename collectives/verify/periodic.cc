@@ -69,6 +69,11 @@ class Periodic {
     if (!finding) finding = match();
     if (!finding) finding = flow();
     if (!finding) finding = check_links();
+    for (const std::int64_t blocks : {std::int64_t{1}, ranks_.most_blocks()}) {
+      if (finding) break;
+      set_blocks(at_, blocks);
+      finding = check_witnesses(at_, at_.steps());
+    }
     if (finding) {
       verdict_.counterexample = *finding;
       return Outcome::kRefused;

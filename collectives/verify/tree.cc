@@ -40,7 +40,7 @@ std::optional<Tree> Tree::read(const topology::Topology& topology, const Program
   for (std::size_t at = 0; at < order.size(); ++at) {
     tree.fill(common, order[at]);
     for (const std::uint32_t back : tree.from_[tree.edges_[order[at]].from]) {
-      if (back != (order[at] ^ 1) && --open[back ^ 1] == 0) order.push_back(back ^ 1);
+      if (back != order[at] && --open[back ^ 1] == 0) order.push_back(back ^ 1);
     }
   }
   if (order.size() != tree.edges_.size()) return std::nullopt;  // it has a cycle

@@ -188,8 +188,10 @@ class Run {
       if (Finding finding = check_hazards(at_, node, verdict_)) return finding;
     }
     if (Finding finding = flow_.check(at_)) return finding;
-    if (!options_.links) return std::nullopt;
-    return check_links(at_, verdict_);
+    if (options_.links) {
+      if (Finding finding = check_links(at_, verdict_)) return finding;
+    }
+    return check_witnesses(at_, at_.steps());
   }
 
   const topology::Topology& topology_;

@@ -1,0 +1,169 @@
+// Lower bounds: on fat trees whose routers have programs they are the optima of paper 002, as
+// corrected (algorithms.md, E14 to E16); elsewhere what ports, messages and cuts say.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "collectives/verify/check.h"
+#include "collectives/verify/hand_made.h"
+
+namespace espalier::verify {
+namespace {
+
+std::int64_t best(const std::string& spec, Collective collective, PortModel model, bool routers,
+                  std::int64_t blocks = 1, std::int64_t run = 1) {
+  const auto topology = make_topology(spec);
+  Program common = espalier_Program_init_zero;
+  common.collective = collective;
+  common.ranks = topology->ranks();
+  common.nodes = routers ? topology->nodes() : 0;
+  common.segments = counts_per_rank(collective) ? common.ranks : 1;
+  common.port_model = model;
+  std::int64_t steps = 0;
+  for (const Witness& witness : witnesses(*topology, common, run, true)) {
+    steps = std::max(steps, witness.steps(blocks));
+  }
+  return steps;
+}
+
+// k, h, n = k^h.
+struct Tree {
+  std::int64_t k, h, n;
+  [[nodiscard]] std::string spec() const {
+    return "fattree:k=" + std::to_string(k) + ",h=" + std::to_string(h) + ",c=1";
+  }
+};
+
+class FatTreeBounds : public ::testing::TestWithParam<std::pair<int, int>> {
+ protected:
+  [[nodiscard]] static Tree tree() {
+    Tree tree{GetParam().first, GetParam().second, 1};
+    for (std::int64_t level = 0; level < tree.h; ++level) tree.n *= tree.k;
+    return tree;
+  }
+  [[nodiscard]] std::int64_t single(Collective collective, std::int64_t blocks = 1) const {
+    return best(tree().spec(), collective, espalier_PortModel_SINGLE_SEND, true, blocks);
+  }
+  [[nodiscard]] std::int64_t multi(Collective collective, std::int64_t blocks = 1) const {
+    return best(tree().spec(), collective, espalier_PortModel_MULTIPORT, true, blocks);
+  }
+};
+
+TEST_P(FatTreeBounds, Broadcast) {
+  const auto [k, h, n] = tree();
+  EXPECT_EQ(single(espalier_Collective_BROADCAST), (k + 1) * h - 1);
+  for (const std::int64_t packets : {1, 2, 7, 100}) {
+    EXPECT_EQ(multi(espalier_Collective_BROADCAST, packets), 2 * h + packets - 1);
+    EXPECT_LE(single(espalier_Collective_BROADCAST, packets), (k + 1) * h - 1 + k * (packets - 1));
+  }
+  // The slope of paper 002's pipelined broadcast.
+  if (h > 1) {
+    EXPECT_EQ(
+        single(espalier_Collective_BROADCAST, 200) - single(espalier_Collective_BROADCAST, 100),
+        100 * k);
+  }
+}
+
+TEST_P(FatTreeBounds, ScatterAndGather) {
+  const auto [k, h, n] = tree();
+  const std::int64_t optimum = k == 2 && n > 2 ? n + 1 : n;
+  EXPECT_EQ(single(espalier_Collective_SCATTER), optimum);
+  EXPECT_EQ(multi(espalier_Collective_SCATTER), optimum);
+  EXPECT_EQ(multi(espalier_Collective_GATHER), optimum);
+  EXPECT_EQ(
+      best(tree().spec(), espalier_Collective_GATHER, espalier_PortModel_ONE_PORT_DUPLEX, true),
+      optimum);
+}
+
+TEST_P(FatTreeBounds, Allgather) {
+  const auto [k, h, n] = tree();
+  EXPECT_EQ(multi(espalier_Collective_ALLGATHER), k == 2 && n > 2 ? n + 1 : n);
+  EXPECT_EQ(single(espalier_Collective_ALLGATHER),
+            h == 1 ? k * k - k + 1 : k * n + (k + 1) * (h - 2) + 1);
+}
+
+TEST_P(FatTreeBounds, AllToAll) {
+  const auto [k, h, n] = tree();
+  const std::int64_t at_root = n * n / k * (k - 1) + 2 * h - 1;
+  const std::int64_t below = n * n * (2 * k + 1) * (k - 1) / (k * k * k) + 2 * h - 3;
+  EXPECT_EQ(single(espalier_Collective_ALL_TO_ALL), h == 1 ? at_root : std::max(at_root, below));
+  std::int64_t loads = 0, share = 1;
+  for (std::int64_t level = 1; level <= h; ++level, share *= k) {
+    loads = std::max(loads, share * (n - share) + 2 * level - 1);
+  }
+  EXPECT_EQ(multi(espalier_Collective_ALL_TO_ALL), loads);
+}
+
+TEST_P(FatTreeBounds, WhatRoutersCombine) {
+  const auto [k, h, n] = tree();
+  for (const std::int64_t packets : {1, 2, 50}) {
+    EXPECT_EQ(multi(espalier_Collective_REDUCE, packets), 2 * h + packets - 1);
+    EXPECT_EQ(multi(espalier_Collective_ALLREDUCE, packets), 2 * h + packets - 1);
+  }
+  EXPECT_EQ(multi(espalier_Collective_BARRIER), 2 * h);
+  EXPECT_EQ(multi(espalier_Collective_REDUCE_SCATTER), k == 2 && n > 2 ? n + 1 : n);
+}
+
+INSTANTIATE_TEST_SUITE_P(Paper002, FatTreeBounds,
+                         ::testing::Values(std::pair(2, 1), std::pair(2, 2), std::pair(2, 3),
+                                           std::pair(2, 4), std::pair(2, 6), std::pair(3, 1),
+                                           std::pair(3, 2), std::pair(3, 4), std::pair(4, 2),
+                                           std::pair(4, 3), std::pair(5, 2), std::pair(5, 3)));
+
+TEST(Bounds, Ports) {
+  const auto of = [](Collective collective, std::int64_t blocks, std::int64_t run = 1) {
+    return best("complete:13", collective, espalier_PortModel_ONE_PORT_DUPLEX, false, blocks, run);
+  };
+  EXPECT_EQ(of(espalier_Collective_BROADCAST, 5), 4 + 4);
+  EXPECT_EQ(of(espalier_Collective_SCAN, 5), 4 + 4);
+  EXPECT_EQ(of(espalier_Collective_EXSCAN, 1), 4);
+  EXPECT_EQ(of(espalier_Collective_SCATTER, 1), 12);
+  EXPECT_EQ(of(espalier_Collective_SCATTER, 1, 5), 4);  // log p
+  EXPECT_EQ(of(espalier_Collective_GATHER, 1, 2), 6);   // two parts a message
+  EXPECT_EQ(of(espalier_Collective_ALLGATHER, 3), 36);
+  EXPECT_EQ(of(espalier_Collective_REDUCE_SCATTER, 3), 36);
+  EXPECT_EQ(of(espalier_Collective_ALL_TO_ALL, 2), 24);
+  EXPECT_EQ(of(espalier_Collective_BARRIER, 1), 4);
+}
+
+TEST(Bounds, Messages) {
+  const auto of = [](const char* spec, Collective collective, std::int64_t blocks) {
+    return best(spec, collective, espalier_PortModel_SIMPLEX, false, blocks);
+  };
+  EXPECT_EQ(of("complete:8", espalier_Collective_ALLGATHER, 1), 8 * 7 / 4);
+  EXPECT_EQ(of("complete:5", espalier_Collective_ALL_TO_ALL, 3), 5 * 4 * 3 / 2);
+  EXPECT_EQ(of("complete:5", espalier_Collective_BROADCAST, 10), 4 * 10 / 2);
+}
+
+// algorithms.md, section 5: the links between two halves of a mesh.
+TEST(Bounds, CutsOfMeshes) {
+  const auto of = [](const char* spec, Collective collective) {
+    return best(spec, collective, espalier_PortModel_ONE_PORT_DUPLEX, false);
+  };
+  EXPECT_EQ(of("mesh:8x8", espalier_Collective_ALL_TO_ALL), 128);
+  EXPECT_EQ(of("mesh:4x6", espalier_Collective_ALL_TO_ALL), 36);
+  EXPECT_EQ(of("mesh:6x4", espalier_Collective_ALL_TO_ALL), 36);
+  EXPECT_EQ(of("mesh:4x4", espalier_Collective_ALL_TO_ALL), 16);
+  EXPECT_EQ(of("mesh:4x4", espalier_Collective_ALLGATHER), 15);
+  EXPECT_EQ(best("mesh:4x4", espalier_Collective_ALLGATHER, espalier_PortModel_MULTIPORT, false),
+            8);
+  EXPECT_EQ(
+      best("mesh:4x4", espalier_Collective_BROADCAST, espalier_PortModel_MULTIPORT, false, 10), 5);
+}
+
+// Where the fabric routes, a fat tree's links are cuts too.
+TEST(Bounds, CutsOfTrees) {
+  EXPECT_EQ(best("fattree:k=4,h=2,c=1", espalier_Collective_ALL_TO_ALL,
+                 espalier_PortModel_ONE_PORT_DUPLEX, false),
+            4 * 12);
+  EXPECT_EQ(best("fattree:k=4,h=2,c=k", espalier_Collective_ALL_TO_ALL,
+                 espalier_PortModel_ONE_PORT_DUPLEX, false),
+            15);
+  EXPECT_EQ(best("fattree:k=4,h=2,c=1", espalier_Collective_ALLREDUCE, espalier_PortModel_MULTIPORT,
+                 false, 9),
+            9);
+}
+
+}  // namespace
+}  // namespace espalier::verify
