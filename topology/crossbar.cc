@@ -83,6 +83,15 @@ class Crossbar final : public Topology {
     return {left + at % columns, 3 + static_cast<double>(at / columns)};
   }
 
+  [[nodiscard]] Shape shape() const override {
+    Shape shape;
+    shape.modules = modules_;
+    shape.module_ranks = size_;
+    shape.channels_in = in_;
+    shape.channels_out = out_;
+    return shape;
+  }
+
   [[nodiscard]] std::string node_name(std::uint32_t node) const override {
     if (node == hub()) return "router " + std::to_string(node) + " (switch)";
     const std::string module = "module " + std::to_string(port(node) - ranks());

@@ -21,6 +21,8 @@ struct Shape {
   std::uint32_t arity = 0, height = 0;    // fat tree
   std::vector<std::uint32_t> capacities;  // fat tree: lanes of the branches of level 1 .. height
   std::uint32_t rows = 0, columns = 0;    // mesh
+  // hierarchical crossbar: modules, ranks of each, channels into and out of each
+  std::uint32_t modules = 0, module_ranks = 0, channels_in = 0, channels_out = 0;
 };
 
 // Nodes 0 .. ranks-1 are ranks, ranks .. nodes-1 are routers.

@@ -14,9 +14,10 @@
 namespace espalier::replay {
 namespace {
 
-// What a place holds: the ordered combination of the inputs of `length` ranks from `first` on
-// (cyclically), of one block; where nothing is combined that is the one rank it comes from. In an
-// all-to-all the segment is whom it is for. In a barrier: whom the rank has heard of, nothing else.
+// What a place holds: the ordered combination of the inputs of `length` ranks from `first` on, of
+// one block; where nothing is combined that is the one rank it comes from, and where operators must
+// commute the ranks are those of `heard`, in any order. In an all-to-all the segment is whom it is
+// for. In a barrier: whom the rank has heard of, nothing else.
 struct Value {
   std::int64_t first = 0, length = 0;
   std::int64_t segment = 0, block = 0;
@@ -139,7 +140,7 @@ class Replay {
     auto [found, added] = node().cells.try_emplace(key_of(at));
     if (added && at.buffer == espalier_Buffer_INPUT) {
       Value own{me(), 1, at.segment, at.block, {}};
-      if (barrier_) {
+      if (barrier_ || program().needs_commutative) {
         own.heard.resize(static_cast<std::size_t>(ranks()));
         own.heard[rank_] = true;
       }
@@ -284,7 +285,7 @@ class Replay {
     return read(at);
   }
 
-  Value joined(Value a, Value b) {
+  Value joined(Value a, const Value& b) {
     require(a.segment == b.segment && a.block == b.block, "combines different blocks");
     if (barrier_) {
       for (std::size_t rank = 0; rank < a.heard.size(); ++rank) {
@@ -292,12 +293,17 @@ class Replay {
       }
       return a;
     }
-    const bool commutes = program().needs_commutative;
-    if (commutes && (b.first + b.length) % ranks() == a.first) std::swap(a, b);
-    const std::int64_t end = a.first + a.length;
-    require((commutes ? end % ranks() : end) == b.first, "combines out of rank order");
-    require(a.length + b.length <= ranks(), "combines an input twice");
-    return {a.first, a.length + b.length, a.segment, a.block, {}};
+    if (program().needs_commutative) {
+      for (std::size_t rank = 0; rank < a.heard.size(); ++rank) {
+        require(!a.heard[rank] || !b.heard[rank], "combines an input twice");
+        if (b.heard[rank]) a.heard[rank] = true;
+      }
+    } else {
+      require(a.first + a.length == b.first, "combines out of rank order");
+      require(a.length + b.length <= ranks(), "combines an input twice");
+    }
+    a.length += b.length;
+    return a;
   }
 
   void check_end() {

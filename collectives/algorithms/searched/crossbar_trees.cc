@@ -1,0 +1,178 @@
+// Broadcast on a hierarchical crossbar by one fractional tree whose groups lie within modules.
+//
+// Steps: d + N + ceil(N/r) - 1, d the step in which the last rank gets its first block: on 256
+// modules of 64 ranks 96 (r = 8) and 176 (r = 16) by variant A, 129 and 235 by variant B, where all
+// ranks on a complete graph have 91 and 163. Cost: steps * (alpha + beta*m/N), N as in
+// fractional.cc.
+//
+// The global tree takes the links between modules as soon as they can be fed, earliest first.
+// A: a group with one successor feeds its module's local tree over its other link; one without
+// feeds it to the right, and down the local tree of a module whose group has two successors (there
+// is one leaf more than there are such): the earliest first.
+// B: in each module a first group has a second one to its right, which has the local tree to its
+// right; both feed other modules down.
+
+#include "collectives/algorithms/searched/crossbar_trees.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "collectives/algorithms/fractional_tree.h"
+#include "collectives/algorithms/searched/searches.h"
+
+namespace espalier::searched {
+namespace {
+
+// The modules, the root's first, and in it the root.
+std::vector<std::vector<std::uint32_t>> modules_of(const CrossbarShape& shape, std::uint32_t root) {
+  std::vector<std::vector<std::uint32_t>> modules(shape.modules);
+  for (std::uint32_t at = 0; at < shape.modules; ++at) {
+    const std::uint32_t module = (root / shape.ranks + at) % shape.modules;
+    for (std::uint32_t i = 0; i < shape.ranks; ++i) {
+      const std::uint32_t first = at == 0 ? root % shape.ranks : 0;
+      modules[at].push_back(module * shape.ranks + (first + i) % shape.ranks);
+    }
+  }
+  return modules;
+}
+
+// A link into a module that no module has yet.
+struct Offer {
+  std::int32_t arrival;
+  std::uint32_t group;
+  bool is_right;
+  bool operator>(const Offer& other) const {
+    return arrival != other.arrival ? arrival > other.arrival : group > other.group;
+  }
+};
+using Offers = std::priority_queue<Offer, std::vector<Offer>, std::greater<>>;
+
+std::span<const std::uint32_t> part(const std::vector<std::uint32_t>& module, std::uint32_t first,
+                                    std::uint32_t size) {
+  return std::span(module).subspan(first, size);
+}
+
+}  // namespace
+
+FractionalForest crossbar_a(const CrossbarShape& shape, std::uint32_t root, std::uint32_t run) {
+  const auto modules = modules_of(shape, root);
+  FractionalForest forest{.run = run, .groups = {}};
+  Offers offers;
+  for (std::uint32_t at = 0; at < shape.modules; ++at) {  // module `at` has group `at`
+    std::int32_t arrival = -1;
+    if (at > 0) {
+      const Offer offer = offers.top();
+      offers.pop();
+      arrival = offer.arrival;
+      (offer.is_right ? forest.groups[offer.group].right : forest.groups[offer.group].down) = at;
+    }
+    forest.add_group(part(modules[at], 0, run), arrival);
+    offers.push({forest.down_arrival(at), at, false});
+    offers.push({forest.right_arrival(at), at, true});
+  }
+  const std::uint32_t local = shape.ranks - run;
+  if (local == 0) return forest;
+  std::vector<std::uint32_t> leaves, full;
+  for (std::uint32_t at = 0; at < shape.modules; ++at) {
+    const FractionalGroup& group = forest.groups[at];
+    const bool has_down = group.down != kNoGroup, has_right = group.right != kNoGroup;
+    if (has_down && has_right) full.push_back(at);
+    if (!has_down && !has_right) leaves.push_back(at);
+    if (has_down && has_right) continue;
+    if (has_down || !has_right) {
+      const std::int32_t arrival = forest.right_arrival(at);
+      forest.set_right(at, forest.add_tree(part(modules[at], run, local), arrival));
+    } else {
+      const std::int32_t arrival = forest.down_arrival(at);
+      forest.set_down(at, forest.add_tree(part(modules[at], run, local), arrival));
+    }
+  }
+  std::stable_sort(leaves.begin(), leaves.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return forest.groups[a].arrival < forest.groups[b].arrival;
+  });
+  for (std::size_t at = 0; at < full.size(); ++at) {
+    const std::int32_t arrival = forest.down_arrival(leaves[at]);
+    const auto ranks = part(modules[full[at]], run, local);
+    forest.set_down(leaves[at], forest.add_tree(ranks, arrival));
+  }
+  return forest;
+}
+
+FractionalForest crossbar_b(const CrossbarShape& shape, std::uint32_t root, std::uint32_t run) {
+  const auto modules = modules_of(shape, root);
+  FractionalForest forest{.run = run, .groups = {}};
+  Offers offers;
+  for (const std::vector<std::uint32_t>& module : modules) {
+    std::int32_t arrival = -1;
+    if (!offers.empty()) {
+      const Offer offer = offers.top();
+      offers.pop();
+      arrival = offer.arrival;
+      forest.set_down(offer.group, static_cast<std::uint32_t>(forest.groups.size()));
+    }
+    const std::uint32_t first = forest.add_group(part(module, 0, run), arrival);
+    const std::uint32_t second =
+        forest.add_group(part(module, run, run), forest.right_arrival(first));
+    forest.set_right(first, second);
+    offers.push({forest.down_arrival(first), first, false});
+    offers.push({forest.down_arrival(second), second, false});
+    const std::uint32_t local = shape.ranks - 2 * run;
+    if (local == 0) continue;
+    const std::int32_t below = forest.right_arrival(second);
+    forest.set_right(second, forest.add_tree(part(module, 2 * run, local), below));
+  }
+  return forest;
+}
+
+namespace {
+
+struct Variant {
+  const char* name;
+  std::uint32_t groups;  // in each module
+  std::uint32_t channels_in, channels_out;
+  FractionalForest (*lay_out)(const CrossbarShape&, std::uint32_t root, std::uint32_t run);
+};
+
+std::string search(const Variant& variant, const topology::Topology& topology, const Group& group,
+                   std::vector<Program>& programs) {
+  programs.clear();
+  const std::string wrong = wrong_group(topology, group);
+  if (!wrong.empty()) return wrong;
+  const topology::Shape shape = topology.shape();
+  const std::string who = std::string(variant.name) + " on " + topology.spec() + ": ";
+  if (shape.modules == 0) return who + "expected crossbar:AxB";
+  const bool several = shape.modules > 1;
+  if (several &&
+      (shape.channels_in < variant.channels_in || shape.channels_out < variant.channels_out)) {
+    return who + "expected at least " + std::to_string(variant.channels_in) + " channels in and " +
+           std::to_string(variant.channels_out) + " out of a module";
+  }
+  const std::uint32_t longest = std::min(kMaxRun, shape.module_ranks / variant.groups);
+  if (longest == 0 || group.run > longest) {
+    return who + "runs of " + std::to_string(group.run == 0 ? 1 : group.run) +
+           " do not fit; expected r at most " + std::to_string(kMaxRun) +
+           " and modules of at least " + std::to_string(variant.groups) + " r ranks";
+  }
+  const std::uint32_t run = std::min(longest, fractional_run(group));
+  const FractionalForest forest =
+      variant.lay_out({shape.modules, shape.module_ranks}, group.root, run);
+  // Between modules a head is fed by all of a group, in turn: other steps, the same channel.
+  const Outline outline{.collective = espalier_Collective_BROADCAST,
+                        .algorithm = variant.name,
+                        .grade = several ? espalier_Grade_SLOT : espalier_Grade_ASYNC};
+  return write_broadcast(group, forest.broadcast(outline), programs);
+}
+
+}  // namespace
+
+std::string crossbar_a_broadcast(const topology::Topology& topology, const Group& group,
+                                 std::vector<Program>& programs) {
+  return search({"crossbar-a", 1, 2, 2, crossbar_a}, topology, group, programs);
+}
+
+std::string crossbar_b_broadcast(const topology::Topology& topology, const Group& group,
+                                 std::vector<Program>& programs) {
+  return search({"crossbar-b", 2, 1, 2, crossbar_b}, topology, group, programs);
+}
+
+}  // namespace espalier::searched

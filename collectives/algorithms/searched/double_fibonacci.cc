@@ -1,0 +1,212 @@
+// Broadcast and commuting reduce by two Fibonacci trees at once, each carrying half of the message.
+//
+// Steps: D - 1 + 2N, N blocks in each half; D is about 1.44 log2 p (8, 10, 11, 12 and 14 where the
+// two-tree broadcast needs 8, 12, 16, 18 and 20 beside its 2N: n = 64 as in double_fibonacci_test).
+// Cost: steps * (alpha + beta*m/2N).
+//
+// A PE is a node of each tree, both of the same parity of time: it then receives in both kinds of
+// step, and so may send in both. A node with two children sends in both kinds, so its PE must be a
+// leaf of the other tree; one with a fast child only goes with another such, and the same for slow.
+// That works if in each parity class the two-child nodes are at most as many as the leaves, which
+// is: fast edges into even times less those into odd times are 0 or 1 (the root's own counts as
+// one into time 0). So: all of the Fibonacci skeleton of that depth, less fast leaves of the parity
+// in surplus, less the latest leaves until n are left.
+
+#include "collectives/algorithms/searched/double_fibonacci.h"
+
+#include <array>
+#include <queue>
+#include <string>
+
+#include "collectives/algorithms/searched/searches.h"
+#include "collectives/algorithms/searched/streams.h"
+
+namespace espalier::searched {
+namespace {
+
+constexpr std::uint32_t kNone = 0xffffffffu;
+
+struct Shape {
+  struct Node {
+    std::uint32_t time = 0;
+    std::uint32_t parent = kNone;
+    bool fast = true;
+    bool alive = true;
+    std::array<std::uint32_t, 2> child{kNone, kNone};  // fast, slow
+    [[nodiscard]] unsigned children() const { return (child[0] != kNone) + (child[1] != kNone); }
+  };
+  std::vector<Node> nodes;
+  std::uint32_t alive = 0;
+  std::int64_t balance = 1;  // fast edges into even times less those into odd times
+};
+
+std::int64_t weight(const Shape::Node& node) {
+  if (!node.fast) return 0;
+  return node.time % 2 == 0 ? 1 : -1;
+}
+
+// Every node up to time `last`.
+Shape skeleton(std::uint32_t last) {
+  Shape shape;
+  shape.nodes.emplace_back();
+  for (std::uint32_t at = 0; at < shape.nodes.size(); ++at) {
+    for (unsigned slow = 0; slow < 2; ++slow) {
+      const std::uint32_t time = shape.nodes[at].time + 1 + slow;
+      if (time > last) continue;
+      shape.nodes[at].child[slow] = static_cast<std::uint32_t>(shape.nodes.size());
+      shape.nodes.push_back({.time = time, .parent = at, .fast = slow == 0});
+      shape.balance += weight(shape.nodes.back());
+    }
+  }
+  shape.alive = static_cast<std::uint32_t>(shape.nodes.size());
+  return shape;
+}
+
+// The leaves that may go, the latest first, by what that does to the balance: -1, 0, +1.
+class Leaves {
+ public:
+  explicit Leaves(Shape& shape) : shape_(shape) {
+    for (std::uint32_t at = 1; at < shape.nodes.size(); ++at) add(at);
+  }
+  // Deletes the latest leaf after which the balance is `least` .. `most`; false if there is none.
+  bool drop(std::int64_t least, std::int64_t most) {
+    Queue* best = nullptr;
+    for (const int change : {0, -1, 1}) {
+      const std::int64_t balance = shape_.balance + change;
+      Queue& queue = queues_[static_cast<std::size_t>(change + 1)];
+      if (balance < least || balance > most || queue.empty()) continue;
+      if (best == nullptr || queue.top().first > best->top().first) best = &queue;
+    }
+    if (best == nullptr) return false;
+    const std::uint32_t at = best->top().second;
+    best->pop();
+    Shape::Node& node = shape_.nodes[at];
+    node.alive = false;
+    --shape_.alive;
+    shape_.balance -= weight(node);
+    shape_.nodes[node.parent].child[node.fast ? 0 : 1] = kNone;
+    add(node.parent);
+    return true;
+  }
+
+ private:
+  using Queue = std::priority_queue<std::pair<std::uint32_t, std::uint32_t>>;  // time, node
+
+  void add(std::uint32_t at) {
+    const Shape::Node& node = shape_.nodes[at];
+    if (at == 0 || node.children() > 0) return;
+    queues_[static_cast<std::size_t>(1 - weight(node))].push({node.time, at});
+  }
+
+  Shape& shape_;
+  std::array<Queue, 3> queues_;
+};
+
+// The skeleton up to time `last`, cut down to n balanced nodes; false if it is too small for that.
+bool cut(std::uint32_t last, std::uint32_t n, Shape& shape) {
+  shape = skeleton(last);
+  if (shape.alive < n) return false;
+  Leaves leaves(shape);
+  while (shape.balance < 0 || shape.balance > 1) {
+    const std::int64_t next = shape.balance + (shape.balance < 0 ? 1 : -1);
+    if (!leaves.drop(next, next)) return false;
+  }
+  while (shape.alive > n) {
+    if (!leaves.drop(0, 1)) return false;
+  }
+  return shape.alive == n;
+}
+
+// The nodes of one parity of time, by their children.
+struct ParityClass {
+  std::vector<std::uint32_t> leaves, two;
+};
+
+// For every node of the first tree the node of the second that the same PE is.
+std::vector<std::uint32_t> pair_up(const Shape& shape) {
+  std::vector<std::uint32_t> partner(shape.nodes.size());
+  std::array<ParityClass, 2> classes;
+  for (std::uint32_t at = 0; at < shape.nodes.size(); ++at) {
+    partner[at] = at;
+    const Shape::Node& node = shape.nodes[at];
+    if (!node.alive || node.children() == 1) continue;
+    ParityClass& parity = classes[node.time % 2];
+    (node.children() == 0 ? parity.leaves : parity.two).push_back(at);
+  }
+  for (const ParityClass& parity : classes) {
+    for (std::size_t at = 0; at < parity.two.size(); ++at) {
+      partner[parity.two[at]] = parity.leaves[at];
+      partner[parity.leaves[at]] = parity.two[at];
+    }
+  }
+  return partner;
+}
+
+}  // namespace
+
+DoubleFibonacci double_fibonacci(std::uint32_t n) {
+  Shape shape;
+  std::uint32_t last = 0;
+  while (!cut(last, n, shape)) ++last;
+  const std::vector<std::uint32_t> partner = pair_up(shape);
+  std::vector<std::uint32_t> pes(shape.nodes.size(), 0);  // of the first tree's nodes
+  std::uint32_t next = 0;
+  for (std::uint32_t at = 0; at < shape.nodes.size(); ++at) {
+    if (shape.nodes[at].alive) pes[at] = ++next;
+  }
+  DoubleFibonacci both;
+  both.latency = last + 1;
+  for (std::uint32_t tree = 0; tree < 2; ++tree) {
+    const auto pe = [&](std::uint32_t at) { return pes[tree == 0 ? at : partner[at]]; };
+    for (std::uint32_t at = 0; at < shape.nodes.size(); ++at) {
+      const Shape::Node& node = shape.nodes[at];
+      if (!node.alive) continue;
+      const std::uint32_t parent = node.parent == kNone ? 0 : pe(node.parent);
+      both.trees[tree].push_back({pe(at), parent, node.time + tree});
+    }
+  }
+  return both;
+}
+
+namespace {
+
+Broadcast plan(const Group& group, Collective collective) {
+  Broadcast broadcast;
+  broadcast.outline = {.collective = collective,
+                       .algorithm = "double-fibonacci",
+                       .segments = 2,
+                       .needs_commutative = collective == espalier_Collective_REDUCE};
+  broadcast.period = 2;
+  if (group.ranks < 2) return broadcast;
+  const DoubleFibonacci both = double_fibonacci(group.ranks - 1);
+  const auto rank = [&](std::uint32_t pe) { return (group.root + pe) % group.ranks; };
+  for (std::uint32_t tree = 0; tree < 2; ++tree) {
+    for (const DoubleFibonacci::Node& node : both.trees[tree]) {
+      broadcast.streams.push_back(
+          {.from = rank(node.parent), .to = rank(node.pe), .segment = tree, .step = node.step});
+    }
+  }
+  broadcast.steps.a = static_cast<std::int32_t>(both.latency) - 1;
+  broadcast.steps.b = 2;
+  return broadcast;
+}
+
+}  // namespace
+
+std::string double_fibonacci_broadcast(const topology::Topology& topology, const Group& group,
+                                       std::vector<Program>& programs) {
+  programs.clear();
+  const std::string wrong = wrong_group(topology, group);
+  if (!wrong.empty()) return wrong;
+  return write_broadcast(group, plan(group, espalier_Collective_BROADCAST), programs);
+}
+
+std::string double_fibonacci_reduce(const topology::Topology& topology, const Group& group,
+                                    std::vector<Program>& programs) {
+  programs.clear();
+  const std::string wrong = wrong_group(topology, group);
+  if (!wrong.empty()) return wrong;
+  return write_reduce(group, plan(group, espalier_Collective_REDUCE), programs);
+}
+
+}  // namespace espalier::searched

@@ -1,0 +1,48 @@
+#pragma once
+// Fractional trees laid out group by group, for networks that are no complete graph. Host only. The
+// tree is that of 000 (Sanders and Sibeyn), section 3; fractional_tree.h finds the same one rank at
+// a time.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collectives/algorithms/searched/streams.h"
+
+namespace espalier::searched {
+
+inline constexpr std::uint32_t kNoGroup = 0xffffffffu;
+
+struct FractionalGroup {
+  std::vector<std::uint32_t> ranks;  // the chain, head first; only a full one has successors
+  std::int32_t arrival = -1;         // step in which the head gets block 0; -1: it is the source
+  std::uint32_t down = kNoGroup, right = kNoGroup;  // positions in the forest
+};
+
+struct FractionalForest {
+  std::uint32_t run = 1;  // r
+  std::vector<FractionalGroup> groups;
+
+  // Adds a group without successors; its position.
+  std::uint32_t add_group(std::span<const std::uint32_t> ranks, std::int32_t arrival);
+  // Adds the fractional tree of all these ranks, the first one its head, of least depth; the
+  // position of its first group. Not for no ranks.
+  std::uint32_t add_tree(std::span<const std::uint32_t> ranks, std::int32_t arrival);
+  // Makes what is at `position` the down (right) successor of a full group.
+  void set_down(std::uint32_t group, std::uint32_t position) { groups[group].down = position; }
+  void set_right(std::uint32_t group, std::uint32_t position) { groups[group].right = position; }
+  // When the head of a group's down (right) successor gets block 0.
+  [[nodiscard]] std::int32_t down_arrival(std::uint32_t group) const {
+    return groups[group].arrival + static_cast<std::int32_t>(run);
+  }
+  [[nodiscard]] std::int32_t right_arrival(std::uint32_t group) const {
+    return down_arrival(group) + 1;
+  }
+
+  // Steps in which the last rank gets block 0, and one.
+  [[nodiscard]] std::uint32_t depth() const;
+  // The broadcast down the forest, which must be one tree: depth() - 1 + N + ceil(N/r) - 1 steps.
+  [[nodiscard]] Broadcast broadcast(const Outline& outline) const;
+};
+
+}  // namespace espalier::searched

@@ -1,0 +1,26 @@
+#pragma once
+// The searches, one file an algorithm: steps, cost and source stand at the top of each. What they
+// take and return: Search in searched.h.
+
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "topology/topology.h"
+
+namespace espalier::searched {
+
+// double_fibonacci.cc
+[[nodiscard]] std::string double_fibonacci_broadcast(const topology::Topology& topology,
+                                                     const Group& group,
+                                                     std::vector<Program>& programs);
+[[nodiscard]] std::string double_fibonacci_reduce(const topology::Topology& topology,
+                                                  const Group& group,
+                                                  std::vector<Program>& programs);
+// crossbar_trees.cc: hierarchical crossbars only. Group::run as in fractional trees.
+[[nodiscard]] std::string crossbar_a_broadcast(const topology::Topology& topology,
+                                               const Group& group, std::vector<Program>& programs);
+[[nodiscard]] std::string crossbar_b_broadcast(const topology::Topology& topology,
+                                               const Group& group, std::vector<Program>& programs);
+
+}  // namespace espalier::searched

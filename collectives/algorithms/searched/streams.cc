@@ -1,0 +1,128 @@
+#include "collectives/algorithms/searched/streams.h"
+
+#include <algorithm>
+
+namespace espalier::searched {
+namespace {
+
+// A rank's streams, in and out.
+struct Ends {
+  std::vector<const Stream*> in, out;
+};
+
+std::vector<Ends> ends_of(const Broadcast& broadcast, std::uint32_t ranks) {
+  std::vector<Ends> ends(ranks);
+  for (const Stream& stream : broadcast.streams) {
+    ends[stream.to].in.push_back(&stream);
+    ends[stream.from].out.push_back(&stream);
+  }
+  return ends;
+}
+
+void add_broadcast(Builder& builder, const Broadcast& broadcast, const Ends& ends, bool source) {
+  const auto place = [&](const Stream& stream) {
+    Place at = source ? builder.input(stream.segment) : builder.output(stream.segment);
+    Index row{};
+    row.base = static_cast<std::int32_t>(stream.first);
+    row.coef = static_cast<std::int32_t>(broadcast.every);
+    at.block_ref = builder.index(row);
+    return at;
+  };
+  for (const Stream* stream : ends.in) builder.receive(stream->step, stream->from, place(*stream));
+  for (const Stream* stream : ends.out) {
+    std::uint32_t after = 0;
+    for (const Stream* in : ends.in) {
+      const bool same = in->segment == stream->segment && in->first == stream->first;
+      if (same) after = stream->step - in->step;
+    }
+    builder.send(stream->step, stream->to, place(*stream), after);
+  }
+}
+
+// The child that the broadcast reaches last sends first.
+void add_reduce(Builder& builder, const Broadcast& broadcast, std::uint32_t last, Ends ends,
+                bool sink) {
+  std::sort(ends.out.begin(), ends.out.end(),
+            [](const Stream* a, const Stream* b) { return a->step > b->step; });
+  for (std::uint32_t segment = 0; segment < broadcast.outline.segments; ++segment) {
+    const Stream* up = nullptr;
+    for (const Stream* stream : ends.in) {
+      if (stream->segment == segment) up = stream;
+    }
+    Place sum = builder.input(segment);
+    std::uint32_t ready = 0;
+    bool first = true;
+    for (const Stream* child : ends.out) {
+      if (child->segment != segment) continue;
+      const std::uint32_t lifetime = first && !sink ? child->step - up->step : 0;
+      const Place slot = builder.slot(segment, builder.ring(lifetime, broadcast.period));
+      const Place before = sum;
+      if (first) sum = sink ? builder.output(segment) : slot;
+      first = false;
+      ready = last - child->step;
+      builder.receive(ready, child->to, slot);
+      builder.combine(ready, sum, before, slot);
+    }
+    if (sink) continue;
+    const std::uint32_t step = last - up->step;
+    builder.send(step, up->from, sum, first ? 0 : step - ready);
+  }
+}
+
+std::string write(const Group& group, const Broadcast& broadcast, bool reduces,
+                  std::vector<Program>& programs) {
+  programs.assign(group.ranks, Program{});
+  const std::vector<Ends> ends = ends_of(broadcast, group.ranks);
+  std::uint32_t last = 0;
+  for (const Stream& stream : broadcast.streams) last = std::max(last, stream.step);
+  for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
+    Program& program = programs[rank];
+    Builder builder(program);
+    Status status = builder.begin(group, rank, broadcast.outline);
+    if (status == Status::kOk && broadcast.whole_runs) program.residue_mod = broadcast.every;
+    if (status == Status::kOk && group.ranks == 1) {
+      status = builder.finish_alone();
+    } else if (status == Status::kOk) {
+      const bool root = rank == group.root;
+      if (reduces) {
+        add_reduce(builder, broadcast, last, ends[rank], root);
+      } else {
+        add_broadcast(builder, broadcast, ends[rank], root);
+      }
+      builder.phase(broadcast.period, broadcast.steps);
+      status = builder.finish_one_port();
+    }
+    if (status == Status::kOk) continue;
+    programs.clear();
+    return std::string(broadcast.outline.algorithm) + ", rank " + std::to_string(rank) + ": " +
+           status_name(status);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string wrong_group(const topology::Topology& topology, const Group& group) {
+  const std::string name = topology.spec();
+  if (group.ranks != topology.ranks()) {
+    return "a group of " + std::to_string(group.ranks) + " ranks on " + name + "; it has " +
+           std::to_string(topology.ranks());
+  }
+  if (group.root >= group.ranks) {
+    return "root " + std::to_string(group.root) + " on " + name + "; expected 0 to " +
+           std::to_string(group.ranks - 1);
+  }
+  return "";
+}
+
+std::string write_broadcast(const Group& group, const Broadcast& broadcast,
+                            std::vector<Program>& programs) {
+  return write(group, broadcast, false, programs);
+}
+
+std::string write_reduce(const Group& group, const Broadcast& reversed,
+                         std::vector<Program>& programs) {
+  return write(group, reversed, true, programs);
+}
+
+}  // namespace espalier::searched
