@@ -7,12 +7,11 @@
 // every PE but those on the left spine gets the sum of all ranks before its subtree, hands it on to
 // its left child, and adds what it kept for its own result and its right child.
 //
-// Steps, with N blocks in each half: up U + 2(N-1) and down D + 2(N-1), where U and D are one more
-// than the distance between the first and the last arrival (TwoTrees) over the edges in use, the
-// better of the two trees' starts taken for each phase. With h = ceil(log2(p+2)) that is at most
-// 4h + 4N - 10 in all for the scan (in 003's count, N of both trees: 4h - 2 + 2(N-2)); an exscan
-// may need one step more, for the left spine's own blocks are added before they are sent down.
-// Cost: steps * (alpha + beta*m/2N).
+// Steps, with N blocks in each half: U + D + 2 + 4(N-1), where U and D are last_arrival() of the
+// two trees with Use::kUp and Use::kDown. With h = ceil(log2(p+2)) that is at most 4h + 4N - 10,
+// and that for p = 2^h - 2 (003 says 4h - 2 + 2(N-2), its N both trees' blocks: 4h + 4N - 6). An
+// exscan may need one step more, for the left spine's own blocks are added before they are sent
+// down. Cost: steps * (alpha + beta*m/2N).
 //
 // An exscan cannot keep its own block and its left subtree's sum in one place: INPUT and OUTPUT
 // must differ there. A scan's may be the same.
@@ -25,33 +24,34 @@ namespace espalier {
 namespace {
 
 using Edge = TwoTrees::Edge;
-using Arrivals = TwoTrees::Arrivals;
 
 // One rank in one tree in one phase.
 struct Seat {
   const TwoTrees& trees;
-  Arrivals arrivals;
   unsigned tree;
   std::uint32_t pe;
   Edge edge, left, right;  // into this PE, to its children (pe 0: none)
   bool inclusive;
+  std::uint32_t delay;  // of the phase, steps
 
-  [[nodiscard]] std::uint32_t up(const Edge& to) const { return arrivals.last - to.arrival; }
-  [[nodiscard]] std::uint32_t down(const Edge& to) const { return to.arrival - arrivals.first; }
+  [[nodiscard]] std::uint32_t up(const Edge& to) const { return trees.last_arrival() - to.arrival; }
+  [[nodiscard]] std::uint32_t down(const Edge& to) const { return to.arrival + delay; }
   [[nodiscard]] std::uint32_t parent() const { return trees.parent(tree, pe) - 1; }
 };
 
 constexpr std::uint32_t rank_of(const Edge& edge) { return edge.pe - 1; }
 
-Seat seat_of(const TwoTrees& trees, const Arrivals& arrivals, unsigned tree, std::uint32_t pe,
-             bool inclusive) {
-  const Edge edge = trees.edge(tree, pe);
-  const TwoTrees::Both children = trees.children(tree, edge);
-  Seat seat{trees, arrivals, tree, pe, edge, {}, {}, inclusive};
-  for (const Edge& child : children.of) {
-    if (child.pe != 0) (child.pe < pe ? seat.left : seat.right) = child;
+// The children of the PE that `edge` leads to.
+struct Children {
+  Edge left, right;
+};
+
+Children children_of(const TwoTrees& trees, unsigned tree, const Edge& edge) {
+  Children children;
+  for (const Edge& child : trees.children(tree, edge).of) {
+    if (child.pe != 0) (child.pe < edge.pe ? children.left : children.right) = child;
   }
-  return seat;
+  return children;
 }
 
 // What comes from the left child; afterwards OUTPUT holds what the PE keeps. Returns where the sum
@@ -69,7 +69,7 @@ Place keep_left(Builder& builder, const Seat& at) {
 void add_up(Builder& builder, const Seat& at) {
   const unsigned tree = at.tree;
   const Place own = builder.input(tree);
-  const bool sends = !at.trees.rightmost(tree, at.pe);
+  const bool sends = at.trees.in_use(tree, at.pe);
   const bool has_left = at.left.pe != 0, has_right = sends && at.right.pe != 0;
   const bool right_first = has_right && has_left && at.up(at.right) < at.up(at.left);
   Place sum = own;
@@ -121,7 +121,7 @@ void add_down_left_spine(Builder& builder, const Seat& at) {
 }
 
 void add_down(Builder& builder, const Seat& at) {
-  if (at.trees.leftmost(at.tree, at.pe)) return add_down_left_spine(builder, at);
+  if (!at.trees.in_use(at.tree, at.pe)) return add_down_left_spine(builder, at);
   const Place own = builder.input(at.tree), result = builder.output(at.tree);
   const bool has_left = at.left.pe != 0, has_right = at.right.pe != 0;
   const std::uint32_t step = at.down(at.edge);
@@ -142,31 +142,31 @@ void add_down(Builder& builder, const Seat& at) {
   builder.send(at.down(at.right), rank_of(at.right), sum, after);
 }
 
-// The first arrival at a PE to which the left spine sends a sum that it must combine before: the
-// exscan's schedule begins a step earlier for it.
-std::uint32_t first_combined(const TwoTrees& trees) {
-  std::uint32_t first = 0xffffffffu;
+// Whether the left spine sends down in step 0 what it must combine before.
+bool combines_first(const TwoTrees& trees) {
   for (unsigned tree = 0; tree < 2; ++tree) {
     Edge at = trees.edge(tree, trees.root(tree));
     while (at.pe != 0) {
-      Edge left, right;
-      for (const Edge& child : trees.children(tree, at).of) {
-        if (child.pe != 0) (child.pe < at.pe ? left : right) = child;
+      const Children children = children_of(trees, tree, at);
+      if (children.left.pe != 0 && children.right.pe != 0 && children.right.arrival == 0) {
+        return true;
       }
-      if (left.pe != 0 && right.pe != 0 && right.arrival < first) first = right.arrival;
-      at = left;
+      at = children.left;
     }
   }
-  return first;
+  return false;
 }
 
-std::uint32_t length(const Arrivals& arrivals) { return arrivals.last + 1 - arrivals.first; }
-
-Arrivals arrivals_of(const TwoTrees& trees, bool up, bool inclusive) {
-  if (up) return trees.arrivals_but_rightmost();
-  Arrivals arrivals = trees.arrivals_but_leftmost();
-  if (!inclusive && first_combined(trees) == arrivals.first) --arrivals.first;
-  return arrivals;
+void add_phase(Builder& builder, std::uint32_t p, std::uint32_t me, bool up, bool inclusive) {
+  const TwoTrees trees(p, Pairing::kShift, up ? Use::kUp : Use::kDown);
+  const std::uint32_t delay = !up && !inclusive && combines_first(trees) ? 1 : 0;
+  for (unsigned tree = 0; tree < 2; ++tree) {
+    const Edge edge = trees.edge(tree, me + 1);
+    const Children children = children_of(trees, tree, edge);
+    const Seat at{trees, tree, me + 1, edge, children.left, children.right, inclusive, delay};
+    up ? add_up(builder, at) : add_down(builder, at);
+  }
+  builder.phase(2, static_cast<std::int32_t>(trees.last_arrival() + delay) - 1, 2);
 }
 
 Status generate(const Group& group, std::uint32_t me, Collective collective, Program& out) {
@@ -175,23 +175,8 @@ Status generate(const Group& group, std::uint32_t me, Collective collective, Pro
       builder.begin(group, me, {.collective = collective, .algorithm = "two-tree", .segments = 2});
   if (status != Status::kOk) return status;
   if (group.ranks == 1) return builder.finish_alone();
-  const bool inclusive = collective == espalier_Collective_SCAN;
   for (const bool up : {true, false}) {
-    TwoTrees trees(group.ranks, Pairing::kShift);
-    const unsigned usual = trees.first();
-    Arrivals arrivals = arrivals_of(trees, up, inclusive);
-    trees.start_with(1 - usual);
-    const Arrivals other = arrivals_of(trees, up, inclusive);
-    if (length(other) < length(arrivals)) {
-      arrivals = other;
-    } else {
-      trees.start_with(usual);
-    }
-    for (unsigned tree = 0; tree < 2; ++tree) {
-      const Seat at = seat_of(trees, arrivals, tree, me + 1, inclusive);
-      up ? add_up(builder, at) : add_down(builder, at);
-    }
-    builder.phase(2, static_cast<std::int32_t>(length(arrivals)) - 2, 2);
+    add_phase(builder, group.ranks, me, up, collective == espalier_Collective_SCAN);
   }
   return builder.finish_one_port();
 }

@@ -41,23 +41,39 @@ bool on_right_spine(std::uint32_t node, std::uint32_t m) {
 
 }  // namespace
 
-TwoTrees::TwoTrees(std::uint32_t n, Pairing pairing)
-    : n_(n), pairing_(pairing), size_{n, pairing == Pairing::kShift ? n + 1 : n} {
+TwoTrees::TwoTrees(std::uint32_t n, Pairing pairing, Use use)
+    : n_(n), pairing_(pairing), use_(use), size_{n, pairing == Pairing::kShift ? n + 1 : n} {
   root_[0] = top_bit(size_[0]);
   root_[1] = top_bit(size_[1]);
   if (pairing == Pairing::kMirror) {
     turns_right_[0] = turns_right_[1] = n / 2 % 2 == 1;
   } else {
     turns_right_[0] = true;
-    spine_differs_ = (n % 4 == 0 || n % 4 == 1) && __builtin_parity(n) == 0;
+    spine_differs_ = (n % 4 == 0 || n % 4 == 1) && __builtin_parity(n) == 0 && use != Use::kUp;
   }
-  Arrivals arrivals[2];
-  for (unsigned tree = 0; tree < 2; ++tree) add_right_spine(tree, root_edge(tree), arrivals[tree]);
-  first_ = arrivals[0].last > arrivals[1].last ? 0 : 1;
+  use == Use::kAll ? start_source() : start_subtrees();
+}
+
+void TwoTrees::start_source() {
+  const std::uint32_t latest_1 = latest(0);
+  const std::uint32_t latest_2 = latest(1);
+  first_ = latest_1 > latest_2 ? 0 : 1;
   start_[1 - first_] = 1;
-  const std::uint32_t end_1 = arrivals[0].last + start_[0];
-  const std::uint32_t end_2 = arrivals[1].last + start_[1];
+  const std::uint32_t end_1 = latest_1 + start_[0];
+  const std::uint32_t end_2 = latest_2 + start_[1];
   last_arrival_ = end_1 > end_2 ? end_1 : end_2;
+}
+
+// Of the two assignments of colours to steps the better one.
+void TwoTrees::start_subtrees() {
+  std::uint32_t last[2];
+  for (early_colour_ = 0; early_colour_ < 2; ++early_colour_) {
+    const std::uint32_t latest_1 = latest(0);
+    const std::uint32_t latest_2 = latest(1);
+    last[early_colour_] = latest_1 > latest_2 ? latest_1 : latest_2;
+  }
+  early_colour_ = last[1] < last[0] ? 1 : 0;
+  last_arrival_ = last[early_colour_];
 }
 
 std::uint32_t TwoTrees::node(unsigned tree, std::uint32_t pe) const {
@@ -89,15 +105,41 @@ bool TwoTrees::changes_colour(unsigned tree, std::uint32_t parent, bool left) co
   return left != (turns_right_[tree] != differs);
 }
 
+// The left spine is the powers of two, up to the root.
+bool TwoTrees::on_unused_spine(unsigned tree, std::uint32_t node) const {
+  if (use_ == Use::kAll) return false;
+  return use_ == Use::kUp ? on_right_spine(node, size_[tree]) : (node & (node - 1)) == 0;
+}
+
+// At a child, over an edge of that colour.
+std::uint32_t TwoTrees::arrival(unsigned tree, const Edge& from, unsigned colour) const {
+  if (on_unused_spine(tree, node(tree, from.pe))) return colour == early_colour_ ? 0 : 1;
+  return from.arrival + (from.colour != colour ? 1 : 2);
+}
+
 TwoTrees::Edge TwoTrees::inner_edge(unsigned tree, std::uint32_t pe) const {
-  std::uint32_t edges = 0, changes = 0;
-  for (std::uint32_t at = node(tree, pe); at != root_[tree]; ++edges) {
+  // Steps from the arrival at the top of the subtree that begins by itself; changes up to its edge,
+  // and up to the root's.
+  std::uint32_t steps = 0, changes = 0;
+  bool below_spine = true;
+  unsigned top_changes = 0;
+  for (std::uint32_t at = node(tree, pe); at != root_[tree];) {
     const Above above = above_node(at, size_[tree]);
-    changes += changes_colour(tree, above.node, above.left) ? 1 : 0;
+    const std::uint32_t change = changes_colour(tree, above.node, above.left) ? 1 : 0;
+    if (below_spine && on_unused_spine(tree, above.node)) {
+      below_spine = false;
+      top_changes = changes;
+    }
+    if (below_spine) steps += 2 - change;
+    changes += change;
     at = above.node;
   }
-  const unsigned colour = (1 - tree) ^ (changes % 2);
-  return {pe, static_cast<std::uint8_t>(colour), start_[tree] + 2 * edges - changes};
+  const unsigned root_colour = 1 - tree;
+  const unsigned colour = root_colour ^ (changes % 2);
+  if (use_ == Use::kAll) return {pe, static_cast<std::uint8_t>(colour), start_[tree] + steps};
+  const unsigned top_colour = colour ^ (top_changes % 2);
+  steps += top_colour == early_colour_ ? 0 : 1;
+  return {pe, static_cast<std::uint8_t>(colour), steps};
 }
 
 TwoTrees::Edge TwoTrees::edge(unsigned tree, std::uint32_t pe) const {
@@ -118,22 +160,21 @@ TwoTrees::Edge TwoTrees::leaf_edge(unsigned tree, const Edge& other) const {
   Edge edge{other.pe, static_cast<std::uint8_t>(1 - other.colour), start_[tree]};
   const std::uint32_t above = parent(tree, edge.pe);
   if (above != 0) {
-    const Edge from = inner_edge(tree, above);
-    edge.arrival = from.arrival + (from.colour != edge.colour ? 1 : 2);
+    edge.arrival = arrival(tree, inner_edge(tree, above), edge.colour);
   }
   return edge;
 }
 
 TwoTrees::Edge TwoTrees::child(unsigned tree, const Edge& from, std::uint32_t child_node,
                                bool left) const {
-  Edge edge{pe(tree, child_node), from.colour, from.arrival};
+  Edge edge{pe(tree, child_node), from.colour, 0};
   if (edge.pe == 0 || child_node == 0) return {};
   if (is_inner(tree, edge.pe)) {
     if (changes_colour(tree, node(tree, from.pe), left)) edge.colour ^= 1;
   } else {
     edge.colour = static_cast<std::uint8_t>(1 - inner_edge(1 - tree, edge.pe).colour);
   }
-  edge.arrival += edge.colour != from.colour ? 1 : 2;
+  edge.arrival = arrival(tree, from, edge.colour);
   return edge;
 }
 
@@ -146,7 +187,7 @@ TwoTrees::Both TwoTrees::children(unsigned tree, const Edge& from) const {
   if (left.pe == 0 || right_at == 0) {
     right = child(tree, from, right_at, false);
   } else {  // two children's colours differ: no need to find the second
-    right.arrival = from.arrival + (right.colour != from.colour ? 1 : 2);
+    right.arrival = arrival(tree, from, right.colour);
   }
   if (tree == 1 && pairing_ == Pairing::kMirror) return {{right, left}};
   return {{left, right}};
@@ -156,82 +197,52 @@ TwoTrees::Edge TwoTrees::root_edge(unsigned tree) const {
   return {root(tree), static_cast<std::uint8_t>(1 - tree), start_[tree]};
 }
 
-bool TwoTrees::leftmost(unsigned tree, std::uint32_t pe) const {
-  const std::uint32_t at = node(tree, pe);
-  return (at & (at - 1)) == 0;  // the left spine is the powers of two, up to the root
-}
-
-bool TwoTrees::rightmost(unsigned tree, std::uint32_t pe) const {
-  return on_right_spine(node(tree, pe), size_[tree]);
-}
-
-// Off the right spine all subtrees are complete and one path from each node down turns no colour,
-// two steps an edge, to the last edge (where one of two leaves does not turn): 2 * height after its
-// root. So only spines are walked.
-void TwoTrees::add_left_subtree(unsigned tree, const Edge& spine, Arrivals& into) const {
+// The last arrival in the subtree left of a node of the right spine; 0 if there is none. Off the
+// right spine all subtrees are complete and one path from each node down turns no colour, two steps
+// an edge, to the last edge (where one of two leaves does not turn): 2 * height after its root. So
+// only spines are walked.
+std::uint32_t TwoTrees::latest_left(unsigned tree, const Edge& spine) const {
   const std::uint32_t left = left_node(node(tree, spine.pe));
   const Edge top = child(tree, spine, left, true);
-  if (top.pe == 0) return;
-  into.first = top.arrival < into.first ? top.arrival : into.first;
-  std::uint32_t last = top.arrival + 2 * height(left);
   if (tree == 1 && pairing_ == Pairing::kShift && left == 2) {
     // The one subtree that is not complete: its left leaf was dropped.
-    last = child(tree, top, 3, false).arrival;
+    return child(tree, top, 3, false).arrival;
   }
-  into.last = last > into.last ? last : into.last;
+  return top.pe == 0 ? 0 : top.arrival + 2 * height(left);
 }
 
-void TwoTrees::add_right_spine(unsigned tree, Edge top, Arrivals& into) const {
+// The same in the subtree of `top` on the right spine, but for edges that are not in use.
+std::uint32_t TwoTrees::latest_from(unsigned tree, Edge top) const {
+  std::uint32_t last = 0;
+  const auto extend = [&last](std::uint32_t arrival) { last = arrival > last ? arrival : last; };
   while (top.pe != 0) {
-    into.first = top.arrival < into.first ? top.arrival : into.first;
-    into.last = top.arrival > into.last ? top.arrival : into.last;
+    if (in_use(tree, top.pe)) extend(top.arrival);
     if (!is_inner(tree, top.pe)) break;
-    add_left_subtree(tree, top, into);
+    extend(latest_left(tree, top));
     top = child(tree, top, right_node(node(tree, top.pe), size_[tree]), false);
   }
+  return last;
 }
 
-TwoTrees::Arrivals TwoTrees::arrivals_but_rightmost() const {
-  Arrivals arrivals;
-  for (unsigned tree = 0; tree < 2; ++tree) {
-    for (Edge at = root_edge(tree); at.pe != 0 && is_inner(tree, at.pe);
-         at = child(tree, at, right_node(node(tree, at.pe), size_[tree]), false)) {
-      add_left_subtree(tree, at, arrivals);
-    }
+// Right of the left spine: the rest of the right spine, and below the root complete subtrees.
+std::uint32_t TwoTrees::latest_right_of_left_spine(unsigned tree) const {
+  Edge at = root_edge(tree);
+  if (!is_inner(tree, at.pe)) return 0;
+  const std::uint32_t right = right_node(node(tree, at.pe), size_[tree]);
+  std::uint32_t last = latest_from(tree, child(tree, at, right, false));
+  while ((at = child(tree, at, left_node(node(tree, at.pe)), true)).pe != 0) {
+    if (!is_inner(tree, at.pe)) break;
+    const std::uint32_t below = right_node(node(tree, at.pe), size_[tree]);
+    const Edge top = child(tree, at, below, false);
+    if (top.pe == 0) continue;
+    const std::uint32_t arrival = top.arrival + 2 * height(below);
+    last = arrival > last ? arrival : last;
   }
-  return arrivals;
+  return last;
 }
 
-TwoTrees::Arrivals TwoTrees::arrivals_but_leftmost() const {
-  Arrivals arrivals;
-  for (unsigned tree = 0; tree < 2; ++tree) {
-    Edge at = root_edge(tree);
-    if (!is_inner(tree, at.pe)) continue;
-    add_right_spine(tree, child(tree, at, right_node(node(tree, at.pe), size_[tree]), false),
-                    arrivals);
-    // Below the root right subtrees of the left spine are complete.
-    while ((at = child(tree, at, left_node(node(tree, at.pe)), true)).pe != 0 &&
-           is_inner(tree, at.pe)) {
-      const std::uint32_t right = right_node(node(tree, at.pe), size_[tree]);
-      const Edge top = child(tree, at, right, false);
-      if (top.pe == 0) continue;
-      const std::uint32_t last = top.arrival + 2 * height(right);
-      arrivals.first = top.arrival < arrivals.first ? top.arrival : arrivals.first;
-      arrivals.last = last > arrivals.last ? last : arrivals.last;
-    }
-  }
-  return arrivals;
-}
-
-void TwoTrees::start_with(unsigned first) {
-  const std::uint32_t before = start_[0];
-  first_ = first;
-  start_[first] = 0;
-  start_[1 - first] = 1;
-  if (start_[0] == before) return;
-  Arrivals arrivals;
-  for (unsigned tree = 0; tree < 2; ++tree) add_right_spine(tree, root_edge(tree), arrivals);
-  last_arrival_ = arrivals.last;
+std::uint32_t TwoTrees::latest(unsigned tree) const {
+  return use_ == Use::kDown ? latest_right_of_left_spine(tree) : latest_from(tree, root_edge(tree));
 }
 
 }  // namespace espalier

@@ -17,9 +17,18 @@ enum class Pairing : std::uint8_t {
   kMirror,  // T2 is the mirror image of T1. n even.
 };
 
+// Which edges carry anything. A scan's two phases leave out what a broadcast or reduce needs: with
+// no edge into a spine (the root and its right, or left, children down), each subtree that hangs
+// from the spine has times of its own.
+enum class Use : std::uint8_t {
+  kAll,   // the edges from a source outside into the roots too
+  kUp,    // all but those into right spines; Pairing::kShift only
+  kDown,  // all but those into left spines; Pairing::kShift only
+};
+
 class TwoTrees {
  public:
-  TwoTrees(std::uint32_t n, Pairing pairing);
+  TwoTrees(std::uint32_t n, Pairing pairing, Use use = Use::kAll);
 
   // The PE at the root of the tree.
   [[nodiscard]] std::uint32_t root(unsigned tree) const;
@@ -31,7 +40,8 @@ class TwoTrees {
   struct Edge {
     std::uint32_t pe = 0;       // the PE it leads to; 0: no edge
     std::uint8_t colour = 0;    // 1 into T1's root, 0 into T2's
-    std::uint32_t arrival = 0;  // the step of a broadcast in which the PE gets its first block
+    std::uint32_t arrival = 0;  // the step of a broadcast in which the PE gets its first block; of
+                                // no meaning where the edge is not in use
   };
   [[nodiscard]] Edge edge(unsigned tree, std::uint32_t pe) const;
   struct Both {
@@ -42,25 +52,16 @@ class TwoTrees {
   // The edges to the children of a PE whose own edge is `from`: the smaller PE, then the larger.
   [[nodiscard]] Both children(unsigned tree, const Edge& from) const;
 
-  // Whether no PE of the tree is left (right) of the subtree of `pe`: in a scan nothing comes down
-  // to (goes up from) these.
-  [[nodiscard]] bool leftmost(unsigned tree, std::uint32_t pe) const;
-  [[nodiscard]] bool rightmost(unsigned tree, std::uint32_t pe) const;
-  // The first and last arrival over the edges of both trees, but for those into rightmost
-  // (leftmost) PEs; first > last where there are none. O(log n) edges.
-  struct Arrivals {
-    std::uint32_t first = 0xffffffffu, last = 0;
-  };
-  [[nodiscard]] Arrivals arrivals_but_rightmost() const;
-  [[nodiscard]] Arrivals arrivals_but_leftmost() const;
-  // Lets the tree's root get its first block in step 0, the other's in step 1.
-  void start_with(unsigned first);
+  // Whether the edge into the PE carries anything.
+  [[nodiscard]] bool in_use(unsigned tree, std::uint32_t pe) const {
+    return !on_unused_spine(tree, node(tree, pe));
+  }
 
   // The tree whose root gets its first block in step 0; the other's follows in step 1. Chosen so
-  // that the broadcast ends as early as it can.
+  // that the broadcast ends as early as it can. Use::kAll only.
   [[nodiscard]] unsigned first() const { return first_; }
-  // The step in which the last PE gets its first block in either tree: with N blocks a tree, a
-  // broadcast takes last_arrival() + 1 + 2(N-1) steps.
+  // The step in which the last PE gets its first block in either tree, over the edges in use: with
+  // N blocks a tree, a broadcast takes last_arrival() + 1 + 2(N-1) steps.
   [[nodiscard]] std::uint32_t last_arrival() const { return last_arrival_; }
 
  private:
@@ -71,19 +72,25 @@ class TwoTrees {
   [[nodiscard]] Edge inner_edge(unsigned tree, std::uint32_t pe) const;
   [[nodiscard]] Edge leaf_edge(unsigned tree, const Edge& other) const;
   [[nodiscard]] Edge child(unsigned tree, const Edge& from, std::uint32_t node, bool left) const;
+  [[nodiscard]] bool on_unused_spine(unsigned tree, std::uint32_t node) const;
+  [[nodiscard]] std::uint32_t arrival(unsigned tree, const Edge& from, unsigned colour) const;
   [[nodiscard]] Edge root_edge(unsigned tree) const;
-  // Adds the arrivals in the subtree left of a node of the right spine; in that of `top` and below,
-  // a node of the right spine.
-  void add_left_subtree(unsigned tree, const Edge& spine, Arrivals& into) const;
-  void add_right_spine(unsigned tree, Edge top, Arrivals& into) const;
+  [[nodiscard]] std::uint32_t latest_left(unsigned tree, const Edge& spine) const;
+  [[nodiscard]] std::uint32_t latest_from(unsigned tree, Edge top) const;
+  [[nodiscard]] std::uint32_t latest_right_of_left_spine(unsigned tree) const;
+  [[nodiscard]] std::uint32_t latest(unsigned tree) const;
+  void start_source();
+  void start_subtrees();
 
   std::uint32_t n_;
   Pairing pairing_;
+  Use use_;
   std::uint32_t size_[2];
   std::uint32_t root_[2];
   std::uint32_t start_[2] = {0, 0};       // step in which the tree's root gets its first block
   bool turns_right_[2] = {false, false};  // edges to right, not left, inner children change colour
   bool spine_differs_ = false;            // T1's right spine does it the other way round
+  unsigned early_colour_ = 0;  // kUp, kDown: of the edges on which subtrees begin in step 0, not 1
   unsigned first_ = 0;
   std::uint32_t last_arrival_ = 0;
 };
