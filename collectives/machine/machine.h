@@ -127,7 +127,7 @@ class Machine {
   void work();
   void let_in();
   void let_in_step();
-  [[nodiscard]] bool link_of(std::uint32_t row, std::uint32_t& link) const;
+  [[nodiscard]] bool link_of(std::uint32_t row, std::uint32_t ahead, std::uint32_t& link) const;
   [[nodiscard]] bool room();
   [[nodiscard]] bool let_in_message(std::uint32_t row);
   void retire();

@@ -20,6 +20,8 @@ void Timetable::start(const Program& program, std::uint32_t first_action, const 
   rows_count_ = phase.actions;
   period_ = phase.period;
   blocks_ = blocks;
+  end_step_ = first_step + steps;
+  good_ = true;
   cursors_count_ = 0;
   terms_count_ = 0;
   for (std::uint32_t at = 0; at < rows_count_; ++at) {
@@ -28,14 +30,43 @@ void Timetable::start(const Program& program, std::uint32_t first_action, const 
     row = Row();
     row.step = kNever;
     const std::int64_t t0 = count_value(program.counts[action.t0_ref], blocks);
+    row.first_step = first_step + t0;
+    if (paced(at)) {
+      start_pace(at, count_value(program.counts[action.instances_ref], blocks), first_step);
+      continue;
+    }
     const Range run = range(action, t0, steps);
     if (run.begin >= run.end) continue;
     row.i = run.begin;
     row.left = run.end - run.begin;
-    row.step = first_step + t0 + period_ * run.begin;
+    row.step = row.first_step + period_ * run.begin;
     add_cursors(row, action);
   }
   find_next_step();
+}
+
+void Timetable::start_pace(std::uint32_t at, std::int64_t instances, std::int64_t begin_step) {
+  if (instances <= 0) return;
+  Row& row = rows_[at];
+  row.left = instances;
+  row.step = begin_step;
+  add_cursors(row, action(at));
+  keep_pace(at);
+}
+
+// To the step of the row's next instance, which is not before that of the last.
+void Timetable::keep_pace(std::uint32_t at) {
+  Row& row = rows_[at];
+  const std::int64_t before = row.step;
+  row.step = kNever;
+  if (row.left == 0) return;
+  const std::int64_t step =
+      wrapping_add(row.first_step, wrapping_mul(period_, value(at, action(at).pace_ref)));
+  if (step < before || step >= end_step_) {
+    good_ = false;
+    return;
+  }
+  row.step = step;
 }
 
 std::uint32_t Timetable::block_ref(const Action& action) const {
@@ -71,6 +102,7 @@ void Timetable::add_cursors(Row& row, const Action& action) {
   if (action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE) {
     add_cursor(row, action.link_ref);
   }
+  if (action.pace_ref != 0) add_cursor(row, action.pace_ref);
   add_place(row, action.has_into, action.into);
   add_place(row, action.has_a, action.a);
   add_place(row, action.has_b, action.b);
@@ -114,10 +146,20 @@ void Timetable::offer(std::uint32_t row) {
 
 void Timetable::take_step() {
   for (std::uint64_t rows = next_rows_; rows != 0; rows &= rows - 1) {
-    Row& row = rows_[std::countr_zero(rows)];
-    row.step = --row.left == 0 ? kNever : row.step + period_;
+    const auto at = static_cast<std::uint32_t>(std::countr_zero(rows));
+    Row& row = rows_[at];
+    if (!paced(at)) row.step = --row.left == 0 ? kNever : row.step + period_;
   }
   find_next_step();
+}
+
+std::uint32_t Timetable::in_step(std::uint32_t at) const {
+  const Row& row = rows_[at];
+  if (!paced(at)) return 1;
+  const std::uint32_t ref = action(at).pace_ref;
+  std::uint32_t many = 1;
+  while (many < row.left && value(at, ref, many) == value(at, ref)) ++many;
+  return many;
 }
 
 std::int64_t Timetable::value(std::uint32_t at, std::uint32_t ref) const {
@@ -134,9 +176,15 @@ std::int64_t Timetable::value(std::uint32_t at, std::uint32_t ref) const {
   return index_value(*program_, ref, row.i);
 }
 
-bool Timetable::exists(std::uint32_t at) const {
+std::int64_t Timetable::value(std::uint32_t at, std::uint32_t ref, std::uint32_t ahead) const {
+  return ahead == 0 ? value(at, ref) : index_value(*program_, ref, rows_[at].i + ahead);
+}
+
+bool Timetable::exists(std::uint32_t at) const { return exists(at, 0); }
+
+bool Timetable::exists(std::uint32_t at, std::uint32_t ahead) const {
   const Action& its = action(at);
-  const std::int64_t block = value(at, block_ref(its));
+  const std::int64_t block = value(at, block_ref(its), ahead);
   return block >= 0 && (block < blocks_ || its.clamp);
 }
 
@@ -151,6 +199,9 @@ void Timetable::advance(std::uint32_t at) {
   for (std::uint32_t cursor = 0; cursor < row.cursors; ++cursor) {
     cursors_[row.first_cursor + cursor].advance();
   }
+  if (!paced(at)) return;
+  --row.left;
+  keep_pace(at);
 }
 
 }  // namespace espalier

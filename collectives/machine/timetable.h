@@ -26,15 +26,25 @@ class Timetable {
              std::int64_t first_step, std::int64_t steps, std::int64_t blocks);
 
   // Step of the next instance to let in; kNever: none is left. Bit k of next_rows(): action
-  // first_action + k has an instance in it.
+  // first_action + k has an instance in it; one with a pace in_step(k) of them.
   [[nodiscard]] std::int64_t next_step() const { return next_step_; }
   [[nodiscard]] std::uint64_t next_rows() const { return next_rows_; }
-  // Lets in all instances of next_step().
+  [[nodiscard]] std::uint32_t in_step(std::uint32_t row) const;
+  // Whether the next instance to run is of next_step() again: of actions with a pace.
+  [[nodiscard]] bool more_in_step(std::uint32_t row) const {
+    return paced(row) && rows_[row].step == next_step_;
+  }
+  // Lets in all instances of next_step(); those of actions with a pace have run.
   void take_step();
+  // False once a pace fell or left its phase; its action has no instances any more.
+  [[nodiscard]] bool good() const { return good_; }
 
   // Of the next instance to run of action first_action + row: does it exist, and an index' value.
   [[nodiscard]] bool exists(std::uint32_t row) const;
   [[nodiscard]] std::int64_t value(std::uint32_t row, std::uint32_t ref) const;
+  // Of the one `ahead` after that.
+  [[nodiscard]] bool exists(std::uint32_t row, std::uint32_t ahead) const;
+  [[nodiscard]] std::int64_t value(std::uint32_t row, std::uint32_t ref, std::uint32_t ahead) const;
   // The block of a place of it, clamped where the action clamps.
   [[nodiscard]] std::int64_t block(std::uint32_t row, std::uint32_t ref) const;
   // It has run, or does not exist: the one after it is next.
@@ -48,6 +58,7 @@ class Timetable {
  private:
   struct Row {
     std::int64_t step = 0;           // of the next instance to let in
+    std::int64_t first_step = 0;     // of instance 0, or with a pace of value 0
     std::int64_t left = 0;           // instances not let in yet
     std::int64_t i = 0;              // next instance to run
     std::uint16_t first_cursor = 0;  // its stepped indices: cursors_[first_cursor ..]
@@ -62,6 +73,9 @@ class Timetable {
   void add_cursors(Row& row, const Action& action);
   void add_cursor(Row& row, std::uint32_t ref);
   void add_place(Row& row, bool present, const Place& place);
+  [[nodiscard]] bool paced(std::uint32_t row) const { return action(row).pace_ref != 0; }
+  void start_pace(std::uint32_t row, std::int64_t instances, std::int64_t begin_step);
+  void keep_pace(std::uint32_t row);
   void find_next_step();
   // The row's next instance to let in may be the next of all.
   void offer(std::uint32_t row);
@@ -73,6 +87,8 @@ class Timetable {
   std::uint32_t rows_count_ = 0;
   std::int64_t period_ = 0;
   std::int64_t blocks_ = 0;
+  std::int64_t end_step_ = 0;  // of the phase
+  bool good_ = true;
   std::int64_t next_step_ = 0;
   std::uint64_t next_rows_ = 0;
   Row rows_[kMaxActions];

@@ -9,6 +9,8 @@
 namespace espalier {
 namespace {
 
+constexpr std::uint32_t kMaxStepMessages = 255;  // a step counts its sends, and receives, in 8 bits
+
 constexpr std::uint64_t bit(std::uint32_t link) { return std::uint64_t{1} << link; }
 
 }  // namespace
@@ -22,6 +24,7 @@ void Machine::work() {
 // Rules 2 and 6. At most as many steps as the window has.
 void Machine::let_in() {
   for (std::uint32_t steps = 0; steps < kMaxWindow; ++steps) {
+    if (!timetable_.good()) return fail_here(Status::kMalformed);
     retire();
     const bool empty = first_step_ == end_step_;
     if (timetable_.next_step() == Timetable::kNever) {
@@ -49,25 +52,27 @@ void Machine::let_in_step() {
   Step& its = step(end_step_);
   its = Step();
   its.number = timetable_.next_step();
-  std::uint64_t rows = timetable_.next_rows();
-  timetable_.take_step();
-  for (; rows != 0; rows &= rows - 1) {
+  for (std::uint64_t rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
     const Kind kind = timetable_.action(row).kind;
     if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) {
       its.ops |= bit(row);
       continue;
     }
-    if (timetable_.exists(row) && !let_in_message(row)) return fail_here(Status::kMalformed);
-    timetable_.advance(row);
+    do {
+      if (timetable_.exists(row) && !let_in_message(row)) return fail_here(Status::kMalformed);
+      timetable_.advance(row);
+    } while (timetable_.more_in_step(row));
   }
+  timetable_.take_step();
   ++end_step_;
   moved_ = true;
 }
 
-// The link of the row's next message. False if the program names what does not exist.
-bool Machine::link_of(std::uint32_t row, std::uint32_t& link) const {
-  const std::int64_t at = timetable_.value(row, timetable_.action(row).link_ref);
+// The link of the row's next message, or of the one `ahead` after it. False if the program names
+// what does not exist.
+bool Machine::link_of(std::uint32_t row, std::uint32_t ahead, std::uint32_t& link) const {
+  const std::int64_t at = timetable_.value(row, timetable_.action(row).link_ref, ahead);
   if (at < 0 || at >= program_->peers_count) return false;
   link = link_of_[at];
   return true;
@@ -79,18 +84,21 @@ bool Machine::link_of(std::uint32_t row, std::uint32_t& link) const {
 bool Machine::room() {
   if (program_->port_model != espalier_PortModel_MULTIPORT) return true;
   std::uint8_t coming[2][kMaxLinks] = {};
+  std::uint32_t all[2] = {};
   for (std::uint64_t rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
     const Kind kind = timetable_.action(row).kind;
-    std::uint32_t link = 0;
-    if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY || !timetable_.exists(row) ||
-        !link_of(row, link)) {
-      continue;
-    }
+    if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) continue;
     const bool send = kind == espalier_Kind_SEND;
-    const std::uint32_t messages = ++coming[send][link];
-    if (messages > room_) fail(Status::kTooLarge, link);
-    if ((send ? sends_ : receives_)[link].let_in() + messages > room_) return false;
+    const std::uint32_t many = timetable_.in_step(row);
+    for (std::uint32_t ahead = 0; ahead < many; ++ahead) {
+      std::uint32_t link = 0;
+      if (!timetable_.exists(row, ahead) || !link_of(row, ahead, link)) continue;
+      const std::uint32_t messages = ++coming[send][link];
+      if (messages > room_ || ++all[send] > kMaxStepMessages) fail(Status::kTooLarge, link);
+      if (watch_.failed()) return false;
+      if ((send ? sends_ : receives_)[link].let_in() + messages > room_) return false;
+    }
   }
   return true;
 }
@@ -100,7 +108,7 @@ bool Machine::let_in_message(std::uint32_t row) {
   const Action& action = timetable_.action(row);
   const bool send = action.kind == espalier_Kind_SEND;
   std::uint32_t link = 0;
-  if (!link_of(row, link)) return false;
+  if (!link_of(row, 0, link)) return false;
   Lane& lane = send ? sends_[link] : receives_[link];
   if (lane.let_in() >= room_) return false;
   Block block;

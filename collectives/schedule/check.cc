@@ -175,6 +175,7 @@ bool good_action(const Program& program, const Action& action) {
   const bool receive = kind == espalier_Kind_RECEIVE;
   const bool combine = kind == espalier_Kind_COMBINE;
   if ((send || receive) && !good_ref(program, action.link_ref, program.peers_count)) return false;
+  if (action.pace_ref >= (send || receive ? program.indices_count : 1)) return false;
   if (!send && raw(action.into.buffer) == espalier_Buffer_INPUT) return false;
   return action.t0_ref < program.counts_count && action.instances_ref < program.counts_count &&
          good_place(program, action.has_into, !send, action.into) &&

@@ -116,6 +116,8 @@ std::vector<Break> action_breaks() {
       {"kind", [](Program& p) { force(p.actions[0].kind, 5); }},
       {"t0", [](Program& p) { p.actions[0].t0_ref = 5; }},
       {"instances", [](Program& p) { p.actions[0].instances_ref = 5; }},
+      {"pace", [](Program& p) { p.actions[2].pace_ref = 6; }},
+      {"pace of a copy", [](Program& p) { p.actions[3].pace_ref = 2; }},
       {"link", [](Program& p) { p.actions[0].link_ref = 6; }},
       {"link beyond peers", [](Program& p) { p.indices[1].base = 2; }},
       {"negative link", [](Program& p) { p.indices[1].base = -1; }},

@@ -36,15 +36,19 @@ void expand_action(const Walk& walk, std::uint32_t phase_at, std::uint32_t actio
   const std::int64_t period = program.phases[phase_at].period;
   const std::int64_t t0 = count_value(program.counts[action.t0_ref], walk.blocks);
   const std::int64_t instances = count_value(program.counts[action.instances_ref], walk.blocks);
-  const std::int64_t first = std::max<std::int64_t>(0, ceil_div(-t0, period));
-  const std::int64_t end = std::min(instances, floor_div(steps - 1 - t0, period) + 1);
+  const bool paced = action.pace_ref != 0;
+  const std::int64_t first = paced ? 0 : std::max<std::int64_t>(0, ceil_div(-t0, period));
+  const std::int64_t last = floor_div(steps - 1 - t0, period);
+  const std::int64_t end = paced ? instances : std::min(instances, last + 1);
   const bool send = action.kind == espalier_Kind_SEND;
   const std::uint32_t block_ref = send ? action.a.block_ref : action.into.block_ref;
   for (std::int64_t i = first; i < end; ++i) {
     const std::int64_t block = index_value(program, block_ref, i);
     if (block < 0 || (block >= walk.blocks && !action.clamp)) continue;
+    const std::int64_t step = t0 + period * (paced ? index_value(program, action.pace_ref, i) : i);
+    if (step < 0 || step >= steps) continue;
     Instance instance;
-    instance.step = first_step + t0 + period * i;
+    instance.step = first_step + step;
     instance.phase = phase_at;
     instance.action = action_at;
     instance.i = i;

@@ -29,7 +29,7 @@ struct Instance {
   PlaceAt into, a, b;
 };
 
-// All existing instances for N = blocks, ordered by (step, action).
+// All existing instances for N = blocks, ordered by (step, action, i).
 [[nodiscard]] std::vector<Instance> expand(const Program& program, std::int64_t blocks);
 
 }  // namespace espalier

@@ -69,6 +69,19 @@ TEST(Expand, OrdersByStepThenAction) {
   }
 }
 
+// Pace floor(i/2): two instances a step.
+TEST(Expand, StepsByThePace) {
+  Program program = sample_program();
+  program.counts[0] = {5, 0, 0, 0, 0};  // instances
+  program.counts[3] = {1, 0, 0, 0, 0};  // t0
+  program.indices_count = 7;
+  program.indices[6] = {0, 1, 0, 2, 0, 0, 0};
+  program.actions[2].t0_ref = 3;
+  program.actions[2].pace_ref = 6;
+  ASSERT_EQ(check_program(program), Status::kOk);
+  EXPECT_EQ(steps_and_blocks(program, 9, 2), (Pairs{{1, 0}, {1, 1}, {2, 2}, {2, 3}, {3, 4}}));
+}
+
 TEST(Expand, FillsLinksAndPlaces) {
   const std::vector<Instance> all = expand(sample_program(), 3);
   ASSERT_FALSE(all.empty());

@@ -55,11 +55,13 @@ inline Program sample_program() {
   const Place input{espalier_Buffer_INPUT, 0, 2, 0, 0};
   const Place slot{espalier_Buffer_SCRATCH, 0, 2, 3, 0};
   program.actions_count = 4;
-  program.actions[0] = {espalier_Kind_RECEIVE, 0, 0, 0, 0, false, true, slot, false, {}, false, {}};
+  program.actions[0] = {
+      espalier_Kind_RECEIVE, 0, 0, 0, 0, false, true, slot, false, {}, false, {}, 0};
   program.actions[1] = {
-      espalier_Kind_COMBINE, 0, 0, 0, 0, false, true, slot, true, slot, true, input};
-  program.actions[2] = {espalier_Kind_SEND, 4, 0, 1, 1, true, false, {}, true, slot, false, {}};
-  program.actions[3] = {espalier_Kind_COPY, 3, 0, 0, 0, false, true, slot, true, input, false, {}};
+      espalier_Kind_COMBINE, 0, 0, 0, 0, false, true, slot, true, slot, true, input, 0};
+  program.actions[2] = {espalier_Kind_SEND, 4, 0, 1, 1, true, false, {}, true, slot, false, {}, 0};
+  program.actions[3] = {
+      espalier_Kind_COPY, 3, 0, 0, 0, false, true, slot, true, input, false, {}, 0};
   program.actions[3].into.slot_ref = 4;
   program.actions[3].into.segment_ref = 5;
   program.phases_count = 2;

@@ -181,11 +181,22 @@ std::int64_t longest_run(const Program& program) {
   return run;
 }
 
+std::int64_t paced_instances(const Program& program, std::int64_t blocks) {
+  std::int64_t all = 0;
+  for (std::uint32_t k = 0; k < program.actions_count; ++k) {
+    const Action& action = program.actions[k];
+    if (action.pace_ref == 0) continue;
+    all += std::max<std::int64_t>(0, count_value(program.counts[action.instances_ref], blocks));
+  }
+  return all;
+}
+
 Finding check_size(const Case& at, std::uint32_t node, const Program& program) {
-  // An action has at most one instance a period, so steps bound them.
+  // Without a pace an action has at most one instance a period, so steps bound them.
   const std::int64_t run = longest_run(program);
   if (at.steps() > at.most_instances ||
-      at.steps() * program.actions_count > at.most_instances / run ||
+      at.steps() * program.actions_count + paced_instances(program, at.blocks) >
+          at.most_instances / run ||
       program.segments > at.most_instances / at.blocks) {
     return found(Point::kForm, at, node, nullptr,
                  std::to_string(at.steps()) + " steps of " + std::to_string(program.actions_count) +
@@ -282,9 +293,40 @@ Finding check_operand(const Case& at, std::uint32_t node, const Instance& instan
   return std::nullopt;
 }
 
+// A pace never falls and keeps within its phase: machines step through its instances in order.
+Finding check_paces(const Case& at, std::uint32_t node, const Program& program) {
+  std::uint32_t k = 0;
+  for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
+    const std::int64_t steps =
+        count_value(program.counts[program.phases[phase].steps_ref], at.blocks);
+    for (const std::uint32_t end = k + program.phases[phase].actions; k < end; ++k) {
+      const Action& action = program.actions[k];
+      if (action.pace_ref == 0) continue;
+      const std::int64_t first = count_value(program.counts[action.t0_ref], at.blocks);
+      const std::int64_t many = count_value(program.counts[action.instances_ref], at.blocks);
+      std::int64_t before = 0;
+      for (std::int64_t i = 0; i < many; ++i) {
+        const std::int64_t step =
+            first + program.phases[phase].period * index_value(program, action.pace_ref, i);
+        if (step >= before && step < steps) {
+          before = step;
+          continue;
+        }
+        return found(Point::kForm, at, node, nullptr,
+                     "the pace of action " + std::to_string(k) + " gives instance " +
+                         std::to_string(i) + " step " + std::to_string(step) + " of phase " +
+                         std::to_string(phase) + "; it must be " + std::to_string(before) +
+                         " or later, and the phase has " + std::to_string(steps));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Finding check_instances(const Case& at, std::uint32_t node, const Program& program) {
+  if (Finding finding = check_paces(at, node, program)) return finding;
   for (const Instance& instance : at.instances[node]) {
     const bool transfer =
         instance.kind == espalier_Kind_SEND || instance.kind == espalier_Kind_RECEIVE;

@@ -64,6 +64,7 @@ std::string read_place(const Program& program, const Place& place, const Stream&
 std::string read_action(const Program& program, std::uint32_t at, std::int64_t period,
                         Stream& stream, std::int64_t& slot_period) {
   const Action& action = program.actions[at];
+  if (action.pace_ref != 0) return "it has a pace";
   stream.kind = action.kind;
   stream.action = at;
   const Place& moved = action.kind == espalier_Kind_SEND ? action.a : action.into;

@@ -62,9 +62,11 @@ void unroll_action(const espalier_Program& program, const espalier_Phase& phase,
   const std::int64_t many = count_at(program.counts[action.instances_ref], blocks);
   const bool transfer = action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
   for (std::int64_t i = 0; i < many; ++i) {
-    const std::int64_t step = start + i * phase.period;
-    if (step >= steps) break;
-    if (step < 0) continue;
+    const bool paced = action.pace_ref != 0;
+    const std::int64_t step =
+        start + (paced ? index_at(program, action.pace_ref, i) : i) * phase.period;
+    if (step >= steps && !paced) break;
+    if (step < 0 || step >= steps) continue;
     const bool send = action.kind == espalier_Kind_SEND;
     const std::int64_t block =
         index_at(program, send ? action.a.block_ref : action.into.block_ref, i);

@@ -48,9 +48,9 @@ inline Program chain_program(std::int32_t gap, bool combine) {
   const Place input = {espalier_Buffer_INPUT, 0, 2, 0, 0};
   const Place none = espalier_Place_init_zero;
   program.actions[0] = {
-      espalier_Kind_RECEIVE, 1, 3, 0, 0, false, true, output, false, none, false, none};
+      espalier_Kind_RECEIVE, 1, 3, 0, 0, false, true, output, false, none, false, none, 0};
   program.actions[1] = {
-      espalier_Kind_SEND, 2, 3, 1, 1, false, false, none, true, output, false, none};
+      espalier_Kind_SEND, 2, 3, 1, 1, false, false, none, true, output, false, none, 0};
   program.actions[2] = {combine ? espalier_Kind_COMBINE : espalier_Kind_COPY,
                         1,
                         3,
@@ -62,7 +62,8 @@ inline Program chain_program(std::int32_t gap, bool combine) {
                         true,
                         output,
                         combine,
-                        combine ? input : none};
+                        combine ? input : none,
+                        0};
   return program;
 }
 
