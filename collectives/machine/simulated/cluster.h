@@ -11,29 +11,10 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/machine/machine.h"
+#include "collectives/machine/simulated/reference.h"
 #include "hal/sim/sim.h"
 
 namespace espalier::testing {
-
-// One collective as all ranks run it.
-struct Job {
-  Collective collective = espalier_Collective_BROADCAST;
-  const char* algorithm = "chain";
-  std::uint32_t root = 0;
-  std::uint64_t count = 0;
-  Operator op;
-  std::uint32_t window = 8;        // of the schedule
-  std::uint32_t block_bytes = 64;  // 0: one block
-  bool in_place = false;
-  unsigned seed = 1;
-};
-[[nodiscard]] std::string describe(const Job& job, std::uint32_t ranks);
-
-using Bytes = std::vector<std::uint8_t>;
-// Rank's contribution: values with which the operator is exact in any order.
-[[nodiscard]] Bytes contribution(const Job& job, std::uint32_t rank);
-// The reduction of all contributions in rank order (broadcast: the root's).
-[[nodiscard]] Bytes reference(const Job& job, std::uint32_t ranks);
 
 // Wraps an endpoint: refuses posts and holds completions back, from a seed.
 class UnwillingEndpoint final : public Endpoint {
@@ -75,11 +56,20 @@ class Cluster {
     sim::Model model;
     MachineConfig config;
     bool unwilling = false;
+    std::uint32_t arity = 0, height = 0;  // of a fat tree, for jobs whose algorithm is for one
+    std::vector<std::uint32_t> capacities;
   };
-  Cluster(std::uint32_t ranks, const Options& options);
+  using Links = std::vector<std::vector<std::uint32_t>>;  // by node, as sim::Network takes them
 
-  [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  // Every rank has a link to every other (up to kMaxLinks + 1 ranks).
+  Cluster(std::uint32_t ranks, const Options& options);
+  // Nodes with these links, of which the first are `ranks` ranks, the others routers.
+  Cluster(std::uint32_t ranks, const Links& links, const Options& options);
+
+  [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
+  [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(nodes_.size()); }
   [[nodiscard]] Machine& machine(std::uint32_t node) { return *nodes_[node].machine; }
+  [[nodiscard]] std::vector<Machine*> machines();
   [[nodiscard]] sim::Network& network() { return network_; }
 
   // Gives the node its jobs; they are started one after the other without a pause.
@@ -110,16 +100,48 @@ class Cluster {
     Status status = Status::kOk;
     std::uint64_t ended_ns = 0;  // when it had done its last job, or failed
     bool running = false;
-    Bytes input, output;
+    Bytes input, output;         // what it brings, and should get
+    std::uint8_t* in = nullptr;  // where they lie; null where there is none
+    std::uint8_t* out = nullptr;
+    Bytes memory[2];  // one alone in place
     std::vector<Line> scratch;
   };
+  [[nodiscard]] Group group_of(const Job& job, const BlockRule& blocks) const;
   const Program& program(const Job& job, std::uint32_t node);
+  void lay_out(Node& node, const Program& program, const Layout& layout, bool in_place);
   void start(std::uint32_t node);
   bool step(std::uint32_t node);
 
+  Options options_;
+  std::uint32_t ranks_;
   sim::Network network_;
   std::vector<Node> nodes_;
   std::map<std::string, std::vector<Program>> programs_;
 };
+
+// The links that the programs name.
+[[nodiscard]] Cluster::Links links_between(const std::vector<Program>& programs);
+
+// The model that a program's ports ask for: one port a node, or one a link (and lane; of a link
+// from one node to another: `lanes`, null: 1).
+[[nodiscard]] sim::Model model_for(
+    const Program& program,
+    const std::function<std::uint32_t(std::uint32_t, std::uint32_t)>& lanes = nullptr);
+
+// `count` for which the message has `blocks` blocks a segment, the last `missing` elements shorter:
+// of a program with one block rule. Blocks of 0 bytes (one block): 16 elements.
+[[nodiscard]] std::uint64_t count_of_blocks(const Program& program, const Operator& op,
+                                            std::uint64_t blocks, std::uint64_t missing = 0);
+
+// Runs one collective of these programs (programs[v] is node v's, ranks and then routers; links are
+// what they name), in lock step, and checks every result; gtest failures where something is wrong.
+// `job` says the count, operator, root and seed; its collective and programs are set here. The
+// result's `steps` are those in which something moved.
+sim::RunResult run_in_lock_step(const std::vector<Program>& programs, Job job,
+                                const sim::Model& model);
+// The same freely, with jitter, unwilling endpoints and the window from options, `times` times back
+// to back.
+void run_freely(const std::vector<Program>& programs, Job job, const Cluster::Options& options,
+                std::uint32_t times = 2);
 
 }  // namespace espalier::testing

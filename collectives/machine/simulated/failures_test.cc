@@ -24,6 +24,11 @@ Job job_of(Collective collective, const char* algorithm, std::uint64_t count) {
 const Job kBroadcast = job_of(espalier_Collective_BROADCAST, "two-tree", 2000);
 const Job kReduce = job_of(espalier_Collective_REDUCE, "chain", 2000);
 const Job kAllreduce = job_of(espalier_Collective_ALLREDUCE, "two-tree", 2000);
+const Job kScan = job_of(espalier_Collective_SCAN, "two-tree", 2000);
+const Job kScatter = job_of(espalier_Collective_SCATTER, "binomial", 500);
+const Job kAllgather = job_of(espalier_Collective_ALLGATHER, "ring", 500);
+const Job kAllToAll = job_of(espalier_Collective_ALL_TO_ALL, "pairwise", 500);
+const Job kBarrier = job_of(espalier_Collective_BARRIER, "dissemination", 0);
 
 Cluster::Options options_of(std::uint64_t eager_bytes, bool eager_copies = true) {
   Cluster::Options options;
@@ -41,7 +46,7 @@ bool same(const Cause& a, const Cause& b) {
 // All live nodes that have not done all of their jobs before they heard of it ended with one cause.
 Cause common_cause(Cluster& cluster) {
   Cause cause;
-  for (std::uint32_t v = 0; v < cluster.ranks(); ++v) {
+  for (std::uint32_t v = 0; v < cluster.nodes(); ++v) {
     if (!cluster.network().alive(v)) continue;
     const Cause& its = cluster.machine(v).cause();
     if (cause.status == Status::kOk) cause = its;
@@ -75,7 +80,7 @@ void check_mismatch(std::uint32_t ranks, std::uint32_t odd, const std::vector<Jo
 }
 
 TEST(Mismatch, Count) {
-  for (const Job& job : {kBroadcast, kReduce, kAllreduce}) {
+  for (const Job& job : {kBroadcast, kReduce, kAllreduce, kScan, kScatter, kAllgather, kAllToAll}) {
     Job odd = job;
     ++odd.count;
     for (std::uint32_t v = 0; v < 6; ++v) check_mismatch(6, v, {job, job}, {odd, job});
@@ -119,6 +124,7 @@ TEST(Mismatch, Order) {
   for (std::uint32_t v = 0; v < 6; ++v) {
     check_mismatch(6, v, {kBroadcast, kReduce}, {kReduce, kBroadcast});
     check_mismatch(6, v, {kAllreduce, kAllreduce, kReduce}, {kAllreduce, kReduce, kAllreduce});
+    check_mismatch(6, v, {kAllgather, kBarrier}, {kBarrier, kAllgather});
   }
 }
 
@@ -158,24 +164,24 @@ TEST(Mismatch, OneMoreCollectiveStalls) {
 
 // ---- death ----
 
-// Kills `victim` at `at_ns`; whoever was not done ends within 2D with the same cause.
-void check_death(std::uint32_t ranks, const Job& job, std::uint32_t victim, std::uint64_t at_ns,
-                 bool unwilling) {
-  Cluster::Options options = options_of(100);
-  options.unwilling = unwilling;
-  Cluster cluster(ranks, options);
+// Kills `victim` at `at_ns`; whoever was not done ends within 2D with the same cause; where the
+// victim's death parts the others, with one that names it.
+void check_death(Cluster& cluster, const Job& job, std::uint32_t victim, std::uint64_t at_ns,
+                 bool parts = false) {
   // Enough of them that nobody is done.
-  cluster.give_all(std::vector<Job>(200, job));
+  cluster.give_all(std::vector<Job>(job.count == 0 ? 2000 : 200, job));
   cluster.network().kill(victim, at_ns);
   cluster.drive(at_ns + 3 * kDeadline);
-  const std::string where = describe(job, ranks) + " victim " + std::to_string(victim) + " at " +
-                            std::to_string(at_ns) + " ns";
-  const Cause cause = common_cause(cluster);
-  ASSERT_EQ(cause.status, Status::kDeadLink) << where;
-  EXPECT_EQ(cause.peer, victim) << where;
-  EXPECT_NE(cause.detector, victim) << where;
-  for (std::uint32_t v = 0; v < ranks; ++v) {
+  const std::string where = describe(job, cluster.ranks()) + " victim " + std::to_string(victim) +
+                            " at " + std::to_string(at_ns) + " ns";
+  if (!parts) {
+    const Cause cause = common_cause(cluster);
+    ASSERT_EQ(cause.status, Status::kDeadLink) << where;
+    EXPECT_NE(cause.detector, victim) << where;
+  }
+  for (std::uint32_t v = 0; v < cluster.nodes(); ++v) {
     if (v == victim) continue;
+    EXPECT_EQ(cluster.machine(v).cause().peer, victim) << where;
     ASSERT_EQ(cluster.status(v), Status::kDeadLink) << where;
     ASSERT_LE(cluster.ended_ns(v), at_ns + 2 * kDeadline) << where << " node " << v;
   }
@@ -183,13 +189,45 @@ void check_death(std::uint32_t ranks, const Job& job, std::uint32_t victim, std:
 
 TEST(Death, OfAnyNodeAtAnyTime) {
   unsigned seed = 0;
-  for (const Job& job : {kBroadcast, kReduce, kAllreduce}) {
+  for (const Job& job :
+       {kBroadcast, kReduce, kAllreduce, kScan, kScatter, kAllgather, kAllToAll, kBarrier}) {
     for (const std::uint32_t ranks : {2u, 5u, 16u}) {
       for (std::uint32_t victim = 0; victim < ranks; ++victim) {
         ++seed;
-        check_death(ranks, job, victim, 1000 + 7919 * seed, seed % 2 == 0);
+        Cluster::Options options = options_of(100);
+        options.unwilling = seed % 2 == 0;
+        Cluster cluster(ranks, options);
+        check_death(cluster, job, victim, 1000 + 7919 * (seed % 70));
         if (HasFailure()) return;
       }
+    }
+  }
+}
+
+TEST(Death, OfALeafOrARouter) {
+  const BlockRule blocks = {0, 64};
+  Group group;
+  group.ranks = 9;
+  group.arity = 3;
+  group.height = 2;
+  group.blocks = &blocks;
+  group.blocks_count = 1;
+  for (const Collective collective :
+       {espalier_Collective_BROADCAST, espalier_Collective_ALLGATHER}) {
+    const Algorithm* algorithm = find_algorithm(collective, "leaf");
+    ASSERT_NE(algorithm, nullptr);
+    std::vector<Program> programs(algorithm_nodes(*algorithm, group));
+    for (std::uint32_t v = 0; v < programs.size(); ++v) {
+      ASSERT_EQ(algorithm->generate(group, v, programs[v]), Status::kOk);
+    }
+    Job job = job_of(collective, "leaf", 500);
+    job.programs = &programs;
+    for (std::uint32_t victim = 0; victim < programs.size(); ++victim) {
+      Cluster::Options options = options_of(100);
+      options.model.one_port = false;
+      Cluster cluster(group.ranks, links_between(programs), options);
+      check_death(cluster, job, victim, 1000 + 7919 * victim, victim >= group.ranks);
+      if (HasFailure()) return;
     }
   }
 }

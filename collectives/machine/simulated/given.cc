@@ -1,0 +1,74 @@
+// Running programs that a test brings.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "collectives/machine/simulated/cluster.h"
+
+namespace espalier::testing {
+
+Cluster::Links links_between(const std::vector<Program>& programs) {
+  std::vector<const Program*> list;
+  for (const Program& program : programs) list.push_back(&program);
+  return sim::links_of(list);
+}
+
+sim::Model model_for(const Program& program,
+                     const std::function<std::uint32_t(std::uint32_t, std::uint32_t)>& lanes) {
+  sim::Model model;
+  model.one_port = program.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
+                   program.port_model == espalier_PortModel_SIMPLEX;
+  model.lanes = lanes;
+  model.scramble = true;
+  return model;
+}
+
+std::uint64_t count_of_blocks(const Program& program, const Operator& op, std::uint64_t blocks,
+                              std::uint64_t missing) {
+  if (program.collective == espalier_Collective_BARRIER) return 0;
+  const std::uint64_t bytes = program.blocks[0].block_bytes;
+  const std::uint64_t block = bytes == 0 ? 16 : bytes / element_bytes(op);
+  const std::uint64_t segments = counts_per_rank(program.collective) ? 1 : program.segments;
+  return segments * block * blocks - missing;
+}
+
+sim::RunResult run_in_lock_step(const std::vector<Program>& programs, Job job,
+                                const sim::Model& model) {
+  job.collective = programs[0].collective;
+  job.programs = &programs;
+  Cluster::Options options;
+  options.model = model;
+  Cluster cluster(programs[0].ranks, links_between(programs), options);
+  cluster.give_all({job});
+  cluster.start_all();
+  const std::uint32_t latency_ticks = std::max<std::uint32_t>(1, programs[0].latency_ticks);
+  const sim::RunResult result =
+      sim::run_lock_step(cluster.network(), cluster.machines(), latency_ticks);
+  const std::string where = programs[0].algorithm + (" " + describe(job, cluster.ranks()));
+  EXPECT_EQ(result.status, Status::kOk) << where << ": " << result.message;
+  if (result.status != Status::kOk) return result;
+  cluster.drive();
+  for (std::uint32_t v = 0; v < cluster.nodes(); ++v) {
+    EXPECT_EQ(cluster.done(v), 1u)
+        << where << " node " << v << " " << status_name(cluster.status(v));
+  }
+  return result;
+}
+
+void run_freely(const std::vector<Program>& programs, Job job, const Cluster::Options& options,
+                std::uint32_t times) {
+  job.collective = programs[0].collective;
+  job.programs = &programs;
+  std::vector<Job> jobs;
+  for (; jobs.size() < times; ++job.seed) jobs.push_back(job);
+  Cluster cluster(programs[0].ranks, links_between(programs), options);
+  cluster.give_all(jobs);
+  cluster.drive();
+  for (std::uint32_t v = 0; v < cluster.nodes(); ++v) {
+    EXPECT_EQ(cluster.status(v), Status::kOk) << describe(job, cluster.ranks()) << " node " << v;
+    EXPECT_EQ(cluster.done(v), times) << describe(job, cluster.ranks()) << " node " << v;
+  }
+}
+
+}  // namespace espalier::testing

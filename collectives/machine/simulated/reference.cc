@@ -1,0 +1,148 @@
+#include "collectives/machine/simulated/reference.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "collectives/algorithms/algorithms.h"
+
+namespace espalier::testing {
+namespace {
+
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+// A floating-point value whose reduction is exact in any order.
+double real(Op op, std::uint64_t random) {
+  constexpr double kSpecial[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1.5, -2.5, 100.0};
+  constexpr double kPowers[] = {1, 2, 0.5, -1};
+  switch (op) {
+    case Op::kSum: return static_cast<double>(random % 9) - 4;
+    case Op::kProduct: return kPowers[random % 4];
+    default: return kSpecial[random % 8];
+  }
+}
+
+// The 16 bits of a value of real(), which both formats hold exactly.
+std::uint16_t half_bits(double value, bool bf16) {
+  const auto single = static_cast<float>(value);
+  std::uint32_t bits;
+  std::memcpy(&bits, &single, sizeof bits);
+  if (bf16) return static_cast<std::uint16_t>(bits >> 16);
+  const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000);
+  if (std::isnan(value)) return sign | 0x7e00;
+  if (std::isinf(value)) return sign | 0x7c00;
+  if (value == 0) return sign;
+  return static_cast<std::uint16_t>(sign | (((bits & 0x7fffffff) >> 13) - (112 << 10)));
+}
+
+template <typename T>
+void put(Bytes& bytes, std::size_t at, T value) {
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+void put_element(const Operator& op, Bytes& bytes, std::size_t at, std::uint64_t random) {
+  switch (op.type) {
+    case Type::kF16: return put(bytes, at, half_bits(real(op.op, random), false));
+    case Type::kBf16: return put(bytes, at, half_bits(real(op.op, random), true));
+    case Type::kF32: return put(bytes, at, static_cast<float>(real(op.op, random)));
+    case Type::kF64: return put(bytes, at, real(op.op, random));
+    case Type::kF32Loc: put(bytes, at, static_cast<float>(real(op.op, random))); break;
+    case Type::kF64Loc: put(bytes, at, real(op.op, random)); break;
+    case Type::kI32Loc: put(bytes, at, static_cast<std::int32_t>(random % 5)); break;
+    case Type::kI64Loc: put(bytes, at, static_cast<std::int64_t>(random % 5)); break;
+    default:
+      for (std::uint32_t byte = 0; byte < element_bytes(op); ++byte) {
+        bytes[at + byte] = static_cast<std::uint8_t>(mix(random + byte));
+      }
+      return;
+  }
+  const auto index = static_cast<std::int64_t>(mix(random) % 1000);
+  if (element_bytes(op) == 8) return put(bytes, at + 4, static_cast<std::int32_t>(index));
+  put(bytes, at + 8, index);
+}
+
+// `parts` times `count` elements, rank's own.
+Bytes values(const Job& job, std::uint32_t rank, std::uint32_t parts) {
+  const std::uint32_t size = element_bytes(job.op);
+  const std::uint64_t elements = job.count * parts;
+  Bytes bytes(elements * size);
+  for (std::uint64_t at = 0; at < elements; ++at) {
+    put_element(job.op, bytes, at * size, mix(mix(job.seed + 1000ull * rank) + at));
+  }
+  return bytes;
+}
+
+Bytes part(const Job& job, const Bytes& whole, std::uint32_t rank) {
+  const auto bytes = static_cast<std::ptrdiff_t>(job.count * element_bytes(job.op));
+  return {whole.begin() + rank * bytes, whole.begin() + (rank + 1) * bytes};
+}
+
+// The inputs of ranks 0 .. end-1, combined in this order.
+Bytes combined(const Job& job, std::uint32_t ranks, std::uint32_t end) {
+  Bytes result = input_of(job, ranks, 0);
+  const CombineFn combine = combine_function(job.op);
+  for (std::uint32_t rank = 1; rank < end; ++rank) {
+    const Bytes next = input_of(job, ranks, rank);
+    combine(result.data(), result.data(), next.data(), result.size() / element_bytes(job.op),
+            job.op.context);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string describe(const Job& job, std::uint32_t ranks) {
+  std::string text = std::string(collective_name(job.collective)) + " " +
+                     (job.programs != nullptr ? "given" : job.algorithm) + " p " +
+                     std::to_string(ranks) + " root " + std::to_string(job.root) + " count " +
+                     std::to_string(job.count) + " " + op_name(job.op.op) + " " +
+                     type_name(job.op.type);
+  if (job.programs == nullptr) {
+    text += " window " + std::to_string(job.window) + " block " + std::to_string(job.block_bytes);
+  }
+  return text + (job.in_place ? " in place" : "");
+}
+
+Bytes input_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
+  switch (job.collective) {
+    case espalier_Collective_BARRIER: return {};
+    case espalier_Collective_BROADCAST: return rank == job.root ? values(job, rank, 1) : Bytes();
+    case espalier_Collective_SCATTER: return rank == job.root ? values(job, rank, ranks) : Bytes();
+    case espalier_Collective_REDUCE_SCATTER:
+    case espalier_Collective_ALL_TO_ALL: return values(job, rank, ranks);
+    default: return values(job, rank, 1);
+  }
+}
+
+Bytes output_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
+  const bool root = rank == job.root;
+  Bytes all;
+  switch (job.collective) {
+    case espalier_Collective_BROADCAST: return root ? Bytes() : input_of(job, ranks, job.root);
+    case espalier_Collective_REDUCE: return root ? combined(job, ranks, ranks) : Bytes();
+    case espalier_Collective_ALLREDUCE: return combined(job, ranks, ranks);
+    case espalier_Collective_SCAN: return combined(job, ranks, rank + 1);
+    case espalier_Collective_EXSCAN: return rank == 0 ? Bytes() : combined(job, ranks, rank);
+    case espalier_Collective_SCATTER: return part(job, input_of(job, ranks, job.root), rank);
+    case espalier_Collective_REDUCE_SCATTER: return part(job, combined(job, ranks, ranks), rank);
+    case espalier_Collective_GATHER:
+      if (!root) return {};
+      [[fallthrough]];
+    case espalier_Collective_ALLGATHER:
+    case espalier_Collective_ALL_TO_ALL:
+      for (std::uint32_t from = 0; from < ranks; ++from) {
+        const Bytes whole = input_of(job, ranks, from);
+        const bool to_all = job.collective == espalier_Collective_ALL_TO_ALL;
+        const Bytes its = to_all ? part(job, whole, rank) : whole;
+        all.insert(all.end(), its.begin(), its.end());
+      }
+      return all;
+    default: return {};
+  }
+}
+
+}  // namespace espalier::testing

@@ -1,0 +1,135 @@
+// Every algorithm in lock step: the steps that its programs claim, and the right results.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "collectives/machine/simulated/cluster.h"
+
+namespace espalier::testing {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 64};
+
+Operator sum() {
+  Operator op;
+  op.op = Op::kSum;
+  op.type = Type::kI32;
+  return op;
+}
+
+// The programs of all nodes; none where the algorithm cannot do this group.
+std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group) {
+  std::vector<Program> programs(algorithm_nodes(algorithm, group));
+  for (std::uint32_t v = 0; v < programs.size(); ++v) {
+    const Status status = algorithm.generate(group, v, programs[v]);
+    if (status == Status::kUnsupported) return {};
+    EXPECT_EQ(status, Status::kOk) << algorithm.name << " p " << group.ranks << " node " << v;
+    if (status != Status::kOk) return {};
+  }
+  return programs;
+}
+
+// Some of the grid: the whole one is tests/grid's.
+void check_steps(const Algorithm& algorithm, const Group& group) {
+  const std::vector<Program> programs = programs_of(algorithm, group);
+  if (programs.empty()) return;
+  const auto lanes = [&](std::uint32_t, std::uint32_t) { return 1u; };
+  for (const std::uint64_t blocks : {1u, 2u, 3u, 7u}) {
+    for (const std::uint64_t missing : {0u, 5u}) {
+      Job job;
+      job.root = group.root;
+      job.op = sum();
+      job.count = count_of_blocks(programs[0], job.op, blocks, missing);
+      const sim::RunResult result = run_in_lock_step(programs, job, model_for(programs[0], lanes));
+      Layout layout;
+      ASSERT_EQ(make_layout(programs[0], job.count, 4, layout), Status::kOk);
+      const Count& claim = programs[0].counts[programs[0].steps_ref];
+      const std::string where = std::string(collective_name(algorithm.collective)) + " " +
+                                algorithm.name + " p " + std::to_string(group.ranks) + " root " +
+                                std::to_string(group.root) + " N " + std::to_string(layout.blocks);
+      // A rank alone may copy, but no block moves.
+      if (group.ranks > 1) {
+        ASSERT_EQ(result.steps, count_value(claim, layout.blocks)) << where;
+      }
+      ASSERT_FALSE(::testing::Test::HasFailure()) << where;
+    }
+  }
+  Job job;
+  job.root = group.root;
+  job.op = sum();
+  job.count = count_of_blocks(programs[0], job.op, 5);
+  Cluster::Options options;
+  options.model = model_for(programs[0], lanes);
+  options.model.jitter = 3;
+  options.model.eager_bytes = group.ranks % 2 == 0 ? 0 : 4096;
+  options.unwilling = true;
+  run_freely(programs, job, options);
+}
+
+TEST(Steps, AreAsClaimedAnywhere) {
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    if (table[at].where != Where::kAnywhere) continue;
+    for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 11u, 16u, 23u, 40u}) {
+      for (const std::uint32_t root : {0u, 1u, ranks - 1}) {
+        if (root >= ranks) continue;
+        Group group;
+        group.ranks = ranks;
+        group.root = root;
+        group.blocks = &kBlocks;
+        group.blocks_count = 1;
+        check_steps(table[at], group);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(Steps, AreAsClaimedInThePostalModel) {
+  for (const char* name : {"lambda-tree", "combine"}) {
+    for (const Collective collective :
+         {espalier_Collective_BROADCAST, espalier_Collective_ALLREDUCE}) {
+      const Algorithm* algorithm = find_algorithm(collective, name);
+      if (algorithm == nullptr) continue;
+      for (std::uint32_t ranks = 2; ranks <= 40; ranks += 3) {
+        for (const auto& [send, latency] : {std::pair{1u, 2u}, {1u, 5u}, {2u, 3u}, {5u, 9u}}) {
+          Group group;
+          group.ranks = ranks;
+          group.root = ranks / 2;
+          group.window = 16;
+          group.send_ticks = send;
+          group.latency_ticks = latency;
+          check_steps(*algorithm, group);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(Steps, AreAsClaimedOnFatTrees) {
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    if (table[at].where != Where::kFatTree) continue;
+    for (const auto& [arity, height] :
+         {std::pair{2u, 1u}, {2u, 2u}, {2u, 3u}, {3u, 1u}, {3u, 2u}, {4u, 2u}, {5u, 1u}}) {
+      Group group;
+      group.arity = arity;
+      group.height = height;
+      for (std::uint32_t level = 0; level < height; ++level) group.ranks *= arity;
+      group.blocks = &kBlocks;
+      group.blocks_count = 1;
+      for (const std::uint32_t root : {0u, 1u, group.ranks - 1}) {
+        group.root = root;
+        check_steps(table[at], group);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier::testing
