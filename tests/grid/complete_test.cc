@@ -1,0 +1,64 @@
+// Every algorithm for any topology, on complete graphs: verified, and run on simulated machines in
+// the steps that it claims, with the reference's results. p in {1 .. 40, 64, 100}, roots {0, 1,
+// p-1}, N in {1, 2, 3, 7, 20} with ESPALIER_WHOLE=1 (an hour), else a sample.
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/grid/grid.h"
+
+namespace espalier::grid {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 64};
+
+std::vector<std::uint32_t> sizes() {
+  if (!whole()) return {1, 2, 3, 6, 9, 16, 23, 40};
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t p = 1; p <= 40; ++p) all.push_back(p);
+  all.insert(all.end(), {64, 100});
+  return all;
+}
+
+TEST(Grid, CompleteGraphs) {
+  std::uint32_t count = 0, schedules = 0;
+  const Algorithm* table = algorithms(count);
+  for (const std::uint32_t ranks : sizes()) {
+    const auto topology = parsed("complete:" + std::to_string(ranks));
+    for (std::uint32_t at = 0; at < count; ++at) {
+      const Algorithm& algorithm = table[at];
+      if (algorithm.where != Where::kAnywhere) continue;
+      std::set<std::uint64_t> done;
+      for (const std::uint32_t root : {0u, 1u, ranks - 1}) {
+        if (root >= ranks) continue;
+        Group group;
+        group.ranks = ranks;
+        group.root = root;
+        group.topology_digest = topology->digest();
+        group.blocks = &kBlocks;
+        group.blocks_count = 1;
+        const std::vector<Program> programs = programs_of(algorithm, group);
+        if (HasFailure()) return;
+        if (programs.empty()) continue;
+        // Collectives without a root have one schedule.
+        if (!done.insert(programs[0].schedule_digest).second) continue;
+        const std::string name = name_of(algorithm, *topology, group);
+        const bool pipelined = programs[0].blocks[0].block_bytes != 0;
+        (void)verified(*topology, programs, !pipelined ? 1 : whole() ? 20 : 7, name);
+        if (HasFailure()) return;
+        for (const std::int64_t blocks : {1, 2, 3, 7, 20}) {
+          if (blocks > 1 && !pipelined) break;
+          if (blocks > 7 && !whole()) break;
+          run(programs, group, blocks, name);
+          if (HasFailure()) return;
+        }
+        ++schedules;
+      }
+    }
+  }
+  std::printf("%u schedules verified and run\n", schedules);
+}
+
+}  // namespace
+}  // namespace espalier::grid

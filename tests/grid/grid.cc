@@ -1,0 +1,72 @@
+#include "tests/grid/grid.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "collectives/machine/simulated/cluster.h"
+
+namespace espalier::grid {
+
+bool whole() {
+  const char* value = std::getenv("ESPALIER_WHOLE");
+  return value != nullptr && std::strcmp(value, "0") != 0;
+}
+
+std::unique_ptr<topology::Topology> parsed(const std::string& spec) {
+  std::string error;
+  auto topology = topology::parse(spec, error);
+  EXPECT_NE(topology, nullptr) << error;
+  return topology;
+}
+
+std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group) {
+  std::vector<Program> programs(algorithm_nodes(algorithm, group));
+  for (std::uint32_t node = 0; node < programs.size(); ++node) {
+    const Status status = algorithm.generate(group, node, programs[node]);
+    if (status == Status::kUnsupported) return {};
+    EXPECT_EQ(status, Status::kOk) << algorithm.name << ", " << group.ranks << " ranks, node "
+                                   << node << ": " << status_name(status);
+    if (status != Status::kOk) return {};
+  }
+  return programs;
+}
+
+std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,
+                    const Group& group) {
+  return std::string(collective_name(algorithm.collective)) + " " + algorithm.name + " on " +
+         topology.spec() + ", root " + std::to_string(group.root) + ", lambda " +
+         std::to_string(group.latency_ticks) + "/" + std::to_string(group.send_ticks);
+}
+
+verify::Verdict verified(const topology::Topology& topology, const std::vector<Program>& programs,
+                         std::int64_t max_blocks, const std::string& name) {
+  verify::Options options;
+  options.max_blocks = max_blocks;
+  verify::Verdict verdict = verify::verify(
+      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+  EXPECT_TRUE(verdict.valid) << name << ": " << verdict.counterexample.message;
+  return verdict;
+}
+
+void run(const std::vector<Program>& programs, const Group& group, std::int64_t blocks,
+         const std::string& name) {
+  testing::Job job;
+  job.root = group.root;
+  job.op.op = Op::kSum;
+  job.op.type = Type::kI32;
+  job.count = testing::count_of_blocks(programs[0], job.op, static_cast<std::uint64_t>(blocks), 5);
+  const sim::RunResult result =
+      testing::run_in_lock_step(programs, job, testing::model_for(programs[0]));
+  Layout layout;
+  ASSERT_EQ(make_layout(programs[0], job.count, 4, layout), Status::kOk) << name;
+  // A rank alone may copy, but no block moves.
+  const std::int64_t claimed =
+      programs.size() == 1 ? 0
+                           : count_value(programs[0].counts[programs[0].steps_ref], layout.blocks);
+  ASSERT_EQ(result.steps, claimed) << name << ", N " << layout.blocks;
+  ASSERT_FALSE(::testing::Test::HasFailure()) << name << ", N " << layout.blocks;
+}
+
+}  // namespace espalier::grid

@@ -1,0 +1,84 @@
+// The postal model's algorithms (004): verified, and run in lock step, for many lambda; and on
+// every mesh up to 8x8 the lambda-tree's messages of one step share no link, from every source. All
+// of it with ESPALIER_WHOLE=1, else a sample.
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "tests/grid/grid.h"
+
+namespace espalier::grid {
+namespace {
+
+// Ticks S and L: lambda = 1, 1.29, 1.5, 1.8, 2, 2.5, 3, 5.
+constexpr std::pair<std::uint32_t, std::uint32_t> kTicks[] = {{1, 1}, {7, 9}, {2, 3}, {5, 9},
+                                                              {1, 2}, {2, 5}, {1, 3}, {2, 10}};
+
+void check_lambda(const Algorithm& algorithm, std::uint32_t ranks) {
+  const auto topology = parsed("complete:" + std::to_string(ranks));
+  for (const auto& [send, latency] : kTicks) {
+    for (const std::uint32_t window : {1u, 8u, 16u}) {
+      Group group;
+      group.ranks = ranks;
+      group.root = algorithm.collective == espalier_Collective_BROADCAST ? ranks / 3 : 0;
+      group.topology_digest = topology->digest();
+      group.window = window;
+      group.send_ticks = send;
+      group.latency_ticks = latency;
+      const std::vector<Program> programs = programs_of(algorithm, group);
+      ASSERT_FALSE(programs.empty());
+      const std::string name = name_of(algorithm, *topology, group);
+      (void)verified(*topology, programs, 1, name);
+      if (programs[0].window <= 16) run(programs, group, 1, name);
+      ASSERT_FALSE(::testing::Test::HasFailure()) << name << ", window " << window;
+    }
+  }
+}
+
+TEST(Grid, PostalModel) {
+  for (std::uint32_t ranks = 2; ranks <= 64; ranks += whole() ? 1 : 11) {
+    ASSERT_NO_FATAL_FAILURE(
+        check_lambda(*find_algorithm(espalier_Collective_BROADCAST, "lambda-tree"), ranks));
+    ASSERT_NO_FATAL_FAILURE(
+        check_lambda(*find_algorithm(espalier_Collective_ALLREDUCE, "combine"), ranks));
+  }
+}
+
+// 004 section 2.6: row-major order from the source on, cyclically. It holds where a message keeps
+// its links for one step, as here.
+void check_mesh(std::uint32_t rows, std::uint32_t columns) {
+  const Algorithm& algorithm = *find_algorithm(espalier_Collective_BROADCAST, "lambda-tree");
+  const auto topology = parsed("mesh:" + std::to_string(rows) + "x" + std::to_string(columns));
+  for (const auto& [send, latency] : kTicks) {
+    for (std::uint32_t root = 0; root < rows * columns; root += whole() ? 1 : 5) {
+      Group group;
+      group.ranks = rows * columns;
+      group.root = root;
+      group.topology_digest = topology->digest();
+      group.rows = rows;
+      group.columns = columns;
+      group.send_ticks = send;
+      group.latency_ticks = latency;
+      const std::vector<Program> programs = programs_of(algorithm, group);
+      ASSERT_FALSE(programs.empty());
+      ASSERT_EQ(programs[0].grade, espalier_Grade_SLOT);
+      const std::string name = name_of(algorithm, *topology, group);
+      const verify::Verdict verdict = verified(*topology, programs, 1, name);
+      ASSERT_TRUE(verdict.valid && verdict.slot) << name;
+    }
+  }
+}
+
+TEST(Grid, LambdaTreesOnMeshes) {
+  for (std::uint32_t rows = 1; rows <= 8; ++rows) {
+    for (std::uint32_t columns = 1; columns <= 8; ++columns) {
+      if (rows * columns < 2) continue;
+      if (!whole() && (rows + columns) % 3 != 1) continue;
+      ASSERT_NO_FATAL_FAILURE(check_mesh(rows, columns));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier::grid
