@@ -16,6 +16,7 @@
 #include "collectives/algorithms/replay.h"
 #include "collectives/algorithms/searched/crossbar_trees.h"
 #include "collectives/algorithms/searched/double_fibonacci.h"
+#include "collectives/algorithms/searched/fractional_direct.h"
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/verify/verify.h"
 
@@ -220,6 +221,62 @@ TEST(Crossbar, VerifierCountsChannels) {
   EXPECT_EQ(verdict.counterexample.point, verify::Point::kLinks);
 }
 
+// algorithms.md 2(a), P = 1024: the prototype's depths are bounds, ours are less from r = 2 on; and
+// couples with runs of 2r blocks, as fast in the steady state, are later.
+TEST(FractionalDirect, Depths) {
+  const std::map<std::uint32_t, std::uint32_t> prototype{{1, 14}, {2, 25}, {3, 41},  {4, 55},
+                                                         {5, 71}, {6, 91}, {8, 141}, {10, 190}};
+  const std::map<std::uint32_t, std::uint32_t> exhaustive{{1, 14}, {2, 23}, {3, 34}, {4, 45}};
+  for (const auto& [run, depth] : prototype) {
+    const DirectTree tree = direct_tree(simplex_family(run), 1024);
+    std::printf("r %u: first blocks reach 1024 PUs in %u steps (prototype %u)\n", run, tree.depth,
+                depth);
+    EXPECT_LE(tree.depth, depth) << "r " << run;
+    EXPECT_LT(tree.depth, 2u * (FractionalTree(512, 2 * run).last_arrival() + 1)) << "r " << run;
+    if (exhaustive.contains(run)) {
+      EXPECT_EQ(tree.depth, exhaustive.at(run));
+    }
+  }
+}
+
+// Patterns that a group can pass on as they are, both ways, do not exist for r = 2, 4 and 5 (5: in
+// what the beam finds); a family is needed.
+TEST(FractionalDirect, NoPatternAloneForSomeRuns) {
+  for (std::uint32_t run = 1; run <= 5; ++run) {
+    const SimplexFamily family = simplex_family(run);
+    std::uint32_t alone = 0;
+    for (std::uint32_t at = 0; at < family.patterns.size(); ++at) {
+      alone += std::any_of(
+          family.passings[at].begin(), family.passings[at].end(),
+          [&](const Passing& passing) { return passing.down == at && passing.right == at; });
+    }
+    if (run <= 4) {
+      const std::size_t patterns[] = {1, 4, 15, 56};
+      EXPECT_EQ(family.patterns.size(), patterns[run - 1]);
+    }
+    EXPECT_EQ(alone, run == 1 ? 1u : run == 3 ? 6u : 0u) << "r " << run;
+  }
+}
+
+TEST(FractionalDirect, Proven) {
+  const SearchedAlgorithm* algorithm =
+      find_searched(espalier_Collective_BROADCAST, "fractional-direct");
+  ASSERT_NE(algorithm, nullptr);
+  for (const std::uint32_t p : grid_ranks()) {
+    const auto topology = must_parse("complete:" + std::to_string(p));
+    for (const std::uint32_t root : grid_roots(p)) {
+      for (const std::uint32_t run : {0u, 1u, 2u, 3u, 7u}) {
+        // The searches take a tenth of a second and a second.
+        if (run == 0 && root != p % 2) continue;
+        if (run == 7 && (p % 32 != 0 || root != 1)) continue;
+        Group group{.ranks = p, .root = root, .topology_digest = topology->digest()};
+        group.run = run;
+        ASSERT_GE(proven(*algorithm, *topology, group), 0);
+      }
+    }
+  }
+}
+
 TEST(Searched, Refusals) {
   std::vector<Program> programs(3);
   const auto refusal = [&](const char* name, const char* spec, const Group& group) {
@@ -241,6 +298,9 @@ TEST(Searched, Refusals) {
       refusal("crossbar-b", "crossbar:8x1", {.ranks = 8}),
       "crossbar-b on crossbar:8x1: runs of 1 do not fit; expected r at most 20 and modules of "
       "at least 2 r ranks");
+  EXPECT_EQ(refusal("fractional-direct", "complete:8", {.ranks = 8, .run = 11}),
+            "fractional-direct: runs of 11; expected r at most 10 (fractional-simplex has longer "
+            "ones)");
   EXPECT_EQ(refusal("double-fibonacci", "complete:8", {.ranks = 9}),
             "a group of 9 ranks on complete:8; it has 8");
   EXPECT_EQ(refusal("double-fibonacci", "complete:8", {.ranks = 8, .root = 8}),

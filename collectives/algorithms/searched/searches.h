@@ -22,5 +22,9 @@ namespace espalier::searched {
                                                const Group& group, std::vector<Program>& programs);
 [[nodiscard]] std::string crossbar_b_broadcast(const topology::Topology& topology,
                                                const Group& group, std::vector<Program>& programs);
+// fractional_direct.cc
+[[nodiscard]] std::string fractional_direct_broadcast(const topology::Topology& topology,
+                                                      const Group& group,
+                                                      std::vector<Program>& programs);
 
 }  // namespace espalier::searched

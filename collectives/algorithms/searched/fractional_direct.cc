@@ -1,0 +1,225 @@
+// Broadcast by a fractional tree where ports send or receive, but not both in a step (simplex), as
+// 000 (Sanders and Sibeyn, section 3) promises: 2r+1 steps for a run of r blocks.
+//
+// Steps: a + (2r+1) N/r, N a multiple of r; first blocks reach all of 1024 ranks in 14, 23, 34, 45
+// steps for r = 1, 2, 3, 4 (couples with runs twice as long, as fast later on, need 38, 60, 82,
+// 100). Cost: steps * (alpha + beta*m/N). r is the group's `run`, at most kMaxDirectRun, or 4:
+// searched exhaustively, and for P = 1024, beta*m = 4096 alpha the best of those.
+//
+// In steady state a PU that has all successors has no free step: r receives, r sends down, 1 to the
+// right. Which step is which must fit from PU to PU and from group to group (simplex_family.h); the
+// tree then takes for each group the passing that reaches most PUs in the steps that are left.
+
+#include "collectives/algorithms/searched/fractional_direct.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "collectives/algorithms/searched/searches.h"
+
+namespace espalier::searched {
+namespace {
+
+constexpr std::uint32_t kDefaultRun = 4;
+
+// How many PUs a group's subtree can have of those that get their first block within t steps of its
+// head, and by which passing.
+class Reach {
+ public:
+  explicit Reach(const SimplexFamily& family)
+      : family_(family), most_(family.passings.size()), best_(family.passings.size()) {}
+
+  // Works out one t more.
+  void extend() {
+    const auto t = static_cast<std::int32_t>(steps_++);
+    for (std::size_t at = 0; at < most_.size(); ++at) {
+      std::uint64_t most = 0;
+      std::uint32_t best = 0;
+      for (std::uint32_t choice = 0; choice < family_.passings[at].size(); ++choice) {
+        const std::uint64_t pus = count(family_.patterns[at], family_.passings[at][choice], t);
+        if (pus > most) {
+          most = pus;
+          best = choice;
+        }
+      }
+      most_[at].push_back(most);
+      best_[at].push_back(best);
+    }
+  }
+  [[nodiscard]] std::uint64_t most(std::size_t pattern, std::int32_t t) const {
+    return t < 0 ? 0 : most_[pattern][static_cast<std::size_t>(t)];
+  }
+  [[nodiscard]] const Passing& best(std::size_t pattern, std::int32_t t) const {
+    return family_.passings[pattern][best_[pattern][static_cast<std::size_t>(t)]];
+  }
+  // Patterns that reach as many.
+  [[nodiscard]] std::size_t best_pattern() const {
+    std::size_t best = 0;
+    for (std::size_t at = 1; at < most_.size(); ++at) {
+      if (most_[at].back() > most_[best].back()) best = at;
+    }
+    return best;
+  }
+
+ private:
+  // A group has successors only if it is whole.
+  [[nodiscard]] std::uint64_t count(const RunSteps& head, const Passing& passing,
+                                    std::int32_t t) const {
+    if (t >= passing.last_arrival) {
+      return family_.run + most(passing.down, t - passing.down_delay) +
+             most(passing.right, t - passing.right_delay);
+    }
+    PassingSteps steps{};
+    if (!pass_on(head, passing.slots.data(), steps)) return 0;
+    std::uint64_t pus = 0;
+    while (steps.receives[pus][0] <= t) ++pus;
+    return pus;
+  }
+
+  const SimplexFamily& family_;
+  std::size_t steps_ = 0;
+  std::vector<std::vector<std::uint64_t>> most_;  // [pattern][t]
+  std::vector<std::vector<std::uint32_t>> best_;
+};
+
+// A group of the whole tree that the reach allows, before PUs beyond those wanted are left out.
+struct Sketch {
+  std::uint32_t pattern = 0;
+  std::int32_t arrival = -1, left = 0;  // steps after the head's arrival
+  std::uint32_t parent = 0;
+  bool is_right = false;
+  PassingSteps steps{};
+  std::int32_t size = 0;  // PUs within the steps that are left, later: wanted
+};
+
+std::vector<Sketch> sketch(const SimplexFamily& family, const Reach& reach, std::size_t start,
+                           std::int32_t depth) {
+  std::vector<Sketch> all;
+  all.push_back({.pattern = static_cast<std::uint32_t>(start), .left = depth});
+  for (std::uint32_t at = 0; at < all.size(); ++at) {
+    const Passing& passing = reach.best(all[at].pattern, all[at].left);
+    const bool fits =
+        pass_on(family.patterns[all[at].pattern], passing.slots.data(), all[at].steps);
+    const std::int32_t left = all[at].left, arrival = all[at].arrival;
+    for (std::uint32_t pu = 0; fits && pu < family.run; ++pu) {
+      all[at].size += all[at].steps.receives[pu][0] <= left;
+    }
+    if (left < passing.last_arrival) continue;
+    const auto add = [&](std::uint32_t pattern, std::int32_t delay, bool is_right) {
+      if (reach.most(pattern, left - delay) == 0) return;
+      all.push_back({.pattern = pattern,
+                     .arrival = arrival + delay,
+                     .left = left - delay,
+                     .parent = at,
+                     .is_right = is_right});
+    };
+    add(passing.down, passing.down_delay, false);
+    add(passing.right, passing.right_delay, true);
+  }
+  return all;
+}
+
+// Keeps the `pus` PUs that are first reached; a group whose parent is not whole goes too.
+void keep(std::vector<Sketch>& all, std::uint32_t pus) {
+  struct Arrival {
+    std::int32_t step;
+    std::uint32_t group;
+  };
+  std::vector<Arrival> arrivals;
+  std::vector<std::int32_t>
+      whole;  // step in which the last PU of a group, and above it, is reached
+  for (std::uint32_t at = 0; at < all.size(); ++at) {
+    const std::int32_t above = at == 0 ? -1 : whole[all[at].parent];
+    std::int32_t step = -1;
+    for (std::int32_t pu = 0; pu < all[at].size; ++pu) {
+      step = std::max(above,
+                      all[at].arrival + all[at].steps.receives[static_cast<std::size_t>(pu)][0]);
+      arrivals.push_back({step, at});
+    }
+    whole.push_back(step);
+    all[at].size = 0;
+  }
+  std::stable_sort(arrivals.begin(), arrivals.end(),
+                   [](const Arrival& a, const Arrival& b) { return a.step < b.step; });
+  for (std::size_t at = 0; at < pus; ++at) ++all[arrivals[at].group].size;
+}
+
+}  // namespace
+
+DirectTree direct_tree(const SimplexFamily& family, std::uint32_t pus) {
+  Reach reach(family);
+  std::int32_t depth = 0;
+  for (reach.extend(); reach.most(reach.best_pattern(), depth) < pus; ++depth) reach.extend();
+  std::vector<Sketch> all = sketch(family, reach, reach.best_pattern(), depth);
+  keep(all, pus);
+  DirectTree tree{.run = family.run, .groups = {}, .depth = static_cast<std::uint32_t>(depth)};
+  std::uint32_t next = 0;
+  std::vector<std::uint32_t> position(all.size());
+  for (std::size_t at = 0; at < all.size(); ++at) {
+    if (all[at].size == 0) continue;
+    position[at] = static_cast<std::uint32_t>(tree.groups.size());
+    const auto size = static_cast<std::uint32_t>(all[at].size);
+    tree.groups.push_back({.first = next,
+                           .size = size,
+                           .arrival = all[at].arrival,
+                           .steps = std::move(all[at].steps)});
+    if (at > 0) {
+      DirectTree::Group& parent = tree.groups[position[all[at].parent]];
+      (all[at].is_right ? parent.right : parent.down) = next;
+    }
+    next += size;
+  }
+  return tree;
+}
+
+namespace {
+
+Broadcast plan(const Group& group, const DirectTree& tree) {
+  Broadcast broadcast;
+  broadcast.outline = {.collective = espalier_Collective_BROADCAST,
+                       .algorithm = "fractional-direct",
+                       .port_model = espalier_PortModel_SIMPLEX};
+  broadcast.period = 2 * tree.run + 1;
+  broadcast.every = tree.run;
+  broadcast.whole_runs = true;
+  std::uint32_t last = 0;
+  const auto rank = [&](std::uint32_t pu) { return (group.root + pu) % group.ranks; };
+  for (const DirectTree::Group& at : tree.groups) {
+    const auto add = [&](std::uint32_t from, std::uint32_t to, std::uint32_t block,
+                         const RunSteps& steps) {
+      const auto step = static_cast<std::uint32_t>(at.arrival + steps[block]);
+      broadcast.streams.push_back(
+          {.from = rank(from), .to = rank(to), .first = block, .step = step});
+      last = std::max(last, step);
+    };
+    for (std::uint32_t block = 0; block < tree.run; ++block) {
+      for (std::uint32_t i = 1; i < at.size; ++i) {
+        add(at.first + i - 1, at.first + i, block, at.steps.receives[i]);
+      }
+      if (at.down != 0) add(at.first + at.size - 1, at.down, block, at.steps.receives[at.size]);
+      if (at.right != 0) add(at.first + at.steps.sender[block], at.right, block, at.steps.right);
+    }
+  }
+  broadcast.steps.a =
+      static_cast<std::int32_t>(last + 1) - static_cast<std::int32_t>(broadcast.period);
+  broadcast.steps.c = static_cast<std::int32_t>(broadcast.period);
+  broadcast.steps.e = tree.run;
+  return broadcast;
+}
+
+}  // namespace
+
+std::string fractional_direct_broadcast(const topology::Topology& topology, const Group& group,
+                                        std::vector<Program>& programs) {
+  programs.clear();
+  const std::string wrong = wrong_group(topology, group);
+  if (!wrong.empty()) return wrong;
+  if (group.run > kMaxDirectRun) {
+    return "fractional-direct: runs of " + std::to_string(group.run) + "; expected r at most " +
+           std::to_string(kMaxDirectRun) + " (fractional-simplex has longer ones)";
+  }
+  const SimplexFamily family = simplex_family(group.run == 0 ? kDefaultRun : group.run);
+  return write_broadcast(group, plan(group, direct_tree(family, group.ranks)), programs);
+}
+
+}  // namespace espalier::searched

@@ -1,0 +1,27 @@
+#pragma once
+// The fractional tree whose PUs are single ranks though ports send or receive, but not both in a
+// step. Host only.
+
+#include <cstdint>
+
+#include "collectives/algorithms/searched/simplex_family.h"
+#include "collectives/algorithms/searched/streams.h"
+
+namespace espalier::searched {
+
+struct DirectTree {
+  std::uint32_t run = 1;
+  struct Group {
+    std::uint32_t first = 0, size = 0;  // its PUs are first .. first + size - 1
+    std::int32_t arrival = -1;          // step in which the head gets block 0; -1: the source
+    PassingSteps steps;                 // counted from then
+    std::uint32_t down = 0, right = 0;  // PUs that head the successors; 0: none
+  };
+  std::vector<Group> groups;
+  std::uint32_t depth = 0;  // steps until the last PU has its first block
+};
+
+// The tree of least depth for that many PUs, 0 the source, with the family's passings.
+[[nodiscard]] DirectTree direct_tree(const SimplexFamily& family, std::uint32_t pus);
+
+}  // namespace espalier::searched

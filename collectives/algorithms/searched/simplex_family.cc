@@ -1,0 +1,232 @@
+#include "collectives/algorithms/searched/simplex_family.h"
+
+#include <algorithm>
+#include <map>
+
+namespace espalier::searched {
+namespace {
+
+constexpr std::uint32_t kExhaustive = 4;  // longest run
+constexpr std::size_t kBeam = 60;
+constexpr std::size_t kPatterns = 150;
+
+std::int32_t cycle(std::size_t run) { return static_cast<std::int32_t>(2 * run + 1); }
+
+// The earliest steps, one a slot in the slots' cyclic order, each later than after_of(block, slot's
+// position). `slots` ascend, no step is before `from`.
+template <typename After>
+void earliest(const std::vector<std::int32_t>& slots, std::int32_t from, After after_of,
+              RunSteps& steps, std::size_t& first_slot) {
+  const std::size_t run = slots.size();
+  const std::int32_t period = cycle(run);
+  const std::int32_t base = from - from % period;
+  steps.resize(run);
+  bool fits = false;
+  for (std::size_t start = 0; !fits; ++start) {
+    first_slot = start % run;
+    fits = true;
+    for (std::size_t block = 0; block < run && fits; ++block) {
+      const std::size_t at = start + block;
+      steps[block] = base + slots[at % run] + period * static_cast<std::int32_t>(at / run);
+      fits = steps[block] > after_of(block, at % run);
+    }
+  }
+}
+
+// The slots of Z_2r+1 in which a PU neither receives nor sends to the right, ascending.
+std::vector<std::int32_t> free_slots(const RunSteps& receives, std::int32_t taken) {
+  const std::int32_t period = cycle(receives.size());
+  std::vector<bool> busy(static_cast<std::size_t>(period));
+  for (const std::int32_t step : receives) busy[static_cast<std::size_t>(step % period)] = true;
+  if (taken >= 0) busy[static_cast<std::size_t>(taken)] = true;
+  std::vector<std::int32_t> free;
+  for (std::int32_t slot = 0; slot < period; ++slot) {
+    if (!busy[static_cast<std::size_t>(slot)]) free.push_back(slot);
+  }
+  return free;
+}
+
+// When the next PU receives what this one, which sends to the right in `slot`, passes on.
+RunSteps passed_down(const RunSteps& receives, std::int32_t slot) {
+  RunSteps sends;
+  std::size_t first = 0;
+  earliest(
+      free_slots(receives, slot), receives[0],
+      [&](std::size_t block, std::size_t) { return receives[block]; }, sends, first);
+  return sends;
+}
+
+// The right successor's steps for the first `slots.size()` PUs of a group.
+bool passed_right(const std::vector<RunSteps>& receives, const std::uint8_t* slots,
+                  PassingSteps& steps) {
+  const std::size_t run = receives[0].size();
+  std::vector<std::pair<std::int32_t, std::uint32_t>> order;  // slot, PU
+  for (std::uint32_t pu = 0; pu < run; ++pu) order.emplace_back(slots[pu], pu);
+  std::sort(order.begin(), order.end());
+  std::vector<std::int32_t> sorted;
+  for (const auto& [slot, pu] : order) sorted.push_back(slot);
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return false;
+  std::size_t first = 0;
+  earliest(
+      sorted, receives[0][0],
+      [&](std::size_t block, std::size_t at) { return receives[order[at].second][block]; },
+      steps.right, first);
+  steps.sender.resize(run);
+  for (std::size_t block = 0; block < run; ++block) {
+    steps.sender[block] = order[(first + block) % run].second;
+  }
+  return true;
+}
+
+RunSteps pattern_of(RunSteps steps) {
+  const std::int32_t first = steps[0];
+  for (std::int32_t& step : steps) step -= first;
+  return steps;
+}
+
+// Choices of the first PUs of a group.
+struct Partial {
+  std::vector<RunSteps> receives;
+  std::array<std::uint8_t, kMaxRun> slots{};
+  std::int64_t cost = 0;  // of its last PU: the sum of its steps
+};
+
+void extend(const Partial& partial, std::vector<Partial>& next) {
+  const std::size_t pu = partial.receives.size() - 1;
+  const auto* const chosen = partial.slots.begin();
+  for (const std::int32_t slot : free_slots(partial.receives.back(), -1)) {
+    if (std::find(chosen, chosen + pu, slot) != chosen + pu) continue;
+    Partial longer = partial;
+    longer.slots[pu] = static_cast<std::uint8_t>(slot);
+    longer.receives.push_back(passed_down(partial.receives.back(), slot));
+    longer.cost = 0;
+    for (const std::int32_t step : longer.receives.back()) longer.cost += step;
+    next.push_back(std::move(longer));
+  }
+}
+
+// Every choice of a group (the best of a beam, for long runs).
+std::vector<Partial> choices(const RunSteps& head) {
+  std::vector<Partial> all(1);
+  all[0].receives.push_back(head);
+  for (std::size_t pu = 0; pu < head.size(); ++pu) {
+    std::vector<Partial> next;
+    for (const Partial& partial : all) extend(partial, next);
+    if (head.size() > kExhaustive && next.size() > kBeam) {
+      std::stable_sort(next.begin(), next.end(),
+                       [](const Partial& a, const Partial& b) { return a.cost < b.cost; });
+      next.resize(kBeam);
+    }
+    all = std::move(next);
+  }
+  return all;
+}
+
+// Patterns by number.
+class Numbers {
+ public:
+  explicit Numbers(SimplexFamily& family) : family_(family) {}
+  std::uint32_t of(const RunSteps& pattern) {
+    const auto next = static_cast<std::uint32_t>(family_.patterns.size());
+    const auto [at, added] = numbers_.try_emplace(pattern, next);
+    if (added) family_.patterns.push_back(pattern);
+    return at->second;
+  }
+
+ private:
+  SimplexFamily& family_;
+  std::map<RunSteps, std::uint32_t> numbers_;
+};
+
+bool no_later(const Passing& a, const Passing& b) {
+  return a.down == b.down && a.right == b.right && a.down_delay <= b.down_delay &&
+         a.right_delay <= b.right_delay && a.last_arrival <= b.last_arrival;
+}
+
+void add_passing(std::vector<Passing>& all, const Passing& passing) {
+  for (const Passing& old : all) {
+    if (no_later(old, passing)) return;
+  }
+  std::erase_if(all, [&](const Passing& old) { return no_later(passing, old); });
+  all.push_back(passing);
+}
+
+}  // namespace
+
+bool pass_on(const RunSteps& head, const std::uint8_t* slots, PassingSteps& steps) {
+  steps.receives.assign(1, head);
+  for (std::size_t pu = 0; pu < head.size(); ++pu) {
+    steps.receives.push_back(passed_down(steps.receives.back(), slots[pu]));
+  }
+  return passed_right(steps.receives, slots, steps);
+}
+
+namespace {
+
+// Adds the passings of a pattern, and the patterns they lead to.
+void expand(std::uint32_t at, Numbers& numbers, SimplexFamily& family) {
+  const std::uint32_t run = family.run;
+  std::vector<Passing> passings;
+  for (const Partial& choice : choices(family.patterns[at])) {
+    PassingSteps steps{};
+    if (!passed_right(choice.receives, choice.slots.data(), steps)) continue;
+    Passing passing;
+    passing.slots = choice.slots;
+    passing.down = numbers.of(pattern_of(choice.receives[run]));
+    passing.right = numbers.of(pattern_of(steps.right));
+    passing.down_delay = choice.receives[run][0];
+    passing.right_delay = steps.right[0];
+    passing.last_arrival = choice.receives[run - 1][0];
+    add_passing(passings, passing);
+  }
+  family.passings.resize(family.patterns.size());
+  family.passings[at] = std::move(passings);
+}
+
+// Drops passings to patterns that have none, until all that are left lead to each other.
+void close(SimplexFamily& family) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::vector<Passing>& passings : family.passings) {
+      changed |=
+          std::erase_if(passings, [&](const Passing& passing) {
+            return family.passings[passing.down].empty() || family.passings[passing.right].empty();
+          }) > 0;
+    }
+  }
+}
+
+}  // namespace
+
+SimplexFamily simplex_family(std::uint32_t run) {
+  SimplexFamily family;
+  family.run = run;
+  Numbers numbers(family);
+  RunSteps alternating;
+  for (std::uint32_t block = 0; block < run; ++block) {
+    alternating.push_back(static_cast<std::int32_t>(2 * block));
+  }
+  (void)numbers.of(alternating);
+  // Next is the pattern that most passings lead to: so the family closes soonest.
+  std::vector<std::uint32_t> wanted(1, 1);
+  std::vector<bool> seen(1);
+  for (std::size_t looked = 0; run <= kExhaustive || looked < kPatterns; ++looked) {
+    std::uint32_t best = 0;
+    for (std::uint32_t at = 0; at < wanted.size(); ++at) {
+      if (!seen[at] && (seen[best] || wanted[at] > wanted[best])) best = at;
+    }
+    if (seen[best]) break;
+    seen[best] = true;
+    expand(best, numbers, family);
+    wanted.resize(family.patterns.size());
+    seen.resize(family.patterns.size());
+    for (const Passing& passing : family.passings[best]) {
+      ++wanted[passing.down];
+      ++wanted[passing.right];
+    }
+  }
+  close(family);
+  return family;
+}
+
+}  // namespace espalier::searched
