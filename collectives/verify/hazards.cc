@@ -51,6 +51,7 @@ struct Uses {
   const Instance* last = nullptr;   // latest by step
   const Instance* write = nullptr;  // latest write
   std::int64_t operation = -1;      // its number, if a combine or copy wrote
+  bool changed = false;             // OUTPUT: by more than a copy of the same block of INPUT
 };
 
 class Node {
@@ -131,7 +132,7 @@ class Node {
         const Uses& input = input_[index(into)];
         if (input.last != nullptr && input.last->step > let_in_.retired) verdict_->in_place = false;
       }
-      uses = {&receive, &receive, -1};
+      uses = {&receive, &receive, -1, true};
     }
     return std::nullopt;
   }
@@ -155,7 +156,10 @@ class Node {
           !before.received(uses.write->step)) {
         return too_early(operation, into, *uses.write);
       }
-      uses = {&operation, &operation, operations_ - 1};
+      const bool same = operation.kind == espalier_Kind_COPY &&
+                        operation.a.buffer == espalier_Buffer_INPUT &&
+                        operation.a.segment == operation.into.segment;
+      uses = {&operation, &operation, operations_ - 1, uses.changed || !same};
     }
     return std::nullopt;
   }
@@ -171,7 +175,7 @@ class Node {
     Uses& uses = of(place);
     uses.last = &reader;
     if (place.buffer == espalier_Buffer_INPUT) {
-      if (output_[index(place)].write != nullptr) verdict_->in_place = false;
+      if (output_[index(place)].changed) verdict_->in_place = false;
       return std::nullopt;
     }
     if (uses.write == nullptr) {

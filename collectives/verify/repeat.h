@@ -1,0 +1,21 @@
+#pragma once
+// How an index goes on: exactly, for every instance. Internal to collectives/verify.
+
+#include <cstdint>
+
+#include "collectives/schedule/program.h"
+
+namespace espalier::verify {
+
+// index(i + every) = index(i) + add, for every i. every = 0: no such number was found.
+struct Repeat {
+  std::int64_t every = 1, add = 0;
+};
+// Numbers above this count as not found; nothing real is near.
+inline constexpr std::int64_t kMostEvery = std::int64_t{1} << 20;
+
+[[nodiscard]] Repeat repeat_of(const Program& program, const Index& index);
+// Least common multiple; 0 if it is above kMostEvery, or one of both is.
+[[nodiscard]] std::int64_t common_every(std::int64_t a, std::int64_t b);
+
+}  // namespace espalier::verify
