@@ -89,17 +89,16 @@ TEST_F(Exchange, InPlaceByRule5d) {
   EXPECT_TRUE(verdict.in_place);
 }
 
-TEST_F(Exchange, NotInPlaceWhereInputIsReadAfterwards) {
-  std::vector<Program> all = programs(0);
-  for (Program& program : all) {
-    // All a step later, and first a copy of the input into the output: then the input is read
-    // again.
-    program.counts[program.actions[0].t0_ref].a = 1;
-    program.counts[program.actions[1].t0_ref].a = 1;
-    program.counts[program.actions[2].t0_ref].a = 1;
+// All of `programs` a step later, and in step `step` a copy of the input into the output.
+void add_copy(std::vector<Program>& programs, std::int32_t step) {
+  for (Program& program : programs) {
+    const std::int32_t others = 1 - step;
+    for (std::uint32_t at = 0; at < 3; ++at) {
+      program.counts[program.actions[at].t0_ref].a = others;
+    }
     Action& copy = program.actions[program.actions_count++];
     copy.kind = espalier_Kind_COPY;
-    program.counts[program.counts_count] = {0, 0, 0, 0, 0};
+    program.counts[program.counts_count] = {step, 0, 0, 0, 0};
     copy.t0_ref = static_cast<std::uint8_t>(program.counts_count++);
     copy.instances_ref = program.actions[0].instances_ref;
     copy.has_into = copy.has_a = true;
@@ -108,6 +107,27 @@ TEST_F(Exchange, NotInPlaceWhereInputIsReadAfterwards) {
     program.phases[0].actions = 4;
     program.counts[program.phases[0].steps_ref].a = 1;
     program.counts[program.steps_ref].a = 1;
+  }
+}
+
+TEST_F(Exchange, ABlockMayBeCopiedOntoItself) {
+  std::vector<Program> all = programs(0);
+  add_copy(all, 0);
+  const Verdict verdict = verdict_of(*topology, all);
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+  EXPECT_TRUE(verdict.in_place);
+}
+
+TEST_F(Exchange, NotInPlaceWhereInputIsReadAfterwards) {
+  std::vector<Program> all = programs(0);
+  add_copy(all, 1);
+  for (Program& program : all) {
+    // Into a slot, after the output has been written.
+    program.scratch_blocks = 16;
+    Place& into = program.actions[3].into;
+    into.buffer = espalier_Buffer_SCRATCH;
+    program.indices[program.indices_count] = {8, 1, 0, 0, 8, 0, 0};
+    into.slot_ref = static_cast<std::uint8_t>(program.indices_count++);
   }
   const Verdict verdict = verdict_of(*topology, all);
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
