@@ -70,6 +70,8 @@ constexpr Algorithm kAlgorithms[] = {
      "nearest first: (p-1)N+1 steps, one more for k = 2 < p", Where::kFatTree},
     {"leaf", espalier_Collective_ALLGATHER, leaf_allgather, false,
      "multiport, without queues: (p-1)N+1 steps; pN+1 for k = 2 < p", Where::kFatTree},
+    {"leaf", espalier_Collective_ALL_TO_ALL, leaf_all_to_all, false,
+     "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps", Where::kFatTree},
 };
 
 struct CollectiveName {

@@ -34,6 +34,22 @@ inline std::vector<Tree> trees(std::int64_t most_ranks) {
   return all;
 }
 
+// The tree with all capacities c_1 = 1, c_i <= k c_(i-1), the exponential ones last.
+inline std::vector<Tree> with_capacities(const Tree& tree) {
+  std::vector<Tree> all = {{tree.arity, tree.height, {1}}};
+  for (std::uint32_t level = 2; level <= tree.height; ++level) {
+    std::vector<Tree> longer;
+    for (const Tree& one : all) {
+      for (std::uint32_t lanes = 1; lanes <= tree.arity * one.capacities.back(); ++lanes) {
+        longer.push_back(one);
+        longer.back().capacities.push_back(lanes);
+      }
+    }
+    all = longer;
+  }
+  return all;
+}
+
 inline std::vector<Algorithm> leaf_algorithms() {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/algorithms/generators.h"
 #include "tests/fat_tree/grid.h"
 #include "tests/fat_tree/leaf_replay.h"
 
@@ -20,6 +21,16 @@ using leaf_replay::Tree;
 using leaf_replay::trees;
 using leaf_replay::whole;
 
+// A block's slots: formula (2) of paper 002 without its last terms.
+std::int64_t total_exchange(const Tree& tree) {
+  std::int64_t slots = 0;
+  for (std::uint32_t i = 1; i <= tree.height; ++i) {
+    const std::int64_t lanes = tree.capacities.empty() ? 1 : tree.capacities[i - 1];
+    slots += ((tree.arity - 1) * power(tree.arity, 2 * i - 2) + lanes - 1) / lanes;
+  }
+  return slots;
+}
+
 // The steps of golden.json and algorithms.md section 1.3, for N blocks.
 std::int64_t documented(const Algorithm& algorithm, const Tree& tree, std::int64_t blocks) {
   const std::int64_t k = tree.arity, h = tree.height, n = power(k, tree.height);
@@ -29,6 +40,7 @@ std::int64_t documented(const Algorithm& algorithm, const Tree& tree, std::int64
     case espalier_Collective_BROADCAST:
       return name == "leaf" ? (k + 1) * h - 1 + k * (blocks - 1) : 2 * h + blocks - 1;
     case espalier_Collective_ALLGATHER: return (n - 1 + late) * blocks + 1;
+    case espalier_Collective_ALL_TO_ALL: return total_exchange(tree) * blocks + 2 * h - 1;
     default: return (n - 1) * blocks + 1 + late;
   }
 }
@@ -52,7 +64,9 @@ TEST(Leaf, ReplaysInTheDocumentedSteps) {
           const leaf_replay::Schedule schedule = leaf_replay::generate(algorithm, group);
           ASSERT_EQ(schedule.error, "");
           for (const std::int64_t blocks : {1, 2, 3, 7, 20}) {
-            if (blocks > 3 && n > 64 && root != 1) continue;
+            const bool long_one = algorithm.collective == espalier_Collective_ALL_TO_ALL;
+            if (blocks > 3 && n > (long_one ? 16u : 64u) && root != 1) continue;
+            if (blocks > 1 && n > 64 && long_one) continue;
             const auto result = leaf_replay::run(schedule, *topology, blocks);
             ASSERT_EQ(result.error, "");
             ASSERT_EQ(result.steps, documented(algorithm, tree, blocks)) << topology->spec();
@@ -66,6 +80,75 @@ TEST(Leaf, ReplaysInTheDocumentedSteps) {
     }
   }
   EXPECT_GT(replays, 1000);
+}
+
+// Steps for one block by an independent prototype: broadcast, scatter and gather, allgather, and
+// all-to-all with constant and with exponential capacities.
+struct Prototype {
+  std::uint32_t arity, height;
+  std::int64_t broadcast, scatter, allgather, constant, exponential;
+};
+constexpr Prototype kPrototype[] = {
+    {2, 1, 2, 2, 2, 2, 2},       {2, 2, 5, 5, 5, 8, 6},     {2, 3, 8, 9, 9, 26, 12},
+    {2, 4, 11, 17, 17, 92, 22},  {3, 1, 3, 3, 3, 3, 3},     {3, 2, 7, 9, 9, 23, 11},
+    {3, 3, 11, 27, 27, 187, 31}, {4, 2, 9, 16, 16, 54, 18}, {4, 3, 14, 64, 64, 824, 68},
+    {5, 2, 11, 25, 25, 107, 27},
+};
+
+std::int64_t claimed(Collective collective, const Tree& tree) {
+  const Algorithm* algorithm = find_algorithm(collective, "leaf");
+  Program program;
+  const Status status = algorithm->generate(leaf_replay::group_of(tree, 0), 0, program);
+  return status == Status::kOk ? phase_steps(program, 1) : -1;
+}
+
+// What a program claims is what it takes: the replays.
+TEST(Leaf, ClaimsThePrototypesSteps) {
+  for (const Prototype& row : kPrototype) {
+    const Tree tree{row.arity, row.height, {}};
+    const Tree fat = leaf_replay::with_capacities(tree).back();
+    EXPECT_EQ(claimed(espalier_Collective_BROADCAST, tree), row.broadcast);
+    EXPECT_EQ(claimed(espalier_Collective_SCATTER, tree), row.scatter);
+    EXPECT_EQ(claimed(espalier_Collective_GATHER, tree), row.scatter);
+    EXPECT_EQ(claimed(espalier_Collective_ALLGATHER, tree), row.allgather);
+    EXPECT_EQ(claimed(espalier_Collective_ALL_TO_ALL, tree), row.constant);
+    EXPECT_EQ(claimed(espalier_Collective_ALL_TO_ALL, fat), row.exponential);
+  }
+}
+
+TEST(Leaf, TotalExchangeKeepsToAnyCapacities) {
+  const Algorithm* algorithm = find_algorithm(espalier_Collective_ALL_TO_ALL, "leaf");
+  ASSERT_NE(algorithm, nullptr);
+  int replays = 0;
+  for (const Tree& constant : trees(whole() ? 256 : 64)) {
+    const std::vector<Tree> all = leaf_replay::with_capacities(constant);
+    const std::size_t stride = std::max<std::size_t>(1, all.size() / (whole() ? 40 : 8));
+    for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
+      std::string error;
+      const auto topology = topology::parse(leaf_replay::spec(all[at]), error);
+      ASSERT_NE(topology, nullptr) << error;
+      const Group group = leaf_replay::group_of(all[at], 0);
+      const leaf_replay::Schedule schedule = leaf_replay::generate(*algorithm, group);
+      ASSERT_EQ(schedule.error, "") << topology->spec();
+      for (const std::int64_t blocks : {1, 2, 3}) {
+        if (blocks > 1 && topology->ranks() > 27) continue;
+        const auto result = leaf_replay::run(schedule, *topology, blocks);
+        ASSERT_EQ(result.error, "");
+        ASSERT_EQ(result.steps, documented(*algorithm, all[at], blocks)) << topology->spec();
+        ASSERT_LE(result.held, 1) << topology->spec();
+        ++replays;
+      }
+    }
+  }
+  EXPECT_GT(replays, 100);
+}
+
+TEST(Leaf, TotalExchangeRefusesCapacitiesThatItCannotUse) {
+  const Tree wide{2, 2, {2, 2}}, steep{2, 2, {1, 3}};
+  Program program;
+  for (const Tree* tree : {&wide, &steep}) {
+    EXPECT_EQ(leaf_all_to_all(leaf_replay::group_of(*tree, 0), 0, program), Status::kUnsupported);
+  }
 }
 
 TEST(Leaf, DescriptorsAreSmall) {

@@ -1,0 +1,335 @@
+// All-to-all (total exchange) on a fat tree of any capacities, without contention or queue.
+//
+// Steps: N * sum over i = 1..h of ceil((k-1) k^(2i-2) / c_i) + 2h-1. Cost: steps * (alpha +
+// beta*m/N), m the bytes of what one rank sends another. Source: 002 section 3.3, formula (2), with
+// the schedule of the report that it refers to designed anew; within 2h-2 steps of optimal for
+// exponential capacities. c_1 = 1 and c_i <= k c_(i-1): kUnsupported else (what is above could
+// never be used).
+//
+// Stage i = h..1 exchanges between the branches of every router of level i; m = k^(i-1). In its
+// slot t messages q = t c_i .. t c_i + c_i - 1 of (k-1) m^2 go from each branch u: with b = floor(q
+// / m), rank rev(q mod m) of the branch sends to rank rev((q + b) mod m) of branch u + 1 + floor(b
+// / m); rev reverses i-1 digits of base k. A message that arrives in step s was sent in s - 2i + 1;
+// stages follow one another without a gap, each with all N blocks in turn. Digits reversed spread
+// what is under way evenly over all lower links. Below the turn, at level l, K = k^(i-1-l): from a
+// node whose own place in the branch reversed is r come the messages q = r + K g; to it go the g-th
+// of those with (q + b) mod K = r, k^l for each b. Actions: 2i + 1 a rank, 2k + 4(h-l) a router.
+// kTooLarge where the terms do not fit: k > 2: h > 5.
+
+#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/leaf_tree.h"
+
+namespace espalier {
+namespace {
+
+std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
+
+std::uint32_t reverse_digits(std::uint32_t value, std::uint32_t base, std::uint32_t digits) {
+  std::uint32_t reversed = 0;
+  for (std::uint32_t digit = 0; digit < digits; ++digit, value /= base) {
+    reversed = reversed * base + value % base;
+  }
+  return reversed;
+}
+
+class TotalExchange {
+ public:
+  TotalExchange(Builder& builder, const LeafNode& node, const Group& group, std::uint32_t window)
+      : builder_(builder), node_(node), capacities_(group.capacities), window_(window) {}
+
+  void add();
+  [[nodiscard]] Status finish();
+
+ private:
+  // Messages of one kind at this node, in order, over all blocks: message g in slot floor((spread *
+  // g + offset) / lanes) of its block's, offset < spread.
+  struct Stream {
+    std::uint32_t round;   // a block's messages
+    std::uint32_t spread;  // K
+    std::uint32_t offset = 0;
+    bool turns = false;  // the offset is less by 1 modulo K after `held` messages each
+    std::uint32_t held = 1;
+  };
+
+  [[nodiscard]] std::uint32_t capacity(std::uint32_t level) const {
+    return capacities_ == nullptr ? 1 : capacities_[level - 1];
+  }
+  // Of stage i: m, and slots a block.
+  [[nodiscard]] std::uint32_t branch(std::uint32_t stage) const {
+    return leaves_below(node_, stage - 1);
+  }
+  [[nodiscard]] std::uint32_t messages(std::uint32_t stage) const {
+    return (node_.arity - 1) * branch(stage) * branch(stage);
+  }
+  [[nodiscard]] std::uint32_t slots(std::uint32_t stage) const {
+    return (messages(stage) + capacity(stage) - 1) / capacity(stage);
+  }
+
+  void add_rank(std::uint32_t stage);
+  void add_turn(std::uint32_t stage);
+  void add_below_turn(std::uint32_t stage);
+  // The ranks that a rank meets in turn: the branch changes by `sign` once in m blocks, the place
+  // in it is what `first` and sign * (number of the message) give reversed.
+  [[nodiscard]] std::uint8_t partners(std::uint32_t stage, std::int32_t sign, std::uint32_t first);
+  // Sets when: in the step `before` the arrival at the ranks.
+  void time(Action& action, std::uint32_t stage, std::uint32_t before, std::uint8_t pace,
+            const Stream& stream);
+  [[nodiscard]] std::uint8_t pace(std::uint32_t stage, const Stream& stream);
+  [[nodiscard]] std::uint8_t block(const Stream& stream);
+  // Slots that a stream needs: a step's are free again window + 1 steps later.
+  [[nodiscard]] std::uint32_t scratch(std::uint32_t stage, const Stream& stream) const;
+  [[nodiscard]] Place passing(const Stream& stream, std::uint8_t slot);
+
+  Builder& builder_;
+  const LeafNode& node_;
+  const std::uint32_t* capacities_;
+  std::uint32_t window_;
+};
+
+void TotalExchange::time(Action& action, std::uint32_t stage, std::uint32_t before,
+                         std::uint8_t pace, const Stream& stream) {
+  std::uint32_t earlier = 0;  // slots a block of the stages before
+  for (std::uint32_t at = stage + 1; at <= node_.height; ++at) earlier += slots(at);
+  action.t0_ref = builder_.count({.a = as_int(2 * node_.height - 1) - as_int(before),
+                                  .b = as_int(earlier),
+                                  .c = 0,
+                                  .d = 0,
+                                  .e = 0});
+  action.instances_ref =
+      builder_.count({.a = 0, .b = as_int(stream.round), .c = 0, .d = 0, .e = 0});
+  action.pace_ref = pace;
+}
+
+std::uint8_t TotalExchange::pace(std::uint32_t stage, const Stream& stream) {
+  const std::uint32_t lanes = capacity(stage);
+  // A block's last slot may have lanes to spare: the next block begins with a new slot.
+  const std::uint32_t spare = slots(stage) * lanes - messages(stage);
+  // Where the lanes are whole spreads the offset does not matter.
+  const std::uint32_t unit = lanes % stream.spread == 0 ? stream.spread : 1;
+  Index row{};
+  row.coef = as_int(stream.spread / unit);
+  row.div = lanes / unit;
+  Term terms[2];
+  std::uint32_t count = 0;
+  if (unit == 1 && stream.turns) {
+    terms[count++] = {.coef = 1,
+                      .mul = -1,
+                      .add = as_int(stream.offset * stream.held + stream.held - 1),
+                      .div = stream.held,
+                      .mod = stream.spread,
+                      .base = 0,
+                      .digits = 0};
+  } else if (unit == 1) {
+    row.off = as_int(stream.offset);
+  }
+  if (spare > 0) {
+    terms[count++] = {.coef = as_int(spare / unit),
+                      .mul = 1,
+                      .add = 0,
+                      .div = stream.round,
+                      .mod = 0,
+                      .base = 0,
+                      .digits = 0};
+  }
+  if (row.coef == 1 && row.div == 1 && row.off == 0 && count == 0) return 0;  // one a step
+  return builder_.index(row, terms, count);
+}
+
+std::uint8_t TotalExchange::block(const Stream& stream) {
+  Index row{};
+  row.coef = 1;
+  row.div = stream.round;
+  return builder_.index(row);
+}
+
+std::uint32_t TotalExchange::scratch(std::uint32_t stage, const Stream& stream) const {
+  const std::uint32_t lanes = capacity(stage) * (window_ + 1);
+  // The offset may fall by as much as the spread less 1.
+  const bool falls = stream.turns && capacity(stage) % stream.spread != 0;
+  return (lanes + (falls ? stream.spread - 1 : 0) + stream.spread - 1) / stream.spread;
+}
+
+// In an all-to-all a place in scratch has the length of any part.
+Place TotalExchange::passing(const Stream& stream, std::uint8_t slot) {
+  Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.constant(0));
+  at.block_ref = block(stream);
+  at.slot_ref = slot;
+  return at;
+}
+
+std::uint8_t TotalExchange::partners(std::uint32_t stage, std::int32_t sign, std::uint32_t first) {
+  const std::uint32_t below = branch(stage), all = below * node_.arity;
+  const std::uint32_t mine = node_.index / below % node_.arity;
+  Index row{};
+  row.base = as_int(node_.index / all * all);
+  row.off = as_int((mine + (sign > 0 ? 1 : node_.arity - 1)) % node_.arity * below);
+  row.mod = all;
+  Term terms[2];
+  std::uint32_t count = 0;
+  if (node_.arity > 2) {
+    terms[count++] = {.coef = sign * as_int(below),
+                      .mul = 1,
+                      .add = 0,
+                      .div = below,
+                      .mod = node_.arity - 1,
+                      .base = 0,
+                      .digits = 0};
+  }
+  if (below > 1) {
+    terms[count++] = {.coef = 1,
+                      .mul = sign,
+                      .add = as_int(first),
+                      .div = 0,
+                      .mod = below,
+                      .base = node_.arity,
+                      .digits = stage - 1};
+  }
+  return builder_.index(row, terms, count);
+}
+
+void TotalExchange::add_rank(std::uint32_t stage) {
+  const std::uint32_t below = branch(stage);
+  const std::uint32_t place = reverse_digits(node_.index % below, node_.arity, stage - 1);
+  const std::uint8_t link = builder_.constant(0);
+  const Stream out{.round = (node_.arity - 1) * below, .spread = below, .offset = place};
+  Place from = Builder::place(espalier_Buffer_INPUT, partners(stage, 1, place));
+  from.block_ref = block(out);
+  const std::uint8_t out_pace = pace(stage, out);
+  time(builder_.send_by(0, link, from, 0), stage, 2 * stage - 1, out_pace, out);
+  Stream in = out;
+  in.turns = true;
+  Place into = Builder::place(espalier_Buffer_OUTPUT, partners(stage, -1, place));
+  into.block_ref = from.block_ref;
+  const std::uint8_t in_pace = pace(stage, in);
+  time(builder_.receive_by(0, link, into), stage, 0, in_pace, in);
+}
+
+// Where the messages of this stage change from branch to branch.
+void TotalExchange::add_turn(std::uint32_t stage) {
+  const std::uint32_t k = node_.arity;
+  const Stream stream{.round = messages(stage), .spread = 1};
+  const std::uint32_t slots = scratch(stage, stream);
+  const std::uint32_t first = builder_.scratch(slots * k);
+  const std::uint8_t when = pace(stage, stream);
+  for (std::uint32_t from = 0; from < k; ++from) {
+    Index slot{};
+    slot.base = as_int(first + from * slots);
+    slot.coef = 1;
+    slot.mod = slots;
+    const Place at = passing(stream, builder_.index(slot));
+    time(builder_.receive_by(0, builder_.constant(from), at), stage, stage, when, stream);
+  }
+  const Term turned{.coef = -as_int(slots),
+                    .mul = 1,
+                    .add = 0,
+                    .div = branch(stage) * branch(stage),
+                    .mod = k - 1,
+                    .base = 0,
+                    .digits = 0};
+  const Term within{.coef = 1, .mul = 1, .add = 0, .div = 0, .mod = slots, .base = 0, .digits = 0};
+  for (std::uint32_t to = 0; to < k; ++to) {
+    Index slot{};
+    slot.base = as_int(first);
+    slot.off = as_int((to + k - 1) % k * slots);
+    slot.mod = slots * k;
+    const Place at = passing(stream, builder_.index(slot, {turned, within}));
+    time(builder_.send_by(0, builder_.constant(to), at, 1), stage, stage - 1, when, stream);
+  }
+}
+
+// Between the ranks and the router where this stage turns.
+void TotalExchange::add_below_turn(std::uint32_t stage) {
+  const std::uint32_t k = node_.arity, level = node_.level;
+  const std::uint32_t spread = branch(stage) / node_.leaves;
+  const std::uint32_t place = reverse_digits(node_.index % spread, k, stage - 1 - level);
+  const std::uint8_t parent = builder_.constant(k);
+  Stream stream{.round = messages(stage) / spread, .spread = spread, .offset = place};
+  Index slot{}, child{};
+  slot.coef = child.coef = 1;
+  child.mod = k;
+  const auto add = [&](std::uint32_t before, std::uint8_t from, std::uint8_t to) {
+    slot.mod = scratch(stage, stream);
+    slot.base = as_int(builder_.scratch(slot.mod));
+    const Place at = passing(stream, builder_.index(slot));
+    const std::uint8_t when = pace(stage, stream);
+    time(builder_.receive_by(0, from, at), stage, before, when, stream);
+    time(builder_.send_by(0, to, at, 1), stage, before - 1, when, stream);
+  };
+  // Up: the digit above those that all its ranks have alike is the branch.
+  add(2 * stage - level, builder_.index(child), parent);
+  // Down: that digit of q + b, which is K g + r + K ceil((b - r) / K).
+  stream.turns = true;
+  stream.held = node_.leaves;
+  const Term carried{.coef = 1,
+                     .mul = 1,
+                     .add = as_int(node_.leaves * (spread - 1 - place)),
+                     .div = branch(stage),
+                     .mod = 0,
+                     .base = 0,
+                     .digits = 0};
+  const std::uint8_t branches = builder_.index(child, {carried});
+  add(level, parent, branches);
+}
+
+void TotalExchange::add() {
+  if (node_.level == 0) {
+    builder_.copy(0, builder_.output(node_.index), builder_.input(node_.index));
+  }
+  for (std::uint32_t stage = node_.height; stage > 0 && stage >= node_.level; --stage) {
+    if (node_.level == 0) {
+      add_rank(stage);
+    } else {
+      stage == node_.level ? add_turn(stage) : add_below_turn(stage);
+    }
+  }
+}
+
+Status TotalExchange::finish() {
+  std::uint32_t steps = 0, bound = 0, bound_stage = 1;
+  for (std::uint32_t stage = 1; stage <= node_.height; ++stage) {
+    steps += slots(stage);
+    // What a branch sends to all ranks outside it, over its own link.
+    const std::uint64_t crossing =
+        std::uint64_t{branch(stage)} * (node_.ranks - branch(stage)) / capacity(stage);
+    if (crossing < bound) continue;
+    bound = static_cast<std::uint32_t>(crossing);
+    bound_stage = stage;
+  }
+  builder_.phase(1, as_int(2 * node_.height - 1), as_int(steps));
+  return builder_.finish(as_int(2 * bound_stage - 1), as_int(bound));
+}
+
+// Whether the schedule is for these capacities, and its numbers fit a program's.
+Status check_capacities(const Group& group, const LeafNode& node) {
+  std::uint64_t most = 1, branch = 1, messages = 0;
+  for (std::uint32_t level = 1; level <= node.height; ++level) {
+    const std::uint32_t lanes = group.capacities == nullptr ? 1 : group.capacities[level - 1];
+    if (lanes < 1 || lanes > most) return Status::kUnsupported;
+    most = std::uint64_t{lanes} * node.arity;
+    messages += (node.arity - 1) * branch * branch;
+    branch *= node.arity;
+  }
+  return messages > kMaxSlope ? Status::kTooLarge : Status::kOk;
+}
+
+}  // namespace
+
+Status leaf_all_to_all(const Group& group, std::uint32_t me, Program& out) {
+  LeafNode node;
+  Status status = find_leaf_node(group, me, node);
+  if (status == Status::kOk) status = check_capacities(group, node);
+  if (status != Status::kOk) return status;
+  Builder builder(out);
+  status = builder.begin(group, me,
+                         {.collective = espalier_Collective_ALL_TO_ALL,
+                          .algorithm = "leaf",
+                          .nodes = leaf_tree_nodes(node),
+                          .port_model = espalier_PortModel_MULTIPORT});
+  if (status != Status::kOk) return status;
+  add_leaf_links(builder, node);
+  TotalExchange exchange(builder, node, group, group.window);
+  exchange.add();
+  return exchange.finish();
+}
+
+}  // namespace espalier
