@@ -1,0 +1,73 @@
+#include "collectives/cost/fractional.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace espalier::cost {
+
+std::int64_t fractional_size(std::int64_t run, std::int64_t i) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t at = 0; at <= i; ++at) {
+    const auto back = [&](std::int64_t by) { return sizes[static_cast<std::size_t>(at - by)]; };
+    sizes.push_back(at <= run ? at + 1 : run + back(run) + back(run + 1));
+  }
+  return sizes.back();
+}
+
+std::int64_t fractional_depth(std::int64_t ranks, std::int64_t run) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t at = 0;; ++at) {
+    const auto back = [&](std::int64_t by) { return sizes[static_cast<std::size_t>(at - by)]; };
+    sizes.push_back(at <= run ? at + 1 : run + back(run) + back(run + 1));
+    if (sizes.back() >= ranks) return at - 1;
+  }
+}
+
+double Pipeline::time(double packets, double ratio) const {
+  return (latency + slope * packets) * (1 + ratio / packets);
+}
+
+double Pipeline::best_packets(double ratio) const { return std::sqrt(ratio * latency / slope); }
+
+double Pipeline::best_time(double ratio) const {
+  const double root = std::sqrt(slope * ratio) + std::sqrt(latency);
+  return root * root;
+}
+
+Pipeline chain(std::int64_t ranks) { return {static_cast<double>(ranks - 2), 1}; }
+
+Pipeline binary_tree(std::int64_t ranks) {
+  return {static_cast<double>(fractional_depth(ranks, 1)), 2};
+}
+
+Pipeline fractional_tree(std::int64_t ranks, std::int64_t run) {
+  return {static_cast<double>(fractional_depth(ranks, run)), 1 + 1.0 / static_cast<double>(run)};
+}
+
+double block_bound(std::int64_t ranks, double ratio) {
+  return Pipeline{std::log2(static_cast<double>(ranks)), 1}.best_time(ratio);
+}
+
+std::int64_t best_run(std::int64_t ranks, double ratio, std::int64_t most) {
+  std::int64_t best = 1;
+  for (std::int64_t run = 2; run <= most; ++run) {
+    if (fractional_tree(ranks, run).best_time(ratio) <
+        fractional_tree(ranks, best).best_time(ratio)) {
+      best = run;
+    }
+  }
+  return best;
+}
+
+double run_by_rule(std::int64_t ranks, double ratio) {
+  return std::cbrt(ratio / (std::log2(static_cast<double>(ranks)) - 1));
+}
+
+double gain(std::int64_t ranks, double ratio) {
+  const double simple =
+      std::min(chain(ranks).best_time(ratio), binary_tree(ranks).best_time(ratio));
+  return simple / fractional_tree(ranks, best_run(ranks, ratio)).best_time(ratio);
+}
+
+}  // namespace espalier::cost

@@ -1,0 +1,186 @@
+#include "collectives/cost/leaf_queues.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace espalier::cost {
+namespace {
+
+constexpr std::uint32_t kEveryLeaf = 0xffffffffu;
+
+struct Message {
+  std::uint32_t origin = 0;
+  std::uint32_t destination = kEveryLeaf;
+};
+
+// Who sends how much in a step.
+enum class Ports { kSingle, kAll };
+
+// A complete tree whose nodes are (level, number in the level), leaves at level 0.
+class Tree {
+ public:
+  Tree(std::uint32_t arity, std::vector<std::uint32_t> capacities, Ports ports)
+      : arity_(arity),
+        height_(static_cast<std::uint32_t>(capacities.size())),
+        capacities_(std::move(capacities)),
+        ports_(ports) {
+    std::uint32_t nodes = 1;
+    nodes_.resize(height_ + 1);
+    for (std::uint32_t level = height_ + 1; level-- > 0; nodes *= arity_) {
+      nodes_[level].resize(nodes);
+      for (Node& node : nodes_[level]) node.down.resize(level == 0 ? 0 : arity_);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t leaves() const {
+    return static_cast<std::uint32_t>(nodes_[0].size());
+  }
+  // Queues a message at its leaf.
+  void add(const Message& message) { nodes_[0][message.origin].up.push_back(message); }
+
+  // Runs until all of them, `expected` arrivals at leaves, are there.
+  Queued run(std::int64_t expected) {
+    Queued result;
+    while (arrived_ < expected) {
+      ++result.steps;
+      for (std::uint32_t level = 0; level <= height_; ++level) {
+        for (std::uint32_t at = 0; at < nodes_[level].size(); ++at) send(level, at);
+      }
+      for (const Moving& moving : moving_) arrive(moving);
+      moving_.clear();
+      result.longest = std::max(result.longest, longest());
+    }
+    return result;
+  }
+
+ private:
+  struct Node {
+    std::deque<Message> up;
+    std::vector<std::deque<Message>> down;  // by child
+    std::deque<std::uint32_t> turns;        // children, in the order in which a single port serves
+  };
+  struct Moving {
+    Message message;
+    std::uint32_t level, at;  // where it arrives
+    std::uint32_t from;       // the child it comes from; arity: the parent
+  };
+
+  // Number of leaves below a node of the level.
+  [[nodiscard]] std::uint32_t below(std::uint32_t level) const {
+    std::uint32_t leaves = 1;
+    for (; level > 0; --level) leaves *= arity_;
+    return leaves;
+  }
+
+  void send_up(std::uint32_t level, std::uint32_t at) {
+    Node& node = nodes_[level][at];
+    moving_.push_back({node.up.front(), level + 1, at / arity_, at % arity_});
+    node.up.pop_front();
+  }
+  void send_down(std::uint32_t level, std::uint32_t at, std::uint32_t child) {
+    Node& node = nodes_[level][at];
+    moving_.push_back({node.down[child].front(), level - 1, at * arity_ + child, arity_});
+    node.down[child].pop_front();
+  }
+
+  void send(std::uint32_t level, std::uint32_t at) {
+    Node& node = nodes_[level][at];
+    if (ports_ == Ports::kSingle) {
+      if (!node.up.empty()) return send_up(level, at);
+      if (node.turns.empty()) return;
+      send_down(level, at, node.turns.front());
+      node.turns.pop_front();
+      return;
+    }
+    const auto many = [](std::size_t waiting, std::uint32_t lanes) {
+      return std::min<std::size_t>(waiting, lanes);
+    };
+    if (level < height_) {
+      for (std::size_t k = many(node.up.size(), capacities_[level]); k > 0; --k) send_up(level, at);
+    }
+    for (std::uint32_t child = 0; level > 0 && child < arity_; ++child) {
+      for (std::size_t k = many(node.down[child].size(), capacities_[level - 1]); k > 0; --k) {
+        send_down(level, at, child);
+      }
+    }
+  }
+
+  void arrive(const Moving& moving) {
+    if (moving.level == 0) {
+      ++arrived_;
+      return;
+    }
+    Node& node = nodes_[moving.level][moving.at];
+    const std::uint32_t leaves = below(moving.level), to = moving.message.destination;
+    const bool everywhere = to == kEveryLeaf;
+    const bool inside = everywhere || to / leaves == moving.at;
+    const bool outside = everywhere || !inside;
+    if (moving.from != arity_ && outside && moving.level < height_) {
+      node.up.push_back(moving.message);
+    }
+    for (std::uint32_t child = 0; inside && child < arity_; ++child) {
+      const bool its = everywhere ? child != moving.from : to / (leaves / arity_) % arity_ == child;
+      if (!its) continue;
+      node.down[child].push_back(moving.message);
+      node.turns.push_back(child);
+    }
+  }
+
+  // Leaves hold their own messages: only routers have queues.
+  [[nodiscard]] std::int64_t longest() const {
+    std::size_t most = 0;
+    for (std::uint32_t level = 1; level <= height_; ++level) {
+      for (const Node& node : nodes_[level]) {
+        if (ports_ == Ports::kSingle) {
+          most = std::max(most, node.up.size() + node.turns.size());
+          continue;
+        }
+        most = std::max(most, node.up.size());
+        for (const std::deque<Message>& queue : node.down) most = std::max(most, queue.size());
+      }
+    }
+    return static_cast<std::int64_t>(most);
+  }
+
+  std::uint32_t arity_, height_;
+  std::vector<std::uint32_t> capacities_;
+  Ports ports_;
+  std::vector<std::vector<Node>> nodes_;  // by level
+  std::vector<Moving> moving_;
+  std::int64_t arrived_ = 0;
+};
+
+Queued broadcast_all(Tree& tree) {
+  for (std::uint32_t leaf = 0; leaf < tree.leaves(); ++leaf) tree.add({leaf, kEveryLeaf});
+  const std::int64_t n = tree.leaves();
+  return tree.run(n * (n - 1));
+}
+
+}  // namespace
+
+Queued single_port_multinode_broadcast(std::uint32_t arity, std::uint32_t height) {
+  Tree tree(arity, std::vector<std::uint32_t>(height, 1), Ports::kSingle);
+  return broadcast_all(tree);
+}
+
+Queued single_port_total_exchange(std::uint32_t arity, std::uint32_t height) {
+  Tree tree(arity, std::vector<std::uint32_t>(height, 1), Ports::kSingle);
+  const std::uint32_t n = tree.leaves();
+  for (std::uint32_t leaf = 0; leaf < n; ++leaf) {
+    // `near` leaves share a subtree with this one: first those outside the largest proper one.
+    for (std::uint32_t near = n / arity; near > 0; near /= arity) {
+      const std::uint32_t first = leaf / (near * arity) * (near * arity);
+      for (std::uint32_t to = first; to < first + near * arity; ++to) {
+        if (to / near != leaf / near) tree.add({leaf, to});
+      }
+    }
+  }
+  return tree.run(std::int64_t{n} * (n - 1));
+}
+
+Queued multiport_flood(std::uint32_t arity, const std::vector<std::uint32_t>& capacities) {
+  Tree tree(arity, capacities, Ports::kAll);
+  return broadcast_all(tree);
+}
+
+}  // namespace espalier::cost

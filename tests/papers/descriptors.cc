@@ -1,0 +1,148 @@
+// The bytes of a descriptor, by algorithm and size of the group: docs/results/descriptors.md is
+// what this writes to standard output.
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithms/searched/searched.h"
+#include "topology/topology.h"
+
+namespace espalier {
+namespace {
+
+std::size_t bytes_of(const Program& program) {
+  static std::vector<std::uint8_t> bytes(kMaxDescriptorBytes);
+  std::size_t written = 0;
+  if (encode_program(program, bytes.data(), bytes.size(), written) == Status::kOk) return written;
+  std::fprintf(stderr, "descriptors: %s cannot be encoded\n", program.algorithm);
+  std::exit(1);
+}
+
+// The longest descriptors of ranks and of routers; 0: none.
+struct Longest {
+  std::size_t rank = 0, router = 0;
+  void add(const Program& program) {
+    std::size_t& longest = is_router(program) ? router : rank;
+    longest = std::max(longest, bytes_of(program));
+  }
+};
+
+std::string cell(std::size_t bytes) { return bytes == 0 ? "-" : std::to_string(bytes); }
+
+// Every node of small groups, 2000 spread over larger ones.
+Longest longest_of(const Algorithm& algorithm, const Group& group) {
+  constexpr std::uint32_t kMost = 2000;
+  const std::uint32_t nodes = algorithm_nodes(algorithm, group);
+  const std::uint32_t asked = std::min(nodes, kMost);
+  Longest longest;
+  auto program = std::make_unique<Program>();
+  for (std::uint32_t at = 0; at < asked; ++at) {
+    const auto node = static_cast<std::uint32_t>(std::uint64_t{at} * nodes / asked);
+    if (algorithm.generate(group, node, *program) != Status::kOk) return {};
+    longest.add(*program);
+  }
+  return longest;
+}
+
+void anywhere() {
+  constexpr std::uint32_t kRanks[] = {4, 16, 100, 1000, 10000, 100000};
+  std::printf(
+      "\n## Any topology, bytes of the longest descriptor by ranks\n\n| collective | algorithm |");
+  for (const std::uint32_t ranks : kRanks) std::printf(" %u |", ranks);
+  std::printf("\n|---|---|%s\n", "---|---|---|---|---|---|");
+  std::uint32_t count = 0;
+  const Algorithm* all = algorithms(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    if (all[at].where != Where::kAnywhere) continue;
+    std::printf("| %s | %s |", collective_name(all[at].collective), all[at].name);
+    for (std::uint32_t ranks : kRanks) {
+      Longest longest = longest_of(all[at], {.ranks = ranks});
+      // Some are for odd numbers of ranks only.
+      if (longest.rank == 0) longest = longest_of(all[at], {.ranks = ranks - 1});
+      std::printf(" %s |", cell(longest.rank).c_str());
+    }
+    std::printf("\n");
+  }
+}
+
+void fat_trees() {
+  struct Tree {
+    std::uint32_t arity, height;
+  };
+  constexpr Tree kTrees[] = {{2, 2}, {2, 4}, {2, 6}, {4, 2}, {4, 4}, {5, 3}};
+  std::printf(
+      "\n## Fat trees whose routers have programs, bytes of the longest descriptor (leaf, "
+      "router)\n\n"
+      "| collective | algorithm |");
+  for (const Tree& tree : kTrees) std::printf(" k=%u, h=%u |", tree.arity, tree.height);
+  std::printf("\n|---|---|---|---|---|---|---|---|\n");
+  std::uint32_t count = 0;
+  const Algorithm* all = algorithms(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    if (all[at].where != Where::kFatTree) continue;
+    std::printf("| %s | %s |", collective_name(all[at].collective), all[at].name);
+    for (const Tree& tree : kTrees) {
+      Group group;
+      group.ranks = 1;
+      for (std::uint32_t level = 0; level < tree.height; ++level) group.ranks *= tree.arity;
+      group.arity = tree.arity;
+      group.height = tree.height;
+      const Longest longest = longest_of(all[at], group);
+      std::printf(" %s, %s |", cell(longest.rank).c_str(), cell(longest.router).c_str());
+    }
+    std::printf("\n");
+  }
+}
+
+void searched_ones() {
+  std::printf(
+      "\n## Searched on the host, bytes of the longest descriptor (rank, router)\n\n"
+      "| collective | algorithm | topology | bytes |\n|---|---|---|---|\n");
+  for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
+    for (const char* spec :
+         {"complete:16", "complete:100", "complete:1000", "crossbar:4x16", "crossbar:16x64",
+          "fattree:k=2,h=3,c=1", "fattree:k=4,h=2,c=1", "fattree:k=4,h=3,c=1"}) {
+      std::string error;
+      const auto topology = topology::parse(spec, error);
+      const bool general = std::string(algorithm.topologies) == "any topology";
+      if (!algorithm.applies(*topology) || (general && !std::string(spec).starts_with("complete")))
+        continue;
+      const topology::Shape shape = topology->shape();
+      Group group;
+      group.ranks = topology->ranks();
+      group.arity = shape.arity;
+      group.height = shape.height;
+      std::vector<Program> programs;
+      error = algorithm.search(*topology, group, programs);
+      if (!error.empty()) continue;
+      Longest longest;
+      for (const Program& program : programs) longest.add(program);
+      std::printf("| %s | %s | %s | %s, %s |\n", collective_name(algorithm.collective),
+                  algorithm.name, spec, cell(longest.rank).c_str(), cell(longest.router).c_str());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier
+
+int main() {
+  std::printf(
+      "# Bytes of a descriptor\n\n"
+      "Written by `build/tests/papers/descriptors`; a test compares this page with what that "
+      "command writes. The "
+      "longest of all nodes\n(of 2000 spread evenly where there are more), with the default block "
+      "table; \"-\": the "
+      "algorithm cannot do it, or a program's tables are\ntoo small. One descriptor serves every "
+      "message size.\n");
+  espalier::anywhere();
+  espalier::fat_trees();
+  espalier::searched_ones();
+  return 0;
+}

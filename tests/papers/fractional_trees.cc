@@ -1,0 +1,192 @@
+// Paper 000, Sanders and Sibeyn: a bandwidth latency tradeoff for broadcast (fractional trees).
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "collectives/cost/fractional.h"
+#include "tests/papers/item.h"
+#include "tests/papers/plot.h"
+#include "tests/papers/proven.h"
+
+namespace espalier::papers {
+namespace {
+
+constexpr char kClosed[] = "closed form";
+constexpr char kProven[] = "verified schedule";
+
+std::string broadcast(std::int64_t ranks, const char* algorithm, std::int64_t blocks,
+                      std::uint32_t run = 0) {
+  return proven_steps({.topology = "complete:" + std::to_string(ranks),
+                       .collective = espalier_Collective_BROADCAST,
+                       .algorithm = algorithm,
+                       .blocks = blocks,
+                       .run = run});
+}
+
+void sizes(Chapter& chapter) {
+  chapter.items.push_back({"section 2", "PUs reached by a binary tree, P_5", "18", "20",
+                           std::to_string(cost::fractional_size(1, 5)), kClosed,
+                           "the recurrence beside it gives 1, 2, 4, 7, 12, 20"});
+  for (const auto& [run, size] : {std::pair{2, "10"}, std::pair{3, "8"}, std::pair{100, "6"}}) {
+    chapter.items.push_back({"Fig. 1",
+                             run == 100
+                                 ? std::string("PUs of a chain, last PU after 5 steps")
+                                 : "PUs, r = " + std::to_string(run) + ", last PU after 5 steps",
+                             "-", size, std::to_string(cost::fractional_size(run, 5)), kClosed,
+                             "the drawing is lost; P_5 by the recurrence"});
+  }
+  const struct {
+    std::int64_t ranks, run, depth;
+  } depths[] = {{64, 1, 7},     {64, 2, 11},    {64, 4, 16},    {64, 8, 25},
+                {64, 16, 35},   {1024, 1, 13},  {1024, 2, 20},  {1024, 4, 34},
+                {1024, 8, 57},  {1024, 10, 68}, {1024, 16, 97}, {16384, 1, 18},
+                {16384, 2, 30}, {16384, 4, 52}, {16384, 8, 91}, {16384, 16, 163}};
+  for (const auto& [ranks, run, depth] : depths) {
+    const bool printed = ranks == 1024 && run == 8;
+    chapter.items.push_back({"section 3",
+                             "d, r = " + std::to_string(run) + ", P = " + std::to_string(ranks),
+                             printed ? "57" : "-", printed ? "" : std::to_string(depth),
+                             std::to_string(cost::fractional_depth(ranks, run)), kClosed});
+  }
+}
+
+void steps(Chapter& chapter) {
+  for (const std::int64_t ranks : {16, 64}) {
+    chapter.items.push_back({"section 2", "chain, P = " + std::to_string(ranks) + ", s = 20, steps",
+                             std::to_string(ranks - 2 + 20), "", broadcast(ranks, "chain", 20),
+                             kProven});
+    const std::int64_t depth = cost::fractional_depth(ranks, 1);
+    chapter.items.push_back(
+        {"section 2", "binary tree, P = " + std::to_string(ranks) + ", s = 20, steps",
+         std::to_string(depth + 40), std::to_string(depth + 39), broadcast(ranks, "binary", 20),
+         kProven, "d + 2s is a bound: the last packet saves the pause after it"});
+    for (const std::uint32_t run : {1u, 2u, 4u, 8u}) {
+      const std::int64_t d = cost::fractional_depth(ranks, run);
+      const std::int64_t s = 16;
+      chapter.items.push_back({"equation 7",
+                               "fractional tree, P = " + std::to_string(ranks) +
+                                   ", r = " + std::to_string(run) + ", s = 16, steps",
+                               std::to_string(d + s + s / run), std::to_string(d + s + s / run - 1),
+                               broadcast(ranks, "fractional", s, run), kProven,
+                               "d + s(1 + 1/r) is a bound; one less is exact"});
+    }
+  }
+  chapter.items.push_back(
+      {"section 3", "fractional tree, s no multiple of r: P = 64, r = 4, s = 7, steps", "-",
+       std::to_string(cost::fractional_depth(64, 4) + 7 + 2 - 1), broadcast(64, "fractional", 7, 4),
+       kProven,
+       "the program of Fig. 2 wants r | s (its example r = 10, s = 503 does not keep "
+       "to it); a modulo schedule works for any s"});
+}
+
+void example(Chapter& chapter) {
+  const double ratio = 4096;
+  const auto time = [&](std::int64_t run, double packets) {
+    return fixed(cost::fractional_tree(1024, run).time(packets, ratio) / ratio, 3);
+  };
+  chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: r by the rule", "8 (about)", "7.69",
+                           fixed(cost::run_by_rule(1024, ratio), 2), kClosed});
+  chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: s for r = 8", "456", "",
+                           fixed(cost::fractional_tree(1024, 8).best_packets(ratio), 0), kClosed});
+  chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: T/k for r = 8, s = 456", "1.389", "",
+                           time(8, 456), kClosed});
+  chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: T/k for r = 10, s = 503", "1.387",
+                           "", time(10, 503), kClosed});
+  chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: best r, by trying all", "10", "",
+                           std::to_string(cost::best_run(1024, ratio)), kClosed});
+}
+
+void bounds(Chapter& chapter) {
+  const double ratio = 4096, log = 10;
+  chapter.items.push_back({"equation 6", "P = 1024, k/t = 4096: T/k of the bound for equal packets",
+                           fixed(std::pow(1 + std::sqrt(log / ratio), 2), 4), "",
+                           fixed(cost::block_bound(1024, ratio) / ratio, 4), kClosed});
+  double best_packets = 1, least = 1e300;
+  for (int packets = 1; packets < 2000; ++packets) {
+    const double time = cost::Pipeline{log, 1}.time(packets, ratio);
+    if (time < least) best_packets = packets, least = time;
+  }
+  chapter.items.push_back({"before equation 6", "s of the least bound, P = 1024, k/t = 4096",
+                           fixed(std::sqrt(ratio / log), 0), fixed(std::sqrt(ratio * log / 1), 0),
+                           fixed(best_packets, 0), "trying all s",
+                           "printed: sqrt(k t / log P); it must be sqrt(k log P / t)"});
+}
+
+Picture gains() {
+  std::vector<Line> lines;
+  for (const std::int64_t ranks : {64, 1024, 16384}) {
+    Line line{"P = " + std::to_string(ranks), {}};
+    for (int eighth = 0; eighth <= 8 * 24; ++eighth) {
+      const double ratio = std::exp2(eighth / 8.0);
+      line.points.emplace_back(ratio, cost::gain(ranks, ratio));
+    }
+    lines.push_back(std::move(line));
+  }
+  const std::string title = "Fractional tree over the better of chain and binary tree";
+  return {"000-fig3.svg", title, plot_svg(title, {"k/t", true}, {"times faster"}, lines)};
+}
+
+void figure_3(Chapter& chapter) {
+  const struct {
+    std::int64_t ranks;
+    const char *printed, *corrected;
+  } sizes[] = {{64, "1.29", "1.28"}, {1024, "-", "1.57"}, {16384, "1.8", "1.78"}};
+  for (const auto& [ranks, printed, corrected] : sizes) {
+    double most = 0;
+    for (int step = 0; step <= 24 * 64; ++step) {
+      most = std::max(most, cost::gain(ranks, std::exp2(step / 64.0)));
+    }
+    chapter.items.push_back({"Fig. 3", "largest gain, P = " + std::to_string(ranks), printed,
+                             corrected, fixed(most, 2), kClosed,
+                             printed[0] == '-' ? "" : "by closed forms with the exact d"});
+  }
+  chapter.pictures.push_back(gains());
+}
+
+void other_networks(Chapter& chapter) {
+  const struct {
+    std::uint32_t run;
+    int direct;
+  } depths[] = {{1, 14}, {2, 25}, {3, 41}, {4, 55}};
+  for (const auto& [run, direct] : depths) {
+    // The source has the first packet from the start: depth counts its steps to the last PU.
+    chapter.items.push_back(
+        {"section 3",
+         "direct simplex version, r = " + std::to_string(run) + ", P = 1024, steps of one block",
+         "-", std::to_string(direct), broadcast(1024, "fractional-direct", 1, run), kProven,
+         "2r+1 steps a run; the full paper could not be had"});
+  }
+  for (const auto& [name, algorithm, run, depth] :
+       {std::tuple{"A", "crossbar-a", 8u, 97}, std::tuple{"B", "crossbar-b", 8u, 130},
+        std::tuple{"A", "crossbar-a", 16u, 177}, std::tuple{"B", "crossbar-b", 16u, 236}}) {
+    chapter.items.push_back({"section 4",
+                             std::string("256 x 64 hierarchical crossbar, variant ") + name +
+                                 ", r = " + std::to_string(run) + ", d",
+                             "-", std::to_string(depth),
+                             proven_steps({.topology = "crossbar:256x64",
+                                           .collective = espalier_Collective_BROADCAST,
+                                           .algorithm = algorithm,
+                                           .run = run}),
+                             kProven, "flat: 92 (r = 8), 164 (r = 16)"});
+  }
+  chapter.items.push_back(
+      {"Fig. 4", "8 x 16 mesh, r = 2, links with two packets in a step", "0", "", "not built yet",
+       "-", "embeddings on meshes come with the schedules lowered onto their links", true});
+}
+
+}  // namespace
+
+Chapter fractional_trees() {
+  Chapter chapter{
+      "000", "A bandwidth latency tradeoff for broadcast and reduction (Sanders, Sibeyn)", {}, {}};
+  sizes(chapter);
+  steps(chapter);
+  example(chapter);
+  bounds(chapter);
+  figure_3(chapter);
+  other_networks(chapter);
+  return chapter;
+}
+
+}  // namespace espalier::papers

@@ -1,0 +1,161 @@
+// Paper 002, Dimakopoulos and Dimopoulos: leaf communications in complete trees.
+
+#include <algorithm>
+
+#include "collectives/cost/leaf_queues.h"
+#include "tests/papers/item.h"
+#include "tests/papers/plot.h"
+#include "tests/papers/proven.h"
+
+namespace espalier::papers {
+namespace {
+
+struct TreeSize {
+  std::uint32_t k, h;
+};
+constexpr TreeSize kTrees[] = {{2, 1}, {2, 2}, {2, 3}, {2, 4}, {3, 1},
+                               {3, 2}, {3, 3}, {4, 2}, {4, 3}, {5, 2}};
+
+std::int64_t power(std::int64_t base, std::uint32_t exponent) {
+  std::int64_t value = 1;
+  while (exponent-- > 0) value *= base;
+  return value;
+}
+
+std::string size_text(TreeSize tree) {
+  return "k=" + std::to_string(tree.k) + ", n=" + std::to_string(power(tree.k, tree.h));
+}
+
+std::string spec(TreeSize tree, const char* capacity = "1") {
+  return "fattree:k=" + std::to_string(tree.k) + ",h=" + std::to_string(tree.h) + ",c=" + capacity;
+}
+
+std::string leaf_steps(TreeSize tree, Collective collective, const char* algorithm,
+                       std::int64_t blocks = 1, const char* capacity = "1") {
+  return proven_steps({.topology = spec(tree, capacity),
+                       .collective = collective,
+                       .algorithm = algorithm,
+                       .blocks = blocks});
+}
+
+constexpr char kProven[] = "verified schedule";
+constexpr char kQueues[] = "simulation with queues";
+
+void single_source(Chapter& chapter) {
+  for (const TreeSize tree : kTrees) {
+    const std::int64_t k = tree.k, h = tree.h, n = power(k, tree.h);
+    const std::string steps = std::to_string((k + 1) * h - 1);
+    chapter.items.push_back({"Theorem 1", "broadcast, single-port, steps, " + size_text(tree),
+                             steps, "", leaf_steps(tree, espalier_Collective_BROADCAST, "leaf"),
+                             kProven});
+    chapter.items.push_back(
+        {"section 3.1", "broadcast, multiport, steps, " + size_text(tree), std::to_string(2 * h),
+         "", leaf_steps(tree, espalier_Collective_BROADCAST, "leaf-multiport"), kProven});
+    const bool alone = k == 2 && n == 2;
+    for (const auto& [name, collective] : {std::pair{"scatter", espalier_Collective_SCATTER},
+                                           std::pair{"gather", espalier_Collective_GATHER}}) {
+      chapter.items.push_back(
+          {"Theorem 2", std::string(name) + ", furthest first, steps, " + size_text(tree),
+           std::to_string(k == 2 ? n + 1 : n), alone ? "2" : "",
+           leaf_steps(tree, collective, "leaf"), kProven,
+           alone ? "with two leaves there is no next closest leaf to wait for" : ""});
+    }
+  }
+  for (const TreeSize tree : {TreeSize{2, 3}, TreeSize{3, 2}, TreeSize{4, 2}}) {
+    const std::int64_t k = tree.k, h = tree.h;
+    for (const std::int64_t blocks : {2, 7}) {
+      chapter.items.push_back({"-",
+                               "pipelined broadcast of " + std::to_string(blocks) +
+                                   " blocks, single-port, steps, " + size_text(tree),
+                               "-", std::to_string((k + 1) * h - 1 + k * (blocks - 1)),
+                               leaf_steps(tree, espalier_Collective_BROADCAST, "leaf", blocks),
+                               kProven, "the paper has one packet only"});
+    }
+  }
+}
+
+void multinode(Chapter& chapter) {
+  for (const TreeSize tree : kTrees) {
+    const std::int64_t k = tree.k, h = tree.h, n = power(k, tree.h);
+    const std::int64_t printed = k * n + (k + 1) * (h - 2) + 1;
+    chapter.items.push_back(
+        {"Theorems 3 and 4", "multinode broadcast, single-port, steps, " + size_text(tree),
+         std::to_string(printed), h == 1 ? std::to_string(k * k - k + 1) : "",
+         std::to_string(cost::single_port_multinode_broadcast(tree.k, tree.h).steps), kQueues,
+         h == 1 ? "the formula is for h >= 2" : ""});
+    const std::string bound = std::to_string(k == 2 && n > 2 ? n + 1 : n);
+    const cost::Queued flood = cost::multiport_flood(tree.k, std::vector<std::uint32_t>(tree.h, 1));
+    chapter.items.push_back({"Theorem 7",
+                             "multinode broadcast, multiport, flooding, steps, " + size_text(tree),
+                             bound, "", std::to_string(flood.steps), kQueues,
+                             "queues of up to " + std::to_string(flood.longest) + " messages"});
+    chapter.items.push_back(
+        {"section 3.2", "multinode broadcast, multiport, no queue, steps, " + size_text(tree),
+         std::to_string(n + 2 * h - 2), bound,
+         leaf_steps(tree, espalier_Collective_ALLGATHER, "leaf"), kProven,
+         bound == std::to_string(n + 2 * h - 2)
+             ? ""
+             : "the paper needs 2 log_k n - 2 steps more without queues and asks what is least; "
+               "the optimum itself is reached"});
+  }
+}
+
+// Capacities of the two kinds of trees that the paper has.
+std::vector<std::uint32_t> exponential(TreeSize tree) {
+  std::vector<std::uint32_t> capacities;
+  for (std::uint32_t level = 0; level < tree.h; ++level) {
+    capacities.push_back(static_cast<std::uint32_t>(power(tree.k, level)));
+  }
+  return capacities;
+}
+
+std::int64_t pipelined_steps(TreeSize tree, const std::vector<std::uint32_t>& capacities) {
+  std::int64_t steps = 2 * std::int64_t{tree.h} - 1;
+  for (std::uint32_t i = 1; i <= tree.h; ++i) {
+    const std::int64_t messages = (tree.k - 1) * power(tree.k, 2 * i - 2);
+    steps += (messages + capacities[i - 1] - 1) / capacities[i - 1];
+  }
+  return steps;
+}
+
+void total_exchange(Chapter& chapter) {
+  for (const TreeSize tree : kTrees) {
+    const std::int64_t k = tree.k, h = tree.h, n = power(k, tree.h);
+    // n = k^h, so the numerator divides for h >= 2; for h = 1 it is rounded up.
+    const std::int64_t inner =
+        (n * n * (2 * k + 1) * (k - 1) + k * k * k - 1) / (k * k * k) + 2 * h - 3;
+    const std::int64_t root = n * n * (k - 1) / k + 2 * h - 1;
+    chapter.items.push_back(
+        {"Theorems 5 and 6", "total exchange, single-port, steps, " + size_text(tree),
+         std::to_string(inner), root == inner ? "" : std::to_string(std::max(root, inner)),
+         std::to_string(cost::single_port_total_exchange(tree.k, tree.h).steps), kQueues,
+         root > inner ? "the root must send n^2 (k-1)/k messages: its bound is the larger one"
+                      : ""});
+  }
+  for (const TreeSize tree : kTrees) {
+    for (const bool constant : {true, false}) {
+      const std::vector<std::uint32_t> capacities =
+          constant ? std::vector<std::uint32_t>(tree.h, 1) : exponential(tree);
+      chapter.items.push_back(
+          {"equation 2",
+           std::string("total exchange, multiport, no contention, ") +
+               (constant ? "constant" : "exponential") + " capacities, steps, " + size_text(tree),
+           std::to_string(pipelined_steps(tree, capacities)), "",
+           leaf_steps(tree, espalier_Collective_ALL_TO_ALL, "leaf", 1, constant ? "1" : "k"),
+           kProven});
+    }
+  }
+}
+
+}  // namespace
+
+Chapter leaf_communications() {
+  Chapter chapter{
+      "002", "Leaf communications in complete trees (Dimakopoulos, Dimopoulos)", {}, {}};
+  single_source(chapter);
+  multinode(chapter);
+  total_exchange(chapter);
+  return chapter;
+}
+
+}  // namespace espalier::papers

@@ -1,0 +1,93 @@
+// Every table, figure, theorem and worked example of the five papers: printed, and with --write DIR
+// written as DIR/papers.md with the plots beside it. Exit status 1 if any of ours is wrong.
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "tests/papers/item.h"
+
+namespace espalier::papers {
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+namespace {
+
+std::string markdown(const std::vector<Chapter>& chapters) {
+  std::string out =
+      "# What the papers print, and what this library gets\n\n"
+      "Written by `build/tests/papers/papers --write docs/results`; a test compares this page with "
+      "what that "
+      "command writes.\n\"verified schedule\": the steps of the programs that nodes run, after the "
+      "verifier accepted "
+      "them.\n\"corrected\" stands where the paper's number is wrong, a bound, or missing; the "
+      "note says why.\n";
+  for (const Chapter& chapter : chapters) {
+    out += "\n## " + chapter.number + ": " + chapter.title + "\n\n";
+    for (const Picture& picture : chapter.pictures) {
+      out += "![" + picture.title + "](" + picture.file + ")\n\n";
+    }
+    out +=
+        "| where | what | printed | corrected | ours | by | note "
+        "|\n|---|---|---|---|---|---|---|\n";
+    for (const Item& item : chapter.items) {
+      out += "| " + item.where + " | " + item.what + " | " + item.printed + " | " + item.corrected +
+             " | " + item.ours + " | " + item.how + " | " + item.note + " |\n";
+    }
+  }
+  return out;
+}
+
+bool write(const std::string& file, const std::string& text) {
+  std::ofstream out(file, std::ios::binary);
+  out << text;
+  out.close();
+  if (out) return true;
+  std::fprintf(stderr, "papers: cannot write %s\n", file.c_str());
+  return false;
+}
+
+int run(const char* directory) {
+  const std::vector<Chapter> chapters = {fractional_trees(), two_trees(), leaf_communications(),
+                                         postal_model()};
+  int wrong = 0, items = 0;
+  for (const Chapter& chapter : chapters) {
+    for (const Item& item : chapter.items) {
+      ++items;
+      if (!item.right()) ++wrong;
+      std::printf("%s %s %s: printed %s, corrected %s, ours %s\n",
+                  item.measured  ? "-    "
+                  : item.right() ? "ok   "
+                                 : "WRONG",
+                  chapter.number.c_str(), (item.where + ", " + item.what).c_str(),
+                  item.printed.c_str(), item.corrected.empty() ? "-" : item.corrected.c_str(),
+                  item.ours.c_str());
+    }
+  }
+  std::printf("%d items, %d wrong\n", items, wrong);
+  if (directory != nullptr) {
+    const std::string where = std::string(directory) + "/";
+    bool written = write(where + "papers.md", markdown(chapters));
+    for (const Chapter& chapter : chapters) {
+      for (const Picture& picture : chapter.pictures) {
+        written = write(where + picture.file, picture.svg) && written;
+      }
+    }
+    if (!written) return 2;
+  }
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace espalier::papers
+
+int main(int argc, char** argv) {
+  if (argc == 1) return espalier::papers::run(nullptr);
+  if (argc == 3 && std::strcmp(argv[1], "--write") == 0) return espalier::papers::run(argv[2]);
+  std::fprintf(stderr, "usage: papers [--write DIR]\n");
+  return 2;
+}

@@ -1,0 +1,73 @@
+#include "tests/papers/proven.h"
+
+#include <vector>
+
+#include "collectives/algorithms/searched/searched.h"
+#include "collectives/verify/verify.h"
+#include "topology/topology.h"
+
+namespace espalier::papers {
+namespace {
+
+Group group_of(const topology::Topology& topology, const topology::Shape& shape,
+               const Question& question) {
+  Group group;
+  group.ranks = topology.ranks();
+  group.root = question.root;
+  group.topology_digest = topology.digest();
+  group.arity = shape.arity;
+  group.height = shape.height;
+  group.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
+  group.rows = shape.rows;
+  group.columns = shape.columns;
+  group.run = question.run;
+  group.send_ticks = question.send_ticks;
+  group.latency_ticks = question.latency_ticks;
+  group.window = std::max<std::uint32_t>(8, question.latency_ticks);
+  return group;
+}
+
+// All nodes' programs; an error if there are none.
+std::string make_programs(const topology::Topology& topology, const Group& group,
+                          const Question& question, std::vector<Program>& programs) {
+  const Algorithm* algorithm = find_algorithm(question.collective, question.algorithm.c_str());
+  if (algorithm == nullptr) {
+    const auto* searched = searched::find_searched(question.collective, question.algorithm);
+    if (searched == nullptr) return "no algorithm " + question.algorithm;
+    return searched->search(topology, group, programs);
+  }
+  programs.resize(algorithm_nodes(*algorithm, group));
+  for (std::uint32_t node = 0; node < programs.size(); ++node) {
+    const Status status = algorithm->generate(group, node, programs[node]);
+    if (status != Status::kOk) return status_name(status);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string proven_steps(Question question, std::int64_t first, std::int64_t last) {
+  std::string error;
+  const auto topology = topology::parse(question.topology, error);
+  if (topology == nullptr) return error;
+  const topology::Shape shape = topology->shape();
+  std::vector<Program> programs;
+  error = make_programs(*topology, group_of(*topology, shape, question), question, programs);
+  if (!error.empty()) return error;
+  verify::Options options;
+  options.max_blocks = last;
+  const auto verdict = verify::verify(
+      *topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+  if (!verdict.valid) return verdict.counterexample.message;
+  std::string text;
+  for (std::int64_t blocks = first; blocks <= last; ++blocks) {
+    text += (text.empty() ? "" : " ") + std::to_string(phase_steps(programs[0], blocks));
+  }
+  return text;
+}
+
+std::string proven_steps(const Question& question) {
+  return proven_steps(question, question.blocks, question.blocks);
+}
+
+}  // namespace espalier::papers

@@ -1,0 +1,28 @@
+#pragma once
+// Steps of schedules, counted by the verifier: what the papers are compared with is what a node
+// would run.
+
+#include <cstdint>
+#include <string>
+
+#include "collectives/algorithms/algorithms.h"
+
+namespace espalier::papers {
+
+struct Question {
+  std::string topology;  // "fattree:k=3,h=2,c=1"
+  Collective collective = espalier_Collective_BROADCAST;
+  std::string algorithm;  // rank-local or searched
+  std::int64_t blocks = 1;
+  std::uint32_t root = 0;
+  std::uint32_t run = 0;                            // fractional trees: r
+  std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model
+};
+
+// The steps of the schedule for N = blocks, after the verifier accepted it for every N up to that.
+// As text, since it stands in a table; else the one line that says what was wrong.
+[[nodiscard]] std::string proven_steps(const Question& question);
+// ... of N = first, first + 1, ..., last, separated by spaces.
+[[nodiscard]] std::string proven_steps(Question question, std::int64_t first, std::int64_t last);
+
+}  // namespace espalier::papers

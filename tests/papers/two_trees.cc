@@ -1,0 +1,211 @@
+// Papers 001 and 003, Sanders, Speck and Traff: two trees at once. Their h is ceil(log2(p+1)),
+// their k (003: N/2) the blocks of one tree.
+
+#include "collectives/algorithms/two_trees.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/papers/item.h"
+#include "tests/papers/proven.h"
+
+namespace espalier::papers {
+namespace {
+
+constexpr char kProven[] = "verified schedule";
+constexpr char kTrees[] = "the trees themselves";
+
+std::string complete(std::int64_t ranks) { return "complete:" + std::to_string(ranks); }
+
+// The colour of the edge into an even PE of T1 as 001, Fig. 3 has it, n PEs, mirrored trees.
+// `as_printed`: the bit is compared with 1, not with 0.
+unsigned in_edge_colour(std::uint32_t n, std::uint32_t i, std::uint32_t h, bool as_printed) {
+  std::uint32_t root = 1;
+  while (2 * root <= n) root *= 2;
+  if (i == root) return 1;
+  while ((i & (1u << h)) == 0) ++h;
+  const std::uint32_t bit = (2u << h) & i;
+  const bool right = (as_printed ? bit == 1 : bit != 0) || i + (1u << h) > n;
+  const std::uint32_t parent = right ? i - (1u << h) : i + (1u << h);
+  if (parent == 0 || parent > n) return 2;  // no such PE: the printed rule has left the tree
+  return in_edge_colour(n, parent, h, as_printed) ^ (n / 2 % 2) ^ (parent > i ? 1 : 0);
+}
+
+std::int64_t wrong_colours(std::uint32_t most, bool as_printed) {
+  std::int64_t wrong = 0;
+  for (std::uint32_t n = 2; n < most; n += 2) {
+    const TwoTrees trees(n, Pairing::kMirror);
+    for (std::uint32_t pe = 2; pe <= n; pe += 2) {
+      wrong += in_edge_colour(n, pe, 1, as_printed) != trees.edge(0, pe).colour ? 1 : 0;
+    }
+  }
+  return wrong;
+}
+
+void construction(Chapter& chapter) {
+  const std::int64_t printed = wrong_colours(1200, true);
+  chapter.items.push_back(
+      {"001 Fig. 3", "inEdgeColor, PEs of the wrong colour, all even p < 1200",
+       std::to_string(printed), "0", std::to_string(wrong_colours(1200, false)), kTrees,
+       "printed: 2^(h+1) bitand i = 1, which never holds for h >= 1; it must be != 0"});
+  std::int64_t inner_in_both = 0, leaf_in_both = 0;
+  for (std::uint32_t n = 2; n <= 300; ++n) {
+    const TwoTrees trees(n, Pairing::kShift);
+    for (std::uint32_t pe = 1; pe <= n; ++pe) {
+      inner_in_both += trees.is_inner(0, pe) && trees.is_inner(1, pe) ? 1 : 0;
+      leaf_in_both += !trees.is_inner(0, pe) && !trees.is_inner(1, pe) ? 1 : 0;
+    }
+  }
+  chapter.items.push_back({"001 section 3",
+                           "shifting, PEs that are inner in both trees, all n <= 300",
+                           "1 for every odd n", "0", std::to_string(inner_in_both), kTrees,
+                           "printed: PE p-1 becomes a child of PE p-2, right for even n only; T2 "
+                           "is T1 of n+1 nodes, shifted, without "
+                           "its first leaf"});
+  std::int64_t in_tree = 0;
+  const TwoTrees nine(8, Pairing::kShift);
+  for (std::uint32_t pe = 1; pe <= 8; ++pe) {
+    std::uint32_t top = pe;
+    for (int hops = 0; hops < 8 && nine.parent(0, top) != 0; ++hops) top = nine.parent(0, top);
+    in_tree += top == nine.root(0) ? 1 : 0;
+  }
+  chapter.items.push_back({"003 section 2", "PEs in T1 for p = 9", "7 (2^h - 1 with 2^h >= p-1)",
+                           "8", std::to_string(in_tree), kTrees, "2^h must be more than p-1"});
+}
+
+void broadcast_and_reduce(Chapter& chapter) {
+  // Steps for 1 and 4 blocks a tree by n = p-1, from a simulation of its own.
+  const struct {
+    std::int64_t n, one, four;
+  } simulated[] = {{2, 4, 10},  {3, 4, 10},  {4, 5, 11},  {5, 5, 11},  {6, 6, 12},  {7, 6, 12},
+                   {8, 7, 13},  {9, 7, 13},  {10, 7, 13}, {11, 7, 13}, {12, 7, 13}, {13, 7, 13},
+                   {14, 8, 14}, {15, 8, 14}, {16, 9, 15}, {17, 9, 15}};
+  for (const auto& [n, one, four] : simulated) {
+    const std::int64_t h = static_cast<std::int64_t>(std::ceil(std::log2(n + 2)));
+    for (const auto& [name, collective] : {std::pair{"broadcast", espalier_Collective_BROADCAST},
+                                           std::pair{"reduction", espalier_Collective_REDUCE}}) {
+      const Question question{
+          .topology = complete(n + 1), .collective = collective, .algorithm = "two-tree"};
+      Question more = question;
+      more.blocks = 4;
+      chapter.items.push_back(
+          {"001 section 4.1",
+           std::string(name) + ", steps for 1 and 4 blocks a tree, p = " + std::to_string(n + 1),
+           "at most " + std::to_string(2 * h + 2) + " and " + std::to_string(2 * h + 8),
+           std::to_string(one) + " and " + std::to_string(four),
+           proven_steps(question) + " and " + proven_steps(more), kProven});
+    }
+  }
+  std::int64_t least = 0, most = -100;
+  for (std::int64_t p = 3; p <= 130; ++p) {
+    const std::int64_t h = static_cast<std::int64_t>(std::ceil(std::log2(p + 1)));
+    const std::string steps = proven_steps({.topology = complete(p),
+                                            .collective = espalier_Collective_BROADCAST,
+                                            .algorithm = "two-tree",
+                                            .blocks = 3});
+    const std::int64_t slack = std::atoll(steps.c_str()) - 2 * h - 6;
+    least = std::min(least, slack);
+    most = std::max(most, slack);
+  }
+  chapter.items.push_back({"001 section 4.1",
+                           "broadcast, steps less 2h + 2k, all p in 3 .. 130, k = 3",
+                           "at most 0 (\"actually one less\")", "-4 to -2",
+                           std::to_string(least) + " to " + std::to_string(most), kProven,
+                           "2h + 2k - 1 is never attained"});
+}
+
+void scan(Chapter& chapter) {
+  for (const auto& [blocks, steps] :
+       {std::pair{1, 14}, std::pair{2, 18}, std::pair{4, 26}, std::pair{8, 42}}) {
+    const std::int64_t printed = 4 * 5 - 2 + 2 * (2 * blocks - 2);
+    chapter.items.push_back(
+        {"003 section 2.3",
+         "scan, p = 30, " + std::to_string(2 * blocks) + " blocks in both trees, steps",
+         std::to_string(printed), std::to_string(steps),
+         proven_steps({.topology = complete(30),
+                       .collective = espalier_Collective_SCAN,
+                       .algorithm = "two-tree",
+                       .blocks = blocks}),
+         kProven, "4h - 2 + 2(N - 2) is a bound; 4h + 2N - 10 are enough"});
+  }
+}
+
+// The least of (2(h-1) + 2N)(alpha + beta m / 2N) over N, in alpha = 1.
+double least_time(double h, double bm) {
+  double least = 1e300;
+  for (int blocks = 1; blocks < 100000; ++blocks) {
+    least = std::min(least, (2 * (h - 1) + 2 * blocks) * (1 + bm / (2 * blocks)));
+  }
+  return least;
+}
+
+void time_bounds(Chapter& chapter) {
+  const double h = 5, bm = 1000;
+  chapter.items.push_back({"003 section 2", "time bound for h = 5, alpha = 1, beta m = 1000",
+                           fixed(4 * (h - 1) + 4 * std::sqrt(h - 1) * std::sqrt(bm / 2) + bm, 1),
+                           fixed(2 * (h - 1) + std::sqrt(8 * (h - 1) * bm) + bm, 1),
+                           fixed(least_time(h, bm), 1), "least over N",
+                           "2(h-1) alpha + sqrt(8 (h-1) alpha beta m) + beta m, as 001 has it"});
+  chapter.items.push_back({"003 section 2", "lower bound for h = 5, alpha = 1, beta m = 1000",
+                           fixed(std::min(h, bm), 1), fixed(std::max(h, bm), 1),
+                           fixed(std::max(h, bm), 1), "closed form",
+                           "printed: min; both bounds hold, so it is the larger"});
+}
+
+void other_models(Chapter& chapter) {
+  for (const std::int64_t p : {7, 15, 31, 63}) {
+    Question couples{.topology = complete((p + 1) / 2),
+                     .collective = espalier_Collective_BROADCAST,
+                     .algorithm = "two-tree",
+                     .blocks = 4};
+    const std::int64_t duplex = std::atoll(proven_steps(couples).c_str());
+    couples.topology = complete(p);
+    couples.algorithm = "two-tree-simplex";
+    chapter.items.push_back(
+        {"001 section 5.2",
+         "simplex broadcast by couples, p = " + std::to_string(p) + ", 4 blocks a tree, steps",
+         "2 x duplex = " + std::to_string(2 * duplex), std::to_string(2 * duplex),
+         proven_steps(couples), kProven, "duplex: two-tree of the (p-1)/2 couples"});
+  }
+  for (const auto& [n, latency] : {std::pair{64, 8}, std::pair{126, 10}, std::pair{256, 11},
+                                   std::pair{512, 12}, std::pair{1023, 14}}) {
+    const std::string steps = proven_steps({.topology = complete(n + 1),
+                                            .collective = espalier_Collective_BROADCAST,
+                                            .algorithm = "double-fibonacci"});
+    chapter.items.push_back(
+        {"001 section 7",
+         "two Fibonacci trees, n = " + std::to_string(n) + ", steps less both trees' blocks", "-",
+         std::to_string(latency), std::to_string(std::atoll(steps.c_str()) - 2), kProven,
+         "the manuscript that the paper cites could not be had"});
+  }
+}
+
+void precomputation(Chapter& chapter) {
+  chapter.items.push_back({"001 Table 1", "circulant schedules, 100 000 PEs, microseconds",
+                           "48803.58", "248803.58", "see precomputation.md", "-",
+                           "003's Table 1 has the leading 2; both were measured by the authors",
+                           true});
+  chapter.items.push_back({"003 Table 1", "two-tree, 100 .. 1 000 000 PEs, microseconds",
+                           "71.75 443.37 13651.42 209919.33 1990228.74", "",
+                           "see precomputation.md", "-", "measured by the authors", true});
+}
+
+}  // namespace
+
+Chapter two_trees() {
+  Chapter chapter{
+      "001 and 003",
+      "Two-tree algorithms for full bandwidth broadcast, reduction and scan (Sanders, Speck, "
+      "Traff)",
+      {},
+      {}};
+  construction(chapter);
+  broadcast_and_reduce(chapter);
+  scan(chapter);
+  time_bounds(chapter);
+  other_models(chapter);
+  precomputation(chapter);
+  return chapter;
+}
+
+}  // namespace espalier::papers
