@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #ifndef ESPALIER_MAX_LINKS
-#define ESPALIER_MAX_LINKS 64  // links of a node, all its programs together; at most 64
+#define ESPALIER_MAX_LINKS 128  // links of a node, all its programs together; at most 128
 #endif
 #ifndef ESPALIER_MAX_WINDOW
 #define ESPALIER_MAX_WINDOW 16  // steps in flight; a program's window above this is cut to it
@@ -20,5 +20,5 @@ namespace espalier {
 inline constexpr std::uint32_t kMaxLinks = ESPALIER_MAX_LINKS;
 inline constexpr std::uint32_t kMaxWindow = ESPALIER_MAX_WINDOW;
 inline constexpr std::uint32_t kMaxCursors = ESPALIER_MAX_CURSORS;
-static_assert(kMaxLinks <= 64 && kMaxWindow <= 64);
+static_assert(kMaxLinks <= 128 && kMaxWindow <= 64);
 }  // namespace espalier

@@ -15,8 +15,6 @@ constexpr int kLateCollectives = 1024;
 // How soon a post is tried again for which the fabric had no room.
 constexpr std::uint64_t kRetryNs = 20'000;
 
-constexpr std::uint64_t bit(std::uint32_t link) { return std::uint64_t{1} << link; }
-
 }  // namespace
 
 Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
@@ -88,7 +86,7 @@ void Machine::complete(const Completion& completion, bool sent) {
   moved_ = true;
   Step& its = step(message.step);
   --(sent ? its.sends : its.receives);
-  if (sent && !lane.outstanding()) sending_ &= ~bit(link);
+  if (sent && !lane.outstanding()) sending_.erase(link);
   watch_.arrived(link, sends_[link].outstanding() || receives_[link].outstanding());
 }
 
@@ -98,8 +96,8 @@ void Machine::complete(const Completion& completion, bool sent) {
 void Machine::early(std::uint32_t link, std::uint64_t tag) {
   const int later = tags_.later(tag);
   if (later > 0 || later <= -kLateCollectives) {
-    if ((told_ & bit(link)) == 0) early_[link] = tag;
-    told_ |= bit(link);
+    if (!told_.contains(link)) early_[link] = tag;
+    told_.insert(link);
     return;
   }
   const std::uint64_t number = tags_.number(tag);

@@ -11,6 +11,7 @@
 #include "collectives/schedule/program.h"
 #include "firmware/limits.h"
 #include "hal/endpoint.h"
+#include "hal/link_set.h"
 
 namespace espalier {
 
@@ -134,7 +135,7 @@ class Machine {
   void post_all();
   [[nodiscard]] bool post_send(std::uint32_t link);
   void post_receives(std::uint32_t link);
-  void posted(std::uint32_t link, Lane& lane, std::uint64_t& unposted);
+  void posted(std::uint32_t link, Lane& lane, LinkSet& unposted);
   void run_op();
   [[nodiscard]] bool reached(std::uint8_t from, std::uint32_t after, bool ops_too) const;
   [[nodiscard]] bool may_run(const Action& action) const;
@@ -181,7 +182,7 @@ class Machine {
   Lane sends_[kMaxLinks];
   Lane receives_[kMaxLinks];
   // Links with posted sends; with messages not posted; with a message told early.
-  std::uint64_t sending_ = 0, unposted_sends_ = 0, unposted_receives_ = 0, told_ = 0;
+  LinkSet sending_, unposted_sends_, unposted_receives_, told_;
   std::uint64_t early_[kMaxLinks] = {};     // tag of the first one told, of a later collective
   std::uint32_t foreseen_[kMaxLinks] = {};  // messages of this collective that must come, as told
 };

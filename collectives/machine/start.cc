@@ -161,9 +161,8 @@ void Machine::start_tags(const Operator& op) {
     sends_[link].number = 0;
     receives_[link].number = 0;
     foreseen_[link] = 0;
-    const std::uint64_t bit = std::uint64_t{1} << link;
-    if ((told_ & bit) == 0 || tags_.later(early_[link]) > 0) continue;
-    told_ &= ~bit;
+    if (!told_.contains(link) || tags_.later(early_[link]) > 0) continue;
+    told_.erase(link);
     early(link, early_[link]);
   }
 }

@@ -1,21 +1,12 @@
 #include "collectives/machine/watch.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace espalier {
 namespace {
 
 // How soon a control is tried again for which the fabric had no room.
 constexpr std::uint64_t kRetryNs = 20'000;
-
-constexpr std::uint64_t bit(std::uint32_t link) { return std::uint64_t{1} << link; }
-
-// Calls f(link) for each bit.
-template <typename F>
-void for_each(std::uint64_t links, F f) {
-  for (; links != 0; links &= links - 1) f(static_cast<std::uint32_t>(std::countr_zero(links)));
-}
 
 bool smaller(const Cause& a, const Cause& b) {
   return a.detector != b.detector ? a.detector < b.detector : a.peer < b.peer;
@@ -35,22 +26,22 @@ void Watch::init(Endpoint& endpoint, std::uint64_t deadline_ns) {
 void Watch::tick() {
   const std::uint64_t asleep_since = now_;
   now_ = endpoint_->now() - lost_;
-  if (awaited_ == 0 || failed()) return;
+  if (awaited_.empty() || failed()) return;
   const std::uint64_t expected = std::max(asleep_since, next_);
   if (now_ <= expected || now_ - expected <= deadline_ / 8) return;
   lost_ += now_ - expected;
   now_ = expected;
-  for_each(awaited_, [this](std::uint32_t link) {
+  awaited_.for_each([this](std::uint32_t link) {
     links_[link].life = now_;
     links_[link].probe_at = std::min(links_[link].probe_at, now_);
   });
 }
 
 void Watch::await(std::uint32_t link) {
-  if ((awaited_ & bit(link)) != 0) return;
-  if (awaited_ == 0) moved_at_ = now_;
-  awaited_ |= bit(link);
-  begin_wait(links_[link], (down_ & bit(link)) != 0);
+  if (awaited_.contains(link)) return;
+  if (awaited_.empty()) moved_at_ = now_;
+  awaited_.insert(link);
+  begin_wait(links_[link], down_.contains(link));
   due(moved_at_ + 2 * deadline_);
 }
 
@@ -64,8 +55,8 @@ void Watch::begin_wait(Link& link, bool down) {
 void Watch::arrived(std::uint32_t link, bool more) {
   moved_at_ = now_;
   links_[link].life = now_;
-  begin_wait(links_[link], (down_ & bit(link)) != 0);
-  if (!more) awaited_ &= ~bit(link);
+  begin_wait(links_[link], down_.contains(link));
+  if (!more) awaited_.erase(link);
 }
 
 void Watch::control(std::uint32_t link, const Control& control) {
@@ -73,8 +64,8 @@ void Watch::control(std::uint32_t link, const Control& control) {
   switch (control.kind) {
     case ControlKind::kProbe:
       links_[link].answer = control.number;
-      answers_ |= bit(link);
-      if (failed()) causes_ |= bit(link);
+      answers_.insert(link);
+      if (failed()) causes_.insert(link);
       break;
     case ControlKind::kAnswer: break;
     case ControlKind::kCause: learn(control.cause); break;
@@ -82,8 +73,8 @@ void Watch::control(std::uint32_t link, const Control& control) {
 }
 
 void Watch::link_down(std::uint32_t link) {
-  if ((down_ & bit(link)) != 0) return;
-  down_ |= bit(link);
+  if (down_.contains(link)) return;
+  down_.insert(link);
   Link& its = links_[link];
   its.probe_from = std::min(its.probe_from, now_);
   its.probe_at = now_;
@@ -105,12 +96,12 @@ void Watch::learn(const Cause& cause) {
     return;
   }
   cause_ = cause;
-  causes_ = count_ == 64 ? ~std::uint64_t{0} : bit(count_) - 1;
+  causes_ = LinkSet::first(count_);
 }
 
 void Watch::run(bool drained) {
-  if (awaited_ != 0 && !failed() && now_ >= next_) look_at_links(drained);
-  if ((probes_ | answers_ | causes_) != 0) send_controls();
+  if (!awaited_.empty() && !failed() && now_ >= next_) look_at_links(drained);
+  if (!(probes_ | answers_ | causes_).empty()) send_controls();
   if (failed() && !ended_ && now_ >= end_at_) {
     ended_ = true;
     endpoint_->release();
@@ -119,10 +110,10 @@ void Watch::run(bool drained) {
 
 void Watch::look_at_links(bool drained) {
   next_ = kNoDeadline;
-  for_each(awaited_, [&](std::uint32_t link) {
+  awaited_.for_each([&](std::uint32_t link) {
     Link& its = links_[link];
     if (now_ >= its.probe_at) {
-      probes_ |= bit(link);
+      probes_.insert(link);
       its.probe_at = now_ + deadline_ / 8;
     }
     due(its.probe_at);
@@ -141,27 +132,27 @@ void Watch::look_at_links(bool drained) {
     due(stalled_at);
     return;
   }
-  auto longest = static_cast<std::uint32_t>(std::countr_zero(awaited_));
-  for_each(awaited_, [&](std::uint32_t link) {
+  std::uint32_t longest = awaited_.next(0);
+  awaited_.for_each([&](std::uint32_t link) {
     if (links_[link].since < links_[longest].since) longest = link;
   });
   fail(Status::kStalled, links_[longest].peer);
 }
 
 void Watch::send_controls() {
-  const auto send = [this](std::uint64_t& pending, ControlKind kind) {
-    for_each(pending, [&](std::uint32_t link) {
+  const auto send = [this](LinkSet& pending, ControlKind kind) {
+    pending.for_each([&](std::uint32_t link) {
       Control control;
       control.kind = kind;
       control.number = kind == ControlKind::kAnswer ? links_[link].answer : word_;
       control.cause = cause_;
       const Status status = endpoint_->post_control(link, control);
       // A broken link takes no more words; whether it is dead the deadlines say.
-      if (status == Status::kTryAgain && (down_ & bit(link)) == 0) return;
-      pending &= ~bit(link);
+      if (status == Status::kTryAgain && !down_.contains(link)) return;
+      pending.erase(link);
     });
   };
-  if (failed()) probes_ = 0;
+  if (failed()) probes_.clear();
   send(probes_, ControlKind::kProbe);
   send(answers_, ControlKind::kAnswer);
   send(causes_, ControlKind::kCause);
@@ -173,10 +164,10 @@ std::uint64_t Watch::next_deadline() const {
   std::uint64_t next = kNoDeadline;
   if (failed()) {
     if (!ended_) next = end_at_ + lost_;
-  } else if (awaited_ != 0 && next_ != kNoDeadline) {
+  } else if (!awaited_.empty() && next_ != kNoDeadline) {
     next = next_ + lost_;
   }
-  if ((probes_ | answers_ | causes_) != 0) next = std::min(next, now_ + lost_ + kRetryNs);
+  if (!(probes_ | answers_ | causes_).empty()) next = std::min(next, now_ + lost_ + kRetryNs);
   return next;
 }
 

@@ -6,6 +6,7 @@
 
 #include "firmware/limits.h"
 #include "hal/endpoint.h"
+#include "hal/link_set.h"
 
 namespace espalier {
 
@@ -66,7 +67,6 @@ class Watch {
 
   void learn(const Cause& cause);
   void send_controls();
-  void look(std::uint32_t link);
   void look_at_links(bool drained);
   void begin_wait(Link& link, bool down);
   void due(std::uint64_t at) { next_ = at < next_ ? at : next_; }
@@ -79,7 +79,7 @@ class Watch {
   std::uint64_t next_ = 0;  // nothing is due before
   std::uint64_t moved_at_ = 0;
   std::uint64_t end_at_ = 0;  // until when a smaller cause is taken
-  std::uint64_t awaited_ = 0, down_ = 0, answers_ = 0, causes_ = 0, probes_ = 0;  // bits of links
+  LinkSet awaited_, down_, answers_, causes_, probes_;
   std::uint32_t count_ = 0;
   std::uint32_t word_ = 0;
   bool ended_ = false;

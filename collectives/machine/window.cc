@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kMaxStepMessages = 255;  // a step counts its sends, and receives, in 8 bits
 
-constexpr std::uint64_t bit(std::uint32_t link) { return std::uint64_t{1} << link; }
+constexpr std::uint64_t bit(std::uint32_t row) { return std::uint64_t{1} << row; }
 
 }  // namespace
 
@@ -123,10 +123,10 @@ bool Machine::let_in_message(std::uint32_t row) {
   if (send) {
     ++its.sends;
     ++its.unposted;
-    unposted_sends_ |= bit(link);
+    unposted_sends_.insert(link);
   } else {
     ++its.receives;
-    unposted_receives_ |= bit(link);
+    unposted_receives_.insert(link);
     post_receives(link);
   }
   return true;
@@ -135,17 +135,14 @@ bool Machine::let_in_message(std::uint32_t row) {
 // A fabric serves posts of different links in the order they come, more or less: what an earlier
 // step needs goes first.
 void Machine::post_all() {
-  for (std::uint64_t links = unposted_receives_; links != 0; links &= links - 1) {
-    post_receives(static_cast<std::uint32_t>(std::countr_zero(links)));
-  }
-  for (std::uint8_t at = first_step_; at != end_step_ && unposted_sends_ != 0; ++at) {
-    for (std::uint64_t links = step(at).unposted == 0 ? 0 : unposted_sends_; links != 0;
-         links &= links - 1) {
-      const auto link = static_cast<std::uint32_t>(std::countr_zero(links));
+  unposted_receives_.for_each([this](std::uint32_t link) { post_receives(link); });
+  for (std::uint8_t at = first_step_; at != end_step_ && !unposted_sends_.empty(); ++at) {
+    if (step(at).unposted == 0) continue;
+    unposted_sends_.for_each([this, at](std::uint32_t link) {
       const Lane& lane = sends_[link];
       while (lane.unposted() && lane.at(lane.posted).step == at && post_send(link)) {
       }
-    }
+    });
   }
 }
 
@@ -177,15 +174,15 @@ bool Machine::post_send(std::uint32_t link) {
     return false;
   }
   --step(message.step).unposted;
-  sending_ |= bit(link);
+  sending_.insert(link);
   posted(link, lane, unposted_sends_);
   return true;
 }
 
-void Machine::posted(std::uint32_t link, Lane& lane, std::uint64_t& unposted) {
+void Machine::posted(std::uint32_t link, Lane& lane, LinkSet& unposted) {
   ++lane.posted;
   ++lane.number;
-  if (!lane.unposted()) unposted &= ~bit(link);
+  if (!lane.unposted()) unposted.erase(link);
   watch_.await(link);
   moved_ = true;
 }
@@ -248,16 +245,16 @@ bool Machine::operate(std::uint32_t row) {
 
 // Rule 5 (d): whether an unfinished send reads the block.
 bool Machine::being_sent(const Block& block) const {
-  for (std::uint64_t links = sending_; links != 0; links &= links - 1) {
-    const Lane& lane = sends_[std::countr_zero(links)];
-    for (std::uint8_t at = lane.first; at != lane.posted; ++at) {
+  bool found = false;
+  sending_.for_each([&](std::uint32_t link) {
+    const Lane& lane = sends_[link];
+    for (std::uint8_t at = lane.first; at != lane.posted && !found; ++at) {
       const Message& message = lane.at(at);
-      if (message.bytes < block.bytes + block.size && block.bytes < message.bytes + message.size) {
-        return true;
-      }
+      found =
+          message.bytes < block.bytes + block.size && block.bytes < message.bytes + message.size;
     }
-  }
-  return false;
+  });
+  return found;
 }
 
 namespace {

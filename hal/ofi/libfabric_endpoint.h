@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "hal/link_set.h"
 #include "hal/ofi/fabric.h"
 #include "hal/ofi/link.h"
 #include "hal/ofi/ofi_endpoint.h"
@@ -131,8 +132,8 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   std::vector<Context> contexts_;         // links x ring
   std::vector<Link> links_;
   std::array<Prepared, kMaxRegions> prepared_;
-  std::uint64_t ready_ = 0;    // one bit a link: it has something to report
-  std::uint64_t pending_ = 0;  // one bit a link: libfabric had no room for what it has to tell
+  LinkSet ready_;              // they have something to report
+  LinkSet pending_;            // libfabric had no room for what they have to tell
   std::uint64_t writes_ = 0;   // that libfabric took
   std::uint64_t spin_ns_ = 0;  // how long wait() spins before it blocks
   std::uint32_t last_taken_ = 0;

@@ -197,7 +197,7 @@ bool LibfabricEndpoint::greet(std::string& error) {
   const std::uint64_t deadline = now() + kGreetTimeoutNs;
   for (Link& link : links_) link.box.hello = link.box.hello || config_.node < link.peer;
   for (std::uint32_t l = 0; l < links(); ++l) {
-    if (links_[l].box.hello) pending_ |= bit(l);
+    if (links_[l].box.hello) pending_.insert(l);
   }
   while (true) {
     (void)progress();

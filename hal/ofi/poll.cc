@@ -48,17 +48,16 @@ bool LibfabricEndpoint::progress() {
       written(entry.data);
     }
   }
-  if (pending_ != 0) retry();
+  if (!pending_.empty()) retry();
   return count != 0 || writes_ != writes_before;
 }
 
 void LibfabricEndpoint::retry() {
   const std::uint64_t time = now();
-  for (std::uint64_t left = pending_; left != 0; left &= left - 1) {
-    const auto index = static_cast<std::uint32_t>(std::countr_zero(left));
+  pending_.for_each([&](std::uint32_t index) {
     const Link& link = links_[index];
     if (link.refusals == 0 || time >= link.retry_at) push(index);
-  }
+  });
 }
 
 void LibfabricEndpoint::finished(std::uint32_t index, std::uint32_t position) {
@@ -67,32 +66,29 @@ void LibfabricEndpoint::finished(std::uint32_t index, std::uint32_t position) {
   out.busy &= ~bit(position);
   if ((out.direct & bit(position)) != 0 && !released_) {
     out.posts[position].done = true;
-    ready_ |= bit(index);
+    ready_.insert(index);
   }
-  if (out.sent < out.posted) pending_ |= bit(index);
+  if (out.sent < out.posted) pending_.insert(index);
 }
 
 bool LibfabricEndpoint::poll(Completion& completion) {
-  if (ready_ != 0 && take(completion)) return true;
+  if (!ready_.empty() && take(completion)) return true;
   (void)progress();
-  return ready_ != 0 && take(completion);
+  return !ready_.empty() && take(completion);
 }
 
 // Round robin, so that no busy link hides another.
 bool LibfabricEndpoint::take(Completion& completion) {
-  const std::uint32_t turn = (last_taken_ + 1) % 64;
-  while (ready_ != 0) {
-    const auto index =
-        (static_cast<std::uint32_t>(std::countr_zero(std::rotr(ready_, static_cast<int>(turn)))) +
-         turn) %
-        64;
+  while (!ready_.empty()) {
+    std::uint32_t index = ready_.next((last_taken_ + 1) % kMaxLinks);
+    if (index == LinkSet::kNone) index = ready_.next(0);
     completion = {};
     completion.link = index;
     if (take_from(links_[index], completion)) {
       last_taken_ = index;
       return true;
     }
-    ready_ &= ~bit(index);
+    ready_.erase(index);
   }
   return false;
 }
@@ -190,11 +186,11 @@ void LibfabricEndpoint::wait(std::uint64_t until) {
     const bool moved = progress();
     const std::uint64_t time = now();
     waited = time - start;
-    if (ready_ != 0 || time >= until) break;
+    if (!ready_.empty() || time >= until) break;
     if (moved) continue;  // there may be more
     if (waited < spin_ns_) {
       sched_yield();
-    } else if (pending_ != 0 || !fabric_.block(std::min(until - time, kLongestBlockNs))) {
+    } else if (!pending_.empty() || !fabric_.block(std::min(until - time, kLongestBlockNs))) {
       const std::uint64_t nap = std::min({waited / 16, kLongestNapNs, until - time});
       const timespec t = {0, static_cast<long>(nap)};
       nanosleep(&t, nullptr);

@@ -102,7 +102,7 @@ void LibfabricEndpoint::control_event(Link& link, std::uint32_t index, const Imm
     case Word::kHello:
       link.hello = true;
       link.box.hello = link.box.hello || link.peer < config_.node;
-      if (link.box.hello) pending_ |= bit(index);
+      if (link.box.hello) pending_.insert(index);
       return;
     case Word::kProbe: control.kind = ControlKind::kProbe; break;
     case Word::kAnswer: control.kind = ControlKind::kAnswer; break;
@@ -118,7 +118,7 @@ void LibfabricEndpoint::control_event(Link& link, std::uint32_t index, const Imm
   const auto kind = static_cast<std::uint32_t>(control.kind);
   link.control[kind] = control;
   link.controls |= static_cast<std::uint8_t>(bit(kind));
-  ready_ |= bit(index);
+  ready_.insert(index);
 }
 
 void LibfabricEndpoint::message_event(Link& link, std::uint32_t index, const Immediate& immediate) {
@@ -139,7 +139,7 @@ void LibfabricEndpoint::credited(Link& link, std::uint32_t index, std::uint32_t 
   const auto more = static_cast<std::int32_t>(count - static_cast<std::uint32_t>(out.consumed));
   if (more <= 0) return;
   out.consumed += static_cast<std::uint32_t>(more);
-  if (out.sent < out.posted) pending_ |= bit(index);
+  if (out.sent < out.posted) pending_.insert(index);
 }
 
 void LibfabricEndpoint::granted(Link& link, std::uint32_t index, std::uint16_t low) {
@@ -157,7 +157,7 @@ void LibfabricEndpoint::granted(Link& link, std::uint32_t index, std::uint16_t l
     return;
   }
   out.granted |= bit(at);
-  if (out.sent < out.posted) pending_ |= bit(index);
+  if (out.sent < out.posted) pending_.insert(index);
 }
 
 void LibfabricEndpoint::rejected(Link& link, std::uint32_t index, std::uint16_t low) {
@@ -173,8 +173,8 @@ void LibfabricEndpoint::rejected(Link& link, std::uint32_t index, std::uint16_t 
     out.granted &= ~bit(position(number));
     out.eager &= ~bit(position(number));
     ++out.sent;
-    ready_ |= bit(index);
-    if (out.sent < out.posted) pending_ |= bit(index);
+    ready_.insert(index);
+    if (out.sent < out.posted) pending_.insert(index);
   }
 }
 
@@ -189,7 +189,7 @@ void LibfabricEndpoint::mismatched_late(Link& link, std::uint32_t index, std::ui
   } else {
     out.late |= bit(at);
   }
-  ready_ |= bit(index);
+  ready_.insert(index);
 }
 
 void LibfabricEndpoint::arrived(Link& link, std::uint32_t index, const Immediate& immediate) {
@@ -223,7 +223,7 @@ void LibfabricEndpoint::arrived(Link& link, std::uint32_t index, const Immediate
     consume(link, index);
   } else if (arrival.what == Incoming::What::kEager || arrival.what == Incoming::What::kOpen) {
     in.early |= bit(at);
-    ready_ |= bit(index);
+    ready_.insert(index);
   }
 }
 
@@ -233,16 +233,16 @@ void LibfabricEndpoint::consume(Link& link, std::uint32_t index) {
   while (in.consumed < in.posted && consume_next(link, index)) {
     link.box.grants &= ~bit(position(in.consumed));
     ++in.consumed;
-    ready_ |= bit(index);
+    ready_.insert(index);
   }
   // A quarter of the window at a time: the sender does not run dry, and most messages need no
   // credit.
   const std::uint64_t enough = (config_.window + 3) / 4;
   if (in.slot_consumed && in.consumed - in.told >= enough) {
     link.box.credit = true;
-    pending_ |= bit(index);
+    pending_.insert(index);
   }
-  if (link.box.rejected != 0) pending_ |= bit(index);
+  if (link.box.rejected != 0) pending_.insert(index);
 }
 
 bool LibfabricEndpoint::consume_next(Link& link, std::uint32_t index) {

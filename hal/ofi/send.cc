@@ -45,7 +45,11 @@ void LibfabricEndpoint::push(std::uint32_t index) {
   const bool done = push_controls(link) &&
                     (link.down || released_ ||
                      (push_answers(link) && push_grants(link) && push_messages(link, index)));
-  pending_ = done ? pending_ & ~bit(index) : pending_ | bit(index);
+  if (done) {
+    pending_.erase(index);
+  } else {
+    pending_.insert(index);
+  }
 }
 
 bool LibfabricEndpoint::push_controls(Link& link) {
@@ -166,7 +170,7 @@ bool LibfabricEndpoint::send_eager(Link& link, std::uint32_t index, std::uint64_
   out.cookies[at] = post.cookie;
   post.done = true;
   ++out.sent;
-  ready_ |= bit(index);
+  ready_.insert(index);
   return true;
 }
 
@@ -228,7 +232,7 @@ bool LibfabricEndpoint::send_large(Link& link, std::uint32_t index, std::uint64_
   out.doubtful &= ~bit(at);
   out.direct |= bit(at);
   post.done = (out.busy & bit(at)) == 0;
-  if (post.done) ready_ |= bit(index);
+  if (post.done) ready_.insert(index);
   ++out.sent;
   return true;
 }
@@ -243,7 +247,7 @@ bool LibfabricEndpoint::withdraw(Link& link, std::uint32_t index, std::uint64_t 
   out.posts[at].status = Status::kMismatch;
   out.posts[at].done = true;
   ++out.sent;
-  ready_ |= bit(index);
+  ready_.insert(index);
   link.box.withdrawn |= bit(at);
   return push_answers(link);
 }
@@ -276,7 +280,7 @@ bool LibfabricEndpoint::accepted(Link& link, Fabric::Result result) {
 
 void LibfabricEndpoint::fail(Link& link, std::uint32_t index) {
   link.down = true;
-  ready_ |= bit(index);
+  ready_.insert(index);
 }
 
 }  // namespace espalier::ofi

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "hal/sim/fabric.h"
@@ -84,15 +83,14 @@ Status NodeEndpoint::post_control(std::uint32_t link, const Control& control) {
 bool NodeEndpoint::poll(Completion& completion) {
   Node& node = fabric_->nodes[node_];
   if (node.dead) return false;
-  while (node.pending != 0) {
-    const auto link = static_cast<std::uint32_t>(std::countr_zero(node.pending));
+  for (std::uint32_t link = 0; (link = node.pending.next(link)) != LinkSet::kNone;) {
     completion = Completion();
     completion.link = link;
     if (take(link, completion)) {
       ++node.activity;
       return true;
     }
-    node.pending &= node.pending - 1;
+    node.pending.erase(link);
   }
   return false;
 }
@@ -152,7 +150,7 @@ void NodeEndpoint::release() {
 }
 
 void NodeEndpoint::wait(std::uint64_t until) {
-  if (fabric_->nodes[node_].pending != 0 || until <= now()) return;
+  if (!fabric_->nodes[node_].pending.empty() || until <= now()) return;
   fabric_->advance(until > kNever / 1000 ? kNever : until * 1000);
 }
 

@@ -1,7 +1,6 @@
 #include "hal/sim/fabric.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -146,7 +145,7 @@ void Fabric::touch(std::uint32_t node) {
 }
 
 void Fabric::touch_link(std::uint32_t node, std::uint32_t link) {
-  nodes[node].pending |= 1ull << link;
+  nodes[node].pending.insert(link);
   touch(node);
 }
 
@@ -170,7 +169,7 @@ void Fabric::update(Channel& channel) {
     if (!out_free(channel)) {
       channel.waiting = true;
       channel.turn = order++;
-      out_port(channel).waiting |= 1ull << channel.from_link;
+      out_port(channel).waiting.insert(channel.from_link);
       return;
     }
     start(channel);
@@ -215,13 +214,13 @@ void Fabric::left(Channel& channel) {
   update(channel);
   --port.leaving;
   Channel* first = nullptr;
-  for (std::uint64_t mask = port.waiting; mask != 0; mask &= mask - 1) {
-    Channel& other = out(channel.from, static_cast<std::uint32_t>(std::countr_zero(mask)));
+  port.waiting.for_each([&](std::uint32_t link) {
+    Channel& other = out(channel.from, link);
     if (first == nullptr || other.turn < first->turn) first = &other;
-  }
+  });
   if (first == nullptr) return;
   first->waiting = false;
-  port.waiting &= ~(1ull << first->from_link);
+  port.waiting.erase(first->from_link);
   start(*first);
 }
 
@@ -283,7 +282,7 @@ void Fabric::close(Channel& channel) {
   channel.closed = true;
   if (!channel.waiting) return;
   channel.waiting = false;
-  out_port(channel).waiting &= ~(1ull << channel.from_link);
+  out_port(channel).waiting.erase(channel.from_link);
 }
 
 void Fabric::close_all(std::uint32_t node) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hal/link_set.h"
 #include "hal/sim/sim.h"
 
 namespace espalier::sim {
@@ -106,7 +107,7 @@ struct Node {
   bool dead = false;
   bool released = false;
   bool touched = false;
-  std::uint64_t pending = 0;  // links with something to poll
+  LinkSet pending;  // links with something to poll
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
   std::uint64_t activity = 0;  // posts taken and completions given
@@ -168,7 +169,7 @@ struct Fabric {
   struct Port {
     std::uint32_t leaving = 0;
     Picoseconds in_free = 0;
-    std::uint64_t waiting = 0;  // links with a transfer that waits to leave
+    LinkSet waiting;  // links with a transfer that waits to leave
   };
   [[nodiscard]] std::uint32_t index(const Channel& channel) const {
     return static_cast<std::uint32_t>(&channel - channels.data());

@@ -63,7 +63,7 @@ bool Network::next_touched(std::uint32_t& node) {
   return true;
 }
 
-bool Network::pending(std::uint32_t node) const { return fabric_->nodes[node].pending != 0; }
+bool Network::pending(std::uint32_t node) const { return !fabric_->nodes[node].pending.empty(); }
 std::uint64_t Network::activity(std::uint32_t node) const { return fabric_->nodes[node].activity; }
 std::uint64_t Network::sent(std::uint32_t node) const { return fabric_->nodes[node].sent; }
 std::uint64_t Network::received(std::uint32_t node) const { return fabric_->nodes[node].received; }
