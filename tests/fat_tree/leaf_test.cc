@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "collectives/algorithms/generators.h"
-#include "tests/fat_tree/grid.h"
 #include "tests/fat_tree/leaf_replay.h"
+#include "tests/fat_tree/trees.h"
 
 namespace espalier {
 namespace {

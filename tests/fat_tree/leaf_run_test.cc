@@ -1,0 +1,122 @@
+// Leaf communications on fat trees (002): verified, and run on simulated machines in the steps that
+// they claim, with the reference's results. By default a sample of the trees; all of them, and N up
+// to 20, with ESPALIER_WHOLE=1 (some minutes).
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collectives/machine/simulated/cluster.h"
+#include "tests/fat_tree/leaf_replay.h"
+#include "tests/fat_tree/trees.h"
+#include "tests/grid/grid.h"
+
+namespace espalier {
+namespace {
+
+using leaf_replay::Tree;
+
+constexpr BlockRule kBlocks = {0, 64};
+
+// Messages that leave one node in a round: what limits how many blocks are tried.
+std::int64_t load(const Algorithm& algorithm, std::int64_t ranks) {
+  if (algorithm.collective == espalier_Collective_BROADCAST) return 1;
+  return algorithm.collective == espalier_Collective_ALL_TO_ALL ? ranks * ranks : ranks;
+}
+
+std::vector<std::int64_t> blocks_to_try(const Algorithm& algorithm, std::uint32_t ranks) {
+  const std::int64_t most = leaf_replay::whole() ? 1 << 14 : 1 << 10;
+  std::vector<std::int64_t> tried;
+  for (const std::int64_t blocks : {1, 2, 3, 7, 20}) {
+    if (blocks == 1 || blocks * load(algorithm, ranks) <= most) tried.push_back(blocks);
+  }
+  return tried;
+}
+
+testing::Job job_of(const std::vector<Program>& programs, std::int64_t blocks) {
+  testing::Job job;
+  job.root = programs[0].root;
+  job.op.op = Op::kSum;
+  job.op.type = Type::kI32;
+  job.count = testing::count_of_blocks(programs[0], job.op, static_cast<std::uint64_t>(blocks), 5);
+  return job;
+}
+
+void verify_and_run(const Algorithm& algorithm, const Tree& tree, std::uint32_t root) {
+  const auto topology = grid::parsed(leaf_replay::spec(tree));
+  Group group = leaf_replay::group_of(tree, root);
+  group.topology_digest = topology->digest();
+  group.blocks = &kBlocks;
+  group.blocks_count = 1;
+  const std::vector<Program> programs = grid::programs_of(algorithm, group);
+  ASSERT_FALSE(programs.empty());
+  const std::string name = grid::name_of(algorithm, *topology, group);
+  const std::vector<std::int64_t> tried = blocks_to_try(algorithm, group.ranks);
+  EXPECT_TRUE(grid::verified(*topology, programs, tried.back(), name).async);
+  const sim::Model model = testing::model_for(
+      programs[0],
+      [&](std::uint32_t from, std::uint32_t to) { return topology->capacity(from, to); });
+  for (const std::int64_t blocks : tried) {
+    const sim::RunResult result =
+        testing::run_in_lock_step(programs, job_of(programs, blocks), model);
+    EXPECT_EQ(result.steps, phase_steps(programs[0], blocks)) << name << ", N " << blocks;
+    ASSERT_FALSE(::testing::Test::HasFailure()) << name << ", N " << blocks;
+  }
+}
+
+TEST(Leaf, IsVerifiedAndRuns) {
+  for (const Tree& tree : leaf_replay::trees(leaf_replay::whole() ? 256 : 64)) {
+    const auto ranks = static_cast<std::uint32_t>(leaf_replay::power(tree.arity, tree.height));
+    for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
+      std::set<std::uint32_t> roots = {0};
+      if (leaf_replay::is_rooted(algorithm)) roots.insert({1, ranks - 1});
+      for (const std::uint32_t root : roots) {
+        verify_and_run(algorithm, tree, root);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
+  const Algorithm* algorithm = find_algorithm(espalier_Collective_ALL_TO_ALL, "leaf");
+  ASSERT_NE(algorithm, nullptr);
+  for (const Tree& constant : leaf_replay::trees(leaf_replay::whole() ? 64 : 27)) {
+    const std::vector<Tree> all = leaf_replay::with_capacities(constant);
+    const std::size_t stride = std::max<std::size_t>(1, all.size() / 8);
+    for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
+      if (all[at].capacities.back() > kMaxWindow) {
+        std::printf("%s not run: more lanes than the %u messages that a machine holds a link\n",
+                    leaf_replay::spec(all[at]).c_str(), kMaxWindow);
+        continue;
+      }
+      verify_and_run(*algorithm, all[at], 0);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(Leaf, RunsUnderDrift) {
+  const Tree tree{2, 3, {}};
+  for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
+    Group group = leaf_replay::group_of(tree, 3);
+    group.blocks = &kBlocks;
+    group.blocks_count = 1;
+    const std::vector<Program> programs = grid::programs_of(algorithm, group);
+    for (const std::uint32_t window : {1u, 3u, 8u}) {
+      testing::Cluster::Options options;
+      options.model = testing::model_for(programs[0]);
+      options.config.window = window;
+      options.unwilling = true;
+      testing::run_freely(programs, job_of(programs, 3), options);
+      ASSERT_FALSE(HasFailure()) << collective_name(algorithm.collective) << ' ' << algorithm.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier
