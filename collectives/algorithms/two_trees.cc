@@ -5,8 +5,17 @@ namespace {
 
 std::uint32_t height(std::uint32_t node) { return static_cast<std::uint32_t>(__builtin_ctz(node)); }
 
+// x >= 1.
+std::uint32_t top_height(std::uint32_t x) {
+  return 31 - static_cast<std::uint32_t>(__builtin_clz(x));
+}
+
 // The greatest power of two <= x; x >= 1.
-std::uint32_t top_bit(std::uint32_t x) { return 1u << (31 - __builtin_clz(x)); }
+std::uint32_t top_bit(std::uint32_t x) { return 1u << top_height(x); }
+
+std::uint32_t count_ones(std::uint32_t x) {
+  return static_cast<std::uint32_t>(__builtin_popcount(x));
+}
 
 // The shape of T1 with m nodes 1 .. m (001 section 3, where they are 0 .. m-1): in order, a
 // complete left subtree of 2^h - 1 nodes, on the right the same construction with the rest.
@@ -117,29 +126,60 @@ std::uint32_t TwoTrees::arrival(unsigned tree, const Edge& from, unsigned colour
   return from.arrival + (from.colour != colour ? 1 : 2);
 }
 
+// How a node hangs below the right spine: by `low` edges up to the top of a complete subtree, by
+// the edge from that to the spine if it is not on it, and by `spine` edges of the spine.
+struct TwoTrees::Path {
+  std::uint32_t low, low_changes, spine;
+  bool on_spine;
+};
+
+// The right spine's nodes are the numbers that begin as m and end, in zeros, after one of its ones;
+// so the spine's node above is known by the first bit in which `at` differs from m, and the turns
+// below it are the bits of `at`: a node of height h is a right child where bit h+1 is set.
+TwoTrees::Path TwoTrees::path(unsigned tree, std::uint32_t at) const {
+  const std::uint32_t m = size_[tree], bottom = height(at);
+  const bool on_spine = on_right_spine(at, m);
+  const std::uint32_t spine_height = on_spine ? bottom : top_height(at ^ m);
+  Path path{0, 0, count_ones(m >> spine_height >> 1), on_spine};
+  if (!on_spine) add_turns(tree, at, spine_height - 1, path);
+  return path;
+}
+
+// The edges from a node up to its ancestor of height `top`, in a complete subtree.
+void TwoTrees::add_turns(unsigned tree, std::uint32_t at, std::uint32_t top, Path& path) const {
+  const std::uint32_t bottom = height(at);
+  path.low = top - bottom;
+  const std::uint32_t turns = at >> bottom >> 1 & ((1u << path.low) - 1);
+  const std::uint32_t right = count_ones(turns);
+  path.low_changes = turns_right_[tree] ? right : path.low - right;
+}
+
 TwoTrees::Edge TwoTrees::inner_edge(unsigned tree, std::uint32_t pe) const {
-  // Steps from the arrival at the top of the subtree that begins by itself; changes up to its edge,
-  // and up to the root's.
-  std::uint32_t steps = 0, changes = 0;
-  bool below_spine = true;
-  unsigned top_changes = 0;
-  for (std::uint32_t at = node(tree, pe); at != root_[tree];) {
-    const Above above = above_node(at, size_[tree]);
-    const std::uint32_t change = changes_colour(tree, above.node, above.left) ? 1 : 0;
-    if (below_spine && on_unused_spine(tree, above.node)) {
-      below_spine = false;
-      top_changes = changes;
-    }
-    if (below_spine) steps += 2 - change;
-    changes += change;
-    at = above.node;
+  const std::uint32_t at = node(tree, pe);
+  Path way = path(tree, at);
+  const bool spine_turns = turns_right_[tree] != (spine_differs_ && tree == 0);
+  const std::uint32_t to_spine = way.on_spine ? 0 : 1;
+  std::uint32_t edges = way.low + to_spine + way.spine;
+  std::uint32_t changes =
+      way.low_changes + (spine_turns ? way.spine : 0) + (spine_turns ? 0 : to_spine);
+  const unsigned colour = (1 - tree) ^ (changes % 2);
+  Edge edge{pe, static_cast<std::uint8_t>(colour), start_[tree] + 2 * edges - changes};
+  if (use_ == Use::kAll) return edge;
+  if (on_unused_spine(tree, at)) return {pe, edge.colour, 0};
+  // Only what lies below the top edge in use counts, and that edge's colour.
+  if (use_ == Use::kUp) {
+    edges = way.low;
+    changes = way.low_changes;
+  } else if (at > root_[tree]) {  // right of the root, whose right edge is the top
+    edges -= 1;
+    changes -= spine_turns ? 1 : 0;
+  } else {  // right of a lower node of the left spine
+    add_turns(tree, at, top_height(at) - 1, way);
+    edges = way.low;
+    changes = way.low_changes;
   }
-  const unsigned root_colour = 1 - tree;
-  const unsigned colour = root_colour ^ (changes % 2);
-  if (use_ == Use::kAll) return {pe, static_cast<std::uint8_t>(colour), start_[tree] + steps};
-  const unsigned top_colour = colour ^ (top_changes % 2);
-  steps += top_colour == early_colour_ ? 0 : 1;
-  return {pe, static_cast<std::uint8_t>(colour), steps};
+  edge.arrival = 2 * edges - changes + ((colour ^ changes % 2) == early_colour_ ? 0 : 1);
+  return edge;
 }
 
 TwoTrees::Edge TwoTrees::edge(unsigned tree, std::uint32_t pe) const {
@@ -197,29 +237,24 @@ TwoTrees::Edge TwoTrees::root_edge(unsigned tree) const {
   return {root(tree), static_cast<std::uint8_t>(1 - tree), start_[tree]};
 }
 
-// The last arrival in the subtree left of a node of the right spine; 0 if there is none. Off the
-// right spine all subtrees are complete and one path from each node down turns no colour, two steps
-// an edge, to the last edge (where one of two leaves does not turn): 2 * height after its root. So
-// only spines are walked.
-std::uint32_t TwoTrees::latest_left(unsigned tree, const Edge& spine) const {
-  const std::uint32_t left = left_node(node(tree, spine.pe));
-  const Edge top = child(tree, spine, left, true);
-  if (tree == 1 && pairing_ == Pairing::kShift && left == 2) {
-    // The one subtree that is not complete: its left leaf was dropped.
-    return child(tree, top, 3, false).arrival;
-  }
-  return top.pe == 0 ? 0 : top.arrival + 2 * height(left);
-}
-
-// The same in the subtree of `top` on the right spine, but for edges that are not in use.
+// The last arrival in the subtree of `top` on the right spine, but for edges that are not in use.
+// Off the right spine all subtrees are complete and one path from each node down turns no colour,
+// two steps an edge, to the last edge (where one of two leaves does not turn): 2 * height after its
+// root. So only spines are walked.
 std::uint32_t TwoTrees::latest_from(unsigned tree, Edge top) const {
   std::uint32_t last = 0;
   const auto extend = [&last](std::uint32_t arrival) { last = arrival > last ? arrival : last; };
   while (top.pe != 0) {
     if (in_use(tree, top.pe)) extend(top.arrival);
     if (!is_inner(tree, top.pe)) break;
-    extend(latest_left(tree, top));
-    top = child(tree, top, right_node(node(tree, top.pe), size_[tree]), false);
+    const std::uint32_t at = node(tree, top.pe), left = left_node(at);
+    const Edge below = child(tree, top, left, true);
+    if (tree == 1 && pairing_ == Pairing::kShift && left == 2) {
+      extend(child(tree, below, 3, false).arrival);  // its left leaf was dropped: not complete
+    } else if (below.pe != 0) {
+      extend(below.arrival + 2 * height(left));
+    }
+    top = child(tree, top, right_node(at, size_[tree]), false);
   }
   return last;
 }

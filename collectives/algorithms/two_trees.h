@@ -69,13 +69,15 @@ class TwoTrees {
   [[nodiscard]] std::uint32_t node(unsigned tree, std::uint32_t pe) const;
   [[nodiscard]] std::uint32_t pe(unsigned tree, std::uint32_t node) const;
   [[nodiscard]] bool changes_colour(unsigned tree, std::uint32_t parent, bool left) const;
+  struct Path;
+  [[nodiscard]] Path path(unsigned tree, std::uint32_t at) const;
+  void add_turns(unsigned tree, std::uint32_t at, std::uint32_t top, Path& path) const;
   [[nodiscard]] Edge inner_edge(unsigned tree, std::uint32_t pe) const;
   [[nodiscard]] Edge leaf_edge(unsigned tree, const Edge& other) const;
   [[nodiscard]] Edge child(unsigned tree, const Edge& from, std::uint32_t node, bool left) const;
   [[nodiscard]] bool on_unused_spine(unsigned tree, std::uint32_t node) const;
   [[nodiscard]] std::uint32_t arrival(unsigned tree, const Edge& from, unsigned colour) const;
   [[nodiscard]] Edge root_edge(unsigned tree) const;
-  [[nodiscard]] std::uint32_t latest_left(unsigned tree, const Edge& spine) const;
   [[nodiscard]] std::uint32_t latest_from(unsigned tree, Edge top) const;
   [[nodiscard]] std::uint32_t latest_right_of_left_spine(unsigned tree) const;
   [[nodiscard]] std::uint32_t latest(unsigned tree) const;
