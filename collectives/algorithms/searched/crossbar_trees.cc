@@ -130,6 +130,7 @@ struct Variant {
   const char* name;
   std::uint32_t groups;  // in each module
   std::uint32_t channels_in, channels_out;
+  Grade grade;
   FractionalForest (*lay_out)(const CrossbarShape&, std::uint32_t root, std::uint32_t run);
 };
 
@@ -156,10 +157,11 @@ std::string search(const Variant& variant, const topology::Topology& topology, c
   const std::uint32_t run = std::min(longest, fractional_run(group));
   const FractionalForest forest =
       variant.lay_out({shape.modules, shape.module_ranks}, group.root, run);
-  // Between modules a head is fed by all of a group, in turn: other steps, the same channel.
+  // In variant A all of a group feed a head in another module, in turn: over one channel, but only
+  // in lock step. In variant B whatever leaves a module is from one rank to one other.
   const Outline outline{.collective = espalier_Collective_BROADCAST,
                         .algorithm = variant.name,
-                        .grade = several ? espalier_Grade_SLOT : espalier_Grade_ASYNC};
+                        .grade = several ? variant.grade : espalier_Grade_ASYNC};
   return write_broadcast(group, forest.broadcast(outline), programs);
 }
 
@@ -167,12 +169,14 @@ std::string search(const Variant& variant, const topology::Topology& topology, c
 
 std::string crossbar_a_broadcast(const topology::Topology& topology, const Group& group,
                                  std::vector<Program>& programs) {
-  return search({"crossbar-a", 1, 2, 2, crossbar_a}, topology, group, programs);
+  return search({"crossbar-a", 1, 2, 2, espalier_Grade_SLOT, crossbar_a}, topology, group,
+                programs);
 }
 
 std::string crossbar_b_broadcast(const topology::Topology& topology, const Group& group,
                                  std::vector<Program>& programs) {
-  return search({"crossbar-b", 2, 1, 2, crossbar_b}, topology, group, programs);
+  return search({"crossbar-b", 2, 1, 2, espalier_Grade_ASYNC, crossbar_b}, topology, group,
+                programs);
 }
 
 }  // namespace espalier::searched

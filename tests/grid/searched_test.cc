@@ -1,0 +1,112 @@
+// The searched algorithms, and fractional trees of given runs: verified, and run on simulated
+// machines in the steps that they claim, with the reference's results. All of the grid, and every N
+// that the verifier knows to matter, with ESPALIER_WHOLE=1, else a sample.
+
+#include "collectives/algorithms/searched/searched.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/grid/grid.h"
+
+namespace espalier::grid {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 64};
+
+Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint32_t run) {
+  Group group;
+  group.ranks = topology.ranks();
+  group.root = root;
+  group.topology_digest = topology.digest();
+  group.blocks = &kBlocks;
+  group.blocks_count = 1;
+  group.run = run;
+  return group;
+}
+
+std::set<std::uint32_t> roots(std::uint32_t ranks) { return {0, ranks > 1 ? 1u : 0u, ranks - 1}; }
+
+void prove_and_run(const topology::Topology& topology, const Group& group,
+                   const std::vector<Program>& programs) {
+  const std::string name = std::string(programs[0].algorithm) + " on " + topology.spec() +
+                           ", root " + std::to_string(group.root) + ", r " +
+                           std::to_string(group.run);
+  (void)verified(topology, programs, whole() ? 0 : 21, name);
+  for (const std::int64_t blocks : {1, 2, 3, 7, 20}) {
+    if (::testing::Test::HasFailure()) return;
+    run(programs, group, blocks, name);
+  }
+}
+
+TEST(Grid, Searched) {
+  std::vector<std::string> specs{
+      "complete:1",   "complete:2",   "complete:13",  "complete:40",
+      "crossbar:1x5", "crossbar:3x4", "crossbar:5x7", "crossbar:4x6,in=1,out=2"};
+  if (whole()) {
+    for (std::uint32_t p = 3; p < 40; ++p) specs.push_back("complete:" + std::to_string(p));
+    specs.insert(specs.end(), {"complete:64", "complete:100", "crossbar:8x8", "crossbar:2x2",
+                               "crossbar:13x2", "crossbar:9x11,in=1,out=2"});
+  }
+  std::uint32_t schedules = 0;
+  for (const std::string& spec : specs) {
+    const auto topology = parsed(spec);
+    for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
+      // Schedules with programs for routers are the fat trees' tests'.
+      if (!algorithm.applies(*topology) || algorithm.collective > espalier_Collective_REDUCE)
+        continue;
+      const bool has_run = std::string(algorithm.name) != "double-fibonacci";
+      for (const std::uint32_t root : roots(topology->ranks())) {
+        for (const std::uint32_t run : {0u, 1u, 2u, 3u}) {
+          if (run > 0 && !has_run) break;
+          const Group group = group_on(*topology, root, run);
+          std::vector<Program> programs;
+          const std::string error = algorithm.search(*topology, group, programs);
+          const bool narrow = spec.find("in=1") != std::string::npos;
+          if (narrow && std::string(algorithm.name) == "crossbar-a") {
+            EXPECT_NE(error, "");
+            continue;
+          }
+          if (error.find("do not fit") != std::string::npos) continue;  // runs too long for modules
+          ASSERT_EQ(error, "") << algorithm.name << " on " << spec;
+          // Not all trees keep to one block a link of a crossbar's channels.
+          if (spec.starts_with("crossbar") != (std::string(algorithm.topologies) != "any topology"))
+            continue;
+          prove_and_run(*topology, group, programs);
+          if (HasFailure()) return;
+          ++schedules;
+        }
+      }
+    }
+  }
+  std::printf("%u schedules verified and run\n", schedules);
+}
+
+TEST(Grid, FractionalRuns) {
+  std::vector<std::uint32_t> sizes{2, 3, 9, 24};
+  if (whole()) {
+    sizes.assign({64, 100});
+    for (std::uint32_t p = 1; p <= 40; ++p) sizes.push_back(p);
+  }
+  std::uint32_t count = 0, schedules = 0;
+  const Algorithm* table = algorithms(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    if (!std::string(table[at].name).starts_with("fractional")) continue;
+    for (const std::uint32_t ranks : sizes) {
+      const auto topology = parsed("complete:" + std::to_string(ranks));
+      for (const std::uint32_t root : roots(ranks)) {
+        for (const std::uint32_t run : {1u, 2u, 3u, 5u, 20u}) {
+          const Group group = group_on(*topology, root, run);
+          prove_and_run(*topology, group, programs_of(table[at], group));
+          if (HasFailure()) return;
+          ++schedules;
+        }
+      }
+    }
+  }
+  std::printf("%u schedules verified and run\n", schedules);
+}
+
+}  // namespace
+}  // namespace espalier::grid
