@@ -19,7 +19,7 @@ class Crossbar final : public Topology {
       : modules_(modules), size_(size), in_(in), out_(out) {}
 
   [[nodiscard]] std::string spec() const override {
-    const std::string text = "crossbar:" + std::to_string(modules_) + "x" + std::to_string(size_);
+    std::string text = "crossbar:" + std::to_string(modules_) + "x" + std::to_string(size_);
     if (in_ == kChannels && out_ == kChannels) return text;
     return text + ",in=" + std::to_string(in_) + ",out=" + std::to_string(out_);
   }
@@ -80,7 +80,8 @@ class Crossbar final : public Topology {
     if (node >= ranks()) return {left + middle, 1.5};
     const std::uint32_t at = node % size_;
     const auto columns = static_cast<std::uint32_t>(side);
-    return {left + at % columns, 3 + static_cast<double>(at / columns)};
+    const std::uint32_t row = at / columns;
+    return {left + at % columns, 3.0 + row};
   }
 
   [[nodiscard]] Shape shape() const override {

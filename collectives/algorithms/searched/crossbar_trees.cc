@@ -137,7 +137,7 @@ struct Variant {
 std::string search(const Variant& variant, const topology::Topology& topology, const Group& group,
                    std::vector<Program>& programs) {
   programs.clear();
-  const std::string wrong = wrong_group(topology, group);
+  std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;
   const topology::Shape shape = topology.shape();
   const std::string who = std::string(variant.name) + " on " + topology.spec() + ": ";

@@ -73,7 +73,7 @@ class Leaves {
     Queue* best = nullptr;
     for (const int change : {0, -1, 1}) {
       const std::int64_t balance = shape_.balance + change;
-      Queue& queue = queues_[static_cast<std::size_t>(change + 1)];
+      Queue& queue = queues_[static_cast<unsigned>(change + 1)];
       if (balance < least || balance > most || queue.empty()) continue;
       if (best == nullptr || queue.top().first > best->top().first) best = &queue;
     }
@@ -196,7 +196,7 @@ Broadcast plan(const Group& group, Collective collective) {
 std::string double_fibonacci_broadcast(const topology::Topology& topology, const Group& group,
                                        std::vector<Program>& programs) {
   programs.clear();
-  const std::string wrong = wrong_group(topology, group);
+  std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;
   return write_broadcast(group, plan(group, espalier_Collective_BROADCAST), programs);
 }
@@ -204,7 +204,7 @@ std::string double_fibonacci_broadcast(const topology::Topology& topology, const
 std::string double_fibonacci_reduce(const topology::Topology& topology, const Group& group,
                                     std::vector<Program>& programs) {
   programs.clear();
-  const std::string wrong = wrong_group(topology, group);
+  std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;
   return write_reduce(group, plan(group, espalier_Collective_REDUCE), programs);
 }

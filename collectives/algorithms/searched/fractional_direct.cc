@@ -212,7 +212,7 @@ Broadcast plan(const Group& group, const DirectTree& tree) {
 std::string fractional_direct_broadcast(const topology::Topology& topology, const Group& group,
                                         std::vector<Program>& programs) {
   programs.clear();
-  const std::string wrong = wrong_group(topology, group);
+  std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;
   if (group.run > kMaxDirectRun) {
     return "fractional-direct: runs of " + std::to_string(group.run) + "; expected r at most " +

@@ -64,6 +64,7 @@ bool passed_right(const std::vector<RunSteps>& receives, const std::uint8_t* slo
   for (std::uint32_t pu = 0; pu < run; ++pu) order.emplace_back(slots[pu], pu);
   std::sort(order.begin(), order.end());
   std::vector<std::int32_t> sorted;
+  sorted.reserve(run);
   for (const auto& [slot, pu] : order) sorted.push_back(slot);
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return false;
   std::size_t first = 0;
