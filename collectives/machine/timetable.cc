@@ -158,7 +158,7 @@ std::uint32_t Timetable::in_step(std::uint32_t at) const {
   if (!paced(at)) return 1;
   const std::uint32_t ref = action(at).pace_ref;
   std::uint32_t many = 1;
-  while (many < row.left && value(at, ref, many) == value(at, ref)) ++many;
+  while (many <= kMaxInStep && many < row.left && value(at, ref, many) == value(at, ref)) ++many;
   return many;
 }
 

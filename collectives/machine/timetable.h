@@ -26,14 +26,12 @@ class Timetable {
              std::int64_t first_step, std::int64_t steps, std::int64_t blocks);
 
   // Step of the next instance to let in; kNever: none is left. Bit k of next_rows(): action
-  // first_action + k has an instance in it; one with a pace in_step(k) of them.
+  // first_action + k has an instance in it; one with a pace in_step(k) of them, of which at most
+  // kMaxInStep + 1 are counted.
+  static constexpr std::uint32_t kMaxInStep = 255;
   [[nodiscard]] std::int64_t next_step() const { return next_step_; }
   [[nodiscard]] std::uint64_t next_rows() const { return next_rows_; }
   [[nodiscard]] std::uint32_t in_step(std::uint32_t row) const;
-  // Whether the next instance to run is of next_step() again: of actions with a pace.
-  [[nodiscard]] bool more_in_step(std::uint32_t row) const {
-    return paced(row) && rows_[row].step == next_step_;
-  }
   // Lets in all instances of next_step(); those of actions with a pace have run.
   void take_step();
   // False once a pace fell or left its phase; its action has no instances any more.
@@ -88,7 +86,7 @@ class Timetable {
   std::int64_t period_ = 0;
   std::int64_t blocks_ = 0;
   std::int64_t end_step_ = 0;  // of the phase
-  bool good_ = true;
+  bool good_ = false;          // from start() on
   std::int64_t next_step_ = 0;
   std::uint64_t next_rows_ = 0;
   Row rows_[kMaxActions];

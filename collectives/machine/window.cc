@@ -1,6 +1,7 @@
 // The steps in flight: letting in, posting, combining, retiring. docs/architecture.md, "The rules
 // of a program", rules 2 to 6.
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -59,10 +60,12 @@ void Machine::let_in_step() {
       its.ops |= bit(row);
       continue;
     }
-    do {
+    std::uint32_t many = timetable_.in_step(row);
+    if (many > Timetable::kMaxInStep) return fail_here(Status::kTooLarge);
+    for (; many > 0; --many) {
       if (timetable_.exists(row) && !let_in_message(row)) return fail_here(Status::kMalformed);
       timetable_.advance(row);
-    } while (timetable_.more_in_step(row));
+    }
   }
   timetable_.take_step();
   ++end_step_;
@@ -90,7 +93,8 @@ bool Machine::room() {
     const Kind kind = timetable_.action(row).kind;
     if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) continue;
     const bool send = kind == espalier_Kind_SEND;
-    const std::uint32_t many = timetable_.in_step(row);
+    // Those beyond kMaxInStep end it when it is let in.
+    const std::uint32_t many = std::min(timetable_.in_step(row), Timetable::kMaxInStep);
     for (std::uint32_t ahead = 0; ahead < many; ++ahead) {
       std::uint32_t link = 0;
       if (!timetable_.exists(row, ahead) || !link_of(row, ahead, link)) continue;

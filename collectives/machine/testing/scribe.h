@@ -130,7 +130,19 @@ class Scribe {
     }
     return index(link);
   }
-  void add_action(std::int32_t steps_a) {
+  // Several instances a step, in the first half of the phase.
+  void add_pace(Action& action, std::int32_t period, std::int32_t steps_a) {
+    Index pace = espalier_Index_init_zero;
+    pace.coef = 1;
+    pace.off = pick(random_, 0, 3);
+    pace.div = static_cast<std::uint32_t>(pick(random_, 1, 3));
+    action.pace_ref = index(pace);
+    action.t0_ref = count(pick(random_, 0, steps_a / 2), 0);
+    const std::int32_t paces = steps_a / 2 / period;
+    action.instances_ref =
+        count(std::min(8, paces * static_cast<std::int32_t>(pace.div) - pace.off), 0);
+  }
+  void add_action(std::int32_t period, std::int32_t steps_a) {
     Action action = espalier_Action_init_zero;
     const Kind kinds[] = {espalier_Kind_SEND, espalier_Kind_RECEIVE, espalier_Kind_COMBINE};
     action.kind = kinds[pick(random_, 0, 2)];
@@ -146,6 +158,9 @@ class Scribe {
     action.after = static_cast<std::uint16_t>(std::max(0, pick(random_, -1, 4)));
     action.clamp = pick(random_, 0, 2) == 0;
     const Blocks blocks = this->blocks();
+    if (action.kind != espalier_Kind_COMBINE && steps_a > 4 && pick(random_, 0, 3) == 0) {
+      add_pace(action, period, steps_a);
+    }
     if (action.kind == espalier_Kind_COMBINE) {
       action.has_a = action.has_b = true;
       action.a = place(blocks, false);
@@ -170,7 +185,8 @@ class Scribe {
     phase.steps_ref = count(steps, pick(random_, 0, 2));
     phase.actions = static_cast<std::uint8_t>(pick(random_, 0, 4));
     last_ = nullptr;
-    for (int action = 0; action < phase.actions; ++action) add_action(steps);
+    for (int action = 0; action < phase.actions; ++action)
+      add_action(static_cast<std::int32_t>(phase.period), steps);
   }
 
   static constexpr std::uint32_t kNode = 63;  // above all peers
