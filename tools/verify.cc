@@ -104,6 +104,10 @@ void draw(Source& source, const Proof& proof, const std::string& path) {
 void run_verify(const Arguments& arguments) {
   Source source = source_of(arguments);
   Proof proof = prove(source, arguments);
+  if (proof.verdict.counterexample.too_large) {
+    bad_input("'" + source.name() +
+              "' cannot be verified: " + proof.verdict.counterexample.message);
+  }
   const bool valid = proof.verdict.valid;
   if (valid && (arguments.explain || arguments.format == Format::kJson)) measure(source, proof);
   if (!arguments.picture.empty()) draw(source, proof, arguments.picture);

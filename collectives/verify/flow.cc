@@ -33,6 +33,7 @@ std::int32_t RankSets::combine(std::int32_t left, std::int32_t right, bool order
   const std::vector<Interval>& a = sets_[static_cast<std::size_t>(left)];
   const std::vector<Interval>& b = sets_[static_cast<std::size_t>(right)];
   if (ordered && a.back().second + 1 != b.front().first) return -1;
+  intervals_read_ += static_cast<std::int64_t>(a.size() + b.size()) - 2;
   std::vector<Interval> all = a;
   all.insert(all.end(), b.begin(), b.end());
   std::sort(all.begin(), all.end());
@@ -46,6 +47,14 @@ std::int32_t RankSets::combine(std::int32_t left, std::int32_t right, bool order
     }
   }
   return entry->second = intern(std::move(merged));
+}
+
+Finding check_sets(const Case& at, const RankSets& sets) {
+  if (sets.intervals_read() <= at.most_instances) return std::nullopt;
+  return too_large(Point::kDataFlow, at, -1,
+                   "the sets of ranks that are combined have more than " +
+                       std::to_string(at.most_instances) +
+                       " gaps together; no more can be checked");
 }
 
 std::string RankSets::name(std::int32_t set) const {
@@ -105,6 +114,7 @@ Finding DataFlow::operate(const Case& at, std::uint32_t node, const Instance& op
       return found(Point::kDataFlow, at, node, &operation,
                    sets_.why_not_combined(left.ranks, right.ranks, ordered));
     }
+    if (Finding finding = check_sets(at, sets_)) return finding;
   }
   write(at, node, operation.into, ranks);
   return std::nullopt;

@@ -19,6 +19,8 @@ class RankSets {
   // left followed by right (left (+) right). -1: they overlap, or, if `ordered`, left does not end
   // where right begins.
   std::int32_t combine(std::int32_t left, std::int32_t right, bool ordered);
+  // Intervals read so far to make new sets, but for one a set: what time and memory go by.
+  [[nodiscard]] std::int64_t intervals_read() const { return intervals_read_; }
   [[nodiscard]] std::string name(std::int32_t set) const;  // "ranks 0-3, 5"
   // Why combine() gave -1, for a counterexample.
   [[nodiscard]] std::string why_not_combined(std::int32_t left, std::int32_t right,
@@ -30,7 +32,11 @@ class RankSets {
   std::unordered_map<std::uint64_t, std::int32_t> ranges_;  // sets of one interval
   std::unordered_map<std::string, std::int32_t> numbers_;   // the others
   std::unordered_map<std::uint64_t, std::int32_t> combined_;
+  std::int64_t intervals_read_ = 0;
 };
+
+// Whether the sets take more than the options allow (too_large).
+[[nodiscard]] Finding check_sets(const Case& at, const RankSets& sets);
 
 // Whose data each result must combine.
 [[nodiscard]] std::int32_t wanted_result(const Program& common, RankSets& sets);

@@ -1,8 +1,9 @@
 // Point 0: programs well formed, and agreeing on everything that must be the same on all ranks.
 
-#include <cstdlib>
+#include <algorithm>
 #include <string>
 
+#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
 
 namespace espalier::verify {
@@ -149,16 +150,56 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
   return std::nullopt;
 }
 
-Finding check_size(const Case& at, std::uint32_t node, const Program& program) {
-  // An action has at most one instance a period, so steps bound them.
-  const std::int64_t most = at.steps() * program.actions_count;
-  if (at.steps() > at.most_instances || most > at.most_instances ||
-      program.segments > at.most_instances / at.blocks) {
-    return found(Point::kForm, at, node, nullptr,
-                 std::to_string(at.steps()) + " steps of " + std::to_string(program.actions_count) +
-                     " actions on " + std::to_string(program.segments) +
-                     " segments are more than can be checked; " +
-                     std::to_string(at.most_instances) + " instances and places are");
+Counterexample too_large(Point point, const Case& at, std::int64_t node, const std::string& text) {
+  Counterexample example = found(point, at, node, nullptr, text);
+  example.too_large = true;
+  return example;
+}
+
+namespace {
+
+// Steps that a rank does nothing in, in the time that an instance takes.
+constexpr std::int64_t kIdleSteps = 32;
+
+// How many instances expand() looks at: an action has at most one a period of its phase.
+std::int64_t possible_instances(const Case& at, const Program& program) {
+  std::int64_t sum = 0;
+  std::uint32_t action = 0;
+  for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
+    const std::int64_t steps = at.phase_first[phase + 1] - at.phase_first[phase];
+    const std::int64_t periods = ceil_div(steps, program.phases[phase].period);
+    for (std::uint32_t end = action + program.phases[phase].actions; action < end; ++action) {
+      const Count& instances = program.counts[program.actions[action].instances_ref];
+      sum += std::clamp<std::int64_t>(count_value(instances, at.blocks), 0, periods);
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+void add_steps(Case& at) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 32;  // times ranks, below 2^30, is no overflow
+  at.spent += std::min(kMost, ceil_div(at.steps(), kIdleSteps)) * at.common->ranks;
+}
+
+Finding check_size(Case& at, std::uint32_t node, const Program& program) {
+  const std::int64_t needed = possible_instances(at, program) +
+                              std::int64_t{program.segments} * at.blocks +
+                              std::int64_t{program.scratch_blocks};
+  at.held += needed;
+  at.spent += needed;
+  const auto too_many = [&](std::int64_t taken, std::int64_t most, const std::string& what,
+                            const std::string& scope) {
+    return too_large(Point::kForm, at, node,
+                     std::to_string(taken) + " " + what + " up to here are more than can be " +
+                         "checked; " + std::to_string(most) + " are for " + scope);
+  };
+  if (at.held > at.most_instances) {
+    return too_many(at.held, at.most_instances, "instances and places", "one N");
+  }
+  if (at.spent > at.most_in_total) {
+    return too_many(at.spent, at.most_in_total, "instances, places and steps", "all N together");
   }
   return std::nullopt;
 }

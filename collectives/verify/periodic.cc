@@ -89,6 +89,7 @@ class Periodic {
     at_.topology = &topology_;
     at_.common = &common_;
     at_.most_instances = options_.max_instances;
+    at_.most_in_total = options_.max_instances_total;
     at_.instances.resize(topology_.ranks());
     for (std::uint32_t node = 0; node < topology_.ranks(); ++node) {
       const Program& program = programs_(node);
@@ -192,7 +193,7 @@ class Periodic {
       }
       const bool of_send = sent && (!received || sends_[k] < receives_[k]);
       const End& wrong = of_send ? sends_[k] : receives_[k];
-      expand_at_one({wrong.from, wrong.to});
+      if (Finding finding = expand_at_one({wrong.from, wrong.to})) return finding;
       if (Finding finding = check_link(at_, wrong.from, wrong.to)) return finding;
       return found(Point::kMatching, at_, of_send ? wrong.from : wrong.to, nullptr,
                    "the ends of a link name different steps or blocks");
@@ -201,9 +202,14 @@ class Periodic {
     return std::nullopt;
   }
 
-  void expand_at_one(const std::vector<std::uint32_t>& nodes) {
+  Finding expand_at_one(const std::vector<std::uint32_t>& nodes) {
     set_blocks(at_, 1);
-    for (const std::uint32_t node : nodes) at_.instances[node] = expand(programs_(node), 1);
+    for (const std::uint32_t node : nodes) {
+      const Program& program = programs_(node);
+      if (Finding finding = check_size(at_, node, program)) return finding;
+      at_.instances[node] = expand(program, 1);
+    }
+    return std::nullopt;
   }
 
   // Point 7, of block 0 of every segment at N = 1.
@@ -223,6 +229,7 @@ class Periodic {
       const std::int32_t left = cell.ranks, right = value(cell, cell.b);
       cell.ranks = sets_.combine(left, right, !common_.needs_commutative);
       if (cell.ranks < 0) return wrong_operands(cell, left, right);
+      if (Finding finding = check_sets(at_, sets_)) return finding;
     }
     return check_results();
   }
@@ -232,7 +239,7 @@ class Periodic {
   }
 
   Finding wrong_operands(const Cell& cell, std::int32_t left, std::int32_t right) {
-    expand_at_one({cell.node});
+    if (Finding finding = expand_at_one({cell.node})) return finding;
     for (const Instance& instance : at_.instances[cell.node]) {
       if (instance.action != cell.action) continue;
       return found(Point::kDataFlow, at_, cell.node, &instance,

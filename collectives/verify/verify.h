@@ -39,6 +39,8 @@ struct Counterexample {
   // kDeadlock: ranks that wait for each other, one wait each; `message` has them too. Empty where
   // the ends disagree, but no rank is stuck.
   std::vector<std::string> cycle;
+  // Nothing is known to be wrong: to find out would take more than the options allow.
+  bool too_large = false;
 };
 
 // program(node) decodes or generates node's program; called again and again, kept by the caller
@@ -82,8 +84,11 @@ struct Options {
   bool links = true;
   Method method = Method::kAuto;
   std::int64_t max_blocks = 0;  // above 0: exhaustively, up to this N; 0: settling_bound()
-  // What needs more instances (or places) of one program for one N is refused.
-  std::int64_t max_instances = std::int64_t{1} << 22;
+  // What needs more is refused (Counterexample::too_large), by each way of proof for itself.
+  // Instances, blocks of memory and hops of routes held at once, for one N of all programs: 3 GB.
+  std::int64_t max_instances = std::int64_t{1} << 24;
+  // The same for all N together, and steps: some minutes of one core.
+  std::int64_t max_instances_total = std::int64_t{1} << 28;
   std::function<void(double done)> progress;  // 0 .. 1, may be empty
 };
 
