@@ -128,10 +128,10 @@ TEST_F(Form, RoutesTooLong) {
   programs = chain_broadcast(*topology);
   Options options;
   options.max_blocks = 1;
-  options.max_instances = 2 * 63 + 64;
+  options.max_instances_total = 2 * 63 + 64 + 64 * 2;  // the 63 steps are less than 2 * 32
   expect_refused(Point::kLinks, "more hops than the 0 that can be checked", options);
   EXPECT_TRUE(verdict_of(*topology, programs, options).counterexample.too_large);
-  options.max_instances += 63 / 4 + 1;
+  options.max_instances_total += 2 * (63 / 4 + 1);  // in lock step, and under drift
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
 }
 

@@ -30,14 +30,14 @@ bool is_nearer(const LinkLoad& a, const LinkLoad& b) {
 constexpr std::int64_t kHopsAnInstance = 4;
 
 std::size_t most_hops(const Case& at) {
-  const std::int64_t left = std::min(at.most_instances - at.held, at.most_in_total - at.spent);
+  const std::int64_t left = std::min(at.most_instances, at.most_in_total - at.spent);
   return static_cast<std::size_t>(kHopsAnInstance * std::max<std::int64_t>(0, left));
 }
 
 Counterexample too_many_hops(const Case& at) {
   return too_large(Point::kLinks, at, -1,
                    "the routes of all transfers have more hops than the " +
-                       std::to_string(most_hops(at)) + " that can be checked beside the instances");
+                       std::to_string(most_hops(at)) + " that can be checked");
 }
 
 // The link that carries the most of its capacity, over all slots. False: too many hops.
