@@ -17,7 +17,9 @@ void for_each(std::uint64_t links, F f) {
   for (; links != 0; links &= links - 1) f(static_cast<std::uint32_t>(std::countr_zero(links)));
 }
 
+// A deaf finder never learns of another cause, so its own comes before all.
 bool smaller(const Cause& a, const Cause& b) {
+  if (a.deaf != b.deaf) return a.deaf;
   return a.detector != b.detector ? a.detector < b.detector : a.peer < b.peer;
 }
 
@@ -40,6 +42,11 @@ void Watch::tick() {
   if (now_ <= expected || now_ - expected <= deadline_ / 8) return;
   lost_ += now_ - expected;
   now_ = expected;
+  hear_anew();
+}
+
+// What was said meanwhile was not heard: everybody has D/2 from now.
+void Watch::hear_anew() {
   for_each(awaited_, [this](std::uint32_t link) {
     links_[link].life = now_;
     links_[link].probe_at = std::min(links_[link].probe_at, now_);
@@ -96,6 +103,17 @@ void Watch::fail(Status status, std::uint32_t peer) {
   if (!failed()) learn({status, endpoint_->node(), peer});
 }
 
+// D/4: those who await this node hear its cause before its silence tells them anything, which is
+// D/2 after its last answer, which is at most D/8 old.
+void Watch::deafened(std::uint32_t link, bool deafens) {
+  const bool deaf = deafening_ != 0;
+  deafening_ = deafens ? deafening_ | bit(link) : deafening_ & ~bit(link);
+  if (deaf == (deafening_ != 0)) return;
+  deaf_at_ = now_ + deadline_ / 4;
+  next_ = deaf ? now_ : deaf_at_;
+  if (deaf) hear_anew();
+}
+
 void Watch::learn(const Cause& cause) {
   if (ended_ || cause.status == Status::kOk) return;
   if (!failed()) {
@@ -109,7 +127,11 @@ void Watch::learn(const Cause& cause) {
 }
 
 void Watch::run(bool drained) {
-  if (awaited_ != 0 && !failed() && now_ >= next_) look_at_links(drained);
+  if (!failed() && deafening_ != 0 && now_ >= deaf_at_) {
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(deafening_));
+    learn({Status::kDeadLink, endpoint_->node(), links_[first].peer, true});
+  }
+  if (awaited_ != 0 && !failed() && deafening_ == 0 && now_ >= next_) look_at_links(drained);
   if ((probes_ | answers_ | causes_) != 0) send_controls();
   if (failed() && !ended_ && now_ >= end_at_) {
     ended_ = true;
@@ -173,6 +195,8 @@ std::uint64_t Watch::next_deadline() const {
   std::uint64_t next = kNoDeadline;
   if (failed()) {
     if (!ended_) next = end_at_ + lost_;
+  } else if (deafening_ != 0) {
+    next = deaf_at_ + lost_;
   } else if (awaited_ != 0 && next_ != kNoDeadline) {
     next = next_ + lost_;
   }
