@@ -96,9 +96,9 @@ TEST_F(Form, MoreThanCanBeCheckedTogether) {
   Options options;
   options.links = false;
   options.max_blocks = 100;
-  options.max_instances_total = 10 * 50 * 101 + 100 * 4 * 4;  // the steps are less than 4 * 32
+  options.max_instances_total = 50500 + 1600;  // 5 N (N + 1), and steps below 4 * 32
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
-  options.max_instances_total = 10 * 25 * 51;
+  options.max_instances_total = 12750;
   const std::string words = "more than can be checked; 12750 are for all N together";
   expect_refused(Point::kForm, words, options);
   const Verdict verdict = verdict_of(*topology, programs, options);
@@ -128,10 +128,10 @@ TEST_F(Form, RoutesTooLong) {
   programs = chain_broadcast(*topology);
   Options options;
   options.max_blocks = 1;
-  options.max_instances_total = 2 * 63 + 64 + 64 * 2;  // the 63 steps are less than 2 * 32
+  options.max_instances_total = 126 + 64 + 128;  // 63 steps of 64 ranks: twice 32
   expect_refused(Point::kLinks, "more hops than the 0 that can be checked", options);
   EXPECT_TRUE(verdict_of(*topology, programs, options).counterexample.too_large);
-  options.max_instances_total += 2 * (63 / 4 + 1);  // in lock step, and under drift
+  options.max_instances_total += 32;  // in lock step, and under drift
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
 }
 
