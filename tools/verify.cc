@@ -146,8 +146,8 @@ void add_verify(CLI::App& app) {
   command->footer(
       "With a file, --topology refuses one for another. Without, programs are generated again as\n"
       "they are needed, whatever the number of ranks.\n"
-      "Exit status: 0 valid; 1 wrong, and the line says rank, step, link and block; 2 no schedule,\n"
-      "or one too large.\n"
+      "Exit status: 0 valid; 1 wrong, and the line says rank, step, link and block;\n"
+      "2 no schedule, or one too large.\n"
       "Examples:\n"
       "  espalier verify b.esp --explain\n"
       "  espalier verify b.esp --topology complete:16 --picture b.svg\n"
