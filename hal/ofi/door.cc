@@ -1,7 +1,6 @@
 #include "hal/ofi/door.h"
 
 #include <dlfcn.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -15,10 +14,9 @@
 namespace espalier::ofi {
 namespace {
 
-// Nobody holds a door for longer than it takes to copy what is in the queue; only a holder that
-// has lost its core does, so the core is offered.
+// Nobody holds a door for longer than it takes to copy what is in the queue, but one who has lost
+// its core or its life. The caller has better to do than to wait for that.
 constexpr int kLooks = 100;
-constexpr int kYields = 8;
 
 // What this thread's Entry wants of the functions that libfabric calls.
 struct Thread {
@@ -58,17 +56,14 @@ int next_unlock(pthread_spinlock_t* lock) {
   return operation(lock);
 }
 
-bool take(pthread_spinlock_t* lock) {
-  for (int yields = 0; yields < kYields; ++yields) {
-    for (int looks = 0; looks < kLooks; ++looks) {
-      if (next_trylock(lock) == 0) return true;
+bool take(pthread_spinlock_t* lock, int looks) {
+  for (; next_trylock(lock) != 0; --looks) {
+    if (looks <= 1) return false;
 #if defined(__x86_64__)
-      __builtin_ia32_pause();
+    __builtin_ia32_pause();
 #endif
-    }
-    sched_yield();
   }
-  return false;
+  return true;
 }
 
 // The lock noted that lies in a mapping of /dev/shm/`file`; null if none does.
@@ -93,7 +88,8 @@ pthread_spinlock_t* noted_in(const std::string& file) {
 
 Entry::Entry(Door& door) : door_(door) {
   if (door.lock_ != nullptr) {
-    open_ = take(door.lock_);
+    open_ = take(door.lock_, door.shut_ ? 1 : kLooks);
+    door.shut_ = !open_;
     if (open_) thread.held = door.lock_;
   } else if (door.learning_) {
     thread.learning = true;

@@ -34,6 +34,7 @@ class Door {
   pthread_spinlock_t* lock_ = nullptr;
   std::string file_;
   bool learning_ = false;
+  bool shut_ = false;  // when it was last tried
 };
 
 // Holds a door while it lives. One at a time a thread.
@@ -43,7 +44,8 @@ class Entry {
   ~Entry();
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
-  // False: another thread or process held it all the time; the call must not be made.
+  // False: another thread or process held it for some microseconds (a look, if so before); the
+  // call must not be made.
   [[nodiscard]] bool open() const { return open_; }
   // The call was made: if it took a lock in the file, that is the door.
   void done();

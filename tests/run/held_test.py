@@ -22,9 +22,9 @@ class Held(disturbed.Disturbed):
         with self.subTest(whose=whose, count=count, disturbance=disturbance, victim=victim, ranks=ranks):
             prefix = (f"env LD_PRELOAD={LIBRARY} HOLD_MY_RANK=%r HOLD_RANK={victim} HOLD_WHOSE={whose} "
                       f"HOLD_COUNT={count}")
-            error, nodes = self.check("shm", disturbance, victim, collective, size, ranks, 200, ("--launch-prefix", prefix))
+            error, nodes = self.check("shm", disturbance, victim, collective, size, ranks, 500, ("--launch-prefix", prefix))
             held = re.findall(r"holds /dev/shm/(\d+):", error)
-            self.assertEqual(len(held), 1, error)
+            self.assertEqual(len(held), 1, f"the signal came before the victim stood there: {error}")
             owner = [node["rank"] for node in nodes if node["pid"] == int(held[0])]
             self.assertEqual(owner == [victim], whose == "own", (owner, error))
             left = [name for name in os.listdir("/dev/shm") if name.split(":")[0] in {str(node["pid"]) for node in nodes}]
@@ -33,17 +33,17 @@ class Held(disturbed.Disturbed):
     def test_own(self):
         for _ in range(TIMES):
             self.hold("own", 1, "--stop", 5, "allreduce", 4096, 16)
-            self.hold("own", 300, "--kill", 0, "broadcast", 1 << 20, 16)
-            self.hold("own", 60, "--stop", 1, "allreduce", 8, 2)
+            self.hold("own", 20, "--kill", 0, "broadcast", 1 << 20, 16)
+            self.hold("own", 5, "--stop", 1, "allreduce", 8, 2)
 
     def test_peer(self):
         for _ in range(TIMES):
             self.hold("peer", 1, "--stop", 5, "allreduce", 4096, 16)
-            self.hold("peer", 20, "--kill", 5, "allreduce", 4096, 16)
-            self.hold("peer", 100, "--stop", 0, "broadcast", 1 << 20, 16)
-            self.hold("peer", 9, "--kill", 15, "reduce", 8, 16)
+            self.hold("peer", 3, "--kill", 5, "allreduce", 4096, 16)
+            self.hold("peer", 30, "--stop", 0, "broadcast", 1 << 20, 16)
+            self.hold("peer", 2, "--kill", 15, "reduce", 8, 16)
             self.hold("peer", 2, "--stop", 0, "allreduce", 8, 2)
-            self.hold("peer", 7, "--kill", 2, "allreduce", 4096, 3)
+            self.hold("peer", 3, "--kill", 2, "allreduce", 4096, 3)
 
 
 if __name__ == "__main__":
