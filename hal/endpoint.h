@@ -40,6 +40,7 @@ struct Cause {
   Status status = Status::kOk;  // kDeadLink, kMismatch, ...; kOk: no cause
   std::uint32_t detector = 0;   // node that found it
   std::uint32_t peer = 0;       // node at the other end of the link that is dead, disagrees, ...
+  bool deaf = false;            // its finder hears nobody (kDeaf): all others must take this cause
 };
 
 enum class ControlKind : std::uint8_t { kProbe = 0, kAnswer = 1, kCause = 2 };
@@ -59,6 +60,8 @@ struct Completion {
              // a message
     kControl,   // link, control
     kLinkDown,  // link: the fabric itself reports the link broken; posts on it will not complete
+    kDeaf,      // link, status: kDeadLink: nothing can be heard, on any link, for link's peer,
+                // stopped or dead, may hold what must be held to hear; kOk: for it no more
   };
   Kind kind = Kind::kSent;
   std::uint32_t link = 0;

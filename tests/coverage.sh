@@ -1,7 +1,8 @@
 #!/bin/sh
-# How much of collectives/verify its tests reach: the verifier's own tests, a sample of the mutation campaign and the
-# replay of the fuzz corpora, in build-coverage/. Prints a line a file; exit status 1 if a test fails or less than 95 %
-# of the lines were reached. ./setup.sh campaign installs gcovr.
+# How much of collectives/verify its tests reach: the verifier's own tests, a sample of the mutation campaign (with 3
+# drifts in place of 100, which reach no more lines) and the replay of the fuzz corpora, in build-coverage/. Prints a
+# line a file; exit status 1 if a test fails or less than 95 % of the lines were reached. ./setup.sh campaign installs
+# gcovr.
 set -u
 cd "$(dirname "$(readlink -f "$0")")/.." || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH

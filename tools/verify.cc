@@ -104,6 +104,10 @@ void draw(Source& source, const Proof& proof, const std::string& path) {
 void run_verify(const Arguments& arguments) {
   Source source = source_of(arguments);
   Proof proof = prove(source, arguments);
+  if (proof.verdict.counterexample.too_large) {
+    bad_input("'" + source.name() +
+              "' cannot be verified: " + proof.verdict.counterexample.message);
+  }
   const bool valid = proof.verdict.valid;
   if (valid && (arguments.explain || arguments.format == Format::kJson)) measure(source, proof);
   if (!arguments.picture.empty()) draw(source, proof, arguments.picture);
@@ -142,8 +146,8 @@ void add_verify(CLI::App& app) {
   command->footer(
       "With a file, --topology refuses one for another. Without, programs are generated again as\n"
       "they are needed, whatever the number of ranks.\n"
-      "Exit status: 0 valid; 1 wrong, and the line says rank, step, link and block; 2 no "
-      "schedule.\n"
+      "Exit status: 0 valid; 1 wrong, and the line says rank, step, link and block;\n"
+      "2 no schedule, or one too large.\n"
       "Examples:\n"
       "  espalier verify b.esp --explain\n"
       "  espalier verify b.esp --topology complete:16 --picture b.svg\n"

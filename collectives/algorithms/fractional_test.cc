@@ -167,7 +167,7 @@ TEST(Fractional, SimplexReplayed) {
              });
 }
 
-// First packets by couples, P = 1024 (algorithms.md 2(a)).
+// First packets by couples, P = 1024: the depths that a prototype found.
 TEST(Fractional, SimplexDepths) {
   const std::uint32_t runs[] = {2, 4, 6, 8, 10, 12, 16, 20};
   const std::int64_t depths[] = {38, 60, 82, 100, 116, 132, 164, 190};

@@ -66,6 +66,7 @@ void Machine::take(const Completion& completion) {
       }
       return watch_.control(link, completion.control);
     case Completion::Kind::kLinkDown: return watch_.link_down(link);
+    case Completion::Kind::kDeaf: return watch_.deafened(link, completion.status != Status::kOk);
   }
 }
 

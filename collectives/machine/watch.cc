@@ -8,7 +8,9 @@ namespace {
 // How soon a control is tried again for which the fabric had no room.
 constexpr std::uint64_t kRetryNs = 20'000;
 
+// A deaf finder never learns of another cause, so its own comes before all.
 bool smaller(const Cause& a, const Cause& b) {
+  if (a.deaf != b.deaf) return a.deaf;
   return a.detector != b.detector ? a.detector < b.detector : a.peer < b.peer;
 }
 
@@ -31,6 +33,11 @@ void Watch::tick() {
   if (now_ <= expected || now_ - expected <= deadline_ / 8) return;
   lost_ += now_ - expected;
   now_ = expected;
+  hear_anew();
+}
+
+// What was said meanwhile was not heard: everybody has D/2 from now.
+void Watch::hear_anew() {
   awaited_.for_each([this](std::uint32_t link) {
     links_[link].life = now_;
     links_[link].probe_at = std::min(links_[link].probe_at, now_);
@@ -87,6 +94,21 @@ void Watch::fail(Status status, std::uint32_t peer) {
   if (!failed()) learn({status, endpoint_->node(), peer});
 }
 
+// D/4: those who await this node hear its cause before its silence tells them anything, which is
+// D/2 after its last answer, which is at most D/8 old.
+void Watch::deafened(std::uint32_t link, bool deafens) {
+  const bool deaf = !deafening_.empty();
+  if (deafens) {
+    deafening_.insert(link);
+  } else {
+    deafening_.erase(link);
+  }
+  if (deaf != deafening_.empty()) return;
+  deaf_at_ = now_ + deadline_ / 4;
+  next_ = deaf ? now_ : deaf_at_;
+  if (deaf) hear_anew();
+}
+
 void Watch::learn(const Cause& cause) {
   if (ended_ || cause.status == Status::kOk) return;
   if (!failed()) {
@@ -100,7 +122,10 @@ void Watch::learn(const Cause& cause) {
 }
 
 void Watch::run(bool drained) {
-  if (!awaited_.empty() && !failed() && now_ >= next_) look_at_links(drained);
+  if (!failed() && !deafening_.empty() && now_ >= deaf_at_) {
+    learn({Status::kDeadLink, endpoint_->node(), links_[deafening_.next(0)].peer, true});
+  }
+  if (!awaited_.empty() && !failed() && deafening_.empty() && now_ >= next_) look_at_links(drained);
   if (!(probes_ | answers_ | causes_).empty()) send_controls();
   if (failed() && !ended_ && now_ >= end_at_) {
     ended_ = true;
@@ -164,6 +189,8 @@ std::uint64_t Watch::next_deadline() const {
   std::uint64_t next = kNoDeadline;
   if (failed()) {
     if (!ended_) next = end_at_ + lost_;
+  } else if (!deafening_.empty()) {
+    next = deaf_at_ + lost_;
   } else if (!awaited_.empty() && next_ != kNoDeadline) {
     next = next_ + lost_;
   }

@@ -38,6 +38,9 @@ class Watch {
   void alive(std::uint32_t link) { links_[link].life = now_; }
   void control(std::uint32_t link, const Control& control);
   void link_down(std::uint32_t link);
+  // While there is a link that deafens this node, it blames nobody's silence. After D/4 the first
+  // such link is the cause.
+  void deafened(std::uint32_t link, bool deafens);
 
   // This node found `status` on its link to node `peer` (itself: at home). Only the first finding
   // counts.
@@ -68,6 +71,7 @@ class Watch {
   void learn(const Cause& cause);
   void send_controls();
   void look_at_links(bool drained);
+  void hear_anew();
   void begin_wait(Link& link, bool down);
   void due(std::uint64_t at) { next_ = at < next_ ? at : next_; }
 
@@ -78,8 +82,9 @@ class Watch {
   std::uint64_t lost_ = 0;
   std::uint64_t next_ = 0;  // nothing is due before
   std::uint64_t moved_at_ = 0;
-  std::uint64_t end_at_ = 0;  // until when a smaller cause is taken
-  LinkSet awaited_, down_, answers_, causes_, probes_;
+  std::uint64_t end_at_ = 0;   // until when a smaller cause is taken
+  std::uint64_t deaf_at_ = 0;  // when deafness becomes a cause
+  LinkSet awaited_, down_, deafening_, answers_, causes_, probes_;
   std::uint32_t count_ = 0;
   std::uint32_t word_ = 0;
   bool ended_ = false;

@@ -234,6 +234,72 @@ TEST_F(WatchTest, OwnFindingDoesNotReplaceWhatWasHeard) {
   EXPECT_EQ(watch.cause().detector, 8u);
 }
 
+TEST_F(WatchTest, DeafForAQuarterBlamesWhoDeafens) {
+  poll_at(0);
+  watch.await(0);
+  wait_until(kD - 10);
+  watch.deafened(2, true);
+  watch.deafened(1, true);
+  endpoint.controls.clear();
+  wait_until(kD - 10 + kD / 4 - 1);
+  EXPECT_FALSE(watch.failed());  // whatever link 0 said was not heard
+  EXPECT_TRUE(endpoint.controls.empty());
+  wait_until(kD - 10 + kD / 4);
+  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
+  EXPECT_EQ(watch.cause().detector, 5u);
+  EXPECT_EQ(watch.cause().peer, 9u);
+  EXPECT_TRUE(watch.cause().deaf);
+  for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(told(ControlKind::kCause, link), 1u);
+  wait_until(kD - 10 + kD / 2);
+  EXPECT_TRUE(watch.ended());
+}
+
+TEST_F(WatchTest, DeafWhileIdleIsACauseToo) {
+  poll_at(0);
+  watch.deafened(0, true);
+  EXPECT_EQ(watch.next_deadline(), begin + kD / 4);
+  wait_until(kD / 4);
+  EXPECT_EQ(watch.cause().peer, 7u);
+  EXPECT_TRUE(watch.cause().deaf);
+}
+
+TEST_F(WatchTest, ShortDeafnessBlamesNobody) {
+  poll_at(0);
+  watch.await(0);
+  wait_until(kD / 2 - 1);
+  watch.deafened(1, true);
+  constexpr std::uint64_t kOver = 5 * kD / 8;
+  wait_until(kOver);
+  EXPECT_TRUE(endpoint.controls.empty());
+  watch.deafened(1, false);
+  wait_until(kOver + kD / 2 - 1);
+  EXPECT_FALSE(watch.failed());
+  EXPECT_EQ(told(ControlKind::kProbe, 0), 4u);
+  answer(0);
+  poll_at(kOver + kD / 2 - 1);
+  wait_until(kOver + kD - 2);
+  EXPECT_FALSE(watch.failed());
+  wait_until(kOver + kD - 1);
+  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
+  EXPECT_EQ(watch.cause().peer, 7u);
+  EXPECT_FALSE(watch.cause().deaf);
+}
+
+TEST_F(WatchTest, DeafFindersCauseComesBeforeSmallerOnes) {
+  poll_at(0);
+  hear(0, {Status::kDeadLink, 2, 3});
+  poll_at(10);
+  hear(1, {Status::kDeadLink, 8, 3, true});
+  poll_at(20);
+  EXPECT_EQ(watch.cause().detector, 8u);
+  EXPECT_TRUE(watch.cause().deaf);
+  EXPECT_EQ(told(ControlKind::kCause, 2), 2u);
+  EXPECT_TRUE(endpoint.controls.back().control.cause.deaf);
+  hear(0, {Status::kDeadLink, 1, 3});
+  poll_at(30);
+  EXPECT_EQ(watch.cause().detector, 8u);
+}
+
 TEST_F(WatchTest, ControlsWithoutRoomAreTriedAgain) {
   bool full = true;
   endpoint.refuse = [&full] { return full; };

@@ -1,7 +1,7 @@
 #pragma once
 // The program as a value: reading its counts and indices, and how a message is cut into segments
-// and blocks. Freestanding. Architecture: a program stores one period of a modulo schedule (design:
-// schedule, descriptor).
+// and blocks. Freestanding. A program stores one period of a modulo schedule: docs/descriptor.md,
+// "One descriptor, every message size".
 
 #include <cstddef>
 #include <cstdint>

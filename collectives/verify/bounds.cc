@@ -5,14 +5,13 @@
 // elsewhere. F(p): the steps in which one block can reach p ranks, ceil(log2 p) where S = L = 1.
 // A message of a run of R segments carries R blocks at once; there N = 1.
 // * One block, one send a step: whoever is to hear of a rank's input has it, alone or combined, and
-// so
-//   has whoever passes it on: F(p) steps until one rank's input has reached p. It must in all
+//   so has whoever passes it on: F(p) steps until one rank's input has reached p. It must in all
 //   collectives but reduce and gather; there the same holds for one receive a step, reversed in
 //   time.
 // * Every block, one send a step: the root of a broadcast (of an allreduce any rank, of a scan and
 //   exscan rank 0) sends K different blocks, so one of them leaves it for the first time in step
 //   (K - 1) S + 1 at the earliest; from then on its holders can at most do what is best for one
-//   block: (K - 1) S + F(p). (algorithms.md, section 5; Bar-Noy and Kipnis 1992.) A reduce with one
+//   block: (K - 1) S + F(p). (Bar-Noy and Kipnis 1992.) A reduce with one
 //   receive a step: the same, reversed in time.
 // * Parts: the root of a scatter sends p - 1 parts of N blocks, each rank of a reduce-scatter or
 //   all-to-all as well; the root of a gather, each rank of an allgather, receives as many. If

@@ -1,5 +1,5 @@
-// Lower bounds: on fat trees whose routers have programs they are the optima of paper 002, as
-// corrected (algorithms.md, E14 to E16); elsewhere what ports, messages and cuts say.
+// Lower bounds: on fat trees whose routers have programs they are the optima of paper 002,
+// corrected where replays show other numbers; elsewhere what ports, messages and cuts say.
 
 #include <gtest/gtest.h>
 
@@ -136,7 +136,7 @@ TEST(Bounds, Messages) {
   EXPECT_EQ(of("complete:5", espalier_Collective_BROADCAST, 10), 4 * 10 / 2);
 }
 
-// algorithms.md, section 5: the links between two halves of a mesh.
+// The links between two halves of a mesh.
 TEST(Bounds, CutsOfMeshes) {
   const auto of = [](const char* spec, Collective collective) {
     return best(spec, collective, espalier_PortModel_ONE_PORT_DUPLEX, false);

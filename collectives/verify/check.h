@@ -30,7 +30,10 @@ struct Case {
   const Program* common = nullptr;  // rank 0's; in it everything that is the same on all ranks
   std::int64_t blocks = 1;          // N
   std::int64_t most_instances = Options{}.max_instances;
-  std::vector<Witness> witnesses;                // of lower bounds on its steps
+  std::int64_t most_in_total = Options{}.max_instances_total;
+  std::int64_t held = 0;           // instances and places of this N that were asked for so far
+  std::int64_t spent = 0;          // of all N, and steps
+  std::vector<Witness> witnesses;  // of lower bounds on its steps
   std::vector<std::int64_t> phase_first;         // first step of each phase, then the end
   std::vector<std::vector<Instance>> instances;  // by node; each by (step, action)
 
@@ -43,7 +46,7 @@ struct Case {
   }
 };
 
-// Sets at.blocks and at.phase_first.
+// Sets at.blocks and at.phase_first; nothing of this N is held yet.
 void set_blocks(Case& at, std::int64_t blocks);
 // Whether the block table cuts any message into more blocks than the fewest.
 [[nodiscard]] bool cuts_messages(const Program& program);
@@ -98,8 +101,14 @@ void set_blocks(Case& at, std::int64_t blocks);
 // Point kForm for one node against rank 0's program (form.cc). For every N at once.
 [[nodiscard]] Finding check_agreement(const topology::Topology& topology, const Program& common,
                                       std::uint32_t node, const Program& program);
-// Whether expanding `program` for N = at.blocks would take more instances than anyone checks.
-[[nodiscard]] Finding check_size(const Case& at, std::uint32_t node, const Program& program);
+// A finding that says only that the check would be too long (Counterexample::too_large).
+[[nodiscard]] Counterexample too_large(Point point, const Case& at, std::int64_t node,
+                                       const std::string& text);
+// Adds what `program` takes for N = at.blocks to at.held and at.spent; too_large where that is more
+// than the options allow. To be asked before it is expanded.
+[[nodiscard]] Finding check_size(Case& at, std::uint32_t node, const Program& program);
+// Adds the steps of all nodes, which are walked through, to at.spent; the next check_size refuses.
+void add_steps(Case& at);
 // Every instance names links, segments, blocks and slots that exist and that its rank may use
 // (kForm, kClaims, kDataFlow).
 [[nodiscard]] Finding check_instances(const Case& at, std::uint32_t node, const Program& program);
@@ -147,8 +156,8 @@ struct LinkUse {
 };
 // kLinks of these uses; clears what does not hold of the grades in `verdict`, and raises the
 // busiest link of the one that is claimed.
-[[nodiscard]] Finding check_loads(const Case& at, std::vector<LinkUse> uses, Verdict& verdict);
+[[nodiscard]] Finding check_loads(Case& at, std::vector<LinkUse> uses, Verdict& verdict);
 // kLinks for one N; clears what does not hold of the grades in `verdict`.
-[[nodiscard]] Finding check_links(const Case& at, Verdict& verdict);
+[[nodiscard]] Finding check_links(Case& at, Verdict& verdict);
 
 }  // namespace espalier::verify

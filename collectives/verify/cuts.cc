@@ -11,11 +11,10 @@
 // * Where routers have programs every message goes one hop. What crosses the link u -> v of a tree
 //   comes from as far behind u as its ranks are, and goes on as far behind v. x blocks that each
 //   need t more steps or longer once across, and all at least h before: the last crosses in step
-//   h + ceil(x / lanes) or later: T >= h + ceil(x / lanes) + t. (algorithms.md, 3.5; paper 002's
-//   bounds.) Reversed in time as well: t before, h after.
-// * t and h are the hops to the nearest rank it may be for (from); to the furthest, where it must
-// go
-//   to all; and where a node sends (receives) once a step, the least steps of a broadcast there (a
+//   h + ceil(x / lanes) or later: T >= h + ceil(x / lanes) + t. (002's bounds, for any
+//   tree.) Reversed in time as well: t before, h after.
+// * t and h are the hops to the nearest rank it may be for (from); to the furthest, where it
+//   must go to all; and where a node sends (receives) once a step, the least steps of a broadcast there (a
 //   reduction, reversed): a node serves its neighbours in turn, the slowest first (Slater, Cockayne
 //   and Hedetniemi 1981).
 // * One send a step: the links out of u share it. One receive a step: those into v.

@@ -40,6 +40,7 @@ std::int32_t RankSets::combine(std::int32_t left, std::int32_t right, Join join)
   const std::vector<Interval>& a = sets_[static_cast<std::size_t>(left)];
   const std::vector<Interval>& b = sets_[static_cast<std::size_t>(right)];
   if (join == Join::kOrdered && a.back().second + 1 != b.front().first) return -1;
+  intervals_read_ += static_cast<std::int64_t>(a.size() + b.size()) - 2;
   std::vector<Interval> all = a;
   all.insert(all.end(), b.begin(), b.end());
   std::sort(all.begin(), all.end());
@@ -54,6 +55,14 @@ std::int32_t RankSets::combine(std::int32_t left, std::int32_t right, Join join)
     }
   }
   return entry->second = intern(std::move(merged));
+}
+
+Finding check_sets(const Case& at, const RankSets& sets) {
+  if (sets.intervals_read() <= at.most_instances) return std::nullopt;
+  return too_large(Point::kDataFlow, at, -1,
+                   "the sets of ranks that are combined have more than " +
+                       std::to_string(at.most_instances) +
+                       " gaps together; no more can be checked");
 }
 
 std::string RankSets::name(std::int32_t set) const {
@@ -158,7 +167,7 @@ Finding DataFlow::operate(const Case& at, std::uint32_t node, const Instance& op
     }
     write(at, node, part_of(operation.into, part), result);
   }
-  return std::nullopt;
+  return check_sets(at, sets_);
 }
 
 void DataFlow::clear(const Case& at) {
@@ -205,6 +214,7 @@ Finding DataFlow::check(const Case& at) {
           write(at, node, part_of(all[k].into, part), message->values[part]);
         }
         inbox[node].erase(message);
+        if (Finding finding = check_sets(at, sets_)) return finding;
       }
       for (std::size_t k = begin[node]; k < end[node]; ++k) {
         if (all[k].kind != espalier_Kind_COMBINE && all[k].kind != espalier_Kind_COPY) continue;

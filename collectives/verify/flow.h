@@ -26,6 +26,8 @@ class RankSets {
   std::int32_t range(std::uint32_t first, std::uint32_t last);
   // left followed by right (left (+) right). -1: what `join` forbids.
   std::int32_t combine(std::int32_t left, std::int32_t right, Join join);
+  // Intervals read so far to make new sets, but for one a set: what time and memory go by.
+  [[nodiscard]] std::int64_t intervals_read() const { return intervals_read_; }
   [[nodiscard]] std::string name(std::int32_t set) const;  // "ranks 0-3, 5"
   // Why combine() gave -1, for a counterexample.
   [[nodiscard]] std::string why_not_combined(std::int32_t left, std::int32_t right,
@@ -37,7 +39,11 @@ class RankSets {
   std::unordered_map<std::uint64_t, std::int32_t> ranges_;  // sets of one interval
   std::unordered_map<std::string, std::int32_t> numbers_;   // the others
   std::unordered_map<std::uint64_t, std::int32_t> combined_;
+  std::int64_t intervals_read_ = 0;
 };
+
+// Whether the sets take more than the options allow (too_large).
+[[nodiscard]] Finding check_sets(const Case& at, const RankSets& sets);
 
 // What the collective must give.
 class Wanted {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
 
 namespace espalier::verify {
@@ -181,28 +182,60 @@ std::int64_t longest_run(const Program& program) {
   return run;
 }
 
-std::int64_t paced_instances(const Program& program, std::int64_t blocks) {
-  std::int64_t all = 0;
-  for (std::uint32_t k = 0; k < program.actions_count; ++k) {
-    const Action& action = program.actions[k];
-    if (action.pace_ref == 0) continue;
-    all += std::max<std::int64_t>(0, count_value(program.counts[action.instances_ref], blocks));
-  }
-  return all;
+Counterexample too_large(Point point, const Case& at, std::int64_t node, const std::string& text) {
+  Counterexample example = found(point, at, node, nullptr, text);
+  example.too_large = true;
+  return example;
 }
 
-Finding check_size(const Case& at, std::uint32_t node, const Program& program) {
-  // Without a pace an action has at most one instance a period, so steps bound them.
-  const std::int64_t run = longest_run(program);
-  if (at.steps() > at.most_instances ||
-      at.steps() * program.actions_count + paced_instances(program, at.blocks) >
-          at.most_instances / run ||
-      program.segments > at.most_instances / at.blocks) {
-    return found(Point::kForm, at, node, nullptr,
-                 std::to_string(at.steps()) + " steps of " + std::to_string(program.actions_count) +
-                     " actions on " + std::to_string(program.segments) +
-                     " segments are more than can be checked; " +
-                     std::to_string(at.most_instances) + " instances and places are");
+namespace {
+
+// Steps that a rank does nothing in, in the time that an instance takes.
+constexpr std::int64_t kIdleSteps = 32;
+// More of anything is too much; products of it with what tables hold stay inside 64 bits.
+constexpr std::int64_t kMost = std::int64_t{1} << 32;
+
+// How many instances expand() looks at, one of a run for each of its segments. Without a pace an
+// action has at most one a period of its phase.
+std::int64_t possible_instances(const Case& at, const Program& program) {
+  std::int64_t sum = 0;
+  std::uint32_t next = 0;
+  for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
+    const std::int64_t steps = at.phase_first[phase + 1] - at.phase_first[phase];
+    const std::int64_t periods = std::min(kMost, ceil_div(steps, program.phases[phase].period));
+    for (std::uint32_t end = next + program.phases[phase].actions; next < end; ++next) {
+      const Action& action = program.actions[next];
+      const std::int64_t instances = count_value(program.counts[action.instances_ref], at.blocks);
+      const std::int64_t run = std::max(place_run(action.into), place_run(action.a));
+      sum += run * std::clamp<std::int64_t>(instances, 0, action.pace_ref == 0 ? periods : kMost);
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+void add_steps(Case& at) {
+  at.spent += std::min(kMost, ceil_div(at.steps(), kIdleSteps)) * program_nodes(*at.common);
+}
+
+Finding check_size(Case& at, std::uint32_t node, const Program& program) {
+  const std::int64_t needed = possible_instances(at, program) +
+                              std::int64_t{program.segments} * at.blocks +
+                              std::int64_t{program.scratch_blocks};
+  at.held += needed;
+  at.spent += needed;
+  const auto too_many = [&](std::int64_t taken, std::int64_t most, const std::string& what,
+                            const std::string& scope) {
+    return too_large(Point::kForm, at, node,
+                     std::to_string(taken) + " " + what + " up to here are more than can be " +
+                         "checked; " + std::to_string(most) + " are for " + scope);
+  };
+  if (at.held > at.most_instances) {
+    return too_many(at.held, at.most_instances, "instances and places", "one N");
+  }
+  if (at.spent > at.most_in_total) {
+    return too_many(at.spent, at.most_in_total, "instances, places and steps", "all N together");
   }
   return std::nullopt;
 }

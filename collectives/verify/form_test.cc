@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/verify/flow.h"
 #include "collectives/verify/hand_made.h"
 
 namespace espalier::verify {
@@ -78,11 +79,77 @@ TEST_F(Form, HeadersThatDiffer) {
   expect_refused(Point::kForm, "residue is 1");
 }
 
-TEST_F(Form, MoreThanCanBeChecked) {
+// For N blocks the chain of 4 takes 6 N instances and 4 N places.
+TEST_F(Form, MoreThanCanBeCheckedForOneN) {
   Options options;
-  options.max_instances = 8;
+  options.links = false;
+  options.max_instances = 60;
   options.max_blocks = 6;
-  expect_refused(Point::kForm, "8 instances and places", options);
+  EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
+  options.max_blocks = 7;
+  expect_refused(Point::kForm, "more than can be checked; 60 are for one N", options);
+  EXPECT_TRUE(verdict_of(*topology, programs, options).counterexample.too_large);
+}
+
+// Each N is small enough, but they are many.
+TEST_F(Form, MoreThanCanBeCheckedTogether) {
+  Options options;
+  options.links = false;
+  options.max_blocks = 100;
+  options.max_instances_total = 50500 + 1600;  // 5 N (N + 1), and steps below 4 * 32
+  EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
+  options.max_instances_total = 12750;
+  const std::string words = "more than can be checked; 12750 are for all N together";
+  expect_refused(Point::kForm, words, options);
+  const Verdict verdict = verdict_of(*topology, programs, options);
+  EXPECT_TRUE(verdict.counterexample.too_large);
+  EXPECT_NEAR(static_cast<double>(verdict.counterexample.blocks), 50, 2);
+  options.max_blocks = 0;  // the proof for every N at once
+  EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
+  options.max_instances_total = 20;
+  expect_refused(Point::kForm, "20 are for all N together", options);
+}
+
+// Nor are steps without end in which nothing happens.
+TEST_F(Form, IdleSteps) {
+  for (Program& program : programs) program.counts[program.phases[0].steps_ref].a = 1 << 30;
+  Options options;
+  options.max_instances_total = 1 << 20;
+  options.max_blocks = 1;
+  expect_refused(Point::kForm, "instances, places and steps", options);
+  // What the proof for every N finds wrong is not hidden by a check of each N being too long.
+  options.max_blocks = 0;
+  expect_refused(Point::kSteps, "the claim must be exact", options);
+  EXPECT_FALSE(verdict_of(*topology, programs, options).counterexample.too_large);
+}
+
+TEST_F(Form, RoutesTooLong) {
+  topology = make_topology("mesh:1x64");
+  programs = chain_broadcast(*topology);
+  Options options;
+  options.max_blocks = 1;
+  options.max_instances_total = 126 + 64 + 128;  // 63 steps of 64 ranks: twice 32
+  expect_refused(Point::kLinks, "more hops than the 0 that can be checked", options);
+  EXPECT_TRUE(verdict_of(*topology, programs, options).counterexample.too_large);
+  options.max_instances_total += 32;  // in lock step, and under drift
+  EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
+}
+
+// Every second rank of many: sets with a gap at each.
+TEST_F(Form, SetsOfTooManyGaps) {
+  Case at;
+  at.most_instances = 100;
+  RankSets sets;
+  std::int32_t every_second = sets.range(0, 0);
+  std::uint32_t rank = 0;
+  for (; rank <= 28; rank += 2) {
+    EXPECT_FALSE(check_sets(at, sets)) << rank;
+    every_second = sets.combine(every_second, sets.range(rank + 2, rank + 2), Join::kDisjoint);
+  }
+  const Finding finding = check_sets(at, sets);
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->too_large);
+  EXPECT_NE(finding->message.find("more than 100 gaps"), std::string::npos) << finding->message;
 }
 
 TEST_F(Form, PlacesThatAreNotThere) {

@@ -27,8 +27,23 @@ bool is_nearer(const LinkLoad& a, const LinkLoad& b) {
   return std::uint64_t{a.load} * b.capacity > std::uint64_t{b.load} * a.capacity;
 }
 
-// The link that carries the most of its capacity, over all slots.
-Load busiest_of(const topology::Topology& topology, const std::vector<LinkUse>& uses) {
+// Uses or hops in the memory of an instance, and less than its time.
+constexpr std::int64_t kHopsAnInstance = 4;
+
+std::size_t most_hops(const Case& at) {
+  const std::int64_t left = std::min(at.most_instances, at.most_in_total - at.spent);
+  return static_cast<std::size_t>(kHopsAnInstance * std::max<std::int64_t>(0, left));
+}
+
+Counterexample too_many_hops(const Case& at) {
+  return too_large(Point::kLinks, at, -1,
+                   "the routes of all transfers have more hops than the " +
+                       std::to_string(most_hops(at)) + " that can be checked");
+}
+
+// The link that carries the most of its capacity, over all slots. False: too many hops.
+bool find_busiest(Case& at, const std::vector<LinkUse>& uses, Load& busiest) {
+  const topology::Topology& topology = *at.topology;
   struct Hop {
     std::uint64_t link;
     std::int64_t slot;
@@ -36,14 +51,16 @@ Load busiest_of(const topology::Topology& topology, const std::vector<LinkUse>& 
   };
   std::vector<Hop> hops;
   hops.reserve(uses.size());
+  const std::size_t most = most_hops(at);
   for (const LinkUse& use : uses) {
     const std::vector<std::uint32_t> nodes = topology.route(use.from, use.to);
     for (std::size_t hop = 1; hop < nodes.size(); ++hop) {
       hops.push_back({key(nodes[hop - 1], nodes[hop]), use.slot});
     }
+    if (hops.size() > most) return false;
   }
+  at.spent += static_cast<std::int64_t>(hops.size()) / kHopsAnInstance;
   std::sort(hops.begin(), hops.end());
-  Load busiest;
   for (std::size_t begin = 0, end = 0; begin < hops.size(); begin = end) {
     while (end < hops.size() && hops[end] == hops[begin]) ++end;
     LinkLoad load{static_cast<std::uint32_t>(hops[begin].link >> 32),
@@ -52,7 +69,7 @@ Load busiest_of(const topology::Topology& topology, const std::vector<LinkUse>& 
     load.capacity = topology.capacity(load.from, load.to);
     if (is_nearer(load, busiest.link)) busiest = {load, hops[begin].slot};
   }
-  return busiest;
+  return true;
 }
 
 // As many uses of each pair of nodes as it has in its busiest slot, all in one.
@@ -91,9 +108,12 @@ const Instance* sender_over(const Case& at, const LinkLoad& link, const std::int
 
 }  // namespace
 
-Finding check_loads(const Case& at, std::vector<LinkUse> uses, Verdict& verdict) {
-  const Load slot = busiest_of(*at.topology, uses);
-  const Load drift = busiest_of(*at.topology, most_of_each_pair(std::move(uses)));
+Finding check_loads(Case& at, std::vector<LinkUse> uses, Verdict& verdict) {
+  Load slot, drift;
+  if (!find_busiest(at, uses, slot) ||
+      !find_busiest(at, most_of_each_pair(std::move(uses)), drift)) {
+    return too_many_hops(at);
+  }
   verdict.slot = verdict.slot && !slot.too_much();
   verdict.async = verdict.async && !drift.too_much();
   const bool by_drift = at.common->grade == espalier_Grade_ASYNC;
@@ -115,14 +135,16 @@ Finding check_loads(const Case& at, std::vector<LinkUse> uses, Verdict& verdict)
   return example;
 }
 
-Finding check_links(const Case& at, Verdict& verdict) {
+Finding check_links(Case& at, Verdict& verdict) {
   std::vector<LinkUse> uses;
+  const std::size_t most = most_hops(at);
   for (std::uint32_t node = 0; node < at.instances.size(); ++node) {
     for (const Instance& send : at.instances[node]) {
       if (send.kind != espalier_Kind_SEND) continue;
       for (std::int64_t tick = 0; tick < send_ticks(*at.common); ++tick) {
         uses.push_back({node, static_cast<std::uint32_t>(send.peer), send.step + tick});
       }
+      if (uses.size() > most) return too_many_hops(at);
     }
   }
   return check_loads(at, std::move(uses), verdict);

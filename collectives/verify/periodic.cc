@@ -99,6 +99,7 @@ class Periodic {
     at_.topology = &topology_;
     at_.common = &common_;
     at_.most_instances = options_.max_instances;
+    at_.most_in_total = options_.max_instances_total;
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
       if (node == 0) begin(program);
@@ -213,7 +214,7 @@ class Periodic {
       };
       const bool of_send = sent && (!received || when(sends_[k]) < when(receives_[k]));
       const End& wrong = of_send ? sends_[k] : receives_[k];
-      expand_at_one({wrong.from, wrong.to});
+      if (Finding finding = expand_at_one({wrong.from, wrong.to})) return finding;
       if (Finding finding = check_link(at_, wrong.from, wrong.to)) return finding;
       return found(Point::kMatching, at_, of_send ? wrong.from : wrong.to, nullptr,
                    "the ends of a link name different steps or blocks");
@@ -222,9 +223,14 @@ class Periodic {
     return std::nullopt;
   }
 
-  void expand_at_one(const std::vector<std::uint32_t>& nodes) {
+  Finding expand_at_one(const std::vector<std::uint32_t>& nodes) {
     set_blocks(at_, 1);
-    for (const std::uint32_t node : nodes) at_.instances[node] = expand(programs_(node), 1);
+    for (const std::uint32_t node : nodes) {
+      const Program& program = programs_(node);
+      if (Finding finding = check_size(at_, node, program)) return finding;
+      at_.instances[node] = expand(program, 1);
+    }
+    return std::nullopt;
   }
 
   // Point 7, of block 0 of every segment at N = 1.
@@ -244,6 +250,7 @@ class Periodic {
       const std::int32_t left = cell.ranks, right = value(cell, cell.b);
       cell.ranks = sets_.combine(left, right, join_of(common_));
       if (cell.ranks < 0) return wrong_operands(cell, left, right);
+      if (Finding finding = check_sets(at_, sets_)) return finding;
     }
     return check_results();
   }
@@ -253,7 +260,7 @@ class Periodic {
   }
 
   Finding wrong_operands(const Cell& cell, std::int32_t left, std::int32_t right) {
-    expand_at_one({cell.node});
+    if (Finding finding = expand_at_one({cell.node})) return finding;
     for (const Instance& instance : at_.instances[cell.node]) {
       if (instance.action != cell.action) continue;
       return found(Point::kDataFlow, at_, cell.node, &instance,

@@ -101,14 +101,10 @@ class Picture {
     Case at;
     at.topology = &topology_;
     at.common = &program;
-    at.blocks = blocks_;
-    at.phase_first.assign(1, 0);
-    for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
-      const Count& steps = program.counts[program.phases[phase].steps_ref];
-      at.phase_first.push_back(at.phase_first.back() +
-                               std::max<std::int64_t>(0, count_value(steps, blocks_)));
-    }
+    set_blocks(at, blocks_);
+    at.held = held_;
     if (check_size(at, node, program)) return;
+    held_ = at.held;
     instances_[node] = expand(program, blocks_);
     if (steps_ < at.steps()) {
       steps_ = at.steps();
@@ -342,6 +338,7 @@ class Picture {
   std::int64_t blocks_ = 1, steps_ = 0;
   std::vector<std::uint32_t> ranks_;
   std::map<std::uint32_t, std::vector<Instance>> instances_;
+  std::int64_t held_ = 0;   // of these, as check_size counts
   Lanes sends_, receives_;  // by (from, to), in step order
   std::vector<std::int64_t> phases_;
   std::int64_t first_ = 0, end_ = 0;  // steps drawn

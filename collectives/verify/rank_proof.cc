@@ -146,6 +146,7 @@ Finding RankProofs::prove_shape(std::uint32_t node, const Program& program, cons
 Finding RankProofs::check_blocks(std::uint32_t node, const Program& program, std::int64_t blocks,
                                  RankFlow& flow, std::string& why) {
   set_blocks(at_, blocks);
+  if (Finding finding = check_size(at_, node, program)) return finding;
   std::vector<Instance>& all = at_.instances[node];
   all = expand(program, blocks);
   verdict_.instances += all.size();
@@ -179,6 +180,7 @@ Finding RankProofs::check_residues(std::uint32_t node, const Program& program,
                  "with so many blocks two transfers share a port in a step; their first steps must "
                  "not be whole periods apart");
   }
+  if (Finding finding = check_size(at_, node, program)) return finding;
   at_.instances[node] = expand(program, worst);
   return check_ports(at_, node);
 }

@@ -111,6 +111,7 @@ std::int64_t reach(const Program& program, std::uint32_t phase, std::uint32_t fi
 
 void set_blocks(Case& at, std::int64_t blocks) {
   at.blocks = blocks;
+  at.held = 0;
   at.phase_first.assign(1, 0);
   for (std::uint32_t phase = 0; phase < at.common->phases_count; ++phase) {
     const Count& steps = at.common->counts[at.common->phases[phase].steps_ref];
@@ -205,7 +206,9 @@ class Run {
     at_.topology = &topology_;
     at_.common = &common_;
     at_.most_instances = options_.max_instances;
+    at_.most_in_total = options_.max_instances_total;
     set_blocks(at_, blocks);
+    add_steps(at_);
     const std::uint32_t nodes = program_nodes(common_);
     at_.instances.assign(nodes, {});
     for (std::uint32_t node = 0; node < nodes; ++node) {
@@ -250,7 +253,7 @@ Verdict prove(const topology::Topology& topology, const Programs& programs,
   const bool at_once = options.method != Method::kExhaustive && options.max_blocks == 0;
   const Outcome outcome =
       at_once ? prove_every_blocks(topology, programs, options, verdict) : Outcome::kUnknown;
-  if (outcome == Outcome::kProven) return verdict;
+  if (outcome == Outcome::kProven || verdict.counterexample.too_large) return verdict;
   if (options.method == Method::kPeriodic) {
     if (outcome == Outcome::kUnknown) {
       verdict.counterexample.message =
@@ -260,7 +263,8 @@ Verdict prove(const topology::Topology& topology, const Programs& programs,
   }
   if (outcome == Outcome::kRefused && topology.ranks() > kMostRanksToPhrase) return verdict;
   Verdict exhaustive = Run(topology, programs, options).verify();
-  if (outcome == Outcome::kRefused && exhaustive.valid) return verdict;
+  const bool phrased = !exhaustive.valid && !exhaustive.counterexample.too_large;
+  if (outcome == Outcome::kRefused && !phrased) return verdict;
   if (!exhaustive.for_all) {
     exhaustive.limited = at_once ? verdict.limited : "only these N were asked for";
   }

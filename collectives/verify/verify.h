@@ -12,7 +12,7 @@
 
 namespace espalier::verify {
 
-// The points of the design's section 9.
+// What is proven, in this order: docs/verifier.md.
 enum class Point : std::uint8_t {
   kForm = 0,      // descriptors well formed, agreeing on what is the same on all nodes
   kMatching = 1,  // every send has its receive, in the same order on each link
@@ -39,6 +39,8 @@ struct Counterexample {
   // kDeadlock: ranks that wait for each other, one wait each; `message` has them too. Empty where
   // the ends disagree, but no rank is stuck.
   std::vector<std::string> cycle;
+  // Nothing is known to be wrong: to find out would take more than the options allow.
+  bool too_large = false;
 };
 
 // program(node) decodes or generates node's program, of ranks and, where the schedule has programs
@@ -83,8 +85,11 @@ struct Options {
   bool links = true;
   Method method = Method::kAuto;
   std::int64_t max_blocks = 0;  // above 0: exhaustively, up to this N; 0: settling_bound()
-  // What needs more instances (or places) of one program for one N is refused.
-  std::int64_t max_instances = std::int64_t{1} << 22;
+  // What needs more is refused (Counterexample::too_large), by each way of proof for itself.
+  // Instances and places of all programs for one N, held at once: 3 GB. And 4 times as many hops.
+  std::int64_t max_instances = std::int64_t{1} << 24;
+  // Of all N together, 4 hops or 32 idle steps of a rank for one: some minutes of one core.
+  std::int64_t max_instances_total = std::int64_t{1} << 28;
   std::function<void(double done)> progress;  // 0 .. 1, may be empty
 };
 

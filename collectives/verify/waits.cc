@@ -15,7 +15,7 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::size_t kMostInstances = std::size_t{1} << 21;
+constexpr std::int64_t kMostInstances = std::int64_t{1} << 21;  // and places
 
 using EventId = std::uint32_t;
 constexpr EventId kNone = 0xffffffffu;
@@ -324,23 +324,15 @@ std::vector<std::string> wait_cycle(const topology::Topology& topology, const Pr
   Case at;
   at.topology = &topology;
   at.common = &common;
-  at.blocks = blocks;
-  at.phase_first.assign(1, 0);
-  for (std::uint32_t phase = 0; phase < common.phases_count; ++phase) {
-    const Count& steps = common.counts[common.phases[phase].steps_ref];
-    at.phase_first.push_back(at.phase_first.back() +
-                             std::max<std::int64_t>(0, count_value(steps, blocks)));
-  }
+  at.most_instances = kMostInstances;
+  set_blocks(at, blocks);
   const std::uint32_t nodes = program_nodes(common);
   if (nodes > topology.nodes()) return {};
   at.instances.resize(nodes);
-  std::size_t count = 0;
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const Program& program = programs(node);
     if (check_size(at, node, program)) return {};
     at.instances[node] = expand(program, blocks);
-    count += at.instances[node].size();
-    if (count > kMostInstances) return {};
     for (const Instance& instance : at.instances[node]) {
       const bool transfer =
           instance.kind == espalier_Kind_SEND || instance.kind == espalier_Kind_RECEIVE;

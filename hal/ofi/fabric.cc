@@ -49,6 +49,13 @@ fi_info* find_exactly(const std::string& name, const std::string& local_address,
   return found;
 }
 
+// The file in /dev/shm that holds the queue of a shm endpoint: "fi_shm://<process>:..." is in
+// "<process>:...".
+std::string file_of(const std::string& name) {
+  const std::string text = name.c_str();  // to its terminating zero
+  return text.substr(text.rfind('/') + 1);
+}
+
 }  // namespace
 
 fi_info* Fabric::find(const std::string& provider, const std::string& local_address) {
@@ -145,6 +152,7 @@ bool Fabric::keep_name(std::string& error) {
   std::free(info_->src_addr);
   info_->src_addr = copy;
   info_->src_addrlen = own.size();
+  if (provider_ == "shm") door_ = Door(file_of(own));
   return true;
 }
 
@@ -152,6 +160,7 @@ bool Fabric::restart() {
   const InFabric mark;
   if (endpoint_ != nullptr) fi_close(&endpoint_->fid);
   endpoint_ = nullptr;
+  door_ = Door();  // it went with the endpoint
   if (open_endpoint() == 0) return true;
   if (endpoint_ != nullptr) fi_close(&endpoint_->fid);
   endpoint_ = nullptr;
@@ -214,7 +223,13 @@ bool Fabric::name(std::string& out, std::string& error) const {
 bool Fabric::insert(const std::string& name, fi_addr_t& peer, std::string& error) {
   const InFabric mark;
   const int inserted = fi_av_insert(addresses_, name.data(), 1, &peer, 0, nullptr);
-  if (inserted == 1) return true;
+  if (inserted == 1) {
+    if (peer >= peers_.size()) peers_.resize(peer + 1);
+    if (provider_ != "shm") return true;
+    const std::string file = file_of(name);
+    peers_[peer] = {Door(file), PeerProcess(std::atoll(file.c_str()))};
+    return true;
+  }
   error = reason("fi_av_insert", inserted);
   return false;
 }
@@ -241,29 +256,33 @@ void Fabric::hide(Exposed& exposed) {
   exposed = {};
 }
 
+template <typename Call>
+Fabric::Result Fabric::enter(fi_addr_t peer, Call call) {
+  if (endpoint_ == nullptr) return Result::kFailed;
+  const InFabric mark;
+  Entry entry(peers_[peer].door);
+  if (!entry.open()) return Result::kNoRoom;
+  const ssize_t code = call();
+  if (code == -FI_EAGAIN) return Result::kNoRoom;
+  if (code != 0) return Result::kFailed;
+  entry.done();
+  return Result::kDone;
+}
+
 Fabric::Result Fabric::inject_piece(fi_addr_t peer, const void* bytes, std::size_t size,
                                     std::uint64_t address, std::uint64_t key) {
-  const InFabric mark;
-  if (endpoint_ == nullptr) return Result::kFailed;
-  const ssize_t code = fi_inject_write(endpoint_, bytes, size, peer, address, key);
-  if (code == 0) return Result::kDone;
-  return code == -FI_EAGAIN ? Result::kNoRoom : Result::kFailed;
+  return enter(peer, [&] { return fi_inject_write(endpoint_, bytes, size, peer, address, key); });
 }
 
 Fabric::Result Fabric::inject(fi_addr_t peer, const void* bytes, std::size_t size,
                               std::uint64_t data, std::uint64_t address, std::uint64_t key) {
-  const InFabric mark;
-  if (endpoint_ == nullptr) return Result::kFailed;
-  const ssize_t code = fi_inject_writedata(endpoint_, bytes, size, data, peer, address, key);
-  if (code == 0) return Result::kDone;
-  return code == -FI_EAGAIN ? Result::kNoRoom : Result::kFailed;
+  return enter(
+      peer, [&] { return fi_inject_writedata(endpoint_, bytes, size, data, peer, address, key); });
 }
 
 Fabric::Result Fabric::write(fi_addr_t peer, const void* bytes, std::size_t size,
                              std::uint64_t data, std::uint64_t address, std::uint64_t key,
                              void* context) {
-  const InFabric mark;
-  if (endpoint_ == nullptr) return Result::kFailed;
   iovec from = {const_cast<void*>(bytes), size};
   fi_rma_iov to = {address, size, key};
   fi_msg_rma message = {};
@@ -274,16 +293,23 @@ Fabric::Result Fabric::write(fi_addr_t peer, const void* bytes, std::size_t size
   message.rma_iov_count = 1;
   message.context = context;
   message.data = data;
-  const ssize_t code = fi_writemsg(endpoint_, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION);
-  if (code == 0) return Result::kDone;
-  return code == -FI_EAGAIN ? Result::kNoRoom : Result::kFailed;
+  return enter(peer,
+               [&] { return fi_writemsg(endpoint_, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION); });
+}
+
+void Fabric::settle() {
+  door_.settle();
+  for (Peer& peer : peers_) peer.door.settle();
 }
 
 int Fabric::completions(fi_cq_data_entry* entries, std::size_t room) {
   const InFabric mark;
+  Entry entry(door_);
+  if (!entry.open()) return kShut;
   const ssize_t count = fi_cq_read(queue_, entries, room);
+  entry.done();
   if (count >= 0) return static_cast<int>(count);
-  return count == -FI_EAVAIL ? -1 : 0;
+  return count == -FI_EAVAIL ? kFailure : 0;
 }
 
 void* Fabric::failed() {

@@ -12,6 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "hal/ofi/door.h"
+#include "hal/ofi/peer_process.h"
 
 namespace espalier::ofi {
 
@@ -71,10 +75,19 @@ class Fabric {
                              std::uint64_t data, std::uint64_t address, std::uint64_t key,
                              void* context);
 
-  // Progresses; up to `room` completions. 0: none. -1: the next one is an error, see failed().
+  // Progresses; up to `room` completions. 0: none. kFailure: the next one is an error, see
+  // failed(). kShut: another process holds what must be held to read.
+  static constexpr int kFailure = -1;
+  static constexpr int kShut = -2;
   [[nodiscard]] int completions(fi_cq_data_entry* entries, std::size_t room);
   // The context of the operation that failed; null if it has none.
   [[nodiscard]] void* failed();
+
+  // Every peer has been written to, and has written: the doors that are not known by now never
+  // will be.
+  void settle();
+  // False: the peer's process (shm) is stopped or has ended.
+  [[nodiscard]] bool runs(fi_addr_t peer) const { return peers_[peer].process.runs(); }
 
   // Blocks until completions() may have something, at most `ns`; returns false at once if this
   // provider cannot block.
@@ -86,6 +99,14 @@ class Fabric {
   void open_wake();
   [[nodiscard]] int open_endpoint();
   [[nodiscard]] bool keep_name(std::string& error);
+  // Makes `call`, which writes to the peer and returns libfabric's code.
+  template <typename Call>
+  [[nodiscard]] Result enter(fi_addr_t peer, Call call);
+
+  struct Peer {
+    Door door;
+    PeerProcess process;
+  };
 
   fi_info* info_ = nullptr;
   fid_fabric* fabric_ = nullptr;
@@ -94,6 +115,8 @@ class Fabric {
   fid_cq* queue_ = nullptr;
   fid_av* addresses_ = nullptr;
   fid_ep* endpoint_ = nullptr;
+  Door door_;                // of this endpoint
+  std::vector<Peer> peers_;  // by fi_addr_t
   std::string provider_;
   std::uint64_t inject_bytes_ = 0;
   std::uint64_t next_key_ = 1;

@@ -109,6 +109,9 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   // poll.cc: progress and reports.
   bool progress();  // whether anything moved, in either direction
   void retry();
+  void shut();
+  void listening();
+  void deafen(std::uint32_t index, bool deafens);
   [[nodiscard]] bool take(Completion& completion);
   [[nodiscard]] bool take_from(Link& link, Completion& completion);
   [[nodiscard]] bool take_sent(Link& link, Completion& completion);
@@ -132,10 +135,12 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   std::vector<Context> contexts_;         // links x ring
   std::vector<Link> links_;
   std::array<Prepared, kMaxRegions> prepared_;
-  LinkSet ready_;              // they have something to report
-  LinkSet pending_;            // libfabric had no room for what they have to tell
-  std::uint64_t writes_ = 0;   // that libfabric took
-  std::uint64_t spin_ns_ = 0;  // how long wait() spins before it blocks
+  LinkSet ready_;                 // they have something to report
+  LinkSet pending_;               // libfabric had no room for what they have to tell
+  std::uint64_t writes_ = 0;      // that libfabric took
+  std::uint64_t spin_ns_ = 0;     // how long wait() spins before it blocks
+  std::uint64_t shut_since_ = 0;  // ns: no look at what has come since then; 0: the last one was
+  std::uint64_t look_at_ = 0;     // ns: when to look at the peers' processes
   std::uint32_t last_taken_ = 0;
   bool connected_ = false;
   bool released_ = false;

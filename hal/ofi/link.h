@@ -103,6 +103,8 @@ struct Link {
   bool hello = false;  // the peer's has come
   bool down = false;
   bool down_reported = false;
+  bool deafens = false;  // the peer does not run, and we cannot read
+  bool deafens_reported = false;
   std::uint32_t refusals = 0;  // of libfabric, in a row
   std::uint64_t retry_at = 0;  // ns
 };

@@ -3,8 +3,12 @@
 #include "hal/ofi/ofi_endpoint.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 #include <vector>
 
@@ -109,6 +113,28 @@ TEST(Ofi, SaysClearlyWhatIsWrong) {
   config.peers = {0};
   EXPECT_EQ(OfiEndpoint::open(config, error), nullptr);
   EXPECT_NE(error.find("itself"), std::string::npos) << error;
+}
+
+// libfabric 1.17 reads the owner's number from the fifth byte of the file and would refuse to open,
+// as in use.
+TEST(Ofi, WhatAKilledProcessOfTheSameNumberLeftDoesNotMatter) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto number = static_cast<std::int32_t>(getpid());
+    Bytes bytes(4096);
+    std::memcpy(bytes.data() + 4, &number, sizeof(number));
+    const std::string file = "/dev/shm/" + std::to_string(number) + ":0:0";
+    std::ofstream(file).write(reinterpret_cast<const char*>(bytes.data()), 4096);
+    Config config;
+    config.provider = "shm";
+    std::string error;
+    const bool opened = OfiEndpoint::open(config, error) != nullptr;
+    std::fprintf(stderr, "%s", error.c_str());
+    _exit(opened && !std::ifstream(file) ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_P(OfiTest, RefusesAddressesThatDoNotFit) {

@@ -1,10 +1,12 @@
 // Opening, addresses, connecting.
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 
 #include "hal/ofi/libfabric_endpoint.h"
 
@@ -47,6 +49,20 @@ void sweep_shared_memory(std::int64_t process) {
   }
 }
 
+namespace {
+
+// A process that had our number and was killed may have left files; libfabric would take them for
+// those of a living one and refuse to open.
+void sweep_our_number() {
+  static std::mutex mutex;
+  static pid_t swept = 0;  // a fork has a number of its own
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (swept != getpid()) sweep_shared_memory(getpid());
+  swept = getpid();
+}
+
+}  // namespace
+
 bool known_provider(const std::string& name) {
   fi_info* info = Fabric::find(name, "");
   if (info == nullptr) return false;
@@ -88,6 +104,7 @@ bool LibfabricEndpoint::open(const Config& config, std::string& error) {
   const std::uint32_t links = this->links();
   // Completions a link can have outstanding: its own writes, and every kind of word from the peer.
   const std::size_t completions = 64 + std::size_t{links} * (6 * std::bit_ceil(config.window) + 8);
+  if (config.provider == "shm") sweep_our_number();
   if (!fabric_.open(config.provider, config.local_address, links, completions, error)) return false;
 
   if (config.eager_bytes == 0) {
@@ -188,7 +205,9 @@ Status LibfabricEndpoint::connect(const std::vector<std::string>& addresses, std
     if (!decode_address(l, addresses[l], error)) return Status::kBackEnd;
   }
   connected_ = true;
-  return greet(error) ? Status::kOk : Status::kBackEnd;
+  if (!greet(error)) return Status::kBackEnd;
+  fabric_.settle();
+  return Status::kOk;
 }
 
 // The lower node of a link says hello first, the other answers: so only one of the two opens a

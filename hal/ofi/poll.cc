@@ -15,6 +15,8 @@ constexpr std::size_t kBatch = 16;  // completions read from libfabric at once
 constexpr std::uint64_t kLongestBlockNs = 1'000'000'000;
 constexpr std::uint64_t kLongestSpinNs = 150'000;
 constexpr std::uint64_t kLongestNapNs = 200'000;
+// The peers' processes are looked at when nothing could be read for so long, and so often.
+constexpr std::uint64_t kLookNs = 5'000'000;
 
 }  // namespace
 
@@ -32,7 +34,12 @@ bool LibfabricEndpoint::progress() {
   const auto ours = [this](const void* context) {
     return context >= contexts_.data() && context < contexts_.data() + contexts_.size();
   };
-  if (count < 0) {
+  if (count == Fabric::kShut) {
+    shut();
+  } else if (shut_since_ != 0) {
+    listening();
+  }
+  if (count == Fabric::kFailure) {
     void* context = fabric_.failed();
     if (context != nullptr && ours(context)) {
       const auto* which = static_cast<const Context*>(context);
@@ -49,7 +56,30 @@ bool LibfabricEndpoint::progress() {
     }
   }
   if (!pending_.empty()) retry();
-  return count != 0 || writes_ != writes_before;
+  return count > 0 || count == Fabric::kFailure || writes_ != writes_before;
+}
+
+// Whoever holds the queue has only lost its core for a while, unless it is a peer that is stopped
+// or dead. Several may be: each is told.
+void LibfabricEndpoint::shut() {
+  const std::uint64_t time = now();
+  if (shut_since_ == 0) {
+    shut_since_ = time;
+    look_at_ = time + kLookNs;
+  }
+  if (time < look_at_) return;
+  look_at_ = time + kLookNs;
+  for (std::uint32_t l = 0; l < links(); ++l) deafen(l, !fabric_.runs(links_[l].address));
+}
+
+void LibfabricEndpoint::listening() {
+  shut_since_ = 0;
+  for (std::uint32_t l = 0; l < links(); ++l) deafen(l, false);
+}
+
+void LibfabricEndpoint::deafen(std::uint32_t index, bool deafens) {
+  links_[index].deafens = deafens;
+  if (deafens != links_[index].deafens_reported) ready_.insert(index);
 }
 
 void LibfabricEndpoint::retry() {
@@ -99,6 +129,12 @@ bool LibfabricEndpoint::take_from(Link& link, Completion& completion) {
     link.controls &= static_cast<std::uint8_t>(~bit(kind));
     completion.kind = Completion::Kind::kControl;
     completion.control = link.control[kind];
+    return true;
+  }
+  if (link.deafens != link.deafens_reported) {
+    link.deafens_reported = link.deafens;
+    completion.kind = Completion::Kind::kDeaf;
+    completion.status = link.deafens ? Status::kDeadLink : Status::kOk;
     return true;
   }
   if (released_) return false;

@@ -111,8 +111,9 @@ void LibfabricEndpoint::control_event(Link& link, std::uint32_t index, const Imm
       std::memcpy(&entry, arena_.get() + layout_.cause(index), sizeof(entry));
       // A newer cause may be on its way into the entry; its own word follows.
       if (digest(entry) != immediate.value) return;
-      control = {
-          ControlKind::kCause, 0, {static_cast<Status>(entry.status), entry.detector, entry.peer}};
+      control = {ControlKind::kCause,
+                 0,
+                 {static_cast<Status>(entry.status), entry.detector, entry.peer, entry.deaf != 0}};
     }
   }
   const auto kind = static_cast<std::uint32_t>(control.kind);

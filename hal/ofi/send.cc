@@ -67,7 +67,8 @@ bool LibfabricEndpoint::push_controls(Link& link) {
       case ControlKind::kAnswer: done = tell(link, Word::kAnswer, 0, control.number); break;
       case ControlKind::kCause: {
         const CauseEntry entry = {static_cast<std::uint32_t>(control.cause.status),
-                                  control.cause.detector, control.cause.peer};
+                                  control.cause.detector, control.cause.peer,
+                                  control.cause.deaf ? 1u : 0u};
         done = tell(link, Word::kCause, 0, digest(entry), layout_.cause(link.remote), &entry,
                     sizeof(entry));
         break;

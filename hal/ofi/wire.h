@@ -76,11 +76,13 @@ struct CauseEntry {
   std::uint32_t status = 0;
   std::uint32_t detector = 0;
   std::uint32_t peer = 0;
+  std::uint32_t deaf = 0;
 };
 
 [[nodiscard]] inline std::uint32_t digest(const CauseEntry& entry) {
   const std::uint64_t first = std::uint64_t{entry.status} << 32 | entry.detector;
-  return static_cast<std::uint32_t>(digest_u64(digest_u64(kDigestSeed, first), entry.peer));
+  const std::uint64_t second = std::uint64_t{entry.deaf} << 32 | entry.peer;
+  return static_cast<std::uint32_t>(digest_u64(digest_u64(kDigestSeed, first), second));
 }
 
 // Where things lie in an arena. Both ends have the same window and eager size, so both know.

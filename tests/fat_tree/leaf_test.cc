@@ -31,7 +31,7 @@ std::int64_t total_exchange(const Tree& tree) {
   return slots;
 }
 
-// The steps of golden.json and algorithms.md section 1.3, for N blocks.
+// 002's steps for one block, for N blocks pipelined.
 std::int64_t documented(const Algorithm& algorithm, const Tree& tree, std::int64_t blocks) {
   const std::int64_t k = tree.arity, h = tree.height, n = power(k, tree.height);
   const std::string name = algorithm.name;

@@ -2,8 +2,9 @@
 // in the eyes of the independent interpreter of tests/mutation. The input chooses a valid schedule
 // of at most 5 ranks and changes it: single fields, numbers, bytes of a descriptor, whole programs.
 //
-// The stated bounds: N <= 6 or the proof for every N alone, and at most 4096 instances of a program
-// for each N (Options::max_instances; its default is for schedules of real size).
+// The stated bounds: N <= 6 or the proof for every N alone, at most 4096 instances and places for
+// each N, 64 times as many in all (Options::max_instances, max_instances_total; their defaults are
+// for schedules of real size).
 
 #include <array>
 #include <cstring>
@@ -176,6 +177,7 @@ void judge(const topology::Topology& topology, const std::vector<Program>& progr
   options.max_blocks = periodic ? 0 : kMostBlocks;
   options.method = periodic ? verify::Method::kPeriodic : verify::Method::kExhaustive;
   options.max_instances = kMostInstances;
+  options.max_instances_total = 64 * kMostInstances;
   options.links = links;
   const verify::Verdict verdict = verify::verify(
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);

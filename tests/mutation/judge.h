@@ -1,5 +1,5 @@
 #pragma once
-// What becomes of a mutant (design: section 9, the verifier's judge).
+// What becomes of a mutant: the judge of the verifier.
 
 #include <cstdint>
 #include <map>

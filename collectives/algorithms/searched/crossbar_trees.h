@@ -1,6 +1,6 @@
 #pragma once
-// Fractional trees on hierarchical crossbars (000, Sanders and Sibeyn, section 4; laid out as
-// algorithms.md of the design's sources, 2(c)). Host only.
+// Fractional trees on hierarchical crossbars (000, Sanders and Sibeyn, section 4, which gives no
+// layout: this one was found by search). Host only.
 
 #include <cstdint>
 

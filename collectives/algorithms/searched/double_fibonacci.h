@@ -1,6 +1,7 @@
 #pragma once
 // Double Fibonacci trees: two trees of one skewed shape, for full bandwidth with less latency than
-// two_trees.h (reconstructed; algorithms.md of the design's sources, 2(g)). Host only.
+// two_trees.h. 001 (Sanders, Speck, Traff) names T. Kieritz's and gives no construction; this one
+// was found by search. Host only.
 
 #include <cstdint>
 #include <vector>

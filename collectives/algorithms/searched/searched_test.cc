@@ -1,6 +1,5 @@
 // Searched schedules: replayed step by step, proven by the verifier, and against the values of an
-// independent prototype (testdata/golden.json; algorithms.md 2(a), 2(c), 2(g) in the design's
-// sources).
+// independent prototype (testdata/golden.json).
 
 #include "collectives/algorithms/searched/searched.h"
 
@@ -78,7 +77,7 @@ TEST(DoubleFibonacci, LatencyOfThePrototype) {
   }
 }
 
-// algorithms.md 2(g): steps beside N.
+// Steps beside N, as a prototype found them.
 TEST(DoubleFibonacci, LatencyTable) {
   const std::map<std::uint32_t, std::uint32_t> terms{
       {64, 8}, {126, 10}, {256, 11}, {512, 12}, {1023, 14}};
@@ -133,7 +132,7 @@ TEST(DoubleFibonacci, Proven) {
   }
 }
 
-// algorithms.md 2(c): 256 modules of 64, and P = 16384 flat.
+// 256 modules of 64, and P = 16384 flat.
 TEST(Crossbar, DepthsOfThePrototype) {
   for (const std::uint32_t root : {0u, 5000u}) {
     EXPECT_EQ(crossbar_a({256, 64}, root, 8).depth(), 97u);
@@ -221,7 +220,7 @@ TEST(Crossbar, VerifierCountsChannels) {
   EXPECT_EQ(verdict.counterexample.point, verify::Point::kLinks);
 }
 
-// algorithms.md 2(a), P = 1024: the prototype's depths are bounds, ours are less from r = 2 on; and
+// P = 1024: the prototype's depths are bounds, ours are less from r = 2 on; and
 // couples with runs of 2r blocks, as fast in the steady state, are later.
 TEST(FractionalDirect, Depths) {
   const std::map<std::uint32_t, std::uint32_t> prototype{{1, 14}, {2, 25}, {3, 41},  {4, 55},

@@ -1,8 +1,7 @@
 #pragma once
 // How groups of r PUs pass runs of r blocks on with ports that send or receive, but not both in a
 // step: r receives, r sends down and one to the right, 2r+1 steps a run (000 promises such an
-// implementation for its full version; found as algorithms.md of the design's sources, 2(a)). Host
-// only.
+// implementation for its full version; this one was found by search). Host only.
 
 #include <array>
 #include <cstdint>

@@ -1,0 +1,33 @@
+"""What must hold when one node of a run is killed or stopped, for the tests of this folder."""
+import unittest
+
+import espalier
+
+DEADLINE = 2.0  # s
+
+
+class Disturbed(unittest.TestCase):
+    def check(self, provider, disturbance, victim, collective, size, ranks=16, after_ms=700, more=()):
+        """All others end in time with one cause, which names the victim; what the run wrote to stderr, and its ranks."""
+        status, found, error = espalier.run(
+            "--topology", f"complete:{ranks}", "--collective", collective, "--algorithm", "two-tree", "--provider",
+            provider, "--bytes", size, "--back-to-back", 100_000_000, "--deadline", int(DEADLINE * 1000), disturbance,
+            f"{victim}@{after_ms}", *more)
+        self.assertEqual(status, 1, error)
+        self.assertIsNotNone(found, error)
+        nodes = found["runs"][0]["ranks"]
+        self.assertEqual(len(nodes), ranks)
+        causes = set()
+        for node in nodes:
+            self.assertTrue(node["failed"], node)
+            self.assertEqual(node.get("disturbed", False), node["rank"] == victim)
+            if node["rank"] == victim:
+                continue
+            self.assertIn("cause", node, node["status"])
+            causes.add((node["cause"]["status"], node["cause"]["detector"], node["cause"]["peer"]))
+            self.assertLessEqual(node["after_disturbance_s"], 2 * DEADLINE, node["status"])
+        self.assertEqual(len(causes), 1, causes)
+        cause, detector, peer = causes.pop()
+        self.assertEqual((cause, peer), ("dead link", victim), "the dead link, no live rank blamed")
+        self.assertNotEqual(detector, victim)
+        return error, nodes

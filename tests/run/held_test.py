@@ -1,0 +1,50 @@
+#!/usr/bin/python3
+"""A node over shm is killed, or stopped, while it holds the lock of its own or of a peer's queue in shared memory.
+
+hold.cc has the victim stand still there until the signal comes, so this is no matter of luck.
+
+held_test.py [--times K]    (default 1)
+"""
+import os
+import re
+import sys
+import unittest
+
+import disturbed
+import espalier
+
+LIBRARY = os.environ.get("ESPALIER_HOLD", str(espalier.ROOT / "build/tests/run/libhold.so"))
+TIMES = int(sys.argv[sys.argv.index("--times") + 1]) if "--times" in sys.argv else 1
+
+
+class Held(disturbed.Disturbed):
+    def hold(self, whose, count, disturbance, victim, collective, size, ranks):
+        with self.subTest(whose=whose, count=count, disturbance=disturbance, victim=victim, ranks=ranks):
+            prefix = (f"env LD_PRELOAD={LIBRARY} HOLD_MY_RANK=%r HOLD_RANK={victim} HOLD_WHOSE={whose} "
+                      f"HOLD_COUNT={count}")
+            error, nodes = self.check("shm", disturbance, victim, collective, size, ranks, 500, ("--launch-prefix", prefix))
+            held = re.findall(r"holds /dev/shm/(\d+):", error)
+            self.assertEqual(len(held), 1, f"the signal came before the victim stood there: {error}")
+            owner = [node["rank"] for node in nodes if node["pid"] == int(held[0])]
+            self.assertEqual(owner == [victim], whose == "own", (owner, error))
+            left = [name for name in os.listdir("/dev/shm") if name.split(":")[0] in {str(node["pid"]) for node in nodes}]
+            self.assertEqual(left, [])
+
+    def test_own(self):
+        for _ in range(TIMES):
+            self.hold("own", 1, "--stop", 5, "allreduce", 4096, 16)
+            self.hold("own", 20, "--kill", 0, "broadcast", 1 << 20, 16)
+            self.hold("own", 5, "--stop", 1, "allreduce", 8, 2)
+
+    def test_peer(self):
+        for _ in range(TIMES):
+            self.hold("peer", 1, "--stop", 5, "allreduce", 4096, 16)
+            self.hold("peer", 3, "--kill", 5, "allreduce", 4096, 16)
+            self.hold("peer", 30, "--stop", 0, "broadcast", 1 << 20, 16)
+            self.hold("peer", 2, "--kill", 15, "reduce", 8, 16)
+            self.hold("peer", 2, "--stop", 0, "allreduce", 8, 2)
+            self.hold("peer", 3, "--kill", 2, "allreduce", 4096, 3)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

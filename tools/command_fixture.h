@@ -1,0 +1,89 @@
+#pragma once
+// Test helper: the built command, run in an empty directory.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace espalier {
+
+namespace fs = std::filesystem;
+
+struct Result {
+  int status = -1;
+  std::string out, err;
+};
+
+inline std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void write(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// Every test has an empty directory of its own to work in.
+class Command : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "espalier-test-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  Result run(const std::string& arguments) {
+    const std::string command = "cd '" + directory_.string() + "' && '" + ESPALIER_BINARY + "' " +
+                                arguments + " > .out 2> .err < /dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(directory_ / ".out"),
+            read(directory_ / ".err")};
+  }
+
+  // Status 2 (or 1), one line that has `words`, nothing on stdout, no file but those before.
+  void expect_refused(const std::string& arguments, const std::string& words, int status = 2) {
+    const auto before = files();
+    const Result result = run(arguments);
+    EXPECT_EQ(result.status, status) << arguments;
+    EXPECT_EQ(result.err.rfind("espalier: ", 0), 0u) << arguments << ": " << result.err;
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << arguments << ": " << result.err;
+    EXPECT_NE(result.err.find(words), std::string::npos) << arguments << ": " << result.err;
+    if (status == 2) {
+      EXPECT_EQ(result.out, "") << arguments;
+    }
+    EXPECT_EQ(files(), before) << arguments;
+  }
+
+  // Compiles into `name`.
+  void compile(const std::string& name, const std::string& topology,
+               const std::string& collective = "broadcast",
+               const std::string& algorithm = "two-tree", const std::string& more = "") {
+    const Result result = run("compile --topology " + topology + " --collective " + collective +
+                              " --algorithm " + algorithm + " -o " + name + " " + more);
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+  }
+
+  std::vector<std::string> files() {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(directory_)) {
+      const std::string name = entry.path().filename().string();
+      if (name != ".out" && name != ".err") names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  fs::path directory_;
+};
+
+}  // namespace espalier
