@@ -13,8 +13,8 @@
 // holds T, the sum of the M_r inputs that end with its own, and S, of the M_r - 1 before its own.
 // In round R it adds what was sent to it l - 1 rounds ago, T from i - M_{R-1} or, where e_R = 1, S
 // from i - M_{R-1} + 1 (nothing, where S is empty), on the left of both. The order is cyclic:
-// operators must commute. kTooLarge where there are more than 128 rounds or a program's tables are
-// too small.
+// operators must commute. kTooLarge, on every rank, where there are 128 rounds or more or a
+// program's tables are too small: lambda of 9 and more beyond 10^6 ranks.
 
 #include "collectives/algorithms/builder.h"
 #include "collectives/algorithms/generators.h"
