@@ -235,7 +235,9 @@ Status combine_allreduce(const Group& group, std::uint32_t me, Program& out) {
   Plan plan(timing, p);
   Combine(builder, plan, p, me).add(out.window);
   builder.phase(timing.period, static_cast<std::int32_t>(timing.steps()), 0);
-  return builder.finish_one_port();
+  // Whatever a rank has must reach all.
+  const std::uint32_t bound = postal_ticks(p, group.send_ticks, group.latency_ticks);
+  return builder.finish(static_cast<std::int32_t>(bound), 0);
 }
 
 }  // namespace espalier

@@ -106,7 +106,7 @@ Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out)
   if (v != 0) builder.receive(tree.clock - 1, (group.root + parent) % p, builder.output(0));
   add_sends(builder, group, tree, reach, ticks);
   builder.phase(ticks.send, static_cast<std::int32_t>(steps), 0);
-  return builder.finish_one_port();
+  return builder.finish(static_cast<std::int32_t>(steps), 0);
 }
 
 }  // namespace espalier

@@ -140,7 +140,11 @@ void check_all_ranks(const Algorithm& algorithm, std::uint32_t send, std::uint32
       ASSERT_EQ(replay::run(schedule, 1, steps), "") << latency << '/' << send;
       const Steps wanted = expected_steps(algorithm, group, 1);
       ASSERT_EQ(steps, wanted.least) << "p " << ranks << ' ' << latency << '/' << send;
-      ASSERT_GE(schedule.programs[0].window, latency);
+      const Program& program = schedule.programs[0];
+      ASSERT_GE(program.window, latency);
+      // Nothing can reach all ranks sooner.
+      ASSERT_EQ(count_value(program.counts[program.bound_ref], 1),
+                ranks == 1 ? 0 : postal_ticks(ranks, send, latency));
     }
   }
 }
