@@ -302,7 +302,7 @@ Status check_capacities(const Group& group, const LeafNode& node) {
     const std::uint32_t lanes = group.capacities == nullptr ? 1 : group.capacities[level - 1];
     if (lanes < 1 || lanes > most) return Status::kUnsupported;
     most = std::uint64_t{lanes} * node.arity;
-    messages += node.arity * (node.arity - 1) * branch * branch;
+    messages += branch * branch * node.arity * (node.arity - 1);
     branch *= node.arity;
   }
   return messages > kMaxSlope ? Status::kTooLarge : Status::kOk;
