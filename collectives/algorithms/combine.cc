@@ -13,8 +13,8 @@
 // holds T, the sum of the M_r inputs that end with its own, and S, of the M_r - 1 before its own.
 // In round R it adds what was sent to it l - 1 rounds ago, T from i - M_{R-1} or, where e_R = 1, S
 // from i - M_{R-1} + 1 (nothing, where S is empty), on the left of both. The order is cyclic:
-// operators must commute. kTooLarge where there are more than 128 rounds or a program's tables are
-// too small.
+// operators must commute. kTooLarge, on every rank, where there are 128 rounds or more or a
+// program's tables are too small: lambda of 9 and more beyond 10^6 ranks.
 
 #include "collectives/algorithms/builder.h"
 #include "collectives/algorithms/generators.h"
@@ -235,7 +235,9 @@ Status combine_allreduce(const Group& group, std::uint32_t me, Program& out) {
   Plan plan(timing, p);
   Combine(builder, plan, p, me).add(out.window);
   builder.phase(timing.period, static_cast<std::int32_t>(timing.steps()), 0);
-  return builder.finish_one_port();
+  // Whatever a rank has must reach all.
+  const std::uint32_t bound = postal_ticks(p, group.send_ticks, group.latency_ticks);
+  return builder.finish(static_cast<std::int32_t>(bound), 0);
 }
 
 }  // namespace espalier

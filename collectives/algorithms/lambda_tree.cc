@@ -18,6 +18,11 @@
 namespace espalier {
 namespace {
 
+// Each has a first step of its own: a program's counts, but for four others. The root's are one
+// action, and at most kMaxTicks more, as many as there are peers.
+constexpr std::uint32_t kMostSends = sizeof(Program::counts) / sizeof(Count) - 4;
+static_assert(kMostSends + kMaxTicks <= sizeof(Program::peers) / sizeof(std::uint32_t));
+
 struct Ticks {
   std::uint32_t send, latency;
 };
@@ -81,6 +86,11 @@ Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out)
   Reach reach(ticks.send, ticks.latency);
   reach.up_to(p);
   const std::uint32_t steps = reach.ticks();
+  // The first rank that the root sends to has a full tree of T - L ticks, the most sends of all.
+  if (steps >= 2 * ticks.latency && (steps - 2 * ticks.latency) / ticks.send >= kMostSends) {
+    out = Program{};
+    return Status::kTooLarge;
+  }
   Subtree tree{0, p, 0};
   std::uint32_t parent = 0;
   while (tree.first != v) {
@@ -96,7 +106,7 @@ Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out)
   if (v != 0) builder.receive(tree.clock - 1, (group.root + parent) % p, builder.output(0));
   add_sends(builder, group, tree, reach, ticks);
   builder.phase(ticks.send, static_cast<std::int32_t>(steps), 0);
-  return builder.finish_one_port();
+  return builder.finish(static_cast<std::int32_t>(steps), 0);
 }
 
 }  // namespace espalier

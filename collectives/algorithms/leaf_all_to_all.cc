@@ -1,20 +1,23 @@
 // All-to-all (total exchange) on a fat tree of any capacities, without contention or queue.
 //
 // Steps: N * sum over i = 1..h of ceil((k-1) k^(2i-2) / c_i) + 2h-1. Cost: steps * (alpha +
-// beta*m/N), m the bytes of what one rank sends another. Source: 002 section 3.3, formula (2), with
-// the schedule of the report that it refers to designed anew; within 2h-2 steps of optimal for
-// exponential capacities. c_1 = 1 and c_i <= k c_(i-1): kUnsupported else (what is above could
-// never be used).
+// beta*m/N), m the bytes of what one rank sends another. Source: 002 section 3.3, formula (2); the
+// schedule of the report that it refers to is designed anew. c_1 = 1 and c_i <= k c_(i-1), as more
+// could never be used: kUnsupported else.
 //
-// Stage i = h..1 exchanges between the branches of every router of level i; m = k^(i-1). In its
-// slot t messages q = t c_i .. t c_i + c_i - 1 of (k-1) m^2 go from each branch u: with b = floor(q
-// / m), rank rev(q mod m) of the branch sends to rank rev((q + b) mod m) of branch u + 1 + floor(b
-// / m); rev reverses i-1 digits of base k. A message that arrives in step s was sent in s - 2i + 1;
-// stages follow one another without a gap, each with all N blocks in turn. Digits reversed spread
-// what is under way evenly over all lower links. Below the turn, at level l, K = k^(i-1-l): from a
-// node whose own place in the branch reversed is r come the messages q = r + K g; to it go the g-th
-// of those with (q + b) mod K = r, k^l for each b. Actions: 2i + 1 a rank, 2k + 4(h-l) a router.
-// kTooLarge where the terms do not fit: k > 2: h > 5.
+// Stage i = h..1 exchanges between the branches of every router of level i. With m = k^(i-1), each
+// branch u sends messages q = 0 .. (k-1) m^2 - 1, those from t c_i to t c_i + c_i - 1 in slot t:
+// with b = floor(q / m) from its rank rev(q mod m) to rank rev((q + b) mod m) of branch
+// u + 1 + floor(b / m), where rev reverses i-1 digits of base k. So what is under way at a time is
+// spread evenly over all links below. What arrives in step s was sent in step s - 2i + 1; a stage
+// does all N blocks in turn, and stages follow one another without a gap.
+//
+// Below level i, at level l, let K = k^(i-1-l) and r be the node's place in its branch, reversed.
+// From it come the messages q = r + K g, g = 0, 1, ..; to it go those with (q + b) mod K = r, which
+// are k^l for each b: q = K g + ((r - b) mod K), b = floor(g / k^l).
+//
+// Actions: 2h + 1 a rank, 2 + 4(h-l) a router. kTooLarge where the terms do not fit (h > 5; k = 2:
+// h > 8) and where a router passes more than 2^20 messages a block.
 
 #include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
@@ -49,6 +52,7 @@ class TotalExchange {
     std::uint32_t offset = 0;
     bool turns = false;  // the offset is less by 1 modulo K after `held` messages each
     std::uint32_t held = 1;
+    std::uint32_t wide = 1;  // so many of them are one of each branch
   };
 
   [[nodiscard]] std::uint32_t capacity(std::uint32_t level) const {
@@ -108,7 +112,7 @@ std::uint8_t TotalExchange::pace(std::uint32_t stage, const Stream& stream) {
   const std::uint32_t unit = lanes % stream.spread == 0 ? stream.spread : 1;
   Index row{};
   row.coef = as_int(stream.spread / unit);
-  row.div = lanes / unit;
+  row.div = lanes / unit * stream.wide;
   Term terms[2];
   std::uint32_t count = 0;
   if (unit == 1 && stream.turns) {
@@ -123,7 +127,7 @@ std::uint8_t TotalExchange::pace(std::uint32_t stage, const Stream& stream) {
     row.off = as_int(stream.offset);
   }
   if (spare > 0) {
-    terms[count++] = {.coef = as_int(spare / unit),
+    terms[count++] = {.coef = as_int(spare / unit * stream.wide),
                       .mul = 1,
                       .add = 0,
                       .div = stream.round,
@@ -204,37 +208,29 @@ void TotalExchange::add_rank(std::uint32_t stage) {
   time(builder_.receive_by(0, link, into), stage, 0, in_pace, in);
 }
 
-// Where the messages of this stage change from branch to branch.
+// Where the messages of this stage change from branch to branch. Instance i is message floor(i / k)
+// from branch i mod k.
 void TotalExchange::add_turn(std::uint32_t stage) {
   const std::uint32_t k = node_.arity;
-  const Stream stream{.round = messages(stage), .spread = 1};
-  const std::uint32_t slots = scratch(stage, stream);
-  const std::uint32_t first = builder_.scratch(slots * k);
+  const Stream stream{.round = messages(stage) * k, .spread = 1, .wide = k};
+  Index slot{}, from{}, to{};
+  slot.coef = from.coef = to.coef = 1;
+  slot.mod = scratch(stage, stream) * k;
+  slot.base = as_int(builder_.scratch(slot.mod));
+  from.mod = to.mod = k;
+  to.off = 1;
+  const Place at = passing(stream, builder_.index(slot));
   const std::uint8_t when = pace(stage, stream);
-  for (std::uint32_t from = 0; from < k; ++from) {
-    Index slot{};
-    slot.base = as_int(first + from * slots);
-    slot.coef = 1;
-    slot.mod = slots;
-    const Place at = passing(stream, builder_.index(slot));
-    time(builder_.receive_by(0, builder_.constant(from), at), stage, stage, when, stream);
-  }
-  const Term turned{.coef = -as_int(slots),
+  time(builder_.receive_by(0, builder_.index(from), at), stage, stage, when, stream);
+  const Term turned{.coef = 1,
                     .mul = 1,
                     .add = 0,
-                    .div = branch(stage) * branch(stage),
+                    .div = branch(stage) * branch(stage) * k,
                     .mod = k - 1,
                     .base = 0,
                     .digits = 0};
-  const Term within{.coef = 1, .mul = 1, .add = 0, .div = 0, .mod = slots, .base = 0, .digits = 0};
-  for (std::uint32_t to = 0; to < k; ++to) {
-    Index slot{};
-    slot.base = as_int(first);
-    slot.off = as_int((to + k - 1) % k * slots);
-    slot.mod = slots * k;
-    const Place at = passing(stream, builder_.index(slot, {turned, within}));
-    time(builder_.send_by(0, builder_.constant(to), at, 1), stage, stage - 1, when, stream);
-  }
+  time(builder_.send_by(0, builder_.index(to, &turned, k > 2), at, 1), stage, stage - 1, when,
+       stream);
 }
 
 // Between the ranks and the router where this stage turns.
@@ -306,7 +302,7 @@ Status check_capacities(const Group& group, const LeafNode& node) {
     const std::uint32_t lanes = group.capacities == nullptr ? 1 : group.capacities[level - 1];
     if (lanes < 1 || lanes > most) return Status::kUnsupported;
     most = std::uint64_t{lanes} * node.arity;
-    messages += (node.arity - 1) * branch * branch;
+    messages += branch * branch * node.arity * (node.arity - 1);
     branch *= node.arity;
   }
   return messages > kMaxSlope ? Status::kTooLarge : Status::kOk;

@@ -9,11 +9,12 @@
 // steps (k = 2: n, one of them idle), (k-1) k^(L-1) arrivals in a row are of level L, the lower
 // levels first. Leaves send their own block in every wave, one a step, as often as it is needed; of
 // wave w a router of level l passes up what comes from branch floor((w+1) / k^(l-1)) mod k, so from
-// a branch of the turning router comes leaf (w+1) mod k^(L-1), each k - 1 times. The j-th time the
-// router hands branch u's stream to branch u + j; below, routers replicate it at once. A message is
-// sent on in the step after it came, and no link carries two in one step.
-// Actions: at most 2k + 1 + (h-1)(k+1) a router, h + 2 a rank. Up to h = 5 (k = 2: h = 7) they fit
-// the table of terms: kTooLarge beyond.
+// a branch of the turning router comes leaf (w+1) mod k^(L-1), each k - 1 times in the waves that
+// turn there. Of these, counted through all rounds, the router gives wave j of branch u to branch
+// u + 1 + (floor(j / k^(L-1)) mod (k-1)); below, routers replicate it at once. A message is sent on
+// in the step after it came, and no link carries two in one step.
+// Actions: at most 3 + (h-1)(k+1) a router, h + 2 a rank. kTooLarge for h > 6 (k = 2: h > 8), and
+// where a router's actions or links do not fit.
 
 #include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
@@ -22,6 +23,13 @@ namespace espalier {
 namespace {
 
 constexpr std::uint32_t kMaxLevels = 32;
+
+std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
+
+Term term(std::int32_t coef, std::uint32_t add, std::uint32_t div, std::uint32_t mod) {
+  return {
+      .coef = coef, .mul = 1, .add = as_int(add), .div = div, .mod = mod, .base = 0, .digits = 0};
+}
 
 class Flood {
  public:
@@ -32,10 +40,9 @@ class Flood {
   [[nodiscard]] Status finish();
 
  private:
-  [[nodiscard]] std::uint32_t late(std::uint32_t level) const { return late_ && level > 1 ? 1 : 0; }
   // The first wave of a round that turns at `level`, and how many do.
   [[nodiscard]] std::uint32_t first_wave(std::uint32_t level) const {
-    return leaves_below(node_, level - 1) + 1 + late(level) - 2 * level;
+    return leaves_below(node_, level - 1) + 1 + (late_ && level > 1 ? 1 : 0) - 2 * level;
   }
   [[nodiscard]] std::uint32_t waves(std::uint32_t level) const {
     return leaves_below(node_, level) - leaves_below(node_, level - 1);
@@ -45,18 +52,13 @@ class Flood {
     return first_wave(node_.height) + waves(node_.height) - first_wave(level);
   }
 
-  // `coef` times how often branches were handed on before, in the waves that turn at `level`.
-  [[nodiscard]] Term turns(std::uint32_t level, std::int32_t coef) const;
+  void add_streams();
+  void add_up();
+  void add_down(std::uint32_t level);
   // The origin of what branch `branch` of the router `index` of `level` gets in the waves that turn
   // there.
   [[nodiscard]] std::uint8_t origins(std::uint32_t level, std::uint32_t index,
                                      std::uint32_t branch);
-  // Slot of the step's own number, from instance 0 on.
-  [[nodiscard]] std::uint8_t slots(const Ring& ring, std::uint32_t step);
-  void add_streams_up(std::uint32_t slots_first, std::uint32_t slots);
-  void add_up(std::uint32_t slots_first, std::uint32_t slots);
-  void add_turn(std::uint32_t slots_first, std::uint32_t slots);
-  void add_down(std::uint32_t level);
   void add(Action& action) { action.instances_ref = instances_; }
 
   Builder& builder_;
@@ -64,132 +66,85 @@ class Flood {
   bool late_;  // k = 2 < n: the third step of a round has no arrivals
   LeafRounds rounds_;
   std::uint8_t instances_ = 0;
-  Ring down_;
-  // Blocks of the waves that turn at a level, that rise to this one, and above it.
-  std::uint8_t turning_[kMaxLevels] = {}, rising_ = 0, rising_on_ = 0;
+  Ring streams_, down_;  // of all branches, one after the other in a step; and from the parent
+  // Blocks of the waves that turn at a level above this one, or that rise above it.
+  std::uint8_t turning_[kMaxLevels] = {}, rising_on_ = 0;
 };
 
 Flood::Flood(Builder& builder, const LeafNode& node)
     : builder_(builder), node_(node), late_(node.arity == 2 && node.height > 1) {
   rounds_.period = late_ ? node.ranks : node.ranks - 1;
   instances_ = rounds_.instances(builder);
-  const bool leaf = node.level == 0;
-  for (std::uint32_t level = leaf ? 1 : node.level; level <= node.height; ++level) {
+  for (std::uint32_t level = node.level + 1; level <= node.height; ++level) {
     turning_[level] = rounds_.block(builder, waves(level));
   }
-  if (!leaf) rising_ = rounds_.block(builder, rising(node.level));
   if (node.level < node.height) rising_on_ = rounds_.block(builder, rising(node.level + 1));
 }
 
-Term Flood::turns(std::uint32_t level, std::int32_t coef) const {
-  // Message i of round b = floor(i / period) is i - period*b of the round; modulo n that is
-  // i + (n - period) b = floor(i n / period).
-  Term term{};
-  term.coef = coef;
-  term.mul = late_ ? 1 : static_cast<std::int32_t>(node_.ranks);
-  term.div = leaves_below(node_, level - 1) * (late_ ? 1 : rounds_.period);
-  term.mod = node_.arity;
-  return term;
+// What rises from the branches, and where it turns. Instance i is branch i mod k's in wave floor(i
+// / k).
+void Flood::add_streams() {
+  const std::uint32_t k = node_.arity, below = node_.leaves / k;
+  const std::uint32_t wave = first_wave(node_.level);
+  LeafRounds rounds{rounds_.period * k};
+  Index branch{}, turn{}, pace{}, slot{}, origin{};
+  branch.coef = turn.coef = pace.coef = slot.coef = 1;
+  branch.mod = turn.mod = pace.div = k;
+  turn.off = 1;
+  slot.base = as_int(streams_.first);
+  slot.mod = streams_.slots;
+  origin.base = as_int(node_.index * node_.leaves);
+  origin.coef = as_int(below);
+  origin.mod = node_.leaves;
+  const Term leaf = term(1, (wave + 1) * k, k, below);
+  const Term turned = term(1, 0, k * below, k - 1);
+  Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.index(origin, &leaf, below > 1));
+  at.slot_ref = builder_.index(slot);
+  const std::uint8_t pace_ref = builder_.index(pace);
+  const std::uint32_t step = wave + node_.level - 1;
+  const auto add_paced = [&](Action& action, std::uint8_t instances) {
+    action.instances_ref = instances;
+    action.pace_ref = pace_ref;
+  };
+  at.block_ref = rounds.block(builder_, rising(node_.level) * k);
+  const std::uint8_t risen = rounds.instances(builder_, rising(node_.level) * k);
+  add_paced(builder_.receive_by(step, builder_.index(branch), at), risen);
+  // With k = 2 there is only one other branch.
+  at.block_ref = rounds.block(builder_, waves(node_.level) * k);
+  const std::uint8_t turning = rounds.instances(builder_, waves(node_.level) * k);
+  const std::uint8_t to = builder_.index(turn, &turned, k > 2);
+  add_paced(builder_.send_by(step + 1, to, at, 1), turning);
+}
+
+void Flood::add_up() {
+  const std::uint32_t k = node_.arity;
+  const std::uint32_t wave = first_wave(node_.level + 1);
+  Index origin{}, slot{};
+  origin.base = as_int(node_.index * node_.leaves);
+  origin.coef = 1;
+  origin.off = as_int(wave + 1);
+  origin.mod = node_.leaves;
+  slot.base = as_int(streams_.first);
+  slot.coef = as_int(k);
+  slot.off = as_int((wave - first_wave(node_.level)) * k);
+  slot.mod = streams_.slots;
+  Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.index(origin));
+  at.block_ref = rising_on_;
+  at.slot_ref = builder_.index(slot, {term(1, wave + 1, node_.leaves / k, k)});
+  add(builder_.send_by(wave + node_.level, builder_.constant(k), at, 1));
 }
 
 std::uint8_t Flood::origins(std::uint32_t level, std::uint32_t index, std::uint32_t branch) {
-  const std::uint32_t leaves = leaves_below(node_, level), below = leaves / node_.arity;
+  const std::uint32_t k = node_.arity, leaves = leaves_below(node_, level), below = leaves / k;
   Index row{};
-  row.base = static_cast<std::int32_t>(index * leaves);
-  row.off = static_cast<std::int32_t>((branch + node_.arity - 1) % node_.arity * below);
+  row.base = as_int(index * leaves);
+  row.off = as_int((branch + k - 1) % k * below);
   row.mod = leaves;
   Term terms[2];
   std::uint32_t count = 0;
-  // With k = 2 each branch is handed on once a round.
-  if (node_.arity > 2) terms[count++] = turns(level, -static_cast<std::int32_t>(below));
-  if (below > 1) {
-    terms[count++] = {.coef = 1,
-                      .mul = 1,
-                      .add = static_cast<std::int32_t>(first_wave(level) + 1),
-                      .div = 0,
-                      .mod = below,
-                      .base = 0,
-                      .digits = 0};
-  }
+  if (k > 2) terms[count++] = term(-as_int(below), 0, below, k - 1);
+  if (below > 1) terms[count++] = term(1, first_wave(level) + 1, 0, below);
   return builder_.index(row, terms, count);
-}
-
-std::uint8_t Flood::slots(const Ring& ring, std::uint32_t step) {
-  Index row{};
-  row.base = static_cast<std::int32_t>(ring.first);
-  row.coef = 1;
-  row.off = static_cast<std::int32_t>(step % ring.slots);
-  row.mod = ring.slots;
-  return builder_.index(row);
-}
-
-// Every branch's stream, in slots of its own.
-void Flood::add_streams_up(std::uint32_t slots_first, std::uint32_t slots_each) {
-  const std::uint32_t wave = first_wave(node_.level);
-  const std::uint32_t below = node_.leaves / node_.arity;
-  for (std::uint32_t branch = 0; branch < node_.arity; ++branch) {
-    Index origin{};
-    origin.base = static_cast<std::int32_t>(node_.index * node_.leaves + branch * below);
-    origin.coef = 1;
-    origin.off = static_cast<std::int32_t>(wave + 1);
-    origin.mod = below;
-    Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.index(origin));
-    at.block_ref = rising_;
-    at.slot_ref = slots({slots_first + branch * slots_each, slots_each}, 0);
-    add(builder_.receive_by(wave + node_.level - 1, builder_.constant(branch), at));
-  }
-}
-
-void Flood::add_up(std::uint32_t slots_first, std::uint32_t slots_each) {
-  const std::uint32_t wave = first_wave(node_.level + 1);
-  Index origin{};
-  origin.base = static_cast<std::int32_t>(node_.index * node_.leaves);
-  origin.coef = 1;
-  origin.off = static_cast<std::int32_t>(wave + 1);
-  origin.mod = node_.leaves;
-  Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.index(origin));
-  at.block_ref = rising_on_;
-  Index slot{};
-  slot.base = static_cast<std::int32_t>(slots_first);
-  const auto each = static_cast<std::int32_t>(slots_each);
-  const Term branch{.coef = each,
-                    .mul = 1,
-                    .add = static_cast<std::int32_t>(wave + 1),
-                    .div = node_.leaves / node_.arity,
-                    .mod = node_.arity,
-                    .base = 0,
-                    .digits = 0};
-  const Term within{.coef = 1,
-                    .mul = 1,
-                    .add = static_cast<std::int32_t>(wave - first_wave(node_.level)),
-                    .div = 0,
-                    .mod = slots_each,
-                    .base = 0,
-                    .digits = 0};
-  at.slot_ref = builder_.index(slot, {branch, within});
-  add(builder_.send_by(wave + node_.level, builder_.constant(node_.arity), at, 1));
-}
-
-void Flood::add_turn(std::uint32_t slots_first, std::uint32_t slots_each) {
-  const std::uint32_t step = first_wave(node_.level) + node_.level;
-  const auto each = static_cast<std::int32_t>(slots_each);
-  const Term within{
-      .coef = 1, .mul = 1, .add = 0, .div = 0, .mod = slots_each, .base = 0, .digits = 0};
-  for (std::uint32_t branch = 0; branch < node_.arity; ++branch) {
-    Place at = Builder::place(espalier_Buffer_SCRATCH, origins(node_.level, node_.index, branch));
-    at.block_ref = turning_[node_.level];
-    const std::uint32_t before = (branch + node_.arity - 1) % node_.arity;
-    if (node_.arity == 2) {
-      at.slot_ref = slots({slots_first + before * slots_each, slots_each}, 0);
-    } else {
-      Index slot{};
-      slot.base = static_cast<std::int32_t>(slots_first);
-      slot.off = static_cast<std::int32_t>(before * slots_each);
-      slot.mod = node_.arity * slots_each;
-      at.slot_ref = builder_.index(slot, {turns(node_.level, -each), within});
-    }
-    add(builder_.send_by(step, builder_.constant(branch), at, 1));
-  }
 }
 
 // What turns at `level` above comes down to this node.
@@ -204,8 +159,13 @@ void Flood::add_down(std::uint32_t level) {
     add(builder_.receive_by(step, builder_.constant(0), at));
     return;
   }
+  Index slot{};
+  slot.base = as_int(down_.first);
+  slot.coef = 1;
+  slot.off = as_int(step % down_.slots);  // by the step: one a step arrives
+  slot.mod = down_.slots;
   at.buffer = espalier_Buffer_SCRATCH;
-  at.slot_ref = slots(down_, step);
+  at.slot_ref = builder_.index(slot);
   add(builder_.receive_by(step, builder_.constant(node_.arity), at));
   for (std::uint32_t branch = 0; branch < node_.arity; ++branch) {
     add(builder_.send_by(step + 1, builder_.constant(branch), at, 1));
@@ -221,21 +181,20 @@ void Flood::add_rank() {
 }
 
 void Flood::add_router() {
-  const Ring one = builder_.ring(1, 1);
-  (void)builder_.scratch((node_.arity - 1) * one.slots);
-  add_streams_up(one.first, one.slots);
-  if (node_.level < node_.height) {
-    down_ = builder_.ring(1, 1);
-    add_up(one.first, one.slots);
-  }
-  add_turn(one.first, one.slots);
+  streams_ = builder_.ring(1, 1);
+  streams_.slots *= node_.arity;
+  (void)builder_.scratch(streams_.slots - streams_.slots / node_.arity);
+  add_streams();
+  if (node_.level == node_.height) return;
+  down_ = builder_.ring(1, 1);
+  add_up();
   for (std::uint32_t level = node_.level + 1; level <= node_.height; ++level) add_down(level);
 }
 
 Status Flood::finish() {
-  const auto round = static_cast<std::int32_t>(rounds_.period);
+  const std::int32_t round = as_int(rounds_.period);
   builder_.phase(1, 1, round);
-  return builder_.finish(1, static_cast<std::int32_t>(node_.ranks) - 1);
+  return builder_.finish(1, as_int(node_.ranks) - 1);
 }
 
 }  // namespace

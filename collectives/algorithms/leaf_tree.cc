@@ -64,8 +64,12 @@ std::uint8_t LeafRounds::block(Builder& builder, std::uint32_t length) {
   return round_last ? builder.index(row, {end, begin}) : builder.index(row, {begin, end});
 }
 
-std::uint8_t LeafRounds::instances(Builder& builder) const {
-  return builder.count({.a = 0, .b = static_cast<std::int32_t>(period), .c = 0, .d = 0, .e = 0});
+std::uint8_t LeafRounds::instances(Builder& builder, std::uint32_t length) const {
+  return builder.count({.a = static_cast<std::int32_t>(length) - static_cast<std::int32_t>(period),
+                        .b = static_cast<std::int32_t>(period),
+                        .c = 0,
+                        .d = 0,
+                        .e = 0});
 }
 
 void add_leaf_links(Builder& builder, const LeafNode& node) {

@@ -48,8 +48,12 @@ struct LeafRounds {
   // own first step: that of its round, and below 0 in the others, so that these do not exist.
   // length <= period. Two of them in turn share a term.
   [[nodiscard]] std::uint8_t block(Builder& builder, std::uint32_t length);
-  // Instances up to the end of the last round.
-  [[nodiscard]] std::uint8_t instances(Builder& builder) const;
+  // Instances up to the end of the last round; with a pace, which keeps within the phase, only up
+  // to `length` in that round.
+  [[nodiscard]] std::uint8_t instances(Builder& builder) const {
+    return instances(builder, period);
+  }
+  [[nodiscard]] std::uint8_t instances(Builder& builder, std::uint32_t length) const;
   // The number of the round, times `coef`.
   [[nodiscard]] Term round(std::int32_t coef) const;
 

@@ -119,7 +119,7 @@ void Timetable::add_place(Row& row, bool present, const Place& place) {
 void Timetable::add_cursor(Row& row, std::uint32_t ref) {
   const Index& index = program_->indices[ref];
   if (straight(index) || cursors_count_ == kMaxCursors) return;
-  if (index.terms > 4 * kMaxTerms - terms_count_) return;
+  if (index.terms > 2 * kMaxTerms - terms_count_) return;
   for (std::uint32_t at = 0; at < row.cursors; ++at) {
     if (cursor_refs_[row.first_cursor + at] == ref) return;
   }

@@ -94,7 +94,7 @@ class Timetable {
   std::uint16_t terms_count_ = 0;
   std::uint8_t cursor_refs_[kMaxCursors] = {};
   IndexCursor cursors_[kMaxCursors];
-  TermCursor terms_[4 * kMaxTerms];
+  TermCursor terms_[2 * kMaxTerms];
 };
 
 }  // namespace espalier

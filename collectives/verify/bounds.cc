@@ -166,31 +166,50 @@ Finding check_witnesses(const Case& at, std::int64_t steps) {
   return std::nullopt;
 }
 
+namespace {
+
+// The least N from which on the claim is above `steps`, of those of one residue; 0: none.
+std::int64_t above(const Linear& claim, const Steps& steps) {
+  const std::int64_t stride = steps.stride;
+  std::int64_t least = 0;
+  for (std::int64_t blocks = 1; blocks <= 3 * stride; ++blocks) {
+    const std::int64_t here = steps.first[static_cast<std::size_t>(blocks - 1)];
+    const std::int64_t over = claim.a + claim.b * blocks - here;
+    std::int64_t wrong = over > 0 ? blocks : 0;
+    if (over <= 0 && blocks > 2 * stride) {
+      // From here on both grow by the same.
+      const std::int64_t grown =
+          claim.b * stride - (here - steps.first[static_cast<std::size_t>(blocks - stride - 1)]);
+      if (grown > 0) wrong = blocks + stride * (-over / grown + 1);
+    }
+    if (wrong > 0 && (least == 0 || wrong < least)) least = wrong;
+  }
+  return least;
+}
+
+}  // namespace
+
 // The claim is above a witness on one half line of N; it is wrong where it is above all of them.
-Finding check_bound(Case& at, const Linear& steps, std::string& limited) {
+Finding check_bound(Case& at, const Steps& steps, std::string& limited) {
   const Program& common = *at.common;
   Linear claim;
   if (!is_linear(common.counts[common.bound_ref], claim)) {
     limited = "the claimed lower bound is not linear in N";
     return std::nullopt;
   }
-  const auto wrong_from = [&claim](const std::vector<Witness>& all) {
-    std::int64_t low = 1, high = kMaxBlocks;
-    for (const Witness& witness : all) {
-      // d (a + b N) > witness.a + witness.b N + d - 1
-      const std::int64_t slope = witness.d * claim.b - witness.b;
-      const std::int64_t rest = witness.a + witness.d - 1 - witness.d * claim.a;
-      if (slope > 0) low = std::max(low, floor_div(rest, slope) + 1);
-      if (slope < 0) high = std::min(high, ceil_div(-rest, -slope) - 1);
-      if (slope == 0 && rest >= 0) high = 0;
-    }
-    return low <= high ? low : 0;
-  };
-  for (const std::int64_t blocks :
-       {wrong_from(at.witnesses), wrong_from({{"", steps.a, steps.b, 1}})}) {
-    if (blocks == 0) continue;
+  std::int64_t low = 1, high = kMaxBlocks;
+  for (const Witness& witness : at.witnesses) {
+    // d (a + b N) > witness.a + witness.b N + d - 1
+    const std::int64_t slope = witness.d * claim.b - witness.b;
+    const std::int64_t rest = witness.a + witness.d - 1 - witness.d * claim.a;
+    if (slope > 0) low = std::max(low, floor_div(rest, slope) + 1);
+    if (slope < 0) high = std::min(high, ceil_div(-rest, -slope) - 1);
+    if (slope == 0 && rest >= 0) high = 0;
+  }
+  for (const std::int64_t blocks : {low <= high ? low : 0, above(claim, steps)}) {
+    if (blocks == 0 || blocks > kMaxBlocks) continue;
     set_blocks(at, blocks);
-    return check_bound(static_cast<const Case&>(at), steps.a + steps.b * blocks);
+    return check_bound(static_cast<const Case&>(at), phase_steps(common, blocks));
   }
   return std::nullopt;
 }

@@ -119,12 +119,14 @@ void add_steps(Case& at);
 [[nodiscard]] Finding check_link(const Case& at, std::uint32_t from, std::uint32_t to);
 // The least N for which two streams of one node (or one with itself) share a port in some step, on
 // links of `lanes`; 0: for none. Above one lane blocks_to_fill() counts them.
-[[nodiscard]] std::int64_t blocks_to_collide(const Program& program, const Stream& one,
-                                             const Stream& other, std::uint32_t lanes);
-// The least N for which more streams than the link has lanes need it in the step of some block of
-// `one`, the latest of them; S = 1. 0: for none.
-[[nodiscard]] std::int64_t blocks_to_fill(const Program& program, const Stream& one,
-                                          const std::vector<Stream>& all, std::uint32_t lanes);
+[[nodiscard]] std::int64_t blocks_to_collide(const Program& program, const Streams& streams,
+                                             const Stream& one, const Stream& other,
+                                             std::uint32_t lanes);
+// The least N for which more streams than the link has lanes need it in the step of `one`'s first
+// block, of those in the same step of the pace; S = 1. 0: for none.
+[[nodiscard]] std::int64_t blocks_to_fill(const Streams& streams, const Stream& one,
+                                          const std::vector<const Stream*>& together,
+                                          std::uint32_t lanes);
 [[nodiscard]] Finding check_steps(const Case& at);
 // kHazards; clears verdict.in_place where input and output may not be the same memory, adds to
 // verdict.checks.
@@ -143,8 +145,13 @@ void add_cuts(const topology::Topology& topology, const Program& common, std::in
 [[nodiscard]] std::vector<std::string> describe(const std::vector<Witness>& all);
 // The claimed lower bound against the witnesses and against the steps, for one N ...
 [[nodiscard]] Finding check_bound(const Case& at, std::int64_t steps);
+// Steps that from N = stride on grow by the same every `stride` blocks.
+struct Steps {
+  std::vector<std::int64_t> first;  // for N = 1 .. 3 stride
+  std::int64_t stride = 1;
+};
 // ... and for all. `limited` says why not, where the claim is not linear in N.
-[[nodiscard]] Finding check_bound(Case& at, const Linear& steps, std::string& limited);
+[[nodiscard]] Finding check_bound(Case& at, const Steps& steps, std::string& limited);
 
 // That no witness is above the steps of what is otherwise valid: one that is would be wrong itself.
 [[nodiscard]] Finding check_witnesses(const Case& at, std::int64_t steps);

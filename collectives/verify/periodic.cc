@@ -1,8 +1,8 @@
-// The proof for every N at once. In a rigid schedule every action is a stream: block k of a segment
-// in step first + period*k, k = 0 .. N-1, for every N. What crosses between ranks then depends on
-// the streams alone, not on N: links match, and data flow alike, for every block of every N if they
-// do for block 0. What happens inside a rank is proven by rank (rank_proof.h). The argument stands
-// in docs/verifier.md, "For every N".
+// The proof for every N at once. In a rigid schedule actions are streams: block b + stride*k of a
+// segment in step first + pace*k, k = 0, 1, ..., for every N. What crosses between ranks then
+// depends on the streams alone, not on N: links match, and data flow alike, for every block of
+// every N if they do for the first block of every stream. What happens inside a rank is proven by
+// rank (rank_proof.h). The argument stands in docs/verifier.md, "For every N".
 
 #include "collectives/verify/periodic.h"
 
@@ -20,35 +20,37 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffu;
 
-// An action of some rank, as far as data flow needs it.
+// A stream of some node, as far as data flow needs it.
 struct Cell {
-  std::int64_t time = 0;  // steps, of phases one above the other, at N = 1
+  std::int64_t time = 0;  // of its first block: steps, of phases one above the other
   std::uint32_t node = 0;
   std::uint32_t a = kNone, b = kNone;  // cells that wrote the operands; kNone: own input
   std::int32_t ranks = -1;             // what it moves or makes, once known
+  std::int32_t carried = -1;           // of which segment of their inputs
+  std::int32_t block = 0;              // its first
   Kind kind = espalier_Kind_KIND_NONE;
   std::uint8_t action = 0;
 };
 
 // One end of a link's stream, at the receiver's time. Those that share a step for some N, on links
-// of several lanes, have the same slot of the period; they meet in the order of their actions.
+// of several lanes, have the same slot of the pace; they meet in the order of their actions.
 struct End {
   std::uint32_t from = 0, to = 0;
   std::int64_t time = 0, slot = 0;
-  std::int32_t segment = 0;
+  std::int32_t segment = 0, block = 0;  // in an all-to-all segments are each end's own: 0
   std::uint32_t cell = 0;
 
   [[nodiscard]] auto order() const { return std::tuple(from, to, slot, cell); }
   friend bool operator<(const End& a, const End& b) { return a.order() < b.order(); }
   [[nodiscard]] bool meets(const End& other) const {
-    return std::tuple(from, to, time, segment) ==
-           std::tuple(other.from, other.to, other.time, other.segment);
+    return std::tuple(from, to, time, segment, block) ==
+           std::tuple(other.from, other.to, other.time, other.segment, other.block);
   }
 };
 
-// What a rank's output segment holds at the end.
+// What a block of a rank's output holds at the end.
 struct Result {
-  std::uint32_t node = 0, segment = 0, cell = kNone;
+  std::uint32_t node = 0, segment = 0, block = 0, cell = kNone;
 };
 
 class Periodic {
@@ -64,6 +66,12 @@ class Periodic {
   Outcome prove() {
     verdict_.slot = verdict_.async = options_.links;
     Finding finding = read_ranks();
+    // A node's blocks may take more turns than those of the nodes before it.
+    for (std::int64_t tried = 0; coarser_ > 0 && tried < 4; ++tried) {
+      stride_ = coarser_;
+      finding = read_ranks();
+    }
+    if (coarser_ > 0) verdict_.limited = "its blocks take too many turns";
     if (!finding && !unknown()) finding = check_linear_steps();
     if (unknown()) return Outcome::kUnknown;
     if (!finding) finding = match();
@@ -100,13 +108,25 @@ class Periodic {
     at_.common = &common_;
     at_.most_instances = options_.max_instances;
     at_.most_in_total = options_.max_instances_total;
+    coarser_ = 0;
+    cells_.clear();
+    sends_.clear();
+    receives_.clear();
+    results_.clear();
+    paces_.clear();
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
       if (node == 0) begin(program);
       if (Finding finding = check_agreement(topology_, common_, node, program)) return finding;
       std::string& why = verdict_.limited;
       const RankFlow* inside = nullptr;
+      streams_.stride = stride_;
       if (!unknown()) why = read_streams(common_, program, streams_);
+      if (!unknown() && streams_.stride != stride_) {
+        coarser_ = streams_.stride;
+        return std::nullopt;
+      }
+      if (!unknown()) why = check_paces();
       Finding finding;
       if (!unknown()) finding = ranks_.prove(node, program, streams_, inside, why);
       if (unknown()) why = topology_.node_name(node) + ": " + why;
@@ -122,81 +142,113 @@ class Periodic {
   void begin(const Program& program) {
     common_ = program;
     at_.instances.resize(std::min(program_nodes(common_), topology_.nodes()));
-    used_.assign(program.phases_count, 0);
+    used_.assign(program.phases_count, {});
+    for (auto& used : used_) used.assign(static_cast<std::size_t>(stride_), -1);
     if (!cuts_messages(program)) verdict_.limited = "only one N occurs";
-    if (program.collective == espalier_Collective_ALL_TO_ALL) {
-      verdict_.limited = "in an all-to-all segments name other ranks";
-    }
     if (program.residue_mod > 1) verdict_.limited = "N is raised to a residue";
+  }
+
+  // Phases go on at one pace everywhere.
+  std::string check_paces() {
+    paces_.resize(streams_.pace.size(), 0);
+    for (std::size_t phase = 0; phase < paces_.size(); ++phase) {
+      if (streams_.pace[phase] == 0) continue;
+      if (paces_[phase] != 0 && paces_[phase] != streams_.pace[phase]) {
+        return "phase " + std::to_string(phase) + " goes on at another pace than elsewhere";
+      }
+      paces_[phase] = streams_.pace[phase];
+    }
+    return {};
   }
 
   void add_rank(std::uint32_t node, const Program& program, const RankFlow& inside) {
     const auto base = static_cast<std::uint32_t>(cells_.size());
     const std::int64_t flight = latency_ticks(program) - 1;
-    const auto cell_of = [base](std::int16_t action) {
-      return action < 0 ? kNone : base + static_cast<std::uint32_t>(action);
+    const auto cell_of = [base](std::int32_t stream) {
+      return stream < 0 ? kNone : base + static_cast<std::uint32_t>(stream);
     };
-    for (const Stream& stream : streams_.all) {
-      const RankFlow::Sources& from = inside.sources[stream.action];
+    const bool named = common_.collective != espalier_Collective_ALL_TO_ALL;
+    for (std::size_t k = 0; k < streams_.all.size(); ++k) {
+      const Stream& stream = streams_.all[k];
+      const RankFlow::Sources& from = inside.sources[k];
+      const auto block = static_cast<std::int32_t>(stream.block);
       cells_.push_back({time_of(stream.phase, stream.first), node, cell_of(from.a), cell_of(from.b),
-                        -1, stream.kind, static_cast<std::uint8_t>(stream.action)});
-      used_[stream.phase] = std::max(used_[stream.phase], stream.first + 1);
+                        -1, static_cast<std::int32_t>(stream.from_segment), block, stream.kind,
+                        static_cast<std::uint8_t>(stream.action)});
+      std::int64_t& latest = used_[stream.phase][static_cast<std::size_t>(stream.block)];
+      latest = std::max(latest, stream.first);
       if (stream.link < 0) continue;
       const std::uint32_t peer = program.peers[stream.link];
       const bool send = stream.kind == espalier_Kind_SEND;
-      const std::int64_t time = cells_.back().time + (send ? flight : 0);
-      const std::int64_t slot = stream.first + (send ? flight : 0);
+      const std::int64_t first = stream.first + (send ? flight : 0);
       (send ? sends_ : receives_)
-          .push_back({send ? node : peer, send ? peer : node, time,
-                      time_of(stream.phase, slot % program.phases[stream.phase].period),
-                      static_cast<std::int32_t>(stream.segment), base + stream.action});
+          .push_back({send ? node : peer, send ? peer : node, time_of(stream.phase, first),
+                      time_of(stream.phase, first % streams_.pace[stream.phase]),
+                      named ? static_cast<std::int32_t>(stream.segment) : 0, block,
+                      base + static_cast<std::uint32_t>(k)});
     }
     const Extent output = buffer_extent(program, espalier_Buffer_OUTPUT);
+    const auto stride = static_cast<std::uint32_t>(stride_);
     for (std::uint32_t segment = 0; segment < common_.segments; ++segment) {
-      if (output == Extent::kWhole || (output == Extent::kOwn && segment == node)) {
-        results_.push_back({node, segment, cell_of(inside.results[segment])});
+      if (output == Extent::kNothing || (output == Extent::kOwn && segment != node)) continue;
+      for (std::uint32_t block = 0; block < stride; ++block) {
+        const std::int32_t last = inside.results[segment * stride + block];
+        results_.push_back({node, segment, block, cell_of(last)});
       }
     }
   }
 
-  // Point 8, as lines in N: two that agree at N = 1 and at N = 2 are the same.
-  Finding check_linear_steps() {
-    Linear sum;
-    for (std::uint32_t phase = 0; phase < common_.phases_count; ++phase) {
-      const std::int64_t period = common_.phases[phase].period;
-      Linear used;
-      if (used_[phase] > 0) used = {used_[phase] - period, period};
-      Finding finding = check_claim(common_.phases[phase].steps_ref, used,
-                                    "phase " + std::to_string(phase) + " claims ");
-      if (finding || unknown()) return finding;
-      sum = {sum.a + used.a, sum.b + used.b};
+  // Steps that the actions of a phase take.
+  [[nodiscard]] std::int64_t used_steps(std::uint32_t phase, std::int64_t blocks) const {
+    std::int64_t used = 0;
+    for (std::int64_t block = 0; block < std::min(blocks, stride_); ++block) {
+      const std::int64_t first = used_[phase][static_cast<std::size_t>(block)];
+      const std::int64_t rounds = (blocks - block - 1) / stride_;  // of its stream, but one
+      if (first >= 0) used = std::max(used, first + paces_[phase] * rounds + 1);
     }
-    Finding finding = check_claim(common_.steps_ref, sum, "the schedule claims ");
-    if (finding || unknown()) return finding;
+    return used;
+  }
+
+  // Point 8. From N = stride on, used steps and claims go on by the same every `stride` blocks:
+  // those that agree up to N = 3 stride always do.
+  Finding check_linear_steps() {
+    Steps sum;
+    sum.stride = stride_;
+    for (std::int64_t blocks = 1; blocks <= 3 * stride_; ++blocks) {
+      std::int64_t whole = 0;
+      for (std::uint32_t phase = 0; phase < common_.phases_count; ++phase) {
+        const std::int64_t used = used_steps(phase, blocks);
+        Finding finding = check_claim(common_.phases[phase].steps_ref, blocks, used,
+                                      "phase " + std::to_string(phase) + " claims ");
+        if (finding || unknown()) return finding;
+        whole += used;
+      }
+      Finding finding = check_claim(common_.steps_ref, blocks, whole, "the schedule claims ");
+      if (finding || unknown()) return finding;
+      sum.first.push_back(whole);
+    }
     at_.witnesses = witnesses(topology_, common_, 1, options_.links);
     return check_bound(at_, sum, verdict_.limited);
   }
 
-  Finding check_claim(std::uint32_t count, const Linear& used, const std::string& who) {
-    for (std::int64_t blocks = 1; blocks <= 2; ++blocks) {
-      const std::int64_t claimed = count_value(common_.counts[count], blocks);
-      const std::int64_t taken = used.a + used.b * blocks;
-      if (claimed == taken) continue;
-      if (claimed < taken && topology_.ranks() <= kMostRanksToPhrase) {
-        // Steps that are not there cut instances off; that may be meant, but is not rigid.
-        verdict_.limited = who + "too few steps for all blocks of its actions";
-        return std::nullopt;
-      }
-      set_blocks(at_, blocks);
-      return found(Point::kSteps, at_, -1, nullptr,
-                   who + std::to_string(claimed) + " steps, but its actions take " +
-                       std::to_string(taken) + "; the claim must be exact");
+  Finding check_claim(std::uint32_t ref, std::int64_t blocks, std::int64_t taken,
+                      const std::string& who) {
+    const Count& count = common_.counts[ref];
+    const std::int64_t claimed = count_value(count, blocks);
+    if (count.c != 0 && count.e > 1 && stride_ % count.e != 0) {
+      verdict_.limited = "the claimed steps do not go on as the blocks do";
+      return std::nullopt;
     }
-    Linear claimed;
-    if (!is_linear(common_.counts[count], claimed)) {
-      verdict_.limited = "the claimed steps are not linear in N";
+    if (claimed == taken) return std::nullopt;
+    if (claimed < taken && topology_.ranks() <= kMostRanksToPhrase) {
+      // Steps that are not there cut instances off; that may be meant, but is not rigid.
+      verdict_.limited = who + "too few steps for all blocks of its actions";
+      return std::nullopt;
     }
-    return std::nullopt;
+    set_blocks(at_, blocks);
+    return found(Point::kSteps, at_, -1, nullptr,
+                 who + std::to_string(claimed) + " steps, but its actions take " +
+                     std::to_string(taken) + "; the claim must be exact");
   }
 
   // Point 1 and 4: each link's sends and receives are the same streams.
@@ -210,11 +262,11 @@ class Periodic {
         continue;
       }
       const auto when = [](const End& end) {
-        return std::tuple(end.from, end.to, end.slot, end.time, end.segment);
+        return std::tuple(end.from, end.to, end.slot, end.time, end.segment, end.block);
       };
       const bool of_send = sent && (!received || when(sends_[k]) < when(receives_[k]));
       const End& wrong = of_send ? sends_[k] : receives_[k];
-      if (Finding finding = expand_at_one({wrong.from, wrong.to})) return finding;
+      if (Finding finding = expand_at(wrong.block + 1, {wrong.from, wrong.to})) return finding;
       if (Finding finding = check_link(at_, wrong.from, wrong.to)) return finding;
       return found(Point::kMatching, at_, of_send ? wrong.from : wrong.to, nullptr,
                    "the ends of a link name different steps or blocks");
@@ -223,17 +275,17 @@ class Periodic {
     return std::nullopt;
   }
 
-  Finding expand_at_one(const std::vector<std::uint32_t>& nodes) {
-    set_blocks(at_, 1);
+  Finding expand_at(std::int64_t blocks, const std::vector<std::uint32_t>& nodes) {
+    set_blocks(at_, blocks);
     for (const std::uint32_t node : nodes) {
       const Program& program = programs_(node);
       if (Finding finding = check_size(at_, node, program)) return finding;
-      at_.instances[node] = expand(program, 1);
+      at_.instances[node] = expand(program, blocks);
     }
     return std::nullopt;
   }
 
-  // Point 7, of block 0 of every segment at N = 1.
+  // Point 7, of the first block of every stream.
   Finding flow() {
     std::vector<std::pair<std::int64_t, std::uint32_t>> order;  // by time, sends, receives, others
     order.reserve(cells_.size());
@@ -246,6 +298,7 @@ class Periodic {
     for (const auto& [time, at] : order) {
       Cell& cell = cells_[at];
       cell.ranks = value(cell, cell.a);
+      if (cell.a != kNone) cell.carried = cells_[cell.a].carried;
       if (cell.kind != espalier_Kind_COMBINE) continue;
       const std::int32_t left = cell.ranks, right = value(cell, cell.b);
       cell.ranks = sets_.combine(left, right, join_of(common_));
@@ -260,9 +313,9 @@ class Periodic {
   }
 
   Finding wrong_operands(const Cell& cell, std::int32_t left, std::int32_t right) {
-    if (Finding finding = expand_at_one({cell.node})) return finding;
+    if (Finding finding = expand_at(cell.block + 1, {cell.node})) return finding;
     for (const Instance& instance : at_.instances[cell.node]) {
-      if (instance.action != cell.action) continue;
+      if (instance.action != cell.action || instance.into.block != cell.block) continue;
       return found(Point::kDataFlow, at_, cell.node, &instance,
                    sets_.why_not_combined(left, right, join_of(common_)));
     }
@@ -274,11 +327,13 @@ class Periodic {
     const Wanted all(common_);
     for (const Result& result : results_) {
       const std::int32_t wanted = all.ranks(sets_, result.node, result.segment);
-      const std::int32_t ranks = result.cell == kNone ? -1 : cells_[result.cell].ranks;
-      if (ranks == wanted) continue;
-      set_blocks(at_, 1);
-      const Value value = {ranks, result.segment, 0};
-      return wrong_result(at_, sets_, result.node, result.segment, 0, value, wanted);
+      const Cell& last = result.cell == kNone ? Cell{} : cells_[result.cell];
+      const bool astray = common_.collective == espalier_Collective_ALL_TO_ALL &&
+                          last.carried != static_cast<std::int32_t>(result.node);
+      if (last.ranks == wanted && !astray) continue;
+      set_blocks(at_, std::int64_t{result.block} + 1);
+      const Value value = {last.ranks, last.carried, result.block};
+      return wrong_result(at_, sets_, result.node, result.segment, result.block, value, wanted);
     }
     return std::nullopt;
   }
@@ -292,10 +347,10 @@ class Periodic {
     const std::int64_t flight = latency_ticks(common_) - 1;
     for (const End& end : sends_) {
       const auto phase = static_cast<std::uint32_t>(end.time >> 48);
-      const std::int64_t period = common_.phases[phase].period;
+      const std::int64_t pace = paces_[phase];
       const std::int64_t first = (end.time & ((std::int64_t{1} << 48) - 1)) - flight;
-      for (std::int64_t tick = 0; tick < std::min(send_ticks(common_), period); ++tick) {
-        uses.push_back({end.from, end.to, time_of(phase, (first + tick) % period)});
+      for (std::int64_t tick = 0; tick < std::min(send_ticks(common_), pace); ++tick) {
+        uses.push_back({end.from, end.to, time_of(phase, (first + tick) % pace)});
       }
     }
     return check_loads(at_, std::move(uses), verdict_);
@@ -308,8 +363,11 @@ class Periodic {
   Program common_ = espalier_Program_init_zero;
   Case at_;
   RankProofs ranks_;
-  Streams streams_;                 // of the rank at hand
-  std::vector<std::int64_t> used_;  // by phase: steps at N = 1
+  std::int64_t stride_ = 1;                      // of all streams
+  std::int64_t coarser_ = 0;                     // what it must be, where that is not enough
+  Streams streams_;                              // of the node at hand
+  std::vector<std::int64_t> paces_;              // by phase
+  std::vector<std::vector<std::int64_t>> used_;  // by phase and first block: the last first step
   std::vector<Cell> cells_;
   std::vector<End> sends_, receives_;
   std::vector<Result> results_;

@@ -1,7 +1,9 @@
 #include "collectives/verify/rank_proof.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "collectives/schedule/arithmetic.h"
 
@@ -9,6 +11,9 @@ namespace espalier::verify {
 namespace {
 
 constexpr std::int64_t kMostLocalBlocks = 4096;
+constexpr std::size_t kMostTogether = 4096;
+constexpr std::size_t kMostShape = 1 << 14;    // bytes; what is longer is not kept
+constexpr std::size_t kMostResults = 1 << 20;  // segments, times the stride
 
 void put(std::string& key, std::int64_t number) {
   key.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -61,26 +66,34 @@ std::string shape_of(const topology::Topology& topology, const Program& program,
     if (extent == Extent::kOwn) put(key, program.node);
   }
   key.push_back(is_router(program) ? 1 : 0);
+  put(key, streams.stride);
+  std::int64_t last = -1;
   for (const Stream& stream : streams.all) {
-    const Action& action = program.actions[stream.action];
-    key.push_back(static_cast<char>(stream.kind));
-    key.push_back(static_cast<char>(stream.phase));
+    if (stream.action != last) {
+      last = stream.action;
+      const Action& action = program.actions[stream.action];
+      key.push_back(static_cast<char>(stream.kind));
+      key.push_back(static_cast<char>(stream.phase));
+      put(key, streams.pace[stream.phase]);
+      put(key, action.after);
+      put_place(key, program, action.has_into, action.into);
+      put_place(key, program, action.has_a, action.a);
+      put_place(key, program, action.has_b, action.b);
+    }
     put(key, stream.first - earliest[stream.phase]);
-    put(key, stream.shift);
+    put(key, stream.block);
+    put(key, stream.instance);
     put(key, stream.segment);
-    put(key, action.after);
+    put(key, stream.from_segment);
     auto link = std::find(links.begin(), links.end(), stream.link);
     if (link == links.end()) link = links.insert(links.end(), stream.link);
     put(key, stream.link < 0 ? -1 : link - links.begin());
     if (stream.link >= 0) put(key, lanes_at(topology, program, stream));
-    put_place(key, program, action.has_into, action.into);
-    put_place(key, program, action.has_a, action.a);
-    put_place(key, program, action.has_b, action.b);
   }
   return key;
 }
 
-// From the first to the last first step of a phase, the most of all phases, in periods.
+// Blocks until all streams of a phase have gone on for `reach` steps, the most of all phases.
 std::int64_t settled_after(const Program& program, const Streams& streams, std::int64_t reach) {
   std::int64_t most = 0;
   for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
@@ -91,9 +104,9 @@ std::int64_t settled_after(const Program& program, const Streams& streams, std::
       latest = std::max(latest, stream.first);
     }
     if (earliest < 0) continue;
-    most = std::max(most, ceil_div(latest - earliest + reach, program.phases[phase].period));
+    most = std::max(most, ceil_div(latest - earliest + reach, streams.pace[phase]));
   }
-  return most;
+  return most * streams.stride;
 }
 
 }  // namespace
@@ -102,12 +115,17 @@ Finding RankProofs::prove(std::uint32_t node, const Program& program, const Stre
                           const RankFlow*& flow, std::string& why) {
   flow = nullptr;
   for (const Stream& stream : streams.all) {
-    if (stream.link >= program.peers_count) {
+    if (stream.link >= program.peers_count || stream.link < -1) {
       why = "a link outside its table";
       return std::nullopt;
     }
   }
-  const auto [entry, fresh] = shapes_.try_emplace(shape_of(*at_.topology, program, streams));
+  std::string shape = shape_of(*at_.topology, program, streams);
+  if (shape.size() > kMostShape) {
+    flow = &alone_;
+    return prove_shape(node, program, streams, alone_, why);
+  }
+  const auto [entry, fresh] = shapes_.try_emplace(std::move(shape));
   if (fresh) {
     Finding finding = prove_shape(node, program, streams, entry->second, why);
     if (finding || !why.empty()) {
@@ -123,28 +141,31 @@ Finding RankProofs::prove_shape(std::uint32_t node, const Program& program, cons
                                 RankFlow& flow, std::string& why) {
   if (Finding finding = check_residues(node, program, streams, why)) return finding;
   longest_ = 0;
-  flow.sources.assign(program.actions_count, {});
-  flow.results.assign(program.segments <= 4096 ? program.segments : 0, -1);
-  if (flow.results.empty()) why = "more than 4096 segments";
+  flow.sources.assign(streams.all.size(), {});
+  const std::size_t results =
+      std::size_t{program.segments} * static_cast<std::size_t>(streams.stride);
+  if (program.segments > 4096 || results > kMostResults) why = "more than 4096 segments";
   if (!why.empty()) return std::nullopt;
-  if (Finding finding = check_blocks(node, program, 1, flow, why)) return finding;
+  flow.results.assign(results, -1);
+  if (Finding finding = check_blocks(node, program, streams, 1, flow, why)) return finding;
   // The furthest that anything in a step looks back: the window, or to what it reads.
   const std::int64_t reach = std::max<std::int64_t>(program.window, longest_ + 1);
-  const std::int64_t last = settled_after(program, streams, reach) + 1 + 2 * streams.slot_period;
+  const std::int64_t period = std::lcm(streams.stride, streams.slot_period);
+  const std::int64_t last = settled_after(program, streams, reach) + streams.stride + 2 * period;
   const auto width = static_cast<std::int64_t>(streams.all.size() + program.segments);
   if (last > kMostLocalBlocks || last * width > at_.most_instances) {
     why = "it settles only after " + std::to_string(last) + " blocks";
   }
   for (std::int64_t blocks = 2; blocks <= last && why.empty(); ++blocks) {
-    if (Finding finding = check_blocks(node, program, blocks, flow, why)) return finding;
+    if (Finding finding = check_blocks(node, program, streams, blocks, flow, why)) return finding;
   }
   most_blocks_ = std::max(most_blocks_, last);
-  period_ = std::lcm(period_, streams.slot_period);
+  period_ = std::lcm(period_, period);
   return std::nullopt;
 }
 
-Finding RankProofs::check_blocks(std::uint32_t node, const Program& program, std::int64_t blocks,
-                                 RankFlow& flow, std::string& why) {
+Finding RankProofs::check_blocks(std::uint32_t node, const Program& program, const Streams& streams,
+                                 std::int64_t blocks, RankFlow& flow, std::string& why) {
   set_blocks(at_, blocks);
   if (Finding finding = check_size(at_, node, program)) return finding;
   std::vector<Instance>& all = at_.instances[node];
@@ -152,7 +173,7 @@ Finding RankProofs::check_blocks(std::uint32_t node, const Program& program, std
   verdict_.instances += all.size();
   Finding finding = check_instances(at_, node, program);
   if (!finding) finding = check_hazards(at_, node, verdict_);
-  if (!finding) finding = follow(node, flow, why);
+  if (!finding) finding = follow(node, streams, flow, why);
   if (!finding) std::vector<Instance>().swap(all);
   return finding;
 }
@@ -164,14 +185,25 @@ Finding RankProofs::check_residues(std::uint32_t node, const Program& program,
   const auto collide = [&worst](std::int64_t blocks) {
     if (blocks > 0 && (worst == 0 || blocks < worst)) worst = blocks;
   };
+  // Where a port is held for one step only those in the same step of the pace share it.
+  const bool unit = send_ticks(program) == 1;
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::vector<const Stream*>> meet;
   for (const Stream& one : streams.all) {
-    const std::uint32_t lanes = lanes_at(*at_.topology, program, one);
-    for (const Stream& other : streams.all) {
-      collide(blocks_to_collide(program, one, other, lanes));
+    if (one.link < 0) continue;
+    meet[{one.phase, unit ? one.first % streams.pace[one.phase] : 0}].push_back(&one);
+  }
+  for (const auto& [when, together] : meet) {
+    if (together.size() > kMostTogether) why = "too many transfers to compare";
+    if (!why.empty()) return std::nullopt;
+    for (const Stream* one : together) {
+      const std::uint32_t lanes = lanes_at(*at_.topology, program, *one);
+      for (const Stream* other : together) {
+        collide(blocks_to_collide(program, streams, *one, *other, lanes));
+      }
+      if (lanes <= 1) continue;
+      if (!unit) why = "links of several lanes in the postal model";
+      collide(blocks_to_fill(streams, *one, together, lanes));
     }
-    if (lanes <= 1) continue;
-    if (send_ticks(program) > 1) why = "links of several lanes in the postal model";
-    collide(blocks_to_fill(program, one, streams.all, lanes));
   }
   if (worst == 0) return std::nullopt;
   set_blocks(at_, worst);
@@ -186,7 +218,7 @@ Finding RankProofs::check_residues(std::uint32_t node, const Program& program,
 }
 
 Finding RankProofs::source(std::uint32_t node, const Instance& reader, const PlaceAt& place,
-                           std::int16_t& from, std::string& why) {
+                           std::int32_t& from, std::string& why) {
   if (place.buffer == espalier_Buffer_INPUT) return std::nullopt;
   const bool slot = place.buffer == espalier_Buffer_SCRATCH;
   const Instance* writer =
@@ -196,14 +228,14 @@ Finding RankProofs::source(std::uint32_t node, const Instance& reader, const Pla
     why = "a place is read that was never written";  // unless an operation reads its own result
     return std::nullopt;
   }
-  if (writer->into.segment != place.segment || writer->into.block != place.block) {
+  if (!same_blocks(*at_.common, writer->into, place)) {
     return found(Point::kDataFlow, at_, node, &reader,
                  place_name(place) + " holds " + block_name(writer->into) +
                      " there; it must hold " + block_name(place));
   }
   if (slot && writer->phase != reader.phase) why = "a slot is read in a later phase";
   if (slot) longest_ = std::max(longest_, reader.step - writer->step);
-  from = static_cast<std::int16_t>(writer->action);
+  from = streams_->of(writer->action, writer->i);
   return std::nullopt;
 }
 
@@ -225,8 +257,9 @@ Finding RankProofs::follow_one(std::uint32_t node, const Instance& one, RankFlow
   if (one.b.buffer != espalier_Buffer_BUFFER_NONE) {
     if (Finding finding = source(node, one, one.b, from.b, why)) return finding;
   }
-  RankFlow::Sources& known = flow.sources[one.action];
-  if (at_.blocks == 1) known = from;
+  RankFlow::Sources& known =
+      flow.sources[static_cast<std::size_t>(streams_->of(one.action, one.i))];
+  if (!known.known) known = {from.a, from.b, true};
   if (known.a != from.a || known.b != from.b) {
     why = "action " + std::to_string(one.action) + " does not read the same action's data always";
   }
@@ -235,13 +268,17 @@ Finding RankProofs::follow_one(std::uint32_t node, const Instance& one, RankFlow
 }
 
 // In the order of a lock-step run: a step's sends read, its receives write, its operations run.
-Finding RankProofs::follow(std::uint32_t node, RankFlow& flow, std::string& why) {
+Finding RankProofs::follow(std::uint32_t node, const Streams& streams, RankFlow& flow,
+                           std::string& why) {
+  streams_ = &streams;
   const auto turn = [](Kind kind) {
     return kind == espalier_Kind_SEND ? 0 : kind == espalier_Kind_RECEIVE ? 1 : 2;
   };
   const std::vector<Instance>& all = at_.instances[node];
   slots_.assign(used_slots(all), nullptr);
-  outputs_.assign(flow.results.size() * static_cast<std::size_t>(at_.blocks), nullptr);
+  const auto stride = static_cast<std::size_t>(streams.stride);
+  const auto many = static_cast<std::size_t>(at_.blocks);
+  outputs_.assign(flow.results.size() / stride * many, nullptr);
   for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
     while (end < all.size() && all[end].step == all[begin].step) ++end;
     for (int now = 0; now < 3; ++now) {
@@ -251,9 +288,12 @@ Finding RankProofs::follow(std::uint32_t node, RankFlow& flow, std::string& why)
       }
     }
   }
-  for (std::size_t segment = 0; at_.blocks == 1 && segment < outputs_.size(); ++segment) {
-    const Instance* last = outputs_[segment];
-    if (last != nullptr) flow.results[segment] = static_cast<std::int16_t>(last->action);
+  // Once there are all first blocks: later ones are written in the same order.
+  for (std::size_t place = 0; place < outputs_.size(); ++place) {
+    const std::size_t segment = place / many, block = place % many;
+    const Instance* last = outputs_[place];
+    if (block >= stride || last == nullptr) continue;
+    flow.results[segment * stride + block] = streams.of(last->action, last->i);
   }
   return std::nullopt;
 }

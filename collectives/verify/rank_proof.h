@@ -11,15 +11,17 @@
 
 namespace espalier::verify {
 
-// Where a rank's data comes from, by positions of actions: the same for every block and every N.
+// Where a node's data comes from, by streams: the same for each of their blocks and every N.
 struct RankFlow {
-  // What each operand of an action holds, by who wrote it: an action, or kInput (the rank's own).
-  static constexpr std::int16_t kInput = -1;
+  // What each operand of a stream holds, by who wrote it: a stream, or kInput (the rank's own).
+  static constexpr std::int32_t kInput = -1;
   struct Sources {
-    std::int16_t a = kInput, b = kInput;
+    std::int32_t a = kInput, b = kInput;
+    bool known = false;
   };
-  std::vector<Sources> sources;       // by action
-  std::vector<std::int16_t> results;  // by output segment: the last writer; -1: none
+  std::vector<Sources> sources;  // by stream
+  std::vector<std::int32_t>
+      results;  // by output segment, then first block: the last writer; -1: none
 };
 
 // Proves ranks alone: their instances name what exists, ports, hazards, and that each operand comes
@@ -42,19 +44,23 @@ class RankProofs {
   [[nodiscard]] Finding prove_shape(std::uint32_t node, const Program& program,
                                     const Streams& streams, RankFlow& flow, std::string& why);
   [[nodiscard]] Finding check_blocks(std::uint32_t node, const Program& program,
-                                     std::int64_t blocks, RankFlow& flow, std::string& why);
+                                     const Streams& streams, std::int64_t blocks, RankFlow& flow,
+                                     std::string& why);
   [[nodiscard]] Finding check_residues(std::uint32_t node, const Program& program,
                                        const Streams& streams, std::string& why);
   [[nodiscard]] Finding follow_one(std::uint32_t node, const Instance& one, RankFlow& flow,
                                    std::string& why);
-  [[nodiscard]] Finding follow(std::uint32_t node, RankFlow& flow, std::string& why);
+  [[nodiscard]] Finding follow(std::uint32_t node, const Streams& streams, RankFlow& flow,
+                               std::string& why);
   [[nodiscard]] Finding source(std::uint32_t node, const Instance& reader, const PlaceAt& place,
-                               std::int16_t& from, std::string& why);
+                               std::int32_t& from, std::string& why);
   void write(const Instance& writer);
   Case& at_;
   Verdict& verdict_;
   std::unordered_map<std::string, RankFlow> shapes_;
+  RankFlow alone_;                                // of a shape too large to be kept
   std::vector<const Instance*> slots_, outputs_;  // the last writers of each place
+  const Streams* streams_ = nullptr;              // of the node at hand
   std::int64_t longest_ = 0;  // most steps from a write of a slot to a read of it
   std::int64_t most_blocks_ = 1, period_ = 1;
 };

@@ -8,19 +8,31 @@ namespace {
 
 std::int64_t or_one(std::uint32_t divisor) { return divisor == 0 ? 1 : divisor; }
 
+// a * b; `lost` becomes true where 64 bits do not hold it.
+std::int64_t times(std::int64_t a, std::int64_t b, bool& lost) {
+  std::int64_t product = 0;
+  lost = __builtin_mul_overflow(a, b, &product) || lost;
+  return product;
+}
+
+Repeat checked(Repeat repeat, bool lost) {
+  return lost || repeat.every <= 0 || repeat.every > kMostEvery ? Repeat{0, 0} : repeat;
+}
+
 // After how many instances floor(inner / div) mod mod goes on by the same, where `inner` goes on by
 // `inner.add` every `inner.every`.
 Repeat divided(Repeat inner, std::uint32_t div, std::uint32_t mod) {
+  if (inner.every == 0) return inner;
+  bool lost = false;
   const std::int64_t by = or_one(div);
-  const std::int64_t times = by / std::gcd(inner.add, by);
-  Repeat outer{inner.every * times, inner.add * times / by};
-  if (mod == 0) return outer;
-  outer.every *= mod / std::gcd(outer.add, std::int64_t{mod});
-  outer.add = 0;
-  return outer;
+  const std::int64_t rounds = by / std::gcd(inner.add, by);
+  Repeat outer{times(inner.every, rounds, lost), times(inner.add, rounds, lost) / by};
+  if (mod != 0) {
+    outer.every = times(outer.every, mod / std::gcd(outer.add, std::int64_t{mod}), lost);
+    outer.add = 0;
+  }
+  return checked(outer, lost);
 }
-
-bool found(const Repeat& repeat) { return repeat.every > 0 && repeat.every <= kMostEvery; }
 
 }  // namespace
 
@@ -32,17 +44,19 @@ std::int64_t common_every(std::int64_t a, std::int64_t b) {
 
 Repeat repeat_of(const Program& program, const Index& index) {
   Repeat sum{1, index.coef};
+  bool lost = false;
   for (std::uint32_t k = 0; k < index.terms; ++k) {
     const Term& term = program.terms[index.first_term + k];
-    // Digits are reversed of what is below mod: it repeats, or with every 0 it is not known.
+    // Digits are reversed of what is below mod: such a term repeats.
     const Repeat one = divided({1, term.mul}, term.div, term.mod);
-    if (!found(one) || (term.digits != 0 && one.add != 0)) return {0, 0};
     const std::int64_t every = common_every(sum.every, one.every);
     if (every == 0) return {0, 0};
-    sum = {every, sum.add * (every / sum.every) + term.coef * one.add * (every / one.every)};
+    const std::int64_t before = times(sum.add, every / sum.every, lost);
+    const std::int64_t added = times(times(term.coef, one.add, lost), every / one.every, lost);
+    lost = __builtin_add_overflow(before, added, &sum.add) || lost;
+    sum.every = every;
   }
-  const Repeat whole = divided(sum, index.div, index.mod);
-  return found(whole) ? whole : Repeat{0, 0};
+  return lost ? Repeat{0, 0} : divided(sum, index.div, index.mod);
 }
 
 }  // namespace espalier::verify

@@ -1,106 +1,237 @@
 #include "collectives/verify/streams.h"
 
+#include <algorithm>
+#include <array>
 #include <numeric>
+#include <utility>
 
 #include "collectives/schedule/arithmetic.h"
+#include "collectives/verify/repeat.h"
 
 namespace espalier::verify {
 namespace {
 
-constexpr std::int64_t kMostSlotPeriod = 4096;
+constexpr std::int64_t kMostPeriod = 4096;                  // blocks: of slots, and the stride
+constexpr std::int64_t kMostStreams = 1 << 16;              // of a node
 constexpr std::int64_t kMostFirst = std::int64_t{1} << 40;  // steps; nothing real is near
 
 std::int64_t or_one(std::uint32_t divisor) { return divisor == 0 ? 1 : divisor; }
 
-bool is_constant(const Index& index) { return index.coef == 0 && index.terms == 0; }
-
-// Whether the index is i + shift.
-bool counts_instances(const Index& index, std::int64_t& shift) {
-  shift = std::int64_t{index.base} + index.off;
-  return index.coef == 1 && index.terms == 0 && index.div <= 1 && index.mod == 0;
+const Place& moved_by(const Action& action) {
+  return action.kind == espalier_Kind_SEND ? action.a : action.into;
 }
 
-void join(std::int64_t& period, std::int64_t other) {
-  // Beyond the most it only needs to stay beyond.
-  if (period <= kMostSlotPeriod) period = std::lcm(period, other);
+bool is_transfer(const Action& action) {
+  return action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
 }
 
-// A number of instances after which the index repeats; more than kMostSlotPeriod if unknown.
-std::int64_t period_of(const Program& program, const Index& index) {
-  if (is_constant(index)) return 1;
-  // One round of the outer division and modulus, by which any whole step may be added.
-  const std::int64_t round = or_one(index.div) * or_one(index.mod);
-  std::int64_t period = 1;
-  if (index.coef != 0) {
-    if (index.mod == 0) return kMostSlotPeriod + 1;
-    join(period, round);
-  }
-  for (std::uint32_t k = 0; k < index.terms; ++k) {
-    const Term& term = program.terms[index.first_term + k];
-    if (term.mod == 0) return kMostSlotPeriod + 1;
-    join(period, or_one(term.div) * term.mod);
-  }
-  return period;
-}
-
-// Reads one place of `stream`'s action; empty if it fits the stream.
-std::string read_place(const Program& program, const Place& place, const Stream& stream,
-                       std::int64_t& slot_period) {
-  const Index& segment = program.indices[place.segment_ref];
-  if (!is_constant(segment)) return "its segment changes with the instance";
-  if (finish_index(segment, segment.off) != stream.segment) return "it mixes segments";
-  std::int64_t shift = 0;
-  if (!counts_instances(program.indices[place.block_ref], shift)) {
-    return "its block is not its instance's number, shifted";
-  }
-  if (shift != stream.shift) return "it mixes blocks";
-  if (place.buffer == espalier_Buffer_SCRATCH) {
-    join(slot_period, period_of(program, program.indices[place.slot_ref]));
-    if (slot_period > kMostSlotPeriod) return "its slots do not repeat soon";
-  }
-  return {};
-}
-
-std::string read_action(const Program& program, std::uint32_t at, std::int64_t period,
-                        Stream& stream, std::int64_t& slot_period) {
-  const Action& action = program.actions[at];
-  if (action.pace_ref != 0) return "it has a pace";
-  stream.kind = action.kind;
-  stream.action = at;
-  const Place& moved = action.kind == espalier_Kind_SEND ? action.a : action.into;
-  const Index& segment = program.indices[moved.segment_ref];
-  if (!is_constant(segment)) return "its segment changes with the instance";
-  stream.segment = finish_index(segment, segment.off);
-  if (!counts_instances(program.indices[moved.block_ref], stream.shift)) {
-    return "its block is not its instance's number, shifted";
-  }
-  for (const auto& [present, place] :
-       {std::pair(action.has_into, &action.into), std::pair(action.has_a, &action.a),
-        std::pair(action.has_b, &action.b)}) {
-    if (!present) continue;
-    std::string why = read_place(program, *place, stream, slot_period);
-    if (!why.empty()) return why;
-  }
-  Linear begin, instances;
-  if (!is_linear(program.counts[action.t0_ref], begin) || begin.b != 0) {
-    return "its first step changes with N";
-  }
-  stream.first = begin.a - period * stream.shift;
-  const bool known = is_linear(program.counts[action.instances_ref], instances);
-  const std::int64_t beyond = instances.a + stream.shift;  // instances of blocks from N on
-  if (!known || instances.b != 1 || stream.shift > 0 || beyond < 0 ||
-      (action.clamp && beyond != 0) || stream.first < 0 || stream.first > kMostFirst) {
-    return "its instances are not blocks 0 .. N-1";
-  }
-  if (action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE) {
-    const Index& link = program.indices[action.link_ref];
-    if (!is_constant(link)) return "its link changes with the instance";
-    stream.link = finish_index(link, link.off);
-  }
-  return {};
-}
+// How an action goes on: every `every` instances by `blocks` blocks, all else the same.
+struct Round {
+  std::int64_t every = 1, blocks = 1;
+};
 
 }  // namespace
+
+class StreamReader {
+ public:
+  StreamReader(const Program& common, const Program& program, Streams& streams)
+      : common_(common), program_(program), streams_(streams) {}
+
+  std::string read() {
+    const std::int64_t least = streams_.stride;
+    streams_ = {};
+    streams_.stride = least;
+    rounds_.resize(program_.actions_count);
+    streams_.residues_.resize(program_.actions_count);
+    std::string why =
+        each_action([this](std::uint32_t at, std::uint32_t) { return read_round(at); });
+    if (!why.empty()) return why;
+    if (streams_.stride > kMostPeriod) return "its blocks take too many turns";
+    streams_.pace.assign(program_.phases_count, 0);
+    why =
+        each_action([this](std::uint32_t at, std::uint32_t phase) { return read_pace(at, phase); });
+    if (!why.empty()) return why;
+    return each_action(
+        [this](std::uint32_t at, std::uint32_t phase) { return add_streams(at, phase); });
+  }
+
+ private:
+  template <typename Read>
+  std::string each_action(const Read& read) {
+    std::uint32_t action = 0;
+    for (std::uint32_t phase = 0; phase < program_.phases_count; ++phase) {
+      if (program_.phases[phase].period != common_.phases[phase].period) {
+        return "phase " + std::to_string(phase) + " has a period of " +
+               std::to_string(program_.phases[phase].period) + ", rank 0's one of " +
+               std::to_string(common_.phases[phase].period);
+      }
+      for (std::uint32_t end = action + program_.phases[phase].actions; action < end; ++action) {
+        const std::string why = read(action, phase);
+        if (!why.empty()) return "action " + std::to_string(action) + ": " + why;
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] Repeat repeat(std::uint32_t ref) const {
+    return repeat_of(program_, program_.indices[ref]);
+  }
+  [[nodiscard]] std::int64_t value(std::uint32_t ref, std::int64_t i) const {
+    return index_value(program_, ref, i);
+  }
+
+  std::string read_round(std::uint32_t at) {
+    const Action& action = program_.actions[at];
+    if (action.pace_ref != 0) return "it has a pace";
+    const Repeat block = repeat(moved_by(action).block_ref);
+    if (block.every == 0 || block.add <= 0) return "its blocks do not ascend in equal rounds";
+    std::int64_t every = block.every;
+    if (is_transfer(action)) {
+      const Repeat link = repeat(action.link_ref);
+      if (link.every == 0 || link.add != 0) return "its links do not repeat";
+      every = common_every(every, link.every);
+    }
+    for (const auto& [present, place] : places(action)) {
+      if (!present) continue;
+      const Repeat segment = repeat(place->segment_ref);
+      if (segment.every == 0 || segment.add != 0) return "its segments do not repeat";
+      const Repeat other = repeat(place->block_ref);
+      if (other.every == 0 || other.add * block.every != block.add * other.every) {
+        return "it mixes blocks";
+      }
+      every = common_every(common_every(every, segment.every), other.every);
+    }
+    if (every == 0) return "its rounds are too long";
+    rounds_[at] = {every, block.add * (every / block.every)};
+    const std::int64_t stride = common_every(streams_.stride, rounds_[at].blocks);
+    streams_.stride = stride == 0 ? kMostPeriod + 1 : stride;
+    return {};
+  }
+
+  std::string read_pace(std::uint32_t at, std::uint32_t phase) {
+    Round& round = rounds_[at];
+    round.every *= streams_.stride / round.blocks;
+    round.blocks = streams_.stride;
+    if (round.every > kMostStreams) return "its rounds are too long";
+    const std::int64_t pace = program_.phases[phase].period * round.every;
+    if (streams_.pace[phase] != 0 && streams_.pace[phase] != pace) {
+      return "its blocks follow one another at another pace than those of other actions";
+    }
+    streams_.pace[phase] = pace;
+    return read_slots(program_.actions[at], round);
+  }
+
+  std::string read_slots(const Action& action, const Round& round) {
+    for (const auto& [present, place] : places(action)) {
+      if (!present || place->buffer != espalier_Buffer_SCRATCH) continue;
+      const Repeat slot = repeat(place->slot_ref);
+      if (slot.every == 0 || slot.add != 0) return "its slots do not repeat";
+      const std::int64_t every = common_every(slot.every, round.every);
+      const std::int64_t period =
+          every == 0 ? 0 : common_every(streams_.slot_period, every / round.every * round.blocks);
+      if (period == 0 || period > kMostPeriod) return "its slots do not repeat soon";
+      streams_.slot_period = period;
+    }
+    return {};
+  }
+
+  static std::array<std::pair<bool, const Place*>, 3> places(const Action& action) {
+    return {
+        {{action.has_into, &action.into}, {action.has_a, &action.a}, {action.has_b, &action.b}}};
+  }
+
+  std::string add_streams(std::uint32_t at, std::uint32_t phase) {
+    const Action& action = program_.actions[at];
+    const Round& round = rounds_[at];
+    Linear begin;
+    if (!is_linear(program_.counts[action.t0_ref], begin) || begin.b != 0) {
+      return "its first step changes with N";
+    }
+    streams_.residues_[at] = {streams_.streams_.size(), round.every};
+    if (static_cast<std::int64_t>(streams_.streams_.size()) + round.every > kMostStreams) {
+      return "it is too many streams";
+    }
+    for (std::int64_t residue = 0; residue < round.every; ++residue) {
+      Stream stream;
+      stream.kind = action.kind;
+      stream.phase = phase;
+      stream.action = at;
+      stream.block = value(moved_by(action).block_ref, residue);
+      stream.instance = residue;
+      if (never(action, round, stream.block)) {
+        streams_.streams_.push_back(-1);
+        continue;
+      }
+      if (stream.block < 0) {
+        const std::int64_t rounds = ceil_div(-stream.block, round.blocks);
+        stream.instance += rounds * round.every;
+        stream.block += rounds * round.blocks;
+      }
+      stream.first = begin.a + program_.phases[phase].period * stream.instance;
+      std::string why = check_instances(action, round, stream);
+      if (why.empty()) why = read_places(action, stream);
+      if (!why.empty()) return why;
+      streams_.streams_.push_back(static_cast<std::int32_t>(streams_.all.size()));
+      streams_.all.push_back(stream);
+    }
+    return {};
+  }
+
+  // Whether instances whose first round has this block never reach block 0.
+  [[nodiscard]] bool never(const Action& action, const Round& round, std::int64_t block) const {
+    const Count& count = program_.counts[action.instances_ref];
+    const std::int64_t most =
+        std::max(count_value(count, 1), count_value(count, kMostStreamBlocks)) + kMaxSlope;
+    return block < 0 && ceil_div(most, round.every) < -block / round.blocks;
+  }
+
+  // That the instances are those of all the stream's blocks below N, for every N.
+  std::string check_instances(const Action& action, const Round& round,
+                              const Stream& stream) const {
+    const std::string wrong = "its instances are not all of its blocks below N";
+    if (stream.block >= round.blocks || stream.first < 0 || stream.first > kMostFirst) return wrong;
+    const Count& count = program_.counts[action.instances_ref];
+    // Both repeat with this: instances(N + cycle) - instances(N) is the same for all N.
+    const std::int64_t cycle = std::lcm(round.blocks, count.c == 0 ? 1 : or_one(count.e));
+    if (cycle > kMostPeriod) return "its instances grow in too long a cycle";
+    const std::int64_t grown = count_value(count, 1 + cycle) - count_value(count, 1);
+    const std::int64_t needed = cycle / round.blocks * round.every;
+    if (grown < needed || (action.clamp && grown != needed)) return wrong;
+    for (std::int64_t blocks = 1; blocks <= stream.block + cycle; ++blocks) {
+      const std::int64_t next =
+          stream.instance + ceil_div(blocks - stream.block, round.blocks) * round.every;
+      const std::int64_t instances = count_value(count, blocks);
+      // The last below N is one round before the next; a clamp would make more of that.
+      const bool all = blocks <= stream.block || instances > next - round.every;
+      if (!all || (action.clamp && instances > (blocks <= stream.block ? stream.instance : next))) {
+        return wrong;
+      }
+    }
+    return {};
+  }
+
+  std::string read_places(const Action& action, Stream& stream) const {
+    const std::int64_t i = stream.instance;
+    const Place& moved = moved_by(action);
+    stream.segment = value(moved.segment_ref, i);
+    stream.from_segment = action.has_a ? value(action.a.segment_ref, i) : stream.segment;
+    const bool any_segment = program_.collective == espalier_Collective_ALL_TO_ALL;
+    for (const auto& [present, place] : places(action)) {
+      if (!present || place == &moved) continue;
+      if (value(place->segment_ref, i) != stream.segment && !any_segment) {
+        return "it mixes segments";
+      }
+      if (value(place->block_ref, i) != stream.block) return "it mixes blocks";
+    }
+    if (is_transfer(action)) stream.link = value(action.link_ref, i);
+    return {};
+  }
+
+  const Program& common_;
+  const Program& program_;
+  Streams& streams_;
+  std::vector<Round> rounds_;  // by action
+};
 
 bool is_linear(const Count& count, Linear& line) {
   line = {count.a, count.b};
@@ -112,24 +243,7 @@ bool is_linear(const Count& count, Linear& line) {
 }
 
 std::string read_streams(const Program& common, const Program& program, Streams& streams) {
-  streams.all.clear();
-  streams.slot_period = 1;
-  std::uint32_t action = 0;
-  for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
-    const std::int64_t period = program.phases[phase].period;
-    if (period != common.phases[phase].period) {
-      return "phase " + std::to_string(phase) + " has a period of " + std::to_string(period) +
-             ", rank 0's one of " + std::to_string(common.phases[phase].period);
-    }
-    for (std::uint32_t end = action + program.phases[phase].actions; action < end; ++action) {
-      Stream stream;
-      stream.phase = phase;
-      const std::string why = read_action(program, action, period, stream, streams.slot_period);
-      if (!why.empty()) return "action " + std::to_string(action) + ": " + why;
-      streams.all.push_back(stream);
-    }
-  }
-  return {};
+  return StreamReader(common, program, streams).read();
 }
 
 }  // namespace espalier::verify

@@ -117,40 +117,47 @@ class Cursor {
 
 }  // namespace
 
-std::int64_t blocks_to_collide(const Program& program, const Stream& one, const Stream& other,
-                               std::uint32_t lanes) {
+std::int64_t blocks_to_collide(const Program& program, const Streams& streams, const Stream& one,
+                               const Stream& other, std::uint32_t lanes) {
   const bool send = one.kind == espalier_Kind_SEND, other_send = other.kind == espalier_Kind_SEND;
   if (one.link < 0 || other.link < 0 || one.phase != other.phase) return 0;
   const bool same_lane = send == other_send && one.link == other.link && lanes == 1;
   if (!same_lane && !share_port(program.port_model, send, other_send)) return 0;
-  const std::int64_t held = send_ticks(program), period = program.phases[one.phase].period;
+  const std::int64_t held = send_ticks(program), pace = streams.pace[one.phase];
+  // The least N for which `other` has the block that is `rounds` of its own ahead of one of `one`.
+  const auto both = [&](std::int64_t rounds) {
+    const std::int64_t mine = one.block + (rounds < 0 ? -rounds * streams.stride : 0);
+    const std::int64_t its = other.block + (rounds > 0 ? rounds * streams.stride : 0);
+    return std::max(mine, its) + 1;
+  };
   // A stream that returns before its port is free meets itself.
-  if (one.action == other.action) return period < held ? 2 : 0;
+  if (&one == &other) return pace < held ? both(1) : 0;
   const std::int64_t apart =
       port_begin(program, send, one.first) - port_begin(program, other_send, other.first);
-  const std::int64_t rest = floor_mod(apart, period), periods = (apart - rest) / period;
+  const std::int64_t rest = floor_mod(apart, pace), rounds = (apart - rest) / pace;
   std::int64_t least = 0;
-  if (rest < held) least = std::abs(periods) + 1;
-  if (period - rest < held && (least == 0 || std::abs(periods + 1) + 1 < least)) {
-    least = std::abs(periods + 1) + 1;
+  if (rest < held) least = both(rounds);
+  if (pace - rest < held) {
+    const std::int64_t later = both(rounds + 1);
+    least = least == 0 ? later : std::min(least, later);
   }
   return least;
 }
 
-std::int64_t blocks_to_fill(const Program& program, const Stream& one,
-                            const std::vector<Stream>& all, std::uint32_t lanes) {
-  const std::int64_t period = program.phases[one.phase].period;
-  std::vector<std::int64_t> back;  // periods by which others on the lanes began before it
-  for (const Stream& other : all) {
-    const bool same = other.kind == one.kind && other.link == one.link && other.phase == one.phase;
-    const std::int64_t apart = one.first - other.first;
-    if (same && other.action != one.action && apart >= 0 && apart % period == 0) {
-      back.push_back(apart / period);
+std::int64_t blocks_to_fill(const Streams& streams, const Stream& one,
+                            const std::vector<const Stream*>& together, std::uint32_t lanes) {
+  const std::int64_t pace = streams.pace[one.phase];
+  std::vector<std::int64_t> blocks;  // that others on the lanes have in the step of its first
+  for (const Stream* other : together) {
+    const bool same = other->kind == one.kind && other->link == one.link;
+    const std::int64_t apart = one.first - other->first;
+    if (same && other != &one && apart >= 0) {
+      blocks.push_back(other->block + apart / pace * streams.stride);
     }
   }
-  if (back.size() < lanes) return 0;
-  std::nth_element(back.begin(), back.begin() + (lanes - 1), back.end());
-  return back[lanes - 1] + 1;
+  if (blocks.size() < lanes) return 0;
+  std::nth_element(blocks.begin(), blocks.begin() + (lanes - 1), blocks.end());
+  return std::max(one.block, blocks[lanes - 1]) + 1;
 }
 
 Finding check_link(const Case& at, std::uint32_t from, std::uint32_t to) {

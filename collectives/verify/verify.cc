@@ -41,6 +41,7 @@ void join_action(std::int64_t& rounds, const Program& program, const Action& act
     if (present) every = common_every(every, of(ref).every);
   };
   with(action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE, action.link_ref);
+  with(action.pace_ref != 0, action.pace_ref);
   for (const auto& [present, place] :
        {std::pair(action.has_into, &action.into), std::pair(action.has_a, &action.a),
         std::pair(action.has_b, &action.b)}) {

@@ -176,6 +176,56 @@ TEST(Leaf, DescriptorsAreSmall) {
   }
 }
 
+// The nodes on the ways to the root and to another leaf: one of each kind.
+Status worst_status(const Algorithm& algorithm, const Tree& tree) {
+  const Group group = leaf_replay::group_of(tree, 5);
+  Status worst = Status::kOk;
+  std::uint32_t first = 0, size = group.ranks;
+  for (std::uint32_t level = 0; level <= tree.height; ++level) {
+    const auto below = static_cast<std::uint32_t>(power(tree.arity, level));
+    for (const std::uint32_t index : {group.root / below, 0u, size - 1}) {
+      Program program;
+      const Status status = algorithm.generate(group, first + index, program);
+      if (status != Status::kOk) {
+        worst = status;
+        continue;
+      }
+      EXPECT_EQ(check_program(program), Status::kOk);
+    }
+    first += size;
+    size /= tree.arity;
+  }
+  return worst;
+}
+
+TEST(Leaf, FitsTheTablesOfLargeTrees) {
+  struct Largest {
+    Collective collective;
+    std::uint32_t arity, height;
+  };
+  for (const Largest& one : std::vector<Largest>{{espalier_Collective_SCATTER, 2, 15},
+                                                 {espalier_Collective_SCATTER, 5, 8},
+                                                 {espalier_Collective_GATHER, 2, 15},
+                                                 {espalier_Collective_GATHER, 5, 8},
+                                                 {espalier_Collective_ALLGATHER, 2, 8},
+                                                 {espalier_Collective_ALLGATHER, 3, 6},
+                                                 {espalier_Collective_ALLGATHER, 4, 6},
+                                                 {espalier_Collective_ALLGATHER, 5, 6},
+                                                 {espalier_Collective_ALLGATHER, 16, 4},
+                                                 {espalier_Collective_ALL_TO_ALL, 2, 8},
+                                                 {espalier_Collective_ALL_TO_ALL, 3, 5},
+                                                 {espalier_Collective_ALL_TO_ALL, 4, 5},
+                                                 {espalier_Collective_ALL_TO_ALL, 5, 4},
+                                                 {espalier_Collective_ALL_TO_ALL, 32, 2}}) {
+    const Algorithm* algorithm = find_algorithm(one.collective, "leaf");
+    const std::string name = std::string(collective_name(one.collective)) + " k " +
+                             std::to_string(one.arity) + " h " + std::to_string(one.height);
+    EXPECT_EQ(worst_status(*algorithm, {one.arity, one.height, {}}), Status::kOk) << name;
+    EXPECT_EQ(worst_status(*algorithm, {one.arity, one.height + 1, {}}), Status::kTooLarge)
+        << name << " + 1";
+  }
+}
+
 TEST(Leaf, RefusesOtherGroups) {
   for (const Algorithm& algorithm : leaf_algorithms()) {
     Program program;

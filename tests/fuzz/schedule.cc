@@ -39,13 +39,14 @@ constexpr const char* kSpecs[] = {"complete:1",
                                   "fattree:k=3,h=1,c=1",
                                   "fattree:k=2,h=2,c=k"};
 
-Program generated(Input& input, const topology::Topology& topology, const Group& group,
-                  std::uint32_t me) {
+Program generated(Input& input, const Group& group, std::uint32_t me) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   Program program = espalier_Program_init_zero;
   const Algorithm& algorithm = table[input.below(count)];
-  if (algorithm.generate(group, me % topology.ranks(), program) != Status::kOk) {
+  const bool fits = algorithm.where == Where::kAnywhere || group.arity > 0;
+  if (!fits || me >= algorithm_nodes(algorithm, group) ||
+      algorithm.generate(group, me, program) != Status::kOk) {
     std::memset(&program, 0, sizeof program);
   }
   return program;
@@ -130,10 +131,9 @@ void change_bytes(Input& input, Program& program) {
   (void)decode_program(bytes, size, kAnyTopology, kAnyNode, program);
 }
 
-void change(Input& input, const topology::Topology& topology, const Group& group,
-            std::vector<Program>& programs) {
+void change(Input& input, const Group& group, std::vector<Program>& programs) {
   const unsigned kind = input.below(8);
-  const auto rank = static_cast<std::uint32_t>(input.below(5) % programs.size());
+  const auto rank = static_cast<std::uint32_t>(input.below(8) % programs.size());
   Program& program = programs[rank];
   // The references of `claims` are looked up: only in a program that would be loaded.
   const bool loadable = check_program(program) == Status::kOk;
@@ -158,8 +158,8 @@ void change(Input& input, const topology::Topology& topology, const Group& group
     case 5:
       if (loadable) change_bytes(input, program);
       break;
-    case 6: program = generated(input, topology, group, input.below(5)); break;
-    default: program = programs[input.below(5) % programs.size()];
+    case 6: program = generated(input, group, input.below(8)); break;
+    default: program = programs[input.below(8) % programs.size()];
   }
 }
 
@@ -192,7 +192,8 @@ void judge(const topology::Topology& topology, const std::vector<Program>& progr
   const std::int64_t mod = first.residue_mod == 0 ? 1 : first.residue_mod;
   for (std::int64_t blocks = 1; blocks <= (cuts(first) ? kMostBlocks : 1); ++blocks) {
     if (blocks % mod != first.residue % mod) continue;
-    const std::string wrong = mutation::interpret(mutation::unroll(programs, blocks), kDrifts);
+    const std::string wrong =
+        mutation::interpret(mutation::unroll(topology, programs, blocks), kDrifts);
     if (wrong.empty()) continue;
     std::fprintf(stderr, "fuzz: N = %lld: %s\n", static_cast<long long>(blocks), wrong.c_str());
     expect(false, "what the verifier calls valid is right");
@@ -209,19 +210,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   std::string error;
   const auto topology = topology::parse(kSpecs[input.below(std::size(kSpecs))], error);
   expect(topology != nullptr, "the topologies exist");
+  const topology::Shape shape = topology->shape();
   Group group;
   group.ranks = topology->ranks();
   group.root = input.below(group.ranks);
   group.window = 1 + input.below(9);
   group.topology_digest = topology->digest();
+  group.arity = shape.arity;
+  group.height = shape.height;
+  group.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
   const unsigned options = input.below(4);
   std::vector<Program> programs;
-  for (std::uint32_t me = 0; me < group.ranks; ++me) {
-    Input same = input;  // the same algorithm on all ranks
-    programs.push_back(generated(same, *topology, group, me));
+  for (std::uint32_t me = 0; me < topology->nodes(); ++me) {
+    Input same = input;  // the same algorithm on all nodes
+    programs.push_back(generated(same, group, me));
   }
   (void)input.byte();
-  while (input.left() > 0) change(input, *topology, group, programs);
+  while (input.left() > 0) change(input, group, programs);
   judge(*topology, programs, options % 2 == 1, options / 2 == 1);
   return 0;
 }

@@ -14,11 +14,11 @@ constexpr std::uint8_t kCombine = espalier_Kind_COMBINE;
 constexpr std::uint8_t kInput = espalier_Buffer_INPUT;
 
 // Whose data a block of memory is the combination of, in order: a rank's number + 1 a nibble, the
-// first combined in the highest. Empty: nothing of use.
+// first combined in the highest. Empty: nothing of use. In a barrier a bit for each rank heard of.
 struct Data {
   std::uint64_t ranks = 0;
-  std::uint32_t length = 0;  // nibbles
-  std::int64_t segment = -1, block = -1;
+  std::uint32_t length = 0;               // nibbles
+  std::int64_t segment = -1, block = -1;  // in an all-to-all the segment is for whom it is
 };
 
 Data combined(const Data& left, const Data& right) {
@@ -60,7 +60,7 @@ enum Event { kLetIn, kPost, kRead, kSent, kLand, kReceived, kOperate, kEvents };
 constexpr std::uint32_t kMostWeight = 512;
 
 struct Message {
-  Data data;
+  std::vector<Data> data;  // of each segment of its run
   std::int64_t segment, block;
 };
 
@@ -69,6 +69,7 @@ struct Wire {
   std::size_t sends = 0;      // sends posted
   std::size_t posted = 0;     // receives let in at the other end
   std::size_t landed = 0;
+  std::int64_t lanes = 1;
 };
 
 struct State {  // of a move
@@ -77,13 +78,14 @@ struct State {  // of a move
   Wire* wire = nullptr;
 };
 
-struct Rank {
+struct Rank {  // or router
   std::int64_t in = 0, retired = -1, steps = 0;
   std::size_t first_open = 0;     // the first move of a step that has not retired
   std::size_t first_outside = 0;  // the first move of a step that is not in
   std::vector<State> states;
   std::vector<Data> output, scratch;
   std::size_t operation = 0;  // the next combine or copy
+  std::uint64_t heard = 0;    // barrier: of whom, a bit each
   bool stuck = false;         // nothing can happen here before something does at a peer
 };
 
@@ -97,6 +99,7 @@ class Drift {
       const Part& part = play.parts[me];
       rank.steps = part.phase_ends.empty() ? 0 : part.phase_ends.back();
       rank.output.resize(places);
+      rank.heard = mine_only(me);
       rank.scratch.resize(static_cast<std::size_t>(part.scratch));
       rank.states.resize(part.moves.size());
       std::map<std::pair<std::int64_t, bool>, std::size_t> numbers;
@@ -106,8 +109,9 @@ class Drift {
         const auto mine = static_cast<std::int64_t>(me);
         const bool send = move.kind == kSend;
         rank.states[k].number = numbers[{move.peer, send}]++;
-        rank.states[k].wire =
-            &wires_[send ? std::pair{mine, move.peer} : std::pair{move.peer, mine}];
+        const auto ends = send ? std::pair{mine, move.peer} : std::pair{move.peer, mine};
+        rank.states[k].wire = &wires_[ends];
+        rank.states[k].wire->lanes = lanes_between(play, ends.first, ends.second);
       }
       next_operation(me, 0);
     }
@@ -134,13 +138,13 @@ class Drift {
     }
     for (std::size_t me = 0; me < ranks_.size(); ++me) {
       if (ranks_[me].retired + 1 < ranks_[me].steps) {
-        return "rank " + std::to_string(me) + " waits for ever in step " +
+        return "node " + std::to_string(me) + " waits for ever in step " +
                std::to_string(ranks_[me].retired + 1);
       }
     }
     for (const auto& [ends, wire] : wires_) {
       if (wire.read.size() != wire.posted) {
-        return "messages from rank " + std::to_string(ends.first) + " to rank " +
+        return "messages from node " + std::to_string(ends.first) + " to node " +
                std::to_string(ends.second) + " that nobody awaits";
       }
     }
@@ -231,7 +235,7 @@ class Drift {
     const Wire& wire = *state.wire;
     if (wire.read.size() != state.number) return false;  // in the order of their posting
     if (!eager_) return wire.posted > state.number;
-    return wire.read.size() < wire.landed + static_cast<std::size_t>(part.window);
+    return wire.read.size() < wire.landed + static_cast<std::size_t>(part.window * wire.lanes);
   }
 
   static bool may_operate(const Rank& rank, const Part& part, std::size_t at) {
@@ -248,8 +252,9 @@ class Drift {
 
   static bool same_memory(const Spot& a, const Spot& b) {
     if (a.buffer != b.buffer) return false;
-    if (a.buffer == espalier_Buffer_SCRATCH) return a.slot == b.slot;
-    return a.segment == b.segment && a.block == b.block;
+    const bool slots = a.buffer == espalier_Buffer_SCRATCH;
+    const std::int64_t first = slots ? a.slot : a.segment, other = slots ? b.slot : b.segment;
+    return first < other + b.run && other < first + a.run && (slots || a.block == b.block);
   }
 
   void perform(std::size_t me, const Choice& choice) {
@@ -312,47 +317,109 @@ class Drift {
     const Message& message = state.wire->read[state.number];
     state.read = true;
     ++state.wire->landed;
-    if (message.segment != receive.into.segment || message.block != receive.into.block) {
-      wrong_ = "rank " + std::to_string(me) + " gets another block than it awaits in step " +
+    // In an all-to-all each end counts segments its own way.
+    const bool same = message.segment == receive.into.segment || is_all_to_all();
+    const auto run = static_cast<std::int64_t>(message.data.size());
+    if (!same || message.block != receive.into.block || run != receive.into.run) {
+      wrong_ = "node " + std::to_string(me) + " gets another block than it awaits in step " +
                std::to_string(receive.step);
+      return;
     }
-    place(me, receive.into) = message.data;
+    store(me, receive.into, message.data);
   }
 
   void operate(std::size_t me, const Move& move) {
-    const Data left = load(me, move.a);
-    place(me, move.into) = move.kind == kCombine ? combined(left, load(me, move.b)) : left;
+    std::vector<Data> result = load(me, move.a);
+    if (move.kind == kCombine) {
+      const std::vector<Data> right = load(me, move.b);
+      for (std::size_t k = 0; k < result.size() && k < right.size(); ++k) {
+        result[k] = is_barrier() ? heard_of(result[k], right[k]) : combined(result[k], right[k]);
+      }
+    }
+    const bool alike =
+        move.a.run == move.into.run && (move.kind != kCombine || move.b.run == move.into.run);
+    if (!alike) wrong_ = "node " + std::to_string(me) + " combines or copies unlike runs";
+    if (alike) store(me, move.into, result);
   }
 
-  Data& place(std::size_t me, const Spot& spot) {
+  [[nodiscard]] bool is_all_to_all() const {
+    return play_.collective == espalier_Collective_ALL_TO_ALL;
+  }
+  [[nodiscard]] bool is_barrier() const { return play_.collective == espalier_Collective_BARRIER; }
+  static std::uint64_t mine_only(std::size_t me) { return std::uint64_t{1} << (me % 64); }
+  static Data heard_of(const Data& left, const Data& right) {
+    if (left.length == 0 || right.length == 0) return {};
+    return {left.ranks | right.ranks, 1, 0, 0};
+  }
+
+  Data& place(std::size_t me, const Spot& spot, std::int64_t part) {
     Rank& rank = ranks_[me];
     if (spot.buffer == espalier_Buffer_SCRATCH) {
-      return rank.scratch[static_cast<std::size_t>(spot.slot)];
+      return rank.scratch[static_cast<std::size_t>(spot.slot + part)];
     }
-    return rank.output[static_cast<std::size_t>(spot.segment * play_.blocks + spot.block)];
+    const std::int64_t segment = spot.segment + part;
+    return rank.output[static_cast<std::size_t>(segment * play_.blocks + spot.block)];
   }
-  Data load(std::size_t me, const Spot& spot) {
-    if (spot.buffer == kInput) return {me + 1, 1, spot.segment, spot.block};
-    return place(me, spot);
+  void store(std::size_t me, const Spot& spot, const std::vector<Data>& all) {
+    for (std::int64_t part = 0; part < spot.run; ++part) {
+      Data& into = place(me, spot, part);
+      into = all[static_cast<std::size_t>(part)];
+      // Nothing of use has been read: it says of nobody that he has come.
+      if (is_barrier() && into.length > 0) ranks_[me].heard |= into.ranks;
+    }
+  }
+  std::vector<Data> load(std::size_t me, const Spot& spot) {
+    std::vector<Data> all;
+    for (std::int64_t part = 0; part < spot.run; ++part) {
+      const std::uint64_t mine = is_barrier() ? mine_only(me) : me + 1;
+      all.push_back(spot.buffer == kInput ? Data{mine, 1, spot.segment + part, spot.block}
+                                          : place(me, spot, part));
+    }
+    return all;
+  }
+
+  // What the collective must leave in a segment of a rank's output.
+  [[nodiscard]] Data wanted(std::int64_t me, std::int64_t segment) const {
+    std::int64_t first = 0, last = play_.ranks - 1, carried = segment;
+    switch (play_.collective) {
+      case espalier_Collective_BROADCAST:
+      case espalier_Collective_SCATTER: first = last = play_.root; break;
+      case espalier_Collective_SCAN: last = me; break;
+      case espalier_Collective_EXSCAN: last = me - 1; break;
+      case espalier_Collective_GATHER:
+      case espalier_Collective_ALLGATHER: first = last = segment; break;
+      case espalier_Collective_ALL_TO_ALL:
+        first = last = segment;
+        carried = me;
+        break;
+      default: break;
+    }
+    Data data;
+    for (std::int64_t rank = first; rank <= last; ++rank) {
+      data.ranks = data.ranks << 4 | static_cast<std::uint64_t>(rank + 1);
+    }
+    data.length = static_cast<std::uint32_t>(last - first + 1);
+    data.segment = carried;
+    return data;
   }
 
   std::string results() const {
-    const auto many = static_cast<std::uint32_t>(ranks_.size());
-    const bool broadcast = play_.collective == espalier_Collective_BROADCAST;
-    Data wanted;
-    for (std::uint32_t k = 0; k < many; ++k) wanted.ranks = wanted.ranks << 4 | (k + 1);
-    wanted.length = many;
-    if (broadcast) wanted = {play_.root + 1, 1, 0, 0};
-    for (std::uint32_t me = 0; me < many; ++me) {
-      const bool root = me == play_.root;
-      if (broadcast ? root : !root && play_.collective == espalier_Collective_REDUCE) continue;
-      for (std::int64_t place = 0; place < play_.segments * play_.blocks; ++place) {
-        const Data& data = ranks_[me].output[static_cast<std::size_t>(place)];
+    for (std::int64_t me = 0; me < play_.ranks; ++me) {
+      const Rank& rank = ranks_[static_cast<std::size_t>(me)];
+      if (is_barrier()) {
+        if (rank.heard == (std::uint64_t{1} << play_.ranks) - 1) continue;
+        return "rank " + std::to_string(me) + " ends before it has heard of all";
+      }
+      const auto [first, end] = segments_given(play_, me, espalier_Buffer_OUTPUT);
+      for (std::int64_t place = first * play_.blocks; place < end * play_.blocks; ++place) {
+        const Data right = wanted(me, place / play_.blocks);
+        const Data& data = rank.output[static_cast<std::size_t>(place)];
         const std::uint64_t ranks = play_.ordered ? data.ranks : sorted(data);
-        if (ranks != wanted.ranks || data.length != wanted.length ||
-            data.segment * play_.blocks + data.block != place) {
+        if (ranks != right.ranks || data.length != right.length || data.segment != right.segment ||
+            data.block != place % play_.blocks) {
           return "rank " + std::to_string(me) + " ends with a wrong result in block " +
-                 std::to_string(place % play_.blocks);
+                 std::to_string(place % play_.blocks) + " of segment " +
+                 std::to_string(place / play_.blocks);
         }
       }
     }

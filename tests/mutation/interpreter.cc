@@ -1,5 +1,6 @@
 #include "tests/mutation/interpreter.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -10,55 +11,88 @@ namespace {
 
 constexpr std::uint8_t kSend = espalier_Kind_SEND;
 constexpr std::uint8_t kReceive = espalier_Kind_RECEIVE;
-constexpr std::uint8_t kInput = espalier_Buffer_INPUT;
-constexpr std::uint8_t kOutput = espalier_Buffer_OUTPUT;
+
+bool is_transfer(const Move& move) { return move.kind == kSend || move.kind == kReceive; }
 
 bool inside(const Play& play, const Part& part, const Spot& spot) {
-  if (spot.buffer == 0) return true;
-  if (spot.segment < 0 || spot.segment >= play.segments) return false;
+  if (spot.segment < 0 || spot.segment + spot.run > play.segments) return false;
   if (spot.block < 0 || spot.block >= play.blocks) return false;
-  return spot.buffer != espalier_Buffer_SCRATCH || (spot.slot >= 0 && spot.slot < part.scratch);
+  if (spot.run > 1 && play.blocks > 1) return false;
+  return spot.buffer != espalier_Buffer_SCRATCH ||
+         (spot.slot >= 0 && spot.slot + spot.run <= part.scratch);
 }
 
-// What needs no run: places that exist and belong to the rank, ports, links, claimed steps.
-std::string check_statically(const Play& play) {
-  const bool broadcast = play.collective == espalier_Collective_BROADCAST;
-  const bool reduce = play.collective == espalier_Collective_REDUCE;
-  for (std::size_t me = 0; me < play.parts.size(); ++me) {
-    const Part& part = play.parts[me];
-    const bool root = me == play.root;
-    const std::string who = "rank " + std::to_string(me);
-    for (std::size_t k = 0; k < part.moves.size(); ++k) {
-      const Move& move = part.moves[k];
-      if (move.step >= part.claimed) return who + " works past the claimed steps";
-      const bool transfer = move.kind == kSend || move.kind == kReceive;
-      const auto many = static_cast<std::int64_t>(play.parts.size());
-      if (transfer && (move.peer < 0 || move.peer >= many)) return who + " has no such peer";
-      for (const Spot* spot : {&move.into, &move.a, &move.b}) {
-        if (!inside(play, part, *spot)) return who + " uses memory that is not there";
-        const bool absent = (broadcast && !root && spot->buffer == kInput) ||
-                            (broadcast && root && spot->buffer == kOutput) ||
-                            (reduce && !root && spot->buffer == kOutput);
-        if (absent) return who + " uses a buffer that its caller does not give";
-      }
-      for (std::size_t j = k; transfer && j-- > 0 && part.moves[j].step == move.step;) {
-        const Move& other = part.moves[j];
-        if (other.kind != kSend && other.kind != kReceive) continue;
-        const bool alike = other.kind == move.kind;
-        const bool clash =
-            (alike && other.peer == move.peer) ||
-            (play.port_model == espalier_PortModel_ONE_PORT_DUPLEX && alike) ||
-            play.port_model == espalier_PortModel_SIMPLEX ||
-            (play.port_model == espalier_PortModel_SINGLE_SEND && alike && move.kind == kSend);
-        if (clash) return who + " breaks its ports in step " + std::to_string(move.step);
-      }
+// A place that exists and that its caller gives.
+std::string check_spot(const Play& play, std::size_t me, const Spot& spot) {
+  if (spot.buffer == 0) return {};
+  const std::string who = "node " + std::to_string(me);
+  if (!inside(play, play.parts[me], spot)) return who + " uses memory that is not there";
+  if (spot.buffer == espalier_Buffer_SCRATCH) return {};
+  const auto [first, end] = segments_given(play, static_cast<std::int64_t>(me), spot.buffer);
+  if (spot.segment < first || spot.segment + spot.run > end) {
+    return who + " uses a buffer that its caller does not give";
+  }
+  return {};
+}
+
+// When a transfer takes its port: a send from its step on, a receive up to its step.
+std::int64_t port_from(const Play& play, const Move& move) {
+  return move.kind == kSend ? move.step : move.step - play.send_ticks + 1;
+}
+
+// Whether two transfers of a node at the same time need one port of the model.
+bool clash(const Play& play, const Move& one, const Move& other) {
+  const bool alike = one.kind == other.kind;
+  return (play.port_model == espalier_PortModel_ONE_PORT_DUPLEX && alike) ||
+         play.port_model == espalier_PortModel_SIMPLEX ||
+         (play.port_model == espalier_PortModel_SINGLE_SEND && alike && one.kind == kSend);
+}
+
+std::string check_transfer(const Play& play, std::size_t me, std::size_t k) {
+  const std::vector<Move>& moves = play.parts[me].moves;
+  const Move& move = moves[k];
+  const std::string who = "node " + std::to_string(me);
+  const auto here = static_cast<std::int64_t>(me);
+  if (move.peer < 0 || move.peer >= static_cast<std::int64_t>(play.parts.size())) {
+    return who + " has no such peer";
+  }
+  const bool send = move.kind == kSend;
+  std::int64_t lanes = lanes_between(play, send ? here : move.peer, send ? move.peer : here);
+  if (lanes == 0) return who + " has no link to its peer";
+  for (std::size_t j = k; j-- > 0 && moves[j].step > move.step - 2 * play.send_ticks;) {
+    if (!is_transfer(moves[j])) continue;
+    const std::int64_t apart = port_from(play, move) - port_from(play, moves[j]);
+    if (apart >= play.send_ticks || apart <= -play.send_ticks) continue;
+    if (moves[j].kind == move.kind && moves[j].peer == move.peer) --lanes;
+    if (lanes == 0 || clash(play, move, moves[j])) {
+      return who + " breaks its ports in step " + std::to_string(move.step);
     }
   }
   return {};
 }
 
-// That both ends of each transfer stand in the same step is what makes a step one step: then no
-// more steps pass in lock step than are claimed.
+// What needs no run: places that exist and belong to the node, ports, links, claimed steps.
+std::string check_statically(const Play& play) {
+  for (std::size_t me = 0; me < play.parts.size(); ++me) {
+    const Part& part = play.parts[me];
+    for (std::size_t k = 0; k < part.moves.size(); ++k) {
+      const Move& move = part.moves[k];
+      if (move.step >= part.claimed) {
+        return "node " + std::to_string(me) + " works past the claimed steps";
+      }
+      std::string wrong;
+      for (const Spot* spot : {&move.into, &move.a, &move.b}) {
+        if (wrong.empty()) wrong = check_spot(play, me, *spot);
+      }
+      if (wrong.empty() && is_transfer(move)) wrong = check_transfer(play, me, k);
+      if (!wrong.empty()) return wrong;
+    }
+  }
+  return {};
+}
+
+// That both ends of each transfer stand in the same step (in the postal model: so many ticks apart)
+// is what makes a step one step: then no more steps pass in lock step than are claimed.
 std::string check_meetings(const Play& play) {
   std::map<std::pair<std::int64_t, std::int64_t>,
            std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>>
@@ -66,13 +100,15 @@ std::string check_meetings(const Play& play) {
   for (std::size_t me = 0; me < play.parts.size(); ++me) {
     const auto mine = static_cast<std::int64_t>(me);
     for (const Move& move : play.parts[me].moves) {
-      if (move.kind == kSend) ends[{mine, move.peer}].first.push_back(move.step);
+      if (move.kind == kSend) {
+        ends[{mine, move.peer}].first.push_back(move.step + play.latency_ticks - 1);
+      }
       if (move.kind == kReceive) ends[{move.peer, mine}].second.push_back(move.step);
     }
   }
   for (const auto& [link, steps] : ends) {
     if (steps.first != steps.second) {
-      return "rank " + std::to_string(link.first) + " and rank " + std::to_string(link.second) +
+      return "node " + std::to_string(link.first) + " and node " + std::to_string(link.second) +
              " do not meet step by step";
     }
   }
@@ -81,15 +117,43 @@ std::string check_meetings(const Play& play) {
 
 }  // namespace
 
+std::int64_t lanes_between(const Play& play, std::int64_t from, std::int64_t to) {
+  const auto link = play.lanes.find({from, to});
+  if (link != play.lanes.end()) return link->second;
+  // Where routers have no programs the fabric takes a message to any rank.
+  return static_cast<std::int64_t>(play.parts.size()) > play.ranks ? 0 : 1;
+}
+
+std::pair<std::int64_t, std::int64_t> segments_given(const Play& play, std::int64_t node,
+                                                     std::uint8_t buffer) {
+  using Given = std::pair<std::int64_t, std::int64_t>;
+  const Given all{0, play.segments}, own{node, node + 1}, none{0, 0};
+  if (node >= play.ranks) return none;
+  const bool input = buffer == espalier_Buffer_INPUT, root = node == play.root;
+  switch (play.collective) {
+    case espalier_Collective_BROADCAST: return input == root ? all : none;
+    case espalier_Collective_REDUCE: return input || root ? all : none;
+    case espalier_Collective_EXSCAN: return input || node > 0 ? all : none;
+    case espalier_Collective_SCATTER: return !input ? own : root ? all : none;
+    case espalier_Collective_GATHER: return input ? own : root ? all : none;
+    case espalier_Collective_ALLGATHER: return input ? own : all;
+    case espalier_Collective_REDUCE_SCATTER: return input ? all : own;
+    // Of no bytes: that the rank has come.
+    case espalier_Collective_BARRIER: return input ? all : none;
+    default: return all;
+  }
+}
+
 std::string check_limits(const Play& play) {
   std::string wrong = check_statically(play);
   return wrong.empty() ? check_meetings(play) : wrong;
 }
 
 std::string run_drifts(const Play& play, std::uint32_t drifts) {
-  // With a window of one no rank is ahead of the step that it is in: lock step.
+  // With a window of one (of a message's flight, in ticks) no node is ahead of the step that it is
+  // in: lock step.
   Play lock_step = play;
-  for (Part& part : lock_step.parts) part.window = 1;
+  for (Part& part : lock_step.parts) part.window = std::min(part.window, play.latency_ticks);
   std::string wrong = run_drift(lock_step, 0);
   for (std::uint32_t seed = 1; seed <= drifts && wrong.empty(); ++seed) {
     wrong = run_drift(play, seed);

@@ -4,16 +4,20 @@
 // the verifier, the machine or collectives/schedule beyond the program's struct.
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "schedule.pb.h"
+#include "topology/topology.h"
 
 namespace espalier::mutation {
 
 struct Spot {
   std::uint8_t buffer = 0;  // espalier_Buffer
   std::int64_t segment = 0, block = 0, slot = 0;
+  std::int64_t run = 1;  // so many segments, and slots, from these on
   friend bool operator==(const Spot&, const Spot&) = default;
 };
 
@@ -27,31 +31,42 @@ struct Move {
   friend bool operator==(const Move&, const Move&) = default;
 };
 
-// What one rank does for one N.
+// What one node does for one N.
 struct Part {
   std::int64_t window = 1, scratch = 0, claimed = 0;
   std::vector<std::int64_t> phase_ends;  // steps, cumulative
-  // By step; in a step sends and receives by peer, then combines and copies in their order.
+  // By step; in a step sends and receives by peer, else in the program's order.
   std::vector<Move> moves;
 };
 
 // A whole schedule for one N.
 struct Play {
   std::int64_t blocks = 1, segments = 1;
+  std::int64_t ranks = 1;  // nodes from there on are routers
   std::uint32_t root = 0;
   std::uint8_t collective = 0, port_model = 0;
   bool ordered = true;
-  std::vector<Part> parts;  // by rank
+  std::int64_t send_ticks = 1, latency_ticks = 1;
+  std::vector<Part> parts;  // by node
+  // Lanes of the topology's links, by (from, to).
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> lanes;
 };
+// Messages a step from one node to another; 0: where routers have programs, there is no such link.
+[[nodiscard]] std::int64_t lanes_between(const Play& play, std::int64_t from, std::int64_t to);
+// Whether the node's caller gives this buffer, and which of its segments: [first, end).
+[[nodiscard]] std::pair<std::int64_t, std::int64_t> segments_given(const Play& play,
+                                                                   std::int64_t node,
+                                                                   std::uint8_t buffer);
 // Whether two plays run alike under any drift: all is the same but what only limits them (claimed
 // steps, scratch, ports).
 [[nodiscard]] bool same_course(const Play& a, const Play& b);
 
-// At most 15 ranks.
-[[nodiscard]] Play unroll(const std::vector<espalier_Program>& programs, std::int64_t blocks);
+// At most 15 ranks, with any number of routers; as many programs as the first says, or fewer.
+[[nodiscard]] Play unroll(const topology::Topology& topology,
+                          const std::vector<espalier_Program>& programs, std::int64_t blocks);
 
-// Empty if the play keeps within its claimed steps, ports, link capacities (one block a step of
-// every pair of ranks) and scratch, in lock step; else one line that says what is wrong.
+// Empty if the play keeps within its claimed steps, ports, lanes and scratch, in lock step; else
+// one line that says what is wrong.
 [[nodiscard]] std::string check_limits(const Play& play);
 // Empty if the play, which is within its limits, gives right results within its window in lock step
 // and under `drifts` seeded drifts; else one line that says what went wrong.

@@ -27,15 +27,18 @@ std::string check_loads(const topology::Topology& topology, const Play& play) {
     capacities[{link.from, link.to}] = link.capacity;
   }
   std::map<std::pair<std::int64_t, Link>, std::uint32_t> loads;
+  const auto ticks = static_cast<std::size_t>(play.send_ticks);
   for (std::uint32_t me = 0; me < play.parts.size(); ++me) {
     for (const Move& move : play.parts[me].moves) {
       if (move.kind != espalier_Kind_SEND) continue;
       const auto nodes = topology.route(me, static_cast<std::uint32_t>(move.peer));
-      for (std::size_t hop = 1; hop < nodes.size(); ++hop) {
-        const Link link{nodes[hop - 1], nodes[hop]};
-        if (++loads[{move.step, link}] <= capacities[link]) continue;
+      for (std::size_t at = 0; at < (nodes.size() - 1) * ticks; ++at) {
+        const std::size_t hop = at / ticks;
+        const std::int64_t step = move.step + static_cast<std::int64_t>(at % ticks);
+        const Link link{nodes[hop], nodes[hop + 1]};
+        if (++loads[{step, link}] <= capacities[link]) continue;
         return "the link from node " + std::to_string(link.first) + " to node " +
-               std::to_string(link.second) + " is overloaded in step " + std::to_string(move.step);
+               std::to_string(link.second) + " is overloaded in step " + std::to_string(step);
       }
     }
   }
@@ -65,30 +68,12 @@ std::string Schedule::family() const {
   return spec.substr(0, spec.find(':')) + (links ? "" : ", direct run");
 }
 
-Schedule make_schedule(const Algorithm& algorithm, const std::string& spec, std::uint32_t root,
-                       std::uint32_t window) {
+Schedule make_schedule(const std::string& spec, Made made) {
   Schedule schedule;
-  schedule.name = std::string(algorithm.name) + " " + collective_name(algorithm.collective) + ", " +
-                  spec + ", root " + std::to_string(root);
+  schedule.name = std::move(made.name);
   std::string error;
   schedule.topology = topology::parse(spec, error);
-  const std::uint32_t ranks = schedule.topology->ranks();
-  Group group;
-  group.ranks = ranks;
-  group.root = root;
-  group.window = window;
-  group.topology_digest = schedule.topology->digest();
-  schedule.programs.resize(ranks);
-  for (std::uint32_t me = 0; me < ranks; ++me) {
-    const Status status = algorithm.generate(group, me, schedule.programs[me]);
-    if (status == Status::kOk) continue;
-    if (status != Status::kUnsupported) {
-      std::cerr << schedule.name << ": not generated: " << status_name(status) << "\n";
-      std::exit(1);
-    }
-    schedule.programs.clear();
-    return schedule;
-  }
+  schedule.programs = std::move(made.programs);
   verify::Verdict verdict = verdict_of(schedule, schedule.programs);
   if (!verdict.valid && verdict.counterexample.point == verify::Point::kLinks) {
     schedule.links = false;
@@ -147,10 +132,10 @@ std::string Judge::interpret_all(const Schedule& schedule, const std::vector<Pro
                                  std::int64_t proven_blocks, bool& new_course) {
   const std::int64_t most = std::max(proven_blocks, schedule.proven_blocks);
   for (const std::int64_t blocks : possible_blocks(mutant[0], most)) {
-    const Play play = unroll(mutant, blocks);
+    const Play play = unroll(*schedule.topology, mutant, blocks);
     std::string wrong = check_limits(play);
     if (wrong.empty() && schedule.links) wrong = check_loads(*schedule.topology, play);
-    if (wrong.empty() && same_course(play, unroll(schedule.programs, blocks))) {
+    if (wrong.empty() && same_course(play, unroll(*schedule.topology, schedule.programs, blocks))) {
       wrong = interpret_unmutated(schedule, play);
     } else if (wrong.empty()) {
       ++plays_run_;
@@ -167,7 +152,7 @@ std::string Judge::second_opinion(const Schedule& schedule, const std::vector<Pr
   std::vector<std::int64_t> tried{counterexample.blocks};
   if (counterexample.blocks <= 0) tried = possible_blocks(mutant[0], 4);
   for (const std::int64_t blocks : tried) {
-    const Play play = unroll(mutant, blocks);
+    const Play play = unroll(*schedule.topology, mutant, blocks);
     std::string wrong = check_limits(play);
     if (wrong.empty() && schedule.links) wrong = check_loads(*schedule.topology, play);
     if (wrong.empty()) wrong = run_drifts(play, drifts_);

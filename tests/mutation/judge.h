@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
 #include "collectives/verify/verify.h"
 #include "tests/mutation/interpreter.h"
+#include "tests/mutation/schedules.h"
 
 namespace espalier::mutation {
 
@@ -31,10 +31,8 @@ struct Schedule {
   };
   std::unique_ptr<Outcomes> outcomes = std::make_unique<Outcomes>();
 };
-// For all ranks of the topology `spec`. Empty `programs` where the algorithm cannot do the group;
-// ends the process where the verifier refuses it.
-[[nodiscard]] Schedule make_schedule(const Algorithm& algorithm, const std::string& spec,
-                                     std::uint32_t root, std::uint32_t window);
+// Ends the process where the verifier refuses it.
+[[nodiscard]] Schedule make_schedule(const std::string& spec, Made made);
 
 enum class Fate {
   kRefused,     // by the loader: encode_program or decode_program
@@ -53,7 +51,7 @@ class Judge {
  public:
   // Every play is run in lock step and under `drifts` seeded drifts.
   explicit Judge(std::uint32_t drifts) : drifts_(drifts) {}
-  // `mutant`: all ranks' programs, those of `changed` ranks mutated.
+  // `mutant`: all nodes' programs, those of the `changed` mutated.
   [[nodiscard]] Judgement judge(const Schedule& schedule, std::vector<Program>& mutant,
                                 const std::vector<std::uint32_t>& changed);
   // What the interpreter says of a killed mutant, at the N where the verifier saw it fail; empty:

@@ -11,8 +11,6 @@
 
 #include <unistd.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -232,24 +230,17 @@ std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family
 
 std::vector<Schedule> make_schedules(const Options& options) {
   std::vector<Schedule> schedules;
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  const auto add = [&](const Algorithm& algorithm, const std::string& spec, std::uint32_t ranks) {
-    std::set<std::uint32_t> roots{0};
-    if (algorithm.collective != espalier_Collective_ALLREDUCE) roots.insert({1 % ranks, ranks - 1});
-    for (const std::uint32_t root : roots) {
-      Schedule schedule = make_schedule(algorithm, spec, root, options.window);
-      if (!schedule.programs.empty()) schedules.push_back(std::move(schedule));
-    }
-  };
   for (std::uint32_t ranks = options.first_ranks; ranks <= options.last_ranks; ++ranks) {
     for (const std::string& spec : specs_of(ranks, options.family)) {
-      for (std::uint32_t k = 0; k < count; ++k) {
-        const char* collective = collective_name(table[k].collective);
-        if (!options.algorithm.empty() && options.algorithm != table[k].name) continue;
-        if (!options.collective.empty() && options.collective != collective) continue;
-        add(table[k], spec, ranks);
-      }
+      std::string error;
+      const auto topology = topology::parse(spec, error);
+      for_schedules(*topology, {0, 1 % ranks, ranks - 1}, options.window, [&](Made made) {
+        if (!options.algorithm.empty() && options.algorithm != made.algorithm) return;
+        if (!options.collective.empty() && options.collective != collective_name(made.collective)) {
+          return;
+        }
+        schedules.push_back(make_schedule(spec, std::move(made)));
+      });
     }
   }
   return schedules;

@@ -50,6 +50,7 @@ Spot spot_at(const espalier_Program& program, const espalier_Action& action, boo
   spot.segment = index_at(program, place.segment_ref, i);
   spot.block = index_at(program, place.block_ref, i);
   if (action.clamp && spot.block >= blocks) spot.block = blocks - 1;
+  spot.run = std::max<std::int64_t>(1, place.run);
   if (place.buffer == espalier_Buffer_SCRATCH) spot.slot = index_at(program, place.slot_ref, i);
   return spot;
 }
@@ -120,7 +121,8 @@ Part unroll_part(const espalier_Program& program, std::int64_t blocks) {
 
 }  // namespace
 
-Play unroll(const std::vector<espalier_Program>& programs, std::int64_t blocks) {
+Play unroll(const topology::Topology& topology, const std::vector<espalier_Program>& programs,
+            std::int64_t blocks) {
   const espalier_Program& first = programs.front();
   Play play;
   play.blocks = blocks;
@@ -129,8 +131,15 @@ Play unroll(const std::vector<espalier_Program>& programs, std::int64_t blocks) 
   play.collective = first.collective;
   play.port_model = first.port_model;
   play.ordered = !first.needs_commutative;
-  for (const espalier_Program& program : programs) {
-    play.parts.push_back(unroll_part(program, blocks));
+  play.ranks = first.ranks;
+  play.send_ticks = std::max<std::int64_t>(1, first.send_ticks);
+  play.latency_ticks = std::max<std::int64_t>(1, first.latency_ticks);
+  for (const topology::Link& link : topology.links()) {
+    play.lanes[{link.from, link.to}] = link.capacity;
+  }
+  const std::size_t nodes = first.nodes == 0 ? first.ranks : first.nodes;
+  for (std::size_t node = 0; node < std::min(nodes, programs.size()); ++node) {
+    play.parts.push_back(unroll_part(programs[node], blocks));
   }
   return play;
 }
@@ -140,7 +149,8 @@ bool same_course(const Play& a, const Play& b) {
     return x.window == y.window && x.phase_ends == y.phase_ends && x.moves == y.moves;
   };
   return a.blocks == b.blocks && a.segments == b.segments && a.root == b.root &&
-         a.collective == b.collective && a.ordered == b.ordered &&
+         a.collective == b.collective && a.ordered == b.ordered && a.ranks == b.ranks &&
+         a.send_ticks == b.send_ticks && a.latency_ticks == b.latency_ticks &&
          std::equal(a.parts.begin(), a.parts.end(), b.parts.begin(), b.parts.end(), same);
 }
 

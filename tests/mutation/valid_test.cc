@@ -1,14 +1,13 @@
-// Every schedule of the library's generators is valid, for every group of up to 40 ranks.
+// Every schedule that the library makes is valid, for every group of up to 40 ranks.
 
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
 #include "collectives/verify/verify.h"
+#include "tests/mutation/schedules.h"
 
 namespace espalier {
 namespace {
@@ -20,72 +19,73 @@ std::unique_ptr<topology::Topology> complete(std::uint32_t ranks) {
   return topology;
 }
 
-// All programs of a group; empty where the algorithm cannot do it.
-std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group) {
-  std::vector<Program> programs(group.ranks);
-  for (std::uint32_t me = 0; me < group.ranks; ++me) {
-    const Status status = algorithm.generate(group, me, programs[me]);
-    if (status == Status::kUnsupported) return {};
-    EXPECT_EQ(status, Status::kOk) << status_name(status);
-  }
-  return programs;
+verify::Verdict verdict_of(const topology::Topology& topology, const std::vector<Program>& programs,
+                           std::int64_t max_blocks = 0) {
+  verify::Options options;
+  options.max_blocks = max_blocks;
+  return verify::verify(
+      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+}
+
+// Input and output may be the same memory, but where what is sent is kept until the end.
+bool is_in_place(const mutation::Made& made) {
+  return made.collective != espalier_Collective_ALL_TO_ALL &&
+         !(made.algorithm == "two-tree" && (made.collective == espalier_Collective_SCAN ||
+                                            made.collective == espalier_Collective_EXSCAN));
+}
+
+void expect_valid(const topology::Topology& topology, const mutation::Made& made) {
+  const verify::Verdict verdict = verdict_of(topology, made.programs);
+  ASSERT_TRUE(verdict.valid) << made.name << ": " << verdict.counterexample.message;
+  EXPECT_TRUE(verdict.in_place || !is_in_place(made)) << made.name;
+  if (topology.ranks() > 9) return;
+  // Nothing new begins beyond the bound.
+  const verify::Verdict beyond = verdict_of(topology, made.programs, 3 * verdict.proven_blocks);
+  EXPECT_TRUE(beyond.valid) << made.name << ": " << beyond.counterexample.message;
 }
 
 TEST(Valid, EveryScheduleUpTo40Ranks) {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
   std::uint32_t schedules = 0;
   for (std::uint32_t ranks = 1; ranks <= 40; ++ranks) {
     const auto topology = complete(ranks);
-    for (std::uint32_t k = 0; k < count; ++k) {
-      if (table[k].where != Where::kAnywhere) continue;
-      for (const std::uint32_t root : std::set<std::uint32_t>{0, 1 % ranks, ranks / 2, ranks - 1}) {
-        if (root != 0 && table[k].collective == espalier_Collective_ALLREDUCE) continue;
-        for (const std::uint32_t window : {1u, 3u, 8u}) {
-          if (window != 8 && ranks % 5 != 0) continue;
-          Group group;
-          group.ranks = ranks;
-          group.root = root;
-          group.topology_digest = topology->digest();
-          group.window = window;
-          const std::vector<Program> programs = programs_of(table[k], group);
-          if (programs.empty()) continue;
-          ++schedules;
-          const verify::Verdict verdict = verify::verify(
-              *topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
-          ASSERT_TRUE(verdict.valid) << table[k].name << " " << collective_name(table[k].collective)
-                                     << ", " << ranks << " ranks, root " << root << ", window "
-                                     << window << ": " << verdict.counterexample.message;
-          if (ranks <= 12) {
-            // Nothing new begins beyond the bound.
-            verify::Options beyond;
-            beyond.max_blocks = 3 * verdict.proven_blocks;
-            EXPECT_TRUE(verify::verify(
-                            *topology,
-                            [&](std::uint32_t node) -> const Program& { return programs[node]; },
-                            beyond)
-                            .valid);
-          }
-          EXPECT_TRUE(verdict.in_place) << table[k].name << " p " << ranks << " root " << root;
-        }
-      }
+    for (const std::uint32_t window : {1u, 3u, 8u}) {
+      if (window != 8 && ranks % 5 != 0) continue;
+      mutation::for_schedules(*topology, {0, 1 % ranks, ranks / 2, ranks - 1}, window,
+                              [&](const mutation::Made& made) {
+                                ++schedules;
+                                expect_valid(*topology, made);
+                              });
     }
   }
-  EXPECT_GT(schedules, 1000u);
+  EXPECT_GT(schedules, 2000u);
+}
+
+TEST(Valid, OnMeshesAndFatTrees) {
+  std::uint32_t routers = 0;
+  for (const char* spec : {"fattree:k=2,h=1,c=1", "fattree:k=2,h=2,c=1", "fattree:k=2,h=3,c=k",
+                           "fattree:k=3,h=2,c=1", "fattree:k=4,h=2,c=1,2", "fattree:k=5,h=1,c=1"}) {
+    std::string error;
+    const auto topology = topology::parse(spec, error);
+    ASSERT_NE(topology, nullptr) << error;
+    mutation::for_schedules(*topology, {0, 1, topology->ranks() - 1}, 8,
+                            [&](const mutation::Made& made) {
+                              if (made.programs.size() <= topology->ranks()) return;
+                              ++routers;
+                              expect_valid(*topology, made);
+                            });
+  }
+  EXPECT_GT(routers, 30u);
 }
 
 TEST(Valid, LargerGroups) {
   for (const std::uint32_t ranks : {64u, 100u, 129u, 300u}) {
     const auto topology = complete(ranks);
     for (const Collective collective : {espalier_Collective_BROADCAST, espalier_Collective_REDUCE,
-                                        espalier_Collective_ALLREDUCE}) {
-      Group group;
-      group.ranks = ranks;
-      group.topology_digest = topology->digest();
+                                        espalier_Collective_ALLREDUCE, espalier_Collective_SCAN}) {
+      const Group group = mutation::group_of(*topology, 0, 8);
       const std::vector<Program> programs =
-          programs_of(*find_algorithm(collective, "two-tree"), group);
-      const verify::Verdict verdict = verify::verify(
-          *topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
+          mutation::programs_of(*find_algorithm(collective, "two-tree"), group);
+      const verify::Verdict verdict = verdict_of(*topology, programs);
       EXPECT_TRUE(verdict.valid) << ranks << " ranks: " << verdict.counterexample.message;
       EXPECT_GT(verdict.proven_blocks, std::int64_t{group.window});
     }

@@ -1,7 +1,7 @@
 // Broadcast and commuting reduce by two Fibonacci trees at once, each carrying half of the message.
 //
-// Steps: D - 1 + 2N, N blocks in each half; D is about 1.44 log2 p (8, 10, 11, 12 and 14 where the
-// two-tree broadcast needs 8, 12, 16, 18 and 20 beside its 2N: n = 64 as in double_fibonacci_test).
+// Steps: D - 1 + 2N, N blocks in each half; D is about 1.44 log2 p: for n = 64, 126, 256, 512 and
+// 1023 the steps beside 2N are 8, 10, 11, 12 and 14, where two_tree.cc has 12, 12, 16, 18 and 20.
 // Cost: steps * (alpha + beta*m/2N).
 //
 // A PE is a node of each tree, both of the same parity of time: it then receives in both kinds of

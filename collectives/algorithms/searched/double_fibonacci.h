@@ -20,7 +20,7 @@ struct DoubleFibonacci {
   std::uint32_t latency = 0;  // D: N blocks in all take D-1+N steps
 };
 
-// n >= 1. Throws nothing; D is the least that the balance of the shape allows.
+// n >= 1. D is the least that the balance of the shape allows.
 [[nodiscard]] DoubleFibonacci double_fibonacci(std::uint32_t n);
 
 }  // namespace espalier::searched

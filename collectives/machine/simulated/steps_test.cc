@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "collectives/machine/simulated/cluster.h"
@@ -30,11 +31,23 @@ std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group)
   return programs;
 }
 
+// Lanes of the link between two nodes of a fat tree: those of the lower one's level.
+std::uint32_t lanes_between(const Group& group, std::uint32_t a, std::uint32_t b) {
+  if (group.capacities == nullptr) return 1;
+  std::uint32_t lower = std::min(a, b);
+  std::uint32_t level = 0;
+  for (std::uint32_t nodes = group.ranks; lower >= nodes; nodes /= group.arity) {
+    lower -= nodes;
+    ++level;
+  }
+  return group.capacities[level];
+}
+
 // Some of the grid: the whole one is tests/grid's.
 void check_steps(const Algorithm& algorithm, const Group& group) {
   const std::vector<Program> programs = programs_of(algorithm, group);
   if (programs.empty()) return;
-  const auto lanes = [&](std::uint32_t, std::uint32_t) { return 1u; };
+  const auto lanes = [&](std::uint32_t a, std::uint32_t b) { return lanes_between(group, a, b); };
   for (const std::uint64_t blocks : {1u, 2u, 3u, 7u}) {
     for (const std::uint64_t missing : {0u, 5u}) {
       Job job;
@@ -109,16 +122,25 @@ TEST(Steps, AreAsClaimedInThePostalModel) {
   }
 }
 
+struct Tree {
+  std::uint32_t arity, height;
+  std::uint32_t capacities[3];
+};
+
 TEST(Steps, AreAsClaimedOnFatTrees) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t at = 0; at < count; ++at) {
     if (table[at].where != Where::kFatTree) continue;
-    for (const auto& [arity, height] :
-         {std::pair{2u, 1u}, {2u, 2u}, {2u, 3u}, {3u, 1u}, {3u, 2u}, {4u, 2u}, {5u, 1u}}) {
+    constexpr Tree kTrees[] = {{2, 1, {1}},    {2, 2, {1, 1}},    {2, 3, {1, 1, 1}},
+                               {3, 1, {1}},    {3, 2, {1, 1}},    {4, 2, {1, 1}},
+                               {5, 1, {1}},    {2, 3, {1, 2, 4}}, {2, 3, {1, 2, 3}},
+                               {3, 2, {1, 3}}, {4, 2, {1, 2}}};
+    for (const auto& [arity, height, capacities] : kTrees) {
       Group group;
       group.arity = arity;
       group.height = height;
+      group.capacities = capacities;
       for (std::uint32_t level = 0; level < height; ++level) group.ranks *= arity;
       group.blocks = &kBlocks;
       group.blocks_count = 1;

@@ -1,0 +1,105 @@
+#include "tests/mutation/schedules.h"
+
+#include <cstdlib>
+#include <iostream>
+
+#include "collectives/algorithms/searched/searched.h"
+
+namespace espalier::mutation {
+namespace {
+
+struct Choice {
+  std::uint32_t run, send_ticks, latency_ticks;
+  const char* name;
+};
+
+// What is worth trying of what the algorithm lets the caller choose.
+std::vector<Choice> choices_of(const std::string& algorithm) {
+  if (algorithm == "lambda-tree" || algorithm == "combine") {
+    return {{0, 1, 1, ""}, {0, 1, 3, ", L = 3"}, {0, 2, 3, ", L = 3, S = 2"}};
+  }
+  if (algorithm.find("fractional") == 0) return {{0, 1, 1, ""}, {3, 1, 1, ", r = 3"}};
+  return {{0, 1, 1, ""}};
+}
+
+[[noreturn]] void fail(const std::string& name, const std::string& why) {
+  std::cerr << name << ": not generated: " << why << "\n";
+  std::exit(1);
+}
+
+}  // namespace
+
+bool has_root(Collective collective) {
+  return collective == espalier_Collective_BROADCAST || collective == espalier_Collective_REDUCE ||
+         collective == espalier_Collective_SCATTER || collective == espalier_Collective_GATHER;
+}
+
+Group group_of(const topology::Topology& topology, std::uint32_t root, std::uint32_t window) {
+  // Groups point to their capacities.
+  static thread_local std::vector<std::uint32_t> capacities;
+  const topology::Shape shape = topology.shape();
+  capacities = shape.capacities;
+  Group group;
+  group.ranks = topology.ranks();
+  group.root = root;
+  group.window = window;
+  group.topology_digest = topology.digest();
+  group.arity = shape.arity;
+  group.height = shape.height;
+  group.capacities = capacities.empty() ? nullptr : capacities.data();
+  group.rows = shape.rows;
+  group.columns = shape.columns;
+  return group;
+}
+
+std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group) {
+  if (algorithm.where == Where::kFatTree && group.arity == 0) return {};
+  std::vector<Program> programs(algorithm_nodes(algorithm, group));
+  for (std::uint32_t node = 0; node < programs.size(); ++node) {
+    const Status status = algorithm.generate(group, node, programs[node]);
+    if (status == Status::kOk) continue;
+    // kTooLarge: its tables do not hold what such a node has to do.
+    if (status != Status::kUnsupported && status != Status::kTooLarge) {
+      fail(algorithm.name, status_name(status));
+    }
+    return {};
+  }
+  return programs;
+}
+
+void for_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
+                   std::uint32_t window, const std::function<void(Made)>& use) {
+  const auto each = [&](const char* name, Collective collective, const auto& make) {
+    for (const std::uint32_t root : has_root(collective) ? roots : std::set<std::uint32_t>{0}) {
+      for (const Choice& choice : choices_of(name)) {
+        Group group = group_of(topology, root, window);
+        group.run = choice.run;
+        group.send_ticks = choice.send_ticks;
+        group.latency_ticks = choice.latency_ticks;
+        Made made;
+        made.name = std::string(name) + " " + collective_name(collective) + ", " + topology.spec() +
+                    ", root " + std::to_string(root) + choice.name;
+        made.algorithm = name;
+        made.collective = collective;
+        made.programs = make(group);
+        if (!made.programs.empty()) use(std::move(made));
+      }
+    }
+  };
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  for (std::uint32_t k = 0; k < count; ++k) {
+    each(table[k].name, table[k].collective,
+         [&](const Group& group) { return programs_of(table[k], group); });
+  }
+  for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
+    if (!algorithm.applies(topology)) continue;
+    each(algorithm.name, algorithm.collective, [&](const Group& group) {
+      std::vector<Program> programs;
+      (void)algorithm.search(topology, group, programs);  // empty where it cannot
+      return programs;
+    });
+  }
+}
+
+}  // namespace espalier::mutation

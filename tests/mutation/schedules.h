@@ -1,0 +1,35 @@
+#pragma once
+// Every schedule that the library makes for a topology, for tests.
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "topology/topology.h"
+
+namespace espalier::mutation {
+
+struct Made {
+  std::string name;  // "two-tree reduce, mesh:1x7, root 1"
+  std::string algorithm;
+  Collective collective = espalier_Collective_COLLECTIVE_NONE;
+  std::vector<Program> programs;  // of all nodes that have one
+};
+
+// The group of all ranks of the topology, with what the topology is.
+[[nodiscard]] Group group_of(const topology::Topology& topology, std::uint32_t root,
+                             std::uint32_t window);
+// All nodes' programs; empty where the algorithm cannot do the group.
+[[nodiscard]] std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group);
+// Whether the collective has a root.
+[[nodiscard]] bool has_root(Collective collective);
+
+// Calls `use` with each: all algorithms and the searched ones that do this topology, each root of
+// `roots` where they have one, a few values of what the caller may choose.
+void for_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
+                   std::uint32_t window, const std::function<void(Made)>& use);
+
+}  // namespace espalier::mutation
