@@ -47,7 +47,7 @@ std::int64_t documented(const Algorithm& algorithm, const Tree& tree, std::int64
 
 TEST(Leaf, ReplaysInTheDocumentedSteps) {
   int replays = 0;
-  for (const Tree& tree : trees(whole() ? 256 : 64)) {
+  for (const Tree& tree : trees(whole() ? 256 : 125)) {
     std::string error;
     const auto topology = topology::parse(leaf_replay::spec(tree), error);
     ASSERT_NE(topology, nullptr) << error;
@@ -55,6 +55,8 @@ TEST(Leaf, ReplaysInTheDocumentedSteps) {
     std::set<std::uint32_t> roots{0, 1, n - 1};
     for (std::uint32_t root = 0; root < n && n <= 27; ++root) roots.insert(root);
     for (const Algorithm& algorithm : leaf_algorithms()) {
+      const bool always = algorithm.collective == espalier_Collective_ALLGATHER;
+      if (n > 64 && !always && !whole()) continue;
       for (const std::uint32_t root : roots) {
         if (!is_rooted(algorithm) && root != 0) continue;
         for (const std::uint32_t window : {1u, 8u}) {
