@@ -78,18 +78,17 @@ struct CollectiveName {
   Collective collective;
   const char* name;
 };
-constexpr CollectiveName kCollectives[] = {
-    {kBroadcast, "broadcast"},
-    {kReduce, "reduce"},
-    {kAllreduce, "allreduce"},
-    {espalier_Collective_SCAN, "scan"},
-    {espalier_Collective_EXSCAN, "exscan"},
-    {espalier_Collective_SCATTER, "scatter"},
-    {espalier_Collective_GATHER, "gather"},
-    {espalier_Collective_ALLGATHER, "allgather"},
-    {espalier_Collective_REDUCE_SCATTER, "reduce-scatter"},
-    {espalier_Collective_ALL_TO_ALL, "all-to-all"},
-    {espalier_Collective_BARRIER, "barrier"}};
+constexpr CollectiveName kCollectives[] = {{kBroadcast, "broadcast"},
+                                           {kReduce, "reduce"},
+                                           {kAllreduce, "allreduce"},
+                                           {espalier_Collective_SCAN, "scan"},
+                                           {espalier_Collective_EXSCAN, "exscan"},
+                                           {espalier_Collective_SCATTER, "scatter"},
+                                           {espalier_Collective_GATHER, "gather"},
+                                           {espalier_Collective_ALLGATHER, "allgather"},
+                                           {espalier_Collective_REDUCE_SCATTER, "reduce-scatter"},
+                                           {espalier_Collective_ALL_TO_ALL, "all-to-all"},
+                                           {espalier_Collective_BARRIER, "barrier"}};
 
 bool same(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) ++a, ++b;

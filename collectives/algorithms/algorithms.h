@@ -27,8 +27,8 @@ struct Group {
   std::uint32_t rows = 0, columns = 0;  // a mesh, rank = row * columns + column
 
   // What some algorithms let the caller choose; 0 (and 1, 1): they choose.
-  std::uint32_t run = 0;                               // fractional trees: r
-  std::uint32_t send_ticks = 1, latency_ticks = 1;     // postal model: S, L; lambda = L/S
+  std::uint32_t run = 0;                            // fractional trees: r
+  std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model: S, L; lambda = L/S
 };
 
 // Whom an algorithm is for.
@@ -37,8 +37,9 @@ enum class Where : std::uint8_t {
   kFatTree,   // ranks and routers of a fat tree have programs, and links to their neighbours only
 };
 
-// Writes the program of node `me`: a rank, or where the algorithm has programs for them, a router. kUnsupported: the algorithm cannot do this group (why: docs of each);
-// kBadArgument: root or me outside the group.
+// Writes the program of node `me`: a rank, or where the algorithm has programs for them, a router.
+// kUnsupported: the algorithm cannot do this group (why: docs of each); kBadArgument: root or me
+// outside the group.
 using Generator = Status (*)(const Group& group, std::uint32_t me, Program& out);
 
 struct Algorithm {

@@ -12,6 +12,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/algorithms/builder.h"
@@ -76,6 +77,17 @@ TEST(Algorithms, ReplayEveryOne) {
   }
   RecordProperty("replays", std::to_string(replays));
   std::printf("replayed %llu schedules\n", static_cast<unsigned long long>(replays));
+}
+
+// 003 section 2.3, as simulated for 30 ranks: N of both trees' blocks 2, 4, 8, 16.
+TEST(Algorithms, ScanStepsOfThePrototype) {
+  const Algorithm* scan = find_algorithm(espalier_Collective_SCAN, "two-tree");
+  const replay::Schedule schedule = replay::generate(*scan, {.ranks = 30});
+  for (const auto& [blocks, wanted] : {std::pair{1, 14}, {2, 18}, {4, 26}, {8, 42}}) {
+    std::int64_t steps = 0;
+    ASSERT_EQ(replay::run(schedule, blocks, steps), "");
+    EXPECT_EQ(steps, wanted);
+  }
 }
 
 // A replay that always passes would prove nothing.
@@ -200,8 +212,9 @@ std::size_t descriptor_bytes(const Algorithm& algorithm, const Group& group, std
 }
 
 // Broadcasts that send to a few fit 256 bytes at any size, what combines or has two phases 540.
-// With a peer or more a doubling of the ranks it is some 40 bytes for each; a fractional tree has an
-// action or more for each block of a run. Pairwise exchange names every rank: 16 and 17 of them here.
+// With a peer or more a doubling of the ranks it is some 40 bytes for each; a fractional tree has
+// an action or more for each block of a run. Pairwise exchange names every rank: 16 and 17 of them
+// here.
 std::size_t most_bytes(const Algorithm& algorithm) {
   const std::string name = algorithm.name;
   if (name == "dissemination" || name == "combine") return 1100;

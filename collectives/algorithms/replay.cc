@@ -120,7 +120,6 @@ class Replay {
   Node& node() { return nodes_[rank_]; }
   std::int64_t ranks() const { return program().ranks; }
   std::int64_t me() const { return static_cast<std::int64_t>(rank_); }
-
   // Whether the caller's buffer has the place.
   void check_place(const PlaceAt& at) const {
     require(at.segment >= 0 && at.segment < program().segments, "segment outside the message");
