@@ -6,8 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <iterator>
 #include <random>
 #include <set>
@@ -18,14 +16,10 @@
 #include "collectives/algorithms/builder.h"
 #include "collectives/algorithms/expected_steps.h"
 #include "collectives/algorithms/replay.h"
+#include "tests/whole.h"
 
 namespace espalier {
 namespace {
-
-bool whole() {
-  const char* value = std::getenv("ESPALIER_WHOLE");
-  return value != nullptr && std::strcmp(value, "0") != 0;
-}
 
 std::vector<std::uint32_t> sampled_ranks() {
   std::vector<std::uint32_t> ranks;

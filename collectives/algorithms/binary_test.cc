@@ -3,21 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/prototype_values.h"
 
 namespace espalier {
 namespace {
-
-nlohmann::json golden() {
-  std::ifstream file(ESPALIER_TESTDATA "/golden.json");
-  EXPECT_TRUE(file) << "no " ESPALIER_TESTDATA "/golden.json";
-  return nlohmann::json::parse(file);
-}
 
 std::int64_t claimed_steps(std::uint32_t p, std::int64_t blocks) {
   Program program;
@@ -26,7 +19,7 @@ std::int64_t claimed_steps(std::uint32_t p, std::int64_t blocks) {
 }
 
 TEST(Binary, DepthOfThePrototype) {
-  const nlohmann::json values = golden()["ft_d"];  // "r,P": d
+  const nlohmann::json values = prototype_values()["ft_d"];  // "r,P": d
   std::size_t compared = 0;
   for (const auto& [key, value] : values.items()) {
     if (!key.starts_with("1,")) continue;
@@ -42,7 +35,7 @@ TEST(Binary, DepthOfThePrototype) {
 
 // P_i ranks are reached in i steps, one more takes one more.
 TEST(Binary, ReachOfThePrototype) {
-  const auto reach = golden()["ft_P"]["1"].get<std::vector<std::uint32_t>>();
+  const auto reach = prototype_values()["ft_P"]["1"].get<std::vector<std::uint32_t>>();
   ASSERT_GE(reach.size(), 20u);
   for (std::size_t i = 2; i < reach.size(); ++i) {
     EXPECT_EQ(claimed_steps(reach[i], 1), static_cast<std::int64_t>(i));

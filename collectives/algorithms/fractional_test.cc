@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,16 +13,11 @@
 #include "collectives/algorithms/builder.h"
 #include "collectives/algorithms/fractional_tree.h"
 #include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/prototype_values.h"
 #include "collectives/algorithms/replay.h"
 
 namespace espalier {
 namespace {
-
-nlohmann::json golden() {
-  std::ifstream file(ESPALIER_TESTDATA "/golden.json");
-  EXPECT_TRUE(file) << "no " ESPALIER_TESTDATA "/golden.json";
-  return nlohmann::json::parse(file);
-}
 
 std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -41,7 +34,7 @@ std::uint64_t reached(std::uint32_t run, std::int64_t i) {
 }
 
 TEST(FractionalTree, ReachOfThePrototype) {
-  const nlohmann::json values = golden()["ft_P"];
+  const nlohmann::json values = prototype_values()["ft_P"];
   ASSERT_GE(values.size(), 6u);
   for (const auto& [key, row] : values.items()) {
     const auto run = static_cast<std::uint32_t>(std::stoul(key));
@@ -56,7 +49,7 @@ TEST(FractionalTree, ReachOfThePrototype) {
 }
 
 TEST(FractionalTree, DepthOfThePrototype) {
-  const nlohmann::json values = golden()["ft_d"];  // "r,P": d
+  const nlohmann::json values = prototype_values()["ft_d"];  // "r,P": d
   ASSERT_GE(values.size(), 40u);
   for (const auto& [key, depth] : values.items()) {
     const std::size_t comma = key.find(',');

@@ -5,32 +5,21 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/algorithms/expected_steps.h"
+#include "collectives/algorithms/prototype_values.h"
 #include "collectives/algorithms/replay.h"
 #include "collectives/schedule/expand.h"
+#include "tests/whole.h"
 
 namespace espalier {
 namespace {
 
-nlohmann::json golden() {
-  std::ifstream file(ESPALIER_TESTDATA "/golden.json");
-  EXPECT_TRUE(file) << "no " ESPALIER_TESTDATA "/golden.json";
-  return nlohmann::json::parse(file);
-}
-
-std::uint32_t most_ranks() {
-  const char* value = std::getenv("ESPALIER_WHOLE");
-  return value != nullptr && std::strcmp(value, "0") != 0 ? 199 : 64;
-}
+std::uint32_t most_ranks() { return whole() ? 199 : 64; }
 
 const Algorithm& lambda_tree() {
   return *find_algorithm(espalier_Collective_BROADCAST, "lambda-tree");
@@ -61,7 +50,7 @@ std::vector<std::uint32_t> reach_by_definition(std::uint32_t send, std::uint32_t
 }
 
 TEST(Postal, ReachOfThePrototype) {
-  const nlohmann::json values = golden()["postal_N"];
+  const nlohmann::json values = prototype_values()["postal_N"];
   ASSERT_GE(values.size(), 5u);
   for (const auto& [key, rows] : values.items()) {
     const Fraction lambda = fraction(key);
@@ -101,7 +90,7 @@ TEST(Postal, ReachRunsBothWays) {
 // golden: "lambda,n": [t, [M_0 .. M_t], {"R": e_R where it is 1}]. In round R a rank sends to
 // the one M_{R-1} - e_R after it, if there is anything to send.
 TEST(Postal, DeficienciesOfThePrototype) {
-  const nlohmann::json values = golden()["combine_eps"];
+  const nlohmann::json values = prototype_values()["combine_eps"];
   ASSERT_GE(values.size(), 18u);
   for (const auto& [key, value] : values.items()) {
     const auto lambda = static_cast<std::uint32_t>(std::stoul(key));

@@ -6,29 +6,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "collectives/algorithms/prototype_values.h"
+#include "tests/whole.h"
 
 namespace espalier {
 namespace {
 
 using Edge = TwoTrees::Edge;
 
-nlohmann::json golden() {
-  std::ifstream file(ESPALIER_TESTDATA "/golden.json");
-  EXPECT_TRUE(file) << "no " ESPALIER_TESTDATA "/golden.json";
-  return nlohmann::json::parse(file);
-}
-
-std::uint32_t largest_n() {
-  const char* value = std::getenv("ESPALIER_WHOLE");
-  return value != nullptr && std::strcmp(value, "0") != 0 ? 3000 : 1000;
-}
+std::uint32_t largest_n() { return whole() ? 3000 : 1000; }
 
 // h of the papers: ceil(log2(n + 2)).
 std::uint32_t paper_height(std::uint32_t n) {
@@ -50,7 +40,7 @@ nlohmann::json edges_of(const TwoTrees& trees, unsigned tree, std::uint32_t n) {
 }
 
 void compare_with_golden(const std::string& section, Pairing pairing) {
-  const nlohmann::json values = golden()[section];
+  const nlohmann::json values = prototype_values()[section];
   ASSERT_GE(values.size(), 4u);
   for (const auto& [key, value] : values.items()) {
     const auto n = static_cast<std::uint32_t>(std::stoul(key));

@@ -14,9 +14,9 @@
 //   h + ceil(x / lanes) or later: T >= h + ceil(x / lanes) + t. (002's bounds, for any
 //   tree.) Reversed in time as well: t before, h after.
 // * t and h are the hops to the nearest rank it may be for (from); to the furthest, where it
-//   must go to all; and where a node sends (receives) once a step, the least steps of a broadcast there (a
-//   reduction, reversed): a node serves its neighbours in turn, the slowest first (Slater, Cockayne
-//   and Hedetniemi 1981).
+//   must go to all; and where a node sends (receives) once a step, the least steps of a broadcast
+//   there (a reduction, reversed): a node serves its neighbours in turn, the slowest first (Slater,
+//   Cockayne and Hedetniemi 1981).
 // * One send a step: the links out of u share it. One receive a step: those into v.
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Sums one vector from each of 16 ranks onto all of them with the two-tree allreduce, in the simulated network.
-// On a node, only the endpoint is another one.
+// Sums one vector from each of 16 ranks onto all of them with the two-tree allreduce, in the
+// simulated network. On a node, only the endpoint is another one.
 
 #include <cstdint>
 #include <cstdio>

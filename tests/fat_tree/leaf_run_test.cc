@@ -29,7 +29,7 @@ std::int64_t load(const Algorithm& algorithm, std::int64_t ranks) {
 }
 
 std::vector<std::int64_t> blocks_to_try(const Algorithm& algorithm, std::uint32_t ranks) {
-  const std::int64_t most = leaf_replay::whole() ? 1 << 17 : ranks > 64 ? 1 << 8 : 1 << 10;
+  const std::int64_t most = whole() ? 1 << 17 : ranks > 64 ? 1 << 8 : 1 << 10;
   std::vector<std::int64_t> tried;
   for (const std::int64_t blocks : {1, 2, 3, 7, 20}) {
     if (blocks == 1 || blocks * load(algorithm, ranks) <= most) tried.push_back(blocks);
@@ -69,12 +69,12 @@ void verify_and_run(const Algorithm& algorithm, const Tree& tree, std::uint32_t 
 }
 
 TEST(Leaf, IsVerifiedAndRuns) {
-  for (const Tree& tree : leaf_replay::trees(leaf_replay::whole() ? 256 : 125)) {
+  for (const Tree& tree : leaf_replay::trees(whole() ? 256 : 125)) {
     const auto ranks = static_cast<std::uint32_t>(leaf_replay::power(tree.arity, tree.height));
     for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
       // That the allgather needs no queues is new: it is always shown for all of these.
       const bool always = algorithm.collective == espalier_Collective_ALLGATHER;
-      if (ranks > 64 && !always && !leaf_replay::whole()) continue;
+      if (ranks > 64 && !always && !whole()) continue;
       std::set<std::uint32_t> roots = {0};
       if (leaf_replay::is_rooted(algorithm)) roots.insert({1, ranks - 1});
       for (const std::uint32_t root : roots) {
@@ -88,7 +88,7 @@ TEST(Leaf, IsVerifiedAndRuns) {
 TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
   const Algorithm* algorithm = find_algorithm(espalier_Collective_ALL_TO_ALL, "leaf");
   ASSERT_NE(algorithm, nullptr);
-  for (const Tree& constant : leaf_replay::trees(leaf_replay::whole() ? 64 : 27)) {
+  for (const Tree& constant : leaf_replay::trees(whole() ? 64 : 27)) {
     const std::vector<Tree> all = leaf_replay::with_capacities(constant);
     const std::size_t stride = std::max<std::size_t>(1, all.size() / 8);
     for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {

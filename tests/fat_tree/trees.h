@@ -1,21 +1,14 @@
 #pragma once
 // The trees and algorithms of the tests here.
 
-#include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "collectives/algorithms/algorithms.h"
 #include "tests/fat_tree/leaf_replay.h"
+#include "tests/whole.h"
 
 namespace espalier::leaf_replay {
-
-// All trees instead of a sample: ESPALIER_WHOLE=1.
-inline bool whole() {
-  const char* value = std::getenv("ESPALIER_WHOLE");
-  return value != nullptr && std::strcmp(value, "0") != 0;
-}
 
 inline std::int64_t power(std::int64_t base, std::uint32_t exponent) {
   std::int64_t value = 1;

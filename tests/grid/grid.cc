@@ -2,17 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <cstring>
-
 #include "collectives/machine/simulated/cluster.h"
 
 namespace espalier::grid {
-
-bool whole() {
-  const char* value = std::getenv("ESPALIER_WHOLE");
-  return value != nullptr && std::strcmp(value, "0") != 0;
-}
 
 std::unique_ptr<topology::Topology> parsed(const std::string& spec) {
   std::string error;

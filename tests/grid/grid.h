@@ -8,12 +8,10 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/verify/verify.h"
+#include "tests/whole.h"
 #include "topology/topology.h"
 
 namespace espalier::grid {
-
-// Whether ESPALIER_WHOLE is set: the whole grid, not a sample.
-[[nodiscard]] bool whole();
 
 [[nodiscard]] std::unique_ptr<topology::Topology> parsed(const std::string& spec);
 

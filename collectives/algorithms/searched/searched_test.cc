@@ -6,12 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "collectives/algorithms/fractional_tree.h"
+#include "collectives/algorithms/prototype_values.h"
 #include "collectives/algorithms/replay.h"
 #include "collectives/algorithms/searched/crossbar_trees.h"
 #include "collectives/algorithms/searched/double_fibonacci.h"
@@ -27,12 +26,6 @@ std::unique_ptr<topology::Topology> must_parse(const std::string& spec) {
   auto topology = topology::parse(spec, error);
   EXPECT_NE(topology, nullptr) << spec << ": " << error;
   return topology;
-}
-
-nlohmann::json golden() {
-  std::ifstream file(ESPALIER_TESTDATA "/golden.json");
-  EXPECT_TRUE(file) << "no " ESPALIER_TESTDATA "/golden.json";
-  return nlohmann::json::parse(file);
 }
 
 std::vector<std::uint32_t> grid_ranks() {
@@ -69,7 +62,7 @@ std::int64_t proven(const SearchedAlgorithm& algorithm, const topology::Topology
 }
 
 TEST(DoubleFibonacci, LatencyOfThePrototype) {
-  const nlohmann::json values = golden()["dfib_D"];
+  const nlohmann::json values = prototype_values()["dfib_D"];
   ASSERT_GE(values.size(), 60u);
   for (const auto& [key, latency] : values.items()) {
     const auto n = static_cast<std::uint32_t>(std::stoul(key));
