@@ -5,13 +5,15 @@
 #include <map>
 #include <utility>
 
-#include "tests/mutation/memory.h"
+#include "tests/mutation/data.h"
 
 namespace espalier::mutation {
 namespace {
 
 constexpr std::uint8_t kSend = espalier_Kind_SEND;
 constexpr std::uint8_t kReceive = espalier_Kind_RECEIVE;
+constexpr std::uint8_t kCombine = espalier_Kind_COMBINE;
+constexpr std::uint8_t kInput = espalier_Buffer_INPUT;
 
 class Random {
  public:
@@ -57,18 +59,24 @@ struct Rank {  // or router
   std::size_t first_open = 0;     // the first move of a step that has not retired
   std::size_t first_outside = 0;  // the first move of a step that is not in
   std::vector<State> states;
+  std::vector<Data> output, scratch;
   std::size_t operation = 0;  // the next combine or copy
+  std::uint64_t heard = 0;    // barrier: of whom, a bit each
   bool stuck = false;         // nothing can happen here before something does at a peer
 };
 
 class Drift {
  public:
-  Drift(const Play& play, std::uint64_t seed) : play_(play), memory_(play), random_(seed) {
+  Drift(const Play& play, std::uint64_t seed) : play_(play), random_(seed) {
+    const auto places = static_cast<std::size_t>(play.segments * play.blocks);
     ranks_.resize(play.parts.size());
     for (std::size_t me = 0; me < ranks_.size(); ++me) {
       Rank& rank = ranks_[me];
       const Part& part = play.parts[me];
       rank.steps = part.phase_ends.empty() ? 0 : part.phase_ends.back();
+      rank.output.resize(places);
+      if (is_barrier(play)) rank.heard = own_input(play, me, 0, 0).ranks;
+      rank.scratch.resize(static_cast<std::size_t>(part.scratch));
       rank.states.resize(part.moves.size());
       std::map<std::pair<std::int64_t, bool>, std::size_t> numbers;
       for (std::size_t k = 0; k < part.moves.size(); ++k) {
@@ -116,7 +124,7 @@ class Drift {
                std::to_string(ends.second) + " that nobody awaits";
       }
     }
-    return memory_.wrong_result();
+    return results();
   }
 
  private:
@@ -247,7 +255,7 @@ class Drift {
           break;
         case kRead:
           state.read = true;
-          state.wire->read.push_back({memory_.load(me, move.a), move.a.segment, move.a.block});
+          state.wire->read.push_back({load(me, move.a), move.a.segment, move.a.block});
           wake(move.peer);
           break;
         case kLand:
@@ -255,7 +263,7 @@ class Drift {
           wake(move.peer);
           break;
         case kOperate:
-          if (!memory_.operate(me, move)) wrong_ = unlike(me);
+          operate(me, move);
           next_operation(me, choice.move + 1);
           state.done = true;
           break;
@@ -286,23 +294,77 @@ class Drift {
     state.read = true;
     ++state.wire->landed;
     // In an all-to-all each end counts segments its own way.
-    const bool all_to_all = play_.collective == espalier_Collective_ALL_TO_ALL;
-    const bool same = message.segment == receive.into.segment || all_to_all;
+    const bool same = message.segment == receive.into.segment || is_all_to_all(play_);
     const auto run = static_cast<std::int64_t>(message.data.size());
     if (!same || message.block != receive.into.block || run != receive.into.run) {
       wrong_ = "node " + std::to_string(me) + " gets another block than it awaits in step " +
                std::to_string(receive.step);
       return;
     }
-    memory_.store(me, receive.into, message.data);
+    store(me, receive.into, message.data);
   }
 
-  static std::string unlike(std::size_t me) {
-    return "node " + std::to_string(me) + " combines or copies unlike runs";
+  void operate(std::size_t me, const Move& move) {
+    std::vector<Data> result = load(me, move.a);
+    if (move.kind == kCombine) {
+      const std::vector<Data> right = load(me, move.b);
+      for (std::size_t k = 0; k < result.size() && k < right.size(); ++k) {
+        result[k] = combined(play_, result[k], right[k]);
+      }
+    }
+    const bool alike =
+        move.a.run == move.into.run && (move.kind != kCombine || move.b.run == move.into.run);
+    if (!alike) wrong_ = "node " + std::to_string(me) + " combines or copies unlike runs";
+    if (alike) store(me, move.into, result);
+  }
+
+  Data& place(std::size_t me, const Spot& spot, std::int64_t part) {
+    Rank& rank = ranks_[me];
+    if (spot.buffer == espalier_Buffer_SCRATCH) {
+      return rank.scratch[static_cast<std::size_t>(spot.slot + part)];
+    }
+    const std::int64_t segment = spot.segment + part;
+    return rank.output[static_cast<std::size_t>(segment * play_.blocks + spot.block)];
+  }
+  void store(std::size_t me, const Spot& spot, const std::vector<Data>& all) {
+    for (std::int64_t part = 0; part < spot.run; ++part) {
+      Data& into = place(me, spot, part);
+      into = all[static_cast<std::size_t>(part)];
+      // Nothing of use has been read: it says of nobody that he has come.
+      if (is_barrier(play_) && into.length > 0) ranks_[me].heard |= into.ranks;
+    }
+  }
+  std::vector<Data> load(std::size_t me, const Spot& spot) {
+    std::vector<Data> all;
+    for (std::int64_t part = 0; part < spot.run; ++part) {
+      all.push_back(spot.buffer == kInput ? own_input(play_, me, spot.segment + part, spot.block)
+                                          : place(me, spot, part));
+    }
+    return all;
+  }
+
+  std::string results() const {
+    for (std::int64_t me = 0; me < play_.ranks; ++me) {
+      const Rank& rank = ranks_[static_cast<std::size_t>(me)];
+      if (is_barrier(play_)) {
+        if (rank.heard == (std::uint64_t{1} << play_.ranks) - 1) continue;
+        return "rank " + std::to_string(me) + " ends before it has heard of all";
+      }
+      const auto [first, end] = segments_given(play_, me, espalier_Buffer_OUTPUT);
+      for (std::int64_t place = first * play_.blocks; place < end * play_.blocks; ++place) {
+        const Data right = wanted(play_, me, place / play_.blocks);
+        const Data& data = rank.output[static_cast<std::size_t>(place)];
+        if (!same_result(play_, data, right) || data.block != place % play_.blocks) {
+          return "rank " + std::to_string(me) + " ends with a wrong result in block " +
+                 std::to_string(place % play_.blocks) + " of segment " +
+                 std::to_string(place / play_.blocks);
+        }
+      }
+    }
+    return {};
   }
 
   const Play& play_;
-  Memory memory_;
   Random random_;
   std::vector<Rank> ranks_;
   std::map<std::pair<std::int64_t, std::int64_t>, Wire> wires_;
