@@ -159,7 +159,7 @@ void other_networks(Chapter& chapter) {
          "direct simplex version, r = " + std::to_string(run) +
              ", P = 1024: steps until the last PU has its first packet",
          "-", ours, std::to_string(tree.depth), "search",
-         "the full paper could not be had; the prototype of this design found " +
+         "the full paper could not be had; a prototype found " +
              std::to_string(prototype)});
   }
   for (const std::uint32_t run : {1u, 2u, 3u}) {
