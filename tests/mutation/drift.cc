@@ -5,8 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "tests/mutation/data.h"
-
 namespace espalier::mutation {
 namespace {
 
@@ -14,6 +12,32 @@ constexpr std::uint8_t kSend = espalier_Kind_SEND;
 constexpr std::uint8_t kReceive = espalier_Kind_RECEIVE;
 constexpr std::uint8_t kCombine = espalier_Kind_COMBINE;
 constexpr std::uint8_t kInput = espalier_Buffer_INPUT;
+
+// Whose data a block of memory is the combination of, in order: a rank's number + 1 a nibble, the
+// first combined in the highest. Empty: nothing of use. In a barrier a bit for each rank heard of.
+struct Data {
+  std::uint64_t ranks = 0;
+  std::uint32_t length = 0;               // nibbles
+  std::int64_t segment = -1, block = -1;  // in an all-to-all the segment is for whom it is
+};
+
+Data combined(const Data& left, const Data& right) {
+  const bool usable = left.length > 0 && right.length > 0 && left.segment == right.segment &&
+                      left.block == right.block && left.length + right.length <= 15;
+  if (!usable) return {};
+  return {left.ranks << (4 * right.length) | right.ranks, left.length + right.length, left.segment,
+          left.block};
+}
+
+// The nibbles in ascending order.
+std::uint64_t sorted(const Data& data) {
+  std::array<std::uint64_t, 16> nibbles{};
+  for (std::uint32_t k = 0; k < data.length; ++k) nibbles[k] = (data.ranks >> (4 * k)) & 15;
+  std::sort(nibbles.begin(), nibbles.begin() + data.length);
+  std::uint64_t result = 0;
+  for (std::uint32_t k = 0; k < data.length; ++k) result = result << 4 | nibbles[k];
+  return result;
+}
 
 class Random {
  public:
@@ -75,7 +99,7 @@ class Drift {
       const Part& part = play.parts[me];
       rank.steps = part.phase_ends.empty() ? 0 : part.phase_ends.back();
       rank.output.resize(places);
-      if (is_barrier(play)) rank.heard = own_input(play, me, 0, 0).ranks;
+      rank.heard = mine_only(me);
       rank.scratch.resize(static_cast<std::size_t>(part.scratch));
       rank.states.resize(part.moves.size());
       std::map<std::pair<std::int64_t, bool>, std::size_t> numbers;
@@ -294,7 +318,7 @@ class Drift {
     state.read = true;
     ++state.wire->landed;
     // In an all-to-all each end counts segments its own way.
-    const bool same = message.segment == receive.into.segment || is_all_to_all(play_);
+    const bool same = message.segment == receive.into.segment || is_all_to_all();
     const auto run = static_cast<std::int64_t>(message.data.size());
     if (!same || message.block != receive.into.block || run != receive.into.run) {
       wrong_ = "node " + std::to_string(me) + " gets another block than it awaits in step " +
@@ -309,13 +333,23 @@ class Drift {
     if (move.kind == kCombine) {
       const std::vector<Data> right = load(me, move.b);
       for (std::size_t k = 0; k < result.size() && k < right.size(); ++k) {
-        result[k] = combined(play_, result[k], right[k]);
+        result[k] = is_barrier() ? heard_of(result[k], right[k]) : combined(result[k], right[k]);
       }
     }
     const bool alike =
         move.a.run == move.into.run && (move.kind != kCombine || move.b.run == move.into.run);
     if (!alike) wrong_ = "node " + std::to_string(me) + " combines or copies unlike runs";
     if (alike) store(me, move.into, result);
+  }
+
+  [[nodiscard]] bool is_all_to_all() const {
+    return play_.collective == espalier_Collective_ALL_TO_ALL;
+  }
+  [[nodiscard]] bool is_barrier() const { return play_.collective == espalier_Collective_BARRIER; }
+  static std::uint64_t mine_only(std::size_t me) { return std::uint64_t{1} << (me % 64); }
+  static Data heard_of(const Data& left, const Data& right) {
+    if (left.length == 0 || right.length == 0) return {};
+    return {left.ranks | right.ranks, 1, 0, 0};
   }
 
   Data& place(std::size_t me, const Spot& spot, std::int64_t part) {
@@ -331,30 +365,58 @@ class Drift {
       Data& into = place(me, spot, part);
       into = all[static_cast<std::size_t>(part)];
       // Nothing of use has been read: it says of nobody that he has come.
-      if (is_barrier(play_) && into.length > 0) ranks_[me].heard |= into.ranks;
+      if (is_barrier() && into.length > 0) ranks_[me].heard |= into.ranks;
     }
   }
   std::vector<Data> load(std::size_t me, const Spot& spot) {
     std::vector<Data> all;
     for (std::int64_t part = 0; part < spot.run; ++part) {
-      all.push_back(spot.buffer == kInput ? own_input(play_, me, spot.segment + part, spot.block)
+      const std::uint64_t mine = is_barrier() ? mine_only(me) : me + 1;
+      all.push_back(spot.buffer == kInput ? Data{mine, 1, spot.segment + part, spot.block}
                                           : place(me, spot, part));
     }
     return all;
   }
 
+  // What the collective must leave in a segment of a rank's output.
+  [[nodiscard]] Data wanted(std::int64_t me, std::int64_t segment) const {
+    std::int64_t first = 0, last = play_.ranks - 1, carried = segment;
+    switch (play_.collective) {
+      case espalier_Collective_BROADCAST:
+      case espalier_Collective_SCATTER: first = last = play_.root; break;
+      case espalier_Collective_SCAN: last = me; break;
+      case espalier_Collective_EXSCAN: last = me - 1; break;
+      case espalier_Collective_GATHER:
+      case espalier_Collective_ALLGATHER: first = last = segment; break;
+      case espalier_Collective_ALL_TO_ALL:
+        first = last = segment;
+        carried = me;
+        break;
+      default: break;
+    }
+    Data data;
+    for (std::int64_t rank = first; rank <= last; ++rank) {
+      data.ranks = data.ranks << 4 | static_cast<std::uint64_t>(rank + 1);
+    }
+    data.length = static_cast<std::uint32_t>(last - first + 1);
+    data.segment = carried;
+    return data;
+  }
+
   std::string results() const {
     for (std::int64_t me = 0; me < play_.ranks; ++me) {
       const Rank& rank = ranks_[static_cast<std::size_t>(me)];
-      if (is_barrier(play_)) {
+      if (is_barrier()) {
         if (rank.heard == (std::uint64_t{1} << play_.ranks) - 1) continue;
         return "rank " + std::to_string(me) + " ends before it has heard of all";
       }
       const auto [first, end] = segments_given(play_, me, espalier_Buffer_OUTPUT);
       for (std::int64_t place = first * play_.blocks; place < end * play_.blocks; ++place) {
-        const Data right = wanted(play_, me, place / play_.blocks);
+        const Data right = wanted(me, place / play_.blocks);
         const Data& data = rank.output[static_cast<std::size_t>(place)];
-        if (!same_result(play_, data, right) || data.block != place % play_.blocks) {
+        const std::uint64_t ranks = play_.ordered ? data.ranks : sorted(data);
+        if (ranks != right.ranks || data.length != right.length || data.segment != right.segment ||
+            data.block != place % play_.blocks) {
           return "rank " + std::to_string(me) + " ends with a wrong result in block " +
                  std::to_string(place % play_.blocks) + " of segment " +
                  std::to_string(place / play_.blocks);
