@@ -5,39 +5,13 @@
 #include <map>
 #include <utility>
 
+#include "tests/mutation/memory.h"
+
 namespace espalier::mutation {
 namespace {
 
 constexpr std::uint8_t kSend = espalier_Kind_SEND;
 constexpr std::uint8_t kReceive = espalier_Kind_RECEIVE;
-constexpr std::uint8_t kCombine = espalier_Kind_COMBINE;
-constexpr std::uint8_t kInput = espalier_Buffer_INPUT;
-
-// Whose data a block of memory is the combination of, in order: a rank's number + 1 a nibble, the
-// first combined in the highest. Empty: nothing of use. In a barrier a bit for each rank heard of.
-struct Data {
-  std::uint64_t ranks = 0;
-  std::uint32_t length = 0;               // nibbles
-  std::int64_t segment = -1, block = -1;  // in an all-to-all the segment is for whom it is
-};
-
-Data combined(const Data& left, const Data& right) {
-  const bool usable = left.length > 0 && right.length > 0 && left.segment == right.segment &&
-                      left.block == right.block && left.length + right.length <= 15;
-  if (!usable) return {};
-  return {left.ranks << (4 * right.length) | right.ranks, left.length + right.length, left.segment,
-          left.block};
-}
-
-// The nibbles in ascending order.
-std::uint64_t sorted(const Data& data) {
-  std::array<std::uint64_t, 16> nibbles{};
-  for (std::uint32_t k = 0; k < data.length; ++k) nibbles[k] = (data.ranks >> (4 * k)) & 15;
-  std::sort(nibbles.begin(), nibbles.begin() + data.length);
-  std::uint64_t result = 0;
-  for (std::uint32_t k = 0; k < data.length; ++k) result = result << 4 | nibbles[k];
-  return result;
-}
 
 class Random {
  public:
@@ -83,24 +57,18 @@ struct Rank {  // or router
   std::size_t first_open = 0;     // the first move of a step that has not retired
   std::size_t first_outside = 0;  // the first move of a step that is not in
   std::vector<State> states;
-  std::vector<Data> output, scratch;
   std::size_t operation = 0;  // the next combine or copy
-  std::uint64_t heard = 0;    // barrier: of whom, a bit each
   bool stuck = false;         // nothing can happen here before something does at a peer
 };
 
 class Drift {
  public:
-  Drift(const Play& play, std::uint64_t seed) : play_(play), random_(seed) {
-    const auto places = static_cast<std::size_t>(play.segments * play.blocks);
+  Drift(const Play& play, std::uint64_t seed) : play_(play), memory_(play), random_(seed) {
     ranks_.resize(play.parts.size());
     for (std::size_t me = 0; me < ranks_.size(); ++me) {
       Rank& rank = ranks_[me];
       const Part& part = play.parts[me];
       rank.steps = part.phase_ends.empty() ? 0 : part.phase_ends.back();
-      rank.output.resize(places);
-      rank.heard = mine_only(me);
-      rank.scratch.resize(static_cast<std::size_t>(part.scratch));
       rank.states.resize(part.moves.size());
       std::map<std::pair<std::int64_t, bool>, std::size_t> numbers;
       for (std::size_t k = 0; k < part.moves.size(); ++k) {
@@ -148,7 +116,7 @@ class Drift {
                std::to_string(ends.second) + " that nobody awaits";
       }
     }
-    return results();
+    return memory_.wrong_result();
   }
 
  private:
@@ -279,7 +247,7 @@ class Drift {
           break;
         case kRead:
           state.read = true;
-          state.wire->read.push_back({load(me, move.a), move.a.segment, move.a.block});
+          state.wire->read.push_back({memory_.load(me, move.a), move.a.segment, move.a.block});
           wake(move.peer);
           break;
         case kLand:
@@ -287,7 +255,7 @@ class Drift {
           wake(move.peer);
           break;
         case kOperate:
-          operate(me, move);
+          if (!memory_.operate(me, move)) wrong_ = unlike(me);
           next_operation(me, choice.move + 1);
           state.done = true;
           break;
@@ -318,115 +286,23 @@ class Drift {
     state.read = true;
     ++state.wire->landed;
     // In an all-to-all each end counts segments its own way.
-    const bool same = message.segment == receive.into.segment || is_all_to_all();
+    const bool all_to_all = play_.collective == espalier_Collective_ALL_TO_ALL;
+    const bool same = message.segment == receive.into.segment || all_to_all;
     const auto run = static_cast<std::int64_t>(message.data.size());
     if (!same || message.block != receive.into.block || run != receive.into.run) {
       wrong_ = "node " + std::to_string(me) + " gets another block than it awaits in step " +
                std::to_string(receive.step);
       return;
     }
-    store(me, receive.into, message.data);
+    memory_.store(me, receive.into, message.data);
   }
 
-  void operate(std::size_t me, const Move& move) {
-    std::vector<Data> result = load(me, move.a);
-    if (move.kind == kCombine) {
-      const std::vector<Data> right = load(me, move.b);
-      for (std::size_t k = 0; k < result.size() && k < right.size(); ++k) {
-        result[k] = is_barrier() ? heard_of(result[k], right[k]) : combined(result[k], right[k]);
-      }
-    }
-    const bool alike =
-        move.a.run == move.into.run && (move.kind != kCombine || move.b.run == move.into.run);
-    if (!alike) wrong_ = "node " + std::to_string(me) + " combines or copies unlike runs";
-    if (alike) store(me, move.into, result);
-  }
-
-  [[nodiscard]] bool is_all_to_all() const {
-    return play_.collective == espalier_Collective_ALL_TO_ALL;
-  }
-  [[nodiscard]] bool is_barrier() const { return play_.collective == espalier_Collective_BARRIER; }
-  static std::uint64_t mine_only(std::size_t me) { return std::uint64_t{1} << (me % 64); }
-  static Data heard_of(const Data& left, const Data& right) {
-    if (left.length == 0 || right.length == 0) return {};
-    return {left.ranks | right.ranks, 1, 0, 0};
-  }
-
-  Data& place(std::size_t me, const Spot& spot, std::int64_t part) {
-    Rank& rank = ranks_[me];
-    if (spot.buffer == espalier_Buffer_SCRATCH) {
-      return rank.scratch[static_cast<std::size_t>(spot.slot + part)];
-    }
-    const std::int64_t segment = spot.segment + part;
-    return rank.output[static_cast<std::size_t>(segment * play_.blocks + spot.block)];
-  }
-  void store(std::size_t me, const Spot& spot, const std::vector<Data>& all) {
-    for (std::int64_t part = 0; part < spot.run; ++part) {
-      Data& into = place(me, spot, part);
-      into = all[static_cast<std::size_t>(part)];
-      // Nothing of use has been read: it says of nobody that he has come.
-      if (is_barrier() && into.length > 0) ranks_[me].heard |= into.ranks;
-    }
-  }
-  std::vector<Data> load(std::size_t me, const Spot& spot) {
-    std::vector<Data> all;
-    for (std::int64_t part = 0; part < spot.run; ++part) {
-      const std::uint64_t mine = is_barrier() ? mine_only(me) : me + 1;
-      all.push_back(spot.buffer == kInput ? Data{mine, 1, spot.segment + part, spot.block}
-                                          : place(me, spot, part));
-    }
-    return all;
-  }
-
-  // What the collective must leave in a segment of a rank's output.
-  [[nodiscard]] Data wanted(std::int64_t me, std::int64_t segment) const {
-    std::int64_t first = 0, last = play_.ranks - 1, carried = segment;
-    switch (play_.collective) {
-      case espalier_Collective_BROADCAST:
-      case espalier_Collective_SCATTER: first = last = play_.root; break;
-      case espalier_Collective_SCAN: last = me; break;
-      case espalier_Collective_EXSCAN: last = me - 1; break;
-      case espalier_Collective_GATHER:
-      case espalier_Collective_ALLGATHER: first = last = segment; break;
-      case espalier_Collective_ALL_TO_ALL:
-        first = last = segment;
-        carried = me;
-        break;
-      default: break;
-    }
-    Data data;
-    for (std::int64_t rank = first; rank <= last; ++rank) {
-      data.ranks = data.ranks << 4 | static_cast<std::uint64_t>(rank + 1);
-    }
-    data.length = static_cast<std::uint32_t>(last - first + 1);
-    data.segment = carried;
-    return data;
-  }
-
-  std::string results() const {
-    for (std::int64_t me = 0; me < play_.ranks; ++me) {
-      const Rank& rank = ranks_[static_cast<std::size_t>(me)];
-      if (is_barrier()) {
-        if (rank.heard == (std::uint64_t{1} << play_.ranks) - 1) continue;
-        return "rank " + std::to_string(me) + " ends before it has heard of all";
-      }
-      const auto [first, end] = segments_given(play_, me, espalier_Buffer_OUTPUT);
-      for (std::int64_t place = first * play_.blocks; place < end * play_.blocks; ++place) {
-        const Data right = wanted(me, place / play_.blocks);
-        const Data& data = rank.output[static_cast<std::size_t>(place)];
-        const std::uint64_t ranks = play_.ordered ? data.ranks : sorted(data);
-        if (ranks != right.ranks || data.length != right.length || data.segment != right.segment ||
-            data.block != place % play_.blocks) {
-          return "rank " + std::to_string(me) + " ends with a wrong result in block " +
-                 std::to_string(place % play_.blocks) + " of segment " +
-                 std::to_string(place / play_.blocks);
-        }
-      }
-    }
-    return {};
+  static std::string unlike(std::size_t me) {
+    return "node " + std::to_string(me) + " combines or copies unlike runs";
   }
 
   const Play& play_;
+  Memory memory_;
   Random random_;
   std::vector<Rank> ranks_;
   std::map<std::pair<std::int64_t, std::int64_t>, Wire> wires_;

@@ -1,0 +1,47 @@
+#pragma once
+// What the nodes of a play hold: values that say whose data they are. Part of the interpreter.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/mutation/interpreter.h"
+
+namespace espalier::mutation {
+
+// Whose data a block of memory is the combination of, in order: a rank's number + 1 a nibble, the
+// first combined in the highest. Empty: nothing of use. In a barrier a bit for each rank heard of.
+struct Data {
+  std::uint64_t ranks = 0;
+  std::uint32_t length = 0;               // nibbles
+  std::int64_t segment = -1, block = -1;  // in an all-to-all the segment is for whom it is
+};
+
+// The play, which it refers to, names no place outside its buffers.
+class Memory {
+ public:
+  explicit Memory(const Play& play);
+
+  // What a node's run of blocks holds, a value a segment; and writes one.
+  [[nodiscard]] std::vector<Data> load(std::size_t me, const Spot& spot);
+  void store(std::size_t me, const Spot& spot, const std::vector<Data>& all);
+  // A combine or copy. False: its places are unlike runs, nothing is written.
+  [[nodiscard]] bool operate(std::size_t me, const Move& move);
+  // Empty if every rank holds what the collective must give it, else where one does not.
+  [[nodiscard]] std::string wrong_result() const;
+
+ private:
+  struct Node {
+    std::vector<Data> output, scratch;
+    std::uint64_t heard = 0;  // barrier: of whom, a bit each
+  };
+  [[nodiscard]] Data& place(std::size_t me, const Spot& spot, std::int64_t part);
+  [[nodiscard]] Data wanted(std::int64_t me, std::int64_t segment) const;
+  [[nodiscard]] bool is_barrier() const { return play_.collective == espalier_Collective_BARRIER; }
+
+  const Play& play_;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace espalier::mutation
