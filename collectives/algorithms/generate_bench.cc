@@ -1,9 +1,11 @@
 // How long it takes a rank to plan for itself: one rank of 100,000 (as 001 section 6.4 reports:
-// never more than 1.5 us for the two-tree's colours alone), and all ranks of 1,000,000.
+// never more than 1.5 us for the two-tree's colours alone), and all ranks of 1,000,000. table/P: all
+// ranks' two-tree broadcasts, as tests/papers/precomputation.py puts them beside 003's Table 1.
 
 #include <benchmark/benchmark.h>
 
 #include <memory>
+#include <string>
 
 #include "collectives/algorithms/algorithms.h"
 
@@ -49,6 +51,14 @@ int main(int argc, char** argv) {
     benchmark::RegisterBenchmark((name + "/all_of_1000001").c_str(), [algorithm](auto& state) {
       espalier::all_ranks(state, algorithm, 1000001);
     })->Unit(benchmark::kMillisecond);
+  }
+  // The sizes of 003's Table 1.
+  const espalier::Algorithm* broadcast =
+      espalier::find_algorithm(espalier_Collective_BROADCAST, "two-tree");
+  for (const std::uint32_t p : {100u, 1000u, 10000u, 100000u, 1000000u}) {
+    benchmark::RegisterBenchmark(("table/" + std::to_string(p)).c_str(), [=](auto& state) {
+      espalier::all_ranks(state, broadcast, p);
+    })->Unit(benchmark::kMicrosecond);
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
