@@ -19,7 +19,6 @@ using leaf_replay::leaf_algorithms;
 using leaf_replay::power;
 using leaf_replay::Tree;
 using leaf_replay::trees;
-using leaf_replay::whole;
 
 // A block's slots: formula (2) of paper 002 without its last terms.
 std::int64_t total_exchange(const Tree& tree) {
