@@ -33,7 +33,9 @@ Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out) {
   }
   const std::uint8_t all = rounds.instances();
   const std::uint8_t block = rounds.block();
-  builder.copy(0, builder.output(me), builder.input(me));
+  Action& own = builder.copy(0, builder.output(me), builder.input(me));
+  own.instances_ref = all;  // at the rounds' pace, so that one proof serves every N
+  own.into.block_ref = own.a.block_ref = rounds.block_in_first();
   const Place to_after = Builder::place(espalier_Buffer_INPUT, rounds.moving(1, 1));
   Action& send = builder.send_by(0, rounds.counting(0, 1), to_after, 0);
   send.instances_ref = all;

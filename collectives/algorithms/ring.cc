@@ -25,7 +25,8 @@ void add_allgather(Builder& builder, Rounds rounds, std::uint32_t p, std::uint32
   const std::uint8_t first = rounds.block_in_first();
   const Place own = builder.input(me);
   const Place from_before = Builder::place(espalier_Buffer_OUTPUT, rounds.moving(-1, -1));
-  builder.copy(0, builder.output(me), own);
+  // At the rounds' pace, so that one proof serves every N.
+  repeat(builder.copy(0, builder.output(me), own), all, first);
   repeat(builder.send(0, rounds.rank(1), own, 0), all, first);
   if (p > 2) {
     const std::uint8_t later = rounds.block_but_in_first();
