@@ -177,7 +177,7 @@ class Periodic {
       std::int64_t& latest = used_[stream.phase][static_cast<std::size_t>(stream.block)];
       latest = std::max(latest, stream.first);
       if (stream.link < 0) continue;
-      const std::uint32_t peer = program.peers[stream.link];
+      const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(stream.link));
       const bool send = stream.kind == espalier_Kind_SEND;
       const std::int64_t first = stream.first + (send ? flight : 0);
       (send ? sends_ : receives_)

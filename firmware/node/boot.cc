@@ -216,8 +216,8 @@ bool load_programs(const Options& options, Programs& programs, std::string& erro
     Program& program = programs.programs[programs.count];
     if (!load_program(path, options, program, error)) return false;
     ++programs.count;
-    for (std::uint32_t i = 0; i < program.peers_count; ++i) {
-      programs.peers.push_back(program.peers[i]);
+    for (std::uint32_t i = 0; i < links_count(program); ++i) {
+      programs.peers.push_back(peer_of(program, i));
     }
   }
   std::sort(programs.peers.begin(), programs.peers.end());

@@ -44,7 +44,7 @@ void describe(const node::Options& options) {
         "%s: node %u of %u ranks, %s, %u actions, %u links, window %u, %u scratch blocks, "
         "schedule %016" PRIx64 "\n",
         options.schedules[i].c_str(), program.node, program.ranks, program.algorithm,
-        static_cast<unsigned>(program.actions_count), static_cast<unsigned>(program.peers_count),
+        static_cast<unsigned>(program.actions_count), static_cast<unsigned>(links_count(program)),
         program.window, program.scratch_blocks, program.schedule_digest);
   }
 }

@@ -77,7 +77,7 @@ void set_number(Input& input, Program& program) {
   switch (input.below(7)) {
     case 0:
       set_one(input, program.window, program.scratch_blocks, program.segments, program.residue_mod,
-              program.residue, program.root, program.ranks, program.node);
+              program.residue, program.root, program.ranks, program.node, program.ring_peers);
       break;
     case 1:
       if (Count* row = row_of(input, program.counts, program.counts_count)) {
@@ -93,7 +93,8 @@ void set_number(Input& input, Program& program) {
     case 3:
       if (program.terms_count == 0) program.terms_count = 1;
       if (Term* row = row_of(input, program.terms, program.terms_count)) {
-        set_one(input, row->coef, row->mul, row->add, row->div, row->mod, row->base, row->digits);
+        set_one(input, row->coef, row->mul, row->add, row->div, row->mod, row->base, row->digits,
+                row->table);
       }
       break;
     case 4:
