@@ -13,5 +13,6 @@ void add_verify(CLI::App& app);
 void add_show(CLI::App& app);
 void add_simulate(CLI::App& app);
 void add_run(CLI::App& app);
+void add_measure(CLI::App& app);
 
 }  // namespace espalier::tools

@@ -23,33 +23,37 @@ namespace {
 // How long nodes get to end by themselves.
 constexpr std::uint64_t kEndPatience = 3'000'000'000;  // ns
 
-std::vector<std::string> node_command(const Options& options, std::uint32_t node, int channel) {
+std::vector<std::string> node_command(const Options& options, std::uint32_t first,
+                                      const std::vector<int>& channels) {
   std::vector<std::string> command;
-  std::istringstream prefix(expand_template(options.prefix, node));
+  std::istringstream prefix(expand_template(options.prefix, first));
   for (std::string word; prefix >> word;) command.push_back(word);
   command.push_back(options.node_binary);
   for (const std::string& schedule : options.schedules) {
     command.insert(command.end(), {"--schedule", schedule});
   }
-  command.insert(
-      command.end(),
-      {"--node", std::to_string(node), "--topology", options.topology, "--provider",
-       options.provider, "--control", std::to_string(channel), "--window",
-       std::to_string(options.window), "--deadline", std::to_string(options.deadline_ms)});
+  for (std::uint32_t at = 0; at < channels.size(); ++at) {
+    command.insert(command.end(), {"--node", std::to_string(first + at), "--control",
+                                   std::to_string(channels[at])});
+  }
+  command.insert(command.end(), {"--topology", options.topology, "--provider", options.provider,
+                                 "--window", std::to_string(options.window), "--deadline",
+                                 std::to_string(options.deadline_ms)});
   if (!options.address.empty()) {
-    command.insert(command.end(), {"--address", expand_template(options.address, node)});
+    command.insert(command.end(), {"--address", expand_template(options.address, first)});
   }
   if (options.check_blocks) command.push_back("--check-blocks");
   return command;
 }
 
 // The child's side of spawn(): becomes the node, or says why not.
-[[noreturn]] void become_node(const std::vector<std::string>& command, int channel, pid_t parent) {
+[[noreturn]] void become_node(const std::vector<std::string>& command,
+                              const std::vector<int>& channels, pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // libfabric removes its shared memory on it
   if (getppid() != parent) _exit(1);
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
-  fcntl(channel, F_SETFD, 0);
+  for (const int channel : channels) fcntl(channel, F_SETFD, 0);
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -57,7 +61,7 @@ std::vector<std::string> node_command(const Options& options, std::uint32_t node
   control::Failed failed;
   std::snprintf(failed.text, sizeof failed.text, "cannot run %s: %s", words[0],
                 std::strerror(errno));
-  (void)control::send(channel, failed);
+  for (const int channel : channels) (void)control::send(channel, failed);
   _exit(127);
 }
 
@@ -117,31 +121,43 @@ bool SharedMemory::create(std::uint64_t input_bytes, std::uint64_t output_bytes)
 
 bool Cluster::start(const Options& options, std::string& error) {
   options_ = options;
-  for (std::uint32_t node = 0; node < options_.nodes; ++node) {
-    members_.emplace_back();
-    if (!spawn(node, error)) return false;
+  members_.resize(options_.nodes);
+  for (std::uint32_t first = 0; first < options_.nodes; first += options_.nodes_per_process) {
+    if (!spawn(first, error)) return false;
   }
   return wire_up(error);
 }
 
-bool Cluster::spawn(std::uint32_t node, std::string& error) {
-  int mine = -1;
-  int theirs = -1;
-  if (!control::open_channel(mine, theirs)) {
+std::string Cluster::name(std::uint32_t node) const {
+  return node < options_.names.size() ? options_.names[node] : "node " + std::to_string(node);
+}
+
+// Starts the process of the nodes from `first` on.
+bool Cluster::spawn(std::uint32_t first, std::string& error) {
+  const std::uint32_t end = std::min(options_.nodes, first + options_.nodes_per_process);
+  std::vector<int> theirs;
+  for (std::uint32_t node = first; node < end; ++node) {
+    theirs.push_back(-1);
+    if (control::open_channel(members_[node].channel, theirs.back())) continue;
     error = std::string("cannot open a control channel: ") + std::strerror(errno);
+    theirs.pop_back();
+    for (const int channel : theirs) close(channel);
     return false;
   }
-  const std::vector<std::string> command = node_command(options_, node, theirs);
+  const std::vector<std::string> command = node_command(options_, first, theirs);
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) become_node(command, theirs, parent);
-  close(theirs);
-  Member& member = members_[node];
-  member.channel = mine;
-  member.heard_ns = monotonic();
-  member.child = child;
+  const int failure = errno;
+  for (const int channel : theirs) close(channel);
+  for (std::uint32_t node = first; node < end; ++node) {
+    members_[node].process = static_cast<std::uint32_t>(processes_.size());
+    members_[node].heard_ns = monotonic();
+  }
+  processes_.emplace_back();
+  processes_.back().child = child;
   if (child < 0) {
-    error = std::string("cannot start a process: ") + std::strerror(errno);
+    error = std::string("cannot start a process: ") + std::strerror(failure);
     return false;
   }
   setpgid(child, child);  // by both, so that it holds whoever runs first
@@ -156,8 +172,8 @@ bool Cluster::wire_up(std::string& error) {
     peers.links = std::min(hello.links, kMaxLinks);
     for (std::uint32_t link = 0; link < peers.links; ++link) {
       if (hello.peers[link] >= members_.size()) {
-        error = "node " + std::to_string(node) + " has a link to node " +
-                std::to_string(hello.peers[link]) + ", which is not started";
+        error = name(node) + " has a link to node " + std::to_string(hello.peers[link]) +
+                ", which is not started";
         return false;
       }
       peers.addresses[link] = members_[hello.peers[link]].hello.address;
@@ -171,8 +187,8 @@ bool Cluster::give_memory(std::uint32_t node, std::uint64_t input_bytes, std::ui
                           std::string& error) {
   Member& member = members_[node];
   if (!member.memory.create(input_bytes, output_bytes)) {
-    error = "no memory for rank " + std::to_string(node) + " (" +
-            std::to_string(input_bytes + output_bytes) + " bytes): " + std::strerror(errno);
+    error = "no memory for " + name(node) + " (" + std::to_string(input_bytes + output_bytes) +
+            " bytes): " + std::strerror(errno);
     return false;
   }
   control::Memory packet;
@@ -196,21 +212,26 @@ void Cluster::end() {
     member.channel = -1;
   }
   const std::uint64_t until = monotonic() + kEndPatience;
-  for (Member& member : members_) {
-    if (member.child <= 0) continue;
-    int status = 0;
+  for (std::uint32_t at = 0; at < processes_.size(); ++at) {
+    Process& process = processes_[at];
+    if (process.child <= 0) continue;
     // Those that failed or hang get no time.
-    const bool wait = member.state != Member::State::kFailed;
-    while (wait && !member.reaped && monotonic() < until) {
-      member.reaped = waitpid(member.child, &status, WNOHANG) != 0;
-      if (!member.reaped) usleep(1000);
+    bool wait = true;
+    for (const Member& member : members_) {
+      if (member.process == at && member.state == Member::State::kFailed) wait = false;
     }
-    kill(-member.child, SIGKILL);
-    if (!member.reaped) waitpid(member.child, &status, 0);
-    for (const pid_t pid : {member.child, member.pid}) {
-      if (pid > 0) ofi::sweep_shared_memory(pid);
+    while (wait && !process.reaped && monotonic() < until) {
+      process.reaped = waitpid(process.child, &process.status, WNOHANG) != 0;
+      if (!process.reaped) usleep(1000);
     }
+    kill(-process.child, SIGKILL);
+    if (!process.reaped) waitpid(process.child, &process.status, 0);
+    ofi::sweep_shared_memory(process.child);
   }
+  for (const Member& member : members_) {
+    if (member.pid > 0) ofi::sweep_shared_memory(member.pid);
+  }
+  processes_.clear();
   members_.clear();
 }
 

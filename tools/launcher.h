@@ -1,6 +1,7 @@
 #pragma once
-// Starts one espalier-node process a node, wires them up, has them run collectives and hears how
-// they ended. Every wait has a limit and says who was waited for. Host only.
+// Starts espalier-node processes of one or several nodes each, wires the nodes up, has them run
+// collectives and hears how they ended. Every wait has a limit and says who was waited for. Host
+// only.
 
 #include <sys/types.h>
 
@@ -14,7 +15,7 @@
 
 namespace espalier::launch {
 
-// A test aid: node gets a signal some time after the first run began.
+// A test aid: node's process gets a signal some time after the first run began.
 struct Disturbance {
   std::uint32_t node = 0;
   int signal = 0;  // SIGKILL, SIGSTOP
@@ -27,11 +28,13 @@ struct Options {
   std::vector<std::string> schedules;
   std::string topology;  // canonical specification
   std::string provider = "tcp";
-  // Words before each node's command, and its IP to bind: %r stands for the node's number, %n for
-  // the number plus one. Empty: none.
+  // Words before each process's command, and its IP to bind: %r stands for the number of its first
+  // node, %n for that plus one. Empty: none.
   std::string prefix;
   std::string address;
   std::uint32_t nodes = 0;
+  std::uint32_t nodes_per_process = 1;
+  std::vector<std::string> names;  // of the nodes, for messages; empty: "node 3"
   std::uint32_t window = kMaxWindow;
   std::uint32_t deadline_ms = 5000;  // D of the nodes' machines
   bool check_blocks = false;
@@ -66,14 +69,20 @@ class SharedMemory {
   int descriptor_ = -1;
 };
 
-// One node's process.
+// A process of one or several nodes.
+struct Process {
+  pid_t child = -1;     // what was forked; the prefix's process, if that does not exec
+  bool reaped = false;  // child has ended and was waited for; its wait status:
+  int status = 0;
+};
+
+// One node.
 struct Member {
   enum class State { kStarting, kHello, kReady, kMapped, kRunning, kReported, kFailed };
   State state = State::kStarting;
-  pid_t child = -1;            // what was forked; the prefix's process, if that does not exec
+  std::uint32_t process = 0;   // position among the cluster's
   std::int32_t pid = 0;        // the node's own word
   int channel = -1;            // negative: closed
-  bool reaped = false;         // child has ended and was waited for
   std::uint64_t heard_ns = 0;  // CLOCK_MONOTONIC of its last packet
   std::uint64_t moved_ns = 0;  // ... of its last sign of progress
   std::uint64_t asked_ns = 0;
@@ -97,6 +106,12 @@ class SignalWatch {
   std::array<struct sigaction, 3> before_;
 };
 
+// A node that begins a run later than the others.
+struct Late {
+  std::uint32_t node = 0;
+  std::uint64_t ns = 0;
+};
+
 class Cluster {
  public:
   Cluster() = default;
@@ -114,15 +129,24 @@ class Cluster {
   // Runs `order` (number and start are set here) on all nodes that live, all starting at one time.
   // True when every node reported kOk; else members() say what happened to each, and `error` is set
   // only if the wait itself was broken off (a signal).
-  [[nodiscard]] bool run(control::Run order, std::string& error);
+  [[nodiscard]] bool run(control::Run order, std::string& error, const Late& late = {});
 
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
   [[nodiscard]] const std::vector<Disturbance>& disturbances() const {
     return options_.disturbances;
   }
+  // Whether both nodes are of one process.
+  [[nodiscard]] bool share(std::uint32_t one, std::uint32_t other) const {
+    return members_[one].process == members_[other].process;
+  }
+  // One line on how a node's run ended, e.g. "dead link: rank 3 found its link to rank 7 dead,
+  // ...".
+  [[nodiscard]] std::string describe(std::uint32_t node) const;
 
  private:
-  bool spawn(std::uint32_t node, std::string& error);
+  [[nodiscard]] std::string name(std::uint32_t node) const;
+  [[nodiscard]] std::string waits_for(const StallReport& stall) const;
+  bool spawn(std::uint32_t first, std::string& error);
   bool wire_up(std::string& error);
   // Waits until every member is in `state` or failed; false and `error` if one failed, was silent
   // too long, or the user broke it off.
@@ -138,6 +162,7 @@ class Cluster {
 
   SignalWatch signals_;
   Options options_;
+  std::vector<Process> processes_;
   std::vector<Member> members_;
   std::uint32_t runs_ = 0;
   std::uint64_t first_run_ns_ = 0;
@@ -145,8 +170,5 @@ class Cluster {
 
 // Nanoseconds of CLOCK_MONOTONIC.
 [[nodiscard]] std::uint64_t monotonic();
-
-// One line on how a node's run ended, e.g. "dead link: node 3 found its link to node 7 dead, ...".
-[[nodiscard]] std::string describe(const Member& member);
 
 }  // namespace espalier::launch

@@ -41,13 +41,6 @@ std::string seconds(std::uint64_t nanoseconds) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
 }
 
-std::string waits_for(const StallReport& stall) {
-  if (!stall.waiting) return "";
-  return ", in step " + std::to_string(stall.step) + " waiting to " +
-         (stall.sending ? "send to" : "receive from") + " node " + std::to_string(stall.peer) +
-         " (link " + std::to_string(stall.link) + ", action " + std::to_string(stall.action) + ")";
-}
-
 }  // namespace
 
 SignalWatch::SignalWatch() {
@@ -62,17 +55,25 @@ SignalWatch::~SignalWatch() {
 
 int SignalWatch::caught() { return caught_signal; }
 
-std::string describe(const Member& member) {
+std::string Cluster::waits_for(const StallReport& stall) const {
+  if (!stall.waiting) return "";
+  return ", in step " + std::to_string(stall.step) + " waiting to " +
+         (stall.sending ? "send to " : "receive from ") + name(stall.peer) + " (link " +
+         std::to_string(stall.link) + ", action " + std::to_string(stall.action) + ")";
+}
+
+std::string Cluster::describe(std::uint32_t node) const {
+  const Member& member = members_[node];
   if (member.state == Member::State::kFailed) return member.failure;
   const control::Report& report = member.report;
   if (report.status == Status::kOk) return "ok";
   std::string text = status_name(report.status);
   if (report.cause.status == Status::kDeadLink) {
-    text += ": node " + std::to_string(report.cause.detector) + " found its link to node " +
-            std::to_string(report.cause.peer) + " dead";
+    text += ": " + name(report.cause.detector) + " found its link to " + name(report.cause.peer) +
+            " dead";
   } else if (report.cause.status != Status::kOk) {
-    text += ": found by node " + std::to_string(report.cause.detector) + " on its link to node " +
-            std::to_string(report.cause.peer);
+    text +=
+        ": found by " + name(report.cause.detector) + " on its link to " + name(report.cause.peer);
   }
   return text + waits_for(report.stall) + "; " + std::to_string(report.completed) +
          " collectives were complete";
@@ -87,14 +88,13 @@ bool Cluster::await(Member::State state, std::string& error) {
     for (std::uint32_t node = 0; node < members_.size(); ++node) {
       const Member& member = members_[node];
       if (member.state == Member::State::kFailed) {
-        error = "node " + std::to_string(node) + ": " + member.failure;
+        error = name(node) + ": " + member.failure;
         return false;
       }
       if (member.state >= state) continue;
       all = false;
       if (monotonic() >= until) {
-        error = "node " + std::to_string(node) + ": no word for " + seconds(patience) + " while " +
-                doing(member.state);
+        error = name(node) + ": no word for " + seconds(patience) + " while " + doing(member.state);
         return false;
       }
     }
@@ -181,21 +181,19 @@ void Cluster::lose(Member& member) {
   member.channel = -1;
   if (member.state == Member::State::kFailed) return;
   member.state = Member::State::kFailed;
-  int status = 0;
-  pid_t gone = 0;
-  for (int i = 0; i < 100 && gone == 0; ++i) {
-    gone = waitpid(member.child, &status, WNOHANG);
-    if (gone == 0) usleep(1000);
+  Process& process = processes_[member.process];
+  for (int i = 0; i < 100 && !process.reaped; ++i) {
+    process.reaped = waitpid(process.child, &process.status, WNOHANG) == process.child;
+    if (!process.reaped) usleep(1000);
   }
-  if (gone != member.child) {
+  if (!process.reaped) {
     member.failure = "closed its control channel";
-  } else if (WIFSIGNALED(status)) {
-    member.failure = "killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
-                     strsignal(WTERMSIG(status)) + ")";
+  } else if (WIFSIGNALED(process.status)) {
+    member.failure = "killed by signal " + std::to_string(WTERMSIG(process.status)) + " (" +
+                     strsignal(WTERMSIG(process.status)) + ")";
   } else {
-    member.failure = "ended with status " + std::to_string(WEXITSTATUS(status));
+    member.failure = "ended with status " + std::to_string(WEXITSTATUS(process.status));
   }
-  member.reaped = gone == member.child;
 }
 
 void Cluster::disturb(std::uint64_t now) {
@@ -250,13 +248,16 @@ bool Cluster::await_reports(std::string& error) {
   }
 }
 
-bool Cluster::run(control::Run order, std::string& error) {
+bool Cluster::run(control::Run order, std::string& error, const Late& late) {
   order.number = ++runs_;
   const std::uint64_t now = monotonic();
   order.start_ns = now + kStartLead + options_.nodes * kStartLeadPerNode;
   if (first_run_ns_ == 0) first_run_ns_ = order.start_ns;
-  for (Member& member : members_) {
+  const std::uint64_t start_ns = order.start_ns;
+  for (std::uint32_t node = 0; node < members_.size(); ++node) {
+    Member& member = members_[node];
     if (member.state == Member::State::kFailed) continue;
+    order.start_ns = start_ns + (node == late.node ? late.ns : 0);
     member.state = Member::State::kRunning;
     member.report = control::Report{};
     member.heard_ns = member.moved_ns = order.start_ns;

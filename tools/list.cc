@@ -2,37 +2,48 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "collectives/algorithms/algorithms.h"
 #include "tools/commands.h"
 #include "tools/output.h"
+#include "tools/selection.h"
 
 namespace espalier::tools {
 namespace {
 
 void list(Format format) {
-  std::uint32_t count = 0;
-  const Algorithm* all = algorithms(count);
+  const std::vector<Offer> all = offers();
   if (format == Format::kJson) {
     auto rows = nlohmann::ordered_json::array();
-    for (std::uint32_t at = 0; at < count; ++at) {
-      rows.push_back({{"collective", collective_name(all[at].collective)},
-                      {"algorithm", all[at].name},
-                      {"needs_commutative", all[at].needs_commutative},
-                      {"summary", all[at].summary}});
+    for (const Offer& offer : all) {
+      rows.push_back(
+          {{"collective", collective_name(offer.collective)},
+           {"algorithm", offer.name},
+           {"topologies", offer.topologies},
+           {"searched", offer.search != nullptr},
+           {"routers", offer.generator != nullptr && offer.generator->where == Where::kFatTree},
+           {"parameter", offer.parameter},
+           {"needs_commutative", offer.needs_commutative},
+           {"summary", offer.summary}});
     }
     print_json(rows);
     return;
   }
   std::size_t width = 0;
-  for (std::uint32_t at = 0; at < count; ++at) width = std::max(width, std::strlen(all[at].name));
-  for (std::uint32_t at = 0; at < count; ++at) {
-    std::printf("%-10s %-*s  %s%s\n", collective_name(all[at].collective), static_cast<int>(width),
-                all[at].name, all[at].summary,
-                all[at].needs_commutative ? "; for some roots the operator must commute" : "");
+  for (const Offer& offer : all) width = std::max(width, offer.name.size());
+  for (const Offer& offer : all) {
+    std::string text = offer.summary;
+    if (offer.needs_commutative) {
+      text += has_root(offer.collective) ? "; for some roots the operator must commute"
+                                         : "; the operator must commute";
+    }
+    if (!offer.parameter.empty()) text += "; takes " + offer.parameter;
+    if (offer.search != nullptr) text += "; searched";
+    if (offer.topologies != "any topology") text += "; for " + offer.topologies;
+    std::printf("%-14s %-*s  %s\n", collective_name(offer.collective), static_cast<int>(width),
+                offer.name.c_str(), text.c_str());
   }
 }
 
@@ -43,7 +54,8 @@ void add_list(CLI::App& app) {
   const auto format = std::make_shared<Format>(Format::kText);
   add_format(*command, *format);
   command->footer(
-      "In the summaries p is the number of ranks and N the number of blocks a segment.\n"
+      "In the summaries p is the number of ranks and N the number of blocks a segment. Where no\n"
+      "topology is named an algorithm is for any, over a fabric that routes.\n"
       "Example:\n  espalier list --format json");
   command->callback([format] { list(*format); });
 }

@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   add_simulate(app);
 #ifdef ESPALIER_WITH_OFI
   add_run(app);
+  add_measure(app);
 #endif
   try {
     app.parse(argc, argv);

@@ -1,5 +1,6 @@
 #include "tools/numbers.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "tools/failure.h"
@@ -29,6 +30,13 @@ std::uint64_t byte_count(const std::string& option, const std::string& text, std
     return unit * whole_number(option, digits, 0, most / unit);
   }
   return whole_number(option, digits, 0, most);
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 }  // namespace espalier::tools

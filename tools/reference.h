@@ -1,6 +1,7 @@
 #pragma once
 // Inputs for a run and what must come out of it, by plain loops that know nothing of schedules. The
-// values are integers small enough that every order of combining gives the same bits. Host only.
+// values are integers small enough that every order of combining gives the same bits; `affine`
+// shows the order. Host only.
 
 #include <cstdint>
 #include <string>
@@ -15,22 +16,51 @@ struct Case {
   Collective collective = espalier_Collective_BROADCAST;
   std::uint32_t ranks = 1;
   std::uint32_t root = 0;
-  Op op = Op::kNone;
-  Type type = Type::kBytes;
-  std::uint64_t bytes = 0;  // of the whole message
+  Operator op;              // kNone of bytes where nothing is combined
+  std::uint64_t bytes = 0;  // of one rank's part where counts are per rank, else of the message
 };
 
-// False and one line in `error` if `run` cannot check this collective, operator and type exactly.
+// The operator that a user calls `op` on `type` (of "affine", firmware/node/affine.h, the type is
+// its own); false and one line in `error` if there is none.
+[[nodiscard]] bool parse_operator(const std::string& op, const std::string& type, Operator& out,
+                                  std::string& error);
+// Whether ranks' inputs are combined.
+[[nodiscard]] bool combines(Collective collective);
+
+// False and one line in `error` if a run cannot check this collective, operator, type and size
+// exactly.
 [[nodiscard]] bool supported(const Case& run, std::string& error);
 
-// Whether rank gives input, and whether it holds the result.
+// Elements to start the collective with.
+[[nodiscard]] std::uint64_t count(const Case& run);
+// Bytes that rank gives and gets; 0 where it gives or gets nothing.
+[[nodiscard]] std::uint64_t input_bytes(const Case& run, std::uint32_t rank);
+[[nodiscard]] std::uint64_t result_bytes(const Case& run, std::uint32_t rank);
+// The same for a message of any size: whether there is a buffer at all.
 [[nodiscard]] bool has_input(const Case& run, std::uint32_t rank);
 [[nodiscard]] bool has_result(const Case& run, std::uint32_t rank);
 
-// Writes rank's input of the given repetition: run.bytes bytes, different each repetition.
+// Writes rank's input of the given repetition: input_bytes(), different each repetition.
 void fill_input(const Case& run, std::uint32_t rank, std::uint32_t repetition, std::uint8_t* out);
 
-// What every rank that holds the result must have, of the same repetition.
-[[nodiscard]] std::vector<std::uint8_t> expected(const Case& run, std::uint32_t repetition);
+// What the ranks must have, of one repetition.
+class Results {
+ public:
+  Results(const Case& run, std::uint32_t repetition) : run_(run), repetition_(repetition) {}
+  // result_bytes() of a rank that has a result; good until the next call. Ask in ascending order of
+  // ranks: scans go on from the rank before.
+  [[nodiscard]] const std::vector<std::uint8_t>& of(std::uint32_t rank);
+
+ private:
+  void move(std::uint32_t rank);
+  void scan(std::uint32_t rank);
+
+  Case run_;
+  std::uint32_t repetition_;
+  std::vector<std::uint8_t> result_;
+  bool made_ = false;                  // result_ is every rank's
+  std::vector<std::uint64_t> prefix_;  // of scans: ranks 0 .. scanned_ - 1, two numbers an element
+  std::uint32_t scanned_ = 0;
+};
 
 }  // namespace espalier::reference

@@ -6,28 +6,41 @@
 #include <cstring>
 #include <set>
 
+#include "firmware/node/affine.h"
+
 namespace espalier::reference {
 namespace {
 
 template <typename T>
 std::vector<T> input_of(const Case& run, std::uint32_t rank, std::uint32_t repetition) {
-  std::vector<std::uint8_t> bytes(run.bytes);
+  std::vector<std::uint8_t> bytes(input_bytes(run, rank));
   fill_input(run, rank, repetition, bytes.data());
-  std::vector<T> values(run.bytes / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), run.bytes);
-  return values;
-}
-
-template <typename T>
-std::vector<T> expected_of(const Case& run, std::uint32_t repetition) {
-  const std::vector<std::uint8_t> bytes = expected(run, repetition);
   std::vector<T> values(bytes.size() / sizeof(T));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 
+std::vector<std::uint8_t> result_of(const Case& run, std::uint32_t rank, std::uint32_t repetition) {
+  return Results(run, repetition).of(rank);
+}
+
+template <typename T>
+std::vector<T> expected_of(const Case& run, std::uint32_t repetition) {
+  const std::vector<std::uint8_t> bytes = result_of(run, 0, repetition);
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+Operator plain(Op op, Type type) {
+  Operator out;
+  out.op = op;
+  out.type = type;
+  return out;
+}
+
 Case reduction(Op op, Type type, std::uint32_t ranks, std::uint64_t bytes) {
-  return {espalier_Collective_ALLREDUCE, ranks, 0, op, type, bytes};
+  return {espalier_Collective_ALLREDUCE, ranks, 0, plain(op, type), bytes};
 }
 
 // Combining the inputs in any order gives the expected bits: forwards, backwards and by halves.
@@ -118,10 +131,10 @@ TEST(Reference, SmallFloatsAreExactSumsOfTheirInputs) {
 }
 
 TEST(Reference, NoBlockLooksLikeAnother) {
-  const Case run{espalier_Collective_BROADCAST, 4, 2, Op::kNone, Type::kBytes, 1 << 16};
+  const Case run{espalier_Collective_BROADCAST, 4, 2, {}, 1 << 16};
   std::set<std::vector<std::uint8_t>> blocks;
   for (std::uint32_t repetition = 0; repetition < 3; ++repetition) {
-    const std::vector<std::uint8_t> bytes = expected(run, repetition);
+    const std::vector<std::uint8_t> bytes = result_of(run, 0, repetition);
     for (std::size_t at = 0; at < bytes.size(); at += 64) {
       const auto from = bytes.begin() + static_cast<std::ptrdiff_t>(at);
       EXPECT_TRUE(blocks.insert({from, from + 64}).second);
@@ -129,29 +142,130 @@ TEST(Reference, NoBlockLooksLikeAnother) {
   }
 }
 
-TEST(Reference, RefusesWhatItCannotCheck) {
+TEST(Reference, ScansAreTheReductionsOfTheRanksBefore) {
+  for (const bool order : {false, true}) {
+    Case run = reduction(Op::kSum, Type::kI32, 6, 800);
+    if (order) run.op = affine();
+    run.collective = espalier_Collective_SCAN;
+    Case before = run;
+    before.collective = espalier_Collective_EXSCAN;
+    Results inclusive(run, 2);
+    Results exclusive(before, 2);
+    EXPECT_FALSE(has_result(before, 0));
+    std::vector<std::uint8_t> last;
+    for (std::uint32_t rank = 0; rank < run.ranks; ++rank) {
+      Case some = run;
+      some.collective = espalier_Collective_ALLREDUCE;
+      some.ranks = rank + 1;
+      if (rank > 0) {
+        EXPECT_EQ(exclusive.of(rank), last) << "rank " << rank;
+      }
+      last = inclusive.of(rank);
+      EXPECT_EQ(last, result_of(some, 0, 2)) << "rank " << rank;
+    }
+  }
+}
+
+TEST(Reference, AffineMapsComposeInOrder) {
+  Case run = reduction(Op::kNone, Type::kBytes, 5, 64);
+  run.op = affine();
   std::string error;
-  EXPECT_FALSE(supported(reduction(Op::kMinLoc, Type::kF32Loc, 4, 64), error));
+  ASSERT_TRUE(supported(run, error)) << error;
+  std::vector<std::uint8_t> forwards(64);
+  std::vector<std::uint8_t> swapped(64);
+  fill_input(run, 0, 1, forwards.data());
+  for (std::uint32_t rank = 1; rank < run.ranks; ++rank) {
+    std::vector<std::uint8_t> next(64);
+    fill_input(run, rank, 1, next.data());
+    combine_affine(forwards.data(), forwards.data(), next.data(), 8, nullptr);
+  }
+  EXPECT_EQ(forwards, result_of(run, 0, 1));
+  std::vector<std::uint8_t> first(64);
+  fill_input(run, 0, 1, first.data());
+  fill_input(run, 1, 1, swapped.data());
+  combine_affine(swapped.data(), swapped.data(), first.data(), 8, nullptr);
+  for (const std::uint32_t rank : {2u, 3u, 4u}) {
+    std::vector<std::uint8_t> next(64);
+    fill_input(run, rank, 1, next.data());
+    combine_affine(swapped.data(), swapped.data(), next.data(), 8, nullptr);
+  }
+  EXPECT_NE(swapped, forwards) << "two ranks out of order must show";
+}
+
+// Rank r's part of the whole, from inputs as the ranks give them.
+TEST(Reference, PartsAreWhereTheCollectiveSays) {
+  constexpr std::uint32_t kRanks = 3;
+  constexpr std::uint64_t kPart = 13;
+  const auto part = [](const std::vector<std::uint8_t>& of, std::uint32_t at) {
+    const auto from = of.begin() + static_cast<std::ptrdiff_t>(at * kPart);
+    return std::vector<std::uint8_t>(from, from + kPart);
+  };
+  Case run{espalier_Collective_SCATTER, kRanks, 1, {}, kPart};
+  const auto scattered = input_of<std::uint8_t>(run, 1, 5);
+  ASSERT_EQ(scattered.size(), kRanks * kPart);
+  for (std::uint32_t r = 0; r < kRanks; ++r) {
+    run.collective = espalier_Collective_SCATTER;
+    EXPECT_EQ(result_of(run, r, 5), part(scattered, r));
+    run.collective = espalier_Collective_ALLGATHER;
+    EXPECT_EQ(part(result_of(run, 0, 5), r), input_of<std::uint8_t>(run, r, 5));
+    run.collective = espalier_Collective_GATHER;
+    EXPECT_EQ(part(result_of(run, 1, 5), r), input_of<std::uint8_t>(run, r, 5));
+    EXPECT_EQ(result_bytes(run, r), r == 1 ? kRanks * kPart : 0);
+    run.collective = espalier_Collective_ALL_TO_ALL;
+    for (std::uint32_t q = 0; q < kRanks; ++q) {
+      EXPECT_EQ(part(result_of(run, r, 5), q), part(input_of<std::uint8_t>(run, q, 5), r));
+    }
+  }
+  run.collective = espalier_Collective_REDUCE_SCATTER;
+  run.op = plain(Op::kXor, Type::kU8);
+  std::vector<std::uint8_t> all(kRanks * kPart);
+  for (std::uint32_t q = 0; q < kRanks; ++q) {
+    const auto input = input_of<std::uint8_t>(run, q, 5);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] ^= input[i];
+  }
+  for (std::uint32_t r = 0; r < kRanks; ++r) EXPECT_EQ(result_of(run, r, 5), part(all, r));
+}
+
+TEST(Reference, RefusesWhatItCannotCheck) {
+  Operator op;
+  std::string error;
+  EXPECT_FALSE(parse_operator("minloc", "f32loc", op, error));
   error.clear();
-  EXPECT_FALSE(supported(reduction(Op::kAnd, Type::kF32, 4, 64), error));
+  EXPECT_FALSE(parse_operator("and", "f32", op, error));
+  EXPECT_NE(error.find("and on f32"), std::string::npos) << error;
   error.clear();
+  EXPECT_FALSE(parse_operator("sum", "f33", op, error));
+  error.clear();
+  EXPECT_TRUE(parse_operator("affine", "f32", op, error));
+  EXPECT_FALSE(op.commutes);
   EXPECT_FALSE(supported(reduction(Op::kSum, Type::kF32, 4, 63), error));
   EXPECT_NE(error.find("multiple of 4"), std::string::npos) << error;
   error.clear();
   EXPECT_FALSE(supported(reduction(Op::kSum, Type::kBf16, 200, 64), error));
   error.clear();
-  EXPECT_TRUE(supported({espalier_Collective_BROADCAST, 3, 0, Op::kNone, Type::kBytes, 7}, error));
+  EXPECT_FALSE(supported({espalier_Collective_BARRIER, 3, 0, {}, 7}, error));
+  error.clear();
+  EXPECT_TRUE(supported({espalier_Collective_BROADCAST, 3, 0, {}, 7}, error));
   EXPECT_TRUE(supported(reduction(Op::kSum, Type::kBf16, 20, 64), error)) << error;
 }
 
+// The same table as the schedules': two writers, one meaning.
 TEST(Reference, KnowsWhoHasWhat) {
-  const Case broadcast{espalier_Collective_BROADCAST, 3, 1, Op::kNone, Type::kBytes, 8};
-  const Case reduce{espalier_Collective_REDUCE, 3, 1, Op::kSum, Type::kF32, 8};
-  for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(has_input(broadcast, rank), rank == 1);
-    EXPECT_EQ(has_result(broadcast, rank), rank != 1);
-    EXPECT_TRUE(has_input(reduce, rank));
-    EXPECT_EQ(has_result(reduce, rank), rank == 1);
+  Program program{};
+  program.ranks = 3;
+  program.root = 1;
+  for (int at = espalier_Collective_BROADCAST; at <= espalier_Collective_BARRIER; ++at) {
+    program.collective = static_cast<Collective>(at);
+    program.segments = counts_per_rank(program.collective) ? 3 : 1;
+    Case run{program.collective, 3, 1, {}, at == espalier_Collective_BARRIER ? 0u : 8u};
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      program.node = rank;
+      Layout layout;
+      ASSERT_EQ(make_layout(program, count(run), 1, layout), Status::kOk);
+      EXPECT_EQ(input_bytes(run, rank), buffer_bytes(program, layout, espalier_Buffer_INPUT)) << at;
+      EXPECT_EQ(result_bytes(run, rank), buffer_bytes(program, layout, espalier_Buffer_OUTPUT))
+          << at;
+    }
   }
 }
 

@@ -19,8 +19,10 @@
 #include "collectives/verify/verify.h"
 #include "hal/ofi/ofi_endpoint.h"
 #include "tools/commands.h"
+#include "tools/cost_model.h"
 #include "tools/failure.h"
 #include "tools/numbers.h"
+#include "tools/start_cluster.h"
 
 namespace espalier::tools {
 namespace {
@@ -30,30 +32,9 @@ using run::Options;
 using run::RunResult;
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
+constexpr std::uint32_t kMostPerProcess = 256;
 
-// A directory that lives as long as this.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::error_code ignored;
-    path_ = (fs::temp_directory_path(ignored) / "espalier-XXXXXX").string();
-    if (mkdtemp(path_.data()) == nullptr) {
-      bad_input("cannot make a directory like " + path_ + ": " + std::strerror(errno));
-    }
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-// "RANK@MS"
+// "NODE@MS"
 bool parse_disturbance(const std::string& text, int signal, launch::Options& launch) {
   launch::Disturbance disturbance;
   disturbance.signal = signal;
@@ -71,26 +52,10 @@ void parse_disturbances(Options& options) {
     for (const std::string& text : kill ? options.kill : options.stop) {
       if (parse_disturbance(text, kill ? SIGKILL : SIGSTOP, options.launch)) continue;
       bad_input("bad " + std::string(kill ? "--kill " : "--stop ") + one_line(text) +
-                ": expected RANK@MS with a rank from 0 to " +
+                ": expected NODE@MS with a node from 0 to " +
                 std::to_string(options.launch.nodes - 1));
     }
   }
-}
-
-// espalier-node stands beside this program when installed, in firmware/node in a build directory.
-std::string find_node_binary(const std::string& given) {
-  if (!given.empty()) {
-    if (access(given.c_str(), X_OK) == 0) return fs::absolute(given).string();
-    bad_input("cannot run '" + one_line(given) + "': " + std::strerror(errno));
-  }
-  std::error_code ignored;
-  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& path :
-       {here / "espalier-node", here.parent_path() / "firmware" / "node" / "espalier-node"}) {
-    if (access(path.c_str(), X_OK) == 0) return path.string();
-  }
-  bad_input("no espalier-node beside " + (here / "espalier").string() +
-            "; expected --node-binary PATH");
 }
 
 LoadedSchedule obtain_schedule(const Options& options) {
@@ -98,15 +63,31 @@ LoadedSchedule obtain_schedule(const Options& options) {
   return load_schedule("compiled", compile(choose(options.selection)), "");
 }
 
-std::int64_t verified_blocks(const LoadedSchedule& schedule) {
+// Proves the schedule for every N at once, or where it is none of the kind that can be, for each N
+// up to the largest that the sizes give.
+std::int64_t verified_blocks(const LoadedSchedule& schedule, const reference::Case& what,
+                             std::uint64_t most) {
   Progress progress("verifying");
   verify::Options options;
-  // The fabric routes, so it is not the topology's links that carry the blocks here.
-  options.links = false;
+  // Where routers run programs, endpoints are the topology's links; else the fabric routes, and it
+  // is not those links that carry the blocks here.
+  options.links = schedule.file.nodes() > schedule.file.ranks();
   options.progress = [&progress](double done) { progress.at(done); };
-  const verify::Verdict verdict = verify::verify(
-      *schedule.topology,
-      [&](std::uint32_t node) -> const Program& { return schedule.programs.at(node); }, options);
+  options.method = verify::Method::kPeriodic;
+  const auto program = [&](std::uint32_t node) -> const Program& {
+    return schedule.programs.at(node);
+  };
+  verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
+  if (!verdict.valid && verdict.counterexample.point == verify::Point::kForm) {
+    Layout layout;
+    const std::uint32_t size = element_bytes(what.op);
+    if (make_layout(schedule.programs.front(), most / size, size, layout) != Status::kOk) {
+      bad_input("the schedule takes no messages of " + counted(most, "byte"));
+    }
+    options.method = verify::Method::kExhaustive;
+    options.max_blocks = layout.blocks;
+    verdict = verify::verify(*schedule.topology, program, options);
+  }
   if (verdict.valid) return verdict.proven_blocks;
   bad_input("the schedule does not verify and is not run: " + verdict.counterexample.message);
 }
@@ -117,22 +98,22 @@ reference::Case describe_case(const Options& options, const Program& program) {
   what.collective = program.collective;
   what.ranks = program.ranks;
   what.root = program.root;
-  if (what.collective != espalier_Collective_BROADCAST) {
-    if (!parse_type(options.type.c_str(), what.type)) {
-      bad_input("unknown type '" + one_line(options.type) +
-                "'; expected i8 to i64, u8 to u64, f16, bf16, f32 or f64");
-    }
-    if (!parse_op(options.op.c_str(), what.op)) {
-      bad_input("unknown operator '" + one_line(options.op) +
-                "'; expected sum, product, min, max, and, or or xor");
-    }
-    if (!options.input.empty()) {
-      bad_input("--input is for broadcast; a reduction makes its own vectors of --bytes");
-    }
+  std::string error;
+  if (reference::combines(what.collective) &&
+      !reference::parse_operator(options.op, options.type, what.op, error)) {
+    bad_input(one_line(error));
+  }
+  if (program.needs_commutative && !what.op.commutes) {
+    bad_input("operator '" + one_line(options.op) + "' does not commute, and " +
+              collective_name(what.collective) + " by " + program.algorithm + " with root " +
+              std::to_string(what.root) + " does not keep the order of ranks; expected another " +
+              "algorithm, or sum, product, ...");
+  }
+  if (!options.input.empty() && what.collective != espalier_Collective_BROADCAST) {
+    bad_input("--input is for broadcast; other collectives make their own vectors of --bytes");
   }
   for (const std::uint64_t bytes : options.bytes) {
     what.bytes = bytes;
-    std::string error;
     if (!reference::supported(what, error)) bad_input(error);
   }
   return what;
@@ -150,14 +131,15 @@ void make_output_directory(const std::string& path) {
 
 // rank-N.bin of every rank that has the result of the last size; broadcast's root gives what it
 // sent.
-void write_results(const Options& options, const reference::Case& what,
-                   const launch::Cluster& cluster) {
+void write_results(const Options& options, reference::Case what, const launch::Cluster& cluster) {
+  what.bytes = options.bytes.back();
   for (std::uint32_t rank = 0; rank < what.ranks; ++rank) {
     const bool result = reference::has_result(what, rank);
     if (!result && what.collective != espalier_Collective_BROADCAST) continue;
     const launch::SharedMemory& memory = cluster.members()[rank].memory;
     const fs::path path = fs::path(options.output) / ("rank-" + std::to_string(rank) + ".bin");
-    write_file(path.string(), {result ? memory.output() : memory.input(), options.bytes.back()});
+    const std::uint64_t bytes = result ? reference::result_bytes(what, rank) : what.bytes;
+    write_file(path.string(), {result ? memory.output() : memory.input(), bytes});
   }
 }
 
@@ -169,12 +151,15 @@ RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
   result.collective = collective_name(program.collective);
   result.algorithm = program.algorithm;
   result.provider = options.launch.provider;
-  result.type = type_name(what.type);
-  result.op = op_name(what.op);
+  result.combines = reference::combines(what.collective);
+  result.op = result.combines ? options.op : op_name(what.op.op);
+  result.type = result.combines && what.op.op == Op::kCustom ? "maps" : type_name(what.op.type);
   result.ranks = what.ranks;
+  result.nodes = schedule.file.nodes();
   result.root = what.root;
-  result.alpha = options.alpha;
-  result.beta = options.beta;
+  result.rooted = has_root(what.collective);
+  result.bytes_per_rank = counts_per_rank(what.collective);
+  result.nodes_per_process = options.launch.nodes_per_process;
   result.back_to_back = options.back_to_back;
   for (std::uint32_t node = 0; node < schedule.file.nodes(); ++node) {
     const std::uint8_t* bytes = nullptr;
@@ -183,16 +168,6 @@ RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
     result.descriptor_bytes = std::max<std::uint64_t>(result.descriptor_bytes, size);
   }
   return result;
-}
-
-// The nodes load what was verified: a file of their own, gone when each has its descriptor.
-void start_cluster(launch::Options& options, const LoadedSchedule& schedule,
-                   launch::Cluster& cluster) {
-  const TemporaryDirectory directory;
-  options.schedules = {directory.path() + "/schedule.esp"};
-  write_file(options.schedules.front(), schedule.bytes);
-  std::string error;
-  if (!cluster.start(options, error)) negative(error);
 }
 
 void run_run(Options options) {
@@ -206,23 +181,29 @@ void run_run(Options options) {
     input = read_file(options.input);
     options.bytes = {input.size()};
   } else {
-    if (options.sizes.empty()) options.sizes = {"1MiB"};
+    const bool barrier = program.collective == espalier_Collective_BARRIER;
+    if (options.sizes.empty()) options.sizes = {barrier ? "0" : "1MiB"};
     for (const std::string& size : options.sizes) {
       options.bytes.push_back(byte_count("--bytes", size, kMostBytes));
     }
   }
   const reference::Case what = describe_case(options, program);
-  run::check_memory(schedule, what, *std::max_element(options.bytes.begin(), options.bytes.end()));
+  if (!options.model.empty()) (void)CostModel::read(options.model);
+  const std::uint64_t most = *std::max_element(options.bytes.begin(), options.bytes.end());
+  run::check_memory(options, schedule, what, most);
   options.launch.nodes = schedule.file.nodes();
+  for (std::uint32_t node = 0; node < options.launch.nodes; ++node) {
+    options.launch.names.push_back(schedule.topology->node_name(node));
+  }
   options.launch.topology = schedule.topology->spec();
   options.launch.node_binary = find_node_binary(options.launch.node_binary);
   parse_disturbances(options);
   make_output_directory(options.output);
   RunResult result = describe_run(options, schedule, what);
-  result.proven_blocks = verified_blocks(schedule);
+  result.proven_blocks = verified_blocks(schedule, what, most);
 
   launch::Cluster cluster;
-  start_cluster(options.launch, schedule, cluster);
+  start_cluster(options.launch, {schedule.bytes}, cluster);
   run::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster, result);
   if (result.right && !options.output.empty()) write_results(options, what, cluster);
   std::cout << (options.format == Format::kJson ? to_json(result) : to_text(result)) << std::flush;
@@ -230,27 +211,39 @@ void run_run(Options options) {
 }
 
 constexpr const char* kExamples =
-    "Starts one espalier-node process a rank, runs, and checks every rank's bytes against a plain\n"
-    "reference. Nothing that does not verify is run.\n"
+    "Starts one espalier-node process a node (where routers run programs, they are nodes of their\n"
+    "own, connected to their neighbours only), runs, and checks every rank's bytes against a "
+    "plain\n"
+    "reference; of a barrier, that nobody ends before all have come. Nothing that does not verify\n"
+    "is run. --bytes is one rank's part in scatter, gather, allgather, reduce-scatter and\n"
+    "all-to-all, else the whole message.\n"
     "Examples:\n"
     "  espalier run --topology complete:16 --collective broadcast --algorithm two-tree \\\n"
     "      --input firmware.bin --output received\n"
     "  espalier run --topology complete:8 --collective allreduce --algorithm two-tree \\\n"
     "      --bytes 1MiB --type f32 --op sum --provider shm\n"
+    "  espalier run --topology fattree:k=4,h=2,c=1 --collective allgather --algorithm leaf \\\n"
+    "      --bytes 64KiB --provider shm\n"
+    "  espalier run --topology complete:64 --collective scan --algorithm chain --op affine \\\n"
+    "      --nodes-per-process 16\n"
     "  espalier run broadcast.esp --bytes 8,64KiB,8MiB --repeat 20 --warmup 3 --format json\n"
     "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
     "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";
 
 void add_message_options(CLI::App& command, Options& options) {
-  auto* bytes = command
-                    .add_option("--bytes", options.sizes,
-                                "Message sizes, e.g. 8,64KiB; each is run; default: 1MiB")
-                    ->delimiter(',')
-                    ->allow_extra_args(false);  // a file may follow
+  auto* bytes =
+      command
+          .add_option("--bytes", options.sizes,
+                      "Message sizes, e.g. 8,64KiB; each is run; default: 1MiB (barrier: 0)")
+          ->delimiter(',')
+          ->allow_extra_args(false);  // a file may follow
   command.add_option("--input", options.input, "Broadcast this file")->excludes(bytes);
   command.add_option("--output", options.output, "Write each rank's result to DIR/rank-N.bin");
-  command.add_option("--type", options.type, "Element type of reductions")->capture_default_str();
-  command.add_option("--op", options.op, "Operator of reductions")->capture_default_str();
+  command.add_option("--type", options.type, "Element type of reductions and scans")
+      ->capture_default_str();
+  command
+      .add_option("--op", options.op, "Operator of reductions and scans; affine does not commute")
+      ->capture_default_str();
   command.add_option("--repeat", options.repeat, "Timed repetitions, all ranks starting together")
       ->check(CLI::Range(1u, 1000000u))
       ->capture_default_str();
@@ -268,6 +261,8 @@ void add_message_options(CLI::App& command, Options& options) {
   command.add_option("--beta", options.beta, "Predicted time per byte, s/B")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command.add_option("--model", options.model,
+                     "alpha and beta as 'espalier measure --format json' measured them");
 }
 
 void add_launch_options(CLI::App& command, Options& options) {
@@ -281,15 +276,22 @@ void add_launch_options(CLI::App& command, Options& options) {
   command.add_option("--window", launch.window, "Steps in flight, at most")
       ->check(CLI::Range(1u, kMaxWindow))
       ->capture_default_str();
+  command
+      .add_option("--nodes-per-process", launch.nodes_per_process,
+                  "Nodes that share a process and its one thread")
+      ->check(CLI::Range(1u, kMostPerProcess))
+      ->capture_default_str();
   command.add_flag("--check-blocks", launch.check_blocks, "A CRC-32 with every block, checked");
   command.add_option("--launch-prefix", launch.prefix,
-                     "Words before each node's command; %r is its rank, %n the rank plus one");
-  command.add_option("--address", launch.address, "IP each node binds; %r and %n as above");
+                     "Words before each process's command; %r is its first node, %n that plus one");
+  command.add_option("--address", launch.address, "IP each process binds; %r and %n as above");
   command.add_option("--node-binary", launch.node_binary,
                      "espalier-node; default: beside espalier");
-  command.add_option("--kill", options.kill, "Test aid: RANK@MS kills a node MS after the start")
+  command
+      .add_option("--kill", options.kill,
+                  "Test aid: NODE@MS kills a node's process MS after the start")
       ->allow_extra_args(false);
-  command.add_option("--stop", options.stop, "Test aid: RANK@MS stops a node (SIGSTOP)")
+  command.add_option("--stop", options.stop, "Test aid: NODE@MS stops it (SIGSTOP)")
       ->allow_extra_args(false);
 }
 
@@ -301,14 +303,21 @@ void add_run(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   auto* file = command->add_option("file", options->file, "A schedule file; else one is compiled");
   add_selection(*command, options->selection, false);
-  for (const char* name : {"--topology", "--collective", "--algorithm", "--root"}) {
+  for (const char* name :
+       {"--topology", "--collective", "--algorithm", "--root", "--run", "--lambda"}) {
     command->get_option(name)->excludes(file)->capture_default_str();
   }
   add_message_options(*command, *options);
   add_launch_options(*command, *options);
   add_format(*command, options->format);
   command->footer(kExamples);
-  command->callback([options] { run_run(*options); });
+  command->callback([options, command] {
+    // Else the schedule allows what it does by default, and nodes as much as it allows.
+    if (command->count("--window") > 0) {
+      options->selection.window = std::to_string(options->launch.window);
+    }
+    run_run(*options);
+  });
 }
 
 }  // namespace espalier::tools

@@ -18,7 +18,7 @@ struct Options {
   std::string file;  // a schedule file; empty: compile `selection`
   tools::Selection selection{"complete:16", "broadcast", "two-tree"};
   std::vector<std::string> sizes;    // as typed
-  std::vector<std::uint64_t> bytes;  // of each message
+  std::vector<std::uint64_t> bytes;  // of each message, or of one rank's part of it
   std::string input;                 // file to broadcast
   std::string output;                // directory for the results
   std::string type = "f32";
@@ -28,14 +28,16 @@ struct Options {
   std::uint32_t back_to_back = 1;
   double alpha = 20e-6;  // s
   double beta = 1e-9;    // s/B
+  std::string model;     // file of `espalier measure` that has them instead
   std::vector<std::string> kill, stop;
   tools::Format format = tools::Format::kText;
   launch::Options launch;
 };
 
-// Throws Failure (bad input) if messages of `most` bytes do not fit this machine's memory.
-void check_memory(const tools::LoadedSchedule& schedule, const reference::Case& what,
-                  std::uint64_t most);
+// Throws Failure (bad input) if messages of `most` bytes do not fit this machine's memory. Counts
+// all nodes' buffers and scratch, routers' too, their links, and the results to compare with.
+void check_memory(const Options& options, const tools::LoadedSchedule& schedule,
+                  reference::Case what, std::uint64_t most);
 
 // Runs every size, all repetitions, on `cluster`; fills result.sizes and result.right: a failed or
 // wrong collective is told there. `input`: the message of every repetition; null: made up, another

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 
+#include "tools/cost_model.h"
 #include "tools/failure.h"
 #include "tools/run.h"
 
@@ -26,36 +26,20 @@ std::string sha256(const std::uint8_t* bytes, std::uint64_t size) {
   return text;
 }
 
-bool uses(const Program& program, Buffer buffer) {
-  for (std::uint32_t i = 0; i < program.actions_count; ++i) {
-    const Action& action = program.actions[i];
-    if ((action.has_into && action.into.buffer == buffer) ||
-        (action.has_a && action.a.buffer == buffer) ||
-        (action.has_b && action.b.buffer == buffer)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// Which buffers a node must have: what its program touches, and what will be looked at.
-struct Needs {
-  bool input = false;
-  bool output = false;
-};
-
-Needs needs_of(const Program& program, std::uint32_t node, const reference::Case& what) {
-  const bool rank = node < what.ranks;
-  return {uses(program, espalier_Buffer_INPUT) || (rank && reference::has_input(what, node)),
-          uses(program, espalier_Buffer_OUTPUT) || (rank && reference::has_result(what, node))};
-}
+// How late one rank comes to a barrier that is checked.
+constexpr std::uint64_t kLate = 5'000'000;  // ns
 
 // One size's repetitions.
 class SizeRun {
  public:
   SizeRun(const Options& options, const tools::LoadedSchedule& schedule,
           const reference::Case& what, const std::string* input, launch::Cluster& cluster)
-      : options_(options), schedule_(schedule), what_(what), input_(input), cluster_(cluster) {}
+      : options_(options),
+        schedule_(schedule),
+        what_(what),
+        barrier_(what.collective == espalier_Collective_BARRIER),
+        input_(input),
+        cluster_(cluster) {}
 
   SizeResult run() {
     SizeResult size;
@@ -64,11 +48,14 @@ class SizeRun {
     for (std::uint32_t node = 0; node < schedule_.programs.size(); ++node) {
       NodeResult result;
       result.node = node;
-      result.checked = node < what_.ranks && reference::has_result(what_, node);
+      result.name = schedule_.topology->node_name(node);
+      result.router = node >= what_.ranks;
+      result.checked = !result.router && (barrier_ || reference::has_result(what_, node));
       result.right = result.checked;
       size.nodes.push_back(result);
     }
     size.right = true;
+    if (barrier_) check_barrier(size);
     tools::Progress progress("running " + tools::counted(what_.bytes, "byte"));
     for (std::uint32_t i = 0; i < options_.warmup + options_.repeat && size.right; ++i) {
       progress.at(static_cast<double>(i) / (options_.warmup + options_.repeat));
@@ -81,48 +68,85 @@ class SizeRun {
  private:
   void predict(SizeResult& size) const {
     const Program& program = schedule_.programs[0];
-    const std::uint32_t element = element_bytes({what_.op, what_.type});
     Layout layout;
-    const Status status = make_layout(program, what_.bytes / element, element, layout);
+    const Status status =
+        make_layout(program, reference::count(what_), element_bytes(what_.op), layout);
     if (status != Status::kOk) {
       tools::bad_input("the schedule cannot cut " + tools::counted(what_.bytes, "byte") +
                        " into blocks: " + status_name(status));
     }
+    const tools::CostModel cost = options_.model.empty()
+                                      ? tools::CostModel(options_.alpha, options_.beta)
+                                      : tools::CostModel::read(options_.model);
     size.blocks = layout.blocks;
-    size.block_bytes = layout.block_elements * element;
+    size.block_bytes = slot_bytes(layout);
     size.steps = phase_steps(program, layout.blocks);
-    size.predicted = static_cast<double>(size.steps) *
-                     (options_.alpha + options_.beta * static_cast<double>(size.block_bytes));
+    const tools::CostModel::Line line = cost.line(static_cast<double>(size.block_bytes));
+    size.alpha = line.alpha;
+    size.beta = line.beta;
+    size.predicted = tools::predict(schedule_.programs, layout, cost);
   }
 
-  // What every rank with a result must hold.
-  const std::uint8_t* prepare(std::uint32_t number) {
-    for (std::uint32_t node = 0; node < what_.ranks; ++node) {
-      const launch::SharedMemory& memory = cluster_.members()[node].memory;
-      if (reference::has_input(what_, node) && what_.bytes != 0) {
-        if (input_ != nullptr) {
-          std::memcpy(memory.input(), input_->data(), what_.bytes);
-        } else {
-          reference::fill_input(what_, node, number, memory.input());
-        }
+  void prepare(std::uint32_t number) {
+    for (std::uint32_t rank = 0; rank < what_.ranks; ++rank) {
+      const launch::SharedMemory& memory = cluster_.members()[rank].memory;
+      if (input_ != nullptr && rank == what_.root) {
+        std::copy(input_->begin(), input_->end(), memory.input());
+      } else if (reference::input_bytes(what_, rank) != 0) {
+        reference::fill_input(what_, rank, number, memory.input());
       }
       // Nothing of a repetition before may pass for a result.
-      if (memory.output_bytes() != 0) std::memset(memory.output(), 0xa5, what_.bytes);
+      const std::uint64_t bytes = reference::result_bytes(what_, rank);
+      if (bytes != 0) std::memset(memory.output(), 0xa5, bytes);
     }
-    if (input_ != nullptr) return reinterpret_cast<const std::uint8_t*>(input_->data());
-    expected_ = reference::expected(what_, number);
-    return expected_.data();
+  }
+
+  void compare(std::uint32_t number, SizeResult& size) {
+    reference::Results results(what_, number);
+    for (NodeResult& node : size.nodes) {
+      if (!node.checked || node.router) continue;
+      const std::uint64_t bytes = reference::result_bytes(what_, node.node);
+      if (bytes == 0) continue;
+      const std::uint8_t* expected = input_ != nullptr
+                                         ? reinterpret_cast<const std::uint8_t*>(input_->data())
+                                         : results.of(node.node).data();
+      const std::uint8_t* output = cluster_.members()[node.node].memory.output();
+      node.right = std::memcmp(output, expected, bytes) == 0;
+      size.right = size.right && node.right;
+    }
+  }
+
+  control::Run order() const {
+    control::Run order;
+    order.op = what_.op.op;
+    order.type = what_.op.type;
+    order.count = reference::count(what_);
+    return order;
+  }
+
+  // A barrier has no bytes to compare: each rank once comes late, and nobody may end before it
+  // came.
+  void check_barrier(SizeResult& size) {
+    for (std::uint32_t late = 0; late < what_.ranks && size.right; ++late) {
+      std::string error;
+      size.right = cluster_.run(order(), error, launch::Late{late, kLate});
+      if (!error.empty()) tools::negative(error);
+      if (!size.right) return;
+      const std::uint64_t came = cluster_.members()[late].report.begin_ns;
+      for (NodeResult& node : size.nodes) {
+        if (node.router) continue;
+        node.right = node.right && cluster_.members()[node.node].report.end_ns >= came;
+        size.right = size.right && node.right;
+      }
+    }
   }
 
   void repetition(std::uint32_t number, SizeResult& size) {
-    const std::uint8_t* expected = prepare(number);
-    control::Run order;
-    order.op = what_.op;
-    order.type = what_.type;
-    order.count = what_.bytes / element_bytes({what_.op, what_.type});
-    order.repetitions = options_.back_to_back;
+    prepare(number);
+    control::Run run = order();
+    run.repetitions = options_.back_to_back;
     std::string error;
-    size.right = cluster_.run(order, error);
+    size.right = cluster_.run(run, error);
     if (!error.empty()) tools::negative(error);
     double slowest = 0;
     std::uint64_t last_begin = 0;
@@ -137,12 +161,7 @@ class SizeRun {
       last_end = std::max(last_end, report.end_ns);
     }
     if (!size.right) return;
-    for (NodeResult& node : size.nodes) {
-      if (!node.checked || what_.bytes == 0) continue;
-      const launch::SharedMemory& memory = cluster_.members()[node.node].memory;
-      node.right = std::memcmp(memory.output(), expected, what_.bytes) == 0;
-      size.right = size.right && node.right;
-    }
+    compare(number, size);
     if (number >= options_.warmup) {
       const double collectives = options_.back_to_back;
       size.times.push_back(slowest / collectives);
@@ -155,12 +174,15 @@ class SizeRun {
     std::uint64_t disturbed_ns = 0;
     for (const launch::Disturbance& disturbance : cluster_.disturbances()) {
       disturbed_ns = std::max(disturbed_ns, disturbance.at_ns);
-      if (disturbance.at_ns != 0) size.nodes[disturbance.node].disturbed = true;
+      if (disturbance.at_ns == 0) continue;
+      for (NodeResult& node : size.nodes) {
+        node.disturbed = node.disturbed || cluster_.share(node.node, disturbance.node);
+      }
     }
     for (NodeResult& node : size.nodes) {
       const launch::Member& member = cluster_.members()[node.node];
       node.pid = member.pid;
-      node.status = launch::describe(member);
+      node.status = cluster_.describe(node.node);
       node.failed =
           member.state != launch::Member::State::kReported || member.report.status != Status::kOk;
       if (node.failed) {
@@ -178,69 +200,44 @@ class SizeRun {
         }
         continue;
       }
-      if (!node.checked &&
-          !(node.node < what_.ranks && what_.collective == espalier_Collective_BROADCAST)) {
-        continue;
-      }
+      const bool source = what_.collective == espalier_Collective_BROADCAST && !node.router;
+      if (barrier_ || (!node.checked && !source)) continue;
       node.has_bytes = true;
+      node.bytes = node.checked ? reference::result_bytes(what_, node.node) : what_.bytes;
       node.sha256 =
-          sha256(node.checked ? member.memory.output() : member.memory.input(), what_.bytes);
+          sha256(node.checked ? member.memory.output() : member.memory.input(), node.bytes);
     }
   }
 
   const Options& options_;
   const tools::LoadedSchedule& schedule_;
   const reference::Case what_;
+  const bool barrier_;
   const std::string* input_;
   launch::Cluster& cluster_;
-  std::vector<std::uint8_t> expected_;
 };
 
-// Bytes that processes can have without swapping; "most" where the system does not say.
-std::uint64_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  std::string unit;
-  std::uint64_t kib = 0;
-  while (file >> name >> kib) {
-    if (name == "MemAvailable:") return kib * 1024;
-    std::getline(file, unit);
-  }
-  return UINT64_MAX;
-}
-
-// Gives every node the memory of the longest message.
+// Gives every node the memory of the longest message; routers have none.
 void give_memory(const Options& options, const tools::LoadedSchedule& schedule,
-                 const reference::Case& what, launch::Cluster& cluster) {
-  // Never none at all: a message of 0 bytes has buffers too.
-  const std::uint64_t most =
-      std::max<std::uint64_t>(1, *std::max_element(options.bytes.begin(), options.bytes.end()));
+                 reference::Case what, launch::Cluster& cluster) {
+  what.bytes = *std::max_element(options.bytes.begin(), options.bytes.end());
   std::string error;
   for (std::uint32_t node = 0; node < schedule.programs.size(); ++node) {
-    const Needs needs = needs_of(schedule.programs[node], node, what);
-    const std::uint64_t input = needs.input ? most : 0;
-    const std::uint64_t output = needs.output ? most : 0;
+    std::uint64_t input = 0;
+    std::uint64_t output = 0;
+    if (node < what.ranks) {
+      // Never none at all: a message of 0 bytes has buffers too.
+      const bool gives = reference::has_input(what, node);
+      const bool gets = reference::has_result(what, node);
+      input = gives ? std::max<std::uint64_t>(1, reference::input_bytes(what, node)) : 0;
+      output = gets ? std::max<std::uint64_t>(1, reference::result_bytes(what, node)) : 0;
+    }
     if (!cluster.give_memory(node, input, output, error)) tools::negative(error);
   }
   if (!cluster.await_memory(error)) tools::negative(error);
 }
 
 }  // namespace
-
-void check_memory(const tools::LoadedSchedule& schedule, const reference::Case& what,
-                  std::uint64_t most) {
-  // The reference and one more for scratch and the fabric.
-  std::uint64_t copies = 2;
-  for (std::uint32_t node = 0; node < schedule.programs.size(); ++node) {
-    const Needs needs = needs_of(schedule.programs[node], node, what);
-    copies += (needs.input ? 1u : 0u) + (needs.output ? 1u : 0u);
-  }
-  const std::uint64_t available = available_memory();
-  if (most <= available / copies) return;
-  tools::bad_input(tools::counted(most, "byte") + " on " + tools::counted(what.ranks, "rank") +
-                   " need " + std::to_string(copies) + " times as much memory; expected at most " +
-                   std::to_string(available / copies) + " bytes here");
-}
 
 void execute(const Options& options, const tools::LoadedSchedule& schedule, reference::Case what,
              const std::string* input, launch::Cluster& cluster, RunResult& result) {

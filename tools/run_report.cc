@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tools/numbers.h"
 #include "tools/output.h"
 
 namespace espalier::run {
@@ -18,16 +19,10 @@ std::string format(const char* pattern, Args... args) {
   return text;
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 ordered_json node_json(const NodeResult& node) {
   ordered_json out;
-  out["rank"] = node.node;
+  out[node.router ? "router" : "rank"] = node.node;
+  if (node.router) out["name"] = node.name;
   out["pid"] = node.pid;
   out["seconds"] = node.seconds;
   if (node.has_bytes) out["sha256"] = node.sha256;
@@ -44,14 +39,17 @@ ordered_json node_json(const NodeResult& node) {
 }
 
 void add_nodes(const SizeResult& size, std::string& text) {
-  text += "rank      pid         bytes        time  result  SHA-256\n";
+  std::size_t width = 4;
+  for (const NodeResult& node : size.nodes) width = std::max(width, node.name.size());
+  const int column = static_cast<int>(width);
+  text += format("%-*s      pid         bytes        time  result  SHA-256\n", column, "node");
   for (const NodeResult& node : size.nodes) {
     const char* verdict = node.failed     ? "FAILED"
                           : !node.checked ? "-"
                           : node.right    ? "right"
                                           : "WRONG";
-    text += format("%4u  %7d  %12llu  %10s  %-6s  %s\n", node.node, node.pid,
-                   static_cast<unsigned long long>(size.bytes),
+    text += format("%-*s  %7d  %12llu  %10s  %-6s  %s\n", column, node.name.c_str(), node.pid,
+                   static_cast<unsigned long long>(node.bytes),
                    tools::seconds_text(node.seconds).c_str(), verdict,
                    node.has_bytes ? node.sha256.c_str() : "-");
   }
@@ -60,7 +58,7 @@ void add_nodes(const SizeResult& size, std::string& text) {
 void add_failures(const SizeResult& size, std::string& text) {
   for (const NodeResult& node : size.nodes) {
     if (!node.failed) continue;
-    text += format("rank %u: %s", node.node, node.status.c_str());
+    text += format("%s: %s", node.name.c_str(), node.status.c_str());
     if (node.after_disturbance > 0 && !node.cause.empty()) {
       text += "; ended " + tools::seconds_text(node.after_disturbance) + " after the disturbance";
     }
@@ -69,16 +67,16 @@ void add_failures(const SizeResult& size, std::string& text) {
 }
 
 void add_size(const RunResult& result, const SizeResult& size, std::string& text) {
-  text += format("%llu bytes: %lld steps of blocks up to %llu bytes (N = %u)\n",
-                 static_cast<unsigned long long>(size.bytes), static_cast<long long>(size.steps),
+  text += format("%llu bytes%s: %lld steps of blocks up to %llu bytes (N = %u)\n",
+                 static_cast<unsigned long long>(size.bytes),
+                 result.bytes_per_rank ? " a rank" : "", static_cast<long long>(size.steps),
                  static_cast<unsigned long long>(size.block_bytes), size.blocks);
-  text += format("predicted %s = %lld * (alpha %s + %llu B * beta %.3g ns/B)\n",
-                 tools::seconds_text(size.predicted).c_str(), static_cast<long long>(size.steps),
-                 tools::seconds_text(result.alpha).c_str(),
-                 static_cast<unsigned long long>(size.block_bytes), result.beta * 1e9);
+  text += format("predicted %s: alpha %s + beta %.3g ns/B * the longest message, each step\n",
+                 tools::seconds_text(size.predicted).c_str(),
+                 tools::seconds_text(size.alpha).c_str(), size.beta * 1e9);
   if (size.times.empty()) return;
   const auto [least, most] = std::minmax_element(size.times.begin(), size.times.end());
-  text += "measured  " + tools::seconds_text(median(size.times));
+  text += "measured  " + tools::seconds_text(tools::median(size.times));
   if (size.times.size() > 1) {
     text += format(" (median of %zu; %s to %s)", size.times.size(),
                    tools::seconds_text(*least).c_str(), tools::seconds_text(*most).c_str());
@@ -96,13 +94,14 @@ std::string to_json(const RunResult& result) {
   out["algorithm"] = result.algorithm;
   out["root"] = result.root;
   out["ranks"] = result.ranks;
+  out["routers"] = result.nodes - result.ranks;
+  out["nodes_per_process"] = result.nodes_per_process;
   out["provider"] = result.provider;
   out["type"] = result.type;
   out["op"] = result.op;
   out["proven_blocks"] = result.proven_blocks;
   out["descriptor_bytes"] = result.descriptor_bytes;
-  out["alpha_s"] = result.alpha;
-  out["beta_s_per_byte"] = result.beta;
+  out["bytes_are"] = result.bytes_per_rank ? "per rank" : "whole message";
   out["back_to_back"] = result.back_to_back;
   out["runs"] = ordered_json::array();
   for (const SizeResult& size : result.sizes) {
@@ -111,13 +110,18 @@ std::string to_json(const RunResult& result) {
     run["blocks"] = size.blocks;
     run["block_bytes"] = size.block_bytes;
     run["steps"] = size.steps;
+    run["alpha_s"] = size.alpha;
+    run["beta_s_per_byte"] = size.beta;
     run["predicted_s"] = size.predicted;
-    run["median_s"] = size.times.empty() ? ordered_json() : ordered_json(median(size.times));
+    run["median_s"] = size.times.empty() ? ordered_json() : ordered_json(tools::median(size.times));
     run["times_s"] = size.times;
     run["span_s"] = size.spans;
     run["right"] = size.right;
     run["ranks"] = ordered_json::array();
-    for (const NodeResult& node : size.nodes) run["ranks"].push_back(node_json(node));
+    run["routers"] = ordered_json::array();
+    for (const NodeResult& node : size.nodes) {
+      run[node.router ? "routers" : "ranks"].push_back(node_json(node));
+    }
     out["runs"].push_back(run);
   }
   out["right"] = result.right;
@@ -127,8 +131,8 @@ std::string to_json(const RunResult& result) {
 std::string to_text(const RunResult& result) {
   std::string text = format("%s %s on %s", result.collective.c_str(), result.algorithm.c_str(),
                             result.topology.c_str());
-  if (result.collective != "allreduce") text += format(", root %u", result.root);
-  if (result.collective != "broadcast") {
+  if (result.rooted) text += format(", root %u", result.root);
+  if (result.combines) {
     text += format(", %s of %s", result.op.c_str(), result.type.c_str());
   }
   text += format(", over %s; verified for every N up to %lld; descriptors up to %llu bytes\n",

@@ -10,15 +10,18 @@ namespace espalier::run {
 // How one node's part of the runs of one size went.
 struct NodeResult {
   std::uint32_t node = 0;
+  std::string name;     // "rank 3", "router 17 (level 1)"
+  bool router = false;  // it has neither input nor result
   std::int32_t pid = 0;
-  double seconds = 0;      // of the last repetition, by its own clock
-  bool has_bytes = false;  // it gives or holds the message, so it has a digest
-  std::string sha256;      // of the result (broadcast's root: of the message it sent)
-  bool checked = false;    // it had to hold a result
-  bool right = false;      // and it did, each repetition
-  std::string status;      // "ok", or how it failed, one line
+  double seconds = 0;       // of the last repetition, by its own clock
+  bool has_bytes = false;   // it gives or holds the message, so it has a digest
+  std::uint64_t bytes = 0;  // of what sha256 is of
+  std::string sha256;       // of the result (broadcast's root: of the message it sent)
+  bool checked = false;     // it had to hold a result
+  bool right = false;       // and it did, each repetition
+  std::string status;       // "ok", or how it failed, one line
   bool failed = false;
-  bool disturbed = false;  // --kill or --stop hit it
+  bool disturbed = false;  // --kill or --stop hit its process
   std::string cause;       // what its machine ended with: "dead link"; empty if it told none
   std::uint32_t detector = 0;
   std::uint32_t peer = 0;
@@ -31,7 +34,8 @@ struct SizeResult {
   std::uint32_t blocks = 0;       // N
   std::int64_t steps = 0;         // of the schedule for N
   std::uint64_t block_bytes = 0;  // the longest block
-  double predicted = 0;           // s: steps * (alpha + beta * block_bytes)
+  double alpha = 0, beta = 0;     // s, s/B: the line that gives the time of such a block
+  double predicted = 0;           // s: of all steps, each as long as its longest message
   // Per repetition, s: the slowest node by its own start, and from the last start to the last end.
   // Divided by the collectives that run back to back.
   std::vector<double> times;
@@ -42,10 +46,10 @@ struct SizeResult {
 
 struct RunResult {
   std::string topology, collective, algorithm, provider, type, op;
-  std::uint32_t ranks = 0, nodes = 0, root = 0;
+  std::uint32_t ranks = 0, nodes = 0, root = 0, nodes_per_process = 1;
+  bool rooted = false, combines = false, bytes_per_rank = false;
   std::int64_t proven_blocks = 0;
   std::uint64_t descriptor_bytes = 0;  // of the longest descriptor
-  double alpha = 0, beta = 0;
   std::uint32_t back_to_back = 1;
   std::vector<SizeResult> sizes;
   bool right = false;

@@ -1,5 +1,7 @@
 #include "tools/selection.h"
 
+#include <algorithm>
+
 #include "collectives/schedule/file_writer.h"
 #include "tools/failure.h"
 #include "tools/numbers.h"
@@ -18,28 +20,26 @@ std::string either(const std::vector<std::string>& names) {
   return text;
 }
 
-std::vector<std::string> algorithm_names(Collective collective) {
+std::string collective_names() {
   std::vector<std::string> names;
-  std::uint32_t count = 0;
-  const Algorithm* all = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (all[at].collective == collective) names.emplace_back(all[at].name);
+  for (int at = espalier_Collective_BROADCAST; at <= espalier_Collective_BARRIER; ++at) {
+    names.emplace_back(collective_name(static_cast<Collective>(at)));
   }
-  return names;
+  return either(names);
 }
 
-const Algorithm* choose_algorithm(Collective collective, const std::string& name) {
-  const Algorithm* found = find_algorithm(collective, name.c_str());
-  if (found != nullptr) return found;
-  const std::string wanted = collective_name(collective);
-  const std::string expected = "; expected " + either(algorithm_names(collective));
-  std::uint32_t count = 0;
-  const Algorithm* all = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (all[at].name == name) {
-      bad_input("algorithm '" + name + "' cannot do " + wanted + expected);
-    }
+Offer choose_algorithm(Collective collective, const std::string& name) {
+  std::vector<std::string> names;
+  bool known = false;
+  for (Offer& offer : offers()) {
+    known = known || offer.name == name;
+    if (offer.collective != collective) continue;
+    if (offer.name == name) return std::move(offer);
+    names.push_back(offer.name);
   }
+  const std::string wanted = collective_name(collective);
+  const std::string expected = "; expected " + either(names);
+  if (known) bad_input("algorithm '" + name + "' cannot do " + wanted + expected);
   bad_input("unknown algorithm '" + one_line(name) + "' for " + wanted + expected);
 }
 
@@ -48,20 +48,130 @@ std::uint32_t choose_root(const std::string& text, const topology::Topology& top
   return static_cast<std::uint32_t>(whole_number(what, text, 0, topology.ranks() - 1));
 }
 
+// "L/S" or "L".
+void choose_lambda(const std::string& text, Group& group) {
+  const std::size_t slash = text.find('/');
+  const bool whole = slash == std::string::npos;
+  const std::string what = "--lambda '" + one_line(text) + "' (L/S ticks, S at most L):";
+  const std::string latency = text.substr(0, slash);
+  const std::string send = whole ? "1" : text.substr(slash + 1);
+  group.latency_ticks = static_cast<std::uint32_t>(whole_number(what, latency, 1, kMaxTicks));
+  group.send_ticks = static_cast<std::uint32_t>(whole_number(what, send, 1, group.latency_ticks));
+}
+
+void choose_parameters(const Selection& selection, Choice& choice) {
+  const Offer& offer = choice.algorithm;
+  const auto refuse = [&offer](const char* option) {
+    bad_input(std::string(option) + " is no parameter of algorithm '" + offer.name + "'" +
+              (offer.parameter.empty() ? "" : ", which takes " + offer.parameter) +
+              "; 'espalier list' says which takes what");
+  };
+  Group& group = choice.group;
+  if (!selection.run.empty()) {
+    if (offer.parameter != "--run") refuse("--run");
+    group.run =
+        static_cast<std::uint32_t>(whole_number("--run", selection.run, 1, kMaxFieldWindow));
+  }
+  if (!selection.lambda.empty()) {
+    if (offer.parameter != "--lambda") refuse("--lambda");
+    choose_lambda(selection.lambda, group);
+  }
+  if (!selection.window.empty()) {
+    group.window =
+        static_cast<std::uint32_t>(whole_number("--window", selection.window, 1, kMaxFieldWindow));
+  }
+}
+
+// The topology's numbers, for what is made for one.
+void choose_shape(Choice& choice) {
+  topology::Shape shape = choice.topology->shape();
+  Group& group = choice.group;
+  group.rows = shape.rows;
+  group.columns = shape.columns;
+  group.arity = shape.arity;
+  group.height = shape.height;
+  choice.capacities = std::move(shape.capacities);
+  group.capacities = choice.capacities.empty() ? nullptr : choice.capacities.data();
+}
+
+// Checks that the algorithm is for this topology, and counts the nodes that it has programs for.
+void choose_nodes(Choice& choice) {
+  const Offer& offer = choice.algorithm;
+  const bool applies = offer.search != nullptr
+                           ? offer.search->applies(*choice.topology)
+                           : offer.generator->where == Where::kAnywhere || choice.group.arity > 0;
+  if (!applies) {
+    bad_input("algorithm '" + offer.name + "' of " + collective_name(offer.collective) +
+              " is for " + offer.topologies + ", not for " + choice.topology->spec() +
+              "; 'espalier list' says which runs where");
+  }
+  if (offer.search == nullptr) {
+    choice.nodes = algorithm_nodes(*offer.generator, choice.group);
+    return;
+  }
+  const std::string error = offer.search->search(*choice.topology, choice.group, choice.found);
+  if (!error.empty()) bad_input("algorithm '" + offer.name + "': " + one_line(error));
+  choice.nodes = static_cast<std::uint32_t>(choice.found.size());
+}
+
+std::string parameter_of(const std::string& name) {
+  if (name.starts_with("fractional") || name.starts_with("crossbar")) return "--run";
+  return name == "lambda-tree" || name == "combine" ? "--lambda" : "";
+}
+
 }  // namespace
+
+std::vector<Offer> offers() {
+  std::vector<Offer> all;
+  std::uint32_t count = 0;
+  const Algorithm* generators = algorithms(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    const Algorithm& one = generators[at];
+    const bool tree = one.where == Where::kFatTree;
+    all.push_back({one.name, one.collective, one.needs_commutative, one.summary,
+                   tree ? "fat trees, whose routers run programs too" : "any topology",
+                   parameter_of(one.name), &one, nullptr});
+  }
+  for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
+    all.push_back({one.name, one.collective, one.needs_commutative, one.summary, one.topologies,
+                   parameter_of(one.name), nullptr, &one});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Offer& a, const Offer& b) { return a.collective < b.collective; });
+  return all;
+}
+
+bool has_root(Collective collective) {
+  switch (collective) {
+    case espalier_Collective_BROADCAST:
+    case espalier_Collective_REDUCE:
+    case espalier_Collective_SCATTER:
+    case espalier_Collective_GATHER: return true;
+    default: return false;
+  }
+}
 
 void add_selection(CLI::App& command, Selection& selection, bool required) {
   command
       .add_option("--topology", selection.topology,
-                  "complete:N, mesh:RxC or fattree:k=K,h=H,c=1|k|c1,..,cH")
+                  "complete:N, mesh:RxC, fattree:k=K,h=H,c=1|k|c1,..,cH or crossbar:AxB")
       ->required(required);
-  command.add_option("--collective", selection.collective, "broadcast, reduce or allreduce")
-      ->required(required);
+  command.add_option("--collective", selection.collective, collective_names())->required(required);
   command.add_option("--algorithm", selection.algorithm, "one that 'espalier list' names")
       ->required(required);
   command
-      .add_option("--root", selection.root, "rank that has (broadcast) or gets (reduce) the data")
+      .add_option("--root", selection.root,
+                  "rank that has (broadcast, scatter) or gets (reduce, gather) the data")
       ->capture_default_str();
+  command.add_option("--run", selection.run,
+                     "fractional trees: r, blocks a run; default: the algorithm's choice");
+  command.add_option("--lambda", selection.lambda,
+                     "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
+}
+
+void add_schedule_window(CLI::App& command, Selection& selection) {
+  command.add_option("--window", selection.window,
+                     "Steps in flight that the schedule is to allow; default: 8");
 }
 
 std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {
@@ -76,44 +186,53 @@ Choice choose(const Selection& selection) {
   choice.topology = parse_topology(selection.topology);
   Collective collective = espalier_Collective_COLLECTIVE_NONE;
   if (!parse_collective(selection.collective.c_str(), collective)) {
-    bad_input("unknown collective '" + one_line(selection.collective) +
-              "'; expected broadcast, reduce or allreduce");
+    bad_input("unknown collective '" + one_line(selection.collective) + "'; expected " +
+              collective_names());
   }
   choice.algorithm = choose_algorithm(collective, selection.algorithm);
   choice.group.ranks = choice.topology->ranks();
   choice.group.root = choose_root(selection.root, *choice.topology);
   choice.group.topology_digest = choice.topology->digest();
+  choose_parameters(selection, choice);
+  choose_shape(choice);
+  choose_nodes(choice);
   return choice;
 }
 
 namespace {
 
 [[noreturn]] void cannot_do(const Choice& choice, Status status) {
-  bad_input(std::string("algorithm '") + choice.algorithm->name + "' cannot do " +
-            collective_name(choice.algorithm->collective) + " on " + choice.topology->spec() +
-            " with root " + std::to_string(choice.group.root) + ": " + status_name(status) + " (" +
-            choice.algorithm->summary + ")");
+  const Offer& offer = choice.algorithm;
+  const std::string root =
+      has_root(offer.collective) ? " with root " + std::to_string(choice.group.root) : "";
+  bad_input("algorithm '" + offer.name + "' cannot do " + collective_name(offer.collective) +
+            " on " + choice.topology->spec() + root + ": " + status_name(status) + " (" +
+            offer.summary + ")");
 }
 
 }  // namespace
 
-void generate(const Choice& choice, std::uint32_t rank, Program& program) {
+void generate(const Choice& choice, std::uint32_t node, Program& program) {
+  if (choice.algorithm.search != nullptr) {
+    program = choice.found.at(node);
+    return;
+  }
   program = Program{};
-  const Status status = choice.algorithm->generate(choice.group, rank, program);
+  const Status status = choice.algorithm.generator->generate(choice.group, node, program);
   if (status != Status::kOk) cannot_do(choice, status);
 }
 
 std::vector<std::uint8_t> compile(const Choice& choice) {
   const Group& group = choice.group;
   ScheduleFileWriter writer(choice.topology->spec(), group.topology_digest, group.ranks,
-                            group.ranks);
+                            choice.nodes);
   Progress progress("compiling");
   auto program = std::make_unique<Program>();
-  for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
-    generate(choice, rank, *program);
+  for (std::uint32_t node = 0; node < choice.nodes; ++node) {
+    generate(choice, node, *program);
     const Status status = writer.add(*program);
     if (status != Status::kOk) cannot_do(choice, status);
-    progress.at(static_cast<double>(rank) / group.ranks);
+    progress.at(static_cast<double>(node) / choice.nodes);
   }
   std::vector<std::uint8_t> file;
   const Status status = writer.finish(file);

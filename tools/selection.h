@@ -1,5 +1,6 @@
 #pragma once
-// Choosing what to compile by --topology, --collective, --algorithm and --root, and compiling it.
+// Choosing what to compile by --topology, --collective, --algorithm and their parameters, and
+// compiling it.
 
 #include <CLI/App.hpp>
 #include <cstdint>
@@ -8,32 +9,55 @@
 #include <vector>
 
 #include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithms/searched/searched.h"
 #include "topology/topology.h"
 
 namespace espalier::tools {
 
-// As typed.
+// As typed; empty: not given.
 struct Selection {
   std::string topology, collective, algorithm, root = "0";
+  std::string run = {}, lambda = {};  // what some algorithms let the user choose
+  std::string window = {};            // steps in flight that the schedule is to allow
 };
 
-// Adds the four options; `required`: all but --root must be given.
+// Adds the options but --window; `required`: topology, collective and algorithm must be given.
 void add_selection(CLI::App& command, Selection& selection, bool required);
+void add_schedule_window(CLI::App& command, Selection& selection);
+
+// One of the algorithms of collectives/algorithms: rank-local, or searched on this host.
+struct Offer {
+  std::string name;
+  Collective collective = espalier_Collective_COLLECTIVE_NONE;
+  bool needs_commutative = false;
+  std::string summary;
+  std::string topologies;                               // whom it is for: "any topology"
+  std::string parameter;                                // "--run", "--lambda", or none
+  const Algorithm* generator = nullptr;                 // null: searched
+  const searched::SearchedAlgorithm* search = nullptr;  // null: rank-local
+};
+// All of them, by collective.
+[[nodiscard]] std::vector<Offer> offers();
+// Whether the collective has a root.
+[[nodiscard]] bool has_root(Collective collective);
 
 struct Choice {
   std::unique_ptr<topology::Topology> topology;
-  const Algorithm* algorithm = nullptr;
+  Offer algorithm;
   Group group;
+  std::vector<std::uint32_t> capacities;  // group.capacities points into it
+  Programs found;                         // all nodes' programs, of a searched algorithm
+  std::uint32_t nodes = 0;                // that have programs: ranks, and routers where they run
 };
 
 // Throws Failure (bad input) with a line that says what was wrong and what would be right.
 [[nodiscard]] std::unique_ptr<topology::Topology> parse_topology(const std::string& spec);
 [[nodiscard]] Choice choose(const Selection& selection);
 
-// Writes rank's program into `program`. Throws Failure if the algorithm cannot do it.
-void generate(const Choice& choice, std::uint32_t rank, Program& program);
+// Writes node's program into `program`. Throws Failure if the algorithm cannot do it.
+void generate(const Choice& choice, std::uint32_t node, Program& program);
 
-// The schedule file: a descriptor for each rank. Throws Failure if the algorithm cannot do it.
+// The schedule file: a descriptor for each node. Throws Failure if the algorithm cannot do it.
 [[nodiscard]] std::vector<std::uint8_t> compile(const Choice& choice);
 
 }  // namespace espalier::tools

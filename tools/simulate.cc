@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +11,7 @@
 #include "collectives/machine/machine.h"
 #include "hal/sim/sim.h"
 #include "tools/commands.h"
+#include "tools/cost_model.h"
 #include "tools/failure.h"
 #include "tools/loaded.h"
 #include "tools/numbers.h"
@@ -22,7 +22,7 @@ namespace espalier::tools {
 namespace {
 
 struct Arguments {
-  std::string file, bytes, seed = "1", topology, op = "sum", type = "f32";
+  std::string file, bytes, seed = "1", topology, op = "sum", type = "f32", model;
   double alpha = 1e-6, beta = 1e-9, jitter = 0;
   Format format = Format::kText;
 };
@@ -31,7 +31,7 @@ constexpr std::uint64_t kMostMemory = 4ull << 30;
 
 struct Outcome {
   sim::RunResult run;
-  std::int64_t wrong_rank = -1;  // the first whose result is not the reference's
+  std::string wrong;  // what is wrong with the results, one line; empty: nothing
 };
 
 struct Report {
@@ -39,6 +39,7 @@ struct Report {
   Layout layout;
   std::int64_t predicted_steps = 0, bound_steps = 0;
   double predicted_seconds = 0;
+  CostModel::Line line;  // what the simulated network takes for a block
   Outcome lock_step, free_running;
 };
 
@@ -47,131 +48,202 @@ reference::Case make_case(const Program& program, const Arguments& arguments) {
   run.collective = program.collective;
   run.ranks = program.ranks;
   run.root = program.root;
-  run.bytes = byte_count("--bytes", arguments.bytes, kMaxMessageBytes);
-  if (program.collective == espalier_Collective_BROADCAST) return run;
-  if (!parse_op(arguments.op.c_str(), run.op)) {
-    bad_input("unknown operator '" + one_line(arguments.op) + "'; expected sum, min, max, ...");
-  }
-  if (!parse_type(arguments.type.c_str(), run.type)) {
-    bad_input("unknown type '" + one_line(arguments.type) + "'; expected i32, f32, f64, ...");
-  }
-  const std::uint32_t size = element_bytes({run.op, run.type});
-  if (size != 0 && run.bytes % size != 0) {
-    bad_input(std::to_string(run.bytes) + " bytes are no whole number of " + type_name(run.type) +
-              "; expected a multiple of " + std::to_string(size));
+  if (!arguments.bytes.empty()) {
+    run.bytes = byte_count("--bytes", arguments.bytes, kMaxMessageBytes);
+  } else if (run.collective != espalier_Collective_BARRIER) {
+    bad_input("no --bytes; expected the size of the message, e.g. 64KiB");
   }
   std::string error;
+  if (reference::combines(run.collective) &&
+      !reference::parse_operator(arguments.op, arguments.type, run.op, error)) {
+    bad_input(one_line(error));
+  }
   if (!reference::supported(run, error)) bad_input(error);
   return run;
 }
 
-// Memory and machine of one rank.
-struct Rank {
+// Memory and machine of one node.
+struct Node {
   std::vector<std::uint8_t> input, output;
   std::unique_ptr<std::max_align_t[]> scratch;
   std::unique_ptr<Machine> machine;
 };
 
-void start_rank(const Program& program, const reference::Case& run, const Layout& layout,
-                Endpoint& endpoint, Rank& rank) {
-  const bool input = reference::has_input(run, program.node);
-  const bool output = reference::has_result(run, program.node);
+void start_node(const LoadedSchedule& loaded, std::uint32_t number, const reference::Case& run,
+                const Layout& layout, Endpoint& endpoint, Node& node) {
+  const Program& program = loaded.programs[number];
+  const bool input = !is_router(program) && reference::has_input(run, number);
+  const bool output = !is_router(program) && reference::has_result(run, number);
   if (input) {
-    rank.input.resize(std::max<std::uint64_t>(run.bytes, 1));
-    reference::fill_input(run, program.node, 0, rank.input.data());
+    node.input.resize(std::max<std::uint64_t>(reference::input_bytes(run, number), 1));
+    reference::fill_input(run, number, 0, node.input.data());
   }
   // Rubbish, so that a byte never written shows.
-  if (output) rank.output.assign(std::max<std::uint64_t>(run.bytes, 1), 0xa5);
+  if (output) {
+    node.output.assign(std::max<std::uint64_t>(reference::result_bytes(run, number), 1), 0xa5);
+  }
   Buffers buffers;
-  buffers.input = input ? rank.input.data() : nullptr;
-  buffers.output = output ? rank.output.data() : nullptr;
+  buffers.input = input ? node.input.data() : nullptr;
+  buffers.output = output ? node.output.data() : nullptr;
   buffers.scratch_bytes = scratch_needed(program, layout);
-  rank.scratch =
+  node.scratch =
       std::make_unique<std::max_align_t[]>(buffers.scratch_bytes / sizeof(std::max_align_t) + 1);
-  buffers.scratch = rank.scratch.get();
-  rank.machine = std::make_unique<Machine>();
-  Status status = rank.machine->init(endpoint, MachineConfig{});
+  buffers.scratch = node.scratch.get();
+  node.machine = std::make_unique<Machine>();
+  Status status = node.machine->init(endpoint, MachineConfig{});
   if (status == Status::kOk) {
-    status = rank.machine->start(program, buffers, {run.op, run.type}, layout.count);
+    status = node.machine->start(program, buffers, run.op, reference::count(run));
   }
-  if (status != Status::kOk) {
-    negative("rank " + std::to_string(program.node) + " cannot start: " + status_name(status));
-  }
+  if (status == Status::kOk) return;
+  negative(loaded.topology->node_name(number) + " cannot start: " + status_name(status));
 }
 
-Outcome simulate(const LoadedSchedule& loaded, const reference::Case& run, const Layout& layout,
-                 const sim::Model& model, bool lock_step,
-                 const std::vector<std::uint8_t>& expected) {
-  std::vector<const Program*> programs;
-  for (const Program& program : loaded.programs) programs.push_back(&program);
-  sim::Network network(model, sim::links_of(programs));
-  std::vector<Rank> ranks(programs.size());
-  std::vector<Machine*> machines;
-  for (std::uint32_t node = 0; node < ranks.size(); ++node) {
-    start_rank(*programs[node], run, layout, network.endpoint(node), ranks[node]);
-    machines.push_back(ranks[node].machine.get());
-  }
-  Outcome outcome;
-  outcome.run = lock_step ? sim::run_lock_step(network, machines) : sim::run(network, machines);
-  for (std::uint32_t node = 0; node < ranks.size() && outcome.wrong_rank < 0; ++node) {
-    if (!reference::has_result(run, node) || run.bytes == 0) continue;
-    if (std::memcmp(ranks[node].output.data(), expected.data(), run.bytes) != 0) {
-      outcome.wrong_rank = node;
+// A network with all nodes started, but `absent`.
+class Simulation {
+ public:
+  Simulation(const LoadedSchedule& loaded, const reference::Case& run, const Layout& layout,
+             const sim::Model& model, std::uint32_t absent = ~0u)
+      : network_(model, sim::links_of(pointers(loaded))),
+        nodes_(loaded.programs.size()),
+        latency_ticks_(std::max<std::uint32_t>(1, loaded.programs.front().latency_ticks)) {
+    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+      if (node != absent) {
+        start_node(loaded, node, run, layout, network_.endpoint(node), nodes_[node]);
+      }
+      machines_.push_back(nodes_[node].machine.get());
     }
   }
-  return outcome;
+
+  Outcome finish(const reference::Case& run, bool lock_step) {
+    Outcome outcome;
+    outcome.run = lock_step ? sim::run_lock_step(network_, machines_, latency_ticks_)
+                            : sim::run(network_, machines_);
+    reference::Results results(run, 0);
+    for (std::uint32_t rank = 0; rank < run.ranks && outcome.wrong.empty(); ++rank) {
+      if (reference::result_bytes(run, rank) == 0) continue;
+      if (nodes_[rank].output != results.of(rank)) {
+        outcome.wrong = "wrong result on rank " + std::to_string(rank);
+      }
+    }
+    return outcome;
+  }
+
+  // The first node that ends well within `until_ns`; -1: none.
+  std::int64_t first_to_end(std::uint64_t until_ns) {
+    do {
+      for (std::uint32_t node = 0; node < machines_.size(); ++node) {
+        if (machines_[node] != nullptr && machines_[node]->poll() == Status::kOk) return node;
+      }
+    } while (network_.advance(until_ns));
+    return -1;
+  }
+
+ private:
+  static std::vector<const Program*> pointers(const LoadedSchedule& loaded) {
+    std::vector<const Program*> programs;
+    for (const Program& program : loaded.programs) programs.push_back(&program);
+    return programs;
+  }
+
+  sim::Network network_;
+  std::vector<Node> nodes_;
+  std::vector<Machine*> machines_;
+  std::uint32_t latency_ticks_;
+};
+
+// A barrier has no bytes to look at: it is right if nobody ends it while any one rank is absent.
+// Else what happened.
+std::string check_barrier(const LoadedSchedule& loaded, const reference::Case& run,
+                          const Layout& layout, const sim::Model& model) {
+  constexpr std::uint64_t kLong = 500'000'000;  // ns, before any machine gives a link up
+  for (std::uint32_t absent = 0; run.ranks > 1 && absent < run.ranks; ++absent) {
+    const std::int64_t node = Simulation(loaded, run, layout, model, absent).first_to_end(kLong);
+    if (node >= 0) {
+      return "rank " + std::to_string(node) + " ends the barrier while rank " +
+             std::to_string(absent) + " has not begun it";
+    }
+  }
+  return "";
+}
+
+// Bytes that a simulation of the whole schedule holds.
+std::uint64_t memory_needed(const LoadedSchedule& loaded, const reference::Case& run,
+                            const Layout& layout) {
+  std::uint64_t bytes = 0;
+  for (const Program& program : loaded.programs) {
+    bytes += scratch_needed(program, layout);
+    if (is_router(program)) continue;
+    bytes += reference::input_bytes(run, program.node) + reference::result_bytes(run, program.node);
+  }
+  return bytes;
+}
+
+sim::Model model_of(const LoadedSchedule& loaded, const CostModel::Line& line) {
+  const Program& program = loaded.programs.front();
+  sim::Model model;
+  model.alpha = line.alpha;
+  model.beta = line.beta;
+  // Else a port is a link's own, or only sends have one.
+  model.one_port = program.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
+                   program.port_model == espalier_PortModel_SIMPLEX;
+  if (program_nodes(program) > program.ranks) {
+    const topology::Topology* topology = loaded.topology.get();
+    model.lanes = [topology](std::uint32_t from, std::uint32_t to) {
+      return topology->capacity(from, to);
+    };
+  }
+  return model;
 }
 
 Report make_report(const LoadedSchedule& loaded, const Arguments& arguments) {
   const Program& program = loaded.programs.front();
   const reference::Case run = make_case(program, arguments);
-  const std::uint32_t size =
-      program.collective == espalier_Collective_BROADCAST ? 1 : element_bytes({run.op, run.type});
   Report report;
   report.bytes = run.bytes;
-  const Status status = make_layout(program, run.bytes / size, size, report.layout);
+  const Status status =
+      make_layout(program, reference::count(run), element_bytes(run.op), report.layout);
   if (status != Status::kOk) {
     bad_input(std::to_string(run.bytes) + " bytes: " + status_name(status));
   }
-  const std::uint64_t a_rank = 2 * run.bytes + scratch_needed(program, report.layout);
-  if (a_rank > kMostMemory / program.ranks) {
-    bad_input(std::to_string(run.bytes) + " bytes on " + counted(program.ranks, "rank") +
+  if (memory_needed(loaded, run, report.layout) > kMostMemory) {
+    bad_input(std::to_string(run.bytes) + " bytes on " + counted(loaded.programs.size(), "node") +
               " need more than 4 GiB here; expected fewer bytes (blocks, not bytes, make steps)");
   }
+  const CostModel cost = arguments.model.empty() ? CostModel(arguments.alpha, arguments.beta)
+                                                 : CostModel::read(arguments.model);
   const std::int64_t blocks = report.layout.blocks;
+  report.line = cost.line(static_cast<double>(slot_bytes(report.layout)));
   report.predicted_steps = count_value(program.counts[program.steps_ref], blocks);
   report.bound_steps = count_value(program.counts[program.bound_ref], blocks);
-  const double block_bytes = static_cast<double>(report.layout.block_elements) * size;
-  report.predicted_seconds = static_cast<double>(report.predicted_steps) *
-                             (arguments.alpha + arguments.beta * block_bytes);
-  const std::vector<std::uint8_t> expected = reference::expected(run, 0);
-  sim::Model model;
-  model.alpha = arguments.alpha;
-  model.beta = arguments.beta;
-  model.one_port = program.port_model != espalier_PortModel_MULTIPORT;
+  report.predicted_seconds = predict(loaded.programs, report.layout, cost);
+  sim::Model model = model_of(loaded, report.line);
   Progress progress("simulating");
   progress.at(0);
-  report.lock_step = simulate(loaded, run, report.layout, model, true, expected);
+  report.lock_step = Simulation(loaded, run, report.layout, model).finish(run, true);
   progress.at(0.5);
   model.jitter = arguments.jitter;
   model.seed = whole_number("--seed", arguments.seed, 0, ~0ull);
-  report.free_running = simulate(loaded, run, report.layout, model, false, expected);
+  report.free_running = Simulation(loaded, run, report.layout, model).finish(run, false);
+  if (run.collective == espalier_Collective_BARRIER) {
+    report.free_running.wrong = check_barrier(loaded, run, report.layout, model);
+  }
   return report;
 }
 
 void print_report(const LoadedSchedule& loaded, const Arguments& arguments, const Report& report) {
   const Program& program = loaded.programs.front();
-  const bool right = report.lock_step.wrong_rank < 0 && report.free_running.wrong_rank < 0;
+  const bool right = report.lock_step.wrong.empty() && report.free_running.wrong.empty();
   if (arguments.format == Format::kJson) {
     print_json({{"file", loaded.name},
                 {"topology", loaded.topology->spec()},
                 {"collective", collective_name(program.collective)},
                 {"algorithm", program.algorithm},
                 {"bytes", report.bytes},
+                {"bytes_are", counts_per_rank(program.collective) ? "per rank" : "whole message"},
                 {"segments", report.layout.segments},
                 {"blocks", report.layout.blocks},
-                {"alpha", arguments.alpha},
-                {"beta", arguments.beta},
+                {"alpha", report.line.alpha},
+                {"beta", report.line.beta},
                 {"predicted_steps", report.predicted_steps},
                 {"simulated_steps", report.lock_step.run.steps},
                 {"bound_steps", report.bound_steps},
@@ -183,9 +255,10 @@ void print_report(const LoadedSchedule& loaded, const Arguments& arguments, cons
                 {"right", right}});
     return;
   }
-  std::printf("%s: %s by %s on %s, %llu bytes\n", one_line(loaded.name).c_str(),
+  std::printf("%s: %s by %s on %s, %llu bytes%s\n", one_line(loaded.name).c_str(),
               collective_name(program.collective), program.algorithm,
-              loaded.topology->spec().c_str(), static_cast<unsigned long long>(report.bytes));
+              loaded.topology->spec().c_str(), static_cast<unsigned long long>(report.bytes),
+              counts_per_rank(program.collective) ? " a rank" : "");
   std::printf(
       "  blocks     %s of N = %u, %llu bytes a block\n",
       counted(report.layout.segments, "segment").c_str(), report.layout.blocks,
@@ -198,7 +271,10 @@ void print_report(const LoadedSchedule& loaded, const Arguments& arguments, cons
       "  time       %s predicted (steps x (alpha + beta x block)), %s simulated free running\n",
       seconds_text(report.predicted_seconds).c_str(),
       seconds_text(report.free_running.run.seconds).c_str());
-  std::printf("  results    %s\n", right ? "right on every rank" : "WRONG");
+  const bool barrier = program.collective == espalier_Collective_BARRIER;
+  std::printf("  results    %s\n", !right    ? "WRONG"
+                                   : barrier ? "nobody ends while any rank is absent"
+                                             : "right on every rank");
 }
 
 // Throws the verdict if it is negative.
@@ -207,9 +283,7 @@ void judge(const char* how, const Outcome& outcome) {
     negative(std::string(how) + ": " + status_name(outcome.run.status) +
              (outcome.run.message.empty() ? "" : ": " + outcome.run.message));
   }
-  if (outcome.wrong_rank >= 0) {
-    negative(std::string(how) + ": wrong result on rank " + std::to_string(outcome.wrong_rank));
-  }
+  if (!outcome.wrong.empty()) negative(std::string(how) + ": " + outcome.wrong);
 }
 
 void run_simulate(const Arguments& arguments) {
@@ -235,16 +309,23 @@ void add_simulate(CLI::App& app) {
       "simulate", "Runs a schedule in virtual time and checks every rank's result");
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("file", arguments->file, "The schedule file")->required();
-  command->add_option("--bytes", arguments->bytes, "The whole message, e.g. 4096 or 64KiB")
-      ->required();
+  command->add_option(
+      "--bytes", arguments->bytes,
+      "The message, e.g. 4096 or 64KiB; scatter, gather, allgather, reduce-scatter and "
+      "all-to-all: one rank's part");
   command->add_option("--alpha", arguments->alpha, "Start-up of a block, seconds")
       ->capture_default_str();
   command->add_option("--beta", arguments->beta, "Seconds a byte")->capture_default_str();
+  command->add_option("--model", arguments->model,
+                      "alpha and beta as 'espalier measure --format json' measured them");
   command->add_option("--jitter", arguments->jitter, "Each transfer is up to this fraction longer")
       ->capture_default_str();
   command->add_option("--seed", arguments->seed, "Of the jitter")->capture_default_str();
-  command->add_option("--op", arguments->op, "Operator of a reduction")->capture_default_str();
-  command->add_option("--type", arguments->type, "Element type of a reduction")
+  command
+      ->add_option("--op", arguments->op,
+                   "Operator of a reduction or scan; affine does not commute")
+      ->capture_default_str();
+  command->add_option("--type", arguments->type, "Element type of a reduction or scan")
       ->capture_default_str();
   command->add_option("--topology", arguments->topology, "Refuse the file if it is for another");
   add_format(*command, arguments->format);

@@ -29,11 +29,14 @@ struct Arguments {
 
 Source source_of(const Arguments& arguments) {
   const Selection& selection = arguments.selection;
-  const bool selects = !selection.collective.empty() || !selection.algorithm.empty();
+  const bool selects = !selection.collective.empty() || !selection.algorithm.empty() ||
+                       !selection.run.empty() || !selection.lambda.empty() ||
+                       !selection.window.empty();
   if (!arguments.file.empty()) {
     if (selects || arguments.root_given) {
       bad_input("'" + one_line(arguments.file) +
-                "' says what it does itself; expected no --collective, --algorithm or --root");
+                "' says what it does itself; expected no --collective, --algorithm, --root or "
+                "parameters of one");
     }
     return Source(arguments.file, selection.topology);
   }
@@ -69,14 +72,14 @@ Proof prove(Source& source, const Arguments& arguments) {
 
 void measure(Source& source, Proof& proof) {
   Progress progress("measuring");
-  const std::uint32_t ranks = source.topology().ranks();
-  for (std::uint32_t node = 0; node < ranks; ++node) {
+  const std::uint32_t nodes = program_nodes(source.program(0));
+  for (std::uint32_t node = 0; node < nodes; ++node) {
     const Program& program = source.program(node);
     const std::uint32_t scratch = program.scratch_blocks;
     proof.least_scratch = node == 0 ? scratch : std::min(proof.least_scratch, scratch);
     proof.most_scratch = std::max(proof.most_scratch, scratch);
     proof.most_links = std::max<std::uint32_t>(proof.most_links, links_count(program));
-    progress.at(static_cast<double>(node) / ranks);
+    progress.at(static_cast<double>(node) / nodes);
   }
 }
 
@@ -131,6 +134,7 @@ void add_verify(CLI::App& app) {
   command->add_option("file", arguments->file,
                       "The schedule file; without, --topology, --collective and --algorithm");
   add_selection(*command, arguments->selection, false);
+  add_schedule_window(*command, arguments->selection);
   command->add_option("--blocks", arguments->blocks,
                       "Check every N up to this only, one by one; default: every N");
   command->add_flag("--links", arguments->links,

@@ -58,19 +58,43 @@ std::string point(const char* name, const std::string& text) {
   return line + text + "\n";
 }
 
-std::string flow_text(const Program& program) {
-  if (program.collective == espalier_Collective_BROADCAST) {
-    return "every output block of every other rank ends as that block of rank " +
-           std::to_string(program.root) + "'s input";
-  }
-  const std::string whose = program.collective == espalier_Collective_REDUCE
-                                ? "rank " + std::to_string(program.root) + "'s output"
-                                : "every rank's output";
-  const std::string ranks =
-      program.ranks == 1 ? "rank 0" : "ranks 0 to " + std::to_string(program.ranks - 1);
-  return "every block of " + whose + " ends as the inputs of " + ranks + " combined, each once, " +
+// "the inputs of ranks 0 to 7 combined, each once, in rank order: ..."
+std::string combined_text(const Program& program, const std::string& ranks) {
+  return "the inputs of " + ranks + " combined, each once, " +
          (program.needs_commutative ? "not in rank order: the operator must commute"
                                     : "in rank order: the operator need not commute");
+}
+
+std::string flow_text(const Program& program) {
+  const std::string root = "rank " + std::to_string(program.root) + "'s ";
+  const std::string all =
+      program.ranks == 1 ? "rank 0" : "ranks 0 to " + std::to_string(program.ranks - 1);
+  switch (program.collective) {
+    case espalier_Collective_BROADCAST:
+      return "every output block of every other rank ends as that block of " + root + "input";
+    case espalier_Collective_REDUCE:
+      return "every block of " + root + "output ends as " + combined_text(program, all);
+    case espalier_Collective_SCAN:
+      return "every block of rank r's output ends as " + combined_text(program, "ranks 0 to r");
+    case espalier_Collective_EXSCAN:
+      return "every block of rank r's output, r > 0, ends as " +
+             combined_text(program, "ranks 0 to r-1");
+    case espalier_Collective_SCATTER:
+      return "every output block of rank r ends as that block of segment r of " + root + "input";
+    case espalier_Collective_GATHER:
+      return "every block of segment r of " + root + "output ends as that block of rank r's input";
+    case espalier_Collective_ALLGATHER:
+      return "every block of segment r of every rank's output ends as that block of rank r's input";
+    case espalier_Collective_REDUCE_SCATTER:
+      return "every block of rank r's output ends as that block of segment r of " +
+             combined_text(program, all);
+    case espalier_Collective_ALL_TO_ALL:
+      return "every block of segment q of rank r's output ends as that block of segment r of rank "
+             "q's input";
+    case espalier_Collective_BARRIER:
+      return "every rank ends only after it has heard, by others or itself, of " + all;
+    default: return "every block of every rank's output ends as " + combined_text(program, all);
+  }
 }
 
 std::string claims_text(const Program& program, const Proof& proof) {
@@ -78,7 +102,7 @@ std::string claims_text(const Program& program, const Proof& proof) {
       proof.least_scratch == proof.most_scratch
           ? counted(proof.most_scratch, "block")
           : std::to_string(proof.least_scratch) + " to " + counted(proof.most_scratch, "block");
-  return "slots lie within the claimed scratch of " + scratch + " a rank; the window of " +
+  return "slots lie within the claimed scratch of " + scratch + " a node; the window of " +
          counted(program.window, "step") + " is one the hazards are absent for, and so is any less";
 }
 
@@ -146,11 +170,11 @@ std::string explanation(Source& source, const Proof& proof) {
   const std::string steps = steps_text(program);
   std::string text = point("for", range_text(program, verdict));
   text += point("form",
-                counted(program.ranks, "program") + " that nodes would load agree on " +
+                counted(program_nodes(program), "program") + " that nodes would load agree on " +
                     collective_name(program.collective) + ", root " + std::to_string(program.root) +
                     ", " + counted(program.segments, "segment") + ", window " +
                     std::to_string(program.window) + ", schedule " + hex(program.schedule_digest) +
-                    "; at most " + counted(proof.most_links, "link") + " a rank");
+                    "; at most " + counted(proof.most_links, "link") + " a node");
   text += point("matching",
                 "each send meets the receive of the same block in the same step, and the other "
                 "way round");

@@ -29,14 +29,14 @@ Source::Source(const Selection& selection)
     : choice_(choose(selection)),
       topology_(choice_.topology.get()),
       buffer_(std::make_unique<Program>()) {
-  name_ = std::string(choice_.algorithm->name) + ", root " + std::to_string(choice_.group.root);
+  name_ = choice_.algorithm.name + ", root " + std::to_string(choice_.group.root);
 }
 
 const Program& Source::program(std::uint32_t node) {
   if (!loaded_.programs.empty()) return loaded_.programs.at(node);
   if (filled_ && in_buffer_ == node) return *buffer_;
   filled_ = false;
-  if (choice_.algorithm != nullptr) {
+  if (!choice_.algorithm.name.empty()) {
     generate(choice_, node, *buffer_);
   } else {
     decode(loaded_, node, *buffer_);

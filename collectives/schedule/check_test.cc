@@ -78,7 +78,7 @@ std::vector<Break> header_breaks() {
 std::vector<Break> table_breaks() {
   return {
       {"blocks", [](Program& p) { p.blocks_count = 13; }},
-      {"peers", [](Program& p) { p.peers_count = 65; }},
+      {"peers", [](Program& p) { p.peers_count = 129; }},
       {"counts", [](Program& p) { p.counts_count = 65; }},
       {"terms", [](Program& p) { p.terms_count = 25; }},
       {"indices", [](Program& p) { p.indices_count = 65; }},

@@ -202,7 +202,7 @@ TEST(Descriptor, TablesTooLongForThisNodeAreTooLarge) {
         espalier_Program_peers_tag}) {
     Bytes bytes = whole;
     const bool packed = table == espalier_Program_peers_tag;
-    for (int copy = 0; copy < 70; ++copy) {
+    for (int copy = 0; copy < 130; ++copy) {  // above every table of schedule.options
       const Bytes row = packed ? field(table, 0, 5) : field(table, 2, 0);
       bytes.insert(bytes.end(), row.begin(), row.end());
     }

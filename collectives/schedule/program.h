@@ -37,7 +37,7 @@ inline constexpr std::uint32_t kMaxTicks = 64;           // S and L of the posta
 inline constexpr std::uint32_t kMaxScratchBlocks = 1u << 20;
 inline constexpr std::uint32_t kMaxTableBytes = 1u << 17;  // 65536 entries
 inline constexpr std::uint64_t kMaxMessageBytes = 1ull << 40;
-inline constexpr std::uint32_t kMaxBlocks = 0x7fffffffu;  // N
+inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N, as far as proofs for every N reach
 
 // value of a count for N blocks a segment.
 [[nodiscard]] std::int64_t count_value(const Count& count, std::int64_t blocks);
@@ -120,7 +120,7 @@ struct Layout {
 
 // Cuts `count` elements (of the message, or of one rank's part: counts_per_rank) of
 // `element_bytes` as the program's block table, by the whole message's bytes, and its residue rule
-// say. kTooLarge if N does not fit 31 bits or the message is longer than kMaxMessageBytes;
+// say. kTooLarge if N is above kMaxBlocks or the message is longer than kMaxMessageBytes;
 // kBadArgument if element_bytes is 0, or for a barrier of any elements; kMalformed if the program
 // has no segments.
 [[nodiscard]] Status make_layout(const Program& program, std::uint64_t count,

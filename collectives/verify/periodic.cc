@@ -353,7 +353,7 @@ class Periodic {
   const Programs& programs_;
   const Options& options_;
   Verdict& verdict_;
-  Program common_ = espalier_Program_init_zero;
+  Program common_{};
   Case at_;
   RankProofs ranks_;
   std::int64_t stride_ = 1;                      // of all streams

@@ -75,8 +75,9 @@ const char* remedy(Status status) {
   }
 }
 
-bool load_program(const std::string& path, const Options& options, Program& program,
-                  std::string& error) {
+bool load_program(const std::string& path, const Options& options, std::uint32_t node,
+                  Programs& programs, std::string& error) {
+  Program& program = programs.programs[programs.count];
   MappedFile mapped;
   if (!mapped.open(path)) {
     error = "cannot read the schedule " + path + ": " + std::strerror(errno);
@@ -93,16 +94,20 @@ bool load_program(const std::string& path, const Options& options, Program& prog
               "; " + remedy(Status::kWrongTopology);
       return false;
     }
-    if (options.node >= file.nodes()) {
-      error = path + " has no node " + std::to_string(options.node) + ": its nodes are 0 to " +
+    if (node >= file.nodes()) {
+      error = path + " has no node " + std::to_string(node) + ": its nodes are 0 to " +
               std::to_string(file.nodes() - 1);
       return false;
     }
-    status = file.program(options.node, program);
+    status = file.program(node, program);
   }
-  if (status != Status::kOk) {
-    error = "cannot load node " + std::to_string(options.node) + "'s descriptor from " + path +
-            ": " + status_name(status) + "; " + remedy(status);
+  if (status == Status::kOk) {
+    auto& table = program.table;
+    programs.tables.emplace_back(table.bytes, table.bytes + table.size);
+    table.bytes = programs.tables.back().data();
+  } else {
+    error = "cannot load node " + std::to_string(node) + "'s descriptor from " + path + ": " +
+            status_name(status) + "; " + remedy(status);
   }
   return status == Status::kOk;
 }
@@ -134,14 +139,15 @@ constexpr option kOptions[] = {{"schedule", required_argument, nullptr, kSchedul
                                {nullptr, 0, nullptr, 0}};
 
 // Takes one option's value; false if it is not a value of that option.
-bool take(int option, const char* value, Options& options, bool& node_given) {
+bool take(int option, const char* value, Options& options) {
   switch (option) {
     case kSchedule: options.schedules.emplace_back(value); return true;
-    case kNode: node_given = true; return parse_number(value, options.node);
+    case kNode: return parse_number(value, options.nodes.emplace_back());
     case kTopology: options.topology = value; return true;
     case kProvider: options.provider = value; return true;
     case kAddress: options.address = value; return true;
-    case kControl: return parse_number(value, options.control) && options.control >= 0;
+    case kControl:
+      return parse_number(value, options.controls.emplace_back()) && options.controls.back() >= 0;
     case kWindow:
       return parse_number(value, options.window) && options.window >= 1 &&
              options.window <= kMaxWindow;
@@ -169,6 +175,7 @@ const char* usage() {
          "Loads node I's descriptors, wires up with its neighbours through the control channel\n"
          "(an inherited SOCK_SEQPACKET socket; `espalier run` starts nodes so) and runs what it\n"
          "is told until the channel ends. --check loads the descriptors, prints them, and ends.\n"
+         "--node and --control again, in pairs: one process and thread drives all these nodes.\n"
          "\n"
          "  --topology SPEC   refuse schedules for any other topology, e.g. mesh:4x4\n"
          "  --deadline MS     silence after which a link is dead (default 5000)\n"
@@ -181,7 +188,6 @@ const char* usage() {
 bool parse_options(int argc, char** argv, Options& options, std::string& error) {
   opterr = 0;
   optind = 1;
-  bool node_given = false;
   while (true) {
     const int at = optind;
     int which = -1;
@@ -192,7 +198,7 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
               "; see espalier-node --help";
       return false;
     }
-    if (!take(found, optarg, options, node_given)) {
+    if (!take(found, optarg, options)) {
       error = std::string("bad value for --") + kOptions[found].name + ": " + optarg +
               "; see espalier-node --help";
       return false;
@@ -204,18 +210,21 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
   if (options.schedules.size() > kMaxPrograms) {
     error = "too many schedules: a node holds at most " + std::to_string(kMaxPrograms);
   }
-  if (!node_given) error = "no node number: give --node I";
-  if (!options.check_only && options.control < 0) {
-    error = "no control channel: give --control FD, or --check to load the descriptors only";
+  if (options.nodes.empty()) error = "no node number: give --node I";
+  if (!options.check_only && options.controls.size() != options.nodes.size()) {
+    error = std::to_string(options.nodes.size()) + " nodes and " +
+            std::to_string(options.controls.size()) +
+            " control channels: give --control FD for each --node, or --check to load the "
+            "descriptors only";
   }
   return error.empty();
 }
 
-bool load_programs(const Options& options, Programs& programs, std::string& error) {
+bool load_programs(const Options& options, std::uint32_t node, Programs& programs,
+                   std::string& error) {
   for (const std::string& path : options.schedules) {
-    Program& program = programs.programs[programs.count];
-    if (!load_program(path, options, program, error)) return false;
-    ++programs.count;
+    if (!load_program(path, options, node, programs, error)) return false;
+    const Program& program = programs.programs[programs.count++];
     for (std::uint32_t i = 0; i < links_count(program); ++i) {
       programs.peers.push_back(peer_of(program, i));
     }
@@ -225,7 +234,7 @@ bool load_programs(const Options& options, Programs& programs, std::string& erro
                        programs.peers.end());
   if (programs.peers.size() > kMaxLinks) {
     error = "the schedules need " + std::to_string(programs.peers.size()) + " links, node " +
-            std::to_string(options.node) + " has room for " + std::to_string(kMaxLinks) +
+            std::to_string(node) + " has room for " + std::to_string(kMaxLinks) +
             " (ESPALIER_MAX_LINKS)";
     return false;
   }

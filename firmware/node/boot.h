@@ -15,11 +15,11 @@ inline constexpr std::uint32_t kMaxPrograms = 8;  // schedule files of a node
 
 struct Options {
   std::vector<std::string> schedules;  // paths; at most kMaxPrograms
-  std::uint32_t node = 0;
-  std::string topology;  // canonical specification of the node's topology; empty: any
+  std::vector<std::uint32_t> nodes;    // that this process drives
+  std::string topology;                // canonical specification of the node's topology; empty: any
   std::string provider = "tcp";
-  std::string address;  // IP to bind; empty: the provider's default
-  int control = -1;     // the control channel; negative: none
+  std::string address;        // IP to bind; empty: the provider's default
+  std::vector<int> controls;  // the control channel of each node
   std::uint32_t window = kMaxWindow;
   std::uint64_t deadline_ns = 5'000'000'000;
   bool check_blocks = false;  // CRC-32 of every block
@@ -36,11 +36,14 @@ struct Programs {
   std::array<Program, kMaxPrograms> programs;
   std::uint32_t count = 0;
   std::vector<std::uint32_t> peers;
+  // What the programs look up: copies, as a file may be written anew under a running node.
+  std::vector<std::vector<std::uint8_t>> tables;
 };
 
-// Loads the node's own descriptor of every schedule file. False and one line in `error` (what was
+// Loads node's own descriptor of every schedule file. False and one line in `error` (what was
 // wrong, where, what would be right) if any is truncated, corrupt, for another topology or beyond
 // this node's limits; `programs` is then not to be used.
-[[nodiscard]] bool load_programs(const Options& options, Programs& programs, std::string& error);
+[[nodiscard]] bool load_programs(const Options& options, std::uint32_t node, Programs& programs,
+                                 std::string& error);
 
 }  // namespace espalier::node

@@ -43,7 +43,6 @@ class Boot : public testing::Test {
     ASSERT_NE(mkdtemp(path.data()), nullptr);
     directory_ = path;
     options_.topology = kSpec;
-    options_.node = 3;
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
@@ -60,7 +59,7 @@ class Boot : public testing::Test {
     options_.schedules = paths;
     programs_ = std::make_unique<Programs>();
     std::string error;
-    const bool loaded = load_programs(options_, *programs_, error);
+    const bool loaded = load_programs(options_, node_, *programs_, error);
     EXPECT_EQ(loaded, error.empty());
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
     return error;
@@ -68,6 +67,7 @@ class Boot : public testing::Test {
 
   std::filesystem::path directory_;
   Options options_;
+  std::uint32_t node_ = 3;
   std::unique_ptr<Programs> programs_;
 };
 
@@ -94,7 +94,7 @@ TEST_F(Boot, RefusesAnotherTopology) {
 }
 
 TEST_F(Boot, RefusesANodeThatIsNotThere) {
-  options_.node = 5;
+  node_ = 5;
   const std::string error = load({write("chain", schedule(kSpec, 5, "chain"))});
   EXPECT_NE(error.find("no node 5"), std::string::npos) << error;
 }
@@ -124,7 +124,7 @@ TEST_F(Boot, SomeNodeRefusesEveryFlippedBit) {
     bytes[bit / 8] ^= mask;
     const std::string path = write("flipped", bytes);
     bool refused = false;
-    for (options_.node = 0; options_.node < 5 && !refused; ++options_.node) {
+    for (node_ = 0; node_ < 5 && !refused; ++node_) {
       refused = !load({path}).empty();
     }
     ASSERT_TRUE(refused) << "bit " << bit % 8 << " of byte " << bit / 8;
@@ -150,12 +150,18 @@ TEST(NodeOptions, AreTaken) {
                   options),
             "");
   EXPECT_EQ(options.schedules, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(options.node, 7u);
-  EXPECT_EQ(options.control, 5);
+  EXPECT_EQ(options.nodes, (std::vector<std::uint32_t>{7}));
+  EXPECT_EQ(options.controls, (std::vector<int>{5}));
   EXPECT_EQ(options.deadline_ns, 250'000'000u);
   EXPECT_EQ(options.window, 2u);
   EXPECT_EQ(options.provider, "shm");
   EXPECT_EQ(options.address, "10.0.0.1");
+  ASSERT_EQ(
+      parse({"--schedule", "a", "--node", "7", "--control", "5", "--node", "8", "--control", "6"},
+            options),
+      "");
+  EXPECT_EQ(options.nodes, (std::vector<std::uint32_t>{7, 8}));
+  EXPECT_EQ(options.controls, (std::vector<int>{5, 6}));
 }
 
 TEST(NodeOptions, AreRefusedWithOneLine) {
@@ -165,7 +171,7 @@ TEST(NodeOptions, AreRefusedWithOneLine) {
   const std::vector<std::vector<std::string>> bad = {
       {"--node", "x"},   {"--node", "-1"},    {"--node"},           {"--nodes", "2"},
       {"--window", "0"}, {"--deadline", "0"}, {"--deadline", "1s"}, {"surplus"},
-      {"--control", ""}, {"--control", "-1"}, {"--window", "1000"}};
+      {"--control", ""}, {"--control", "-1"}, {"--window", "1000"}, {"--node", "1"}};
   for (const std::vector<std::string>& words : bad) {
     std::vector<std::string> all = good;
     all.insert(all.end(), words.begin(), words.end());

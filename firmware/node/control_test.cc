@@ -107,7 +107,8 @@ TEST_F(Channel, WireUpTellsItsAddressAndGetsTheNeighbours) {
   node::ControlWireUp wire_up(node_);
   std::vector<std::string> addresses;
   std::string error;
-  EXPECT_TRUE(wire_up.exchange(4, std::string("a\0z", 3), {3, 6}, addresses, error)) << error;
+  EXPECT_TRUE(wire_up.publish(4, std::string("a\0z", 3), {3, 6}, error)) << error;
+  EXPECT_TRUE(wire_up.collect(addresses, error)) << error;
   launcher.join();
   EXPECT_EQ(addresses, (std::vector<std::string>{"", std::string("\0y", 2)}));
 }
@@ -118,9 +119,9 @@ TEST_F(Channel, WireUpEndsWithTheLauncher) {
   node::ControlWireUp wire_up(node_);
   std::vector<std::string> addresses;
   std::string error;
-  EXPECT_FALSE(wire_up.exchange(0, "a", {1}, addresses, error));
+  EXPECT_FALSE(wire_up.publish(0, "a", {1}, error));
   EXPECT_NE(error, "");
-  EXPECT_FALSE(wire_up.exchange(0, std::string(kMaxAddressBytes + 1, 'a'), {1}, addresses, error));
+  EXPECT_FALSE(wire_up.publish(0, std::string(kMaxAddressBytes + 1, 'a'), {1}, error));
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
-// espalier-node: the Linux node. Boots from schedule files, wires up, serves.
+// espalier-node: one or several Linux nodes in one process. Boots from schedule files, wires up,
+// serves.
+
+#include <sched.h>
 
 #include <cerrno>
 #include <cinttypes>
@@ -23,67 +26,115 @@ namespace node = espalier::node;
 constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
 
-// Everything a node needs besides its endpoint's own memory, reserved at compile time.
-node::Programs programs;
+// One node of this process.
+struct Served {
+  std::uint32_t number = 0;
+  int channel = -1;
+  node::Programs programs;
+  std::unique_ptr<espalier::ofi::OfiEndpoint> fabric;
+  std::vector<std::string> addresses;  // of its peers
+};
+using Nodes = std::vector<std::unique_ptr<Served>>;
 
 // One line, to the launcher where there is one, else to stderr. A launcher that is gone has said
-// why already.
+// why already. The process ends when the launcher has hung up: it would take the end of the other
+// nodes' channels for failures of theirs.
 int fail(int status, int channel, const std::string& what) {
   control::Failed failed;
   std::snprintf(failed.text, sizeof failed.text, "%s", what.c_str());
   if (channel < 0 || (!control::send(channel, failed) && errno != EPIPE && errno != ECONNRESET)) {
     std::fprintf(stderr, "espalier-node: %s\n", what.c_str());
+    return status;
+  }
+  control::Any packet;
+  int descriptor = -1;
+  control::Received received = control::Received::kNothing;
+  while (received == control::Received::kNothing) {
+    received = control::receive(channel, packet, descriptor, -1);
   }
   return status;
 }
 
-void describe(const node::Options& options) {
-  for (std::uint32_t i = 0; i < programs.count; ++i) {
-    const espalier::Program& program = programs.programs[i];
+void describe(const node::Options& options, const Served& served) {
+  for (std::uint32_t i = 0; i < served.programs.count; ++i) {
+    const espalier::Program& program = served.programs.programs[i];
     std::printf(
-        "%s: node %u of %u ranks, %s, %u actions, %u links, window %u, %u scratch blocks, "
+        "%s: node %u of %u ranks%s, %s, %u actions, %u links, window %u, %u scratch blocks, "
         "schedule %016" PRIx64 "\n",
-        options.schedules[i].c_str(), program.node, program.ranks, program.algorithm,
+        options.schedules[i].c_str(), program.node, program.ranks,
+        espalier::is_router(program) ? " (a router)" : "", program.algorithm,
         static_cast<unsigned>(program.actions_count), static_cast<unsigned>(links_count(program)),
         program.window, program.scratch_blocks, program.schedule_digest);
   }
 }
 
-int run(const node::Options& options) {
-  const int channel = options.control;
+// Opens the endpoints of all nodes and tells where they are, then connects them, each in turn:
+// nodes of one process may be neighbours. 0, or the exit status.
+int connect(const node::Options& options, Nodes& nodes) {
   std::string error;
-  espalier::ofi::Config config;
-  config.provider = options.provider;
-  config.local_address = options.address;
-  config.node = options.node;
-  config.peers = programs.peers;
-  config.window = options.window;
-  const std::unique_ptr<espalier::ofi::OfiEndpoint> fabric =
-      espalier::ofi::OfiEndpoint::open(config, error);
-  if (fabric == nullptr) {
-    const std::string where = options.address.empty() ? "" : " on " + options.address;
-    return fail(kFailed, channel, "cannot open " + options.provider + where + ": " + error);
+  std::vector<node::ControlWireUp> wire_ups;
+  for (const std::unique_ptr<Served>& served : nodes) {
+    espalier::ofi::Config config;
+    config.provider = options.provider;
+    config.local_address = options.address;
+    config.node = served->number;
+    config.peers = served->programs.peers;
+    config.window = options.window;
+    served->fabric = espalier::ofi::OfiEndpoint::open(config, error);
+    if (served->fabric == nullptr) {
+      const std::string where = options.address.empty() ? "" : " on " + options.address;
+      return fail(kFailed, served->channel,
+                  "cannot open " + options.provider + where + ": " + error);
+    }
+    wire_ups.emplace_back(served->channel);
+    if (!wire_ups.back().publish(served->number, served->fabric->address(), config.peers, error)) {
+      return fail(kFailed, served->channel, error);
+    }
   }
-  node::ControlWireUp wire_up(channel);
-  std::vector<std::string> addresses;
-  if (!wire_up.exchange(options.node, fabric->address(), programs.peers, addresses, error)) {
-    return fail(kFailed, channel, error);
+  const auto cannot = [&error](const Served& served) {
+    return fail(kFailed, served.channel, "cannot connect to the neighbours: " + error);
+  };
+  for (std::size_t at = 0; at < nodes.size(); ++at) {
+    Served& served = *nodes[at];
+    if (!wire_ups[at].collect(served.addresses, error)) {
+      return fail(kFailed, served.channel, error);
+    }
+    if (served.fabric->start_connecting(served.addresses, error) != Status::kOk) {
+      return cannot(served);
+    }
   }
-  if (fabric->connect(addresses, error) != Status::kOk) {
-    return fail(kFailed, channel, "cannot connect to the neighbours: " + error);
+  bool busy = true;
+  while (busy) {
+    busy = false;
+    for (const std::unique_ptr<Served>& served : nodes) {
+      const Status status = served->fabric->go_on_connecting(error);
+      if (status != Status::kOk && status != Status::kBusy) return cannot(*served);
+      busy = busy || status == Status::kBusy;
+    }
+    if (busy) sched_yield();
   }
+  return 0;
+}
 
-  static node::Node self(fabric->endpoint(), programs.programs.data(), programs.count, channel);
-  espalier::MachineConfig machine;
-  machine.window = options.window;
-  machine.deadline_ns = options.deadline_ns;
-  machine.check_blocks = options.check_blocks;
-  const Status status = self.init(machine);
-  if (status != Status::kOk) {
-    return fail(kFailed, channel,
-                std::string("the machine does not take this endpoint: ") + status_name(status));
+int run(const node::Options& options, Nodes& nodes) {
+  const int status = connect(options, nodes);
+  if (status != 0) return status;
+  espalier::MachineConfig config;
+  config.window = options.window;
+  config.deadline_ns = options.deadline_ns;
+  config.check_blocks = options.check_blocks;
+  std::vector<std::unique_ptr<node::Node>> machines;
+  for (const std::unique_ptr<Served>& served : nodes) {
+    machines.push_back(std::make_unique<node::Node>(served->fabric->endpoint(),
+                                                    served->programs.programs.data(),
+                                                    served->programs.count, served->channel));
+    const Status taken = machines.back()->init(config);
+    if (taken == Status::kOk) continue;
+    return fail(
+        kFailed, served->channel,
+        std::string("the machine does not take this endpoint: ") + espalier::status_name(taken));
   }
-  return self.serve();
+  return node::serve(machines);
 }
 
 }  // namespace
@@ -96,15 +147,21 @@ int main(int argc, char** argv) {
     std::fputs(node::usage(), stdout);
     return 0;
   }
-  const int channel = options.check_only ? -1 : options.control;
+  Nodes nodes;
+  for (std::size_t at = 0; at < options.nodes.size(); ++at) {
+    nodes.push_back(std::make_unique<Served>());
+    nodes.back()->number = options.nodes[at];
+    nodes.back()->channel = options.check_only ? -1 : options.controls[at];
+  }
   if (!espalier::ofi::known_provider(options.provider)) {
-    return fail(kBadInput, channel,
+    return fail(kBadInput, nodes.front()->channel,
                 "unknown provider " + options.provider + "; know tcp and shm, among others");
   }
-  if (!node::load_programs(options, programs, error)) return fail(kBadInput, channel, error);
-  if (options.check_only) {
-    describe(options);
-    return 0;
+  for (const std::unique_ptr<Served>& served : nodes) {
+    if (!node::load_programs(options, served->number, served->programs, error)) {
+      return fail(kBadInput, served->channel, error);
+    }
+    if (options.check_only) describe(options, *served);
   }
-  return run(options);
+  return options.check_only ? 0 : run(options, nodes);
 }

@@ -1,8 +1,11 @@
 #pragma once
-// The running node: steps its machine, and does what the control channel says. Nothing is allocated
-// but by Memory and Run packets, before their collectives start. Host only.
+// The running node: steps its machine, and does what the control channel says; and the loop in
+// which one thread drives one or several of them. Nothing is allocated but by Memory and Run
+// packets, before their collectives start. Host only.
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "collectives/machine/machine.h"
 #include "firmware/node/control.h"
@@ -37,23 +40,34 @@ class Node {
   [[nodiscard]] Status init(const MachineConfig& config) {
     return machine_.init(endpoint_, config);
   }
-  // Sends Ready, then serves until Quit or the channel's end; between runs the machine goes on
-  // answering its peers. The process's exit status: 0 after Quit, 1 otherwise.
-  [[nodiscard]] int serve();
+  // Says that the node is ready; false: the launcher is gone.
+  [[nodiscard]] bool ready();
+  // Goes on with the run; between runs the machine goes on answering its peers. Takes a packet if
+  // one is there: if `look`, else only where wake() has come. Bounded work, no waiting.
+  void step(bool look);
+  // CLOCK_MONOTONIC at which step() has something to do even if nothing arrives.
+  [[nodiscard]] std::uint64_t wake() const { return wake_; }
+  // A collective is under way: what may arrive comes to the endpoint, else to the channel.
+  [[nodiscard]] bool running() const { return state_ == State::kRunning; }
+  // Told to end, or its launcher is gone; exit_status() is then 0 or 1.
+  [[nodiscard]] bool ended() const { return state_ == State::kEnded; }
+  [[nodiscard]] int exit_status() const { return exit_status_; }
+  [[nodiscard]] Endpoint& endpoint() { return endpoint_; }
+  [[nodiscard]] int channel() const { return channel_; }
 
  private:
-  // What attend() found to do.
-  enum class Order { kNone, kRun, kEnd };
+  enum class State { kIdle, kAwaitsStart, kRunning, kEnded };
 
-  // Takes at most one packet, waiting up to timeout_ms. Answers Ask itself.
-  Order attend(int timeout_ms);
-  bool map_memory(const control::Memory& memory, int descriptor);
-  void run();
-  Status prepare(Operator& op, Buffers& buffers);
-  void wait_for_start(std::uint64_t start_ns);
-  Status run_one(const Operator& op, const Buffers& buffers);
-  void stand(Status status);
-  bool fail(const char* what);
+  // Takes at most one packet and does what it says.
+  void attend();
+  void end(int exit_status);
+  void map_memory(const control::Memory& memory, int descriptor);
+  void take_run(const control::Run& order);
+  Status prepare();
+  void await_start();
+  Status start_one();
+  void go_on();
+  void finish(Status status);
 
   Endpoint& endpoint_;
   const Program* programs_;
@@ -65,10 +79,17 @@ class Node {
   Mapping scratch_;
   std::uint64_t input_bytes_ = 0;
   std::uint64_t output_bytes_ = 0;
+  State state_ = State::kIdle;
+  std::uint64_t wake_ = 0;
+  std::uint64_t look_ = 0;  // when the channel is looked at next, while a collective runs
   control::Run order_;      // the Run served last
+  Operator op_;
+  Buffers buffers_;
   control::Report report_;  // how it stands
-  bool ended_ = false;
   int exit_status_ = 1;
 };
+
+// Serves all nodes, in one thread, until each has ended. The worst of their exit statuses.
+[[nodiscard]] int serve(const std::vector<std::unique_ptr<Node>>& nodes);
 
 }  // namespace espalier::node

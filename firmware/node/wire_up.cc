@@ -8,9 +8,8 @@
 
 namespace espalier::node {
 
-bool ControlWireUp::exchange(std::uint32_t node, const std::string& address,
-                             const std::vector<std::uint32_t>& peers,
-                             std::vector<std::string>& addresses, std::string& error) {
+bool ControlWireUp::publish(std::uint32_t node, const std::string& address,
+                            const std::vector<std::uint32_t>& peers, std::string& error) {
   if (address.size() > control::kMaxAddressBytes || peers.size() > kMaxLinks) {
     error = "an address of " + std::to_string(address.size()) + " bytes with " +
             std::to_string(peers.size()) + " links does not fit a Hello";
@@ -19,27 +18,29 @@ bool ControlWireUp::exchange(std::uint32_t node, const std::string& address,
   control::Hello hello;
   hello.node = node;
   hello.pid = getpid();
-  hello.links = static_cast<std::uint32_t>(peers.size());
+  hello.links = links_ = static_cast<std::uint32_t>(peers.size());
   std::copy(peers.begin(), peers.end(), hello.peers);
   hello.address.size = static_cast<std::uint32_t>(address.size());
   std::copy(address.begin(), address.end(), hello.address.bytes);
+  if (control::send(channel_, hello)) return true;
+  error = "the launcher does not take this node's address";
+  return false;
+}
+
+bool ControlWireUp::collect(std::vector<std::string>& addresses, std::string& error) {
   control::Any packet;
   int descriptor = -1;
-  if (!control::send(channel_, hello)) {
-    error = "the launcher does not take this node's address";
-    return false;
-  }
   control::Received received = control::Received::kNothing;
   while (received == control::Received::kNothing) {
     received = control::receive(channel_, packet, descriptor, -1);
   }
   if (received != control::Received::kPacket || packet.packet != control::Packet::kPeers ||
-      packet.peers.links != hello.links) {
+      packet.peers.links != links_) {
     error = "the launcher went away before it told the neighbours' addresses";
     return false;
   }
   addresses.clear();
-  for (std::uint32_t link = 0; link < hello.links; ++link) {
+  for (std::uint32_t link = 0; link < links_; ++link) {
     const control::Address& at = packet.peers.addresses[link];
     addresses.emplace_back(at.bytes, std::min(at.size, control::kMaxAddressBytes));
   }

@@ -11,23 +11,26 @@ namespace espalier::node {
 class WireUp {
  public:
   virtual ~WireUp() = default;
-  // Publishes this node's address and waits for those of `peers`, in their order. False and one
-  // line in `error` if the launcher is gone or the addresses cannot be had.
-  [[nodiscard]] virtual bool exchange(std::uint32_t node, const std::string& address,
-                                      const std::vector<std::uint32_t>& peers,
-                                      std::vector<std::string>& addresses, std::string& error) = 0;
+  // Publishes a node's address. False and one line in `error` if the launcher is gone.
+  [[nodiscard]] virtual bool publish(std::uint32_t node, const std::string& address,
+                                     const std::vector<std::uint32_t>& peers,
+                                     std::string& error) = 0;
+  // Waits for the addresses of the peers that were published, in their order; nodes of one process
+  // publish all before any collects. False and one line in `error` if they cannot be had.
+  [[nodiscard]] virtual bool collect(std::vector<std::string>& addresses, std::string& error) = 0;
 };
 
 // Over the control channel: Hello, then Peers.
 class ControlWireUp : public WireUp {
  public:
   explicit ControlWireUp(int channel) : channel_(channel) {}
-  [[nodiscard]] bool exchange(std::uint32_t node, const std::string& address,
-                              const std::vector<std::uint32_t>& peers,
-                              std::vector<std::string>& addresses, std::string& error) override;
+  [[nodiscard]] bool publish(std::uint32_t node, const std::string& address,
+                             const std::vector<std::uint32_t>& peers, std::string& error) override;
+  [[nodiscard]] bool collect(std::vector<std::string>& addresses, std::string& error) override;
 
  private:
   int channel_;
+  std::uint32_t links_ = 0;
 };
 
 }  // namespace espalier::node

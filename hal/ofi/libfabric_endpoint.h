@@ -31,6 +31,9 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   [[nodiscard]] std::string address() const override { return address_; }
   [[nodiscard]] Status connect(const std::vector<std::string>& addresses,
                                std::string& error) override;
+  [[nodiscard]] Status start_connecting(const std::vector<std::string>& addresses,
+                                        std::string& error) override;
+  [[nodiscard]] Status go_on_connecting(std::string& error) override;
   [[nodiscard]] Endpoint& endpoint() override { return *this; }
 
   [[nodiscard]] std::uint32_t node() const override { return config_.node; }
@@ -69,7 +72,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   [[nodiscard]] std::string encode_address(const std::string& name) const;
   [[nodiscard]] bool decode_address(std::uint32_t link, const std::string& text,
                                     std::string& error);
-  [[nodiscard]] bool greet(std::string& error);
+  void greet();
 
   // send.cc: everything that writes to the peer. Each returns false when libfabric has no room.
   void push(std::uint32_t index);
@@ -137,6 +140,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   std::uint64_t writes_ = 0;   // that libfabric took
   std::uint64_t spin_ns_ = 0;  // how long wait() spins before it blocks
   std::uint32_t last_taken_ = 0;
+  std::uint64_t greet_until_ = 0;
   bool connected_ = false;
   bool released_ = false;
 };

@@ -40,6 +40,11 @@ class OfiEndpoint {
   // carry; kBackEnd and `error` otherwise.
   [[nodiscard]] virtual Status connect(const std::vector<std::string>& addresses,
                                        std::string& error) = 0;
+  // connect() in two parts, for a thread that connects several endpoints to each other: start each,
+  // then go on with all in turn until none is kBusy. What is connected goes on answering there.
+  [[nodiscard]] virtual Status start_connecting(const std::vector<std::string>& addresses,
+                                                std::string& error) = 0;
+  [[nodiscard]] virtual Status go_on_connecting(std::string& error) = 0;
   [[nodiscard]] virtual Endpoint& endpoint() = 0;
 };
 

@@ -179,6 +179,14 @@ bool LibfabricEndpoint::decode_address(std::uint32_t index, const std::string& t
 }
 
 Status LibfabricEndpoint::connect(const std::vector<std::string>& addresses, std::string& error) {
+  Status status = start_connecting(addresses, error);
+  if (status != Status::kOk) return status;
+  while ((status = go_on_connecting(error)) == Status::kBusy) sched_yield();
+  return status;
+}
+
+Status LibfabricEndpoint::start_connecting(const std::vector<std::string>& addresses,
+                                           std::string& error) {
   if (addresses.size() != links_.size()) {
     error = std::to_string(addresses.size()) + " addresses for " + std::to_string(links_.size()) +
             " links";
@@ -188,34 +196,35 @@ Status LibfabricEndpoint::connect(const std::vector<std::string>& addresses, std
     if (!decode_address(l, addresses[l], error)) return Status::kBackEnd;
   }
   connected_ = true;
-  return greet(error) ? Status::kOk : Status::kBackEnd;
+  greet();
+  return Status::kOk;
 }
 
 // The lower node of a link says hello first, the other answers: so only one of the two opens a
 // connection.
-bool LibfabricEndpoint::greet(std::string& error) {
-  const std::uint64_t deadline = now() + kGreetTimeoutNs;
-  for (Link& link : links_) link.box.hello = link.box.hello || config_.node < link.peer;
+void LibfabricEndpoint::greet() {
+  greet_until_ = now() + kGreetTimeoutNs;
   for (std::uint32_t l = 0; l < links(); ++l) {
-    if (links_[l].box.hello) pending_.insert(l);
+    Link& link = links_[l];
+    link.box.hello = link.box.hello || config_.node < link.peer;
+    if (link.box.hello) pending_.insert(l);
   }
-  while (true) {
-    (void)progress();
-    const Link* missing = nullptr;
-    for (const Link& link : links_) {
-      if (!link.hello || link.box.hello) missing = &link;
-      if (link.down) {
-        error = "the link to node " + std::to_string(link.peer) + " broke while connecting";
-        return false;
-      }
+}
+
+Status LibfabricEndpoint::go_on_connecting(std::string& error) {
+  (void)progress();
+  const Link* missing = nullptr;
+  for (const Link& link : links_) {
+    if (!link.hello || link.box.hello) missing = &link;
+    if (link.down) {
+      error = "the link to node " + std::to_string(link.peer) + " broke while connecting";
+      return Status::kBackEnd;
     }
-    if (missing == nullptr) return true;
-    if (now() > deadline) {
-      error = "node " + std::to_string(missing->peer) + " did not connect within 60 s";
-      return false;
-    }
-    sched_yield();
   }
+  if (missing == nullptr) return Status::kOk;
+  if (now() <= greet_until_) return Status::kBusy;
+  error = "node " + std::to_string(missing->peer) + " did not connect within 60 s";
+  return Status::kBackEnd;
 }
 
 }  // namespace espalier::ofi

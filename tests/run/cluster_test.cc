@@ -67,16 +67,16 @@ class ClusterTest : public testing::TestWithParam<const char*> {
     }
     control::Run order;
     order.program = program;
-    order.op = what.op;
-    order.type = what.type;
-    order.count = what.bytes / element_bytes({what.op, what.type});
+    order.op = what.op.op;
+    order.type = what.op.type;
+    order.count = reference::count(what);
     std::string error;
-    ASSERT_TRUE(cluster_.run(order, error)) << describe(cluster_.members()[0]) << error;
-    const std::vector<std::uint8_t> expected = reference::expected(what, repetition);
+    ASSERT_TRUE(cluster_.run(order, error)) << cluster_.describe(0) << error;
+    reference::Results results(what, repetition);
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
       if (!reference::has_result(what, rank)) continue;
       const std::uint8_t* output = cluster_.members()[rank].memory.output();
-      EXPECT_EQ(std::memcmp(output, expected.data(), what.bytes), 0) << "rank " << rank;
+      EXPECT_EQ(std::memcmp(output, results.of(rank).data(), what.bytes), 0) << "rank " << rank;
       for (std::uint64_t at = what.bytes; at < kMostBytes; ++at) {
         ASSERT_EQ(output[at], 0x5a) << "rank " << rank << " wrote past its message, byte " << at;
       }
@@ -99,9 +99,15 @@ TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
   }
   ASSERT_TRUE(cluster_.await_memory(error)) << error;
   reference::Case cases[3];
-  cases[0] = {espalier_Collective_BROADCAST, kRanks, 1, Op::kNone, Type::kBytes, 0};
-  cases[1] = {espalier_Collective_ALLREDUCE, kRanks, 0, Op::kSum, Type::kF32, 0};
-  cases[2] = {espalier_Collective_REDUCE, kRanks, 4, Op::kMax, Type::kI64, 0};
+  cases[0] = {espalier_Collective_BROADCAST, kRanks, 1, {}, 0};
+  Operator sum;
+  sum.op = Op::kSum;
+  sum.type = Type::kF32;
+  Operator most;
+  most.op = Op::kMax;
+  most.type = Type::kI64;
+  cases[1] = {espalier_Collective_ALLREDUCE, kRanks, 0, sum, 0};
+  cases[2] = {espalier_Collective_REDUCE, kRanks, 4, most, 0};
   std::uint32_t repetition = 0;
   for (const std::uint64_t bytes : {8ull, 0ull, 4096ull, 200'000ull, 4104ull}) {
     for (std::uint32_t program = 0; program < 3; ++program) {
@@ -127,8 +133,8 @@ TEST_P(ClusterTest, ARunThatCannotBeIsRefusedEverywhere) {
   const auto refused = [&](Status status) {
     EXPECT_FALSE(cluster_.run(order, error));
     EXPECT_EQ(error, "");
-    for (const Member& member : cluster_.members()) {
-      EXPECT_EQ(member.report.status, status) << describe(member);
+    for (std::uint32_t node = 0; node < kRanks; ++node) {
+      EXPECT_EQ(cluster_.members()[node].report.status, status) << cluster_.describe(node);
     }
   };
   order.count = 1025;  // does not fit the memory

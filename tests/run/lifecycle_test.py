@@ -118,10 +118,10 @@ class Lifecycle(unittest.TestCase):
                 self.assertIn(text, done.stderr)
 
         node = ["--node-binary", espalier.NODE]
-        fails(["--node-binary", "/bin/false"], "node", "ended with status 1")
+        fails(["--node-binary", "/bin/false"], "rank", "ended with status 1")
         fails([*node, "--launch-prefix", "/nowhere/at/all"], "cannot run /nowhere/at/all")
-        fails([*node, "--address", "203.0.113.1"], "node", "cannot open tcp on 203.0.113.1")
-        fails([*node, "--launch-prefix", "timeout -s KILL 0.001"], "node", "killed")
+        fails([*node, "--address", "203.0.113.1"], "rank", "cannot open tcp on 203.0.113.1")
+        fails([*node, "--launch-prefix", "timeout -s KILL 0.001"], "rank", "killed")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,22 @@ class Refusals(unittest.TestCase):
         refused([*reduce, "--type", "f32", "--op", "xor"], "xor on f32")
         refused([*reduce, "--bytes", "7"], "multiple of 4")
         refused([*reduce, "--input", espalier.NODE], "--input")
+        refused([*reduce, "--root", 2, "--op", "affine", "--bytes", 8], "does not commute")
+        refused(["--topology", "complete:4", "--collective", "scan", "--algorithm", "chain", "--op", "affine", "--bytes",
+                 12], "multiple of 8")
+        refused(["--topology", "complete:4", "--collective", "barrier", "--algorithm", "dissemination", "--bytes", 1],
+                "a barrier moves no bytes")
+        refused(["--topology", "complete:4", "--collective", "allgather", "--algorithm", "leaf"],
+                "for fat trees, whose routers run programs too, not for complete:4")
+        refused([*what, "--run", 3], "--run is no parameter of algorithm 'two-tree'")
+        refused(["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "lambda-tree", "--lambda", "1/2"],
+                "--lambda '1/2'")
+        refused([*what, "--nodes-per-process", 0], "--nodes-per-process")
+        refused([*what, "--nodes-per-process", 257], "--nodes-per-process")
+        refused(["--topology", "fattree:k=2,h=2,c=1", "--collective", "broadcast", "--algorithm", "leaf", "--kill", "7@1"],
+                "--kill 7@1", "0 to 6")
+        refused(["--topology", "complete:4", "--collective", "all-to-all", "--algorithm", "pairwise", "--bytes", "64GiB"],
+                "a rank", "memory", "at most")
         refused(["/dev/null"], "/dev/null")
 
     def test_a_damaged_schedule_is_not_run(self):
@@ -74,6 +90,7 @@ class Refusals(unittest.TestCase):
         self.refused(node("--check", number=3), "no node 3")
         self.refused(node("--check", "--provider", "carrier-pigeon"), "carrier-pigeon")
         self.refused(node(), "--control")
+        self.refused(node("--control", "5", "--node", "2"), "2 nodes and 1 control channels")
         self.refused(node("--surplus"), "--surplus")
         for size in (0, 7, 8, 43, 44, len(whole) // 2, len(whole) - 1):
             file.write_bytes(whole[:size])

@@ -2,7 +2,8 @@
 """Collectives on real processes: every rank's bytes against a reference made here.
 
 run_test.py            a sample, a minute
-run_test.py --whole    broadcast for p in 2, 3, 5, 8, 16, 23, roots 0, 1, p-1, sizes 0 to 64 MiB, over tcp and shm
+run_test.py --whole    broadcast for p in 2, 3, 5, 8, 16, 23, roots 0, 1, p-1, sizes 0 to 64 MiB, over tcp and shm; and all of
+                       collectives_test.py --whole
 """
 import hashlib
 import pathlib
@@ -126,6 +127,9 @@ class Reductions(unittest.TestCase):
                     checked = [rank["rank"] for rank in found["runs"][0]["ranks"] if rank["checked"]]
                     self.assertEqual(checked, list(range(ranks)) if collective == "allreduce" else [root])
 
+
+if WHOLE:
+    from collectives_test import Collectives, Routers, Together  # noqa: F401
 
 if __name__ == "__main__":
     unittest.main(argv=[word for word in sys.argv if word != "--whole"], verbosity=2)

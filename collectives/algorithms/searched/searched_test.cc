@@ -51,7 +51,9 @@ std::int64_t proven(const SearchedAlgorithm& algorithm, const topology::Topology
   const std::string what = std::string(algorithm.name) + " on " + topology.spec() + " root " +
                            std::to_string(group.root) + " r " + std::to_string(group.run);
   replay::Schedule schedule{group, {}, ""};
-  schedule.error = algorithm.search(topology, group, schedule.programs);
+  Programs found;
+  schedule.error = algorithm.search(topology, group, found);
+  schedule.programs = found;
   EXPECT_EQ(schedule.error, "") << what;
   if (!schedule.error.empty()) return -1;
   const Program& first = schedule.programs[0];
@@ -209,7 +211,7 @@ TEST(Crossbar, Proven) {
 
 // The proof is one: with fewer channels than the schedule needs it fails.
 TEST(Crossbar, VerifierCountsChannels) {
-  std::vector<Program> programs;
+  Programs programs;
   const auto wide = must_parse("crossbar:8x8");
   const auto narrow = must_parse("crossbar:8x8,in=1,out=2");
   ASSERT_EQ(crossbar_a_broadcast(
@@ -278,7 +280,7 @@ TEST(FractionalDirect, Proven) {
 }
 
 TEST(Searched, Refusals) {
-  std::vector<Program> programs(3);
+  Programs programs(std::vector<Program>(3));
   const auto refusal = [&](const char* name, const char* spec, const Group& group) {
     const std::string line = find_searched(espalier_Collective_BROADCAST, name)
                                  ->search(*must_parse(spec), group, programs);

@@ -100,6 +100,23 @@ TEST(Steps, AreAsClaimedAnywhere) {
   }
 }
 
+// More links a node than a word has bits.
+TEST(Steps, AreAsClaimedAmongAHundred) {
+  static_assert(kMaxLinks >= 99);
+  const Algorithm* algorithm = find_algorithm(espalier_Collective_ALL_TO_ALL, "pairwise");
+  ASSERT_NE(algorithm, nullptr);
+  Group group;
+  group.ranks = 100;
+  group.blocks = &kBlocks;
+  group.blocks_count = 1;
+  const std::vector<Program> programs = programs_of(*algorithm, group);
+  ASSERT_EQ(programs.size(), 100u);
+  Job job;
+  job.op = sum();
+  job.count = count_of_blocks(programs[0], job.op, 1);
+  EXPECT_EQ(run_in_lock_step(programs, job, model_for(programs[0])).steps, 99);
+}
+
 TEST(Steps, AreAsClaimedInThePostalModel) {
   for (const char* name : {"lambda-tree", "combine"}) {
     for (const Collective collective :

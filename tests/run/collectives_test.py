@@ -1,0 +1,200 @@
+#!/usr/bin/python3
+"""Every collective by every algorithm that `espalier list` names, on real processes: every rank's bytes are checked.
+
+collectives_test.py            a sample, over shm
+collectives_test.py --whole    16 ranks, sizes 1 B to 8 MiB (a rank's part where counts are per rank), over shm and tcp; a fat
+                               tree of 16 ranks with its five routers as processes
+"""
+import json
+import sys
+import unittest
+
+import espalier
+
+WHOLE = "--whole" in sys.argv
+PER_RANK = {"scatter", "gather", "allgather", "reduce-scatter", "all-to-all"}
+COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
+ROOTED = {"broadcast", "reduce", "scatter", "gather"}
+RANKS = 16
+MIB = 1 << 20
+
+
+def offers():
+    return json.loads(espalier.call("list", "--format", "json").stdout)
+
+
+def sizes(collective):
+    if collective == "barrier":
+        return [0]
+    if WHOLE:
+        return [1, 7, 1000, 65537, MIB, 8 * MIB]
+    return [1, 65537] if collective in PER_RANK else [1, 1000, MIB + 1]
+
+
+def topology(offer):
+    if offer["routers"]:
+        return "fattree:k=4,h=2,c=1"
+    if offer["algorithm"] == "two-tree-mirror":
+        return "complete:15"  # odd numbers only
+    return "crossbar:4x4" if "crossbar" in offer["topologies"] else f"complete:{RANKS}"
+
+
+class Collectives(unittest.TestCase):
+    def check(self, offer, provider, *words, root=0, bytes=None):
+        name = offer["collective"]
+        listed = bytes or sizes(name)
+        status, found, error = espalier.run(
+            "--topology", topology(offer), "--collective", name, "--algorithm", offer["algorithm"], "--root", root,
+            "--provider", provider, "--bytes", ",".join(map(str, listed)), "--deadline", 60000, *words)
+        where = f"{name} by {offer['algorithm']}, root {root}, {provider} {words}: {error}"
+        self.assertEqual(status, 0, where)
+        self.assertTrue(found["right"], where)
+        self.assertEqual([run["bytes"] for run in found["runs"]], listed, where)
+        self.assertEqual(found["bytes_are"], "per rank" if name in PER_RANK else "whole message")
+        ranks = 15 if offer["algorithm"] == "two-tree-mirror" else RANKS
+        got = {"broadcast": set(range(ranks)) - {root}, "reduce": {root}, "gather": {root},
+               "exscan": set(range(1, ranks))}.get(name, set(range(ranks)))
+        for run in found["runs"]:
+            self.assertEqual({rank["rank"] for rank in run["ranks"] if rank.get("right")}, got, where)
+            self.assertEqual(len({node["pid"] for node in run["ranks"] + run["routers"]}),
+                             ranks + (5 if offer["routers"] else 0), where)
+        return found
+
+    def test_every_algorithm(self):
+        for offer in offers():
+            for provider in ("shm", "tcp") if WHOLE else ("shm",):
+                with self.subTest(collective=offer["collective"], algorithm=offer["algorithm"], provider=provider):
+                    words = ["--type", "u8", "--op", "sum"] if offer["collective"] in COMBINE else []
+                    self.check(offer, provider, *words, root=5 if offer["collective"] in ROOTED else 0)
+
+    def test_the_order_of_ranks_is_kept(self):
+        """By a sum of maps, which do not commute; where the operator must commute it is refused."""
+        refused = 0
+        for offer in offers():
+            if offer["collective"] not in COMBINE or (offer["needs_commutative"] and offer["collective"] not in ROOTED):
+                continue
+            for root in (0, 5) if offer["collective"] == "reduce" else (0,):
+                with self.subTest(collective=offer["collective"], algorithm=offer["algorithm"], root=root):
+                    words = ["--topology", topology(offer), "--collective", offer["collective"], "--algorithm",
+                             offer["algorithm"], "--root", root, "--provider", "shm", "--op", "affine", "--bytes",
+                             "8,4096"]
+                    if offer["needs_commutative"]:
+                        status, _, error = espalier.run(*words)
+                        self.assertIn(status, (0, 2), error)
+                        if status == 2:
+                            self.assertIn("does not commute", error)
+                            refused += 1
+                        continue
+                    self.check(offer, "shm", "--op", "affine", root=root, bytes=[8, 4096])
+        self.assertGreater(refused, 0)
+
+    def test_parameters(self):
+        by_name = {(offer["collective"], offer["algorithm"]): offer for offer in offers()}
+        for run in (1, 3):
+            self.check(by_name["broadcast", "fractional"], "shm", "--run", run, bytes=[100000])
+        for value in ("2", "9/5"):
+            self.check(by_name["broadcast", "lambda-tree"], "shm", "--lambda", value, bytes=[5000])
+        self.check(by_name["allreduce", "combine"], "shm", "--lambda", "3", "--op", "max", bytes=[5000])
+
+    def test_routers_are_nodes_with_names(self):
+        offer = next(offer for offer in offers() if offer["collective"] == "allgather" and offer["routers"])
+        found = self.check(offer, "tcp", bytes=[3000])
+        routers = found["runs"][0]["routers"]
+        self.assertEqual([router["router"] for router in routers], [16, 17, 18, 19, 20])
+        self.assertEqual(routers[4]["name"], "router 20 (level 2)")
+        for router in routers:
+            self.assertFalse(router["checked"])
+            self.assertNotIn("sha256", router)
+
+
+class Together(unittest.TestCase):
+    """Several nodes in one process and thread."""
+
+    def test_nodes_share_processes(self):
+        for provider in ("shm", "tcp"):
+            for together in (5, 16):
+                with self.subTest(provider=provider, together=together):
+                    status, found, error = espalier.run(
+                        "--topology", "complete:16", "--collective", "allreduce", "--algorithm", "two-tree",
+                        "--provider", provider, "--bytes", "0,8,70000", "--nodes-per-process", together)
+                    self.assertEqual(status, 0, error)
+                    pids = [rank["pid"] for rank in found["runs"][0]["ranks"]]
+                    self.assertEqual(len(set(pids)), -(-16 // together))
+                    self.assertTrue(all(pids[i] == pids[i - i % together] for i in range(16)))
+
+    def test_ranks_with_their_routers(self):
+        status, found, error = espalier.run(
+            "--topology", "fattree:k=4,h=2,c=1", "--collective", "broadcast", "--algorithm", "leaf-multiport",
+            "--provider", "shm", "--bytes", "100000", "--nodes-per-process", 21)
+        self.assertEqual(status, 0, error)
+        run = found["runs"][0]
+        self.assertEqual(len({node["pid"] for node in run["ranks"] + run["routers"]}), 1)
+
+    def test_many_nodes(self):
+        for ranks, together in ((64, 16), (100, 50)):
+            status, found, error = espalier.run(
+                "--topology", f"complete:{ranks}", "--collective", "broadcast", "--algorithm", "two-tree", "--provider",
+                "shm", "--bytes", "8,100000", "--nodes-per-process", together)
+            self.assertEqual(status, 0, error)
+            self.assertEqual(len(found["runs"][0]["ranks"]), ranks)
+
+    def test_a_killed_process_is_all_its_nodes(self):
+        status, found, error = espalier.run(
+            "--topology", "complete:16", "--collective", "broadcast", "--algorithm", "two-tree", "--provider", "shm",
+            "--bytes", 4096, "--back-to-back", 100_000_000, "--deadline", 2000, "--nodes-per-process", 4, "--kill",
+            "9@300")
+        self.assertEqual(status, 1, error)
+        causes = set()
+        for rank in found["runs"][0]["ranks"]:
+            self.assertTrue(rank["failed"], rank)
+            self.assertEqual(rank.get("disturbed", False), 8 <= rank["rank"] < 12, rank)
+            if 8 <= rank["rank"] < 12:
+                self.assertIn("killed", rank["status"])
+            else:
+                causes.add((rank["cause"]["status"], rank["cause"]["detector"], rank["cause"]["peer"]))
+        self.assertEqual(len(causes), 1, causes)
+        status, detector, peer = causes.pop()
+        self.assertEqual(status, "dead link")
+        self.assertIn(peer, range(8, 12))
+        self.assertNotIn(detector, range(8, 12))
+
+
+class Routers(unittest.TestCase):
+    """A router that is killed or stopped is found as a rank is."""
+
+    def check(self, provider, disturbance, victim):
+        deadline = 2.0
+        status, found, error = espalier.run(
+            "--topology", "fattree:k=4,h=2,c=1", "--collective", "broadcast", "--algorithm", "leaf", "--provider",
+            provider, "--bytes", 4096, "--back-to-back", 100_000_000, "--deadline", int(deadline * 1000), disturbance,
+            f"{victim}@500")
+        self.assertEqual(status, 1, error)
+        run = found["runs"][0]
+        causes = set()
+        for node in run["ranks"] + run["routers"]:
+            number = node.get("rank", node.get("router"))
+            self.assertTrue(node["failed"], node)
+            self.assertEqual(node.get("disturbed", False), number == victim)
+            if number == victim:
+                continue
+            self.assertIn("cause", node, node["status"])
+            causes.add((node["cause"]["status"], node["cause"]["detector"], node["cause"]["peer"]))
+            self.assertIn("router " + str(victim), node["status"])
+        self.assertEqual(len(causes), 1, causes)
+        status, detector, peer = causes.pop()
+        self.assertEqual((status, peer), ("dead link", victim))
+        # A neighbour found it: a leaf below it or the router above, or below the root any of the four.
+        self.assertIn(detector, range(16, 20) if victim == 20 else [*range(4 * (victim - 16), 4 * (victim - 15)), 20])
+
+    def test_killed(self):
+        for provider in ("shm", "tcp"):
+            for victim in (17, 20):
+                with self.subTest(provider=provider, victim=victim):
+                    self.check(provider, "--kill", victim)
+
+    def test_stopped(self):
+        self.check("shm", "--stop", 18)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[word for word in sys.argv if word != "--whole"], verbosity=2)

@@ -1,0 +1,69 @@
+// Whether a run fits this machine's memory.
+
+#include <algorithm>
+#include <fstream>
+
+#include "tools/failure.h"
+#include "tools/run.h"
+
+namespace espalier::run {
+namespace {
+
+// What an endpoint keeps of a link: slots of eager messages, in both directions (hal/ofi).
+constexpr std::uint64_t kEagerBytes = 16384;
+
+// Bytes that processes can have without swapping; "most" where the system does not say.
+std::uint64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::string unit;
+  std::uint64_t kib = 0;
+  while (file >> name >> kib) {
+    if (name == "MemAvailable:") return kib * 1024;
+    std::getline(file, unit);
+  }
+  return UINT64_MAX;
+}
+
+// Bytes of all nodes and of the launcher; UINT64_MAX for messages that no schedule takes.
+std::uint64_t needed(const Options& options, const tools::LoadedSchedule& schedule,
+                     reference::Case what, std::uint64_t bytes) {
+  what.bytes = bytes / element_bytes(what.op) * element_bytes(what.op);
+  std::uint64_t sum = 0;
+  std::uint64_t longest = 0;
+  for (const Program& program : schedule.programs) {
+    Layout layout;
+    if (make_layout(program, reference::count(what), element_bytes(what.op), layout) !=
+        Status::kOk) {
+      return UINT64_MAX;
+    }
+    sum += scratch_needed(program, layout) +
+           std::uint64_t{links_count(program)} * 2 * options.launch.window * kEagerBytes;
+    if (is_router(program)) continue;
+    sum += reference::input_bytes(what, program.node);
+    longest = std::max(longest, reference::result_bytes(what, program.node));
+    sum += reference::result_bytes(what, program.node);
+  }
+  // One result to compare with; a scan's goes on from rank to rank in 64 bits an element.
+  const bool scan =
+      what.collective == espalier_Collective_SCAN || what.collective == espalier_Collective_EXSCAN;
+  return sum + longest + (scan ? reference::count(what) * 16 : 0);
+}
+
+}  // namespace
+
+void check_memory(const Options& options, const tools::LoadedSchedule& schedule,
+                  reference::Case what, std::uint64_t most) {
+  const std::uint64_t available = available_memory();
+  if (needed(options, schedule, what, most) <= available) return;
+  std::uint64_t fits = 0;
+  for (std::uint64_t bit = kMaxMessageBytes; bit != 0; bit /= 2) {
+    if (fits + bit < most && needed(options, schedule, what, fits + bit) <= available) fits += bit;
+  }
+  tools::bad_input(
+      tools::counted(most, "byte") + (counts_per_rank(what.collective) ? " a rank on " : " on ") +
+      tools::counted(schedule.programs.size(), "node") +
+      " need more memory than there is; expected at most " + std::to_string(fits) + " bytes here");
+}
+
+}  // namespace espalier::run

@@ -1,0 +1,21 @@
+#pragma once
+// What every command that starts nodes does first. Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/launcher.h"
+
+namespace espalier::tools {
+
+// The espalier-node to start: `given`, or where that is empty the one that belongs to this program
+// (beside it when installed, in firmware/node in a build directory). Throws Failure (bad input).
+[[nodiscard]] std::string find_node_binary(const std::string& given);
+
+// Starts the cluster with these schedule files' bytes, which the nodes load from a directory that
+// is gone when each has its descriptors. Throws Failure where a node does not start.
+void start_cluster(launch::Options options, const std::vector<std::vector<std::uint8_t>>& schedules,
+                   launch::Cluster& cluster);
+
+}  // namespace espalier::tools
