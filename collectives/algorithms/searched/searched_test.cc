@@ -308,6 +308,21 @@ TEST(Searched, Refusals) {
   EXPECT_EQ(refusal("double-fibonacci", "complete:8", {.ranks = 8, .root = 8}),
             "root 8 on complete:8; expected 0 to 7");
   EXPECT_EQ(find_searched(espalier_Collective_SCAN, "double-fibonacci"), nullptr);
+  const auto exchange = [&](const char* name, const char* spec) {
+    const auto topology = must_parse(spec);
+    const std::string line = find_searched(espalier_Collective_ALL_TO_ALL, name)
+                                 ->search(*topology, {.ranks = topology->ranks()}, programs);
+    EXPECT_TRUE(programs.empty()) << name << ' ' << spec;
+    return line;
+  };
+  EXPECT_EQ(exchange("leaf-overlapped", "fattree:k=2,h=3,c=k"),
+            "leaf-overlapped on fattree:k=2,h=3,c=k: expected fattree:k=K,h=H,c=1 of at most 64 "
+            "leaves");
+  EXPECT_EQ(
+      exchange("leaf-single", "fattree:k=5,h=3,c=1"),
+      "leaf-single on fattree:k=5,h=3,c=1: expected fattree:k=K,h=H,c=C of at most 64 leaves");
+  EXPECT_EQ(exchange("leaf-single", "complete:4"),
+            "leaf-single on complete:4: expected fattree:k=K,h=H,c=C of at most 64 leaves");
 }
 
 TEST(Searched, TableFindsItself) {

@@ -24,5 +24,10 @@ namespace espalier::searched {
 // fractional_direct.cc
 [[nodiscard]] std::string fractional_direct_broadcast(const topology::Topology& topology,
                                                       const Group& group, Programs& programs);
+// leaf_exchange.cc: fat trees only, whose routers have programs too.
+[[nodiscard]] std::string leaf_overlapped_all_to_all(const topology::Topology& topology,
+                                                     const Group& group, Programs& programs);
+[[nodiscard]] std::string leaf_single_all_to_all(const topology::Topology& topology,
+                                                 const Group& group, Programs& programs);
 
 }  // namespace espalier::searched
