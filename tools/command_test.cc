@@ -366,7 +366,7 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
       }
       ++compiled;
       EXPECT_EQ(run("show s").status, 0);
-      const Result verified = run("verify s --format json");
+      const Result verified = run("verify s --blocks 7 --format json");
       EXPECT_EQ(verified.status, 0) << verified.err;
       EXPECT_EQ(nlohmann::json::parse(verified.out)["valid"], true);
       for (const char* bytes : {"0", "4", "20KiB"}) {

@@ -158,8 +158,7 @@ void run_measure(Arguments arguments) {
   ascending(arguments.receivers);
   if (arguments.receivers.size() < 2) {
     bad_input(
-        "--receivers needs at least two numbers, else nothing tells t_s from lambda; "
-        "expected e.g. 1,2,4,8");
+        "--receivers names none above 1, so nothing tells t_s from lambda; expected e.g. 2,4,8");
   }
   arguments.launch.node_binary = find_node_binary(arguments.launch.node_binary);
   arguments.launch.window = kMaxWindow;

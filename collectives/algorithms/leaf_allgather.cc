@@ -179,8 +179,9 @@ void Flood::add_down(std::uint32_t level) {
 }
 
 void Flood::add_rank() {
-  Place own = builder_.input(node_.index);
-  builder_.copy(0, builder_.output(node_.index), own);  // block i in step i
+  Place own = builder_.input(node_.index), into = builder_.output(node_.index);
+  own.block_ref = into.block_ref = rounds_.block(builder_, 1);
+  add(builder_.copy(0, into, own));
   own.block_ref = rising_on_;
   add(builder_.send_by(first_wave(1), builder_.constant(0), own, 0));
   for (std::uint32_t level = 1; level <= node_.height; ++level) add_down(level);

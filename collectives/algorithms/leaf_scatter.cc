@@ -9,6 +9,7 @@
 // in one step. The (k-1) k^(L-1) ranks that are reached from the router of level L follow the
 // root's own branch there, cyclically. A gather is the same reversed in time: nearest first.
 // Actions: O(h) for the root and the routers above it, 1 for other ranks, 2 for other routers.
+// kTooLarge where the terms do not fit: k = 2, h > 14.
 
 #include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
@@ -103,7 +104,9 @@ void Exchange::relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t
 }
 
 void Exchange::add_root() {
-  builder_.copy(0, builder_.output(root_), builder_.input(root_));  // block i in step i
+  Place own = builder_.input(root_), into = builder_.output(root_);
+  own.block_ref = into.block_ref = rounds_.block(builder_, 1);
+  builder_.copy(0, into, own).instances_ref = rounds_.instances(builder_);
   for (std::uint32_t level = node_.height; level > 0; --level) {
     Place at =
         Builder::place(gather_ ? espalier_Buffer_OUTPUT : espalier_Buffer_INPUT, segments(level));
@@ -121,11 +124,12 @@ void Exchange::add_rank() {
   const std::uint32_t level = node_.meeting_level(root_);
   const std::uint32_t step = arrival(level, 2 * level) + position(level);
   const std::uint8_t link = builder_.constant(0);
-  if (gather_) {
-    builder_.send_by(step + 1, link, builder_.input(node_.index), 0);
-  } else {
-    builder_.receive_by(step, link, builder_.output(node_.index));
-  }
+  Place own = gather_ ? builder_.input(node_.index) : builder_.output(node_.index);
+  own.block_ref = rounds_.block(builder_, 1);
+  const std::uint8_t instances = rounds_.instances(builder_);
+  Action& action =
+      gather_ ? builder_.send_by(step + 1, link, own, 0) : builder_.receive_by(step, link, own);
+  action.instances_ref = instances;
 }
 
 void Exchange::add_router_above() {
@@ -155,9 +159,8 @@ void Exchange::add_other_router() {
 }
 
 Status Exchange::finish() {
-  const bool rank = node_.level == 0 && node_.index != root_;
   const auto round = static_cast<std::int32_t>(rounds_.period);
-  builder_.phase(rank ? rounds_.period : 1, static_cast<std::int32_t>(rest()), round);
+  builder_.phase(1, static_cast<std::int32_t>(rest()), round);
   return builder_.finish(1, round);
 }
 

@@ -3,8 +3,8 @@
 namespace espalier {
 namespace {
 
-// Above any number of blocks that fits the phases' steps; twice it is still a coefficient.
-constexpr std::int32_t kBeyondBlocks = 1 << 29;
+// Above any number of blocks that a message can have; 1 more is still a coefficient.
+constexpr std::int32_t kBeyondBlocks = kMaxField - 1;
 
 }  // namespace
 

@@ -33,14 +33,16 @@ struct Cell {
 };
 
 // One end of a link's stream, at the receiver's time. Those that share a step for some N, on links
-// of several lanes, have the same slot of the pace; they meet in the order of their actions.
+// of several lanes, have the same slot of the pace; they meet in the order of their actions, those
+// of one action in the order of instances (`turn`: the one in the pace's first round).
 struct End {
   std::uint32_t from = 0, to = 0;
   std::int64_t time = 0, slot = 0;
   std::int32_t segment = 0, block = 0;  // in an all-to-all segments are each end's own: 0
-  std::uint32_t cell = 0;
+  std::uint32_t cell = 0, action = 0;
+  std::int64_t turn = 0;
 
-  [[nodiscard]] auto order() const { return std::tuple(from, to, slot, cell); }
+  [[nodiscard]] auto order() const { return std::tuple(from, to, slot, action, turn); }
   friend bool operator<(const End& a, const End& b) { return a.order() < b.order(); }
   [[nodiscard]] bool meets(const End& other) const {
     return std::tuple(from, to, time, segment, block) ==
@@ -180,11 +182,13 @@ class Periodic {
       const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(stream.link));
       const bool send = stream.kind == espalier_Kind_SEND;
       const std::int64_t first = stream.first + (send ? flight : 0);
+      const std::int64_t pace = streams_.pace[stream.phase];
       (send ? sends_ : receives_)
           .push_back({send ? node : peer, send ? peer : node, time_of(stream.phase, first),
-                      time_of(stream.phase, first % streams_.pace[stream.phase]),
+                      time_of(stream.phase, first % pace),
                       named ? static_cast<std::int32_t>(stream.segment) : 0, block,
-                      base + static_cast<std::uint32_t>(k)});
+                      base + static_cast<std::uint32_t>(k), stream.action,
+                      stream.instance - stream.every * (first / pace)});
     }
     const Extent output = buffer_extent(program, espalier_Buffer_OUTPUT);
     const auto stride = static_cast<std::uint32_t>(stride_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <numeric>
 #include <utility>
 
@@ -25,9 +26,10 @@ bool is_transfer(const Action& action) {
   return action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
 }
 
-// How an action goes on: every `every` instances by `blocks` blocks, all else the same.
+// How an action goes on: every `every` instances by `blocks` blocks and `periods` periods, all else
+// the same.
 struct Round {
-  std::int64_t every = 1, blocks = 1;
+  std::int64_t every = 1, blocks = 1, periods = 1;
 };
 
 }  // namespace
@@ -82,7 +84,6 @@ class StreamReader {
 
   std::string read_round(std::uint32_t at) {
     const Action& action = program_.actions[at];
-    if (action.pace_ref != 0) return "it has a pace";
     const Repeat block = repeat(moved_by(action).block_ref);
     if (block.every == 0 || block.add <= 0) return "its blocks do not ascend in equal rounds";
     std::int64_t every = block.every;
@@ -101,8 +102,14 @@ class StreamReader {
       }
       every = common_every(common_every(every, segment.every), other.every);
     }
+    Repeat pace{1, 1};
+    if (action.pace_ref != 0) {
+      pace = repeat(action.pace_ref);
+      if (pace.every == 0 || pace.add <= 0) return "its pace does not ascend in equal rounds";
+      every = common_every(every, pace.every);
+    }
     if (every == 0) return "its rounds are too long";
-    rounds_[at] = {every, block.add * (every / block.every)};
+    rounds_[at] = {every, block.add * (every / block.every), pace.add * (every / pace.every)};
     const std::int64_t stride = common_every(streams_.stride, rounds_[at].blocks);
     streams_.stride = stride == 0 ? kMostPeriod + 1 : stride;
     return {};
@@ -110,10 +117,11 @@ class StreamReader {
 
   std::string read_pace(std::uint32_t at, std::uint32_t phase) {
     Round& round = rounds_[at];
-    round.every *= streams_.stride / round.blocks;
-    round.blocks = streams_.stride;
+    const std::int64_t rounds = streams_.stride / round.blocks;
+    round = {round.every * rounds, streams_.stride, round.periods * rounds};
     if (round.every > kMostStreams) return "its rounds are too long";
-    const std::int64_t pace = program_.phases[phase].period * round.every;
+    if (round.periods > kMostFirst / program_.phases[phase].period) return "its pace is too slow";
+    const std::int64_t pace = program_.phases[phase].period * round.periods;
     if (streams_.pace[phase] != 0 && streams_.pace[phase] != pace) {
       return "its blocks follow one another at another pace than those of other actions";
     }
@@ -164,10 +172,16 @@ class StreamReader {
       }
       if (stream.block < 0) {
         const std::int64_t rounds = ceil_div(-stream.block, round.blocks);
+        if (rounds > kMostFirst / kMostStreams) return "its blocks begin too far below 0";
         stream.instance += rounds * round.every;
         stream.block += rounds * round.blocks;
       }
-      stream.first = begin.a + program_.phases[phase].period * stream.instance;
+      if (stream.instance > kMostFirst / program_.phases[phase].period) return "it begins too late";
+      std::int64_t turn = stream.instance;
+      if (action.pace_ref != 0) turn = value(action.pace_ref, stream.instance);
+      if (std::abs(turn) > kMostFirst / program_.phases[phase].period) return "it begins too late";
+      stream.first = begin.a + program_.phases[phase].period * turn;
+      stream.every = round.every;
       std::string why = check_instances(action, round, stream);
       if (why.empty()) why = read_places(action, stream);
       if (!why.empty()) return why;
@@ -196,7 +210,10 @@ class StreamReader {
     if (cycle > kMostPeriod) return "its instances grow in too long a cycle";
     const std::int64_t grown = count_value(count, 1 + cycle) - count_value(count, 1);
     const std::int64_t needed = cycle / round.blocks * round.every;
-    if (grown < needed || (action.clamp && grown != needed)) return wrong;
+    // Of an action with a pace all instances must lie in the phase, for every N.
+    const bool exactly = action.clamp || action.pace_ref != 0;
+    if (grown < needed || (exactly && grown != needed)) return wrong;
+    if (action.pace_ref != 0 && cycle != round.blocks) return wrong;
     for (std::int64_t blocks = 1; blocks <= stream.block + cycle; ++blocks) {
       const std::int64_t next =
           stream.instance + ceil_div(blocks - stream.block, round.blocks) * round.every;

@@ -103,6 +103,22 @@ TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
   }
 }
 
+// Without a pace, for every N at once.
+TEST(Leaf, IsProvenForEveryN) {
+  for (const Tree& tree : leaf_replay::trees(9)) {
+    const auto topology = grid::parsed(leaf_replay::spec(tree));
+    for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
+      if (!leaf_replay::is_rooted(algorithm)) continue;
+      Group group = leaf_replay::group_of(tree, 1);
+      group.topology_digest = topology->digest();
+      const std::string name = grid::name_of(algorithm, *topology, group);
+      const auto programs = grid::programs_of(algorithm, group);
+      const verify::Verdict verdict = grid::verified(*topology, programs, 0, name);
+      EXPECT_TRUE(verdict.for_all) << name << ": " << verdict.limited;
+    }
+  }
+}
+
 TEST(Leaf, RunsUnderDrift) {
   const Tree tree{2, 3, {}};
   for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {

@@ -62,7 +62,7 @@ void for_groups(const std::set<std::uint32_t>& sizes, const std::set<std::uint32
                 const Use& use) {
   for (const std::uint32_t ranks : sizes) {
     std::vector<std::string> specs = {"complete:" + std::to_string(ranks)};
-    if (ranks == 4) specs.push_back("fattree:k=2,h=2,c=1");
+    if (ranks == 4) specs.insert(specs.end(), {"fattree:k=2,h=2,c=1", "fattree:k=2,h=2,c=k"});
     for (const std::string& spec : specs) {
       std::string error;
       const auto topology = topology::parse(spec, error);
