@@ -38,7 +38,7 @@ std::uint64_t needed(const Options& options, const tools::LoadedSchedule& schedu
       return UINT64_MAX;
     }
     sum += scratch_needed(program, layout) +
-           std::uint64_t{program.peers_count} * 2 * options.launch.window * kEagerBytes;
+           std::uint64_t{links_count(program)} * 2 * options.launch.window * kEagerBytes;
     if (is_router(program)) continue;
     sum += reference::input_bytes(what, program.node);
     longest = std::max(longest, reference::result_bytes(what, program.node));

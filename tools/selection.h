@@ -46,7 +46,7 @@ struct Choice {
   Offer algorithm;
   Group group;
   std::vector<std::uint32_t> capacities;  // group.capacities points into it
-  std::vector<Program> found;             // all nodes' programs, of a searched algorithm
+  Programs found;                         // all nodes' programs, of a searched algorithm
   std::uint32_t nodes = 0;                // that have programs: ranks, and routers where they run
 };
 

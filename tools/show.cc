@@ -65,8 +65,8 @@ std::size_t descriptor_bytes(const LoadedSchedule& loaded, std::uint32_t node) {
 
 std::string peers_text(const Program& program) {
   std::string text;
-  for (std::uint32_t at = 0; at < program.peers_count; ++at) {
-    text += (at == 0 ? "" : " ") + std::to_string(program.peers[at]);
+  for (std::uint32_t at = 0; at < links_count(program); ++at) {
+    text += (at == 0 ? "" : " ") + std::to_string(peer_of(program, at));
   }
   return text.empty() ? "none" : text;
 }
@@ -128,10 +128,11 @@ void print_all_steps(const LoadedSchedule& loaded, std::int64_t blocks) {
 
 Json program_json(const LoadedSchedule& loaded, std::uint32_t node, std::int64_t blocks) {
   const Program& program = loaded.programs[node];
-  Json json = {
-      {"node", node},
-      {"bytes", descriptor_bytes(loaded, node)},
-      {"peers", std::vector<std::uint32_t>(program.peers, program.peers + program.peers_count)}};
+  Json json = {{"node", node}, {"bytes", descriptor_bytes(loaded, node)}};
+  json["peers"] = Json::array();
+  for (std::uint32_t link = 0; link < links_count(program); ++link) {
+    json["peers"].push_back(peer_of(program, link));
+  }
   json["actions"] = Json::array();
   std::uint32_t action = 0;
   for (std::uint32_t phase_at = 0; phase_at < program.phases_count; ++phase_at) {

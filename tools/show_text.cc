@@ -37,6 +37,11 @@ std::string term_text(const Term& term) {
   inner.add(term.mul, "i");
   inner.add(term.add, "");
   const std::string text = divided(inner, term.div, term.mod);
+  if (term.table != 0) {
+    const std::uint32_t first = term.table - 1;
+    const std::string position = first == 0 ? text : std::to_string(first) + " + " + text;
+    return "table[" + position + "]";
+  }
   if (term.digits == 0) return "(" + text + ")";
   return "reverse_" + std::to_string(term.base) + "^" + std::to_string(term.digits) + "(" + text +
          ")";
@@ -156,8 +161,8 @@ std::string action_text(const Program& program, const Action& action) {
     // A constant link is one peer; else the reader gets the position in the list of peers.
     const bool constant = link.coef == 0 && link.terms == 0;
     const std::int64_t at = index_value(program, action.link_ref, 0);
-    if (constant && at >= 0 && at < program.peers_count)
-      peer = std::to_string(program.peers[at]);
+    if (constant && at >= 0 && at < links_count(program))
+      peer = std::to_string(peer_of(program, static_cast<std::uint32_t>(at)));
     else
       peer = "peers[" + index_text(program, action.link_ref) + "]";
   }

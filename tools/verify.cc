@@ -78,7 +78,7 @@ void measure(Source& source, Proof& proof) {
     const std::uint32_t scratch = program.scratch_blocks;
     proof.least_scratch = node == 0 ? scratch : std::min(proof.least_scratch, scratch);
     proof.most_scratch = std::max(proof.most_scratch, scratch);
-    proof.most_links = std::max<std::uint32_t>(proof.most_links, program.peers_count);
+    proof.most_links = std::max<std::uint32_t>(proof.most_links, links_count(program));
     progress.at(static_cast<double>(node) / nodes);
   }
 }

@@ -207,8 +207,7 @@ std::size_t descriptor_bytes(const Algorithm& algorithm, const Group& group, std
 
 // Broadcasts that send to a few fit 256 bytes at any size, what combines or has two phases 540.
 // With a peer or more a doubling of the ranks it is some 40 bytes for each; a fractional tree has
-// an action or more for each block of a run. Pairwise exchange names every rank: 16 and 17 of them
-// here.
+// an action or more for each block of a run.
 std::size_t most_bytes(const Algorithm& algorithm) {
   const std::string name = algorithm.name;
   if (name == "dissemination" || name == "combine") return 1100;

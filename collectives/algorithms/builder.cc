@@ -71,6 +71,9 @@ void clear(Program& program) {
   program.terms_count = 0;
   program.phases_count = 0;
   program.nodes = 0;
+  program.ring_peers = 0;
+  program.table.bytes = nullptr;
+  program.table.size = 0;
 }
 
 bool good_ticks(const Outline& outline) {
@@ -84,7 +87,7 @@ constexpr bool within(std::int32_t value, std::int32_t limit) {
 
 bool same(const Term& a, const Term& b) {
   return a.coef == b.coef && a.mul == b.mul && a.add == b.add && a.div == b.div && a.mod == b.mod &&
-         a.base == b.base && a.digits == b.digits;
+         a.base == b.base && a.digits == b.digits && a.table == b.table;
 }
 
 Status set_blocks(const Group& group, bool one_block, Program& program) {

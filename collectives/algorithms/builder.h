@@ -97,6 +97,9 @@ class Builder {
   // The position of `peer` in the program's links; adds it if it is new.
   std::uint32_t link(std::uint32_t peer);
 
+  // Instead of link(): link i is to the rank i + 1 after this one, i < links (at least 1).
+  void ring_links(std::uint32_t links) { program_.ring_peers = links; }
+
   // Ends a phase of the actions added since the last one; it has a + b*N (or that count of) steps.
   void phase(std::uint32_t period, std::int32_t a, std::int32_t b);
   // At most one phase of a program may have a quotient in its count.

@@ -107,7 +107,6 @@ Steps expected_steps(const Algorithm& algorithm, const Group& group, std::int64_
 bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
   const std::string name = algorithm.name;
   if (name == "two-tree-mirror") return ranks % 2 == 1;
-  if (name == "pairwise") return ranks <= 129;
   if (algorithm.collective == espalier_Collective_SCATTER ||
       algorithm.collective == espalier_Collective_GATHER) {
     return ranks <= 2 * 65535;

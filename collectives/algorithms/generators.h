@@ -1,8 +1,7 @@
 #pragma once
 // The generators, one file an algorithm: steps, cost and source stand at the top of each. All of
-// them: freestanding, O(log p) time (pairwise O(p), for so many are its peers), any number of ranks
-// up to kMaxRanks where the file says no other limit; kBadArgument and kTooLarge as Builder::begin
-// says.
+// them: freestanding, O(log p) time, any number of ranks up to kMaxRanks where the file says no
+// other limit; kBadArgument and kTooLarge as Builder::begin says.
 //
 // Where the data is: buffer_extent (program.h). A broadcast's root sends from INPUT, the others
 // receive into OUTPUT and forward from there. Group.root is used where has_root() says so.

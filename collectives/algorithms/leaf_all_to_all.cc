@@ -122,7 +122,8 @@ std::uint8_t TotalExchange::pace(std::uint32_t stage, const Stream& stream) {
                       .div = stream.held,
                       .mod = stream.spread,
                       .base = 0,
-                      .digits = 0};
+                      .digits = 0,
+                      .table = 0};
   } else if (unit == 1) {
     row.off = as_int(stream.offset);
   }
@@ -133,7 +134,8 @@ std::uint8_t TotalExchange::pace(std::uint32_t stage, const Stream& stream) {
                       .div = stream.round,
                       .mod = 0,
                       .base = 0,
-                      .digits = 0};
+                      .digits = 0,
+                      .table = 0};
   }
   if (row.coef == 1 && row.div == 1 && row.off == 0 && count == 0) return 0;  // one a step
   return builder_.index(row, terms, count);
@@ -177,7 +179,8 @@ std::uint8_t TotalExchange::partners(std::uint32_t stage, std::int32_t sign, std
                       .div = below,
                       .mod = node_.arity - 1,
                       .base = 0,
-                      .digits = 0};
+                      .digits = 0,
+                      .table = 0};
   }
   if (below > 1) {
     terms[count++] = {.coef = 1,
@@ -186,7 +189,8 @@ std::uint8_t TotalExchange::partners(std::uint32_t stage, std::int32_t sign, std
                       .div = 0,
                       .mod = below,
                       .base = node_.arity,
-                      .digits = stage - 1};
+                      .digits = stage - 1,
+                      .table = 0};
   }
   return builder_.index(row, terms, count);
 }
@@ -228,7 +232,8 @@ void TotalExchange::add_turn(std::uint32_t stage) {
                     .div = branch(stage) * branch(stage) * k,
                     .mod = k - 1,
                     .base = 0,
-                    .digits = 0};
+                    .digits = 0,
+                    .table = 0};
   time(builder_.send_by(0, builder_.index(to, &turned, k > 2), at, 1), stage, stage - 1, when,
        stream);
 }
@@ -262,7 +267,8 @@ void TotalExchange::add_below_turn(std::uint32_t stage) {
                      .div = branch(stage),
                      .mod = 0,
                      .base = 0,
-                     .digits = 0};
+                     .digits = 0,
+                     .table = 0};
   const std::uint8_t branches = builder_.index(child, {carried});
   add(level, parent, branches);
 }

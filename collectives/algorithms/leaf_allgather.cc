@@ -27,8 +27,14 @@ constexpr std::uint32_t kMaxLevels = 32;
 std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
 
 Term term(std::int32_t coef, std::uint32_t add, std::uint32_t div, std::uint32_t mod) {
-  return {
-      .coef = coef, .mul = 1, .add = as_int(add), .div = div, .mod = mod, .base = 0, .digits = 0};
+  return {.coef = coef,
+          .mul = 1,
+          .add = as_int(add),
+          .div = div,
+          .mod = mod,
+          .base = 0,
+          .digits = 0,
+          .table = 0};
 }
 
 class Flood {

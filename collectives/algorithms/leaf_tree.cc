@@ -45,7 +45,14 @@ std::uint32_t leaf_tree_nodes(const LeafNode& node) {
 }
 
 Term LeafRounds::round(std::int32_t coef) const {
-  return {.coef = coef, .mul = 1, .add = 0, .div = period, .mod = 0, .base = 0, .digits = 0};
+  return {.coef = coef,
+          .mul = 1,
+          .add = 0,
+          .div = period,
+          .mod = 0,
+          .base = 0,
+          .digits = 0,
+          .table = 0};
 }
 
 std::uint8_t LeafRounds::block(Builder& builder, std::uint32_t length) {

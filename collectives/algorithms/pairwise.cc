@@ -3,8 +3,7 @@
 // Steps: (p-1)N; optimal for one port, for a rank must receive that many blocks. Cost:
 // (p-1)N * (alpha + beta*m/N), m the bytes of one rank's part for one other: N = 1 is cheapest.
 // Folklore. In step j of a round (rounds.h) a rank sends to the one j+1 places after it and
-// receives from the one j+1 places before it. A rank has a link to every other: kTooLarge where
-// proto/schedule.options allows fewer peers.
+// receives from the one j+1 places before it. A rank has a link to every other.
 // Parts arrive before the same places of INPUT are sent: INPUT and OUTPUT must differ.
 
 #include "collectives/algorithms/builder.h"
@@ -13,8 +12,6 @@
 
 namespace espalier {
 
-constexpr std::uint32_t kMaxPeers = sizeof(Program::peers) / sizeof(std::uint32_t);
-
 Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
@@ -22,15 +19,9 @@ Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out) {
   if (status != Status::kOk) return status;
   const std::uint32_t p = group.ranks;
   if (p == 1) return builder.finish_alone();
-  if (p - 1 > kMaxPeers) {  // before p-1 links are tried
-    out = Program{};
-    return Status::kTooLarge;
-  }
   Rounds rounds(builder, p, me);
   const auto others = static_cast<std::int32_t>(p - 1);
-  for (std::int32_t places = 1; places <= others; ++places) {
-    (void)builder.link(rounds.rank(places));
-  }
+  builder.ring_links(p - 1);
   const std::uint8_t all = rounds.instances();
   const std::uint8_t block = rounds.block();
   Action& own = builder.copy(0, builder.output(me), builder.input(me));

@@ -64,11 +64,19 @@ class Rounds {
   }
   [[nodiscard]] Term quotient(std::int32_t coef, std::int32_t ahead) const {
     const auto div = static_cast<std::uint32_t>(steps_);
-    return {.coef = coef, .mul = 1, .add = ahead, .div = div, .mod = 0, .base = 0, .digits = 0};
+    return {.coef = coef,
+            .mul = 1,
+            .add = ahead,
+            .div = div,
+            .mod = 0,
+            .base = 0,
+            .digits = 0,
+            .table = 0};
   }
   [[nodiscard]] Term step(std::int32_t coef) const {
     const auto mod = static_cast<std::uint32_t>(steps_);
-    return {.coef = coef, .mul = 1, .add = 0, .div = 0, .mod = mod, .base = 0, .digits = 0};
+    return {
+        .coef = coef, .mul = 1, .add = 0, .div = 0, .mod = mod, .base = 0, .digits = 0, .table = 0};
   }
 
   Builder& builder_;

@@ -178,7 +178,8 @@ class Machine {
   std::uint8_t first_step_ = 0, end_step_ = 0, next_op_ = 0;
   Step steps_[kRing];
 
-  std::uint8_t link_of_[sizeof(Program::peers) / sizeof(std::uint32_t)] = {};  // by the program's
+  static_assert(kMaxLinks <= 256);
+  std::uint8_t link_of_[kMaxLinks] = {};  // by the program's
   Lane sends_[kMaxLinks];
   Lane receives_[kMaxLinks];
   // Links with posted sends; with messages not posted; with a message told early.

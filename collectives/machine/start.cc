@@ -139,9 +139,11 @@ std::uint32_t Machine::window_of(const Program& program) const {
 
 // Finds the endpoint's link to each of the program's peers.
 Status Machine::map_links(const Program& program) {
-  for (std::uint32_t at = 0; at < program.peers_count; ++at) {
+  if (links_count(program) > watch_.links()) return Status::kNoSuchPeer;
+  for (std::uint32_t at = 0; at < links_count(program); ++at) {
+    const std::uint32_t peer = peer_of(program, at);
     std::uint32_t link = 0;
-    while (link < watch_.links() && watch_.peer(link) != program.peers[at]) ++link;
+    while (link < watch_.links() && watch_.peer(link) != peer) ++link;
     if (link == watch_.links()) return Status::kNoSuchPeer;
     link_of_[at] = static_cast<std::uint8_t>(link);
   }

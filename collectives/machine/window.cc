@@ -76,7 +76,7 @@ void Machine::let_in_step() {
 // what does not exist.
 bool Machine::link_of(std::uint32_t row, std::uint32_t ahead, std::uint32_t& link) const {
   const std::int64_t at = timetable_.value(row, timetable_.action(row).link_ref, ahead);
-  if (at < 0 || at >= program_->peers_count) return false;
+  if (at < 0 || at >= links_count(*program_)) return false;
   link = link_of_[at];
   return true;
 }

@@ -96,6 +96,9 @@ bool good_blocks(const Program& program) {
 }
 
 bool good_peers(const Program& program) {
+  if (program.ring_peers != 0) {
+    return program.peers_count == 0 && !is_router(program) && program.ring_peers < program.ranks;
+  }
   for (std::uint32_t link = 0; link < program.peers_count; ++link) {
     if (program.peers[link] >= kMaxNodes || program.peers[link] == program.node) return false;
     for (std::uint32_t before = 0; before < link; ++before) {
@@ -110,10 +113,20 @@ bool good_count(const Count& count) {
          within(count.d, kMaxField) && count.e <= kMaxField;
 }
 
-bool good_term(const Term& term) {
+bool good_table(const Program& program) {
+  return program.table.size % 2 == 0 && program.table.size <= kMaxTableBytes &&
+         (program.table.size == 0 || program.table.bytes != nullptr);
+}
+
+bool good_term(const Program& program, const Term& term) {
   if (!within(term.coef, kMaxField) || !within(term.mul, kMaxField) ||
       !within(term.add, kMaxField) || term.div > kMaxField || term.mod > kMaxField) {
     return false;
+  }
+  if (term.table != 0) {
+    const std::uint32_t entries = program.table.size / 2;
+    return term.digits == 0 && term.base == 0 && term.mod >= 1 && term.table <= entries &&
+           term.mod <= entries - (term.table - 1);
   }
   if (term.digits == 0) return term.base == 0;
   // A reversal is defined on exactly the numbers of that many digits.
@@ -174,7 +187,7 @@ bool good_action(const Program& program, const Action& action) {
   const bool send = kind == espalier_Kind_SEND;
   const bool receive = kind == espalier_Kind_RECEIVE;
   const bool combine = kind == espalier_Kind_COMBINE;
-  if ((send || receive) && !good_ref(program, action.link_ref, program.peers_count)) return false;
+  if ((send || receive) && !good_ref(program, action.link_ref, links_count(program))) return false;
   if (action.pace_ref >= (send || receive ? program.indices_count : 1)) return false;
   if (!send && raw(action.into.buffer) == espalier_Buffer_INPUT) return false;
   return action.t0_ref < program.counts_count && action.instances_ref < program.counts_count &&
@@ -196,11 +209,12 @@ bool good_phases(const Program& program) {
 }
 
 bool good_tables(const Program& program) {
+  if (!good_table(program)) return false;
   for (std::uint32_t at = 0; at < program.counts_count; ++at) {
     if (!good_count(program.counts[at])) return false;
   }
   for (std::uint32_t at = 0; at < program.terms_count; ++at) {
-    if (!good_term(program.terms[at])) return false;
+    if (!good_term(program, program.terms[at])) return false;
   }
   for (std::uint32_t at = 0; at < program.indices_count; ++at) {
     if (!good_index(program, program.indices[at])) return false;

@@ -67,6 +67,11 @@ std::vector<Break> header_breaks() {
       {"peer is the node", [](Program& p) { p.peers[0] = 1; }},
       {"peers equal", [](Program& p) { p.peers[1] = 0; }},
       {"peer", [](Program& p) { p.peers[1] = kMaxNodes; }},
+      {"peers both ways", [](Program& p) { p.ring_peers = 2; }},
+      {"peers around, of a router",
+       [](Program& p) { p.peers_count = 0, p.ring_peers = 2, p.nodes = 5, p.node = 4; }},
+      {"peers around, itself too", [](Program& p) { p.peers_count = 0, p.ring_peers = 3; }},
+      {"link beyond those around", [](Program& p) { p.peers_count = 0, p.ring_peers = 1; }},
   };
 }
 
@@ -214,8 +219,42 @@ TEST(CheckProgram, CountsPerRankGoWithOneSegmentARank) {
   }
 }
 
+TEST(CheckProgram, LinksAround) {
+  Program program = sample_program();
+  program.peers_count = 0;
+  program.ring_peers = 2;
+  ASSERT_EQ(check_program(program), Status::kOk);
+  EXPECT_EQ(links_count(program), 2u);
+  EXPECT_EQ(peer_of(program, 0), 2u);
+  EXPECT_EQ(peer_of(program, 1), 0u);
+}
+
+TEST(CheckProgram, TablesLieInTheirEntries) {
+  const std::vector<Break> breaks = {
+      {"odd size", [](Program& p) { p.table.size = 11; }},
+      {"no bytes", [](Program& p) { p.table.bytes = nullptr; }},
+      {"too long", [](Program& p) { p.table.size = kMaxTableBytes + 2; }},
+      {"no entries", [](Program& p) { p.table.size = 0; }},
+      {"no mod", [](Program& p) { p.terms[0].mod = 0; }},
+      {"beyond", [](Program& p) { p.terms[0].table = 7; }},
+      {"runs beyond", [](Program& p) { p.terms[0].mod = 6; }},
+      {"far", [](Program& p) { p.terms[0].table = 0xffffffffu; }},
+      {"long", [](Program& p) { p.terms[0].mod = kMaxField; }},
+      {"and digits", [](Program& p) { p.terms[0].base = 3, p.terms[0].digits = 1; }},
+      {"and base", [](Program& p) { p.terms[0].base = 3; }},
+      {"to the end", [](Program& p) { p.terms[0].mod = 5; }, Status::kOk},
+      {"all", [](Program& p) { p.terms[0].table = 1, p.terms[0].mod = 6; }, Status::kOk},
+  };
+  for (const Break& broken : breaks) {
+    Program program = sample_program_with_table();
+    broken.apply(program);
+    EXPECT_EQ(check_program(program), broken.expected) << broken.what;
+  }
+}
+
 TEST(CheckProgram, AcceptsTheSample) {
   EXPECT_EQ(check_program(sample_program()), Status::kOk);
+  EXPECT_EQ(check_program(sample_program_with_table()), Status::kOk);
   Program bounds = sample_program();
   bounds.counts[1] = {kMaxField, -kMaxSlope, kMaxSlope, -kMaxField, kMaxField};
   bounds.indices[5] = {kMaxField, -kMaxField, kMaxField, kMaxField, kMaxField, 0, 0};

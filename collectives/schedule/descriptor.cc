@@ -25,6 +25,15 @@ Status decode_error(const pb_istream_t& stream) {
   return full ? Status::kTooLarge : Status::kTruncated;
 }
 
+// Whether the table lies in the descriptor. A field of that number that is no bytes gives nanopb's
+// callback a copy.
+bool table_inside(const Program& program, const std::uint8_t* bytes, std::size_t size) {
+  if (program.table.bytes == nullptr) return true;
+  const auto table = reinterpret_cast<std::uintptr_t>(program.table.bytes);
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes);
+  return table >= begin && program.table.size <= size && table - begin <= size - program.table.size;
+}
+
 Status decode_into(const std::uint8_t* bytes, std::size_t size, std::uint64_t topology_digest,
                    std::uint32_t node, Program& program) {
   pb_istream_t stream = pb_istream_from_buffer(bytes, size);
@@ -33,6 +42,7 @@ Status decode_into(const std::uint8_t* bytes, std::size_t size, std::uint64_t to
     const bool other = program.format_version != 0 && program.format_version != kFormatVersion;
     return other ? Status::kBadVersion : decode_error(stream);
   }
+  if (!table_inside(program, bytes, size)) return Status::kTruncated;
   const Status status = check_program(program);
   if (status != Status::kOk) return status;
   if (topology_digest != kAnyTopology && program.topology_digest != topology_digest) {
@@ -65,3 +75,19 @@ Status encode_program(const Program& program, std::uint8_t* bytes, std::size_t c
 }
 
 }  // namespace espalier
+
+// How nanopb reads and writes Program.table (proto/schedule.options): a pointer to where the bytes
+// are. The state of a stream over memory is its next byte.
+extern "C" bool espalier_program_table(pb_istream_t* istream, pb_ostream_t* ostream,
+                                       const pb_field_t* field) {
+  using Table = decltype(espalier::Program::table);
+  auto* table = static_cast<Table*>(field->pData);
+  if (istream != nullptr) {
+    table->bytes = static_cast<const std::uint8_t*>(istream->state);
+    table->size = static_cast<std::uint32_t>(istream->bytes_left);
+    return pb_read(istream, nullptr, istream->bytes_left);
+  }
+  if (ostream == nullptr || table->size == 0) return true;
+  return pb_encode_tag_for_field(ostream, field) &&
+         pb_encode_string(ostream, table->bytes, table->size);
+}

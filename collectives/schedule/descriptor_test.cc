@@ -57,6 +57,44 @@ TEST(Descriptor, RoundTrips) {
   EXPECT_TRUE(program.actions[2].clamp);
 }
 
+// The table is where its bytes are in the descriptor, and is written from there.
+TEST(Descriptor, TablesAreNotCopied) {
+  const Bytes bytes = encoded(sample_program_with_table());
+  Program program;
+  ASSERT_EQ(decode_program(bytes.data(), bytes.size(), kAnyTopology, kAnyNode, program),
+            Status::kOk);
+  ASSERT_EQ(program.table.size, 12u);
+  EXPECT_GE(program.table.bytes, bytes.data());
+  EXPECT_LE(program.table.bytes + program.table.size, bytes.data() + bytes.size());
+  EXPECT_EQ(table_entry(program.table.bytes, 4), 300);
+  EXPECT_EQ(table_entry(program.table.bytes, 5), -2);
+  EXPECT_EQ(encoded(program), bytes);
+}
+
+// A number under the table's field would leave a pointer into nanopb's own stack.
+TEST(Descriptor, TablesAreBytesAndWhole) {
+  for (const auto& [wire_type, value] : {std::pair{0u, 4}, {2u, 1}, {2u, 90}}) {
+    Bytes bytes = encoded(sample_program());
+    const Bytes table = field(espalier_Program_table_tag, wire_type, static_cast<uint8_t>(value));
+    bytes.insert(bytes.end(), table.begin(), table.end());
+    if (value == 1) bytes.push_back(7);
+    Program program;
+    EXPECT_EQ(decode(bytes, program), value == 1 ? Status::kMalformed : Status::kTruncated);
+    EXPECT_TRUE(is_clear(program));
+  }
+}
+
+TEST(Descriptor, LongestTablesAreWritten) {
+  const Bytes entries(kMaxTableBytes, 1);
+  Program program = sample_program();
+  program.table.bytes = entries.data();
+  program.table.size = kMaxTableBytes;
+  const Bytes bytes = encoded(program);
+  ASSERT_EQ(decode_program(bytes.data(), bytes.size(), kAnyTopology, kAnyNode, program),
+            Status::kOk);
+  EXPECT_EQ(program.table.size, kMaxTableBytes);
+}
+
 TEST(Descriptor, EncodesIntoWhatRoomThereIs) {
   const Bytes whole = encoded(sample_program());
   for (std::size_t capacity = 0; capacity < whole.size(); ++capacity) {

@@ -55,8 +55,8 @@ void expand_action(const Walk& walk, std::uint32_t phase_at, std::uint32_t actio
     instance.kind = action.kind;
     if (send || action.kind == espalier_Kind_RECEIVE) {
       instance.link = index_value(program, action.link_ref, i);
-      const bool known = instance.link >= 0 && instance.link < program.peers_count;
-      if (known) instance.peer = program.peers[instance.link];
+      const bool known = instance.link >= 0 && instance.link < links_count(program);
+      if (known) instance.peer = peer_of(program, static_cast<std::uint32_t>(instance.link));
     }
     instance.after = action.after;
     instance.into = place_at(walk, action, action.has_into, action.into, i);

@@ -23,7 +23,7 @@ struct Instance {
   std::uint32_t action = 0;  // position in Program.actions
   std::int64_t i = 0;
   Kind kind = espalier_Kind_KIND_NONE;
-  std::int64_t link = -1;  // position in Program.peers; SEND, RECEIVE
+  std::int64_t link = -1;  // position among the program's links; SEND, RECEIVE
   std::int64_t peer = -1;  // the node there; -1 if link is outside the table
   std::uint32_t after = 0;
   PlaceAt into, a, b;

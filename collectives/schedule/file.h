@@ -38,7 +38,8 @@ class ScheduleFile {
   // there is no such node.
   [[nodiscard]] Status descriptor(std::uint32_t node, const std::uint8_t*& bytes,
                                   std::size_t& size) const;
-  // Decodes and checks node's program (decode_program's errors too).
+  // Decodes and checks node's program (decode_program's errors too). The file's bytes must outlive
+  // it: it points into them.
   [[nodiscard]] Status program(std::uint32_t node, Program& out) const;
 
  private:

@@ -21,10 +21,10 @@ Status ScheduleFileWriter::add(const Program& program) {
     return Status::kBadArgument;
   }
   const std::size_t before = descriptors_.size();
-  descriptors_.resize(before + kMaxDescriptorBytes);
+  const std::size_t room = kMaxDescriptorBytes - kMaxTableBytes + program.table.size;
+  descriptors_.resize(before + room);
   std::size_t written = 0;
-  const Status status =
-      encode_program(program, descriptors_.data() + before, kMaxDescriptorBytes, written);
+  const Status status = encode_program(program, descriptors_.data() + before, room, written);
   descriptors_.resize(before + written);
   if (status == Status::kOk) lengths_.push_back(static_cast<std::uint32_t>(written));
   return status;

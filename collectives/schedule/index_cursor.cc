@@ -15,7 +15,7 @@ std::uint64_t pack_digits(std::int64_t value, const Term& term, std::uint32_t bi
 
 }  // namespace
 
-void TermCursor::start(const Term& term, std::int64_t i) {
+void TermCursor::start(const Program& program, const Term& term, std::int64_t i) {
   term_ = &term;
   const std::int64_t div = term.div == 0 ? 1 : static_cast<std::int64_t>(term.div);
   const std::int64_t numerator = wrapping_add(wrapping_mul(term.mul, i), term.add);
@@ -33,7 +33,8 @@ void TermCursor::start(const Term& term, std::int64_t i) {
     packed_ = pack_digits(quotient_, term, digit_bits_);
     packed_step_ = pack_digits(step_, term, digit_bits_);
   }
-  value_ = term_value(term, i);
+  if (term.table != 0) entries_ = table_entries(program, term);
+  value_ = term_value(program, term, i);
 }
 
 void TermCursor::advance() {
@@ -51,7 +52,8 @@ void TermCursor::advance() {
   }
   quotient_ = wrapping_add(quotient_, wrapping_add(step_, carry));
   if (term_->mod != 0 && quotient_ >= term_->mod) quotient_ -= term_->mod;
-  value_ = wrapping_mul(term_->coef, quotient_);
+  const bool table = term_->table != 0;
+  value_ = wrapping_mul(term_->coef, table ? table_entry(entries_, quotient_) : quotient_);
 }
 
 // Adds the step digit by digit, modulo base^digits = mod, reading the sum in reverse on the way.
@@ -81,7 +83,7 @@ void IndexCursor::start(const Program& program, std::uint32_t ref, std::int64_t 
   if (index_->terms != 0) {
     step_ = index_->coef;
     for (std::uint32_t at = 0; at < index_->terms; ++at) {
-      terms_[at].start(program.terms[index_->first_term + at], i);
+      terms_[at].start(program, program.terms[index_->first_term + at], i);
     }
     quotient_ = wrapping_add(index_value(program, ref, i), -std::int64_t{index_->base});
     return;

@@ -13,7 +13,7 @@ namespace espalier {
 // One term of an index, at some instance.
 class TermCursor {
  public:
-  void start(const Term& term, std::int64_t i);
+  void start(const Program& program, const Term& term, std::int64_t i);
   void advance();
   [[nodiscard]] std::int64_t value() const { return value_; }
 
@@ -29,7 +29,10 @@ class TermCursor {
   // Digit reversal: the digits, lowest first, each in digit_bits_ bits (at most 36 in all, as
   // base^digits <= 2^30).
   std::uint64_t packed_ = 0;
-  std::uint64_t packed_step_ = 0;
+  union {
+    std::uint64_t packed_step_ = 0;
+    const std::uint8_t* entries_;  // of a table, which has no digits
+  };
   std::uint8_t digit_bits_ = 0;
 };
 

@@ -5,8 +5,23 @@
 
 #include <array>
 
+#include "collectives/schedule/sample_program.h"
+
 namespace espalier {
 namespace {
+
+constexpr std::uint32_t kEntries = 50;
+
+// 50 entries of either sign.
+const std::uint8_t* entries() {
+  static const auto kBytes = [] {
+    std::array<std::uint8_t, 2 * kEntries> bytes{};
+    for (std::size_t at = 0; at < bytes.size(); ++at)
+      bytes[at] = static_cast<std::uint8_t>(97 * at);
+    return bytes;
+  }();
+  return kBytes.data();
+}
 
 Term any_term() {
   Term term{};
@@ -21,12 +36,15 @@ Term any_term() {
     for (std::uint32_t digit = 0; digit < term.digits; ++digit) term.mod *= term.base;
   } else {
     term.mod = *rc::gen::inRange(0u, 20u);
+    if (term.mod > 0) term.table = *rc::gen::inRange(0u, kEntries + 1 - term.mod);
   }
   return term;
 }
 
 Program any_program() {
   Program program{};
+  program.table.bytes = entries();
+  program.table.size = 2 * kEntries;
   program.terms_count = 8;
   for (Term& term : program.terms) term = any_term();
   Index& index = program.indices[0];
@@ -59,7 +77,7 @@ TEST(IndexCursor, StepsAsTheFormulaSays) {
 TEST(IndexCursor, WalksTheLongestReversalThatFits) {
   Program program{};
   program.terms_count = program.indices_count = 1;
-  program.terms[0] = Term{1, 536870909, -7, 3, 1u << 30, 2, 30};
+  program.terms[0] = Term{1, 536870909, -7, 3, 1u << 30, 2, 30, 0};
   program.indices[0].terms = 1;
   TermCursor term;
   IndexCursor cursor;
@@ -73,10 +91,20 @@ TEST(IndexCursor, WalksTheLongestReversalThatFits) {
 TEST(IndexValue, ReversesDigits) {
   Program program{};
   program.terms_count = program.indices_count = 1;
-  program.terms[0] = Term{1, 1, 0, 0, 8, 2, 3};
+  program.terms[0] = Term{1, 1, 0, 0, 8, 2, 3, 0};
   program.indices[0].terms = 1;
   const int expected[] = {0, 4, 2, 6, 1, 5, 3, 7, 0};
   for (int i = 0; i < 9; ++i) EXPECT_EQ(index_value(program, 0, i), expected[i]);
+}
+
+// table[1 + i mod 3] by hand, and one whose entries have a sign.
+TEST(IndexValue, ReadsTables) {
+  Program program = sample_program_with_table();
+  const int expected[] = {0, 2, 1, 0, 2, 1, 0};
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(index_value(program, 4, i), expected[i]);
+  program.terms[0] = {10, -1, 1, 0, 2, 0, 0, 5};
+  const int wide[] = {-20, 3000, -20, 3000};
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(index_value(program, 4, i), wide[i]);
 }
 
 TEST(IndexValue, FloorsAndWrapsWithEitherSign) {

@@ -13,10 +13,11 @@ std::int64_t count_value(const Count& count, std::int64_t blocks) {
                       wrapping_mul(count.c, ceil_div(wrapping_add(blocks, count.d), e)));
 }
 
-std::int64_t term_value(const Term& term, std::int64_t i) {
+std::int64_t term_value(const Program& program, const Term& term, std::int64_t i) {
   const std::int64_t div = term.div == 0 ? 1 : static_cast<std::int64_t>(term.div);
   std::int64_t value = floor_div(wrapping_add(wrapping_mul(term.mul, i), term.add), div);
   if (term.mod != 0) value = floor_mod(value, term.mod);
+  if (term.table != 0) value = table_entry(table_entries(program, term), value);
   if (term.digits != 0) {
     std::int64_t reversed = 0;
     for (std::uint32_t digit = 0; digit < term.digits; ++digit) {
@@ -32,7 +33,7 @@ std::int64_t index_value(const Program& program, std::uint32_t ref, std::int64_t
   const Index& index = program.indices[ref];
   std::int64_t sum = wrapping_add(index.off, wrapping_mul(index.coef, i));
   for (std::uint32_t term = 0; term < index.terms; ++term) {
-    sum = wrapping_add(sum, term_value(program.terms[index.first_term + term], i));
+    sum = wrapping_add(sum, term_value(program, program.terms[index.first_term + term], i));
   }
   return finish_index(index, sum);
 }

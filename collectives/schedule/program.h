@@ -35,6 +35,7 @@ inline constexpr std::uint32_t kMaxNodes = 1u << 30;     // nodes of a schedule
 inline constexpr std::uint32_t kMaxFieldWindow = 65535;  // window a program may state
 inline constexpr std::uint32_t kMaxTicks = 64;           // S and L of the postal model
 inline constexpr std::uint32_t kMaxScratchBlocks = 1u << 20;
+inline constexpr std::uint32_t kMaxTableBytes = 1u << 17;  // 65536 entries
 inline constexpr std::uint64_t kMaxMessageBytes = 1ull << 40;
 inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N, as far as proofs for every N reach
 
@@ -44,8 +45,15 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N, as far as proofs fo
 // value of program.indices[ref] at instance i, by the formula (with divisions; IndexCursor steps it
 // without).
 [[nodiscard]] std::int64_t index_value(const Program& program, std::uint32_t ref, std::int64_t i);
-// One term of an index at instance i, its coefficient included.
-[[nodiscard]] std::int64_t term_value(const Term& term, std::int64_t i);
+// One of its terms at instance i, its coefficient included.
+[[nodiscard]] std::int64_t term_value(const Program& program, const Term& term, std::int64_t i);
+// Where the entries of a term with a table begin in Program.table, and the one at x, 0 <= x < mod.
+[[nodiscard]] inline const std::uint8_t* table_entries(const Program& program, const Term& term) {
+  return program.table.bytes + std::size_t{2} * (term.table - 1);
+}
+[[nodiscard]] inline std::int16_t table_entry(const std::uint8_t* entries, std::int64_t x) {
+  return static_cast<std::int16_t>(entries[2 * x] | entries[2 * x + 1] << 8);
+}
 
 // Steps of all phases together, for N blocks a segment: the sum of the phases' steps.
 [[nodiscard]] std::int64_t phase_steps(const Program& program, std::int64_t blocks);
@@ -56,6 +64,17 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N, as far as proofs fo
 }
 [[nodiscard]] constexpr bool is_router(const Program& program) {
   return program.node >= program.ranks;
+}
+
+// The program's links, and the node at the other end of one, link < links_count: of `peers`, or by
+// the rule of `ring_peers`.
+[[nodiscard]] constexpr std::uint32_t links_count(const Program& program) {
+  return program.ring_peers != 0 ? program.ring_peers : program.peers_count;
+}
+[[nodiscard]] constexpr std::uint32_t peer_of(const Program& program, std::uint32_t link) {
+  if (program.ring_peers == 0) return program.peers[link];
+  const std::uint32_t after = program.node + 1 + link;  // below 2 * ranks
+  return after < program.ranks ? after : after - program.ranks;
 }
 
 // How many consecutive segments a place takes.
@@ -131,16 +150,20 @@ struct Span {
 // The loader's own checks (kBadVersion, kUnknownFeature, kMalformed): every reference lies inside
 // its table, and constant links, segments and slots inside theirs; enums are known; a kind has
 // exactly the places it needs and none writes INPUT; block rules ascend from 0; phases share out
-// all actions; peers differ from each other and from the node; runs above 1 only where N is always
+// all actions; peers differ from each other and from the node, or
+// follow a rank by ring_peers < ranks; runs above 1 only where N is always
 // 1, and one length in an action; routers' programs name SCRATCH only; S <= L <= kMaxTicks; window,
 // segments and periods are at least 1, segments are `ranks` where counts are per rank; the node is
-// one of the schedule's; a digit reversal has mod = base^digits; numbers keep the bounds above.
-// Values that change with the instance are checked where they are used. No memory.
+// one of the schedule's; a digit reversal has mod = base^digits; a term's table has mod >= 1
+// entries inside Program.table, which has whole ones; numbers keep the bounds above. Values that
+// change with the instance are checked where they are used. No memory.
 [[nodiscard]] Status check_program(const Program& program);
 
 // Decodes a descriptor into `program` and checks it: kTruncated, kTooLarge (a table of
 // schedule.options is too small), check_program's errors, and kWrongTopology / kWrongNode where
 // `topology_digest` / `node` differ. `program` is cleared on any error. Any bytes may be given.
+// Program.table points into `bytes` (a table may be longer than all the rest, and lies in flash):
+// they, unchanged, must outlive `program` and its copies.
 inline constexpr std::uint32_t kAnyNode = 0xffffffffu;
 inline constexpr std::uint64_t kAnyTopology = 0;
 [[nodiscard]] Status decode_program(const std::uint8_t* bytes, std::size_t size,
@@ -151,7 +174,14 @@ inline constexpr std::uint64_t kAnyTopology = 0;
 // check_program's errors: what cannot be loaded is not written.
 [[nodiscard]] Status encode_program(const Program& program, std::uint8_t* bytes,
                                     std::size_t capacity, std::size_t& written);
-inline constexpr std::size_t kMaxDescriptorBytes = espalier_Program_size;
+// Nothing takes more than three times its bytes in memory: a number of one byte has a tag and two.
+inline constexpr std::size_t kMaxDescriptorBytes = 3 * sizeof(Program) + kMaxTableBytes;
+static_assert(espalier_Action_size + 4 <= 3 * sizeof(Action));
+static_assert(espalier_Phase_size + 4 <= 3 * sizeof(Phase));
+static_assert(espalier_Term_size + 4 <= 3 * sizeof(Term));
+static_assert(espalier_Index_size + 4 <= 3 * sizeof(Index));
+static_assert(espalier_Count_size + 4 <= 3 * sizeof(Count));
+static_assert(espalier_BlockRule_size + 4 <= 3 * sizeof(BlockRule));
 
 // 64-bit FNV-1a, the library's digest of small things (topologies, schedule identities). Not
 // cryptographic.

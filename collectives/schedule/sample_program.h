@@ -44,7 +44,7 @@ inline Program sample_program() {
   program.counts[3] = {-1, 0, 0, 0, 0};  // -1
   program.counts[4] = {1, 1, 0, 0, 0};   // N+1
   program.terms_count = 1;
-  program.terms[0] = {1, 1, 0, 0, 4, 2, 2};
+  program.terms[0] = {1, 1, 0, 0, 4, 2, 2, 0};
   program.indices_count = 6;
   program.indices[0] = {0, 0, 0, 0, 0, 0, 0};   // 0
   program.indices[1] = {1, 0, 0, 0, 0, 0, 0};   // 1
@@ -67,6 +67,16 @@ inline Program sample_program() {
   program.phases_count = 2;
   program.phases[0] = {1, 4, 3};
   program.phases[1] = {2, 2, 1};
+  return program;
+}
+
+// The same, its reversal another by a table: 0, 2, 1 of 3, 0, 2, 1, 300, -2.
+inline Program sample_program_with_table() {
+  static constexpr std::uint8_t kEntries[] = {3, 0, 0, 0, 2, 0, 1, 0, 0x2c, 1, 0xfe, 0xff};
+  Program program = sample_program();
+  program.terms[0] = {1, 1, 0, 0, 3, 0, 0, 2};
+  program.table.bytes = kEntries;
+  program.table.size = sizeof kEntries;
   return program;
 }
 

@@ -14,7 +14,7 @@ namespace {
 std::int64_t best(const std::string& spec, Collective collective, PortModel model, bool routers,
                   std::int64_t blocks = 1, std::int64_t run = 1) {
   const auto topology = make_topology(spec);
-  Program common = espalier_Program_init_zero;
+  Program common{};
   common.collective = collective;
   common.ranks = topology->ranks();
   common.nodes = routers ? topology->nodes() : 0;

@@ -25,7 +25,7 @@ Counterexample badly_formed(const topology::Topology& topology, std::uint32_t no
 // neighbours.
 Counterexample absent_link(const topology::Topology& topology, std::uint32_t node,
                            const Program& program, std::uint32_t link) {
-  const std::uint32_t peer = program.peers[link];
+  const std::uint32_t peer = peer_of(program, link);
   const std::string there =
       peer < topology.nodes() ? topology.node_name(peer) : "node " + std::to_string(peer);
   Counterexample example = badly_formed(topology, node, "");
@@ -156,8 +156,8 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
                             " would do",
                         Point::kDeadlock);
   }
-  for (std::uint32_t link = 0; link < program.peers_count; ++link) {
-    const std::uint32_t peer = program.peers[link];
+  for (std::uint32_t link = 0; link < links_count(program); ++link) {
+    const std::uint32_t peer = peer_of(program, link);
     const bool there = peer < program_nodes(program) &&
                        (!is_modelled(program) ||
                         (topology.capacity(node, peer) > 0 && topology.capacity(peer, node) > 0));
@@ -366,7 +366,7 @@ Finding check_instances(const Case& at, std::uint32_t node, const Program& progr
     if (transfer && instance.peer < 0) {
       return found(Point::kForm, at, node, &instance,
                    "link " + std::to_string(instance.link) + " is not in the table of " +
-                       std::to_string(program.peers_count) + " peers");
+                       std::to_string(links_count(program)) + " peers");
     }
     for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
       if (place->buffer == espalier_Buffer_BUFFER_NONE) continue;

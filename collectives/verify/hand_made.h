@@ -97,7 +97,7 @@ class Hand {
     return program;
   }
 
-  Program program = espalier_Program_init_zero;
+  Program program{};
 
  private:
   std::uint8_t link(std::uint32_t peer) {

@@ -180,7 +180,7 @@ class Periodic {
       std::int64_t& latest = used_[stream.phase][static_cast<std::size_t>(stream.block)];
       latest = std::max(latest, stream.first);
       if (stream.link < 0) continue;
-      const std::uint32_t peer = program.peers[stream.link];
+      const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(stream.link));
       const bool send = stream.kind == espalier_Kind_SEND;
       const std::int64_t first = stream.first + (send ? flight : 0);
       const std::int64_t pace = streams_.pace[stream.phase];
@@ -364,7 +364,7 @@ class Periodic {
   const Programs& programs_;
   const Options& options_;
   Verdict& verdict_;
-  Program common_ = espalier_Program_init_zero;
+  Program common_{};
   Case at_;
   RankProofs ranks_;
   std::int64_t stride_ = 1;                      // of all streams

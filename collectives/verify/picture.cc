@@ -86,7 +86,8 @@ class Picture {
     }
     if (middle < nodes_) {
       const Program& program = programs_(static_cast<std::uint32_t>(middle));
-      for (std::uint32_t link = 0; link < program.peers_count; ++link) take(program.peers[link]);
+      for (std::uint32_t link = 0; link < links_count(program); ++link)
+        take(peer_of(program, link));
     }
     for (std::int64_t by = 1; by < nodes_ && chosen.size() < kMostRanks; ++by) {
       take(middle - by);

@@ -33,9 +33,12 @@ void put_place(std::string& key, const Program& program, bool present, const Pla
     for (const std::int64_t number :
          {std::int64_t{term.coef}, std::int64_t{term.mul}, std::int64_t{term.add},
           std::int64_t{term.div}, std::int64_t{term.mod}, std::int64_t{term.base},
-          std::int64_t{term.digits}}) {
+          std::int64_t{term.digits}, std::int64_t{term.table}}) {
       put(key, number);
     }
+    if (term.table == 0) continue;
+    const std::uint8_t* entries = table_entries(program, term);
+    key.append(reinterpret_cast<const char*>(entries), std::size_t{2} * term.mod);
   }
 }
 
@@ -43,7 +46,7 @@ void put_place(std::string& key, const Program& program, bool present, const Pla
 std::uint32_t lanes_at(const topology::Topology& topology, const Program& program,
                        const Stream& stream) {
   if (stream.link < 0) return 0;
-  const std::uint32_t peer = program.peers[stream.link];
+  const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(stream.link));
   const bool send = stream.kind == espalier_Kind_SEND;
   return lanes_of(topology, send ? program.node : peer, send ? peer : program.node);
 }
@@ -115,7 +118,7 @@ Finding RankProofs::prove(std::uint32_t node, const Program& program, const Stre
                           const RankFlow*& flow, std::string& why) {
   flow = nullptr;
   for (const Stream& stream : streams.all) {
-    if (stream.link >= program.peers_count || stream.link < -1) {
+    if (stream.link >= links_count(program) || stream.link < -1) {
       why = "a link outside its table";
       return std::nullopt;
     }

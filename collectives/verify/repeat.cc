@@ -47,7 +47,7 @@ Repeat repeat_of(const Program& program, const Index& index) {
   bool lost = false;
   for (std::uint32_t k = 0; k < index.terms; ++k) {
     const Term& term = program.terms[index.first_term + k];
-    // Digits are reversed of what is below mod: such a term repeats.
+    // Digits are reversed, and tables read, of what is below mod: such a term repeats.
     const Repeat one = divided({1, term.mul}, term.div, term.mod);
     const std::int64_t every = common_every(sum.every, one.every);
     if (every == 0) return {0, 0};

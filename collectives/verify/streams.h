@@ -33,7 +33,7 @@ struct Stream {
   std::int64_t block = 0;     // its first: 0 .. stride-1
   std::int64_t instance = 0;  // that of its first block
   std::int64_t every = 1;     // instances from one of its blocks to the next
-  std::int64_t link = -1;     // position in Program.peers; SEND, RECEIVE
+  std::int64_t link = -1;     // position among the program's links; SEND, RECEIVE
   std::int64_t segment = 0;   // of all its places; in an all-to-all of the one whose block it moves
   std::int64_t from_segment = 0;  // of the place it reads first, if any
 };

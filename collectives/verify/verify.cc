@@ -237,7 +237,7 @@ class Run {
   const topology::Topology& topology_;
   const Programs& programs_;
   const Options& options_;
-  Program common_ = espalier_Program_init_zero;
+  Program common_{};
   std::int64_t bound_ = 1;
   Case at_;
   DataFlow flow_;

@@ -64,7 +64,7 @@ TEST_F(Broadcast, SendOrder) {
   // Rank 0 sends blocks 1, 0, 3, 2, ...: i + 1 - 2 (i mod 2).
   Program& root = programs[0];
   root.terms_count = 1;
-  root.terms[0] = {-2, 1, 0, 0, 2, 0, 0};
+  root.terms[0] = {-2, 1, 0, 0, 2, 0, 0, 0};
   root.indices[root.actions[0].a.block_ref] = {0, 1, 1, 0, 0, 0, 1};
   // The last block of odd N would not exist: take even N only.
   on_all([](Program& program) { program.residue_mod = 2; });

@@ -76,7 +76,8 @@ const char* remedy(Status status) {
 }
 
 bool load_program(const std::string& path, const Options& options, std::uint32_t node,
-                  Program& program, std::string& error) {
+                  Programs& programs, std::string& error) {
+  Program& program = programs.programs[programs.count];
   MappedFile mapped;
   if (!mapped.open(path)) {
     error = "cannot read the schedule " + path + ": " + std::strerror(errno);
@@ -100,7 +101,11 @@ bool load_program(const std::string& path, const Options& options, std::uint32_t
     }
     status = file.program(node, program);
   }
-  if (status != Status::kOk) {
+  if (status == Status::kOk) {
+    auto& table = program.table;
+    programs.tables.emplace_back(table.bytes, table.bytes + table.size);
+    table.bytes = programs.tables.back().data();
+  } else {
     error = "cannot load node " + std::to_string(node) + "'s descriptor from " + path + ": " +
             status_name(status) + "; " + remedy(status);
   }
@@ -218,11 +223,10 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
 bool load_programs(const Options& options, std::uint32_t node, Programs& programs,
                    std::string& error) {
   for (const std::string& path : options.schedules) {
-    Program& program = programs.programs[programs.count];
-    if (!load_program(path, options, node, program, error)) return false;
-    ++programs.count;
-    for (std::uint32_t i = 0; i < program.peers_count; ++i) {
-      programs.peers.push_back(program.peers[i]);
+    if (!load_program(path, options, node, programs, error)) return false;
+    const Program& program = programs.programs[programs.count++];
+    for (std::uint32_t i = 0; i < links_count(program); ++i) {
+      programs.peers.push_back(peer_of(program, i));
     }
   }
   std::sort(programs.peers.begin(), programs.peers.end());

@@ -36,6 +36,8 @@ struct Programs {
   std::array<Program, kMaxPrograms> programs;
   std::uint32_t count = 0;
   std::vector<std::uint32_t> peers;
+  // What the programs look up: copies, as a file may be written anew under a running node.
+  std::vector<std::vector<std::uint8_t>> tables;
 };
 
 // Loads node's own descriptor of every schedule file. False and one line in `error` (what was

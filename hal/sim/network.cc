@@ -135,8 +135,8 @@ std::vector<std::vector<std::uint32_t>> links_of(const std::vector<const Program
   std::vector<std::set<std::uint32_t>> sets(programs.size());
   for (std::uint32_t v = 0; v < programs.size(); ++v) {
     if (programs[v] == nullptr) continue;
-    for (std::size_t i = 0; i < programs[v]->peers_count; ++i) {
-      const std::uint32_t u = programs[v]->peers[i];
+    for (std::uint32_t i = 0; i < links_count(*programs[v]); ++i) {
+      const std::uint32_t u = peer_of(*programs[v], i);
       if (u >= sets.size()) continue;  // the machine's start() says kNoSuchPeer
       sets[v].insert(u);
       sets[u].insert(v);

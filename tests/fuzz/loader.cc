@@ -76,7 +76,7 @@ void load_descriptor(const std::uint8_t* bytes, std::size_t size) {
   if (decode_program(bytes, size, kAnyTopology, kAnyNode, program) == Status::kOk) {
     use(program);
   } else {
-    static const Program kCleared = espalier_Program_init_zero;
+    static const Program kCleared{};
     expect(std::memcmp(&program, &kCleared, sizeof program) == 0, "nothing of a bad one is kept");
   }
 }

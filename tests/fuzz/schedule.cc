@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstring>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -39,10 +40,24 @@ constexpr const char* kSpecs[] = {"complete:1",
                                   "fattree:k=3,h=1,c=1",
                                   "fattree:k=2,h=2,c=k"};
 
+// What terms may look up: small numbers, and one of the lowest.
+constexpr auto kEntries = [] {
+  std::array<std::uint8_t, 64> entries{};
+  for (std::size_t at = 0; at + 2 < entries.size(); at += 2) {
+    entries[at] = static_cast<std::uint8_t>(at * 7 % 11);
+  }
+  entries.back() = 128;
+  return entries;
+}();
+
+// Programs look up entries in these: they last as long as an input.
+std::deque<Edit> kept_edits;
+std::deque<std::vector<std::uint8_t>> kept_descriptors;
+
 Program generated(Input& input, const Group& group, std::uint32_t me) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  Program program = espalier_Program_init_zero;
+  Program program{};
   const Algorithm& algorithm = table[input.below(count)];
   const bool fits = algorithm.where == Where::kAnywhere || group.arity > 0;
   if (!fits || me >= algorithm_nodes(algorithm, group) ||
@@ -78,7 +93,7 @@ void set_number(Input& input, Program& program) {
   switch (input.below(7)) {
     case 0:
       set_one(input, program.window, program.scratch_blocks, program.segments, program.residue_mod,
-              program.residue, program.root, program.ranks, program.node);
+              program.residue, program.root, program.ranks, program.node, program.ring_peers);
       break;
     case 1:
       if (Count* row = row_of(input, program.counts, program.counts_count)) {
@@ -93,8 +108,11 @@ void set_number(Input& input, Program& program) {
       break;
     case 3:
       if (program.terms_count == 0) program.terms_count = 1;
+      program.table.bytes = kEntries.data();
+      program.table.size = static_cast<std::uint32_t>(kEntries.size());
       if (Term* row = row_of(input, program.terms, program.terms_count)) {
-        set_one(input, row->coef, row->mul, row->add, row->div, row->mod, row->base, row->digits);
+        set_one(input, row->coef, row->mul, row->add, row->div, row->mod, row->base, row->digits,
+                row->table);
       }
       break;
     case 4:
@@ -117,18 +135,19 @@ void set_number(Input& input, Program& program) {
 
 void edit_field(Input& input, Program& program, Scope scope) {
   const std::size_t edits = mutation::count_edits(program, scope);
-  Edit edit;
+  Edit& edit = kept_edits.emplace_back();
   const unsigned at = input.below(65536);
   if (edits > 0) (void)mutation::make_edit(program, scope, at % edits, edit);
 }
 
 void change_bytes(Input& input, Program& program) {
-  static std::uint8_t bytes[kMaxDescriptorBytes];
+  static std::uint8_t room[kMaxDescriptorBytes];
   std::size_t size = 0;
   const unsigned at = input.below(65536), value = input.byte();
-  if (encode_program(program, bytes, sizeof bytes, size) != Status::kOk || size == 0) return;
+  if (encode_program(program, room, sizeof room, size) != Status::kOk || size == 0) return;
+  std::vector<std::uint8_t>& bytes = kept_descriptors.emplace_back(room, room + size);
   bytes[at % size] = static_cast<std::uint8_t>(value);
-  (void)decode_program(bytes, size, kAnyTopology, kAnyNode, program);
+  (void)decode_program(bytes.data(), size, kAnyTopology, kAnyNode, program);
 }
 
 void change(Input& input, const Group& group, std::vector<Program>& programs) {
@@ -207,6 +226,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace espalier;
   using namespace espalier::fuzz;
   Input input(bytes, size);
+  kept_edits.clear();
+  kept_descriptors.clear();
   std::string error;
   const auto topology = topology::parse(kSpecs[input.below(std::size(kSpecs))], error);
   expect(topology != nullptr, "the topologies exist");

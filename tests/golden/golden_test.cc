@@ -91,7 +91,8 @@ Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program
 
 // Every golden program by the name of its files.
 std::map<std::string, Program> programs() {
-  std::map<std::string, Program> all = {{"sample", sample_program()}};
+  std::map<std::string, Program> all = {{"sample", sample_program()},
+                                        {"table", sample_program_with_table()}};
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t at = 0; at < count; ++at) {

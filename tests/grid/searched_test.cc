@@ -61,7 +61,7 @@ TEST(Grid, Searched) {
         for (const std::uint32_t run : {0u, 1u, 2u, 3u}) {
           if (run > 0 && !has_run) break;
           const Group group = group_on(*topology, root, run);
-          std::vector<Program> programs;
+          Programs programs;
           const std::string error = algorithm.search(*topology, group, programs);
           const bool narrow = spec.find("in=1") != std::string::npos;
           if (narrow && std::string(algorithm.name) == "crossbar-a") {

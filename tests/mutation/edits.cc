@@ -63,6 +63,30 @@ class Walk {
     set(name, text[0], static_cast<char>(text[0] + 1));
   }
 
+  // What terms look up.
+  void BYTES(const char* name, decltype(Program::table)& table) {
+    if (table.size == 0 || !with_entries_) return;
+    const auto entries = [&](std::uint32_t from, std::uint32_t to) {
+      edit_->entries.assign(table.bytes + from, table.bytes + to);
+      table.bytes = edit_->entries.data();
+      table.size = to - from;
+      changed_ = true;
+    };
+    if (mine(name, "first entry cut")) return entries(2, table.size);
+    if (mine(name, "last entry cut")) return entries(0, table.size - 2);
+    for (std::uint32_t at = 0; at < table.size; at += 2) {
+      for (const int by : {1, -1}) {
+        const char* sign = by > 0 ? "+1" : "-1";
+        if (!mine(name, "entry " + std::to_string(at / 2) + " " + sign)) continue;
+        entries(0, table.size);
+        const int entry = table_entry(table.bytes, at / 2) + by;
+        edit_->entries[at] = static_cast<std::uint8_t>(entry & 255);
+        edit_->entries[at + 1] = static_cast<std::uint8_t>((entry >> 8) & 255);
+        return;
+      }
+    }
+  }
+
   template <typename Message>
   void optional(const char* name, bool& has, Message& message) {
     BOOL(("has_" + std::string(name)).c_str(), has);
@@ -139,6 +163,7 @@ class Walk {
     for (std::uint32_t k = 0; k < phases_count; ++k) {
       phases[k] = &program.counts[program.phases[k].steps_ref];
     }
+    with_entries_ = false;  // each node has its own
     espalier_Program_FIELDLIST(ESPALIER_HEADER_FIELD, program);
     table("blocks", program.blocks, program.blocks_count);
     table("phases", program.phases, program.phases_count);
@@ -166,6 +191,7 @@ class Walk {
   Edit* edit_;
   std::size_t next_ = 0;
   bool changed_ = false;
+  bool with_entries_ = true;
   std::string prefix_, row_;
 };
 

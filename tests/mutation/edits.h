@@ -2,7 +2,9 @@
 // Every single-field change of a program, from the schema's own list of fields.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "collectives/schedule/program.h"
 
@@ -10,10 +12,13 @@ namespace espalier::mutation {
 
 // One change: each integer by +1, -1 and to 0, each enum to each other value, each bool and each
 // optional part flipped, each text's first letter, each row of a table removed, doubled, swapped
-// with the next.
+// with the next, each entry that terms look up by +1 and -1, and the first and the last of them
+// cut.
 struct Edit {
   std::string field;   // "actions.after"
   std::string change;  // "row 2: 1 -> 2"
+  // Where the program's entries are from then on, if they were changed.
+  std::vector<std::uint8_t> entries = {};
 };
 
 // The fields that are rank-local (all of them), or those that all ranks must agree on: the header,
@@ -22,7 +27,8 @@ enum class Scope { kRank, kShared };
 
 // How many edits a program has; some change nothing (0 to 0).
 [[nodiscard]] std::size_t count_edits(const Program& program, Scope scope);
-// Makes edit `at` of `program`, at < count_edits. False if it changes nothing.
+// Makes edit `at` of `program`, at < count_edits. False if it changes nothing. `edit` must outlive
+// `program`, and stay where it is.
 [[nodiscard]] bool make_edit(Program& program, Scope scope, std::size_t at, Edit& edit);
 
 }  // namespace espalier::mutation

@@ -141,7 +141,7 @@ class Million : public ::testing::Test {
     return verify::verify(*topology, generate, {});
   }
   static constexpr std::uint32_t kBroken = 54321;
-  Program program = espalier_Program_init_zero;
+  Program program{};
   std::uint64_t calls = 0;
 };
 

@@ -95,7 +95,9 @@ Judgement Judge::judge(const Schedule& schedule, std::vector<Program>& mutant,
     std::size_t size = 0;
     Status status = encode_program(mutant[rank], bytes.data(), bytes.size(), size);
     if (status == Status::kOk) {
+      const auto table = mutant[rank].table;  // `bytes` does not last
       status = decode_program(bytes.data(), size, schedule.topology->digest(), rank, mutant[rank]);
+      mutant[rank].table = table;
     }
     if (status != Status::kOk) {
       judgement.reason = status_name(status);

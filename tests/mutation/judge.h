@@ -18,7 +18,7 @@ namespace espalier::mutation {
 struct Schedule {
   std::string name;  // "two-tree reduce, mesh:1x7, root 1"
   std::unique_ptr<topology::Topology> topology;
-  std::vector<Program> programs;
+  Programs programs;
   // "mesh"; of a direct run: "mesh, direct run".
   [[nodiscard]] std::string family() const;
   // Whether the topology's own links carry it; else it is a direct run, for a fabric that routes.

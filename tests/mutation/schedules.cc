@@ -90,12 +90,12 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
   const Algorithm* table = algorithms(count);
   for (std::uint32_t k = 0; k < count; ++k) {
     each(table[k].name, table[k].collective,
-         [&](const Group& group) { return programs_of(table[k], group); });
+         [&](const Group& group) { return Programs(programs_of(table[k], group)); });
   }
   for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
     if (!algorithm.applies(topology)) continue;
     each(algorithm.name, algorithm.collective, [&](const Group& group) {
-      std::vector<Program> programs;
+      Programs programs;
       (void)algorithm.search(topology, group, programs);  // empty where it cannot
       return programs;
     });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/programs.h"
 #include "topology/topology.h"
 
 namespace espalier::mutation {
@@ -16,7 +17,7 @@ struct Made {
   std::string name;  // "two-tree reduce, mesh:1x7, root 1"
   std::string algorithm;
   Collective collective = espalier_Collective_COLLECTIVE_NONE;
-  std::vector<Program> programs;  // of all nodes that have one
+  Programs programs;  // of all nodes that have one
 };
 
 // The group of all ranks of the topology, with what the topology is.

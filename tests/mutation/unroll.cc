@@ -19,10 +19,15 @@ std::int64_t count_at(const espalier_Count& count, std::int64_t blocks) {
   return count.a + count.b * blocks + count.c * rounded_up;
 }
 
-std::int64_t term_at(const espalier_Term& term, std::int64_t i) {
+std::int64_t term_at(const espalier_Program& program, const espalier_Term& term, std::int64_t i) {
   std::int64_t value =
       down(std::int64_t{term.mul} * i + term.add, std::max<std::int64_t>(1, term.div));
   if (term.mod != 0) value -= down(value, term.mod) * term.mod;
+  if (term.table != 0) {
+    const std::int64_t at = 2 * (std::int64_t{term.table} - 1 + value);
+    const std::int64_t bits = program.table.bytes[at] + 256 * program.table.bytes[at + 1];
+    return term.coef * (bits < 32768 ? bits : bits - 65536);
+  }
   std::int64_t reversed = 0;
   for (std::uint32_t digit = 0; digit < term.digits; ++digit) {
     reversed = reversed * term.base + value % term.base;
@@ -35,7 +40,7 @@ std::int64_t index_at(const espalier_Program& program, std::uint32_t at, std::in
   const espalier_Index& index = program.indices[at];
   std::int64_t sum = std::int64_t{index.coef} * i + index.off;
   for (std::uint32_t k = 0; k < index.terms; ++k) {
-    sum += term_at(program.terms[index.first_term + k], i);
+    sum += term_at(program, program.terms[index.first_term + k], i);
   }
   sum = down(sum, std::max<std::int64_t>(1, index.div));
   if (index.mod != 0) sum -= down(sum, index.mod) * index.mod;
@@ -78,7 +83,10 @@ void unroll_action(const espalier_Program& program, const espalier_Phase& phase,
     move.after = action.after;
     if (transfer) {
       const std::int64_t link = index_at(program, action.link_ref, i);
-      if (link >= 0 && link < program.peers_count) move.peer = program.peers[link];
+      const bool ring = program.ring_peers > 0;
+      if (link >= 0 && link < (ring ? program.ring_peers : program.peers_count)) {
+        move.peer = ring ? (program.node + 1 + link) % program.ranks : program.peers[link];
+      }
     }
     move.into = spot_at(program, action, action.has_into, action.into, i, blocks);
     move.a = spot_at(program, action, action.has_a, action.a, i, blocks);

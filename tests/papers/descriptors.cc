@@ -118,7 +118,7 @@ void searched_ones() {
       group.ranks = topology->ranks();
       group.arity = shape.arity;
       group.height = shape.height;
-      std::vector<Program> programs;
+      Programs programs;
       error = algorithm.search(*topology, group, programs);
       if (!error.empty()) continue;
       Longest longest;

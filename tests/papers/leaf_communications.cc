@@ -131,6 +131,11 @@ void total_exchange(Chapter& chapter) {
          std::to_string(cost::single_port_total_exchange(tree.k, tree.h).steps), kQueues,
          root > inner ? "the root must send n^2 (k-1)/k messages: its bound is the larger one"
                       : ""});
+    chapter.items.push_back(
+        {"Theorems 5 and 6",
+         "total exchange, single-port, queues unrolled, steps, " + size_text(tree),
+         std::to_string(inner), root == inner ? "" : std::to_string(std::max(root, inner)),
+         leaf_steps(tree, espalier_Collective_ALL_TO_ALL, "leaf-single"), kProven, ""});
   }
   for (const TreeSize tree : kTrees) {
     for (const bool constant : {true, false}) {
@@ -144,6 +149,14 @@ void total_exchange(Chapter& chapter) {
            leaf_steps(tree, espalier_Collective_ALL_TO_ALL, "leaf", 1, constant ? "1" : "k"),
            kProven});
     }
+    const std::int64_t below = power(tree.k, tree.h - 1), n = below * tree.k;
+    chapter.items.push_back(
+        {"equation 2",
+         "total exchange, multiport, levels overlapped, constant capacities, steps, " +
+             size_text(tree),
+         "-", std::to_string(below * (n - below) + 2 * std::int64_t{tree.h} - 1),
+         leaf_steps(tree, espalier_Collective_ALL_TO_ALL, "leaf-overlapped"), kProven,
+         "what crosses a branch of the root is the bound; the paper takes level after level"});
   }
 }
 

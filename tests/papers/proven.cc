@@ -29,7 +29,7 @@ Group group_of(const topology::Topology& topology, const topology::Shape& shape,
 
 // All nodes' programs; an error if there are none.
 std::string make_programs(const topology::Topology& topology, const Group& group,
-                          const Question& question, std::vector<Program>& programs) {
+                          const Question& question, Programs& programs) {
   const Algorithm* algorithm = find_algorithm(question.collective, question.algorithm.c_str());
   if (algorithm == nullptr) {
     const auto* searched = searched::find_searched(question.collective, question.algorithm);
@@ -51,7 +51,7 @@ std::string proven_steps(Question question, std::int64_t first, std::int64_t las
   const auto topology = topology::parse(question.topology, error);
   if (topology == nullptr) return error;
   const topology::Shape shape = topology->shape();
-  std::vector<Program> programs;
+  Programs programs;
   error = make_programs(*topology, group_of(*topology, shape, question), question, programs);
   if (!error.empty()) return error;
   verify::Options options;

@@ -168,13 +168,13 @@ std::string search(const Variant& variant, const topology::Topology& topology, c
 }  // namespace
 
 std::string crossbar_a_broadcast(const topology::Topology& topology, const Group& group,
-                                 std::vector<Program>& programs) {
+                                 Programs& programs) {
   return search({"crossbar-a", 1, 2, 2, espalier_Grade_SLOT, crossbar_a}, topology, group,
                 programs);
 }
 
 std::string crossbar_b_broadcast(const topology::Topology& topology, const Group& group,
-                                 std::vector<Program>& programs) {
+                                 Programs& programs) {
   return search({"crossbar-b", 2, 1, 2, espalier_Grade_ASYNC, crossbar_b}, topology, group,
                 programs);
 }

@@ -194,7 +194,7 @@ Broadcast plan(const Group& group, Collective collective) {
 }  // namespace
 
 std::string double_fibonacci_broadcast(const topology::Topology& topology, const Group& group,
-                                       std::vector<Program>& programs) {
+                                       Programs& programs) {
   programs.clear();
   std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;
@@ -202,7 +202,7 @@ std::string double_fibonacci_broadcast(const topology::Topology& topology, const
 }
 
 std::string double_fibonacci_reduce(const topology::Topology& topology, const Group& group,
-                                    std::vector<Program>& programs) {
+                                    Programs& programs) {
   programs.clear();
   std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;

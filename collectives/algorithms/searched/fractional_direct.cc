@@ -210,7 +210,7 @@ Broadcast plan(const Group& group, const DirectTree& tree) {
 }  // namespace
 
 std::string fractional_direct_broadcast(const topology::Topology& topology, const Group& group,
-                                        std::vector<Program>& programs) {
+                                        Programs& programs) {
   programs.clear();
   std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;

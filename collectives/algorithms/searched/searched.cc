@@ -8,6 +8,15 @@ namespace {
 bool anywhere(const topology::Topology&) { return true; }
 bool on_crossbar(const topology::Topology& topology) { return topology.shape().modules > 0; }
 
+bool on_fat_tree(const topology::Topology& topology) { return topology.shape().arity > 0; }
+bool on_thin_tree(const topology::Topology& topology) {
+  const topology::Shape shape = topology.shape();
+  for (const std::uint32_t lanes : shape.capacities) {
+    if (lanes != 1) return false;
+  }
+  return shape.arity > 0;
+}
+
 constexpr SearchedAlgorithm kAlgorithms[] = {
     {"double-fibonacci", espalier_Collective_BROADCAST, double_fibonacci_broadcast, false,
      "two pipelined Fibonacci trees, half the message each: D-1+2N steps, D about 1.44 log2 p",
@@ -24,6 +33,13 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"crossbar-b", espalier_Collective_BROADCAST, crossbar_b_broadcast, false,
      "a fractional tree, --run r, one channel in and two out of a module: d+N+ceil(N/r)-1 steps",
      "crossbar:AxB", on_crossbar},
+    {"leaf-overlapped", espalier_Collective_ALL_TO_ALL, leaf_overlapped_all_to_all, false,
+     "every port at once, levels overlapped: N about n^2 (k-1)/k^2, + 2h-1 steps, n <= 64 leaves",
+     "fattree:k=K,h=H,c=1", on_thin_tree},
+    {"leaf-single", espalier_Collective_ALL_TO_ALL, leaf_single_all_to_all, false,
+     "one send a node and step, furthest first, queues unrolled: about N n^2 (k-1)/k steps, n <= "
+     "64",
+     "fattree:k=K,h=H", on_fat_tree},
 };
 
 }  // namespace

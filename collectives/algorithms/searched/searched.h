@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/programs.h"
 #include "topology/topology.h"
 
 namespace espalier::searched {
@@ -17,7 +18,7 @@ namespace espalier::searched {
 // would be right, with `programs` empty. `group.ranks` must be the topology's, its root a rank.
 // The same arguments give the same programs.
 using Search = std::string (*)(const topology::Topology& topology, const Group& group,
-                               std::vector<Program>& programs);
+                               Programs& programs);
 
 struct SearchedAlgorithm {
   const char* name;  // "double-fibonacci"

@@ -43,7 +43,9 @@ std::int64_t proven(const SearchedAlgorithm& algorithm, const topology::Topology
   const std::string what = std::string(algorithm.name) + " on " + topology.spec() + " root " +
                            std::to_string(group.root) + " r " + std::to_string(group.run);
   replay::Schedule schedule{group, {}, ""};
-  schedule.error = algorithm.search(topology, group, schedule.programs);
+  Programs found;
+  schedule.error = algorithm.search(topology, group, found);
+  schedule.programs = found;
   EXPECT_EQ(schedule.error, "") << what;
   if (!schedule.error.empty()) return -1;
   const Program& first = schedule.programs[0];
@@ -201,7 +203,7 @@ TEST(Crossbar, Proven) {
 
 // The proof is one: with fewer channels than the schedule needs it fails.
 TEST(Crossbar, VerifierCountsChannels) {
-  std::vector<Program> programs;
+  Programs programs;
   const auto wide = must_parse("crossbar:8x8");
   const auto narrow = must_parse("crossbar:8x8,in=1,out=2");
   ASSERT_EQ(crossbar_a_broadcast(
@@ -270,7 +272,7 @@ TEST(FractionalDirect, Proven) {
 }
 
 TEST(Searched, Refusals) {
-  std::vector<Program> programs(3);
+  Programs programs(std::vector<Program>(3));
   const auto refusal = [&](const char* name, const char* spec, const Group& group) {
     const std::string line = find_searched(espalier_Collective_BROADCAST, name)
                                  ->search(*must_parse(spec), group, programs);
@@ -298,6 +300,21 @@ TEST(Searched, Refusals) {
   EXPECT_EQ(refusal("double-fibonacci", "complete:8", {.ranks = 8, .root = 8}),
             "root 8 on complete:8; expected 0 to 7");
   EXPECT_EQ(find_searched(espalier_Collective_SCAN, "double-fibonacci"), nullptr);
+  const auto exchange = [&](const char* name, const char* spec) {
+    const auto topology = must_parse(spec);
+    const std::string line = find_searched(espalier_Collective_ALL_TO_ALL, name)
+                                 ->search(*topology, {.ranks = topology->ranks()}, programs);
+    EXPECT_TRUE(programs.empty()) << name << ' ' << spec;
+    return line;
+  };
+  EXPECT_EQ(exchange("leaf-overlapped", "fattree:k=2,h=3,c=k"),
+            "leaf-overlapped on fattree:k=2,h=3,c=k: expected fattree:k=K,h=H,c=1 of at most 64 "
+            "leaves");
+  EXPECT_EQ(
+      exchange("leaf-single", "fattree:k=5,h=3,c=1"),
+      "leaf-single on fattree:k=5,h=3,c=1: expected fattree:k=K,h=H,c=C of at most 64 leaves");
+  EXPECT_EQ(exchange("leaf-single", "complete:4"),
+            "leaf-single on complete:4: expected fattree:k=K,h=H,c=C of at most 64 leaves");
 }
 
 TEST(Searched, TableFindsItself) {

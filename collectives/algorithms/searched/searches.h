@@ -6,25 +6,28 @@
 #include <vector>
 
 #include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/programs.h"
 #include "topology/topology.h"
 
 namespace espalier::searched {
 
 // double_fibonacci.cc
 [[nodiscard]] std::string double_fibonacci_broadcast(const topology::Topology& topology,
-                                                     const Group& group,
-                                                     std::vector<Program>& programs);
+                                                     const Group& group, Programs& programs);
 [[nodiscard]] std::string double_fibonacci_reduce(const topology::Topology& topology,
-                                                  const Group& group,
-                                                  std::vector<Program>& programs);
+                                                  const Group& group, Programs& programs);
 // crossbar_trees.cc: hierarchical crossbars only. Group::run as in fractional trees.
 [[nodiscard]] std::string crossbar_a_broadcast(const topology::Topology& topology,
-                                               const Group& group, std::vector<Program>& programs);
+                                               const Group& group, Programs& programs);
 [[nodiscard]] std::string crossbar_b_broadcast(const topology::Topology& topology,
-                                               const Group& group, std::vector<Program>& programs);
+                                               const Group& group, Programs& programs);
 // fractional_direct.cc
 [[nodiscard]] std::string fractional_direct_broadcast(const topology::Topology& topology,
-                                                      const Group& group,
-                                                      std::vector<Program>& programs);
+                                                      const Group& group, Programs& programs);
+// leaf_exchange.cc: fat trees only, whose routers have programs too.
+[[nodiscard]] std::string leaf_overlapped_all_to_all(const topology::Topology& topology,
+                                                     const Group& group, Programs& programs);
+[[nodiscard]] std::string leaf_single_all_to_all(const topology::Topology& topology,
+                                                 const Group& group, Programs& programs);
 
 }  // namespace espalier::searched

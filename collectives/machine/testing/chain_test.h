@@ -13,7 +13,7 @@ inline constexpr std::uint64_t kD = 8000;  // the deadline, ns
 // Node 1 of a chain 0 -> 1 -> 2 of `gap` empty steps before the first: receives block i into
 // OUTPUT, sends it on a step later, copies (or combines with INPUT) it into scratch slot i mod 2.
 inline Program chain_program(std::int32_t gap, bool combine) {
-  Program program = espalier_Program_init_zero;
+  Program program{};
   program.format_version = kFormatVersion;
   program.schedule_digest = 77;
   // Who combines has an input.

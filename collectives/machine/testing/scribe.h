@@ -20,7 +20,7 @@ inline std::int32_t pick(Random& random, std::int32_t low, std::int32_t high) {
 class Scribe {
  public:
   explicit Scribe(Random& random) : random_(random) {
-    program = espalier_Program_init_zero;
+    program = Program{};
     program.format_version = kFormatVersion;
     constexpr Collective kCollectives[] = {
         espalier_Collective_ALLREDUCE, espalier_Collective_ALLREDUCE, espalier_Collective_ALLGATHER,
@@ -41,9 +41,9 @@ class Scribe {
     program.blocks[0].block_bytes = one_block_ ? 0 : 4;
     program.counts_count = 1;  // steps_ref and bound_ref: not the machine's
     program.terms_count = 3;
-    program.terms[0] = {1, 3, pick(random, 0, 5), 2, 5, 0, 0};
-    program.terms[1] = {1, 1, 0, 0, 8, 2, 3};
-    program.terms[2] = {-1, 1, 2, 3, 0, 0, 0};
+    program.terms[0] = {1, 3, pick(random, 0, 5), 2, 5, 0, 0, 0};
+    program.terms[1] = {1, 1, 0, 0, 8, 2, 3, 0};
+    program.terms[2] = {-1, 1, 2, 3, 0, 0, 0, 0};
     const int phases = pick(random, 1, 3);
     for (int phase = 0; phase < phases; ++phase) add_phase();
   }

@@ -1,0 +1,249 @@
+// Total exchange on fat trees as paper 002 has it, by explicit steps: `leaf-overlapped` and
+// `leaf-single`, both for at most 64 leaves.
+//
+// leaf-overlapped, one lane a branch, all ports at once: n^2 (k-1)/k^2 + 2h-1 steps a block, which
+// is least: so many messages cross a branch of the root. 002, section 3.3 exchanges level by level,
+// one after the other; here the highest level goes as in leaf_all_to_all.cc, and each message of a
+// lower one begins as soon as all links of its way are free one step after the other, in steps that
+// repeat with the period of the blocks. The period is the least for which that fits, from what
+// crosses a branch of the root on.
+//
+// leaf-single, one send a node and step: 002, Theorems 5 and 6, Fig. 3. Leaves send to the furthest
+// first, then by destination; a router sends what goes up first, then in the order of arrival. The
+// steps are those of that simulation: the larger of n^2 (k-1)/k + 2h-1 (what the root sends) and,
+// where there are routers below it, n^2 (2k+1)(k-1)/k^3 + 2h-3 (what each of those sends).
+//
+// Cost: steps * (alpha + beta*m/N), m the bytes of what one rank sends another.
+
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/searched/searches.h"
+#include "collectives/algorithms/searched/streams.h"
+#include "collectives/algorithms/searched/timed.h"
+
+namespace espalier::searched {
+namespace {
+
+constexpr std::uint32_t kMostLeaves = 64;
+// A router of leaf-single has an action of four terms for every wait below the window, one for
+// longer ones, and one that receives: as many as a program holds.
+constexpr std::uint32_t kMostSingleWindow = sizeof(Program::terms) / sizeof(Term) / 4 - 1;
+
+std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
+
+std::string wrong_tree(const topology::Topology& topology, const Group& group, const char* name,
+                       bool one_lane) {
+  std::string wrong = wrong_group(topology, group);
+  if (!wrong.empty()) return wrong;
+  const topology::Shape shape = topology.shape();
+  bool right = shape.arity >= 2;
+  for (const std::uint32_t lanes : shape.capacities) right = right && (!one_lane || lanes == 1);
+  if (right && group.ranks <= kMostLeaves) return "";
+  return std::string(name) + " on " + topology.spec() +
+         ": expected fattree:k=K,h=H,c=" + (one_lane ? "1" : "C") + " of at most " +
+         std::to_string(kMostLeaves) + " leaves";
+}
+
+Outline outline_of(const topology::Topology& topology, const char* name, PortModel ports) {
+  return {.collective = espalier_Collective_ALL_TO_ALL,
+          .algorithm = name,
+          .nodes = topology.nodes(),
+          .port_model = ports};
+}
+
+std::uint32_t reverse_digits(std::uint32_t value, std::uint32_t base, std::uint32_t digits) {
+  std::uint32_t reversed = 0;
+  for (std::uint32_t digit = 0; digit < digits; ++digit, value /= base) {
+    reversed = reversed * base + value % base;
+  }
+  return reversed;
+}
+
+// Steps of every link of a fat tree that are taken, modulo a period. A message moves in every step.
+class Links {
+ public:
+  Links(std::uint32_t nodes, std::int32_t period)
+      : period_(period),
+        taken_(std::size_t{2} * nodes, std::vector<bool>(static_cast<std::size_t>(period))) {}
+
+  [[nodiscard]] bool is_free(const std::vector<std::uint32_t>& nodes, std::int32_t first) const {
+    for (std::size_t at = 0; at + 1 < nodes.size(); ++at) {
+      if (taken_[link(nodes, at)][place(first, at)]) return false;
+    }
+    return true;
+  }
+  void take(const std::vector<std::uint32_t>& nodes, std::int32_t first) {
+    for (std::size_t at = 0; at + 1 < nodes.size(); ++at) {
+      taken_[link(nodes, at)][place(first, at)] = true;
+    }
+  }
+
+ private:
+  // Parents have larger numbers than their children, of which each has one link up and one down.
+  static std::size_t link(const std::vector<std::uint32_t>& nodes, std::size_t at) {
+    const bool up = nodes[at + 1] > nodes[at];
+    return up ? std::size_t{2} * nodes[at] : std::size_t{2} * nodes[at + 1] + 1;
+  }
+  [[nodiscard]] std::size_t place(std::int32_t first, std::size_t at) const {
+    return (static_cast<std::size_t>(first) + at) % static_cast<std::size_t>(period_);
+  }
+
+  std::int32_t period_;
+  std::vector<std::vector<bool>> taken_;  // by link
+};
+
+class Overlapped {
+ public:
+  Overlapped(const topology::Topology& topology, std::int32_t period, std::int32_t steps)
+      : topology_(topology),
+        shape_(topology.shape()),
+        links_(topology.nodes(), period),
+        steps_(steps) {}
+
+  // False where a message has no room within the steps.
+  bool find(std::vector<TimedRoute>& routes) {
+    for (std::uint32_t stage = shape_.height; stage > 0; --stage) {
+      std::uint32_t branch = 1;
+      for (std::uint32_t level = 1; level < stage; ++level) branch *= shape_.arity;
+      for (std::uint32_t q = 0; q < (shape_.arity - 1) * branch * branch; ++q) {
+        for (std::uint32_t first = 0; first < topology_.ranks(); first += branch) {
+          if (!add(stage, branch, q, first, routes)) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+ private:
+  // Message q of the branch of leaves `first` .. first + branch - 1, as in leaf_all_to_all.cc.
+  bool add(std::uint32_t stage, std::uint32_t branch, std::uint32_t q, std::uint32_t first,
+           std::vector<TimedRoute>& routes) {
+    const std::uint32_t k = shape_.arity, all = branch * k, turn = q / branch;
+    const std::uint32_t base = first / all * all, mine = first % all / branch;
+    const std::uint32_t origin = first + reverse_digits(q % branch, k, stage - 1);
+    const std::uint32_t destination = base + (mine + 1 + turn / branch) % k * branch +
+                                      reverse_digits((q + turn) % branch, k, stage - 1);
+    TimedRoute route{.nodes = topology_.route(origin, destination), .steps = {}};
+    const std::int32_t latest = steps_ - 2 * as_int(stage);
+    std::int32_t step = stage == shape_.height ? as_int(q) : 0;
+    while (step <= latest && !links_.is_free(route.nodes, step)) ++step;
+    if (step > latest) return false;
+    links_.take(route.nodes, step);
+    for (std::uint32_t hop = 0; hop < 2 * stage; ++hop) route.steps.push_back(step + as_int(hop));
+    routes.push_back(std::move(route));
+    return true;
+  }
+
+  const topology::Topology& topology_;
+  topology::Shape shape_;
+  Links links_;
+  std::int32_t steps_;
+};
+
+// Fig. 3 of 002: which message a node sends in each step.
+class Queues {
+ public:
+  Queues(const topology::Topology& topology, std::vector<TimedRoute>& routes)
+      : routes_(routes), nodes_(topology.nodes()) {
+    for (std::size_t route = 0; route < routes.size(); ++route) arrive(route);
+  }
+
+  void run() {
+    std::vector<std::size_t> moving;
+    for (std::int32_t step = 0; waiting_ > 0; ++step) {
+      for (Node& node : nodes_) {
+        std::deque<std::size_t>& queue = node.up.empty() ? node.down : node.up;
+        if (queue.empty()) continue;
+        routes_[queue.front()].steps.push_back(step);
+        moving.push_back(queue.front());
+        queue.pop_front();
+        --waiting_;
+      }
+      for (const std::size_t route : moving) arrive(route);
+      moving.clear();
+    }
+  }
+
+ private:
+  struct Node {
+    std::deque<std::size_t> up, down;
+  };
+
+  void arrive(std::size_t at) {
+    const TimedRoute& route = routes_[at];
+    const std::size_t hops = route.steps.size();
+    if (hops + 1 == route.nodes.size()) return;
+    Node& node = nodes_[route.nodes[hops]];
+    (route.nodes[hops + 1] > route.nodes[hops] ? node.up : node.down).push_back(at);
+    ++waiting_;
+  }
+
+  std::vector<TimedRoute>& routes_;
+  std::vector<Node> nodes_;
+  std::size_t waiting_ = 0;
+};
+
+Count line(std::uint32_t a, std::uint32_t b) {
+  return {.a = as_int(a), .b = as_int(b), .c = 0, .d = 0, .e = 0};
+}
+
+}  // namespace
+
+std::string leaf_overlapped_all_to_all(const topology::Topology& topology, const Group& group,
+                                       Programs& programs) {
+  programs.clear();
+  std::string wrong = wrong_tree(topology, group, "leaf-overlapped", true);
+  if (!wrong.empty()) return wrong;
+  const topology::Shape shape = topology.shape();
+  const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
+  const std::uint32_t crossing = n / k * (n - n / k);
+  TimedExchange exchange;
+  exchange.outline = outline_of(topology, "leaf-overlapped", espalier_PortModel_MULTIPORT);
+  exchange.bound = line(2 * h - 1, crossing);
+  // At least 2: a slot is free again two steps later, with a window of 1.
+  for (exchange.period = std::max(2, as_int(crossing));; ++exchange.period) {
+    const std::int32_t least = as_int(crossing + 2 * h - 1);
+    exchange.routes.clear();
+    Overlapped overlapped(topology, exchange.period, std::max(least, exchange.period));
+    if (overlapped.find(exchange.routes)) break;
+  }
+  Group narrow = group;
+  narrow.window = std::min(group.window, static_cast<std::uint32_t>(exchange.period) - 1);
+  return write_exchange(narrow, exchange, programs);
+}
+
+std::string leaf_single_all_to_all(const topology::Topology& topology, const Group& group,
+                                   Programs& programs) {
+  programs.clear();
+  std::string wrong = wrong_tree(topology, group, "leaf-single", false);
+  if (!wrong.empty()) return wrong;
+  const topology::Shape shape = topology.shape();
+  const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
+  TimedExchange exchange;
+  exchange.outline = outline_of(topology, "leaf-single", espalier_PortModel_SINGLE_SEND);
+  // What the root sends; and what a router below it does, up, down and among its own.
+  const std::uint32_t root = n / k * (n - n / k) * k, below = n / k;
+  const std::uint32_t inner =
+      h == 1 ? 0 : 2 * below * (n - below) + below / k * (below - below / k) * k;
+  exchange.bound = inner > root ? line(2 * h - 3, inner) : line(2 * h - 1, root);
+  for (std::uint32_t leaf = 0; leaf < n; ++leaf) {
+    // `near` leaves share a subtree with this one: first those outside the largest proper one.
+    for (std::uint32_t near = n / k; near > 0; near /= k) {
+      const std::uint32_t first = leaf / (near * k) * (near * k);
+      for (std::uint32_t to = first; to < first + near * k; ++to) {
+        if (to / near == leaf / near) continue;
+        exchange.routes.push_back({.nodes = topology.route(leaf, to), .steps = {}});
+      }
+    }
+  }
+  Queues(topology, exchange.routes).run();
+  Group narrow = group;
+  narrow.window = std::min(group.window, kMostSingleWindow);
+  exchange.period = period_apart(exchange, 1, narrow.window);
+  return write_exchange(narrow, exchange, programs);
+}
+
+}  // namespace espalier::searched

@@ -1,0 +1,126 @@
+// Total exchanges on fat trees by explicit steps (searched: leaf-overlapped, leaf-single): as many
+// steps as paper 002 says is least, verified, and run on simulated machines, blocks after one
+// another too. All trees of at most 64 leaves with ESPALIER_WHOLE=1, else a sample.
+
+#include <gtest/gtest.h>
+
+#include "collectives/algorithms/searched/searched.h"
+#include "collectives/cost/leaf_queues.h"
+#include "collectives/machine/simulated/cluster.h"
+#include "tests/grid/grid.h"
+
+namespace espalier::grid {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 64};
+
+struct Tree {
+  std::uint32_t arity, height, ranks;
+};
+
+std::vector<Tree> trees() {
+  std::vector<Tree> all;
+  for (std::uint32_t k = 2; k <= (whole() ? 64 : 5); ++k) {
+    std::uint32_t ranks = k;
+    for (std::uint32_t h = 1; ranks <= (whole() ? 64u : 16u); ++h, ranks *= k) {
+      all.push_back({k, h, ranks});
+    }
+  }
+  return all;
+}
+
+std::string spec(const Tree& tree) {
+  return "fattree:k=" + std::to_string(tree.arity) + ",h=" + std::to_string(tree.height) + ",c=1";
+}
+
+Programs found(const char* name, const topology::Topology& topology, std::uint32_t window = 8) {
+  const searched::SearchedAlgorithm* algorithm =
+      searched::find_searched(espalier_Collective_ALL_TO_ALL, name);
+  Group group;
+  group.ranks = topology.ranks();
+  group.topology_digest = topology.digest();
+  group.window = window;
+  group.blocks = &kBlocks;
+  group.blocks_count = 1;
+  Programs programs;
+  EXPECT_EQ(algorithm->search(topology, group, programs), "") << name << topology.spec();
+  return programs;
+}
+
+testing::Job job_of(const std::vector<Program>& programs, std::int64_t blocks) {
+  testing::Job job;
+  job.op.op = Op::kSum;
+  job.op.type = Type::kI32;
+  job.count = testing::count_of_blocks(programs[0], job.op, static_cast<std::uint64_t>(blocks), 5);
+  return job;
+}
+
+void prove_and_run(const char* name, const Tree& tree, std::int64_t steps) {
+  const auto topology = parsed(spec(tree));
+  const Programs programs = found(name, *topology);
+  ASSERT_EQ(programs.size(), topology->nodes());
+  for (const Program& program : programs) {
+    ASSERT_EQ(check_program(program), Status::kOk) << name << topology->spec() << program.node;
+  }
+  EXPECT_EQ(phase_steps(programs[0], 1), steps) << name << " on " << topology->spec();
+  EXPECT_EQ(count_value(programs[0].counts[programs[0].bound_ref], 1), steps);
+  const std::int64_t most = tree.ranks <= 16 ? 4 : 2;
+  EXPECT_TRUE(verified(*topology, programs, most, name).async);
+  const sim::Model model =
+      testing::model_for(programs[0], [](std::uint32_t, std::uint32_t) { return 1u; });
+  for (std::int64_t blocks = 1; blocks <= most; ++blocks) {
+    const sim::RunResult result =
+        testing::run_in_lock_step(programs, job_of(programs, blocks), model);
+    EXPECT_EQ(result.steps, phase_steps(programs[0], blocks)) << name << topology->spec() << blocks;
+  }
+}
+
+// n^2 (k-1)/k^2 messages cross a branch of the root, one a step; the first takes h steps to cross
+// the last, the last h - 1 more.
+TEST(TotalExchange, OverlapsToTheLeastSteps) {
+  for (const Tree& tree : trees()) {
+    const std::int64_t below = tree.ranks / tree.arity;
+    prove_and_run("leaf-overlapped", tree, below * (tree.ranks - below) + 2 * tree.height - 1);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(TotalExchange, SendsSinglyAsTheQueuesDo) {
+  for (const Tree& tree : trees()) {
+    prove_and_run("leaf-single", tree,
+                  cost::single_port_total_exchange(tree.arity, tree.height).steps);
+    if (HasFailure()) return;
+  }
+}
+
+// What blocks cost after the first: where levels overlap as many steps as messages cross a branch
+// of the root, which is least.
+TEST(TotalExchange, BlocksFollowOneAnother) {
+  const auto topology = parsed("fattree:k=2,h=4,c=1");
+  const Programs overlapped = found("leaf-overlapped", *topology);
+  const Programs single = found("leaf-single", *topology);
+  const auto period = [](const Programs& programs) {
+    return phase_steps(programs[0], 2) - phase_steps(programs[0], 1);
+  };
+  std::printf("steps a block: overlapped %lld, single %lld\n",
+              static_cast<long long>(period(overlapped)), static_cast<long long>(period(single)));
+  EXPECT_EQ(period(overlapped), 8 * 8);
+  EXPECT_LT(period(single), phase_steps(single[0], 1));
+}
+
+TEST(TotalExchange, RunsUnderDrift) {
+  const auto topology = parsed("fattree:k=2,h=3,c=1");
+  for (const char* name : {"leaf-overlapped", "leaf-single"}) {
+    for (const std::uint32_t window : {1u, 3u, 8u}) {
+      const Programs programs = found(name, *topology, window);
+      testing::Cluster::Options options;
+      options.model = testing::model_for(programs[0]);
+      options.unwilling = true;
+      testing::run_freely(programs, job_of(programs, 3), options);
+      ASSERT_FALSE(HasFailure()) << name << ", window " << window;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier::grid
