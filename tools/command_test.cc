@@ -39,7 +39,7 @@ TEST_F(Command, RefusesWrongUse) {
 TEST_F(Command, RefusesWrongTopologies) {
   for (const Row& row : {
            Row{"ring:4",
-               "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB or"},
+               "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB, fattree:"},
            Row{"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
            Row{"mesh:4", "'x' is missing"},
            Row{"mesh:4x4y", "'y' is too much"},
@@ -130,6 +130,38 @@ TEST_F(Command, RefusesFilesForAnotherTopology) {
     expect_refused(std::string(command) + "mesh --topology mesh:2", "'x' is missing");
     EXPECT_EQ(run(std::string(command) + "mesh --topology mesh:2x2").status, 0);
   }
+}
+
+// The file is wanted once: what it says is in the schedule file, whatever becomes of it.
+TEST_F(Command, TakesTopologiesFromFiles) {
+  const std::string text = "name: \"triangle\"\nranks: 3\nlink { from: 0 to: 1 }\n";
+  write(directory_ / "t", text + "link { from: 1 to: 2 } link { from: 0 to: 2 }  # closed\n");
+  write(directory_ / "other", text + "link { from: 1 to: 2 }");
+  write(directory_ / "wrong", text + "link { from: 1 to: 3 }");
+  expect_refused("topology file:wrong",
+                 "espalier: wrong:4: link: 'to' is 3, and there is no such node; expected 0 to 2");
+  compile("b", "file:t");
+  compile("same", "file:t");
+  fs::rename(directory_ / "t", directory_ / "moved");
+  compile("moved-b", "file:moved");
+  EXPECT_EQ(read(directory_ / "moved-b"), read(directory_ / "b"));
+  expect_refused("verify b --topology file:t", "cannot read 't': No such file or directory");
+  expect_refused("verify b --topology file:other",
+                 "made for topology triangle, not for another of this name");
+  const std::string spec =
+      "custom:name:\"triangle\" ranks:3 link{from:0 to:1} link{from:0 to:2} link{from:1 to:2}";
+  for (const std::string& good :
+       {std::string("verify b"), std::string("verify b --topology file:moved"),
+        "verify b --topology '" + spec + "'", std::string("show b"),
+        std::string("simulate b --bytes 9999"),
+        std::string("topology file:moved --svg triangle.svg")}) {
+    const Result result = run(good);
+    EXPECT_EQ(result.status, 0) << good << ": " << result.err;
+    EXPECT_NE(result.out.find("triangle"), std::string::npos) << good << ": " << result.out;
+  }
+  EXPECT_NE(read(directory_ / "triangle.svg").find("3 ranks, 6 links"), std::string::npos);
+  const auto printed = nlohmann::json::parse(run("topology file:moved --format json").out);
+  EXPECT_EQ(printed["topology"], spec);
 }
 
 TEST_F(Command, RefusesNumbersOutOfRange) {

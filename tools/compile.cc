@@ -37,7 +37,7 @@ void run_compile(const Arguments& arguments) {
   }
   std::printf("%s: %s by %s on %s, root %u: %s, %zu bytes (%.1f a node)\n",
               one_line(arguments.output).c_str(), collective_name(choice.algorithm.collective),
-              choice.algorithm.name.c_str(), choice.topology->spec().c_str(), choice.group.root,
+              choice.algorithm.name.c_str(), choice.topology->title().c_str(), choice.group.root,
               counted(choice.nodes, "program").c_str(), bytes.size(), a_node);
 }
 

@@ -37,12 +37,15 @@ LoadedSchedule open_bytes(std::string name, std::vector<std::uint8_t> bytes,
   if (loaded.topology == nullptr) refuse(loaded.name, "in its header: " + one_line(error));
   if (loaded.topology->digest() != loaded.file.topology_digest() ||
       loaded.topology->ranks() != loaded.file.ranks()) {
-    refuse(loaded.name, "its header does not fit its topology, " + spec);
+    refuse(loaded.name, "its header does not fit its topology, " + loaded.topology->title());
   }
   if (!topology.empty()) {
     const auto wanted = parse_topology(topology);
     if (wanted->digest() != loaded.file.topology_digest()) {
-      refuse(loaded.name, "made for topology " + spec + ", not for " + wanted->spec());
+      const std::string name = loaded.topology->title();
+      const bool same = name == wanted->title();
+      refuse(loaded.name, "made for topology " + name + ", not for " +
+                              (same ? "another of this name" : wanted->title()));
     }
   }
   return loaded;

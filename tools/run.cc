@@ -148,6 +148,7 @@ RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
   const Program& program = schedule.programs.front();
   RunResult result;
   result.topology = schedule.topology->spec();
+  result.topology_title = schedule.topology->title();
   result.collective = collective_name(program.collective);
   result.algorithm = program.algorithm;
   result.provider = options.launch.provider;

@@ -130,7 +130,7 @@ std::string to_json(const RunResult& result) {
 
 std::string to_text(const RunResult& result) {
   std::string text = format("%s %s on %s", result.collective.c_str(), result.algorithm.c_str(),
-                            result.topology.c_str());
+                            result.topology_title.c_str());
   if (result.rooted) text += format(", root %u", result.root);
   if (result.combines) {
     text += format(", %s of %s", result.op.c_str(), result.type.c_str());

@@ -45,7 +45,7 @@ struct SizeResult {
 };
 
 struct RunResult {
-  std::string topology, collective, algorithm, provider, type, op;
+  std::string topology, topology_title, collective, algorithm, provider, type, op;
   std::uint32_t ranks = 0, nodes = 0, root = 0, nodes_per_process = 1;
   bool rooted = false, combines = false, bytes_per_rank = false;
   std::int64_t proven_blocks = 0;

@@ -44,7 +44,7 @@ Offer choose_algorithm(Collective collective, const std::string& name) {
 }
 
 std::uint32_t choose_root(const std::string& text, const topology::Topology& topology) {
-  const std::string what = "--root on " + topology.spec() + ":";
+  const std::string what = "--root on " + topology.title() + ":";
   return static_cast<std::uint32_t>(whole_number(what, text, 0, topology.ranks() - 1));
 }
 
@@ -102,7 +102,7 @@ void choose_nodes(Choice& choice) {
                            : offer.generator->where == Where::kAnywhere || choice.group.arity > 0;
   if (!applies) {
     bad_input("algorithm '" + offer.name + "' of " + collective_name(offer.collective) +
-              " is for " + offer.topologies + ", not for " + choice.topology->spec() +
+              " is for " + offer.topologies + ", not for " + choice.topology->title() +
               "; 'espalier list' says which runs where");
   }
   if (offer.search == nullptr) {
@@ -154,7 +154,7 @@ bool has_root(Collective collective) {
 void add_selection(CLI::App& command, Selection& selection, bool required) {
   command
       .add_option("--topology", selection.topology,
-                  "complete:N, mesh:RxC, fattree:k=K,h=H,c=1|k|c1,..,cH or crossbar:AxB")
+                  "complete:N, mesh:RxC, fattree:k=K,h=H,c=1|k|c1,..,cH, crossbar:AxB or file:PATH")
       ->required(required);
   command.add_option("--collective", selection.collective, collective_names())->required(required);
   command.add_option("--algorithm", selection.algorithm, "one that 'espalier list' names")
@@ -176,7 +176,7 @@ void add_schedule_window(CLI::App& command, Selection& selection) {
 
 std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {
   std::string error;
-  auto topology = topology::parse(spec, error);
+  auto topology = topology::read(spec, error);
   if (topology == nullptr) bad_input(one_line(error));
   return topology;
 }
@@ -206,7 +206,7 @@ namespace {
   const std::string root =
       has_root(offer.collective) ? " with root " + std::to_string(choice.group.root) : "";
   bad_input("algorithm '" + offer.name + "' cannot do " + collective_name(offer.collective) +
-            " on " + choice.topology->spec() + root + ": " + status_name(status) + " (" +
+            " on " + choice.topology->title() + root + ": " + status_name(status) + " (" +
             offer.summary + ")");
 }
 

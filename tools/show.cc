@@ -39,7 +39,7 @@ void print_header(const LoadedSchedule& loaded) {
   const Program& program = loaded.programs.front();
   std::printf("%s: %s by %s on %s\n", one_line(loaded.name).c_str(),
               collective_name(program.collective), program.algorithm,
-              loaded.topology->spec().c_str());
+              loaded.topology->title().c_str());
   std::printf("  ranks %u, root %u, window %u, scratch %s, %s, grade %s%s\n", program.ranks,
               program.root, program.window, counted(program.scratch_blocks, "block").c_str(),
               port_model_name(program.port_model), grade_name(program.grade),

@@ -257,7 +257,7 @@ void print_report(const LoadedSchedule& loaded, const Arguments& arguments, cons
   }
   std::printf("%s: %s by %s on %s, %llu bytes%s\n", one_line(loaded.name).c_str(),
               collective_name(program.collective), program.algorithm,
-              loaded.topology->spec().c_str(), static_cast<unsigned long long>(report.bytes),
+              loaded.topology->title().c_str(), static_cast<unsigned long long>(report.bytes),
               counts_per_rank(program.collective) ? " a rank" : "");
   std::printf(
       "  blocks     %s of N = %u, %llu bytes a block\n",

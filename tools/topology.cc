@@ -21,7 +21,7 @@ constexpr std::uint64_t kMostPrinted = 100;
 constexpr std::uint64_t kMostAsJson = 4'000'000;
 
 void print_text(const topology::Topology& topology) {
-  std::printf("%s: %s", topology.spec().c_str(), counted(topology.ranks(), "rank").c_str());
+  std::printf("%s: %s", topology.title().c_str(), counted(topology.ranks(), "rank").c_str());
   if (topology.nodes() > topology.ranks()) {
     std::printf(", %s", counted(topology.nodes() - topology.ranks(), "router").c_str());
   }
@@ -41,7 +41,7 @@ void print_text(const topology::Topology& topology) {
 
 void print_as_json(const topology::Topology& topology) {
   if (topology.link_count() + topology.nodes() > kMostAsJson) {
-    bad_input(topology.spec() + " has " + counted(topology.link_count(), "link") +
+    bad_input(topology.title() + " has " + counted(topology.link_count(), "link") +
               ", too many to print; expected at most " + std::to_string(kMostAsJson));
   }
   auto nodes = nlohmann::ordered_json::array();
@@ -81,15 +81,17 @@ void add_topology(CLI::App& app) {
   CLI::App* command = app.add_subcommand("topology", "Prints a topology, and draws it");
   const auto arguments = std::make_shared<Arguments>();
   command
-      ->add_option("topology", arguments->spec,
-                   "complete:N, mesh:RxC, crossbar:AxB or fattree:k=K,h=H,c=1|k|c1,..,cH")
+      ->add_option(
+          "topology", arguments->spec,
+          "complete:N, mesh:RxC, crossbar:AxB, fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH")
       ->required();
   command->add_option("--svg", arguments->svg, "Also draw it into this file");
   add_format(*command, arguments->format);
   command->footer(
       "Examples:\n"
       "  espalier topology mesh:4x4\n"
-      "  espalier topology fattree:k=4,h=2,c=k --svg tree.svg");
+      "  espalier topology fattree:k=4,h=2,c=k --svg tree.svg\n"
+      "  espalier topology file:examples/topologies/broken-mesh.textproto --svg mesh.svg");
   command->callback([arguments] { run_topology(*arguments); });
 }
 

@@ -159,7 +159,7 @@ std::string summary(Source& source, const Proof& proof) {
   const Program& program = source.program(0);
   const verify::Verdict& verdict = proof.verdict;
   return one_line(source.name()) + ": valid: " + name_of(program) + " on " +
-         source.topology().spec() + ", proven for " + scope(program, verdict) + ": " +
+         source.topology().title() + ", proven for " + scope(program, verdict) + ": " +
          steps_text(program) + " steps, at least " + count_text(program.counts[program.bound_ref]) +
          "; " + links_text(proof) + (verdict.in_place ? "; in place too\n" : "; not in place\n");
 }

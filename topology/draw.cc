@@ -1,5 +1,5 @@
 // The picture of a topology: ranks as circles, routers as squares, a line for each pair of opposite
-// links.
+// links, with an arrow where there is only one of them.
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +16,7 @@ using svg::print;
 constexpr double kWidest = 1100;  // px of the drawn area
 constexpr double kMargin = 36;    // px around it
 constexpr double kCaption = 44;   // px below it
+constexpr double kLetter = 6.6;   // px of the note's, at most
 constexpr std::uint32_t kMostNodes = 20000;
 constexpr std::uint64_t kMostLinks = 2500;    // drawn whatever the graph; beyond,
 constexpr std::uint64_t kMostLinksANode = 8;  // only sparse graphs stay readable
@@ -35,6 +36,7 @@ struct Canvas {
   double radius = 17;  // px of a node
   double width = 0, height = 0;
   bool lanes = false;  // the number of lanes stands at some link
+  bool ways = false;   // some link has no opposite
   std::string svg;
 };
 
@@ -43,25 +45,38 @@ Topology::Point place(const Canvas& canvas, std::uint32_t node) {
   return {kMargin + at.x * canvas.unit, kMargin + at.y * canvas.unit};
 }
 
+// An arrow's head beyond the middle of a link that goes from a to b alone, where no lanes stand.
+void draw_way(Canvas& canvas, Topology::Point a, Topology::Point b) {
+  canvas.ways = true;
+  const double length = std::hypot(b.x - a.x, b.y - a.y);
+  const double size = std::min(0.6 * canvas.radius, 0.2 * length) / length;
+  const double x = (b.x - a.x) * size, y = (b.y - a.y) * size;
+  const Topology::Point tip = {a.x + 0.74 * (b.x - a.x), a.y + 0.74 * (b.y - a.y)};
+  print(canvas.svg,
+        "<path class=\"way\" fill=\"#7d8f83\" d=\"M%.1f %.1fL%.1f %.1fL%.1f %.1fZ\"/>\n", tip.x,
+        tip.y, tip.x - x - 0.6 * y, tip.y - y + 0.6 * x, tip.x - x + 0.6 * y, tip.y - y - 0.6 * x);
+}
+
 void draw_links(Canvas& canvas) {
   const bool dense = canvas.topology.link_count() > 8ull * canvas.topology.nodes();
   const double thin = dense ? 0.5 : std::clamp(canvas.radius / 9, 0.4, 1.6);
   std::string labels;
   for (const Link& link : canvas.topology.links()) {
-    if (link.from > link.to) continue;  // drawn with its opposite
+    const std::uint32_t back = canvas.topology.capacity(link.to, link.from);
+    if (link.from > link.to && back > 0) continue;  // drawn with its opposite
     const Topology::Point a = place(canvas, link.from);
     const Topology::Point b = place(canvas, link.to);
-    const std::uint32_t back = canvas.topology.capacity(link.to, link.from);
     const double stroke = thin * (1 + 0.9 * std::log2(std::max(link.capacity, back)));
     print(canvas.svg,
           "<line class=\"link\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
           "stroke-width=\"%.2f\"/>\n",
           a.x, a.y, b.x, b.y, stroke);
+    if (back == 0) draw_way(canvas, a, b);
     if (std::max(link.capacity, back) > 1 && canvas.radius >= 7) {
       canvas.lanes = true;
       // Towards the node of the larger number, then the other way if that differs.
       std::string lanes = std::to_string(link.capacity);
-      if (back != link.capacity) lanes += "/" + std::to_string(back);
+      if (back != 0 && back != link.capacity) lanes += "/" + std::to_string(back);
       print(labels,
             "<text class=\"lanes\" dy=\".35em\" font-size=\"12\" x=\"%.1f\" y=\"%.1f\">%s</text>\n",
             (a.x + b.x) / 2, (a.y + b.y) / 2, lanes.c_str());
@@ -131,8 +146,10 @@ std::string draw_svg(const Topology& topology) {
   }
   note += ", " + counted(links, "link");
   note += draw && sparse ? "; a line is a link each way" : " (too many to draw)";
+  if (canvas.ways) note += " (with an arrow: only that way)";
   if (canvas.lanes) note += ", its number their lanes where not 1";
-  const double width = std::max(canvas.width + 2 * kMargin, 620.0);
+  const double text_width = kLetter * static_cast<double>(note.size());
+  const double width = std::max({canvas.width, text_width, 548.0}) + 2 * kMargin;
   const double height = canvas.height + 2 * kMargin + kCaption;
   std::string svg;
   print(svg,
@@ -145,7 +162,7 @@ std::string draw_svg(const Topology& topology) {
   svg += canvas.svg + "</g>\n";
   print(svg, "<text font-size=\"15\" font-weight=\"bold\" x=\"%.0f\" y=\"%.0f\">", kMargin,
         height - 36);
-  svg += escaped(topology.spec()) + "</text>\n";
+  svg += escaped(topology.title()) + "</text>\n";
   print(svg, "<text class=\"note\" font-size=\"12\" x=\"%.0f\" y=\"%.0f\">", kMargin, height - 16);
   return svg + escaped(note) + "</text>\n</svg>\n";
 }

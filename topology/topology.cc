@@ -3,6 +3,7 @@
 #include "collectives/schedule/program.h"
 #include "topology/complete.h"
 #include "topology/crossbar.h"
+#include "topology/custom.h"
 #include "topology/fat_tree.h"
 #include "topology/mesh.h"
 
@@ -22,15 +23,23 @@ std::unique_ptr<Topology> parse(std::string_view spec, std::string& error) {
   constexpr Family kFamilies[] = {{"complete:", parse_complete},
                                   {"mesh:", parse_mesh},
                                   {"crossbar:", parse_crossbar},
-                                  {"fattree:", parse_fat_tree}};
+                                  {"fattree:", parse_fat_tree},
+                                  {"custom:", parse_custom}};
   for (const Family& family : kFamilies) {
     if (spec.starts_with(family.prefix)) {
       return family.parse(spec.substr(family.prefix.size()), error);
     }
   }
-  error = "unknown topology '" + std::string(spec) +
-          "'; expected complete:N, mesh:RxC, crossbar:AxB or fattree:k=K,h=H,c=1|k|c1,..,cH";
+  error =
+      "unknown topology '" + std::string(spec) +
+      "'; expected complete:N, mesh:RxC, crossbar:AxB, fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH";
   return nullptr;
+}
+
+std::unique_ptr<Topology> read(std::string_view spec, std::string& error) {
+  constexpr std::string_view kFile = "file:";
+  if (!spec.starts_with(kFile)) return parse(spec, error);
+  return read_topology_file(std::string(spec.substr(kFile.size())), error);
 }
 
 }  // namespace espalier::topology

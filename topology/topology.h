@@ -31,6 +31,8 @@ class Topology {
   virtual ~Topology() = default;
   // The canonical specification, e.g. "mesh:4x4": parse(spec()) gives the same topology.
   [[nodiscard]] virtual std::string spec() const = 0;
+  // What messages and pictures call it: the specification, or a custom topology's name.
+  [[nodiscard]] virtual std::string title() const { return spec(); }
   [[nodiscard]] virtual std::uint32_t ranks() const = 0;
   [[nodiscard]] virtual std::uint32_t nodes() const = 0;
   // Every directed link, in a fixed order. link_count() says how many without building them.
@@ -55,9 +57,14 @@ class Topology {
 };
 
 // Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]",
-// "fattree:k=K,h=H,c=1|k|c1,c2,..". On error returns null and sets
-// `error` to one line that says what was wrong, where, and what would be right.
+// "fattree:k=K,h=H,c=1|k|c1,c2,..", "custom:" and a topology file's text in one line. On error
+// returns null and sets `error` to one line that says what was wrong, where, and what would be
+// right.
 [[nodiscard]] std::unique_ptr<Topology> parse(std::string_view spec, std::string& error);
+
+// The same, and "file:PATH", a topology file (docs/topologies.md). For what people give: parse()
+// never opens a file, so that what stands in a schedule file cannot make it read another.
+[[nodiscard]] std::unique_ptr<Topology> read(std::string_view spec, std::string& error);
 
 // A self-contained SVG picture of nodes and links.
 [[nodiscard]] std::string draw_svg(const Topology& topology);

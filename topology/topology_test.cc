@@ -199,11 +199,11 @@ std::map<std::string, std::string> errors() {
       "e.g. fattree:k=4,h=2,c=1";
   std::map<std::string, std::string> all = {
       {"ring:4",
-       "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB or "
-       "fattree:k=K,h=H,c=1|k|c1,..,cH"},
+       "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB, "
+       "fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH"},
       {"",
-       "unknown topology ''; expected complete:N, mesh:RxC, crossbar:AxB or "
-       "fattree:k=K,h=H,c=1|k|c1,..,cH"},
+       "unknown topology ''; expected complete:N, mesh:RxC, crossbar:AxB, "
+       "fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH"},
       {"mesh:0x4", "topology 'mesh:0x4': the number of rows is 0 (at character 7)" + mesh},
       {"mesh:4x0", "topology 'mesh:4x0': the number of columns is 0 (at character 9)" + mesh},
       {"mesh:4", "topology 'mesh:4': 'x' is missing (at character 7)" + mesh},

@@ -31,7 +31,7 @@ Counterexample absent_link(const topology::Topology& topology, std::uint32_t nod
   Counterexample example = badly_formed(topology, node, "");
   example.message =
       std::string(point_name(Point::kLinks)) + ": " + topology.node_name(node) + ", link " +
-      topology.node_name(node) + " -> " + there + ": " + topology.spec() +
+      topology.node_name(node) + " -> " + there + ": " + topology.title() +
       " has no such link (peer " + std::to_string(link) + " of the program)" +
       (is_modelled(program)
            ? "; where routers have programs every peer must be a neighbour"
@@ -120,18 +120,18 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
   }
   if (program.topology_digest != topology.digest()) {
     return badly_formed(topology, node,
-                        "the program was made for a topology other than " + topology.spec() +
+                        "the program was made for a topology other than " + topology.title() +
                             "; compile it for this one");
   }
   if (program.ranks != topology.ranks()) {
     return badly_formed(topology, node,
                         "the program is for " + std::to_string(program.ranks) + " ranks; " +
-                            topology.spec() + " has " + std::to_string(topology.ranks()));
+                            topology.title() + " has " + std::to_string(topology.ranks()));
   }
   if (program_nodes(program) != program.ranks && program_nodes(program) != topology.nodes()) {
     return badly_formed(topology, node,
                         "the schedule has programs for " + std::to_string(program_nodes(program)) +
-                            " nodes; " + topology.spec() + " has " +
+                            " nodes; " + topology.title() + " has " +
                             std::to_string(topology.nodes()) +
                             ", and either all of its routers have one or none");
   }

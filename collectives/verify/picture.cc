@@ -301,7 +301,7 @@ class Picture {
       }
     };
     put(std::string(common_.algorithm) + (common_.algorithm[0] == 0 ? "" : " on ") +
-            topology_.spec(),
+            topology_.title(),
         "");
     put(note, "note");
     if (part) put(drawn, "note");

@@ -23,9 +23,9 @@ std::optional<Tree> Tree::read(const topology::Topology& topology, const Program
   Tree tree;
   tree.from_.resize(nodes);
   for (const topology::Link& link : topology.links()) {
-    if (link.from > link.to) continue;
     const std::uint32_t back = topology.capacity(link.to, link.from);
     if (back == 0) return std::nullopt;
+    if (link.from > link.to) continue;
     tree.from_[link.from].push_back(static_cast<std::uint32_t>(tree.edges_.size()));
     tree.edges_.push_back({link.from, link.to, link.capacity, {}});
     tree.from_[link.to].push_back(static_cast<std::uint32_t>(tree.edges_.size()));

@@ -28,7 +28,7 @@ std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group)
 std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,
                     const Group& group) {
   return std::string(collective_name(algorithm.collective)) + " " + algorithm.name + " on " +
-         topology.spec() + ", root " + std::to_string(group.root) + ", lambda " +
+         topology.title() + ", root " + std::to_string(group.root) + ", lambda " +
          std::to_string(group.latency_ticks) + "/" + std::to_string(group.send_ticks);
 }
 

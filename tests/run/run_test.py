@@ -26,10 +26,10 @@ class Broadcast(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
-    def check(self, provider, ranks, root, sizes, algorithm="two-tree"):
+    def check(self, provider, ranks, root, sizes, algorithm="two-tree", topology=None):
         """One start, all sizes; the command's own checks."""
         status, found, error = espalier.run(
-            "--topology", f"complete:{ranks}", "--collective", "broadcast", "--algorithm", algorithm, "--root", root,
+            "--topology", topology or f"complete:{ranks}", "--collective", "broadcast", "--algorithm", algorithm, "--root", root,
             "--provider", provider, "--bytes", ",".join(map(str, sizes)))
         where = f"{algorithm}, p = {ranks}, root {root}, {provider}: {error}"
         self.assertEqual(status, 0, where)
@@ -53,6 +53,12 @@ class Broadcast(unittest.TestCase):
         for algorithm in ("chain", "binary", "binomial"):
             with self.subTest(algorithm=algorithm):
                 self.check("shm", 7, 3, [0, 4097, 300000], algorithm)
+
+    def test_topologies_from_files(self):
+        examples = pathlib.Path(__file__).parents[2] / "examples/topologies"
+        for name, ranks in (("broken-mesh", 16), ("uneven-tree", 10)):
+            with self.subTest(topology=name):
+                self.check("shm", ranks, 1, [0, 4097, 300000], topology=f"file:{examples / name}.textproto")
 
     def test_a_large_message(self):
         self.check("tcp", 3, 1, [LARGE])

@@ -140,7 +140,7 @@ std::string search(const Variant& variant, const topology::Topology& topology, c
   std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;
   const topology::Shape shape = topology.shape();
-  const std::string who = std::string(variant.name) + " on " + topology.spec() + ": ";
+  const std::string who = std::string(variant.name) + " on " + topology.title() + ": ";
   if (shape.modules == 0) return who + "expected crossbar:AxB";
   const bool several = shape.modules > 1;
   if (several &&

@@ -103,7 +103,7 @@ std::string write(const Group& group, const Broadcast& broadcast, bool reduces,
 }  // namespace
 
 std::string wrong_group(const topology::Topology& topology, const Group& group) {
-  const std::string name = topology.spec();
+  const std::string name = topology.title();
   if (group.ranks != topology.ranks()) {
     return "a group of " + std::to_string(group.ranks) + " ranks on " + name + "; it has " +
            std::to_string(topology.ranks());

@@ -1,0 +1,130 @@
+// Every algorithm for any topology, on the topologies of examples/topologies: verified but for the
+// links, run in lock step with right results, and the loads of links that the verifier finds
+// counted again from the steps and the topology's routes. Which grade holds is printed.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <tuple>
+
+#include "collectives/schedule/expand.h"
+#include "tests/grid/grid.h"
+
+namespace espalier::grid {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 64};
+constexpr std::int64_t kMostBlocks = 3;
+
+using Link = std::pair<std::uint32_t, std::uint32_t>;
+
+// Whether no link carries more than its lanes: in any step (SLOT), and if every pair of nodes has
+// at once as many transfers under way as it ever has in a step (ASYNC), for N blocks.
+struct Grades {
+  bool slot = true, async = true;
+};
+
+Grades grades_of(const topology::Topology& topology, const std::vector<Program>& programs,
+                 std::int64_t blocks) {
+  std::map<std::tuple<std::int64_t, std::uint32_t, std::uint32_t>, std::uint32_t> sends;
+  for (std::uint32_t node = 0; node < programs.size(); ++node) {
+    for (const Instance& at : expand(programs[node], blocks)) {
+      if (at.kind == espalier_Kind_SEND) {
+        ++sends[{at.step, node, static_cast<std::uint32_t>(at.peer)}];
+      }
+    }
+  }
+  std::map<std::pair<std::int64_t, Link>, std::uint32_t> in_step;
+  std::map<Link, std::uint32_t> most;  // of a pair of nodes in a step
+  for (const auto& [send, times] : sends) {
+    const auto& [step, from, to] = send;
+    const auto route = topology.route(from, to);
+    for (std::size_t hop = 1; hop < route.size(); ++hop) {
+      in_step[{step, {route[hop - 1], route[hop]}}] += times;
+    }
+    most[{from, to}] = std::max(most[{from, to}], times);
+  }
+  std::map<Link, std::uint32_t> at_once;
+  for (const auto& [pair, times] : most) {
+    const auto route = topology.route(pair.first, pair.second);
+    for (std::size_t hop = 1; hop < route.size(); ++hop) {
+      at_once[{route[hop - 1], route[hop]}] += times;
+    }
+  }
+  Grades grades;
+  for (const auto& [use, load] : in_step) {
+    grades.slot = grades.slot && load <= topology.capacity(use.second.first, use.second.second);
+  }
+  for (const auto& [link, load] : at_once) {
+    grades.async = grades.async && load <= topology.capacity(link.first, link.second);
+  }
+  return grades;
+}
+
+// Valid without the links; with them exactly if the grade that it claims holds.
+void expect_verdicts(const topology::Topology& topology, const std::vector<Program>& programs,
+                     std::int64_t most, const std::string& name) {
+  const verify::Programs all = [&](std::uint32_t node) -> const Program& { return programs[node]; };
+  verify::Options options;
+  options.method = verify::Method::kExhaustive;
+  options.max_blocks = most;
+  options.links = false;
+  const verify::Verdict direct = verify::verify(topology, all, options);
+  ASSERT_TRUE(direct.valid) << name << ": " << direct.counterexample.message;
+  Grades counted;
+  for (std::int64_t blocks = 1; blocks <= most; ++blocks) {
+    const Grades one = grades_of(topology, programs, blocks);
+    counted = {counted.slot && one.slot, counted.async && one.async};
+  }
+  options.links = true;
+  const verify::Verdict verdict = verify::verify(topology, all, options);
+  const bool claimed = programs[0].grade == espalier_Grade_SLOT ? counted.slot : counted.async;
+  EXPECT_EQ(verdict.valid, claimed) << name << ": " << verdict.counterexample.message;
+  if (verdict.valid) {
+    EXPECT_EQ(verdict.slot, counted.slot) << name;
+    EXPECT_EQ(verdict.async, counted.async) << name;
+  } else {
+    EXPECT_EQ(verdict.counterexample.point, verify::Point::kLinks) << name;
+  }
+  std::printf("%s: %s\n", name.c_str(),
+              counted.async  ? "ASYNC"
+              : counted.slot ? "SLOT"
+                             : "links overloaded");
+}
+
+void verify_and_run(const std::string& file) {
+  std::string error;
+  const auto topology = topology::read("file:" ESPALIER_EXAMPLES "/" + file, error);
+  ASSERT_NE(topology, nullptr) << error;
+  std::uint32_t count = 0, schedules = 0;
+  const Algorithm* table = algorithms(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    const Algorithm& algorithm = table[at];
+    if (algorithm.where != Where::kAnywhere) continue;
+    Group group;
+    group.ranks = topology->ranks();
+    group.root = 1;
+    group.topology_digest = topology->digest();
+    group.blocks = &kBlocks;
+    group.blocks_count = 1;
+    const std::vector<Program> programs = programs_of(algorithm, group);
+    if (testing::Test::HasFailure()) return;
+    if (programs.empty()) continue;
+    const std::string name = name_of(algorithm, *topology, group);
+    const bool pipelined = programs[0].blocks[0].block_bytes != 0;
+    expect_verdicts(*topology, programs, pipelined ? kMostBlocks : 1, name);
+    if (testing::Test::HasFailure()) return;
+    run(programs, group, pipelined ? kMostBlocks : 1, name);
+    if (testing::Test::HasFailure()) return;
+    ++schedules;
+  }
+  EXPECT_GE(schedules, 20u) << "the table has that many that do any number of ranks";
+}
+
+TEST(Grid, MeshWithABrokenLink) { verify_and_run("broken-mesh.textproto"); }
+TEST(Grid, TreeOfUnequalArity) { verify_and_run("uneven-tree.textproto"); }
+
+}  // namespace
+}  // namespace espalier::grid

@@ -1,0 +1,103 @@
+#include "topology/custom.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <numbers>
+
+#include "topology/custom_content.h"
+#include "topology/custom_routes.h"
+
+namespace espalier::topology {
+namespace {
+
+constexpr std::string_view kPrefix = "custom:";
+constexpr std::size_t kMostBytes = 4u << 20;  // of a topology file
+constexpr std::size_t kMostQuoted = 40;       // characters of a specification in a message
+
+class Custom final : public Topology {
+ public:
+  // To be used once it has returned no complaint.
+  [[nodiscard]] Complaint read(std::string_view text) {
+    Complaint complaint = read_custom(text, content_);
+    if (complaint.what.empty()) complaint = routes_.build(content_);
+    if (complaint.what.empty()) spec_ = std::string(kPrefix) + canonical_text(content_);
+    return complaint;
+  }
+
+  [[nodiscard]] std::string spec() const override { return spec_; }
+  [[nodiscard]] std::string title() const override { return content_.name; }
+  [[nodiscard]] std::uint32_t ranks() const override { return content_.ranks; }
+  [[nodiscard]] std::uint32_t nodes() const override {
+    return static_cast<std::uint32_t>(content_.nodes.size());
+  }
+  [[nodiscard]] std::vector<Link> links() const override { return content_.links; }
+  [[nodiscard]] std::uint64_t link_count() const override { return content_.links.size(); }
+  [[nodiscard]] std::uint32_t capacity(std::uint32_t from, std::uint32_t to) const override {
+    return content_.capacity(from, to);
+  }
+  [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from,
+                                                 std::uint32_t to) const override {
+    return routes_.route(from, to);
+  }
+
+  // Without positions on a circle, node 0 at the top, clockwise; neighbours are one unit apart.
+  [[nodiscard]] Point position(std::uint32_t node) const override {
+    if (content_.nodes[node].placed) return content_.nodes[node].at;
+    if (nodes() == 1) return {0, 0};
+    const double radius = 0.5 / std::sin(std::numbers::pi / nodes());
+    const double angle = 2 * std::numbers::pi * node / nodes();
+    return {radius * (1 + std::sin(angle)), radius * (1 - std::cos(angle))};
+  }
+
+  [[nodiscard]] std::string node_name(std::uint32_t node) const override {
+    const std::string& name = content_.nodes[node].name;
+    return content_.kind(node) + (name.empty() ? "" : " (" + name + ")");
+  }
+
+ private:
+  CustomContent content_;
+  CustomRoutes routes_;
+  std::string spec_;
+};
+
+}  // namespace
+
+std::unique_ptr<Topology> parse_custom(std::string_view text, std::string& error) {
+  auto topology = std::make_unique<Custom>();
+  const Complaint complaint = topology->read(text);
+  if (complaint.what.empty()) return topology;
+  const bool whole = text.size() <= kMostQuoted;
+  error = "topology '" + std::string(kPrefix) + std::string(text.substr(0, kMostQuoted)) +
+          (whole ? "" : "...") + "', at character " +
+          std::to_string(kPrefix.size() + static_cast<std::size_t>(complaint.spot.column) + 1) +
+          ": " + complaint.what;
+  return nullptr;
+}
+
+std::unique_ptr<Topology> read_topology_file(const std::string& path, std::string& error) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  std::string text(kMostBytes + 1, '\0');
+  const std::size_t size =
+      file == nullptr ? 0 : std::fread(text.data(), 1, text.size(), file.get());
+  if (file == nullptr || std::ferror(file.get()) != 0) {
+    error = "cannot read '" + path + "': " + std::strerror(errno) +
+            "; expected file:PATH of a topology file as docs/topologies.md describes it";
+    return nullptr;
+  }
+  text.resize(size);
+  auto topology = std::make_unique<Custom>();
+  const Complaint complaint = size > kMostBytes
+                                  ? Complaint{{},
+                                              "the file is too large; expected at most " +
+                                                  std::to_string(kMostBytes) + " bytes"}
+                                  : topology->read(text);
+  if (complaint.what.empty()) return topology;
+  error = path + ":" + std::to_string(complaint.spot.line + 1) + ": " + complaint.what;
+  return nullptr;
+}
+
+}  // namespace espalier::topology

@@ -1,0 +1,76 @@
+// Whatever a topology's text becomes by small changes, it is refused with a reason, or read as a
+// topology whose routes lead along its links and whose specification reads as itself.
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "topology/topology.h"
+
+namespace espalier::topology {
+namespace {
+
+// Exchanges, drops or doubles a few characters, now and then by one that the format knows.
+std::string changed(std::string text, std::mt19937& random) {
+  constexpr std::string_view kKnown = "0123456789{}[]:, \"xyx-.e#<>";
+  for (std::uint32_t changes = 1 + random() % 3; changes > 0; --changes) {
+    const std::size_t at = 7 + random() % (text.size() - 7);  // after "custom:"
+    const char other = kKnown[random() % kKnown.size()];
+    switch (random() % 4) {
+      case 0: text[at] = other; break;
+      case 1: text.erase(at, 1); break;
+      case 2: text.insert(at, 1, other); break;
+      default: text[at] = static_cast<char>(random() % 256);
+    }
+  }
+  return text;
+}
+
+void expect_whole(const Topology& topology) {
+  std::string error;
+  const auto again = parse(topology.spec(), error);
+  ASSERT_NE(again, nullptr) << topology.spec() << ": " << error;
+  ASSERT_EQ(again->spec(), topology.spec());
+  for (std::uint32_t from = 0; from < topology.nodes(); ++from) {
+    for (std::uint32_t to = 0; to < topology.nodes(); ++to) {
+      const auto route = topology.route(from, to);
+      ASSERT_EQ(route.front(), from);
+      ASSERT_EQ(route.back(), to);
+      ASSERT_EQ(std::set(route.begin(), route.end()).size(), route.size()) << topology.spec();
+      for (std::size_t at = 1; at < route.size(); ++at) {
+        ASSERT_GT(topology.capacity(route[at - 1], route[at]), 0u) << topology.spec();
+      }
+    }
+  }
+}
+
+TEST(CustomMutation, ReadWholeOrRefused) {
+  std::mt19937 random(20);
+  int good = 0, refused = 0;
+  for (const char* name : {"broken-mesh", "uneven-tree"}) {
+    std::string error;
+    const auto whole =
+        read("file:" ESPALIER_EXAMPLES "/" + std::string(name) + ".textproto", error);
+    ASSERT_NE(whole, nullptr) << error;
+    for (int round = 0; round < 2000; ++round) {
+      const std::string text = changed(whole->spec(), random);
+      error.clear();
+      const auto topology = parse(text, error);
+      ASSERT_NE(topology == nullptr, error.empty()) << text;
+      if (topology == nullptr) {
+        ++refused;
+        ASSERT_NE(error.find("; expected "), std::string::npos) << error;
+        continue;
+      }
+      ++good;
+      expect_whole(*topology);
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(good, 100);
+  EXPECT_GT(refused, 1000);
+}
+
+}  // namespace
+}  // namespace espalier::topology

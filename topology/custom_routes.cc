@@ -1,0 +1,172 @@
+#include "topology/custom_routes.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace espalier::topology {
+
+Complaint CustomRoutes::build(const CustomContent& content) {
+  content_ = &content;
+  count_ = content.nodes.size();
+  next_.assign(count_ * count_, kNowhere);
+  if (Complaint complaint = all_joined(); !complaint.what.empty()) return complaint;
+  if (content.xy) {
+    fill_xy();
+  } else {
+    fill_shortest();
+  }
+  for (const CustomContent::NextHop& hop : content.hops) {
+    next_[hop.to * count_ + hop.at] = static_cast<std::uint16_t>(hop.next);
+  }
+  for (std::uint32_t to = 0; to < count_; ++to) {
+    if (Complaint complaint = follow(to); !complaint.what.empty()) return complaint;
+  }
+  return {};
+}
+
+bool CustomRoutes::reached(bool along, std::uint32_t& first) const {
+  std::vector<std::vector<std::uint32_t>> on(count_);
+  for (const Link& link : content_->links) {
+    on[along ? link.from : link.to].push_back(along ? link.to : link.from);
+  }
+  std::vector<bool> seen(count_, false);
+  std::vector<std::uint32_t> open = {0};
+  seen[0] = true;
+  while (!open.empty()) {
+    const std::uint32_t node = open.back();
+    open.pop_back();
+    for (const std::uint32_t other : on[node]) {
+      if (seen[other]) continue;
+      seen[other] = true;
+      open.push_back(other);
+    }
+  }
+  first = static_cast<std::uint32_t>(std::find(seen.begin(), seen.end(), false) - seen.begin());
+  return first == count_;
+}
+
+Complaint CustomRoutes::all_joined() const {
+  std::uint32_t node = 0;
+  for (const bool along : {true, false}) {
+    if (reached(along, node)) continue;
+    return {content_->ranks_spot, content_->kind(along ? 0 : node) + " cannot reach " +
+                                      content_->kind(along ? node : 0) +
+                                      "; expected links by which every node reaches every other"};
+  }
+  return {};
+}
+
+// Breadth first from each destination, against the links. Of the nodes next to one, those nearer
+// by a link are known when it is found, and the lowest of them is taken.
+void CustomRoutes::fill_shortest() {
+  std::vector<std::vector<std::uint32_t>> before(count_);
+  for (const Link& link : content_->links) before[link.to].push_back(link.from);
+  for (std::uint32_t to = 0; to < count_; ++to) {
+    std::vector<std::uint32_t> distance(count_, kNowhere), order = {to};
+    distance[to] = 0;
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      for (const std::uint32_t node : before[order[at]]) {
+        std::uint16_t& next = next_[to * count_ + node];
+        if (distance[node] == kNowhere) {
+          distance[node] = distance[order[at]] + 1;
+          order.push_back(node);
+        } else if (distance[node] != distance[order[at]] + 1) {
+          continue;
+        }
+        next = static_cast<std::uint16_t>(std::min<std::uint32_t>(next, order[at]));
+      }
+    }
+  }
+}
+
+// To the nearest neighbour in the destination's direction that is not beyond it: in the row until
+// the column is right, then in the column. Where there is none the table keeps kNowhere.
+void CustomRoutes::fill_xy() {
+  const auto& nodes = content_->nodes;
+  for (std::uint32_t at = 0; at < count_; ++at) {
+    const Topology::Point from = nodes[at].at;
+    for (std::uint32_t to = 0; to < count_; ++to) {
+      const Topology::Point end = nodes[to].at;
+      const bool row = from.x != end.x;
+      const double wanted = row ? end.x - from.x : end.y - from.y;
+      double nearest = 0;
+      for (auto link = content_->first_link(at); link != content_->links.end() && link->from == at;
+           ++link) {
+        const Topology::Point there = nodes[link->to].at;
+        if (row ? there.y != from.y : there.x != from.x) continue;
+        const double step = row ? there.x - from.x : there.y - from.y;
+        if (step * wanted <= 0 || std::abs(step) > std::abs(wanted)) continue;
+        if (nearest != 0 && std::abs(step) >= nearest) continue;
+        nearest = std::abs(step);
+        next_[to * count_ + at] = static_cast<std::uint16_t>(link->to);
+      }
+    }
+  }
+}
+
+Complaint CustomRoutes::follow(std::uint32_t to) const {
+  std::vector<std::uint32_t> walk(count_,
+                                  kNowhere);  // the first node that came by; `to`: it arrives
+  walk[to] = to;
+  for (std::uint32_t from = 0; from < count_; ++from) {
+    if (walk[from] != kNowhere || explicit_route(from, to) != nullptr) continue;
+    std::vector<std::uint32_t> passed;
+    std::uint32_t at = from;
+    while (walk[at] == kNowhere) {
+      walk[at] = from;
+      passed.push_back(at);
+      if (next(at, to) == kNowhere) return stops(from, at, to);
+      at = next(at, to);
+    }
+    if (walk[at] == from && at != to && std::find(passed.begin(), passed.end(), at) != passed.end())
+      return loops(at, to);
+    for (const std::uint32_t node : passed) walk[node] = to;
+  }
+  return {};
+}
+
+Complaint CustomRoutes::stops(std::uint32_t from, std::uint32_t at, std::uint32_t to) const {
+  const bool row = content_->nodes[at].at.x != content_->nodes[to].at.x;
+  return {content_->routing_spot,
+          "the XY route from " + content_->kind(from) + " to " + content_->kind(to) + " ends at " +
+              content_->kind(at) + ", which has no link along its " + (row ? "row" : "column") +
+              " in that direction; expected a next_hop { at: " + std::to_string(at) +
+              " to: " + std::to_string(to) + " next: ... } or a route around"};
+}
+
+// A loop has a next_hop in it: the routings alone always come nearer.
+Complaint CustomRoutes::loops(std::uint32_t at, std::uint32_t to) const {
+  std::string way = std::to_string(at);
+  Spot spot;
+  std::uint32_t node = at;
+  do {
+    for (const CustomContent::NextHop& hop : content_->hops) {
+      if (hop.at == node && hop.to == to) spot = hop.spot;
+    }
+    node = next(node, to);
+    way += " -> " + std::to_string(node);
+  } while (node != at);
+  return {spot, "messages for " + content_->kind(to) + " go round and round, " + way +
+                    "; expected a next_hop that leads to it"};
+}
+
+const CustomContent::Route* CustomRoutes::explicit_route(std::uint32_t from,
+                                                         std::uint32_t to) const {
+  const auto& routes = content_->routes;
+  const auto at =
+      std::lower_bound(routes.begin(), routes.end(), std::pair(from, to),
+                       [](const CustomContent::Route& route, const auto& ends) {
+                         return std::pair(route.nodes.front(), route.nodes.back()) < ends;
+                       });
+  const bool found = at != routes.end() && at->nodes.front() == from && at->nodes.back() == to;
+  return found ? &*at : nullptr;
+}
+
+std::vector<std::uint32_t> CustomRoutes::route(std::uint32_t from, std::uint32_t to) const {
+  if (const CustomContent::Route* given = explicit_route(from, to)) return given->nodes;
+  std::vector<std::uint32_t> nodes = {from};
+  while (nodes.back() != to) nodes.push_back(next(nodes.back(), to));
+  return nodes;
+}
+
+}  // namespace espalier::topology

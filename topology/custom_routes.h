@@ -1,0 +1,43 @@
+#pragma once
+// The routes of a custom topology: for every pair of nodes, where a message goes next.
+
+#include <cstdint>
+#include <vector>
+
+#include "topology/custom_content.h"
+
+namespace espalier::topology {
+
+class CustomRoutes {
+ public:
+  // Fills the tables and follows every route: every node must reach every other, over links and
+  // without coming to a node twice. `content` is to outlive this.
+  [[nodiscard]] Complaint build(const CustomContent& content);
+  // The nodes from `from` to `to`, both included.
+  [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from, std::uint32_t to) const;
+
+ private:
+  static constexpr std::uint16_t kNowhere = 0xffff;
+
+  [[nodiscard]] Complaint all_joined() const;
+  // Whether every node is reached from node 0 along the links, or against them; first: one that is
+  // not.
+  [[nodiscard]] bool reached(bool along, std::uint32_t& first) const;
+  void fill_shortest();
+  void fill_xy();
+  // Follows the table from every node to `to`.
+  [[nodiscard]] Complaint follow(std::uint32_t to) const;
+  [[nodiscard]] Complaint stops(std::uint32_t from, std::uint32_t at, std::uint32_t to) const;
+  [[nodiscard]] Complaint loops(std::uint32_t at, std::uint32_t to) const;
+  [[nodiscard]] const CustomContent::Route* explicit_route(std::uint32_t from,
+                                                           std::uint32_t to) const;
+  [[nodiscard]] std::uint16_t next(std::uint32_t at, std::uint32_t to) const {
+    return next_[to * count_ + at];
+  }
+
+  const CustomContent* content_ = nullptr;
+  std::size_t count_ = 0;            // nodes
+  std::vector<std::uint16_t> next_;  // of (to, at)
+};
+
+}  // namespace espalier::topology

@@ -1,0 +1,399 @@
+// Topologies from text: what is read, what is refused and where, and the routes.
+
+#include "topology/custom.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace espalier::topology {
+namespace {
+
+using Nodes = std::vector<std::uint32_t>;
+
+std::unique_ptr<Topology> must_parse(const std::string& spec) {
+  std::string error;
+  auto topology = parse(spec, error);
+  EXPECT_NE(topology, nullptr) << spec << ": " << error;
+  return topology;
+}
+
+std::unique_ptr<Topology> example(const std::string& name) {
+  std::string error;
+  auto topology = read("file:" ESPALIER_EXAMPLES "/" + name + ".textproto", error);
+  EXPECT_NE(topology, nullptr) << error;
+  return topology;
+}
+
+std::string error_of(const std::string& text) {
+  std::string error;
+  EXPECT_EQ(parse("custom:" + text, error), nullptr) << text;
+  return error;
+}
+
+const std::string kHead = "name:\"t\" ranks:3 ";
+const std::string kRing = kHead + "link{from:0 to:1} link{from:1 to:2} link{from:2 to:0} ";
+
+// Every node to every other over links, without coming to a node twice.
+void expect_routes(const Topology& topology) {
+  for (std::uint32_t from = 0; from < topology.nodes(); ++from) {
+    for (std::uint32_t to = 0; to < topology.nodes(); ++to) {
+      const Nodes route = topology.route(from, to);
+      ASSERT_EQ(route.front(), from);
+      ASSERT_EQ(route.back(), to);
+      EXPECT_EQ(std::set(route.begin(), route.end()).size(), route.size());
+      for (std::size_t at = 1; at < route.size(); ++at) {
+        EXPECT_GT(topology.capacity(route[at - 1], route[at]), 0u)
+            << from << " -> " << to << ", hop " << at;
+      }
+    }
+  }
+}
+
+void expect_links(const Topology& topology) {
+  std::uint64_t links = 0;
+  for (const Link& one : topology.links())
+    EXPECT_EQ(topology.capacity(one.from, one.to), one.capacity);
+  for (std::uint32_t from = 0; from < topology.nodes(); ++from) {
+    for (std::uint32_t to = 0; to < topology.nodes(); ++to) {
+      links += topology.capacity(from, to) > 0;
+    }
+  }
+  EXPECT_EQ(links, topology.link_count());
+  EXPECT_EQ(topology.capacity(topology.nodes(), 0), 0u);
+}
+
+// The mesh's own XY route wherever that does not cross the link between 5 and 6.
+TEST(Custom, ABrokenMeshGoesAroundItsFault) {
+  const auto broken = example("broken-mesh");
+  const auto mesh = must_parse("mesh:4x4");
+  EXPECT_EQ(broken->ranks(), 16u);
+  EXPECT_EQ(broken->link_count(), mesh->link_count() - 2);
+  EXPECT_EQ(broken->capacity(5, 6) + broken->capacity(6, 5), 0u);
+  expect_links(*broken);
+  expect_routes(*broken);
+  int around = 0;
+  for (std::uint32_t from = 0; from < 16; ++from) {
+    for (std::uint32_t to = 0; to < 16; ++to) {
+      const Nodes straight = mesh->route(from, to);
+      bool crosses = false;
+      for (std::size_t at = 1; at < straight.size(); ++at) {
+        crosses = crosses || straight[at - 1] + straight[at] == 11;
+      }
+      around += crosses;
+      if (!crosses) {
+        EXPECT_EQ(broken->route(from, to), straight) << from << " -> " << to;
+      }
+    }
+  }
+  EXPECT_EQ(around, 32);
+  EXPECT_EQ(broken->route(4, 7), (Nodes{4, 5, 9, 10, 11, 7}));
+  EXPECT_EQ(broken->route(7, 4), (Nodes{7, 6, 2, 1, 0, 4}));
+  EXPECT_EQ(broken->route(5, 6), (Nodes{5, 1, 2, 6}));
+  EXPECT_EQ(broken->route(6, 5), (Nodes{6, 10, 9, 5}));
+  EXPECT_EQ(broken->route(4, 6), (Nodes{4, 5, 9, 10, 6}));
+}
+
+TEST(Custom, AnUnevenTreeRoutesThroughTheLowestCommonSwitch) {
+  const auto tree = example("uneven-tree");
+  EXPECT_EQ(tree->ranks(), 10u);
+  EXPECT_EQ(tree->nodes(), 14u);
+  EXPECT_EQ(tree->link_count(), 26u);
+  expect_links(*tree);
+  expect_routes(*tree);
+  EXPECT_EQ(tree->route(0, 4), (Nodes{0, 10, 4}));
+  EXPECT_EQ(tree->route(9, 5), (Nodes{9, 12, 13, 11, 5}));
+  EXPECT_EQ(tree->capacity(13, 10), 3u);
+  EXPECT_EQ(tree->capacity(12, 13), 1u);
+  EXPECT_EQ(tree->node_name(9), "rank 9");
+  EXPECT_EQ(tree->node_name(12), "router 12 (switch of board C)");
+  EXPECT_EQ(tree->position(8).x, 9);
+  EXPECT_EQ(tree->title(), "uneven-tree");
+}
+
+TEST(Custom, ShortestRoutesTakeTheLowestNode) {
+  // Rows 0 1 2 and 3 4 5: three shortest ways from end to end.
+  const auto grid = must_parse(
+      "custom:name:\"grid\" ranks:6 link{from:0 to:1} link{from:1 to:2} link{from:3 to:4} "
+      "link{from:4 to:5} link{from:0 to:3} link{from:1 to:4} link{from:2 to:5}");
+  expect_routes(*grid);
+  EXPECT_EQ(grid->route(0, 5), (Nodes{0, 1, 2, 5}));
+  EXPECT_EQ(grid->route(5, 0), (Nodes{5, 2, 1, 0}));
+  EXPECT_EQ(grid->route(3, 2), (Nodes{3, 0, 1, 2}));
+  EXPECT_EQ(grid->route(3, 3), (Nodes{3}));
+}
+
+TEST(Custom, LinksOfOneWay) {
+  const auto ring =
+      must_parse("custom:" + kHead +
+                 "link{from:0 to:1 one_way:true capacity:2} link{from:1 to:2 one_way:true} "
+                 "link{from:2 to:0 one_way:true}");
+  expect_links(*ring);
+  expect_routes(*ring);
+  EXPECT_EQ(ring->link_count(), 3u);
+  EXPECT_EQ(ring->route(1, 0), (Nodes{1, 2, 0}));
+  const std::string picture = draw_svg(*ring);
+  std::size_t lines = 0, ways = 0;
+  for (std::size_t at = 0; (at = picture.find("<line", at)) != std::string::npos; ++at) ++lines;
+  for (std::size_t at = 0; (at = picture.find("class=\"way\"", at)) != std::string::npos; ++at) {
+    ++ways;
+  }
+  EXPECT_EQ(lines, 3u);
+  EXPECT_EQ(ways, 3u);
+  EXPECT_EQ(draw_svg(*must_parse("custom:" + kRing)).find("class=\"way\""), std::string::npos);
+}
+
+// next_hop is for whatever comes by, route for its two ends alone.
+TEST(Custom, WhatOverridesWhat) {
+  const std::string square =
+      "custom:name:\"s\" ranks:5 link{from:0 to:1} link{from:1 to:2} link{from:2 to:3} "
+      "link{from:3 to:0} link{from:4 to:0} ";
+  const auto plain = must_parse(square);
+  EXPECT_EQ(plain->route(0, 2), (Nodes{0, 1, 2}));
+  const auto hop = must_parse(square + "next_hop{at:0 to:[2] next:3}");
+  EXPECT_EQ(hop->route(0, 2), (Nodes{0, 3, 2}));
+  EXPECT_EQ(hop->route(4, 2), (Nodes{4, 0, 3, 2}));
+  EXPECT_EQ(hop->route(0, 1), (Nodes{0, 1}));
+  const auto route = must_parse(square + "next_hop{at:0 to:2 next:3} route{node:[0,1,2]}");
+  EXPECT_EQ(route->route(0, 2), (Nodes{0, 1, 2}));
+  EXPECT_EQ(route->route(4, 2), (Nodes{4, 0, 3, 2}));
+  EXPECT_EQ(route->route(2, 0), (Nodes{2, 1, 0}));
+  EXPECT_NE(plain->digest(), hop->digest());
+  EXPECT_NE(route->digest(), hop->digest());
+}
+
+TEST(Custom, ContentIsWhatTheDigestIsOf) {
+  const std::string canonical =
+      "custom:name:\"c\" ranks:2 routers:1 node{node:0 x:0 y:0} node{node:1 x:1.5 y:0} "
+      "node{node:2 name:\"hub\" x:0.1 y:1} link{from:0 to:1 one_way:true} "
+      "link{from:0 to:2 capacity:2} link{from:1 to:2 one_way:true} "
+      "link{from:2 to:1 capacity:4 one_way:true} next_hop{at:0 to:[1] next:2} "
+      "route{node:[0,2,1]} route{node:[1,2,0]}";
+  const auto one = must_parse(canonical);
+  EXPECT_EQ(one->spec(), canonical);
+  const auto other = must_parse(
+      "custom:  routers: 1, ranks: 2; name: 'c' routing: SHORTEST route { node: 1 node: 2 node: 0 }"
+      "route { node: [0, 2, 1] } link { from: 2 to: 0 capacity: 2 one_way: true }"
+      "link { from: 0 to: 2 capacity: 2 one_way: true } link { to: 1 from: 0 capacity: 1 one_way: "
+      "true } link { from: 2 to: 1 capacity: 4 one_way: true } next_hop { at: 0 next: 2 to: 1 }"
+      "link < from: 1 to: 2 one_way: true > node { node: 2 y: 1.0 x: 1e-1 name: \"hub\" }"
+      "node { node: 1 x: 15e-1 y: -0.0 } node { node: 0 x: 0 y: 0 }");
+  EXPECT_EQ(other->spec(), canonical);
+  EXPECT_EQ(other->digest(), one->digest());
+  // FNV-1a of the specification: descriptors of old files must go on fitting.
+  EXPECT_EQ(must_parse("custom:" + kRing)->digest(), 0x2f886b162c4b7942ull);
+  for (const char* change : {"link{from:1 to:0 one_way:true}", "next_hop{at:1 to:[0] next:2}"}) {
+    EXPECT_NE(must_parse(canonical + " " + change)->digest(), one->digest()) << change;
+  }
+  for (const char* name : {"broken-mesh", "uneven-tree"}) {
+    const auto topology = example(name);
+    EXPECT_EQ(must_parse(topology->spec())->spec(), topology->spec());
+    EXPECT_EQ(topology->spec().find('\n'), std::string::npos);
+  }
+}
+
+struct Row {
+  std::string text, complaint;
+};
+
+TEST(Custom, ErrorsOfHeadAndNodes) {
+  const std::string three = "expected 0 to 2 (3 ranks, 0 routers)";
+  const std::string two = "node{node:0 x:0 y:0} node{node:1 x:1 y:0} ";
+  for (const Row& row : {
+           Row{"ranks:3",
+               "the name is missing; expected name: \"...\" of 1 to 64 letters, digits, "
+               "'.', '_' and '-'"},
+           Row{"name:\"a b\" ranks:3", "the name is no name; expected name: \"...\" of 1 to 64"},
+           Row{"name:\"t\"", "the number of ranks is missing or 0; expected ranks: 1 to 1024"},
+           Row{"name:\"t\" ranks:1000 routers:25",
+               "1025 nodes are too many; expected at most 1024 ranks and routers"},
+           Row{"name:\"t\" ranks:4294967295 routers:4294967295", "8589934590 nodes are too many"},
+           Row{kRing + "node{name:\"x\"}", "node: 'node' is missing; " + three},
+           Row{kRing + "node{node:3}", "node: 'node' is 3, and there is no such node; " + three},
+           Row{kRing + "node{node:1} node{node:1}",
+               "node 1 is given twice; expected one entry a node"},
+           Row{kRing + "node{node:1 name:\"\\n\"}",
+               "node 1's name is no name; expected at most 64"},
+           Row{kRing + "node{node:1 x:1}", "node 1 has only one of x and y; expected both or"},
+           Row{kRing + "node{node:1 x:-1 y:0}",
+               "node 1's position is out of range; expected x and"},
+           Row{kRing + "node{node:1 x:nan y:0}", "node 1's position is out of range"},
+           Row{kRing + two, "node 2 has no position, but others have; expected x and y for all"},
+           Row{kRing + two + "node{node:2 x:1 y:0}",
+               "node 2 is where node 1 is; expected a position of its own"},
+           Row{kRing + "routing:XY",
+               "XY routes need positions, and node 0 has none; expected node "
+               "{ node: 0 x: ... y: ... } for every node"},
+           Row{kRing + "routing:YX",
+               "Unknown enumeration value of \"YX\" for field \"routing\".; "
+               "expected text as docs/topologies.md describes it"},
+           Row{kRing + "lnk{}", "has no field named \"lnk\".; expected text as docs/topologies.md"},
+           Row{kRing + "link{", "expected text as docs/topologies.md describes it"},
+           Row{"", "the name is missing"},
+       }) {
+    EXPECT_NE(error_of(row.text).find(row.complaint), std::string::npos) << error_of(row.text);
+  }
+}
+
+TEST(Custom, ErrorsOfLinksAndRoutes) {
+  const std::string three = "expected 0 to 2 (3 ranks, 0 routers)";
+  const std::string line = kHead + "link{from:0 to:1} link{from:1 to:2} ";
+  const std::string square =
+      "name:\"s\" ranks:4 link{from:0 to:1} link{from:1 to:2} link{from:2 to:3} link{from:3 to:0} ";
+  for (
+      const Row& row : {
+          Row{kRing + "link{to:1}", "link: 'from' is missing; " + three},
+          Row{kRing + "link{from:1}", "link: 'to' is missing; " + three},
+          Row{kRing + "link{from:1 to:3}", "link: 'to' is 3, and there is no such node; " + three},
+          Row{kRing + "link{from:1 to:1}", "link: node 1 is linked to itself; expected two nodes"},
+          Row{line + "link{from:0 to:2 capacity:0}",
+              "link: capacity is 0; expected 1 to 1048576 lanes"},
+          Row{line + "link{from:1 to:0}",
+              "the link from 1 to 0 is there already; expected it once, as a link { ... } without "
+              "one_way is one each way"},
+          Row{line + "link{from:1 to:0 one_way:true}", "the link from 1 to 0 is there already"},
+          Row{kHead + "link{from:0 to:1}",
+              "rank 0 cannot reach rank 2; expected links by which "
+              "every node reaches every other"},
+          Row{kHead + "link{from:0 to:1} link{from:1 to:2 one_way:true}",
+              "rank 2 cannot reach rank 0"},
+          Row{kHead + "routers:1 link{from:0 to:1} link{from:1 to:2}",
+              "rank 0 cannot reach router 3"},
+          Row{line + "next_hop{to:2 next:1}", "next_hop: 'at' is missing; " + three},
+          Row{line + "next_hop{at:0 to:2}", "next_hop: 'next' is missing; " + three},
+          Row{line + "next_hop{at:0 next:1}", "next_hop: 'to' is missing; " + three},
+          Row{line + "next_hop{at:0 to:[2,7] next:1}",
+              "next_hop: 'to' is 7, and there is no such node; " + three},
+          Row{line + "next_hop{at:0 to:1 next:2}",
+              "next_hop: there is no link from 0 to 2; expected the other end of one of node 0's "
+              "links"},
+          Row{line + "next_hop{at:0 to:0 next:1}",
+              "next_hop: node 0 needs none for itself; expected other nodes in 'to'"},
+          Row{line + "next_hop{at:0 to:[2,2] next:1}",
+              "next_hop: node 0 has one for node 2 already; expected one for each destination"},
+          Row{square + "next_hop{at:1 to:2 next:0}",
+              "messages for rank 2 go round and round, 0 -> 1 -> 0; expected a next_hop that leads "
+              "to it"},
+          Row{square + "next_hop{at:2 to:3 next:1} next_hop{at:1 to:3 next:2}",
+              "messages for rank 3 go round and round, 1 -> 2 -> 1"},
+          Row{line + "route{node:1}", "route: it has 1 nodes; expected two at least"},
+          Row{line + "route{node:[0,1,9]}",
+              "route: 'node' is 9, and there is no such node; " + three},
+          Row{line + "route{node:[0,2]}",
+              "route: there is no link from 0 to 2; expected nodes of which each has a link to the "
+              "next"},
+          Row{line + "route{node:[0,1,0]}",
+              "route: it comes to node 0 twice; expected a way without loops"},
+          Row{line + "route{node:[0,1]} route{node:[0,1]}",
+              "route: there is one from 0 to 1 already; expected one for each pair of ends"},
+      }) {
+    EXPECT_NE(error_of(row.text).find(row.complaint), std::string::npos) << error_of(row.text);
+  }
+}
+
+// An XY route that meets a fault needs help, and says where.
+TEST(Custom, XYRoutesThatEnd) {
+  const std::string text =
+      "name:\"m\" ranks:4 routing:XY node{node:0 x:0 y:0} node{node:1 x:1 y:0} node{node:2 x:0 "
+      "y:1} "
+      "node{node:3 x:1 y:1} link{from:0 to:2} link{from:1 to:3} link{from:2 to:3} ";
+  EXPECT_NE(error_of(text).find(
+                ": the XY route from rank 1 to rank 0 ends at rank 1, which has no link along its "
+                "row in that direction; expected a next_hop { at: 1 to: 0 next: ... } or a route "
+                "around"),
+            std::string::npos)
+      << error_of(text);
+  const std::string helped = "next_hop{at:1 to:[0,2] next:3} next_hop{at:0 to:[1,3] next:2} ";
+  const auto mesh = must_parse("custom:" + text + helped);
+  expect_routes(*mesh);
+  EXPECT_EQ(mesh->route(1, 0), (Nodes{1, 3, 2, 0}));
+  const auto by_routes = must_parse(
+      "custom:" + text +
+      "route{node:[1,3,2,0]} route{node:[1,3,2]} route{node:[0,2,3,1]} route{node:[0,2,3]}");
+  for (std::uint32_t from = 0; from < 4; ++from) {
+    for (std::uint32_t to = 0; to < 4; ++to) {
+      EXPECT_EQ(by_routes->route(from, to), mesh->route(from, to));
+    }
+  }
+}
+
+TEST(Custom, LongSpecificationsAreCutInMessages) {
+  EXPECT_EQ(error_of("ranks:1 name:\"?\""),
+            "topology 'custom:ranks:1 name:\"?\"', at character 16: the name is no name; expected "
+            "name: \"...\" of 1 to 64 letters, digits, '.', '_' and '-'");
+  EXPECT_EQ(
+      error_of(kRing + "link{from:9 to:1}"),
+      "topology 'custom:name:\"t\" ranks:3 link{from:0 to:1} link{...', at character 79: link: "
+      "'from' is 9, and there is no such node; expected 0 to 2 (3 ranks, 0 routers)");
+}
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "espalier-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+  [[nodiscard]] std::string written(const std::string& text) const {
+    std::ofstream(path_ / "t.textproto") << text;
+    return (path_ / "t.textproto").string();
+  }
+  std::filesystem::path path_;
+};
+
+TEST_F(Files, ErrorsNameFileAndLine) {
+  for (const Row& row : {
+           Row{"name: \"t\"\nranks: 2\n\nlink { from: 0 to: 1 }\nlink {\n  from: 1\n  to: 0\n}\n",
+               ":5: the link from 1 to 0 is there already (the first is in line 4); expected it "
+               "once, as a link { ... } without one_way is one each way"},
+           Row{"# mine\nname: \"t\"\nranks: 2\n",
+               ":3: rank 0 cannot reach rank 1; expected links by which every node reaches every "
+               "other"},
+           Row{"name: \"t\"\nranks: 2\nlink { from: 0 to: one }\n",
+               ":3: Expected integer, got: one; expected text as docs/topologies.md describes it"},
+       }) {
+    const std::string path = written(row.text);
+    std::string error;
+    EXPECT_EQ(read("file:" + path, error), nullptr);
+    EXPECT_EQ(error, path + row.complaint);
+  }
+  std::string error;
+  EXPECT_EQ(read("file:" + path_.string() + "/none", error), nullptr);
+  EXPECT_EQ(error, "cannot read '" + path_.string() +
+                       "/none': No such file or directory; expected file:PATH of a topology file "
+                       "as docs/topologies.md describes it");
+  EXPECT_EQ(read("file:" + path_.string(), error), nullptr);
+  EXPECT_EQ(error.find("cannot read"), 0u) << error;
+  EXPECT_EQ(read("file:/dev/zero", error), nullptr);
+  EXPECT_EQ(error, "/dev/zero:1: the file is too large; expected at most 4194304 bytes");
+}
+
+// The path is no part of the topology, and a schedule file's specification opens none.
+TEST_F(Files, AreReadOnlyWhereTheyAreAskedFor) {
+  const std::string path = written("# some\n" + kRing);
+  std::string error;
+  const auto topology = read("file:" + path, error);
+  ASSERT_NE(topology, nullptr) << error;
+  EXPECT_EQ(topology->spec(), must_parse("custom:" + kRing)->spec());
+  EXPECT_EQ(parse("file:" + path, error), nullptr);
+  EXPECT_EQ(error.find("unknown topology 'file:"), 0u) << error;
+}
+
+TEST(Custom, TheLargest) {
+  std::string text = "custom:name:\"ring\" ranks:1024";
+  for (int node = 0; node < 1024; ++node) {
+    text += " link{from:" + std::to_string(node) + " to:" + std::to_string((node + 1) % 1024) + "}";
+  }
+  const auto ring = must_parse(text);
+  EXPECT_EQ(ring->link_count(), 2048u);
+  EXPECT_EQ(ring->route(0, 512).size(), 513u);
+  EXPECT_EQ(ring->route(0, 513)[1], 1023u);
+}
+
+}  // namespace
+}  // namespace espalier::topology
