@@ -88,8 +88,10 @@ void print_program(const LoadedSchedule& loaded, std::uint32_t node) {
     for (std::uint32_t end = action + phase.actions; action < end; ++action) {
       const Action& row = program.actions[action];
       const std::string first = count_text(program.counts[row.t0_ref]);
+      const std::string instance =
+          row.pace_ref == 0 ? "i" : "(" + index_text(program, row.pace_ref) + ")";
       const std::string step =
-          first + "+" + (phase.period == 1 ? "" : std::to_string(phase.period)) + "i";
+          first + "+" + (phase.period == 1 ? "" : std::to_string(phase.period)) + instance;
       std::printf("    %-3u %-14s %-12s %-5u %-8s %s%s\n", action, step.c_str(),
                   count_text(program.counts[row.instances_ref]).c_str(), row.after,
                   kind_name(row.kind), action_text(program, row).c_str(),
@@ -147,6 +149,7 @@ Json program_json(const LoadedSchedule& loaded, std::uint32_t node, std::int64_t
                                  {"after", row.after},
                                  {"clamp", row.clamp},
                                  {"what", action_text(program, row)}});
+      if (row.pace_ref != 0) json["actions"].back()["pace"] = index_text(program, row.pace_ref);
     }
   }
   if (blocks > 0) {

@@ -24,6 +24,7 @@ TEST(ShowText, WritesIndices) {
   EXPECT_EQ(index_text(program, 4), "reverse_2^2(i mod 4)");
   EXPECT_EQ(index_text(program, 5), "floor((-i+7)/2) mod 2");
   EXPECT_EQ(index_text(program, 63), "?");
+  EXPECT_EQ(index_text(sample_program_with_table(), 4), "table[1 + i mod 3]");
   program.indices[2] = Index{3, 2, -1, 0, 5, 0, 0};
   EXPECT_EQ(index_text(program, 2), "3 + (2i-1) mod 5");
   program.indices[2] = Index{3, 2, -1, 0, 0, 0, 0};
@@ -37,6 +38,13 @@ TEST(ShowText, WritesActionsAndInstances) {
             "scratch#(i mod 4)[0, i] = scratch#(i mod 4)[0, i] (+) input[0, i]");
   EXPECT_EQ(action_text(program, program.actions[2]), "scratch#(i mod 4)[0, i] to 2");
   EXPECT_EQ(instance_text(expand(program, 3).front()), "scratch#0[0, 0] from 0");
+}
+
+TEST(ShowText, WritesPeersByTheirRule) {
+  Program program = sample_program();
+  program.peers_count = 0;
+  program.ring_peers = 2;
+  EXPECT_EQ(action_text(program, program.actions[0]), "scratch#(i mod 4)[0, i] from 2");
 }
 
 TEST(ShowText, NamesEveryEnum) {

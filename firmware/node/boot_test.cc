@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/schedule/file_writer.h"
+#include "collectives/schedule/sample_program.h"
 
 namespace espalier::node {
 namespace {
@@ -82,6 +84,32 @@ TEST_F(Boot, LoadsItsOwnDescriptorsAndUnitesTheirPeers) {
   EXPECT_STREQ(programs_->programs[1].algorithm, "chain");
   // In the binomial tree rank 3 hears from rank 1.
   EXPECT_EQ(programs_->peers, (std::vector<std::uint32_t>{1, 2, 4}));
+}
+
+// What a program looks up outlives the file.
+TEST_F(Boot, KeepsTables) {
+  constexpr char kThree[] = "complete:3";
+  const std::uint64_t digest = digest_bytes(kDigestSeed, kThree, sizeof kThree - 1);
+  ScheduleFileWriter writer(kThree, digest, 3, 3);
+  Program program = sample_program_with_table();
+  program.topology_digest = digest;
+  for (program.node = 0; program.node < 3; ++program.node) {
+    for (std::uint32_t link = 0; link < 2; ++link)
+      program.peers[link] = (program.node + 1 + link) % 3;
+    ASSERT_EQ(writer.add(program), Status::kOk);
+  }
+  std::vector<std::uint8_t> file;
+  ASSERT_EQ(writer.finish(file), Status::kOk);
+  options_.topology = kThree;
+  node_ = 1;
+  const std::string path = write("table", file);
+  ASSERT_EQ(load({path, path}), "");
+  write("table", std::vector<std::uint8_t>(file.size()));
+  for (std::uint32_t at = 0; at < 2; ++at) {
+    const Program& loaded = programs_->programs[at];
+    ASSERT_EQ(loaded.table.size, program.table.size);
+    EXPECT_EQ(std::memcmp(loaded.table.bytes, program.table.bytes, program.table.size), 0);
+  }
 }
 
 TEST_F(Boot, RefusesAnotherTopology) {

@@ -63,8 +63,9 @@ void describe(const node::Options& options, const Served& served) {
         "schedule %016" PRIx64 "\n",
         options.schedules[i].c_str(), program.node, program.ranks,
         espalier::is_router(program) ? " (a router)" : "", program.algorithm,
-        static_cast<unsigned>(program.actions_count), static_cast<unsigned>(links_count(program)),
-        program.window, program.scratch_blocks, program.schedule_digest);
+        static_cast<unsigned>(program.actions_count),
+        static_cast<unsigned>(espalier::links_count(program)), program.window,
+        program.scratch_blocks, program.schedule_digest);
   }
 }
 
