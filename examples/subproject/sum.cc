@@ -57,7 +57,7 @@ int main() {
     if (status != espalier::Status::kOk) return fail("no layout", status);
     rank.input.resize(kCount);
     rank.output.resize(kCount);
-    const std::uint64_t scratch = espalier::scratch_needed(rank.program, layout);  // bytes
+    const std::uint64_t scratch = espalier::scratch_needed(rank.program, layout);
     rank.scratch.resize((scratch + sizeof(double) - 1) / sizeof(double));
     for (std::uint64_t i = 0; i < kCount; ++i) rank.input[i] = value(me, i);
     status = rank.machine.init(network.endpoint(me), {});
