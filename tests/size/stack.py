@@ -7,11 +7,13 @@ NESTING = re.compile(r"^(pb_|decode_|encode_)")
 # the caller counts. A function whose address is taken, but which no row has as a target, is an error, and so is a
 # call through a pointer by a function that no row names.
 INDIRECT = [
-    # Calls the callbacks of callback fields; the schema has none.
+    # Calls the callbacks of callback fields that have one; the schema's has not.
     (r"^pb_default_field_callback$", r"^$"),
-    # nanopb: streams over memory, and its one field callback.
-    (r"^(pb_write|pb_enc|encode_)", r"^(buf_write|pb_default_field_callback)$"),
-    (r"^(pb_|buf_|decode_|load_|default_)", r"^(buf_read|pb_default_field_callback)$"),
+    # nanopb: streams over memory, and its field callbacks: its own, and that of a program's table.
+    (r"^pb_write$", r"^buf_write$"),
+    (r"^(pb_enc|encode_)", r"^(buf_write|pb_default_field_callback)$|^bool espalier_program_table\("),
+    (r"^(pb_read|buf_)", r"^buf_read$"),
+    (r"^(pb_|decode_|load_|default_)", r"^(buf_read|pb_default_field_callback)$|^bool espalier_program_table\("),
     # The machine calls its endpoint and the operator's function.
     (r"espalier::(Machine|Watch)::", r"MailboxEndpoint::|void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
     # Planning without an image goes through the table of algorithms.
