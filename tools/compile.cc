@@ -6,6 +6,7 @@
 
 #include "collectives/schedule/file.h"
 #include "tools/commands.h"
+#include "tools/embedding.h"
 #include "tools/output.h"
 #include "tools/selection.h"
 
@@ -32,6 +33,7 @@ void run_compile(const Arguments& arguments) {
                 {"ranks", choice.group.ranks},
                 {"nodes", choice.nodes},
                 {"root", choice.group.root},
+                {"embedding", choice.embedding ? choice.embedding->name : "none"},
                 {"bytes", bytes.size()}});
     return;
   }
@@ -39,6 +41,9 @@ void run_compile(const Arguments& arguments) {
               one_line(arguments.output).c_str(), collective_name(choice.algorithm.collective),
               choice.algorithm.name.c_str(), choice.topology->title().c_str(), choice.group.root,
               counted(choice.nodes, "program").c_str(), bytes.size(), a_node);
+  if (choice.embedding) {
+    std::printf("ranks stand as in embedding %s\n", quoted_name(*choice.embedding).c_str());
+  }
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "collectives/algorithms/searched/fractional_mesh.h"
+#include "collectives/embed/place.h"
 #include "collectives/schedule/file_writer.h"
+#include "tools/embedding.h"
 #include "tools/failure.h"
 #include "tools/numbers.h"
 #include "tools/output.h"
@@ -94,6 +97,32 @@ void choose_shape(Choice& choice) {
   group.capacities = choice.capacities.empty() ? nullptr : choice.capacities.data();
 }
 
+void choose_places(const Selection& selection, Choice& choice) {
+  choice.embedding = choose_embedding(selection, choice);
+  if (!choice.embedding) return;
+  choice.rank_at.resize(choice.group.ranks);
+  for (std::uint32_t rank = 0; rank < choice.group.ranks; ++rank) {
+    choice.rank_at[choice.embedding->node_of[rank]] = rank;
+  }
+}
+
+// What is generated and then placed: the root is virtual rank 0.
+Group virtual_group(const Choice& choice) {
+  Group group = choice.group;
+  if (choice.embedding) {
+    group.root = 0;
+    group.run = choice.embedding->run;
+  }
+  return group;
+}
+
+void check_placed(const Choice& choice, Status status) {
+  if (status == Status::kOk) return;
+  bad_input("algorithm '" + choice.algorithm.name + "' cannot stand as embedding " +
+            quoted_name(*choice.embedding) + " says: " + status_name(status) +
+            "; expected --embedding none");
+}
+
 // Checks that the algorithm is for this topology, and counts the nodes that it has programs for.
 void choose_nodes(Choice& choice) {
   const Offer& offer = choice.algorithm;
@@ -109,8 +138,15 @@ void choose_nodes(Choice& choice) {
     choice.nodes = algorithm_nodes(*offer.generator, choice.group);
     return;
   }
-  const std::string error = offer.search->search(*choice.topology, choice.group, choice.found);
+  const bool by_groups = choice.embedding && !choice.embedding->groups.empty();
+  const std::string error =
+      by_groups ? searched::fractional_mesh(*choice.topology, choice.group, *choice.embedding,
+                                            choice.found)
+                : offer.search->search(*choice.topology, virtual_group(choice), choice.found);
   if (!error.empty()) bad_input("algorithm '" + offer.name + "': " + one_line(error));
+  if (choice.embedding && !by_groups) {
+    check_placed(choice, embed::place_all(choice.embedding->node_of, choice.found));
+  }
   choice.nodes = static_cast<std::uint32_t>(choice.found.size());
 }
 
@@ -167,6 +203,9 @@ void add_selection(CLI::App& command, Selection& selection, bool required) {
                      "fractional trees: r, blocks a run; default: the algorithm's choice");
   command.add_option("--lambda", selection.lambda,
                      "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
+  command.add_option("--embedding", selection.embedding,
+                     "where ranks stand: none (as numbered), snake, a name that 'espalier list "
+                     "--embeddings' prints, or a file; default: the best one known");
 }
 
 void add_schedule_window(CLI::App& command, Selection& selection) {
@@ -195,6 +234,7 @@ Choice choose(const Selection& selection) {
   choice.group.topology_digest = choice.topology->digest();
   choose_parameters(selection, choice);
   choose_shape(choice);
+  choose_places(selection, choice);
   choose_nodes(choice);
   return choice;
 }
@@ -218,8 +258,10 @@ void generate(const Choice& choice, std::uint32_t node, Program& program) {
     return;
   }
   program = Program{};
-  const Status status = choice.algorithm.generator->generate(choice.group, node, program);
+  const std::uint32_t rank = choice.embedding ? choice.rank_at.at(node) : node;
+  const Status status = choice.algorithm.generator->generate(virtual_group(choice), rank, program);
   if (status != Status::kOk) cannot_do(choice, status);
+  if (choice.embedding) check_placed(choice, embed::place(choice.embedding->node_of, program));
 }
 
 std::vector<std::uint8_t> compile(const Choice& choice) {

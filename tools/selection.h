@@ -5,11 +5,13 @@
 #include <CLI/App.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/algorithms/searched/searched.h"
+#include "topology/embedding.h"
 #include "topology/topology.h"
 
 namespace espalier::tools {
@@ -19,6 +21,7 @@ struct Selection {
   std::string topology, collective, algorithm, root = "0";
   std::string run = {}, lambda = {};  // what some algorithms let the user choose
   std::string window = {};            // steps in flight that the schedule is to allow
+  std::string embedding = {};         // where ranks stand: none, snake, a known one's name, a file
 };
 
 // Adds the options but --window; `required`: topology, collective and algorithm must be given.
@@ -48,6 +51,8 @@ struct Choice {
   std::vector<std::uint32_t> capacities;  // group.capacities points into it
   Programs found;                         // all nodes' programs, of a searched algorithm
   std::uint32_t nodes = 0;                // that have programs: ranks, and routers where they run
+  std::optional<topology::Embedding> embedding;  // where the ranks stand; nothing: as numbered
+  std::vector<std::uint32_t> rank_at;            // of an embedding: virtual rank of each node
 };
 
 // Throws Failure (bad input) with a line that says what was wrong and what would be right.
