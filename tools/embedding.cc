@@ -17,7 +17,7 @@ bool may_stand_anywhere(const Offer& offer) {
          offer.collective != espalier_Collective_BARRIER;
 }
 
-std::optional<topology::Embedding> best(const Selection& selection, const Choice& choice) {
+std::optional<topology::Embedding> best(const Selection& /*selection*/, const Choice& choice) {
   if (!may_stand_anywhere(choice.algorithm)) return std::nullopt;
   const bool modelled = false;
   topology::Wanted wanted{
