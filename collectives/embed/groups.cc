@@ -337,7 +337,7 @@ GroupPlacement find_groups(const topology::Topology& mesh, const Routes& routes,
   // Not so hot as to forget the H-tree.
   const double hot = is_complete(tree) ? kTooMany / 4.0 : kTooMany * 3.0;
   if (tree.groups.size() > 1) {
-    anneal(model, dice, {hot, std::min(hot, double{kTooMany}) / 4.0, search.moves},
+    anneal(model, dice, {hot, std::min(hot, double{kTooMany}) / 6.0, search.moves},
            search.progress);
   }
   return model.result();

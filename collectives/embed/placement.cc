@@ -170,7 +170,7 @@ Placement find_placement(const Routes& routes, const Traffic& traffic, const Sea
   Dice dice(search.seed);
   const bool stored = search.hops == Hops::kStoreAndForward;
   const Cooling cooling{stored ? kTooMany / 2.0 : kTooMany * 3.0,
-                        stored ? kTooMany / 32.0 : kTooMany / 4.0, search.moves};
+                        stored ? kTooMany / 32.0 : kTooMany / 6.0, search.moves};
   if (traffic.ranks > 1) anneal(model, dice, cooling, search.progress);
   return model.result();
 }
