@@ -49,6 +49,7 @@ void add_compile(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   add_selection(*command, arguments->selection, true);
   add_schedule_window(*command, arguments->selection);
+  add_links(*command, arguments->selection);
   command->add_option("-o,--output", arguments->output, "The schedule file to write")->required();
   add_format(*command, arguments->format);
   command->footer(
