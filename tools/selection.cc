@@ -145,13 +145,14 @@ void lower_choice(PortModel ports, Choice& choice) {
   if (choice.found.empty()) {
     choice.found.resize(choice.nodes);
     for (std::uint32_t node = 0; node < choice.nodes; ++node) {
-      const Status status = choice.algorithm.generator->generate(choice.group, node, choice.found[node]);
+      const Status status =
+          choice.algorithm.generator->generate(choice.group, node, choice.found[node]);
       if (status != Status::kOk) cannot_do(choice, status);
     }
   }
   Programs lowered;
-  const std::string error = lower::lower(*choice.topology, choice.group, ports, choice.found,
-                                         lowered, choice.report);
+  const std::string error =
+      lower::lower(*choice.topology, choice.group, ports, choice.found, lowered, choice.report);
   if (!error.empty()) bad_input(one_line(error));
   choice.found = std::move(lowered);
   choice.nodes = static_cast<std::uint32_t>(choice.found.size());

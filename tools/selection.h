@@ -18,8 +18,8 @@ namespace espalier::tools {
 // As typed; empty: not given.
 struct Selection {
   std::string topology, collective, algorithm, root = "0";
-  std::string run = {}, lambda = {};  // what some algorithms let the user choose
-  std::string window = {};            // steps in flight that the schedule is to allow
+  std::string run = {}, lambda = {};   // what some algorithms let the user choose
+  std::string window = {};             // steps in flight that the schedule is to allow
   std::string links = {}, ports = {};  // "direct" or "modelled", "multiport" or "single-send"
 };
 
@@ -49,9 +49,9 @@ struct Choice {
   Offer algorithm;
   Group group;
   std::vector<std::uint32_t> capacities;  // group.capacities points into it
-  Programs found;        // all nodes' programs, of a searched algorithm or a lowered schedule
-  lower::Report report;  // on its lowering
-  std::uint32_t nodes = 0;                // that have programs: ranks, and routers where they run
+  Programs found;           // all nodes' programs, of a searched algorithm or a lowered schedule
+  lower::Report report;     // on its lowering
+  std::uint32_t nodes = 0;  // that have programs: ranks, and routers where they run
 };
 
 // Throws Failure (bad input) with a line that says what was wrong and what would be right.

@@ -59,8 +59,7 @@ class Reader {
 
   // Sends read what stood before the step, receives write, then operations run.
   void follow(std::uint32_t node, const Instance& one, int turn) {
-    const bool transfer =
-        one.kind == espalier_Kind_SEND || one.kind == espalier_Kind_RECEIVE;
+    const bool transfer = one.kind == espalier_Kind_SEND || one.kind == espalier_Kind_RECEIVE;
     if (!wrong_.empty() || turn != (one.kind == espalier_Kind_SEND ? 0 : transfer ? 1 : 2)) return;
     if (transfer && (one.peer < 0 || at_node(one.peer) >= direct_.size())) {
       return refuse(node, one, "a peer has no program");
@@ -173,10 +172,10 @@ std::vector<std::vector<std::int32_t>> outlines_of(const Graph& graph) {
     const auto source = [&](const Operand& operand) -> std::int64_t {
       return operand.task < 0 ? -1 : of_task[static_cast<std::size_t>(operand.task)];
     };
-    const auto [entry, fresh] = numbers.try_emplace(
-        {task.kind, task.from, task.to, task.segment, task.output ? 1 : 0, source(task.a),
-         task.a.segment, source(task.b), task.b.segment, 0},
-        static_cast<std::int32_t>(numbers.size()));
+    const auto [entry, fresh] =
+        numbers.try_emplace({task.kind, task.from, task.to, task.segment, task.output ? 1 : 0,
+                             source(task.a), task.a.segment, source(task.b), task.b.segment, 0},
+                            static_cast<std::int32_t>(numbers.size()));
     of_task.push_back(entry->second);
     outlines[static_cast<std::size_t>(task.block)].push_back(entry->second);
   }

@@ -32,8 +32,7 @@ class Router {
         return "the route from " + topology_.node_name(task.from) + " to " +
                topology_.node_name(task.to) + " is not one of links that are their own routes";
       }
-      const std::int32_t before =
-          hop == 1 ? a : static_cast<std::int32_t>(hops_.all.size()) - 1;
+      const std::int32_t before = hop == 1 ? a : static_cast<std::int32_t>(hops_.all.size()) - 1;
       hops_.all.push_back({route[hop - 1], route[hop], number, before, -1,
                            port(route[hop - 1], route[hop], lanes)});
     }

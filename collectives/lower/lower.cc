@@ -33,9 +33,9 @@ class Timer {
       }
     }
     for (std::vector<TimedInstance>& node : timed_) {
-      std::stable_sort(node.begin(), node.end(), [](const TimedInstance& a, const TimedInstance& b) {
-        return a.step < b.step;
-      });
+      std::stable_sort(
+          node.begin(), node.end(),
+          [](const TimedInstance& a, const TimedInstance& b) { return a.step < b.step; });
     }
     return std::move(timed_);
   }
@@ -218,14 +218,16 @@ std::string describe(const topology::Topology& topology, const Report& report) {
       report.blocks == 1 ? "a block" : std::to_string(report.blocks) + " blocks";
   std::string text = std::to_string(report.messages) + " messages over " +
                      std::to_string(report.hops) + " hops " + round + "; period " +
-                     std::to_string(report.period) + " (direct: " +
-                     std::to_string(report.direct_period) + ")";
+                     std::to_string(report.period) +
+                     " (direct: " + std::to_string(report.direct_period) + ")";
   if (report.load > 0) {
     const bool node = report.from == report.to;
     text += ", as " + topology.node_name(report.from) +
             (node ? " sends " : " -> " + topology.node_name(report.to) + " carries ") +
             std::to_string(report.load) +
-            (node ? "" : report.lanes == 1 ? "" : " on " + std::to_string(report.lanes) + " lanes");
+            (node                ? ""
+             : report.lanes == 1 ? ""
+                                 : " on " + std::to_string(report.lanes) + " lanes");
   }
   const std::string blocks =
       report.blocks == 1 ? "N" : "ceil(N/" + std::to_string(report.blocks) + ")";

@@ -20,11 +20,11 @@
 namespace espalier::lower {
 
 struct Report {
-  bool changed = false;  // false: every peer was a neighbour already
-  std::int32_t period = 1;  // steps from a round to the next
-  std::int32_t blocks = 1;  // of a round
-  std::int32_t direct_period = 1;  // of the direct schedule, for as many blocks
-  std::int32_t first_steps = 0;    // of the first round
+  bool changed = false;                // false: every peer was a neighbour already
+  std::int32_t period = 1;             // steps from a round to the next
+  std::int32_t blocks = 1;             // of a round
+  std::int32_t direct_period = 1;      // of the direct schedule, for as many blocks
+  std::int32_t first_steps = 0;        // of the first round
   std::size_t messages = 0, hops = 0;  // of a round
   // The link (to = from: the node that sends once a step) whose load is the period.
   std::uint32_t from = 0, to = 0, lanes = 1;

@@ -145,7 +145,8 @@ void NodeWriter::add(const Rows& rows, std::int32_t first) {
     const std::int32_t later = (one.step - first) / period;
     steps.push_back((one.step - first) % period);
     of_round.push_back(one.block - blocks * later);
-    if (!rows[0]->is_operation()) links.push_back(static_cast<std::int32_t>(builder_.link(one.peer)));
+    if (!rows[0]->is_operation())
+      links.push_back(static_cast<std::int32_t>(builder_.link(one.peer)));
     if (later < most_later) continue;
     most_later = later;
     last = x;
@@ -170,10 +171,11 @@ void NodeWriter::put(const Row& like, std::int32_t first, const Action& what) {
   const auto t0 = static_cast<std::uint32_t>(first);
   const auto after = static_cast<std::uint32_t>(like.after);
   const Kind kind = like.instance->kind;
-  Action& added = kind == espalier_Kind_SEND      ? builder_.send_by(t0, what.link_ref, what.a, after)
-                  : kind == espalier_Kind_RECEIVE ? builder_.receive_by(t0, what.link_ref, what.into)
-                  : kind == espalier_Kind_COPY    ? builder_.copy(t0, what.into, what.a)
-                                                  : builder_.combine(t0, what.into, what.a, what.b);
+  Action& added = kind == espalier_Kind_SEND ? builder_.send_by(t0, what.link_ref, what.a, after)
+                  : kind == espalier_Kind_RECEIVE
+                      ? builder_.receive_by(t0, what.link_ref, what.into)
+                  : kind == espalier_Kind_COPY ? builder_.copy(t0, what.into, what.a)
+                                               : builder_.combine(t0, what.into, what.a, what.b);
   added.after = static_cast<std::uint16_t>(after);
   added.instances_ref = what.instances_ref;
   added.pace_ref = what.pace_ref;
@@ -232,8 +234,8 @@ Status NodeWriter::write(const Group& group, std::uint32_t node, const NodeRows&
   return ended == Status::kOk && !fits ? Status::kTooLarge : ended;
 }
 
-Status write_node(const Group& group, const TimedSchedule& schedule, bool paced,
-                  std::uint32_t node, const NodeRows& rows, Programs& programs) {
+Status write_node(const Group& group, const TimedSchedule& schedule, bool paced, std::uint32_t node,
+                  const NodeRows& rows, Programs& programs) {
   Status status = Status::kTooLarge;
   for (const std::size_t least : kLeastRows) {
     NodeWriter writer(schedule, {paced, least}, programs[node]);

@@ -23,10 +23,10 @@ struct TimedPlace {
 // An instance of the first round.
 struct TimedInstance {
   Kind kind = espalier_Kind_KIND_NONE;
-  std::int32_t step = 0;      // >= 0. A send reads what was written in an earlier step, an operation
-                              // also of its own; those of one step in the order they stand in
-  std::int32_t block = 0;     // 0 .. blocks-1
-  std::uint32_t peer = 0;     // SEND, RECEIVE
+  std::int32_t step = 0;   // >= 0. A send reads what was written in an earlier step, an operation
+                           // also of its own; those of one step in the order they stand in
+  std::int32_t block = 0;  // 0 .. blocks-1
+  std::uint32_t peer = 0;  // SEND, RECEIVE
   std::uint32_t message = 0;  // the same number at both ends, no other has it
   TimedPlace into, a, b;      // as in an action
 };

@@ -125,12 +125,12 @@ class NodeReader {
     const bool together = value.maker->step == values_[at(late.value)].maker->step;
     if (together || reader.step - value.maker->step >= window_ || value.copied) return;
     value.copied = true;
-    TimedInstance copy = *value.maker;
-    copy.kind = espalier_Kind_COPY;
-    copy.a = copy.into;
-    rows_.copies.push_back(copy);
+    auto copy = std::make_unique<TimedInstance>(*value.maker);
+    copy->kind = espalier_Kind_COPY;
+    copy->a = copy->into;
     Row row;
-    row.instance = &rows_.copies.back();
+    row.instance = copy.get();
+    rows_.copies.push_back(std::move(copy));
     rows_.rows.push_back(row);
   }
 
@@ -171,8 +171,17 @@ class NodeReader {
 
 Row::Key Row::key() const {
   const TimedInstance& one = *instance;
-  return {is_operation() ? 1 : 0, turn,    one.kind, after,   one.into.buffer, one.a.buffer,
-          one.b.buffer,           into.turns, a.turns, b.turns, span};
+  return {is_operation() ? 1 : 0,
+          turn,
+          one.kind,
+          after,
+          one.into.buffer,
+          one.a.buffer,
+          one.b.buffer,
+          into.turns,
+          a.turns,
+          b.turns,
+          span};
 }
 
 NodeRows rows_of(const std::vector<TimedInstance>& instances, std::int32_t period,

@@ -4,7 +4,7 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <vector>
 
 #include "collectives/lower/timed.h"
@@ -37,7 +37,7 @@ struct Row {
 
 struct NodeRows {
   std::vector<Row> rows;
-  std::deque<TimedInstance> copies;  // that only wait; rows point at them
+  std::vector<std::unique_ptr<TimedInstance>> copies;  // that only wait; rows point at them
   std::int32_t slots = 0;
 };
 
