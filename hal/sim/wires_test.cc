@@ -166,7 +166,7 @@ TEST(Wires, ManyBlocksOverManyLinksAllArriveInOrderWhateverTheJitter) {
         waits += link.waits;
       }
       EXPECT_GT(waits, 100u);
-      EXPECT_EQ(crossings, 8u * 70u) << "70 hops between all pairs of six in a line";
+      EXPECT_EQ(crossings, std::uint64_t{8} * 70) << "70 hops between all pairs of six in a line";
       for (const Watcher& watcher : at.watchers) {
         EXPECT_EQ(watcher.received.size(), 5u * 8u);
         EXPECT_TRUE(std::is_sorted(watcher.received.begin(), watcher.received.end()));
