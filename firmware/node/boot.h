@@ -11,8 +11,6 @@
 
 namespace espalier::node {
 
-inline constexpr std::uint32_t kMaxPrograms = 8;  // schedule files of a node
-
 struct Options {
   std::vector<std::string> schedules;  // paths; at most kMaxPrograms
   std::vector<std::uint32_t> nodes;    // that this process drives
