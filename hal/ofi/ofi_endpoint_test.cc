@@ -155,11 +155,11 @@ TEST_P(OfiTest, RefusesAddressesThatDoNotFit) {
   EXPECT_EQ(zero->connect({"rubbish"}, error), Status::kBackEnd);
   EXPECT_NE(error.find("node 1"), std::string::npos) << error;
   EXPECT_EQ(zero->connect({std::string(100, 'x')}, error), Status::kBackEnd);
-  EXPECT_EQ(zero->connect({one->address()}, error), Status::kBackEnd);
+  EXPECT_EQ(zero->connect({one->addresses()[0]}, error), Status::kBackEnd);
   EXPECT_NE(error.find("window 4"), std::string::npos) << error;
-  EXPECT_EQ(zero->connect({two->address()}, error), Status::kBackEnd);
+  EXPECT_EQ(zero->connect({two->addresses()[0]}, error), Status::kBackEnd);
   EXPECT_NE(error.find("node 2"), std::string::npos) << error;
-  EXPECT_EQ(two->connect({zero->address()}, error), Status::kBackEnd);
+  EXPECT_EQ(two->connect({zero->addresses()[0]}, error), Status::kBackEnd);
 }
 
 TEST_P(OfiTest, PairsParallelLinksInOrder) {
