@@ -15,6 +15,7 @@
 #include <sstream>
 #include <utility>
 
+#include "hal/ofi/address.h"
 #include "hal/ofi/ofi_endpoint.h"
 
 namespace espalier::launch {

@@ -5,7 +5,7 @@
 
 #include "collectives/lower/neighbours.h"
 #include "firmware/limits.h"
-#include "hal/ofi/ofi_endpoint.h"
+#include "hal/ofi/address.h"
 #include "tools/failure.h"
 #include "tools/run.h"
 

@@ -6,23 +6,34 @@
 #include <thread>
 #include <vector>
 
+#include "hal/ofi/address.h"
 #include "hal/ofi/ofi_endpoint.h"
 
 namespace espalier::ofi {
+
+// `config` for node `node`, whose links lead to `peers`. Its lanes: none, or one entry, which holds
+// for each link as the lower of its nodes sees it.
+[[nodiscard]] inline Config for_node(Config config, std::uint32_t node,
+                                     const std::vector<std::uint32_t>& peers) {
+  config.node = node;
+  config.peers = peers;
+  if (config.lanes.empty()) return config;
+  const Config::Lanes lower = config.lanes.front();
+  config.lanes.clear();
+  for (const std::uint32_t peer : peers) {
+    config.lanes.push_back(node < peer ? lower : Config::Lanes{lower.in, lower.out});
+  }
+  return config;
+}
 
 struct Cluster {
   std::vector<std::unique_ptr<OfiEndpoint>> nodes;
   std::string error;  // empty: all are connected
 
-  // peers[v]: the node at the other end of each link of node v. config.lanes: empty, or one entry,
-  // which holds for each link.
-  Cluster(Config config, const std::vector<std::vector<std::uint32_t>>& peers) {
-    const std::vector<Config::Lanes> each = config.lanes;
+  // peers[v]: the node at the other end of each link of node v.
+  Cluster(const Config& config, const std::vector<std::vector<std::uint32_t>>& peers) {
     for (std::uint32_t v = 0; v < peers.size(); ++v) {
-      config.node = v;
-      config.peers = peers[v];
-      if (!each.empty()) config.lanes.assign(peers[v].size(), each.front());
-      nodes.push_back(OfiEndpoint::open(config, error));
+      nodes.push_back(OfiEndpoint::open(for_node(config, v, peers[v]), error));
       if (nodes.back() == nullptr) return;
     }
     std::vector<std::vector<std::uint32_t>> lanes;

@@ -35,15 +35,6 @@ struct Config {
 // The names `--provider` takes, with what libfabric 1.17 calls them.
 [[nodiscard]] bool known_provider(const std::string& name);
 
-// peers[v]: the node at the other end of each lane of node v. The number, there, of lane `lane` of
-// node `node`: the i-th lane from a to b is the i-th from b to a. What is not there is the number
-// of its lanes.
-[[nodiscard]] std::uint32_t other_end(const std::vector<std::vector<std::uint32_t>>& peers,
-                                      std::uint32_t node, std::uint32_t lane);
-
-// The libfabric address in one of addresses(), for people: "127.0.0.1:4000", "fi_shm://17:0:2".
-[[nodiscard]] std::string address_text(const std::string& address);
-
 // Removes what a process that was killed left of "shm" endpoints. Call when it has ended.
 void sweep_shared_memory(std::int64_t process);
 
@@ -56,8 +47,8 @@ class OfiEndpoint {
   [[nodiscard]] virtual std::vector<std::uint32_t> lane_peers() const = 0;
   // What the other end of each lane must know of it (binary; the launcher carries it).
   [[nodiscard]] virtual std::vector<std::string> addresses() const = 0;
-  // addresses[l]: of the other end of lane l (see other_end). Returns when every lane can carry;
-  // kBackEnd and `error` otherwise.
+  // addresses[l]: of the other end of lane l (other_end() of address.h). Returns when every lane
+  // can carry; kBackEnd and `error` otherwise.
   [[nodiscard]] virtual Status connect(const std::vector<std::string>& addresses,
                                        std::string& error) = 0;
   // connect() in two parts, for a thread that connects several endpoints to each other: start each,

@@ -1,7 +1,5 @@
 // Opening, addresses, connecting.
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -11,59 +9,16 @@
 #include <filesystem>
 #include <mutex>
 
+#include "hal/ofi/address.h"
 #include "hal/ofi/libfabric_endpoint.h"
 
 namespace espalier::ofi {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x32495045;  // "EPI2"
 constexpr std::uint32_t kCopiedBytes = 16384;
 constexpr std::uint64_t kGreetTimeoutNs = 60'000'000'000;
 
-// The fixed part of an address, of one lane for its other end; libfabric's name follows.
-struct AddressHead {
-  std::uint32_t magic = kMagic;
-  std::uint32_t node = 0;
-  std::uint32_t peer = 0;  // node at the other end
-  std::uint32_t lane = 0;
-  std::uint32_t window = 0;
-  std::uint32_t eager_bytes = 0;
-  std::uint64_t base = 0;
-  std::uint64_t key = 0;
-};
-
 }  // namespace
-
-std::uint32_t other_end(const std::vector<std::vector<std::uint32_t>>& peers, std::uint32_t node,
-                        std::uint32_t lane) {
-  const std::vector<std::uint32_t>& here = peers[node];
-  const std::vector<std::uint32_t>& there = peers[here[lane]];
-  auto before = std::count(here.begin(), here.begin() + lane, here[lane]);
-  std::uint32_t at = 0;
-  while (at < there.size() && (there[at] != node || before-- > 0)) ++at;
-  return at;
-}
-
-std::string address_text(const std::string& address) {
-  if (address.size() <= sizeof(AddressHead)) return "";
-  const std::string name = address.substr(sizeof(AddressHead));
-  char text[INET6_ADDRSTRLEN] = "";
-  sockaddr_storage socket = {};
-  std::memcpy(&socket, name.data(), std::min(name.size(), sizeof socket));
-  if (socket.ss_family == AF_INET) {
-    sockaddr_in at = {};
-    std::memcpy(&at, &socket, sizeof at);
-    inet_ntop(AF_INET, &at.sin_addr, text, sizeof text);
-    return std::string(text) + ":" + std::to_string(ntohs(at.sin_port));
-  }
-  if (socket.ss_family == AF_INET6) {
-    sockaddr_in6 at = {};
-    std::memcpy(&at, &socket, sizeof at);
-    inet_ntop(AF_INET6, &at.sin6_addr, text, sizeof text);
-    return "[" + std::string(text) + "]:" + std::to_string(ntohs(at.sin6_port));
-  }
-  return name.c_str();  // a text, to its terminating zero
-}
 
 // The files are named <process>:<domain>:<endpoint>.
 void sweep_shared_memory(std::int64_t process) {
@@ -119,10 +74,21 @@ bool LibfabricEndpoint::check(const Config& config, std::string& error) const {
   }
   for (const std::uint32_t peer : config.peers) {
     if (peer != config.node) continue;
-    error = "node " + std::to_string(config.node) + " has a lane to itself";
+    error = "node " + std::to_string(config.node) + " has a link to itself";
     return false;
   }
-  return true;
+  if (config.lanes.empty()) return true;
+  std::uint64_t lanes = 0;
+  bool none = config.lanes.size() != config.peers.size();
+  for (const Config::Lanes& link : config.lanes) {
+    lanes += std::max(link.out, link.in);
+    none = none || std::max(link.out, link.in) == 0;
+  }
+  if (!none && lanes <= kMaxLinks) return true;
+  error = "node " + std::to_string(config.node) + " has " + std::to_string(lanes) + " lanes for " +
+          std::to_string(config.peers.size()) + " links; expected one or more for each, at most " +
+          std::to_string(kMaxLinks) + " together";
+  return false;
 }
 
 bool LibfabricEndpoint::open(const Config& config, std::string& error) {
@@ -211,7 +177,7 @@ bool LibfabricEndpoint::decode_address(std::uint32_t index, const std::string& t
     return false;
   }
   std::memcpy(&head, text.data(), sizeof(head));
-  if (head.magic != kMagic || head.lane >= kMaxLinks) {
+  if (head.magic != AddressHead().magic || head.lane >= kMaxLinks) {
     error = who + "malformed";
     return false;
   }

@@ -10,6 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "hal/ofi/address.h"
+#include "hal/ofi/cluster.h"
+
 namespace espalier::ofi {
 namespace {
 
@@ -43,10 +46,7 @@ Processes::Processes(const Config& config, const std::vector<std::vector<std::ui
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) std::abort();
     std::fflush(nullptr);
-    Config own = config;
-    own.node = v;
-    own.peers = peers[v];
-    if (!config.lanes.empty()) own.lanes.assign(peers[v].size(), config.lanes.front());
+    const Config own = for_node(config, v, peers[v]);
     const pid_t pid = fork();
     if (pid == 0) {
       for (const Child& child : children_) close(child.channel);
@@ -59,7 +59,8 @@ Processes::Processes(const Config& config, const std::vector<std::vector<std::ui
   std::vector<std::vector<std::uint32_t>> lanes(peers.size());
   std::vector<std::vector<std::string>> addresses(peers.size());
   for (std::uint32_t v = 0; v < peers.size(); ++v) {
-    const std::size_t each = config.lanes.empty() ? 1 : config.lanes.front().out;
+    const Config::Lanes link = config.lanes.empty() ? Config::Lanes{} : config.lanes.front();
+    const std::size_t each = std::max(link.out, link.in);
     for (const std::uint32_t peer : peers[v]) lanes[v].insert(lanes[v].end(), each, peer);
     addresses[v].resize(lanes[v].size());
     for (std::string& address : addresses[v]) {
