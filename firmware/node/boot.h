@@ -11,8 +11,6 @@
 
 namespace espalier::node {
 
-inline constexpr std::uint32_t kMaxPrograms = 8;  // schedule files of a node
-
 // A link of the topology, as the launcher hands it over.
 struct Link {
   std::uint32_t peer = 0;  // node at the other end
