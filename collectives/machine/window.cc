@@ -189,12 +189,16 @@ void Machine::post_receives(std::uint32_t link) {
   Lane& lane = receives_[link];
   while (lane.unposted()) {
     const Message& message = lane.at(lane.posted);
+    const std::uint64_t now = log_ != nullptr ? log_now() : 0;
     const Status status = endpoint_->post_receive(
         link, {message.bytes, message.size, tags_.tag(lane.number), message.step});
     no_room_ = no_room_ || status == Status::kTryAgain;
     if (status == Status::kTryAgain) return;
     if (status != Status::kOk) return fail(status, link);
     posted(link, lane, unposted_receives_);
+    if (log_ != nullptr) {
+      log_->posted(static_cast<std::uint8_t>(link), espalier_Kind_RECEIVE, now);
+    }
   }
 }
 
@@ -203,6 +207,8 @@ bool Machine::post_send(std::uint32_t link) {
   Lane& lane = sends_[link];
   const Message& message = lane.at(lane.posted);
   if (message.after > 0 && !reached(message.step, message.after, true)) return false;
+  // Before the other end can have it.
+  const std::uint64_t now = log_ != nullptr ? log_now() : 0;
   const std::uint32_t check = check_blocks_ ? crc32(0, message.bytes, message.size) : 0;
   const Status status = endpoint_->post_send(
       link, {message.bytes, message.size, tags_.tag(lane.number), check, message.step});
@@ -214,6 +220,7 @@ bool Machine::post_send(std::uint32_t link) {
   --step(message.step).unposted;
   sending_.insert(link);
   posted(link, lane, unposted_sends_);
+  if (log_ != nullptr) log_->posted(static_cast<std::uint8_t>(link), espalier_Kind_SEND, now);
   return true;
 }
 
@@ -223,10 +230,6 @@ void Machine::posted(std::uint32_t link, Lane& lane, LinkSet& unposted) {
   if (!lane.unposted()) unposted.erase(link);
   watch_.await(link);
   moved_ = true;
-  if (log_ != nullptr) {
-    log_->posted(static_cast<std::uint8_t>(link),
-                 &lane == &sends_[link] ? espalier_Kind_SEND : espalier_Kind_RECEIVE, log_now());
-  }
 }
 
 // Whether the step `after` before step `from` has all its receives and, if ops_too, has run its
