@@ -5,6 +5,7 @@
 
 #include "collectives/lower/graph.h"
 #include "collectives/lower/hops.h"
+#include "collectives/lower/neighbours.h"
 #include "collectives/lower/timed.h"
 
 namespace espalier::lower {
@@ -159,14 +160,7 @@ void fill(const Hops& hops, const Plan& plan, const Program& direct, Report& rep
 }  // namespace
 
 bool is_modelled(const topology::Topology& topology, const std::vector<Program>& programs) {
-  if (programs.size() != topology.nodes()) return false;
-  for (const Program& program : programs) {
-    for (std::uint32_t link = 0; link < links_count(program); ++link) {
-      const std::uint32_t peer = peer_of(program, link);
-      if (topology.capacity(program.node, peer) == 0) return false;
-    }
-  }
-  return true;
+  return programs.size() == topology.nodes() && !find_stranger(topology, programs);
 }
 
 std::string lower(const topology::Topology& topology, const Group& group, PortModel ports,
