@@ -17,9 +17,9 @@ bool may_stand_anywhere(const Offer& offer) {
          offer.collective != espalier_Collective_BARRIER;
 }
 
-std::optional<topology::Embedding> best(const Selection& /*selection*/, const Choice& choice) {
+std::optional<topology::Embedding> best(const Selection& selection, const Choice& choice) {
   if (!may_stand_anywhere(choice.algorithm)) return std::nullopt;
-  const bool modelled = false;
+  const bool modelled = selection.links == "modelled";
   topology::Wanted wanted{
       .collective = collective_name(choice.algorithm.collective),
       .algorithm = choice.algorithm.name,
@@ -77,7 +77,7 @@ void check(const topology::Embedding& embedding, const Choice& choice) {
               (why.empty() ? "it is for " + offer.topologies + " as they are" : why) +
               "; expected --embedding none");
   }
-  if (choice.group.run != 0 && embedding.run != choice.group.run) {
+  if (choice.group.run != 0 && embedding.run != 0 && embedding.run != choice.group.run) {
     bad_input(who + "runs of " + std::to_string(embedding.run) + "; expected --run " +
               std::to_string(embedding.run));
   }

@@ -111,7 +111,7 @@ Group virtual_group(const Choice& choice) {
   Group group = choice.group;
   if (choice.embedding) {
     group.root = 0;
-    group.run = choice.embedding->run;
+    if (choice.embedding->run != 0) group.run = choice.embedding->run;
   }
   return group;
 }
@@ -147,6 +147,57 @@ void choose_nodes(Choice& choice) {
   if (choice.embedding && !by_groups) {
     check_placed(choice, embed::place_all(choice.embedding->node_of, choice.found));
   }
+  choice.nodes = static_cast<std::uint32_t>(choice.found.size());
+}
+
+[[noreturn]] void cannot_do(const Choice& choice, Status status) {
+  const Offer& offer = choice.algorithm;
+  const std::string root =
+      has_root(offer.collective) ? " with root " + std::to_string(choice.group.root) : "";
+  bad_input("algorithm '" + offer.name + "' cannot do " + collective_name(offer.collective) +
+            " on " + choice.topology->title() + root + ": " + status_name(status) + " (" +
+            offer.summary + ")");
+}
+
+bool is_modelled(const Selection& selection) {
+  if (selection.links.empty() || selection.links == "direct") {
+    if (selection.ports.empty()) return false;
+    bad_input("--ports is for schedules on the links of the topology; expected --links modelled");
+  }
+  if (selection.links == "modelled") return true;
+  bad_input("unknown --links '" + one_line(selection.links) + "'; expected direct or modelled");
+}
+
+PortModel choose_ports(const Selection& selection) {
+  if (selection.ports.empty() || selection.ports == "multiport") {
+    return espalier_PortModel_MULTIPORT;
+  }
+  if (selection.ports == "single-send") return espalier_PortModel_SINGLE_SEND;
+  bad_input("unknown --ports '" + one_line(selection.ports) +
+            "'; expected multiport or single-send");
+}
+
+// Of a rank-local algorithm, placed.
+void generate_here(const Choice& choice, std::uint32_t node, Program& program) {
+  program = Program{};
+  const std::uint32_t rank = choice.embedding ? choice.rank_at.at(node) : node;
+  const Status status = choice.algorithm.generator->generate(virtual_group(choice), rank, program);
+  if (status != Status::kOk) cannot_do(choice, status);
+  if (choice.embedding) check_placed(choice, embed::place(choice.embedding->node_of, program));
+}
+
+void lower_choice(PortModel ports, Choice& choice) {
+  if (choice.found.empty()) {
+    choice.found.resize(choice.nodes);
+    for (std::uint32_t node = 0; node < choice.nodes; ++node) {
+      generate_here(choice, node, choice.found[node]);
+    }
+  }
+  Programs lowered;
+  const std::string error =
+      lower::lower(*choice.topology, choice.group, ports, choice.found, lowered, choice.report);
+  if (!error.empty()) bad_input(one_line(error));
+  choice.found = std::move(lowered);
   choice.nodes = static_cast<std::uint32_t>(choice.found.size());
 }
 
@@ -213,6 +264,15 @@ void add_schedule_window(CLI::App& command, Selection& selection) {
                      "Steps in flight that the schedule is to allow; default: 8");
 }
 
+void add_links(CLI::App& command, Selection& selection) {
+  command.add_option("--links", selection.links,
+                     "direct: the fabric routes; modelled: every message crosses one link of the "
+                     "topology, routers have programs; default: direct");
+  command.add_option("--ports", selection.ports,
+                     "With --links modelled: multiport, or single-send, one send a node and step; "
+                     "default: multiport");
+}
+
 std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {
   std::string error;
   auto topology = topology::read(spec, error);
@@ -236,32 +296,16 @@ Choice choose(const Selection& selection) {
   choose_shape(choice);
   choose_places(selection, choice);
   choose_nodes(choice);
+  if (is_modelled(selection)) lower_choice(choose_ports(selection), choice);
   return choice;
 }
 
-namespace {
-
-[[noreturn]] void cannot_do(const Choice& choice, Status status) {
-  const Offer& offer = choice.algorithm;
-  const std::string root =
-      has_root(offer.collective) ? " with root " + std::to_string(choice.group.root) : "";
-  bad_input("algorithm '" + offer.name + "' cannot do " + collective_name(offer.collective) +
-            " on " + choice.topology->title() + root + ": " + status_name(status) + " (" +
-            offer.summary + ")");
-}
-
-}  // namespace
-
 void generate(const Choice& choice, std::uint32_t node, Program& program) {
-  if (choice.algorithm.search != nullptr) {
+  if (choice.found.empty()) {
+    generate_here(choice, node, program);
+  } else {
     program = choice.found.at(node);
-    return;
   }
-  program = Program{};
-  const std::uint32_t rank = choice.embedding ? choice.rank_at.at(node) : node;
-  const Status status = choice.algorithm.generator->generate(virtual_group(choice), rank, program);
-  if (status != Status::kOk) cannot_do(choice, status);
-  if (choice.embedding) check_placed(choice, embed::place(choice.embedding->node_of, program));
 }
 
 std::vector<std::uint8_t> compile(const Choice& choice) {

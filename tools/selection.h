@@ -11,6 +11,7 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/algorithms/searched/searched.h"
+#include "collectives/lower/lower.h"
 #include "topology/embedding.h"
 #include "topology/topology.h"
 
@@ -19,14 +20,16 @@ namespace espalier::tools {
 // As typed; empty: not given.
 struct Selection {
   std::string topology, collective, algorithm, root = "0";
-  std::string run = {}, lambda = {};  // what some algorithms let the user choose
-  std::string window = {};            // steps in flight that the schedule is to allow
-  std::string embedding = {};         // where ranks stand: none, snake, a known one's name, a file
+  std::string run = {}, lambda = {};   // what some algorithms let the user choose
+  std::string window = {};             // steps in flight that the schedule is to allow
+  std::string links = {}, ports = {};  // "direct" or "modelled", "multiport" or "single-send"
+  std::string embedding = {};          // where ranks stand: none, snake, a known one's name, a file
 };
 
-// Adds the options but --window; `required`: topology, collective and algorithm must be given.
+// Adds the options but those below; `required`: topology, collective and algorithm must be given.
 void add_selection(CLI::App& command, Selection& selection, bool required);
 void add_schedule_window(CLI::App& command, Selection& selection);
+void add_links(CLI::App& command, Selection& selection);  // --links and --ports
 
 // One of the algorithms of collectives/algorithms: rank-local, or searched on this host.
 struct Offer {
@@ -49,8 +52,9 @@ struct Choice {
   Offer algorithm;
   Group group;
   std::vector<std::uint32_t> capacities;  // group.capacities points into it
-  Programs found;                         // all nodes' programs, of a searched algorithm
-  std::uint32_t nodes = 0;                // that have programs: ranks, and routers where they run
+  Programs found;           // all nodes' programs, of a searched algorithm or a lowered schedule
+  lower::Report report;     // on its lowering
+  std::uint32_t nodes = 0;  // that have programs: ranks, and routers where they run
   std::optional<topology::Embedding> embedding;  // where the ranks stand; nothing: as numbered
   std::vector<std::uint32_t> rank_at;            // of an embedding: virtual rank of each node
 };

@@ -198,8 +198,8 @@ TEST(Groups, FillTheMesh) {
   for (const bool complete : {false, true}) {
     const GroupTree tree = complete ? complete_tree(2, 16) : least_tree(2, 16);
     for (const bool moves : {false, true}) {
-      const GroupPlacement found = find_groups(*topology, routes, {1, 2}, tree,
-                                               {.root_moves = moves, .moves = 1'000'000});
+      const GroupPlacement found =
+          find_groups(*topology, routes, {1, 2}, tree, {.root_moves = moves, .moves = 1'000'000});
       EXPECT_EQ(found.placement.over, 0);
       if (!moves) {
         EXPECT_EQ(found.placement.node_of.front(), 0u);
@@ -226,11 +226,17 @@ TEST(Groups, FillTheMesh) {
 // Whatever the permutation: data flow, ports, deadlock and hazards stay proven, steps the same.
 TEST(Placing, KeepsASchedule) {
   std::mt19937 random(1);
-  for (const auto& [collective, algorithm] :
-       {std::pair{"broadcast", "two-tree"}, {"reduce", "two-tree"}, {"allreduce", "two-tree"},
-        {"broadcast", "chain"}, {"reduce", "chain"}, {"allreduce", "combine"},
-        {"broadcast", "fractional"}, {"reduce", "fractional"}, {"broadcast", "binomial"},
-        {"broadcast", "lambda-tree"}, {"reduce", "double-fibonacci"}}) {
+  for (const auto& [collective, algorithm] : {std::pair{"broadcast", "two-tree"},
+                                              {"reduce", "two-tree"},
+                                              {"allreduce", "two-tree"},
+                                              {"broadcast", "chain"},
+                                              {"reduce", "chain"},
+                                              {"allreduce", "combine"},
+                                              {"broadcast", "fractional"},
+                                              {"reduce", "fractional"},
+                                              {"broadcast", "binomial"},
+                                              {"broadcast", "lambda-tree"},
+                                              {"reduce", "double-fibonacci"}}) {
     for (const std::uint32_t ranks : {2u, 3u, 8u, 13u}) {
       const auto topology = must_parse("complete:" + std::to_string(ranks));
       Programs programs = direct_programs(*topology, collective, algorithm, 0);
@@ -263,7 +269,8 @@ TEST(Placing, RefusesWhatTheOrderOfRanksMatters) {
 
 // Neighbours all the way, and the chain's links are free under any drift.
 TEST(Snake, StepsToNeighbours) {
-  for (const char* spec : {"mesh:4x4", "mesh:3x4", "mesh:4x3", "mesh:3x5", "mesh:2x7", "mesh:1x6"}) {
+  for (const char* spec :
+       {"mesh:4x4", "mesh:3x4", "mesh:4x3", "mesh:3x5", "mesh:2x7", "mesh:1x6"}) {
     const auto topology = must_parse(spec);
     std::uint32_t roots = 0;
     for (std::uint32_t root = 0; root < topology->ranks(); ++root) {
