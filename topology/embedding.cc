@@ -70,7 +70,10 @@ class Reader {
     if (!what_.empty()) return;
     what_ = what;
     const auto* descriptor = EmbeddingFile::descriptor()->FindFieldByName(field);
-    line_ = std::max(0, tree_.GetLocation(descriptor, index).line);
+    line_ = tree_.GetLocation(descriptor, index).line;
+    // Of a list in brackets only the beginning is known.
+    if (line_ < 0 && index > 0) line_ = tree_.GetLocation(descriptor, 0).line;
+    line_ = std::max(0, line_);
   }
 
   void nodes(Embedding& embedding) {
