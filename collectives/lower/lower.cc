@@ -8,6 +8,7 @@
 #include "collectives/lower/hops.h"
 #include "collectives/lower/neighbours.h"
 #include "collectives/lower/timed.h"
+#include "collectives/verify/verify.h"
 
 namespace espalier::lower {
 namespace {
@@ -84,6 +85,12 @@ Outline outline_of(const topology::Topology& topology, PortModel ports, const Pr
   return outline;
 }
 
+Count bound_of(const topology::Topology& topology, const Group& group, const Outline& outline) {
+  Program program;
+  if (Builder(program).begin(group, 0, outline) != Status::kOk) return {};
+  return verify::provable_bound(topology, program, 1, true);
+}
+
 // Steps that as many blocks as a round has take more than one round alone.
 std::int32_t direct_period(const Program& direct, std::int32_t blocks) {
   const Count& steps = direct.counts[direct.steps_ref];
@@ -141,16 +148,18 @@ std::string lower(const topology::Topology& topology, const Group& group, PortMo
   if (wrong.empty()) wrong = find_hops(topology, std::move(graph), ports, hops);
   if (!wrong.empty()) return who + wrong;
   const std::string lowered_name = name + ", lowered";
+  const Outline outline = outline_of(topology, ports, direct[0], lowered_name);
+  const Count bound = bound_of(topology, group, outline);
   const auto window = static_cast<std::int32_t>(group.window);
   // Fewer different waits take fewer actions, and perhaps more steps.
   for (const std::int32_t near : {window - 1, 1, 0}) {
     const Plan plan = find_steps(hops, {near, window});
     put_latest_first(plan, hops);
     TimedSchedule timed(topology.nodes());
-    timed.outline = outline_of(topology, ports, direct[0], lowered_name);
+    timed.outline = outline;
     timed.period = plan.period;
     timed.blocks = hops.blocks;
-    timed.bound.a = group.ranks > 1 ? 1 : 0;
+    timed.bound = bound;
     timed.digest = direct[0].schedule_digest;
     for (const std::int32_t step : plan.steps) {
       timed.digest = digest_u64(timed.digest, static_cast<std::uint64_t>(step));
