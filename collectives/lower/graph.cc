@@ -237,7 +237,9 @@ void find_in_place(Graph& graph) {
   for (std::size_t k = 0; k < graph.tasks.size(); ++k) {
     const Task& task = graph.tasks[k];
     const auto found = readers.find({task.to, task.segment, task.block});
-    if (!task.output || found == readers.end()) continue;
+    const bool same = task.kind == espalier_Kind_COPY && task.a.task < 0 &&
+                      task.a.segment == task.segment;  // changes nothing in place
+    if (!task.output || same || found == readers.end()) continue;
     for (const std::int32_t reader : found->second) {
       const InPlace order{reader, static_cast<std::int32_t>(k)};
       if (made_of(graph, order.then, reader)) continue;
