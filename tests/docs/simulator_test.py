@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 program, document = sys.argv[1:]
-quotes = re.findall(r"```\n\$ (.*?)\n((?:(?!\$ ).*?\n)*)```", pathlib.Path(document).read_text())
+quotes = re.findall(r"```\n\$ (.*?)\n((?:(?!```).*\n)*)```", pathlib.Path(document).read_text())
 bad = [] if len(quotes) >= 2 else [f"{len(quotes)} quotes found, at least 2 expected"]
 with tempfile.TemporaryDirectory() as directory:
     for command, quoted in quotes:
