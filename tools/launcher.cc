@@ -15,7 +15,7 @@
 #include <sstream>
 #include <utility>
 
-#include "hal/ofi/ofi_endpoint.h"
+#include "hal/ofi/sweep.h"
 
 namespace espalier::launch {
 namespace {

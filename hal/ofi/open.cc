@@ -5,10 +5,10 @@
 
 #include <bit>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 
 #include "hal/ofi/libfabric_endpoint.h"
+#include "hal/ofi/sweep.h"
 
 namespace espalier::ofi {
 namespace {
@@ -35,21 +35,6 @@ std::uint32_t occurrence(const std::vector<std::uint32_t>& peers, std::uint32_t 
   for (std::uint32_t i = 0; i < link; ++i) count += peers[i] == peers[link] ? 1 : 0;
   return count;
 }
-
-}  // namespace
-
-// The files are named <process>:<domain>:<endpoint>.
-void sweep_shared_memory(std::int64_t process) {
-  const std::string mark = std::to_string(process) + ":";
-  std::error_code ignored;
-  for (const auto& file : std::filesystem::directory_iterator("/dev/shm", ignored)) {
-    if (file.path().filename().string().starts_with(mark)) {
-      std::filesystem::remove(file.path(), ignored);
-    }
-  }
-}
-
-namespace {
 
 // A process that had our number and was killed may have left files; libfabric would take them for
 // those of a living one and refuse to open.

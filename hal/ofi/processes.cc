@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "hal/ofi/sweep.h"
+
 namespace espalier::ofi {
 namespace {
 
