@@ -5,6 +5,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "hal/splitmix64.h"
+
 namespace espalier::sim {
 namespace {
 
@@ -15,15 +17,6 @@ Picoseconds picoseconds(double seconds) {
 
 bool later(const Event& a, const Event& b) {
   return a.at != b.at ? a.at > b.at : a.order > b.order;
-}
-
-// splitmix64: a number that depends on nothing but its argument, so that jitter does not depend on
-// the order of polling.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
 }
 
 void check_model(const Model& model) {
@@ -158,7 +151,8 @@ Picoseconds Fabric::duration(const Channel& channel) const {
     if (receive.tag != send.tag || receive.size != send.size) seconds = model.alpha;
   }
   if (model.jitter > 0) {
-    const std::uint64_t random = mix(mix(mix(model.seed) ^ index(channel)) ^ channel.started);
+    const std::uint64_t random =
+        splitmix64(splitmix64(splitmix64(model.seed) ^ index(channel)) ^ channel.started);
     seconds *= 1 + model.jitter * (static_cast<double>(random >> 11) * 0x1p-53);
   }
   return picoseconds(seconds);
