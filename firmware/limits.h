@@ -10,6 +10,9 @@
 #ifndef ESPALIER_MAX_WINDOW
 #define ESPALIER_MAX_WINDOW 16  // steps in flight; a program's window above this is cut to it
 #endif
+#ifndef ESPALIER_MAX_PROGRAMS
+#define ESPALIER_MAX_PROGRAMS 16  // programs of an image
+#endif
 #ifndef ESPALIER_MAX_CURSORS
 // Indices with a div, mod or terms that the actions of one phase read: each is stepped without
 // division. Those beyond are computed by their formula, with divisions.
@@ -19,6 +22,7 @@
 namespace espalier {
 inline constexpr std::uint32_t kMaxLinks = ESPALIER_MAX_LINKS;
 inline constexpr std::uint32_t kMaxWindow = ESPALIER_MAX_WINDOW;
+inline constexpr std::uint32_t kMaxPrograms = ESPALIER_MAX_PROGRAMS;
 inline constexpr std::uint32_t kMaxCursors = ESPALIER_MAX_CURSORS;
 static_assert(kMaxLinks <= 128 && kMaxWindow <= 64);
 }  // namespace espalier

@@ -315,6 +315,42 @@ TEST_F(MachineTest, ABrokenProgramEndsInsteadOfWritingElsewhere) {
   EXPECT_EQ(machine.cause().peer, 1u);
 }
 
+TEST_F(MachineTest, OperationsKeepTheirPace) {
+  // The copies of the blocks as they come, by a pace that is i.
+  program.actions[2].pace_ref = 2;
+  ASSERT_EQ(check_program(program), Status::kOk);
+  init();
+  ASSERT_EQ(start(), Status::kOk);
+  EXPECT_EQ(finish(), Status::kOk);
+}
+
+TEST_F(MachineTest, APaceThatRestsOrLeavesItsPhaseEndsTheCollective) {
+  // Not what check_program can see: 0, 1, 0 and then beyond the last step.
+  const Program valid = program;
+  init();
+  program.actions[2].pace_ref = 3;  // i mod 2
+  ASSERT_EQ(check_program(program), Status::kOk);
+  ASSERT_EQ(start(), Status::kOk);
+  (void)finish();
+  EXPECT_EQ(machine.cause().status, Status::kMalformed);
+  Machine other;
+  MachineConfig config;
+  config.deadline_ns = kD;
+  ASSERT_EQ(other.init(endpoint, config), Status::kOk);
+  program = valid;
+  program.indices_count = 5;
+  program.indices[4].coef = 2;
+  program.actions[2].pace_ref = 4;
+  ASSERT_EQ(check_program(program), Status::kOk);
+  ASSERT_EQ(other.start(program, buffers, op, 64), Status::kOk);
+  for (int i = 0; i < 1000 && other.poll() == Status::kBusy; ++i) {
+    if (!endpoint.posts.empty()) endpoint.complete(endpoint.posts[0].send, endpoint.posts[0].link);
+    endpoint.time += kD / 100;
+  }
+  EXPECT_EQ(other.cause().status, Status::kMalformed);
+  EXPECT_EQ(other.cause().detector, 1u);
+}
+
 TEST_F(MachineTest, OnePollDoesBoundedWork) {
   program.blocks[0].block_bytes = 1;
   program.window = kMaxWindow;

@@ -49,24 +49,36 @@ void Timetable::start_pace(std::uint32_t at, std::int64_t instances, std::int64_
   if (instances <= 0) return;
   Row& row = rows_[at];
   row.left = instances;
-  row.step = begin_step;
   add_cursors(row, action(at));
-  keep_pace(at);
+  const std::uint32_t ref = action(at).pace_ref;
+  if (runs_later(action(at)) && has_room(program_->indices[ref])) {
+    start_cursor(row, ref);
+    row.ahead = true;
+  }
+  keep_pace(at, begin_step);
 }
 
-// To the step of the row's next instance, which is not before that of the last.
-void Timetable::keep_pace(std::uint32_t at) {
+// To the step of the row's next instance to let in.
+void Timetable::keep_pace(std::uint32_t at, std::int64_t earliest) {
   Row& row = rows_[at];
-  const std::int64_t before = row.step;
   row.step = kNever;
   if (row.left == 0) return;
-  const std::int64_t step =
-      wrapping_add(row.first_step, wrapping_mul(period_, value(at, action(at).pace_ref)));
-  if (step < before || step >= end_step_) {
+  const std::int64_t step = wrapping_add(row.first_step, wrapping_mul(period_, pace(at)));
+  if (step < earliest || step >= end_step_) {
     good_ = false;
     return;
   }
   row.step = step;
+}
+
+// Of the row's next instance to let in.
+std::int64_t Timetable::pace(std::uint32_t at) const {
+  const Row& row = rows_[at];
+  const Action& its = action(at);
+  if (!runs_later(its)) return value(at, its.pace_ref);
+  if (row.ahead) return cursors_[row.first_cursor + row.cursors].value();
+  const std::int64_t all = count_value(program_->counts[its.instances_ref], blocks_);
+  return index_value(*program_, its.pace_ref, all - row.left);
 }
 
 std::uint32_t Timetable::block_ref(const Action& action) const {
@@ -102,7 +114,7 @@ void Timetable::add_cursors(Row& row, const Action& action) {
   if (action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE) {
     add_cursor(row, action.link_ref);
   }
-  if (action.pace_ref != 0) add_cursor(row, action.pace_ref);
+  if (action.pace_ref != 0 && !runs_later(action)) add_cursor(row, action.pace_ref);
   add_place(row, action.has_into, action.into);
   add_place(row, action.has_a, action.a);
   add_place(row, action.has_b, action.b);
@@ -118,16 +130,23 @@ void Timetable::add_place(Row& row, bool present, const Place& place) {
 // Where there is no room, value() divides instead.
 void Timetable::add_cursor(Row& row, std::uint32_t ref) {
   const Index& index = program_->indices[ref];
-  if (straight(index) || cursors_count_ == kMaxCursors) return;
-  if (index.terms > 2 * kMaxTerms - terms_count_) return;
+  if (straight(index) || !has_room(index)) return;
   for (std::uint32_t at = 0; at < row.cursors; ++at) {
     if (cursor_refs_[row.first_cursor + at] == ref) return;
   }
+  start_cursor(row, ref);
+  ++row.cursors;
+}
+
+bool Timetable::has_room(const Index& index) const {
+  return cursors_count_ < kMaxCursors && index.terms <= 2 * kMaxTerms - terms_count_;
+}
+
+void Timetable::start_cursor(Row& row, std::uint32_t ref) {
   cursor_refs_[cursors_count_] = static_cast<std::uint8_t>(ref);
   cursors_[cursors_count_].start(*program_, ref, row.i, terms_ + terms_count_);
-  terms_count_ = static_cast<std::uint16_t>(terms_count_ + index.terms);
+  terms_count_ = static_cast<std::uint16_t>(terms_count_ + program_->indices[ref].terms);
   ++cursors_count_;
-  ++row.cursors;
 }
 
 void Timetable::find_next_step() {
@@ -148,14 +167,20 @@ void Timetable::take_step() {
   for (std::uint64_t rows = next_rows_; rows != 0; rows &= rows - 1) {
     const auto at = static_cast<std::uint32_t>(std::countr_zero(rows));
     Row& row = rows_[at];
-    if (!paced(at)) row.step = --row.left == 0 ? kNever : row.step + period_;
+    if (!paced(at)) {
+      row.step = --row.left == 0 ? kNever : row.step + period_;
+    } else if (runs_later(action(at))) {
+      --row.left;
+      if (row.ahead) cursors_[row.first_cursor + row.cursors].advance();
+      keep_pace(at, row.step + 1);
+    }
   }
   find_next_step();
 }
 
 std::uint32_t Timetable::in_step(std::uint32_t at) const {
   const Row& row = rows_[at];
-  if (!paced(at)) return 1;
+  if (!paced(at) || runs_later(action(at))) return 1;
   const std::uint32_t ref = action(at).pace_ref;
   std::uint32_t many = 1;
   while (many <= kMaxInStep && many < row.left && value(at, ref, many) == value(at, ref)) ++many;
@@ -199,9 +224,9 @@ void Timetable::advance(std::uint32_t at) {
   for (std::uint32_t cursor = 0; cursor < row.cursors; ++cursor) {
     cursors_[row.first_cursor + cursor].advance();
   }
-  if (!paced(at)) return;
+  if (!paced(at) || runs_later(action(at))) return;
   --row.left;
-  keep_pace(at);
+  keep_pace(at, row.step);
 }
 
 }  // namespace espalier

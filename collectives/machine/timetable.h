@@ -26,15 +26,16 @@ class Timetable {
              std::int64_t first_step, std::int64_t steps, std::int64_t blocks);
 
   // Step of the next instance to let in; kNever: none is left. Bit k of next_rows(): action
-  // first_action + k has an instance in it; one with a pace in_step(k) of them, of which at most
-  // kMaxInStep + 1 are counted.
+  // first_action + k has an instance in it; a send or receive with a pace in_step(k) of them, of
+  // which at most kMaxInStep + 1 are counted.
   static constexpr std::uint32_t kMaxInStep = 255;
   [[nodiscard]] std::int64_t next_step() const { return next_step_; }
   [[nodiscard]] std::uint64_t next_rows() const { return next_rows_; }
   [[nodiscard]] std::uint32_t in_step(std::uint32_t row) const;
-  // Lets in all instances of next_step(); those of actions with a pace have run.
+  // Lets in all instances of next_step(); sends and receives with a pace have run.
   void take_step();
-  // False once a pace fell or left its phase; its action has no instances any more.
+  // False once a pace fell, left its phase, or that of a combine or copy did not rise; its action
+  // has no instances any more.
   [[nodiscard]] bool good() const { return good_; }
 
   // Of the next instance to run of action first_action + row: does it exist, and an index' value.
@@ -61,6 +62,7 @@ class Timetable {
     std::int64_t i = 0;              // next instance to run
     std::uint16_t first_cursor = 0;  // its stepped indices: cursors_[first_cursor ..]
     std::uint16_t cursors = 0;
+    bool ahead = false;  // the cursor after them is the pace's, at the next instance to let in
   };
   struct Range {
     std::int64_t begin, end;
@@ -71,9 +73,16 @@ class Timetable {
   void add_cursors(Row& row, const Action& action);
   void add_cursor(Row& row, std::uint32_t ref);
   void add_place(Row& row, bool present, const Place& place);
+  void start_cursor(Row& row, std::uint32_t ref);
+  [[nodiscard]] bool has_room(const Index& index) const;
   [[nodiscard]] bool paced(std::uint32_t row) const { return action(row).pace_ref != 0; }
+  // Runs later than it is let in, so that the pace is ahead of the other indices.
+  [[nodiscard]] static bool runs_later(const Action& action) {
+    return action.kind == espalier_Kind_COMBINE || action.kind == espalier_Kind_COPY;
+  }
   void start_pace(std::uint32_t row, std::int64_t instances, std::int64_t begin_step);
-  void keep_pace(std::uint32_t row);
+  void keep_pace(std::uint32_t row, std::int64_t earliest);
+  [[nodiscard]] std::int64_t pace(std::uint32_t row) const;
   void find_next_step();
   // The row's next instance to let in may be the next of all.
   void offer(std::uint32_t row);

@@ -181,6 +181,31 @@ bool same_runs(const Action& action) {
          (!action.has_b || place_run(action.b) == run);
 }
 
+// Whether the pace rises (of transfers: does not fall), as far as its coefficient and each of its
+// tables tell; machine and verifier see the rest. 0 is none.
+bool good_pace(const Program& program, const Action& action) {
+  if (action.pace_ref == 0) return true;
+  if (action.pace_ref >= program.indices_count) return false;
+  const bool transfer = !action.has_into || !action.has_a;
+  const Index& index = program.indices[action.pace_ref];
+  if (index.terms == 0) {
+    const std::int64_t div = index.div == 0 ? 1 : index.div;
+    return index.coef >= (transfer ? 0 : div);
+  }
+  std::uint32_t rows = 1;
+  for (std::uint32_t term = 0; term < index.terms; ++term) {
+    const Term& its = program.terms[index.first_term + term];
+    if (its.table != 0 && its.mod > rows) rows = its.mod;
+  }
+  std::int64_t before = index_value(program, action.pace_ref, 0);
+  for (std::uint32_t i = 1; i < rows; ++i) {
+    const std::int64_t pace = index_value(program, action.pace_ref, i);
+    if (pace < before + (transfer ? 0 : 1)) return false;
+    before = pace;
+  }
+  return true;
+}
+
 bool good_action(const Program& program, const Action& action) {
   const std::uint32_t kind = raw(action.kind);
   if (kind < 1 || kind > _espalier_Kind_MAX) return false;
@@ -188,7 +213,7 @@ bool good_action(const Program& program, const Action& action) {
   const bool receive = kind == espalier_Kind_RECEIVE;
   const bool combine = kind == espalier_Kind_COMBINE;
   if ((send || receive) && !good_ref(program, action.link_ref, links_count(program))) return false;
-  if (action.pace_ref >= (send || receive ? program.indices_count : 1)) return false;
+  if (!good_pace(program, action)) return false;
   if (!send && raw(action.into.buffer) == espalier_Buffer_INPUT) return false;
   return action.t0_ref < program.counts_count && action.instances_ref < program.counts_count &&
          good_place(program, action.has_into, !send, action.into) &&

@@ -122,7 +122,10 @@ std::vector<Break> action_breaks() {
       {"t0", [](Program& p) { p.actions[0].t0_ref = 5; }},
       {"instances", [](Program& p) { p.actions[0].instances_ref = 5; }},
       {"pace", [](Program& p) { p.actions[2].pace_ref = 6; }},
-      {"pace of a copy", [](Program& p) { p.actions[3].pace_ref = 2; }},
+      {"pace falls", [](Program& p) { p.actions[2].pace_ref = 2, p.indices[2].coef = -1; }},
+      {"pace of a copy", [](Program& p) { p.actions[3].pace_ref = 6; }},
+      {"pace of a copy is constant", [](Program& p) { p.actions[3].pace_ref = 1; }},
+      {"pace of a copy rests", [](Program& p) { p.actions[3].pace_ref = 2, p.indices[2].div = 2; }},
       {"link", [](Program& p) { p.actions[0].link_ref = 6; }},
       {"link beyond peers", [](Program& p) { p.indices[1].base = 2; }},
       {"negative link", [](Program& p) { p.indices[1].base = -1; }},
@@ -250,6 +253,32 @@ TEST(CheckProgram, TablesLieInTheirEntries) {
     broken.apply(program);
     EXPECT_EQ(check_program(program), broken.expected) << broken.what;
   }
+}
+
+// Of the tables that a pace reads.
+TEST(CheckProgram, PacesRiseWithinTheirTables) {
+  static constexpr std::uint8_t kEntries[] = {0, 0, 2, 0, 2, 0, 5, 0, 1, 0};
+  const auto status_of = [](std::uint32_t action, std::uint32_t first, std::uint32_t entries) {
+    Program program = sample_program_with_table();
+    program.table = {kEntries, sizeof kEntries};
+    program.indices_count = 7;
+    program.indices[6] = {0, 0, 0, 0, 0, 1, 2};  // 9 * floor(i / entries) + entry
+    program.terms_count = 3;
+    program.terms[0].table = 1;
+    program.terms[1] = {9, 1, 0, entries, 0, 0, 0, 0};
+    program.terms[2] = {1, 1, 0, 0, entries, 0, 0, first + 1};
+    program.actions[action].pace_ref = 6;
+    return check_program(program);
+  };
+  constexpr std::uint32_t kSend = 2;
+  for (const std::uint32_t operation : {1u, 3u}) {
+    EXPECT_EQ(status_of(operation, 0, 2), Status::kOk);
+    EXPECT_EQ(status_of(operation, 2, 2), Status::kOk);
+    EXPECT_EQ(status_of(operation, 0, 3), Status::kMalformed);  // 0, 2, 2
+    EXPECT_EQ(status_of(operation, 3, 2), Status::kMalformed);  // 5, 1
+  }
+  EXPECT_EQ(status_of(kSend, 0, 4), Status::kOk);
+  EXPECT_EQ(status_of(kSend, 0, 5), Status::kMalformed);  // ..., 5, 1
 }
 
 TEST(CheckProgram, AcceptsTheSample) {

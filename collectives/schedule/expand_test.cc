@@ -82,6 +82,24 @@ TEST(Expand, StepsByThePace) {
   EXPECT_EQ(steps_and_blocks(program, 9, 2), (Pairs{{1, 0}, {1, 1}, {2, 2}, {2, 3}, {3, 4}}));
 }
 
+// Pace 2i + 1, by a table: a copy that skips steps.
+TEST(Expand, CopiesStepByThePace) {
+  static constexpr std::uint8_t kEntries[] = {1, 0, 3, 0, 5, 0};
+  Program program = sample_program_with_table();
+  program.table = {kEntries, sizeof kEntries};
+  program.counts[0] = {3, 0, 0, 0, 0};  // instances
+  program.counts[2] = {9, 0, 0, 0, 0};  // steps of phase 1
+  program.counts[3] = {1, 0, 0, 0, 0};  // t0
+  program.indices_count = 7;
+  program.indices[6].terms = 1;
+  program.terms[0] = {1, 1, 0, 0, 3, 0, 0, 1};
+  program.actions[3].into.slot_ref = 3;
+  program.actions[3].pace_ref = 6;
+  ASSERT_EQ(check_program(program), Status::kOk);
+  // After the N + 1 steps of phase 0: 1 + 2 * pace, while below 9.
+  EXPECT_EQ(steps_and_blocks(program, 9, 3), (Pairs{{13, 0}, {17, 1}}));
+}
+
 TEST(Expand, FillsLinksAndPlaces) {
   const std::vector<Instance> all = expand(sample_program(), 3);
   ASSERT_FALSE(all.empty());

@@ -2,20 +2,13 @@
 
 #include <cstring>
 
+#include "collectives/schedule/little_endian.h"
+
 namespace espalier {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 44;
 constexpr std::size_t kRowBytes = 16;
-
-std::uint32_t load_u32(const std::uint8_t* bytes) {
-  return static_cast<std::uint32_t>(bytes[0]) | static_cast<std::uint32_t>(bytes[1]) << 8 |
-         static_cast<std::uint32_t>(bytes[2]) << 16 | static_cast<std::uint32_t>(bytes[3]) << 24;
-}
-
-std::uint64_t load_u64(const std::uint8_t* bytes) {
-  return load_u32(bytes) | static_cast<std::uint64_t>(load_u32(bytes + 4)) << 32;
-}
 
 }  // namespace
 

@@ -24,6 +24,14 @@ const char* status_name(Status status) {
     case Status::kUnforeseen: return "unforeseen block";
     case Status::kBackEnd: return "back end";
     case Status::kNoSuchPeer: return "no such peer";
+    case Status::kNoImage: return "no image";
+    case Status::kWrongBoard: return "wrong board";
+    case Status::kRolledBack: return "rolled back";
+    case Status::kUnsigned: return "unsigned";
+    case Status::kBadSignature: return "bad signature";
+    case Status::kUnfinished: return "unfinished";
+    case Status::kUnconfirmed: return "unconfirmed";
+    case Status::kNothingToBoot: return "nothing to boot";
   }
   return "unknown";
 }

@@ -35,6 +35,16 @@ enum class Status : std::uint8_t {
   kUnforeseen = 17,  // a block arrived that the schedule does not have. Ended.
   kBackEnd = 18,     // the fabric below reported an error that no other code names. Ended.
   kNoSuchPeer = 19,  // the program needs a link that this node does not have; nothing was done.
+  // Of images (firmware/image) and slots (firmware/boot); nothing of the image was used.
+  kNoImage = 20,     // the bytes are no image at all: an erased slot, another file.
+  kWrongBoard = 21,  // the image was built for another kind of board.
+  kRolledBack = 22,  // the image's security counter is below the one this node has stored.
+  kUnsigned = 23,    // the image has no signature, and this node takes signed ones only.
+  kBadSignature = 24,   // the image's signature is not by the key this node trusts.
+  kUnfinished = 25,     // the slot was not written to its end: power was lost, or it goes on.
+  kUnconfirmed = 26,    // the slot's image was tried once and never confirmed; boot: the other one.
+                        // install: confirm the running image first, the other is its fall-back.
+  kNothingToBoot = 27,  // both slots were refused; the boot report has why each was.
 };
 
 // A short lower-case English name for messages, e.g. "dead link". Never null.

@@ -173,6 +173,16 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
   return std::nullopt;
 }
 
+bool only_neighbours(const topology::Topology& topology, const Program& program) {
+  for (std::uint32_t link = 0; link < links_count(program); ++link) {
+    const std::uint32_t peer = peer_of(program, link);
+    if (topology.capacity(program.node, peer) == 0 || topology.capacity(peer, program.node) == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 std::int64_t longest_run(const Program& program) {
   std::int64_t run = 1;
   for (std::uint32_t k = 0; k < program.actions_count; ++k) {
@@ -326,7 +336,8 @@ Finding check_operand(const Case& at, std::uint32_t node, const Instance& instan
   return std::nullopt;
 }
 
-// A pace never falls and keeps within its phase: machines step through its instances in order.
+// A pace never falls, that of a combine or copy rises, and it keeps within its phase: machines step
+// through its instances in order.
 Finding check_paces(const Case& at, std::uint32_t node, const Program& program) {
   std::uint32_t k = 0;
   for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
@@ -337,18 +348,20 @@ Finding check_paces(const Case& at, std::uint32_t node, const Program& program) 
       if (action.pace_ref == 0) continue;
       const std::int64_t first = count_value(program.counts[action.t0_ref], at.blocks);
       const std::int64_t many = count_value(program.counts[action.instances_ref], at.blocks);
-      std::int64_t before = 0;
+      const bool transfer =
+          action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
+      std::int64_t earliest = 0;
       for (std::int64_t i = 0; i < many; ++i) {
         const std::int64_t step =
             first + program.phases[phase].period * index_value(program, action.pace_ref, i);
-        if (step >= before && step < steps) {
-          before = step;
+        if (step >= earliest && step < steps) {
+          earliest = step + (transfer ? 0 : 1);
           continue;
         }
         return found(Point::kForm, at, node, nullptr,
                      "the pace of action " + std::to_string(k) + " gives instance " +
                          std::to_string(i) + " step " + std::to_string(step) + " of phase " +
-                         std::to_string(phase) + "; it must be " + std::to_string(before) +
+                         std::to_string(phase) + "; it must be " + std::to_string(earliest) +
                          " or later, and the phase has " + std::to_string(steps));
       }
     }

@@ -41,6 +41,73 @@ TEST_F(Relay, LaterCopyNeedsMoreSlots) {
   EXPECT_FALSE(verdict(3, [](Hand& hand) { copy_out(hand, 2, 5, 2); }).valid);
 }
 
+// Rank 1 hears of blocks 2r and 2r + 1 in steps 5r and 5r + 2, and copies each a step later.
+class Paced : public ::testing::Test {
+ protected:
+  static constexpr std::uint8_t kEntries[] = {0, 0, 2, 0, 1, 0, 3, 0};
+  // 5 * floor(i / 2) + the entry from `first` on.
+  static std::uint8_t pace(Hand& hand, std::uint32_t first) {
+    Program& program = hand.program;
+    program.table = {kEntries, sizeof kEntries};
+    const std::uint32_t term = program.terms_count;
+    program.terms[term] = {5, 1, 0, 2, 0, 0, 0, 0};
+    program.terms[term + 1] = {1, 1, 0, 0, 2, 0, 0, first + 1};
+    program.terms_count += 2;
+    if (program.indices_count == 0) hand.index(0, 0);  // the first is no pace
+    const std::uint8_t ref = hand.index(0, 0);
+    program.indices[ref].first_term = static_cast<std::uint8_t>(term);
+    program.indices[ref].terms = 2;
+    return ref;
+  }
+  // N is even.
+  static Program finish(Hand& hand) {
+    Program& program = hand.program;
+    program.residue_mod = 2;
+    hand.finish(1, 0, 0, 0);
+    program.counts[program.steps_ref] = {-1, 0, 5, 0, 2};
+    program.counts[program.phases[0].steps_ref] = {-1, 0, 5, 0, 2};
+    program.counts[program.bound_ref] = {1, 0, 0, 0, 0};
+    return program;
+  }
+  Verdict verdict(const std::function<void(Hand&, Action&)>& change) {
+    Hand root(*topology, espalier_Collective_BROADCAST, 0, 4);
+    root.send(0, 1, root.input(), 0).pace_ref = pace(root, 0);
+    Hand other(*topology, espalier_Collective_BROADCAST, 1, 4);
+    other.program.scratch_blocks = 2;
+    other.receive(0, 0, other.slot(0, 2)).pace_ref = pace(other, 0);
+    Action& copy = other.copy(0, other.output(), other.slot(0, 2));
+    copy.after = 1;
+    copy.pace_ref = pace(other, 2);
+    change(other, copy);
+    return verdict_of(*topology, {finish(root), finish(other)});
+  }
+  std::unique_ptr<topology::Topology> topology = make_topology("complete:2");
+};
+
+TEST_F(Paced, CopiesByATable) {
+  const Verdict proven = verdict([](Hand&, Action&) {});
+  EXPECT_TRUE(proven.valid) << proven.counterexample.message;
+}
+
+TEST_F(Paced, CopiesInStepsOfTheirOwn) {
+  const auto expect = [&](Point point, const std::string& words,
+                          const std::function<void(Hand&, Action&)>& change) {
+    const Verdict refused = verdict(change);
+    ASSERT_FALSE(refused.valid) << words;
+    EXPECT_EQ(refused.counterexample.point, point) << refused.counterexample.message;
+    EXPECT_NE(refused.counterexample.message.find(words), std::string::npos)
+        << refused.counterexample.message;
+  };
+  expect(Point::kForm, "the pace of action 1 gives instance 2 step 3 of phase 0; it must be 4",
+         [](Hand& hand, Action&) { hand.program.terms[2].coef = 2; });
+  expect(Point::kForm, "it must be 4 or later, and the phase has 4",
+         [](Hand& hand, Action& copy) { copy.instances_ref = hand.count(1, 1); });
+  expect(Point::kForm, "not one a node would load",
+         [](Hand& hand, Action& copy) { copy.pace_ref = hand.index(0, 0); });
+  expect(Point::kHazards, "is read before it must be written",
+         [](Hand&, Action& copy) { copy.after = 2; });
+}
+
 TEST_F(Relay, AfterZeroWaitsForItsOwnStepOnly) {
   EXPECT_FALSE(verdict(3, [](Hand& hand) { copy_out(hand, 2, 6, 0); }).valid);
 }

@@ -184,7 +184,9 @@ void NodeWriter::add(Kind kind, Buffer buffer, std::uint32_t after, std::vector<
 }
 
 void NodeWriter::add_rank(std::uint32_t rank, const std::vector<Passing>& passings) {
-  builder_.copy(0, builder_.output(rank), builder_.input(rank));
+  Index pace{};  // as all else, so that one proof serves every N
+  pace.coef = exchange_.period;
+  builder_.copy(0, builder_.output(rank), builder_.input(rank)).pace_ref = builder_.index(pace);
   std::vector<Row> sends, receives;
   for (const Passing& one : passings) {
     if (one.goes >= 0) {

@@ -40,10 +40,15 @@ class Scribe {
     one_block_ = pick(random, 0, 3) == 0;
     program.blocks[0].block_bytes = one_block_ ? 0 : 4;
     program.counts_count = 1;  // steps_ref and bound_ref: not the machine's
-    program.terms_count = 3;
+    program.terms_count = 5;
     program.terms[0] = {1, 3, pick(random, 0, 5), 2, 5, 0, 0, 0};
     program.terms[1] = {1, 1, 0, 0, 8, 2, 3, 0};
     program.terms[2] = {-1, 1, 2, 3, 0, 0, 0, 0};
+    program.terms[3] = {9, 1, 0, 4, 0, 0, 0, 0};
+    program.terms[4] = {1, 1, 0, 0, 4, 0, 0, 1};
+    static constexpr std::uint8_t kRising[] = {0, 0, 2, 0, 5, 0, 8, 0};
+    program.table.bytes = kRising;
+    program.table.size = sizeof kRising;
     const int phases = pick(random, 1, 3);
     for (int phase = 0; phase < phases; ++phase) add_phase();
   }
@@ -130,8 +135,9 @@ class Scribe {
     }
     return index(link);
   }
-  // Several instances a step, in the first half of the phase.
+  // In the first half of the phase. Of transfers several instances a step, combines skip steps.
   void add_pace(Action& action, std::int32_t period, std::int32_t steps_a) {
+    if (action.kind == espalier_Kind_COMBINE) return add_rising_pace(action, period, steps_a);
     Index pace = espalier_Index_init_zero;
     pace.coef = 1;
     pace.off = pick(random_, 0, 3);
@@ -141,6 +147,23 @@ class Scribe {
     const std::int32_t paces = steps_a / 2 / period;
     action.instances_ref =
         count(std::min(8, paces * static_cast<std::int32_t>(pace.div) - pace.off), 0);
+  }
+  // 0, 2, 5, 8, 9, 11, ... by a table, or 0, 2, 4, ...
+  void add_rising_pace(Action& action, std::int32_t period, std::int32_t steps_a) {
+    Index pace = espalier_Index_init_zero;
+    const bool by_table = pick(random_, 0, 1) == 0;
+    if (by_table) {
+      pace.first_term = 3;
+      pace.terms = 2;
+    } else {
+      pace.coef = 2;
+    }
+    action.pace_ref = index(pace);
+    action.t0_ref = count(pick(random_, 0, steps_a / 2), 0);
+    const std::int32_t paces = (steps_a - steps_a / 2 + period - 1) / period;
+    std::int32_t instances = 0;
+    while (instances < 8 && index_value(program, action.pace_ref, instances) < paces) ++instances;
+    action.instances_ref = count(instances, 0);
   }
   void add_action(std::int32_t period, std::int32_t steps_a) {
     Action action = espalier_Action_init_zero;
@@ -158,7 +181,7 @@ class Scribe {
     action.after = static_cast<std::uint16_t>(std::max(0, pick(random_, -1, 4)));
     action.clamp = pick(random_, 0, 2) == 0;
     const Blocks blocks = this->blocks();
-    if (action.kind != espalier_Kind_COMBINE && steps_a > 4 && pick(random_, 0, 3) == 0) {
+    if (steps_a > 4 && pick(random_, 0, 3) == 0) {
       add_pace(action, period, steps_a);
     }
     if (action.kind == espalier_Kind_COMBINE) {

@@ -1,0 +1,26 @@
+#pragma once
+// Numbers in files and images: little-endian on every target, at any address. Freestanding.
+
+#include <cstdint>
+
+namespace espalier {
+
+[[nodiscard]] inline std::uint16_t load_u16(const std::uint8_t* bytes) {
+  return static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8);
+}
+
+[[nodiscard]] inline std::uint32_t load_u32(const std::uint8_t* bytes) {
+  return static_cast<std::uint32_t>(bytes[0]) | static_cast<std::uint32_t>(bytes[1]) << 8 |
+         static_cast<std::uint32_t>(bytes[2]) << 16 | static_cast<std::uint32_t>(bytes[3]) << 24;
+}
+
+[[nodiscard]] inline std::uint64_t load_u64(const std::uint8_t* bytes) {
+  return load_u32(bytes) | static_cast<std::uint64_t>(load_u32(bytes + 4)) << 32;
+}
+
+// The lowest `size` bytes of value, size <= 8.
+inline void store_le(std::uint8_t* bytes, std::uint64_t value, unsigned size) {
+  for (unsigned at = 0; at < size; ++at) bytes[at] = static_cast<std::uint8_t>(value >> (8 * at));
+}
+
+}  // namespace espalier

@@ -1,0 +1,186 @@
+// Power goes at every write and erase of a node's life, and again at every one of what follows: the
+// node always boots a valid image, never an older one than it confirmed, and its counter never
+// falls.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "firmware/boot/simulated_flash.h"
+#include "firmware/boot/slots.h"
+#include "firmware/image/sample_image.h"
+
+namespace espalier {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::uint32_t kLastRelease = 4;
+
+// A node and what it must never lose.
+struct Life {
+  Life(std::uint32_t blocks, std::uint32_t block_bytes, std::uint32_t unit_bytes,
+       const Authority& who, const SampleKey* key)
+      : flash(blocks, block_bytes, unit_bytes), authority(who) {
+    expectation.board = kSampleBoard;
+    expectation.topology_digest = kSampleTopology;
+    expectation.node = kSampleNode;
+    for (std::uint32_t release = 1; release <= kLastRelease; ++release) {
+      ImageContent content = sample_content(release, release);
+      content.programs.resize(1);
+      images.push_back(sample_image(content, key));
+    }
+  }
+
+  void install(Slots& slots, std::uint32_t release) {
+    const Bytes& bytes = images[release - 1];
+    ASSERT_EQ(slots.begin(static_cast<std::uint32_t>(bytes.size())), Status::kOk);
+    ASSERT_EQ(slots.append(bytes.data(), static_cast<std::uint32_t>(bytes.size())), Status::kOk);
+    ASSERT_EQ(slots.finish(expectation, {}), Status::kOk);
+    installed = release;
+  }
+
+  // The factory installs release 1, with no power failing.
+  void begin() {
+    expectation.authority = &authority;
+    Slots slots(flash, whole_flash(flash));
+    Image image;
+    BootReport report;
+    ASSERT_EQ(slots.boot(expectation, {}, image, report), Status::kNothingToBoot);
+    install(slots, 1);
+  }
+
+  // Boots, confirms and updates until the last release is confirmed. Ends early by PowerLost.
+  void live() {
+    expectation.authority = &authority;
+    for (int boots = 0; boots < 20; ++boots) {
+      Slots slots(flash, whole_flash(flash));
+      Image image;
+      BootReport report;
+      ASSERT_GE(slots.counter(), counter);
+      counter = slots.counter();
+      ASSERT_EQ(slots.boot(expectation, {}, image, report), Status::kOk)
+          << status_name(report.slots[0].status) << ", " << status_name(report.slots[1].status);
+      // What runs is whole, one of the two that may, and not older than what was confirmed.
+      const Bytes& is = images.at(image.release - 1);
+      ASSERT_TRUE(image.size == is.size() && std::equal(is.begin(), is.end(), image.bytes));
+      ASSERT_GE(image.release, confirmed);
+      ASSERT_GE(image.release + 1, installed);
+      ASSERT_GE(slots.counter(), counter);
+      ASSERT_TRUE(confirmed == 0 || !report.last_resort);
+      ASSERT_TRUE(report.trial || slots.counter() == image.counter);
+      ASSERT_EQ(slots.confirm(), Status::kOk);
+      confirmed = image.release;
+      ASSERT_EQ(slots.counter(), image.counter);
+      counter = image.counter;
+      if (image.release == kLastRelease) return;
+      install(slots, image.release + 1);
+    }
+    FAIL() << "it never gets there";
+  }
+
+  // The same until power goes; whether it went.
+  bool lives_until_cut() {
+    try {
+      live();
+    } catch (const PowerLost&) {
+      return true;
+    }
+    return false;
+  }
+
+  SimulatedFlash flash;
+  Authority authority;
+  Expectation expectation;
+  std::vector<Bytes> images;
+  std::uint32_t confirmed = 0, installed = 0, counter = 0;
+};
+
+// At every operation, torn in every way.
+void cut_everywhere(const Life& born) {
+  Life whole = born;
+  const int before = whole.flash.operations();
+  ASSERT_FALSE(whole.lives_until_cut());
+  const int operations = whole.flash.operations() - before;
+  ASSERT_GT(operations, 50);
+  for (int at = 0; at < operations; ++at) {
+    for (const Tear tear : kTears) {
+      for (std::uint32_t seed = 0; seed < (tear == Tear::kSomeBits ? 4u : 2u); ++seed) {
+        Life life = born;
+        life.flash.cut(at, tear, seed);
+        ASSERT_TRUE(life.lives_until_cut());
+        ASSERT_FALSE(life.lives_until_cut());
+        ASSERT_FALSE(testing::Test::HasFailure())
+            << "operation " << at << ", tear " << static_cast<int>(tear) << ", seed " << seed;
+      }
+    }
+  }
+  std::printf("  power cut at each of %d writes and erases\n", operations);
+}
+
+// At every operation, then at every one of those by which it goes on.
+void cut_twice(const Life& born) {
+  Life whole = born;
+  const int before = whole.flash.operations();
+  ASSERT_FALSE(whole.lives_until_cut());
+  const int operations = whole.flash.operations() - before;
+  std::uint64_t lives = 0;
+  for (int at = 0; at < operations; ++at) {
+    for (const Tear tear : kTears) {
+      Life torn = born;
+      torn.flash.cut(at, tear, static_cast<std::uint32_t>(at));
+      ASSERT_TRUE(torn.lives_until_cut());
+      for (int again = 0;; ++again) {
+        for (const Tear then : kTears) {
+          Life life = torn;
+          life.flash.cut(again, then, static_cast<std::uint32_t>(again));
+          ++lives;
+          if (!life.lives_until_cut()) goto next;
+          ASSERT_FALSE(life.lives_until_cut());
+          ASSERT_FALSE(testing::Test::HasFailure())
+              << "operation " << at << ", tear " << static_cast<int>(tear) << ", then " << again
+              << ", tear " << static_cast<int>(then);
+        }
+      }
+    next:;
+    }
+  }
+  std::printf(
+      "  power cut at each of %d writes and erases, then at each that follows: %llu lives\n",
+      operations, static_cast<unsigned long long>(lives));
+}
+
+TEST(Power, MayGoAtEveryWrite) {
+  Life life(14, 512, 8, kTakesUnsigned, nullptr);
+  life.begin();
+  cut_everywhere(life);
+}
+
+TEST(Power, MayGoAtEveryWriteOfSignedImages) {
+  const SampleKey key(9);
+  Life life(14, 512, 32, ed25519_authority(key.public_key), &key);
+  life.begin();
+  cut_everywhere(life);
+}
+
+TEST(Power, MayGoTwice) {
+  Life life(14, 512, 64, kTakesUnsigned, nullptr);
+  life.begin();
+  cut_twice(life);
+}
+
+// Power goes while the node begins with its very first image, of which there is no other.
+TEST(Power, MayGoBeforeTheFirstConfirmation) {
+  Life life(14, 512, 64, kTakesUnsigned, nullptr);
+  life.begin();
+  for (int again = 0; again < 3; ++again) {
+    life.flash.cut(0, Tear::kSomeBits, static_cast<std::uint32_t>(again));
+    ASSERT_TRUE(life.lives_until_cut());
+  }
+  EXPECT_FALSE(life.lives_until_cut());
+}
+
+}  // namespace
+}  // namespace espalier

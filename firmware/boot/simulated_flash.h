@@ -1,0 +1,98 @@
+#pragma once
+// For tests: flash memory whose power goes at a chosen operation. Refuses what real flash cannot
+// do.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "firmware/boot/flash.h"
+
+namespace espalier {
+
+// What the operation that power interrupts leaves behind.
+enum class Tear { kNothing, kHalf, kSomeBits, kAll };
+inline constexpr Tear kTears[] = {Tear::kNothing, Tear::kHalf, Tear::kSomeBits, Tear::kAll};
+
+struct PowerLost {};
+
+class SimulatedFlash final : public Flash {
+ public:
+  SimulatedFlash(std::uint32_t blocks, std::uint32_t block_bytes, std::uint32_t unit_bytes)
+      : block_bytes_(block_bytes), unit_bytes_(unit_bytes), memory_(blocks * block_bytes, 0xff) {}
+
+  const std::uint8_t* memory() const override { return memory_.data(); }
+  std::uint32_t bytes() const override { return static_cast<std::uint32_t>(memory_.size()); }
+  std::uint32_t block_bytes() const override { return block_bytes_; }
+  std::uint32_t unit_bytes() const override { return unit_bytes_; }
+
+  Status erase(std::uint32_t offset) override {
+    if (offset % block_bytes_ != 0 || offset >= bytes()) return wrong("erases no block");
+    const std::vector<std::uint8_t> after(block_bytes_, 0xff);
+    return change(offset, after.data(), block_bytes_);
+  }
+  Status write(std::uint32_t offset, const std::uint8_t* from, std::uint32_t size) override {
+    if (offset % unit_bytes_ != 0 || size % unit_bytes_ != 0 || offset + size > bytes()) {
+      return wrong("writes no whole units");
+    }
+    for (std::uint32_t k = 0; k < size; k += unit_bytes_) {
+      const auto unit = memory_.begin() + offset + k;
+      if (std::any_of(unit, unit + unit_bytes_, [](std::uint8_t byte) { return byte != 0xff; })) {
+        return wrong("writes a unit that is not erased");
+      }
+      const Status status = change(offset + k, from + k, unit_bytes_);
+      if (status != Status::kOk) return status;
+    }
+    return Status::kOk;
+  }
+
+  // Power goes at the operation after `operations` more; -1: never.
+  void cut(int operations, Tear tear, std::uint32_t seed = 0) {
+    until_cut_ = operations;
+    tear_ = tear;
+    random_.seed(seed);
+  }
+  [[nodiscard]] int operations() const { return operations_; }
+  // From now on every erase and write is refused.
+  bool worn_out = false;
+  // The bytes themselves, for a test to spoil.
+  std::vector<std::uint8_t>& spoil() { return memory_; }
+
+ private:
+  static Status wrong(const char* what) {
+    ADD_FAILURE() << "flash: the caller " << what;
+    return Status::kBackEnd;
+  }
+  Status change(std::uint32_t offset, const std::uint8_t* after, std::uint32_t size) {
+    if (worn_out) return Status::kBackEnd;
+    ++operations_;
+    const bool cut = until_cut_ == 0;
+    if (until_cut_ >= 0) --until_cut_;
+    const Tear tear = cut ? tear_ : Tear::kAll;
+    std::uint8_t* at = memory_.data() + offset;
+    if (tear == Tear::kAll) std::memcpy(at, after, size);
+    if (tear == Tear::kHalf) {
+      const std::uint32_t half = size / 2;
+      const bool second = random_() % 2 == 1;
+      std::memcpy(at + (second ? half : 0), after + (second ? half : 0), half);
+    }
+    for (std::uint32_t k = 0; tear == Tear::kSomeBits && k < size; ++k) {
+      const auto some = static_cast<std::uint8_t>(random_());
+      at[k] = static_cast<std::uint8_t>((at[k] & ~some) | (after[k] & some));
+    }
+    if (cut) throw PowerLost{};
+    return Status::kOk;
+  }
+
+  std::uint32_t block_bytes_, unit_bytes_;
+  std::vector<std::uint8_t> memory_;
+  int operations_ = 0;
+  int until_cut_ = -1;
+  Tear tear_ = Tear::kAll;
+  std::mt19937 random_;
+};
+
+}  // namespace espalier

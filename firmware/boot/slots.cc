@@ -1,0 +1,309 @@
+#include "firmware/boot/slots.h"
+
+#include <cstring>
+
+#include "collectives/schedule/little_endian.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::uint32_t kRecordBytes = 16;  // magic, value, its complement, CRC-32 of these
+constexpr std::uint32_t kMarkMagic = 0x4b52414d;
+constexpr std::uint32_t kLeastMarks = 8;
+
+std::uint32_t later(const SlotReport& a, const SlotReport& b) {
+  if (a.release != b.release) return a.release > b.release ? 0 : 1;
+  return a.sequence >= b.sequence ? 0 : 1;
+}
+
+}  // namespace
+
+SlotPlan whole_flash(const Flash& flash) {
+  const std::uint32_t block = flash.block_bytes();
+  const std::uint32_t blocks = flash.bytes() / block;
+  const std::uint32_t each = blocks < 2 ? 0 : (blocks - 2) / 2 * block;
+  return {{2 * block, 2 * block + each}, each, 0};
+}
+
+bool Slots::plan_fits() const {
+  const std::uint32_t block = flash_.block_bytes(), unit = flash_.unit_bytes();
+  if (unit == 0 || unit > kMaxFlashUnit || block == 0 || block % unit != 0) return false;
+  if (block / record_bytes() < kLeastMarks) return false;
+  const std::uint32_t size = plan_.slot_bytes;
+  if (size % block != 0 || size < 2 * block || size > flash_.bytes()) return false;
+  const std::uint32_t begin[3] = {plan_.slots[0], plan_.slots[1], plan_.counters};
+  const std::uint32_t bytes[3] = {size, size, 2 * block};
+  for (unsigned i = 0; i < 3; ++i) {
+    if (begin[i] % block != 0 || begin[i] > flash_.bytes() - bytes[i]) return false;
+    for (unsigned j = 0; j < i; ++j) {
+      if (begin[i] < begin[j] + bytes[j] && begin[j] < begin[i] + bytes[i]) return false;
+    }
+  }
+  return true;
+}
+
+std::uint32_t Slots::record_bytes() const {
+  const std::uint32_t unit = flash_.unit_bytes();
+  return (kRecordBytes + unit - 1) / unit * unit;
+}
+
+bool Slots::blank(std::uint32_t offset, std::uint32_t size) const {
+  const std::uint8_t* bytes = at(offset);
+  std::uint8_t all = 0xff;
+  for (std::uint32_t k = 0; k < size; ++k) all = static_cast<std::uint8_t>(all & bytes[k]);
+  return all == 0xff;
+}
+
+bool Slots::read_record(std::uint32_t offset, Mark kind, std::uint32_t& value) const {
+  const std::uint8_t* record = at(offset);
+  value = load_u32(record + 4);
+  return load_u32(record) == kMarkMagic + static_cast<std::uint32_t>(kind) &&
+         load_u32(record + 8) == ~value && load_u32(record + 12) == crc32(0, record, 12);
+}
+
+Status Slots::write_record(std::uint32_t offset, Mark kind, std::uint32_t value) {
+  std::uint8_t record[kMaxFlashUnit + kRecordBytes];
+  std::memset(record, 0xff, sizeof record);
+  store_le(record, kMarkMagic + static_cast<std::uint32_t>(kind), 4);
+  store_le(record + 4, value, 4);
+  store_le(record + 8, ~value, 4);
+  store_le(record + 12, crc32(0, record, 12), 4);
+  return flash_.write(offset, record, record_bytes());
+}
+
+// Where a block's log ends, from its beginning: behind the last record that is not blank.
+std::uint32_t Slots::log_end(std::uint32_t block) const {
+  const std::uint32_t record = record_bytes();
+  std::uint32_t end = flash_.block_bytes() / record * record;
+  while (end > 0 && blank(block + end - record, record)) end -= record;
+  return end;
+}
+
+Slots::Marks Slots::read_marks(std::uint32_t slot) const {
+  Marks marks;
+  const std::uint32_t block = marks_at(slot);
+  marks.end = log_end(block);
+  marks.any = marks.end > 0;
+  std::uint32_t value = 0;
+  if (!read_record(block, Mark::kCommitted, marks.sequence)) {
+    marks.sequence = 0;
+    return marks;
+  }
+  for (std::uint32_t k = record_bytes(); k < marks.end; k += record_bytes()) {
+    marks.tried = true;
+    if (read_record(block + k, Mark::kConfirmed, value) && value == marks.sequence) {
+      marks.confirmed = true;
+    }
+  }
+  return marks;
+}
+
+Status Slots::add_mark(std::uint32_t slot, Mark kind) {
+  const Marks marks = read_marks(slot);
+  if (marks.end + record_bytes() > flash_.block_bytes()) return Status::kTooLarge;
+  return write_record(marks_at(slot) + marks.end, kind, marks.sequence);
+}
+
+// The largest counter of a block's log.
+std::uint32_t Slots::highest(std::uint32_t block, bool& any) const {
+  std::uint32_t most = 0, value = 0;
+  any = false;
+  const std::uint32_t end = log_end(block);
+  for (std::uint32_t k = 0; k < end; k += record_bytes()) {
+    if (!read_record(block + k, Mark::kCounter, value)) continue;
+    any = true;
+    if (value > most) most = value;
+  }
+  return most;
+}
+
+std::uint32_t Slots::counter() const {
+  bool any = false;
+  const std::uint32_t first = highest(plan_.counters, any);
+  const std::uint32_t second = highest(plan_.counters + flash_.block_bytes(), any);
+  return first > second ? first : second;
+}
+
+// Appends to the block that has the largest counter; the other one is erased only when that is
+// full, so the largest is never lost.
+Status Slots::raise_counter(std::uint32_t value) {
+  if (value <= counter()) return Status::kOk;
+  const std::uint32_t size = flash_.block_bytes();
+  bool any_first = false, any_second = false;
+  const std::uint32_t first = highest(plan_.counters, any_first);
+  const std::uint32_t second = highest(plan_.counters + size, any_second);
+  const bool in_second = any_second && (!any_first || second > first);
+  std::uint32_t block = plan_.counters + (in_second ? size : 0);
+  std::uint32_t end = log_end(block);
+  if (end + record_bytes() > size) {
+    block = plan_.counters + (in_second ? 0 : size);
+    end = 0;
+    if (!blank(block, size)) {
+      const Status status = flash_.erase(block);
+      if (status != Status::kOk) return status;
+    }
+  }
+  return write_record(block + end, Mark::kCounter, value);
+}
+
+// What a slot's image is worth but for its marks.
+Status Slots::examine(std::uint32_t slot, const Expectation& expectation,
+                      const Acceptance& acceptance, Image& image) const {
+  Expectation expected = expectation;
+  const std::uint32_t stored = counter();
+  if (stored > expected.counter) expected.counter = stored;
+  const Status status = check_image(at(plan_.slots[slot]), image_bytes(), expected, image);
+  if (status != Status::kOk || acceptance.accepts == nullptr) return status;
+  return acceptance.accepts(acceptance.context, image);
+}
+
+// What stands in a slot's marks and, unchecked, in its image's header.
+void Slots::look(std::uint32_t slot, SlotReport& told) const {
+  const Marks marks = read_marks(slot);
+  told.sequence = marks.sequence;
+  told.tried = marks.tried;
+  told.confirmed = marks.confirmed;
+  const std::uint8_t* header = at(plan_.slots[slot]);
+  if (marks.sequence == 0) {
+    told.looked_at = true;
+    const bool empty = !marks.any && blank(plan_.slots[slot], kImageHeaderBytes);
+    told.status = empty ? Status::kNoImage : Status::kUnfinished;
+  } else if (std::memcmp(header, kImageMagic, sizeof kImageMagic) == 0) {
+    told.release = load_u32(header + 36);
+  } else {
+    told.looked_at = true;
+    told.status = Status::kNoImage;
+  }
+}
+
+Status Slots::take(std::uint32_t slot, const Image& image, bool write, BootReport& report) {
+  const SlotReport& chosen = report.slots[slot];
+  if (write && !chosen.tried) {
+    const Status status = add_mark(slot, Mark::kTried);
+    if (status != Status::kOk) return status;
+  }
+  report.slot = slot;
+  report.trial = !chosen.confirmed;
+  running_ = slot;
+  running_release_ = image.release;
+  running_counter_ = image.counter;
+  // Power may have gone between confirm()'s mark and its counter. If it cannot be raised now, the
+  // next boot tries again.
+  if (write && chosen.confirmed) (void)raise_counter(image.counter);
+  report.counter = counter();
+  return Status::kOk;
+}
+
+Status Slots::choose(const Expectation& expectation, const Acceptance& acceptance, bool write,
+                     Image& image, BootReport& report) {
+  report = BootReport();
+  image = Image();
+  running_ = kNone;
+  size_ = 0;
+  if (!plan_fits()) return Status::kBadArgument;
+  report.counter = counter();
+  for (std::uint32_t slot = 0; slot < 2; ++slot) look(slot, report.slots[slot]);
+  std::uint32_t last_resort = kNone;
+  const std::uint32_t first = later(report.slots[0], report.slots[1]);
+  for (std::uint32_t turn = 0; turn < 2; ++turn) {
+    const std::uint32_t slot = turn == 0 ? first : 1 - first;
+    SlotReport& told = report.slots[slot];
+    if (told.looked_at) continue;
+    told.looked_at = true;
+    told.status = examine(slot, expectation, acceptance, image);
+    if (told.status != Status::kOk) continue;
+    if (told.tried && !told.confirmed) {
+      told.status = Status::kUnconfirmed;
+      if (last_resort == kNone) last_resort = slot;
+      continue;
+    }
+    told.status = take(slot, image, write, report);
+    if (told.status == Status::kOk) return Status::kOk;
+  }
+  if (last_resort != kNone && examine(last_resort, expectation, acceptance, image) == Status::kOk) {
+    report.last_resort = true;
+    return take(last_resort, image, write, report);
+  }
+  image = Image();
+  return Status::kNothingToBoot;
+}
+
+Status Slots::boot(const Expectation& expectation, const Acceptance& acceptance, Image& image,
+                   BootReport& report) {
+  return choose(expectation, acceptance, true, image, report);
+}
+
+Status Slots::inspect(const Expectation& expectation, const Acceptance& acceptance, Image& image,
+                      BootReport& report) {
+  return choose(expectation, acceptance, false, image, report);
+}
+
+Status Slots::confirm() {
+  if (running_ == kNone) return Status::kBadArgument;
+  if (!read_marks(running_).confirmed) {
+    const Status status = add_mark(running_, Mark::kConfirmed);
+    if (status != Status::kOk) return status;
+  }
+  // Only now: were it raised before, and power went, nothing below it could boot any more.
+  return raise_counter(running_counter_);
+}
+
+Status Slots::begin(std::uint32_t size) {
+  size_ = 0;
+  if (!plan_fits()) return Status::kBadArgument;
+  if (size < kImageHeaderBytes) return Status::kTruncated;
+  if (size > image_bytes()) return Status::kTooLarge;
+  if (running_ != kNone && !read_marks(running_).confirmed) return Status::kUnconfirmed;
+  const std::uint32_t slot = other_slot();
+  // The marks last: until they are gone the image that they speak of is already broken.
+  for (std::uint32_t k = 0; k < plan_.slot_bytes; k += flash_.block_bytes()) {
+    const std::uint32_t block = plan_.slots[slot] + k;
+    if (blank(block, flash_.block_bytes())) continue;
+    const Status status = flash_.erase(block);
+    if (status != Status::kOk) return status;
+  }
+  size_ = size;
+  received_ = 0;
+  return Status::kOk;
+}
+
+Status Slots::append(const std::uint8_t* bytes, std::uint32_t size) {
+  if (size_ == 0 || (bytes == nullptr && size > 0)) return Status::kBadArgument;
+  if (size > size_ - received_) return Status::kTooLarge;
+  const std::uint32_t unit = flash_.unit_bytes();
+  const std::uint32_t slot = plan_.slots[other_slot()];
+  while (size > 0) {
+    const std::uint32_t held = received_ % unit;
+    const std::uint32_t part = size < unit - held ? size : unit - held;
+    if (held == 0) std::memset(unit_, 0xff, sizeof unit_);
+    std::memcpy(unit_ + held, bytes, part);
+    received_ += part;
+    bytes += part;
+    size -= part;
+    if (received_ % unit != 0 && received_ != size_) continue;
+    const std::uint32_t full = (received_ - 1) / unit * unit;
+    const Status status = flash_.write(slot + full, unit_, unit);
+    if (status != Status::kOk) {
+      size_ = 0;
+      return status;
+    }
+  }
+  return Status::kOk;
+}
+
+Status Slots::finish(const Expectation& expectation, const Acceptance& acceptance) {
+  if (size_ == 0) return Status::kBadArgument;
+  if (received_ != size_) return Status::kTruncated;
+  const std::uint32_t slot = other_slot();
+  const std::uint32_t size = size_;
+  size_ = 0;
+  Image image;
+  const Status status = examine(slot, expectation, acceptance, image);
+  if (status != Status::kOk) return status;
+  if (image.size != size) return Status::kMalformed;
+  if (running_ != kNone && image.release < running_release_) return Status::kRolledBack;
+  const std::uint32_t other = read_marks(1 - slot).sequence;
+  return write_record(marks_at(slot), Mark::kCommitted, other + 1);
+}
+
+}  // namespace espalier

@@ -1,0 +1,204 @@
+#include "firmware/image/image.h"
+
+#include <sodium/crypto_hash_sha256.h>
+
+#include <cstring>
+
+#include "collectives/schedule/little_endian.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::uint32_t kBoardAt = 64;
+constexpr std::uint32_t kDigestAt = 96;
+constexpr std::uint32_t kSignatureAt = 128;
+constexpr std::uint32_t kEd25519 = 1;
+static_assert(sizeof(Program::algorithm) == kAlgorithmNameBytes);
+static_assert(kDigestBytes == crypto_hash_sha256_BYTES);
+
+bool all_zero(const std::uint8_t* bytes, std::size_t size) {
+  std::uint8_t any = 0;
+  for (std::size_t at = 0; at < size; ++at) any = static_cast<std::uint8_t>(any | bytes[at]);
+  return any == 0;
+}
+
+// Whether a text of 1 .. room-1 characters fills its field: zeros from its end on.
+bool is_name(const std::uint8_t* field, std::uint32_t room) {
+  std::uint32_t length = 0;
+  while (length < room && field[length] != 0) ++length;
+  return length > 0 && length < room && all_zero(field + length, room - length);
+}
+
+bool names(const std::uint8_t* field, const char* name, std::uint32_t room) {
+  for (std::uint32_t at = 0; at < room; ++at) {
+    if (static_cast<char>(field[at]) != name[at]) return false;
+    if (name[at] == '\0') return true;
+  }
+  return false;
+}
+
+Status check_header(const std::uint8_t* bytes, std::size_t size) {
+  if (bytes == nullptr || size < kImageHeaderBytes) return Status::kTruncated;
+  if (std::memcmp(bytes, kImageMagic, sizeof kImageMagic) != 0) return Status::kNoImage;
+  if (load_u32(bytes + 8) != kImageFormat) return Status::kBadVersion;
+  const std::uint32_t total = load_u32(bytes + 16);
+  if (load_u32(bytes + 12) != kImageHeaderBytes || total < kImageHeaderBytes) {
+    return Status::kMalformed;
+  }
+  return total > size ? Status::kTruncated : Status::kOk;
+}
+
+Status check_digest(const Image& image) {
+  std::uint8_t digest[kDigestBytes];
+  image_digest(image.bytes, image.size, digest);
+  const bool same = std::memcmp(digest, image.bytes + kDigestAt, sizeof digest) == 0;
+  return same ? Status::kOk : Status::kCorrupt;
+}
+
+Status check_signature(const Authority& authority, Image& image) {
+  const std::uint32_t kind = load_u32(image.bytes + 20);
+  const std::uint8_t* signature = image.bytes + kSignatureAt;
+  if (kind > kEd25519) return Status::kBadVersion;
+  // Not under the digest: nothing else would see these bits.
+  if (kind == 0 && !all_zero(signature, kSignatureBytes)) return Status::kMalformed;
+  image.is_signed = kind == kEd25519;
+  if (authority.verify == nullptr) return Status::kOk;
+  if (!image.is_signed) return Status::kUnsigned;
+  if (!authority.verify(signature, image.bytes, kImageSignedBytes, authority.public_key)) {
+    return Status::kBadSignature;
+  }
+  image.signature_checked = true;
+  return Status::kOk;
+}
+
+Status check_identity(const Expectation& expectation, const Image& image) {
+  if (!names(image.bytes + kBoardAt, expectation.board, kBoardNameBytes)) {
+    return Status::kWrongBoard;
+  }
+  if (expectation.topology_digest != kAnyTopology &&
+      expectation.topology_digest != image.topology_digest) {
+    return Status::kWrongTopology;
+  }
+  if (expectation.node != kAnyNode && expectation.node != image.node) return Status::kWrongNode;
+  return image.counter < expectation.counter ? Status::kRolledBack : Status::kOk;
+}
+
+bool links_fit(const Image& image) {
+  for (std::uint32_t at = 0; at < image.links; ++at) {
+    const LinkRow row = image.link(at);
+    if (row.peer == image.node) return false;
+    for (std::uint32_t other = 0; other < at; ++other) {
+      const LinkRow before = image.link(other);
+      if (before.peer == row.peer) return false;
+      if (before.device == row.device && before.port == row.port) return false;
+    }
+  }
+  return true;
+}
+
+// Whether each descriptor begins where the one before ended, and the last ends the image.
+bool programs_fit(const Image& image) {
+  const std::uint8_t* rows = image.bytes + kImageHeaderBytes + image.links * kLinkRowBytes;
+  std::uint32_t next =
+      kImageHeaderBytes + image.links * kLinkRowBytes + image.programs * kProgramRowBytes;
+  if (next > image.size) return false;
+  for (std::uint32_t at = 0; at < image.programs; ++at) {
+    const std::uint8_t* row = rows + at * kProgramRowBytes;
+    const std::uint32_t length = load_u32(row + 4);
+    if (load_u32(row) != next || length == 0 || length > image.size - next) return false;
+    const std::uint32_t collective = load_u32(row + 8);
+    if (collective == 0 || collective > espalier_Collective_BARRIER) return false;
+    if (!is_name(row + 16, kAlgorithmNameBytes)) return false;
+    const std::uint32_t padding = (0 - length) % 4;
+    if (padding > image.size - next - length) return false;
+    if (!all_zero(image.bytes + next + length, padding)) return false;
+    next += length + padding;
+  }
+  return next == image.size;
+}
+
+Status check_tables(const Image& image) {
+  if (image.links > kMaxLinks || image.programs > kMaxPrograms) return Status::kTooLarge;
+  const bool fits = image.programs > 0 && all_zero(image.bytes + 52, 12) &&
+                    is_name(image.bytes + kBoardAt, kBoardNameBytes) && programs_fit(image) &&
+                    links_fit(image);
+  return fits ? Status::kOk : Status::kMalformed;
+}
+
+Status check_into(const std::uint8_t* bytes, std::size_t size, const Expectation& expectation,
+                  Image& image) {
+  if (expectation.board == nullptr || expectation.authority == nullptr) {
+    return Status::kBadArgument;
+  }
+  Status status = check_header(bytes, size);
+  if (status != Status::kOk) return status;
+  image.bytes = bytes;
+  image.size = load_u32(bytes + 16);
+  image.board = reinterpret_cast<const char*>(bytes + kBoardAt);
+  image.topology_digest = load_u64(bytes + 24);
+  image.node = load_u32(bytes + 32);
+  image.release = load_u32(bytes + 36);
+  image.counter = load_u32(bytes + 40);
+  image.links = load_u32(bytes + 44);
+  image.programs = load_u32(bytes + 48);
+  status = check_digest(image);
+  if (status == Status::kOk) status = check_signature(*expectation.authority, image);
+  if (status == Status::kOk) status = check_identity(expectation, image);
+  if (status == Status::kOk) status = check_tables(image);
+  return status;
+}
+
+bool has_peer(const Image& image, std::uint32_t peer) {
+  for (std::uint32_t at = 0; at < image.links; ++at) {
+    if (image.link(at).peer == peer) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void image_digest(const std::uint8_t* bytes, std::size_t size, std::uint8_t digest[kDigestBytes]) {
+  crypto_hash_sha256_state state;
+  crypto_hash_sha256_init(&state);
+  crypto_hash_sha256_update(&state, bytes, kDigestAt);
+  crypto_hash_sha256_update(&state, bytes + kImageHeaderBytes, size - kImageHeaderBytes);
+  crypto_hash_sha256_final(&state, digest);
+}
+
+Status check_image(const std::uint8_t* bytes, std::size_t size, const Expectation& expectation,
+                   Image& image) {
+  image = Image();
+  const Status status = check_into(bytes, size, expectation, image);
+  if (status != Status::kOk) image = Image();
+  return status;
+}
+
+LinkRow Image::link(std::uint32_t at) const {
+  const std::uint8_t* row = bytes + kImageHeaderBytes + at * kLinkRowBytes;
+  return {load_u32(row), load_u16(row + 4), load_u16(row + 6)};
+}
+
+ProgramRow Image::program(std::uint32_t at) const {
+  const std::uint8_t* row =
+      bytes + kImageHeaderBytes + links * kLinkRowBytes + at * kProgramRowBytes;
+  return {static_cast<Collective>(load_u32(row + 8)), load_u32(row + 12),
+          reinterpret_cast<const char*>(row + 16), bytes + load_u32(row), load_u32(row + 4)};
+}
+
+Status Image::load(std::uint32_t at, Program& out) const {
+  const ProgramRow row = program(at);
+  Status status = decode_program(row.bytes, row.size, topology_digest, node, out);
+  if (status != Status::kOk) return status;
+  const auto* algorithm = reinterpret_cast<const std::uint8_t*>(row.algorithm);
+  if (out.collective != row.collective || out.root != row.root ||
+      !names(algorithm, out.algorithm, kAlgorithmNameBytes)) {
+    status = Status::kMalformed;
+  }
+  for (std::uint32_t link = 0; status == Status::kOk && link < links_count(out); ++link) {
+    if (!has_peer(*this, peer_of(out, link))) status = Status::kNoSuchPeer;
+  }
+  if (status != Status::kOk) std::memset(&out, 0, sizeof out);
+  return status;
+}
+
+}  // namespace espalier

@@ -1,0 +1,286 @@
+#include "firmware/image/image.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "collectives/schedule/little_endian.h"
+#include "firmware/image/sample_image.h"
+
+namespace espalier {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+class Images : public testing::Test {
+ protected:
+  Images() {
+    expectation_.board = kSampleBoard;
+    expectation_.topology_digest = kSampleTopology;
+    expectation_.node = kSampleNode;
+    expectation_.counter = 3;
+    expectation_.authority = &authority_;
+  }
+
+  Status check(const Bytes& bytes) {
+    const Status status = check_image(bytes.data(), bytes.size(), expectation_, image_);
+    if (status != Status::kOk) {
+      EXPECT_EQ(image_.bytes, nullptr) << "something of a refused image was kept";
+      EXPECT_EQ(image_.programs, 0u);
+    }
+    return status;
+  }
+  // With the digest and the signature put right after `change`: only what it changes is wrong.
+  Status check_changed(const std::function<void(Bytes&)>& change) {
+    Bytes bytes = good_;
+    change(bytes);
+    sign_image(bytes, key_.signer());
+    return check(bytes);
+  }
+
+  const SampleKey key_{1};
+  const Authority authority_ = ed25519_authority(key_.public_key);
+  const Bytes good_ = sample_image(sample_content(0x01020003, 3), &key_);
+  Expectation expectation_;
+  Image image_;
+};
+
+TEST_F(Images, KeepsWhatWasWritten) {
+  ASSERT_EQ(check(good_), Status::kOk);
+  EXPECT_STREQ(image_.board, kSampleBoard);
+  EXPECT_EQ(image_.size, good_.size());
+  EXPECT_EQ(image_.topology_digest, kSampleTopology);
+  EXPECT_EQ(image_.node, kSampleNode);
+  EXPECT_EQ(image_.release, 0x01020003u);
+  EXPECT_EQ(image_.counter, 3u);
+  EXPECT_TRUE(image_.is_signed);
+  EXPECT_TRUE(image_.signature_checked);
+  ASSERT_EQ(image_.links, 4u);
+  EXPECT_EQ(image_.link(2).peer, 3u);
+  EXPECT_EQ(image_.link(2).device, 7u);
+  EXPECT_EQ(image_.link(2).port, 3u);
+  ASSERT_EQ(image_.programs, 2u);
+  EXPECT_EQ(image_.program(1).collective, espalier_Collective_ALLREDUCE);
+  EXPECT_STREQ(image_.program(0).algorithm, "two-tree");
+  const auto program = std::make_unique<Program>();
+  for (std::uint32_t at = 0; at < 2; ++at) {
+    ASSERT_EQ(image_.load(at, *program), Status::kOk);
+    EXPECT_EQ(program->node, kSampleNode);
+    EXPECT_STREQ(program->algorithm, image_.program(at).algorithm);
+  }
+}
+
+TEST_F(Images, BytesBehindTheEndDoNotMatter) {
+  Bytes slot = good_;
+  slot.resize(slot.size() + 100, 0xff);
+  EXPECT_EQ(check(slot), Status::kOk);
+  EXPECT_EQ(image_.size, good_.size());
+}
+
+TEST_F(Images, EveryTruncationIsRefused) {
+  for (std::size_t size = 0; size < good_.size(); ++size) {
+    // An array of its own, so that a sanitizer sees a byte read too far.
+    ASSERT_EQ(check(Bytes(good_.begin(), good_.begin() + static_cast<std::ptrdiff_t>(size))),
+              Status::kTruncated)
+        << size;
+  }
+}
+
+TEST_F(Images, EveryFlippedBitIsRefused) {
+  for (const bool is_signed : {true, false}) {
+    if (!is_signed) expectation_.authority = &kTakesUnsigned;
+    Bytes bytes = is_signed ? good_ : sample_image(sample_content(0x01020003, 3), nullptr);
+    ASSERT_EQ(check(bytes), Status::kOk);
+    for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+      // Ed25519 costs far more than all else: after the header one bit a byte.
+      if (is_signed && bit / 8 >= kImageHeaderBytes && bit % 8 != 3) continue;
+      bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+      const Status status = check(bytes);
+      bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+      ASSERT_NE(status, Status::kOk) << "byte " << bit / 8 << " bit " << bit % 8;
+      if (bit / 8 >= kImageHeaderBytes) {
+        ASSERT_EQ(status, Status::kCorrupt);
+      }
+    }
+  }
+}
+
+TEST_F(Images, EachRefusalHasItsOwnStatus) {
+  EXPECT_EQ(check(Bytes(good_.size(), 0xff)), Status::kNoImage) << "an erased slot";
+  const auto field = [](std::size_t at, std::uint64_t value, unsigned size) {
+    return [=](Bytes& bytes) { store_le(bytes.data() + at, value, size); };
+  };
+  EXPECT_EQ(check_changed([](Bytes&) {}), Status::kOk);
+  EXPECT_EQ(check_changed(field(0, 'e', 1)), Status::kNoImage);
+  EXPECT_EQ(check_changed(field(8, kImageFormat + 1, 4)), Status::kBadVersion);
+  EXPECT_EQ(check_changed(field(12, kImageHeaderBytes + 4, 4)), Status::kMalformed);
+  EXPECT_EQ(check_changed(field(16, kImageHeaderBytes - 1, 4)), Status::kMalformed);
+  EXPECT_EQ(check_changed(field(16, good_.size() + 1, 4)), Status::kTruncated);
+  EXPECT_EQ(check_changed(field(24, kSampleTopology + 1, 8)), Status::kWrongTopology);
+  EXPECT_EQ(check_changed(field(32, 0, 4)), Status::kWrongNode);
+  EXPECT_EQ(check_changed(field(40, 2, 4)), Status::kRolledBack);
+  EXPECT_EQ(check_changed(field(40, 4, 4)), Status::kOk) << "a newer one is taken";
+  EXPECT_EQ(check_changed(field(44, kMaxLinks + 1, 4)), Status::kTooLarge);
+  EXPECT_EQ(check_changed(field(48, kMaxPrograms + 1, 4)), Status::kTooLarge);
+  EXPECT_EQ(check_changed(field(64, 'S', 1)), Status::kWrongBoard);
+  EXPECT_EQ(check_changed(field(64 + 3, 0, 9)), Status::kWrongBoard) << "the beginning of its name";
+  Bytes bytes = good_;
+  bytes.back() ^= 1;
+  EXPECT_EQ(check(bytes), Status::kCorrupt);
+  bytes = good_;
+  bytes[130] ^= 1;
+  EXPECT_EQ(check(bytes), Status::kBadSignature);
+  bytes = good_;
+  sign_image(bytes, SampleKey{2}.signer());
+  EXPECT_EQ(check(bytes), Status::kBadSignature) << "another's key";
+  EXPECT_EQ(check(sample_image(sample_content(1, 3), nullptr)), Status::kUnsigned);
+}
+
+// The digest comes before what it covers, the signature before who it is for.
+TEST_F(Images, TheOrderOfChecksIsKept) {
+  const Expectation right = expectation_;
+  expectation_.board = "another";
+  expectation_.node = 77;
+  EXPECT_EQ(check(good_), Status::kWrongBoard);
+  EXPECT_EQ(check(sample_image(sample_content(1, 3), nullptr)), Status::kUnsigned);
+  Bytes bytes = good_;
+  bytes[70] ^= 1;
+  EXPECT_EQ(check(bytes), Status::kCorrupt);
+  expectation_ = right;
+  expectation_.authority = nullptr;
+  EXPECT_EQ(check(good_), Status::kBadArgument) << "whom to trust must be said";
+  expectation_ = right;
+  expectation_.board = nullptr;
+  EXPECT_EQ(check(good_), Status::kBadArgument);
+}
+
+TEST_F(Images, BoardsWithoutSignaturesSaySo) {
+  expectation_.authority = &kTakesUnsigned;
+  ASSERT_EQ(check(sample_image(sample_content(1, 3), nullptr)), Status::kOk);
+  EXPECT_FALSE(image_.is_signed);
+  EXPECT_FALSE(image_.signature_checked);
+  ASSERT_EQ(check(good_), Status::kOk);
+  EXPECT_TRUE(image_.is_signed);
+  EXPECT_FALSE(image_.signature_checked) << "nobody looked at it";
+}
+
+TEST_F(Images, TablesThatTheLayoutDoesNotAllow) {
+  const std::size_t links = kImageHeaderBytes;
+  const std::size_t index = links + 4 * kLinkRowBytes;
+  const std::size_t descriptors = index + 2 * kProgramRowBytes;
+  const auto malformed = [&](std::size_t at, std::uint64_t value, unsigned size) {
+    const Status status =
+        check_changed([=](Bytes& bytes) { store_le(bytes.data() + at, value, size); });
+    EXPECT_EQ(status, Status::kMalformed) << "byte " << at;
+  };
+  malformed(44, 3, 4);
+  malformed(44, 5, 4);
+  malformed(44, kMaxLinks, 4);
+  malformed(48, 0, 4);
+  malformed(48, 1, 4);
+  malformed(48, 3, 4);
+  malformed(63, 1, 1);
+  malformed(95, 1, 1);
+  malformed(links, kSampleNode, 4);
+  malformed(links, 1, 4);      // peer 1 twice
+  malformed(links + 6, 3, 2);  // a port twice
+  malformed(index, descriptors + 4, 4);
+  malformed(index, descriptors - 4, 4);
+  malformed(index + 4, 0, 4);
+  malformed(index + 4, 0xffffffff, 4);
+  malformed(index + 4, 0xfffffffd, 4);
+  malformed(index + 8, 0, 4);
+  malformed(index + 8, espalier_Collective_BARRIER + 1, 4);
+  malformed(index + 16, 0, 1);
+  malformed(index + 39, 'x', 1);
+  malformed(index + kProgramRowBytes, 0, 4);
+  malformed(index + kProgramRowBytes + 4, 1, 4);
+  EXPECT_EQ(check_changed([](Bytes& bytes) {
+              bytes.resize(bytes.size() - 4);
+              store_le(bytes.data() + 16, bytes.size(), 4);
+            }),
+            Status::kMalformed)
+      << "a descriptor that ends too early";
+  EXPECT_EQ(check_changed([](Bytes& bytes) {
+              bytes.resize(bytes.size() + 4);
+              store_le(bytes.data() + 16, bytes.size(), 4);
+            }),
+            Status::kMalformed)
+      << "bytes that belong to nothing";
+}
+
+// Padding is looked at too: nothing can be hidden in an image.
+TEST_F(Images, PaddingIsZero) {
+  ImageContent content = sample_content(1, 3);
+  std::vector<std::uint8_t>& last = content.programs[1].bytes;
+  last.resize(last.size() / 4 * 4 + 1);
+  Bytes bytes = sample_image(content, &key_);
+  ASSERT_EQ(check(bytes), Status::kOk);
+  for (std::size_t back = 1; back <= 3; ++back) {
+    bytes[bytes.size() - back] = 1;
+    sign_image(bytes, key_.signer());
+    EXPECT_EQ(check(bytes), Status::kMalformed);
+    bytes[bytes.size() - back] = 0;
+  }
+}
+
+TEST_F(Images, TheIndexMustSayWhatTheDescriptorSays) {
+  const auto program = std::make_unique<Program>();
+  const auto load = [&](const std::function<void(ImageContent&)>& change) {
+    ImageContent content = sample_content(1, 3);
+    change(content);
+    const Bytes bytes = sample_image(content, &key_);
+    Image image;
+    Expectation any = expectation_;
+    any.topology_digest = kAnyTopology;
+    EXPECT_EQ(check_image(bytes.data(), bytes.size(), any, image), Status::kOk);
+    const Status status = image.load(0, *program);
+    EXPECT_EQ(status == Status::kOk, program->ranks != 0);
+    return status;
+  };
+  EXPECT_EQ(load([](ImageContent&) {}), Status::kOk);
+  EXPECT_EQ(load([](ImageContent& content) {
+              content.programs[0].collective = espalier_Collective_REDUCE;
+            }),
+            Status::kMalformed);
+  EXPECT_EQ(load([](ImageContent& content) { content.programs[0].root = 1; }), Status::kMalformed);
+  EXPECT_EQ(load([](ImageContent& content) { content.programs[0].algorithm = "two-tree-mirror"; }),
+            Status::kMalformed);
+  EXPECT_EQ(load([](ImageContent& content) { content.programs[0].algorithm = "two-tre"; }),
+            Status::kMalformed);
+  EXPECT_EQ(load([](ImageContent& content) { content.links.resize(1); }), Status::kNoSuchPeer);
+  EXPECT_EQ(load([](ImageContent& content) { content.programs[0].bytes.pop_back(); }),
+            Status::kTruncated);
+  EXPECT_EQ(load([](ImageContent& content) { content.topology_digest ^= 1; }),
+            Status::kWrongTopology);
+  EXPECT_EQ(
+      load([](ImageContent& content) { content.programs[0].bytes = content.programs[1].bytes; }),
+      Status::kMalformed);
+}
+
+TEST_F(Images, WhatANodeWouldRefuseIsNotWritten) {
+  const auto write = [](const std::function<void(ImageContent&)>& change) {
+    ImageContent content = sample_content(1, 3);
+    change(content);
+    Bytes bytes{1, 2, 3};
+    const Status status = write_image(content, bytes);
+    EXPECT_EQ(status == Status::kOk, bytes.size() != 3);
+    return status;
+  };
+  EXPECT_EQ(write([](ImageContent& content) { content.board.clear(); }), Status::kBadArgument);
+  EXPECT_EQ(write([](ImageContent& content) { content.board.assign(32, 'b'); }),
+            Status::kBadArgument);
+  EXPECT_EQ(write([](ImageContent& content) { content.board.assign(31, 'b'); }), Status::kOk);
+  EXPECT_EQ(write([](ImageContent& content) { content.programs.clear(); }), Status::kBadArgument);
+  EXPECT_EQ(write([](ImageContent& content) { content.links[0].peer = 1; }), Status::kBadArgument);
+  EXPECT_EQ(write([](ImageContent& content) { content.links.resize(kMaxLinks + 1); }),
+            Status::kTooLarge);
+  EXPECT_EQ(write([](ImageContent& content) { content.programs[1].bytes.clear(); }),
+            Status::kBadArgument);
+}
+
+}  // namespace
+}  // namespace espalier

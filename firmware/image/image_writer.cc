@@ -1,0 +1,100 @@
+#include "firmware/image/image_writer.h"
+
+#include <algorithm>
+
+#include "collectives/schedule/little_endian.h"
+
+namespace espalier {
+namespace {
+
+void put(std::vector<std::uint8_t>& out, std::uint64_t value, unsigned size) {
+  out.resize(out.size() + size);
+  store_le(out.data() + out.size() - size, value, size);
+}
+
+// A text in a field of `room` bytes, padded with zeros.
+void put_name(std::vector<std::uint8_t>& out, const std::string& name, std::size_t room) {
+  out.insert(out.end(), name.begin(), name.end());
+  out.resize(out.size() + room - name.size());
+}
+
+bool is_name(const std::string& name, std::size_t room) {
+  return !name.empty() && name.size() < room && name.find('\0') == std::string::npos;
+}
+
+void put_header(const ImageContent& content, std::uint64_t total, std::vector<std::uint8_t>& out) {
+  out.assign(kImageMagic, kImageMagic + sizeof kImageMagic);
+  put(out, kImageFormat, 4);
+  put(out, kImageHeaderBytes, 4);
+  put(out, total, 4);
+  put(out, 0, 4);  // no signature
+  put(out, content.topology_digest, 8);
+  put(out, content.node, 4);
+  put(out, content.release, 4);
+  put(out, content.counter, 4);
+  put(out, content.links.size(), 4);
+  put(out, content.programs.size(), 4);
+  out.resize(64);
+  put_name(out, content.board, kBoardNameBytes);
+  out.resize(kImageHeaderBytes);
+}
+
+void put_digest(std::vector<std::uint8_t>& image) {
+  image_digest(image.data(), image.size(), image.data() + 96);
+}
+
+}  // namespace
+
+Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image) {
+  if (content.links.size() > kMaxLinks || content.programs.size() > kMaxPrograms) {
+    return Status::kTooLarge;
+  }
+  if (!is_name(content.board, kBoardNameBytes)) return Status::kBadArgument;
+  std::uint64_t at = kImageHeaderBytes + content.links.size() * kLinkRowBytes +
+                     content.programs.size() * kProgramRowBytes;
+  std::uint64_t total = at;
+  for (const ImageContent::Descriptor& program : content.programs) {
+    if (!is_name(program.algorithm, kAlgorithmNameBytes)) return Status::kBadArgument;
+    total += (program.bytes.size() + 3) / 4 * 4;
+  }
+  if (total > UINT32_MAX) return Status::kTooLarge;
+  std::vector<std::uint8_t> out;
+  put_header(content, total, out);
+  for (const LinkRow& link : content.links) {
+    put(out, link.peer, 4);
+    put(out, link.device, 2);
+    put(out, link.port, 2);
+  }
+  for (const ImageContent::Descriptor& program : content.programs) {
+    put(out, at, 4);
+    put(out, program.bytes.size(), 4);
+    put(out, program.collective, 4);
+    put(out, program.root, 4);
+    put_name(out, program.algorithm, kAlgorithmNameBytes);
+    at += (program.bytes.size() + 3) / 4 * 4;
+  }
+  for (const ImageContent::Descriptor& program : content.programs) {
+    out.insert(out.end(), program.bytes.begin(), program.bytes.end());
+    out.resize((out.size() + 3) / 4 * 4);
+  }
+  put_digest(out);
+  // What a node would refuse is not written.
+  Expectation own;
+  own.board = content.board.c_str();
+  own.authority = &kTakesUnsigned;
+  Image checked;
+  if (check_image(out.data(), out.size(), own, checked) != Status::kOk) {
+    return Status::kBadArgument;
+  }
+  image = std::move(out);
+  return Status::kOk;
+}
+
+void sign_image(std::vector<std::uint8_t>& image, const Signer& sign) {
+  store_le(image.data() + 20, 1, 4);
+  put_digest(image);
+  const auto signature = sign({image.data(), kImageSignedBytes});
+  std::copy(signature.begin(), signature.end(), image.begin() + kImageSignedBytes);
+}
+
+}  // namespace espalier

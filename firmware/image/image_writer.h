@@ -1,0 +1,41 @@
+#pragma once
+// Makes images. Host only.
+
+#include <array>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "firmware/image/image.h"
+
+namespace espalier {
+
+struct ImageContent {
+  std::string board;  // 1 to kBoardNameBytes-1 characters
+  std::uint64_t topology_digest = 0;
+  std::uint32_t node = 0;
+  std::uint32_t release = 0;
+  std::uint32_t counter = 0;
+  std::vector<LinkRow> links;  // row k: physical link k
+  struct Descriptor {
+    Collective collective = espalier_Collective_BROADCAST;
+    std::uint32_t root = 0;
+    std::string algorithm;
+    std::vector<std::uint8_t> bytes;
+  };
+  std::vector<Descriptor> programs;
+};
+
+// The image, unsigned. kBadArgument if the content breaks the layout's rules, kTooLarge if it is
+// beyond kMaxLinks, kMaxPrograms or 4 GiB: `image` is then unchanged. The descriptors are not
+// looked into.
+[[nodiscard]] Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image);
+
+// Signs an image that write_image made (anew, if it is signed): `sign` gets the bytes to be signed,
+// kImageSignedBytes of them.
+using Signer =
+    std::function<std::array<std::uint8_t, kSignatureBytes>(std::span<const std::uint8_t> bytes)>;
+void sign_image(std::vector<std::uint8_t>& image, const Signer& sign);
+
+}  // namespace espalier

@@ -1,0 +1,81 @@
+#pragma once
+// For tests: images of a node of a small cluster, and a key that signs them.
+
+#include <sodium/crypto_sign_ed25519.h>
+
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "firmware/image/image_writer.h"
+
+namespace espalier {
+
+inline constexpr char kSampleBoard[] = "sample-board";
+inline constexpr std::uint64_t kSampleTopology = 0x0123456789abcdef;
+inline constexpr std::uint32_t kSampleNode = 2;
+
+// A key made of one byte.
+struct SampleKey {
+  explicit SampleKey(std::uint8_t seed) {
+    std::uint8_t seeds[crypto_sign_ed25519_SEEDBYTES];
+    for (std::uint8_t& byte : seeds) byte = seed;
+    (void)crypto_sign_ed25519_seed_keypair(public_key, secret_key, seeds);
+  }
+  [[nodiscard]] Signer signer() const {
+    return [this](std::span<const std::uint8_t> bytes) {
+      std::array<std::uint8_t, kSignatureBytes> signature;
+      (void)crypto_sign_ed25519_detached(signature.data(), nullptr, bytes.data(), bytes.size(),
+                                         secret_key);
+      return signature;
+    };
+  }
+  std::uint8_t public_key[kPublicKeyBytes];
+  std::uint8_t secret_key[crypto_sign_ed25519_SECRETKEYBYTES];
+};
+
+// kSampleNode's descriptor of one algorithm in a cluster of 5 ranks.
+inline ImageContent::Descriptor sample_descriptor(Collective collective, const char* algorithm) {
+  Program program{};
+  ImageContent::Descriptor descriptor;
+  descriptor.collective = collective;
+  descriptor.algorithm = algorithm;
+  const Algorithm* chosen = find_algorithm(collective, algorithm);
+  std::size_t written = 0;
+  descriptor.bytes.resize(kMaxDescriptorBytes);
+  if (chosen == nullptr ||
+      chosen->generate({.ranks = 5, .topology_digest = kSampleTopology}, kSampleNode, program) !=
+          Status::kOk ||
+      encode_program(program, descriptor.bytes.data(), descriptor.bytes.size(), written) !=
+          Status::kOk) {
+    written = 0;
+  }
+  descriptor.bytes.resize(written);
+  return descriptor;
+}
+
+// Two programs over four links.
+inline ImageContent sample_content(std::uint32_t release, std::uint32_t counter) {
+  ImageContent content;
+  content.board = kSampleBoard;
+  content.topology_digest = kSampleTopology;
+  content.node = kSampleNode;
+  content.release = release;
+  content.counter = counter;
+  for (const std::uint32_t peer : {0u, 1u, 3u, 4u}) {
+    content.links.push_back({peer, 7, static_cast<std::uint16_t>(peer)});
+  }
+  content.programs.push_back(sample_descriptor(espalier_Collective_BROADCAST, "two-tree"));
+  content.programs.push_back(sample_descriptor(espalier_Collective_ALLREDUCE, "chain"));
+  return content;
+}
+
+inline std::vector<std::uint8_t> sample_image(const ImageContent& content, const SampleKey* key) {
+  std::vector<std::uint8_t> image;
+  if (write_image(content, image) == Status::kOk && key != nullptr) {
+    sign_image(image, key->signer());
+  }
+  return image;
+}
+
+}  // namespace espalier
