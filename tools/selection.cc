@@ -143,7 +143,7 @@ void choose_nodes(Choice& choice) {
       by_groups ? searched::fractional_mesh(*choice.topology, choice.group, *choice.embedding,
                                             choice.found)
                 : offer.search->search(*choice.topology, virtual_group(choice), choice.found);
-  if (!error.empty()) bad_input("algorithm '" + offer.name + "': " + one_line(error));
+  if (!error.empty()) bad_input(one_line(error));  // it names the algorithm
   if (choice.embedding && !by_groups) {
     check_placed(choice, embed::place_all(choice.embedding->node_of, choice.found));
   }
@@ -226,16 +226,6 @@ std::vector<Offer> offers() {
   std::stable_sort(all.begin(), all.end(),
                    [](const Offer& a, const Offer& b) { return a.collective < b.collective; });
   return all;
-}
-
-bool has_root(Collective collective) {
-  switch (collective) {
-    case espalier_Collective_BROADCAST:
-    case espalier_Collective_REDUCE:
-    case espalier_Collective_SCATTER:
-    case espalier_Collective_GATHER: return true;
-    default: return false;
-  }
 }
 
 void add_selection(CLI::App& command, Selection& selection, bool required) {

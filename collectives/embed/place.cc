@@ -16,10 +16,6 @@ bool combines(Collective collective) {
   return collective == espalier_Collective_REDUCE || collective == espalier_Collective_ALLREDUCE;
 }
 
-bool has_root(Collective collective) {
-  return collective == espalier_Collective_BROADCAST || collective == espalier_Collective_REDUCE;
-}
-
 }  // namespace
 
 std::string unplaceable(Collective collective) {

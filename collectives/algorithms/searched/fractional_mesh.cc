@@ -19,18 +19,18 @@ std::string fractional_mesh(const topology::Topology& topology, const Group& gro
   programs.clear();
   std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;
+  const std::string who = "fractional-mesh on " + topology.title() + ": ";
   if (embedding.groups.empty() || embedding.topology != topology.spec()) {
-    return embedding.name + " has no groups for " + topology.title() +
-           "; expected an embedding of fractional-mesh on it";
+    return who + "embedding '" + embedding.name + "' has no groups for it; expected one that has";
   }
   if (embedding.run > kMaxRun || (group.run != 0 && group.run != embedding.run)) {
-    return "runs of " + std::to_string(group.run != 0 ? group.run : embedding.run) +
+    return who + "runs of " + std::to_string(group.run != 0 ? group.run : embedding.run) +
            "; expected at most " + std::to_string(kMaxRun) + ", and " +
            std::to_string(embedding.run) + " as in " + embedding.name;
   }
   if (group.root != embedding.node_of.front()) {
-    return "root " + std::to_string(group.root) + " with " + embedding.name + "; expected root " +
-           std::to_string(embedding.node_of.front());
+    return who + "root " + std::to_string(group.root) + " with " + embedding.name +
+           "; expected root " + std::to_string(embedding.node_of.front());
   }
   FractionalForest forest{.run = embedding.run, .groups = {}};
   for (std::uint32_t at = 0; at < embedding.groups.size(); ++at) {
@@ -59,8 +59,9 @@ std::string fractional_mesh_broadcast(const topology::Topology& topology, const 
                                                              .run = group.run,
                                                              .root = group.root});
   if (!embedding) {
-    return "no embedding is known for root " + std::to_string(group.root) + " of " +
-           topology.title() + (group.run == 0 ? "" : ", r = " + std::to_string(group.run)) +
+    return "fractional-mesh on " + topology.title() + ": no embedding is known for root " +
+           std::to_string(group.root) +
+           (group.run == 0 ? "" : ", r = " + std::to_string(group.run)) +
            "; expected one of 'espalier list --embeddings', or one that 'espalier embed' finds";
   }
   return fractional_mesh(topology, group, *embedding, programs);
