@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "collectives/algorithms/searched/searched.h"
+#include "collectives/lower/lower.h"
 
 namespace espalier::mutation {
 namespace {
@@ -20,6 +21,19 @@ std::vector<Choice> choices_of(const std::string& algorithm) {
   }
   if (algorithm.find("fractional") == 0) return {{0, 1, 1, ""}, {3, 1, 1, ", r = 3"}};
   return {{0, 1, 1, ""}};
+}
+
+// Lowered as well, where that changes them: trees, rings and exchanges of every kind of action.
+bool is_lowered(Collective collective, const std::string& algorithm) {
+  switch (collective) {
+    case espalier_Collective_BROADCAST: return algorithm == "fractional";
+    case espalier_Collective_ALLREDUCE: return algorithm == "two-tree";
+    case espalier_Collective_SCATTER: return algorithm == "binomial";
+    case espalier_Collective_REDUCE_SCATTER: return algorithm == "ring";
+    case espalier_Collective_ALL_TO_ALL: return algorithm == "pairwise";
+    case espalier_Collective_BARRIER: return true;
+    default: return false;
+  }
 }
 
 [[noreturn]] void fail(const std::string& name, const std::string& why) {
@@ -67,6 +81,22 @@ std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group)
   return programs;
 }
 
+namespace {
+
+// Empty where it is none of those to be lowered, or modelled already.
+Made lower_made(const topology::Topology& topology, const Group& group, const Made& made) {
+  Made lowered{made.name + ", lowered", made.algorithm, made.collective, {}};
+  if (!is_lowered(made.collective, made.algorithm)) return lowered;
+  lower::Report report;
+  const std::string wrong = lower::lower(topology, group, espalier_PortModel_MULTIPORT,
+                                         made.programs, lowered.programs, report);
+  if (!wrong.empty()) fail(lowered.name, wrong);
+  if (!report.changed) lowered.programs.clear();
+  return lowered;
+}
+
+}  // namespace
+
 void for_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
                    std::uint32_t window, const std::function<void(Made)>& use) {
   const auto each = [&](const char* name, Collective collective, const auto& make) {
@@ -82,7 +112,10 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
         made.algorithm = name;
         made.collective = collective;
         made.programs = make(group);
-        if (!made.programs.empty()) use(std::move(made));
+        if (made.programs.empty()) continue;
+        Made lowered = lower_made(topology, group, made);
+        use(std::move(made));
+        if (!lowered.programs.empty()) use(std::move(lowered));
       }
     }
   };

@@ -29,7 +29,8 @@ struct Made {
 [[nodiscard]] bool has_root(Collective collective);
 
 // Calls `use` with each: all algorithms and the searched ones that do this topology, each root of
-// `roots` where they have one, a few values of what the caller may choose.
+// `roots` where they have one, a few values of what the caller may choose; some of them also
+// lowered onto the links of the topology.
 void for_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
                    std::uint32_t window, const std::function<void(Made)>& use);
 
