@@ -23,19 +23,6 @@ std::vector<Choice> choices_of(const std::string& algorithm) {
   return {{0, 1, 1, ""}};
 }
 
-// Lowered as well, where that changes them: trees, rings and exchanges of every kind of action.
-bool is_lowered(Collective collective, const std::string& algorithm) {
-  switch (collective) {
-    case espalier_Collective_BROADCAST: return algorithm == "fractional";
-    case espalier_Collective_ALLREDUCE: return algorithm == "two-tree";
-    case espalier_Collective_SCATTER: return algorithm == "binomial";
-    case espalier_Collective_REDUCE_SCATTER: return algorithm == "ring";
-    case espalier_Collective_ALL_TO_ALL: return algorithm == "pairwise";
-    case espalier_Collective_BARRIER: return true;
-    default: return false;
-  }
-}
-
 [[noreturn]] void fail(const std::string& name, const std::string& why) {
   std::cerr << name << ": not generated: " << why << "\n";
   std::exit(1);
@@ -76,22 +63,6 @@ std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group)
   return programs;
 }
 
-namespace {
-
-// Empty where it is none of those to be lowered, or modelled already.
-Made lower_made(const topology::Topology& topology, const Group& group, const Made& made) {
-  Made lowered{made.name + ", lowered", made.algorithm, made.collective, {}};
-  if (!is_lowered(made.collective, made.algorithm)) return lowered;
-  lower::Report report;
-  const std::string wrong = lower::lower(topology, group, espalier_PortModel_MULTIPORT,
-                                         made.programs, lowered.programs, report);
-  if (!wrong.empty()) fail(lowered.name, wrong);
-  if (!report.changed) lowered.programs.clear();
-  return lowered;
-}
-
-}  // namespace
-
 void for_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
                    std::uint32_t window, const std::function<void(Made)>& use) {
   const auto each = [&](const char* name, Collective collective, const auto& make) {
@@ -107,10 +78,7 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
         made.algorithm = name;
         made.collective = collective;
         made.programs = make(group);
-        if (made.programs.empty()) continue;
-        Made lowered = lower_made(topology, group, made);
-        use(std::move(made));
-        if (!lowered.programs.empty()) use(std::move(lowered));
+        if (!made.programs.empty()) use(std::move(made));
       }
     }
   };
@@ -128,6 +96,23 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
       return programs;
     });
   }
+}
+
+void for_lowered_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
+                           std::uint32_t window, const std::function<void(Made)>& use) {
+  for_schedules(topology, roots, window, [&](Made direct) {
+    if (lower::is_modelled(topology, direct.programs)) return;
+    const Group group = group_of(topology, direct.programs.front().root, window);
+    Made made;
+    made.name = direct.name + ", lowered";
+    made.algorithm = direct.algorithm;
+    made.collective = direct.collective;
+    lower::Report report;
+    const std::string why = lower::lower(topology, group, espalier_PortModel_MULTIPORT,
+                                         direct.programs, made.programs, report);
+    if (!why.empty()) fail(made.name, why);
+    use(std::move(made));
+  });
 }
 
 }  // namespace espalier::mutation

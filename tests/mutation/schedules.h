@@ -27,9 +27,11 @@ struct Made {
 [[nodiscard]] std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group);
 
 // Calls `use` with each: all algorithms and the searched ones that do this topology, each root of
-// `roots` where they have one, a few values of what the caller may choose; some of them also
-// lowered onto the links of the topology.
+// `roots` where they have one, a few values of what the caller may choose.
 void for_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
                    std::uint32_t window, const std::function<void(Made)>& use);
+// Each of these that is not modelled, lowered onto the topology's links.
+void for_lowered_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
+                           std::uint32_t window, const std::function<void(Made)>& use);
 
 }  // namespace espalier::mutation
