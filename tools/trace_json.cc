@@ -34,11 +34,11 @@ struct Line {
 
 class Writer {
  public:
-  Writer(const LoadedSchedule& loaded, const std::vector<NodeLog>& logs)
+  Writer(const LoadedSchedule& loaded, const std::vector<EventLog>& logs)
       : loaded_(loaded), logs_(logs) {
     begin_ = UINT64_MAX;
     for (std::uint32_t node = 0; node < logs.size(); ++node) {
-      const EventLog& log = logs[node].log;
+      const EventLog& log = logs[node];
       trace_.lost += log.lost();
       for (std::uint32_t at = 0; at < log.count(); ++at) {
         begin_ = std::min(begin_, log.times(at).let_in);
@@ -80,10 +80,10 @@ class Writer {
 
  private:
   [[nodiscard]] const Event& event(std::uint32_t node, std::uint32_t at) const {
-    return logs_[node].log.event(at);
+    return logs_[node].event(at);
   }
   [[nodiscard]] const EventTimes& times(std::uint32_t node, std::uint32_t at) const {
-    return logs_[node].log.times(at);
+    return logs_[node].times(at);
   }
   [[nodiscard]] std::string us(std::uint64_t ns) const {
     char text[32];
@@ -160,7 +160,7 @@ class Writer {
   }
 
   void draw_operations(std::uint32_t node) {
-    for (std::uint32_t at = 0; at < logs_[node].log.count(); ++at) {
+    for (std::uint32_t at = 0; at < logs_[node].count(); ++at) {
       const Event& its = event(node, at);
       if (its.link != Event::kNoLink || !its.done) continue;
       slice(node, kOperationsTrack, at, times(node, at).posted, times(node, at).done, -1);
@@ -170,7 +170,7 @@ class Writer {
   // Steps overlap where the window is above 1: one is drawn from when it was the oldest.
   void draw_steps(std::uint32_t node) {
     std::uint64_t before = 0;
-    const EventLog& log = logs_[node].log;
+    const EventLog& log = logs_[node];
     for (std::uint32_t at = 0; at < log.retired(); ++at) {
       if (at > 0 && log.event(at).step == log.event(at - 1).step) continue;
       const EventTimes& when = log.times(at);
@@ -214,7 +214,7 @@ class Writer {
   }
 
   const LoadedSchedule& loaded_;
-  const std::vector<NodeLog>& logs_;
+  const std::vector<EventLog>& logs_;
   std::uint64_t begin_ = 0;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Lane> lanes_;  // by (from, to)
   std::set<std::pair<std::uint32_t, std::uint32_t>> tracks_;       // (node, track) with slices
@@ -224,22 +224,20 @@ class Writer {
 
 }  // namespace
 
-std::vector<NodeLog> make_logs(const std::vector<Program>& programs, std::int64_t blocks) {
-  std::vector<NodeLog> logs;
+std::vector<std::uint32_t> log_room(const std::vector<Program>& programs, std::int64_t blocks) {
+  std::vector<std::uint32_t> rooms;
   std::uint64_t all = 0;
   for (const Program& program : programs) {
-    const std::size_t room = expand(program, blocks).size();
-    all += room;
-    if (all > kMostRecords) {
-      bad_input("a trace of N = " + std::to_string(blocks) + " blocks has more than " +
-                std::to_string(kMostRecords) + " messages; expected fewer --bytes");
-    }
-    logs.emplace_back(room);
+    rooms.push_back(static_cast<std::uint32_t>(expand(program, blocks).size()));
+    all += rooms.back();
+    if (all <= kMostRecords) continue;
+    bad_input("a trace of N = " + std::to_string(blocks) + " blocks has more than " +
+              std::to_string(kMostRecords) + " messages; expected fewer --bytes");
   }
-  return logs;
+  return rooms;
 }
 
-Trace make_trace(const LoadedSchedule& loaded, const std::vector<NodeLog>& logs,
+Trace make_trace(const LoadedSchedule& loaded, const std::vector<EventLog>& logs,
                  std::uint64_t bytes, std::int64_t blocks, const std::string& clock) {
   const Program& program = loaded.programs.front();
   const nlohmann::ordered_json other = {{"schedule", loaded.name},
