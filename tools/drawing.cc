@@ -55,6 +55,19 @@ Drawing::Way Drawing::way(std::uint32_t from, std::uint32_t to) const {
   return {(b.x - a.x) / length, (b.y - a.y) / length, length};
 }
 
+double Drawing::bend(std::uint32_t from, std::uint32_t to, const Way& its) const {
+  const Point a = place(from);
+  for (std::uint32_t node = 0; node < topology_.nodes(); ++node) {
+    if (node == from || node == to) continue;
+    const Point at = place(node);
+    const double along = (at.x - a.x) * its.x + (at.y - a.y) * its.y;
+    const double aside = (at.y - a.y) * its.x - (at.x - a.x) * its.y;  // to the right
+    if (along <= 0 || along >= its.length || std::abs(aside) > 1.3 * kRadius) continue;
+    return aside > 0 ? aside - 2.8 * kRadius : aside + 2.8 * kRadius;
+  }
+  return 0;
+}
+
 std::string Drawing::link(std::uint32_t from, std::uint32_t to) const {
   const Way its = way(from, to);
   const Point a = place(from);
@@ -64,8 +77,32 @@ std::string Drawing::link(std::uint32_t from, std::uint32_t to) const {
   return at("M", point(kRadius)) + at("L", point(its.length - kRadius));
 }
 
+Drawing::Arrow Drawing::bent(std::uint32_t from, std::uint32_t to, const Way& its,
+                             double aside) const {
+  const Point a = place(from), b = place(to);
+  const Point control = {(a.x + b.x) / 2 - 2 * aside * its.y, (a.y + b.y) / 2 + 2 * aside * its.x};
+  // Towards the control point at both ends.
+  const auto leave = [&](const Point& node, double by) {
+    const double length = std::hypot(control.x - node.x, control.y - node.y);
+    return Point{node.x + by * (control.x - node.x) / length,
+                 node.y + by * (control.y - node.y) / length};
+  };
+  const Point tip = leave(b, kRadius + 2), neck = leave(b, kRadius + 2 + kHead);
+  const double x = (tip.x - neck.x) / 2, y = (tip.y - neck.y) / 2;
+  return {
+      at("M", leave(a, kRadius)) + at("Q", control) + at(" ", neck),
+      at("M", tip) + at("L", {neck.x - y, neck.y + x}) + at("L", {neck.x + y, neck.y - x}) + "Z",
+      (a.x + b.x) / 2 - (aside + 2 * kAside) * its.y,
+      (a.y + b.y) / 2 + (aside + 2 * kAside) * its.x};
+}
+
 Drawing::Arrow Drawing::arrow(const std::vector<std::uint32_t>& route) const {
   Arrow arrow;
+  if (route.size() == 2) {
+    const Way its = way(route[0], route[1]);
+    const double aside = bend(route[0], route[1], its);
+    if (aside != 0) return bent(route[0], route[1], its, aside);
+  }
   Way before;
   for (std::size_t hop = 0; hop + 1 < route.size(); ++hop) {
     const Way its = way(route[hop], route[hop + 1]);

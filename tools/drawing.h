@@ -47,6 +47,10 @@ class Drawing {
     double x = 0, y = 0, length = 0;
   };
   [[nodiscard]] Way way(std::uint32_t from, std::uint32_t to) const;
+  // How far aside a straight hop has to bend, so that it does not pass below another node.
+  [[nodiscard]] double bend(std::uint32_t from, std::uint32_t to, const Way& its) const;
+  [[nodiscard]] Arrow bent(std::uint32_t from, std::uint32_t to, const Way& its,
+                           double aside) const;
 
   const topology::Topology& topology_;
   double width_ = 0, height_ = 0;

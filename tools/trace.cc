@@ -13,14 +13,14 @@ namespace espalier::tools {
 namespace {
 
 #ifdef ESPALIER_WITH_OFI
-void run_real(const SimulateOptions& told, const std::string& provider) {
+void run_real(const CLI::App& command, const SimulateOptions& told, const std::string& provider) {
   run::Options options;
   options.file = told.file;
   if (!told.bytes.empty()) options.sizes = {told.bytes};
   options.type = told.type;
   options.op = told.op;
-  options.alpha = told.alpha;
-  options.beta = told.beta;
+  if (command.count("--alpha") > 0) options.alpha = told.alpha;
+  if (command.count("--beta") > 0) options.beta = told.beta;
   options.model = told.model;
   options.trace = told.trace;
   options.format = told.format;
@@ -55,9 +55,9 @@ void add_trace(CLI::App& app) {
       "Examples:\n"
       "  espalier trace b.esp --bytes 64KiB -o simulated.json\n"
       "  espalier trace b.esp --bytes 64KiB --provider shm -o real.json");
-  command->callback([options, provider] {
+  command->callback([options, provider, command] {
 #ifdef ESPALIER_WITH_OFI
-    if (!provider->empty()) return run_real(*options, *provider);
+    if (!provider->empty()) return run_real(*command, *options, *provider);
 #endif
     run_simulate(*options);
   });

@@ -34,6 +34,9 @@ function drawHeld() {
 
 function drawMatrix() {
   const rows = data.nodes.map((_, node) => heldBy(node)).slice(0, data.ranks);
+  // A broadcast's root has all from the beginning: paler, as nothing comes to it.
+  const gives = data.collective === 'broadcast' && data.ranks > 1 ? data.root : -1;
+  if (gives >= 0) rows[gives] = rows[gives ? 0 : 1].map((cell) => ({...cell, here: cell.end, part: 1}));
   const most = Math.max(1, ...rows.map((cells) => cells.length));
   const style = getComputedStyle(document.documentElement), scale = devicePixelRatio || 1;
   const height = Math.max(4, Math.min(14, Math.floor(230 / rows.length)));
@@ -56,7 +59,9 @@ function drawMatrix() {
       if (cell.part === 0) return;
       pen.fillStyle = style.getPropertyValue(inkOf(cell.end).slice(4, -1));
       const tall = (height - gap) * cell.part;
+      pen.globalAlpha = rank === gives ? 0.35 : 1;
       pen.fillRect(30 + at * width, (rank + 1) * height - gap - tall, width - gap, tall);
+      pen.globalAlpha = 1;
     });
   });
   canvas.at = (x, y) => ({rank: Math.floor(y / height), cell: (rows[Math.floor(y / height)] || [])[Math.floor((x - 30) / width)]});

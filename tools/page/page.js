@@ -52,8 +52,7 @@ function setBlocks(wanted) {
   $('blocks').value = blocks;
   $('slider').max = schedule.steps;
   state.step = Math.min(state.step, schedule.steps);
-  $('facts').textContent = `${data.collective} by ${data.algorithm} on ${data.topology}: ${data.facts}; ` +
-    `N = ${blocks}: ${plural(schedule.steps, 'step')}`;
+  $('facts').textContent = `${data.facts}; with N = ${blocks}: ${plural(schedule.steps, 'step')}`;
   drawLines();
   draw();
 }
@@ -73,6 +72,8 @@ function loadOf(key, lanes) {
 function drawMap() {
   const map = $('map');
   map.setAttribute('viewBox', `0 0 ${data.width} ${data.height}`);
+  map.style.aspectRatio = `${data.width} / ${data.height}`;
+  map.style.minWidth = `${data.width / 3.2}px`;
   map.replaceChildren();
   const dense = data.links.length > 8 * data.nodes.length;
   const wires = element('g', {id: 'links'}, map);
@@ -92,6 +93,7 @@ function drawMap() {
     }, nodes);
     if (router) element('rect', {class: 'body', x: -r, y: -r, width: 2 * r, height: 2 * r, rx: 5}, group);
     else element('circle', {class: 'body', r}, group);
+    element('circle', {class: 'track', r: r + 4}, group);
     element('path', {class: 'ring'}, group);
     element('text', {dy: '.35em', 'font-size': Math.min(17, r * 0.85)}, group, number);
     group.addEventListener('focus', () => choose(number));
@@ -137,8 +139,11 @@ const shows = (its) => state.segment === 'all' || (its.segment <= state.segment 
 
 function drawStep(layer) {
   const {transfers} = nowStep();
-  for (const its of transfers) {
-    const group = arrow(layer, its, inkOf(its), 0, '', blockName(its));
+  const behind = (its) => its.route.some((node, hop) => hop > 0 &&
+    schedule.load.get(`${its.route[hop - 1]}-${node}`).steps.get(state.step - 1).indexOf(its) > 0);
+  for (const its of [...transfers].sort((x, y) => behind(x) - behind(y))) {
+    // Dashed where another goes over the same link: both are seen.
+    const group = arrow(layer, its, inkOf(its), 0, behind(its) ? '10 8' : '', blockName(its));
     tip(group, `${linkName(its.from, its.to)}\nblock ${its.block} of segment ${its.segment}` +
       (its.route.length > 2 ? `\nby ${its.route.join(', ')}` : ''));
   }

@@ -26,7 +26,7 @@ function drawGantt(kind) {
   const rows = rowsOf(kind), left = 84, top = 22;
   const room = $('lines').clientWidth - left - 20;
   const cell = Math.max(3, Math.min(34, room / Math.max(1, schedule.steps)));
-  const row = rows.length > 100 ? 8 : rows.length > 40 ? 11 : rows.length > 20 ? 15 : 20;
+  const row = rows.length > 100 ? 8 : rows.length > 40 ? 11 : rows.length > 24 ? 15 : 24;
   const width = left + cell * schedule.steps + 14, height = top + row * rows.length + 4;
   const svg = element('svg', {id: 'gantt', width, height, 'data-kind': kind, role: 'img', 'aria-label': `steps by ${kind}`}, $('lines'));
   const every = Math.max(1, Math.ceil(26 / cell));
@@ -51,7 +51,7 @@ function drawGantt(kind) {
     if (kind === 'rank') {
       for (const its of transfers) {
         put(its.from, inkOf(its), x, w, top + its.from * row + 1, row / 2 - 1.2, 'send');
-        if (row > 14 && cell >= 24) labels.push([x + w / 2, top + (its.from + 0.25) * row + 3.5, blockName(its)]);
+        if (row > 14 && cell >= 24) labels.push([x + w / 2, top + (its.from + 0.25) * row + 4, blockName(its)]);
       }
       for (const its of receives) put(its.to, inkOf(its), x, w, top + (its.to + 0.5) * row + 0.2, row / 2 - 1.2, 'receive');
       for (const its of operations) put(its.node, 'var(--ink)', x + w - 3, 3, top + (its.node + 0.5) * row - 1.5, 3, 'operation');
@@ -73,7 +73,7 @@ function drawGantt(kind) {
     if (kindOf === 'receive') path.style.fillOpacity = 0.4;
   }
   for (const [x, y, text] of labels) {
-    element('text', {x, y, 'text-anchor': 'middle', 'font-size': 10}, svg, text).style.fill = 'var(--card)';
+    element('text', {class: 'block', x, y}, svg, text);
   }
   let first = 0;
   for (const steps of phaseSteps(data.programs[0], schedule.blocks)) {
