@@ -66,12 +66,12 @@ LoadedSchedule obtain_schedule(const Options& options) {
 // Proves the schedule for every N at once, or where it is none of the kind that can be, for each N
 // up to the largest that the sizes give.
 std::int64_t verified_blocks(const LoadedSchedule& schedule, const reference::Case& what,
-                             std::uint64_t most) {
+                             std::uint64_t most, bool modelled) {
   Progress progress("verifying");
   verify::Options options;
-  // Where routers run programs, endpoints are the topology's links; else the fabric routes, and it
-  // is not those links that carry the blocks here.
-  options.links = schedule.file.nodes() > schedule.file.ranks();
+  // Of a modelled run the endpoints are the topology's links; else the fabric routes, and it is not
+  // those links that carry the blocks here.
+  options.links = modelled || schedule.file.nodes() > schedule.file.ranks();
   options.progress = [&progress](double done) { progress.at(done); };
   options.method = verify::Method::kPeriodic;
   const auto program = [&](std::uint32_t node) -> const Program& {
@@ -193,7 +193,11 @@ void run_run(Options options) {
   const reference::Case what = describe_case(options, program);
   if (!options.model.empty()) (void)CostModel::read(options.model);
   const std::uint64_t most = *std::max_element(options.bytes.begin(), options.bytes.end());
-  run::check_memory(options, schedule, what, most);
+  const bool modelled = run::modelled(options, schedule);
+  std::vector<LinkTable> tables;
+  if (modelled) tables = run::link_tables(schedule);
+  for (const LinkTable& table : tables) options.launch.links.push_back(to_text(table));
+  run::check_memory(options, schedule, tables, what, most);
   options.launch.nodes = schedule.file.nodes();
   for (std::uint32_t node = 0; node < options.launch.nodes; ++node) {
     options.launch.names.push_back(schedule.topology->node_name(node));
@@ -204,10 +208,12 @@ void run_run(Options options) {
   parse_disturbances(options);
   make_output_directory(options.output);
   RunResult result = describe_run(options, schedule, what);
-  result.proven_blocks = verified_blocks(schedule, what, most);
+  result.proven_blocks = verified_blocks(schedule, what, most, modelled);
+  result.modelled = modelled;
 
   launch::Cluster cluster;
   start_cluster(options.launch, {schedule.bytes}, cluster);
+  if (modelled) result.endpoints = run::list_endpoints(schedule, cluster);
   run::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster, result);
   if (!options.trace.empty()) run::write_trace(options, schedule, what, cluster);
   if (result.right && !options.output.empty()) write_results(options, what, cluster);
@@ -218,10 +224,10 @@ void run_run(Options options) {
 namespace {
 
 constexpr const char* kExamples =
-    "Starts one espalier-node process a node (where routers run programs, they are nodes of their\n"
-    "own, connected to their neighbours only), runs, and checks every rank's bytes against a "
-    "plain\n"
-    "reference; of a barrier, that nobody ends before all have come. Nothing that does not verify\n"
+    "Starts one espalier-node process a node (where routers run programs, they are nodes, too), "
+    "runs,\n"
+    "and checks every rank's bytes against a plain reference; of a barrier, that nobody ends "
+    "before all have come. Nothing that does not verify\n"
     "is run. --bytes is one rank's part in scatter, gather, allgather, reduce-scatter and\n"
     "all-to-all, else the whole message.\n"
     "Examples:\n"
@@ -313,8 +319,14 @@ void add_run(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   auto* file = command->add_option("file", options->file, "A schedule file; else one is compiled");
   add_selection(*command, options->selection, false);
+  add_links(*command, options->selection);
+  command->get_option("--links")->description(
+      "direct: a node reaches every peer of its program; modelled: it has an endpoint for each "
+      "lane "
+      "to a neighbour and no others (a selection is lowered for that, a file must be modelled); "
+      "default: modelled where all messages go to neighbours, but on a complete graph");
   for (const char* name :
-       {"--topology", "--collective", "--algorithm", "--root", "--run", "--lambda"}) {
+       {"--topology", "--collective", "--algorithm", "--root", "--run", "--lambda", "--ports"}) {
     command->get_option(name)->excludes(file)->capture_default_str();
   }
   add_message_options(*command, *options);

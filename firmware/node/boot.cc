@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <sstream>
 
 #include "collectives/schedule/file.h"
 
@@ -119,6 +120,7 @@ enum Option {
   kProvider,
   kAddress,
   kControl,
+  kLinks,
   kWindow,
   kDeadline,
   kCheckBlocks,
@@ -132,6 +134,7 @@ constexpr option kOptions[] = {{"schedule", required_argument, nullptr, kSchedul
                                {"provider", required_argument, nullptr, kProvider},
                                {"address", required_argument, nullptr, kAddress},
                                {"control", required_argument, nullptr, kControl},
+                               {"links", required_argument, nullptr, kLinks},
                                {"window", required_argument, nullptr, kWindow},
                                {"deadline", required_argument, nullptr, kDeadline},
                                {"check-blocks", no_argument, nullptr, kCheckBlocks},
@@ -139,6 +142,24 @@ constexpr option kOptions[] = {{"schedule", required_argument, nullptr, kSchedul
                                {"check", no_argument, nullptr, kCheckOnly},
                                {"help", no_argument, nullptr, kHelp},
                                {nullptr, 0, nullptr, 0}};
+
+// "PEER:OUT:IN,...", or "" where a node has no links.
+bool parse_links(const std::string& text, std::vector<Link>& links) {
+  std::istringstream entries(text);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    std::istringstream numbers(entry);
+    std::string peer, out, in;
+    std::getline(numbers, peer, ':');
+    std::getline(numbers, out, ':');
+    std::getline(numbers, in);
+    Link& link = links.emplace_back();
+    if (!parse_number(peer.c_str(), link.peer) || !parse_number(out.c_str(), link.out) ||
+        !parse_number(in.c_str(), link.in)) {
+      return false;
+    }
+  }
+  return true;
+}
 
 // Takes one option's value; false if it is not a value of that option.
 bool take(int option, const char* value, Options& options) {
@@ -150,6 +171,7 @@ bool take(int option, const char* value, Options& options) {
     case kAddress: options.address = value; return true;
     case kControl:
       return parse_number(value, options.controls.emplace_back()) && options.controls.back() >= 0;
+    case kLinks: return parse_links(value, options.links.emplace_back());
     case kWindow:
       return parse_number(value, options.window) && options.window >= 1 &&
              options.window <= kMaxWindow;
@@ -171,8 +193,8 @@ bool take(int option, const char* value, Options& options) {
 
 const char* usage() {
   return "usage: espalier-node --schedule FILE [--schedule FILE ...] --node I --control FD\n"
-         "                     [--topology SPEC] [--provider tcp|shm] [--address IP] [--window W]\n"
-         "                     [--deadline MS] [--check-blocks] [--log]\n"
+         "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider tcp|shm]\n"
+         "                     [--address IP] [--window W] [--deadline MS] [--check-blocks] [--log]\n"
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
          "\n"
          "Loads node I's descriptors, wires up with its neighbours through the control channel\n"
@@ -180,6 +202,9 @@ const char* usage() {
          "is told until the channel ends. --check loads the descriptors, prints them, and ends.\n"
          "--node and --control again, in pairs: one process and thread drives all these nodes.\n"
          "\n"
+         "  --links LIST      modelled: the node has these links and no others, with so many "
+         "lanes\n"
+         "                    out and in, each an endpoint of its own; once for each --node\n"
          "  --topology SPEC   refuse schedules for any other topology, e.g. mesh:4x4\n"
          "  --deadline MS     silence after which a link is dead (default 5000)\n"
          "  --window W        steps in flight, at most (default: as many as a program allows)\n"
@@ -221,6 +246,10 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
             " control channels: give --control FD for each --node, or --check to load the "
             "descriptors only";
   }
+  if (!options.links.empty() && options.links.size() != options.nodes.size()) {
+    error = std::to_string(options.nodes.size()) + " nodes and " +
+            std::to_string(options.links.size()) + " lists of links: give --links for each --node";
+  }
   return error.empty();
 }
 
@@ -236,7 +265,7 @@ bool load_programs(const Options& options, std::uint32_t node, Programs& program
   std::sort(programs.peers.begin(), programs.peers.end());
   programs.peers.erase(std::unique(programs.peers.begin(), programs.peers.end()),
                        programs.peers.end());
-  if (programs.peers.size() > kMaxLinks) {
+  if (options.links.empty() && programs.peers.size() > kMaxLinks) {
     error = "the schedules need " + std::to_string(programs.peers.size()) + " links, node " +
             std::to_string(node) + " has room for " + std::to_string(kMaxLinks) +
             " (ESPALIER_MAX_LINKS)";

@@ -1,0 +1,200 @@
+#include "collectives/lower/lower.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "collectives/lower/graph.h"
+#include "collectives/lower/hops.h"
+#include "collectives/lower/neighbours.h"
+#include "collectives/lower/timed.h"
+#include "collectives/verify/verify.h"
+
+namespace espalier::lower {
+namespace {
+
+constexpr std::uint32_t kMostNodes = 4096;
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+// Puts the hops into the schedule, at the plan's steps.
+class Timer {
+ public:
+  Timer(const Hops& hops, const Plan& plan, TimedSchedule& timed)
+      : hops_(hops), plan_(plan), timed_(timed) {}
+
+  void add_all() {
+    for (std::size_t task = 0; task < hops_.tasks.size(); ++task) {
+      const Task& one = hops_.tasks[task];
+      const std::int32_t first = hops_.first[task];
+      const std::int32_t last = hops_.last_of(static_cast<std::int32_t>(task));
+      const TimedPlace into = {one.output ? espalier_Buffer_OUTPUT : espalier_Buffer_SCRATCH,
+                               one.segment, -1};
+      if (one.kind != espalier_Kind_SEND) {
+        made_.push_back(timed_.add_operation(one.kind, one.to, plan_.steps[at(last)], one.block,
+                                             into, operand(one.a), operand(one.b)));
+        continue;
+      }
+      std::vector<std::uint32_t> nodes = {one.from};
+      for (std::int32_t hop = first; hop <= last; ++hop) {
+        nodes.push_back(hops_.all[at(hop)].to);
+      }
+      const std::span steps(plan_.steps.data() + first, nodes.size() - 1);
+      made_.push_back(timed_.add_message(one.block, nodes, steps, operand(one.a), into));
+    }
+  }
+
+ private:
+  [[nodiscard]] TimedPlace operand(const Operand& from) const {
+    if (from.segment < 0) return {};
+    if (from.task < 0) return {espalier_Buffer_INPUT, from.segment, -1};
+    return made_[at(from.task)];
+  }
+
+  const Hops& hops_;
+  const Plan& plan_;
+  TimedSchedule& timed_;
+  std::vector<TimedPlace> made_;  // by task
+};
+
+// None of a round's blocks ends after block 0: another order of the blocks is as good.
+void put_latest_first(const Plan& plan, Hops& hops) {
+  std::int32_t latest = 0;
+  for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
+    if (plan.steps[hop] == plan.length - 1) latest = hops.tasks[at(hops.all[hop].task)].block;
+  }
+  for (Task& task : hops.tasks) {
+    if (task.block == latest) {
+      task.block = 0;
+    } else if (task.block == 0) {
+      task.block = latest;
+    }
+  }
+}
+
+Outline outline_of(const topology::Topology& topology, PortModel ports, const Program& direct,
+                   const std::string& name) {
+  Outline outline{};
+  outline.collective = direct.collective;
+  outline.algorithm = name.c_str();
+  outline.segments = direct.segments;
+  outline.one_block = direct.collective == espalier_Collective_BARRIER;
+  outline.needs_commutative = direct.needs_commutative;
+  outline.nodes = topology.nodes() > topology.ranks() ? topology.nodes() : 0;
+  outline.port_model = ports;
+  return outline;
+}
+
+Count bound_of(const topology::Topology& topology, const Group& group, const Outline& outline) {
+  Program program;
+  if (Builder(program).begin(group, 0, outline) != Status::kOk) return {};
+  return verify::provable_bound(topology, program, 1, true);
+}
+
+// Steps that as many blocks as a round has take more than one round alone.
+std::int32_t direct_period(const Program& direct, std::int32_t blocks) {
+  const Count& steps = direct.counts[direct.steps_ref];
+  bool one_block = true;
+  for (std::uint32_t rule = 0; rule < direct.blocks_count; ++rule) {
+    one_block = one_block && direct.blocks[rule].block_bytes == 0;
+  }
+  const std::int64_t once = count_value(steps, blocks);
+  return static_cast<std::int32_t>(one_block ? count_value(steps, 1)
+                                             : count_value(steps, 2 * blocks) - once);
+}
+
+void fill(const Hops& hops, const Plan& plan, const Program& direct, Report& report) {
+  report.changed = true;
+  report.period = plan.period;
+  report.blocks = hops.blocks;
+  report.direct_period = direct_period(direct, hops.blocks);
+  report.first_steps = plan.length;
+  report.order = plan.order;
+  for (const Task& task : hops.tasks) report.messages += task.kind == espalier_Kind_SEND ? 1 : 0;
+  for (const Port& link : hops.links) report.hops += static_cast<std::size_t>(link.load);
+  for (const Port& port : hops.ports) {
+    if (report.load > 0 && port.steps() < plan.period) continue;
+    report.from = port.from;
+    report.to = port.to;
+    report.lanes = static_cast<std::uint32_t>(port.lanes);
+    report.load = port.load;
+    if (port.steps() == plan.period) break;
+  }
+}
+
+}  // namespace
+
+bool is_modelled(const topology::Topology& topology, const std::vector<Program>& programs) {
+  return programs.size() == topology.nodes() && !find_stranger(topology, programs);
+}
+
+std::string lower(const topology::Topology& topology, const Group& group, PortModel ports,
+                  const std::vector<Program>& direct, Programs& lowered, Report& report) {
+  report = {};
+  lowered.clear();
+  if (is_modelled(topology, direct)) {
+    lowered.assign(direct.begin(), direct.end());
+    return "";
+  }
+  const std::string name = direct.empty() ? "" : direct[0].algorithm;
+  const std::string who = "'" + name + "' on " + topology.title() + " cannot be lowered: ";
+  if (topology.nodes() > kMostNodes) {
+    return who + "at most " + std::to_string(kMostNodes) + " nodes can, this has " +
+           std::to_string(topology.nodes());
+  }
+  Graph graph;
+  Hops hops;
+  std::string wrong = find_graph(direct, graph);
+  if (wrong.empty()) wrong = find_hops(topology, std::move(graph), ports, hops);
+  if (!wrong.empty()) return who + wrong;
+  const std::string lowered_name = name + ", lowered";
+  const Outline outline = outline_of(topology, ports, direct[0], lowered_name);
+  const Count bound = bound_of(topology, group, outline);
+  const auto window = static_cast<std::int32_t>(group.window);
+  // Fewer different waits take fewer actions, and perhaps more steps.
+  for (const std::int32_t near : {window - 1, 1, 0}) {
+    const Plan plan = find_steps(hops, {near, window});
+    put_latest_first(plan, hops);
+    TimedSchedule timed(topology.nodes());
+    timed.outline = outline;
+    timed.period = plan.period;
+    timed.blocks = hops.blocks;
+    timed.bound = bound;
+    timed.digest = direct[0].schedule_digest;
+    for (const std::int32_t step : plan.steps) {
+      timed.digest = digest_u64(timed.digest, static_cast<std::uint64_t>(step));
+    }
+    Timer(hops, plan, timed).add_all();
+    wrong = write_programs(group, timed, lowered);
+    if (!wrong.empty()) continue;
+    fill(hops, plan, direct[0], report);
+    return "";
+  }
+  return who + wrong;
+}
+
+std::string describe(const topology::Topology& topology, const Report& report) {
+  if (!report.changed) return "modelled already: every peer is a neighbour\n";
+  const std::string round =
+      report.blocks == 1 ? "a block" : std::to_string(report.blocks) + " blocks";
+  std::string text = std::to_string(report.messages) + " messages over " +
+                     std::to_string(report.hops) + " hops " + round + "; period " +
+                     std::to_string(report.period) +
+                     " (direct: " + std::to_string(report.direct_period) + ")";
+  if (report.load > 0) {
+    const bool node = report.from == report.to;
+    text += ", as " + topology.node_name(report.from) +
+            (node ? " sends " : " -> " + topology.node_name(report.to) + " carries ") +
+            std::to_string(report.load) +
+            (node                ? ""
+             : report.lanes == 1 ? ""
+                                 : " on " + std::to_string(report.lanes) + " lanes");
+  }
+  const std::string blocks =
+      report.blocks == 1 ? "N" : "ceil(N/" + std::to_string(report.blocks) + ")";
+  text += "\nsteps " + std::to_string(report.first_steps - report.period) + " + " +
+          std::to_string(report.period) + " " + blocks + " (hops placed by " + report.order + ")\n";
+  return text;
+}
+
+}  // namespace espalier::lower

@@ -1,0 +1,120 @@
+#include "collectives/lower/timed.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "collectives/lower/node_writer.h"
+#include "collectives/lower/timed_rows.h"
+
+namespace espalier::lower {
+namespace {
+
+// The steps that want a port, and how many of them it has room for in one.
+struct Wanted {
+  std::int32_t lanes = 1;
+  std::vector<std::int32_t> steps;
+
+  [[nodiscard]] std::int32_t least() const {
+    return (static_cast<std::int32_t>(steps.size()) + lanes - 1) / lanes;
+  }
+  [[nodiscard]] bool fits(std::int32_t period) const {
+    std::vector<std::int32_t> used(static_cast<std::size_t>(period), 0);
+    return std::all_of(steps.begin(), steps.end(), [&](std::int32_t step) {
+      return ++used[static_cast<std::size_t>(step % period)] <= lanes;
+    });
+  }
+};
+
+}  // namespace
+
+TimedPlace TimedSchedule::add_message(std::int32_t block,
+                                      std::span<const std::uint32_t> nodes_on_way,
+                                      std::span<const std::int32_t> steps, TimedPlace from,
+                                      TimedPlace into) {
+  for (std::size_t hop = 0; hop < steps.size(); ++hop) {
+    const std::uint32_t here = nodes_on_way[hop], there = nodes_on_way[hop + 1];
+    TimedInstance one;
+    one.step = steps[hop];
+    one.block = block;
+    one.message = messages++;
+    one.kind = espalier_Kind_SEND;
+    one.peer = there;
+    one.a = from;
+    nodes[here].push_back(one);
+    one.kind = espalier_Kind_RECEIVE;
+    one.peer = here;
+    one.a = {};
+    one.into = {espalier_Buffer_SCRATCH, into.segment, values[there]++};
+    if (hop + 1 == steps.size()) one.into.buffer = into.buffer;
+    nodes[there].push_back(one);
+    from = one.into;
+  }
+  return from;
+}
+
+TimedPlace TimedSchedule::add_operation(Kind kind, std::uint32_t node, std::int32_t step,
+                                        std::int32_t block, TimedPlace into, const TimedPlace& a,
+                                        const TimedPlace& b) {
+  TimedInstance one;
+  one.kind = kind;
+  one.step = step;
+  one.block = block;
+  one.a = a;
+  one.b = b;
+  into.value = values[node]++;
+  one.into = into;
+  nodes[node].push_back(one);
+  return into;
+}
+
+std::int32_t steps_of(const TimedSchedule& schedule) {
+  std::int32_t steps = 0;
+  for (const auto& node : schedule.nodes) {
+    for (const TimedInstance& one : node) steps = std::max(steps, one.step + 1);
+  }
+  return steps;
+}
+
+std::int32_t least_period(const topology::Topology& topology, const TimedSchedule& schedule,
+                          std::int32_t least) {
+  const bool single = schedule.outline.port_model == espalier_PortModel_SINGLE_SEND;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Wanted> ports;
+  for (std::uint32_t node = 0; node < schedule.nodes.size(); ++node) {
+    for (const TimedInstance& one : schedule.nodes[node]) {
+      if (one.kind != espalier_Kind_SEND) continue;
+      Wanted& wanted = ports[{node, single ? node : one.peer}];
+      if (!single) wanted.lanes = static_cast<std::int32_t>(topology.capacity(node, one.peer));
+      wanted.steps.push_back(one.step);
+    }
+  }
+  std::int32_t period = std::max(1, least);
+  for (const auto& [port, wanted] : ports) period = std::max(period, wanted.least());
+  const auto fits = [&](const auto& port) { return port.second.fits(period); };
+  while (!std::all_of(ports.begin(), ports.end(), fits)) ++period;
+  return period;
+}
+
+std::string write_programs(const Group& group, const TimedSchedule& schedule, Programs& programs) {
+  std::vector<NodeRows> rows;
+  for (const std::vector<TimedInstance>& node : schedule.nodes) {
+    rows.push_back(rows_of(node, schedule.period, static_cast<std::int32_t>(group.window)));
+  }
+  set_orders(rows, schedule.period);
+  Status status = Status::kOk;
+  std::uint32_t node = 0;
+  for (const bool paced : {false, true}) {
+    programs.assign(schedule.nodes.size(), Program{});
+    status = Status::kOk;
+    for (node = 0; node < rows.size() && status == Status::kOk; ++node) {
+      status = write_node(group, schedule, paced, node, rows[node], programs);
+    }
+    if (status != Status::kTooLarge) break;
+  }
+  if (status == Status::kOk) return "";
+  programs.clear();
+  return std::string(schedule.outline.algorithm) + ", node " + std::to_string(node - 1) + ": " +
+         status_name(status);
+}
+
+}  // namespace espalier::lower
