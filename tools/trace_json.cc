@@ -27,8 +27,7 @@ struct Lane {
 // A line of the file and what it is sorted by.
 struct Line {
   std::uint64_t at = 0;  // ns
-  int order = 0;         // at one time: slices, longest first, then arrows
-  std::uint64_t longest = 0;
+  int order = 0;         // at one time: slices, then the beginnings of arrows, then their ends
   std::string text;
 };
 
@@ -61,8 +60,7 @@ class Writer {
     }
     std::stable_sort(lines_.begin(), lines_.end(), [](const Line& a, const Line& b) {
       if (a.at != b.at) return a.at < b.at;
-      if (a.order != b.order) return a.order < b.order;
-      return a.longest > b.longest;
+      return a.order < b.order;
     });
     std::string& json = trace_.json;
     json = "{\"displayTimeUnit\":\"ns\",\n\"otherData\":" + other + ",\n\"traceEvents\":[";
@@ -111,7 +109,7 @@ class Writer {
     if (peer >= 0) text += ",\"peer\":" + std::to_string(peer);
     text += ",\"let_in\":" + us(when.let_in - begin_) + ",\"posted\":" + us(when.posted - begin_) +
             ",\"complete\":" + us(when.done - begin_);
-    lines_.push_back({from, 0, to - from, text + "}}"});
+    lines_.push_back({from, 0, text + "}}"});
     ++trace_.slices;
   }
 
@@ -145,9 +143,9 @@ class Writer {
     const std::string id =
         ",\"cat\":\"message\",\"name\":\"message\",\"id\":" + std::to_string(++trace_.arrows);
     lines_.push_back(
-        {left, 1, 0, "{\"ph\":\"s\"," + on(from, out) + ",\"ts\":" + us(left - begin_) + id + "}"});
+        {left, 1, "{\"ph\":\"s\"," + on(from, out) + ",\"ts\":" + us(left - begin_) + id + "}"});
     lines_.push_back(
-        {came, 2, 0,
+        {came, 2,
          "{\"ph\":\"f\",\"bp\":\"e\"," + on(to, in) + ",\"ts\":" + us(came - begin_) + id + "}"});
   }
 
@@ -175,7 +173,7 @@ class Writer {
       if (at > 0 && log.event(at).step == log.event(at - 1).step) continue;
       const EventTimes& when = log.times(at);
       const std::uint64_t from = std::max(when.let_in, before);
-      lines_.push_back({from, 0, when.retired - from,
+      lines_.push_back({from, 0,
                         "{\"ph\":\"X\"," + on(node, kStepsTrack) + ",\"ts\":" + us(from - begin_) +
                             ",\"dur\":" + us(when.retired - from) +
                             ",\"cat\":\"step\",\"name\":\"step " +

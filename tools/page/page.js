@@ -127,7 +127,6 @@ function drawArrows() {
   const layer = $('arrows');
   layer.replaceChildren();
   for (const link of $('links').children) link.removeAttribute('style');
-  $('map').classList.toggle('load', state.view === 'load');
   $('segment-label').hidden = state.view !== 'trees' || data.segments === 1;
   if (state.view === 'step') drawStep(layer);
   else if (state.view === 'trees') drawTrees(layer);

@@ -49,11 +49,22 @@ function drawGantt(kind) {
   schedule.perStep.forEach(({transfers, receives, operations}, step) => {
     const x = left + step * cell + gap / 2, w = cell - gap;
     if (kind === 'rank') {
-      for (const its of transfers) {
-        put(its.from, inkOf(its), x, w, top + its.from * row + 1, row / 2 - 1.2, 'send');
-        if (row > 14 && cell >= 24) labels.push([x + w / 2, top + (its.from + 0.25) * row + 4, blockName(its)]);
-      }
-      for (const its of receives) put(its.to, inkOf(its), x, w, top + (its.to + 0.5) * row + 0.2, row / 2 - 1.2, 'receive');
+      // Several of a node share its cell.
+      const share = (list, end, y, kindOf) => {
+        const many = new Map(), seen = new Map();
+        for (const its of list) many.set(its[end], (many.get(its[end]) || 0) + 1);
+        for (const its of list) {
+          const node = its[end], k = seen.get(node) || 0, part = w / many.get(node);
+          seen.set(node, k + 1);
+          put(node, inkOf(its), x + k * part, part - (many.get(node) > 1 ? 0.6 : 0), top + (node + y) * row + 1, row / 2 - 1.2, kindOf);
+          const name = blockName(its);
+          if (kindOf === 'send' && row > 14 && part >= 6 * name.length + 2) {
+            labels.push([x + (k + 0.5) * part, top + (node + y + 0.25) * row + 4, name]);
+          }
+        }
+      };
+      share(transfers, 'from', 0, 'send');
+      share(receives, 'to', 0.5, 'receive');
       for (const its of operations) put(its.node, 'var(--ink)', x + w - 3, 3, top + (its.node + 0.5) * row - 1.5, 3, 'operation');
     }
   });
