@@ -196,10 +196,12 @@ const char* usage() {
          "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider tcp|shm]\n"
          "                     [--address IP] [--window W] [--deadline MS] [--check-blocks] [--log]\n"
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
+         "       espalier-node --provider P --check\n"
          "\n"
          "Loads node I's descriptors, wires up with its neighbours through the control channel\n"
          "(an inherited SOCK_SEQPACKET socket; `espalier run` starts nodes so) and runs what it\n"
-         "is told until the channel ends. --check loads the descriptors, prints them, and ends.\n"
+         "is told until the channel ends. --check loads the descriptors, prints them, and ends;\n"
+         "without any it says whether libfabric has the provider.\n"
          "--node and --control again, in pairs: one process and thread drives all these nodes.\n"
          "\n"
          "  --links LIST      modelled: the node has these links and no others, with so many "
@@ -235,6 +237,8 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
   }
   if (options.help) return true;
   if (optind < argc) error = std::string("unexpected argument ") + argv[optind];
+  const bool provider_only = options.check_only && options.schedules.empty() && options.nodes.empty();
+  if (provider_only) return error.empty();
   if (options.schedules.empty()) error = "no schedule: give --schedule FILE";
   if (options.schedules.size() > kMaxPrograms) {
     error = "too many schedules: a node holds at most " + std::to_string(kMaxPrograms);

@@ -25,12 +25,13 @@ struct Made {
                              std::uint32_t window);
 // All nodes' programs; empty where the algorithm cannot do the group.
 [[nodiscard]] std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group);
-// Whether the collective has a root.
-[[nodiscard]] bool has_root(Collective collective);
 
 // Calls `use` with each: all algorithms and the searched ones that do this topology, each root of
 // `roots` where they have one, a few values of what the caller may choose.
 void for_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
                    std::uint32_t window, const std::function<void(Made)>& use);
+// Each of these that is not modelled, lowered onto the topology's links.
+void for_lowered_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
+                           std::uint32_t window, const std::function<void(Made)>& use);
 
 }  // namespace espalier::mutation
