@@ -47,7 +47,9 @@ int run(int argc, char** argv) {
   add_embed(app);
   add_verify(app);
   add_show(app);
+  add_draw(app);
   add_simulate(app);
+  add_trace(app);
 #ifdef ESPALIER_WITH_OFI
   add_run(app);
   add_measure(app);

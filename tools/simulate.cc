@@ -78,7 +78,11 @@ SimulateReport make_report(const LoadedSchedule& loaded, const SimulateOptions& 
   model.link_jitter = arguments.link_jitter;
   model.pace = arguments.node_jitter * cost.step(static_cast<double>(slot_bytes(report.layout)));
   model.seed = whole_number("--seed", arguments.seed, 0, ~0ull);
-  if (!arguments.trace.empty()) report.logs = make_logs(loaded.programs, report.layout.blocks);
+  if (!arguments.trace.empty()) {
+    for (const std::uint32_t room : log_room(loaded.programs, report.layout.blocks)) {
+      report.logs.emplace_back(room);
+    }
+  }
   std::vector<NodeLog>* logs = arguments.trace.empty() ? nullptr : &report.logs;
   report.free_running = Simulation(loaded, run, report.layout, model, logs).finish(run, false);
   if (run.collective == espalier_Collective_BARRIER) {
@@ -112,8 +116,10 @@ void run_simulate(const SimulateOptions& arguments) {
   const SimulateReport report = make_report(loaded, arguments);
   print_report(loaded, report, arguments.format);
   if (!arguments.trace.empty()) {
+    std::vector<EventLog> logs;
+    for (const NodeLog& its : report.logs) logs.push_back(its.log);
     write_trace(arguments.trace,
-                make_trace(loaded, report.logs, report.bytes, report.layout.blocks,
+                make_trace(loaded, logs, report.bytes, report.layout.blocks,
                            "virtual time of the simulation"),
                 arguments.format == Format::kText);
   }

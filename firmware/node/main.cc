@@ -143,7 +143,7 @@ int run(const node::Options& options, Nodes& nodes) {
     machines.push_back(std::make_unique<node::Node>(served->fabric->endpoint(),
                                                     served->programs.programs.data(),
                                                     served->programs.count, served->channel));
-    const Status taken = machines.back()->init(config);
+    const Status taken = machines.back()->init(config, options.log);
     if (taken == Status::kOk) continue;
     return fail(
         kFailed, served->channel,
