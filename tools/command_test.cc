@@ -209,7 +209,7 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
     const std::string algorithm = offer["algorithm"];
     int compiled = 0;
     for (const std::string topology :
-         {kAlone, "complete:2", "mesh:1x3", "fattree:k=3,h=2,c=1", "crossbar:2x4"}) {
+         {kAlone, "complete:2", "mesh:2x4", "fattree:k=3,h=2,c=1", "crossbar:2x4"}) {
       SCOPED_TRACE(collective + " by " + algorithm + " on " + topology);
       const Result made = run("compile --topology " + topology + " --collective " + collective +
                               " --algorithm " + algorithm + " -o s");
@@ -239,7 +239,8 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
 }
 
 TEST_F(Command, LowersOntoLinks) {
-  const std::string broadcast = "--topology mesh:4x4 --collective broadcast --algorithm two-tree ";
+  const std::string broadcast =
+      "--topology mesh:4x4 --collective broadcast --algorithm two-tree --embedding none ";
   const Result text = run("compile " + broadcast + "--links modelled -o b.esp");
   EXPECT_EQ(text.status, 0) << text.err;
   EXPECT_NE(text.out.find("; period 3 (direct: 2), as rank "), std::string::npos) << text.out;
