@@ -47,6 +47,7 @@ int run(int argc, char** argv) {
   add_verify(app);
   add_show(app);
   add_simulate(app);
+  add_image(app);
 #ifdef ESPALIER_WITH_OFI
   add_run(app);
   add_measure(app);

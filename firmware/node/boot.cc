@@ -102,6 +102,7 @@ bool load_program(const std::string& path, const Options& options, std::uint32_t
     status = file.program(node, program);
   }
   if (status == Status::kOk) {
+    programs.sources.push_back(path);
     auto& table = program.table;
     programs.tables.emplace_back(table.bytes, table.bytes + table.size);
     table.bytes = programs.tables.back().data();
@@ -114,6 +115,12 @@ bool load_program(const std::string& path, const Options& options, std::uint32_t
 
 enum Option {
   kSchedule,
+  kImage,
+  kFlash,
+  kPublicKey,
+  kUnsigned,
+  kBoard,
+  kCounter,
   kNode,
   kTopology,
   kProvider,
@@ -126,6 +133,12 @@ enum Option {
   kHelp
 };
 constexpr option kOptions[] = {{"schedule", required_argument, nullptr, kSchedule},
+                               {"image", required_argument, nullptr, kImage},
+                               {"flash", required_argument, nullptr, kFlash},
+                               {"public-key", required_argument, nullptr, kPublicKey},
+                               {"unsigned", no_argument, nullptr, kUnsigned},
+                               {"board", required_argument, nullptr, kBoard},
+                               {"counter", required_argument, nullptr, kCounter},
                                {"node", required_argument, nullptr, kNode},
                                {"topology", required_argument, nullptr, kTopology},
                                {"provider", required_argument, nullptr, kProvider},
@@ -142,6 +155,12 @@ constexpr option kOptions[] = {{"schedule", required_argument, nullptr, kSchedul
 bool take(int option, const char* value, Options& options) {
   switch (option) {
     case kSchedule: options.schedules.emplace_back(value); return true;
+    case kImage: options.image = value; return true;
+    case kFlash: options.flash = value; return true;
+    case kPublicKey: options.public_key = value; return true;
+    case kUnsigned: options.takes_unsigned = true; return true;
+    case kBoard: options.board = value; return true;
+    case kCounter: return parse_number(value, options.counter);
     case kNode: return parse_number(value, options.nodes.emplace_back());
     case kTopology: options.topology = value; return true;
     case kProvider: options.provider = value; return true;
@@ -171,12 +190,20 @@ const char* usage() {
          "                     [--topology SPEC] [--provider tcp|shm] [--address IP] [--window W]\n"
          "                     [--deadline MS] [--check-blocks]\n"
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
+         "       espalier-node (--image FILE | --flash FILE) (--public-key FILE | --unsigned)\n"
+         "                     --node I (--control FD | --check) [--board NAME] [--counter N] ...\n"
          "\n"
          "Loads node I's descriptors, wires up with its neighbours through the control channel\n"
          "(an inherited SOCK_SEQPACKET socket; `espalier run` starts nodes so) and runs what it\n"
          "is told until the channel ends. --check loads the descriptors, prints them, and ends.\n"
          "--node and --control again, in pairs: one process and thread drives all these nodes.\n"
          "\n"
+         "  --image FILE      boot from this image instead; %r is the node's number\n"
+         "  --flash FILE      boot from the newest valid slot of this flash, and confirm it after\n"
+         "                    its first good run; %r as above\n"
+         "  --public-key FILE take only images that this key's owner signed; --unsigned: any\n"
+         "  --board NAME      refuse images for another (default " ESPALIER_BOARD ")\n"
+         "  --counter N       refuse images with a lower security counter (default 0)\n"
          "  --topology SPEC   refuse schedules for any other topology, e.g. mesh:4x4\n"
          "  --deadline MS     silence after which a link is dead (default 5000)\n"
          "  --window W        steps in flight, at most (default: as many as a program allows)\n"
@@ -206,7 +233,14 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
   }
   if (options.help) return true;
   if (optind < argc) error = std::string("unexpected argument ") + argv[optind];
-  if (options.schedules.empty()) error = "no schedule: give --schedule FILE";
+  const bool boots = !options.image.empty() || !options.flash.empty();
+  if (options.schedules.empty() && !boots) error = "no schedule: give --schedule FILE";
+  if (options.schedules.empty() + options.image.empty() + options.flash.empty() < 2) {
+    error = "too much to boot from: give one of --schedule, --image and --flash";
+  }
+  if (boots && options.public_key.empty() != options.takes_unsigned) {
+    error = "whom to trust? give one of --public-key FILE and --unsigned";
+  }
   if (options.schedules.size() > kMaxPrograms) {
     error = "too many schedules: a node holds at most " + std::to_string(kMaxPrograms);
   }
