@@ -1,8 +1,10 @@
 // espalier compile: topology, collective and algorithm to a schedule file.
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "collectives/schedule/file.h"
 #include "tools/commands.h"
@@ -18,27 +20,57 @@ struct Arguments {
   Format format = Format::kText;
 };
 
+// The fewest blocks of scratch of any node, and the most.
+std::pair<std::uint32_t, std::uint32_t> scratch_of(const Choice& choice) {
+  std::uint32_t least = choice.found.at(0).scratch_blocks, most = least;
+  for (const Program& program : choice.found) {
+    least = std::min(least, program.scratch_blocks);
+    most = std::max(most, program.scratch_blocks);
+  }
+  return {least, most};
+}
+
+nlohmann::json to_json(const Choice& choice) {
+  const lower::Report& report = choice.report;
+  return {{"period", report.period},
+          {"period_blocks", report.blocks},
+          {"direct_period", report.direct_period},
+          {"first_steps", report.first_steps},
+          {"messages", report.messages},
+          {"hops", report.hops},
+          {"busiest", {report.from, report.to}},
+          {"busiest_load", report.load},
+          {"busiest_lanes", report.lanes},
+          {"most_scratch_blocks", scratch_of(choice).second}};
+}
+
 void run_compile(const Arguments& arguments) {
   const Choice choice = choose(arguments.selection);
   const std::vector<std::uint8_t> bytes = compile(choice);
   write_file(arguments.output, bytes);
   const double a_node = static_cast<double>(bytes.size()) / choice.nodes;
   if (arguments.format == Format::kJson) {
-    print_json({{"file", arguments.output},
-                {"topology", choice.topology->spec()},
-                {"topology_digest", hex(choice.topology->digest())},
-                {"collective", collective_name(choice.algorithm.collective)},
-                {"algorithm", choice.algorithm.name},
-                {"ranks", choice.group.ranks},
-                {"nodes", choice.nodes},
-                {"root", choice.group.root},
-                {"bytes", bytes.size()}});
+    nlohmann::json json = {{"file", arguments.output},
+                           {"topology", choice.topology->spec()},
+                           {"topology_digest", hex(choice.topology->digest())},
+                           {"collective", collective_name(choice.algorithm.collective)},
+                           {"algorithm", choice.algorithm.name},
+                           {"ranks", choice.group.ranks},
+                           {"nodes", choice.nodes},
+                           {"root", choice.group.root},
+                           {"bytes", bytes.size()}};
+    if (choice.report.changed) json["lowered"] = to_json(choice);
+    print_json(json);
     return;
   }
   std::printf("%s: %s by %s on %s, root %u: %s, %zu bytes (%.1f a node)\n",
               one_line(arguments.output).c_str(), collective_name(choice.algorithm.collective),
               choice.algorithm.name.c_str(), choice.topology->title().c_str(), choice.group.root,
               counted(choice.nodes, "program").c_str(), bytes.size(), a_node);
+  if (arguments.selection.links != "modelled") return;
+  std::fputs(lower::describe(*choice.topology, choice.report).c_str(), stdout);
+  const auto [least, most] = scratch_of(choice);
+  std::printf("scratch %u to %u blocks a node, window %u\n", least, most, choice.group.window);
 }
 
 }  // namespace
@@ -49,6 +81,7 @@ void add_compile(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   add_selection(*command, arguments->selection, true);
   add_schedule_window(*command, arguments->selection);
+  add_links(*command, arguments->selection);
   command->add_option("-o,--output", arguments->output, "The schedule file to write")->required();
   add_format(*command, arguments->format);
   command->footer(
@@ -58,7 +91,9 @@ void add_compile(CLI::App& app) {
       "  espalier compile --topology mesh:4x4 --collective reduce --algorithm chain --root 15 -o "
       "r.esp\n"
       "  espalier compile --topology fattree:k=4,h=2,c=1 --collective allgather --algorithm leaf "
-      "-o a.esp");
+      "-o a.esp\n"
+      "  espalier compile --topology mesh:4x4 --collective broadcast --algorithm two-tree --links "
+      "modelled -o m.esp");
   command->callback([arguments] { run_compile(*arguments); });
 }
 

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <utility>
 
+#include "hal/ofi/address.h"
 #include "hal/ofi/ofi_endpoint.h"
 
 namespace espalier::launch {
@@ -36,6 +37,9 @@ std::vector<std::string> node_command(const Options& options, std::uint32_t firs
   for (std::uint32_t at = 0; at < channels.size(); ++at) {
     command.insert(command.end(), {"--node", std::to_string(first + at), "--control",
                                    std::to_string(channels[at])});
+    if (!options.links.empty()) {
+      command.insert(command.end(), {"--links", options.links[first + at]});
+    }
   }
   command.insert(command.end(), {"--topology", options.topology, "--provider", options.provider,
                                  "--window", std::to_string(options.window), "--deadline",
@@ -167,17 +171,24 @@ bool Cluster::spawn(std::uint32_t first, std::string& error) {
 
 bool Cluster::wire_up(std::string& error) {
   if (!await(Member::State::kHello, error)) return false;
+  std::vector<std::vector<std::uint32_t>> lanes;  // the node at the other end of each
+  for (const Member& member : members_) {
+    const control::Hello& hello = member.hello;
+    lanes.emplace_back(hello.peers, hello.peers + std::min(hello.lanes, kMaxLinks));
+  }
   for (std::uint32_t node = 0; node < members_.size(); ++node) {
-    const control::Hello& hello = members_[node].hello;
     control::Peers peers;
-    peers.links = std::min(hello.links, kMaxLinks);
-    for (std::uint32_t link = 0; link < peers.links; ++link) {
-      if (hello.peers[link] >= members_.size()) {
-        error = name(node) + " has a link to node " + std::to_string(hello.peers[link]) +
-                ", which is not started";
+    peers.lanes = static_cast<std::uint32_t>(lanes[node].size());
+    for (std::uint32_t lane = 0; lane < peers.lanes; ++lane) {
+      const std::uint32_t peer = lanes[node][lane];
+      const bool started = peer < members_.size();
+      const std::uint32_t there = started ? ofi::other_end(lanes, node, lane) : 0;
+      if (!started || there == lanes[peer].size()) {
+        error = name(node) + " has a link to node " + std::to_string(peer) +
+                ", which is not started or has none to it";
         return false;
       }
-      peers.addresses[link] = members_[hello.peers[link]].hello.address;
+      peers.addresses[lane] = members_[peer].hello.addresses[there];
     }
     if (!control::send(members_[node].channel, peers)) lose(members_[node]);
   }

@@ -36,6 +36,8 @@ struct Options {
   std::string address;
   std::uint32_t nodes = 0;
   std::uint32_t nodes_per_process = 1;
+  // Modelled: each node's links, as espalier-node's --links takes them. Empty: direct.
+  std::vector<std::string> links;
   std::vector<std::string> names;  // of the nodes, for messages; empty: "node 3"
   std::uint32_t window = kMaxWindow;
   std::uint32_t deadline_ms = 5000;  // D of the nodes' machines

@@ -66,12 +66,12 @@ LoadedSchedule obtain_schedule(const Options& options) {
 // Proves the schedule for every N at once, or where it is none of the kind that can be, for each N
 // up to the largest that the sizes give.
 std::int64_t verified_blocks(const LoadedSchedule& schedule, const reference::Case& what,
-                             std::uint64_t most) {
+                             std::uint64_t most, bool modelled) {
   Progress progress("verifying");
   verify::Options options;
-  // Where routers run programs, endpoints are the topology's links; else the fabric routes, and it
-  // is not those links that carry the blocks here.
-  options.links = schedule.file.nodes() > schedule.file.ranks();
+  // Of a modelled run the endpoints are the topology's links; else the fabric routes, and it is not
+  // those links that carry the blocks here.
+  options.links = modelled || schedule.file.nodes() > schedule.file.ranks();
   options.progress = [&progress](double done) { progress.at(done); };
   options.method = verify::Method::kPeriodic;
   const auto program = [&](std::uint32_t node) -> const Program& {
@@ -206,7 +206,11 @@ void run_run(Options options) {
   const reference::Case what = describe_case(options, program);
   if (!options.model.empty()) (void)CostModel::read(options.model);
   const std::uint64_t most = *std::max_element(options.bytes.begin(), options.bytes.end());
-  run::check_memory(options, schedule, what, most);
+  const bool modelled = run::modelled(options, schedule);
+  std::vector<LinkTable> tables;
+  if (modelled) tables = run::link_tables(schedule);
+  for (const LinkTable& table : tables) options.launch.links.push_back(to_text(table));
+  run::check_memory(options, schedule, tables, what, most);
   options.launch.nodes = schedule.file.nodes();
   for (std::uint32_t node = 0; node < options.launch.nodes; ++node) {
     options.launch.names.push_back(schedule.topology->node_name(node));
@@ -216,13 +220,15 @@ void run_run(Options options) {
   parse_disturbances(options);
   make_output_directory(options.output);
   RunResult result = describe_run(options, schedule, what);
-  result.proven_blocks = verified_blocks(schedule, what, most);
+  result.proven_blocks = verified_blocks(schedule, what, most, modelled);
+  result.modelled = modelled;
 
   launch::Cluster cluster;
   add_boot_words(options);
   std::vector<std::vector<std::uint8_t>> files;
   if (options.launch.boot.empty()) files.push_back(schedule.bytes);
   start_cluster(options.launch, files, cluster);
+  if (modelled) result.endpoints = run::list_endpoints(schedule, cluster);
   run::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster, result);
   if (result.right && !options.output.empty()) write_results(options, what, cluster);
   std::cout << (options.format == Format::kJson ? to_json(result) : to_text(result)) << std::flush;
@@ -288,6 +294,12 @@ void add_message_options(CLI::App& command, Options& options) {
 void add_launch_options(CLI::App& command, Options& options) {
   launch::Options& launch = options.launch;
   command.add_option("--provider", launch.provider, "tcp or shm")->capture_default_str();
+  command
+      .add_option("--links", options.links,
+                  "direct: a node reaches every peer of its programs; modelled: only the "
+                  "topology's links exist, each lane an endpoint of its own; default: modelled "
+                  "where every peer is a neighbour (on a complete graph direct)")
+      ->check(CLI::IsMember({"direct", "modelled"}));
   command
       .add_option("--deadline", launch.deadline_ms,
                   "Silence in ms after which a link is dead; nodes end within twice of it")

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/launcher.h"
+#include "tools/link_tables.h"
 #include "tools/loaded.h"
 #include "tools/output.h"
 #include "tools/reference.h"
@@ -26,6 +27,7 @@ struct Options {
   std::uint32_t repeat = 1;
   std::uint32_t warmup = 0;
   std::uint32_t back_to_back = 1;
+  std::string links;     // "direct", "modelled"; empty: as the schedule is
   double alpha = 20e-6;  // s
   double beta = 1e-9;    // s/B
   std::string model;     // file of `espalier measure` that has them instead
@@ -37,10 +39,24 @@ struct Options {
   launch::Options launch;
 };
 
+// Whether nodes are to have the topology's links and no others. Not given: where all messages of
+// the schedule go to neighbours, and not every node is every other's neighbour anyway. Throws
+// Failure (bad input) if it was asked for and some do not.
+[[nodiscard]] bool modelled(const Options& options, const tools::LoadedSchedule& schedule);
+
+// The links of the schedule's nodes. Throws Failure (bad input) if a node has too many.
+[[nodiscard]] std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule);
+
+// What the nodes of a modelled run have opened, by node, link and lane.
+[[nodiscard]] std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
+                                                         const launch::Cluster& cluster);
+
 // Throws Failure (bad input) if messages of `most` bytes do not fit this machine's memory. Counts
 // all nodes' buffers and scratch, routers' too, their links, and the results to compare with.
+// `tables`: of a modelled run's links; else empty.
 void check_memory(const Options& options, const tools::LoadedSchedule& schedule,
-                  reference::Case what, std::uint64_t most);
+                  const std::vector<tools::LinkTable>& tables, reference::Case what,
+                  std::uint64_t most);
 
 // Runs every size, all repetitions, on `cluster`; fills result.sizes and result.right: a failed or
 // wrong collective is told there. `input`: the message of every repetition; null: made up, another

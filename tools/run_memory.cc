@@ -9,7 +9,7 @@
 namespace espalier::run {
 namespace {
 
-// What an endpoint keeps of a link: slots of eager messages, in both directions (hal/ofi).
+// What an endpoint keeps of a lane: slots of eager messages, in both directions (hal/ofi).
 constexpr std::uint64_t kEagerBytes = 16384;
 
 // Bytes that processes can have without swapping; "most" where the system does not say.
@@ -27,7 +27,8 @@ std::uint64_t available_memory() {
 
 // Bytes of all nodes and of the launcher; UINT64_MAX for messages that no schedule takes.
 std::uint64_t needed(const Options& options, const tools::LoadedSchedule& schedule,
-                     reference::Case what, std::uint64_t bytes) {
+                     const std::vector<tools::LinkTable>& tables, reference::Case what,
+                     std::uint64_t bytes) {
   what.bytes = bytes / element_bytes(what.op) * element_bytes(what.op);
   std::uint64_t sum = 0;
   std::uint64_t longest = 0;
@@ -37,8 +38,9 @@ std::uint64_t needed(const Options& options, const tools::LoadedSchedule& schedu
         Status::kOk) {
       return UINT64_MAX;
     }
-    sum += scratch_needed(program, layout) +
-           std::uint64_t{links_count(program)} * 2 * options.launch.window * kEagerBytes;
+    const std::uint64_t lanes =
+        tables.empty() ? links_count(program) : tools::endpoints(tables[program.node]);
+    sum += scratch_needed(program, layout) + lanes * 2 * options.launch.window * kEagerBytes;
     if (is_router(program)) continue;
     sum += reference::input_bytes(what, program.node);
     longest = std::max(longest, reference::result_bytes(what, program.node));
@@ -53,12 +55,14 @@ std::uint64_t needed(const Options& options, const tools::LoadedSchedule& schedu
 }  // namespace
 
 void check_memory(const Options& options, const tools::LoadedSchedule& schedule,
-                  reference::Case what, std::uint64_t most) {
+                  const std::vector<tools::LinkTable>& tables, reference::Case what,
+                  std::uint64_t most) {
   const std::uint64_t available = available_memory();
-  if (needed(options, schedule, what, most) <= available) return;
+  if (needed(options, schedule, tables, what, most) <= available) return;
   std::uint64_t fits = 0;
   for (std::uint64_t bit = kMaxMessageBytes; bit != 0; bit /= 2) {
-    if (fits + bit < most && needed(options, schedule, what, fits + bit) <= available) fits += bit;
+    if (fits + bit < most && needed(options, schedule, tables, what, fits + bit) <= available)
+      fits += bit;
   }
   tools::bad_input(
       tools::counted(most, "byte") + (counts_per_rank(what.collective) ? " a rank on " : " on ") +

@@ -55,6 +55,49 @@ void add_nodes(const SizeResult& size, std::string& text) {
   }
 }
 
+// The process table of a modelled run: by node its endpoints.
+void add_endpoints(const RunResult& result, std::string& text) {
+  std::size_t name = 4;
+  std::size_t peer = 4;
+  for (const EndpointResult& row : result.endpoints) {
+    name = std::max(name, row.name.size());
+    peer = std::max(peer, row.peer_name.size());
+  }
+  const int first = static_cast<int>(name);
+  const int second = static_cast<int>(peer);
+  text += format("%-*s      pid  link  lane  %-*s  endpoint\n", first, "node", second, "peer");
+  std::uint32_t before = UINT32_MAX;
+  for (const EndpointResult& row : result.endpoints) {
+    const bool again = row.node == before;
+    before = row.node;
+    text += format("%-*s  %7s  %4u  %4u  %-*s  %s\n", first, again ? "" : row.name.c_str(),
+                   again ? "" : std::to_string(row.pid).c_str(), row.link, row.lane, second,
+                   row.peer_name.c_str(), row.address.c_str());
+  }
+  text +=
+      format("%zu endpoints, each joined to its peer's and to no other\n", result.endpoints.size());
+}
+
+ordered_json endpoints_json(const RunResult& result) {
+  ordered_json all = ordered_json::array();
+  std::uint32_t before = UINT32_MAX;
+  for (const EndpointResult& row : result.endpoints) {
+    if (row.node != before) {
+      all.push_back({{"node", row.node},
+                     {"name", row.name},
+                     {"pid", row.pid},
+                     {"endpoints", ordered_json::array()}});
+    }
+    before = row.node;
+    all.back()["endpoints"].push_back({{"link", row.link},
+                                       {"lane", row.lane},
+                                       {"peer", row.peer},
+                                       {"peer_name", row.peer_name},
+                                       {"address", row.address}});
+  }
+  return all;
+}
+
 void add_failures(const SizeResult& size, std::string& text) {
   for (const NodeResult& node : size.nodes) {
     if (!node.failed) continue;
@@ -97,6 +140,8 @@ std::string to_json(const RunResult& result) {
   out["routers"] = result.nodes - result.ranks;
   out["nodes_per_process"] = result.nodes_per_process;
   out["provider"] = result.provider;
+  out["links"] = result.modelled ? "modelled" : "direct";
+  if (result.modelled) out["processes"] = endpoints_json(result);
   out["type"] = result.type;
   out["op"] = result.op;
   out["proven_blocks"] = result.proven_blocks;
@@ -135,9 +180,11 @@ std::string to_text(const RunResult& result) {
   if (result.combines) {
     text += format(", %s of %s", result.op.c_str(), result.type.c_str());
   }
-  text += format(", over %s; verified for every N up to %lld; descriptors up to %llu bytes\n",
-                 result.provider.c_str(), static_cast<long long>(result.proven_blocks),
+  text += format(", over %s%s; verified for every N up to %lld; descriptors up to %llu bytes\n",
+                 result.provider.c_str(), result.modelled ? ", modelled" : "",
+                 static_cast<long long>(result.proven_blocks),
                  static_cast<unsigned long long>(result.descriptor_bytes));
+  if (result.modelled) add_endpoints(result, text);
   std::size_t checked = 0;
   std::size_t right = 0;
   for (const SizeResult& size : result.sizes) {

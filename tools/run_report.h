@@ -44,6 +44,17 @@ struct SizeResult {
   std::vector<NodeResult> nodes;
 };
 
+// One endpoint of a modelled run: a lane of a link.
+struct EndpointResult {
+  std::uint32_t node = 0;
+  std::string name;  // of the node
+  std::int32_t pid = 0;
+  std::uint32_t link = 0, lane = 0;  // link: the node's own number of it
+  std::uint32_t peer = 0;
+  std::string peer_name;
+  std::string address;  // the provider's
+};
+
 struct RunResult {
   std::string topology, topology_title, collective, algorithm, provider, type, op;
   std::uint32_t ranks = 0, nodes = 0, root = 0, nodes_per_process = 1;
@@ -51,6 +62,8 @@ struct RunResult {
   std::int64_t proven_blocks = 0;
   std::uint64_t descriptor_bytes = 0;  // of the longest descriptor
   std::uint32_t back_to_back = 1;
+  bool modelled = false;
+  std::vector<EndpointResult> endpoints;  // of a modelled run
   std::vector<SizeResult> sizes;
   bool right = false;
 };

@@ -114,6 +114,50 @@ void choose_nodes(Choice& choice) {
   choice.nodes = static_cast<std::uint32_t>(choice.found.size());
 }
 
+[[noreturn]] void cannot_do(const Choice& choice, Status status) {
+  const Offer& offer = choice.algorithm;
+  const std::string root =
+      has_root(offer.collective) ? " with root " + std::to_string(choice.group.root) : "";
+  bad_input("algorithm '" + offer.name + "' cannot do " + collective_name(offer.collective) +
+            " on " + choice.topology->title() + root + ": " + status_name(status) + " (" +
+            offer.summary + ")");
+}
+
+bool is_modelled(const Selection& selection) {
+  if (selection.links.empty() || selection.links == "direct") {
+    if (selection.ports.empty()) return false;
+    bad_input("--ports is for schedules on the links of the topology; expected --links modelled");
+  }
+  if (selection.links == "modelled") return true;
+  bad_input("unknown --links '" + one_line(selection.links) + "'; expected direct or modelled");
+}
+
+PortModel choose_ports(const Selection& selection) {
+  if (selection.ports.empty() || selection.ports == "multiport") {
+    return espalier_PortModel_MULTIPORT;
+  }
+  if (selection.ports == "single-send") return espalier_PortModel_SINGLE_SEND;
+  bad_input("unknown --ports '" + one_line(selection.ports) +
+            "'; expected multiport or single-send");
+}
+
+void lower_choice(PortModel ports, Choice& choice) {
+  if (choice.found.empty()) {
+    choice.found.resize(choice.nodes);
+    for (std::uint32_t node = 0; node < choice.nodes; ++node) {
+      const Status status =
+          choice.algorithm.generator->generate(choice.group, node, choice.found[node]);
+      if (status != Status::kOk) cannot_do(choice, status);
+    }
+  }
+  Programs lowered;
+  const std::string error =
+      lower::lower(*choice.topology, choice.group, ports, choice.found, lowered, choice.report);
+  if (!error.empty()) bad_input(one_line(error));
+  choice.found = std::move(lowered);
+  choice.nodes = static_cast<std::uint32_t>(choice.found.size());
+}
+
 std::string parameter_of(const std::string& name) {
   if (name.starts_with("fractional") || name.starts_with("crossbar")) return "--run";
   return name == "lambda-tree" || name == "combine" ? "--lambda" : "";
@@ -174,6 +218,15 @@ void add_schedule_window(CLI::App& command, Selection& selection) {
                      "Steps in flight that the schedule is to allow; default: 8");
 }
 
+void add_links(CLI::App& command, Selection& selection) {
+  command.add_option("--links", selection.links,
+                     "direct: the fabric routes; modelled: every message crosses one link of the "
+                     "topology, routers have programs; default: direct");
+  command.add_option("--ports", selection.ports,
+                     "With --links modelled: multiport, or single-send, one send a node and step; "
+                     "default: multiport");
+}
+
 std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {
   std::string error;
   auto topology = topology::read(spec, error);
@@ -196,24 +249,12 @@ Choice choose(const Selection& selection) {
   choose_parameters(selection, choice);
   choose_shape(choice);
   choose_nodes(choice);
+  if (is_modelled(selection)) lower_choice(choose_ports(selection), choice);
   return choice;
 }
 
-namespace {
-
-[[noreturn]] void cannot_do(const Choice& choice, Status status) {
-  const Offer& offer = choice.algorithm;
-  const std::string root =
-      has_root(offer.collective) ? " with root " + std::to_string(choice.group.root) : "";
-  bad_input("algorithm '" + offer.name + "' cannot do " + collective_name(offer.collective) +
-            " on " + choice.topology->title() + root + ": " + status_name(status) + " (" +
-            offer.summary + ")");
-}
-
-}  // namespace
-
 void generate(const Choice& choice, std::uint32_t node, Program& program) {
-  if (choice.algorithm.search != nullptr) {
+  if (!choice.found.empty()) {
     program = choice.found.at(node);
     return;
   }

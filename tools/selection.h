@@ -10,6 +10,7 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/algorithms/searched/searched.h"
+#include "collectives/lower/lower.h"
 #include "topology/topology.h"
 
 namespace espalier::tools {
@@ -17,13 +18,15 @@ namespace espalier::tools {
 // As typed; empty: not given.
 struct Selection {
   std::string topology, collective, algorithm, root = "0";
-  std::string run = {}, lambda = {};  // what some algorithms let the user choose
-  std::string window = {};            // steps in flight that the schedule is to allow
+  std::string run = {}, lambda = {};   // what some algorithms let the user choose
+  std::string window = {};             // steps in flight that the schedule is to allow
+  std::string links = {}, ports = {};  // "direct" or "modelled", "multiport" or "single-send"
 };
 
-// Adds the options but --window; `required`: topology, collective and algorithm must be given.
+// Adds the options but those below; `required`: topology, collective and algorithm must be given.
 void add_selection(CLI::App& command, Selection& selection, bool required);
 void add_schedule_window(CLI::App& command, Selection& selection);
+void add_links(CLI::App& command, Selection& selection);  // --links and --ports
 
 // One of the algorithms of collectives/algorithms: rank-local, or searched on this host.
 struct Offer {
@@ -46,8 +49,9 @@ struct Choice {
   Offer algorithm;
   Group group;
   std::vector<std::uint32_t> capacities;  // group.capacities points into it
-  Programs found;                         // all nodes' programs, of a searched algorithm
-  std::uint32_t nodes = 0;                // that have programs: ranks, and routers where they run
+  Programs found;           // all nodes' programs, of a searched algorithm or a lowered schedule
+  lower::Report report;     // on its lowering
+  std::uint32_t nodes = 0;  // that have programs: ranks, and routers where they run
 };
 
 // Throws Failure (bad input) with a line that says what was wrong and what would be right.

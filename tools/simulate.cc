@@ -1,15 +1,13 @@
 // espalier simulate: runs a schedule file on real machines in virtual time, and checks every
 // result.
 
-#include <algorithm>
-#include <cstddef>
+#include "tools/simulate.h"
+
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "collectives/algorithms/algorithms.h"
-#include "collectives/machine/machine.h"
-#include "hal/sim/sim.h"
 #include "tools/commands.h"
 #include "tools/cost_model.h"
 #include "tools/failure.h"
@@ -17,22 +15,13 @@
 #include "tools/numbers.h"
 #include "tools/output.h"
 #include "tools/reference.h"
+#include "tools/simulation.h"
+#include "tools/trace_json.h"
 
 namespace espalier::tools {
 namespace {
 
-struct Arguments {
-  std::string file, bytes, seed = "1", topology, op = "sum", type = "f32", model;
-  double alpha = 1e-6, beta = 1e-9, jitter = 0;
-  Format format = Format::kText;
-};
-
 constexpr std::uint64_t kMostMemory = 4ull << 30;
-
-struct Outcome {
-  sim::RunResult run;
-  std::string wrong;  // what is wrong with the results, one line; empty: nothing
-};
 
 struct Report {
   std::uint64_t bytes = 0;
@@ -41,9 +30,10 @@ struct Report {
   double predicted_seconds = 0;
   CostModel::Line line;  // what the simulated network takes for a block
   Outcome lock_step, free_running;
+  std::vector<NodeLog> logs;  // of the free run, where a trace is wanted
 };
 
-reference::Case make_case(const Program& program, const Arguments& arguments) {
+reference::Case make_case(const Program& program, const SimulateOptions& arguments) {
   reference::Case run;
   run.collective = program.collective;
   run.ranks = program.ranks;
@@ -62,140 +52,7 @@ reference::Case make_case(const Program& program, const Arguments& arguments) {
   return run;
 }
 
-// Memory and machine of one node.
-struct Node {
-  std::vector<std::uint8_t> input, output;
-  std::unique_ptr<std::max_align_t[]> scratch;
-  std::unique_ptr<Machine> machine;
-};
-
-void start_node(const LoadedSchedule& loaded, std::uint32_t number, const reference::Case& run,
-                const Layout& layout, Endpoint& endpoint, Node& node) {
-  const Program& program = loaded.programs[number];
-  const bool input = !is_router(program) && reference::has_input(run, number);
-  const bool output = !is_router(program) && reference::has_result(run, number);
-  if (input) {
-    node.input.resize(std::max<std::uint64_t>(reference::input_bytes(run, number), 1));
-    reference::fill_input(run, number, 0, node.input.data());
-  }
-  // Rubbish, so that a byte never written shows.
-  if (output) {
-    node.output.assign(std::max<std::uint64_t>(reference::result_bytes(run, number), 1), 0xa5);
-  }
-  Buffers buffers;
-  buffers.input = input ? node.input.data() : nullptr;
-  buffers.output = output ? node.output.data() : nullptr;
-  buffers.scratch_bytes = scratch_needed(program, layout);
-  node.scratch =
-      std::make_unique<std::max_align_t[]>(buffers.scratch_bytes / sizeof(std::max_align_t) + 1);
-  buffers.scratch = node.scratch.get();
-  node.machine = std::make_unique<Machine>();
-  Status status = node.machine->init(endpoint, MachineConfig{});
-  if (status == Status::kOk) {
-    status = node.machine->start(program, buffers, run.op, reference::count(run));
-  }
-  if (status == Status::kOk) return;
-  negative(loaded.topology->node_name(number) + " cannot start: " + status_name(status));
-}
-
-// A network with all nodes started, but `absent`.
-class Simulation {
- public:
-  Simulation(const LoadedSchedule& loaded, const reference::Case& run, const Layout& layout,
-             const sim::Model& model, std::uint32_t absent = ~0u)
-      : network_(model, sim::links_of(pointers(loaded))),
-        nodes_(loaded.programs.size()),
-        latency_ticks_(std::max<std::uint32_t>(1, loaded.programs.front().latency_ticks)) {
-    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-      if (node != absent) {
-        start_node(loaded, node, run, layout, network_.endpoint(node), nodes_[node]);
-      }
-      machines_.push_back(nodes_[node].machine.get());
-    }
-  }
-
-  Outcome finish(const reference::Case& run, bool lock_step) {
-    Outcome outcome;
-    outcome.run = lock_step ? sim::run_lock_step(network_, machines_, latency_ticks_)
-                            : sim::run(network_, machines_);
-    reference::Results results(run, 0);
-    for (std::uint32_t rank = 0; rank < run.ranks && outcome.wrong.empty(); ++rank) {
-      if (reference::result_bytes(run, rank) == 0) continue;
-      if (nodes_[rank].output != results.of(rank)) {
-        outcome.wrong = "wrong result on rank " + std::to_string(rank);
-      }
-    }
-    return outcome;
-  }
-
-  // The first node that ends well within `until_ns`; -1: none.
-  std::int64_t first_to_end(std::uint64_t until_ns) {
-    do {
-      for (std::uint32_t node = 0; node < machines_.size(); ++node) {
-        if (machines_[node] != nullptr && machines_[node]->poll() == Status::kOk) return node;
-      }
-    } while (network_.advance(until_ns));
-    return -1;
-  }
-
- private:
-  static std::vector<const Program*> pointers(const LoadedSchedule& loaded) {
-    std::vector<const Program*> programs;
-    for (const Program& program : loaded.programs) programs.push_back(&program);
-    return programs;
-  }
-
-  sim::Network network_;
-  std::vector<Node> nodes_;
-  std::vector<Machine*> machines_;
-  std::uint32_t latency_ticks_;
-};
-
-// A barrier has no bytes to look at: it is right if nobody ends it while any one rank is absent.
-// Else what happened.
-std::string check_barrier(const LoadedSchedule& loaded, const reference::Case& run,
-                          const Layout& layout, const sim::Model& model) {
-  constexpr std::uint64_t kLong = 500'000'000;  // ns, before any machine gives a link up
-  for (std::uint32_t absent = 0; run.ranks > 1 && absent < run.ranks; ++absent) {
-    const std::int64_t node = Simulation(loaded, run, layout, model, absent).first_to_end(kLong);
-    if (node >= 0) {
-      return "rank " + std::to_string(node) + " ends the barrier while rank " +
-             std::to_string(absent) + " has not begun it";
-    }
-  }
-  return "";
-}
-
-// Bytes that a simulation of the whole schedule holds.
-std::uint64_t memory_needed(const LoadedSchedule& loaded, const reference::Case& run,
-                            const Layout& layout) {
-  std::uint64_t bytes = 0;
-  for (const Program& program : loaded.programs) {
-    bytes += scratch_needed(program, layout);
-    if (is_router(program)) continue;
-    bytes += reference::input_bytes(run, program.node) + reference::result_bytes(run, program.node);
-  }
-  return bytes;
-}
-
-sim::Model model_of(const LoadedSchedule& loaded, const CostModel::Line& line) {
-  const Program& program = loaded.programs.front();
-  sim::Model model;
-  model.alpha = line.alpha;
-  model.beta = line.beta;
-  // Else a port is a link's own, or only sends have one.
-  model.one_port = program.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
-                   program.port_model == espalier_PortModel_SIMPLEX;
-  if (program_nodes(program) > program.ranks) {
-    const topology::Topology* topology = loaded.topology.get();
-    model.lanes = [topology](std::uint32_t from, std::uint32_t to) {
-      return topology->capacity(from, to);
-    };
-  }
-  return model;
-}
-
-Report make_report(const LoadedSchedule& loaded, const Arguments& arguments) {
+Report make_report(const LoadedSchedule& loaded, const SimulateOptions& arguments) {
   const Program& program = loaded.programs.front();
   const reference::Case run = make_case(program, arguments);
   Report report;
@@ -223,14 +80,17 @@ Report make_report(const LoadedSchedule& loaded, const Arguments& arguments) {
   progress.at(0.5);
   model.jitter = arguments.jitter;
   model.seed = whole_number("--seed", arguments.seed, 0, ~0ull);
-  report.free_running = Simulation(loaded, run, report.layout, model).finish(run, false);
+  if (!arguments.trace.empty()) report.logs = make_logs(loaded.programs, report.layout.blocks);
+  std::vector<NodeLog>* logs = arguments.trace.empty() ? nullptr : &report.logs;
+  report.free_running = Simulation(loaded, run, report.layout, model, logs).finish(run, false);
   if (run.collective == espalier_Collective_BARRIER) {
     report.free_running.wrong = check_barrier(loaded, run, report.layout, model);
   }
   return report;
 }
 
-void print_report(const LoadedSchedule& loaded, const Arguments& arguments, const Report& report) {
+void print_report(const LoadedSchedule& loaded, const SimulateOptions& arguments,
+                  const Report& report) {
   const Program& program = loaded.programs.front();
   const bool right = report.lock_step.wrong.empty() && report.free_running.wrong.empty();
   if (arguments.format == Format::kJson) {
@@ -286,7 +146,9 @@ void judge(const char* how, const Outcome& outcome) {
   if (!outcome.wrong.empty()) negative(std::string(how) + ": " + outcome.wrong);
 }
 
-void run_simulate(const Arguments& arguments) {
+}  // namespace
+
+void run_simulate(const SimulateOptions& arguments) {
   if (!(arguments.alpha >= 0 && arguments.alpha < 1e6 && arguments.beta >= 0 &&
         arguments.beta < 1e6 && arguments.jitter >= 0 && arguments.jitter < 1e6)) {
     bad_input("--alpha, --beta and --jitter must be numbers from 0 to 1e6");
@@ -294,6 +156,12 @@ void run_simulate(const Arguments& arguments) {
   const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
   const Report report = make_report(loaded, arguments);
   print_report(loaded, arguments, report);
+  if (!arguments.trace.empty()) {
+    write_trace(arguments.trace,
+                make_trace(loaded, report.logs, report.bytes, report.layout.blocks,
+                           "virtual time of the simulation"),
+                arguments.format == Format::kText);
+  }
   judge("in lock step", report.lock_step);
   judge("free running", report.free_running);
   if (report.lock_step.run.steps > report.predicted_steps) {
@@ -302,33 +170,36 @@ void run_simulate(const Arguments& arguments) {
   }
 }
 
-}  // namespace
+void add_simulate_options(CLI::App& command, SimulateOptions& options) {
+  command.add_option("file", options.file, "The schedule file")->required();
+  command.add_option(
+      "--bytes", options.bytes,
+      "The message, e.g. 4096 or 64KiB; scatter, gather, allgather, reduce-scatter and "
+      "all-to-all: one rank's part");
+  command.add_option("--alpha", options.alpha, "Start-up of a block, seconds")
+      ->capture_default_str();
+  command.add_option("--beta", options.beta, "Seconds a byte")->capture_default_str();
+  command.add_option("--model", options.model,
+                     "alpha and beta as 'espalier measure --format json' measured them");
+  command.add_option("--jitter", options.jitter, "Each transfer is up to this fraction longer")
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "Of the jitter")->capture_default_str();
+  command
+      .add_option("--op", options.op, "Operator of a reduction or scan; affine does not commute")
+      ->capture_default_str();
+  command.add_option("--type", options.type, "Element type of a reduction or scan")
+      ->capture_default_str();
+  command.add_option("--topology", options.topology, "Refuse the file if it is for another");
+  add_format(command, options.format);
+}
 
 void add_simulate(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "simulate", "Runs a schedule in virtual time and checks every rank's result");
-  const auto arguments = std::make_shared<Arguments>();
-  command->add_option("file", arguments->file, "The schedule file")->required();
-  command->add_option(
-      "--bytes", arguments->bytes,
-      "The message, e.g. 4096 or 64KiB; scatter, gather, allgather, reduce-scatter and "
-      "all-to-all: one rank's part");
-  command->add_option("--alpha", arguments->alpha, "Start-up of a block, seconds")
-      ->capture_default_str();
-  command->add_option("--beta", arguments->beta, "Seconds a byte")->capture_default_str();
-  command->add_option("--model", arguments->model,
-                      "alpha and beta as 'espalier measure --format json' measured them");
-  command->add_option("--jitter", arguments->jitter, "Each transfer is up to this fraction longer")
-      ->capture_default_str();
-  command->add_option("--seed", arguments->seed, "Of the jitter")->capture_default_str();
-  command
-      ->add_option("--op", arguments->op,
-                   "Operator of a reduction or scan; affine does not commute")
-      ->capture_default_str();
-  command->add_option("--type", arguments->type, "Element type of a reduction or scan")
-      ->capture_default_str();
-  command->add_option("--topology", arguments->topology, "Refuse the file if it is for another");
-  add_format(*command, arguments->format);
+  const auto arguments = std::make_shared<SimulateOptions>();
+  add_simulate_options(*command, *arguments);
+  command->add_option("--trace", arguments->trace,
+                      "Also write what happened into this file (see 'espalier trace')");
   command->footer(
       "Runs twice: in lock step, counting steps, and free running, measuring virtual time.\n"
       "Examples:\n"

@@ -23,7 +23,7 @@ constexpr std::int64_t kPictureBlocks = 4;  // N of a valid schedule's picture, 
 struct Arguments {
   std::string file, blocks, picture;
   Selection selection;
-  bool root_given = false, links = false, explain = false;
+  bool root_given = false, loads = false, explain = false;
   Format format = Format::kText;
 };
 
@@ -31,7 +31,8 @@ Source source_of(const Arguments& arguments) {
   const Selection& selection = arguments.selection;
   const bool selects = !selection.collective.empty() || !selection.algorithm.empty() ||
                        !selection.run.empty() || !selection.lambda.empty() ||
-                       !selection.window.empty();
+                       !selection.window.empty() || !selection.links.empty() ||
+                       !selection.ports.empty();
   if (!arguments.file.empty()) {
     if (selects || arguments.root_given) {
       bad_input("'" + one_line(arguments.file) +
@@ -62,7 +63,7 @@ Proof prove(Source& source, const Arguments& arguments) {
   options.progress = [&progress](double done) { progress.at(done); };
   Proof proof{.verdict = verify::verify(source.topology(), program, options), .links = ""};
   const verify::Counterexample& wrong = proof.verdict.counterexample;
-  if (!proof.verdict.valid && wrong.point == verify::Point::kLinks && !arguments.links) {
+  if (!proof.verdict.valid && wrong.point == verify::Point::kLinks && !arguments.loads) {
     proof.links = wrong.message;
     options.links = false;
     proof.verdict = verify::verify(source.topology(), program, options);
@@ -139,9 +140,10 @@ void add_verify(CLI::App& app) {
                       "The schedule file; without, --topology, --collective and --algorithm");
   add_selection(*command, arguments->selection, false);
   add_schedule_window(*command, arguments->selection);
+  add_links(*command, arguments->selection);
   command->add_option("--blocks", arguments->blocks,
                       "Check every N up to this only, one by one; default: every N");
-  command->add_flag("--links", arguments->links,
+  command->add_flag("--loads", arguments->loads,
                     "Invalid also if the topology's own links cannot carry it along their routes");
   command->add_flag("--explain", arguments->explain, "Print what was proven, point by point");
   command->add_option("--picture", arguments->picture,

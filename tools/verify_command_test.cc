@@ -47,7 +47,7 @@ TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(nlohmann::json::parse(result.out)["valid"], false);
   compile("mesh", "mesh:4x4");
-  expect_refused("verify mesh --links", "'mesh' is not valid: links: ", 1);
+  expect_refused("verify mesh --loads", "'mesh' is not valid: links: ", 1);
   EXPECT_EQ(run("verify mesh").status, 0);
 }
 

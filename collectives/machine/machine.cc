@@ -23,6 +23,7 @@ Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
   endpoint_ = &endpoint;
   window_limit_ = config.window;
   check_blocks_ = config.check_blocks;
+  log_ = config.log;
   horizon_ = Timetable::kNever;
   watch_.init(endpoint, config.deadline_ns);
   return Status::kOk;
@@ -82,6 +83,10 @@ void Machine::complete(const Completion& completion, bool sent) {
   }
   if (!sent && check_blocks_ && crc32(0, message.bytes, message.size) != completion.check) {
     return fail(Status::kCorrupt, link);
+  }
+  if (log_ != nullptr) {
+    log_->completed(static_cast<std::uint8_t>(link),
+                    sent ? espalier_Kind_SEND : espalier_Kind_RECEIVE, log_now());
   }
   ++lane.first;
   moved_ = true;

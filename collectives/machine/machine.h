@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "collectives/machine/event_log.h"
 #include "collectives/machine/lane.h"
 #include "collectives/machine/operators.h"
 #include "collectives/machine/timetable.h"
@@ -32,6 +33,7 @@ struct MachineConfig {
   std::uint32_t window = kMaxWindow;          // at most; the program's own is the other limit
   std::uint64_t deadline_ns = 2'000'000'000;  // D: silence on an awaited link before it is given up
   bool check_blocks = false;                  // CRC-32 of every block, sent and checked
+  EventLog* log = nullptr;  // of the collective started last; outlives the machine
 };
 
 // What the machine waits for, readable at any time: the oldest message that has not come or gone.
@@ -137,6 +139,10 @@ class Machine {
   void post_receives(std::uint32_t link);
   void posted(std::uint32_t link, Lane& lane, LinkSet& unposted);
   void run_op();
+  // Where there is a log.
+  [[nodiscard]] std::uint64_t log_now() { return log_->timed() ? endpoint_->now() : 0; }
+  void log_let_in(std::uint32_t row, std::uint32_t ahead, std::uint64_t now);
+  void log_op(std::uint32_t row, std::uint64_t now);
   [[nodiscard]] bool reached(std::uint8_t from, std::uint32_t after, bool ops_too) const;
   [[nodiscard]] bool may_run(const Action& action) const;
   [[nodiscard]] bool being_sent(const Block& block) const;
@@ -150,6 +156,7 @@ class Machine {
   Endpoint* endpoint_ = nullptr;
   std::uint32_t window_limit_ = 0;
   bool check_blocks_ = false;
+  EventLog* log_ = nullptr;
   Watch watch_;
 
   // The collective.

@@ -76,6 +76,7 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   room_ = std::max<std::uint32_t>(1, std::min(kRing, endpoint_->window()));
   running_ = true;
   moved_ = true;
+  if (log_ != nullptr) log_->begin();
   start_tags(op);
   next_phase_ = 0;
   phase_step_ = 0;

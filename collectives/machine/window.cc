@@ -44,6 +44,7 @@ void Machine::let_in() {
 void Machine::retire() {
   while (first_step_ != end_step_ && step(first_step_).done()) {
     if (next_op_ == first_step_) ++next_op_;
+    if (log_ != nullptr) log_->retire(step(first_step_).number, log_now());
     ++first_step_;
     moved_ = true;
   }
@@ -53,17 +54,21 @@ void Machine::let_in_step() {
   Step& its = step(end_step_);
   its = Step();
   its.number = timetable_.next_step();
+  const std::uint64_t now = log_ != nullptr ? log_now() : 0;
   for (std::uint64_t rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
     const Kind kind = timetable_.action(row).kind;
     if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) {
+      if (log_ != nullptr) log_op(row, now);
       its.ops |= bit(row);
       continue;
     }
     std::uint32_t many = timetable_.in_step(row);
     if (many > Timetable::kMaxInStep) return fail_here(Status::kTooLarge);
     for (; many > 0; --many) {
-      if (timetable_.exists(row) && !let_in_message(row)) return fail_here(Status::kMalformed);
+      const bool exists = timetable_.exists(row);
+      if (exists && log_ != nullptr) log_let_in(row, 0, now);
+      if (exists && !let_in_message(row)) return fail_here(Status::kMalformed);
       timetable_.advance(row);
     }
   }
@@ -136,6 +141,35 @@ bool Machine::let_in_message(std::uint32_t row) {
   return true;
 }
 
+// The row's next instance, or the one `ahead` after it, goes into the log.
+void Machine::log_let_in(std::uint32_t row, std::uint32_t ahead, std::uint64_t now) {
+  const Action& action = timetable_.action(row);
+  const bool send = action.kind == espalier_Kind_SEND;
+  const Place& place = send ? action.a : action.into;
+  Event event;
+  event.step = static_cast<std::uint32_t>(timetable_.next_step());
+  event.segment = static_cast<std::uint32_t>(timetable_.value(row, place.segment_ref, ahead));
+  const std::int64_t block = timetable_.value(row, place.block_ref, ahead);
+  event.block = static_cast<std::uint32_t>(std::min<std::int64_t>(block, layout_.blocks - 1));
+  event.action = static_cast<std::uint8_t>(timetable_.first_action() + row);
+  event.kind = static_cast<std::uint8_t>(action.kind);
+  std::uint32_t link = 0;
+  if ((send || action.kind == espalier_Kind_RECEIVE) && link_of(row, ahead, link)) {
+    event.link = static_cast<std::uint8_t>(timetable_.value(row, action.link_ref, ahead));
+    event.port = static_cast<std::uint8_t>(link);
+  }
+  log_->let_in(event, now);
+}
+
+// Combines and copies are let in before those of earlier steps have run.
+void Machine::log_op(std::uint32_t row, std::uint64_t now) {
+  std::uint32_t ahead = 0;
+  for (std::uint8_t at = first_step_; at != end_step_; ++at) {
+    if ((step(at).ops & bit(row)) != 0) ++ahead;
+  }
+  if (timetable_.exists(row, ahead)) log_let_in(row, ahead, now);
+}
+
 // A fabric serves posts of different links in the order they come, more or less: what an earlier
 // step needs goes first.
 void Machine::post_all() {
@@ -155,12 +189,16 @@ void Machine::post_receives(std::uint32_t link) {
   Lane& lane = receives_[link];
   while (lane.unposted()) {
     const Message& message = lane.at(lane.posted);
+    const std::uint64_t now = log_ != nullptr ? log_now() : 0;
     const Status status = endpoint_->post_receive(
         link, {message.bytes, message.size, tags_.tag(lane.number), message.step});
     no_room_ = no_room_ || status == Status::kTryAgain;
     if (status == Status::kTryAgain) return;
     if (status != Status::kOk) return fail(status, link);
     posted(link, lane, unposted_receives_);
+    if (log_ != nullptr) {
+      log_->posted(static_cast<std::uint8_t>(link), espalier_Kind_RECEIVE, now);
+    }
   }
 }
 
@@ -169,6 +207,8 @@ bool Machine::post_send(std::uint32_t link) {
   Lane& lane = sends_[link];
   const Message& message = lane.at(lane.posted);
   if (message.after > 0 && !reached(message.step, message.after, true)) return false;
+  // Before the other end can have it.
+  const std::uint64_t now = log_ != nullptr ? log_now() : 0;
   const std::uint32_t check = check_blocks_ ? crc32(0, message.bytes, message.size) : 0;
   const Status status = endpoint_->post_send(
       link, {message.bytes, message.size, tags_.tag(lane.number), check, message.step});
@@ -180,6 +220,7 @@ bool Machine::post_send(std::uint32_t link) {
   --step(message.step).unposted;
   sending_.insert(link);
   posted(link, lane, unposted_sends_);
+  if (log_ != nullptr) log_->posted(static_cast<std::uint8_t>(link), espalier_Kind_SEND, now);
   return true;
 }
 
@@ -211,7 +252,12 @@ void Machine::run_op() {
   const auto row = static_cast<std::uint32_t>(std::countr_zero(its.ops));
   if (timetable_.exists(row)) {
     if (!may_run(timetable_.action(row))) return;
+    const std::uint64_t began = log_ != nullptr ? log_now() : 0;
     if (!operate(row)) return;
+    if (log_ != nullptr) {
+      log_->ran(its.number, static_cast<std::uint8_t>(timetable_.first_action() + row), began,
+                log_now());
+    }
   }
   its.ops &= its.ops - 1;
   timetable_.advance(row);

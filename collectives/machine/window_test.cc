@@ -92,6 +92,33 @@ class Judge {
     return true;
   }
   [[nodiscard]] std::size_t instances() const { return instances_.size(); }
+  // The log has as many of them as it has room for, in their order, and times that ascend.
+  void check_log(const EventLog& log, std::uint32_t capacity) const {
+    ASSERT_EQ(log.count(), std::min<std::size_t>(instances_.size(), capacity));
+    ASSERT_EQ(log.lost(), instances_.size() - log.count());
+    ASSERT_EQ(log.retired(), log.count());
+    for (std::uint32_t at = 0; at < log.count(); ++at) {
+      const Instance& it = instances_[at];
+      const PlaceAt& place = it.kind == espalier_Kind_SEND ? it.a : it.into;
+      Event expected;
+      expected.step = static_cast<std::uint32_t>(it.step);
+      expected.segment = static_cast<std::uint32_t>(place.segment);
+      expected.block = static_cast<std::uint32_t>(place.block);
+      expected.action = static_cast<std::uint8_t>(it.action);
+      expected.kind = static_cast<std::uint8_t>(it.kind);
+      if (it.link >= 0) expected.link = static_cast<std::uint8_t>(it.link);
+      std::array<std::uint8_t, kEventBytes> bytes{}, right{};
+      event_bytes(log.event(at), bytes.data());
+      event_bytes(expected, right.data());
+      ASSERT_EQ(bytes, right) << describe(it);
+      ASSERT_TRUE(log.event(at).begun && log.event(at).done) << describe(it);
+      const EventTimes& times = log.times(at);
+      ASSERT_LT(0, times.let_in) << describe(it);
+      ASSERT_LE(times.let_in, times.posted) << describe(it);
+      ASSERT_LE(times.posted, times.done) << describe(it);
+      ASSERT_LE(times.done, times.retired) << describe(it);
+    }
+  }
   // The most messages of a step on one link and in one direction.
   [[nodiscard]] std::uint32_t most_messages() const {
     std::map<std::array<std::int64_t, 3>, std::uint32_t> messages;
@@ -218,6 +245,11 @@ void run_one(unsigned seed, Seen& seen) {
               std::min({config.window, program.window, endpoint_window}));
   call.judge = &judge;
 
+  const auto capacity = static_cast<std::uint32_t>(pick(random, 0, 3) == 0 ? 4 : 4000);
+  std::vector<Event> events(capacity);
+  std::vector<EventTimes> times(capacity);
+  EventLog log(events.data(), times.data(), capacity);
+  config.log = &log;
   ScriptedEndpoint endpoint(0, peers, endpoint_window);
   endpoint.refuse = [&] { return pick(random, 0, 9) == 0; };
   endpoint.on_post = [&](ScriptedEndpoint::Post post) {
@@ -230,6 +262,7 @@ void run_one(unsigned seed, Seen& seen) {
   EXPECT_EQ(machine.blocks(), layout.blocks);
   Status status = Status::kBusy;
   for (int idle = 0; status == Status::kBusy && idle < 1000; ++idle) {
+    ++endpoint.time;
     status = machine.poll();
     if (::testing::Test::HasFailure()) break;
     while (!endpoint.posts.empty() && pick(random, 0, 2) != 0) {
@@ -248,6 +281,8 @@ void run_one(unsigned seed, Seen& seen) {
   }
   EXPECT_EQ(status, Status::kOk) << "seed " << seed << " " << status_name(machine.cause().status);
   EXPECT_TRUE(judge.all_done()) << "seed " << seed;
+  judge.check_log(log, capacity);
+  if (::testing::Test::HasFailure()) ADD_FAILURE() << "seed " << seed;
   ++seen.runs;
   seen.crowded += judge.most_messages() > 1;
   seen.instances += judge.instances();

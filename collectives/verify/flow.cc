@@ -144,7 +144,8 @@ Finding DataFlow::read_run(const Case& at, std::uint32_t node, const Instance& r
 
 void DataFlow::write(const Case& at, std::uint32_t node, const PlaceAt& place, Value value) {
   memory(at, node, place) = value;
-  if (at.common->collective != espalier_Collective_BARRIER) return;
+  // Of routers nobody asks whom they have heard of.
+  if (at.common->collective != espalier_Collective_BARRIER || node >= at.common->ranks) return;
   std::int32_t& heard = memory_[node].heard;
   heard = sets_.combine(heard, value.ranks, Join::kUnion);
 }

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <sstream>
 
 #include "collectives/schedule/file.h"
 
@@ -126,6 +127,7 @@ enum Option {
   kProvider,
   kAddress,
   kControl,
+  kLinks,
   kWindow,
   kDeadline,
   kCheckBlocks,
@@ -144,12 +146,31 @@ constexpr option kOptions[] = {{"schedule", required_argument, nullptr, kSchedul
                                {"provider", required_argument, nullptr, kProvider},
                                {"address", required_argument, nullptr, kAddress},
                                {"control", required_argument, nullptr, kControl},
+                               {"links", required_argument, nullptr, kLinks},
                                {"window", required_argument, nullptr, kWindow},
                                {"deadline", required_argument, nullptr, kDeadline},
                                {"check-blocks", no_argument, nullptr, kCheckBlocks},
                                {"check", no_argument, nullptr, kCheckOnly},
                                {"help", no_argument, nullptr, kHelp},
                                {nullptr, 0, nullptr, 0}};
+
+// "PEER:OUT:IN,...", or "" where a node has no links.
+bool parse_links(const std::string& text, std::vector<Link>& links) {
+  std::istringstream entries(text);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    std::istringstream numbers(entry);
+    std::string peer, out, in;
+    std::getline(numbers, peer, ':');
+    std::getline(numbers, out, ':');
+    std::getline(numbers, in);
+    Link& link = links.emplace_back();
+    if (!parse_number(peer.c_str(), link.peer) || !parse_number(out.c_str(), link.out) ||
+        !parse_number(in.c_str(), link.in)) {
+      return false;
+    }
+  }
+  return true;
+}
 
 // Takes one option's value; false if it is not a value of that option.
 bool take(int option, const char* value, Options& options) {
@@ -167,6 +188,7 @@ bool take(int option, const char* value, Options& options) {
     case kAddress: options.address = value; return true;
     case kControl:
       return parse_number(value, options.controls.emplace_back()) && options.controls.back() >= 0;
+    case kLinks: return parse_links(value, options.links.emplace_back());
     case kWindow:
       return parse_number(value, options.window) && options.window >= 1 &&
              options.window <= kMaxWindow;
@@ -187,8 +209,8 @@ bool take(int option, const char* value, Options& options) {
 
 const char* usage() {
   return "usage: espalier-node --schedule FILE [--schedule FILE ...] --node I --control FD\n"
-         "                     [--topology SPEC] [--provider tcp|shm] [--address IP] [--window W]\n"
-         "                     [--deadline MS] [--check-blocks]\n"
+         "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider tcp|shm]\n"
+         "                     [--address IP] [--window W] [--deadline MS] [--check-blocks]\n"
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
          "       espalier-node (--image FILE | --flash FILE) (--public-key FILE | --unsigned)\n"
          "                     --node I (--control FD | --check) [--board NAME] [--counter N] ...\n"
@@ -204,6 +226,9 @@ const char* usage() {
          "  --public-key FILE take only images that this key's owner signed; --unsigned: any\n"
          "  --board NAME      refuse images for another (default " ESPALIER_BOARD ")\n"
          "  --counter N       refuse images with a lower security counter (default 0)\n"
+         "  --links LIST      modelled: the node has these links and no others, with so many "
+         "lanes\n"
+         "                    out and in, each an endpoint of its own; once for each --node\n"
          "  --topology SPEC   refuse schedules for any other topology, e.g. mesh:4x4\n"
          "  --deadline MS     silence after which a link is dead (default 5000)\n"
          "  --window W        steps in flight, at most (default: as many as a program allows)\n"
@@ -251,6 +276,10 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
             " control channels: give --control FD for each --node, or --check to load the "
             "descriptors only";
   }
+  if (!options.links.empty() && options.links.size() != options.nodes.size()) {
+    error = std::to_string(options.nodes.size()) + " nodes and " +
+            std::to_string(options.links.size()) + " lists of links: give --links for each --node";
+  }
   return error.empty();
 }
 
@@ -266,7 +295,7 @@ bool load_programs(const Options& options, std::uint32_t node, Programs& program
   std::sort(programs.peers.begin(), programs.peers.end());
   programs.peers.erase(std::unique(programs.peers.begin(), programs.peers.end()),
                        programs.peers.end());
-  if (programs.peers.size() > kMaxLinks) {
+  if (options.links.empty() && programs.peers.size() > kMaxLinks) {
     error = "the schedules need " + std::to_string(programs.peers.size()) + " links, node " +
             std::to_string(node) + " has room for " + std::to_string(kMaxLinks) +
             " (ESPALIER_MAX_LINKS)";

@@ -11,6 +11,13 @@
 
 namespace espalier::node {
 
+// A link of the topology, as the launcher hands it over.
+struct Link {
+  std::uint32_t peer = 0;  // node at the other end
+  std::uint32_t out = 1;   // lanes from here
+  std::uint32_t in = 1;    // and to here
+};
+
 struct Options {
   std::vector<std::string> schedules;  // paths; at most kMaxPrograms
   // Or an image: a file, or a flash with slots (boot_image.h); %r is the node's number.
@@ -24,6 +31,9 @@ struct Options {
   std::string provider = "tcp";
   std::string address;        // IP to bind; empty: the provider's default
   std::vector<int> controls;  // the control channel of each node
+  // Modelled: the links of each node, all that it has. Empty: direct, a node has links to whomever
+  // its programs name.
+  std::vector<std::vector<Link>> links;
   std::uint32_t window = kMaxWindow;
   std::uint64_t deadline_ns = 5'000'000'000;
   bool check_blocks = false;  // CRC-32 of every block

@@ -4,8 +4,8 @@
 // processes of one machine); kControlVersion stands in the first packet.
 //
 //   node                               launcher
-//   Hello (its address and peers) ->
-//                                   <- Peers (the address at the other end of each of its links)
+//   Hello (its lanes' addresses) ->
+//                                   <- Peers (the address at the other end of each of its lanes)
 //   Ready (every link can carry)  ->
 //                                   <- Memory, with a file descriptor: input, then output
 //   Mapped                        ->
@@ -51,9 +51,9 @@ struct Hello {
   std::uint32_t version = kControlVersion;
   std::uint32_t node = 0;
   std::int32_t pid = 0;
-  std::uint32_t links = 0;
-  std::uint32_t peers[kMaxLinks] = {};  // node at the other end of each link
-  Address address;
+  std::uint32_t lanes = 0;              // of all its links; a direct link has one
+  std::uint32_t peers[kMaxLinks] = {};  // node at the other end of each lane
+  Address addresses[kMaxLinks];         // ... and what that needs to reach this one
 };
 
 struct Ready {
@@ -84,8 +84,8 @@ struct Report {
 
 struct Peers {
   Packet packet = Packet::kPeers;
-  std::uint32_t links = 0;
-  Address addresses[kMaxLinks];  // by link, as in Hello
+  std::uint32_t lanes = 0;
+  Address addresses[kMaxLinks];  // by lane, as in Hello
 };
 
 // The file descriptor that comes with it holds input_bytes of input, then, at the next multiple of

@@ -94,12 +94,12 @@ TEST_F(Channel, WireUpTellsItsAddressAndGetsTheNeighbours) {
     EXPECT_EQ(packet.hello.version, kControlVersion);
     EXPECT_EQ(packet.hello.node, 4u);
     EXPECT_EQ(packet.hello.pid, getpid());
-    ASSERT_EQ(packet.hello.links, 2u);
+    ASSERT_EQ(packet.hello.lanes, 2u);
     EXPECT_EQ(packet.hello.peers[1], 6u);
-    EXPECT_EQ(std::string(packet.hello.address.bytes, packet.hello.address.size),
+    EXPECT_EQ(std::string(packet.hello.addresses[1].bytes, packet.hello.addresses[1].size),
               std::string("a\0z", 3));
     Peers peers;
-    peers.links = 2;
+    peers.lanes = 2;
     peers.addresses[1].size = 2;
     std::memcpy(peers.addresses[1].bytes, "\0y", 2);
     EXPECT_TRUE(send(launcher_, peers));
@@ -107,7 +107,7 @@ TEST_F(Channel, WireUpTellsItsAddressAndGetsTheNeighbours) {
   node::ControlWireUp wire_up(node_);
   std::vector<std::string> addresses;
   std::string error;
-  EXPECT_TRUE(wire_up.publish(4, std::string("a\0z", 3), {3, 6}, error)) << error;
+  EXPECT_TRUE(wire_up.publish(4, {"b", std::string("a\0z", 3)}, {3, 6}, error)) << error;
   EXPECT_TRUE(wire_up.collect(addresses, error)) << error;
   launcher.join();
   EXPECT_EQ(addresses, (std::vector<std::string>{"", std::string("\0y", 2)}));
@@ -119,9 +119,9 @@ TEST_F(Channel, WireUpEndsWithTheLauncher) {
   node::ControlWireUp wire_up(node_);
   std::vector<std::string> addresses;
   std::string error;
-  EXPECT_FALSE(wire_up.publish(0, "a", {1}, error));
+  EXPECT_FALSE(wire_up.publish(0, {"a"}, {1}, error));
   EXPECT_NE(error, "");
-  EXPECT_FALSE(wire_up.publish(0, std::string(kMaxAddressBytes + 1, 'a'), {1}, error));
+  EXPECT_FALSE(wire_up.publish(0, {std::string(kMaxAddressBytes + 1, 'a')}, {1}, error));
 }
 
 }  // namespace

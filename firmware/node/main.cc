@@ -34,7 +34,7 @@ struct Served {
   node::Booted booted;  // where it boots from an image
   node::Programs programs;
   std::unique_ptr<espalier::ofi::OfiEndpoint> fabric;
-  std::vector<std::string> addresses;  // of its peers
+  std::vector<std::string> addresses;  // of the other ends of its lanes
 };
 using Nodes = std::vector<std::unique_ptr<Served>>;
 
@@ -71,27 +71,41 @@ void describe(const Served& served) {
   }
 }
 
+espalier::ofi::Config endpoint_config(const node::Options& options, const Nodes& nodes,
+                                      std::size_t at) {
+  espalier::ofi::Config config;
+  config.provider = options.provider;
+  config.local_address = options.address;
+  config.node = nodes[at]->number;
+  config.window = options.window;
+  if (options.links.empty()) {
+    config.peers = nodes[at]->programs.peers;
+    return config;
+  }
+  for (const node::Link& link : options.links[at]) {
+    config.peers.push_back(link.peer);
+    config.lanes.push_back({link.out, link.in});
+  }
+  return config;
+}
+
 // Opens the endpoints of all nodes and tells where they are, then connects them, each in turn:
 // nodes of one process may be neighbours. 0, or the exit status.
 int connect(const node::Options& options, Nodes& nodes) {
   std::string error;
   std::vector<node::ControlWireUp> wire_ups;
-  for (const std::unique_ptr<Served>& served : nodes) {
-    espalier::ofi::Config config;
-    config.provider = options.provider;
-    config.local_address = options.address;
-    config.node = served->number;
-    config.peers = served->programs.peers;
-    config.window = options.window;
-    served->fabric = espalier::ofi::OfiEndpoint::open(config, error);
-    if (served->fabric == nullptr) {
+  for (std::size_t at = 0; at < nodes.size(); ++at) {
+    Served& served = *nodes[at];
+    served.fabric = espalier::ofi::OfiEndpoint::open(endpoint_config(options, nodes, at), error);
+    if (served.fabric == nullptr) {
       const std::string where = options.address.empty() ? "" : " on " + options.address;
-      return fail(kFailed, served->channel,
+      return fail(kFailed, served.channel,
                   "cannot open " + options.provider + where + ": " + error);
     }
-    wire_ups.emplace_back(served->channel);
-    if (!wire_ups.back().publish(served->number, served->fabric->address(), config.peers, error)) {
-      return fail(kFailed, served->channel, error);
+    wire_ups.emplace_back(served.channel);
+    if (!wire_ups.back().publish(served.number, served.fabric->addresses(),
+                                 served.fabric->lane_peers(), error)) {
+      return fail(kFailed, served.channel, error);
     }
   }
   const auto cannot = [&error](const Served& served) {

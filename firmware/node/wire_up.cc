@@ -8,22 +8,28 @@
 
 namespace espalier::node {
 
-bool ControlWireUp::publish(std::uint32_t node, const std::string& address,
+bool ControlWireUp::publish(std::uint32_t node, const std::vector<std::string>& addresses,
                             const std::vector<std::uint32_t>& peers, std::string& error) {
-  if (address.size() > control::kMaxAddressBytes || peers.size() > kMaxLinks) {
-    error = "an address of " + std::to_string(address.size()) + " bytes with " +
-            std::to_string(peers.size()) + " links does not fit a Hello";
+  if (peers.size() > kMaxLinks) {
+    error = std::to_string(peers.size()) + " lanes do not fit a Hello";
     return false;
   }
   control::Hello hello;
   hello.node = node;
   hello.pid = getpid();
-  hello.links = links_ = static_cast<std::uint32_t>(peers.size());
+  hello.lanes = lanes_ = static_cast<std::uint32_t>(peers.size());
   std::copy(peers.begin(), peers.end(), hello.peers);
-  hello.address.size = static_cast<std::uint32_t>(address.size());
-  std::copy(address.begin(), address.end(), hello.address.bytes);
+  for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
+    const std::string& address = addresses[lane];
+    if (address.size() > control::kMaxAddressBytes) {
+      error = "an address of " + std::to_string(address.size()) + " bytes does not fit a Hello";
+      return false;
+    }
+    hello.addresses[lane].size = static_cast<std::uint32_t>(address.size());
+    std::copy(address.begin(), address.end(), hello.addresses[lane].bytes);
+  }
   if (control::send(channel_, hello)) return true;
-  error = "the launcher does not take this node's address";
+  error = "the launcher does not take this node's addresses";
   return false;
 }
 
@@ -35,13 +41,13 @@ bool ControlWireUp::collect(std::vector<std::string>& addresses, std::string& er
     received = control::receive(channel_, packet, descriptor, -1);
   }
   if (received != control::Received::kPacket || packet.packet != control::Packet::kPeers ||
-      packet.peers.links != links_) {
+      packet.peers.lanes != lanes_) {
     error = "the launcher went away before it told the neighbours' addresses";
     return false;
   }
   addresses.clear();
-  for (std::uint32_t link = 0; link < links_; ++link) {
-    const control::Address& at = packet.peers.addresses[link];
+  for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
+    const control::Address& at = packet.peers.addresses[lane];
     addresses.emplace_back(at.bytes, std::min(at.size, control::kMaxAddressBytes));
   }
   return true;

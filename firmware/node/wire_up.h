@@ -11,12 +11,14 @@ namespace espalier::node {
 class WireUp {
  public:
   virtual ~WireUp() = default;
-  // Publishes a node's address. False and one line in `error` if the launcher is gone.
-  [[nodiscard]] virtual bool publish(std::uint32_t node, const std::string& address,
+  // Publishes the addresses of a node's lanes, and the nodes at their other ends. False and one
+  // line in `error` if the launcher is gone.
+  [[nodiscard]] virtual bool publish(std::uint32_t node, const std::vector<std::string>& addresses,
                                      const std::vector<std::uint32_t>& peers,
                                      std::string& error) = 0;
-  // Waits for the addresses of the peers that were published, in their order; nodes of one process
-  // publish all before any collects. False and one line in `error` if they cannot be had.
+  // Waits for the addresses of the other ends of the lanes that were published, in their order;
+  // nodes of one process publish all before any collects. False and one line in `error` if they
+  // cannot be had.
   [[nodiscard]] virtual bool collect(std::vector<std::string>& addresses, std::string& error) = 0;
 };
 
@@ -24,13 +26,13 @@ class WireUp {
 class ControlWireUp : public WireUp {
  public:
   explicit ControlWireUp(int channel) : channel_(channel) {}
-  [[nodiscard]] bool publish(std::uint32_t node, const std::string& address,
+  [[nodiscard]] bool publish(std::uint32_t node, const std::vector<std::string>& addresses,
                              const std::vector<std::uint32_t>& peers, std::string& error) override;
   [[nodiscard]] bool collect(std::vector<std::string>& addresses, std::string& error) override;
 
  private:
   int channel_;
-  std::uint32_t links_ = 0;
+  std::uint32_t lanes_ = 0;
 };
 
 }  // namespace espalier::node

@@ -6,28 +6,46 @@
 #include <thread>
 #include <vector>
 
+#include "hal/ofi/address.h"
 #include "hal/ofi/ofi_endpoint.h"
 
 namespace espalier::ofi {
+
+// `config` for node `node`, whose links lead to `peers`. Its lanes: none, or one entry, which holds
+// for each link as the lower of its nodes sees it.
+[[nodiscard]] inline Config for_node(Config config, std::uint32_t node,
+                                     const std::vector<std::uint32_t>& peers) {
+  config.node = node;
+  config.peers = peers;
+  if (config.lanes.empty()) return config;
+  const Config::Lanes lower = config.lanes.front();
+  config.lanes.clear();
+  for (const std::uint32_t peer : peers) {
+    config.lanes.push_back(node < peer ? lower : Config::Lanes{lower.in, lower.out});
+  }
+  return config;
+}
 
 struct Cluster {
   std::vector<std::unique_ptr<OfiEndpoint>> nodes;
   std::string error;  // empty: all are connected
 
   // peers[v]: the node at the other end of each link of node v.
-  Cluster(Config config, const std::vector<std::vector<std::uint32_t>>& peers) {
+  Cluster(const Config& config, const std::vector<std::vector<std::uint32_t>>& peers) {
     for (std::uint32_t v = 0; v < peers.size(); ++v) {
-      config.node = v;
-      config.peers = peers[v];
-      nodes.push_back(OfiEndpoint::open(config, error));
+      nodes.push_back(OfiEndpoint::open(for_node(config, v, peers[v]), error));
       if (nodes.back() == nullptr) return;
     }
+    std::vector<std::vector<std::uint32_t>> lanes;
+    for (const auto& node : nodes) lanes.push_back(node->lane_peers());
     std::vector<std::string> errors(peers.size());
     std::vector<std::thread> threads;
     for (std::uint32_t v = 0; v < peers.size(); ++v) {
       threads.emplace_back([&, v] {
         std::vector<std::string> addresses;
-        for (const std::uint32_t peer : peers[v]) addresses.push_back(nodes[peer]->address());
+        for (std::uint32_t l = 0; l < lanes[v].size(); ++l) {
+          addresses.push_back(nodes[lanes[v][l]]->addresses()[other_end(lanes, v, l)]);
+        }
         if (nodes[v]->connect(addresses, errors[v]) != Status::kOk && errors[v].empty()) {
           errors[v] = "connect failed without a word";
         }

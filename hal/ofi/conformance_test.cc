@@ -24,10 +24,13 @@ class FabricCluster final : public Cluster {
   ofi::Cluster cluster_;
 };
 
-BackEnd back_end(const std::string& provider) {
-  return {provider, [provider](const ClusterSpec& spec) -> std::unique_ptr<Cluster> {
+// lanes = 0: direct; else modelled, with so many for each link.
+BackEnd back_end(const std::string& provider, std::uint32_t lanes) {
+  const std::string name = lanes == 0 ? provider : provider + "_modelled_" + std::to_string(lanes);
+  return {name, [provider, lanes](const ClusterSpec& spec) -> std::unique_ptr<Cluster> {
             ofi::Config config;
             config.provider = provider;
+            if (lanes != 0) config.lanes = {{lanes, lanes}};
             config.window = spec.window;
             config.eager_bytes = spec.eager_bytes;
             auto cluster = std::make_unique<FabricCluster>(config, spec);
@@ -37,7 +40,9 @@ BackEnd back_end(const std::string& provider) {
           }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Ofi, ConformanceTest, testing::Values(back_end("tcp"), back_end("shm")),
+INSTANTIATE_TEST_SUITE_P(Ofi, ConformanceTest,
+                         testing::Values(back_end("tcp", 0), back_end("shm", 0), back_end("tcp", 3),
+                                         back_end("shm", 1), back_end("shm", 4)),
                          back_end_name);
 
 }  // namespace

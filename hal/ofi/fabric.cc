@@ -76,16 +76,16 @@ fi_info* Fabric::find(const std::string& provider, const std::string& local_addr
   return nullptr;
 }
 
-bool Fabric::open(const std::string& provider, const std::string& local_address, std::size_t peers,
-                  std::size_t completions, std::string& error) {
-  if (open_all(provider, local_address, peers, completions, error)) return true;
+bool Fabric::open(const std::string& provider, const std::string& local_address, const Size& size,
+                  std::string& error) {
+  if (open_all(provider, local_address, size, error)) return true;
   const std::string at = local_address.empty() ? "" : " at address " + local_address;
   error = "provider \"" + provider + "\"" + at + ": " + error;
   return false;
 }
 
 bool Fabric::open_all(const std::string& provider, const std::string& local_address,
-                      std::size_t peers, std::size_t completions, std::string& error) {
+                      const Size& size, std::string& error) {
   info_ = find(provider, local_address);
   if (info_ == nullptr) {
     error =
@@ -106,65 +106,86 @@ bool Fabric::open_all(const std::string& provider, const std::string& local_addr
     error = reason("fi_domain", code);
     return false;
   }
-  fi_av_attr av = {};
-  av.type = FI_AV_TABLE;
-  av.count = peers + 1;
-  if (const int code = fi_av_open(domain_, &av, &addresses_, nullptr); code != 0) {
-    error = reason("fi_av_open", code);
-    return false;
+  ports_.resize(size.ports);
+  queues_.resize(provider_ == "shm" ? size.ports : 1);
+  for (Queue& queue : queues_) {
+    fi_cq_attr attributes = {};
+    attributes.size = size.completions * (size.ports / queues_.size());
+    attributes.format = FI_CQ_FORMAT_DATA;
+    attributes.wait_obj = FI_WAIT_NONE;  // see open_wake()
+    if (const int code = fi_cq_open(domain_, &attributes, &queue.queue, nullptr); code != 0) {
+      error = reason("fi_cq_open", code);
+      return false;
+    }
   }
-  fi_cq_attr queue = {};
-  queue.size = completions;
-  queue.format = FI_CQ_FORMAT_DATA;
-  queue.wait_obj = FI_WAIT_NONE;  // see open_wake()
-  if (const int code = fi_cq_open(domain_, &queue, &queue_, nullptr); code != 0) {
-    error = reason("fi_cq_open", code);
-    return false;
+  for (std::uint32_t port = 0; port < ports_.size(); ++port) {
+    if (!open_port(port, size, error)) return false;
   }
-  if (const int code = open_endpoint(); code != 0) {
-    error = reason("fi_endpoint", code);
-    return false;
-  }
-  return keep_name(error);
-}
-
-int Fabric::open_endpoint() {
-  int code = fi_endpoint(domain_, info_, &endpoint_, nullptr);
-  if (code != 0) {
-    endpoint_ = nullptr;
-    return code;
-  }
-  // Two binds: with both in one, selective completion would hold for what comes in, too.
-  code = fi_ep_bind(endpoint_, &queue_->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
-  if (code == 0) code = fi_ep_bind(endpoint_, &queue_->fid, FI_RECV);
-  if (code == 0) code = fi_ep_bind(endpoint_, &addresses_->fid, 0);
-  if (code == 0) code = fi_enable(endpoint_);
-  return code;
-}
-
-// From now on the endpoint's own name is what info_ asks for, so that restart() gets it again.
-bool Fabric::keep_name(std::string& error) {
-  std::string own;
-  if (!name(own, error)) return false;
-  void* copy = std::malloc(own.size());  // fi_freeinfo frees it
-  if (copy == nullptr) return true;
-  std::memcpy(copy, own.data(), own.size());
-  std::free(info_->src_addr);
-  info_->src_addr = copy;
-  info_->src_addrlen = own.size();
-  if (provider_ == "shm") door_ = Door(file_of(own));
   return true;
 }
 
-bool Fabric::restart() {
+bool Fabric::open_port(std::uint32_t port, const Size& size, std::string& error) {
+  fi_av_attr av = {};
+  av.type = FI_AV_TABLE;
+  av.count = size.peers + 1;
+  if (const int code = fi_av_open(domain_, &av, &ports_[port].addresses, nullptr); code != 0) {
+    error = reason("fi_av_open", code);
+    return false;
+  }
+  if (const int code = open_endpoint(port); code != 0) {
+    error = reason("fi_endpoint", code);
+    return false;
+  }
+  if (!read_name(port, error)) return false;
+  if (provider_ == "shm") queue_of(port).door = Door(file_of(ports_[port].name));
+  return true;
+}
+
+int Fabric::open_endpoint(std::uint32_t port) {
+  fid_ep*& endpoint = ports_[port].endpoint;
+  fid_cq* const queue = queue_of(port).queue;
+  int code = fi_endpoint(domain_, info_, &endpoint, nullptr);
+  if (code != 0) {
+    endpoint = nullptr;
+    return code;
+  }
+  // Two binds: with both in one, selective completion would hold for what comes in, too.
+  code = fi_ep_bind(endpoint, &queue->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
+  if (code == 0) code = fi_ep_bind(endpoint, &queue->fid, FI_RECV);
+  if (code == 0) code = fi_ep_bind(endpoint, &ports_[port].addresses->fid, 0);
+  if (code == 0) code = fi_enable(endpoint);
+  return code;
+}
+
+bool Fabric::read_name(std::uint32_t port, std::string& error) {
+  std::string& name = ports_[port].name;
+  std::size_t size = 512;
+  name.resize(size);
+  const int code = fi_getname(&ports_[port].endpoint->fid, name.data(), &size);
+  if (code != 0) {
+    error = reason("fi_getname", code);
+    return false;
+  }
+  name.resize(size);
+  return true;
+}
+
+void Fabric::restart() {
   const InFabric mark;
-  if (endpoint_ != nullptr) fi_close(&endpoint_->fid);
-  endpoint_ = nullptr;
-  door_ = Door();  // it went with the endpoint
-  if (open_endpoint() == 0) return true;
-  if (endpoint_ != nullptr) fi_close(&endpoint_->fid);
-  endpoint_ = nullptr;
-  return false;
+  void* const source = info_->src_addr;
+  const std::size_t source_bytes = info_->src_addrlen;
+  for (std::uint32_t at = 0; at < ports_.size(); ++at) {
+    Port& port = ports_[at];
+    if (port.endpoint != nullptr) fi_close(&port.endpoint->fid);
+    queue_of(at).door = Door();  // it went with the endpoint
+    info_->src_addr = port.name.data();
+    info_->src_addrlen = port.name.size();
+    if (open_endpoint(at) == 0) continue;
+    if (port.endpoint != nullptr) fi_close(&port.endpoint->fid);
+    port.endpoint = nullptr;
+  }
+  info_->src_addr = source;
+  info_->src_addrlen = source_bytes;
 }
 
 // A completion queue that can be waited for makes net start a progress thread, which then races
@@ -196,9 +217,11 @@ void Fabric::close() {
     if (object != nullptr) fi_close(&object->fid);
     object = nullptr;
   };
-  close_one(endpoint_);
-  close_one(addresses_);
-  close_one(queue_);
+  for (Port& port : ports_) close_one(port.endpoint);
+  for (Port& port : ports_) close_one(port.addresses);
+  for (Queue& queue : queues_) close_one(queue.queue);
+  ports_.clear();
+  queues_.clear();
   close_one(domain_);
   close_one(events_);
   wake_ = -1;
@@ -207,27 +230,15 @@ void Fabric::close() {
   info_ = nullptr;
 }
 
-bool Fabric::name(std::string& out, std::string& error) const {
+bool Fabric::insert(const std::string& name, Target& target, std::string& error) {
   const InFabric mark;
-  std::size_t size = 512;
-  out.resize(size);
-  const int code = fi_getname(&endpoint_->fid, out.data(), &size);
-  if (code != 0) {
-    error = reason("fi_getname", code);
-    return false;
-  }
-  out.resize(size);
-  return true;
-}
-
-bool Fabric::insert(const std::string& name, fi_addr_t& peer, std::string& error) {
-  const InFabric mark;
-  const int inserted = fi_av_insert(addresses_, name.data(), 1, &peer, 0, nullptr);
+  Port& port = ports_[target.port];
+  const int inserted = fi_av_insert(port.addresses, name.data(), 1, &target.peer, 0, nullptr);
   if (inserted == 1) {
-    if (peer >= peers_.size()) peers_.resize(peer + 1);
+    if (target.peer >= port.peers.size()) port.peers.resize(target.peer + 1);
     if (provider_ != "shm") return true;
     const std::string file = file_of(name);
-    peers_[peer] = {Door(file), PeerProcess(std::atoll(file.c_str()))};
+    port.peers[target.peer] = {Door(file), PeerProcess(std::atoll(file.c_str()))};
     return true;
   }
   error = reason("fi_av_insert", inserted);
@@ -257,65 +268,71 @@ void Fabric::hide(Exposed& exposed) {
 }
 
 template <typename Call>
-Fabric::Result Fabric::enter(fi_addr_t peer, Call call) {
-  if (endpoint_ == nullptr) return Result::kFailed;
+Fabric::Result Fabric::enter(Target to, Call call) {
+  Port& port = ports_[to.port];
+  if (port.endpoint == nullptr) return Result::kFailed;
   const InFabric mark;
-  Entry entry(peers_[peer].door);
+  Entry entry(port.peers[to.peer].door);
   if (!entry.open()) return Result::kNoRoom;
-  const ssize_t code = call();
+  const ssize_t code = call(port.endpoint);
   if (code == -FI_EAGAIN) return Result::kNoRoom;
   if (code != 0) return Result::kFailed;
   entry.done();
   return Result::kDone;
 }
 
-Fabric::Result Fabric::inject_piece(fi_addr_t peer, const void* bytes, std::size_t size,
+Fabric::Result Fabric::inject_piece(Target to, const void* bytes, std::size_t size,
                                     std::uint64_t address, std::uint64_t key) {
-  return enter(peer, [&] { return fi_inject_write(endpoint_, bytes, size, peer, address, key); });
+  return enter(to, [&](fid_ep* endpoint) {
+    return fi_inject_write(endpoint, bytes, size, to.peer, address, key);
+  });
 }
 
-Fabric::Result Fabric::inject(fi_addr_t peer, const void* bytes, std::size_t size,
-                              std::uint64_t data, std::uint64_t address, std::uint64_t key) {
-  return enter(
-      peer, [&] { return fi_inject_writedata(endpoint_, bytes, size, data, peer, address, key); });
+Fabric::Result Fabric::inject(Target to, const void* bytes, std::size_t size, std::uint64_t data,
+                              std::uint64_t address, std::uint64_t key) {
+  return enter(to, [&](fid_ep* endpoint) {
+    return fi_inject_writedata(endpoint, bytes, size, data, to.peer, address, key);
+  });
 }
 
-Fabric::Result Fabric::write(fi_addr_t peer, const void* bytes, std::size_t size,
-                             std::uint64_t data, std::uint64_t address, std::uint64_t key,
-                             void* context) {
+Fabric::Result Fabric::write(Target to, const void* bytes, std::size_t size, std::uint64_t data,
+                             std::uint64_t address, std::uint64_t key, void* context) {
   iovec from = {const_cast<void*>(bytes), size};
-  fi_rma_iov to = {address, size, key};
+  fi_rma_iov there = {address, size, key};
   fi_msg_rma message = {};
   message.msg_iov = &from;
   message.iov_count = 1;
-  message.addr = peer;
-  message.rma_iov = &to;
+  message.addr = to.peer;
+  message.rma_iov = &there;
   message.rma_iov_count = 1;
   message.context = context;
   message.data = data;
-  return enter(peer,
-               [&] { return fi_writemsg(endpoint_, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION); });
+  return enter(to, [&](fid_ep* endpoint) {
+    return fi_writemsg(endpoint, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION);
+  });
 }
 
 void Fabric::settle() {
-  door_.settle();
-  for (Peer& peer : peers_) peer.door.settle();
+  for (Queue& queue : queues_) queue.door.settle();
+  for (Port& port : ports_) {
+    for (Peer& peer : port.peers) peer.door.settle();
+  }
 }
 
-int Fabric::completions(fi_cq_data_entry* entries, std::size_t room) {
+int Fabric::completions(std::uint32_t queue, fi_cq_data_entry* entries, std::size_t room) {
   const InFabric mark;
-  Entry entry(door_);
+  Entry entry(queues_[queue].door);
   if (!entry.open()) return kShut;
-  const ssize_t count = fi_cq_read(queue_, entries, room);
+  const ssize_t count = fi_cq_read(queues_[queue].queue, entries, room);
   entry.done();
   if (count >= 0) return static_cast<int>(count);
   return count == -FI_EAVAIL ? kFailure : 0;
 }
 
-void* Fabric::failed() {
+void* Fabric::failed(std::uint32_t queue) {
   const InFabric mark;
   fi_cq_err_entry entry = {};
-  return fi_cq_readerr(queue_, &entry, 0) == 1 ? entry.op_context : nullptr;
+  return fi_cq_readerr(queues_[queue].queue, &entry, 0) == 1 ? entry.op_context : nullptr;
 }
 
 }  // namespace espalier::ofi

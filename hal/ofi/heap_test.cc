@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdio>
 #include <thread>
+#include <tuple>
 
 #include "hal/ofi/cluster.h"
 #include "hal/ofi/in_fabric.h"
@@ -79,9 +80,14 @@ constexpr Job kJobs[] = {{espalier_Collective_BROADCAST, "two-tree"},
                          {espalier_Collective_REDUCE, "chain"},
                          {espalier_Collective_ALLREDUCE, "two-tree"}};
 
-class HeapTest : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Providers, HeapTest, testing::Values("tcp", "shm"),
-                         [](const auto& info) { return std::string(info.param); });
+using Mode = std::tuple<const char*, bool>;  // provider, whether modelled
+class HeapTest : public testing::TestWithParam<Mode> {};
+INSTANTIATE_TEST_SUITE_P(Providers, HeapTest,
+                         testing::Combine(testing::Values("tcp", "shm"), testing::Bool()),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) +
+                                  (std::get<1>(info.param) ? "_modelled" : "");
+                         });
 
 // Runs one rank; adds what went wrong.
 void run_rank(Endpoint& endpoint, std::atomic<std::uint32_t>& running,
@@ -116,7 +122,8 @@ void run_rank(Endpoint& endpoint, std::atomic<std::uint32_t>& running,
 TEST_P(HeapTest, NothingIsAllocatedOutsideLibfabric) {
   if (!kReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
   Config config;
-  config.provider = GetParam();
+  config.provider = std::get<0>(GetParam());
+  if (std::get<1>(GetParam())) config.lanes = {{2, 2}};
   Cluster cluster(config, complete_peers(kRanks));
   ASSERT_EQ(cluster.error, "");
   ours = theirs = 0;

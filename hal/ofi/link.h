@@ -1,15 +1,14 @@
 #pragma once
-// The state of one link: two independent directions, each a ring of at most kMaxRing messages, and
-// what still has to be told to the peer. Messages of a direction are numbered from 0 for life;
-// message n uses position n % ring everywhere.
-
-#include <rdma/fi_domain.h>
+// The state of a link and of its lanes. A lane has two independent directions, each a ring of at
+// most kMaxRing messages, and what still has to be told to the peer. Messages of a direction are
+// numbered from 0 for life; message n uses position n % ring everywhere.
 
 #include <array>
 #include <cstdint>
 
 #include "firmware/limits.h"
 #include "hal/endpoint.h"
+#include "hal/ofi/fabric.h"
 
 namespace espalier::ofi {
 
@@ -89,10 +88,11 @@ struct Outbox {
   std::uint64_t grants = 0;
 };
 
-struct Link {
+struct Lane {
+  std::uint32_t link = 0;    // the endpoint's
   std::uint32_t peer = 0;    // node
-  std::uint32_t remote = 0;  // the peer's number of this link
-  fi_addr_t address = 0;
+  std::uint32_t remote = 0;  // the peer's number of this lane
+  Fabric::Target target;
   std::uint64_t base = 0;  // of the peer's arena
   std::uint64_t key = 0;
   Outgoing out;
@@ -107,6 +107,31 @@ struct Link {
   bool deafens_reported = false;
   std::uint32_t refusals = 0;  // of libfabric, in a row
   std::uint64_t retry_at = 0;  // ns
+};
+
+// One direction of a link: messages are dealt out over its lanes in turn, so that both ends know
+// without a word which lane carries which.
+struct Direction {
+  std::uint32_t lanes = 1;
+  std::uint32_t outstanding = 0;  // posted and not reported
+  // Which lane the next message goes to, and from which one the next is to be reported.
+  std::uint32_t post = 0;
+  std::uint32_t report = 0;
+
+  void posted() {
+    ++outstanding;
+    if (++post == lanes) post = 0;
+  }
+  void reported() {
+    --outstanding;
+    if (++report == lanes) report = 0;
+  }
+};
+
+struct Link {
+  std::uint32_t first = 0;  // its lanes are those from `first` on
+  Direction out;
+  Direction in;
 };
 
 }  // namespace espalier::ofi

@@ -17,6 +17,15 @@ struct Config {
   std::string local_address;  // IP to bind; empty: 127.0.0.1 (tcp)
   std::uint32_t node = 0;
   std::vector<std::uint32_t> peers;  // node at the other end of each link
+  // Empty: direct, one libfabric endpoint that knows the addresses of all peers. Else modelled:
+  // each link has so many lanes in each direction (0: none), and each lane, of the direction that
+  // has more, is a libfabric endpoint of its own that knows the address of its other end and no
+  // more.
+  struct Lanes {
+    std::uint32_t out = 1;
+    std::uint32_t in = 1;
+  };
+  std::vector<Lanes> lanes;
   std::uint32_t window = 16;
   // A grant costs a write of its own, and so a trip through the kernel on tcp: copying 16 KiB is
   // cheaper. 0: 16384, or where the provider itself copies (shm), what it takes in one piece.
@@ -34,10 +43,12 @@ class OfiEndpoint {
   // Opens the local half; null and one clear line in `error` on failure.
   [[nodiscard]] static std::unique_ptr<OfiEndpoint> open(const Config& config, std::string& error);
   virtual ~OfiEndpoint() = default;
-  // This node's address for its peers (binary; the launcher carries it).
-  [[nodiscard]] virtual std::string address() const = 0;
-  // addresses[l]: address() of the node at the other end of link l. Returns when every link can
-  // carry; kBackEnd and `error` otherwise.
+  // The node at the other end of each lane, link by link; a direct link has one lane.
+  [[nodiscard]] virtual std::vector<std::uint32_t> lane_peers() const = 0;
+  // What the other end of each lane must know of it (binary; the launcher carries it).
+  [[nodiscard]] virtual std::vector<std::string> addresses() const = 0;
+  // addresses[l]: of the other end of lane l (other_end() of address.h). Returns when every lane
+  // can carry; kBackEnd and `error` otherwise.
   [[nodiscard]] virtual Status connect(const std::vector<std::string>& addresses,
                                        std::string& error) = 0;
   // connect() in two parts, for a thread that connects several endpoints to each other: start each,

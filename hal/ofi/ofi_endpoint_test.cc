@@ -10,8 +10,12 @@
 #include <cstring>
 #include <fstream>
 #include <numeric>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "firmware/limits.h"
+#include "hal/ofi/address.h"
 #include "hal/ofi/cluster.h"
 
 namespace espalier::ofi {
@@ -113,6 +117,14 @@ TEST(Ofi, SaysClearlyWhatIsWrong) {
   config.peers = {0};
   EXPECT_EQ(OfiEndpoint::open(config, error), nullptr);
   EXPECT_NE(error.find("itself"), std::string::npos) << error;
+
+  config.peers = {1, 2};
+  for (const std::vector<Config::Lanes>& lanes :
+       {std::vector<Config::Lanes>{{1, 1}}, {{1, 1}, {0, 0}}, {{1, 1}, {1, kMaxLinks}}}) {
+    config.lanes = lanes;
+    EXPECT_EQ(OfiEndpoint::open(config, error), nullptr);
+    EXPECT_NE(error.find(" lanes for 2 links"), std::string::npos) << error;
+  }
 }
 
 // libfabric 1.17 reads the owner's number from the fifth byte of the file and would refuse to open,
@@ -155,11 +167,11 @@ TEST_P(OfiTest, RefusesAddressesThatDoNotFit) {
   EXPECT_EQ(zero->connect({"rubbish"}, error), Status::kBackEnd);
   EXPECT_NE(error.find("node 1"), std::string::npos) << error;
   EXPECT_EQ(zero->connect({std::string(100, 'x')}, error), Status::kBackEnd);
-  EXPECT_EQ(zero->connect({one->address()}, error), Status::kBackEnd);
+  EXPECT_EQ(zero->connect({one->addresses()[0]}, error), Status::kBackEnd);
   EXPECT_NE(error.find("window 4"), std::string::npos) << error;
-  EXPECT_EQ(zero->connect({two->address()}, error), Status::kBackEnd);
+  EXPECT_EQ(zero->connect({two->addresses()[0]}, error), Status::kBackEnd);
   EXPECT_NE(error.find("node 2"), std::string::npos) << error;
-  EXPECT_EQ(two->connect({zero->address()}, error), Status::kBackEnd);
+  EXPECT_EQ(two->connect({zero->addresses()[0]}, error), Status::kBackEnd);
 }
 
 TEST_P(OfiTest, PairsParallelLinksInOrder) {
@@ -175,6 +187,79 @@ TEST_P(OfiTest, PairsParallelLinksInOrder) {
     EXPECT_EQ(got, sent);
     EXPECT_EQ(inbox.await(0, Completion::Kind::kSent).link, link);
   }
+}
+
+// The libfabric addresses that the other ends of an endpoint's lanes know.
+std::set<std::string> names(const OfiEndpoint& endpoint) {
+  std::set<std::string> all;
+  for (const std::string& address : endpoint.addresses()) all.insert(address_text(address));
+  return all;
+}
+
+TEST_P(OfiTest, DirectHasOneEndpointModelledOneALane) {
+  Cluster direct(config(), {{1, 2}, {0, 2}, {0, 1}});
+  ASSERT_EQ(direct.error, "");
+  EXPECT_EQ(names(*direct.nodes[0]).size(), 1u);
+  Config config = this->config();
+  config.lanes = {{3, 2}};
+  Cluster modelled(config, {{1, 2}, {0, 2}, {0, 1}});
+  ASSERT_EQ(modelled.error, "");
+  EXPECT_EQ(modelled[0].links(), 2u);
+  EXPECT_EQ(modelled.nodes[0]->lane_peers(), (std::vector<std::uint32_t>{1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(names(*modelled.nodes[0]).size(), 6u);
+  const std::string start = GetParam() == std::string("shm") ? "fi_shm://" : "127.0.0.1:";
+  for (const std::string& name : names(*modelled.nodes[0])) EXPECT_TRUE(name.starts_with(start));
+}
+
+// Long messages overtake none before them, whatever lane they take; each direction has its own
+// number of lanes.
+TEST_P(OfiTest, ReportsMessagesInOrderOverUnevenLanes) {
+  Config config = this->config();
+  config.window = 8;
+  config.lanes = {{3, 2}};
+  Cluster cluster(config, {{1}, {0}});
+  ASSERT_EQ(cluster.error, "");
+  Inbox inbox(cluster);
+  constexpr std::uint32_t kMessages = 300;
+  constexpr std::size_t kLong = 50000;
+  const auto size = [](std::uint32_t n) { return n % 7 == 0 ? kLong : n % 5; };
+  const Bytes out = pattern(kLong, 9);
+  std::vector<Bytes> in = {Bytes(8 * kLong), Bytes(8 * kLong)};
+  for (std::uint32_t v = 0; v < 2; ++v) {
+    const Region region = {in[v].data(), in[v].size()};
+    ASSERT_EQ(cluster[v].prepare(&region, 1), Status::kOk);
+  }
+  for (std::uint32_t n = 0; n < kMessages; ++n) {
+    for (std::uint32_t v = 0; v < 2; ++v) {
+      if (n >= 8) {
+        EXPECT_EQ(inbox.await(v, Completion::Kind::kReceived).cookie, n - 8);
+        EXPECT_EQ(inbox.await(v, Completion::Kind::kSent).cookie, n - 8);
+        const std::uint8_t* got = in[v].data() + n % 8 * kLong;
+        EXPECT_TRUE(std::equal(got, got + size(n - 8), out.begin()));
+      }
+      ASSERT_EQ(cluster[v].post_receive(0, {in[v].data() + n % 8 * kLong, size(n), n, n}),
+                Status::kOk);
+      ASSERT_EQ(cluster[v].post_send(0, {out.data(), size(n), n, 0, n}), Status::kOk);
+    }
+  }
+}
+
+TEST_P(OfiTest, NothingIsSentAgainstAOneWayLinkButControls) {
+  Config config = this->config();
+  config.lanes = {{1, 0}};
+  Cluster cluster(config, {{1}, {0}});
+  ASSERT_EQ(cluster.error, "");
+  Inbox inbox(cluster);
+  std::uint32_t sent = 7;
+  std::uint32_t got = 0;
+  EXPECT_EQ(cluster[1].post_send(0, {&sent, sizeof(sent), 1, 0, 0}), Status::kBadArgument);
+  EXPECT_EQ(cluster[0].post_receive(0, {&got, sizeof(got), 1, 0}), Status::kBadArgument);
+  ASSERT_EQ(cluster[0].post_send(0, {&sent, sizeof(sent), 1, 0, 0}), Status::kOk);
+  ASSERT_EQ(cluster[1].post_receive(0, {&got, sizeof(got), 1, 0}), Status::kOk);
+  inbox.await(1, Completion::Kind::kReceived);
+  EXPECT_EQ(got, sent);
+  ASSERT_EQ(cluster[1].post_control(0, {ControlKind::kProbe, 5, {}}), Status::kOk);
+  EXPECT_EQ(inbox.await(0, Completion::Kind::kControl).control.number, 5u);
 }
 
 // Short messages among long ones that the receiver takes late: slots are given back however they

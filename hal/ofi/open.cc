@@ -3,38 +3,20 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
 
+#include "hal/ofi/address.h"
 #include "hal/ofi/libfabric_endpoint.h"
 
 namespace espalier::ofi {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x31495045;  // "EPI1"
 constexpr std::uint32_t kCopiedBytes = 16384;
 constexpr std::uint64_t kGreetTimeoutNs = 60'000'000'000;
-
-// The fixed part of an address; the peers' numbers and libfabric's name follow.
-struct AddressHead {
-  std::uint32_t magic = kMagic;
-  std::uint32_t node = 0;
-  std::uint32_t window = 0;
-  std::uint32_t eager_bytes = 0;
-  std::uint64_t base = 0;
-  std::uint64_t key = 0;
-  std::uint32_t peers = 0;
-  std::uint32_t name_bytes = 0;
-};
-
-// How many of peers[0..link) are `node`: parallel links between two nodes pair up in order.
-std::uint32_t occurrence(const std::vector<std::uint32_t>& peers, std::uint32_t link) {
-  std::uint32_t count = 0;
-  for (std::uint32_t i = 0; i < link; ++i) count += peers[i] == peers[link] ? 1 : 0;
-  return count;
-}
 
 }  // namespace
 
@@ -95,42 +77,65 @@ bool LibfabricEndpoint::check(const Config& config, std::string& error) const {
     error = "node " + std::to_string(config.node) + " has a link to itself";
     return false;
   }
-  return true;
+  if (config.lanes.empty()) return true;
+  std::uint64_t lanes = 0;
+  bool none = config.lanes.size() != config.peers.size();
+  for (const Config::Lanes& link : config.lanes) {
+    lanes += std::max(link.out, link.in);
+    none = none || std::max(link.out, link.in) == 0;
+  }
+  if (!none && lanes <= kMaxLinks) return true;
+  error = "node " + std::to_string(config.node) + " has " + std::to_string(lanes) + " lanes for " +
+          std::to_string(config.peers.size()) + " links; expected one or more for each, at most " +
+          std::to_string(kMaxLinks) + " together";
+  return false;
 }
 
 bool LibfabricEndpoint::open(const Config& config, std::string& error) {
   if (!check(config, error)) return false;
   config_ = config;
-  const std::uint32_t links = this->links();
-  // Completions a link can have outstanding: its own writes, and every kind of word from the peer.
-  const std::size_t completions = 64 + std::size_t{links} * (6 * std::bit_ceil(config.window) + 8);
+  make_lanes();
+  const std::size_t lanes = lanes_.size();
+  Fabric::Size size;
+  size.ports = config.lanes.empty() ? 1 : lanes;
+  size.peers = config.lanes.empty() ? lanes : 1;
+  // Completions a lane can have outstanding: its own writes, and every kind of word from the peer.
+  size.completions = 64 + size.peers * (6 * std::bit_ceil(config.window) + 8);
   if (config.provider == "shm") sweep_our_number();
-  if (!fabric_.open(config.provider, config.local_address, links, completions, error)) return false;
+  if (!fabric_.open(config.provider, config.local_address, size, error)) return false;
 
   if (config.eager_bytes == 0) {
     const std::uint64_t piece = fabric_.inject_bytes() - sizeof(EagerHeader);
     config_.eager_bytes = fabric_.copies() ? static_cast<std::uint32_t>(piece) : kCopiedBytes;
   }
   layout_ = ArenaLayout(config.window, config_.eager_bytes);
-  links_.resize(links);
-  for (std::uint32_t l = 0; l < links; ++l) links_[l].peer = config.peers[l];
-  contexts_.resize(std::size_t{links} * layout_.ring());
+  contexts_.resize(lanes * layout_.ring());
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
-    contexts_[i].link = static_cast<std::uint32_t>(i / layout_.ring());
+    contexts_[i].lane = static_cast<std::uint32_t>(i / layout_.ring());
     contexts_[i].position = static_cast<std::uint32_t>(i % layout_.ring());
   }
-  const std::uint64_t bytes = layout_.bytes(links == 0 ? 1 : links);
+  const std::uint64_t bytes = layout_.bytes(static_cast<std::uint32_t>(lanes == 0 ? 1 : lanes));
   arena_ = std::make_unique<std::byte[]>(bytes);
   staging_ = std::make_unique<std::byte[]>(bytes);
-  if (!fabric_.expose(arena_.get(), bytes, arena_exposed_)) {
-    error = "provider " + fabric_.provider() + " refused to register " + std::to_string(bytes) +
-            " bytes";
-    return false;
+  if (fabric_.expose(arena_.get(), bytes, arena_exposed_)) return true;
+  error =
+      "provider " + fabric_.provider() + " refused to register " + std::to_string(bytes) + " bytes";
+  return false;
+}
+
+void LibfabricEndpoint::make_lanes() {
+  const bool direct = config_.lanes.empty();
+  for (std::uint32_t l = 0; l < links(); ++l) {
+    const Config::Lanes has = direct ? Config::Lanes{} : config_.lanes[l];
+    const auto first = static_cast<std::uint32_t>(lanes_.size());
+    links_.push_back({first, {has.out, 0, 0, 0}, {has.in, 0, 0, 0}});
+    for (std::uint32_t i = 0; i < std::max(has.out, has.in); ++i) {
+      Lane& lane = lanes_.emplace_back();
+      lane.link = l;
+      lane.peer = config_.peers[l];
+      lane.target.port = direct ? 0 : first + i;
+    }
   }
-  std::string name;
-  if (!fabric_.name(name, error)) return false;
-  address_ = encode_address(name);
-  return true;
 }
 
 LibfabricEndpoint::~LibfabricEndpoint() {
@@ -139,38 +144,46 @@ LibfabricEndpoint::~LibfabricEndpoint() {
   fabric_.close();
 }
 
-std::string LibfabricEndpoint::encode_address(const std::string& name) const {
+std::vector<std::uint32_t> LibfabricEndpoint::lane_peers() const {
+  std::vector<std::uint32_t> peers;
+  for (const Lane& lane : lanes_) peers.push_back(lane.peer);
+  return peers;
+}
+
+std::vector<std::string> LibfabricEndpoint::addresses() const {
+  std::vector<std::string> all;
   AddressHead head;
   head.node = config_.node;
   head.window = config_.window;
   head.eager_bytes = config_.eager_bytes;
   head.base = arena_exposed_.base;
   head.key = arena_exposed_.key;
-  head.peers = links();
-  head.name_bytes = static_cast<std::uint32_t>(name.size());
-  std::string text(reinterpret_cast<const char*>(&head), sizeof(head));
-  text.append(reinterpret_cast<const char*>(config_.peers.data()),
-              config_.peers.size() * sizeof(std::uint32_t));
-  return text + name;
+  for (const Lane& lane : lanes_) {
+    head.peer = lane.peer;
+    head.lane = static_cast<std::uint32_t>(all.size());
+    all.emplace_back(reinterpret_cast<const char*>(&head), sizeof(head));
+    all.back() += fabric_.name(lane.target.port);
+  }
+  return all;
 }
 
 bool LibfabricEndpoint::decode_address(std::uint32_t index, const std::string& text,
                                        std::string& error) {
-  Link& link = links_[index];
-  const std::string who = "address of node " + std::to_string(link.peer) + ": ";
+  Lane& lane = lanes_[index];
+  const std::string who = "address of node " + std::to_string(lane.peer) + ": ";
   AddressHead head;
-  if (text.size() < sizeof(head)) {
+  if (text.size() <= sizeof(head)) {
     error = who + "too short";
     return false;
   }
   std::memcpy(&head, text.data(), sizeof(head));
-  if (head.magic != kMagic || head.peers > kMaxLinks ||
-      text.size() != sizeof(head) + head.peers * sizeof(std::uint32_t) + head.name_bytes) {
+  if (head.magic != AddressHead().magic || head.lane >= kMaxLinks) {
     error = who + "malformed";
     return false;
   }
-  if (head.node != link.peer) {
-    error = who + "it is node " + std::to_string(head.node) + "'s";
+  if (head.node != lane.peer || head.peer != config_.node) {
+    error = who + "it is node " + std::to_string(head.node) + "'s, for node " +
+            std::to_string(head.peer);
     return false;
   }
   if (head.window != config_.window || head.eager_bytes != config_.eager_bytes) {
@@ -179,20 +192,10 @@ bool LibfabricEndpoint::decode_address(std::uint32_t index, const std::string& t
             " and " + std::to_string(config_.eager_bytes) + " here";
     return false;
   }
-  std::vector<std::uint32_t> peers(head.peers);
-  std::memcpy(peers.data(), text.data() + sizeof(head), peers.size() * sizeof(std::uint32_t));
-  const std::uint32_t wanted = occurrence(config_.peers, index);
-  link.remote = head.peers;
-  for (std::uint32_t l = 0; l < head.peers; ++l) {
-    if (peers[l] == config_.node && occurrence(peers, l) == wanted) link.remote = l;
-  }
-  if (link.remote == head.peers) {
-    error = who + "it has no link to node " + std::to_string(config_.node);
-    return false;
-  }
-  link.base = head.base;
-  link.key = head.key;
-  return fabric_.insert(text.substr(text.size() - head.name_bytes), link.address, error);
+  lane.remote = head.lane;
+  lane.base = head.base;
+  lane.key = head.key;
+  return fabric_.insert(text.substr(sizeof(head)), lane.target, error);
 }
 
 Status LibfabricEndpoint::connect(const std::vector<std::string>& addresses, std::string& error) {
@@ -204,12 +207,12 @@ Status LibfabricEndpoint::connect(const std::vector<std::string>& addresses, std
 
 Status LibfabricEndpoint::start_connecting(const std::vector<std::string>& addresses,
                                            std::string& error) {
-  if (addresses.size() != links_.size()) {
-    error = std::to_string(addresses.size()) + " addresses for " + std::to_string(links_.size()) +
-            " links";
+  if (addresses.size() != lanes_.size()) {
+    error = std::to_string(addresses.size()) + " addresses for " + std::to_string(lanes_.size()) +
+            " lanes";
     return Status::kBadArgument;
   }
-  for (std::uint32_t l = 0; l < links(); ++l) {
+  for (std::uint32_t l = 0; l < lanes_.size(); ++l) {
     if (!decode_address(l, addresses[l], error)) return Status::kBackEnd;
   }
   connected_ = true;
@@ -217,24 +220,24 @@ Status LibfabricEndpoint::start_connecting(const std::vector<std::string>& addre
   return Status::kOk;
 }
 
-// The lower node of a link says hello first, the other answers: so only one of the two opens a
+// The lower node of a lane says hello first, the other answers: so only one of the two opens a
 // connection.
 void LibfabricEndpoint::greet() {
   greet_until_ = now() + kGreetTimeoutNs;
-  for (std::uint32_t l = 0; l < links(); ++l) {
-    Link& link = links_[l];
-    link.box.hello = link.box.hello || config_.node < link.peer;
-    if (link.box.hello) pending_.insert(l);
+  for (std::uint32_t l = 0; l < lanes_.size(); ++l) {
+    Lane& lane = lanes_[l];
+    lane.box.hello = lane.box.hello || config_.node < lane.peer;
+    if (lane.box.hello) pending_.insert(l);
   }
 }
 
 Status LibfabricEndpoint::go_on_connecting(std::string& error) {
   (void)progress();
-  const Link* missing = nullptr;
-  for (const Link& link : links_) {
-    if (!link.hello || link.box.hello) missing = &link;
-    if (link.down) {
-      error = "the link to node " + std::to_string(link.peer) + " broke while connecting";
+  const Lane* missing = nullptr;
+  for (const Lane& lane : lanes_) {
+    if (!lane.hello || lane.box.hello) missing = &lane;
+    if (lane.down) {
+      error = "the link to node " + std::to_string(lane.peer) + " broke while connecting";
       return Status::kBackEnd;
     }
   }

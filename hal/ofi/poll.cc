@@ -29,8 +29,16 @@ std::uint64_t LibfabricEndpoint::now() {
 
 bool LibfabricEndpoint::progress() {
   const std::uint64_t writes_before = writes_;
+  bool moved = false;
+  for (std::uint32_t queue = 0; queue < fabric_.queues(); ++queue) moved = drain(queue) || moved;
+  if (!pending_.empty()) retry();
+  return moved || writes_ != writes_before;
+}
+
+// Takes what a completion queue has; whether it had anything.
+bool LibfabricEndpoint::drain(std::uint32_t queue) {
   std::array<fi_cq_data_entry, kBatch> entries;
-  const int count = fabric_.completions(entries.data(), entries.size());
+  const int count = fabric_.completions(queue, entries.data(), entries.size());
   const auto ours = [this](const void* context) {
     return context >= contexts_.data() && context < contexts_.data() + contexts_.size();
   };
@@ -40,28 +48,29 @@ bool LibfabricEndpoint::progress() {
     listening();
   }
   if (count == Fabric::kFailure) {
-    void* context = fabric_.failed();
+    void* context = fabric_.failed(queue);
     if (context != nullptr && ours(context)) {
       const auto* which = static_cast<const Context*>(context);
-      fail(links_[which->link], which->link);
+      fail(lanes_[which->lane], which->lane);
     }
   }
   for (int i = 0; i < count; ++i) {
     const fi_cq_data_entry& entry = entries[static_cast<std::size_t>(i)];
     if (entry.op_context != nullptr && ours(entry.op_context)) {
       const auto* which = static_cast<const Context*>(entry.op_context);
-      finished(which->link, which->position);
+      finished(which->lane, which->position);
     } else if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
       written(entry.data);
     }
   }
-  if (!pending_.empty()) retry();
-  return count > 0 || count == Fabric::kFailure || writes_ != writes_before;
+  return count > 0 || count == Fabric::kFailure;
 }
 
 // Whoever holds the queue has only lost its core for a while, unless it is a peer that is stopped
-// or dead. Several may be: each is told.
+// or dead. Several may be: each is told. A queue of one lane is held by that one's peer alone,
+// whose silence tells as much; all others are heard.
 void LibfabricEndpoint::shut() {
+  if (fabric_.queues() > 1) return;
   const std::uint64_t time = now();
   if (shut_since_ == 0) {
     shut_since_ = time;
@@ -69,30 +78,30 @@ void LibfabricEndpoint::shut() {
   }
   if (time < look_at_) return;
   look_at_ = time + kLookNs;
-  for (std::uint32_t l = 0; l < links(); ++l) deafen(l, !fabric_.runs(links_[l].address));
+  for (std::uint32_t l = 0; l < lanes_.size(); ++l) deafen(l, !fabric_.runs(lanes_[l].target));
 }
 
 void LibfabricEndpoint::listening() {
   shut_since_ = 0;
-  for (std::uint32_t l = 0; l < links(); ++l) deafen(l, false);
+  for (std::uint32_t l = 0; l < lanes_.size(); ++l) deafen(l, false);
 }
 
 void LibfabricEndpoint::deafen(std::uint32_t index, bool deafens) {
-  links_[index].deafens = deafens;
-  if (deafens != links_[index].deafens_reported) ready_.insert(index);
+  lanes_[index].deafens = deafens;
+  if (deafens != lanes_[index].deafens_reported) ready_.insert(index);
 }
 
 void LibfabricEndpoint::retry() {
   const std::uint64_t time = now();
   pending_.for_each([&](std::uint32_t index) {
-    const Link& link = links_[index];
-    if (link.refusals == 0 || time >= link.retry_at) push(index);
+    const Lane& lane = lanes_[index];
+    if (lane.refusals == 0 || time >= lane.retry_at) push(index);
   });
 }
 
 void LibfabricEndpoint::finished(std::uint32_t index, std::uint32_t position) {
-  Link& link = links_[index];
-  Outgoing& out = link.out;
+  Lane& lane = lanes_[index];
+  Outgoing& out = lane.out;
   out.busy &= ~bit(position);
   if ((out.direct & bit(position)) != 0 && !released_) {
     out.posts[position].done = true;
@@ -107,14 +116,13 @@ bool LibfabricEndpoint::poll(Completion& completion) {
   return !ready_.empty() && take(completion);
 }
 
-// Round robin, so that no busy link hides another.
+// Round robin, so that no busy lane hides another.
 bool LibfabricEndpoint::take(Completion& completion) {
   while (!ready_.empty()) {
     std::uint32_t index = ready_.next((last_taken_ + 1) % kMaxLinks);
     if (index == LinkSet::kNone) index = ready_.next(0);
     completion = {};
-    completion.link = index;
-    if (take_from(links_[index], completion)) {
+    if (take_from(index, completion)) {
       last_taken_ = index;
       return true;
     }
@@ -123,70 +131,88 @@ bool LibfabricEndpoint::take(Completion& completion) {
   return false;
 }
 
-bool LibfabricEndpoint::take_from(Link& link, Completion& completion) {
-  if (link.controls != 0) {
-    const auto kind = static_cast<std::uint32_t>(std::countr_zero(link.controls));
-    link.controls &= static_cast<std::uint8_t>(~bit(kind));
+bool LibfabricEndpoint::take_from(std::uint32_t index, Completion& completion) {
+  Lane& lane = lanes_[index];
+  Link& link = links_[lane.link];
+  completion.link = lane.link;
+  if (lane.controls != 0) {
+    const auto kind = static_cast<std::uint32_t>(std::countr_zero(lane.controls));
+    lane.controls &= static_cast<std::uint8_t>(~bit(kind));
     completion.kind = Completion::Kind::kControl;
-    completion.control = link.control[kind];
+    completion.control = lane.control[kind];
     return true;
   }
-  if (link.deafens != link.deafens_reported) {
-    link.deafens_reported = link.deafens;
+  if (lane.deafens != lane.deafens_reported) {
+    lane.deafens_reported = lane.deafens;
     completion.kind = Completion::Kind::kDeaf;
-    completion.status = link.deafens ? Status::kDeadLink : Status::kOk;
+    completion.status = lane.deafens ? Status::kDeadLink : Status::kOk;
     return true;
   }
   if (released_) return false;
-  if (take_received(link, completion) || take_sent(link, completion)) return true;
-  if (link.down && !link.down_reported) {
-    link.down_reported = true;
+  // A link's messages are reported in order, whichever of its lanes is the faster.
+  if (link.first + link.in.report == index && take_received(lane, completion)) {
+    link.in.reported();
+    ready_.insert(link.first + link.in.report);
+    return true;
+  }
+  if (take_early(lane, completion)) return true;
+  if (link.first + link.out.report == index && take_sent(lane, completion)) {
+    link.out.reported();
+    ready_.insert(link.first + link.out.report);
+    return true;
+  }
+  if (take_late(lane, completion)) return true;
+  if (lane.down && !lane.down_reported) {
+    lane.down_reported = true;
     completion.kind = Completion::Kind::kLinkDown;
     return true;
   }
   return false;
 }
 
-bool LibfabricEndpoint::take_received(Link& link, Completion& completion) {
-  Incoming& in = link.in;
-  if (in.reported < in.consumed) {
-    const Incoming::Post& post = in.posts[position(in.reported)];
-    ++in.reported;
-    completion.kind = Completion::Kind::kReceived;
-    completion.cookie = post.cookie;
-    completion.status = post.status;
-    completion.check = post.check;
-    return true;
-  }
-  if (in.early != 0) {
-    std::uint64_t number = in.posted;
-    while ((in.early & bit(position(number))) == 0) ++number;
-    in.early &= ~bit(position(number));
-    completion.kind = Completion::Kind::kEarly;
-    completion.tag = in.arrivals[position(number)].tag;
-    return true;
-  }
-  return false;
+bool LibfabricEndpoint::take_received(Lane& lane, Completion& completion) const {
+  Incoming& in = lane.in;
+  if (in.reported == in.consumed) return false;
+  const Incoming::Post& post = in.posts[position(in.reported)];
+  ++in.reported;
+  completion.kind = Completion::Kind::kReceived;
+  completion.cookie = post.cookie;
+  completion.status = post.status;
+  completion.check = post.check;
+  return true;
 }
 
-bool LibfabricEndpoint::take_sent(Link& link, Completion& completion) {
-  Outgoing& out = link.out;
+bool LibfabricEndpoint::take_early(Lane& lane, Completion& completion) const {
+  Incoming& in = lane.in;
+  if (in.early == 0) return false;
+  std::uint64_t number = in.posted;
+  while ((in.early & bit(position(number))) == 0) ++number;
+  in.early &= ~bit(position(number));
+  completion.kind = Completion::Kind::kEarly;
+  completion.tag = in.arrivals[position(number)].tag;
+  return true;
+}
+
+bool LibfabricEndpoint::take_sent(Lane& lane, Completion& completion) const {
+  Outgoing& out = lane.out;
+  if (out.reported == out.sent || !out.posts[position(out.reported)].done) return false;
+  const Outgoing::Post& post = out.posts[position(out.reported)];
+  ++out.reported;
   completion.kind = Completion::Kind::kSent;
-  if (out.reported < out.sent && out.posts[position(out.reported)].done) {
-    const Outgoing::Post& post = out.posts[position(out.reported)];
-    ++out.reported;
-    completion.cookie = post.cookie;
-    completion.status = post.status;
-    return true;
-  }
-  if (out.late != 0) {
-    const auto at = static_cast<std::uint64_t>(std::countr_zero(out.late));
-    out.late &= ~bit(at);
-    completion.cookie = out.cookies[at];
-    completion.status = Status::kMismatch;
-    return true;
-  }
-  return false;
+  completion.cookie = post.cookie;
+  completion.status = post.status;
+  return true;
+}
+
+bool LibfabricEndpoint::take_late(Lane& lane, Completion& completion) const {
+  Outgoing& out = lane.out;
+  if (out.late == 0) return false;
+  const auto at = static_cast<std::uint64_t>(std::countr_zero(out.late));
+  out.late &= ~bit(at);
+  completion.kind = Completion::Kind::kSent;
+  completion.cookie = out.cookies[at];
+  completion.status = Status::kMismatch;
+  return true;
 }
 
 // Nothing lands any more once the regions are hidden and nothing is under way; and nothing of the
@@ -195,15 +221,15 @@ void LibfabricEndpoint::release() {
   if (released_) return;
   released_ = true;
   bool under_way = false;
-  for (Link& link : links_) {
-    under_way = under_way || (link.out.busy & link.out.direct) != 0;
-    for (std::uint64_t n = link.in.consumed; n < link.in.posted; ++n) {
-      under_way = under_way || link.in.posts[position(n)].size > config_.eager_bytes;
+  for (Lane& lane : lanes_) {
+    under_way = under_way || (lane.out.busy & lane.out.direct) != 0;
+    for (std::uint64_t n = lane.in.consumed; n < lane.in.posted; ++n) {
+      under_way = under_way || lane.in.posts[position(n)].size > config_.eager_bytes;
     }
   }
   if (under_way && !fabric_.copies()) {
-    (void)fabric_.restart();
-    for (Link& link : links_) link.refusals = 0;
+    fabric_.restart();
+    for (Lane& lane : lanes_) lane.refusals = 0;
   }
   for (Prepared& prepared : prepared_) {
     fabric_.hide(prepared.exposed);

@@ -10,6 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "hal/ofi/address.h"
+#include "hal/ofi/cluster.h"
+
 namespace espalier::ofi {
 namespace {
 
@@ -43,9 +46,7 @@ Processes::Processes(const Config& config, const std::vector<std::vector<std::ui
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) std::abort();
     std::fflush(nullptr);
-    Config own = config;
-    own.node = v;
-    own.peers = peers[v];
+    const Config own = for_node(config, v, peers[v]);
     const pid_t pid = fork();
     if (pid == 0) {
       for (const Child& child : children_) close(child.channel);
@@ -55,13 +56,22 @@ Processes::Processes(const Config& config, const std::vector<std::vector<std::ui
     close(pair[1]);
     children_.push_back({pid, pair[0], false});
   }
-  std::vector<std::string> addresses(peers.size());
+  std::vector<std::vector<std::uint32_t>> lanes(peers.size());
+  std::vector<std::vector<std::string>> addresses(peers.size());
   for (std::uint32_t v = 0; v < peers.size(); ++v) {
-    if (!get(children_[v].channel, addresses[v])) std::abort();
+    const Config::Lanes link = config.lanes.empty() ? Config::Lanes{} : config.lanes.front();
+    const std::size_t each = std::max(link.out, link.in);
+    for (const std::uint32_t peer : peers[v]) lanes[v].insert(lanes[v].end(), each, peer);
+    addresses[v].resize(lanes[v].size());
+    for (std::string& address : addresses[v]) {
+      if (!get(children_[v].channel, address)) std::abort();
+    }
   }
   for (std::uint32_t v = 0; v < peers.size(); ++v) {
-    for (const std::uint32_t peer : peers[v]) {
-      if (!put(children_[v].channel, addresses[peer])) std::abort();
+    for (std::uint32_t lane = 0; lane < lanes[v].size(); ++lane) {
+      if (!put(children_[v].channel, addresses[lanes[v][lane]][other_end(lanes, v, lane)])) {
+        std::abort();
+      }
     }
   }
   std::string connected;
@@ -78,8 +88,10 @@ void Processes::run(Config config, int channel, const Body& body) {
   {
     std::string error;
     const auto endpoint = OfiEndpoint::open(config, error);
-    std::vector<std::string> addresses(config.peers.size());
-    if (endpoint != nullptr && put(channel, endpoint->address())) {
+    std::vector<std::string> addresses;
+    if (endpoint != nullptr) addresses = endpoint->addresses();
+    const auto publish = [channel](const std::string& address) { return put(channel, address); };
+    if (endpoint != nullptr && std::all_of(addresses.begin(), addresses.end(), publish)) {
       for (std::string& address : addresses) {
         if (!get(channel, address)) _exit(99);
       }

@@ -19,7 +19,7 @@ class Processes {
   using Body = std::function<int(Endpoint& endpoint)>;
 
   // Forks peers.size() processes, which open, connect and run `body`. Returns when all are
-  // connected.
+  // connected. peers and config.lanes: as in cluster.h.
   Processes(const Config& config, const std::vector<std::vector<std::uint32_t>>& peers,
             const Body& body);
   // Waits for the processes that were not killed; the greatest of their exit statuses, 128 + the

@@ -10,8 +10,7 @@ Status LibfabricEndpoint::prepare(const Region* regions, std::uint32_t count) {
   if (count > kMaxRegions) return Status::kTooLarge;
   bool outstanding = released_;
   for (const Link& link : links_) {
-    outstanding =
-        outstanding || link.in.posted != link.in.reported || link.out.posted != link.out.reported;
+    outstanding = outstanding || link.in.outstanding != 0 || link.out.outstanding != 0;
   }
   if (outstanding) return Status::kBadArgument;
   std::array<Prepared, kMaxRegions> next;
@@ -46,12 +45,14 @@ Status LibfabricEndpoint::prepare(const Region* regions, std::uint32_t count) {
   return Status::kOk;
 }
 
-Status LibfabricEndpoint::post_receive(std::uint32_t index, const ReceivePost& post) {
-  if (index >= links() || (post.bytes == nullptr && post.size != 0)) return Status::kBadArgument;
-  Link& link = links_[index];
-  Incoming& in = link.in;
-  if (released_) return Status::kBadArgument;
-  if (in.posted - in.reported >= config_.window) return Status::kTooLarge;
+Status LibfabricEndpoint::post_receive(std::uint32_t to, const ReceivePost& post) {
+  if (to >= links() || (post.bytes == nullptr && post.size != 0)) return Status::kBadArgument;
+  Link& link = links_[to];
+  if (released_ || link.in.lanes == 0) return Status::kBadArgument;
+  if (link.in.outstanding >= config_.window) return Status::kTooLarge;
+  const std::uint32_t index = link.first + link.in.post;
+  Lane& lane = lanes_[index];
+  Incoming& in = lane.in;
   const std::uint64_t at = position(in.posted);
   Incoming::Post& mine = in.posts[at];
   mine = {post.bytes, post.size, post.tag, 0, 0, post.cookie, 0, Status::kOk};
@@ -72,37 +73,38 @@ Status LibfabricEndpoint::post_receive(std::uint32_t index, const ReceivePost& p
     const bool fits = arrival.what == Incoming::What::kNothing ||
                       (arrival.what == Incoming::What::kOpen && arrival.tag == post.tag &&
                        arrival.size == post.size);
-    if (fits) link.box.grants |= bit(at);
+    if (fits) lane.box.grants |= bit(at);
   }
   ++in.posted;
+  link.in.posted();
   in.early &= ~bit(at);
-  consume(link, index);
+  consume(lane, index);
   push(index);
   return Status::kOk;
 }
 
 void LibfabricEndpoint::written(std::uint64_t data) {
   const Immediate immediate = unpack(data);
-  if (immediate.link >= links()) return;
-  Link& link = links_[immediate.link];
+  if (immediate.lane >= lanes_.size()) return;
+  Lane& lane = lanes_[immediate.lane];
   switch (immediate.word) {
     case Word::kHello:
     case Word::kProbe:
     case Word::kAnswer:
-    case Word::kCause: control_event(link, immediate.link, immediate); break;
+    case Word::kCause: control_event(lane, immediate.lane, immediate); break;
     default:
-      if (!released_) message_event(link, immediate.link, immediate);
+      if (!released_) message_event(lane, immediate.lane, immediate);
   }
 }
 
-void LibfabricEndpoint::control_event(Link& link, std::uint32_t index, const Immediate& immediate) {
+void LibfabricEndpoint::control_event(Lane& lane, std::uint32_t index, const Immediate& immediate) {
   Control control;
   control.number = immediate.value;
   switch (immediate.word) {
     case Word::kHello:
-      link.hello = true;
-      link.box.hello = link.box.hello || link.peer < config_.node;
-      if (link.box.hello) pending_.insert(index);
+      lane.hello = true;
+      lane.box.hello = lane.box.hello || lane.peer < config_.node;
+      if (lane.box.hello) pending_.insert(index);
       return;
     case Word::kProbe: control.kind = ControlKind::kProbe; break;
     case Word::kAnswer: control.kind = ControlKind::kAnswer; break;
@@ -117,55 +119,55 @@ void LibfabricEndpoint::control_event(Link& link, std::uint32_t index, const Imm
     }
   }
   const auto kind = static_cast<std::uint32_t>(control.kind);
-  link.control[kind] = control;
-  link.controls |= static_cast<std::uint8_t>(bit(kind));
+  lane.control[kind] = control;
+  lane.controls |= static_cast<std::uint8_t>(bit(kind));
   ready_.insert(index);
 }
 
-void LibfabricEndpoint::message_event(Link& link, std::uint32_t index, const Immediate& immediate) {
+void LibfabricEndpoint::message_event(Lane& lane, std::uint32_t index, const Immediate& immediate) {
   switch (immediate.word) {
     case Word::kEager:
     case Word::kDirect:
     case Word::kOpen:
-    case Word::kWithdrawn: arrived(link, index, immediate); break;
-    case Word::kGrant: granted(link, index, immediate.number); break;
-    case Word::kRejected: rejected(link, index, immediate.number); break;
-    case Word::kCredit: credited(link, index, immediate.value); break;
+    case Word::kWithdrawn: arrived(lane, index, immediate); break;
+    case Word::kGrant: granted(lane, index, immediate.number); break;
+    case Word::kRejected: rejected(lane, index, immediate.number); break;
+    case Word::kCredit: credited(lane, index, immediate.value); break;
     default: break;
   }
 }
 
-void LibfabricEndpoint::credited(Link& link, std::uint32_t index, std::uint32_t count) {
-  Outgoing& out = link.out;
+void LibfabricEndpoint::credited(Lane& lane, std::uint32_t index, std::uint32_t count) {
+  Outgoing& out = lane.out;
   const auto more = static_cast<std::int32_t>(count - static_cast<std::uint32_t>(out.consumed));
   if (more <= 0) return;
   out.consumed += static_cast<std::uint32_t>(more);
   if (out.sent < out.posted) pending_.insert(index);
 }
 
-void LibfabricEndpoint::granted(Link& link, std::uint32_t index, std::uint16_t low) {
-  Outgoing& out = link.out;
+void LibfabricEndpoint::granted(Lane& lane, std::uint32_t index, std::uint16_t low) {
+  Outgoing& out = lane.out;
   const std::uint64_t number = widen(low, out.sent);
   const std::uint64_t at = position(number);
   // A newer grant may stand there by now: its credit is as good.
   GrantEntry grant;
   std::memcpy(&grant, arena_.get() + layout_.grant(index, static_cast<std::uint32_t>(at)),
               sizeof(grant));
-  credited(link, index, static_cast<std::uint32_t>(grant.credit));
+  credited(lane, index, static_cast<std::uint32_t>(grant.credit));
   if (number < out.sent) {
     // We sent it into a slot, the peer expects it large.
-    mismatched_late(link, index, number);
+    mismatched_late(lane, index, number);
     return;
   }
   out.granted |= bit(at);
   if (out.sent < out.posted) pending_.insert(index);
 }
 
-void LibfabricEndpoint::rejected(Link& link, std::uint32_t index, std::uint16_t low) {
-  Outgoing& out = link.out;
+void LibfabricEndpoint::rejected(Lane& lane, std::uint32_t index, std::uint16_t low) {
+  Outgoing& out = lane.out;
   const std::uint64_t number = widen(low, out.sent);
   if (number < out.sent) {
-    mismatched_late(link, index, number);
+    mismatched_late(lane, index, number);
   } else if (number == out.sent && number < out.posted) {
     // It was waiting for a grant that will not come.
     Outgoing::Post& post = out.posts[position(number)];
@@ -180,8 +182,8 @@ void LibfabricEndpoint::rejected(Link& link, std::uint32_t index, std::uint16_t 
 }
 
 // The peer found that eager message `number` does not fit. The send may have been completed before.
-void LibfabricEndpoint::mismatched_late(Link& link, std::uint32_t index, std::uint64_t number) {
-  Outgoing& out = link.out;
+void LibfabricEndpoint::mismatched_late(Lane& lane, std::uint32_t index, std::uint64_t number) {
+  Outgoing& out = lane.out;
   const std::uint64_t at = position(number);
   if (number + layout_.ring() < out.sent || (out.doubtful & bit(at)) == 0) return;
   out.doubtful &= ~bit(at);
@@ -193,8 +195,8 @@ void LibfabricEndpoint::mismatched_late(Link& link, std::uint32_t index, std::ui
   ready_.insert(index);
 }
 
-void LibfabricEndpoint::arrived(Link& link, std::uint32_t index, const Immediate& immediate) {
-  Incoming& in = link.in;
+void LibfabricEndpoint::arrived(Lane& lane, std::uint32_t index, const Immediate& immediate) {
+  Incoming& in = lane.in;
   const std::uint64_t number = widen(immediate.number, in.consumed);
   if (number < in.consumed || number >= in.consumed + layout_.ring()) return;  // ended already
   const std::uint64_t at = position(number);
@@ -206,7 +208,7 @@ void LibfabricEndpoint::arrived(Link& link, std::uint32_t index, const Immediate
       std::memcpy(&header, arena_.get() + layout_.slot(index, static_cast<std::uint32_t>(at)),
                   sizeof(header));
       arrival = {Incoming::What::kEager, immediate.value, header.tag, header.size};
-      credited(link, index, header.credit);
+      credited(lane, index, header.credit);
       break;
     }
     case Word::kOpen: {
@@ -221,7 +223,7 @@ void LibfabricEndpoint::arrived(Link& link, std::uint32_t index, const Immediate
     default: arrival = {Incoming::What::kWithdrawn, 0, 0, 0}; break;
   }
   if (posted) {
-    consume(link, index);
+    consume(lane, index);
   } else if (arrival.what == Incoming::What::kEager || arrival.what == Incoming::What::kOpen) {
     in.early |= bit(at);
     ready_.insert(index);
@@ -229,10 +231,10 @@ void LibfabricEndpoint::arrived(Link& link, std::uint32_t index, const Immediate
 }
 
 // Completes receives in order, as far as their messages are there.
-void LibfabricEndpoint::consume(Link& link, std::uint32_t index) {
-  Incoming& in = link.in;
-  while (in.consumed < in.posted && consume_next(link, index)) {
-    link.box.grants &= ~bit(position(in.consumed));
+void LibfabricEndpoint::consume(Lane& lane, std::uint32_t index) {
+  Incoming& in = lane.in;
+  while (in.consumed < in.posted && consume_next(lane, index)) {
+    lane.box.grants &= ~bit(position(in.consumed));
     ++in.consumed;
     ready_.insert(index);
   }
@@ -240,14 +242,14 @@ void LibfabricEndpoint::consume(Link& link, std::uint32_t index) {
   // credit.
   const std::uint64_t enough = (config_.window + 3) / 4;
   if (in.slot_consumed && in.consumed - in.told >= enough) {
-    link.box.credit = true;
+    lane.box.credit = true;
     pending_.insert(index);
   }
-  if (link.box.rejected != 0) pending_.insert(index);
+  if (lane.box.rejected != 0) pending_.insert(index);
 }
 
-bool LibfabricEndpoint::consume_next(Link& link, std::uint32_t index) {
-  Incoming& in = link.in;
+bool LibfabricEndpoint::consume_next(Lane& lane, std::uint32_t index) {
+  Incoming& in = lane.in;
   const std::uint64_t at = position(in.consumed);
   Incoming::Arrival& arrival = in.arrivals[at];
   Incoming::Post& post = in.posts[at];
@@ -259,7 +261,7 @@ bool LibfabricEndpoint::consume_next(Link& link, std::uint32_t index) {
     case Incoming::What::kOpen:
       if (arrival.tag == post.tag && arrival.size == post.size) return false;  // its grant is out
       post.status = Status::kMismatch;
-      link.box.rejected |= bit(at);
+      lane.box.rejected |= bit(at);
       break;
     case Incoming::What::kEager:
       in.slot_consumed = true;
@@ -268,7 +270,7 @@ bool LibfabricEndpoint::consume_next(Link& link, std::uint32_t index) {
         if (post.size != 0) std::memcpy(post.bytes, slot + sizeof(EagerHeader), post.size);
       } else {
         post.status = Status::kMismatch;
-        link.box.rejected |= bit(at);
+        lane.box.rejected |= bit(at);
       }
       break;
   }

@@ -15,22 +15,26 @@ constexpr std::uint32_t kPieces = 16;  // of a message in one call, so that call
 
 }  // namespace
 
-Status LibfabricEndpoint::post_send(std::uint32_t index, const SendPost& post) {
-  if (index >= links() || (post.bytes == nullptr && post.size != 0)) return Status::kBadArgument;
-  Outgoing& out = links_[index].out;
-  if (released_) return Status::kBadArgument;
-  if (out.posted - out.reported >= config_.window) return Status::kTooLarge;
+Status LibfabricEndpoint::post_send(std::uint32_t to, const SendPost& post) {
+  if (to >= links() || (post.bytes == nullptr && post.size != 0)) return Status::kBadArgument;
+  Link& link = links_[to];
+  if (released_ || link.out.lanes == 0) return Status::kBadArgument;
+  if (link.out.outstanding >= config_.window) return Status::kTooLarge;
+  const std::uint32_t index = link.first + link.out.post;
+  Outgoing& out = lanes_[index].out;
   out.posts[position(out.posted)] = {post.bytes,  post.size, post.tag,   post.check,
                                      post.cookie, false,     Status::kOk};
   ++out.posted;
+  link.out.posted();
   push(index);
   return Status::kOk;
 }
 
-Status LibfabricEndpoint::post_control(std::uint32_t index, const Control& control) {
+Status LibfabricEndpoint::post_control(std::uint32_t to, const Control& control) {
   const auto kind = static_cast<std::uint32_t>(control.kind);
-  if (index >= links() || kind >= kControlKinds) return Status::kBadArgument;
-  Outbox& box = links_[index].box;
+  if (to >= links() || kind >= kControlKinds) return Status::kBadArgument;
+  const std::uint32_t index = links_[to].first;
+  Outbox& box = lanes_[index].box;
   box.control[kind] = control;
   box.controls |= static_cast<std::uint8_t>(bit(kind));
   push(index);
@@ -40,11 +44,11 @@ Status LibfabricEndpoint::post_control(std::uint32_t index, const Control& contr
 // Tells the peer all that waits and can go. Controls first: they must get through when messages
 // cannot.
 void LibfabricEndpoint::push(std::uint32_t index) {
-  Link& link = links_[index];
+  Lane& lane = lanes_[index];
   if (!connected_) return;
-  const bool done = push_controls(link) &&
-                    (link.down || released_ ||
-                     (push_answers(link) && push_grants(link) && push_messages(link, index)));
+  const bool done = push_controls(lane) &&
+                    (lane.down || released_ ||
+                     (push_answers(lane) && push_grants(lane) && push_messages(lane, index)));
   if (done) {
     pending_.erase(index);
   } else {
@@ -52,10 +56,10 @@ void LibfabricEndpoint::push(std::uint32_t index) {
   }
 }
 
-bool LibfabricEndpoint::push_controls(Link& link) {
-  Outbox& box = link.box;
+bool LibfabricEndpoint::push_controls(Lane& lane) {
+  Outbox& box = lane.box;
   if (box.hello) {
-    if (!tell(link, Word::kHello, 0, 0)) return false;
+    if (!tell(lane, Word::kHello, 0, 0)) return false;
     box.hello = false;
   }
   for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
@@ -63,13 +67,13 @@ bool LibfabricEndpoint::push_controls(Link& link) {
     const Control& control = box.control[kind];
     bool done = false;
     switch (control.kind) {
-      case ControlKind::kProbe: done = tell(link, Word::kProbe, 0, control.number); break;
-      case ControlKind::kAnswer: done = tell(link, Word::kAnswer, 0, control.number); break;
+      case ControlKind::kProbe: done = tell(lane, Word::kProbe, 0, control.number); break;
+      case ControlKind::kAnswer: done = tell(lane, Word::kAnswer, 0, control.number); break;
       case ControlKind::kCause: {
         const CauseEntry entry = {static_cast<std::uint32_t>(control.cause.status),
                                   control.cause.detector, control.cause.peer,
                                   control.cause.deaf ? 1u : 0u};
-        done = tell(link, Word::kCause, 0, digest(entry), layout_.cause(link.remote), &entry,
+        done = tell(lane, Word::kCause, 0, digest(entry), layout_.cause(lane.remote), &entry,
                     sizeof(entry));
         break;
       }
@@ -80,71 +84,71 @@ bool LibfabricEndpoint::push_controls(Link& link) {
   return true;
 }
 
-bool LibfabricEndpoint::push_answers(Link& link) {
-  Outbox& box = link.box;
+bool LibfabricEndpoint::push_answers(Lane& lane) {
+  Outbox& box = lane.box;
   while (box.withdrawn != 0) {
     const auto at = static_cast<std::uint64_t>(std::countr_zero(box.withdrawn));
-    if (!tell(link, Word::kWithdrawn, last_before(link.out.sent, at), 0)) return false;
+    if (!tell(lane, Word::kWithdrawn, last_before(lane.out.sent, at), 0)) return false;
     box.withdrawn &= ~bit(at);
   }
   while (box.rejected != 0) {
     const auto at = static_cast<std::uint64_t>(std::countr_zero(box.rejected));
-    if (!tell(link, Word::kRejected, last_before(link.in.consumed, at), 0)) return false;
+    if (!tell(lane, Word::kRejected, last_before(lane.in.consumed, at), 0)) return false;
     box.rejected &= ~bit(at);
   }
   if (box.credit) {
-    if (!tell(link, Word::kCredit, 0, static_cast<std::uint32_t>(link.in.consumed))) return false;
-    told(link, static_cast<std::uint32_t>(link.in.consumed));
+    if (!tell(lane, Word::kCredit, 0, static_cast<std::uint32_t>(lane.in.consumed))) return false;
+    told(lane, static_cast<std::uint32_t>(lane.in.consumed));
   }
   return true;
 }
 
-bool LibfabricEndpoint::push_grants(Link& link) {
-  const Incoming& in = link.in;
-  while (link.box.grants != 0) {
+bool LibfabricEndpoint::push_grants(Lane& lane) {
+  const Incoming& in = lane.in;
+  while (lane.box.grants != 0) {
     // The lowest number first.
     std::uint64_t number = in.consumed;
-    while ((link.box.grants & bit(position(number))) == 0) ++number;
+    while ((lane.box.grants & bit(position(number))) == 0) ++number;
     const Incoming::Post& post = in.posts[position(number)];
     const GrantEntry entry = {post.tag, post.size, post.address, post.key, in.consumed};
-    if (!tell(link, Word::kGrant, number, 0,
-              layout_.grant(link.remote, static_cast<std::uint32_t>(position(number))), &entry,
+    if (!tell(lane, Word::kGrant, number, 0,
+              layout_.grant(lane.remote, static_cast<std::uint32_t>(position(number))), &entry,
               sizeof(entry))) {
       return false;
     }
-    link.box.grants &= ~bit(position(number));
-    told(link, static_cast<std::uint32_t>(entry.credit));
+    lane.box.grants &= ~bit(position(number));
+    told(lane, static_cast<std::uint32_t>(entry.credit));
   }
   return true;
 }
 
 // The peer has been told that messages below `count` (low 32 bits) are consumed.
-void LibfabricEndpoint::told(Link& link, std::uint32_t count) {
-  Incoming& in = link.in;
+void LibfabricEndpoint::told(Lane& lane, std::uint32_t count) {
+  Incoming& in = lane.in;
   in.told = in.consumed - (static_cast<std::uint32_t>(in.consumed) - count);
   if (in.told != in.consumed) return;
   in.slot_consumed = false;
-  link.box.credit = false;
+  lane.box.credit = false;
 }
 
 // In order: a message that cannot go yet keeps those behind it.
-bool LibfabricEndpoint::push_messages(Link& link, std::uint32_t index) {
-  Outgoing& out = link.out;
+bool LibfabricEndpoint::push_messages(Lane& lane, std::uint32_t index) {
+  Outgoing& out = lane.out;
   while (out.sent < out.posted) {
     const std::uint64_t number = out.sent;
     const std::uint64_t before = out.sent;
     const bool large = out.posts[position(number)].size > config_.eager_bytes;
-    if (!(large ? send_large(link, index, number) : send_eager(link, index, number))) return false;
+    if (!(large ? send_large(lane, index, number) : send_eager(lane, index, number))) return false;
     if (out.sent == before) return true;  // waits for the peer
   }
   return true;
 }
 
-bool LibfabricEndpoint::send_eager(Link& link, std::uint32_t index, std::uint64_t number) {
-  Outgoing& out = link.out;
+bool LibfabricEndpoint::send_eager(Lane& lane, std::uint32_t index, std::uint64_t number) {
+  Outgoing& out = lane.out;
   const std::uint64_t at = position(number);
   Outgoing::Post& post = out.posts[at];
-  if ((out.granted & bit(at)) != 0) return withdraw(link, index, number);
+  if ((out.granted & bit(at)) != 0) return withdraw(lane, index, number);
   const bool free = (out.eager & bit(at)) == 0 || out.consumed + layout_.ring() > number;
   if (!free || (out.busy & bit(at)) != 0) return true;
 
@@ -152,19 +156,19 @@ bool LibfabricEndpoint::send_eager(Link& link, std::uint32_t index, std::uint64_
   std::byte* staged = staging_.get() + layout_.slot(index, slot);
   if (out.written == 0) {
     const EagerHeader header = {post.tag, static_cast<std::uint32_t>(post.size),
-                                static_cast<std::uint32_t>(link.in.consumed)};
+                                static_cast<std::uint32_t>(lane.in.consumed)};
     std::memcpy(staged, &header, sizeof(header));
     if (post.size != 0) std::memcpy(staged + sizeof(header), post.bytes, post.size);
   }
-  const Immediate immediate = {Word::kEager, link.remote, static_cast<std::uint16_t>(number),
+  const Immediate immediate = {Word::kEager, lane.remote, static_cast<std::uint16_t>(number),
                                post.check};
-  if (!write(link, index, immediate, staged, sizeof(EagerHeader) + post.size,
-             link.base + layout_.slot(link.remote, slot), link.key)) {
+  if (!write(lane, index, immediate, staged, sizeof(EagerHeader) + post.size,
+             lane.base + layout_.slot(lane.remote, slot), lane.key)) {
     return false;
   }
   EagerHeader header;
   std::memcpy(&header, staged, sizeof(header));
-  told(link, header.credit);
+  told(lane, header.credit);
   out.direct &= ~bit(at);
   out.eager |= bit(at);
   out.doubtful |= bit(at);
@@ -175,17 +179,17 @@ bool LibfabricEndpoint::send_eager(Link& link, std::uint32_t index, std::uint64_
   return true;
 }
 
-bool LibfabricEndpoint::write(Link& link, std::uint32_t index, const Immediate& immediate,
+bool LibfabricEndpoint::write(Lane& lane, std::uint32_t index, const Immediate& immediate,
                               const void* bytes, std::uint64_t size, std::uint64_t address,
                               std::uint64_t key) {
-  Outgoing& out = link.out;
+  Outgoing& out = lane.out;
   const std::uint64_t at = position(out.sent);
   const std::uint64_t data = pack(immediate);
   const std::uint64_t most = fabric_.inject_bytes();
   const auto* from = static_cast<const std::byte*>(bytes);
   if (size > most && !fabric_.copies()) {
     Context& context = contexts_[index * layout_.ring() + at];
-    if (!accepted(link, fabric_.write(link.address, bytes, size, data, address, key, &context))) {
+    if (!accepted(lane, fabric_.write(lane.target, bytes, size, data, address, key, &context))) {
       return false;
     }
     out.busy |= bit(at);
@@ -193,13 +197,13 @@ bool LibfabricEndpoint::write(Link& link, std::uint32_t index, const Immediate& 
   }
   for (std::uint32_t pieces = 0; size - out.written > most; ++pieces) {
     if (pieces == kPieces ||
-        !accepted(link, fabric_.inject_piece(link.address, from + out.written, most,
+        !accepted(lane, fabric_.inject_piece(lane.target, from + out.written, most,
                                              address + out.written, key))) {
       return false;
     }
     out.written += most;
   }
-  if (!accepted(link, fabric_.inject(link.address, from + out.written, size - out.written, data,
+  if (!accepted(lane, fabric_.inject(lane.target, from + out.written, size - out.written, data,
                                      address + out.written, key))) {
     return false;
   }
@@ -207,14 +211,14 @@ bool LibfabricEndpoint::write(Link& link, std::uint32_t index, const Immediate& 
   return true;
 }
 
-bool LibfabricEndpoint::send_large(Link& link, std::uint32_t index, std::uint64_t number) {
-  Outgoing& out = link.out;
+bool LibfabricEndpoint::send_large(Lane& lane, std::uint32_t index, std::uint64_t number) {
+  Outgoing& out = lane.out;
   const std::uint64_t at = position(number);
   Outgoing::Post& post = out.posts[at];
   if ((out.granted & bit(at)) == 0) {
     if (out.announced > number) return true;
     const OpenEntry entry = {post.tag, post.size};
-    if (!tell(link, Word::kOpen, number, 0, layout_.open(link.remote), &entry, sizeof(entry))) {
+    if (!tell(lane, Word::kOpen, number, 0, layout_.open(lane.remote), &entry, sizeof(entry))) {
       return false;
     }
     out.announced = number + 1;
@@ -224,10 +228,10 @@ bool LibfabricEndpoint::send_large(Link& link, std::uint32_t index, std::uint64_
   GrantEntry grant;
   std::memcpy(&grant, arena_.get() + layout_.grant(index, static_cast<std::uint32_t>(at)),
               sizeof(grant));
-  if (grant.tag != post.tag || grant.size != post.size) return withdraw(link, index, number);
-  const Immediate immediate = {Word::kDirect, link.remote, static_cast<std::uint16_t>(number),
+  if (grant.tag != post.tag || grant.size != post.size) return withdraw(lane, index, number);
+  const Immediate immediate = {Word::kDirect, lane.remote, static_cast<std::uint16_t>(number),
                                post.check};
-  if (!write(link, index, immediate, post.bytes, post.size, grant.address, grant.key)) return false;
+  if (!write(lane, index, immediate, post.bytes, post.size, grant.address, grant.key)) return false;
   out.granted &= ~bit(at);
   out.eager &= ~bit(at);
   out.doubtful &= ~bit(at);
@@ -239,8 +243,8 @@ bool LibfabricEndpoint::send_large(Link& link, std::uint32_t index, std::uint64_
 }
 
 // The peer's receive is known not to fit message `number`: both ends complete with kMismatch.
-bool LibfabricEndpoint::withdraw(Link& link, std::uint32_t index, std::uint64_t number) {
-  Outgoing& out = link.out;
+bool LibfabricEndpoint::withdraw(Lane& lane, std::uint32_t index, std::uint64_t number) {
+  Outgoing& out = lane.out;
   const std::uint64_t at = position(number);
   out.granted &= ~bit(at);
   out.eager &= ~bit(at);
@@ -249,38 +253,38 @@ bool LibfabricEndpoint::withdraw(Link& link, std::uint32_t index, std::uint64_t 
   out.posts[at].done = true;
   ++out.sent;
   ready_.insert(index);
-  link.box.withdrawn |= bit(at);
-  return push_answers(link);
+  lane.box.withdrawn |= bit(at);
+  return push_answers(lane);
 }
 
-bool LibfabricEndpoint::tell(Link& link, Word word, std::uint64_t number, std::uint32_t value,
+bool LibfabricEndpoint::tell(Lane& lane, Word word, std::uint64_t number, std::uint32_t value,
                              std::uint64_t offset, const void* bytes, std::size_t size) {
-  const std::uint64_t data = pack({word, link.remote, static_cast<std::uint16_t>(number), value});
-  return accepted(link,
-                  fabric_.inject(link.address, bytes, size, data, link.base + offset, link.key));
+  const std::uint64_t data = pack({word, lane.remote, static_cast<std::uint16_t>(number), value});
+  return accepted(lane,
+                  fabric_.inject(lane.target, bytes, size, data, lane.base + offset, lane.key));
 }
 
-bool LibfabricEndpoint::tell(Link& link, Word word, std::uint64_t number, std::uint32_t value) {
+bool LibfabricEndpoint::tell(Lane& lane, Word word, std::uint64_t number, std::uint32_t value) {
   const std::uint64_t nothing = 0;
-  return tell(link, word, number, value, layout_.sink(link.remote), &nothing, sizeof(nothing));
+  return tell(lane, word, number, value, layout_.sink(lane.remote), &nothing, sizeof(nothing));
 }
 
 // A broken link refuses like a full one: the machine's probes decide what is dead, and a peer's
 // libfabric may only be slow to come up. Retries slow down so that they cost nothing.
-bool LibfabricEndpoint::accepted(Link& link, Fabric::Result result) {
+bool LibfabricEndpoint::accepted(Lane& lane, Fabric::Result result) {
   if (result == Fabric::Result::kDone) {
-    link.refusals = 0;
+    lane.refusals = 0;
     ++writes_;
     return true;
   }
-  if (++link.refusals > kPatience) {
-    link.retry_at = now() + std::min(kSlowestRetryNs, link.refusals * kSlowerNs);
+  if (++lane.refusals > kPatience) {
+    lane.retry_at = now() + std::min(kSlowestRetryNs, lane.refusals * kSlowerNs);
   }
   return false;
 }
 
-void LibfabricEndpoint::fail(Link& link, std::uint32_t index) {
-  link.down = true;
+void LibfabricEndpoint::fail(Lane& lane, std::uint32_t index) {
+  lane.down = true;
   ready_.insert(index);
 }
 

@@ -12,11 +12,11 @@ namespace espalier::ofi {
 
 static_assert(std::endian::native == std::endian::little);
 
-// What a write says. The number is the low 16 bits of a message's number on its link; the value is
+// What a write says. The number is the low 16 bits of a message's number on its lane; the value is
 // the sender's check word (kEager, kDirect), a count of consumed messages (kCredit) or a probe's
 // number.
 enum class Word : std::uint8_t {
-  kHello = 1,  // the link works, in this direction
+  kHello = 1,  // the lane works, in this direction
   kEager,      // message `number` is in its slot
   kDirect,     // message `number` is in its final place
   kGrant,      // receive `number` is posted: where its bytes belong is in the grant entry
@@ -31,14 +31,14 @@ enum class Word : std::uint8_t {
 
 struct Immediate {
   Word word = Word::kHello;
-  std::uint32_t link = 0;  // at the receiver
+  std::uint32_t lane = 0;  // at the receiver
   std::uint16_t number = 0;
   std::uint32_t value = 0;
 };
 
 [[nodiscard]] constexpr std::uint64_t pack(const Immediate& i) {
   return std::uint64_t{static_cast<std::uint8_t>(i.word)} << 56 |
-         std::uint64_t{i.link & 0xff} << 48 | std::uint64_t{i.number} << 32 | i.value;
+         std::uint64_t{i.lane & 0xff} << 48 | std::uint64_t{i.number} << 32 | i.value;
 }
 
 [[nodiscard]] constexpr Immediate unpack(std::uint64_t data) {
@@ -95,26 +95,26 @@ class ArenaLayout {
       : stride_((sizeof(EagerHeader) + eager_bytes + kLine - 1) / kLine * kLine),
         ring_(std::bit_ceil(window)) {}
 
-  [[nodiscard]] std::uint32_t ring() const { return ring_; }  // slots a link, a power of two
+  [[nodiscard]] std::uint32_t ring() const { return ring_; }  // slots a lane, a power of two
   [[nodiscard]] std::uint64_t stride() const { return stride_; }
   [[nodiscard]] std::uint64_t bytes(std::uint32_t links) const { return at(links); }
-  [[nodiscard]] std::uint64_t slot(std::uint32_t link, std::uint32_t slot) const {
-    return at(link) + slot * stride_;
+  [[nodiscard]] std::uint64_t slot(std::uint32_t lane, std::uint32_t slot) const {
+    return at(lane) + slot * stride_;
   }
-  [[nodiscard]] std::uint64_t grant(std::uint32_t link, std::uint32_t slot) const {
-    return at(link) + ring_ * stride_ + slot * kLine;
+  [[nodiscard]] std::uint64_t grant(std::uint32_t lane, std::uint32_t slot) const {
+    return at(lane) + ring_ * stride_ + slot * kLine;
   }
-  [[nodiscard]] std::uint64_t open(std::uint32_t link) const { return tail(link); }
-  [[nodiscard]] std::uint64_t cause(std::uint32_t link) const { return tail(link) + kLine; }
+  [[nodiscard]] std::uint64_t open(std::uint32_t lane) const { return tail(lane); }
+  [[nodiscard]] std::uint64_t cause(std::uint32_t lane) const { return tail(lane) + kLine; }
   // Where writes go that are all immediate.
-  [[nodiscard]] std::uint64_t sink(std::uint32_t link) const { return tail(link) + 2 * kLine; }
+  [[nodiscard]] std::uint64_t sink(std::uint32_t lane) const { return tail(lane) + 2 * kLine; }
 
  private:
-  [[nodiscard]] std::uint64_t at(std::uint32_t link) const {
-    return link * (ring_ * (stride_ + kLine) + 3 * kLine);
+  [[nodiscard]] std::uint64_t at(std::uint32_t lane) const {
+    return lane * (ring_ * (stride_ + kLine) + 3 * kLine);
   }
-  [[nodiscard]] std::uint64_t tail(std::uint32_t link) const {
-    return at(link) + ring_ * (stride_ + kLine);
+  [[nodiscard]] std::uint64_t tail(std::uint32_t lane) const {
+    return at(lane) + ring_ * (stride_ + kLine);
   }
   std::uint64_t stride_ = 0;
   std::uint32_t ring_ = 1;

@@ -27,13 +27,34 @@ BackEnd back_end(const char* name, bool one_port, bool eager_copies, double jitt
           }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Sim, ConformanceTest,
-                         testing::Values(back_end("one_port", true, true, 0),
-                                         back_end("one_port_jitter", true, true, 3),
-                                         back_end("one_port_no_copies", true, false, 1),
-                                         back_end("all_ports", false, true, 0),
-                                         back_end("all_ports_no_copies", false, false, 1)),
-                         back_end_name);
+// All peers' blocks go along a line of the nodes.
+BackEnd routed(const char* name, sim::Hops hops, bool one_port) {
+  return {name, [=](const ClusterSpec& spec) {
+            sim::Model model;
+            model.one_port = one_port;
+            model.jitter = 1;
+            model.link_jitter = 1;
+            model.hops = hops;
+            model.window = spec.window;
+            model.eager_bytes = spec.eager_bytes;
+            model.route = [](std::uint32_t from, std::uint32_t to) {
+              std::vector<std::uint32_t> nodes = {from};
+              while (nodes.back() != to) nodes.push_back(nodes.back() + (from < to ? 1 : -1));
+              return nodes;
+            };
+            return std::make_unique<SimCluster>(model, spec);
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sim, ConformanceTest,
+    testing::Values(back_end("one_port", true, true, 0), back_end("one_port_jitter", true, true, 3),
+                    back_end("one_port_no_copies", true, false, 1),
+                    back_end("all_ports", false, true, 0),
+                    back_end("all_ports_no_copies", false, false, 1),
+                    routed("cut_through", sim::Hops::kCutThrough, true),
+                    routed("store_and_forward", sim::Hops::kStoreAndForward, false)),
+    back_end_name);
 
 }  // namespace
 }  // namespace espalier::conformance

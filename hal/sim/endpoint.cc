@@ -63,6 +63,7 @@ Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   send.step = fabric_->step;
   ++fabric_->this_step(channel).sends_of_step;
   ++fabric_->nodes[node_].activity;
+  if (fabric_->step > 0) fabric_->ask(channel);
   ++channel.sends_posted;
   fabric_->update(channel);
   return Status::kOk;

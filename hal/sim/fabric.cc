@@ -17,8 +17,7 @@ bool later(const Event& a, const Event& b) {
   return a.at != b.at ? a.at > b.at : a.order > b.order;
 }
 
-// splitmix64: a number that depends on nothing but its argument, so that jitter does not depend on
-// the order of polling.
+// splitmix64
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -29,14 +28,20 @@ std::uint64_t mix(std::uint64_t x) {
 void check_model(const Model& model) {
   const bool times = model.alpha >= 0 && model.beta >= 0 && model.jitter >= 0 &&
                      model.latency >= 0 && model.alpha < 1e6 && model.beta < 1 &&
-                     model.latency < 1e6 && model.jitter < 1e3;
+                     model.latency < 1e6 && model.jitter < 1e3 && model.link_jitter >= 0 &&
+                     model.link_jitter < 1e3 && model.pace >= 0 && model.pace < 1e6;
   if (!times) {
-    throw std::invalid_argument("sim: alpha, beta, latency or jitter is negative or too large");
+    throw std::invalid_argument(
+        "sim: alpha, beta, latency, pace or jitter is negative or too large");
   }
   if (model.window == 0) throw std::invalid_argument("sim: the window must be at least 1");
 }
 
 }  // namespace
+
+double random_part(std::uint64_t seed, std::uint64_t who, std::uint64_t which) {
+  return static_cast<double>(mix(mix(mix(seed) ^ who) ^ which) >> 11) * 0x1p-53;
+}
 
 Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32_t>>& peers)
     : model(the_model),
@@ -67,6 +72,8 @@ Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32
       channel.from_link = link;
       channel.to = to;
       if (model.lanes) channel.lanes = model.lanes(v, to);
+      // To a node that is no neighbour the fabric routes.
+      if (model.route) channel.lanes = std::max(channel.lanes, 1u);
       if (channel.lanes == 0) throw std::invalid_argument("sim: a link has at least one lane");
       channels.push_back(channel);
     }
@@ -89,9 +96,12 @@ Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32
   receives.resize(sends.size());
   if (model.eager_copies) slots.reset(new std::uint8_t[sends.size() * model.eager_bytes]);
   ports.resize(model.one_port ? count : channels.size());
-  // A channel has at most `window` blocks on their way, as many leaving, one announced, and one
-  // control of each kind.
-  events.reserve(channels.size() * (2 * model.window + 1 + kControlKinds) + 16);
+  if (model.route) wires = std::make_unique<Wires>(model, channels);
+  // A channel has at most `window` blocks on their way, as many leaving (or each of a leg), one
+  // announced, and one control of each kind.
+  const std::size_t legs = wires == nullptr ? channels.size() : wires->legs.size();
+  events.reserve(2 * legs * model.window + channels.size() * (1 + kControlKinds) + 16);
+  stays.blocks.reserve(model.window + 1);
   touched.resize(count);
   for (std::uint32_t v = 0; v < count; ++v) endpoints.emplace_back(*this, v);
 }
@@ -134,6 +144,8 @@ bool Fabric::advance(Picoseconds until) {
     }
     case EventKind::kWake: touch(event.where); break;
     case EventKind::kKill: kill(event.where); break;
+    case EventKind::kCome: come(event.where); break;
+    case EventKind::kPassed: passed(wires->legs[event.where]); break;
   }
   return true;
 }
@@ -149,19 +161,20 @@ void Fabric::touch_link(std::uint32_t node, std::uint32_t link) {
   touch(node);
 }
 
-Picoseconds Fabric::duration(const Channel& channel) const {
-  const SendPost& send = sends[slot(channel, channel.started)].post;
+Picoseconds Fabric::duration(const Channel& channel, std::uint64_t message, std::uint32_t hop,
+                             double slower) const {
+  const SendPost& send = sends[slot(channel, message)].post;
   double seconds = model.alpha + model.beta * static_cast<double>(send.size);
   // A rendezvous finds a disagreement before any byte travels.
-  if (channel.receives_posted > channel.started && send.size > model.eager_bytes) {
-    const ReceivePost& receive = receives[slot(channel, channel.started)].post;
+  if (channel.receives_posted > message && send.size > model.eager_bytes) {
+    const ReceivePost& receive = receives[slot(channel, message)].post;
     if (receive.tag != send.tag || receive.size != send.size) seconds = model.alpha;
   }
   if (model.jitter > 0) {
-    const std::uint64_t random = mix(mix(mix(model.seed) ^ index(channel)) ^ channel.started);
-    seconds *= 1 + model.jitter * (static_cast<double>(random >> 11) * 0x1p-53);
+    const std::uint64_t who = index(channel) | std::uint64_t{hop} << 32;
+    seconds *= 1 + model.jitter * random_part(model.seed, who, message);
   }
-  return picoseconds(seconds);
+  return picoseconds(seconds * (1 + slower));
 }
 
 void Fabric::update(Channel& channel) {
@@ -194,12 +207,23 @@ bool Fabric::ready(Channel& channel) {
 }
 
 void Fabric::start(Channel& channel) {
-  const Picoseconds takes = duration(channel);
-  ++channel.started;
+  const std::uint64_t message = channel.started++;
   ++nodes[channel.from].sent;
   ++nodes[channel.to].received;
   ++out_port(channel).leaving;
+  if (wires != nullptr) return come(wires->first_leg(index(channel)));
+  const double slower =
+      model.link_jitter == 0
+          ? 0
+          : model.link_jitter * random_part(model.seed, ~std::uint64_t{index(channel)}, 0);
+  const Picoseconds takes = duration(channel, message, 0, slower);
+  stays.leaves(index(channel), channel.from, message);
   schedule(now + takes, EventKind::kLeft, index(channel));
+  land(channel, takes);
+}
+
+// The channel's next message comes in, in its turn, having begun its last hop now.
+void Fabric::land(Channel& channel, Picoseconds takes) {
   Picoseconds& in_free = in_port(channel).in_free;
   // Lanes do not wait for each other, but messages of a link come in order.
   in_free = model.one_port ? std::max(in_free, now + latency) + takes
@@ -260,6 +284,7 @@ void Fabric::match(Channel& channel) {
     const SendPost& send = arrivals[i].post;
     const ReceivePost& receive = receives[i].post;
     const bool agreed = send.tag == receive.tag && send.size == receive.size;
+    stays.comes(index(channel), channel.to, channel.completed);
     // The sender's bytes are the fabric's until its completion, so they are read as late as this.
     if (agreed && send.size > 0) std::memmove(receive.bytes, send.bytes, send.size);
     receives[i].status = agreed ? Status::kOk : Status::kMismatch;

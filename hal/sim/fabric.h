@@ -1,5 +1,5 @@
 #pragma once
-// The inside of sim::Network: channels (directed links), ports and events.
+// The inside of sim::Network: channels (directed links of the endpoints), ports and events.
 
 #include <cstdint>
 #include <memory>
@@ -8,11 +8,16 @@
 
 #include "hal/link_set.h"
 #include "hal/sim/sim.h"
+#include "hal/sim/stay.h"
+#include "hal/sim/wires.h"
 
 namespace espalier::sim {
 
-using Picoseconds = std::uint64_t;
 inline constexpr Picoseconds kNever = UINT64_MAX;
+
+// 0 <= x < 1, a number that depends on nothing but these, so that jitter does not depend on the
+// order of polling.
+[[nodiscard]] double random_part(std::uint64_t seed, std::uint64_t who, std::uint64_t which);
 
 // One direction of a link. Messages have numbers 0, 1, ...; every counter below is the number of
 // the first message that has not got there.
@@ -45,14 +50,23 @@ struct Channel {
   Control there[kControlKinds];
 };
 
-enum class EventKind : std::uint8_t { kLeft, kMoved, kAnnounced, kControl, kWake, kKill };
+enum class EventKind : std::uint8_t {
+  kLeft,
+  kMoved,
+  kAnnounced,
+  kControl,
+  kWake,
+  kKill,
+  kCome,    // a block is at the beginning of a leg
+  kPassed,  // and holds the leg's wires no more
+};
 
 struct Event {
   Picoseconds at = 0;
   std::uint64_t order = 0;
   EventKind kind = EventKind::kWake;
   std::uint8_t control = 0;
-  std::uint32_t where = 0;  // channel; node for kWake and kKill
+  std::uint32_t where = 0;  // channel; node for kWake and kKill; leg for kCome and kPassed
 };
 
 // A posted receive, and what its completion will say.
@@ -142,6 +156,8 @@ struct Fabric {
   void update(Channel& channel);
   // Completes what has moved and is awaited.
   void match(Channel& channel);
+  // Lock step: the channel's next message is posted.
+  void ask(Channel& channel);
   // No block to or from the node moves any more.
   void close_all(std::uint32_t node);
   void kill(std::uint32_t node);
@@ -164,6 +180,8 @@ struct Fabric {
   std::vector<NodeEndpoint> endpoints;
   Picoseconds now = 0;
   std::uint64_t order = 0;
+  std::unique_ptr<Wires> wires;  // null: every peer is a neighbour
+  Stays stays;
 
  private:
   struct Port {
@@ -184,13 +202,22 @@ struct Fabric {
   [[nodiscard]] bool out_free(const Channel& channel) {
     return out_port(channel).leaving < (model.one_port ? 1 : channel.lanes);
   }
-  [[nodiscard]] Picoseconds duration(const Channel& channel) const;
+  // Of the channel's message, on the hop-th leg of its way.
+  [[nodiscard]] Picoseconds duration(const Channel& channel, std::uint64_t message,
+                                     std::uint32_t hop, double slower) const;
+  void land(Channel& channel, Picoseconds takes);
   [[nodiscard]] bool ready(Channel& channel);
   void start(Channel& channel);
   void left(Channel& channel);
   void moved(Channel& channel);
   void arrive(Channel& channel);
   void close(Channel& channel);
+
+  // hops.cc: the way over the wires.
+  void come(std::uint32_t leg);
+  void go_on(Leg& leg);
+  void set_out(Leg& leg);
+  void passed(Leg& leg);
 
   std::vector<Port> ports;
 };

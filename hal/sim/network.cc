@@ -53,6 +53,14 @@ void Network::wake(std::uint32_t node, std::uint64_t at_ns) {
   fabric_->schedule(to_picoseconds(at_ns), EventKind::kWake, node);
 }
 
+std::uint64_t Network::delay_ns(std::uint32_t node, std::uint64_t which) const {
+  const Model& model = fabric_->model;
+  // Half of it is the node's own, so that some nodes are slower than others.
+  const double own = random_part(model.seed, ~std::uint64_t{node}, 1);
+  const double moment = random_part(model.seed, ~std::uint64_t{node}, which + 2);
+  return static_cast<std::uint64_t>(model.pace * 1e9 * (own + moment) / 2);
+}
+
 bool Network::next_touched(std::uint32_t& node) {
   Fabric& fabric = *fabric_;
   if (fabric.touched_count == 0) return false;

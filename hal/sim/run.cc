@@ -103,8 +103,24 @@ class Runner {
   void poll_touched() {
     std::uint32_t node = 0;
     while (network_.next_touched(node)) {
-      if (node < machines_.size()) poll(node);
+      if (node < machines_.size() && !waits(node)) poll(node);
     }
+  }
+
+  // Whether the node, at whose endpoint something has happened, looks at it later: it is woken
+  // then.
+  bool waits(std::uint32_t node) {
+    if (network_.model().pace == 0) return false;
+    const std::uint64_t now = network_.now_ns();
+    if (looks_at_.empty()) looks_at_.resize(machines_.size(), kNoDeadline);
+    std::uint64_t& at = looks_at_[node];
+    if (at == kNoDeadline) {
+      at = now + network_.delay_ns(node, ++looks_);
+      network_.wake(node, at);
+    }
+    if (now < at) return true;
+    at = kNoDeadline;
+    return false;
   }
 
   // Polls until nothing more is to be done before something comes.
@@ -210,6 +226,9 @@ class Runner {
   std::string message_;
   std::int64_t busy_count_ = 0;
   std::uint32_t first_busy_ = 0;
+  // With a pace: when each node will look at its endpoint; kNoDeadline: as soon as something comes.
+  std::vector<std::uint64_t> looks_at_;
+  std::uint64_t looks_ = 0;
 };
 
 }  // namespace

@@ -12,6 +12,13 @@
 // eager_copies); acknowledgements cost nothing. Controls take alpha, latency and no port; one that
 // is still on its way is replaced by a newer one of its kind.
 //
+// With Model::route a block travels over the real links between its ends, each of which carries as
+// many blocks at once as it has lanes, first come, first served (traffic.h says what they carried).
+// Cut-through: it holds a lane of every link of the route for its alpha + beta*n, from when all of
+// them are free, as the papers assume. Store and forward: one link after the other, each for alpha
+// + beta*n, with buffers between that never fill up. It has its sender's port from before it waits
+// for the first link until it has left over it.
+//
 // Memory is allocated by the constructor only (wake() and kill() apart).
 
 #include <cstdint>
@@ -22,8 +29,11 @@
 
 #include "collectives/machine/machine.h"
 #include "hal/endpoint.h"
+#include "hal/sim/traffic.h"
 
 namespace espalier::sim {
+
+enum class Hops : std::uint8_t { kCutThrough, kStoreAndForward };
 
 struct Model {
   double alpha = 1e-6;  // s, start-up of a block
@@ -32,18 +42,28 @@ struct Model {
   // (latency + alpha + beta*n) / (alpha + beta*n).
   double latency = 0;
   bool one_port = true;  // false: every link has ports of its own
-  // Without one_port: how many blocks the link from one node to another carries at once; null: 1.
+  // How many blocks the link from one node to another carries at once; null: 1. Of real links, and
+  // without one_port of those between peers (which are one where they are no real link: 0 lanes).
   std::function<std::uint32_t(std::uint32_t from, std::uint32_t to)> lanes;
+  // The nodes that a block from one node to another passes, both included: Topology::route. Null:
+  // all peers are neighbours, and their links, unless they have ports, are never busy.
+  std::function<std::vector<std::uint32_t>(std::uint32_t from, std::uint32_t to)> route;
+  Hops hops = Hops::kCutThrough;
   std::uint32_t window = kMaxWindow;
   std::uint64_t eager_bytes = 4096;
   // A send of at most eager_bytes completes once it has moved, into a slot at the receiver (so that
   // its mismatch may be told late); false: once it was compared with its receive.
   bool eager_copies = true;
-  double jitter = 0;  // each transfer takes up to this fraction longer, from `seed`
+  double jitter = 0;       // each transfer takes up to this fraction longer, from `seed`
+  double link_jitter = 0;  // each link always takes its own fraction longer, up to this
+  // s, up to which a node looks at its endpoint late; one node more than another. run() only.
+  double pace = 0;
   std::uint64_t seed = 1;
   // Fills every receive's memory with rubbish when it is posted, as a fabric may: finds programs
   // and machines that read a place too late. No longer true then: "no byte is placed" of kMismatch.
   bool scramble = false;
+  // Lock step: for how many steps a block holds the links of its way (S of the postal model).
+  std::uint32_t send_ticks = 1;
 };
 
 struct Fabric;
@@ -73,6 +93,8 @@ class Network {
   [[nodiscard]] bool alive(std::uint32_t node) const;
   // next_touched() will name the node at `at_ns`: for wrappers that hold something back.
   void wake(std::uint32_t node, std::uint64_t at_ns);
+  // How late the node looks at its endpoint for the which-th time, by Model::pace.
+  [[nodiscard]] std::uint64_t delay_ns(std::uint32_t node, std::uint64_t which) const;
   // Takes a node at whose endpoint something has happened since it was taken last; false if none.
   bool next_touched(std::uint32_t& node);
   // The node's endpoint has completions that were not polled.
@@ -85,6 +107,17 @@ class Network {
   // What was wrong in the step, one line; empty if nothing. latency_ticks: L of the postal model.
   // `moved`: something was posted in it.
   [[nodiscard]] std::string end_step(std::uint32_t latency_ticks, bool& moved) const;
+
+  // Of every real link that blocks of these peers may cross; empty without Model::route. Of both
+  // kinds of run, since construction.
+  [[nodiscard]] std::vector<LinkTraffic> traffic() const;
+  // What links were asked for in lock step; with Model::route.
+  [[nodiscard]] const Contention& contention() const;
+  // Tells the steps of the blocks of the next collective, by the programs that run it (as for
+  // links_of) for N = blocks. Then residence() knows of it, free running.
+  void foresee(const std::vector<const Program*>& programs, std::int64_t blocks);
+  // Lock step: of all blocks (0 without Model::route); free running: see foresee().
+  [[nodiscard]] Residence residence() const;
 
   // Blocks that node has begun to send / whose coming to node has begun, since construction.
   [[nodiscard]] std::uint64_t sent(std::uint32_t node) const;

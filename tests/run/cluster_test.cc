@@ -11,6 +11,7 @@
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/schedule/file_writer.h"
 #include "tools/launcher.h"
+#include "tools/link_tables.h"
 #include "tools/reference.h"
 
 namespace espalier::launch {
@@ -37,15 +38,16 @@ class ClusterTest : public testing::TestWithParam<const char*> {
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
   void add_schedule(Collective collective, const char* algorithm, std::uint32_t root) {
-    const std::uint64_t digest = digest_bytes(kDigestSeed, kSpec, sizeof kSpec - 1);
-    ScheduleFileWriter writer(kSpec, digest, kRanks, kRanks);
+    const std::string& spec = options_.topology;
+    const std::uint64_t digest = digest_bytes(kDigestSeed, spec.data(), spec.size());
+    ScheduleFileWriter writer(spec, digest, options_.nodes, options_.nodes);
     const Algorithm* chosen = find_algorithm(collective, algorithm);
     ASSERT_NE(chosen, nullptr);
     const auto program = std::make_unique<Program>();
-    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    for (std::uint32_t rank = 0; rank < options_.nodes; ++rank) {
       *program = Program{};
-      ASSERT_EQ(chosen->generate({.ranks = kRanks, .root = root, .topology_digest = digest}, rank,
-                                 *program),
+      ASSERT_EQ(chosen->generate({.ranks = options_.nodes, .root = root, .topology_digest = digest},
+                                 rank, *program),
                 Status::kOk);
       ASSERT_EQ(writer.add(*program), Status::kOk);
     }
@@ -147,6 +149,38 @@ TEST_P(ClusterTest, ARunThatCannotBeIsRefusedEverywhere) {
   refused(Status::kBadOperator);
   order.op = Op::kSum;
   EXPECT_TRUE(cluster_.run(order, error)) << "nothing of it was started";
+}
+
+// The chain's ranks 1 and 2 are at opposite ends of a mesh of 2 x 2. `espalier run` refuses that
+// before it starts anything; a node that gets such a program has nothing to reach that peer with.
+TEST_P(ClusterTest, AModelledNodeHasNoEndpointForAStranger) {
+  options_.topology = "mesh:2x2";
+  options_.nodes = 4;
+  options_.deadline_ms = 500;
+  std::string why;
+  for (const auto& table : tools::link_tables(*topology::parse("mesh:2x2", why), 4)) {
+    options_.links.push_back(tools::to_text(table));
+  }
+  EXPECT_EQ(options_.links[1], "0:1:1,3:1:1");
+  add_schedule(espalier_Collective_BROADCAST, "chain", 0);
+  std::string error;
+  ASSERT_TRUE(cluster_.start(options_, error)) << error;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    const control::Hello& hello = cluster_.members()[rank].hello;
+    EXPECT_EQ(hello.lanes, 2u);
+    EXPECT_NE(hello.peers[0], 3 - rank);
+    EXPECT_NE(hello.peers[1], 3 - rank);
+    ASSERT_TRUE(cluster_.give_memory(rank, 4096, 4096, error)) << error;
+  }
+  ASSERT_TRUE(cluster_.await_memory(error)) << error;
+  control::Run order;
+  order.count = 8;
+  EXPECT_FALSE(cluster_.run(order, error));
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(cluster_.members()[0].report.status, Status::kOk) << cluster_.describe(0);
+  EXPECT_EQ(cluster_.members()[1].report.status, Status::kNoSuchPeer) << cluster_.describe(1);
+  EXPECT_EQ(cluster_.members()[2].report.status, Status::kNoSuchPeer) << cluster_.describe(2);
+  EXPECT_EQ(cluster_.members()[3].report.status, Status::kStalled) << cluster_.describe(3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Providers, ClusterTest, testing::Values("tcp", "shm"),

@@ -20,7 +20,9 @@ Cluster::Cluster(std::uint32_t ranks, const Links& links, const Options& options
       endpoint = node.endpoint.get();
     }
     node.machine = std::make_unique<Machine>();
-    EXPECT_EQ(node.machine->init(*endpoint, options.config), Status::kOk);
+    MachineConfig config = options.config;
+    if (options.logs != nullptr) config.log = &options.logs->at(v);
+    EXPECT_EQ(node.machine->init(*endpoint, config), Status::kOk);
   }
 }
 

@@ -56,7 +56,8 @@ class Cluster {
     sim::Model model;
     MachineConfig config;
     bool unwilling = false;
-    std::uint32_t arity = 0, height = 0;  // of a fat tree, for jobs whose algorithm is for one
+    std::vector<EventLog>* logs = nullptr;  // a node each; null: none
+    std::uint32_t arity = 0, height = 0;    // of a fat tree, for jobs whose algorithm is for one
     std::vector<std::uint32_t> capacities;
   };
   using Links = std::vector<std::vector<std::uint32_t>>;  // by node, as sim::Network takes them

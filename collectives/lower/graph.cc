@@ -1,0 +1,235 @@
+#include "collectives/lower/graph.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "collectives/schedule/expand.h"
+
+namespace espalier::lower {
+namespace {
+
+// What a place holds: the task that wrote it last.
+struct Memory {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> output;  // by segment and block
+  std::map<std::int64_t, std::int32_t> scratch;                          // by slot
+};
+
+// A lock-step run for one N, by the values alone.
+class Reader {
+ public:
+  Reader(const std::vector<Program>& direct, std::int64_t blocks)
+      : direct_(direct), blocks_(blocks), memory_(direct.size()) {}
+
+  std::string read(Graph& graph) {
+    std::vector<std::vector<Instance>> all;
+    std::int64_t steps = 0;
+    for (const Program& program : direct_) {
+      all.push_back(expand(program, blocks_));
+      if (!all.back().empty()) steps = std::max(steps, all.back().back().step + 1);
+    }
+    std::vector<std::size_t> begin(all.size(), 0), end(all.size(), 0);
+    for (std::int64_t step = 0; step < steps && wrong_.empty(); ++step) {
+      for (std::uint32_t node = 0; node < all.size(); ++node) {
+        begin[node] = end[node];
+        while (end[node] < all[node].size() && all[node][end[node]].step == step) ++end[node];
+      }
+      for (int turn = 0; turn < 3; ++turn) {
+        for (std::uint32_t node = 0; node < all.size(); ++node) {
+          for (std::size_t k = begin[node]; k < end[node]; ++k) follow(node, all[node][k], turn);
+        }
+      }
+      if (tasks_.size() > kMostTasks) {
+        wrong_ = "it has more than " + std::to_string(kMostTasks) + " messages and operations";
+      }
+    }
+    for (Memory& memory : memory_) {
+      for (const auto& [place, task] : memory.output) tasks_[at(task)].output = true;
+    }
+    graph = {static_cast<std::int32_t>(blocks_), std::move(tasks_)};
+    return wrong_;
+  }
+
+ private:
+  using Values = std::vector<Operand>;  // of a run, by segment
+
+  static std::size_t at(std::int32_t task) { return static_cast<std::size_t>(task); }
+
+  // Sends read what stood before the step, receives write, then operations run.
+  void follow(std::uint32_t node, const Instance& one, int turn) {
+    const bool transfer = one.kind == espalier_Kind_SEND || one.kind == espalier_Kind_RECEIVE;
+    if (!wrong_.empty() || turn != (one.kind == espalier_Kind_SEND ? 0 : transfer ? 1 : 2)) return;
+    if (transfer && (one.peer < 0 || at_node(one.peer) >= direct_.size())) {
+      return refuse(node, one, "a peer has no program");
+    }
+    if (one.kind == espalier_Kind_SEND) {
+      on_way_[{node, at_node(one.peer)}].push_back(read_run(node, one, one.a));
+    } else if (one.kind == espalier_Kind_RECEIVE) {
+      receive(node, one);
+    } else {
+      operate(node, one);
+    }
+  }
+
+  static std::uint32_t at_node(std::int64_t peer) { return static_cast<std::uint32_t>(peer); }
+
+  void refuse(std::uint32_t node, const Instance& one, const std::string& what) {
+    wrong_ = "rank " + std::to_string(node) + ", step " + std::to_string(one.step) + ": " + what +
+             "; verify the direct schedule first";
+  }
+
+  Values read_run(std::uint32_t node, const Instance& one, const PlaceAt& place) {
+    Values values;
+    for (std::int64_t part = 0; part < place.run; ++part) {
+      const std::int64_t segment = place.segment + part;
+      Operand operand{-1, static_cast<std::int32_t>(segment)};
+      if (place.buffer != espalier_Buffer_INPUT) {
+        operand.task = holds(node, place, part);
+        if (operand.task < 0 || tasks_[at(operand.task)].block != place.block) {
+          refuse(node, one, "it reads a place that does not hold its block");
+        } else {
+          operand.segment = tasks_[at(operand.task)].segment;
+        }
+      }
+      values.push_back(operand);
+    }
+    return values;
+  }
+
+  std::int32_t holds(std::uint32_t node, const PlaceAt& place, std::int64_t part) const {
+    const Memory& memory = memory_[node];
+    if (place.buffer == espalier_Buffer_SCRATCH) {
+      const auto found = memory.scratch.find(place.slot + part);
+      return found == memory.scratch.end() ? -1 : found->second;
+    }
+    const auto found = memory.output.find({place.segment + part, place.block});
+    return found == memory.output.end() ? -1 : found->second;
+  }
+
+  void write(std::uint32_t node, const PlaceAt& place, std::int64_t part, Task task) {
+    task.to = node;
+    task.block = static_cast<std::int32_t>(place.block);
+    task.segment = static_cast<std::int32_t>(place.segment + part);
+    const auto number = static_cast<std::int32_t>(tasks_.size());
+    if (place.buffer == espalier_Buffer_SCRATCH) {
+      memory_[node].scratch[place.slot + part] = number;
+    } else {
+      memory_[node].output[{place.segment + part, place.block}] = number;
+    }
+    tasks_.push_back(task);
+  }
+
+  void receive(std::uint32_t node, const Instance& one) {
+    std::deque<Values>& coming = on_way_[{at_node(one.peer), node}];
+    if (coming.empty() || coming.front().size() != one.into.run) {
+      return refuse(node, one, "nothing like it is sent");
+    }
+    for (std::size_t part = 0; part < one.into.run; ++part) {
+      Task task;
+      task.kind = espalier_Kind_SEND;
+      task.from = at_node(one.peer);
+      task.a = coming.front()[part];
+      task.step = one.step;
+      write(node, one.into, static_cast<std::int64_t>(part), task);
+    }
+    coming.pop_front();
+  }
+
+  void operate(std::uint32_t node, const Instance& one) {
+    const bool combine = one.kind == espalier_Kind_COMBINE;
+    const Values left = read_run(node, one, one.a);
+    const Values right = combine ? read_run(node, one, one.b) : Values(left.size());
+    if (left.size() != one.into.run || right.size() != one.into.run) {
+      return refuse(node, one, "its places have runs of different lengths");
+    }
+    for (std::size_t part = 0; part < one.into.run && wrong_.empty(); ++part) {
+      Task task;
+      task.kind = one.kind;
+      task.from = node;
+      task.a = left[part];
+      task.b = right[part];
+      task.step = one.step;
+      write(node, one.into, static_cast<std::int64_t>(part), task);
+    }
+  }
+
+  const std::vector<Program>& direct_;
+  std::int64_t blocks_;
+  std::vector<Memory> memory_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Values>> on_way_;
+  std::vector<Task> tasks_;
+  std::string wrong_;
+};
+
+// What each block goes through, as numbers that are the same for the same: sorted by block.
+std::vector<std::vector<std::int32_t>> outlines_of(const Graph& graph) {
+  std::map<std::array<std::int64_t, 10>, std::int32_t> numbers;
+  std::vector<std::int32_t> of_task;
+  std::vector<std::vector<std::int32_t>> outlines(static_cast<std::size_t>(graph.blocks));
+  for (const Task& task : graph.tasks) {
+    const auto source = [&](const Operand& operand) -> std::int64_t {
+      return operand.task < 0 ? -1 : of_task[static_cast<std::size_t>(operand.task)];
+    };
+    const auto [entry, fresh] =
+        numbers.try_emplace({task.kind, task.from, task.to, task.segment, task.output ? 1 : 0,
+                             source(task.a), task.a.segment, source(task.b), task.b.segment, 0},
+                            static_cast<std::int32_t>(numbers.size()));
+    of_task.push_back(entry->second);
+    outlines[static_cast<std::size_t>(task.block)].push_back(entry->second);
+  }
+  for (auto& outline : outlines) std::sort(outline.begin(), outline.end());
+  return outlines;
+}
+
+bool repeats(const Graph& graph) {
+  const auto outlines = outlines_of(graph);
+  const std::size_t half = outlines.size() / 2;
+  return std::equal(outlines.begin(), outlines.begin() + static_cast<std::ptrdiff_t>(half),
+                    outlines.begin() + static_cast<std::ptrdiff_t>(half));
+}
+
+// Leaves the first `blocks` blocks: tasks read of their own block alone.
+void keep_first(Graph& graph, std::int32_t blocks) {
+  std::vector<std::int32_t> moved(graph.tasks.size(), -1);
+  std::vector<Task> kept;
+  for (std::size_t k = 0; k < graph.tasks.size(); ++k) {
+    Task task = graph.tasks[k];
+    if (task.block >= blocks) continue;
+    for (Operand* operand : {&task.a, &task.b}) {
+      if (operand->task >= 0) operand->task = moved[static_cast<std::size_t>(operand->task)];
+    }
+    moved[k] = static_cast<std::int32_t>(kept.size());
+    kept.push_back(task);
+  }
+  graph = {blocks, std::move(kept)};
+}
+
+bool always_one_block(const Program& program) {
+  bool cuts = program.residue_mod > 1;
+  for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
+    cuts = cuts || program.blocks[rule].block_bytes != 0;
+  }
+  return !cuts;
+}
+
+}  // namespace
+
+std::string find_graph(const std::vector<Program>& direct, Graph& graph) {
+  if (direct.empty()) return "there are no programs";
+  if (always_one_block(direct[0])) return Reader(direct, 1).read(graph);
+  const std::uint32_t mod = direct[0].residue_mod;
+  for (std::int32_t blocks = 1; blocks <= kMostBlocks; ++blocks) {
+    if (mod > 1 && static_cast<std::uint32_t>(2 * blocks) % mod != direct[0].residue) continue;
+    const std::string wrong = Reader(direct, 2 * std::int64_t{blocks}).read(graph);
+    if (!wrong.empty()) return wrong;
+    if (!repeats(graph)) continue;
+    keep_first(graph, blocks);
+    return "";
+  }
+  return "what it does with a block does not repeat after any number of blocks up to " +
+         std::to_string(kMostBlocks) + ", so there is no period to lower";
+}
+
+}  // namespace espalier::lower

@@ -1,0 +1,210 @@
+#include "collectives/lower/hops.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace espalier::lower {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+class Router {
+ public:
+  Router(const topology::Topology& topology, PortModel ports, Hops& hops)
+      : topology_(topology), single_(ports == espalier_PortModel_SINGLE_SEND), hops_(hops) {}
+
+  std::string add(std::int32_t number) {
+    const Task& task = hops_.tasks[at(number)];
+    hops_.first.push_back(static_cast<std::int32_t>(hops_.all.size()));
+    const std::int32_t a = source(task.a), b = source(task.b);
+    if (task.kind != espalier_Kind_SEND) {
+      hops_.all.push_back({task.from, task.to, number, a, b, -1});
+      return "";
+    }
+    const std::vector<std::uint32_t> route = topology_.route(task.from, task.to);
+    for (std::size_t hop = 1; hop < route.size(); ++hop) {
+      const std::int32_t lanes =
+          static_cast<std::int32_t>(topology_.capacity(route[hop - 1], route[hop]));
+      if (lanes == 0 || topology_.route(route[hop - 1], route[hop]).size() != 2) {
+        return "the route from " + topology_.node_name(task.from) + " to " +
+               topology_.node_name(task.to) + " is not one of links that are their own routes";
+      }
+      const std::int32_t before = hop == 1 ? a : static_cast<std::int32_t>(hops_.all.size()) - 1;
+      hops_.all.push_back({route[hop - 1], route[hop], number, before, -1,
+                           port(route[hop - 1], route[hop], lanes)});
+    }
+    return "";
+  }
+
+ private:
+  [[nodiscard]] std::int32_t source(const Operand& operand) const {
+    return operand.task < 0 ? -1 : hops_.last_of(operand.task);
+  }
+
+  std::int32_t port(std::uint32_t from, std::uint32_t to, std::int32_t lanes) {
+    const std::int32_t link = count(from, to, lanes, links_, hops_.links);
+    return single_ ? count(from, from, 1, nodes_, hops_.ports) : link;
+  }
+
+  using Numbers = std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t>;
+  static std::int32_t count(std::uint32_t from, std::uint32_t to, std::int32_t lanes,
+                            Numbers& numbers, std::vector<Port>& ports) {
+    const auto [entry, fresh] =
+        numbers.try_emplace({from, to}, static_cast<std::int32_t>(ports.size()));
+    if (fresh) ports.push_back({from, to, lanes, 0});
+    ++ports[at(entry->second)].load;
+    return entry->second;
+  }
+
+  const topology::Topology& topology_;
+  bool single_;
+  Hops& hops_;
+  Numbers links_, nodes_;
+};
+
+// Which of the hops that are ready goes first: the least.
+using Rank = std::tuple<std::int64_t, std::int64_t, std::int32_t>;
+
+class Scheduler {
+ public:
+  Scheduler(const Hops& hops, const Waits& waits, std::int32_t period)
+      : hops_(hops), waits_(waits), period_(period), next_(hops.all.size()) {
+    for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
+      for (const std::int32_t before : {hops.all[hop].a, hops.all[hop].b}) {
+        if (before >= 0) next_[at(before)].push_back(static_cast<std::int32_t>(hop));
+      }
+    }
+  }
+
+  [[nodiscard]] Plan run(const std::vector<std::int64_t>& order, const char* name) {
+    order_ = &order;
+    const std::size_t many = hops_.all.size();
+    plan_ = {period_, 0, std::vector<std::int32_t>(many, -1), name};
+    ready_at_.assign(many, kAlways);
+    waiting_for_.assign(many, 0);
+    ready_.assign(hops_.ports.size(), {});
+    used_.assign(hops_.ports.size(), std::vector<std::int32_t>(at(period_), 0));
+    left_ = many;
+    for (const auto& after : next_) {
+      for (const std::int32_t hop : after) ++waiting_for_[at(hop)];
+    }
+    for (std::size_t hop = 0; hop < many; ++hop) {
+      if (waiting_for_[hop] == 0) make_ready(static_cast<std::int32_t>(hop), 0);
+    }
+    for (std::int32_t step = 0; left_ > 0; ++step) {
+      for (std::size_t port = 0; port < ready_.size(); ++port) fill(port, step);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  static constexpr std::int32_t kAlways = -1;  // reads input alone
+
+  // As many as there are lanes left, of those that may go now.
+  void fill(std::size_t port, std::int32_t step) {
+    std::int32_t& used = used_[port][at(step % period_)];
+    std::set<Rank>& ready = ready_[port];
+    for (auto next = ready.begin(); next != ready.end() && used < hops_.ports[port].lanes;) {
+      const std::int32_t hop = std::get<2>(*next);
+      const std::int32_t waited = step - ready_at_[at(hop)];
+      const bool may = ready_at_[at(hop)] == kAlways || waited >= waits_.far ||
+                       (waited > 0 && waited <= waits_.near);
+      if (!may) {
+        ++next;
+        continue;
+      }
+      next = ready.erase(next);
+      ++used;
+      place(hop, step);
+    }
+  }
+
+  void place(std::int32_t hop, std::int32_t step) {
+    plan_.steps[at(hop)] = step;
+    plan_.length = std::max(plan_.length, step + 1);
+    --left_;
+    for (const std::int32_t after : next_[at(hop)]) {
+      ready_at_[at(after)] = std::max(ready_at_[at(after)], step);
+      if (--waiting_for_[at(after)] == 0) make_ready(after, step);
+    }
+  }
+
+  // An operation runs in the step of the last that it needs.
+  void make_ready(std::int32_t hop, std::int32_t step) {
+    const Hop& one = hops_.all[at(hop)];
+    if (one.port < 0) {
+      place(hop, step);
+    } else {
+      ready_[at(one.port)].insert({(*order_)[at(hop)], hops_.tasks[at(one.task)].step, hop});
+    }
+  }
+
+  const Hops& hops_;
+  Waits waits_;
+  std::int32_t period_;
+  std::vector<std::vector<std::int32_t>> next_;  // by hop: those that need it
+  const std::vector<std::int64_t>* order_ = nullptr;
+  Plan plan_;
+  std::vector<std::int32_t> ready_at_, waiting_for_;
+  std::vector<std::set<Rank>> ready_;            // by port
+  std::vector<std::vector<std::int32_t>> used_;  // by port, and step of the period
+  std::size_t left_ = 0;
+};
+
+// By hop: minus the links still to cross, of all that comes of it.
+std::vector<std::int64_t> longest_way(const Hops& hops) {
+  std::vector<std::int64_t> way(hops.all.size(), 0);
+  for (std::size_t hop = hops.all.size(); hop-- > 0;) {
+    if (hops.all[hop].port >= 0) --way[hop];
+    for (const std::int32_t before : {hops.all[hop].a, hops.all[hop].b}) {
+      if (before >= 0) way[at(before)] = std::min(way[at(before)], way[hop]);
+    }
+  }
+  return way;
+}
+
+// By hop: minus the links that its message still has to cross.
+std::vector<std::int64_t> message_left(const Hops& hops) {
+  std::vector<std::int64_t> left;
+  for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
+    left.push_back(static_cast<std::int64_t>(hop) - hops.last_of(hops.all[hop].task));
+  }
+  return left;
+}
+
+}  // namespace
+
+std::string find_hops(const topology::Topology& topology, Graph graph, PortModel ports,
+                      Hops& hops) {
+  hops = {};
+  hops.blocks = graph.blocks;
+  hops.tasks = std::move(graph.tasks);
+  Router router(topology, ports, hops);
+  for (std::size_t task = 0; task < hops.tasks.size(); ++task) {
+    std::string wrong = router.add(static_cast<std::int32_t>(task));
+    if (!wrong.empty()) return wrong;
+    if (hops.all.size() > kMostTasks) {
+      return "its messages cross more than " + std::to_string(kMostTasks) + " links";
+    }
+  }
+  if (ports != espalier_PortModel_SINGLE_SEND) hops.ports = hops.links;
+  return "";
+}
+
+Plan find_steps(const Hops& hops, const Waits& waits) {
+  std::int32_t period = 1;
+  for (const Port& port : hops.ports) period = std::max(period, port.steps());
+  Scheduler scheduler(hops, waits, period);
+  Plan best = scheduler.run(std::vector<std::int64_t>(hops.all.size(), 0), "direct order");
+  for (const auto& [order, name] : {std::pair(longest_way(hops), "longest way first"),
+                                    std::pair(message_left(hops), "furthest first")}) {
+    Plan plan = scheduler.run(order, name);
+    if (plan.length < best.length) best = std::move(plan);
+  }
+  return best;
+}
+
+}  // namespace espalier::lower

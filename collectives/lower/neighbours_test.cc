@@ -1,0 +1,82 @@
+#include "collectives/lower/neighbours.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+
+namespace espalier::lower {
+namespace {
+
+std::unique_ptr<topology::Topology> parse(const std::string& spec) {
+  std::string error;
+  auto topology = topology::parse(spec, error);
+  EXPECT_NE(topology, nullptr) << error;
+  return topology;
+}
+
+std::vector<Program> generate(const topology::Topology& topology, Collective collective,
+                              const char* name) {
+  const Algorithm* algorithm = find_algorithm(collective, name);
+  EXPECT_NE(algorithm, nullptr);
+  const topology::Shape shape = topology.shape();
+  Group group;
+  group.ranks = topology.ranks();
+  group.arity = shape.arity;
+  group.height = shape.height;
+  group.capacities = shape.capacities.data();
+  std::vector<Program> programs(algorithm_nodes(*algorithm, group));
+  for (std::uint32_t node = 0; node < programs.size(); ++node) {
+    EXPECT_EQ(algorithm->generate(group, node, programs[node]), Status::kOk);
+  }
+  return programs;
+}
+
+TEST(Neighbours, AChainAlongARowHasNoStranger) {
+  const auto topology = parse("mesh:1x6");
+  EXPECT_FALSE(
+      find_stranger(*topology, generate(*topology, espalier_Collective_BROADCAST, "chain")));
+}
+
+TEST(Neighbours, AChainOverTwoRowsJumpsAtTheirEnds) {
+  const auto topology = parse("mesh:2x3");
+  const auto stranger =
+      find_stranger(*topology, generate(*topology, espalier_Collective_BROADCAST, "chain"));
+  ASSERT_TRUE(stranger);
+  EXPECT_EQ(stranger->node, 2u);
+  EXPECT_EQ(stranger->peer, 3u);
+}
+
+TEST(Neighbours, PeersByARuleAreNamedToo) {
+  const auto topology = parse("mesh:2x2");
+  const auto stranger =
+      find_stranger(*topology, generate(*topology, espalier_Collective_ALL_TO_ALL, "pairwise"));
+  ASSERT_TRUE(stranger);
+  EXPECT_EQ(stranger->node, 0u);
+  EXPECT_EQ(stranger->peer, 3u);
+  const auto complete = parse("complete:4");
+  EXPECT_FALSE(
+      find_stranger(*complete, generate(*complete, espalier_Collective_ALL_TO_ALL, "pairwise")));
+}
+
+TEST(Neighbours, LeafCommunicationsKeepToTheirTree) {
+  const auto topology = parse("fattree:k=4,h=2,c=k");
+  const std::vector<Program> programs = generate(*topology, espalier_Collective_ALLGATHER, "leaf");
+  EXPECT_EQ(programs.size(), 21u);
+  EXPECT_FALSE(find_stranger(*topology, programs));
+}
+
+TEST(Neighbours, NodesThatAreNotThereAreStrangers) {
+  const auto small = parse("mesh:1x3");
+  const auto large = parse("mesh:1x6");
+  const auto stranger =
+      find_stranger(*small, generate(*large, espalier_Collective_BROADCAST, "chain"));
+  ASSERT_TRUE(stranger);
+  EXPECT_EQ(stranger->node, 2u);
+  EXPECT_EQ(stranger->peer, 3u);
+}
+
+}  // namespace
+}  // namespace espalier::lower

@@ -1,0 +1,65 @@
+#pragma once
+// Explicit schedules: every message and operation has a step of its own, one period later for the
+// next blocks. Written as programs that follow the rules of docs/architecture.md. Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/builder.h"
+#include "collectives/schedule/programs.h"
+
+namespace espalier::lower {
+
+// A place of block `block` of the instance that names it.
+struct TimedPlace {
+  Buffer buffer = espalier_Buffer_BUFFER_NONE;
+  std::int32_t segment = 0;
+  // What it holds: values of a node are numbered from 0 on, one instance writes each, others read
+  // it later. -1: INPUT. Values in OUTPUT are never overwritten; those in SCRATCH get slots.
+  std::int32_t value = -1;
+};
+
+// An instance of the first round.
+struct TimedInstance {
+  Kind kind = espalier_Kind_KIND_NONE;
+  std::int32_t step = 0;   // >= 0. A send reads what was written in an earlier step, an operation
+                           // also of its own; those of one step in the order they stand in
+  std::int32_t block = 0;  // 0 .. blocks-1
+  std::uint32_t peer = 0;  // SEND, RECEIVE
+  std::uint32_t message = 0;  // the same number at both ends, no other has it
+  TimedPlace into, a, b;      // as in an action
+};
+
+struct TimedSchedule {
+  Outline outline;
+  std::uint64_t digest = 0;  // of what it was made from; the programs' own comes of it
+  std::int32_t period = 1;   // steps from a round of blocks to the next
+  std::int32_t blocks = 1;   // of a round: round r has the blocks blocks*r .. blocks*r + blocks-1
+  Count bound{};
+  std::vector<std::vector<TimedInstance>> nodes;
+};
+
+// Steps of the first round. N blocks take steps_of() + period * (ceil(N / blocks) - 1); that is so
+// for all N, as none of the round's steps are later than the last of block 0, which must hold.
+[[nodiscard]] std::int32_t steps_of(const TimedSchedule& schedule);
+
+// Programs of all nodes; their links carry no more than lanes in a step (modulo the period), which
+// is for the caller to see to.
+//
+// A send waits by `after` for the step in which its block was made, if that is less than a window
+// back; else the window is guard. An operation waits for the receives of one step; where it reads
+// of two, less than a window back, a copy of the earlier block onto itself, in the step that it
+// comes in, waits for that one. A slot is free for another value a window after its last use; a
+// value that stays for longer than a period less that has as many slots, in turn.
+//
+// Actions: one for each instance and no table, with the phase's period, where they all fit. Else
+// instances of a node that agree in all but steps, peers, segments, blocks and slots are one
+// action, which looks these up. On links of several lanes both ends have the messages of a step in
+// the sender's order.
+//
+// A line that says why, and no programs, where a node's tables are too small.
+[[nodiscard]] std::string write_programs(const Group& group, const TimedSchedule& schedule,
+                                         Programs& programs);
+
+}  // namespace espalier::lower

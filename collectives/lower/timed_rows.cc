@@ -1,0 +1,222 @@
+#include "collectives/lower/timed_rows.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace espalier::lower {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+// One value of a node.
+struct Value {
+  const TimedInstance* maker = nullptr;
+  std::int32_t depth = 0;  // of the operation that made it: Row::turn
+  std::int32_t last = 0;   // step of its last use
+  bool in_scratch = false;
+  bool copied = false;  // by a copy that only waits
+  SlotTurns slot;
+};
+
+// Scratch slots, each free or taken in every step of a period.
+class Slots {
+ public:
+  explicit Slots(std::int32_t period) : period_(period) {}
+
+  // A slot that is free from step `first` for `steps` <= period steps, which it takes.
+  std::int32_t take(std::int32_t first, std::int32_t steps) {
+    std::size_t slot = 0;
+    while (slot < taken_.size() && !is_free(slot, first, steps)) ++slot;
+    if (slot == taken_.size()) taken_.emplace_back(at(period_), false);
+    for (std::int32_t step = 0; step < steps; ++step) taken_[slot][place(first + step)] = true;
+    return static_cast<std::int32_t>(slot);
+  }
+  [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(taken_.size()); }
+
+ private:
+  [[nodiscard]] std::size_t place(std::int32_t step) const { return at(step % period_); }
+  [[nodiscard]] bool is_free(std::size_t slot, std::int32_t first, std::int32_t steps) const {
+    for (std::int32_t step = 0; step < steps; ++step) {
+      if (taken_[slot][place(first + step)]) return false;
+    }
+    return true;
+  }
+
+  std::int32_t period_;
+  std::vector<std::vector<bool>> taken_;
+};
+
+class NodeReader {
+ public:
+  NodeReader(const std::vector<TimedInstance>& instances, std::int32_t period, std::int32_t window)
+      : instances_(instances), period_(period), window_(window) {}
+
+  NodeRows read() {
+    find_values();
+    for (const TimedInstance& one : instances_) {
+      Row row;
+      row.instance = &one;
+      if (one.kind == espalier_Kind_SEND) {
+        row.after = wait_for(one, one.a);
+      } else if (row.is_operation()) {
+        add_operation(row);
+      }
+      rows_.rows.push_back(row);
+    }
+    give_slots();
+    for (Row& row : rows_.rows) {
+      const TimedInstance& one = *row.instance;
+      for (const auto& [place, slot] : {std::pair(&one.into, &row.into), std::pair(&one.a, &row.a),
+                                        std::pair(&one.b, &row.b)}) {
+        if (place->buffer != espalier_Buffer_SCRATCH) continue;
+        *slot = values_[at(place->value)].slot;
+        if (slot->turns > 1) row.span = one.step / period_ + 1;
+      }
+    }
+    return std::move(rows_);
+  }
+
+ private:
+  void find_values() {
+    for (const TimedInstance& one : instances_) {
+      for (const TimedPlace* place : {&one.into, &one.a, &one.b}) {
+        if (place->value < 0) continue;
+        if (values_.size() <= at(place->value)) values_.resize(at(place->value) + 1);
+        Value& value = values_[at(place->value)];
+        value.last = std::max(value.last, one.step);
+        if (place == &one.into) value.maker = &one;
+        if (place->buffer == espalier_Buffer_SCRATCH) value.in_scratch = true;
+      }
+    }
+  }
+
+  // Steps from where the value was made, 0 where the window is guard.
+  [[nodiscard]] std::int32_t wait_for(const TimedInstance& reader, const TimedPlace& place) const {
+    if (place.value < 0) return 0;
+    const std::int32_t back = reader.step - values_[at(place.value)].maker->step;
+    return back < window_ ? back : 0;
+  }
+
+  void add_operation(Row& row) {
+    const TimedInstance& one = *row.instance;
+    const TimedPlace* late = nullptr;  // of what was received, the latest
+    for (const TimedPlace* place : {&one.a, &one.b}) {
+      if (place->value < 0) continue;
+      const Value& value = values_[at(place->value)];
+      if (value.maker->kind != espalier_Kind_RECEIVE) {
+        if (value.maker->step == one.step) row.turn = std::max(row.turn, value.depth + 1);
+        continue;
+      }
+      const bool later =
+          late == nullptr || values_[at(late->value)].maker->step < value.maker->step;
+      const TimedPlace* other = later ? late : place;
+      if (later) late = place;
+      if (other != nullptr) wait_by_copy(one, *other, *late);
+    }
+    if (late != nullptr) row.after = wait_for(one, *late);
+    if (one.into.value >= 0) values_[at(one.into.value)].depth = row.turn;
+  }
+
+  // `place` came before `late`, which the operation itself waits for.
+  void wait_by_copy(const TimedInstance& reader, const TimedPlace& place, const TimedPlace& late) {
+    Value& value = values_[at(place.value)];
+    const bool together = value.maker->step == values_[at(late.value)].maker->step;
+    if (together || reader.step - value.maker->step >= window_ || value.copied) return;
+    value.copied = true;
+    auto copy = std::make_unique<TimedInstance>(*value.maker);
+    copy->kind = espalier_Kind_COPY;
+    copy->a = copy->into;
+    Row row;
+    row.instance = copy.get();
+    rows_.copies.push_back(std::move(copy));
+    rows_.rows.push_back(row);
+  }
+
+  // A receive may write its slot once the step a window before it has retired (rule 7).
+  void give_slots() {
+    std::vector<Value*> order;
+    for (Value& value : values_) {
+      if (value.in_scratch) order.push_back(&value);
+    }
+    std::stable_sort(order.begin(), order.end(), [](const Value* a, const Value* b) {
+      return std::pair(a->maker->step, a->last) < std::pair(b->maker->step, b->last);
+    });
+    Slots shared(period_);
+    std::int32_t own = 0;
+    for (Value* value : order) {
+      const std::int32_t steps = value->last - value->maker->step + window_;
+      value->slot.turns = (steps + period_ - 1) / period_;
+      if (value->slot.turns == 1) {
+        value->slot.first = shared.take(value->maker->step, steps);
+      } else {
+        value->slot.first = own;
+        own += value->slot.turns;
+      }
+    }
+    for (Value* value : order) {
+      if (value->slot.turns > 1) value->slot.first += shared.count();
+    }
+    rows_.slots = shared.count() + own;
+  }
+
+  const std::vector<TimedInstance>& instances_;
+  std::int32_t period_, window_;
+  std::vector<Value> values_;
+  NodeRows rows_;
+};
+
+}  // namespace
+
+Row::Key Row::key() const {
+  const TimedInstance& one = *instance;
+  return {is_operation() ? 1 : 0,
+          turn,
+          one.kind,
+          after,
+          one.into.buffer,
+          one.a.buffer,
+          one.b.buffer,
+          into.turns,
+          a.turns,
+          b.turns,
+          span};
+}
+
+NodeRows rows_of(const std::vector<TimedInstance>& instances, std::int32_t period,
+                 std::int32_t window) {
+  return NodeReader(instances, period, window).read();
+}
+
+void set_orders(std::vector<NodeRows>& nodes, std::int32_t period) {
+  // By receiver, sender and step of the period; then in the sender's order.
+  using Meeting = std::tuple<std::uint32_t, std::uint32_t, std::int32_t>;
+  using Sent = std::tuple<Row::Key, std::uint32_t, Row*>;
+  std::map<Meeting, std::vector<Sent>> meetings;
+  std::map<std::uint32_t, Row*> receives;  // by message
+  for (std::uint32_t node = 0; node < nodes.size(); ++node) {
+    for (Row& row : nodes[node].rows) {
+      const TimedInstance& one = *row.instance;
+      if (one.kind == espalier_Kind_RECEIVE) receives[one.message] = &row;
+      if (one.kind != espalier_Kind_SEND) continue;
+      meetings[{one.peer, node, one.step % period}].push_back({row.key(), one.message, &row});
+    }
+  }
+  for (auto& [meeting, sent] : meetings) {
+    std::sort(sent.begin(), sent.end());
+    const Row* before = nullptr;
+    for (std::size_t k = 0; k < sent.size(); ++k) {
+      const auto& [key, message, send] = sent[k];
+      Row* receive = receives[message];
+      send->order = receive->order = static_cast<std::int32_t>(k);
+      if (before != nullptr) {
+        receive->turn = before->turn;
+        if (receive->key() < before->key()) ++receive->turn;
+      }
+      before = receive;
+    }
+  }
+}
+
+}  // namespace espalier::lower

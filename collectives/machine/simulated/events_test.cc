@@ -1,0 +1,116 @@
+// The event log's bytes: the same whatever the network does, and none but the program's.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "collectives/machine/simulated/cluster.h"
+
+namespace espalier::testing {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 64};
+constexpr std::uint32_t kRoom = 1000;
+
+// The logs of a cluster's nodes.
+struct Logs {
+  explicit Logs(std::size_t nodes) : events(nodes * kRoom) {
+    for (std::size_t v = 0; v < nodes; ++v) {
+      logs.emplace_back(events.data() + v * kRoom, nullptr, kRoom);
+    }
+  }
+  // Of all nodes, one after the other.
+  [[nodiscard]] std::vector<std::uint8_t> bytes() const {
+    std::vector<std::uint8_t> all;
+    for (const EventLog& log : logs) {
+      EXPECT_EQ(log.lost(), 0u);
+      for (std::uint32_t at = 0; at < log.retired(); ++at) {
+        std::uint8_t bytes[kEventBytes];
+        event_bytes(log.event(at), bytes);
+        all.insert(all.end(), bytes, bytes + kEventBytes);
+      }
+    }
+    return all;
+  }
+  std::vector<Event> events;
+  std::vector<EventLog> logs;
+};
+
+Job job_of(const std::vector<Program>& programs, const Group& group) {
+  Job job;
+  job.collective = programs[0].collective;
+  job.programs = &programs;
+  job.root = group.root;
+  job.op.op = Op::kSum;
+  job.op.type = Type::kI32;
+  job.count = count_of_blocks(programs[0], job.op, 5);
+  return job;
+}
+
+std::vector<std::uint8_t> in_lock_step(const std::vector<Program>& programs, const Job& job) {
+  Logs logs(programs.size());
+  Cluster::Options options;
+  options.model = model_for(programs[0]);
+  options.logs = &logs.logs;
+  Cluster cluster(programs[0].ranks, links_between(programs), options);
+  cluster.give_all({job});
+  cluster.start_all();
+  const std::uint32_t ticks = std::max<std::uint32_t>(1, programs[0].latency_ticks);
+  EXPECT_EQ(sim::run_lock_step(cluster.network(), cluster.machines(), ticks).status, Status::kOk);
+  return logs.bytes();
+}
+
+std::vector<std::uint8_t> freely(const std::vector<Program>& programs, const Job& job,
+                                 std::uint64_t seed) {
+  Logs logs(programs.size());
+  Cluster::Options options;
+  options.model = model_for(programs[0]);
+  options.model.jitter = 5;
+  options.model.seed = seed;
+  options.model.eager_bytes = seed % 2 == 0 ? 0 : 4096;
+  options.unwilling = true;
+  if (programs[0].latency_ticks <= 1) options.config.window = seed % 3 + 1;
+  options.logs = &logs.logs;
+  Cluster cluster(programs[0].ranks, links_between(programs), options);
+  cluster.give_all({job});
+  cluster.drive();
+  return logs.bytes();
+}
+
+TEST(Events, AreTheSameInAnyOrderOfArrival) {
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  std::size_t compared = 0;
+  for (std::uint32_t at = 0; at < count; ++at) {
+    for (const std::uint32_t ranks : {2u, 9u}) {
+      Group group;
+      group.ranks = ranks;
+      group.root = ranks / 2;
+      group.run = 2;
+      group.blocks = &kBlocks;
+      group.blocks_count = 1;
+      if (table[at].where == Where::kFatTree) {
+        group.arity = ranks == 2 ? 2 : 3;
+        group.height = ranks == 2 ? 1 : 2;
+      }
+      std::vector<Program> programs(algorithm_nodes(table[at], group));
+      Status status = Status::kOk;
+      for (std::uint32_t v = 0; v < programs.size() && status == Status::kOk; ++v) {
+        status = table[at].generate(group, v, programs[v]);
+      }
+      if (status != Status::kOk) continue;
+      const Job job = job_of(programs, group);
+      const std::vector<std::uint8_t> bytes = in_lock_step(programs, job);
+      EXPECT_FALSE(bytes.empty()) << table[at].name;
+      for (const std::uint64_t seed : {1u, 2u, 3u}) {
+        EXPECT_EQ(freely(programs, job, seed), bytes)
+            << collective_name(table[at].collective) << " " << table[at].name << " p " << ranks;
+      }
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 40u);
+}
+
+}  // namespace
+}  // namespace espalier::testing

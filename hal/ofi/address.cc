@@ -1,0 +1,42 @@
+#include "hal/ofi/address.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace espalier::ofi {
+
+std::uint32_t other_end(const std::vector<std::vector<std::uint32_t>>& peers, std::uint32_t node,
+                        std::uint32_t lane) {
+  const std::vector<std::uint32_t>& here = peers[node];
+  const std::vector<std::uint32_t>& there = peers[here[lane]];
+  auto before = std::count(here.begin(), here.begin() + lane, here[lane]);
+  std::uint32_t at = 0;
+  while (at < there.size() && (there[at] != node || before-- > 0)) ++at;
+  return at;
+}
+
+std::string address_text(const std::string& address) {
+  if (address.size() <= sizeof(AddressHead)) return "";
+  const std::string name = address.substr(sizeof(AddressHead));
+  char text[INET6_ADDRSTRLEN] = "";
+  sockaddr_storage socket = {};
+  std::memcpy(&socket, name.data(), std::min(name.size(), sizeof socket));
+  if (socket.ss_family == AF_INET) {
+    sockaddr_in at = {};
+    std::memcpy(&at, &socket, sizeof at);
+    inet_ntop(AF_INET, &at.sin_addr, text, sizeof text);
+    return std::string(text) + ":" + std::to_string(ntohs(at.sin_port));
+  }
+  if (socket.ss_family == AF_INET6) {
+    sockaddr_in6 at = {};
+    std::memcpy(&at, &socket, sizeof at);
+    inet_ntop(AF_INET6, &at.sin6_addr, text, sizeof text);
+    return "[" + std::string(text) + "]:" + std::to_string(ntohs(at.sin6_port));
+  }
+  return name.c_str();  // a text, to its terminating zero
+}
+
+}  // namespace espalier::ofi

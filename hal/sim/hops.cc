@@ -1,0 +1,65 @@
+// A block's way over the real links, leg by leg. Whoever has the out-port waits for the wires of
+// the first leg, as a sender does whose first link is taken; behind that leg a block waits in the
+// buffers of the node it has come to, which never fill up: so nobody waits in a circle.
+
+#include <algorithm>
+
+#include "hal/sim/fabric.h"
+
+namespace espalier::sim {
+
+void Fabric::ask(Channel& channel) {
+  std::uint32_t steps = 0;
+  if (wires != nullptr) {
+    steps = wires->ask(index(channel), {channel.from, channel.to, channel.sends_posted}, step);
+  }
+  stays.add(index(channel), steps);
+}
+
+void Fabric::come(std::uint32_t number) {
+  Leg& leg = wires->legs[number];
+  ++leg.come;
+  go_on(leg);
+}
+
+void Fabric::go_on(Leg& leg) {
+  while (leg.begun < leg.come && !leg.waiting) {
+    leg.turn = order++;
+    if (wires->take(leg, now)) set_out(leg);
+  }
+}
+
+// The leg's wires are its next block's.
+void Fabric::set_out(Leg& leg) {
+  const auto number = static_cast<std::uint32_t>(&leg - wires->legs.data());
+  Channel& channel = channels[leg.channel];
+  const std::uint64_t message = leg.begun++;
+  const Picoseconds takes = duration(channel, message, leg.hop, wires->slower(leg));
+  wires->held(leg, takes);
+  if (leg.hop == 0) stays.leaves(leg.channel, channel.from, message);
+  schedule(now + takes, EventKind::kPassed, number);
+  if (leg.last) return land(channel, takes);
+  leg.end_of_last = std::max(leg.end_of_last, now + takes);
+  schedule(leg.end_of_last, EventKind::kCome, number + 1);
+}
+
+void Fabric::passed(Leg& leg) {
+  wires->give_back(leg);
+  for (std::uint32_t at = leg.first; at < leg.end; ++at) {
+    Wire& wire = wires->wires[wires->path[at]];
+    for (;;) {
+      const std::uint32_t waiter = wires->next_waiter(wire, now);
+      if (waiter == Wires::kNone) break;
+      Leg& next = wires->legs[waiter];
+      if (!wires->take(next, now)) continue;
+      set_out(next);
+      if (next.begun == next.come) continue;
+      // Its next block comes behind those that wait already.
+      next.turn = order++;
+      wires->wait(next, wire, now);
+    }
+  }
+  if (leg.hop == 0) left(channels[leg.channel]);
+}
+
+}  // namespace espalier::sim

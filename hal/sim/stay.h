@@ -1,0 +1,62 @@
+#pragma once
+// How far a node gets ahead of its own blocks: what becomes sim::Residence.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "hal/sim/traffic.h"
+
+namespace espalier::sim {
+
+class Stays {
+ public:
+  // The steps in which the channel's next messages, from number `first` on, are sent and received.
+  struct Foreseen {
+    std::uint64_t first = 0;
+    std::vector<std::int32_t> sent;
+    std::int32_t flight = 0;  // received so many steps later
+  };
+  void foresee(std::uint32_t channels, std::uint32_t nodes) {
+    foreseen_.assign(channels, {});
+    furthest_.assign(nodes, -1);
+  }
+  [[nodiscard]] Foreseen& of(std::uint32_t channel) { return foreseen_[channel]; }
+
+  // A message begins to leave the node; it has come to the node, which awaits it.
+  void leaves(std::uint32_t channel, std::uint32_t node, std::uint64_t message) {
+    const std::int32_t* step = find(channel, message);
+    if (step == nullptr) return;
+    // furthest_ may be below: another link's block of this step may leave later.
+    add(channel, static_cast<std::uint32_t>(std::max(0, furthest_[node] - *step)));
+    furthest_[node] = std::max(furthest_[node], *step);
+  }
+  void comes(std::uint32_t channel, std::uint32_t node, std::uint64_t message) {
+    const std::int32_t* step = find(channel, message);
+    if (step == nullptr) return;
+    furthest_[node] = std::max(furthest_[node], *step + foreseen_[channel].flight);
+  }
+  void add(std::uint32_t channel, std::uint32_t steps) {
+    if (steps >= blocks.size()) {
+      blocks.resize(steps + 1);
+      longest_channel = channel;
+    }
+    ++blocks[steps];
+  }
+
+  std::vector<std::uint64_t> blocks;  // Residence::blocks
+  std::uint32_t longest_channel = 0;
+
+ private:
+  [[nodiscard]] const std::int32_t* find(std::uint32_t channel, std::uint64_t message) const {
+    if (foreseen_.empty()) return nullptr;
+    const Foreseen& its = foreseen_[channel];
+    const std::uint64_t at = message - its.first;
+    return at < its.sent.size() ? &its.sent[at] : nullptr;
+  }
+
+  std::vector<Foreseen> foreseen_;      // by channel
+  std::vector<std::int32_t> furthest_;  // by node: a step of which it has begun to send or received
+};
+
+}  // namespace espalier::sim

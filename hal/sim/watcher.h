@@ -1,0 +1,63 @@
+#pragma once
+// Test helper: one node's memory on a simulated network, and when its completions came.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "hal/sim/sim.h"
+
+namespace espalier::sim {
+
+inline constexpr std::uint64_t kForever = UINT64_MAX;
+
+// 1 ms and 1 us a byte.
+inline Model slow() {
+  Model model;
+  model.alpha = 1e-3;
+  model.beta = 1e-6;
+  model.eager_bytes = 100;
+  return model;
+}
+
+struct Watcher {
+  explicit Watcher(Network& the_network, std::uint32_t node)
+      : network(the_network), endpoint(the_network.endpoint(node)), bytes(100'000) {
+    const Region region = {bytes.data(), bytes.size()};
+    EXPECT_EQ(endpoint.prepare(&region, 1), Status::kOk);
+  }
+  void send(std::uint32_t link, std::uint64_t size) {
+    EXPECT_EQ(endpoint.post_send(link, {bytes.data(), size, 0, 0, 0}), Status::kOk);
+  }
+  void receive(std::uint32_t link, std::uint64_t size) {
+    EXPECT_EQ(endpoint.post_receive(link, {bytes.data(), size, 0, 0}), Status::kOk);
+  }
+  void look() {
+    Completion c;
+    while (endpoint.poll(c)) {
+      const std::uint64_t us = network.now_ns() / 1000;
+      if (c.kind == Completion::Kind::kSent) sent.push_back(us);
+      if (c.kind == Completion::Kind::kReceived) received.push_back(us);
+      if (c.kind == Completion::Kind::kEarly) early.push_back(us);
+      if (c.kind == Completion::Kind::kControl) control.push_back(us);
+    }
+  }
+  Network& network;
+  Endpoint& endpoint;
+  std::vector<std::uint8_t> bytes;
+  std::vector<std::uint64_t> sent, received, early, control;  // us
+};
+
+// Runs until nothing is left to happen.
+template <std::size_t kCount>
+void settle(std::array<Watcher, kCount>& watchers, Network& network) {
+  do {
+    for (Watcher& watcher : watchers) watcher.look();
+  } while (network.advance(kForever));
+}
+
+using Times = std::vector<std::uint64_t>;  // us
+
+}  // namespace espalier::sim

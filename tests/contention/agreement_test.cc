@@ -1,0 +1,125 @@
+// The simulator and the verifier on the same question, by different ways: does any link carry more
+// blocks in a step than it has lanes? The simulator counts what machines post in lock step, the
+// verifier what the programs say. A thousand cases; with ESPALIER_WHOLE=1 twenty thousand.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "collectives/verify/verify.h"
+#include "tests/contention/cases.h"
+#include "tests/whole.h"
+
+namespace espalier::contention {
+namespace {
+
+// What a schedule asks of the links, up to some N.
+struct Answer {
+  bool free = true;
+  // Else: the first N for which it is not, and the most of its lanes that a link has to carry then.
+  std::int64_t blocks = 0;
+  std::uint32_t load = 0, lanes = 1;
+};
+
+bool operator==(const Answer& a, const Answer& b) {
+  if (a.free || b.free) return a.free == b.free;
+  return a.blocks == b.blocks && std::uint64_t{a.load} * b.lanes == std::uint64_t{b.load} * a.lanes;
+}
+
+std::string text(const Answer& answer) {
+  if (answer.free) return "free";
+  return "from N = " + std::to_string(answer.blocks) + " on a link of " +
+         std::to_string(answer.lanes) + " lanes carries " + std::to_string(answer.load);
+}
+
+// Everything but the links must hold; these are claimed to hold in lock step.
+Answer verifiers(const Case& at) {
+  std::vector<Program> programs = at.programs;
+  for (Program& program : programs) program.grade = espalier_Grade_SLOT;
+  verify::Options options;
+  options.method = verify::Method::kExhaustive;
+  options.max_blocks = at.blocks;
+  const verify::Verdict verdict = verify::verify(
+      *at.topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+  Answer answer;
+  answer.free = verdict.valid;
+  EXPECT_EQ(verdict.slot, verdict.valid) << at.name;
+  if (verdict.valid) return answer;
+  EXPECT_EQ(verdict.counterexample.point, verify::Point::kLinks)
+      << at.name << ": " << verdict.counterexample.message;
+  answer.blocks = verdict.counterexample.blocks;
+  answer.load = verdict.busiest.load;
+  answer.lanes = verdict.busiest.capacity;
+  return answer;
+}
+
+Answer simulators(const Case& at) {
+  Answer answer;
+  for (std::int64_t blocks = 1; answer.free && blocks <= at.blocks; ++blocks) {
+    testing::Cluster::Options options;
+    options.model = model_of(at);
+    testing::Cluster cluster(at.programs[0].ranks, testing::links_between(at.programs), options);
+    cluster.give_all({job_of(at, blocks)});
+    cluster.start_all();
+    const sim::RunResult result = sim::run_lock_step(cluster.network(), cluster.machines(),
+                                                     std::max(1u, at.programs[0].latency_ticks));
+    EXPECT_EQ(result.status, Status::kOk) << at.name << ": " << result.message;
+    if (result.status != Status::kOk) return answer;
+    cluster.drive();
+    for (std::uint32_t node = 0; node < cluster.nodes(); ++node) {
+      EXPECT_EQ(cluster.done(node), 1u) << at.name;
+    }
+    const sim::Contention& contention = cluster.network().contention();
+    const bool free = contention.conflicts == 0;
+    EXPECT_EQ(cluster.network().residence().longest() == 0, free) << at.name;
+    // Found by time as well: who asks for what is taken must wait. (Ticks are not simulated in
+    // time.)
+    std::uint64_t waits = 0;
+    for (const sim::LinkTraffic& link : cluster.network().traffic()) waits += link.waits;
+    const bool timed = at.programs[0].send_ticks <= 1;
+    EXPECT_TRUE(!timed || (waits == 0) == free) << at.name << ": " << waits << " waits";
+    if (free) continue;
+    answer = {false, cluster.machine(0).blocks(), contention.most_asked, contention.most_lanes};
+  }
+  return answer;
+}
+
+struct Tally {
+  int free = 0, conflicting = 0;
+};
+
+void print(const char* what, const std::map<std::string, Tally>& tallies) {
+  for (const auto& [name, tally] : tallies) {
+    std::printf("%-10s %-16s %4d free, %4d with conflicts\n", what, name.c_str(), tally.free,
+                tally.conflicting);
+  }
+}
+
+TEST(Contention, SimulatorAndVerifierAgree) {
+  const std::size_t cases = whole() ? 20'000 : 1000;
+  std::map<std::string, Tally> by_family, by_placement, all;
+  std::set<std::string> seen;
+  for (std::uint64_t seed = 0; seen.size() < cases; ++seed) {
+    const Case at = random_case(seed, ESPALIER_EXAMPLES);
+    ASSERT_FALSE(HasFailure());
+    if (!seen.insert(at.name).second) continue;
+    const Answer proven = verifiers(at), simulated = simulators(at);
+    EXPECT_TRUE(proven == simulated)
+        << "seed " << seed << ": " << at.name << "\n  verifier:  " << text(proven)
+        << "\n  simulator: " << text(simulated);
+    for (Tally* tally : {&by_family[at.family], &by_placement[at.placement], &all["all"]}) {
+      ++(simulated.free ? tally->free : tally->conflicting);
+    }
+    if (HasFailure()) return;
+  }
+  print("topology", by_family);
+  print("placement", by_placement);
+  print("", all);
+  EXPECT_GE(all["all"].free, static_cast<int>(cases) / 4);
+  EXPECT_GE(all["all"].conflicting, static_cast<int>(cases) / 4);
+}
+
+}  // namespace
+}  // namespace espalier::contention

@@ -1,0 +1,239 @@
+#include "tests/contention/cases.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithms/searched/searched.h"
+#include "tests/contention/placed.h"
+
+namespace espalier::contention {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 64};
+constexpr std::uint32_t kMostRanks = 20;
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : random_(seed) {}
+  // from .. to
+  std::uint32_t number(std::uint32_t from, std::uint32_t to) {
+    return from + static_cast<std::uint32_t>(random_() % (to - from + 1));
+  }
+  bool one_in(std::uint32_t many) { return number(1, many) == 1; }
+  template <typename T>
+  void shuffle(std::vector<T>& values) {
+    for (std::size_t at = values.size(); at > 1; --at) {
+      std::swap(values[at - 1], values[random_() % at]);
+    }
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+std::string text(std::uint32_t number) { return std::to_string(number); }
+
+std::string mesh(Dice& dice) {
+  const std::uint32_t rows = dice.number(1, 5);
+  return "mesh:" + text(rows) + "x" + text(dice.number(rows == 1 ? 2 : 1, kMostRanks / 5));
+}
+
+std::string fat_tree(Dice& dice) {
+  const std::uint32_t arity = dice.number(2, 4);
+  const std::uint32_t height = dice.number(1, arity == 2 ? 4 : 2);
+  std::string spec = "fattree:k=" + text(arity) + ",h=" + text(height) + ",c=";
+  if (dice.one_in(3)) return spec + "1";
+  if (dice.one_in(2)) return spec + "k";
+  for (std::uint32_t level = 0; level < height; ++level) {
+    spec += (level == 0 ? "" : ",") + text(dice.number(1, 1 + level));
+  }
+  return spec;
+}
+
+std::string crossbar(Dice& dice) {
+  std::string spec = "crossbar:" + text(dice.number(1, 4)) + "x" + text(dice.number(2, 5));
+  if (dice.one_in(2)) return spec;
+  return spec + ",in=" + text(dice.number(1, 3)) + ",out=" + text(dice.number(1, 3));
+}
+
+std::string link_text(std::uint32_t from, std::uint32_t to, std::uint32_t lanes) {
+  return "link { from: " + text(from) + " to: " + text(to) + " capacity: " + text(lanes) + " } ";
+}
+
+// A tree of random shape over ranks and routers, and some links more.
+std::string irregular(Dice& dice) {
+  const std::uint32_t ranks = dice.number(2, 12), nodes = ranks + dice.number(0, 4);
+  std::string spec =
+      "custom:name: \"irregular\" ranks: " + text(ranks) + " routers: " + text(nodes - ranks) + " ";
+  std::vector<std::uint32_t> order(nodes);
+  for (std::uint32_t node = 0; node < nodes; ++node) order[node] = node;
+  dice.shuffle(order);
+  std::vector<std::vector<bool>> joined(nodes, std::vector<bool>(nodes));
+  const auto join = [&](std::uint32_t a, std::uint32_t b) {
+    if (a == b || joined[a][b]) return;
+    joined[a][b] = joined[b][a] = true;
+    spec += link_text(a, b, dice.one_in(3) ? dice.number(2, 3) : 1);
+  };
+  for (std::uint32_t at = 1; at < nodes; ++at) join(order[at], order[dice.number(0, at - 1)]);
+  for (std::uint32_t more = dice.number(0, nodes); more > 0; --more) {
+    join(dice.number(0, nodes - 1), dice.number(0, nodes - 1));
+  }
+  return spec;
+}
+
+// A mesh without some of its links, but whole; routes are the shortest.
+std::string broken_mesh(Dice& dice) {
+  const std::uint32_t rows = dice.number(2, 4), columns = dice.number(2, 5);
+  std::string spec = "custom:name: \"broken\" ranks: " + text(rows * columns) + " ";
+  for (std::uint32_t node = 0; node < rows * columns; ++node) {
+    // The first column and all rows' links keep it whole, so links of the columns may break.
+    const std::uint32_t column = node % columns;
+    if (column + 1 < columns) spec += link_text(node, node + 1, 1);
+    if (node + columns < rows * columns && (column == 0 || !dice.one_in(3))) {
+      spec += link_text(node, node + columns, 1);
+    }
+  }
+  return spec;
+}
+
+std::string choose_topology(Dice& dice, Case& at, const std::string& examples) {
+  switch (dice.number(0, 9)) {
+    case 0: at.family = "complete graph"; return "complete:" + text(dice.number(2, 12));
+    case 1:
+    case 2:
+    case 3: at.family = "mesh"; return mesh(dice);
+    case 4:
+    case 5: at.family = "fat tree"; return fat_tree(dice);
+    case 6: at.family = "crossbar"; return crossbar(dice);
+    case 7: at.family = "irregular"; return irregular(dice);
+    case 8: at.family = "broken mesh"; return broken_mesh(dice);
+    default:
+      at.family = "example file";
+      return "file:" + examples + (dice.one_in(2) ? "/broken-mesh" : "/uneven-tree") + ".textproto";
+  }
+}
+
+Group group_on(const topology::Topology& topology, const topology::Shape& shape, Dice& dice) {
+  Group group;
+  group.ranks = topology.ranks();
+  group.root = dice.number(0, group.ranks - 1);
+  group.topology_digest = topology.digest();
+  group.blocks = &kBlocks;
+  group.blocks_count = 1;
+  group.rows = shape.rows;
+  group.columns = shape.columns;
+  group.arity = shape.arity;
+  group.height = shape.height;
+  group.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
+  return group;
+}
+
+std::string name_of(Collective collective, const std::string& algorithm, const Group& group) {
+  std::string name = collective_name(collective) + (" " + algorithm);
+  if (algorithm.starts_with("fractional") || algorithm.starts_with("crossbar")) {
+    name += " r " + text(group.run);
+  } else if (algorithm == "lambda-tree" || algorithm == "combine") {
+    name += " lambda " + text(group.latency_ticks) + "/" + text(group.send_ticks);
+  }
+  return name;
+}
+
+// Programs by an algorithm that can do it, and its name.
+std::string choose_programs(Dice& dice, const topology::Topology& topology,
+                            const topology::Shape& shape, bool placed, Case& at) {
+  Group group = group_on(topology, shape, dice);
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  const auto searched = searched::searched_algorithms();
+  for (;;) {
+    const std::uint32_t pick =
+        dice.number(0, count + static_cast<std::uint32_t>(searched.size()) - 1);
+    group.run = dice.number(0, 3);
+    group.send_ticks = dice.number(1, 2);
+    group.latency_ticks = group.send_ticks + dice.number(0, 2);
+    at.root = group.root;
+    if (pick >= count) {
+      const searched::SearchedAlgorithm& one = searched[pick - count];
+      if (!one.applies(topology)) continue;
+      if (!one.search(topology, group, at.programs).empty()) continue;
+      return name_of(one.collective, one.name, group);
+    }
+    const Algorithm& one = table[pick];
+    // Routers' programs are for the tree as it is numbered.
+    if (one.where == Where::kFatTree && (group.arity == 0 || placed)) continue;
+    at.programs = Programs();
+    at.programs.resize(algorithm_nodes(one, group));
+    Status status = Status::kOk;
+    for (std::uint32_t node = 0; node < at.programs.size() && status == Status::kOk; ++node) {
+      status = one.generate(group, node, at.programs[node]);
+    }
+    if (status == Status::kOk) return name_of(one.collective, one.name, group);
+    EXPECT_EQ(status, Status::kUnsupported) << one.name << " on " << topology.spec();
+  }
+}
+
+}  // namespace
+
+Case random_case(std::uint64_t seed, const std::string& examples) {
+  Dice dice(seed);
+  Case at;
+  const std::string spec = choose_topology(dice, at, examples);
+  std::string error;
+  auto real = topology::read(spec, error);
+  EXPECT_NE(real, nullptr) << spec << ": " << error;
+  if (real == nullptr) return at;
+  topology::Shape shape = real->shape();
+  std::vector<std::uint32_t> place(real->ranks());
+  for (std::uint32_t rank = 0; rank < place.size(); ++rank) place[rank] = rank;
+  const std::uint32_t how = dice.number(0, 3);
+  at.placement = how < 2 ? "as numbered" : how == 2 ? "a few exchanged" : "anyhow";
+  if (how == 3) dice.shuffle(place);
+  for (std::uint32_t swaps = how == 2 ? dice.number(1, 2) : 0; swaps > 0; --swaps) {
+    const auto last = static_cast<std::uint32_t>(place.size()) - 1;
+    std::swap(place[dice.number(0, last)], place[dice.number(0, last)]);
+  }
+  if (how >= 2) {
+    at.topology = std::make_unique<Placed>(std::move(real), std::move(place));
+  } else {
+    at.topology = std::move(real);
+  }
+  const std::string algorithm = choose_programs(dice, *at.topology, shape, how >= 2, at);
+  const bool pipelined = at.programs[0].blocks[0].block_bytes != 0;
+  at.blocks = pipelined ? dice.number(1, 6) : 1;
+  // Some keep N to a residue.
+  const std::int64_t every = std::max<std::int64_t>(1, at.programs[0].residue_mod);
+  while ((at.blocks - at.programs[0].residue) % every != 0) ++at.blocks;
+  at.missing = dice.number(0, 5);
+  at.name = algorithm + " on " + at.topology->spec() + ", root " + text(at.root) + ", N " +
+            std::to_string(at.blocks) + ", " + std::to_string(at.missing) + " elements short";
+  return at;
+}
+
+sim::Model model_of(const Case& at) {
+  const topology::Topology& topology = *at.topology;
+  sim::Model model = testing::model_for(
+      at.programs[0],
+      [&topology](std::uint32_t from, std::uint32_t to) { return topology.capacity(from, to); });
+  model.route = [&topology](std::uint32_t from, std::uint32_t to) {
+    return topology.route(from, to);
+  };
+  model.send_ticks = at.programs[0].send_ticks;
+  return model;
+}
+
+testing::Job job_of(const Case& at, std::int64_t blocks) {
+  testing::Job job;
+  job.collective = at.programs[0].collective;
+  job.programs = &at.programs;
+  job.root = at.root;
+  job.op.op = Op::kSum;
+  job.op.type = Type::kI32;
+  job.count = testing::count_of_blocks(at.programs[0], job.op, static_cast<std::uint64_t>(blocks),
+                                       at.missing);
+  return job;
+}
+
+}  // namespace espalier::contention

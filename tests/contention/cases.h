@@ -1,0 +1,34 @@
+#pragma once
+// Random cases (topology, placement of the ranks, algorithm, root, N): whether links are asked for
+// more than they have lanes is what the simulator and the verifier must agree on.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/machine/simulated/cluster.h"
+#include "collectives/schedule/programs.h"
+#include "topology/topology.h"
+
+namespace espalier::contention {
+
+struct Case {
+  std::string name;    // all that makes it the case it is
+  std::string family;  // "mesh", "fat tree", ...
+  std::string placement;
+  std::unique_ptr<topology::Topology> topology;  // its rank r is where rank r was placed
+  Programs programs;
+  std::uint32_t root = 0;
+  std::int64_t blocks = 1;    // N, at most
+  std::uint64_t missing = 0;  // elements by which the message is shorter
+};
+
+// The same seed gives the same case. `examples`: the folder of topology files.
+[[nodiscard]] Case random_case(std::uint64_t seed, const std::string& examples);
+
+// The network of the case's real links, and its collective with N = blocks.
+[[nodiscard]] sim::Model model_of(const Case& at);
+[[nodiscard]] testing::Job job_of(const Case& at, std::int64_t blocks);
+
+}  // namespace espalier::contention

@@ -1,0 +1,78 @@
+// Schedules over real links, free running and out of step: right results whatever the links do, and
+// no block stays in a node for as many steps as the window has (rule 2).
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tests/contention/cases.h"
+#include "tests/whole.h"
+
+namespace espalier::contention {
+namespace {
+
+struct Seen {
+  std::uint32_t longest = 0;
+  std::uint64_t blocks = 0, stayed = 0, waits = 0;
+};
+
+void run(const Case& at, const sim::Model& model, std::uint32_t window, Seen& seen) {
+  testing::Cluster::Options options;
+  options.model = model;
+  options.config.window = window;
+  testing::Cluster cluster(at.programs[0].ranks, testing::links_between(at.programs), options);
+  cluster.give_all({job_of(at, at.blocks)});
+  cluster.start_all();
+  std::vector<const Program*> programs;
+  for (const Program& program : at.programs) programs.push_back(&program);
+  cluster.network().foresee(programs, cluster.machine(0).blocks());
+  const sim::RunResult result = sim::run(cluster.network(), cluster.machines());
+  ASSERT_EQ(result.status, Status::kOk) << at.name << ": " << result.message;
+  cluster.drive();
+  for (std::uint32_t node = 0; node < cluster.nodes(); ++node) {
+    ASSERT_EQ(cluster.done(node), 1u) << at.name;
+  }
+  const sim::Residence residence = cluster.network().residence();
+  EXPECT_LT(residence.longest(), std::min(window, at.programs[0].window)) << at.name;
+  seen.longest = std::max(seen.longest, residence.longest());
+  for (std::size_t steps = 0; steps < residence.blocks.size(); ++steps) {
+    seen.blocks += residence.blocks[steps];
+    seen.stayed += steps > 0 ? residence.blocks[steps] : 0;
+  }
+  for (const sim::LinkTraffic& link : cluster.network().traffic()) seen.waits += link.waits;
+}
+
+TEST(Contention, DriftChangesTimesAndNothingElse) {
+  for (const sim::Hops hops : {sim::Hops::kCutThrough, sim::Hops::kStoreAndForward}) {
+    for (const std::uint32_t window : {1u, 3u, 16u}) {
+      Seen seen;
+      for (std::uint64_t seed = 0; seed < (whole() ? 2000 : 150); ++seed) {
+        const Case at = random_case(seed, ESPALIER_EXAMPLES);
+        // The postal model's latency must fit.
+        if (at.programs[0].latency_ticks > window) continue;
+        sim::Model model = model_of(at);
+        model.hops = hops;
+        model.jitter = 2;
+        model.link_jitter = 1;
+        model.pace = 2 * model.alpha;
+        model.seed = seed;
+        model.eager_bytes = seed % 2 == 0 ? 0 : 4096;
+        run(at, model, window, seen);
+        if (HasFailure()) return;
+      }
+      std::printf(
+          "%s, windows up to %2u: %llu of %llu blocks stayed, for up to %u steps; %llu waits\n",
+          hops == sim::Hops::kCutThrough ? "cut-through" : "store and forward", window,
+          static_cast<unsigned long long>(seen.stayed),
+          static_cast<unsigned long long>(seen.blocks), seen.longest,
+          static_cast<unsigned long long>(seen.waits));
+      EXPECT_GT(seen.blocks, 0u);
+      EXPECT_GT(seen.waits, 0u);
+      EXPECT_EQ(seen.longest > 0, window > 1) << "drift must show, where the window lets it";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier::contention

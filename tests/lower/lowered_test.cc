@@ -1,0 +1,189 @@
+// Every algorithm for any topology, lowered onto the links of meshes, trees and crossbars: the
+// least period that the links allow, proven by the verifier, and run on simulated machines in lock
+// step and freely with right results. More topologies and roots with ESPALIER_WHOLE=1.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "collectives/algorithms/searched/searched.h"
+#include "collectives/lower/lower.h"
+#include "collectives/machine/simulated/cluster.h"
+#include "collectives/schedule/expand.h"
+#include "tests/grid/grid.h"
+
+namespace espalier::grid {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 64};
+
+struct Direct {
+  std::string name;
+  Programs programs;
+};
+
+Group group_for(const topology::Topology& topology, std::uint32_t root) {
+  Group group;
+  group.ranks = topology.ranks();
+  group.root = root;
+  group.topology_digest = topology.digest();
+  group.blocks = &kBlocks;
+  group.blocks_count = 1;
+  return group;
+}
+
+// Of every algorithm that can do it.
+std::vector<Direct> all_direct(const topology::Topology& topology, std::uint32_t root) {
+  const Group group = group_for(topology, root);
+  std::vector<Direct> all;
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    if (table[at].where != Where::kAnywhere) continue;
+    Direct direct{name_of(table[at], topology, group), Programs(programs_of(table[at], group))};
+    if (!direct.programs.empty()) all.push_back(std::move(direct));
+  }
+  for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
+    if (!algorithm.applies(topology)) continue;
+    Direct direct{std::string(collective_name(algorithm.collective)) + " " + algorithm.name +
+                      " on " + topology.title(),
+                  {}};
+    const std::string wrong = algorithm.search(topology, group, direct.programs);
+    if (!wrong.empty()) continue;  // a number of ranks that it cannot do
+    const bool direct_links = direct.programs.size() == topology.ranks();
+    if (direct_links) all.push_back(std::move(direct));
+  }
+  return all;
+}
+
+// The most steps that a link needs for what crosses it, counted from a run of the programs for
+// `blocks` more blocks.
+std::int64_t least_period(const topology::Topology& topology, const Programs& direct,
+                          std::int64_t blocks, bool single) {
+  const bool pipelined = direct[0].blocks[0].block_bytes != 0;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> loads;
+  for (const Program& program : direct) {
+    for (const std::int64_t many : {std::int64_t{1}, std::int64_t{2}}) {
+      if (!pipelined && many == 2) continue;
+      for (const Instance& one : expand(program, pipelined ? many * blocks : 1)) {
+        if (one.kind != espalier_Kind_SEND) continue;
+        const auto route = topology.route(program.node, static_cast<std::uint32_t>(one.peer));
+        const std::int64_t run = one.a.run;
+        for (std::size_t hop = 1; hop < route.size(); ++hop) {
+          loads[{route[hop - 1], single ? route[hop - 1] : route[hop]}] +=
+              pipelined && many == 1 ? -run : run;
+        }
+      }
+    }
+  }
+  std::int64_t period = 1;
+  for (const auto& [link, load] : loads) {
+    const std::int64_t lanes = single ? 1 : topology.capacity(link.first, link.second);
+    period = std::max(period, (load + lanes - 1) / lanes);
+  }
+  return period;
+}
+
+testing::Job job_of(const std::vector<Program>& programs, std::int64_t blocks) {
+  testing::Job job;
+  job.root = programs[0].root;
+  job.op.op = Op::kSum;
+  job.op.type = Type::kI32;
+  const bool barrier = programs[0].collective == espalier_Collective_BARRIER;
+  job.count = testing::count_of_blocks(programs[0], job.op, static_cast<std::uint64_t>(blocks),
+                                       barrier ? 0 : 5);
+  return job;
+}
+
+void run_all(const topology::Topology& topology, const Programs& programs,
+             const std::string& name) {
+  const bool barrier = programs[0].collective == espalier_Collective_BARRIER;
+  testing::Cluster::Options options;
+  options.model = testing::model_for(programs[0], [&](std::uint32_t from, std::uint32_t to) {
+    return topology.capacity(from, to);
+  });
+  for (const std::int64_t blocks : {1, 2, 3, 7}) {
+    if (barrier && blocks > 1) continue;
+    const testing::Job job = job_of(programs, blocks);
+    const sim::RunResult result = testing::run_in_lock_step(programs, job, options.model);
+    EXPECT_EQ(result.steps, phase_steps(programs[0], blocks)) << name << ", N " << blocks;
+    if (::testing::Test::HasFailure()) return;
+  }
+  options.model.jitter = 0.9;
+  options.unwilling = true;
+  testing::run_freely(programs, job_of(programs, barrier ? 1 : 3), options);
+  EXPECT_FALSE(::testing::Test::HasFailure()) << name;
+}
+
+void lower_one(const topology::Topology& topology, const Direct& direct, PortModel ports,
+               bool run) {
+  const bool single = ports == espalier_PortModel_SINGLE_SEND;
+  const std::string name = direct.name + (single ? ", single send" : "");
+  const Group group = group_for(topology, direct.programs[0].root);
+  Programs lowered;
+  lower::Report report;
+  ASSERT_EQ(lower::lower(topology, group, ports, direct.programs, lowered, report), "") << name;
+  ASSERT_EQ(lowered.size(), topology.nodes()) << name;
+  ASSERT_TRUE(lower::is_modelled(topology, lowered)) << name;
+  verify::Options options;
+  const verify::Verdict verdict = verify::verify(
+      topology, [&](std::uint32_t node) -> const Program& { return lowered[node]; }, options);
+  ASSERT_TRUE(verdict.valid) << name << ": " << verdict.counterexample.message;
+  EXPECT_TRUE(verdict.for_all) << name << ": " << verdict.limited;
+  EXPECT_TRUE(verdict.slot && verdict.async) << name;
+  if (report.changed) {
+    EXPECT_EQ(report.period, least_period(topology, direct.programs, report.blocks, single))
+        << name;
+    EXPECT_EQ(phase_steps(lowered[0], 2 * report.blocks) - phase_steps(lowered[0], report.blocks),
+              report.period)
+        << name;
+  }
+  if (run) run_all(topology, lowered, name);
+}
+
+void lower_all(const std::string& spec, std::uint32_t root, PortModel ports, bool run) {
+  std::string error;
+  const auto topology = topology::read(spec, error);
+  ASSERT_NE(topology, nullptr) << error;
+  const std::vector<Direct> all = all_direct(*topology, root);
+  EXPECT_GE(all.size(), 22u) << "so many can do any number of ranks";
+  for (const Direct& direct : all) {
+    lower_one(*topology, direct, ports, run);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+struct Place {
+  const char* spec;
+  std::uint32_t root;
+};
+
+class Lowered : public ::testing::TestWithParam<Place> {};
+
+TEST_P(Lowered, IsProvenAndRuns) {
+  lower_all(GetParam().spec, GetParam().root, espalier_PortModel_MULTIPORT, true);
+}
+TEST_P(Lowered, IsProvenAndRunsWithSingleSends) {
+  lower_all(GetParam().spec, GetParam().root, espalier_PortModel_SINGLE_SEND, whole());
+}
+
+constexpr Place kPlaces[] = {{"mesh:4x4", 5},
+                             {"mesh:3x5", 0},
+                             {"mesh:1x6", 2},
+                             {"fattree:k=4,h=2,c=1", 0},
+                             {"fattree:k=4,h=2,c=k", 3},
+                             {"fattree:k=2,h=4,c=1", 7},
+                             {"fattree:k=3,h=2,c=2,3", 1},
+                             {"crossbar:4x4", 6},
+                             {"file:" ESPALIER_EXAMPLES "/broken-mesh.textproto", 5},
+                             {"file:" ESPALIER_EXAMPLES "/uneven-tree.textproto", 1}};
+INSTANTIATE_TEST_SUITE_P(Sample, Lowered, ::testing::ValuesIn(kPlaces));
+
+TEST(LoweredLarge, MeshOf64IsProven) {
+  lower_all("mesh:8x8", 0, espalier_PortModel_MULTIPORT, whole());
+}
+
+}  // namespace
+}  // namespace espalier::grid

@@ -1,0 +1,31 @@
+#pragma once
+// What a modelled run gives its nodes: the links of the topology, whatever the programs ask for.
+// Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "topology/topology.h"
+
+namespace espalier::tools {
+
+// The links of one node, by neighbour: lanes there and back. One of the two may be 0.
+struct NodeLink {
+  std::uint32_t peer = 0;
+  std::uint32_t out = 0;
+  std::uint32_t in = 0;
+};
+using LinkTable = std::vector<NodeLink>;
+
+// The links of the nodes 0 .. nodes-1, which run, among each other; neighbours ascending.
+[[nodiscard]] std::vector<LinkTable> link_tables(const topology::Topology& topology,
+                                                 std::uint32_t nodes);
+
+// Endpoints of a node: one a lane, of the direction that has more.
+[[nodiscard]] std::uint64_t endpoints(const LinkTable& table);
+
+// As espalier-node's --links takes it.
+[[nodiscard]] std::string to_text(const LinkTable& table);
+
+}  // namespace espalier::tools

@@ -1,0 +1,23 @@
+#pragma once
+// What a node's machine did, with the memory for it. Host only.
+
+#include <cstdint>
+#include <vector>
+
+#include "collectives/machine/event_log.h"
+
+namespace espalier::tools {
+
+struct NodeLog {
+  explicit NodeLog(std::size_t room)
+      : events(room),
+        times(room),
+        log(events.data(), times.data(), static_cast<std::uint32_t>(room)) {}
+  NodeLog(NodeLog&&) = default;  // vectors keep their memory
+
+  std::vector<Event> events;
+  std::vector<EventTimes> times;
+  EventLog log;
+};
+
+}  // namespace espalier::tools

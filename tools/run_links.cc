@@ -1,0 +1,73 @@
+// What a run's endpoints are: the links of the topology (modelled), or whom the programs name
+// (direct).
+
+#include <algorithm>
+
+#include "collectives/lower/neighbours.h"
+#include "firmware/limits.h"
+#include "hal/ofi/address.h"
+#include "tools/failure.h"
+#include "tools/run.h"
+
+namespace espalier::run {
+namespace {
+
+// Every node is every other's neighbour: there the fabric routes, and any schedule stays on links.
+bool complete(const topology::Topology& topology) {
+  const std::uint64_t nodes = topology.nodes();
+  return topology.link_count() == nodes * (nodes - 1);
+}
+
+}  // namespace
+
+bool modelled(const Options& options, const tools::LoadedSchedule& schedule) {
+  if (options.links == "direct") return false;
+  const topology::Topology& topology = *schedule.topology;
+  const auto stranger = lower::find_stranger(topology, schedule.programs);
+  if (options.links.empty()) return !stranger && !complete(topology);
+  if (!stranger) return true;
+  tools::bad_input("the schedule is not modelled: " + topology.node_name(stranger->node) +
+                   " exchanges messages with " + topology.node_name(stranger->peer) + ", and " +
+                   topology.title() +
+                   " has no link between the two; expected one of 'espalier compile --links "
+                   "modelled', or --links direct");
+}
+
+std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule) {
+  const topology::Topology& topology = *schedule.topology;
+  std::vector<tools::LinkTable> tables =
+      tools::link_tables(topology, static_cast<std::uint32_t>(schedule.programs.size()));
+  for (std::uint32_t node = 0; node < tables.size(); ++node) {
+    const std::uint64_t lanes = tools::endpoints(tables[node]);
+    if (lanes <= kMaxLinks) continue;
+    tools::bad_input(topology.node_name(node) + " of " + topology.title() + " has " +
+                     std::to_string(lanes) + " lanes, and a node has room for " +
+                     std::to_string(kMaxLinks) + " endpoints; expected --links direct");
+  }
+  return tables;
+}
+
+std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
+                                           const launch::Cluster& cluster) {
+  std::vector<EndpointResult> list;
+  for (std::uint32_t node = 0; node < cluster.members().size(); ++node) {
+    const control::Hello& hello = cluster.members()[node].hello;
+    EndpointResult row;
+    row.node = node;
+    row.name = schedule.topology->node_name(node);
+    row.pid = hello.pid;
+    for (std::uint32_t at = 0; at < hello.lanes; ++at) {
+      const bool same = at > 0 && hello.peers[at] == hello.peers[at - 1];
+      row.lane = same ? row.lane + 1 : 0;
+      row.link += at > 0 && !same ? 1 : 0;
+      row.peer = hello.peers[at];
+      row.peer_name = schedule.topology->node_name(row.peer);
+      const control::Address& address = hello.addresses[at];
+      row.address = ofi::address_text(std::string(address.bytes, address.size));
+      list.push_back(row);
+    }
+  }
+  return list;
+}
+
+}  // namespace espalier::run

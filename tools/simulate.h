@@ -1,0 +1,24 @@
+#pragma once
+// What `espalier simulate` is told; `espalier trace` tells it the same. Host only.
+
+#include <CLI/App.hpp>
+#include <string>
+
+#include "tools/output.h"
+
+namespace espalier::tools {
+
+struct SimulateOptions {
+  std::string file, bytes, seed = "1", topology, op = "sum", type = "f32", model;
+  std::string trace;  // file to write a trace of the free run into; empty: none
+  double alpha = 1e-6, beta = 1e-9, jitter = 0;
+  Format format = Format::kText;
+};
+
+// Adds the options but --trace.
+void add_simulate_options(CLI::App& command, SimulateOptions& options);
+
+// Simulates, prints the report, throws Failure where something is wrong.
+void run_simulate(const SimulateOptions& options);
+
+}  // namespace espalier::tools
