@@ -190,7 +190,8 @@ void run_install(Arguments& arguments) {
   if (status == Status::kUnconfirmed) {
     negative(
         "'" + one_line(arguments.flash) +
-        "': its newest image was not confirmed yet; boot it first, or install with --confirmed");
+        "': its newest image was not confirmed yet, and the other slot is its fall-back; boot it "
+        "first");
   }
   if (status != Status::kOk) {
     negative("'" + one_line(arguments.file) + "' is not installed: " + reason(status));

@@ -224,7 +224,8 @@ const char* usage() {
          "  --flash FILE      boot from the newest valid slot of this flash, and confirm it after\n"
          "                    its first good run; %r as above\n"
          "  --public-key FILE take only images that this key's owner signed; --unsigned: any\n"
-         "  --board NAME      refuse images for another (default " ESPALIER_BOARD ")\n"
+         "  --board NAME      refuse images for another (default " ESPALIER_BOARD
+         ")\n"
          "  --counter N       refuse images with a lower security counter (default 0)\n"
          "  --links LIST      modelled: the node has these links and no others, with so many "
          "lanes\n"
