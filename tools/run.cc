@@ -236,10 +236,10 @@ void run_run(Options options) {
 }
 
 constexpr const char* kExamples =
-    "Starts one espalier-node process a node (where routers run programs, they are nodes of their\n"
-    "own, connected to their neighbours only), runs, and checks every rank's bytes against a "
-    "plain\n"
-    "reference; of a barrier, that nobody ends before all have come. Nothing that does not verify\n"
+    "Starts one espalier-node process a node (where routers run programs, they are nodes, too), "
+    "runs,\n"
+    "and checks every rank's bytes against a plain reference; of a barrier, that nobody ends "
+    "before all have come. Nothing that does not verify\n"
     "is run. --bytes is one rank's part in scatter, gather, allgather, reduce-scatter and\n"
     "all-to-all, else the whole message.\n"
     "Examples:\n"
@@ -295,12 +295,6 @@ void add_launch_options(CLI::App& command, Options& options) {
   launch::Options& launch = options.launch;
   command.add_option("--provider", launch.provider, "tcp or shm")->capture_default_str();
   command
-      .add_option("--links", options.links,
-                  "direct: a node reaches every peer of its programs; modelled: only the "
-                  "topology's links exist, each lane an endpoint of its own; default: modelled "
-                  "where every peer is a neighbour (on a complete graph direct)")
-      ->check(CLI::IsMember({"direct", "modelled"}));
-  command
       .add_option("--deadline", launch.deadline_ms,
                   "Silence in ms after which a link is dead; nodes end within twice of it")
       ->check(CLI::Range(10u, 3600000u))
@@ -342,8 +336,14 @@ void add_run(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   auto* file = command->add_option("file", options->file, "A schedule file; else one is compiled");
   add_selection(*command, options->selection, false);
+  add_links(*command, options->selection);
+  command->get_option("--links")->description(
+      "direct: a node reaches every peer of its program; modelled: it has an endpoint for each "
+      "lane "
+      "to a neighbour and no others (a selection is lowered for that, a file must be modelled); "
+      "default: modelled where all messages go to neighbours, but on a complete graph");
   for (const char* name :
-       {"--topology", "--collective", "--algorithm", "--root", "--run", "--lambda"}) {
+       {"--topology", "--collective", "--algorithm", "--root", "--run", "--lambda", "--ports"}) {
     command->get_option(name)->excludes(file)->capture_default_str();
   }
   add_message_options(*command, *options);

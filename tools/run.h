@@ -27,7 +27,6 @@ struct Options {
   std::uint32_t repeat = 1;
   std::uint32_t warmup = 0;
   std::uint32_t back_to_back = 1;
-  std::string links;     // "direct", "modelled"; empty: as the schedule is
   double alpha = 20e-6;  // s
   double beta = 1e-9;    // s/B
   std::string model;     // file of `espalier measure` that has them instead

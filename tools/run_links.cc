@@ -7,6 +7,7 @@
 #include "firmware/limits.h"
 #include "hal/ofi/address.h"
 #include "tools/failure.h"
+#include "tools/output.h"
 #include "tools/run.h"
 
 namespace espalier::run {
@@ -21,10 +22,15 @@ bool complete(const topology::Topology& topology) {
 }  // namespace
 
 bool modelled(const Options& options, const tools::LoadedSchedule& schedule) {
-  if (options.links == "direct") return false;
+  const std::string& asked = options.selection.links;
+  if (asked == "direct") return false;
   const topology::Topology& topology = *schedule.topology;
   const auto stranger = lower::find_stranger(topology, schedule.programs);
-  if (options.links.empty()) return !stranger && !complete(topology);
+  if (asked.empty()) return !stranger && !complete(topology);
+  if (asked != "modelled") {
+    tools::bad_input("unknown --links '" + tools::one_line(asked) +
+                     "'; expected direct or modelled");
+  }
   if (!stranger) return true;
   tools::bad_input("the schedule is not modelled: " + topology.node_name(stranger->node) +
                    " exchanges messages with " + topology.node_name(stranger->peer) + ", and " +

@@ -1,11 +1,9 @@
-// espalier simulate: runs a schedule file on real machines in virtual time, and checks every
-// result.
+// espalier simulate: runs a schedule file on real machines in virtual time, over the real links of
+// its topology, and checks every result.
 
 #include "tools/simulate.h"
 
-#include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "collectives/algorithms/algorithms.h"
 #include "tools/commands.h"
@@ -15,6 +13,7 @@
 #include "tools/numbers.h"
 #include "tools/output.h"
 #include "tools/reference.h"
+#include "tools/simulate_report.h"
 #include "tools/simulation.h"
 #include "tools/trace_json.h"
 
@@ -22,16 +21,6 @@ namespace espalier::tools {
 namespace {
 
 constexpr std::uint64_t kMostMemory = 4ull << 30;
-
-struct Report {
-  std::uint64_t bytes = 0;
-  Layout layout;
-  std::int64_t predicted_steps = 0, bound_steps = 0;
-  double predicted_seconds = 0;
-  CostModel::Line line;  // what the simulated network takes for a block
-  Outcome lock_step, free_running;
-  std::vector<NodeLog> logs;  // of the free run, where a trace is wanted
-};
 
 reference::Case make_case(const Program& program, const SimulateOptions& arguments) {
   reference::Case run;
@@ -52,10 +41,16 @@ reference::Case make_case(const Program& program, const SimulateOptions& argumen
   return run;
 }
 
-Report make_report(const LoadedSchedule& loaded, const SimulateOptions& arguments) {
+sim::Hops hops_of(const std::string& name) {
+  if (name == "cut-through") return sim::Hops::kCutThrough;
+  if (name == "store-and-forward") return sim::Hops::kStoreAndForward;
+  bad_input("unknown --hops '" + one_line(name) + "'; expected cut-through or store-and-forward");
+}
+
+SimulateReport make_report(const LoadedSchedule& loaded, const SimulateOptions& arguments) {
   const Program& program = loaded.programs.front();
   const reference::Case run = make_case(program, arguments);
-  Report report;
+  SimulateReport report;
   report.bytes = run.bytes;
   const Status status =
       make_layout(program, reference::count(run), element_bytes(run.op), report.layout);
@@ -74,11 +69,14 @@ Report make_report(const LoadedSchedule& loaded, const SimulateOptions& argument
   report.bound_steps = count_value(program.counts[program.bound_ref], blocks);
   report.predicted_seconds = predict(loaded.programs, report.layout, cost);
   sim::Model model = model_of(loaded, report.line);
+  model.hops = report.hops = hops_of(arguments.hops);
   Progress progress("simulating");
   progress.at(0);
   report.lock_step = Simulation(loaded, run, report.layout, model).finish(run, true);
   progress.at(0.5);
   model.jitter = arguments.jitter;
+  model.link_jitter = arguments.link_jitter;
+  model.pace = arguments.node_jitter * cost.step(static_cast<double>(slot_bytes(report.layout)));
   model.seed = whole_number("--seed", arguments.seed, 0, ~0ull);
   if (!arguments.trace.empty()) report.logs = make_logs(loaded.programs, report.layout.blocks);
   std::vector<NodeLog>* logs = arguments.trace.empty() ? nullptr : &report.logs;
@@ -87,54 +85,6 @@ Report make_report(const LoadedSchedule& loaded, const SimulateOptions& argument
     report.free_running.wrong = check_barrier(loaded, run, report.layout, model);
   }
   return report;
-}
-
-void print_report(const LoadedSchedule& loaded, const SimulateOptions& arguments,
-                  const Report& report) {
-  const Program& program = loaded.programs.front();
-  const bool right = report.lock_step.wrong.empty() && report.free_running.wrong.empty();
-  if (arguments.format == Format::kJson) {
-    print_json({{"file", loaded.name},
-                {"topology", loaded.topology->spec()},
-                {"collective", collective_name(program.collective)},
-                {"algorithm", program.algorithm},
-                {"bytes", report.bytes},
-                {"bytes_are", counts_per_rank(program.collective) ? "per rank" : "whole message"},
-                {"segments", report.layout.segments},
-                {"blocks", report.layout.blocks},
-                {"alpha", report.line.alpha},
-                {"beta", report.line.beta},
-                {"predicted_steps", report.predicted_steps},
-                {"simulated_steps", report.lock_step.run.steps},
-                {"bound_steps", report.bound_steps},
-                {"predicted_seconds", report.predicted_seconds},
-                {"lock_step_seconds", report.lock_step.run.seconds},
-                {"simulated_seconds", report.free_running.run.seconds},
-                {"lock_step_status", status_name(report.lock_step.run.status)},
-                {"status", status_name(report.free_running.run.status)},
-                {"right", right}});
-    return;
-  }
-  std::printf("%s: %s by %s on %s, %llu bytes%s\n", one_line(loaded.name).c_str(),
-              collective_name(program.collective), program.algorithm,
-              loaded.topology->title().c_str(), static_cast<unsigned long long>(report.bytes),
-              counts_per_rank(program.collective) ? " a rank" : "");
-  std::printf(
-      "  blocks     %s of N = %u, %llu bytes a block\n",
-      counted(report.layout.segments, "segment").c_str(), report.layout.blocks,
-      static_cast<unsigned long long>(report.layout.block_elements * report.layout.element_bytes));
-  std::printf("  steps      %lld predicted, %lld simulated in lock step, %lld at least\n",
-              static_cast<long long>(report.predicted_steps),
-              static_cast<long long>(report.lock_step.run.steps),
-              static_cast<long long>(report.bound_steps));
-  std::printf(
-      "  time       %s predicted (steps x (alpha + beta x block)), %s simulated free running\n",
-      seconds_text(report.predicted_seconds).c_str(),
-      seconds_text(report.free_running.run.seconds).c_str());
-  const bool barrier = program.collective == espalier_Collective_BARRIER;
-  std::printf("  results    %s\n", !right    ? "WRONG"
-                                   : barrier ? "nobody ends while any rank is absent"
-                                             : "right on every rank");
 }
 
 // Throws the verdict if it is negative.
@@ -150,12 +100,17 @@ void judge(const char* how, const Outcome& outcome) {
 
 void run_simulate(const SimulateOptions& arguments) {
   if (!(arguments.alpha >= 0 && arguments.alpha < 1e6 && arguments.beta >= 0 &&
-        arguments.beta < 1e6 && arguments.jitter >= 0 && arguments.jitter < 1e6)) {
-    bad_input("--alpha, --beta and --jitter must be numbers from 0 to 1e6");
+        arguments.beta < 1)) {
+    bad_input("--alpha must be a number from 0 to 1e6, and --beta one from 0 to 1");
+  }
+  for (const double jitter : {arguments.jitter, arguments.link_jitter, arguments.node_jitter}) {
+    if (!(jitter >= 0 && jitter < 1e3)) {
+      bad_input("--jitter, --link-jitter and --node-jitter must be numbers from 0 to 1000");
+    }
   }
   const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
-  const Report report = make_report(loaded, arguments);
-  print_report(loaded, arguments, report);
+  const SimulateReport report = make_report(loaded, arguments);
+  print_report(loaded, report, arguments.format);
   if (!arguments.trace.empty()) {
     write_trace(arguments.trace,
                 make_trace(loaded, report.logs, report.bytes, report.layout.blocks,
@@ -183,7 +138,20 @@ void add_simulate_options(CLI::App& command, SimulateOptions& options) {
                      "alpha and beta as 'espalier measure --format json' measured them");
   command.add_option("--jitter", options.jitter, "Each transfer is up to this fraction longer")
       ->capture_default_str();
-  command.add_option("--seed", options.seed, "Of the jitter")->capture_default_str();
+  command
+      .add_option("--link-jitter", options.link_jitter,
+                  "Each link always takes a fraction longer, its own, up to this")
+      ->capture_default_str();
+  command
+      .add_option("--node-jitter", options.node_jitter,
+                  "Each node looks late at what has come, by up to this many times a block's time")
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "Of all jitter")->capture_default_str();
+  command
+      .add_option("--hops", options.hops,
+                  "cut-through: a block holds all links of its way at once; store-and-forward: one "
+                  "after the other")
+      ->capture_default_str();
   command
       .add_option("--op", options.op, "Operator of a reduction or scan; affine does not commute")
       ->capture_default_str();
@@ -201,10 +169,13 @@ void add_simulate(CLI::App& app) {
   command->add_option("--trace", arguments->trace,
                       "Also write what happened into this file (see 'espalier trace')");
   command->footer(
-      "Runs twice: in lock step, counting steps, and free running, measuring virtual time.\n"
+      "Runs twice over the topology's links: in lock step, counting steps and what each link is\n"
+      "asked for, and free running, with jitter if wanted, measuring virtual time and waits.\n"
       "Examples:\n"
       "  espalier simulate b.esp --bytes 1MiB\n"
-      "  espalier simulate b.esp --bytes 64MiB --alpha 30e-6 --beta 0.8e-10");
+      "  espalier simulate b.esp --bytes 64MiB --alpha 30e-6 --beta 0.8e-10\n"
+      "  espalier simulate b.esp --bytes 1MiB --jitter 0.5 --node-jitter 2 --seed 7\n"
+      "  espalier simulate b.esp --bytes 1MiB --hops store-and-forward --format json");
   command->callback([arguments] { run_simulate(*arguments); });
 }
 

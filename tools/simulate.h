@@ -11,7 +11,8 @@ namespace espalier::tools {
 struct SimulateOptions {
   std::string file, bytes, seed = "1", topology, op = "sum", type = "f32", model;
   std::string trace;  // file to write a trace of the free run into; empty: none
-  double alpha = 1e-6, beta = 1e-9, jitter = 0;
+  std::string hops = "cut-through";
+  double alpha = 1e-6, beta = 1e-9, jitter = 0, link_jitter = 0, node_jitter = 0;
   Format format = Format::kText;
 };
 

@@ -19,9 +19,10 @@ std::vector<const Program*> pointers(const LoadedSchedule& loaded) {
 Simulation::Simulation(const LoadedSchedule& loaded, const reference::Case& run,
                        const Layout& layout, const sim::Model& model, std::vector<NodeLog>* logs,
                        std::uint32_t absent)
-    : network_(model, sim::links_of(pointers(loaded))),
-      nodes_(loaded.programs.size()),
-      latency_ticks_(std::max<std::uint32_t>(1, loaded.programs.front().latency_ticks)) {
+    : programs_(pointers(loaded)),
+      blocks_(layout.blocks),
+      network_(model, sim::links_of(programs_)),
+      nodes_(programs_.size()) {
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     EventLog* log = logs == nullptr ? nullptr : &(*logs)[node].log;
     if (node != absent) start(loaded, node, run, layout, log);
@@ -63,8 +64,16 @@ void Simulation::start(const LoadedSchedule& loaded, std::uint32_t number,
 
 Outcome Simulation::finish(const reference::Case& run, bool lock_step) {
   Outcome outcome;
-  outcome.run = lock_step ? sim::run_lock_step(network_, machines_, latency_ticks_)
-                          : sim::run(network_, machines_);
+  if (lock_step) {
+    const std::uint32_t ticks = std::max<std::uint32_t>(1, programs_.front()->latency_ticks);
+    outcome.run = sim::run_lock_step(network_, machines_, ticks);
+  } else {
+    network_.foresee(programs_, blocks_);
+    outcome.run = sim::run(network_, machines_);
+  }
+  outcome.links = network_.traffic();
+  outcome.contention = network_.contention();
+  outcome.residence = network_.residence();
   reference::Results results(run, 0);
   for (std::uint32_t rank = 0; rank < run.ranks && outcome.wrong.empty(); ++rank) {
     if (reference::result_bytes(run, rank) == 0) continue;
@@ -117,12 +126,14 @@ sim::Model model_of(const LoadedSchedule& loaded, const CostModel::Line& line) {
   // Else a port is a link's own, or only sends have one.
   model.one_port = program.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
                    program.port_model == espalier_PortModel_SIMPLEX;
-  if (program_nodes(program) > program.ranks) {
-    const topology::Topology* topology = loaded.topology.get();
-    model.lanes = [topology](std::uint32_t from, std::uint32_t to) {
-      return topology->capacity(from, to);
-    };
-  }
+  const topology::Topology* topology = loaded.topology.get();
+  model.lanes = [topology](std::uint32_t from, std::uint32_t to) {
+    return topology->capacity(from, to);
+  };
+  model.route = [topology](std::uint32_t from, std::uint32_t to) {
+    return topology->route(from, to);
+  };
+  model.send_ticks = program.send_ticks;
   return model;
 }
 

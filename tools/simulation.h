@@ -18,7 +18,10 @@ namespace espalier::tools {
 
 struct Outcome {
   sim::RunResult run;
-  std::string wrong;  // what is wrong with the results, one line; empty: nothing
+  std::string wrong;                    // what is wrong with the results, one line; empty: nothing
+  std::vector<sim::LinkTraffic> links;  // that blocks may cross
+  sim::Contention contention;           // lock step only
+  sim::Residence residence;
 };
 
 // A network with all nodes started, but `absent`. What it is given outlives it.
@@ -45,10 +48,11 @@ class Simulation {
   void start(const LoadedSchedule& loaded, std::uint32_t number, const reference::Case& run,
              const Layout& layout, EventLog* log);
 
+  std::vector<const Program*> programs_;
+  std::int64_t blocks_;
   sim::Network network_;
   std::vector<Node> nodes_;
   std::vector<Machine*> machines_;
-  std::uint32_t latency_ticks_;
 };
 
 // A barrier has no bytes to look at: it is right if nobody ends it while any one rank is absent.
@@ -60,7 +64,8 @@ class Simulation {
 [[nodiscard]] std::uint64_t memory_needed(const LoadedSchedule& loaded, const reference::Case& run,
                                           const Layout& layout);
 
-// The network that the schedule's ports ask for.
+// The network that the schedule's ports ask for, over the real links of its topology, which is to
+// outlive it.
 [[nodiscard]] sim::Model model_of(const LoadedSchedule& loaded, const CostModel::Line& line);
 
 }  // namespace espalier::tools

@@ -48,7 +48,7 @@ class Reader {
     for (Memory& memory : memory_) {
       for (const auto& [place, task] : memory.output) tasks_[at(task)].output = true;
     }
-    graph = {static_cast<std::int32_t>(blocks_), std::move(tasks_)};
+    graph = {static_cast<std::int32_t>(blocks_), std::move(tasks_), {}};
     return wrong_;
   }
 
@@ -203,7 +203,53 @@ void keep_first(Graph& graph, std::int32_t blocks) {
     moved[k] = static_cast<std::int32_t>(kept.size());
     kept.push_back(task);
   }
-  graph = {blocks, std::move(kept)};
+  graph = {blocks, std::move(kept), {}};
+}
+
+// Whether `one` reads of an operation that is `other`, or does so: all of one node.
+bool made_of(const Graph& graph, std::int32_t one, std::int32_t other) {
+  if (one == other) return true;
+  if (one < other) return false;
+  const Task& task = graph.tasks[static_cast<std::size_t>(one)];
+  return task.kind != espalier_Kind_SEND &&
+         (made_of(graph, task.a.task, other) || made_of(graph, task.b.task, other));
+}
+
+// Whether the direct schedule reads before it writes. A receive writes before the operations of its
+// step run, an operation after its sends.
+bool is_before(const Graph& graph, const InPlace& order) {
+  const Task& first = graph.tasks[static_cast<std::size_t>(order.first)];
+  const Task& then = graph.tasks[static_cast<std::size_t>(order.then)];
+  if (then.kind == espalier_Kind_SEND) return first.step < then.step;
+  return first.kind == espalier_Kind_SEND ? first.step <= then.step : order.first < order.then;
+}
+
+void find_in_place(Graph& graph) {
+  using PlaceOf = std::array<std::int64_t, 3>;  // node, segment, block
+  std::map<PlaceOf, std::vector<std::int32_t>> readers;
+  for (std::size_t k = 0; k < graph.tasks.size(); ++k) {
+    const Task& task = graph.tasks[k];
+    for (const Operand& operand : {task.a, task.b}) {
+      if (operand.segment < 0 || operand.task >= 0) continue;
+      readers[{task.from, operand.segment, task.block}].push_back(static_cast<std::int32_t>(k));
+    }
+  }
+  for (std::size_t k = 0; k < graph.tasks.size(); ++k) {
+    const Task& task = graph.tasks[k];
+    const auto found = readers.find({task.to, task.segment, task.block});
+    const bool same = task.kind == espalier_Kind_COPY && task.a.task < 0 &&
+                      task.a.segment == task.segment;  // changes nothing in place
+    if (!task.output || same || found == readers.end()) continue;
+    for (const std::int32_t reader : found->second) {
+      const InPlace order{reader, static_cast<std::int32_t>(k)};
+      if (made_of(graph, order.then, reader)) continue;
+      if (!is_before(graph, order)) {
+        graph.in_place.clear();
+        return;
+      }
+      graph.in_place.push_back(order);
+    }
+  }
 }
 
 bool always_one_block(const Program& program) {
@@ -218,7 +264,11 @@ bool always_one_block(const Program& program) {
 
 std::string find_graph(const std::vector<Program>& direct, Graph& graph) {
   if (direct.empty()) return "there are no programs";
-  if (always_one_block(direct[0])) return Reader(direct, 1).read(graph);
+  if (always_one_block(direct[0])) {
+    std::string wrong = Reader(direct, 1).read(graph);
+    if (wrong.empty()) find_in_place(graph);
+    return wrong;
+  }
   const std::uint32_t mod = direct[0].residue_mod;
   for (std::int32_t blocks = 1; blocks <= kMostBlocks; ++blocks) {
     if (mod > 1 && static_cast<std::uint32_t>(2 * blocks) % mod != direct[0].residue) continue;
@@ -226,6 +276,7 @@ std::string find_graph(const std::vector<Program>& direct, Graph& graph) {
     if (!wrong.empty()) return wrong;
     if (!repeats(graph)) continue;
     keep_first(graph, blocks);
+    find_in_place(graph);
     return "";
   }
   return "what it does with a block does not repeat after any number of blocks up to " +

@@ -29,10 +29,18 @@ struct Task {
   std::int64_t step = 0;     // in which the direct schedule has it
 };
 
+// `then` writes the output block that may lie where the input block does that `first` reads.
+struct InPlace {
+  std::int32_t first = 0, then = 0;  // tasks
+};
+
 // Tasks of the blocks 0 .. blocks-1, each after those that it reads of.
 struct Graph {
   std::int32_t blocks = 1;
   std::vector<Task> tasks;
+  // Where the direct schedule keeps to all of them: so that input and output may be the same memory
+  // still. Else none.
+  std::vector<InPlace> in_place;
 };
 
 // The graph of the smallest number u <= 64 of blocks for which blocks u .. 2u-1 of an expansion of

@@ -74,8 +74,12 @@ class Scheduler {
       : hops_(hops), waits_(waits), period_(period), next_(hops.all.size()) {
     for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
       for (const std::int32_t before : {hops.all[hop].a, hops.all[hop].b}) {
-        if (before >= 0) next_[at(before)].push_back(static_cast<std::int32_t>(hop));
+        if (before >= 0) next_[at(before)].push_back({static_cast<std::int32_t>(hop), -1});
       }
+    }
+    for (const Order& order : hops.orders) {
+      const std::int32_t steps = order.window ? waits.far : order.steps;
+      next_[at(order.first)].push_back({order.then, steps});
     }
   }
 
@@ -84,15 +88,16 @@ class Scheduler {
     const std::size_t many = hops_.all.size();
     plan_ = {period_, 0, std::vector<std::int32_t>(many, -1), name};
     ready_at_.assign(many, kAlways);
+    not_before_.assign(many, 0);
     waiting_for_.assign(many, 0);
     ready_.assign(hops_.ports.size(), {});
     used_.assign(hops_.ports.size(), std::vector<std::int32_t>(at(period_), 0));
     left_ = many;
     for (const auto& after : next_) {
-      for (const std::int32_t hop : after) ++waiting_for_[at(hop)];
+      for (const auto& [hop, steps] : after) ++waiting_for_[at(hop)];
     }
     for (std::size_t hop = 0; hop < many; ++hop) {
-      if (waiting_for_[hop] == 0) make_ready(static_cast<std::int32_t>(hop), 0);
+      if (waiting_for_[hop] == 0) make_ready(static_cast<std::int32_t>(hop));
     }
     for (std::int32_t step = 0; left_ > 0; ++step) {
       for (std::size_t port = 0; port < ready_.size(); ++port) fill(port, step);
@@ -112,7 +117,7 @@ class Scheduler {
       const std::int32_t waited = step - ready_at_[at(hop)];
       const bool may = ready_at_[at(hop)] == kAlways || waited >= waits_.far ||
                        (waited > 0 && waited <= waits_.near);
-      if (!may) {
+      if (!may || step < not_before_[at(hop)]) {
         ++next;
         continue;
       }
@@ -126,17 +131,21 @@ class Scheduler {
     plan_.steps[at(hop)] = step;
     plan_.length = std::max(plan_.length, step + 1);
     --left_;
-    for (const std::int32_t after : next_[at(hop)]) {
-      ready_at_[at(after)] = std::max(ready_at_[at(after)], step);
-      if (--waiting_for_[at(after)] == 0) make_ready(after, step);
+    for (const auto& [after, steps] : next_[at(hop)]) {
+      if (steps < 0) {
+        ready_at_[at(after)] = std::max(ready_at_[at(after)], step);
+      } else {
+        not_before_[at(after)] = std::max(not_before_[at(after)], step + steps);
+      }
+      if (--waiting_for_[at(after)] == 0) make_ready(after);
     }
   }
 
   // An operation runs in the step of the last that it needs.
-  void make_ready(std::int32_t hop, std::int32_t step) {
+  void make_ready(std::int32_t hop) {
     const Hop& one = hops_.all[at(hop)];
     if (one.port < 0) {
-      place(hop, step);
+      place(hop, std::max(ready_at_[at(hop)], not_before_[at(hop)]));
     } else {
       ready_[at(one.port)].insert({(*order_)[at(hop)], hops_.tasks[at(one.task)].step, hop});
     }
@@ -145,10 +154,11 @@ class Scheduler {
   const Hops& hops_;
   Waits waits_;
   std::int32_t period_;
-  std::vector<std::vector<std::int32_t>> next_;  // by hop: those that need it
+  // By hop: those that need it, or (from 0 on) may follow so many steps later.
+  std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> next_;
   const std::vector<std::int64_t>* order_ = nullptr;
   Plan plan_;
-  std::vector<std::int32_t> ready_at_, waiting_for_;
+  std::vector<std::int32_t> ready_at_, not_before_, waiting_for_;
   std::vector<std::set<Rank>> ready_;            // by port
   std::vector<std::vector<std::int32_t>> used_;  // by port, and step of the period
   std::size_t left_ = 0;
@@ -191,6 +201,12 @@ std::string find_hops(const topology::Topology& topology, Graph graph, PortModel
     }
   }
   if (ports != espalier_PortModel_SINGLE_SEND) hops.ports = hops.links;
+  for (const InPlace& order : graph.in_place) {
+    const bool from_send = hops.tasks[at(order.first)].kind == espalier_Kind_SEND;
+    const bool into_receive = hops.tasks[at(order.then)].kind == espalier_Kind_SEND;
+    hops.orders.push_back(
+        {hops.first[at(order.first)], hops.last_of(order.then), into_receive, from_send ? 0 : 1});
+  }
   return "";
 }
 

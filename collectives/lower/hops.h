@@ -27,11 +27,19 @@ struct Port {
   [[nodiscard]] std::int32_t steps() const { return (load + lanes - 1) / lanes; }
 };
 
+// `then` is `first`'s step and this many more at the earliest; a window more, where it receives.
+struct Order {
+  std::int32_t first = 0, then = 0;  // hops
+  bool window = false;
+  std::int32_t steps = 0;
+};
+
 struct Hops {
   std::int32_t blocks = 1;
   std::vector<Task> tasks;
   std::vector<std::int32_t> first;  // by task: its first hop (of several: they follow one another)
   std::vector<Hop> all;             // each after those that it needs
+  std::vector<Order> orders;        // that keep the schedule right in place
   std::vector<Port> ports;
   std::vector<Port> links;  // loads of links, whatever the ports
 
@@ -50,7 +58,7 @@ struct Hops {
 // How long a block may stay in a node before it goes on: up to `near` steps, or `far` and more.
 // (Each number of steps below the window takes an action of its own; those above share one.)
 struct Waits {
-  std::int32_t near = 0, far = 1;
+  std::int32_t near = 0, far = 1;  // far: the window
 };
 
 // Steps of the first round of blocks; round r has them `period` r later.

@@ -1,12 +1,14 @@
 #include "collectives/lower/lower.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "collectives/lower/graph.h"
 #include "collectives/lower/hops.h"
 #include "collectives/lower/neighbours.h"
 #include "collectives/lower/timed.h"
+#include "collectives/verify/verify.h"
 
 namespace espalier::lower {
 namespace {
@@ -15,87 +17,44 @@ constexpr std::uint32_t kMostNodes = 4096;
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-// The instances at all nodes that the hops are, at the plan's steps.
+// Puts the hops into the schedule, at the plan's steps.
 class Timer {
  public:
-  Timer(const Hops& hops, const Plan& plan, std::uint32_t nodes)
-      : hops_(hops), plan_(plan), values_(nodes, 0), of_task_(hops.tasks.size(), -1) {
-    timed_.resize(nodes);
-  }
+  Timer(const Hops& hops, const Plan& plan, TimedSchedule& timed)
+      : hops_(hops), plan_(plan), timed_(timed) {}
 
-  std::vector<std::vector<TimedInstance>> time() {
+  void add_all() {
     for (std::size_t task = 0; task < hops_.tasks.size(); ++task) {
       const Task& one = hops_.tasks[task];
+      const std::int32_t first = hops_.first[task];
       const std::int32_t last = hops_.last_of(static_cast<std::int32_t>(task));
-      if (one.kind == espalier_Kind_SEND) {
-        add_message(one, hops_.first[task], last, of_task_[task]);
-      } else {
-        add_operation(one, last, of_task_[task]);
+      const TimedPlace into = {one.output ? espalier_Buffer_OUTPUT : espalier_Buffer_SCRATCH,
+                               one.segment, -1};
+      if (one.kind != espalier_Kind_SEND) {
+        made_.push_back(timed_.add_operation(one.kind, one.to, plan_.steps[at(last)], one.block,
+                                             into, operand(one.a), operand(one.b)));
+        continue;
       }
+      std::vector<std::uint32_t> nodes = {one.from};
+      for (std::int32_t hop = first; hop <= last; ++hop) {
+        nodes.push_back(hops_.all[at(hop)].to);
+      }
+      const std::span steps(plan_.steps.data() + first, nodes.size() - 1);
+      made_.push_back(timed_.add_message(one.block, nodes, steps, operand(one.a), into));
     }
-    for (std::vector<TimedInstance>& node : timed_) {
-      std::stable_sort(
-          node.begin(), node.end(),
-          [](const TimedInstance& a, const TimedInstance& b) { return a.step < b.step; });
-    }
-    return std::move(timed_);
   }
 
  private:
   [[nodiscard]] TimedPlace operand(const Operand& from) const {
     if (from.segment < 0) return {};
     if (from.task < 0) return {espalier_Buffer_INPUT, from.segment, -1};
-    return place(hops_.tasks[at(from.task)], of_task_[at(from.task)]);
-  }
-  [[nodiscard]] static TimedPlace place(const Task& task, std::int32_t value) {
-    return {task.output ? espalier_Buffer_OUTPUT : espalier_Buffer_SCRATCH, task.segment, value};
-  }
-  std::int32_t new_value(std::uint32_t node) { return values_[node]++; }
-
-  void add_message(const Task& task, std::int32_t first, std::int32_t last, std::int32_t& value) {
-    TimedPlace from = operand(task.a);
-    for (std::int32_t hop = first; hop <= last; ++hop) {
-      const Hop& over = hops_.all[at(hop)];
-      TimedInstance one;
-      one.step = plan_.steps[at(hop)];
-      one.block = task.block;
-      one.message = static_cast<std::uint32_t>(hop);
-      one.kind = espalier_Kind_SEND;
-      one.peer = over.to;
-      one.a = from;
-      timed_[over.from].push_back(one);
-      const std::int32_t stays = new_value(over.to);
-      TimedPlace into = {espalier_Buffer_SCRATCH, task.segment, stays};
-      if (hop == last) {
-        value = stays;
-        into = place(task, value);
-      }
-      one.kind = espalier_Kind_RECEIVE;
-      one.peer = over.from;
-      one.a = {};
-      one.into = into;
-      timed_[over.to].push_back(one);
-      from = into;
-    }
-  }
-
-  void add_operation(const Task& task, std::int32_t hop, std::int32_t& value) {
-    TimedInstance one;
-    one.kind = task.kind;
-    one.step = plan_.steps[at(hop)];
-    one.block = task.block;
-    one.a = operand(task.a);
-    one.b = operand(task.b);
-    value = new_value(task.to);
-    one.into = place(task, value);
-    timed_[task.to].push_back(one);
+    return made_[at(from.task)];
   }
 
   const Hops& hops_;
   const Plan& plan_;
-  std::vector<std::int32_t> values_;   // of each node, so far
-  std::vector<std::int32_t> of_task_;  // the value that it makes
-  std::vector<std::vector<TimedInstance>> timed_;
+  TimedSchedule& timed_;
+  std::vector<TimedPlace> made_;  // by task
 };
 
 // None of a round's blocks ends after block 0: another order of the blocks is as good.
@@ -124,6 +83,12 @@ Outline outline_of(const topology::Topology& topology, PortModel ports, const Pr
   outline.nodes = topology.nodes() > topology.ranks() ? topology.nodes() : 0;
   outline.port_model = ports;
   return outline;
+}
+
+Count bound_of(const topology::Topology& topology, const Group& group, const Outline& outline) {
+  Program program;
+  if (Builder(program).begin(group, 0, outline) != Status::kOk) return {};
+  return verify::provable_bound(topology, program, 1, true);
 }
 
 // Steps that as many blocks as a round has take more than one round alone.
@@ -183,21 +148,23 @@ std::string lower(const topology::Topology& topology, const Group& group, PortMo
   if (wrong.empty()) wrong = find_hops(topology, std::move(graph), ports, hops);
   if (!wrong.empty()) return who + wrong;
   const std::string lowered_name = name + ", lowered";
+  const Outline outline = outline_of(topology, ports, direct[0], lowered_name);
+  const Count bound = bound_of(topology, group, outline);
   const auto window = static_cast<std::int32_t>(group.window);
   // Fewer different waits take fewer actions, and perhaps more steps.
   for (const std::int32_t near : {window - 1, 1, 0}) {
     const Plan plan = find_steps(hops, {near, window});
     put_latest_first(plan, hops);
-    TimedSchedule timed;
-    timed.outline = outline_of(topology, ports, direct[0], lowered_name);
+    TimedSchedule timed(topology.nodes());
+    timed.outline = outline;
     timed.period = plan.period;
     timed.blocks = hops.blocks;
-    timed.bound.a = group.ranks > 1 ? 1 : 0;
+    timed.bound = bound;
     timed.digest = direct[0].schedule_digest;
     for (const std::int32_t step : plan.steps) {
       timed.digest = digest_u64(timed.digest, static_cast<std::uint64_t>(step));
     }
-    timed.nodes = Timer(hops, plan, topology.nodes()).time();
+    Timer(hops, plan, timed).add_all();
     wrong = write_programs(group, timed, lowered);
     if (!wrong.empty()) continue;
     fill(hops, plan, direct[0], report);

@@ -3,11 +3,13 @@
 // next blocks. Written as programs that follow the rules of docs/architecture.md. Host only.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "collectives/algorithms/builder.h"
 #include "collectives/schedule/programs.h"
+#include "topology/topology.h"
 
 namespace espalier::lower {
 
@@ -32,17 +34,34 @@ struct TimedInstance {
 };
 
 struct TimedSchedule {
-  Outline outline;
+  Outline outline{};
   std::uint64_t digest = 0;  // of what it was made from; the programs' own comes of it
   std::int32_t period = 1;   // steps from a round of blocks to the next
   std::int32_t blocks = 1;   // of a round: round r has the blocks blocks*r .. blocks*r + blocks-1
   Count bound{};
   std::vector<std::vector<TimedInstance>> nodes;
+  std::vector<std::int32_t> values;  // of each node, so far
+  std::uint32_t messages = 0;        // so far
+
+  explicit TimedSchedule(std::uint32_t nodes_count) : nodes(nodes_count), values(nodes_count, 0) {}
+
+  // A block that leaves nodes[j] for nodes[j + 1] in step steps[j], ascending, one hop at least. In
+  // between it waits in scratch, in the end it lies in `into` (whose value this sets and returns).
+  TimedPlace add_message(std::int32_t block, std::span<const std::uint32_t> nodes_on_way,
+                         std::span<const std::int32_t> steps, TimedPlace from, TimedPlace into);
+  // COMBINE, or COPY without `b`, of one node and step: after those of it already added.
+  TimedPlace add_operation(Kind kind, std::uint32_t node, std::int32_t step, std::int32_t block,
+                           TimedPlace into, const TimedPlace& a, const TimedPlace& b = {});
 };
 
-// Steps of the first round. N blocks take steps_of() + period * (ceil(N / blocks) - 1); that is so
-// for all N, as none of the round's steps are later than the last of block 0, which must hold.
+// Steps of the first round. N blocks take steps_of() + period * (ceil(N / blocks) - 1), if none of
+// the round's steps are later than the last of block 0, which must hold.
 [[nodiscard]] std::int32_t steps_of(const TimedSchedule& schedule);
+
+// The least period, `least` or more, at which no port is wanted more often than it can in a step:
+// each link has its lanes in `topology`; with SINGLE_SEND nodes send once.
+[[nodiscard]] std::int32_t least_period(const topology::Topology& topology,
+                                        const TimedSchedule& schedule, std::int32_t least);
 
 // Programs of all nodes; their links carry no more than lanes in a step (modulo the period), which
 // is for the caller to see to.

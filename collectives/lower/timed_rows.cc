@@ -55,9 +55,14 @@ class NodeReader {
 
   NodeRows read() {
     find_values();
-    for (const TimedInstance& one : instances_) {
+    std::vector<const TimedInstance*> order;  // by steps
+    for (const TimedInstance& one : instances_) order.push_back(&one);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto* a, const auto* b) { return a->step < b->step; });
+    for (const TimedInstance* next : order) {
+      const TimedInstance& one = *next;
       Row row;
-      row.instance = &one;
+      row.instance = next;
       if (one.kind == espalier_Kind_SEND) {
         row.after = wait_for(one, one.a);
       } else if (row.is_operation()) {

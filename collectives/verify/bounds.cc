@@ -21,9 +21,11 @@
 //   last L steps before the end: p ((T - L) / S + 1) >= messages.
 // * Simplex: a transfer holds two ports, so at most floor(nodes / 2) run in a step; every rank that
 //   is to get something of a block, or of a part, receives it.
-// * Links: cuts.cc.
+// * Links: cuts.cc. Hops: hops.cc.
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
@@ -119,11 +121,11 @@ void add_ports(const Program& common, std::int64_t run, std::vector<Witness>& al
 }  // namespace
 
 std::vector<Witness> witnesses(const topology::Topology& topology, const Program& common,
-                               std::int64_t run, bool links) {
+                               std::int64_t run, Facts facts) {
   if (common.ranks == 1) return {{"one rank: nothing", 0, 0, 1}};
   std::vector<Witness> all = {{"latency: some message must arrive", latency_ticks(common), 0, 1}};
   if (common.port_model != espalier_PortModel_MULTIPORT) add_ports(common, run, all);
-  add_cuts(topology, common, run, links, all);
+  add_cuts(topology, common, run, facts, all);
   return all;
 }
 
@@ -168,50 +170,118 @@ Finding check_witnesses(const Case& at, std::int64_t steps) {
 
 namespace {
 
-// The least N from which on the claim is above `steps`, of those of one residue; 0: none.
-std::int64_t above(const Linear& claim, const Steps& steps) {
+// 1, 2, ... up to the longest cycle of claims and witnesses that is looked through.
+constexpr std::int64_t kMostCycle = 4096;
+
+// Steps for any N, of those that are the same every `stride` blocks.
+std::int64_t steps_for(const Steps& steps, std::int64_t blocks) {
   const std::int64_t stride = steps.stride;
-  std::int64_t least = 0;
-  for (std::int64_t blocks = 1; blocks <= 3 * stride; ++blocks) {
-    const std::int64_t here = steps.first[static_cast<std::size_t>(blocks - 1)];
-    const std::int64_t over = claim.a + claim.b * blocks - here;
-    std::int64_t wrong = over > 0 ? blocks : 0;
-    if (over <= 0 && blocks > 2 * stride) {
-      // From here on both grow by the same.
-      const std::int64_t grown =
-          claim.b * stride - (here - steps.first[static_cast<std::size_t>(blocks - stride - 1)]);
-      if (grown > 0) wrong = blocks + stride * (-over / grown + 1);
-    }
-    if (wrong > 0 && (least == 0 || wrong < least)) least = wrong;
+  const std::int64_t rounds = std::max<std::int64_t>(0, ceil_div(blocks - 3 * stride, stride));
+  const auto at = static_cast<std::size_t>(blocks - rounds * stride - 1);
+  if (rounds == 0) return steps.first[at];
+  return steps.first[at] +
+         rounds * (steps.first[at] - steps.first[at - static_cast<std::size_t>(stride)]);
+}
+
+// Of the numbers k >= 0 those with at + grows * k > 0: low <= k <= high.
+struct Ahead {
+  std::int64_t low = 0, high = kMaxBlocks;
+
+  void keep(std::int64_t at, std::int64_t grows) {
+    if (grows > 0) low = std::max(low, floor_div(-at, grows) + 1);
+    if (grows < 0) high = std::min(high, ceil_div(at, -grows) - 1);
+    if (grows == 0 && at <= 0) high = -1;
   }
-  return least;
+};
+
+}  // namespace
+
+// Claim, witnesses and steps are lines in N for those N that are `cycle` apart, from the stride on:
+// the claim is above one of them on a half line, and wrong where it is above all witnesses, or
+// above the steps.
+Finding check_bound(Case& at, const Steps& steps, std::string& limited) {
+  const Program& common = *at.common;
+  const Count& count = common.counts[common.bound_ref];
+  std::int64_t cycle =
+      std::lcm(steps.stride, count.c == 0 ? 1 : std::max<std::int64_t>(1, count.e));
+  for (const Witness& witness : at.witnesses) {
+    if (cycle <= kMostCycle) cycle = std::lcm(cycle, witness.d / std::gcd(witness.d, witness.b));
+  }
+  if (cycle > kMostCycle) {
+    limited = "the claimed lower bound goes on in too long a cycle";
+    return std::nullopt;
+  }
+  std::int64_t least = 0;
+  for (std::int64_t blocks = 1; blocks <= 2 * cycle; ++blocks) {
+    if (next_blocks(common, blocks) != blocks) continue;
+    const bool first = blocks <= cycle;  // looked at alone: they may be below the stride
+    const auto above = [&](const auto& value) {
+      const std::int64_t here = count_value(count, blocks) - value(blocks);
+      const std::int64_t later = count_value(count, blocks + cycle) - value(blocks + cycle);
+      return std::pair(here, first ? 0 : later - here);
+    };
+    Ahead of_all, of_steps;
+    for (const Witness& witness : at.witnesses) {
+      const auto [here, grows] = above([&](std::int64_t n) { return witness.steps(n); });
+      of_all.keep(here, grows);
+    }
+    const auto [here, grows] = above([&](std::int64_t n) { return steps_for(steps, n); });
+    of_steps.keep(here, grows);
+    for (const Ahead& wrong : {of_all, of_steps}) {
+      if (wrong.low > wrong.high || wrong.low > kMaxBlocks / cycle) continue;
+      const std::int64_t found = blocks + cycle * wrong.low;
+      if (found <= kMaxBlocks && (least == 0 || found < least)) least = found;
+    }
+  }
+  if (least == 0) return std::nullopt;
+  set_blocks(at, least);
+  return check_bound(static_cast<const Case&>(at), phase_steps(common, least));
+}
+
+namespace {
+
+// A count that is never above the witness, and mostly the same.
+Count count_of(const Witness& witness) {
+  Count count{};
+  const std::int64_t whole = witness.b / witness.d, rest = witness.b % witness.d;
+  count.b = static_cast<std::int32_t>(whole);
+  if (rest == 0) {
+    count.a = static_cast<std::int32_t>(ceil_div(witness.a, witness.d));
+    return count;
+  }
+  const std::int64_t lack = witness.d - rest;
+  std::int64_t e = ceil_div(witness.d, rest), x = 0;
+  if (2 * rest <= witness.d) {
+    // (rest N + a) / d >= (N + x) / e for all N >= 1.
+    x = floor_div(e * (rest + witness.a), witness.d) - 1;
+    count.c = 1;
+  } else {
+    // (N - lack N / d) + a / d >= N - (N + x) / e.
+    e = witness.d / lack;
+    x = ceil_div(e * (lack - witness.a), witness.d) - 1;
+    ++count.b;
+    count.c = -1;
+  }
+  count.d = static_cast<std::int32_t>(x);
+  count.e = static_cast<std::uint32_t>(e);
+  return count;
 }
 
 }  // namespace
 
-// The claim is above a witness on one half line of N; it is wrong where it is above all of them.
-Finding check_bound(Case& at, const Steps& steps, std::string& limited) {
-  const Program& common = *at.common;
-  Linear claim;
-  if (!is_linear(common.counts[common.bound_ref], claim)) {
-    limited = "the claimed lower bound is not linear in N";
-    return std::nullopt;
+Count provable_bound(const topology::Topology& topology, const Program& common, std::int64_t run,
+                     bool neighbours) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 24;
+  Count best{};
+  const auto value = [](const Count& count) {
+    return std::pair(count_value(count, kMany), count_value(count, 1));
+  };
+  for (const Witness& witness : witnesses(topology, common, run, {neighbours, neighbours})) {
+    if (witness.b / witness.d > kMaxSlope || witness.steps(1) > kMaxField) continue;
+    const Count count = count_of(witness);
+    if (value(count) > value(best)) best = count;
   }
-  std::int64_t low = 1, high = kMaxBlocks;
-  for (const Witness& witness : at.witnesses) {
-    // d (a + b N) > witness.a + witness.b N + d - 1
-    const std::int64_t slope = witness.d * claim.b - witness.b;
-    const std::int64_t rest = witness.a + witness.d - 1 - witness.d * claim.a;
-    if (slope > 0) low = std::max(low, floor_div(rest, slope) + 1);
-    if (slope < 0) high = std::min(high, ceil_div(-rest, -slope) - 1);
-    if (slope == 0 && rest >= 0) high = 0;
-  }
-  for (const std::int64_t blocks : {low <= high ? low : 0, above(claim, steps)}) {
-    if (blocks == 0 || blocks > kMaxBlocks) continue;
-    set_blocks(at, blocks);
-    return check_bound(static_cast<const Case&>(at), phase_steps(common, blocks));
-  }
-  return std::nullopt;
+  return best;
 }
 
 }  // namespace espalier::verify

@@ -11,17 +11,18 @@
 namespace espalier::verify {
 namespace {
 
-std::int64_t best(const std::string& spec, Collective collective, PortModel model, bool routers,
+std::int64_t best(const std::string& spec, Collective collective, PortModel model, bool neighbours,
                   std::int64_t blocks = 1, std::int64_t run = 1) {
   const auto topology = make_topology(spec);
   Program common{};
   common.collective = collective;
   common.ranks = topology->ranks();
-  common.nodes = routers ? topology->nodes() : 0;
+  common.nodes = neighbours ? topology->nodes() : 0;
   common.segments = counts_per_rank(collective) ? common.ranks : 1;
   common.port_model = model;
   std::int64_t steps = 0;
-  for (const Witness& witness : witnesses(*topology, common, run, true)) {
+  for (const Witness& witness :
+       witnesses(*topology, common, run, {.links = true, .neighbours = neighbours})) {
     steps = std::max(steps, witness.steps(blocks));
   }
   return steps;
@@ -150,6 +151,60 @@ TEST(Bounds, CutsOfMeshes) {
             8);
   EXPECT_EQ(
       best("mesh:4x4", espalier_Collective_BROADCAST, espalier_PortModel_MULTIPORT, false, 10), 5);
+}
+
+// Every message goes one hop: how far it has to go counts too, and whatever way it takes.
+TEST(Bounds, HopsOnMeshes) {
+  const auto of = [](const char* spec, Collective collective, std::int64_t blocks) {
+    return best(spec, collective, espalier_PortModel_MULTIPORT, true, blocks);
+  };
+  // From the corner: two links, the last block still has all the way to the other corner.
+  EXPECT_EQ(of("mesh:4x4", espalier_Collective_BROADCAST, 1), 6);
+  EXPECT_EQ(of("mesh:4x4", espalier_Collective_BROADCAST, 10), 5 + 5);
+  EXPECT_EQ(of("mesh:8x8", espalier_Collective_REDUCE, 100), 50 + 13);
+  EXPECT_EQ(of("mesh:3x5", espalier_Collective_ALLREDUCE, 1), 6);
+  EXPECT_EQ(of("mesh:3x5", espalier_Collective_BARRIER, 1), 6);
+  // A corner's two links.
+  EXPECT_EQ(of("mesh:4x4", espalier_Collective_ALLGATHER, 4), 30);
+  EXPECT_EQ(of("mesh:4x4", espalier_Collective_REDUCE_SCATTER, 4), 30);
+  EXPECT_EQ(of("mesh:4x4", espalier_Collective_SCATTER, 4), 30);
+  EXPECT_EQ(of("mesh:4x4", espalier_Collective_GATHER, 1), 8);
+  // Half to half; who is furthest from the middle counts once more where that says more.
+  EXPECT_EQ(of("mesh:4x4", espalier_Collective_ALL_TO_ALL, 1), 16);
+  EXPECT_EQ(of("mesh:8x8", espalier_Collective_ALL_TO_ALL, 10), 1280);
+  // A row is a tree.
+  EXPECT_EQ(of("mesh:1x7", espalier_Collective_BROADCAST, 10), 9 + 6);
+  EXPECT_EQ(of("mesh:1x7", espalier_Collective_ALL_TO_ALL, 1), 12);
+  // One send a step: a corner's links take turns.
+  EXPECT_EQ(
+      best("mesh:4x4", espalier_Collective_BROADCAST, espalier_PortModel_SINGLE_SEND, true, 10),
+      10 + 5);
+}
+
+// What a schedule may claim is never above what is proven, and mostly the same.
+TEST(Bounds, ThoseToClaim) {
+  for (const char* spec : {"mesh:4x4", "mesh:3x5", "mesh:1x6", "fattree:k=2,h=3,c=1",
+                           "fattree:k=4,h=2,c=k", "complete:9"}) {
+    const auto topology = make_topology(spec);
+    for (int number = 1; number <= _espalier_Collective_MAX; ++number) {
+      for (const PortModel model : {espalier_PortModel_MULTIPORT, espalier_PortModel_SINGLE_SEND}) {
+        const auto collective = static_cast<Collective>(number);
+        Program common{};
+        common.collective = collective;
+        common.ranks = topology->ranks();
+        common.nodes = topology->nodes();
+        common.segments = counts_per_rank(collective) ? common.ranks : 1;
+        common.port_model = model;
+        const Count claim = provable_bound(*topology, common, 1, true);
+        for (const std::int64_t blocks : {1, 2, 3, 4, 7, 100, 101, 4096}) {
+          EXPECT_LE(count_value(claim, blocks), best(spec, collective, model, true, blocks))
+              << spec << ' ' << number << ", N = " << blocks;
+        }
+        const std::int64_t known = best(spec, collective, model, true, 100'000);
+        EXPECT_GE(count_value(claim, 100'000) + 8, known - known / 50) << spec << ' ' << number;
+      }
+    }
+  }
 }
 
 // Where the fabric routes, a fat tree's links are cuts too.

@@ -48,6 +48,8 @@ struct Case {
 
 // Sets at.blocks and at.phase_first; nothing of this N is held yet.
 void set_blocks(Case& at, std::int64_t blocks);
+// The least N >= blocks that the residue allows.
+[[nodiscard]] std::int64_t next_blocks(const Program& program, std::int64_t blocks);
 // Whether the block table cuts any message into more blocks than the fewest.
 [[nodiscard]] bool cuts_messages(const Program& program);
 // The postal model's S and L; 1 and 1 elsewhere.
@@ -132,25 +134,33 @@ void add_steps(Case& at);
 // verdict.checks.
 [[nodiscard]] Finding check_hazards(const Case& at, std::uint32_t node, Verdict& verdict);
 
+// What is known of a schedule besides what rank 0's program says.
+struct Facts {
+  bool links = false;       // they carry no more than they can in a step
+  bool neighbours = false;  // every message goes one hop
+};
 // All that apply, by ports, log p and messages (bounds.cc) and by links (cuts.cc). At least one.
-// `run`: the longest of any message. `links`: whether they carry no more than they can in a step.
+// `run`: the longest of any message.
 [[nodiscard]] std::vector<Witness> witnesses(const topology::Topology& topology,
-                                             const Program& common, std::int64_t run, bool links);
+                                             const Program& common, std::int64_t run, Facts facts);
 // Adds those by links.
 void add_cuts(const topology::Topology& topology, const Program& common, std::int64_t run,
-              bool links, std::vector<Witness>& all);
+              Facts facts, std::vector<Witness>& all);
+// Whether all peers of a node are its neighbours.
+[[nodiscard]] bool only_neighbours(const topology::Topology& topology, const Program& program);
 // The longest run of a message of `program`.
 [[nodiscard]] std::int64_t longest_run(const Program& program);
 // One line each: the bound as a formula in N, and the reason.
 [[nodiscard]] std::vector<std::string> describe(const std::vector<Witness>& all);
 // The claimed lower bound against the witnesses and against the steps, for one N ...
 [[nodiscard]] Finding check_bound(const Case& at, std::int64_t steps);
-// Steps that from N = stride on grow by the same every `stride` blocks.
+// Steps that from N = stride on grow by the same every `stride` blocks, a multiple of the
+// residue's.
 struct Steps {
-  std::vector<std::int64_t> first;  // for N = 1 .. 3 stride
+  std::vector<std::int64_t> first;  // for N = 1 .. 3 stride; 0 where no message has so many
   std::int64_t stride = 1;
 };
-// ... and for all. `limited` says why not, where the claim is not linear in N.
+// ... and for all. `limited` says why not.
 [[nodiscard]] Finding check_bound(Case& at, const Steps& steps, std::string& limited);
 
 // That no witness is above the steps of what is otherwise valid: one that is would be wrong itself.

@@ -6,18 +6,9 @@
 //   rank in U comes before one in V; a scatter's cross once for each rank in V, a gather's and an
 //   allgather's once for each in U; in a reduce-scatter something of U for each segment of V; in an
 //   all-to-all one for each pair. That holds whoever passes them on. So T >= ceil(blocks / lanes).
-//   Cuts: one node off; where the fabric routes, also a tree at each of its links, and other
-//   topologies (meshes) between any two coordinates of their nodes.
-// * Where routers have programs every message goes one hop. What crosses the link u -> v of a tree
-//   comes from as far behind u as its ranks are, and goes on as far behind v. x blocks that each
-//   need t more steps or longer once across, and all at least h before: the last crosses in step
-//   h + ceil(x / lanes) or later: T >= h + ceil(x / lanes) + t. (002's bounds, for any
-//   tree.) Reversed in time as well: t before, h after.
-// * t and h are the hops to the nearest rank it may be for (from); to the furthest, where it
-//   must go to all; and where a node sends (receives) once a step, the least steps of a broadcast
-//   there (a reduction, reversed): a node serves its neighbours in turn, the slowest first (Slater,
-//   Cockayne and Hedetniemi 1981).
-// * One send a step: the links out of u share it. One receive a step: those into v.
+//   Cuts: one node off, a tree at each of its links, other topologies (meshes) between any two
+//   coordinates of their nodes.
+// * Where all peers are neighbours: hops.cc.
 
 #include <algorithm>
 #include <iterator>
@@ -25,12 +16,11 @@
 
 #include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
+#include "collectives/verify/hops.h"
 #include "collectives/verify/tree.h"
 
 namespace espalier::verify {
-namespace {
 
-// Blocks that cross from one side to the other, for N = 1.
 std::int64_t crossing(const Program& common, const Side& from, const Side& to) {
   if (from.ranks == 0 || to.ranks == 0) return 0;
   const std::int64_t all = common.segments;
@@ -47,6 +37,8 @@ std::int64_t crossing(const Program& common, const Side& from, const Side& to) {
     default: return all;
   }
 }
+
+namespace {
 
 class Cuts {
  public:
@@ -125,128 +117,6 @@ class Cuts {
   std::vector<Witness> found_;
 };
 
-// So many blocks (for N = 1) with so many steps elsewhere: before, or after.
-struct Load {
-  std::int64_t there = 0, blocks = 0;
-  std::int64_t opposite = 0;  // at least so many on the other side
-};
-
-// By hops and links of a tree whose routers have programs.
-class Hops {
- public:
-  Hops(const topology::Topology& topology, const Program& common, std::int64_t run,
-       const Tree& tree)
-      : topology_(topology), common_(common), run_(run), tree_(tree) {}
-
-  std::vector<Witness> find() {
-    const bool multiport = common_.port_model == espalier_PortModel_MULTIPORT;
-    for (std::uint32_t node = 0; node < topology_.nodes(); ++node) {
-      std::vector<Load> out, in;
-      for (const std::uint32_t edge : tree_.edges_from(node)) {
-        const Tree::Edge& link = tree_.edges()[edge];
-        const std::string name = topology_.node_name(node) + " -> " + topology_.node_name(link.to);
-        const std::int64_t lanes = multiport ? link.capacity : 1;
-        const std::vector<Load> after = loads(edge, true);
-        add("hops and links: " + name, after, lanes);
-        add("hops and links: " + name, loads(edge, false), lanes);
-        out.insert(out.end(), after.begin(), after.end());
-        const std::vector<Load> before = loads(edge ^ 1, false);
-        in.insert(in.end(), before.begin(), before.end());
-      }
-      if (multiport) continue;
-      add("hops and port: all that " + topology_.node_name(node) + " sends", out, 1);
-      if (!one_receive()) continue;
-      add("hops and port: all that " + topology_.node_name(node) + " receives", in, 1);
-    }
-    return std::move(found_);
-  }
-
- private:
-  [[nodiscard]] bool one_receive() const {
-    return common_.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
-           common_.port_model == espalier_PortModel_SIMPLEX;
-  }
-  // Steps to all ranks of the branch (from all, where they combine).
-  [[nodiscard]] std::int64_t to_all(const Branch& branch, bool after) const {
-    const bool by_turns =
-        after ? common_.port_model != espalier_PortModel_MULTIPORT : one_receive();
-    return by_turns ? branch.spread : branch.depth;
-  }
-
-  // What crosses the edge, by the steps after it (else before it).
-  [[nodiscard]] std::vector<Load> loads(std::uint32_t edge, bool after) const {
-    const Branch& from = tree_.edges()[edge ^ 1].beyond;
-    const Branch& to = tree_.edges()[edge].beyond;
-    const std::int64_t blocks = crossing(common_, from.side, to.side);
-    if (blocks == 0) return {};
-    // On each side: the least steps, and where blocks differ in theirs, how many there are of each.
-    std::int64_t before_it = from.nearest, after_it = to.nearest;
-    bool origins = false, targets = false;
-    switch (common_.collective) {
-      case espalier_Collective_BROADCAST:
-        before_it = from.root_at;
-        after_it = to_all(to, true);
-        break;
-      case espalier_Collective_REDUCE:
-        before_it = to_all(from, false);
-        after_it = to.root_at;
-        break;
-      case espalier_Collective_ALLREDUCE:
-      case espalier_Collective_BARRIER:
-        before_it = to_all(from, false);
-        after_it = to_all(to, true);
-        break;
-      case espalier_Collective_SCATTER:
-        before_it = from.root_at;
-        targets = true;
-        break;
-      case espalier_Collective_GATHER:
-        after_it = to.root_at;
-        origins = true;
-        break;
-      case espalier_Collective_ALLGATHER:
-        after_it = to_all(to, true);
-        origins = true;
-        break;
-      case espalier_Collective_REDUCE_SCATTER:
-        before_it = to_all(from, false);
-        targets = true;
-        break;
-      case espalier_Collective_ALL_TO_ALL: origins = targets = true; break;
-      default: break;  // scans: whose input is wanted where is not looked at
-    }
-    if (!(after ? targets : origins)) {
-      return {{after ? after_it : before_it, blocks, after ? before_it : after_it}};
-    }
-    const Branch& side = after ? to : from;
-    std::vector<Load> all;
-    for (std::size_t hops = 0; hops < side.at.size(); ++hops) {
-      all.push_back({static_cast<std::int64_t>(hops), side.at[hops] * (blocks / side.side.ranks),
-                     after ? before_it : after_it});
-    }
-    return all;
-  }
-
-  // The slowest first, then with the next, and so on.
-  void add(const std::string& reason, std::vector<Load> loads, std::int64_t lanes) {
-    std::sort(loads.begin(), loads.end(),
-              [](const Load& a, const Load& b) { return a.there > b.there; });
-    std::int64_t blocks = 0, opposite = 0;
-    for (const Load& load : loads) {
-      opposite = blocks == 0 ? load.opposite : std::min(opposite, load.opposite);
-      blocks += load.blocks;
-      if (load.blocks == 0) continue;
-      found_.push_back({reason, (opposite + load.there) * lanes * run_, blocks, lanes * run_});
-    }
-  }
-
-  const topology::Topology& topology_;
-  const Program& common_;
-  std::int64_t run_;
-  const Tree& tree_;
-  std::vector<Witness> found_;
-};
-
 // For some N none of the others says more.
 std::vector<Witness> best_of(const std::vector<Witness>& all) {
   std::set<std::size_t> kept;
@@ -262,28 +132,25 @@ std::vector<Witness> best_of(const std::vector<Witness>& all) {
   return few;
 }
 
-// So many links times cuts are looked at.
-constexpr std::uint64_t kMostWork = std::uint64_t{1} << 24;
-
 }  // namespace
 
 void add_cuts(const topology::Topology& topology, const Program& common, std::int64_t run,
-              bool links, std::vector<Witness>& all) {
-  const bool modelled = is_modelled(common);
-  const std::optional<Tree> tree = links || modelled ? Tree::read(topology, common) : std::nullopt;
+              Facts facts, std::vector<Witness>& all) {
+  const bool by_links = facts.links || facts.neighbours;
+  const std::optional<Tree> tree = by_links ? Tree::read(topology, common) : std::nullopt;
   std::vector<Witness> found;
-  if (modelled && tree && send_ticks(common) == 1 && latency_ticks(common) == 1) {
-    found = Hops(topology, common, run, *tree).find();
+  if (facts.neighbours && send_ticks(common) == 1 && latency_ticks(common) == 1) {
+    found = hop_bounds(topology, common, run, tree);
   } else {
     Cuts cuts(topology, common, run);
     const std::uint64_t nodes = topology.nodes();
     for (const std::uint32_t node : std::set<std::uint32_t>{0, common.root, common.ranks - 1}) {
-      cuts.around(node, links || modelled);
+      cuts.around(node, by_links);
     }
     const bool complete = topology.link_count() >= nodes * (nodes - 1);
     if (tree) {
       cuts.at_each_link(*tree);
-    } else if (links && !complete && topology.link_count() * nodes <= kMostWork) {
+    } else if (by_links && !complete && topology.link_count() * nodes <= kMostCutWork) {
       cuts.between_coordinates();
     }
     found = cuts.take();

@@ -173,6 +173,16 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
   return std::nullopt;
 }
 
+bool only_neighbours(const topology::Topology& topology, const Program& program) {
+  for (std::uint32_t link = 0; link < links_count(program); ++link) {
+    const std::uint32_t peer = peer_of(program, link);
+    if (topology.capacity(program.node, peer) == 0 || topology.capacity(peer, program.node) == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 std::int64_t longest_run(const Program& program) {
   std::int64_t run = 1;
   for (std::uint32_t k = 0; k < program.actions_count; ++k) {

@@ -1,12 +1,13 @@
 // The proof for every N at once. In a rigid schedule actions are streams: block b + stride*k of a
-// segment in step first + pace*k, k = 0, 1, ..., for every N. What crosses between ranks then
-// depends on the streams alone, not on N: links match, and data flow alike, for every block of
-// every N if they do for the first block of every stream. What happens inside a rank is proven by
-// rank (rank_proof.h). The argument stands in docs/verifier.md, "For every N".
+// segment in step first + pace*k, k = 0, 1, ..., for every N. What crosses between ranks then does
+// not depend on N: links match, and data flow alike, for every block of every N if they do for the
+// first block of every stream. What happens inside a rank is proven by rank (rank_proof.h). The
+// argument stands in docs/verifier.md, "For every N".
 
 #include "collectives/verify/periodic.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -79,10 +80,10 @@ class Periodic {
     if (!finding) finding = match();
     if (!finding) finding = flow();
     if (!finding) finding = check_links();
-    for (const std::int64_t blocks : {std::int64_t{1}, ranks_.most_blocks()}) {
-      if (finding) break;
+    const std::int64_t first = next_blocks(common_, 1);
+    for (const std::int64_t blocks : {first, ranks_.most_blocks()}) {
       set_blocks(at_, blocks);
-      finding = check_witnesses(at_, at_.steps());
+      if (!finding) finding = check_witnesses(at_, at_.steps());
     }
     if (finding) {
       verdict_.counterexample = *finding;
@@ -92,7 +93,7 @@ class Periodic {
     verdict_.proven_blocks = ranks_.most_blocks();
     verdict_.period = ranks_.period();
     verdict_.witnesses = describe(at_.witnesses);
-    verdict_.steps_at_one = phase_steps(common_, 1);
+    verdict_.steps_at_one = phase_steps(common_, first);
     verdict_.steps_at_most = phase_steps(common_, verdict_.proven_blocks);
     return Outcome::kProven;
   }
@@ -116,6 +117,7 @@ class Periodic {
     receives_.clear();
     results_.clear();
     paces_.clear();
+    neighbours_ = true;
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
       if (node == 0) begin(program);
@@ -143,11 +145,14 @@ class Periodic {
 
   void begin(const Program& program) {
     common_ = program;
+    // N keeps to a residue of the stride, too.
+    const auto mod = std::clamp<std::int64_t>(common_.residue_mod, 1, kMostStride);
+    if (mod < common_.residue_mod) verdict_.limited = "the residue takes too many turns";
+    stride_ = std::lcm(stride_, mod);
     at_.instances.resize(std::min(program_nodes(common_), topology_.nodes()));
     used_.assign(program.phases_count, {});
     for (auto& used : used_) used.assign(static_cast<std::size_t>(stride_), -1);
     if (!cuts_messages(program)) verdict_.limited = "only one N occurs";
-    if (program.residue_mod > 1) verdict_.limited = "N is raised to a residue";
   }
 
   // Phases go on at one pace everywhere.
@@ -164,6 +169,7 @@ class Periodic {
   }
 
   void add_rank(std::uint32_t node, const Program& program, const RankFlow& inside) {
+    neighbours_ = neighbours_ && only_neighbours(topology_, program);
     const auto base = static_cast<std::uint32_t>(cells_.size());
     const std::int64_t flight = latency_ticks(program) - 1;
     const auto cell_of = [base](std::int32_t stream) {
@@ -220,6 +226,10 @@ class Periodic {
     sum.stride = stride_;
     for (std::int64_t blocks = 1; blocks <= 3 * stride_; ++blocks) {
       std::int64_t whole = 0;
+      if (next_blocks(common_, blocks) != blocks) {
+        sum.first.push_back(0);
+        continue;
+      }
       for (std::uint32_t phase = 0; phase < common_.phases_count; ++phase) {
         const std::int64_t used = used_steps(phase, blocks);
         Finding finding = check_claim(common_.phases[phase].steps_ref, blocks, used,
@@ -231,7 +241,7 @@ class Periodic {
       if (finding || unknown()) return finding;
       sum.first.push_back(whole);
     }
-    at_.witnesses = witnesses(topology_, common_, 1, options_.links);
+    at_.witnesses = witnesses(topology_, common_, 1, {options_.links, neighbours_});
     return check_bound(at_, sum, verdict_.limited);
   }
 
@@ -279,8 +289,9 @@ class Periodic {
     return std::nullopt;
   }
 
+  // For the least N from `blocks` on that can be.
   Finding expand_at(std::int64_t blocks, const std::vector<std::uint32_t>& nodes) {
-    set_blocks(at_, blocks);
+    set_blocks(at_, next_blocks(common_, blocks));
     for (const std::uint32_t node : nodes) {
       const Program& program = programs_(node);
       if (Finding finding = check_size(at_, node, program)) return finding;
@@ -318,12 +329,11 @@ class Periodic {
 
   Finding wrong_operands(const Cell& cell, std::int32_t left, std::int32_t right) {
     if (Finding finding = expand_at(cell.block + 1, {cell.node})) return finding;
-    for (const Instance& instance : at_.instances[cell.node]) {
-      if (instance.action != cell.action || instance.into.block != cell.block) continue;
-      return found(Point::kDataFlow, at_, cell.node, &instance,
-                   sets_.why_not_combined(left, right, join_of(common_)));
-    }
-    return found(Point::kDataFlow, at_, cell.node, nullptr,
+    const std::vector<Instance>& all = at_.instances[cell.node];
+    const auto wrong = std::find_if(all.begin(), all.end(), [&cell](const Instance& one) {
+      return one.action == cell.action && one.into.block == cell.block;
+    });
+    return found(Point::kDataFlow, at_, cell.node, wrong == all.end() ? nullptr : &*wrong,
                  sets_.why_not_combined(left, right, join_of(common_)));
   }
 
@@ -335,7 +345,7 @@ class Periodic {
       const bool astray = common_.collective == espalier_Collective_ALL_TO_ALL &&
                           last.carried != static_cast<std::int32_t>(result.node);
       if (last.ranks == wanted && !astray) continue;
-      set_blocks(at_, std::int64_t{result.block} + 1);
+      set_blocks(at_, next_blocks(common_, std::int64_t{result.block} + 1));
       const Value value = {last.ranks, last.carried, result.block};
       return wrong_result(at_, sets_, result.node, result.segment, result.block, value, wanted);
     }
@@ -376,14 +386,14 @@ class Periodic {
   std::vector<End> sends_, receives_;
   std::vector<Result> results_;
   RankSets sets_;
+  bool neighbours_ = true;  // all peers are
 };
 
 }  // namespace
 
 Outcome prove_every_blocks(const topology::Topology& topology, const Programs& programs,
                            const Options& options, Verdict& verdict) {
-  Periodic periodic(topology, programs, options, verdict);
-  return periodic.prove();
+  return Periodic(topology, programs, options, verdict).prove();
 }
 
 }  // namespace espalier::verify

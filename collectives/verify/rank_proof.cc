@@ -96,18 +96,27 @@ std::string shape_of(const topology::Topology& topology, const Program& program,
   return key;
 }
 
+// By phase: steps from the first step of its first stream to that of its last; -1: it has none.
+std::vector<std::int64_t> skews_of(const Program& program, const Streams& streams) {
+  std::vector<std::int64_t> earliest(program.phases_count, -1), skews(program.phases_count, -1);
+  for (const Stream& stream : streams.all) {
+    std::int64_t& first = earliest[stream.phase];
+    if (first < 0 || stream.first < first) first = stream.first;
+  }
+  for (const Stream& stream : streams.all) {
+    std::int64_t& skew = skews[stream.phase];
+    skew = std::max(skew, stream.first - earliest[stream.phase]);
+  }
+  return skews;
+}
+
 // Blocks until all streams of a phase have gone on for `reach` steps, the most of all phases.
-std::int64_t settled_after(const Program& program, const Streams& streams, std::int64_t reach) {
+std::int64_t settled_after(const std::vector<std::int64_t>& skews, const Streams& streams,
+                           std::int64_t reach) {
   std::int64_t most = 0;
-  for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
-    std::int64_t earliest = -1, latest = 0;
-    for (const Stream& stream : streams.all) {
-      if (stream.phase != phase) continue;
-      if (earliest < 0 || stream.first < earliest) earliest = stream.first;
-      latest = std::max(latest, stream.first);
-    }
-    if (earliest < 0) continue;
-    most = std::max(most, ceil_div(latest - earliest + reach, streams.pace[phase]));
+  for (std::size_t phase = 0; phase < skews.size(); ++phase) {
+    if (skews[phase] < 0) continue;
+    most = std::max(most, ceil_div(skews[phase] + reach, streams.pace[phase]));
   }
   return most * streams.stride;
 }
@@ -150,17 +159,19 @@ Finding RankProofs::prove_shape(std::uint32_t node, const Program& program, cons
   if (program.segments > 4096 || results > kMostResults) why = "more than 4096 segments";
   if (!why.empty()) return std::nullopt;
   flow.results.assign(results, -1);
-  if (Finding finding = check_blocks(node, program, streams, 1, flow, why)) return finding;
-  // The furthest that anything in a step looks back: the window, or to what it reads.
-  const std::int64_t reach = std::max<std::int64_t>(program.window, longest_ + 1);
+  const std::vector<std::int64_t> skews = skews_of(program, streams);
   const std::int64_t period = std::lcm(streams.stride, streams.slot_period);
-  const std::int64_t last = settled_after(program, streams, reach) + streams.stride + 2 * period;
   const auto width = static_cast<std::int64_t>(streams.all.size() + program.segments);
-  if (last > kMostLocalBlocks || last * width > at_.most_instances) {
-    why = "it settles only after " + std::to_string(last) + " blocks";
-  }
-  for (std::int64_t blocks = 2; blocks <= last && why.empty(); ++blocks) {
+  std::int64_t last = next_blocks(program, 1);
+  for (std::int64_t blocks = last; blocks <= last && why.empty();
+       blocks = next_blocks(program, blocks + 1)) {
     if (Finding finding = check_blocks(node, program, streams, blocks, flow, why)) return finding;
+    // The furthest that anything in a step looks back: the window, or to what it reads.
+    const std::int64_t reach = std::max<std::int64_t>(program.window, longest_ + 1);
+    last = settled_after(skews, streams, reach) + streams.stride + 2 * period;
+    if (last > kMostLocalBlocks || last * width > at_.most_instances) {
+      why = "it settles only after " + std::to_string(last) + " blocks";
+    }
   }
   most_blocks_ = std::max(most_blocks_, last);
   period_ = std::lcm(period_, period);
@@ -209,6 +220,7 @@ Finding RankProofs::check_residues(std::uint32_t node, const Program& program,
     }
   }
   if (worst == 0) return std::nullopt;
+  worst = next_blocks(program, worst);
   set_blocks(at_, worst);
   if (worst > kMostLocalBlocks) {
     return found(Point::kPorts, at_, node, nullptr,

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "collectives/schedule/arithmetic.h"
+#include "collectives/verify/check.h"
 #include "collectives/verify/repeat.h"
 
 namespace espalier::verify {
 namespace {
 
-constexpr std::int64_t kMostPeriod = 4096;                  // blocks: of slots, and the stride
 constexpr std::int64_t kMostStreams = 1 << 16;              // of a node
 constexpr std::int64_t kMostFirst = std::int64_t{1} << 40;  // steps; nothing real is near
 
@@ -48,7 +48,7 @@ class StreamReader {
     std::string why =
         each_action([this](std::uint32_t at, std::uint32_t) { return read_round(at); });
     if (!why.empty()) return why;
-    if (streams_.stride > kMostPeriod) return "its blocks take too many turns";
+    if (streams_.stride > kMostStride) return "its blocks take too many turns";
     streams_.pace.assign(program_.phases_count, 0);
     why =
         each_action([this](std::uint32_t at, std::uint32_t phase) { return read_pace(at, phase); });
@@ -111,7 +111,7 @@ class StreamReader {
     if (every == 0) return "its rounds are too long";
     rounds_[at] = {every, block.add * (every / block.every), pace.add * (every / pace.every)};
     const std::int64_t stride = common_every(streams_.stride, rounds_[at].blocks);
-    streams_.stride = stride == 0 ? kMostPeriod + 1 : stride;
+    streams_.stride = stride == 0 ? kMostStride + 1 : stride;
     return {};
   }
 
@@ -137,7 +137,7 @@ class StreamReader {
       const std::int64_t every = common_every(slot.every, round.every);
       const std::int64_t period =
           every == 0 ? 0 : common_every(streams_.slot_period, every / round.every * round.blocks);
-      if (period == 0 || period > kMostPeriod) return "its slots do not repeat soon";
+      if (period == 0 || period > kMostStride) return "its slots do not repeat soon";
       streams_.slot_period = period;
     }
     return {};
@@ -199,7 +199,7 @@ class StreamReader {
     return block < 0 && ceil_div(most, round.every) < -block / round.blocks;
   }
 
-  // That the instances are those of all the stream's blocks below N, for every N.
+  // That the instances are those of all the stream's blocks below N, for every N that can be.
   std::string check_instances(const Action& action, const Round& round,
                               const Stream& stream) const {
     const std::string wrong = "its instances are not all of its blocks below N";
@@ -207,7 +207,7 @@ class StreamReader {
     const Count& count = program_.counts[action.instances_ref];
     // Both repeat with this: instances(N + cycle) - instances(N) is the same for all N.
     const std::int64_t cycle = std::lcm(round.blocks, count.c == 0 ? 1 : or_one(count.e));
-    if (cycle > kMostPeriod) return "its instances grow in too long a cycle";
+    if (cycle > kMostStride) return "its instances grow in too long a cycle";
     const std::int64_t grown = count_value(count, 1 + cycle) - count_value(count, 1);
     const std::int64_t needed = cycle / round.blocks * round.every;
     // Of an action with a pace all instances must lie in the phase, for every N.
@@ -215,6 +215,7 @@ class StreamReader {
     if (grown < needed || (exactly && grown != needed)) return wrong;
     if (action.pace_ref != 0 && cycle != round.blocks) return wrong;
     for (std::int64_t blocks = 1; blocks <= stream.block + cycle; ++blocks) {
+      if (next_blocks(common_, blocks) != blocks) continue;
       const std::int64_t next =
           stream.instance + ceil_div(blocks - stream.block, round.blocks) * round.every;
       const std::int64_t instances = count_value(count, blocks);

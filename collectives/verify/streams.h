@@ -14,6 +14,9 @@ namespace espalier::verify {
 // be at blocks further below 0 than that.
 inline constexpr std::int64_t kMostStreamBlocks = std::int64_t{1} << 29;
 
+// No more blocks than this take their turns: the stride, and until slots are the same again.
+inline constexpr std::int64_t kMostStride = 4096;
+
 // a + b*N.
 struct Linear {
   std::int64_t a = 0, b = 0;

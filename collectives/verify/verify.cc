@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
 #include "collectives/verify/flow.h"
 #include "collectives/verify/periodic.h"
@@ -121,6 +122,11 @@ void set_blocks(Case& at, std::int64_t blocks) {
   }
 }
 
+std::int64_t next_blocks(const Program& program, std::int64_t blocks) {
+  const std::int64_t mod = std::max<std::int64_t>(1, program.residue_mod);
+  return blocks + floor_mod(program.residue - blocks, mod);
+}
+
 bool cuts_messages(const Program& program) {
   bool cuts = false;
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
@@ -153,7 +159,7 @@ class Run {
     if (Finding finding = check_form()) return refused(*finding);
     std::int64_t last = options_.max_blocks > 0 ? options_.max_blocks : bound_;
     const std::int64_t mod = std::max<std::int64_t>(1, common_.residue_mod);
-    const std::int64_t first = common_.residue > 0 ? common_.residue : mod;
+    const std::int64_t first = next_blocks(common_, 1);
     last = cuts_messages(common_) ? std::max(last, first) : first;
     // A case costs about N instances, so progress goes by N squared.
     const double whole = static_cast<double>(last) * static_cast<double>(last);
@@ -191,6 +197,7 @@ class Run {
 
   Finding check_form() {
     std::int64_t run = 1;
+    bool neighbours = true;
     // How many nodes there are is rank 0's word, which is checked before the second is asked for.
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
@@ -198,8 +205,9 @@ class Run {
       if (Finding finding = check_agreement(topology_, common_, node, program)) return finding;
       bound_ = std::max(bound_, settling_bound(program));
       run = std::max(run, longest_run(program));
+      neighbours = neighbours && only_neighbours(topology_, program);
     }
-    at_.witnesses = witnesses(topology_, common_, run, options_.links);
+    at_.witnesses = witnesses(topology_, common_, run, {options_.links, neighbours});
     return std::nullopt;
   }
 

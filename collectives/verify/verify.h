@@ -99,6 +99,13 @@ inline constexpr std::uint32_t kMostWindow = 64;
 // The N up to which this cut checks exhaustively, from the descriptors: stated in verify/verify.cc.
 [[nodiscard]] std::int64_t settling_bound(const Program& program);
 
+// A lower bound that verify() proves of every valid schedule of this collective, with these ranks,
+// root, segments, port model and ticks, all in `common`, whose messages have runs of at most `run`:
+// for schedules to claim (bound_ref). The best known for large N. `neighbours`: every message of
+// the schedule goes from a node to a neighbour.
+[[nodiscard]] Count provable_bound(const topology::Topology& topology, const Program& common,
+                                   std::int64_t run, bool neighbours);
+
 [[nodiscard]] Verdict verify(const topology::Topology& topology, const Programs& programs,
                              const Options& options);
 

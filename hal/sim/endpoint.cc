@@ -61,6 +61,7 @@ Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   Send& send = fabric_->sends[fabric_->slot(channel, channel.sends_posted)];
   send.post = post;
   send.step = fabric_->step;
+  send.furthest = fabric_->stays.furthest(node_);
   ++fabric_->this_step(channel).sends_of_step;
   ++fabric_->nodes[node_].activity;
   if (fabric_->step > 0) fabric_->ask(channel);

@@ -217,7 +217,7 @@ void Fabric::start(Channel& channel) {
           ? 0
           : model.link_jitter * random_part(model.seed, ~std::uint64_t{index(channel)}, 0);
   const Picoseconds takes = duration(channel, message, 0, slower);
-  stays.leaves(index(channel), channel.from, message);
+  stays.leaves(index(channel), channel.from, message, sends[slot(channel, message)].furthest);
   schedule(now + takes, EventKind::kLeft, index(channel));
   land(channel, takes);
 }

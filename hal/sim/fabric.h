@@ -79,7 +79,8 @@ struct Receive {
 
 struct Send {
   SendPost post;
-  std::int64_t step = 0;  // lock step: of the post
+  std::int64_t step = 0;       // lock step: of the post
+  std::int32_t furthest = -1;  // free running: Stays::furthest() when it was posted
   Status status = Status::kOk;
 };
 

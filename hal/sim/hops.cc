@@ -36,7 +36,9 @@ void Fabric::set_out(Leg& leg) {
   const std::uint64_t message = leg.begun++;
   const Picoseconds takes = duration(channel, message, leg.hop, wires->slower(leg));
   wires->held(leg, takes);
-  if (leg.hop == 0) stays.leaves(leg.channel, channel.from, message);
+  if (leg.hop == 0) {
+    stays.leaves(leg.channel, channel.from, message, sends[slot(channel, message)].furthest);
+  }
   schedule(now + takes, EventKind::kPassed, number);
   if (leg.last) return land(channel, takes);
   leg.end_of_last = std::max(leg.end_of_last, now + takes);

@@ -23,12 +23,18 @@ class Stays {
   }
   [[nodiscard]] Foreseen& of(std::uint32_t channel) { return foreseen_[channel]; }
 
-  // A message begins to leave the node; it has come to the node, which awaits it.
-  void leaves(std::uint32_t channel, std::uint32_t node, std::uint64_t message) {
+  // The furthest step of which the node has begun to send or has received something; -1: none yet.
+  [[nodiscard]] std::int32_t furthest(std::uint32_t node) const {
+    return furthest_.empty() ? -1 : furthest_[node];
+  }
+  // A message begins to leave the node, which had got as far as `furthest` when it was posted; it
+  // has come to the node, which awaits it.
+  void leaves(std::uint32_t channel, std::uint32_t node, std::uint64_t message,
+              std::int32_t furthest) {
     const std::int32_t* step = find(channel, message);
     if (step == nullptr) return;
-    // furthest_ may be below: another link's block of this step may leave later.
-    add(channel, static_cast<std::uint32_t>(std::max(0, furthest_[node] - *step)));
+    const std::int32_t due = std::max(furthest, *step);
+    add(channel, static_cast<std::uint32_t>(std::max(0, furthest_[node] - due)));
     furthest_[node] = std::max(furthest_[node], *step);
   }
   void comes(std::uint32_t channel, std::uint32_t node, std::uint64_t message) {
@@ -56,7 +62,7 @@ class Stays {
   }
 
   std::vector<Foreseen> foreseen_;      // by channel
-  std::vector<std::int32_t> furthest_;  // by node: a step of which it has begun to send or received
+  std::vector<std::int32_t> furthest_;  // by node
 };
 
 }  // namespace espalier::sim

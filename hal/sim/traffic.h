@@ -38,9 +38,10 @@ struct Contention {
 
 // Blocks by how many steps they stayed in the node that sent them, beyond the step in which the
 // schedule moves them on. Lock step: blocks that the busiest link of the way has to carry first,
-// for each of its lanes. Free running: how many steps further the node had got when the block left,
-// by what it had begun to send or had received of later steps; below W, by rule 2
-// (docs/architecture.md).
+// for each of its lanes. Free running: how many steps further than the block's own the node had got
+// when the block left, by what it had begun to send or had received of later steps; but those that
+// it had got when the block was posted do not count, as the block was late then, and did not stay.
+// Below W, by rule 2 (docs/architecture.md).
 struct Residence {
   std::vector<std::uint64_t> blocks;  // [k]: that stayed k steps
   std::uint32_t from = 0, to = 0;     // of the first of those that stayed longest

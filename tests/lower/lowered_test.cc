@@ -117,6 +117,15 @@ void run_all(const topology::Topology& topology, const Programs& programs,
   EXPECT_FALSE(::testing::Test::HasFailure()) << name;
 }
 
+// Whether the direct schedule is proven to be right where input and output are the same memory.
+bool is_in_place(const topology::Topology& topology, const Programs& direct) {
+  verify::Options options;
+  options.links = false;
+  return verify::verify(
+             topology, [&](std::uint32_t node) -> const Program& { return direct[node]; }, options)
+      .in_place;
+}
+
 void lower_one(const topology::Topology& topology, const Direct& direct, PortModel ports,
                bool run) {
   const bool single = ports == espalier_PortModel_SINGLE_SEND;
@@ -133,6 +142,7 @@ void lower_one(const topology::Topology& topology, const Direct& direct, PortMod
   ASSERT_TRUE(verdict.valid) << name << ": " << verdict.counterexample.message;
   EXPECT_TRUE(verdict.for_all) << name << ": " << verdict.limited;
   EXPECT_TRUE(verdict.slot && verdict.async) << name;
+  EXPECT_TRUE(verdict.in_place || !is_in_place(topology, direct.programs)) << name;
   if (report.changed) {
     EXPECT_EQ(report.period, least_period(topology, direct.programs, report.blocks, single))
         << name;

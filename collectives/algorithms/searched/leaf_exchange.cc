@@ -22,15 +22,18 @@
 
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"
-#include "collectives/algorithms/searched/timed.h"
+#include "collectives/lower/timed.h"
 
 namespace espalier::searched {
 namespace {
 
 constexpr std::uint32_t kMostLeaves = 64;
-// A router of leaf-single has an action of four terms for every wait below the window, one for
-// longer ones, and one that receives: as many as a program holds.
-constexpr std::uint32_t kMostSingleWindow = sizeof(Program::terms) / sizeof(Term) / 4 - 1;
+
+// One rank's part for another: it leaves nodes[j] for nodes[j + 1] in step steps[j].
+struct TimedRoute {
+  std::vector<std::uint32_t> nodes;
+  std::vector<std::int32_t> steps;
+};
 
 std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
 
@@ -190,6 +193,26 @@ Count line(std::uint32_t a, std::uint32_t b) {
   return {.a = as_int(a), .b = as_int(b), .c = 0, .d = 0, .e = 0};
 }
 
+// All parts, each rank's own copied.
+lower::TimedSchedule schedule_of(const topology::Topology& topology, const char* name,
+                                 PortModel ports, const std::vector<TimedRoute>& routes) {
+  lower::TimedSchedule schedule(topology.nodes());
+  schedule.outline = outline_of(topology, name, ports);
+  const auto place = [](Buffer buffer, std::uint32_t segment) {
+    return lower::TimedPlace{buffer, as_int(segment), -1};
+  };
+  for (std::uint32_t rank = 0; rank < topology.ranks(); ++rank) {
+    schedule.add_operation(espalier_Kind_COPY, rank, 0, 0, place(espalier_Buffer_OUTPUT, rank),
+                           place(espalier_Buffer_INPUT, rank));
+  }
+  for (const TimedRoute& route : routes) {
+    schedule.add_message(0, route.nodes, route.steps,
+                         place(espalier_Buffer_INPUT, route.nodes.back()),
+                         place(espalier_Buffer_OUTPUT, route.nodes.front()));
+  }
+  return schedule;
+}
+
 }  // namespace
 
 std::string leaf_overlapped_all_to_all(const topology::Topology& topology, const Group& group,
@@ -200,19 +223,19 @@ std::string leaf_overlapped_all_to_all(const topology::Topology& topology, const
   const topology::Shape shape = topology.shape();
   const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
   const std::uint32_t crossing = n / k * (n - n / k);
-  TimedExchange exchange;
-  exchange.outline = outline_of(topology, "leaf-overlapped", espalier_PortModel_MULTIPORT);
-  exchange.bound = line(2 * h - 1, crossing);
-  // At least 2: a slot is free again two steps later, with a window of 1.
-  for (exchange.period = std::max(2, as_int(crossing));; ++exchange.period) {
+  std::vector<TimedRoute> routes;
+  std::int32_t period = as_int(crossing);
+  for (;; ++period) {
     const std::int32_t least = as_int(crossing + 2 * h - 1);
-    exchange.routes.clear();
-    Overlapped overlapped(topology, exchange.period, std::max(least, exchange.period));
-    if (overlapped.find(exchange.routes)) break;
+    routes.clear();
+    Overlapped overlapped(topology, period, std::max(least, period));
+    if (overlapped.find(routes)) break;
   }
-  Group narrow = group;
-  narrow.window = std::min(group.window, static_cast<std::uint32_t>(exchange.period) - 1);
-  return write_exchange(narrow, exchange, programs);
+  lower::TimedSchedule schedule =
+      schedule_of(topology, "leaf-overlapped", espalier_PortModel_MULTIPORT, routes);
+  schedule.period = period;
+  schedule.bound = line(2 * h - 1, crossing);
+  return lower::write_programs(group, schedule, programs);
 }
 
 std::string leaf_single_all_to_all(const topology::Topology& topology, const Group& group,
@@ -222,28 +245,34 @@ std::string leaf_single_all_to_all(const topology::Topology& topology, const Gro
   if (!wrong.empty()) return wrong;
   const topology::Shape shape = topology.shape();
   const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
-  TimedExchange exchange;
-  exchange.outline = outline_of(topology, "leaf-single", espalier_PortModel_SINGLE_SEND);
   // What the root sends; and what a router below it does, up, down and among its own.
   const std::uint32_t root = n / k * (n - n / k) * k, below = n / k;
   const std::uint32_t inner =
       h == 1 ? 0 : 2 * below * (n - below) + below / k * (below - below / k) * k;
-  exchange.bound = inner > root ? line(2 * h - 3, inner) : line(2 * h - 1, root);
+  std::vector<TimedRoute> routes;
   for (std::uint32_t leaf = 0; leaf < n; ++leaf) {
     // `near` leaves share a subtree with this one: first those outside the largest proper one.
     for (std::uint32_t near = n / k; near > 0; near /= k) {
       const std::uint32_t first = leaf / (near * k) * (near * k);
       for (std::uint32_t to = first; to < first + near * k; ++to) {
         if (to / near == leaf / near) continue;
-        exchange.routes.push_back({.nodes = topology.route(leaf, to), .steps = {}});
+        routes.push_back({.nodes = topology.route(leaf, to), .steps = {}});
       }
     }
   }
-  Queues(topology, exchange.routes).run();
+  Queues(topology, routes).run();
+  lower::TimedSchedule schedule =
+      schedule_of(topology, "leaf-single", espalier_PortModel_SINGLE_SEND, routes);
+  schedule.period = lower::least_period(topology, schedule, 1);
+  schedule.bound = inner > root ? line(2 * h - 3, inner) : line(2 * h - 1, root);
+  // Every wait below the window is an action of its own: as large a one as a program has room for.
+  std::string wrong_tables;
   Group narrow = group;
-  narrow.window = std::min(group.window, kMostSingleWindow);
-  exchange.period = period_apart(exchange, 1, narrow.window);
-  return write_exchange(narrow, exchange, programs);
+  for (; narrow.window > 0; --narrow.window) {
+    wrong_tables = lower::write_programs(narrow, schedule, programs);
+    if (wrong_tables.empty()) break;
+  }
+  return wrong_tables;
 }
 
 }  // namespace espalier::searched

@@ -1,0 +1,249 @@
+#include "collectives/lower/node_writer.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace espalier::lower {
+namespace {
+
+// Rows of one action, in the order of its instances.
+using Rows = std::vector<const Row*>;
+using Column = std::vector<std::int32_t>;  // a number for each
+
+// How a node's rows become actions.
+struct Form {
+  bool paced = true;      // actions have paces, and the phase's period is 1; else the schedule's
+  std::size_t least = 2;  // rows that are worth an action with a table
+};
+// Fewer rows make more tables, and terms, more make more actions: the first that fit.
+constexpr std::size_t kLeastRows[] = {2, 3, 5, 9, 17, 33};
+
+bool all_alike(const Column& column) {
+  return std::all_of(column.begin(), column.end(),
+                     [&](std::int32_t value) { return value == column[0]; });
+}
+
+class NodeWriter {
+ public:
+  NodeWriter(const TimedSchedule& schedule, const Form& form, Program& program)
+      : builder_(program), schedule_(schedule), form_(form), program_(program) {}
+
+  [[nodiscard]] Status write(const Group& group, std::uint32_t node, const NodeRows& rows);
+  [[nodiscard]] const std::vector<std::int16_t>& entries() const { return entries_; }
+
+ private:
+  void add_class(Rows rows);
+  void add(const Rows& rows, std::int32_t first);
+  void put(const Row& like, std::int32_t first, const Action& what);
+  [[nodiscard]] Place places_of(const Rows& rows, TimedPlace TimedInstance::*place,
+                                SlotTurns Row::*slot, std::uint8_t block_ref);
+  // An index that is these values in turn; with several turns 0 .. turns-1 more, by rounds.
+  [[nodiscard]] std::uint8_t index(const Column& column, std::int32_t turns = 1);
+  // coef * round + column[position in the round].
+  [[nodiscard]] std::uint8_t by_rounds(std::int32_t coef, Column column);
+  [[nodiscard]] Term lookup(std::int32_t coef, const Column& column);
+
+  Builder builder_;
+  const TimedSchedule& schedule_;
+  Form form_;
+  Program& program_;
+  std::vector<std::int16_t> entries_;
+  std::map<Column, std::uint32_t> columns_;  // where they begin
+  bool too_large_ = false;
+};
+
+Term NodeWriter::lookup(std::int32_t coef, const Column& column) {
+  using Entry = std::numeric_limits<std::int16_t>;
+  const auto [found, fresh] =
+      columns_.try_emplace(column, static_cast<std::uint32_t>(entries_.size()));
+  for (std::size_t at = 0; fresh && at < column.size(); ++at) {
+    too_large_ = too_large_ || column[at] > Entry::max() || column[at] < Entry::min();
+    entries_.push_back(static_cast<std::int16_t>(column[at]));
+  }
+  return {.coef = coef,
+          .mul = 1,
+          .add = 0,
+          .div = 0,
+          .mod = static_cast<std::uint32_t>(column.size()),
+          .base = 0,
+          .digits = 0,
+          .table = found->second + 1};
+}
+
+std::uint8_t NodeWriter::index(const Column& column, std::int32_t turns) {
+  Index row{};
+  const auto mod = static_cast<std::uint32_t>(turns);
+  if (column.size() == 1 && turns > 1) {
+    row.base = column[0];
+    row.coef = 1;
+    row.mod = mod;
+    return builder_.index(row);
+  }
+  std::vector<Term> terms;
+  if (all_alike(column)) {
+    row.base = column[0];
+  } else {
+    terms.push_back(lookup(1, column));
+  }
+  if (turns > 1) {
+    terms.push_back({.coef = 1,
+                     .mul = 1,
+                     .add = 0,
+                     .div = static_cast<std::uint32_t>(column.size()),
+                     .mod = mod,
+                     .base = 0,
+                     .digits = 0,
+                     .table = 0});
+  }
+  return builder_.index(row, terms.data(), static_cast<std::uint32_t>(terms.size()));
+}
+
+// With i = rows*round + x: floor((coef*i + rows*c) / rows), c = column[x] - floor(coef*x / rows).
+// So no term, of which a program has few, goes to the round.
+std::uint8_t NodeWriter::by_rounds(std::int32_t coef, Column column) {
+  const auto rows = static_cast<std::int32_t>(column.size());
+  for (std::int32_t x = 0; x < rows; ++x) {
+    const std::int64_t whole = std::int64_t{coef} * x / rows;
+    column[static_cast<std::size_t>(x)] -= static_cast<std::int32_t>(whole);
+  }
+  Index row{};
+  row.coef = coef;
+  row.div = rows > 1 ? static_cast<std::uint32_t>(rows) : 0;
+  if (!all_alike(column)) return builder_.index(row, {lookup(rows, column)});
+  row.base = column[0];
+  return builder_.index(row);
+}
+
+Place NodeWriter::places_of(const Rows& rows, TimedPlace TimedInstance::*place,
+                            SlotTurns Row::*slot, std::uint8_t block_ref) {
+  const Buffer buffer = (rows[0]->instance->*place).buffer;
+  if (buffer == espalier_Buffer_BUFFER_NONE) return Place{};
+  Column segments, slots;
+  for (const Row* row : rows) {
+    segments.push_back((row->instance->*place).segment);
+    slots.push_back((row->*slot).first);
+  }
+  Place at = Builder::place(buffer, index(segments));
+  at.block_ref = block_ref;
+  if (buffer == espalier_Buffer_SCRATCH) at.slot_ref = index(slots, (rows[0]->*slot).turns);
+  return at;
+}
+
+// Round r of the rows, in the order of their steps within a period from `first` on: in it stands,
+// of round r - q, what is q periods after the first.
+void NodeWriter::add(const Rows& rows, std::int32_t first) {
+  const std::int32_t period = schedule_.period, blocks = schedule_.blocks;
+  const auto many = static_cast<std::int32_t>(rows.size());
+  Column steps, of_round, links;
+  std::int32_t most_later = 0, last = 0;
+  for (std::int32_t x = 0; x < many; ++x) {
+    const TimedInstance& one = *rows[static_cast<std::size_t>(x)]->instance;
+    const std::int32_t later = (one.step - first) / period;
+    steps.push_back((one.step - first) % period);
+    of_round.push_back(one.block - blocks * later);
+    if (!rows[0]->is_operation())
+      links.push_back(static_cast<std::int32_t>(builder_.link(one.peer)));
+    if (later < most_later) continue;
+    most_later = later;
+    last = x;
+  }
+  const std::uint8_t block_ref = by_rounds(blocks, of_round);
+  Action what{};
+  what.into = places_of(rows, &TimedInstance::into, &Row::into, block_ref);
+  what.a = places_of(rows, &TimedInstance::a, &Row::a, block_ref);
+  what.b = places_of(rows, &TimedInstance::b, &Row::b, block_ref);
+  if (!links.empty()) what.link_ref = index(links);
+  if (form_.paced) what.pace_ref = by_rounds(period, steps);
+  // Up to the last of them that is of the last round.
+  what.instances_ref = builder_.count({.a = many * (most_later - 1) + last + 1,
+                                       .b = blocks == 1 ? many : 0,
+                                       .c = blocks == 1 ? 0 : many,
+                                       .d = 0,
+                                       .e = blocks == 1 ? 0 : static_cast<std::uint32_t>(blocks)});
+  put(*rows[0], first, what);
+}
+
+void NodeWriter::put(const Row& like, std::int32_t first, const Action& what) {
+  const auto t0 = static_cast<std::uint32_t>(first);
+  const auto after = static_cast<std::uint32_t>(like.after);
+  const Kind kind = like.instance->kind;
+  Action& added = kind == espalier_Kind_SEND ? builder_.send_by(t0, what.link_ref, what.a, after)
+                  : kind == espalier_Kind_RECEIVE
+                      ? builder_.receive_by(t0, what.link_ref, what.into)
+                  : kind == espalier_Kind_COPY ? builder_.copy(t0, what.into, what.a)
+                                               : builder_.combine(t0, what.into, what.a, what.b);
+  added.after = static_cast<std::uint16_t>(after);
+  added.instances_ref = what.instances_ref;
+  added.pace_ref = what.pace_ref;
+}
+
+// Rows of one key: one action, or one each. Of an operation's action each step has one instance.
+void NodeWriter::add_class(Rows rows) {
+  const auto step_of = [](const Row* row) { return row->instance->step; };
+  std::int32_t first = step_of(rows[0]);
+  for (const Row* row : rows) first = std::min(first, step_of(row));
+  const auto place = [&](const Row* row) {
+    return std::pair((step_of(row) - first) % schedule_.period, row->order);
+  };
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const Row* a, const Row* b) { return place(a) < place(b); });
+  if (rows.size() < form_.least || !form_.paced) {
+    for (const Row* row : rows) add({row}, step_of(row));
+    return;
+  }
+  if (!rows[0]->is_operation()) return add(rows, first);
+  std::vector<Rows> actions;
+  for (std::size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+    for (; end < rows.size() && place(rows[end]).first == place(rows[begin]).first; ++end) {
+      if (end - begin == actions.size()) actions.emplace_back();
+      actions[end - begin].push_back(rows[end]);
+    }
+  }
+  for (const Rows& action : actions) {
+    std::int32_t its_first = step_of(action[0]);
+    for (const Row* row : action) its_first = std::min(its_first, step_of(row));
+    Rows sorted = action;
+    std::stable_sort(sorted.begin(), sorted.end(), [&](const Row* a, const Row* b) {
+      return (step_of(a) - its_first) % schedule_.period <
+             (step_of(b) - its_first) % schedule_.period;
+    });
+    add(sorted, its_first);
+  }
+}
+
+Status NodeWriter::write(const Group& group, std::uint32_t node, const NodeRows& rows) {
+  const Status status = builder_.begin(group, node, schedule_.outline);
+  if (status != Status::kOk) return status;
+  program_.schedule_digest = digest_u64(program_.schedule_digest, schedule_.digest);
+  (void)builder_.scratch(static_cast<std::uint32_t>(rows.slots));
+  std::map<Row::Key, Rows> classes;
+  for (const Row& row : rows.rows) classes[row.key()].push_back(&row);
+  for (auto& [key, its] : classes) add_class(std::move(its));
+  const std::int32_t period = schedule_.period, rest = steps_of(schedule_) - period;
+  Count steps{};
+  steps.a = rest;
+  (schedule_.blocks == 1 ? steps.b : steps.c) = period;
+  steps.e = schedule_.blocks == 1 ? 0 : static_cast<std::uint32_t>(schedule_.blocks);
+  builder_.phase(form_.paced ? 1 : static_cast<std::uint32_t>(period), steps);
+  const Status ended = builder_.finish(schedule_.bound);
+  const bool fits = !too_large_ && 2 * entries_.size() <= kMaxTableBytes;
+  return ended == Status::kOk && !fits ? Status::kTooLarge : ended;
+}
+
+}  // namespace
+
+Status write_node(const Group& group, const TimedSchedule& schedule, bool paced, std::uint32_t node,
+                  const NodeRows& rows, Programs& programs) {
+  Status status = Status::kTooLarge;
+  for (const std::size_t least : kLeastRows) {
+    NodeWriter writer(schedule, {paced, least}, programs[node]);
+    status = writer.write(group, node, rows);
+    if (status == Status::kOk) programs.set_table(programs[node], writer.entries());
+    if (status != Status::kTooLarge || !paced) break;
+  }
+  return status;
+}
+
+}  // namespace espalier::lower

@@ -1,0 +1,194 @@
+#!/usr/bin/python3
+"""Collectives on the topology's own links: each node has an endpoint for each lane to a neighbour, and nothing else.
+
+modelled_test.py            a sample, over shm
+modelled_test.py --whole    eleven collectives on every topology below, over shm; 64 nodes as 64 processes
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import espalier
+
+WHOLE = "--whole" in sys.argv
+BROKEN = f"file:{espalier.ROOT}/examples/topologies/broken-mesh.textproto"
+TOPOLOGIES = ["mesh:4x4", "mesh:3x5", "fattree:k=4,h=2,c=1", "fattree:k=4,h=2,c=k", "fattree:k=2,h=4,c=1", BROKEN,
+              "mesh:8x8"]
+DIRECT = {"broadcast": "two-tree", "reduce": "two-tree", "allreduce": "two-tree", "scatter": "binomial",
+          "gather": "binomial", "allgather": "ring", "reduce-scatter": "ring", "all-to-all": "pairwise",
+          "scan": "two-tree", "exscan": "two-tree", "barrier": "dissemination"}
+LEAF = {"broadcast", "scatter", "gather", "allgather", "all-to-all"}
+PER_RANK = {"scatter", "gather", "allgather", "reduce-scatter", "all-to-all"}
+COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
+SIZES = [1, 64 << 10, 4 << 20]  # of a rank's whole buffer
+
+
+def links(topology):
+    """The topology's directed links, by the formulas of its family: {(from, to): lanes}."""
+    if topology == BROKEN:
+        whole = links("mesh:4x4")
+        return {ends: lanes for ends, lanes in whole.items() if set(ends) != {5, 6}}
+    family, numbers = topology.split(":")
+    found = {}
+    if family == "mesh":
+        rows, columns = map(int, numbers.split("x"))
+        for node in range(rows * columns):
+            if node % columns + 1 < columns:
+                found[node, node + 1] = found[node + 1, node] = 1
+            if node + columns < rows * columns:
+                found[node, node + columns] = found[node + columns, node] = 1
+        return found
+    words = dict(word.split("=") for word in numbers.split(","))
+    arity, height = int(words["k"]), int(words["h"])
+    below, first = 0, arity**height  # the level's first node, and that of the one above
+    for level in range(1, height + 1):
+        lanes = arity ** (level - 1) if words["c"] == "k" else 1
+        for node in range(below, first):
+            parent = first + (node - below) // arity
+            found[node, parent] = found[parent, node] = lanes
+        below, first = first, first + arity ** (height - level)
+    return found
+
+
+def endpoints(found):
+    """The process table's rows without what the system chose: {(node, peer, lane)}, and all addresses."""
+    rows = [(node["node"], one["peer"], one["lane"], one["address"])
+            for node in found["processes"] for one in node["endpoints"]]
+    return {row[:3] for row in rows}, [row[3] for row in rows]
+
+
+def expected(topology):
+    return {(one, other, lane) for (one, other), lanes in links(topology).items() for lane in range(lanes)}
+
+
+class Modelled(unittest.TestCase):
+    def check(self, topology, collective, algorithm, provider="shm", sizes=SIZES, more=()):
+        """Runs it modelled; every result is right and the endpoints are the topology's lanes. What was found."""
+        ranks = 64 if topology == "mesh:8x8" else 15 if topology == "mesh:3x5" else 16
+        if collective in PER_RANK:
+            sizes = [max(1, size // ranks) for size in sizes]
+        if collective == "barrier":
+            sizes = [0]
+        words = ["--type", "u8", "--op", "sum"] if collective in COMBINE else []
+        with self.subTest(topology=topology, collective=collective, algorithm=algorithm, provider=provider):
+            status, found, error = espalier.run(
+                "--topology", topology, "--collective", collective, "--algorithm", algorithm, "--links", "modelled",
+                "--provider", provider, "--bytes", ",".join(map(str, sizes)), "--deadline", 60000, *words, *more)
+            self.assertEqual(status, 0, error)
+            self.assertTrue(found["right"])
+            self.assertEqual([run["bytes"] for run in found["runs"]], sizes)
+            self.assertEqual(found["links"], "modelled")
+            table, addresses = endpoints(found)
+            self.assertEqual(table, expected(topology))
+            self.assertEqual(len(set(addresses)), len(table), "an endpoint each")
+            return found
+
+    def test_collectives(self):
+        for topology in TOPOLOGIES:
+            for collective, direct in DIRECT.items():
+                leaf = topology.startswith("fattree") and collective in LEAF
+                if WHOLE or (topology, collective) in SAMPLE:
+                    self.check(topology, collective, "leaf" if leaf else direct)
+
+    def test_over_tcp(self):
+        self.check("fattree:k=4,h=2,c=k", "all-to-all", "leaf", provider="tcp", sizes=[1, 64 << 10])
+        self.check("mesh:4x4", "allreduce", "two-tree", provider="tcp")
+
+    def test_nodes_share_a_process(self):
+        found = self.check("mesh:8x8", "allreduce", "two-tree", sizes=[64 << 10], more=["--nodes-per-process", 16])
+        self.assertEqual(len({node["pid"] for node in found["processes"]}), 4)
+
+
+SAMPLE = ({("mesh:4x4", collective) for collective in DIRECT}
+          | {("mesh:3x5", "scan"), ("fattree:k=4,h=2,c=1", "allreduce"), ("fattree:k=4,h=2,c=k", "allgather"),
+             ("fattree:k=2,h=4,c=1", "reduce-scatter"), (BROKEN, "all-to-all"), ("mesh:8x8", "broadcast")})
+
+
+class Memory(unittest.TestCase):
+    def test_a_process_has_mapped_its_neighbours_queues_alone(self):
+        """What the system says of running nodes, not what they say of themselves."""
+        topology = "mesh:4x4"
+        run = subprocess.Popen(
+            [espalier.COMMAND, "run", "--topology", topology, "--collective", "broadcast", "--algorithm", "two-tree",
+             "--links", "modelled", "--provider", "shm", "--bytes", "1000", "--back-to-back", "1000000000",
+             "--node-binary", espalier.NODE], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            wanted = {}  # (node, peer): lanes
+            for node, peer, _ in expected(topology):
+                wanted[node, peer] = wanted.get((node, peer), 0) + 1
+            while (mapped := self.mapped(run.pid)) != wanted:
+                self.assertIsNone(run.poll(), run.stderr.read() if run.poll() is not None else "")
+                self.assertLessEqual(mapped.items(), wanted.items(), "no more than the neighbours' at any time")
+                time.sleep(0.1)
+        finally:
+            run.terminate()
+            run.communicate()
+
+    @staticmethod
+    def mapped(parent):
+        """{(node, peer): queues of the peer's that node's process has in its memory} of the children of `parent`."""
+        nodes = {}
+        files = {}
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if int((process / "stat").read_text().rsplit(")", 1)[1].split()[1]) != parent:
+                    continue
+                words = (process / "cmdline").read_bytes().decode().split("\0")
+                if "--node" not in words:
+                    continue
+                nodes[process.name] = int(words[words.index("--node") + 1])
+                maps = (process / "maps").read_text().splitlines()
+                files[process.name] = {line.split("/dev/shm/")[1] for line in maps if "/dev/shm/" in line}
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+        found = {}
+        for process, names in files.items():
+            for name in names:
+                owner = name.split(":")[0]
+                if owner != process and owner in nodes:
+                    ends = nodes[process], nodes[owner]
+                    found[ends] = found.get(ends, 0) + 1
+        return found
+
+
+class Defaults(unittest.TestCase):
+    def links_of(self, *words):
+        status, found, error = espalier.run(*words, "--provider", "tcp", "--bytes", 1000)
+        self.assertEqual(status, 0, error)
+        self.assertEqual("processes" in found, found["links"] == "modelled")
+        return found["links"]
+
+    def test_a_schedule_that_is_modelled_runs_modelled(self):
+        leaf = ["--topology", "fattree:k=2,h=2,c=1", "--collective", "gather", "--algorithm", "leaf"]
+        chain = ["--topology", "mesh:1x4", "--collective", "broadcast", "--algorithm", "chain"]
+        self.assertEqual(self.links_of(*leaf), "modelled")
+        self.assertEqual(self.links_of(*leaf, "--links", "direct"), "direct")
+        self.assertEqual(self.links_of(*chain), "modelled")
+        self.assertEqual(self.links_of(*chain[:1], "mesh:2x2", *chain[2:]), "direct")
+        self.assertEqual(self.links_of(*chain[:1], "complete:4", *chain[2:]), "direct")
+        self.assertEqual(self.links_of(*chain[:1], "complete:4", *chain[2:], "--links", "modelled"), "modelled")
+
+    def test_the_table_is_printed(self):
+        done = espalier.call("run", "--topology", "mesh:1x3", "--collective", "broadcast", "--algorithm", "chain",
+                             "--links", "modelled", "--node-binary", espalier.NODE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"rank 1 \(row 0, column 1\) +\d+ +0 +0  rank 0 \(row 0, column 0\) +127.0.0.1:\d+\n"
+                                      r" +1 +0  rank 2 \(row 0, column 2\) +127.0.0.1:\d+\n")
+        self.assertIn("4 endpoints, each joined to its peer's and to no other", done.stdout)
+
+    def test_a_schedule_that_leaves_its_links_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = espalier.compile(pathlib.Path(folder) / "b.esp", "mesh:2x2", algorithm="chain")
+            done = espalier.call("run", file, "--links", "modelled", "--node-binary", espalier.NODE)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual(done.stderr.count("\n"), 1)
+            for word in ("rank 1 (row 0, column 1) exchanges messages with rank 2 (row 1, column 0)", "mesh:2x2",
+                         "espalier compile --links modelled"):
+                self.assertIn(word, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[word for word in sys.argv if word != "--whole"], verbosity=2)

@@ -1,0 +1,73 @@
+// espalier simulate over the links of a topology.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/command_fixture.h"
+
+namespace espalier {
+namespace {
+
+using nlohmann::json;
+
+TEST_F(Command, SimulateNamesTheFirstConflict) {
+  compile("b", "mesh:1x4", "broadcast", "binomial", "--root 1");
+  const json good = json::parse(run("simulate b --bytes 8 --format json").out);
+  EXPECT_EQ(good["contention_free"], true);
+  EXPECT_EQ(good["contention"]["conflicts"], 0);
+  EXPECT_EQ(good["residence_lock_step"], json::array({3}));
+
+  compile("a", "mesh:1x4", "all-to-all", "pairwise");
+  const json found = json::parse(run("simulate a --bytes 8 --format json").out);
+  EXPECT_EQ(found["contention_free"], false);
+  EXPECT_EQ(found["right"], true);
+  const json& first = found["contention"]["first"];
+  EXPECT_EQ(first["step"], 1) << "to the next but one; in step 0 the way back is free";
+  EXPECT_EQ(first["from"], 1);
+  EXPECT_EQ(first["to"], 2);
+  EXPECT_EQ(first["transfers"][0], (json{{"from", 0}, {"to", 2}, {"number", 0}}));
+  EXPECT_EQ(first["transfers"][1], (json{{"from", 1}, {"to", 3}, {"number", 0}}));
+  const std::string text = run("simulate a --bytes 8").out;
+  EXPECT_NE(text.find("at worst"), std::string::npos) << text;
+  EXPECT_NE(text.find("first in step 1 on rank 1 "), std::string::npos) << text;
+}
+
+TEST_F(Command, SimulateCountsWhatLinksCarry) {
+  compile("b", "fattree:k=2,h=2,c=k", "gather", "leaf");
+  const json out = json::parse(run("simulate b --bytes 1000 --format json").out);
+  EXPECT_EQ(out["contention_free"], true);
+  const json& links = out["links"];
+  EXPECT_EQ(links["all"], 12);
+  EXPECT_EQ(links["used"], 6) << "three ranks' up, one up at level 2, two down to rank 0";
+  EXPECT_EQ(links["waits"], 0);
+  std::uint64_t last = 0, used = 0;
+  for (const json& link : links["busiest_first"]) {
+    last += link["to"] == 0 ? link["blocks"].get<std::uint64_t>() : 0;
+    EXPECT_LE(link["held"], 1.0);
+  }
+  EXPECT_EQ(last, 3 * out["blocks"].get<std::uint64_t>());
+  for (const json& bin : links["histogram"]) used += bin.get<std::uint64_t>();
+  EXPECT_EQ(used, 6u);
+}
+
+TEST_F(Command, SimulateHopsAndJitter) {
+  compile("b", "mesh:1x8", "scatter", "binomial");
+  const auto seconds = [&](const char* options) {
+    const Result result = run(std::string("simulate b --bytes 64KiB --format json ") + options);
+    EXPECT_EQ(result.status, 0) << options << ": " << result.err;
+    const json out = json::parse(result.out);
+    EXPECT_LT(out["residence"].size(), std::size_t{9}) << "at most W - 1 = 7 steps";
+    return out["simulated_seconds"].get<double>();
+  };
+  const double through = seconds("");
+  EXPECT_GT(seconds("--hops store-and-forward"), 1.5 * through);
+  EXPECT_GT(seconds("--jitter 0.5"), through);
+  EXPECT_GT(seconds("--link-jitter 0.5"), through);
+  EXPECT_GT(seconds("--node-jitter 0.5"), through);
+  EXPECT_EQ(seconds("--jitter 0.5 --seed 3"), seconds("--jitter 0.5 --seed 3"));
+  EXPECT_NE(seconds("--jitter 0.5 --seed 3"), seconds("--jitter 0.5 --seed 4"));
+}
+
+}  // namespace
+}  // namespace espalier
