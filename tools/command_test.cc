@@ -87,6 +87,9 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
        }) {
     expect_refused(on_four + row.arguments, row.words);
   }
+  expect_refused(
+      "compile --topology fattree:k=9,h=2,c=1 --collective all-to-all --algorithm leaf-single -o x",
+      "espalier: leaf-single on fattree:k=9,h=2,c=1: expected fattree:k=K,h=H,c=C of at most 64 ");
   expect_refused("compile --topology complete:4 --collective broadcast --algorithm chain -o no/x",
                  "cannot write 'no/x': No such file or directory");
   expect_refused("topology mesh:2x2 --svg no/x", "cannot write 'no/x'");

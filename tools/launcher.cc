@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "hal/ofi/address.h"
-#include "hal/ofi/ofi_endpoint.h"
+#include "hal/ofi/sweep.h"
 
 namespace espalier::launch {
 namespace {

@@ -10,7 +10,6 @@
 #include <list>
 #include <memory>
 
-#include "hal/ofi/ofi_endpoint.h"
 #include "tools/commands.h"
 #include "tools/failure.h"
 #include "tools/measure_report.h"
@@ -141,10 +140,7 @@ MeasuredSize measure_size(const Arguments& arguments, std::uint64_t bytes, Group
 }
 
 void run_measure(Arguments arguments) {
-  if (!ofi::known_provider(arguments.launch.provider)) {
-    bad_input("unknown provider '" + one_line(arguments.launch.provider) +
-              "'; expected tcp or shm");
-  }
+  find_node(arguments.launch);
   std::vector<std::uint64_t> sizes;
   for (const std::string& size : arguments.sizes) {
     sizes.push_back(byte_count("--bytes", size, kMostBytes));
@@ -160,7 +156,6 @@ void run_measure(Arguments arguments) {
     bad_input(
         "--receivers names none above 1, so nothing tells t_s from lambda; expected e.g. 2,4,8");
   }
-  arguments.launch.node_binary = find_node_binary(arguments.launch.node_binary);
   arguments.launch.window = kMaxWindow;
 
   Measured measured;

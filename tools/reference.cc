@@ -5,21 +5,14 @@
 #include <cstring>
 
 #include "firmware/node/affine.h"
+#include "hal/splitmix64.h"
 
 namespace espalier::reference {
 namespace {
 
-// A bijection of 64 bits that leaves no pattern (the finaliser of splitmix64, Steele et al. 2014).
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
 // A position-dependent number: a block in the wrong place, or left from another repetition, shows.
 std::uint64_t noise(std::uint32_t rank, std::uint32_t repetition, std::uint64_t i) {
-  return mix(i ^ (std::uint64_t{rank} << 48) ^ (std::uint64_t{repetition} << 32));
+  return splitmix64(i ^ (std::uint64_t{rank} << 48) ^ (std::uint64_t{repetition} << 32));
 }
 
 bool is_float(Type type) {

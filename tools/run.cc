@@ -17,7 +17,6 @@
 #include <memory>
 
 #include "collectives/verify/verify.h"
-#include "hal/ofi/ofi_endpoint.h"
 #include "tools/commands.h"
 #include "tools/cost_model.h"
 #include "tools/failure.h"
@@ -187,9 +186,7 @@ RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
 }
 
 void run_run(Options options) {
-  if (!ofi::known_provider(options.launch.provider)) {
-    bad_input("unknown provider '" + one_line(options.launch.provider) + "'; expected tcp or shm");
-  }
+  find_node(options.launch);
   const LoadedSchedule schedule = obtain_schedule(options);
   const Program& program = schedule.programs.front();
   std::string input;
@@ -216,7 +213,6 @@ void run_run(Options options) {
     options.launch.names.push_back(schedule.topology->node_name(node));
   }
   options.launch.topology = schedule.topology->spec();
-  options.launch.node_binary = find_node_binary(options.launch.node_binary);
   parse_disturbances(options);
   make_output_directory(options.output);
   RunResult result = describe_run(options, schedule, what);

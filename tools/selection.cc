@@ -110,7 +110,7 @@ void choose_nodes(Choice& choice) {
     return;
   }
   const std::string error = offer.search->search(*choice.topology, choice.group, choice.found);
-  if (!error.empty()) bad_input("algorithm '" + offer.name + "': " + one_line(error));
+  if (!error.empty()) bad_input(one_line(error));  // it names the algorithm
   choice.nodes = static_cast<std::uint32_t>(choice.found.size());
 }
 
@@ -183,16 +183,6 @@ std::vector<Offer> offers() {
   std::stable_sort(all.begin(), all.end(),
                    [](const Offer& a, const Offer& b) { return a.collective < b.collective; });
   return all;
-}
-
-bool has_root(Collective collective) {
-  switch (collective) {
-    case espalier_Collective_BROADCAST:
-    case espalier_Collective_REDUCE:
-    case espalier_Collective_SCATTER:
-    case espalier_Collective_GATHER: return true;
-    default: return false;
-  }
 }
 
 void add_selection(CLI::App& command, Selection& selection, bool required) {

@@ -41,8 +41,6 @@ struct Offer {
 };
 // All of them, by collective.
 [[nodiscard]] std::vector<Offer> offers();
-// Whether the collective has a root.
-[[nodiscard]] bool has_root(Collective collective);
 
 struct Choice {
   std::unique_ptr<topology::Topology> topology;

@@ -1,5 +1,7 @@
 #include "tools/start_cluster.h"
 
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -36,8 +38,6 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-}  // namespace
-
 std::string find_node_binary(const std::string& given) {
   if (!given.empty()) {
     if (access(given.c_str(), X_OK) == 0) return fs::absolute(given).string();
@@ -51,6 +51,33 @@ std::string find_node_binary(const std::string& given) {
   }
   bad_input("no espalier-node beside " + (here / "espalier").string() +
             "; expected --node-binary PATH");
+}
+
+// Whether `espalier-node --check` takes this provider. Only it is linked with libfabric, which is
+// slow to start.
+bool node_takes(const std::string& node_binary, const std::string& provider) {
+  const pid_t child = fork();
+  if (child < 0) negative(std::string("cannot start a process: ") + std::strerror(errno));
+  if (child == 0) {
+    const int nothing = open("/dev/null", O_RDWR);
+    dup2(nothing, STDERR_FILENO);
+    execl(node_binary.c_str(), node_binary.c_str(), "--check", "--provider", provider.c_str(),
+          static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
+
+void find_node(launch::Options& options) {
+  options.node_binary = find_node_binary(options.node_binary);
+  const std::string& provider = options.provider;
+  if (provider == "tcp" || provider == "shm" || node_takes(options.node_binary, provider)) return;
+  bad_input("unknown provider '" + one_line(provider) + "'; expected tcp or shm");
 }
 
 void start_cluster(launch::Options options, const std::vector<std::vector<std::uint8_t>>& schedules,

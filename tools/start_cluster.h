@@ -9,9 +9,10 @@
 
 namespace espalier::tools {
 
-// The espalier-node to start: `given`, or where that is empty the one that belongs to this program
-// (beside it when installed, in firmware/node in a build directory). Throws Failure (bad input).
-[[nodiscard]] std::string find_node_binary(const std::string& given);
+// Completes `options.node_binary`, the espalier-node to start: where it is empty the one that belongs
+// to this program (beside it when installed, in firmware/node in a build directory). Throws Failure
+// (bad input), also where that one knows no such provider as `options` name: tcp and shm it does.
+void find_node(launch::Options& options);
 
 // Starts the cluster with these schedule files' bytes, which the nodes load from a directory that
 // is gone when each has its descriptors. Throws Failure where a node does not start.

@@ -119,16 +119,6 @@ std::uint32_t log2_ceil(std::uint32_t ranks) {
   return log;
 }
 
-bool has_root(Collective collective) {
-  switch (collective) {
-    case espalier_Collective_BROADCAST:
-    case espalier_Collective_REDUCE:
-    case espalier_Collective_SCATTER:
-    case espalier_Collective_GATHER: return true;
-    default: return false;
-  }
-}
-
 Status Builder::begin(const Group& group, std::uint32_t me, const Outline& outline) {
   clear(program_);
   const std::uint32_t root = has_root(outline.collective) ? group.root : 0;

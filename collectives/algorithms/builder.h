@@ -17,9 +17,6 @@ inline constexpr std::uint32_t kMaxRanks = 1u << 29;
 // ceil(log2(ranks)), the steps in which one block can reach all of them; ranks >= 1.
 [[nodiscard]] std::uint32_t log2_ceil(std::uint32_t ranks);
 
-// Whether one rank of the collective is the group's root; the others' programs have root 0.
-[[nodiscard]] bool has_root(Collective collective);
-
 // What a generator says of its schedule beside the group.
 struct Outline {
   Collective collective;

@@ -21,19 +21,12 @@
 
 #include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
+#include "collectives/schedule/arithmetic.h"
 
 namespace espalier {
 namespace {
 
 std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
-
-std::uint32_t reverse_digits(std::uint32_t value, std::uint32_t base, std::uint32_t digits) {
-  std::uint32_t reversed = 0;
-  for (std::uint32_t digit = 0; digit < digits; ++digit, value /= base) {
-    reversed = reversed * base + value % base;
-  }
-  return reversed;
-}
 
 class TotalExchange {
  public:

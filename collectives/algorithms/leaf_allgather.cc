@@ -18,6 +18,7 @@
 
 #include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
+#include "collectives/algorithms/rounds.h"
 
 namespace espalier {
 namespace {
@@ -70,7 +71,7 @@ class Flood {
   Builder& builder_;
   const LeafNode& node_;
   bool late_;  // k = 2 < n: the third step of a round has no arrivals
-  LeafRounds rounds_;
+  Rounds rounds_;
   std::uint8_t instances_ = 0;
   Ring streams_, down_;  // of all branches, one after the other in a step; and from the parent
   // Blocks of the waves that turn at a level above this one, or that rise above it.
@@ -78,13 +79,15 @@ class Flood {
 };
 
 Flood::Flood(Builder& builder, const LeafNode& node)
-    : builder_(builder), node_(node), late_(node.arity == 2 && node.height > 1) {
-  rounds_.period = late_ ? node.ranks : node.ranks - 1;
-  instances_ = rounds_.instances(builder);
+    : builder_(builder),
+      node_(node),
+      late_(node.arity == 2 && node.height > 1),
+      rounds_(builder, late_ ? node.ranks : node.ranks - 1) {
+  instances_ = rounds_.instances();
   for (std::uint32_t level = node.level + 1; level <= node.height; ++level) {
-    turning_[level] = rounds_.block(builder, waves(level));
+    turning_[level] = rounds_.block(waves(level));
   }
-  if (node.level < node.height) rising_on_ = rounds_.block(builder, rising(node.level + 1));
+  if (node.level < node.height) rising_on_ = rounds_.block(rising(node.level + 1));
 }
 
 // What rises from the branches, and where it turns. Instance i is branch i mod k's in wave floor(i
@@ -92,7 +95,7 @@ Flood::Flood(Builder& builder, const LeafNode& node)
 void Flood::add_streams() {
   const std::uint32_t k = node_.arity, below = node_.leaves / k;
   const std::uint32_t wave = first_wave(node_.level);
-  LeafRounds rounds{rounds_.period * k};
+  Rounds rounds(builder_, rounds_.period() * k);
   Index branch{}, turn{}, pace{}, slot{}, origin{};
   branch.coef = turn.coef = pace.coef = slot.coef = 1;
   branch.mod = turn.mod = pace.div = k;
@@ -112,12 +115,12 @@ void Flood::add_streams() {
     action.instances_ref = instances;
     action.pace_ref = pace_ref;
   };
-  at.block_ref = rounds.block(builder_, rising(node_.level) * k);
-  const std::uint8_t risen = rounds.instances(builder_, rising(node_.level) * k);
+  at.block_ref = rounds.block(rising(node_.level) * k);
+  const std::uint8_t risen = rounds.instances(rising(node_.level) * k);
   add_paced(builder_.receive_by(step, builder_.index(branch), at), risen);
   // With k = 2 there is only one other branch.
-  at.block_ref = rounds.block(builder_, waves(node_.level) * k);
-  const std::uint8_t turning = rounds.instances(builder_, waves(node_.level) * k);
+  at.block_ref = rounds.block(waves(node_.level) * k);
+  const std::uint8_t turning = rounds.instances(waves(node_.level) * k);
   const std::uint8_t to = builder_.index(turn, &turned, k > 2);
   add_paced(builder_.send_by(step + 1, to, at, 1), turning);
 }
@@ -180,7 +183,7 @@ void Flood::add_down(std::uint32_t level) {
 
 void Flood::add_rank() {
   Place own = builder_.input(node_.index), into = builder_.output(node_.index);
-  own.block_ref = into.block_ref = rounds_.block(builder_, 1);
+  own.block_ref = into.block_ref = rounds_.block(1);
   add(builder_.copy(0, into, own));
   own.block_ref = rising_on_;
   add(builder_.send_by(first_wave(1), builder_.constant(0), own, 0));
@@ -199,7 +202,7 @@ void Flood::add_router() {
 }
 
 Status Flood::finish() {
-  const std::int32_t round = as_int(rounds_.period);
+  const std::int32_t round = as_int(rounds_.period());
   builder_.phase(1, 1, round);
   return builder_.finish(1, as_int(node_.ranks) - 1);
 }

@@ -13,6 +13,7 @@
 
 #include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
+#include "collectives/algorithms/rounds.h"
 
 namespace espalier {
 namespace {
@@ -22,7 +23,11 @@ namespace {
 class Exchange {
  public:
   Exchange(Builder& builder, const LeafNode& node, std::uint32_t root, bool gather)
-      : builder_(builder), node_(node), root_(root), gather_(gather), rounds_{node.ranks - 1} {}
+      : builder_(builder),
+        node_(node),
+        root_(root),
+        gather_(gather),
+        rounds_(builder, node.ranks - 1) {}
 
   void add_root();
   void add_rank();
@@ -63,7 +68,7 @@ class Exchange {
   const LeafNode& node_;
   std::uint32_t root_;
   bool gather_;
-  LeafRounds rounds_;
+  Rounds rounds_;
 };
 
 std::uint8_t Exchange::index(std::uint32_t base, std::uint32_t off, std::uint32_t div,
@@ -98,21 +103,21 @@ void Exchange::relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t
   slot.off = static_cast<std::int32_t>(arrival % ring.slots);  // by the step: one a step arrives
   slot.mod = ring.slots;
   at.slot_ref = builder_.index(slot);
-  const std::uint8_t instances = rounds_.instances(builder_);
+  const std::uint8_t instances = rounds_.instances();
   builder_.receive_by(arrival, gather_ ? far_link : near_link, at).instances_ref = instances;
   builder_.send_by(arrival + 1, gather_ ? near_link : far_link, at, 1).instances_ref = instances;
 }
 
 void Exchange::add_root() {
   Place own = builder_.input(root_), into = builder_.output(root_);
-  own.block_ref = into.block_ref = rounds_.block(builder_, 1);
-  builder_.copy(0, into, own).instances_ref = rounds_.instances(builder_);
+  own.block_ref = into.block_ref = rounds_.block(1);
+  builder_.copy(0, into, own).instances_ref = rounds_.instances();
   for (std::uint32_t level = node_.height; level > 0; --level) {
     Place at =
         Builder::place(gather_ ? espalier_Buffer_OUTPUT : espalier_Buffer_INPUT, segments(level));
-    at.block_ref = rounds_.block(builder_, met(level));
+    at.block_ref = rounds_.block(met(level));
     const std::uint8_t link = builder_.constant(0);
-    const std::uint8_t instances = rounds_.instances(builder_);
+    const std::uint8_t instances = rounds_.instances();
     const std::uint32_t step = arrival(level, 0);
     Action& action =
         gather_ ? builder_.receive_by(step, link, at) : builder_.send_by(step + 1, link, at, 0);
@@ -125,8 +130,8 @@ void Exchange::add_rank() {
   const std::uint32_t step = arrival(level, 2 * level) + position(level);
   const std::uint8_t link = builder_.constant(0);
   Place own = gather_ ? builder_.input(node_.index) : builder_.output(node_.index);
-  own.block_ref = rounds_.block(builder_, 1);
-  const std::uint8_t instances = rounds_.instances(builder_);
+  own.block_ref = rounds_.block(1);
+  const std::uint8_t instances = rounds_.instances();
   Action& action =
       gather_ ? builder_.send_by(step + 1, link, own, 0) : builder_.receive_by(step, link, own);
   action.instances_ref = instances;
@@ -139,7 +144,7 @@ void Exchange::add_router_above() {
   const std::uint8_t near = builder_.constant(branch);
   for (std::uint32_t level = node_.height; level >= node_.level; --level) {
     Place at = Builder::place(espalier_Buffer_SCRATCH, segments(level));
-    at.block_ref = rounds_.block(builder_, met(level));
+    at.block_ref = rounds_.block(met(level));
     const std::uint8_t far = level > node_.level
                                  ? builder_.constant(node_.arity)
                                  : index(0, (branch + 1) * below, below, node_.arity);
@@ -152,14 +157,14 @@ void Exchange::add_other_router() {
   const std::uint32_t hops = 2 * level - node_.level;
   Place at = Builder::place(espalier_Buffer_SCRATCH,
                             index(node_.index * node_.leaves, 0, 0, node_.leaves));
-  at.block_ref = rounds_.block(builder_, node_.leaves);
+  at.block_ref = rounds_.block(node_.leaves);
   const std::uint8_t far = index(0, 0, node_.leaves / node_.arity, node_.arity);
   relay(arrival(level, hops) + position(level), builder_.constant(node_.arity), far, at,
         builder_.ring(1, 1));
 }
 
 Status Exchange::finish() {
-  const auto round = static_cast<std::int32_t>(rounds_.period);
+  const auto round = static_cast<std::int32_t>(rounds_.period());
   builder_.phase(1, static_cast<std::int32_t>(rest()), round);
   return builder_.finish(1, round);
 }

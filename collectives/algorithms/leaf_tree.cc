@@ -1,12 +1,6 @@
 #include "collectives/algorithms/leaf_tree.h"
 
 namespace espalier {
-namespace {
-
-// Above any number of blocks that a message can have; 1 more is still a coefficient.
-constexpr std::int32_t kBeyondBlocks = kMaxField - 1;
-
-}  // namespace
 
 std::uint32_t LeafNode::meeting_level(std::uint32_t rank) const {
   std::uint32_t at = level;
@@ -42,41 +36,6 @@ Status find_leaf_node(const Group& group, std::uint32_t me, LeafNode& node) {
 
 std::uint32_t leaf_tree_nodes(const LeafNode& node) {
   return (node.ranks - 1) / (node.arity - 1) + node.ranks;
-}
-
-Term LeafRounds::round(std::int32_t coef) const {
-  return {.coef = coef,
-          .mul = 1,
-          .add = 0,
-          .div = period,
-          .mod = 0,
-          .base = 0,
-          .digits = 0,
-          .table = 0};
-}
-
-std::uint8_t LeafRounds::block(Builder& builder, std::uint32_t length) {
-  Index row{};
-  if (length == period) {
-    row.coef = 1;
-    row.div = period;
-    return builder.index(row);
-  }
-  // (floor(i / period) - floor((i - length) / period)) is 1 in those steps, else 0.
-  Term end = round(-kBeyondBlocks);
-  end.add = -static_cast<std::int32_t>(length);
-  row.base = -kBeyondBlocks;
-  const Term begin = round(1 + kBeyondBlocks);
-  round_last = !round_last;
-  return round_last ? builder.index(row, {end, begin}) : builder.index(row, {begin, end});
-}
-
-std::uint8_t LeafRounds::instances(Builder& builder, std::uint32_t length) const {
-  return builder.count({.a = static_cast<std::int32_t>(length) - static_cast<std::int32_t>(period),
-                        .b = static_cast<std::int32_t>(period),
-                        .c = 0,
-                        .d = 0,
-                        .e = 0});
 }
 
 void add_leaf_links(Builder& builder, const LeafNode& node) {

@@ -1,6 +1,6 @@
 #pragma once
-// What the generators for fat trees share: where a node stands, and actions that repeat in rounds.
-// Freestanding. Levels are paper 002's: ranks are at level 0, the root router at level h.
+// What the generators for fat trees share: where a node stands. Freestanding. Levels are paper
+// 002's: ranks are at level 0, the root router at level h.
 
 #include <cstdint>
 
@@ -38,27 +38,6 @@ struct LeafNode {
 [[nodiscard]] Status find_leaf_node(const Group& group, std::uint32_t me, LeafNode& node);
 // Ranks and routers.
 [[nodiscard]] std::uint32_t leaf_tree_nodes(const LeafNode& node);
-
-// A schedule of one block that is repeated every `period` steps, block after block: its actions
-// have one instance a step (phases of period 1).
-struct LeafRounds {
-  std::uint32_t period = 1;
-
-  // The block of an action that runs in the first `length` steps of each round, counted from its
-  // own first step: that of its round, and below 0 in the others, so that these do not exist.
-  // length <= period. Two of them in turn share a term.
-  [[nodiscard]] std::uint8_t block(Builder& builder, std::uint32_t length);
-  // Instances up to the end of the last round; with a pace, which keeps within the phase, only up
-  // to `length` in that round.
-  [[nodiscard]] std::uint8_t instances(Builder& builder) const {
-    return instances(builder, period);
-  }
-  [[nodiscard]] std::uint8_t instances(Builder& builder, std::uint32_t length) const;
-  // The number of the round, times `coef`.
-  [[nodiscard]] Term round(std::int32_t coef) const;
-
-  bool round_last = false;  // the last term that block() added is its round's
-};
 
 // Links of a router's program: its children are 0 .. k-1, its parent (below the root) is k. A
 // rank's parent is 0. Adds them all.

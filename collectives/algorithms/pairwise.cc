@@ -19,14 +19,14 @@ Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out) {
   if (status != Status::kOk) return status;
   const std::uint32_t p = group.ranks;
   if (p == 1) return builder.finish_alone();
-  Rounds rounds(builder, p, me);
+  RankRounds rounds(builder, p, me);
   const auto others = static_cast<std::int32_t>(p - 1);
   builder.ring_links(p - 1);
   const std::uint8_t all = rounds.instances();
-  const std::uint8_t block = rounds.block();
+  const std::uint8_t block = rounds.block(p - 1);
   Action& own = builder.copy(0, builder.output(me), builder.input(me));
   own.instances_ref = all;  // at the rounds' pace, so that one proof serves every N
-  own.into.block_ref = own.a.block_ref = rounds.block_in_first();
+  own.into.block_ref = own.a.block_ref = rounds.block(1);
   const Place to_after = Builder::place(espalier_Buffer_INPUT, rounds.moving(1, 1));
   Action& send = builder.send_by(0, rounds.counting(0, 1), to_after, 0);
   send.instances_ref = all;
@@ -35,7 +35,6 @@ Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out) {
   Action& receive = builder.receive_by(0, rounds.counting(others - 1, -1), from_before);
   receive.instances_ref = all;
   receive.into.block_ref = block;
-  rounds.phase();
   return rounds.finish();
 }
 

@@ -19,31 +19,31 @@ void repeat(Action& action, std::uint8_t instances_ref, std::uint8_t block_ref) 
   action.into.block_ref = action.a.block_ref = action.b.block_ref = block_ref;
 }
 
-void add_allgather(Builder& builder, Rounds rounds, std::uint32_t p, std::uint32_t me) {
+void add_allgather(Builder& builder, RankRounds rounds, std::uint32_t p, std::uint32_t me) {
   const std::uint8_t all = rounds.instances();
-  const std::uint8_t block = rounds.block();
-  const std::uint8_t first = rounds.block_in_first();
+  const std::uint8_t block = rounds.block(p - 1);
+  const std::uint8_t first = rounds.block(1);
   const Place own = builder.input(me);
   const Place from_before = Builder::place(espalier_Buffer_OUTPUT, rounds.moving(-1, -1));
   // At the rounds' pace, so that one proof serves every N.
   repeat(builder.copy(0, builder.output(me), own), all, first);
   repeat(builder.send(0, rounds.rank(1), own, 0), all, first);
   if (p > 2) {
-    const std::uint8_t later = rounds.block_but_in_first();
+    const std::uint8_t later = rounds.block(1, p - 1);
     const Place passed_on = Builder::place(espalier_Buffer_OUTPUT, rounds.moving(0, -1));
     repeat(builder.send(0, rounds.rank(1), passed_on, 1), all, later);
   }
   repeat(builder.receive(0, rounds.rank(-1), from_before), all, block);
 }
 
-void add_reduce_scatter(Builder& builder, Rounds rounds, std::uint32_t p, std::uint32_t me) {
+void add_reduce_scatter(Builder& builder, RankRounds rounds, std::uint32_t p, std::uint32_t me) {
   const std::uint8_t all = rounds.instances();
   const Ring ring = builder.ring(p > 2 ? 1 : 0, 1);
   const std::uint8_t received = rounds.moving(-2, -1);
   Place sum = builder.slot(0, ring);
   sum.segment_ref = received;
   const Place own = Builder::place(espalier_Buffer_INPUT, received);
-  const std::uint8_t first = rounds.block_in_first();
+  const std::uint8_t first = rounds.block(1);
   repeat(builder.send(0, rounds.rank(1), builder.input(rounds.rank(-1)), 0), all, first);
   if (p > 2) {
     Place last_sum = sum;  // of the step before
@@ -54,12 +54,12 @@ void add_reduce_scatter(Builder& builder, Rounds rounds, std::uint32_t p, std::u
     slot.off = -1;
     slot.mod = ring.slots;
     last_sum.slot_ref = builder.index(slot);
-    const std::uint8_t later = rounds.block_but_in_first();
+    const std::uint8_t later = rounds.block(1, p - 1);
     repeat(builder.send(0, rounds.rank(1), last_sum, 1), all, later);
   }
-  repeat(builder.receive(0, rounds.rank(-1), sum), all, rounds.block());
-  if (p > 2) repeat(builder.combine(0, sum, sum, own), all, rounds.block_but_in_last());
-  const std::uint8_t last = rounds.block_in_last();
+  repeat(builder.receive(0, rounds.rank(-1), sum), all, rounds.block(p - 1));
+  if (p > 2) repeat(builder.combine(0, sum, sum, own), all, rounds.block(p - 2));
+  const std::uint8_t last = rounds.block(p - 2, p - 1);
   repeat(builder.combine(0, builder.output(me), sum, own), all, last);
 }
 
@@ -72,9 +72,8 @@ Status generate(const Group& group, std::uint32_t me, Collective collective, Pro
       {.collective = collective, .algorithm = "ring", .needs_commutative = reduces && p > 1});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  Rounds rounds(builder, p, me);
+  RankRounds rounds(builder, p, me);
   reduces ? add_reduce_scatter(builder, rounds, p, me) : add_allgather(builder, rounds, p, me);
-  rounds.phase();
   return rounds.finish();
 }
 

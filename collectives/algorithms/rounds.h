@@ -1,8 +1,8 @@
 #pragma once
-// Indices of what goes round and round: a collective among p ranks whose every block takes a round
-// of p-1 steps. Freestanding. Instance i runs in step i: in round (of block) i div (p-1), as its
-// step i mod (p-1). What runs in some steps of a round only has a negative block, and so does not
-// exist, in the others.
+// Schedules of one block that are repeated every so many steps, block after block: a round is one
+// block's. Freestanding. Instance i of an action runs in step i of the rounds (phases of period 1).
+// What runs in some steps of a round only has a negative block, and so does not exist, in the
+// others.
 
 #include "collectives/algorithms/builder.h"
 
@@ -10,10 +10,36 @@ namespace espalier {
 
 class Rounds {
  public:
-  Rounds(Builder& builder, std::uint32_t ranks, std::uint32_t me)
-      : builder_(builder),
+  // `period`: steps of a round.
+  Rounds(Builder& builder, std::uint32_t period) : builder_(builder), period_(period) {}
+  [[nodiscard]] std::uint32_t period() const { return period_; }
+
+  // The block of an action that runs in the steps first .. end-1 of each round, first < end <=
+  // period, counted from its own first step: that of its round. Two in turn share a term.
+  [[nodiscard]] std::uint8_t block(std::uint32_t first, std::uint32_t end);
+  [[nodiscard]] std::uint8_t block(std::uint32_t length) { return block(0, length); }
+  // Instances up to the end of the last round; with a pace, which keeps within the phase, only up
+  // to `length` in that round.
+  [[nodiscard]] std::uint8_t instances() { return instances(period_); }
+  [[nodiscard]] std::uint8_t instances(std::uint32_t length);
+  // The number of the round, `ahead` steps later, times `coef`.
+  [[nodiscard]] Term round(std::int32_t coef, std::int32_t ahead = 0) const;
+  // The step of the round, times `coef`.
+  [[nodiscard]] Term step(std::int32_t coef) const;
+
+ private:
+  Builder& builder_;
+  std::uint32_t period_;
+  bool round_last_ = false;  // the last term that block() added begins its round
+};
+
+// Rounds of p-1 steps among p ranks: in each a rank has a step for every other rank.
+class RankRounds : public Rounds {
+ public:
+  RankRounds(Builder& builder, std::uint32_t ranks, std::uint32_t me)
+      : Rounds(builder, ranks - 1),
+        builder_(builder),
         ranks_(static_cast<std::int32_t>(ranks)),
-        steps_(static_cast<std::int32_t>(ranks) - 1),
         me_(static_cast<std::int32_t>(me)) {}
 
   // The rank `places` after this one (before it: negative), |places| <= ranks.
@@ -21,66 +47,16 @@ class Rounds {
     return static_cast<std::uint32_t>((me_ + ranks_ + places) % ranks_);
   }
   // The rank places + sign * (step of the round) after this one.
-  [[nodiscard]] std::uint8_t moving(std::int32_t places, std::int32_t sign) {
-    Index row{};
-    row.off = me_ + places;
-    row.mod = static_cast<std::uint32_t>(ranks_);
-    return builder_.index(row, {step(sign)});
-  }
+  [[nodiscard]] std::uint8_t moving(std::int32_t places, std::int32_t sign);
   // base + sign * (step of the round).
-  [[nodiscard]] std::uint8_t counting(std::int32_t base, std::int32_t sign) {
-    Index row{};
-    row.base = base;
-    return builder_.index(row, {step(sign)});
-  }
-
-  // The block: in every step of a round; only in the first (last) one; in all but that.
-  [[nodiscard]] std::uint8_t block() { return builder_.index(Index{}, {quotient(1, 0)}); }
-  [[nodiscard]] std::uint8_t block_in_first() { return where_equal(steps_ - 1); }
-  [[nodiscard]] std::uint8_t block_but_in_first() { return where_next(steps_ - 1); }
-  [[nodiscard]] std::uint8_t block_in_last() { return where_next(1); }
-  [[nodiscard]] std::uint8_t block_but_in_last() { return where_equal(1); }
-
-  // As many instances as there are steps of all rounds, (p-1)N.
-  [[nodiscard]] std::uint8_t instances() { return builder_.count(0, steps_); }
-  // Ends the phase of all rounds.
-  void phase() { builder_.phase(1, 0, steps_); }
-  // One port: in a round every rank receives, or sends, a block for each other rank.
-  [[nodiscard]] Status finish() { return builder_.finish(0, steps_); }
+  [[nodiscard]] std::uint8_t counting(std::int32_t base, std::int32_t sign);
+  // Ends the program, whose one phase these rounds are. One port: in a round every rank receives,
+  // or sends, a block for each other rank.
+  [[nodiscard]] Status finish();
 
  private:
-  static constexpr std::int32_t kFar = kMaxField - 1;  // above any block
-
-  // Whether instances i and i + ahead are of the same round tells the steps of a round apart: with
-  // R = p-1, d = floor((i + ahead) / R) - floor(i / R) is 0 or 1. The block where d = 0, -kFar and
-  // less elsewhere; or where d = 1.
-  [[nodiscard]] std::uint8_t where_equal(std::int32_t ahead) {
-    return builder_.index(Index{}, {quotient(1 + kFar, 0), quotient(-kFar, ahead)});
-  }
-  [[nodiscard]] std::uint8_t where_next(std::int32_t ahead) {
-    Index row{};
-    row.base = -kFar;
-    return builder_.index(row, {quotient(1 - kFar, 0), quotient(kFar, ahead)});
-  }
-  [[nodiscard]] Term quotient(std::int32_t coef, std::int32_t ahead) const {
-    const auto div = static_cast<std::uint32_t>(steps_);
-    return {.coef = coef,
-            .mul = 1,
-            .add = ahead,
-            .div = div,
-            .mod = 0,
-            .base = 0,
-            .digits = 0,
-            .table = 0};
-  }
-  [[nodiscard]] Term step(std::int32_t coef) const {
-    const auto mod = static_cast<std::uint32_t>(steps_);
-    return {
-        .coef = coef, .mul = 1, .add = 0, .div = 0, .mod = mod, .base = 0, .digits = 0, .table = 0};
-  }
-
   Builder& builder_;
-  std::int32_t ranks_, steps_, me_;
+  std::int32_t ranks_, me_;
 };
 
 }  // namespace espalier

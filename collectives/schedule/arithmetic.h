@@ -25,6 +25,16 @@ constexpr std::int64_t floor_mod(std::int64_t n, std::int64_t d) {
 }
 constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d + (n % d > 0); }
 
+// The lowest `digits` digits of a value >= 0 to this base, the lowest first.
+template <typename Integer>
+constexpr Integer reverse_digits(Integer value, std::uint32_t base, std::uint32_t digits) {
+  Integer reversed = 0;
+  for (std::uint32_t digit = 0; digit < digits; ++digit, value /= base) {
+    reversed = reversed * base + value % base;
+  }
+  return reversed;
+}
+
 // The outer part of an index: base + floor(sum / div) mod mod.
 constexpr std::int64_t finish_index(const espalier_Index& index, std::int64_t sum) {
   if (index.div > 1) sum = floor_div(sum, static_cast<std::int64_t>(index.div));

@@ -18,14 +18,7 @@ std::int64_t term_value(const Program& program, const Term& term, std::int64_t i
   std::int64_t value = floor_div(wrapping_add(wrapping_mul(term.mul, i), term.add), div);
   if (term.mod != 0) value = floor_mod(value, term.mod);
   if (term.table != 0) value = table_entry(table_entries(program, term), value);
-  if (term.digits != 0) {
-    std::int64_t reversed = 0;
-    for (std::uint32_t digit = 0; digit < term.digits; ++digit) {
-      reversed = reversed * term.base + value % term.base;
-      value /= term.base;
-    }
-    value = reversed;
-  }
+  if (term.digits != 0) value = reverse_digits(value, term.base, term.digits);
   return wrapping_mul(term.coef, value);
 }
 

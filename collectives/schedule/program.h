@@ -89,6 +89,12 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N, as far as proofs fo
   return collective >= espalier_Collective_SCATTER && collective <= espalier_Collective_ALL_TO_ALL;
 }
 
+// Whether one rank has the message, or gets it: Program.root says which. Else root is 0.
+[[nodiscard]] constexpr bool has_root(Collective collective) {
+  return collective == espalier_Collective_BROADCAST || collective == espalier_Collective_REDUCE ||
+         collective == espalier_Collective_SCATTER || collective == espalier_Collective_GATHER;
+}
+
 // How much of the message the caller's buffer holds on program.node. kOwn: the segment of its own
 // rank alone, at the buffer's beginning; a place in it names that segment and no other.
 enum class Extent : std::uint8_t { kNothing = 0, kOwn = 1, kWhole = 2 };

@@ -205,6 +205,20 @@ bool take(int option, const char* value, Options& options) {
   }
 }
 
+bool from_image(const Options& options) { return !options.image.empty() || !options.flash.empty(); }
+
+// What a node starts from: schedules or an image, and of an image whom to trust.
+void check_sources(const Options& options, std::string& error) {
+  if (options.schedules.empty() && !from_image(options))
+    error = "no schedule: give --schedule FILE";
+  if (options.schedules.empty() + options.image.empty() + options.flash.empty() < 2) {
+    error = "too much to boot from: give one of --schedule, --image and --flash";
+  }
+  if (from_image(options) && options.public_key.empty() != options.takes_unsigned) {
+    error = "whom to trust? give one of --public-key FILE and --unsigned";
+  }
+}
+
 }  // namespace
 
 const char* usage() {
@@ -214,10 +228,12 @@ const char* usage() {
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
          "       espalier-node (--image FILE | --flash FILE) (--public-key FILE | --unsigned)\n"
          "                     --node I (--control FD | --check) [--board NAME] [--counter N] ...\n"
+         "       espalier-node --provider P --check\n"
          "\n"
          "Loads node I's descriptors, wires up with its neighbours through the control channel\n"
          "(an inherited SOCK_SEQPACKET socket; `espalier run` starts nodes so) and runs what it\n"
-         "is told until the channel ends. --check loads the descriptors, prints them, and ends.\n"
+         "is told until the channel ends. --check loads the descriptors, prints them, and ends;\n"
+         "without any it says whether libfabric has the provider.\n"
          "--node and --control again, in pairs: one process and thread drives all these nodes.\n"
          "\n"
          "  --image FILE      boot from this image instead; %r is the node's number\n"
@@ -259,14 +275,9 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
   }
   if (options.help) return true;
   if (optind < argc) error = std::string("unexpected argument ") + argv[optind];
-  const bool boots = !options.image.empty() || !options.flash.empty();
-  if (options.schedules.empty() && !boots) error = "no schedule: give --schedule FILE";
-  if (options.schedules.empty() + options.image.empty() + options.flash.empty() < 2) {
-    error = "too much to boot from: give one of --schedule, --image and --flash";
-  }
-  if (boots && options.public_key.empty() != options.takes_unsigned) {
-    error = "whom to trust? give one of --public-key FILE and --unsigned";
-  }
+  const bool boots = !options.schedules.empty() || from_image(options);
+  if (options.check_only && !boots && options.nodes.empty()) return error.empty();
+  check_sources(options, error);
   if (options.schedules.size() > kMaxPrograms) {
     error = "too many schedules: a node holds at most " + std::to_string(kMaxPrograms);
   }

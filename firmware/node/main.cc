@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
     nodes.back()->channel = options.check_only ? -1 : options.controls[at];
   }
   if (!espalier::ofi::known_provider(options.provider)) {
-    return fail(kBadInput, nodes.front()->channel,
+    return fail(kBadInput, nodes.empty() ? -1 : nodes.front()->channel,
                 "unknown provider " + options.provider + "; know tcp and shm, among others");
   }
   for (const std::unique_ptr<Served>& served : nodes) {

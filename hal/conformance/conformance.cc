@@ -4,18 +4,9 @@
 #include <array>
 #include <cstring>
 
+#include "hal/splitmix64.h"
+
 namespace espalier::conformance {
-namespace {
-
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
-
 ClusterSpec complete(std::uint32_t nodes) {
   ClusterSpec spec;
   spec.peers.resize(nodes);
@@ -133,7 +124,7 @@ std::size_t ConformanceTest::count(std::uint32_t v, Completion::Kind kind) const
 void fill(std::uint8_t* bytes, std::uint64_t size, std::uint64_t seed) {
   std::uint64_t word = 0;
   for (std::uint64_t i = 0; i < size; ++i) {
-    if (i % 8 == 0) word = mix(seed ^ mix(i / 8));
+    if (i % 8 == 0) word = splitmix64(seed ^ splitmix64(i / 8));
     bytes[i] = static_cast<std::uint8_t>(word >> (8 * (i % 8)));
   }
 }
@@ -152,7 +143,7 @@ std::int64_t first_other(const std::uint8_t* bytes, std::uint64_t size, std::uin
 }
 
 std::uint64_t Random::below(std::uint64_t limit) {
-  state_ = mix(state_);
+  state_ = splitmix64(state_);
   return state_ % limit;
 }
 

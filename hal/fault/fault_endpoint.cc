@@ -3,19 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "hal/splitmix64.h"
+
 namespace espalier::fault {
 namespace {
 
 // Completed forwards that are kept a link, for a mismatch that is told late.
 constexpr std::size_t kKept = 256;
-
-// splitmix64.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
 
 double unit(std::uint64_t random) { return static_cast<double>(random >> 11) * 0x1p-53; }
 
@@ -84,13 +78,13 @@ const Fault* FaultEndpoint::find(std::uint32_t link, std::uint64_t message, Faul
   for (const Fault& fault : faults_.script) {
     if (fault.kind != Kind::kKill && fault.link == link && fault.message == message) return &fault;
   }
-  const std::uint64_t base = mix(mix(mix(faults_.seed) ^ node()) ^ link);
-  double draw = unit(mix(base ^ message));
+  const std::uint64_t base = splitmix64(splitmix64(splitmix64(faults_.seed) ^ node()) ^ link);
+  double draw = unit(splitmix64(base ^ message));
   for (std::uint32_t kind = 0; kind < kMessageKinds; ++kind) {
     if (draw < faults_.chance[kind]) {
       random.kind = static_cast<Kind>(kind);
       random.ns = faults_.ns;
-      random.bit = mix(mix(base ^ message));
+      random.bit = splitmix64(splitmix64(base ^ message));
       return &random;
     }
     draw -= faults_.chance[kind];

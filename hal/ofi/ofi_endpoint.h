@@ -35,9 +35,6 @@ struct Config {
 // The names `--provider` takes, with what libfabric 1.17 calls them.
 [[nodiscard]] bool known_provider(const std::string& name);
 
-// Removes what a process that was killed left of "shm" endpoints. Call when it has ended.
-void sweep_shared_memory(std::int64_t process);
-
 class OfiEndpoint {
  public:
   // Opens the local half; null and one clear line in `error` on failure.

@@ -6,32 +6,17 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 
 #include "hal/ofi/address.h"
 #include "hal/ofi/libfabric_endpoint.h"
+#include "hal/ofi/sweep.h"
 
 namespace espalier::ofi {
 namespace {
 
 constexpr std::uint32_t kCopiedBytes = 16384;
 constexpr std::uint64_t kGreetTimeoutNs = 60'000'000'000;
-
-}  // namespace
-
-// The files are named <process>:<domain>:<endpoint>.
-void sweep_shared_memory(std::int64_t process) {
-  const std::string mark = std::to_string(process) + ":";
-  std::error_code ignored;
-  for (const auto& file : std::filesystem::directory_iterator("/dev/shm", ignored)) {
-    if (file.path().filename().string().starts_with(mark)) {
-      std::filesystem::remove(file.path(), ignored);
-    }
-  }
-}
-
-namespace {
 
 // A process that had our number and was killed may have left files; libfabric would take them for
 // those of a living one and refuse to open.

@@ -12,6 +12,7 @@
 
 #include "hal/ofi/address.h"
 #include "hal/ofi/cluster.h"
+#include "hal/ofi/sweep.h"
 
 namespace espalier::ofi {
 namespace {

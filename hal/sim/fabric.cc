@@ -5,6 +5,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "hal/splitmix64.h"
+
 namespace espalier::sim {
 namespace {
 
@@ -15,14 +17,6 @@ Picoseconds picoseconds(double seconds) {
 
 bool later(const Event& a, const Event& b) {
   return a.at != b.at ? a.at > b.at : a.order > b.order;
-}
-
-// splitmix64
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
 }
 
 void check_model(const Model& model) {
@@ -40,7 +34,8 @@ void check_model(const Model& model) {
 }  // namespace
 
 double random_part(std::uint64_t seed, std::uint64_t who, std::uint64_t which) {
-  return static_cast<double>(mix(mix(mix(seed) ^ who) ^ which) >> 11) * 0x1p-53;
+  return static_cast<double>(splitmix64(splitmix64(splitmix64(seed) ^ who) ^ which) >> 11) *
+         0x1p-53;
 }
 
 Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32_t>>& peers)

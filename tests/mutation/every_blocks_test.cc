@@ -13,6 +13,7 @@
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/verify/verify.h"
 #include "tests/mutation/edits.h"
+#include "tests/mutation/interpreter.h"
 #include "tests/mutation/schedules.h"
 
 namespace espalier::mutation {
@@ -154,6 +155,17 @@ TEST_F(Million, TwoTreeBroadcast) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   EXPECT_LT(usage.ru_maxrss, 4l << 20) << "KiB";
+}
+
+// A mutant's header may say more than its programs hold: to be found wrong, and not to be played.
+TEST(Interpreter, PlaysNoMoreRanksThanThereArePrograms) {
+  std::string error;
+  const auto topology = topology::parse("complete:4", error);
+  std::vector<Program> programs = programs_of(
+      *find_algorithm(espalier_Collective_ALLREDUCE, "chain"), group_of(*topology, 0, 4));
+  EXPECT_EQ(check_limits(unroll(*topology, programs, 1)), "");
+  for (Program& program : programs) program.ranks = 5;
+  EXPECT_EQ(check_limits(unroll(*topology, programs, 1)), "there are fewer nodes than ranks");
 }
 
 TEST_F(Million, ChainAndBinary) {

@@ -71,8 +71,11 @@ std::string check_transfer(const Play& play, std::size_t me, std::size_t k) {
   return {};
 }
 
-// What needs no run: places that exist and belong to the node, ports, links, claimed steps.
+// What needs no run: ranks and places that exist and belong to the node, ports, links, claimed steps.
 std::string check_statically(const Play& play) {
+  if (play.ranks > static_cast<std::int64_t>(play.parts.size())) {
+    return "there are fewer nodes than ranks";
+  }
   for (std::size_t me = 0; me < play.parts.size(); ++me) {
     const Part& part = play.parts[me];
     for (std::size_t k = 0; k < part.moves.size(); ++k) {

@@ -29,11 +29,6 @@ std::vector<Choice> choices_of(const std::string& algorithm) {
 
 }  // namespace
 
-bool has_root(Collective collective) {
-  return collective == espalier_Collective_BROADCAST || collective == espalier_Collective_REDUCE ||
-         collective == espalier_Collective_SCATTER || collective == espalier_Collective_GATHER;
-}
-
 Group group_of(const topology::Topology& topology, std::uint32_t root, std::uint32_t window) {
   // Groups point to their capacities.
   static thread_local std::vector<std::uint32_t> capacities;

@@ -25,8 +25,6 @@ struct Made {
                              std::uint32_t window);
 // All nodes' programs; empty where the algorithm cannot do the group.
 [[nodiscard]] std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group);
-// Whether the collective has a root.
-[[nodiscard]] bool has_root(Collective collective);
 
 // Calls `use` with each: all algorithms and the searched ones that do this topology, each root of
 // `roots` where they have one, a few values of what the caller may choose.

@@ -3,15 +3,32 @@
 
 collectives_test.py            a sample, over shm
 collectives_test.py --whole    16 ranks, sizes 1 B to 8 MiB (a rank's part where counts are per rank), over shm and tcp; a fat
-                               tree of 16 ranks with its five routers as processes
+                               tree of 16 ranks with its five routers as processes. All-to-all needs 5 GiB of memory
+
+collectives_test.py [--whole] --only NAME[,NAME...] [--providers shm,tcp] says what it runs and how long that took, and
+runs nothing else: NAME is a collective (scan) or one with an algorithm (scan/chain)
 """
 import json
 import sys
+import time
 import unittest
 
 import espalier
 
+
+def option(name):
+    """The words of `name A,B,...` of the command line, which unittest does not see any more; none: []."""
+    if name not in sys.argv:
+        return []
+    at = sys.argv.index(name)
+    words = sys.argv[at + 1].split(",")
+    del sys.argv[at:at + 2]
+    return words
+
+
+ONLY = option("--only")
 WHOLE = "--whole" in sys.argv
+PROVIDERS = option("--providers") or (["shm", "tcp"] if WHOLE else ["shm"])
 PER_RANK = {"scatter", "gather", "allgather", "reduce-scatter", "all-to-all"}
 COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
 ROOTED = {"broadcast", "reduce", "scatter", "gather"}
@@ -21,6 +38,16 @@ MIB = 1 << 20
 
 def offers():
     return json.loads(espalier.call("list", "--format", "json").stdout)
+
+
+def chosen():
+    """What --only names of the offers."""
+    found = []
+    for offer in offers():
+        if not ONLY or {offer["collective"], f"{offer['collective']}/{offer['algorithm']}"} & set(ONLY):
+            found.append(offer)
+    assert found, f"espalier list names none of {ONLY}"
+    return found
 
 
 def sizes(collective):
@@ -65,11 +92,15 @@ class Collectives(unittest.TestCase):
         return found
 
     def test_every_algorithm(self):
-        for offer in offers():
-            for provider in ("shm", "tcp") if WHOLE else ("shm",):
+        for offer in chosen():
+            for provider in PROVIDERS:
                 with self.subTest(collective=offer["collective"], algorithm=offer["algorithm"], provider=provider):
+                    begin = time.monotonic()
                     words = ["--type", "u8", "--op", "sum"] if offer["collective"] in COMBINE else []
                     self.check(offer, provider, *words, root=5 if offer["collective"] in ROOTED else 0)
+                    if ONLY:
+                        print(f"{offer['collective']} by {offer['algorithm']} over {provider}, "
+                              f"{len(sizes(offer['collective']))} sizes: right, {time.monotonic() - begin:.1f} s", flush=True)
 
     def test_the_order_of_ranks_is_kept(self):
         """By a sum of maps, which do not commute; where the operator must commute it is refused."""
@@ -197,4 +228,5 @@ class Routers(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[word for word in sys.argv if word != "--whole"], verbosity=2)
+    unittest.main(argv=[word for word in sys.argv if word != "--whole"], verbosity=2,
+                  defaultTest="Collectives.test_every_algorithm" if ONLY else None)

@@ -89,6 +89,9 @@ class Refusals(unittest.TestCase):
         self.refused(node("--check", "--topology", "mesh:1x3"), "mesh:1x3")
         self.refused(node("--check", number=3), "no node 3")
         self.refused(node("--check", "--provider", "carrier-pigeon"), "carrier-pigeon")
+        for provider in ("tcp", "shm", "carrier-pigeon"):
+            alone = espalier.call("--check", "--provider", provider, program=espalier.NODE)
+            self.assertEqual((alone.returncode, alone.stdout), (0 if provider != "carrier-pigeon" else 2, ""), alone.stderr)
         self.refused(node(), "--control")
         self.refused(node("--control", "5", "--node", "2"), "2 nodes and 1 control channels")
         self.refused(node("--surplus"), "--surplus")

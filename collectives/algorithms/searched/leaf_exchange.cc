@@ -23,6 +23,7 @@
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"
 #include "collectives/lower/timed.h"
+#include "collectives/schedule/arithmetic.h"
 
 namespace espalier::searched {
 namespace {
@@ -55,14 +56,6 @@ Outline outline_of(const topology::Topology& topology, const char* name, PortMod
           .algorithm = name,
           .nodes = topology.nodes(),
           .port_model = ports};
-}
-
-std::uint32_t reverse_digits(std::uint32_t value, std::uint32_t base, std::uint32_t digits) {
-  std::uint32_t reversed = 0;
-  for (std::uint32_t digit = 0; digit < digits; ++digit, value /= base) {
-    reversed = reversed * base + value % base;
-  }
-  return reversed;
 }
 
 // Steps of every link of a fat tree that are taken, modulo a period. A message moves in every step.

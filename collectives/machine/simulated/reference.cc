@@ -4,16 +4,10 @@
 #include <cstring>
 
 #include "collectives/algorithms/algorithms.h"
+#include "hal/splitmix64.h"
 
 namespace espalier::testing {
 namespace {
-
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
 
 // A floating-point value whose reduction is exact in any order.
 double real(Op op, std::uint64_t random) {
@@ -56,11 +50,11 @@ void put_element(const Operator& op, Bytes& bytes, std::size_t at, std::uint64_t
     case Type::kI64Loc: put(bytes, at, static_cast<std::int64_t>(random % 5)); break;
     default:
       for (std::uint32_t byte = 0; byte < element_bytes(op); ++byte) {
-        bytes[at + byte] = static_cast<std::uint8_t>(mix(random + byte));
+        bytes[at + byte] = static_cast<std::uint8_t>(splitmix64(random + byte));
       }
       return;
   }
-  const auto index = static_cast<std::int64_t>(mix(random) % 1000);
+  const auto index = static_cast<std::int64_t>(splitmix64(random) % 1000);
   if (element_bytes(op) == 8) return put(bytes, at + 4, static_cast<std::int32_t>(index));
   put(bytes, at + 8, index);
 }
@@ -71,7 +65,7 @@ Bytes values(const Job& job, std::uint32_t rank, std::uint32_t parts) {
   const std::uint64_t elements = job.count * parts;
   Bytes bytes(elements * size);
   for (std::uint64_t at = 0; at < elements; ++at) {
-    put_element(job.op, bytes, at * size, mix(mix(job.seed + 1000ull * rank) + at));
+    put_element(job.op, bytes, at * size, splitmix64(splitmix64(job.seed + 1000ull * rank) + at));
   }
   return bytes;
 }

@@ -1,0 +1,18 @@
+#pragma once
+// Numbers without a pattern, for tests and simulations. Freestanding.
+
+#include <cstdint>
+
+namespace espalier {
+
+// A bijection of 64 bits that leaves no pattern: what splitmix64 (Steele, Lea, Flood: Fast
+// splittable pseudorandom number generators, 2014) gives next in state x. It depends on nothing but x, so
+// draws need no order.
+[[nodiscard]] constexpr std::uint64_t splitmix64(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+}  // namespace espalier
