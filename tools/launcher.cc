@@ -48,6 +48,7 @@ std::vector<std::string> node_command(const Options& options, std::uint32_t firs
     command.insert(command.end(), {"--address", expand_template(options.address, first)});
   }
   if (options.check_blocks) command.push_back("--check-blocks");
+  if (options.log) command.push_back("--log");
   return command;
 }
 
@@ -97,20 +98,39 @@ SharedMemory::SharedMemory(SharedMemory&& other) noexcept
     : bytes_(std::exchange(other.bytes_, nullptr)),
       input_bytes_(other.input_bytes_),
       output_bytes_(other.output_bytes_),
+      events_(other.events_),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
 
+namespace {
+
+std::uint64_t memory_bytes(std::uint64_t input_bytes, std::uint64_t output_bytes,
+                           std::uint32_t events) {
+  return events == 0 ? control::output_offset(input_bytes) + output_bytes
+                     : control::log_offset(input_bytes, output_bytes) + control::log_bytes(events);
+}
+
+}  // namespace
+
 SharedMemory::~SharedMemory() {
-  if (bytes_ != nullptr) munmap(bytes_, control::output_offset(input_bytes_) + output_bytes_);
+  if (bytes_ != nullptr) munmap(bytes_, memory_bytes(input_bytes_, output_bytes_, events_));
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-bool SharedMemory::create(std::uint64_t input_bytes, std::uint64_t output_bytes) {
+EventLog SharedMemory::log(const EventLog::Counts& counts) const {
+  auto* times =
+      reinterpret_cast<EventTimes*>(bytes_ + control::log_offset(input_bytes_, output_bytes_));
+  return {reinterpret_cast<Event*>(times + events_), times, counts};
+}
+
+bool SharedMemory::create(std::uint64_t input_bytes, std::uint64_t output_bytes,
+                          std::uint32_t events) {
   this->~SharedMemory();
   bytes_ = nullptr;
   input_bytes_ = input_bytes;
   output_bytes_ = output_bytes;
+  events_ = events;
   descriptor_ = memfd_create("espalier", MFD_CLOEXEC);
-  const std::uint64_t size = control::output_offset(input_bytes) + output_bytes;
+  const std::uint64_t size = memory_bytes(input_bytes, output_bytes, events);
   if (descriptor_ < 0 || size == 0) return descriptor_ >= 0;
   // Allocated now: a full memory is an error here and not a bus error later.
   if (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) return false;
@@ -196,9 +216,9 @@ bool Cluster::wire_up(std::string& error) {
 }
 
 bool Cluster::give_memory(std::uint32_t node, std::uint64_t input_bytes, std::uint64_t output_bytes,
-                          std::string& error) {
+                          std::string& error, std::uint32_t events) {
   Member& member = members_[node];
-  if (!member.memory.create(input_bytes, output_bytes)) {
+  if (!member.memory.create(input_bytes, output_bytes, events)) {
     error = "no memory for " + name(node) + " (" + std::to_string(input_bytes + output_bytes) +
             " bytes): " + std::strerror(errno);
     return false;
@@ -206,6 +226,7 @@ bool Cluster::give_memory(std::uint32_t node, std::uint64_t input_bytes, std::ui
   control::Memory packet;
   packet.input_bytes = input_bytes;
   packet.output_bytes = output_bytes;
+  packet.events = events;
   member.state = Member::State::kReady;
   member.heard_ns = monotonic();
   if (!control::send(member.channel, packet, member.memory.descriptor())) lose(member);

@@ -42,6 +42,7 @@ struct Options {
   std::uint32_t window = kMaxWindow;
   std::uint32_t deadline_ms = 5000;  // D of the nodes' machines
   bool check_blocks = false;
+  bool log = false;  // nodes keep logs where give_memory() has room for them
   std::vector<Disturbance> disturbances;
 };
 
@@ -57,11 +58,15 @@ class SharedMemory {
   SharedMemory(SharedMemory&& other) noexcept;
   ~SharedMemory();
   // False and errno on failure.
-  [[nodiscard]] bool create(std::uint64_t input_bytes, std::uint64_t output_bytes);
+  // events: records of a log that it has room for.
+  [[nodiscard]] bool create(std::uint64_t input_bytes, std::uint64_t output_bytes,
+                            std::uint32_t events);
   [[nodiscard]] std::uint8_t* input() const { return bytes_; }
   [[nodiscard]] std::uint8_t* output() const {
     return bytes_ + control::output_offset(input_bytes_);
   }
+  // The log, whose counts a report tells.
+  [[nodiscard]] EventLog log(const EventLog::Counts& counts) const;
   [[nodiscard]] int descriptor() const { return descriptor_; }
   [[nodiscard]] std::uint64_t input_bytes() const { return input_bytes_; }
   [[nodiscard]] std::uint64_t output_bytes() const { return output_bytes_; }
@@ -70,6 +75,7 @@ class SharedMemory {
   std::uint8_t* bytes_ = nullptr;
   std::uint64_t input_bytes_ = 0;
   std::uint64_t output_bytes_ = 0;
+  std::uint32_t events_ = 0;
   int descriptor_ = -1;
 };
 
@@ -125,9 +131,11 @@ class Cluster {
 
   // Starts and wires up all nodes; false and one line in `error` if any fails.
   [[nodiscard]] bool start(const Options& options, std::string& error);
-  // Gives node its memory; both sizes may be 0, then the node has no such buffer.
+  // Gives node its memory; both sizes may be 0, then the node has no such buffer. events: records
+  // of a log that it may keep.
   [[nodiscard]] bool give_memory(std::uint32_t node, std::uint64_t input_bytes,
-                                 std::uint64_t output_bytes, std::string& error);
+                                 std::uint64_t output_bytes, std::string& error,
+                                 std::uint32_t events = 0);
   // Waits until all nodes have mapped what they were given.
   [[nodiscard]] bool await_memory(std::string& error);
   // Runs `order` (number and start are set here) on all nodes that live, all starting at one time.

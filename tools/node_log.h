@@ -1,5 +1,5 @@
 #pragma once
-// What a node's machine did, with the memory for it. Host only.
+// A log with its memory. Host only.
 
 #include <cstdint>
 #include <vector>

@@ -185,6 +185,8 @@ RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
   return result;
 }
 
+}  // namespace
+
 void run_run(Options options) {
   find_node(options.launch);
   const LoadedSchedule schedule = obtain_schedule(options);
@@ -212,6 +214,7 @@ void run_run(Options options) {
   for (std::uint32_t node = 0; node < options.launch.nodes; ++node) {
     options.launch.names.push_back(schedule.topology->node_name(node));
   }
+  options.launch.log = !options.trace.empty();
   options.launch.topology = schedule.topology->spec();
   parse_disturbances(options);
   make_output_directory(options.output);
@@ -226,10 +229,13 @@ void run_run(Options options) {
   start_cluster(options.launch, files, cluster);
   if (modelled) result.endpoints = run::list_endpoints(schedule, cluster);
   run::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster, result);
+  if (!options.trace.empty()) run::write_trace(options, schedule, what, cluster);
   if (result.right && !options.output.empty()) write_results(options, what, cluster);
   std::cout << (options.format == Format::kJson ? to_json(result) : to_text(result)) << std::flush;
   if (!result.right) negative("a node failed or a result is wrong");
 }
+
+namespace {
 
 constexpr const char* kExamples =
     "Starts one espalier-node process a node (where routers run programs, they are nodes, too), "
@@ -260,6 +266,9 @@ void add_message_options(CLI::App& command, Options& options) {
           ->delimiter(',')
           ->allow_extra_args(false);  // a file may follow
   command.add_option("--input", options.input, "Broadcast this file")->excludes(bytes);
+  command.add_option("--trace", options.trace,
+                     "Write what happened in the last collective into this file (see 'espalier "
+                     "trace')");
   command.add_option("--output", options.output, "Write each rank's result to DIR/rank-N.bin");
   command.add_option("--type", options.type, "Element type of reductions and scans")
       ->capture_default_str();

@@ -22,6 +22,7 @@ struct Options {
   std::vector<std::uint64_t> bytes;  // of each message, or of one rank's part of it
   std::string input;                 // file to broadcast
   std::string output;                // directory for the results
+  std::string trace;                 // file for a trace of the last collective; empty: none
   std::string type = "f32";
   std::string op = "sum";
   std::uint32_t repeat = 1;
@@ -63,4 +64,21 @@ void check_memory(const Options& options, const tools::LoadedSchedule& schedule,
 void execute(const Options& options, const tools::LoadedSchedule& schedule, reference::Case what,
              const std::string* input, launch::Cluster& cluster, RunResult& result);
 
+// Records that each node's log of the last size has room for; 0 where no trace is wanted. Throws
+// Failure (bad input) for a message whose trace is too long.
+[[nodiscard]] std::vector<std::uint32_t> log_rooms(const Options& options,
+                                                   const tools::LoadedSchedule& schedule,
+                                                   const reference::Case& what);
+
+// Writes what the nodes did in the last collective into options.trace.
+void write_trace(const Options& options, const tools::LoadedSchedule& schedule,
+                 const reference::Case& what, const launch::Cluster& cluster);
+
 }  // namespace espalier::run
+
+namespace espalier::tools {
+
+// Compiles or loads, verifies, runs, reports: the whole of `espalier run`. Throws Failure.
+void run_run(run::Options options);
+
+}  // namespace espalier::tools

@@ -223,6 +223,7 @@ void give_memory(const Options& options, const tools::LoadedSchedule& schedule,
                  reference::Case what, launch::Cluster& cluster) {
   what.bytes = *std::max_element(options.bytes.begin(), options.bytes.end());
   std::string error;
+  const std::vector<std::uint32_t> rooms = log_rooms(options, schedule, what);
   for (std::uint32_t node = 0; node < schedule.programs.size(); ++node) {
     std::uint64_t input = 0;
     std::uint64_t output = 0;
@@ -233,7 +234,7 @@ void give_memory(const Options& options, const tools::LoadedSchedule& schedule,
       input = gives ? std::max<std::uint64_t>(1, reference::input_bytes(what, node)) : 0;
       output = gets ? std::max<std::uint64_t>(1, reference::result_bytes(what, node)) : 0;
     }
-    if (!cluster.give_memory(node, input, output, error)) tools::negative(error);
+    if (!cluster.give_memory(node, input, output, error, rooms[node])) tools::negative(error);
   }
   if (!cluster.await_memory(error)) tools::negative(error);
 }

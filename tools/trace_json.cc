@@ -27,18 +27,17 @@ struct Lane {
 // A line of the file and what it is sorted by.
 struct Line {
   std::uint64_t at = 0;  // ns
-  int order = 0;         // at one time: slices, longest first, then arrows
-  std::uint64_t longest = 0;
+  int order = 0;         // at one time: slices, then the beginnings of arrows, then their ends
   std::string text;
 };
 
 class Writer {
  public:
-  Writer(const LoadedSchedule& loaded, const std::vector<NodeLog>& logs)
+  Writer(const LoadedSchedule& loaded, const std::vector<EventLog>& logs)
       : loaded_(loaded), logs_(logs) {
     begin_ = UINT64_MAX;
     for (std::uint32_t node = 0; node < logs.size(); ++node) {
-      const EventLog& log = logs[node].log;
+      const EventLog& log = logs[node];
       trace_.lost += log.lost();
       for (std::uint32_t at = 0; at < log.count(); ++at) {
         begin_ = std::min(begin_, log.times(at).let_in);
@@ -61,8 +60,7 @@ class Writer {
     }
     std::stable_sort(lines_.begin(), lines_.end(), [](const Line& a, const Line& b) {
       if (a.at != b.at) return a.at < b.at;
-      if (a.order != b.order) return a.order < b.order;
-      return a.longest > b.longest;
+      return a.order < b.order;
     });
     std::string& json = trace_.json;
     json = "{\"displayTimeUnit\":\"ns\",\n\"otherData\":" + other + ",\n\"traceEvents\":[";
@@ -80,10 +78,10 @@ class Writer {
 
  private:
   [[nodiscard]] const Event& event(std::uint32_t node, std::uint32_t at) const {
-    return logs_[node].log.event(at);
+    return logs_[node].event(at);
   }
   [[nodiscard]] const EventTimes& times(std::uint32_t node, std::uint32_t at) const {
-    return logs_[node].log.times(at);
+    return logs_[node].times(at);
   }
   [[nodiscard]] std::string us(std::uint64_t ns) const {
     char text[32];
@@ -111,7 +109,7 @@ class Writer {
     if (peer >= 0) text += ",\"peer\":" + std::to_string(peer);
     text += ",\"let_in\":" + us(when.let_in - begin_) + ",\"posted\":" + us(when.posted - begin_) +
             ",\"complete\":" + us(when.done - begin_);
-    lines_.push_back({from, 0, to - from, text + "}}"});
+    lines_.push_back({from, 0, text + "}}"});
     ++trace_.slices;
   }
 
@@ -145,9 +143,9 @@ class Writer {
     const std::string id =
         ",\"cat\":\"message\",\"name\":\"message\",\"id\":" + std::to_string(++trace_.arrows);
     lines_.push_back(
-        {left, 1, 0, "{\"ph\":\"s\"," + on(from, out) + ",\"ts\":" + us(left - begin_) + id + "}"});
+        {left, 1, "{\"ph\":\"s\"," + on(from, out) + ",\"ts\":" + us(left - begin_) + id + "}"});
     lines_.push_back(
-        {came, 2, 0,
+        {came, 2,
          "{\"ph\":\"f\",\"bp\":\"e\"," + on(to, in) + ",\"ts\":" + us(came - begin_) + id + "}"});
   }
 
@@ -160,7 +158,7 @@ class Writer {
   }
 
   void draw_operations(std::uint32_t node) {
-    for (std::uint32_t at = 0; at < logs_[node].log.count(); ++at) {
+    for (std::uint32_t at = 0; at < logs_[node].count(); ++at) {
       const Event& its = event(node, at);
       if (its.link != Event::kNoLink || !its.done) continue;
       slice(node, kOperationsTrack, at, times(node, at).posted, times(node, at).done, -1);
@@ -170,12 +168,12 @@ class Writer {
   // Steps overlap where the window is above 1: one is drawn from when it was the oldest.
   void draw_steps(std::uint32_t node) {
     std::uint64_t before = 0;
-    const EventLog& log = logs_[node].log;
+    const EventLog& log = logs_[node];
     for (std::uint32_t at = 0; at < log.retired(); ++at) {
       if (at > 0 && log.event(at).step == log.event(at - 1).step) continue;
       const EventTimes& when = log.times(at);
       const std::uint64_t from = std::max(when.let_in, before);
-      lines_.push_back({from, 0, when.retired - from,
+      lines_.push_back({from, 0,
                         "{\"ph\":\"X\"," + on(node, kStepsTrack) + ",\"ts\":" + us(from - begin_) +
                             ",\"dur\":" + us(when.retired - from) +
                             ",\"cat\":\"step\",\"name\":\"step " +
@@ -214,7 +212,7 @@ class Writer {
   }
 
   const LoadedSchedule& loaded_;
-  const std::vector<NodeLog>& logs_;
+  const std::vector<EventLog>& logs_;
   std::uint64_t begin_ = 0;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Lane> lanes_;  // by (from, to)
   std::set<std::pair<std::uint32_t, std::uint32_t>> tracks_;       // (node, track) with slices
@@ -224,22 +222,20 @@ class Writer {
 
 }  // namespace
 
-std::vector<NodeLog> make_logs(const std::vector<Program>& programs, std::int64_t blocks) {
-  std::vector<NodeLog> logs;
+std::vector<std::uint32_t> log_room(const std::vector<Program>& programs, std::int64_t blocks) {
+  std::vector<std::uint32_t> rooms;
   std::uint64_t all = 0;
   for (const Program& program : programs) {
-    const std::size_t room = expand(program, blocks).size();
-    all += room;
-    if (all > kMostRecords) {
-      bad_input("a trace of N = " + std::to_string(blocks) + " blocks has more than " +
-                std::to_string(kMostRecords) + " messages; expected fewer --bytes");
-    }
-    logs.emplace_back(room);
+    rooms.push_back(static_cast<std::uint32_t>(expand(program, blocks).size()));
+    all += rooms.back();
+    if (all <= kMostRecords) continue;
+    bad_input("a trace of N = " + std::to_string(blocks) + " blocks has more than " +
+              std::to_string(kMostRecords) + " messages; expected fewer --bytes");
   }
-  return logs;
+  return rooms;
 }
 
-Trace make_trace(const LoadedSchedule& loaded, const std::vector<NodeLog>& logs,
+Trace make_trace(const LoadedSchedule& loaded, const std::vector<EventLog>& logs,
                  std::uint64_t bytes, std::int64_t blocks, const std::string& clock) {
   const Program& program = loaded.programs.front();
   const nlohmann::ordered_json other = {{"schedule", loaded.name},

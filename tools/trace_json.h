@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "collectives/machine/event_log.h"
 #include "tools/loaded.h"
-#include "tools/node_log.h"
 
 namespace espalier::tools {
 
@@ -21,14 +21,14 @@ struct Trace {
 
 // Room for all that the programs (by node) do with N = blocks. Throws Failure (bad input) where
 // that is more than a trace can show.
-[[nodiscard]] std::vector<NodeLog> make_logs(const std::vector<Program>& programs,
-                                             std::int64_t blocks);
+[[nodiscard]] std::vector<std::uint32_t> log_room(const std::vector<Program>& programs,
+                                                  std::int64_t blocks);
 
-// logs: by node, of one run whose endpoints had one clock. Times are from the first step's
-// beginning, in us. A link's messages complete in order: a slice begins when its message was posted
-// or the one before it on the link was complete, whichever is later. A send ends when its
+// logs: by node (with times), of one run whose endpoints had one clock. Times are from the first
+// step's beginning, in us. A link's messages complete in order: a slice begins when its message was
+// posted or the one before it on the link was complete, whichever is later. A send ends when its
 // completion was polled, or when its receive was complete, whichever is earlier.
-[[nodiscard]] Trace make_trace(const LoadedSchedule& loaded, const std::vector<NodeLog>& logs,
+[[nodiscard]] Trace make_trace(const LoadedSchedule& loaded, const std::vector<EventLog>& logs,
                                std::uint64_t bytes, std::int64_t blocks, const std::string& clock);
 
 // Writes it and says on stdout what it holds.

@@ -38,7 +38,20 @@ class EventLog {
   // Room for `capacity` records; times: null, or as many. The memory outlives the log.
   EventLog(Event* events, EventTimes* times, std::uint32_t capacity)
       : events_(events), times_(times), capacity_(capacity) {}
+  // What a log of another machine holds, to be read.
+  struct Counts {
+    std::uint32_t count = 0, retired = 0;
+    std::uint64_t lost = 0;
+  };
+  EventLog(Event* events, EventTimes* times, const Counts& counts)
+      : events_(events),
+        times_(times),
+        capacity_(counts.count),
+        count_(counts.count),
+        retired_(counts.retired),
+        lost_(counts.lost) {}
 
+  [[nodiscard]] Counts counts() const { return {count_, retired_, lost_}; }
   [[nodiscard]] std::uint32_t count() const { return count_; }
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
   // Records of steps that have retired: they change no more.

@@ -86,8 +86,8 @@ struct Options {
   Method method = Method::kAuto;
   std::int64_t max_blocks = 0;  // above 0: exhaustively, up to this N; 0: settling_bound()
   // What needs more is refused (Counterexample::too_large), by each way of proof for itself.
-  // Instances and places of all programs for one N, held at once: 3 GB. And 4 times as many hops.
-  std::int64_t max_instances = std::int64_t{1} << 24;
+  // Instances and places of all programs for one N, held at once: 4 GB. And 4 times as many hops.
+  std::int64_t max_instances = std::int64_t{5} << 22;
   // Of all N together, 4 hops or 32 idle steps of a rank for one: some minutes of one core.
   std::int64_t max_instances_total = std::int64_t{1} << 28;
   std::function<void(double done)> progress;  // 0 .. 1, may be empty

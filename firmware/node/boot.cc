@@ -131,6 +131,7 @@ enum Option {
   kWindow,
   kDeadline,
   kCheckBlocks,
+  kLog,
   kCheckOnly,
   kHelp
 };
@@ -150,6 +151,7 @@ constexpr option kOptions[] = {{"schedule", required_argument, nullptr, kSchedul
                                {"window", required_argument, nullptr, kWindow},
                                {"deadline", required_argument, nullptr, kDeadline},
                                {"check-blocks", no_argument, nullptr, kCheckBlocks},
+                               {"log", no_argument, nullptr, kLog},
                                {"check", no_argument, nullptr, kCheckOnly},
                                {"help", no_argument, nullptr, kHelp},
                                {nullptr, 0, nullptr, 0}};
@@ -199,6 +201,7 @@ bool take(int option, const char* value, Options& options) {
       return true;
     }
     case kCheckBlocks: options.check_blocks = true; return true;
+    case kLog: options.log = true; return true;
     case kCheckOnly: options.check_only = true; return true;
     case kHelp: options.help = true; return true;
     default: return false;
@@ -224,7 +227,7 @@ void check_sources(const Options& options, std::string& error) {
 const char* usage() {
   return "usage: espalier-node --schedule FILE [--schedule FILE ...] --node I --control FD\n"
          "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider tcp|shm]\n"
-         "                     [--address IP] [--window W] [--deadline MS] [--check-blocks]\n"
+         "                     [--address IP] [--window W] [--deadline MS] [--check-blocks] [--log]\n"
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
          "       espalier-node (--image FILE | --flash FILE) (--public-key FILE | --unsigned)\n"
          "                     --node I (--control FD | --check) [--board NAME] [--counter N] ...\n"
@@ -250,6 +253,7 @@ const char* usage() {
          "  --deadline MS     silence after which a link is dead (default 5000)\n"
          "  --window W        steps in flight, at most (default: as many as a program allows)\n"
          "  --check-blocks    send a CRC-32 with every block and check it\n"
+         "  --log             keep a log of the last collective where the launcher wants one\n"
          "\n"
          "Exit status: 0 told to end, 1 a failure while running, 2 bad input.\n";
 }

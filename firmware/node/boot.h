@@ -37,6 +37,7 @@ struct Options {
   std::uint32_t window = kMaxWindow;
   std::uint64_t deadline_ns = 5'000'000'000;
   bool check_blocks = false;  // CRC-32 of every block
+  bool log = false;           // keeps a log where the launcher gives memory for one
   bool check_only = false;    // load the descriptors, say what they are, end
   bool help = false;
 };

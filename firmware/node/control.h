@@ -79,6 +79,7 @@ struct Report {
   std::uint64_t begin_ns = 0;   // CLOCK_MONOTONIC when the first collective was started
   std::uint64_t end_ns = 0;     // when the last one ended, well or not
   Cause cause;
+  EventLog::Counts log;  // of the collective started last
   StallReport stall;  // as it stood when the Run failed, or stands now; since_ns on endpoint.now()
 };
 
@@ -89,15 +90,24 @@ struct Peers {
 };
 
 // The file descriptor that comes with it holds input_bytes of input, then, at the next multiple of
-// kMemoryAlignment, output_bytes of output. It replaces the memory before.
+// kMemoryAlignment, output_bytes of output, then, at the next again, a log's records (EventTimes,
+// then Event) if the node keeps one. It replaces the memory before.
 inline constexpr std::uint64_t kMemoryAlignment = 4096;
 struct Memory {
   Packet packet = Packet::kMemory;
   std::uint64_t input_bytes = 0;
   std::uint64_t output_bytes = 0;
+  std::uint32_t events = 0;  // that the log has room for
 };
 [[nodiscard]] inline std::uint64_t output_offset(std::uint64_t input_bytes) {
   return (input_bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
+}
+[[nodiscard]] inline std::uint64_t log_offset(std::uint64_t input_bytes,
+                                              std::uint64_t output_bytes) {
+  return output_offset(output_offset(input_bytes) + output_bytes);
+}
+[[nodiscard]] inline std::uint64_t log_bytes(std::uint32_t events) {
+  return std::uint64_t{events} * (sizeof(EventTimes) + sizeof(Event));
 }
 
 // Runs `repetitions` collectives, one directly after the other, from the input to the output.

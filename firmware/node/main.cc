@@ -159,7 +159,7 @@ int run(const node::Options& options, Nodes& nodes) {
     if (espalier::Slots* slots = served->booted.slots.get(); slots != nullptr) {
       machines.back()->after_first_good_run([slots] { confirm(*slots); });
     }
-    const Status taken = machines.back()->init(config);
+    const Status taken = machines.back()->init(config, options.log);
     if (taken == Status::kOk) continue;
     return fail(
         kFailed, served->channel,

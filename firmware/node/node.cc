@@ -77,8 +77,12 @@ void Node::map_memory(const control::Memory& memory, int descriptor) {
   output_bytes_ = memory.output_bytes;
   const bool mapped =
       descriptor >= 0 && input_.map(input_bytes_, descriptor, 0, false) &&
-      output_.map(output_bytes_, descriptor, control::output_offset(input_bytes_), true);
+      output_.map(output_bytes_, descriptor, control::output_offset(input_bytes_), true) &&
+      log_memory_.map(control::log_bytes(memory.events), descriptor,
+                      control::log_offset(input_bytes_, output_bytes_), true);
   if (mapped) {
+    auto* times = static_cast<EventTimes*>(log_memory_.bytes());
+    log_ = EventLog(reinterpret_cast<Event*>(times + memory.events), times, memory.events);
     if (!control::send(channel_, control::Mapped{})) end(1);
     return;
   }
@@ -204,6 +208,7 @@ void Node::finish(Status status) {
   report_.status = status;
   report_.blocks = machine_.blocks();
   report_.cause = machine_.cause();
+  report_.log = log_.counts();
   if (status != Status::kOk) report_.stall = machine_.stall_report();
   if (status == Status::kOk && report_.completed > 0 && after_good_run_) {
     after_good_run_();

@@ -38,8 +38,9 @@ class Node {
   // The endpoint carries all links of `programs`; everything outlives the node.
   Node(Endpoint& endpoint, const Program* programs, std::uint32_t count, int channel)
       : endpoint_(endpoint), programs_(programs), count_(count), channel_(channel) {}
-  // Binds the machine; call before serve().
-  [[nodiscard]] Status init(const MachineConfig& config) {
+  // Binds the machine; call before serve(). log: keeps one, where a Memory packet has room for it.
+  [[nodiscard]] Status init(MachineConfig config, bool log) {
+    if (log) config.log = &log_;
     return machine_.init(endpoint_, config);
   }
   // Called once, when the first Run has ended well, before its Report.
@@ -78,9 +79,11 @@ class Node {
   std::uint32_t count_;
   int channel_;
   Machine machine_;
+  EventLog log_;
   Mapping input_;
   Mapping output_;
   Mapping scratch_;
+  Mapping log_memory_;
   std::uint64_t input_bytes_ = 0;
   std::uint64_t output_bytes_ = 0;
   State state_ = State::kIdle;

@@ -95,31 +95,58 @@ TEST(EveryBlocks, ValidSchedules) {
   EXPECT_EQ(tally.refused, 0u);
 }
 
+// Every `sample`th mutant, of one node's program and of all alike.
+void compare_mutants(const topology::Topology& topology, const std::vector<Program>& programs,
+                     const std::string& name, std::size_t sample, std::size_t& salt, Tally& tally) {
+  for (const Scope scope : {Scope::kRank, Scope::kShared}) {
+    const auto rank = static_cast<std::uint32_t>(salt % programs.size());
+    const std::size_t edits = count_edits(programs[rank], scope);
+    for (std::size_t at = salt++ % sample; at < edits; at += sample) {
+      if (::testing::Test::HasFatalFailure()) return;
+      std::vector<Program> mutant = programs;
+      Edit edit;
+      bool changed = false;
+      for (std::uint32_t other = 0; other < mutant.size(); ++other) {
+        if (scope == Scope::kRank && other != rank) continue;
+        changed = make_edit(mutant[other], scope, at, edit) || changed;
+      }
+      if (!changed) continue;
+      compare(topology, mutant, name + ": " + edit.field + " " + edit.change, tally);
+    }
+  }
+}
+
 TEST(EveryBlocks, Mutants) {
   Tally tally;
   std::size_t salt = 0;
   for_groups({2, 3, 4}, {2},
              [&](const auto& topology, const auto& programs, const std::string& name) {
-               for (const Scope scope : {Scope::kRank, Scope::kShared}) {
-                 const auto rank = static_cast<std::uint32_t>(salt % programs.size());
-                 const std::size_t edits = count_edits(programs[rank], scope);
-                 for (std::size_t at = salt++ % 11; at < edits; at += 11) {
-                   if (::testing::Test::HasFatalFailure()) return;
-                   std::vector<Program> mutant = programs;
-                   Edit edit;
-                   bool changed = false;
-                   for (std::uint32_t other = 0; other < mutant.size(); ++other) {
-                     if (scope == Scope::kRank && other != rank) continue;
-                     changed = make_edit(mutant[other], scope, at, edit) || changed;
-                   }
-                   if (!changed) continue;
-                   compare(topology, mutant, name + ": " + edit.field + " " + edit.change, tally);
-                 }
-               }
+               compare_mutants(topology, programs, name, 11, salt, tally);
              });
   print("mutants", tally);
   EXPECT_GT(tally.proven, 50u);
   EXPECT_GT(tally.refused, 500u);
+}
+
+// Each row of their tables is a stream of its own.
+TEST(EveryBlocks, LoweredSchedulesAndMutants) {
+  Tally valid, mutants;
+  std::size_t salt = 0;
+  for (const char* spec : {"mesh:2x3", "fattree:k=2,h=2,c=1", "fattree:k=3,h=1,c=1"}) {
+    std::string error;
+    const auto topology = topology::parse(spec, error);
+    ASSERT_NE(topology, nullptr) << error;
+    for_lowered_schedules(*topology, {1}, 3, [&](const Made& made) {
+      if (HasFatalFailure()) return;
+      compare(*topology, made.programs, made.name, valid);
+      compare_mutants(*topology, made.programs, made.name, 101, salt, mutants);
+    });
+  }
+  print("lowered, valid", valid);
+  print("lowered, mutants", mutants);
+  EXPECT_GT(valid.proven, 60u);
+  EXPECT_EQ(valid.refused, 0u);
+  EXPECT_GT(mutants.refused, 300u);
 }
 
 // A group far too large to expand, whose programs are generated as they are asked for.

@@ -2,12 +2,13 @@
 // that an independent interpreter finds wrong.
 //
 //   mutation [--ranks 2..9] [--family F] [--sample K] [--collective C] [--algorithm A] [--window W]
-//            [--drifts D] [--threads T] [--seconds S]
+//            [--drifts D] [--threads T] [--seconds S] [--links direct|modelled]
 //
 // --family is complete, mesh or fattree; all three if not given. A schedule that the topology's own
-// links do not carry is judged as a direct run. --sample K judges every K-th mutant. --seconds S
-// stops taking new ranks after S seconds and says so. Exit 0 if none survives, 1 if one does, 2 on
-// bad options.
+// links do not carry is judged as a direct run. --links modelled: all of these lowered onto the
+// topology's links instead, on meshes and fat trees. --sample K judges every K-th mutant. --seconds
+// S stops taking new ranks after S seconds and says so. Exit 0 if none survives, 1 if one does, 2
+// on bad options.
 
 #include <unistd.h>
 
@@ -31,6 +32,7 @@ struct Options {
   std::uint32_t first_ranks = 2, last_ranks = 9;
   std::uint32_t sample = 1, drifts = 100, threads = 2, window = 8, seconds = 0;
   std::string collective, algorithm, family;
+  bool lowered = false;
 };
 
 [[noreturn]] void bad_option(const std::string& text) {
@@ -78,6 +80,11 @@ Options parse(int argc, char** argv) {
       if (value != "complete" && value != "mesh" && value != "fattree") {
         bad_option("--family is '" + value + "'; it must be complete, mesh or fattree");
       }
+    } else if (name == "--links") {
+      if (value != "direct" && value != "modelled") {
+        bad_option("--links is '" + value + "'; it must be direct or modelled");
+      }
+      options.lowered = value == "modelled";
     } else if (name == "--algorithm") {
       options.algorithm = value;
     } else {
@@ -234,7 +241,8 @@ std::vector<Schedule> make_schedules(const Options& options) {
     for (const std::string& spec : specs_of(ranks, options.family)) {
       std::string error;
       const auto topology = topology::parse(spec, error);
-      for_schedules(*topology, {0, 1 % ranks, ranks - 1}, options.window, [&](Made made) {
+      const auto make = options.lowered ? for_lowered_schedules : for_schedules;
+      make(*topology, {0, 1 % ranks, ranks - 1}, options.window, [&](Made made) {
         if (!options.algorithm.empty() && options.algorithm != made.algorithm) return;
         if (!options.collective.empty() && options.collective != collective_name(made.collective)) {
           return;

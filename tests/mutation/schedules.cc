@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "collectives/algorithms/searched/searched.h"
+#include "collectives/lower/lower.h"
 
 namespace espalier::mutation {
 namespace {
@@ -95,6 +96,23 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
       return programs;
     });
   }
+}
+
+void for_lowered_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
+                           std::uint32_t window, const std::function<void(Made)>& use) {
+  for_schedules(topology, roots, window, [&](Made direct) {
+    if (lower::is_modelled(topology, direct.programs)) return;
+    const Group group = group_of(topology, direct.programs.front().root, window);
+    Made made;
+    made.name = direct.name + ", lowered";
+    made.algorithm = direct.algorithm;
+    made.collective = direct.collective;
+    lower::Report report;
+    const std::string why = lower::lower(topology, group, espalier_PortModel_MULTIPORT,
+                                         direct.programs, made.programs, report);
+    if (!why.empty()) fail(made.name, why);
+    use(std::move(made));
+  });
 }
 
 }  // namespace espalier::mutation

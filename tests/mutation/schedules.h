@@ -30,5 +30,8 @@ struct Made {
 // `roots` where they have one, a few values of what the caller may choose.
 void for_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
                    std::uint32_t window, const std::function<void(Made)>& use);
+// Each of these that is not modelled, lowered onto the topology's links.
+void for_lowered_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
+                           std::uint32_t window, const std::function<void(Made)>& use);
 
 }  // namespace espalier::mutation

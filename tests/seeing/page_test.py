@@ -1,0 +1,212 @@
+#!/usr/bin/python3
+"""The page of `espalier draw` in a real browser: nodes, links, steps, arrows and holdings against `espalier show`."""
+import json
+import pathlib
+import re
+import tempfile
+import unittest
+
+import browser
+import pictures
+import schedules
+
+SCHEDULES = {
+    "mesh": ("mesh:4x4", "broadcast", "two-tree"),
+    "allreduce": ("complete:16", "allreduce", "two-tree"),
+    "tree": ("fattree:k=4,h=2,c=1", "allgather", "leaf"),
+    "exchange": ("fattree:k=2,h=3,c=k", "all-to-all", "leaf"),
+    "crossbar": ("crossbar:4x4", "broadcast", "fractional", "--run", "2"),
+    "board": (f"file:{schedules.ROOT}/examples/topologies/broken-mesh.textproto", "reduce", "chain"),
+    "postal": ("complete:16", "allreduce", "combine", "--lambda", "3"),
+    "scatter": ("mesh:4x4", "scatter", "binomial"),
+    "scan": ("complete:13", "scan", "two-tree"),
+    "barrier": ("complete:16", "barrier", "dissemination"),
+}
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = browser.Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def draw(self, name, *more, **how):
+        file = schedules.compile(self.path / f"{name}.esp", *SCHEDULES[name])
+        schedules.espalier("draw", file, "-o", self.path / "page.html", *more)
+        self.browser.open(self.path / "page.html", **how)
+        self.assertEqual(self.browser.complaints(), [])
+        return file
+
+    def blocks(self):
+        return int(self.browser.script("return document.getElementById('blocks').value"))
+
+    def compare(self, file):
+        """The page as it stands against `espalier show` of its N; every step's arrows, and what is held at the end."""
+        page, shown = self.browser, schedules.Shown(file, self.blocks())
+        topology = shown.topology
+        self.assertEqual(page.count(".node"), len(topology["nodes"]))
+        self.assertEqual(page.count(".node.router"), sum(node["kind"] == "router" for node in topology["nodes"]))
+        links = page.script("return [...document.querySelectorAll('.link')].map((it) => [+it.dataset.from, +it.dataset.to])")
+        self.assertEqual(sorted(links), sorted([its["from"], its["to"]] for its in topology["links"]))
+        page.press("4")
+        self.assertGreaterEqual(page.count("#gantt .column"), shown.steps)
+        steps = int(page.script("return document.getElementById('slider').max"))
+        self.assertEqual(page.count("#gantt .column"), steps)
+        for step in range(steps):
+            page.set("slider", step + 1)
+            right = [(start, end, segment, block) for _, start, end, segment, block in shown.transfers(step)]
+            self.assertEqual(page.arrows(), sorted(right), f"step {step}")
+        self.assertEqual(page.complaints(), [])
+        return shown
+
+    def held(self):
+        return self.browser.script("return [...document.querySelectorAll('.node')].map((it) => +it.dataset.held)")
+
+    def test_every_step_of_every_kind(self):
+        for name in SCHEDULES:
+            with self.subTest(name=name):
+                file = self.draw(name)
+                shown = self.compare(file)
+                ends = self.held()
+                self.browser.press("HOME")
+                begins = self.held()
+                ranks = shown.json["ranks"]
+                self.assertEqual(sum(begins), 0)
+                whole = shown.json["segments"] * self.blocks()
+                collective = shown.json["collective"]
+                expected = {"broadcast": [whole] * (ranks - 1), "reduce": [whole], "scatter": [self.blocks()] * ranks,
+                            "barrier": None}.get(collective, [whole] * ranks)
+                if expected is not None:
+                    self.assertEqual(sorted(count for count in ends if count), expected)
+
+    def test_blocks_are_chosen_on_the_page(self):
+        file = self.draw("mesh", "--blocks", "2")
+        self.assertEqual(self.blocks(), 2)
+        self.compare(file)
+        self.browser.set("blocks", 11)
+        self.assertEqual(self.blocks(), 11)
+        shown = self.compare(file)
+        self.assertEqual(shown.json["blocks"], 11)
+
+    def test_keys_move_the_step(self):
+        file = self.draw("mesh", "--blocks", "4")
+        shown, page = schedules.Shown(file, 4), self.browser
+
+        def now():
+            return int(page.script("return document.getElementById('slider').value"))
+
+        self.assertEqual(now(), 0)
+        page.press("ARROW_RIGHT", "ARROW_RIGHT", "ARROW_RIGHT", "ARROW_LEFT")
+        self.assertEqual(now(), 2)
+        self.assertEqual(page.arrows(), sorted(its[1:] for its in shown.transfers(1)))
+        page.press("END")
+        self.assertEqual(now(), shown.steps)
+        page.press("HOME")
+        self.assertEqual(now(), 0)
+        page.press(" ")
+        page.script("return 0")
+        self.assertEqual(page.script("return document.getElementById('play').textContent"), "❙❙")
+        page.press(" ")
+        self.assertEqual(page.script("return document.getElementById('play').textContent"), "▶")
+
+    def test_trees_and_load(self):
+        for name in ("mesh", "tree"):
+            file = self.draw(name, "--blocks", "3")
+            shown, page = schedules.Shown(file, 3), self.browser
+            page.press("2")
+            page.set("segment", "all")
+            pairs = {its[1:4] for its in shown.transfers()}
+            self.assertEqual({its[:3] for its in page.arrows()}, pairs)
+            page.press("3")
+            loads = page.script("return [...document.querySelectorAll('.link')].map((it) => +it.dataset.load)")
+            self.assertEqual(page.count(".arrow"), 0)
+            self.assertGreater(max(loads), 0.4)
+            page.press("5")
+            self.assertEqual(page.count("#gantt[data-kind=link] .name"), sum(load > 0 for load in loads))
+            self.assertEqual(page.complaints(), [])
+
+    def test_more_blocks_than_lanes_show(self):
+        # A binomial tree on a mesh, routed XY: some links carry two blocks in a step.
+        file = self.draw("scatter")
+        steps = schedules.Shown(file, self.blocks()).steps
+        over = 0
+        for step in range(steps):
+            self.browser.set("slider", step + 1)
+            over += self.browser.count(".over")
+        self.assertGreater(over, 0)
+
+    def test_light_and_dark(self):
+        for dark in (False, True):
+            self.draw("mesh", dark=dark)
+            self.assertEqual(self.browser.script("return document.documentElement.dataset.theme"), "dark" if dark else "light")
+        self.browser.script("document.getElementById('theme').click()")
+        self.assertEqual(self.browser.script("return document.documentElement.dataset.theme"), "light")
+
+    def test_it_needs_no_network(self):
+        self.browser.requests()
+        self.draw("mesh")
+        self.assertEqual([url for url in self.browser.requests() if not url.startswith("file://")], [])
+        text = (self.path / "page.html").read_text()
+        self.assertEqual(re.findall(r"""(?:src|href)\s*=|url\(|@import|https?://(?!www\.w3\.org/2000/svg)""", text), [])
+
+    def test_a_real_trace_is_drawn(self):
+        file = schedules.compile(self.path / "mesh.esp", *SCHEDULES["mesh"])
+        schedules.espalier("trace", file, "-o", self.path / "trace.json", "--bytes", "64KiB", "--provider", "shm")
+        events = json.loads((self.path / "trace.json").read_text())["traceEvents"]
+        blocks = json.loads((self.path / "trace.json").read_text())["otherData"]["blocks"]
+        self.draw("mesh", "--trace", self.path / "trace.json", "--blocks", blocks)
+        self.check_trace(events)
+        # The same, opened by hand on a page that came without.
+        self.draw("mesh", "--blocks", blocks)
+        self.assertEqual(self.browser.count("#trace"), 0)
+        self.browser.driver.find_element(browser.By.ID, "file").send_keys(str(self.path / "trace.json"))
+        self.await_trace()
+        self.check_trace(events)
+        (self.path / "no.json").write_text("{}")
+        self.browser.driver.find_element(browser.By.ID, "file").send_keys(str(self.path / "no.json"))
+        self.browser.driver.execute_async_script(
+            "const done = arguments[0], look = () => /no trace/.test(document.getElementById('lines-note').textContent)"
+            " ? done() : setTimeout(look, 20); look()")
+
+    def await_trace(self):
+        self.browser.driver.execute_async_script(
+            "const done = arguments[0], look = () => document.getElementById('trace') ? done() : setTimeout(look, 20); look()")
+
+    def check_trace(self, events):
+        page = self.browser
+        for kind, selector in (("X", ".slice"), ("f", ".flow")):
+            self.assertEqual(page.count(selector), sum(event["ph"] == kind for event in events))
+        for name, selector in (("process_name", ".process"), ("thread_name", ".track")):
+            self.assertEqual(page.count(selector), sum(event["name"] == name for event in events))
+        # A click on a slice goes to its step.
+        page.script("document.querySelector('.slice.send').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        step = page.script("return +document.querySelector('.slice.send').dataset.step")
+        self.assertEqual(int(page.script("return document.getElementById('slider').value")), step + 1)
+        self.assertEqual(page.complaints(), [])
+
+
+    def test_pictures_of_the_documents(self):
+        made = pictures.make(self.path, self.browser)
+        self.assertEqual({path.name for path in made} - {path.name for path in (schedules.ROOT / "docs/pictures").iterdir()}, set())
+        for path in made:
+            head = path.read_bytes()[:16]
+            self.assertTrue(head.startswith(b"<svg " if path.suffix == ".svg" else b"\x89PNG\r\n"), path)
+            self.assertGreater(path.stat().st_size, 5000)
+            self.assertIn(path.name, (schedules.ROOT / "docs/seeing.md").read_text())
+        for path in (path for path in made if path.suffix == ".svg"):
+            self.assertEqual(path.read_bytes(), (schedules.ROOT / "docs/pictures" / path.name).read_bytes(), "run tests/seeing/pictures.py")
+
+
+if __name__ == "__main__":
+    browser.or_skip()
+    unittest.main(verbosity=2)

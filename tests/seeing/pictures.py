@@ -1,0 +1,48 @@
+#!/usr/bin/python3
+"""pictures.py [FOLDER]: makes the pictures of docs/seeing.md anew, in docs/pictures or FOLDER."""
+import pathlib
+import sys
+import tempfile
+
+import browser
+import schedules
+
+# Name -> schedule, what `espalier draw` is told, keys to press, dark.
+PAGES = {
+    "page-mesh": (("mesh:4x4", "broadcast", "two-tree", "--links", "modelled"), ["--blocks", "6", "--step", "9"], "4", False),
+    "page-tree": (("fattree:k=4,h=2,c=1", "allgather", "leaf"), ["--blocks", "2", "--step", "7"], "5", True),
+    "page-trace": (("mesh:4x4", "broadcast", "two-tree", "--links", "modelled"), ["--blocks", "8", "--step", "9"], "36", False),
+}
+SVGS = {
+    "two-trees-mesh-4x4": (("mesh:4x4", "broadcast", "two-tree", "--links", "modelled"), ["--show", "trees"]),
+    "load-mesh-8x8": (("mesh:8x8", "allreduce", "two-tree", "--links", "modelled"), ["--show", "load"]),
+}
+
+
+def make(folder, chrome):
+    """Paths of what was made."""
+    made = []
+    with tempfile.TemporaryDirectory() as work:
+        file, page, trace = (pathlib.Path(work) / name for name in ("schedule.esp", "page.html", "trace.json"))
+        for name, (schedule, words, keys, dark) in PAGES.items():
+            schedules.compile(file, *schedule)
+            if name == "page-trace":
+                schedules.espalier("trace", file, "--bytes", "64KiB", "--provider", "shm", "-o", trace)
+                words = [*words, "--trace", trace]
+            schedules.espalier("draw", file, "-o", page, *words)
+            chrome.open(page, dark)
+            chrome.press(*keys)
+            made.append(folder / f"{name}.png")
+            chrome.picture(made[-1])
+        for name, (schedule, words) in SVGS.items():
+            made.append(folder / f"{name}.svg")
+            schedules.espalier("draw", schedules.compile(file, *schedule), "--svg", made[-1], *words)
+    return made
+
+
+if __name__ == "__main__":
+    target = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else schedules.ROOT / "docs/pictures"
+    viewer = browser.Browser(1320, 1060)
+    for path in make(target, viewer):
+        print(f"{path}: {path.stat().st_size} bytes")
+    viewer.close()

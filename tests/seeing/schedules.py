@@ -1,0 +1,45 @@
+"""Schedule files and what `espalier show` says of them, for the tests of this folder."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMAND = os.environ.get("ESPALIER", str(ROOT / "build/tools/espalier"))
+
+
+def espalier(*words):
+    """The command's stdout; its one line of complaint is an AssertionError."""
+    done = subprocess.run([COMMAND, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, f"espalier {' '.join(map(str, words))}: {done.stderr}"
+    return done.stdout
+
+
+def compile(path, topology, collective, algorithm, *more):
+    espalier("compile", "--topology", topology, "--collective", collective, "--algorithm", algorithm, "-o", path, *more)
+    return path
+
+
+class Shown:
+    """A schedule expanded for N = blocks."""
+
+    def __init__(self, path, blocks):
+        self.json = json.loads(espalier("show", path, "--blocks", blocks, "--format", "json"))
+        self.topology = json.loads(espalier("topology", self.json["topology"], "--format", "json"))
+        self.programs = self.json["programs"]
+        self.steps = 1 + max((its["step"] for program in self.programs for its in program["steps"]), default=-1)
+
+    def of(self, node, *kinds):
+        return [its for its in self.programs[node]["steps"] if not kinds or its["kind"] in kinds]
+
+    def transfers(self, step=None):
+        """(step, from, to, segment, block) of each send."""
+        found = []
+        for program in self.programs:
+            for its in program["steps"]:
+                if its["kind"] != "send" or (step is not None and its["step"] != step):
+                    continue
+                segment, block = re.search(r"\[(\d+)(?:\.\.\d+)?, (\d+)\]", its["what"]).groups()
+                found.append((its["step"], program["node"], its["peer"], int(segment), int(block)))
+        return sorted(found)

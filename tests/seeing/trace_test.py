@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+"""Traces: the format's rules, and what the schedule says, simulated and of real processes."""
+import copy
+import json
+import pathlib
+import tempfile
+import unittest
+
+import schedules
+import traces
+
+
+class Traces(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def trace(self, file, *words):
+        out = self.path / "trace.json"
+        schedules.espalier("trace", file, "-o", out, *words)
+        trace = json.loads(out.read_text())
+        self.assertEqual(traces.check(trace), [])
+        shown = schedules.Shown(file, trace["otherData"]["blocks"])
+        self.assertEqual(traces.compare(trace, shown), [])
+        return trace
+
+    def compile(self, *what):
+        return schedules.compile(self.path / "s.esp", *what)
+
+    def test_simulated(self):
+        for what in (("mesh:4x4", "broadcast", "two-tree"), ("complete:16", "allreduce", "two-tree"),
+                     ("fattree:k=4,h=2,c=1", "allgather", "leaf"), ("fattree:k=2,h=3,c=k", "all-to-all", "leaf"),
+                     ("complete:9", "scatter", "binomial"), ("complete:12", "barrier", "dissemination")):
+            with self.subTest(what=what):
+                file = self.compile(*what)
+                size = [] if what[1] == "barrier" else ["--bytes", "64KiB"]
+                self.trace(file, *size)
+                self.trace(file, *size, "--jitter", "2", "--seed", "7")
+
+    def test_real(self):
+        for what in (("mesh:4x4", "broadcast", "two-tree"), ("fattree:k=4,h=2,c=1", "allgather", "leaf"),
+                     ("complete:16", "allreduce", "two-tree")):
+            with self.subTest(what=what):
+                trace = self.trace(self.compile(*what), "--bytes", "64KiB", "--provider", "shm")
+                self.assertIn("CLOCK_MONOTONIC", trace["otherData"]["clock"])
+
+    def test_run_and_simulate_write_them_too(self):
+        file = self.compile("complete:4", "broadcast", "chain")
+        for words in (["simulate", file, "--bytes", "1KiB"], ["run", file, "--bytes", "8,4KiB", "--provider", "shm", "--repeat", "3"]):
+            out = self.path / f"{words[0]}.json"
+            schedules.espalier(*words, "--trace", out)
+            trace = json.loads(out.read_text())
+            self.assertEqual(traces.check(trace), [])
+            self.assertEqual(traces.compare(trace, schedules.Shown(file, trace["otherData"]["blocks"])), [])
+
+    def test_the_rules_can_be_broken(self):
+        good = self.trace(self.compile("complete:4", "allreduce", "chain"), "--bytes", "8KiB")
+        shown = schedules.Shown(self.path / "s.esp", good["otherData"]["blocks"])
+        at = {kind: next(i for i, its in enumerate(good["traceEvents"]) if its["ph"] == kind) for kind in "MXsf"}
+
+        def broken(change):
+            trace = copy.deepcopy(good)
+            change(trace["traceEvents"])
+            return traces.check(trace) + traces.compare(trace, shown)
+
+        self.assertEqual(broken(lambda events: None), [])
+        for change in (lambda events: events.pop(at["s"]), lambda events: events.pop(at["f"]), lambda events: events.pop(at["X"]),
+                       lambda events: events.pop(at["M"]), lambda events: events.append(events[at["X"]]),
+                       lambda events: events[at["X"]].update(dur=-1), lambda events: events[at["X"]].update(dur=1e6),
+                       lambda events: events[at["f"]].update(ts=1e9), lambda events: events[at["X"]].update(cat="copy")):
+            self.assertNotEqual(broken(change), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,59 @@
+#pragma once
+// Where a topology's nodes, links and the transfers between them are drawn: what the page and the
+// pictures of `espalier draw` share. Host only. Lengths are px.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/program.h"
+#include "topology/topology.h"
+
+namespace espalier::tools {
+
+// One message of the expanded schedule, as its sender has it.
+struct Transfer {
+  std::uint32_t from = 0, to = 0;
+  std::int64_t step = 0;
+  std::int64_t segment = 0, block = 0;
+  std::uint32_t run = 1, phase = 0;
+};
+// All of them for N = blocks, by (step, from).
+[[nodiscard]] std::vector<Transfer> transfers(const std::vector<Program>& programs,
+                                              std::int64_t blocks);
+
+class Drawing {
+ public:
+  static constexpr double kUnit = 92;    // between neighbours
+  static constexpr double kRadius = 25;  // of a node
+  static constexpr double kMargin = 54;
+
+  explicit Drawing(const topology::Topology& topology);
+
+  [[nodiscard]] double width() const { return width_; }
+  [[nodiscard]] double height() const { return height_; }
+  [[nodiscard]] topology::Topology::Point place(std::uint32_t node) const;
+  // A link's line, on its right side, so that both ways are seen.
+  [[nodiscard]] std::string link(std::uint32_t from, std::uint32_t to) const;
+  // A transfer along its route; its name stands at (x, y).
+  struct Arrow {
+    std::string line, head;
+    double x = 0, y = 0;
+  };
+  [[nodiscard]] Arrow arrow(const std::vector<std::uint32_t>& route) const;
+
+ private:
+  struct Way {  // from one node to the next
+    double x = 0, y = 0, length = 0;
+  };
+  [[nodiscard]] Way way(std::uint32_t from, std::uint32_t to) const;
+  // How far aside a straight hop has to bend, so that it does not pass below another node.
+  [[nodiscard]] double bend(std::uint32_t from, std::uint32_t to, const Way& its) const;
+  [[nodiscard]] Arrow bent(std::uint32_t from, std::uint32_t to, const Way& its,
+                           double aside) const;
+
+  const topology::Topology& topology_;
+  double width_ = 0, height_ = 0;
+};
+
+}  // namespace espalier::tools

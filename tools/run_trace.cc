@@ -1,0 +1,46 @@
+// The trace of `espalier run`.
+
+#include "tools/failure.h"
+#include "tools/run.h"
+#include "tools/trace_json.h"
+
+namespace espalier::run {
+namespace {
+
+// N of the last collective.
+std::int64_t last_blocks(const Options& options, const tools::LoadedSchedule& schedule,
+                         reference::Case what) {
+  what.bytes = options.bytes.back();
+  Layout layout;
+  const Status status = make_layout(schedule.programs.front(), reference::count(what),
+                                    element_bytes(what.op), layout);
+  if (status != Status::kOk) {
+    tools::bad_input(tools::counted(what.bytes, "byte") + ": " + status_name(status));
+  }
+  return layout.blocks;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> log_rooms(const Options& options, const tools::LoadedSchedule& schedule,
+                                     const reference::Case& what) {
+  if (options.trace.empty()) return std::vector<std::uint32_t>(schedule.programs.size(), 0);
+  return tools::log_room(schedule.programs, last_blocks(options, schedule, what));
+}
+
+void write_trace(const Options& options, const tools::LoadedSchedule& schedule,
+                 const reference::Case& what, const launch::Cluster& cluster) {
+  std::vector<EventLog> logs;
+  for (const launch::Member& member : cluster.members()) {
+    // A node that is gone has not said how much its log holds.
+    const bool told = member.state == launch::Member::State::kReported;
+    logs.push_back(told ? member.memory.log(member.report.log) : EventLog());
+  }
+  const std::string clock = "CLOCK_MONOTONIC of one host, over " + options.launch.provider;
+  tools::write_trace(options.trace,
+                     tools::make_trace(schedule, logs, options.bytes.back(),
+                                       last_blocks(options, schedule, what), clock),
+                     options.format == tools::Format::kText);
+}
+
+}  // namespace espalier::run
