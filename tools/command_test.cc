@@ -180,7 +180,7 @@ TEST_F(Command, RefusesNumbersOutOfRange) {
            Row{"simulate good --bytes 1.5", "--bytes '1.5' is no whole number"},
            Row{"simulate good --bytes 99999999999999999999", "--bytes '99999999999999999999' is"},
            Row{"simulate good --bytes 1TiB", "--bytes '1TiB' is no whole number"},
-           Row{"simulate good --bytes 1024GiB", "need more than 4 GiB"},
+           Row{"simulate good --bytes 1024GiB", "MB are available here; expected fewer"},
            Row{"simulate good --bytes 8 --alpha -1", "--alpha must be a number from 0 to 1e6"},
            Row{"simulate good --bytes 8 --beta nan", "and --beta one from 0 to 1"},
            Row{"simulate good --bytes 8 --jitter -1", "must be numbers from 0 to 1000"},

@@ -9,6 +9,7 @@ namespace espalier::tools {
 void add_topology(CLI::App& app);
 void add_list(CLI::App& app);
 void add_compile(CLI::App& app);
+void add_embed(CLI::App& app);
 void add_verify(CLI::App& app);
 void add_show(CLI::App& app);
 void add_draw(CLI::App& app);

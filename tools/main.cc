@@ -44,6 +44,7 @@ int run(int argc, char** argv) {
   add_topology(app);
   add_list(app);
   add_compile(app);
+  add_embed(app);
   add_verify(app);
   add_show(app);
   add_draw(app);

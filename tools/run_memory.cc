@@ -3,8 +3,8 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <fstream>
 
+#include "tools/available_memory.h"
 #include "tools/failure.h"
 #include "tools/run.h"
 
@@ -16,19 +16,6 @@ constexpr std::uint64_t kEagerBytes = 16384;
 
 // What libfabric's shm keeps of an endpoint in /dev/shm, and its owner of it in memory.
 constexpr std::uint64_t kSharedBytes = 5'500'000;
-
-// Bytes that processes can have without swapping; "most" where the system does not say.
-std::uint64_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  std::string unit;
-  std::uint64_t kib = 0;
-  while (file >> name >> kib) {
-    if (name == "MemAvailable:") return kib * 1024;
-    std::getline(file, unit);
-  }
-  return UINT64_MAX;
-}
 
 std::uint64_t endpoint_count(const tools::LoadedSchedule& schedule,
                              const std::vector<tools::LinkTable>& tables) {
@@ -84,7 +71,7 @@ void check_memory(const Options& options, const tools::LoadedSchedule& schedule,
                   const std::vector<tools::LinkTable>& tables, reference::Case what,
                   std::uint64_t most) {
   if (options.launch.provider == "shm") check_shared_memory(endpoint_count(schedule, tables));
-  const std::uint64_t available = available_memory();
+  const std::uint64_t available = tools::available_memory();
   if (needed(options, schedule, tables, what, most) <= available) return;
   std::uint64_t fits = 0;
   for (std::uint64_t bit = kMaxMessageBytes; bit != 0; bit /= 2) {
