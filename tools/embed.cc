@@ -107,16 +107,18 @@ topology::Embedding find_by_groups(const Arguments& arguments, const topology::T
   check_size(topology);
   const embed::GroupShape shape = shape_of(arguments.group, topology);
   const std::uint32_t run = shape.rows * shape.columns, groups = topology.ranks() / run;
-  const bool complete = arguments.tree == "h-tree";
-  if (!complete && arguments.tree != "least") {
-    bad_input("unknown --tree '" + one_line(arguments.tree) + "'; expected least or h-tree");
+  const bool complete = arguments.tree != "least";
+  if (complete && arguments.tree != "complete" && arguments.tree != "h-tree") {
+    bad_input("unknown --tree '" + one_line(arguments.tree) +
+              "'; expected least, complete or h-tree");
   }
   if (complete && (groups & (groups - 1)) != 0) {
-    bad_input("an H-tree of " + counted(groups, "group") +
+    bad_input("a complete tree of " + counted(groups, "group") +
               "; expected a power of two of them, or --tree least");
   }
-  const embed::GroupTree tree =
+  embed::GroupTree tree =
       complete ? embed::complete_tree(run, groups) : embed::least_tree(run, groups);
+  tree.keeps_h_tree = arguments.tree == "h-tree";
   embed::GroupPlacement found =
       embed::find_groups(topology, embed::Routes(topology), shape, tree, search);
   if (!search.root_moves && found.placement.node_of.front() != search.root) {
@@ -236,7 +238,8 @@ void add_embed(CLI::App& app) {
                       "fractional-mesh: rows x columns of a group, e.g. 1x2");
   command
       ->add_option("--tree", arguments->tree,
-                   "fractional-mesh: least, of least depth, or h-tree, a complete tree")
+                   "fractional-mesh: least, of least depth; complete; or h-tree, a complete tree "
+                   "that stays near an H-tree")
       ->capture_default_str();
   command->add_option("--seed", arguments->seed, "The same seed finds the same")
       ->capture_default_str();

@@ -199,7 +199,8 @@ TEST(Groups, FillTheMesh) {
   const auto topology = must_parse("mesh:4x8");
   const Routes routes(*topology);
   for (const bool complete : {false, true}) {
-    const GroupTree tree = complete ? complete_tree(2, 16) : least_tree(2, 16);
+    GroupTree tree = complete ? complete_tree(2, 16) : least_tree(2, 16);
+    tree.keeps_h_tree = complete;
     for (const bool moves : {false, true}) {
       const GroupPlacement found =
           find_groups(*topology, routes, {1, 2}, tree, {.root_moves = moves, .moves = 1'000'000});

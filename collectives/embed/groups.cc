@@ -83,14 +83,6 @@ struct HTree {
   }
 };
 
-bool is_complete(const GroupTree& tree) {
-  const std::size_t count = tree.groups.size();
-  for (std::uint32_t group = 2; group < count; ++group) {
-    if (tree.groups[group].parent != group / 2) return false;
-  }
-  return (count & (count - 1)) == 0;
-}
-
 struct Seat {
   std::uint32_t rectangle = 0, winding = 0;
 };
@@ -115,7 +107,7 @@ class Model {
     }
     std::vector<std::uint32_t> at(count());
     for (std::uint32_t group = 0; group < count(); ++group) at[group] = group;
-    if (is_complete(tree)) {
+    if (tree.keeps_h_tree) {
       HTree layout{rectangles.across(), at};
       at[0] = layout.place({0, 0, rectangles.down(), rectangles.across()}, 1);
     }
@@ -335,7 +327,7 @@ GroupPlacement find_groups(const topology::Topology& mesh, const Routes& routes,
   Model model(rectangles, routes, tree, search);
   Dice dice(search.seed);
   // Not so hot as to forget the H-tree.
-  const double hot = is_complete(tree) ? kTooMany / 4.0 : kTooMany * 3.0;
+  const double hot = tree.keeps_h_tree ? kTooMany / 4.0 : kTooMany * 3.0;
   if (tree.groups.size() > 1) {
     anneal(model, dice, {hot, std::min(hot, double{kTooMany}) / 6.0, search.moves},
            search.progress);

@@ -20,6 +20,7 @@ struct GroupTree {
   };
   std::uint32_t run = 1;  // r, ranks of a group
   std::vector<Group> groups;
+  bool keeps_h_tree = false;  // a complete tree that is to stay near an H-tree
 };
 
 // The tree of so many groups whose last rank is reached first.
@@ -37,7 +38,7 @@ struct GroupPlacement {
   Placement placement;  // rank i of group g is virtual rank g*run + i
 };
 
-// Places the tree's groups, one a rectangle; complete trees from an H-tree on. Cut-through: a link
+// Places the tree's groups, one a rectangle. Cut-through: a link
 // carries at most one block in each of the run+1 slots; store-and-forward: at most run+1 blocks in
 // all. `search.period` is not used. The shape must divide the mesh into as many rectangles as there
 // are groups; a root that stays where it is must be a corner of its rectangle.
