@@ -211,16 +211,13 @@ void run_measure(Arguments arguments) {
 }
 
 constexpr const char* kExamples =
-    "Two experiments of the postal model between node processes. echo: rank 0 sends to k ranks, "
-    "one\n"
-    "after the other, each sends back at once: t_s (k-1+2 lambda). return: rank 0 sends to k "
-    "ranks,\n"
-    "the last one sends to all others and, last, back: 2 t_s (k-1+lambda). From both, by message\n"
-    "size: t_s (send), lambda t_s (one way), lambda, and the quartiles of what single repetitions "
-    "give\n"
-    "for it; and alpha and beta of the one way time. "
-    "'run'\n"
-    "and 'simulate' predict with the JSON by --model.\n"
+    "Two experiments of the postal model between node processes. echo: rank 0 sends to k ranks,\n"
+    "one after the other, each sends back at once: t_s (k-1+2 lambda). return: rank 0 sends to k\n"
+    "ranks, the last one sends to all others and, last, back: 2 t_s (k-1+lambda). From both, by\n"
+    "message size: t_s (send), lambda t_s (one way), lambda, and the quartiles of what single\n"
+    "repetitions give for it; and alpha and beta of the one way time. 'run' and 'simulate' "
+    "predict\n"
+    "with the JSON by --model.\n"
     "Examples:\n"
     "  espalier measure --provider shm\n"
     "  espalier measure --provider tcp --format json --plot tcp.svg > tcp.json\n"
