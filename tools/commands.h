@@ -14,6 +14,7 @@ void add_verify(CLI::App& app);
 void add_show(CLI::App& app);
 void add_draw(CLI::App& app);
 void add_simulate(CLI::App& app);
+void add_image(CLI::App& app);
 void add_trace(CLI::App& app);
 void add_run(CLI::App& app);
 void add_measure(CLI::App& app);

@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   add_show(app);
   add_draw(app);
   add_simulate(app);
+  add_image(app);
   add_trace(app);
 #ifdef ESPALIER_WITH_OFI
   add_run(app);
