@@ -11,8 +11,9 @@ namespace {
 
 using Point = topology::Topology::Point;
 
-constexpr double kAside = 6.5;  // of a link's line from the nodes' own
-constexpr double kHead = 13;    // an arrow's
+constexpr double kAside = 6.5;        // of a link's line from the nodes' own
+constexpr double kHead = 13;          // an arrow's
+constexpr double kHighestTree = 6.5;  // units
 
 std::string at(const char* letter, const Point& point) {
   char text[64];
@@ -37,6 +38,10 @@ std::vector<Transfer> transfers(const std::vector<Program>& programs, std::int64
 }
 
 Drawing::Drawing(const topology::Topology& topology) : topology_(topology) {
+  // A tree grows in height with its leaves, which are what needs the room.
+  if (topology.shape().arity > 0) {
+    flat_ = std::min(1.0, kHighestTree / std::max(1.0, topology.position(0).y));
+  }
   for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
     const Point point = place(node);
     width_ = std::max(width_, point.x + kMargin);
@@ -46,7 +51,7 @@ Drawing::Drawing(const topology::Topology& topology) : topology_(topology) {
 
 Point Drawing::place(std::uint32_t node) const {
   const Point point = topology_.position(node);
-  return {kMargin + kUnit * point.x, kMargin + kUnit * point.y};
+  return {kMargin + kUnit * point.x, kMargin + kUnit * flat_ * point.y};
 }
 
 Drawing::Way Drawing::way(std::uint32_t from, std::uint32_t to) const {

@@ -32,6 +32,8 @@ def make(folder, chrome):
             schedules.espalier("draw", file, "-o", page, *words)
             chrome.open(page, dark)
             chrome.press(*keys)
+            if "trace" in name:
+                chrome.script("document.getElementById('lines-card').scrollIntoView()")
             made.append(folder / f"{name}.png")
             chrome.picture(made[-1])
         for name, (schedule, words) in SVGS.items():
