@@ -180,7 +180,7 @@ TEST_F(Command, RefusesNumbersOutOfRange) {
            Row{"simulate good --bytes 1.5", "--bytes '1.5' is no whole number"},
            Row{"simulate good --bytes 99999999999999999999", "--bytes '99999999999999999999' is"},
            Row{"simulate good --bytes 1TiB", "--bytes '1TiB' is no whole number"},
-           Row{"simulate good --bytes 1024GiB", "need more than 4 GiB"},
+           Row{"simulate good --bytes 1024GiB", "MB are available here; expected fewer"},
            Row{"simulate good --bytes 8 --alpha -1", "--alpha must be a number from 0 to 1e6"},
            Row{"simulate good --bytes 8 --beta nan", "and --beta one from 0 to 1"},
            Row{"simulate good --bytes 8 --jitter -1", "must be numbers from 0 to 1000"},
@@ -236,6 +236,34 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
     }
     EXPECT_GE(compiled, 1) << collective << " by " << algorithm;
   }
+}
+
+TEST_F(Command, LowersOntoLinks) {
+  const std::string broadcast = "--topology mesh:4x4 --collective broadcast --algorithm two-tree ";
+  const Result text = run("compile " + broadcast + "--links modelled -o b.esp");
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("; period 3 (direct: 2), as rank "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("\nsteps 10 + 3 N "), std::string::npos) << text.out;
+  EXPECT_NE(run("show b.esp --rank 5").out.find("two-tree, lowered"), std::string::npos);
+  EXPECT_NE(run("verify b.esp --loads").out.find("3N+10 steps"), std::string::npos);
+  EXPECT_EQ(run("simulate b.esp --bytes 1MiB").status, 0);
+  const std::string exchange =
+      "--topology fattree:k=4,h=2,c=k --collective all-to-all --algorithm pairwise ";
+  const Result json =
+      run("compile " + exchange + "--links modelled --ports single-send --format json -o a.esp");
+  const auto lowered = nlohmann::json::parse(json.out).at("lowered");
+  EXPECT_EQ(lowered.at("period"), 192) << "16 ranks send 12 parts each past the root";
+  EXPECT_EQ(lowered.at("busiest"), nlohmann::json({20, 20}));
+  EXPECT_EQ(nlohmann::json::parse(json.out).at("nodes"), 21);
+  EXPECT_NE(run("verify " + exchange + "--links modelled").out.find("proven for every N"),
+            std::string::npos);
+  const Result same = run(
+      "compile --topology mesh:1x5 --collective broadcast --algorithm chain --links modelled -o c");
+  EXPECT_NE(same.out.find("modelled already"), std::string::npos) << same.out;
+  const std::string compile = "compile -o x " + broadcast;
+  expect_refused(compile + "--links some", "unknown --links 'some'; expected direct or modelled");
+  expect_refused(compile + "--ports multiport", "expected --links modelled");
+  expect_refused(compile + "--links modelled --ports two", "expected multiport or single-send");
 }
 
 TEST_F(Command, PrintsJsonWhereverItPrintsResults) {

@@ -55,21 +55,28 @@ std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule)
 
 std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
                                            const launch::Cluster& cluster) {
+  std::vector<std::vector<std::uint32_t>> lanes;  // the node at the other end of each
+  for (const launch::Member& member : cluster.members()) {
+    lanes.emplace_back(member.hello.peers, member.hello.peers + member.hello.lanes);
+  }
+  const auto address = [&cluster](std::uint32_t node, std::uint32_t lane) {
+    const control::Address& at = cluster.members()[node].hello.addresses[lane];
+    return ofi::address_text(std::string(at.bytes, at.size));
+  };
   std::vector<EndpointResult> list;
-  for (std::uint32_t node = 0; node < cluster.members().size(); ++node) {
-    const control::Hello& hello = cluster.members()[node].hello;
+  for (std::uint32_t node = 0; node < lanes.size(); ++node) {
     EndpointResult row;
     row.node = node;
     row.name = schedule.topology->node_name(node);
-    row.pid = hello.pid;
-    for (std::uint32_t at = 0; at < hello.lanes; ++at) {
-      const bool same = at > 0 && hello.peers[at] == hello.peers[at - 1];
+    row.pid = cluster.members()[node].pid;
+    for (std::uint32_t at = 0; at < lanes[node].size(); ++at) {
+      const bool same = at > 0 && lanes[node][at] == lanes[node][at - 1];
       row.lane = same ? row.lane + 1 : 0;
       row.link += at > 0 && !same ? 1 : 0;
-      row.peer = hello.peers[at];
+      row.peer = lanes[node][at];
       row.peer_name = schedule.topology->node_name(row.peer);
-      const control::Address& address = hello.addresses[at];
-      row.address = ofi::address_text(std::string(address.bytes, address.size));
+      row.address = address(node, at);
+      row.peer_address = address(row.peer, ofi::other_end(lanes, node, at));
       list.push_back(row);
     }
   }

@@ -58,21 +58,22 @@ void add_nodes(const SizeResult& size, std::string& text) {
 // The process table of a modelled run: by node its endpoints.
 void add_endpoints(const RunResult& result, std::string& text) {
   std::size_t name = 4;
-  std::size_t peer = 4;
+  std::size_t address = 8;
   for (const EndpointResult& row : result.endpoints) {
-    name = std::max(name, row.name.size());
-    peer = std::max(peer, row.peer_name.size());
+    name = std::max({name, row.name.size(), row.peer_name.size()});
+    address = std::max(address, row.address.size());
   }
-  const int first = static_cast<int>(name);
-  const int second = static_cast<int>(peer);
-  text += format("%-*s      pid  link  lane  %-*s  endpoint\n", first, "node", second, "peer");
+  const int wide = static_cast<int>(name);
+  const int middle = static_cast<int>(address);
+  text += format("%-*s      pid  link  lane  %-*s  %-*s  its peer's\n", wide, "node", middle,
+                 "endpoint", wide, "peer");
   std::uint32_t before = UINT32_MAX;
   for (const EndpointResult& row : result.endpoints) {
     const bool again = row.node == before;
     before = row.node;
-    text += format("%-*s  %7s  %4u  %4u  %-*s  %s\n", first, again ? "" : row.name.c_str(),
-                   again ? "" : std::to_string(row.pid).c_str(), row.link, row.lane, second,
-                   row.peer_name.c_str(), row.address.c_str());
+    text += format("%-*s  %7s  %4u  %4u  %-*s  %-*s  %s\n", wide, again ? "" : row.name.c_str(),
+                   again ? "" : std::to_string(row.pid).c_str(), row.link, row.lane, middle,
+                   row.address.c_str(), wide, row.peer_name.c_str(), row.peer_address.c_str());
   }
   text +=
       format("%zu endpoints, each joined to its peer's and to no other\n", result.endpoints.size());
@@ -93,7 +94,8 @@ ordered_json endpoints_json(const RunResult& result) {
                                        {"lane", row.lane},
                                        {"peer", row.peer},
                                        {"peer_name", row.peer_name},
-                                       {"address", row.address}});
+                                       {"address", row.address},
+                                       {"peer_address", row.peer_address}});
   }
   return all;
 }

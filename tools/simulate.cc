@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "collectives/algorithms/algorithms.h"
+#include "tools/available_memory.h"
 #include "tools/commands.h"
 #include "tools/cost_model.h"
 #include "tools/failure.h"
@@ -19,8 +20,6 @@
 
 namespace espalier::tools {
 namespace {
-
-constexpr std::uint64_t kMostMemory = 4ull << 30;
 
 reference::Case make_case(const Program& program, const SimulateOptions& arguments) {
   reference::Case run;
@@ -47,6 +46,15 @@ sim::Hops hops_of(const std::string& name) {
   bad_input("unknown --hops '" + one_line(name) + "'; expected cut-through or store-and-forward");
 }
 
+void check_memory(const LoadedSchedule& loaded, const reference::Case& run, const Layout& layout) {
+  const std::uint64_t needed = memory_needed(loaded, run, layout), there = available_memory();
+  if (needed <= there) return;
+  bad_input(std::to_string(run.bytes) + " bytes on " + counted(loaded.programs.size(), "node") +
+            " need " + std::to_string(needed / 1'000'000) + " MB, " +
+            std::to_string(there / 1'000'000) +
+            " MB are available here; expected fewer bytes (blocks, not bytes, make steps)");
+}
+
 SimulateReport make_report(const LoadedSchedule& loaded, const SimulateOptions& arguments) {
   const Program& program = loaded.programs.front();
   const reference::Case run = make_case(program, arguments);
@@ -57,10 +65,7 @@ SimulateReport make_report(const LoadedSchedule& loaded, const SimulateOptions& 
   if (status != Status::kOk) {
     bad_input(std::to_string(run.bytes) + " bytes: " + status_name(status));
   }
-  if (memory_needed(loaded, run, report.layout) > kMostMemory) {
-    bad_input(std::to_string(run.bytes) + " bytes on " + counted(loaded.programs.size(), "node") +
-              " need more than 4 GiB here; expected fewer bytes (blocks, not bytes, make steps)");
-  }
+  check_memory(loaded, run, report.layout);
   const CostModel cost = arguments.model.empty() ? CostModel(arguments.alpha, arguments.beta)
                                                  : CostModel::read(arguments.model);
   const std::int64_t blocks = report.layout.blocks;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "collectives/lower/graph.h"
@@ -70,6 +71,13 @@ void put_latest_first(const Plan& plan, Hops& hops) {
       task.block = latest;
     }
   }
+}
+
+// As much of the name as there is room for.
+std::string lowered_name_of(const std::string& name) {
+  constexpr std::string_view kLowered = ", lowered";
+  constexpr std::size_t kMost = sizeof Program::algorithm - 1 - kLowered.size();
+  return name.substr(0, kMost).append(kLowered);
 }
 
 Outline outline_of(const topology::Topology& topology, PortModel ports, const Program& direct,
@@ -147,7 +155,7 @@ std::string lower(const topology::Topology& topology, const Group& group, PortMo
   std::string wrong = find_graph(direct, graph);
   if (wrong.empty()) wrong = find_hops(topology, std::move(graph), ports, hops);
   if (!wrong.empty()) return who + wrong;
-  const std::string lowered_name = name + ", lowered";
+  const std::string lowered_name = lowered_name_of(name);
   const Outline outline = outline_of(topology, ports, direct[0], lowered_name);
   const Count bound = bound_of(topology, group, outline);
   const auto window = static_cast<std::int32_t>(group.window);

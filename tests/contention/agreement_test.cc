@@ -18,14 +18,16 @@ namespace {
 // What a schedule asks of the links, up to some N.
 struct Answer {
   bool free = true;
-  // Else: the first N for which it is not, and the most of its lanes that a link has to carry then.
+  // Else: the first N for which it is not, and the most of its lanes that a link has to carry then
+  // (0: not told).
   std::int64_t blocks = 0;
   std::uint32_t load = 0, lanes = 1;
 };
 
 bool operator==(const Answer& a, const Answer& b) {
   if (a.free || b.free) return a.free == b.free;
-  return a.blocks == b.blocks && std::uint64_t{a.load} * b.lanes == std::uint64_t{b.load} * a.lanes;
+  if (a.blocks != b.blocks || a.load == 0 || b.load == 0) return a.blocks == b.blocks;
+  return std::uint64_t{a.load} * b.lanes == std::uint64_t{b.load} * a.lanes;
 }
 
 std::string text(const Answer& answer) {
@@ -45,11 +47,14 @@ Answer verifiers(const Case& at) {
       *at.topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
   Answer answer;
   answer.free = verdict.valid;
-  EXPECT_EQ(verdict.slot, verdict.valid) << at.name;
+  EXPECT_TRUE(verdict.slot || !verdict.valid) << at.name;
   if (verdict.valid) return answer;
-  EXPECT_EQ(verdict.counterexample.point, verify::Point::kLinks)
-      << at.name << ": " << verdict.counterexample.message;
   answer.blocks = verdict.counterexample.blocks;
+  const verify::Point point = verdict.counterexample.point;
+  // Between neighbours a link's lanes are ports.
+  if (point == verify::Point::kPorts && at.links != "direct") return answer;
+  EXPECT_EQ(point, verify::Point::kLinks) << at.name << ": " << verdict.counterexample.message;
+  EXPECT_FALSE(verdict.slot) << at.name;
   answer.load = verdict.busiest.load;
   answer.lanes = verdict.busiest.capacity;
   return answer;
@@ -65,20 +70,22 @@ Answer simulators(const Case& at) {
     cluster.start_all();
     const sim::RunResult result = sim::run_lock_step(cluster.network(), cluster.machines(),
                                                      std::max(1u, at.programs[0].latency_ticks));
-    EXPECT_EQ(result.status, Status::kOk) << at.name << ": " << result.message;
-    if (result.status != Status::kOk) return answer;
-    cluster.drive();
-    for (std::uint32_t node = 0; node < cluster.nodes(); ++node) {
+    const sim::Contention& contention = cluster.network().contention();
+    // A neighbour that is sent more than lanes in a step ends the run.
+    const bool ended = result.status == Status::kUnforeseen && contention.conflicts > 0;
+    EXPECT_TRUE(result.status == Status::kOk || ended) << at.name << ": " << result.message;
+    if (result.status != Status::kOk && !ended) return answer;
+    if (!ended) cluster.drive();
+    for (std::uint32_t node = 0; !ended && node < cluster.nodes(); ++node) {
       EXPECT_EQ(cluster.done(node), 1u) << at.name;
     }
-    const sim::Contention& contention = cluster.network().contention();
     const bool free = contention.conflicts == 0;
     EXPECT_EQ(cluster.network().residence().longest() == 0, free) << at.name;
     // Found by time as well: who asks for what is taken must wait. (Ticks are not simulated in
-    // time.)
+    // time; and of what a node sends to one neighbour the second waits for the port.)
     std::uint64_t waits = 0;
     for (const sim::LinkTraffic& link : cluster.network().traffic()) waits += link.waits;
-    const bool timed = at.programs[0].send_ticks <= 1;
+    const bool timed = at.programs[0].send_ticks <= 1 && !ended;
     EXPECT_TRUE(!timed || (waits == 0) == free) << at.name << ": " << waits << " waits";
     if (free) continue;
     answer = {false, cluster.machine(0).blocks(), contention.most_asked, contention.most_lanes};
@@ -92,14 +99,14 @@ struct Tally {
 
 void print(const char* what, const std::map<std::string, Tally>& tallies) {
   for (const auto& [name, tally] : tallies) {
-    std::printf("%-10s %-16s %4d free, %4d with conflicts\n", what, name.c_str(), tally.free,
+    std::printf("%-10s %-20s %4d free, %4d with conflicts\n", what, name.c_str(), tally.free,
                 tally.conflicting);
   }
 }
 
 TEST(Contention, SimulatorAndVerifierAgree) {
   const std::size_t cases = whole() ? 20'000 : 1000;
-  std::map<std::string, Tally> by_family, by_placement, all;
+  std::map<std::string, Tally> by_family, by_placement, by_links, all;
   std::set<std::string> seen;
   for (std::uint64_t seed = 0; seen.size() < cases; ++seed) {
     const Case at = random_case(seed, ESPALIER_EXAMPLES);
@@ -109,16 +116,20 @@ TEST(Contention, SimulatorAndVerifierAgree) {
     EXPECT_TRUE(proven == simulated)
         << "seed " << seed << ": " << at.name << "\n  verifier:  " << text(proven)
         << "\n  simulator: " << text(simulated);
-    for (Tally* tally : {&by_family[at.family], &by_placement[at.placement], &all["all"]}) {
+    for (Tally* tally :
+         {&by_family[at.family], &by_placement[at.placement], &by_links[at.links], &all["all"]}) {
       ++(simulated.free ? tally->free : tally->conflicting);
     }
     if (HasFailure()) return;
   }
   print("topology", by_family);
   print("placement", by_placement);
+  print("links", by_links);
   print("", all);
   EXPECT_GE(all["all"].free, static_cast<int>(cases) / 4);
   EXPECT_GE(all["all"].conflicting, static_cast<int>(cases) / 4);
+  EXPECT_EQ(by_links["lowered"].conflicting, 0);
+  EXPECT_GE(by_links["lowered, a hop moved"].conflicting, static_cast<int>(cases) / 25);
 }
 
 }  // namespace

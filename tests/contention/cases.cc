@@ -3,10 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/algorithms/searched/searched.h"
+#include "tests/contention/dice.h"
+#include "tests/contention/lowered.h"
 #include "tests/contention/placed.h"
 
 namespace espalier::contention {
@@ -14,25 +15,6 @@ namespace {
 
 constexpr BlockRule kBlocks = {0, 64};
 constexpr std::uint32_t kMostRanks = 20;
-
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : random_(seed) {}
-  // from .. to
-  std::uint32_t number(std::uint32_t from, std::uint32_t to) {
-    return from + static_cast<std::uint32_t>(random_() % (to - from + 1));
-  }
-  bool one_in(std::uint32_t many) { return number(1, many) == 1; }
-  template <typename T>
-  void shuffle(std::vector<T>& values) {
-    for (std::size_t at = values.size(); at > 1; --at) {
-      std::swap(values[at - 1], values[random_() % at]);
-    }
-  }
-
- private:
-  std::mt19937_64 random_;
-};
 
 std::string text(std::uint32_t number) { return std::to_string(number); }
 
@@ -188,10 +170,10 @@ Case random_case(std::uint64_t seed, const std::string& examples) {
   topology::Shape shape = real->shape();
   std::vector<std::uint32_t> place(real->ranks());
   for (std::uint32_t rank = 0; rank < place.size(); ++rank) place[rank] = rank;
-  const std::uint32_t how = dice.number(0, 3);
-  at.placement = how < 2 ? "as numbered" : how == 2 ? "a few exchanged" : "anyhow";
-  if (how == 3) dice.shuffle(place);
-  for (std::uint32_t swaps = how == 2 ? dice.number(1, 2) : 0; swaps > 0; --swaps) {
+  const std::uint32_t how = dice.number(0, 5);
+  at.placement = how < 2 ? "as numbered" : how < 4 ? "a few exchanged" : "anyhow";
+  if (how >= 4) dice.shuffle(place);
+  for (std::uint32_t swaps = how < 4 && how >= 2 ? dice.number(1, 2) : 0; swaps > 0; --swaps) {
     const auto last = static_cast<std::uint32_t>(place.size()) - 1;
     std::swap(place[dice.number(0, last)], place[dice.number(0, last)]);
   }
@@ -201,14 +183,18 @@ Case random_case(std::uint64_t seed, const std::string& examples) {
     at.topology = std::move(real);
   }
   const std::string algorithm = choose_programs(dice, *at.topology, shape, how >= 2, at);
+  std::string lowering;
+  if (dice.one_in(3)) lowering = lower_case(dice, at);
   const bool pipelined = at.programs[0].blocks[0].block_bytes != 0;
   at.blocks = pipelined ? dice.number(1, 6) : 1;
   // Some keep N to a residue.
   const std::int64_t every = std::max<std::int64_t>(1, at.programs[0].residue_mod);
   while ((at.blocks - at.programs[0].residue) % every != 0) ++at.blocks;
   at.missing = dice.number(0, 5);
-  at.name = algorithm + " on " + at.topology->spec() + ", root " + text(at.root) + ", N " +
-            std::to_string(at.blocks) + ", " + std::to_string(at.missing) + " elements short";
+  if (!lowering.empty() && !dice.one_in(3)) lowering += move_hop(dice, at);
+  at.name = algorithm + lowering + " on " + at.topology->spec() + ", root " + text(at.root) +
+            ", N " + std::to_string(at.blocks) + ", " + std::to_string(at.missing) +
+            " elements short";
   return at;
 }
 

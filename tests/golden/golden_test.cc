@@ -14,6 +14,7 @@
 #include <string>
 
 #include "collectives/algorithms/algorithms.h"
+#include "collectives/lower/lower.h"
 #include "collectives/schedule/file_writer.h"
 #include "collectives/schedule/sample_program.h"
 #include "topology/topology.h"
@@ -89,6 +90,25 @@ Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program
   return status;
 }
 
+// Programs, with the tables that they look up, of schedules lowered onto the fat tree.
+Programs lower_onto_tree(Collective collective, const char* name) {
+  std::string error;
+  const auto topology = topology::parse(kFatTreeSpec, error);
+  const Group group = golden_group(Where::kFatTree);
+  std::vector<Program> direct(group.ranks);
+  for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
+    EXPECT_EQ(find_algorithm(collective, name)->generate(group, rank, direct[rank]), Status::kOk);
+  }
+  Programs lowered;
+  lower::Report report;
+  EXPECT_EQ(lower::lower(*topology, group, espalier_PortModel_MULTIPORT, direct, lowered, report),
+            "");
+  for (Program& program : lowered) {
+    std::snprintf(program.producer, sizeof program.producer, "golden");
+  }
+  return lowered;
+}
+
 // Every golden program by the name of its files.
 std::map<std::string, Program> programs() {
   std::map<std::string, Program> all = {{"sample", sample_program()},
@@ -102,6 +122,12 @@ std::map<std::string, Program> programs() {
     if (table[at].where != Where::kFatTree) continue;
     EXPECT_EQ(generate(table[at], kRouter, all[name + "-router"]), Status::kOk) << name;
   }
+  static const Programs exchange = lower_onto_tree(espalier_Collective_ALL_TO_ALL, "pairwise");
+  static const Programs trees = lower_onto_tree(espalier_Collective_ALLREDUCE, "two-tree");
+  all["lowered-all-to-all-pairwise"] = exchange[kRank];
+  all["lowered-all-to-all-pairwise-router"] = exchange[kRouter];
+  all["lowered-allreduce-two-tree"] = trees[kRank];
+  all["lowered-allreduce-two-tree-router"] = trees[kRouter];
   return all;
 }
 

@@ -7,11 +7,14 @@ DEADLINE = 2.0  # s
 
 
 class Disturbed(unittest.TestCase):
-    def check(self, provider, disturbance, victim, collective, size, ranks=16, after_ms=700, more=()):
-        """All others end in time with one cause, which names the victim; what the run wrote to stderr, and its ranks."""
+    def check(self, provider, disturbance, victim, collective, size, ranks=16, after_ms=700, more=(), mesh=None):
+        """All others end in time with one cause, which names the victim; what the run wrote to stderr, and its ranks.
+
+        Direct, or on the links of a mesh, which the victim does not hold together.
+        """
+        where = ["--topology", mesh, "--links", "modelled"] if mesh else ["--topology", f"complete:{ranks}"]
         status, found, error = espalier.run(
-            "--topology", f"complete:{ranks}", "--collective", collective, "--algorithm", "two-tree", "--provider",
-            provider, "--bytes", size, "--back-to-back", 100_000_000, "--deadline", int(DEADLINE * 1000), disturbance,
+            *where, "--collective", collective, "--algorithm", "two-tree", "--provider", provider, "--bytes", size, "--back-to-back", 100_000_000, "--deadline", int(DEADLINE * 1000), disturbance,
             f"{victim}@{after_ms}", *more)
         self.assertEqual(status, 1, error)
         self.assertIsNotNone(found, error)

@@ -18,8 +18,8 @@ TIMES = int(sys.argv[sys.argv.index("--times") + 1]) if "--times" in sys.argv el
 
 
 class Held(disturbed.Disturbed):
-    def hold(self, whose, count, disturbance, victim, collective, size, ranks):
-        with self.subTest(whose=whose, count=count, disturbance=disturbance, victim=victim, ranks=ranks):
+    def hold(self, whose, count, disturbance, victim, collective, size, ranks, mesh=None):
+        with self.subTest(whose=whose, count=count, disturbance=disturbance, victim=victim, ranks=ranks, mesh=mesh):
             prefix = (f"env LD_PRELOAD={LIBRARY} HOLD_MY_RANK=%r HOLD_RANK={victim} HOLD_WHOSE={whose} "
                       f"HOLD_COUNT={count}")
             held = []
@@ -27,7 +27,7 @@ class Held(disturbed.Disturbed):
             # which nobody may miss a victim that stands still.
             for after_ms in (500, 1000, 1500, 1500, 1500):
                 error, nodes = self.check("shm", disturbance, victim, collective, size, ranks, after_ms,
-                                          ("--launch-prefix", prefix))
+                                          ("--launch-prefix", prefix), mesh)
                 held = re.findall(r"holds /dev/shm/(\d+):", error)
                 if held:
                     break
@@ -51,6 +51,13 @@ class Held(disturbed.Disturbed):
             self.hold("peer", 2, "--kill", 15, "reduce", 8, 16)
             self.hold("peer", 2, "--stop", 0, "allreduce", 8, 2)
             self.hold("peer", 3, "--kill", 2, "allreduce", 4096, 3)
+
+    def test_on_a_mesh(self):
+        """Each link has queues of its own there: who is lost with one shuts nobody else out."""
+        for _ in range(TIMES):
+            self.hold("own", 20, "--kill", 5, "allreduce", 4096, 16, "mesh:4x4")
+            self.hold("peer", 3, "--stop", 6, "allreduce", 4096, 16, "mesh:4x4")
+            self.hold("peer", 30, "--kill", 0, "broadcast", 1 << 20, 16, "mesh:4x4")
 
 
 if __name__ == "__main__":

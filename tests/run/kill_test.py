@@ -27,6 +27,15 @@ class Kill(disturbed.Disturbed):
                     with self.subTest(provider=provider, victim=victim, collective=collective, time=time):
                         self.check(provider, "--stop", victim, collective, size)
 
+    def test_on_a_mesh(self):
+        """With an endpoint for each link to a neighbour and no others: the cause goes from node to node."""
+        for time in range(TIMES):
+            for provider in PROVIDERS:
+                for disturbance, victim, collective, size in (("--kill", 5, "allreduce", 4096),
+                                                              ("--stop", 0, "broadcast", 1 << 20)):
+                    with self.subTest(provider=provider, disturbance=disturbance, victim=victim, time=time):
+                        self.check(provider, disturbance, victim, collective, size, mesh="mesh:4x4")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)

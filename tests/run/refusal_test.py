@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Bad input: one clear line, exit status 2, nothing left behind."""
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
@@ -58,6 +59,9 @@ class Refusals(unittest.TestCase):
         refused([*what, "--run", 3], "--run is no parameter of algorithm 'two-tree'")
         refused(["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "lambda-tree", "--lambda", "1/2"],
                 "--lambda '1/2'")
+        refused([*what, "--links", "routed"], "--links 'routed'", "direct or modelled")
+        refused(["--topology", "complete:200", "--collective", "broadcast", "--algorithm", "chain", "--links", "modelled"],
+                "rank 0 of complete:200 has 199 lanes", "128 endpoints")
         refused([*what, "--nodes-per-process", 0], "--nodes-per-process")
         refused([*what, "--nodes-per-process", 257], "--nodes-per-process")
         refused(["--topology", "fattree:k=2,h=2,c=1", "--collective", "broadcast", "--algorithm", "leaf", "--kill", "7@1"],
@@ -65,6 +69,18 @@ class Refusals(unittest.TestCase):
         refused(["--topology", "complete:4", "--collective", "all-to-all", "--algorithm", "pairwise", "--bytes", "64GiB"],
                 "a rank", "memory", "at most")
         refused(["/dev/null"], "/dev/null")
+
+    def test_a_small_dev_shm(self):
+        """In a mount namespace of its own."""
+        small = "mount -t tmpfs -o size=64m tmpfs /dev/shm && exec \"$@\""
+        if subprocess.run(["unshare", "-m", "sh", "-c", small, "sh", "true"], capture_output=True).returncode != 0:
+            self.skipTest("no mount namespaces here")
+        chain = ["unshare", "-m", "sh", "-c", small, "sh", espalier.COMMAND, "run", "--node-binary", espalier.NODE,
+                 "--collective", "broadcast", "--algorithm", "chain", "--provider", "shm", "--bytes", "1000"]
+        good = subprocess.run([*chain, "--topology", "mesh:1x4"], capture_output=True, text=True)
+        self.assertEqual(good.returncode, 0, good.stderr)
+        self.refused(subprocess.run([*chain, "--topology", "mesh:1x12"], capture_output=True, text=True),
+                     "/dev/shm has 67 MB free, and 22 endpoints over shm take 121 MB of it", "--provider tcp")
 
     def test_a_damaged_schedule_is_not_run(self):
         whole = espalier.compile(self.path / "whole.esp", "complete:3").read_bytes()

@@ -1,0 +1,141 @@
+#include "collectives/lower/graph.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <tuple>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithms/builder.h"
+
+namespace espalier::lower {
+namespace {
+
+std::vector<Program> direct(Collective collective, const char* name, std::uint32_t ranks,
+                            std::uint32_t run = 0) {
+  Group group;
+  group.ranks = ranks;
+  group.run = run;
+  group.topology_digest = 1;
+  std::vector<Program> programs(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const Algorithm* algorithm = find_algorithm(collective, name);
+    EXPECT_EQ(algorithm->generate(group, rank, programs[rank]), Status::kOk) << name;
+  }
+  return programs;
+}
+
+Graph graph_of(const std::vector<Program>& programs) {
+  Graph graph;
+  EXPECT_EQ(find_graph(programs, graph), "");
+  return graph;
+}
+
+TEST(Graph, OfAChainIsItsMessages) {
+  const Graph graph = graph_of(direct(espalier_Collective_BROADCAST, "chain", 4));
+  EXPECT_EQ(graph.blocks, 1);
+  ASSERT_EQ(graph.tasks.size(), 3u);
+  for (std::uint32_t at = 0; at < 3; ++at) {
+    const Task& task = graph.tasks[at];
+    EXPECT_EQ(task.kind, espalier_Kind_SEND);
+    EXPECT_EQ(task.from, at);
+    EXPECT_EQ(task.to, at + 1);
+    EXPECT_TRUE(task.output);
+    EXPECT_EQ(task.a.task, static_cast<std::int32_t>(at) - 1) << "the root sends its input";
+  }
+}
+
+TEST(Graph, HasAsManyBlocksAsTheScheduleRepeatsAfter) {
+  for (const std::uint32_t run : {1u, 2u, 3u, 5u}) {
+    const Graph graph = graph_of(direct(espalier_Collective_BROADCAST, "fractional", 8, run));
+    EXPECT_EQ(graph.blocks, static_cast<std::int32_t>(run));
+    EXPECT_EQ(graph.tasks.size(), 7 * run) << "each block once to each rank but the root";
+  }
+}
+
+TEST(Graph, SplitsRunsOfSegments) {
+  // The root sends parts 2 and 3 as one message to rank 2, which passes part 3 on.
+  const Graph graph = graph_of(direct(espalier_Collective_SCATTER, "binomial", 4));
+  std::map<std::int32_t, int> hops;  // by segment
+  for (const Task& task : graph.tasks) {
+    if (task.kind == espalier_Kind_SEND) ++hops[task.segment];
+  }
+  EXPECT_EQ(hops, (std::map<std::int32_t, int>{{1, 1}, {2, 1}, {3, 2}}));
+}
+
+// Whatever the direct schedule keeps in OUTPUT on the way there.
+TEST(Graph, WritesEachOutputOnce) {
+  for (const auto& [collective, name] : {std::pair(espalier_Collective_ALLREDUCE, "two-tree"),
+                                         std::pair(espalier_Collective_SCAN, "two-tree"),
+                                         std::pair(espalier_Collective_REDUCE_SCATTER, "ring")}) {
+    const Graph graph = graph_of(direct(collective, name, 9));
+    std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, int> written;
+    for (std::size_t at = 0; at < graph.tasks.size(); ++at) {
+      const Task& task = graph.tasks[at];
+      if (task.output) ++written[{task.to, task.segment, task.block}];
+      EXPECT_LT(task.a.task, static_cast<std::int32_t>(at));
+      EXPECT_LT(task.b.task, static_cast<std::int32_t>(at));
+    }
+    const std::size_t segments = collective == espalier_Collective_REDUCE_SCATTER ? 1 : 2;
+    EXPECT_EQ(written.size(), 9 * segments) << name;
+    for (const auto& [place, times] : written) EXPECT_EQ(times, 1) << name;
+  }
+}
+
+// An allreduce reads all input of a rank before its result comes; an exchange cannot.
+TEST(Graph, KeepsTheOrderThatIsRightInPlace) {
+  const Graph sum = graph_of(direct(espalier_Collective_ALLREDUCE, "two-tree", 8));
+  EXPECT_FALSE(sum.in_place.empty());
+  for (const InPlace& order : sum.in_place) {
+    const Task& then = sum.tasks[static_cast<std::size_t>(order.then)];
+    const Task& first = sum.tasks[static_cast<std::size_t>(order.first)];
+    EXPECT_TRUE(then.output);
+    EXPECT_EQ(then.to, first.from);
+  }
+  EXPECT_TRUE(graph_of(direct(espalier_Collective_ALL_TO_ALL, "pairwise", 4)).in_place.empty());
+}
+
+// Block 0 goes to rank 1 alone, all others to rank 2.
+TEST(Graph, RefusesWhatDoesNotRepeat) {
+  std::vector<Program> programs(3);
+  Group group;
+  group.ranks = 3;
+  group.topology_digest = 1;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    Builder builder(programs[rank]);
+    ASSERT_EQ(builder.begin(group, rank,
+                            {.collective = espalier_Collective_BROADCAST, .algorithm = "odd"}),
+              Status::kOk);
+    const std::uint8_t once = builder.count(1, 0);
+    Index later{};
+    later.base = later.coef = 1;
+    const std::uint8_t block = builder.index(later);
+    if (rank == 0) {
+      builder.send(0, 1, builder.input(0), 0).instances_ref = once;
+      builder.send(1, 2, builder.input(0), 0).a.block_ref = block;
+    } else if (rank == 1) {
+      builder.receive(0, 0, builder.output(0)).instances_ref = once;
+    } else {
+      builder.receive(1, 0, builder.output(0)).into.block_ref = block;
+    }
+    builder.phase(1, 0, 1);
+    ASSERT_EQ(builder.finish(1, 0), Status::kOk);
+  }
+  Graph graph;
+  EXPECT_EQ(find_graph(programs, graph),
+            "what it does with a block does not repeat after any number of blocks up to 64, so "
+            "there is no period to lower");
+}
+
+TEST(Graph, RefusesWhatIsNoSchedule) {
+  std::vector<Program> programs = direct(espalier_Collective_BROADCAST, "chain", 4);
+  programs[1].actions_count = 0;
+  programs[1].phases[0].actions = 0;
+  Graph graph;
+  EXPECT_EQ(find_graph(programs, graph),
+            "rank 2, step 1: nothing like it is sent; verify the direct schedule first");
+  EXPECT_EQ(find_graph({}, graph), "there are no programs");
+}
+
+}  // namespace
+}  // namespace espalier::lower

@@ -1,0 +1,118 @@
+#include "collectives/lower/lower.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace espalier::lower {
+namespace {
+
+std::unique_ptr<topology::Topology> parsed(const char* spec) {
+  std::string error;
+  auto topology = topology::parse(spec, error);
+  EXPECT_NE(topology, nullptr) << error;
+  return topology;
+}
+
+Group group_for(const topology::Topology& topology) {
+  Group group;
+  group.ranks = topology.ranks();
+  group.topology_digest = topology.digest();
+  return group;
+}
+
+std::vector<Program> direct(const Group& group, Collective collective, const char* name) {
+  std::vector<Program> programs(group.ranks);
+  for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
+    const Algorithm* algorithm = find_algorithm(collective, name);
+    EXPECT_EQ(algorithm->generate(group, rank, programs[rank]), Status::kOk) << name;
+  }
+  return programs;
+}
+
+TEST(Lower, ASmallScheduleHasNoTables) {
+  const auto mesh = parsed("mesh:4x4");
+  const Group group = group_for(*mesh);
+  Programs lowered;
+  Report report;
+  ASSERT_EQ(lower(*mesh, group, espalier_PortModel_MULTIPORT,
+                  direct(group, espalier_Collective_BROADCAST, "two-tree"), lowered, report),
+            "");
+  ASSERT_EQ(lowered.size(), 16u);
+  for (const Program& program : lowered) {
+    EXPECT_STREQ(program.algorithm, "two-tree, lowered");
+    EXPECT_EQ(program.table.size, 0u);
+    EXPECT_EQ(program.terms_count, 0u);
+    EXPECT_EQ(program.phases_count, 1u);
+    EXPECT_EQ(program.phases[0].period, 3u);
+    EXPECT_EQ(program.schedule_digest, lowered[0].schedule_digest);
+  }
+  EXPECT_EQ(describe(*mesh, report),
+            "30 messages over 49 hops a block; period 3 (direct: 2), as rank 2 (row 0, column 2) "
+            "-> rank 1 (row 0, column 1) carries 3\n"
+            "steps 10 + 3 N (hops placed by longest way first)\n");
+}
+
+TEST(Lower, AModelledScheduleStaysAsItIs) {
+  const auto line = parsed("mesh:1x5");
+  const Group group = group_for(*line);
+  const std::vector<Program> chain = direct(group, espalier_Collective_BROADCAST, "chain");
+  ASSERT_TRUE(is_modelled(*line, chain));
+  Programs lowered;
+  Report report;
+  ASSERT_EQ(lower(*line, group, espalier_PortModel_MULTIPORT, chain, lowered, report), "");
+  EXPECT_FALSE(report.changed);
+  ASSERT_EQ(lowered.size(), chain.size());
+  EXPECT_EQ(lowered[2].schedule_digest, chain[2].schedule_digest);
+  EXPECT_EQ(describe(*line, report), "modelled already: every peer is a neighbour\n");
+  // On a tree the routers have no programs yet, though a rank's only neighbour is one.
+  const auto tree = parsed("fattree:k=5,h=1,c=1");
+  EXPECT_FALSE(
+      is_modelled(*tree, direct(group_for(*tree), espalier_Collective_BROADCAST, "chain")));
+}
+
+TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
+  const auto mesh = parsed("mesh:3x3");
+  Group group = group_for(*mesh);
+  const std::vector<Program> ring = direct(group, espalier_Collective_ALLGATHER, "ring");
+  Programs wide, narrow, single;
+  Report report;
+  ASSERT_EQ(lower(*mesh, group, espalier_PortModel_MULTIPORT, ring, wide, report), "");
+  ASSERT_EQ(lower(*mesh, group, espalier_PortModel_SINGLE_SEND, ring, single, report), "");
+  EXPECT_EQ(report.from, report.to) << "a node is the reason";
+  group.window = 2;
+  ASSERT_EQ(lower(*mesh, group, espalier_PortModel_MULTIPORT, ring, narrow, report), "");
+  EXPECT_EQ(narrow[0].window, 2u);
+  EXPECT_NE(wide[0].schedule_digest, narrow[0].schedule_digest);
+  EXPECT_NE(wide[0].schedule_digest, single[0].schedule_digest);
+}
+
+TEST(Lower, ALongNameIsCut) {
+  const auto mesh = parsed("mesh:3x3");
+  const Group group = group_for(*mesh);
+  Programs lowered;
+  Report report;
+  ASSERT_EQ(
+      lower(*mesh, group, espalier_PortModel_MULTIPORT,
+            direct(group, espalier_Collective_BROADCAST, "two-tree-simplex"), lowered, report),
+      "");
+  EXPECT_STREQ(lowered[0].algorithm, "two-tree-simpl, lowered");
+}
+
+TEST(Lower, RefusesInOneLine) {
+  const auto mesh = parsed("mesh:3x3");
+  const Group group = group_for(*mesh);
+  std::vector<Program> chain = direct(group, espalier_Collective_BROADCAST, "chain");
+  chain[3].actions_count = 0;
+  chain[3].phases[0].actions = 0;
+  Programs lowered;
+  Report report;
+  EXPECT_EQ(
+      lower(*mesh, group, espalier_PortModel_MULTIPORT, chain, lowered, report),
+      "'chain' on mesh:3x3 cannot be lowered: rank 4, step 3: nothing like it is sent; verify "
+      "the direct schedule first");
+  EXPECT_TRUE(lowered.empty());
+}
+
+}  // namespace
+}  // namespace espalier::lower

@@ -1,0 +1,216 @@
+#include "collectives/lower/timed.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "collectives/lower/timed_rows.h"
+#include "collectives/verify/verify.h"
+
+namespace espalier::lower {
+namespace {
+
+constexpr Buffer kInput = espalier_Buffer_INPUT, kOutput = espalier_Buffer_OUTPUT,
+                 kScratch = espalier_Buffer_SCRATCH;
+
+std::unique_ptr<topology::Topology> parsed(const char* spec) {
+  std::string error;
+  auto topology = topology::parse(spec, error);
+  EXPECT_NE(topology, nullptr) << error;
+  return topology;
+}
+
+Group group_for(const topology::Topology& topology, std::uint32_t root) {
+  static constexpr BlockRule kBlocks = {0, 64};
+  Group group;
+  group.ranks = topology.ranks();
+  group.root = root;
+  group.topology_digest = topology.digest();
+  group.blocks = &kBlocks;
+  group.blocks_count = 1;
+  return group;
+}
+
+TimedSchedule schedule_for(const topology::Topology& topology, Collective collective) {
+  TimedSchedule schedule(topology.nodes());
+  schedule.outline.collective = collective;
+  schedule.outline.algorithm = "by hand";
+  schedule.outline.port_model = espalier_PortModel_MULTIPORT;
+  schedule.outline.nodes = topology.nodes() > topology.ranks() ? topology.nodes() : 0;
+  return schedule;
+}
+
+verify::Verdict proven(const topology::Topology& topology, const Programs& programs) {
+  return verify::verify(topology,
+                        [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
+}
+
+// Ranks 0 and 3 of a line send to rank 1, by way of 2 and not.
+TimedSchedule sum_on_a_line(const topology::Topology& line) {
+  TimedSchedule schedule = schedule_for(line, espalier_Collective_REDUCE);
+  const std::uint32_t left[] = {0, 1}, right[] = {2, 1};
+  const std::int32_t early[] = {0}, late[] = {3};
+  const TimedPlace input = {kInput, 0, -1}, scratch = {kScratch, 0, -1};
+  const TimedPlace a = schedule.add_message(0, left, early, input, scratch);
+  const TimedPlace b = schedule.add_message(0, right, late, input, scratch);
+  const TimedPlace both = schedule.add_operation(espalier_Kind_COMBINE, 1, 3, 0, scratch, a, b);
+  (void)schedule.add_operation(espalier_Kind_COMBINE, 1, 3, 0, {kOutput, 0, -1}, input, both);
+  schedule.outline.needs_commutative = true;
+  return schedule;
+}
+
+TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
+  const auto line = parsed("mesh:1x3");
+  TimedSchedule schedule = sum_on_a_line(*line);
+  for (const std::int32_t period : {1, 2, 5}) {
+    schedule.period = period;
+    Programs programs;
+    ASSERT_EQ(write_programs(group_for(*line, 1), schedule, programs), "");
+    const verify::Verdict verdict = proven(*line, programs);
+    EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
+    EXPECT_EQ(phase_steps(programs[0], 3), 4 + 2 * period);
+    int copies = 0;
+    for (std::uint32_t at = 0; at < programs[1].actions_count; ++at) {
+      const Action& action = programs[1].actions[at];
+      if (action.kind != espalier_Kind_COPY) continue;
+      ++copies;
+      EXPECT_EQ(action.a.slot_ref, action.into.slot_ref);
+    }
+    EXPECT_EQ(copies, 1);
+  }
+}
+
+TEST(Timed, ACopyIsNotNeededWhereTheWindowIsGuard) {
+  const auto line = parsed("mesh:1x3");
+  const TimedSchedule schedule = sum_on_a_line(*line);
+  Group group = group_for(*line, 1);
+  group.window = 3;
+  Programs programs;
+  ASSERT_EQ(write_programs(group, schedule, programs), "");
+  EXPECT_TRUE(proven(*line, programs).valid);
+  for (std::uint32_t at = 0; at < programs[1].actions_count; ++at) {
+    EXPECT_NE(programs[1].actions[at].kind, espalier_Kind_COPY);
+  }
+}
+
+// One block waits `stays` steps in the middle of a line, the next comes a period later.
+TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
+  const auto line = parsed("mesh:1x3");
+  for (const std::int32_t stays : {1, 3, 20}) {
+    for (const std::int32_t period : {1, 2, 7, 40}) {
+      TimedSchedule schedule = schedule_for(*line, espalier_Collective_BROADCAST);
+      const std::uint32_t way[] = {0, 1, 2}, near[] = {0, 1};
+      const std::int32_t steps[] = {0, stays}, later[] = {period > 1 ? 1 : 0};
+      schedule.period = period;
+      (void)schedule.add_message(0, way, steps, {kInput, 0, -1}, {kOutput, 0, -1});
+      if (period == 1) {
+        // The link has one lane: rank 1 copies what passes it.
+        const TimedPlace passes = schedule.nodes[1][0].into;
+        (void)schedule.add_operation(espalier_Kind_COPY, 1, 0, 0, {kOutput, 0, -1}, passes);
+      } else {
+        (void)schedule.add_message(0, near, later, {kInput, 0, -1}, {kOutput, 0, -1});
+      }
+      const Group group = group_for(*line, 0);
+      Programs programs;
+      ASSERT_EQ(write_programs(group, schedule, programs), "");
+      const verify::Verdict verdict = proven(*line, programs);
+      EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
+      const std::int32_t slots =
+          (stays + static_cast<std::int32_t>(group.window) + period - 1) / period;
+      EXPECT_EQ(programs[1].scratch_blocks, static_cast<std::uint32_t>(slots)) << stays << period;
+      EXPECT_EQ(programs[1].table.size, 0u) << "few enough actions";
+    }
+  }
+}
+
+// Every rank of a star has a part for every other: too many actions of one instance for the router.
+TimedSchedule exchange_on_a_star(const topology::Topology& star) {
+  TimedSchedule schedule = schedule_for(star, espalier_Collective_ALL_TO_ALL);
+  const auto ranks = static_cast<std::int32_t>(star.ranks());
+  for (std::int32_t from = 0; from < ranks; ++from) {
+    const auto node = static_cast<std::uint32_t>(from);
+    (void)schedule.add_operation(espalier_Kind_COPY, node, 0, 0, {kOutput, from, -1},
+                                 {kInput, from, -1});
+    for (std::int32_t turn = 1; turn < ranks; ++turn) {
+      const std::int32_t to = (from + turn) % ranks;
+      const std::uint32_t way[] = {node, star.ranks(), static_cast<std::uint32_t>(to)};
+      const std::int32_t steps[] = {turn - 1, turn};
+      (void)schedule.add_message(0, way, steps, {kInput, to, -1}, {kOutput, from, -1});
+    }
+  }
+  schedule.period = ranks - 1;
+  return schedule;
+}
+
+TEST(Timed, ManyInstancesLookTheirStepsUp) {
+  const auto star = parsed("fattree:k=12,h=1,c=1");
+  const TimedSchedule schedule = exchange_on_a_star(*star);
+  EXPECT_EQ(least_period(*star, schedule, 1), 11);
+  EXPECT_EQ(least_period(*star, schedule, 20), 20);
+  Programs programs;
+  ASSERT_EQ(write_programs(group_for(*star, 0), schedule, programs), "");
+  const Program& router = programs[12];
+  EXPECT_EQ(router.actions_count, 2u) << "132 messages in, 132 out";
+  EXPECT_GT(router.table.size, 0u);
+  const verify::Verdict verdict = proven(*star, programs);
+  EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
+}
+
+// 65 operations of one step are 65 actions.
+TEST(Timed, SaysWhereTablesAreTooSmall) {
+  const auto line = parsed("mesh:1x2");
+  TimedSchedule schedule = schedule_for(*line, espalier_Collective_BROADCAST);
+  schedule.outline.segments = 65;
+  schedule.period = 65;
+  for (std::int32_t segment = 0; segment < 65; ++segment) {
+    const std::uint32_t way[] = {0, 1};
+    const std::int32_t steps[] = {segment};
+    const TimedPlace came =
+        schedule.add_message(0, way, steps, {kInput, segment, -1}, {kScratch, segment, -1});
+    (void)schedule.add_operation(espalier_Kind_COPY, 1, 70, 0, {kOutput, segment, -1}, came);
+  }
+  Programs programs;
+  EXPECT_EQ(write_programs(group_for(*line, 0), schedule, programs),
+            std::string("by hand, node 1: ") + status_name(Status::kTooLarge));
+  EXPECT_TRUE(programs.empty());
+}
+
+// Two messages of one step and link leave in the order of the sender's actions, input before
+// scratch; at the receiver output would be before scratch.
+TEST(Timed, BothEndsHaveTheMessagesOfAStepInOneOrder) {
+  TimedInstance from_scratch, from_input, into_output, into_scratch, made;
+  from_scratch.kind = from_input.kind = espalier_Kind_SEND;
+  from_scratch.peer = from_input.peer = 1;
+  from_scratch.step = from_input.step = into_output.step = into_scratch.step = 3;
+  made.kind = into_output.kind = into_scratch.kind = espalier_Kind_RECEIVE;
+  made.peer = 2;
+  made.message = 7;
+  made.into = from_scratch.a = {kScratch, 0, 0};
+  from_input.a = {kInput, 0, -1};
+  into_scratch.into = {kScratch, 0, 0};
+  into_output.into = {kOutput, 0, 1};
+  from_input.message = into_scratch.message = 1;
+  from_scratch.message = into_output.message = 2;
+  std::vector<NodeRows> nodes;
+  const std::vector<TimedInstance> sender = {made, from_input, from_scratch};
+  const std::vector<TimedInstance> receiver = {into_scratch, into_output};
+  const std::vector<TimedInstance> third = {};
+  nodes.push_back(rows_of(sender, 5, 8));
+  nodes.push_back(rows_of(receiver, 5, 8));
+  TimedInstance sent;
+  sent.kind = espalier_Kind_SEND;
+  sent.peer = 0;
+  sent.message = 7;
+  sent.a = {kInput, 0, -1};
+  const std::vector<TimedInstance> other = {sent};
+  nodes.push_back(rows_of(other, 5, 8));
+  set_orders(nodes, 5);
+  const Row& scratch = nodes[1].rows[0];
+  const Row& output = nodes[1].rows[1];
+  ASSERT_LT(nodes[0].rows[1].key(), nodes[0].rows[2].key()) << "input goes first";
+  EXPECT_LT(scratch.key(), output.key()) << "so it comes first";
+  EXPECT_EQ(output.turn, 1);
+}
+
+}  // namespace
+}  // namespace espalier::lower

@@ -1,0 +1,30 @@
+#pragma once
+// Random numbers that are the same everywhere.
+
+#include <cstdint>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace espalier::contention {
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : random_(seed) {}
+  // from .. to
+  std::uint32_t number(std::uint32_t from, std::uint32_t to) {
+    return from + static_cast<std::uint32_t>(random_() % (to - from + 1));
+  }
+  bool one_in(std::uint32_t many) { return number(1, many) == 1; }
+  template <typename T>
+  void shuffle(std::vector<T>& values) {
+    for (std::size_t at = values.size(); at > 1; --at) {
+      std::swap(values[at - 1], values[random_() % at]);
+    }
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+}  // namespace espalier::contention

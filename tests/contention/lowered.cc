@@ -1,0 +1,187 @@
+#include "tests/contention/lowered.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "collectives/lower/lower.h"
+#include "collectives/verify/verify.h"
+
+namespace espalier::contention {
+namespace {
+
+constexpr int kTries = 60;
+constexpr std::uint32_t kMostBlocksARound = 6;
+
+// The same topology, with room for any number of blocks on each link.
+class Thick final : public topology::Topology {
+ public:
+  explicit Thick(const Topology& real) : real_(real) {}
+  [[nodiscard]] std::string spec() const override { return real_.spec(); }
+  [[nodiscard]] std::uint32_t ranks() const override { return real_.ranks(); }
+  [[nodiscard]] std::uint32_t nodes() const override { return real_.nodes(); }
+  [[nodiscard]] std::uint64_t link_count() const override { return real_.link_count(); }
+  [[nodiscard]] std::vector<topology::Link> links() const override {
+    std::vector<topology::Link> links = real_.links();
+    for (topology::Link& link : links) link.capacity = kLanes;
+    return links;
+  }
+  [[nodiscard]] std::uint32_t capacity(std::uint32_t from, std::uint32_t to) const override {
+    return real_.capacity(from, to) == 0 ? 0 : kLanes;
+  }
+  [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from,
+                                                 std::uint32_t to) const override {
+    return real_.route(from, to);
+  }
+  [[nodiscard]] Point position(std::uint32_t node) const override { return real_.position(node); }
+  [[nodiscard]] std::string node_name(std::uint32_t node) const override {
+    return real_.node_name(node);
+  }
+
+ private:
+  static constexpr std::uint32_t kLanes = 16;
+  const Topology& real_;
+};
+
+bool valid_but_for_lanes(const Case& at, std::vector<Program> programs) {
+  // No bound that counts on the lanes.
+  for (Program& program : programs) {
+    if (program.counts_count == std::size(program.counts)) return false;
+    program.counts[program.counts_count] = Count{};
+    program.bound_ref = program.counts_count++;
+  }
+  verify::Options options;
+  options.method = verify::Method::kExhaustive;
+  options.max_blocks = at.blocks;
+  const auto program = [&](std::uint32_t node) -> const Program& { return programs[node]; };
+  return verify::verify(Thick(*at.topology), program, options).valid;
+}
+
+// A hop by actions of its own at both ends, always in the same step of the period.
+struct Hop {
+  std::uint32_t from = 0, to = 0;
+  std::uint32_t send = 0, receive = 0;  // actions
+  std::int32_t step = 0;
+};
+
+bool is_plain(const Program& program, const Action& action, Kind kind) {
+  const Count& t0 = program.counts[action.t0_ref];
+  return action.kind == kind && action.pace_ref == 0 && t0.b == 0 && t0.c == 0;
+}
+
+std::uint32_t peer_at(const Program& program, const Action& action) {
+  return peer_of(program, static_cast<std::uint32_t>(index_value(program, action.link_ref, 0)));
+}
+
+std::int64_t block_at(const Program& program, const Place& place) {
+  return index_value(program, place.block_ref, 0);
+}
+
+std::vector<Hop> hops_of(const std::vector<Program>& programs) {
+  std::vector<Hop> hops;
+  for (std::uint32_t from = 0; from < programs.size(); ++from) {
+    for (std::uint32_t send = 0; send < programs[from].actions_count; ++send) {
+      const Action& out = programs[from].actions[send];
+      if (!is_plain(programs[from], out, espalier_Kind_SEND)) continue;
+      const std::uint32_t to = peer_at(programs[from], out);
+      const std::int32_t step = programs[from].counts[out.t0_ref].a;
+      for (std::uint32_t receive = 0; receive < programs[to].actions_count; ++receive) {
+        const Action& in = programs[to].actions[receive];
+        if (is_plain(programs[to], in, espalier_Kind_RECEIVE) &&
+            peer_at(programs[to], in) == from && programs[to].counts[in.t0_ref].a == step &&
+            block_at(programs[to], in.into) == block_at(programs[from], out.a)) {
+          hops.push_back({from, to, send, receive, step});
+          break;
+        }
+      }
+    }
+  }
+  return hops;
+}
+
+// False: the program has no room for another count.
+bool set_step(Program& program, std::uint32_t action, std::int32_t step) {
+  if (program.counts_count == std::size(program.counts)) return false;
+  Count& count = program.counts[program.counts_count];
+  count = program.counts[program.actions[action].t0_ref];
+  count.a = step;
+  program.actions[action].t0_ref = program.counts_count++;
+  return true;
+}
+
+struct Move {
+  Hop hop;
+  std::int32_t step = 0;
+};
+
+// Steps in which another hop takes the link, in any order; then some others.
+std::vector<Move> moves_of(Dice& dice, const std::vector<Hop>& hops, std::int32_t period) {
+  std::vector<Move> moves, others;
+  for (const Hop& hop : hops) {
+    others.push_back({hop, hop.step + static_cast<std::int32_t>(dice.number(0, 6)) - 3});
+    for (const Hop& other : hops) {
+      if (other.from != hop.from || other.to != hop.to || other.step == hop.step) continue;
+      for (const std::int32_t rounds : {-1, 0, 1}) {
+        moves.push_back({hop, other.step + rounds * period});
+      }
+    }
+  }
+  dice.shuffle(moves);
+  dice.shuffle(others);
+  moves.resize(std::min<std::size_t>(moves.size(), kTries));
+  moves.insert(moves.end(), others.begin(), others.end());
+  moves.resize(std::min<std::size_t>(moves.size(), 2 * kTries));
+  return moves;
+}
+
+// Both ends of the hop in that step; the send waits for the same receive as before.
+bool put(const Move& move, std::vector<Program>& programs) {
+  const Hop& hop = move.hop;
+  if (move.step < 0 || move.step == hop.step) return false;
+  if (!set_step(programs[hop.from], hop.send, move.step) ||
+      !set_step(programs[hop.to], hop.receive, move.step)) {
+    return false;
+  }
+  Action& send = programs[hop.from].actions[hop.send];
+  if (send.after == 0) return true;
+  const std::int32_t after = static_cast<std::int32_t>(send.after) + move.step - hop.step;
+  const bool in_window = after < static_cast<std::int32_t>(programs[0].window);
+  send.after = in_window ? static_cast<std::uint32_t>(after) : 0;
+  return after > 0;
+}
+
+}  // namespace
+
+std::string lower_case(Dice& dice, Case& at) {
+  if (lower::is_modelled(*at.topology, at.programs)) return "";
+  Group group;
+  group.ranks = at.topology->ranks();
+  group.root = at.root;
+  group.topology_digest = at.topology->digest();
+  group.blocks = at.programs[0].blocks;
+  group.blocks_count = at.programs[0].blocks_count;
+  const PortModel ports =
+      dice.one_in(3) ? espalier_PortModel_SINGLE_SEND : espalier_PortModel_MULTIPORT;
+  Programs lowered;
+  lower::Report report;
+  const std::string wrong = lower::lower(*at.topology, group, ports, at.programs, lowered, report);
+  if (!wrong.empty() || lowered[0].residue_mod > kMostBlocksARound) return "";
+  at.programs = std::move(lowered);
+  at.links = "lowered";
+  return ports == espalier_PortModel_SINGLE_SEND ? ", lowered for single sends" : ", lowered";
+}
+
+std::string move_hop(Dice& dice, Case& at) {
+  const auto period = static_cast<std::int32_t>(at.programs[0].phases[0].period);
+  for (const Move& move : moves_of(dice, hops_of(at.programs), period)) {
+    std::vector<Program> moved = at.programs;
+    if (!put(move, moved) || !valid_but_for_lanes(at, moved)) continue;
+    std::copy(moved.begin(), moved.end(), at.programs.begin());
+    at.links = "lowered, a hop moved";
+    return ", " + std::to_string(move.hop.from) + " -> " + std::to_string(move.hop.to) +
+           " moved from step " + std::to_string(move.hop.step) + " to " + std::to_string(move.step);
+  }
+  return "";
+}
+
+}  // namespace espalier::contention

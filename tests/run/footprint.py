@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+"""What the 64 nodes of a mesh of 8 x 8 on its own links take of one machine: memory, and time to start and end.
+
+footprint.py > docs/results/footprint.md
+"""
+import os
+import pathlib
+import subprocess
+import time
+
+import espalier
+
+WORDS = [espalier.COMMAND, "run", "--topology", "mesh:8x8", "--collective", "broadcast", "--algorithm", "two-tree",
+         "--deadline", "60000", "--bytes", "1", "--node-binary", espalier.NODE]
+MIB = 1 << 20
+
+
+def children(parent):
+    """The processes of nodes that `parent` has started."""
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if int((process / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
+                yield process
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+
+
+def measure(words):
+    """(processes, bytes of all their memory, bytes of it in /dev/shm), while they run."""
+    run = subprocess.Popen([*words, "--back-to-back", "1000000000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    processes = []
+    while not processes or not all("memfd:espalier" in (process / "maps").read_text() for process in processes):
+        time.sleep(0.5)
+        processes = list(children(run.pid))
+    time.sleep(2)  # the collective's memory is mapped: it is about to run
+    memory = 0
+    for process in processes:
+        lines = (process / "smaps_rollup").read_text().splitlines()
+        memory += next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    names = {process.name for process in processes}
+    queues = [entry.stat() for entry in os.scandir("/dev/shm") if entry.name.split(":")[0] in names]
+    run.terminate()
+    run.wait()
+    return len(processes), memory, sum(entry.st_blocks * 512 for entry in queues)
+
+
+def main():
+    print("# 64 nodes on one machine\n")
+    print("A broadcast of 1 byte over the links of `mesh:8x8` (`--links modelled`, 224 endpoints) and over the fabric")
+    print("(`--links direct`, 64 endpoints). Memory is what all nodes' processes have together, shared pages counted once;")
+    print("time is that of the whole command: compiling, verifying, starting, running, ending.")
+    print(f"{os.cpu_count()} cores. `tests/run/footprint.py` printed this page.\n")
+    print("| links | provider | nodes a process | processes | memory MiB | of it in /dev/shm | time s |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for links, provider, together in (("modelled", "shm", 1), ("modelled", "shm", 16), ("modelled", "shm", 64),
+                                      ("modelled", "tcp", 1), ("modelled", "tcp", 16), ("direct", "shm", 1),
+                                      ("direct", "tcp", 1)):
+        words = [*WORDS, "--links", links, "--provider", provider, "--nodes-per-process", str(together)]
+        begin = time.monotonic()
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        seconds = time.monotonic() - begin
+        processes, memory, shared = measure(words)
+        print(f"| {links} | {provider} | {together} | {processes} | {memory / MIB:.0f} | {shared / MIB:.0f} | "
+              f"{seconds:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
