@@ -116,8 +116,10 @@ Drawing::Arrow Drawing::arrow(const std::vector<std::uint32_t>& route) const {
       arrow.line = at("M", {node.x + kRadius * its.x - kAside * its.y,
                             node.y + kRadius * its.y + kAside * its.x});
       const double middle = 0.5 * its.length;
-      arrow.x = node.x + middle * its.x - 2.6 * kAside * its.y;
-      arrow.y = node.y + middle * its.y + 2.6 * kAside * its.x;
+      // Beside an upright arrow a name needs half its width more.
+      const double aside = 2.6 * kAside + 9 * std::abs(its.y);
+      arrow.x = node.x + middle * its.x - aside * its.y;
+      arrow.y = node.y + middle * its.y + aside * its.x;
     } else {
       // Where the lines of both hops meet; where the route turns back, beside the node.
       const double turn = 1 + before.x * its.x + before.y * its.y;
