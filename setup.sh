@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing of packages.txt through apt, fetches nanopb's sources for the bare-metal test, and
+# Installs what is missing of packages.txt through apt, fetches nanopb's and libsodium's sources for the bare-metal test, and
 # configures build/. Works from any directory, as root on a bare Debian 12.
 #   ./setup.sh          what building, testing and running need
 #   ./setup.sh bench    also what tests/bench needs
@@ -57,5 +57,7 @@ if ! [ -f build/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" "$info" 2>/de
   rm -f "$log"
 fi
 
-tests/size/fetch_nanopb.sh build/nanopb ||
-  echo 'setup.sh: no nanopb sources: the bare-metal size test will be skipped' >&2
+for library in nanopb libsodium; do
+  tests/size/fetch_sources.sh $library build/$library ||
+    echo "setup.sh: no $library sources: the bare-metal size test will be skipped" >&2
+done

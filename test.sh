@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs and builds what is needed, runs every test, then those of the descriptor, the machine and the simulated and
+# Installs and builds what is needed, runs every test, then those of the descriptor, the image, the machine and the simulated and
 # faulty networks once more under ASan and UBSan, and builds examples/subproject against this tree. The last line
 # says how many cases passed, failed and were skipped; exit status 1 if any failed.
 set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 export PATH
-sanitized='collectives/schedule collectives/machine hal/sim hal/fault hal/conformance'
+sanitized='collectives/schedule collectives/machine firmware/image firmware/boot hal/sim hal/fault hal/conformance'
 
 give_up() {
   echo "test.sh: $1"

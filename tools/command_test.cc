@@ -240,13 +240,15 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
 
 TEST_F(Command, LowersOntoLinks) {
   const std::string broadcast = "--topology mesh:4x4 --collective broadcast --algorithm two-tree ";
-  const Result text = run("compile " + broadcast + "--links modelled -o b.esp");
+  const Result text = run("compile " + broadcast + "--embedding none --links modelled -o b.esp");
   EXPECT_EQ(text.status, 0) << text.err;
   EXPECT_NE(text.out.find("; period 3 (direct: 2), as rank "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("\nsteps 10 + 3 N "), std::string::npos) << text.out;
   EXPECT_NE(run("show b.esp --rank 5").out.find("two-tree, lowered"), std::string::npos);
   EXPECT_NE(run("verify b.esp --loads").out.find("3N+10 steps"), std::string::npos);
   EXPECT_EQ(run("simulate b.esp --bytes 1MiB").status, 0);
+  const Result placed = run("compile " + broadcast + "--links modelled -o b.esp");
+  EXPECT_NE(placed.out.find("; period 2 (direct: 2), as rank "), std::string::npos) << placed.out;
   const std::string exchange =
       "--topology fattree:k=4,h=2,c=k --collective all-to-all --algorithm pairwise ";
   const Result json =

@@ -8,6 +8,7 @@
 
 #include "collectives/schedule/file.h"
 #include "tools/commands.h"
+#include "tools/embedding.h"
 #include "tools/output.h"
 #include "tools/selection.h"
 
@@ -58,6 +59,7 @@ void run_compile(const Arguments& arguments) {
                            {"ranks", choice.group.ranks},
                            {"nodes", choice.nodes},
                            {"root", choice.group.root},
+                           {"embedding", choice.embedding ? choice.embedding->name : "none"},
                            {"bytes", bytes.size()}};
     if (choice.report.changed) json["lowered"] = to_json(choice);
     print_json(json);
@@ -67,6 +69,9 @@ void run_compile(const Arguments& arguments) {
               one_line(arguments.output).c_str(), collective_name(choice.algorithm.collective),
               choice.algorithm.name.c_str(), choice.topology->title().c_str(), choice.group.root,
               counted(choice.nodes, "program").c_str(), bytes.size(), a_node);
+  if (choice.embedding) {
+    std::printf("ranks stand as in embedding %s\n", quoted_name(*choice.embedding).c_str());
+  }
   if (arguments.selection.links != "modelled") return;
   std::fputs(lower::describe(*choice.topology, choice.report).c_str(), stdout);
   const auto [least, most] = scratch_of(choice);

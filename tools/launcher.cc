@@ -33,6 +33,7 @@ std::vector<std::string> node_command(const Options& options, std::uint32_t firs
   for (const std::string& schedule : options.schedules) {
     command.insert(command.end(), {"--schedule", schedule});
   }
+  command.insert(command.end(), options.boot.begin(), options.boot.end());
   for (std::uint32_t at = 0; at < channels.size(); ++at) {
     command.insert(command.end(), {"--node", std::to_string(first + at), "--control",
                                    std::to_string(channels[at])});

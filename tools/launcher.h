@@ -26,6 +26,8 @@ struct Disturbance {
 struct Options {
   std::string node_binary;  // path of espalier-node
   std::vector<std::string> schedules;
+  // Or the words that say what nodes boot from instead: --image FILE ..., %r in them as it stands.
+  std::vector<std::string> boot;
   std::string topology;  // canonical specification
   std::string provider = "tcp";
   // Words before each process's command, and its IP to bind: %r stands for the number of its first

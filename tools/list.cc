@@ -13,6 +13,25 @@
 namespace espalier::tools {
 namespace {
 
+void list_embeddings(Format format) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const std::string& name : topology::known_embeddings()) {
+    const auto known = topology::known_embedding(name);
+    if (!known) continue;
+    const bool stored = known->hops == topology::Hops::kStoreAndForward;
+    rows.push_back({{"embedding", name},
+                    {"topology", known->topology},
+                    {"collective", known->collective},
+                    {"algorithm", known->algorithm},
+                    {"root", known->node_of.front()},
+                    {"run", known->run},
+                    {"hops", stored ? "store-and-forward" : "cut-through"},
+                    {"found_by", known->found_by}});
+    if (format == Format::kText) std::printf("%s\n", name.c_str());
+  }
+  if (format == Format::kJson) print_json(rows);
+}
+
 void list(Format format) {
   const std::vector<Offer> all = offers();
   if (format == Format::kJson) {
@@ -52,12 +71,15 @@ void list(Format format) {
 void add_list(CLI::App& app) {
   CLI::App* command = app.add_subcommand("list", "Lists the algorithms of each collective");
   const auto format = std::make_shared<Format>(Format::kText);
+  const auto embeddings = std::make_shared<bool>(false);
   add_format(*command, *format);
+  command->add_flag("--embeddings", *embeddings, "List the embeddings that are known instead");
   command->footer(
       "In the summaries p is the number of ranks and N the number of blocks a segment. Where no\n"
       "topology is named an algorithm is for any, over a fabric that routes.\n"
       "Example:\n  espalier list --format json");
-  command->callback([format] { list(*format); });
+  command->callback(
+      [format, embeddings] { *embeddings ? list_embeddings(*format) : list(*format); });
 }
 
 }  // namespace espalier::tools

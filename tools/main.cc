@@ -44,10 +44,12 @@ int run(int argc, char** argv) {
   add_topology(app);
   add_list(app);
   add_compile(app);
+  add_embed(app);
   add_verify(app);
   add_show(app);
   add_draw(app);
   add_simulate(app);
+  add_image(app);
   add_trace(app);
 #ifdef ESPALIER_WITH_OFI
   add_run(app);

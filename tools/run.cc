@@ -118,6 +118,21 @@ reference::Case describe_case(const Options& options, const Program& program) {
   return what;
 }
 
+// Nodes that boot from images of their own get no schedule.
+void add_boot_words(Options& options) {
+  const bool flash = !options.flash.empty();
+  if (options.image.empty() && !flash) return;
+  if (options.public_key.empty() != options.takes_unsigned) {
+    bad_input("whose images do nodes take? expected one of --public-key FILE and --unsigned");
+  }
+  options.launch.boot = {flash ? "--flash" : "--image", flash ? options.flash : options.image};
+  if (options.takes_unsigned) {
+    options.launch.boot.emplace_back("--unsigned");
+  } else {
+    options.launch.boot.insert(options.launch.boot.end(), {"--public-key", options.public_key});
+  }
+}
+
 void make_output_directory(const std::string& path) {
   if (path.empty()) return;
   std::error_code status;
@@ -208,7 +223,10 @@ void run_run(Options options) {
   result.modelled = modelled;
 
   launch::Cluster cluster;
-  start_cluster(options.launch, {schedule.bytes}, cluster);
+  add_boot_words(options);
+  std::vector<std::vector<std::uint8_t>> files;
+  if (options.launch.boot.empty()) files.push_back(schedule.bytes);
+  start_cluster(options.launch, files, cluster);
   if (modelled) result.endpoints = run::list_endpoints(schedule, cluster);
   run::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster, result);
   if (!options.trace.empty()) run::write_trace(options, schedule, what, cluster);
@@ -236,6 +254,7 @@ constexpr const char* kExamples =
     "  espalier run --topology complete:64 --collective scan --algorithm chain --op affine \\\n"
     "      --nodes-per-process 16\n"
     "  espalier run broadcast.esp --bytes 8,64KiB,8MiB --repeat 20 --warmup 3 --format json\n"
+    "  espalier run broadcast.esp --image images/node-%r.img --public-key release.key.pub\n"
     "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
     "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";
 
@@ -299,6 +318,13 @@ void add_launch_options(CLI::App& command, Options& options) {
   command.add_option("--address", launch.address, "IP each process binds; %r and %n as above");
   command.add_option("--node-binary", launch.node_binary,
                      "espalier-node; default: beside espalier");
+  auto* image = command.add_option("--image", options.image,
+                                   "Nodes boot from this image each, %r its number");
+  command.add_option("--flash", options.flash, "... from the slots of this flash, %r as above")
+      ->excludes(image);
+  auto* key = command.add_option("--public-key", options.public_key,
+                                 "... and take only images that this key's owner signed");
+  command.add_flag("--unsigned", options.takes_unsigned, "... and take any image")->excludes(key);
   command
       .add_option("--kill", options.kill,
                   "Test aid: NODE@MS kills a node's process MS after the start")

@@ -32,6 +32,9 @@ struct Options {
   double beta = 1e-9;    // s/B
   std::string model;     // file of `espalier measure` that has them instead
   std::vector<std::string> kill, stop;
+  // What nodes boot from instead of the schedule's file, and whose images they take.
+  std::string image, flash, public_key;
+  bool takes_unsigned = false;
   tools::Format format = tools::Format::kText;
   launch::Options launch;
 };

@@ -118,6 +118,7 @@ class SizeRun {
 
   control::Run order() const {
     control::Run order;
+    order.schedule = schedule_.programs.front().schedule_digest;
     order.op = what_.op.op;
     order.type = what_.op.type;
     order.count = reference::count(what_);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "collectives/algorithms/searched/fractional_mesh.h"
+#include "collectives/embed/place.h"
 #include "collectives/schedule/file_writer.h"
+#include "tools/embedding.h"
 #include "tools/failure.h"
 #include "tools/numbers.h"
 #include "tools/output.h"
@@ -94,6 +97,32 @@ void choose_shape(Choice& choice) {
   group.capacities = choice.capacities.empty() ? nullptr : choice.capacities.data();
 }
 
+void choose_places(const Selection& selection, Choice& choice) {
+  choice.embedding = choose_embedding(selection, choice);
+  if (!choice.embedding) return;
+  choice.rank_at.resize(choice.group.ranks);
+  for (std::uint32_t rank = 0; rank < choice.group.ranks; ++rank) {
+    choice.rank_at[choice.embedding->node_of[rank]] = rank;
+  }
+}
+
+// What is generated and then placed: the root is virtual rank 0.
+Group virtual_group(const Choice& choice) {
+  Group group = choice.group;
+  if (choice.embedding) {
+    group.root = 0;
+    if (choice.embedding->run != 0) group.run = choice.embedding->run;
+  }
+  return group;
+}
+
+void check_placed(const Choice& choice, Status status) {
+  if (status == Status::kOk) return;
+  bad_input("algorithm '" + choice.algorithm.name + "' cannot stand as embedding " +
+            quoted_name(*choice.embedding) + " says: " + status_name(status) +
+            "; expected --embedding none");
+}
+
 // Checks that the algorithm is for this topology, and counts the nodes that it has programs for.
 void choose_nodes(Choice& choice) {
   const Offer& offer = choice.algorithm;
@@ -109,8 +138,15 @@ void choose_nodes(Choice& choice) {
     choice.nodes = algorithm_nodes(*offer.generator, choice.group);
     return;
   }
-  const std::string error = offer.search->search(*choice.topology, choice.group, choice.found);
+  const bool by_groups = choice.embedding && !choice.embedding->groups.empty();
+  const std::string error =
+      by_groups ? searched::fractional_mesh(*choice.topology, choice.group, *choice.embedding,
+                                            choice.found)
+                : offer.search->search(*choice.topology, virtual_group(choice), choice.found);
   if (!error.empty()) bad_input(one_line(error));  // it names the algorithm
+  if (choice.embedding && !by_groups) {
+    check_placed(choice, embed::place_all(choice.embedding->node_of, choice.found));
+  }
   choice.nodes = static_cast<std::uint32_t>(choice.found.size());
 }
 
@@ -141,13 +177,20 @@ PortModel choose_ports(const Selection& selection) {
             "'; expected multiport or single-send");
 }
 
+// Of a rank-local algorithm, placed.
+void generate_here(const Choice& choice, std::uint32_t node, Program& program) {
+  program = Program{};
+  const std::uint32_t rank = choice.embedding ? choice.rank_at.at(node) : node;
+  const Status status = choice.algorithm.generator->generate(virtual_group(choice), rank, program);
+  if (status != Status::kOk) cannot_do(choice, status);
+  if (choice.embedding) check_placed(choice, embed::place(choice.embedding->node_of, program));
+}
+
 void lower_choice(PortModel ports, Choice& choice) {
   if (choice.found.empty()) {
     choice.found.resize(choice.nodes);
     for (std::uint32_t node = 0; node < choice.nodes; ++node) {
-      const Status status =
-          choice.algorithm.generator->generate(choice.group, node, choice.found[node]);
-      if (status != Status::kOk) cannot_do(choice, status);
+      generate_here(choice, node, choice.found[node]);
     }
   }
   Programs lowered;
@@ -201,6 +244,9 @@ void add_selection(CLI::App& command, Selection& selection, bool required) {
                      "fractional trees: r, blocks a run; default: the algorithm's choice");
   command.add_option("--lambda", selection.lambda,
                      "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
+  command.add_option("--embedding", selection.embedding,
+                     "where ranks stand: none (as numbered), snake, a name that 'espalier list "
+                     "--embeddings' prints, or a file; default: the best one known");
 }
 
 void add_schedule_window(CLI::App& command, Selection& selection) {
@@ -238,19 +284,18 @@ Choice choose(const Selection& selection) {
   choice.group.topology_digest = choice.topology->digest();
   choose_parameters(selection, choice);
   choose_shape(choice);
+  choose_places(selection, choice);
   choose_nodes(choice);
   if (is_modelled(selection)) lower_choice(choose_ports(selection), choice);
   return choice;
 }
 
 void generate(const Choice& choice, std::uint32_t node, Program& program) {
-  if (!choice.found.empty()) {
+  if (choice.found.empty()) {
+    generate_here(choice, node, program);
+  } else {
     program = choice.found.at(node);
-    return;
   }
-  program = Program{};
-  const Status status = choice.algorithm.generator->generate(choice.group, node, program);
-  if (status != Status::kOk) cannot_do(choice, status);
 }
 
 std::vector<std::uint8_t> compile(const Choice& choice) {

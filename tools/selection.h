@@ -5,12 +5,14 @@
 #include <CLI/App.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/algorithms/searched/searched.h"
 #include "collectives/lower/lower.h"
+#include "topology/embedding.h"
 #include "topology/topology.h"
 
 namespace espalier::tools {
@@ -21,6 +23,7 @@ struct Selection {
   std::string run = {}, lambda = {};   // what some algorithms let the user choose
   std::string window = {};             // steps in flight that the schedule is to allow
   std::string links = {}, ports = {};  // "direct" or "modelled", "multiport" or "single-send"
+  std::string embedding = {};          // where ranks stand: none, snake, a known one's name, a file
 };
 
 // Adds the options but those below; `required`: topology, collective and algorithm must be given.
@@ -50,6 +53,8 @@ struct Choice {
   Programs found;           // all nodes' programs, of a searched algorithm or a lowered schedule
   lower::Report report;     // on its lowering
   std::uint32_t nodes = 0;  // that have programs: ranks, and routers where they run
+  std::optional<topology::Embedding> embedding;  // where the ranks stand; nothing: as numbered
+  std::vector<std::uint32_t> rank_at;            // of an embedding: virtual rank of each node
 };
 
 // Throws Failure (bad input) with a line that says what was wrong and what would be right.

@@ -32,7 +32,7 @@ Source source_of(const Arguments& arguments) {
   const bool selects = !selection.collective.empty() || !selection.algorithm.empty() ||
                        !selection.run.empty() || !selection.lambda.empty() ||
                        !selection.window.empty() || !selection.links.empty() ||
-                       !selection.ports.empty();
+                       !selection.ports.empty() || !selection.embedding.empty();
   if (!arguments.file.empty()) {
     if (selects || arguments.root_given) {
       bad_input("'" + one_line(arguments.file) +

@@ -46,7 +46,7 @@ TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
   const Result result = run("verify wrong --format json");
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(nlohmann::json::parse(result.out)["valid"], false);
-  compile("mesh", "mesh:4x4");
+  compile("mesh", "mesh:4x4", "broadcast", "two-tree", "--embedding none");
   expect_refused("verify mesh --loads", "'mesh' is not valid: links: ", 1);
   EXPECT_EQ(run("verify mesh").status, 0);
 }

@@ -26,8 +26,11 @@ class Reader {
   std::string read(Graph& graph) {
     std::vector<std::vector<Instance>> all;
     std::int64_t steps = 0;
+    std::size_t instances = 0;
     for (const Program& program : direct_) {
       all.push_back(expand(program, blocks_));
+      instances += all.back().size();
+      if (instances > 3 * kMostTasks) return too_many();  // each is one, but a message is two
       if (!all.back().empty()) steps = std::max(steps, all.back().back().step + 1);
     }
     std::vector<std::size_t> begin(all.size(), 0), end(all.size(), 0);
@@ -42,7 +45,7 @@ class Reader {
         }
       }
       if (tasks_.size() > kMostTasks) {
-        wrong_ = "it has more than " + std::to_string(kMostTasks) + " messages and operations";
+        return too_many();
       }
     }
     for (Memory& memory : memory_) {
@@ -55,6 +58,9 @@ class Reader {
  private:
   using Values = std::vector<Operand>;  // of a run, by segment
 
+  static std::string too_many() {
+    return "it has more than " + std::to_string(kMostTasks) + " messages and operations";
+  }
   static std::size_t at(std::int32_t task) { return static_cast<std::size_t>(task); }
 
   // Sends read what stood before the step, receives write, then operations run.

@@ -52,6 +52,6 @@ struct Graph {
 
 inline constexpr std::int32_t kMostBlocks = 64;
 // Messages and operations of a graph; more are refused.
-inline constexpr std::size_t kMostTasks = std::size_t{1} << 22;
+inline constexpr std::size_t kMostTasks = std::size_t{1} << 20;
 
 }  // namespace espalier::lower

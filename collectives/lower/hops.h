@@ -51,9 +51,11 @@ struct Hops {
 };
 
 // Each message over every link of topology.route(). A line where that is not one of links, or there
-// are more hops than kMostTasks.
+// are more hops than kMostHops.
 [[nodiscard]] std::string find_hops(const topology::Topology& topology, Graph graph,
                                     PortModel ports, Hops& hops);
+
+inline constexpr std::size_t kMostHops = std::size_t{1} << 22;
 
 // How long a block may stay in a node before it goes on: up to `near` steps, or `far` and more.
 // (Each number of steps below the window takes an action of its own; those above share one.)

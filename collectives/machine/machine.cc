@@ -32,11 +32,12 @@ Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
 Status Machine::poll() {
   if (endpoint_ == nullptr) return Status::kBadArgument;
   watch_.tick();
+  const bool retry = no_room_;
   moved_ = false;
   no_room_ = false;
   const bool drained = take_completions();
   more_ = !drained;
-  if (running_ && !watch_.failed()) work();
+  if (running_ && !watch_.failed()) work(retry);
   if (moved_) watch_.moved();
   watch_.run(drained);
   if (watch_.failed()) return watch_.ended() ? watch_.cause().status : Status::kBusy;

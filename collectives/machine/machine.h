@@ -127,7 +127,7 @@ class Machine {
   void fail_here(Status status) { watch_.fail(status, endpoint_->node()); }
 
   // window.cc
-  void work();
+  void work(bool retry);
   void let_in();
   void let_in_step();
   [[nodiscard]] bool link_of(std::uint32_t row, std::uint32_t ahead, std::uint32_t& link) const;

@@ -16,10 +16,12 @@ constexpr std::uint64_t bit(std::uint32_t row) { return std::uint64_t{1} << row;
 
 }  // namespace
 
-void Machine::work() {
+// retry: something that may be posted was not, for the fabric had no room. Else what could not be
+// posted in the last poll still cannot where nothing has moved, and most polls find that.
+void Machine::work(bool retry) {
   run_op();
   let_in();
-  if (running_ && !watch_.failed()) post_all();
+  if ((moved_ || retry) && running_ && !watch_.failed()) post_all();
 }
 
 // Rules 2 and 6. At most as many steps as the window has.

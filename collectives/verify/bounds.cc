@@ -152,9 +152,9 @@ Finding check_bound(const Case& at, std::int64_t steps) {
   }
   if (bound <= known && bound <= steps) return std::nullopt;
   return found(Point::kSteps, at, -1, nullptr,
-               "a lower bound of " + std::to_string(bound) +
-                   " steps is claimed; ports and log p prove " + std::to_string(known) + " (" +
-                   reason + "), and the schedule takes " + std::to_string(steps));
+               "a lower bound of " + std::to_string(bound) + " steps is claimed; bounds prove " +
+                   std::to_string(known) + " (" + reason + "), and the schedule takes " +
+                   std::to_string(steps));
 }
 
 Finding check_witnesses(const Case& at, std::int64_t steps) {

@@ -54,7 +54,7 @@ struct Acceptance {
 class Slots {
  public:
   // The flash outlives this.
-  Slots(Flash& flash, const SlotPlan& plan) : flash_(flash), plan_(plan) {}
+  constexpr Slots(Flash& flash, const SlotPlan& plan) : flash_(flash), plan_(plan) {}
 
   // Takes the slot with the higher release, of equal ones the one installed later, if it is
   // committed, check_image() takes it with the stored counter (or the expectation's, whichever is

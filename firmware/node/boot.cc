@@ -103,6 +103,7 @@ bool load_program(const std::string& path, const Options& options, std::uint32_t
     status = file.program(node, program);
   }
   if (status == Status::kOk) {
+    programs.sources.push_back(path);
     auto& table = program.table;
     programs.tables.emplace_back(table.bytes, table.bytes + table.size);
     table.bytes = programs.tables.back().data();
@@ -115,6 +116,12 @@ bool load_program(const std::string& path, const Options& options, std::uint32_t
 
 enum Option {
   kSchedule,
+  kImage,
+  kFlash,
+  kPublicKey,
+  kUnsigned,
+  kBoard,
+  kCounter,
   kNode,
   kTopology,
   kProvider,
@@ -129,6 +136,12 @@ enum Option {
   kHelp
 };
 constexpr option kOptions[] = {{"schedule", required_argument, nullptr, kSchedule},
+                               {"image", required_argument, nullptr, kImage},
+                               {"flash", required_argument, nullptr, kFlash},
+                               {"public-key", required_argument, nullptr, kPublicKey},
+                               {"unsigned", no_argument, nullptr, kUnsigned},
+                               {"board", required_argument, nullptr, kBoard},
+                               {"counter", required_argument, nullptr, kCounter},
                                {"node", required_argument, nullptr, kNode},
                                {"topology", required_argument, nullptr, kTopology},
                                {"provider", required_argument, nullptr, kProvider},
@@ -165,6 +178,12 @@ bool parse_links(const std::string& text, std::vector<Link>& links) {
 bool take(int option, const char* value, Options& options) {
   switch (option) {
     case kSchedule: options.schedules.emplace_back(value); return true;
+    case kImage: options.image = value; return true;
+    case kFlash: options.flash = value; return true;
+    case kPublicKey: options.public_key = value; return true;
+    case kUnsigned: options.takes_unsigned = true; return true;
+    case kBoard: options.board = value; return true;
+    case kCounter: return parse_number(value, options.counter);
     case kNode: return parse_number(value, options.nodes.emplace_back());
     case kTopology: options.topology = value; return true;
     case kProvider: options.provider = value; return true;
@@ -189,6 +208,20 @@ bool take(int option, const char* value, Options& options) {
   }
 }
 
+bool from_image(const Options& options) { return !options.image.empty() || !options.flash.empty(); }
+
+// What a node starts from: schedules or an image, and of an image whom to trust.
+void check_sources(const Options& options, std::string& error) {
+  if (options.schedules.empty() && !from_image(options))
+    error = "no schedule: give --schedule FILE";
+  if (options.schedules.empty() + options.image.empty() + options.flash.empty() < 2) {
+    error = "too much to boot from: give one of --schedule, --image and --flash";
+  }
+  if (from_image(options) && options.public_key.empty() != options.takes_unsigned) {
+    error = "whom to trust? give one of --public-key FILE and --unsigned";
+  }
+}
+
 }  // namespace
 
 const char* usage() {
@@ -196,6 +229,8 @@ const char* usage() {
          "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider tcp|shm]\n"
          "                     [--address IP] [--window W] [--deadline MS] [--check-blocks] [--log]\n"
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
+         "       espalier-node (--image FILE | --flash FILE) (--public-key FILE | --unsigned)\n"
+         "                     --node I (--control FD | --check) [--board NAME] [--counter N] ...\n"
          "       espalier-node --provider P --check\n"
          "\n"
          "Loads node I's descriptors, wires up with its neighbours through the control channel\n"
@@ -204,6 +239,13 @@ const char* usage() {
          "without any it says whether libfabric has the provider.\n"
          "--node and --control again, in pairs: one process and thread drives all these nodes.\n"
          "\n"
+         "  --image FILE      boot from this image instead; %r is the node's number\n"
+         "  --flash FILE      boot from the newest valid slot of this flash, and confirm it after\n"
+         "                    its first good run; %r as above\n"
+         "  --public-key FILE take only images that this key's owner signed; --unsigned: any\n"
+         "  --board NAME      refuse images for another (default " ESPALIER_BOARD
+         ")\n"
+         "  --counter N       refuse images with a lower security counter (default 0)\n"
          "  --links LIST      modelled: the node has these links and no others, with so many "
          "lanes\n"
          "                    out and in, each an endpoint of its own; once for each --node\n"
@@ -237,9 +279,9 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
   }
   if (options.help) return true;
   if (optind < argc) error = std::string("unexpected argument ") + argv[optind];
-  const bool provider_only = options.check_only && options.schedules.empty() && options.nodes.empty();
-  if (provider_only) return error.empty();
-  if (options.schedules.empty()) error = "no schedule: give --schedule FILE";
+  const bool boots = !options.schedules.empty() || from_image(options);
+  if (options.check_only && !boots && options.nodes.empty()) return error.empty();
+  check_sources(options, error);
   if (options.schedules.size() > kMaxPrograms) {
     error = "too many schedules: a node holds at most " + std::to_string(kMaxPrograms);
   }

@@ -20,8 +20,14 @@ struct Link {
 
 struct Options {
   std::vector<std::string> schedules;  // paths; at most kMaxPrograms
-  std::vector<std::uint32_t> nodes;    // that this process drives
-  std::string topology;                // canonical specification of the node's topology; empty: any
+  // Or an image: a file, or a flash with slots (boot_image.h); %r is the node's number.
+  std::string image, flash;
+  std::string public_key;       // file; whose images are taken
+  bool takes_unsigned = false;  // instead of a key: anybody's
+  std::string board = ESPALIER_BOARD;
+  std::uint32_t counter = 0;         // images with a lower security counter are refused
+  std::vector<std::uint32_t> nodes;  // that this process drives
+  std::string topology;              // canonical specification of the node's topology; empty: any
   std::string provider = "tcp";
   std::string address;        // IP to bind; empty: the provider's default
   std::vector<int> controls;  // the control channel of each node
@@ -44,7 +50,8 @@ struct Options {
 struct Programs {
   std::array<Program, kMaxPrograms> programs;
   std::uint32_t count = 0;
-  std::vector<std::uint32_t> peers;
+  std::vector<std::uint32_t> peers;  // of an image: in the order of its link table
+  std::vector<std::string> sources;  // where each came from, for messages
   // What the programs look up: copies, as a file may be written anew under a running node.
   std::vector<std::vector<std::uint8_t>> tables;
 };

@@ -114,7 +114,8 @@ struct Memory {
 struct Run {
   Packet packet = Packet::kRun;
   std::uint32_t number = 0;
-  std::uint32_t program = 0;  // position among the node's --schedule files
+  std::uint32_t program = 0;   // position among the node's programs, where `schedule` is 0
+  std::uint64_t schedule = 0;  // else the digest of its schedule, wherever the node has it
   Op op = Op::kNone;
   Type type = Type::kBytes;
   std::uint64_t count = 0;  // elements of the whole message

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "firmware/node/boot.h"
+#include "firmware/node/boot_image.h"
 #include "firmware/node/control.h"
 #include "firmware/node/node.h"
 #include "firmware/node/wire_up.h"
@@ -30,6 +31,7 @@ constexpr int kBadInput = 2;
 struct Served {
   std::uint32_t number = 0;
   int channel = -1;
+  node::Booted booted;  // where it boots from an image
   node::Programs programs;
   std::unique_ptr<espalier::ofi::OfiEndpoint> fabric;
   std::vector<std::string> addresses;  // of the other ends of its lanes
@@ -55,13 +57,13 @@ int fail(int status, int channel, const std::string& what) {
   return status;
 }
 
-void describe(const node::Options& options, const Served& served) {
+void describe(const Served& served) {
   for (std::uint32_t i = 0; i < served.programs.count; ++i) {
     const espalier::Program& program = served.programs.programs[i];
     std::printf(
         "%s: node %u of %u ranks%s, %s, %u actions, %u links, window %u, %u scratch blocks, "
         "schedule %016" PRIx64 "\n",
-        options.schedules[i].c_str(), program.node, program.ranks,
+        served.programs.sources[i].c_str(), program.node, program.ranks,
         espalier::is_router(program) ? " (a router)" : "", program.algorithm,
         static_cast<unsigned>(program.actions_count),
         static_cast<unsigned>(espalier::links_count(program)), program.window,
@@ -131,6 +133,17 @@ int connect(const node::Options& options, Nodes& nodes) {
   return 0;
 }
 
+// What has run well is what the next boot takes.
+void confirm(espalier::Slots& slots) {
+  const Status status = slots.confirm();
+  if (status == Status::kOk) {
+    std::fprintf(stderr, "boot: confirmed, stored counter %u\n", slots.counter());
+  } else {
+    std::fprintf(stderr, "espalier-node: cannot confirm its image: %s\n",
+                 espalier::status_name(status));
+  }
+}
+
 int run(const node::Options& options, Nodes& nodes) {
   const int status = connect(options, nodes);
   if (status != 0) return status;
@@ -143,6 +156,9 @@ int run(const node::Options& options, Nodes& nodes) {
     machines.push_back(std::make_unique<node::Node>(served->fabric->endpoint(),
                                                     served->programs.programs.data(),
                                                     served->programs.count, served->channel));
+    if (espalier::Slots* slots = served->booted.slots.get(); slots != nullptr) {
+      machines.back()->after_first_good_run([slots] { confirm(*slots); });
+    }
     const Status taken = machines.back()->init(config, options.log);
     if (taken == Status::kOk) continue;
     return fail(
@@ -173,10 +189,14 @@ int main(int argc, char** argv) {
                 "unknown provider " + options.provider + "; know tcp and shm, among others");
   }
   for (const std::unique_ptr<Served>& served : nodes) {
-    if (!node::load_programs(options, served->number, served->programs, error)) {
-      return fail(kBadInput, served->channel, error);
-    }
-    if (options.check_only) describe(options, *served);
+    const bool from_schedules = !options.schedules.empty();
+    const bool loaded =
+        from_schedules
+            ? node::load_programs(options, served->number, served->programs, error)
+            : node::boot_image(options, served->number, served->booted, served->programs, error);
+    std::fputs(served->booted.report.c_str(), options.check_only ? stdout : stderr);
+    if (!loaded) return fail(kBadInput, served->channel, error);
+    if (options.check_only) describe(*served);
   }
   return options.check_only ? 0 : run(options, nodes);
 }

@@ -127,6 +127,13 @@ void Node::take_run(const control::Run& order) {
 
 // Looks the Run's needs up; kBadArgument: no such program, or memory that the message does not fit.
 Status Node::prepare() {
+  if (order_.schedule != 0) {
+    order_.program = 0;
+    while (order_.program < count_ &&
+           programs_[order_.program].schedule_digest != order_.schedule) {
+      ++order_.program;
+    }
+  }
   if (order_.program >= count_) return Status::kBadArgument;
   const Program& program = programs_[order_.program];
   op_ = order_.op == Op::kCustom ? affine() : Operator{};
@@ -203,6 +210,10 @@ void Node::finish(Status status) {
   report_.cause = machine_.cause();
   report_.log = log_.counts();
   if (status != Status::kOk) report_.stall = machine_.stall_report();
+  if (status == Status::kOk && report_.completed > 0 && after_good_run_) {
+    after_good_run_();
+    after_good_run_ = nullptr;
+  }
   state_ = State::kIdle;
   wake_ = 0;
   if (!control::send(channel_, report_)) end(1);

@@ -4,7 +4,9 @@
 // packets, before their collectives start. Host only.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "collectives/machine/machine.h"
@@ -41,6 +43,8 @@ class Node {
     if (log) config.log = &log_;
     return machine_.init(endpoint_, config);
   }
+  // Called once, when the first Run has ended well, before its Report.
+  void after_first_good_run(std::function<void()> call) { after_good_run_ = std::move(call); }
   // Says that the node is ready; false: the launcher is gone.
   [[nodiscard]] bool ready();
   // Goes on with the run; between runs the machine goes on answering its peers. Takes a packet if
@@ -90,6 +94,7 @@ class Node {
   Buffers buffers_;
   control::Report report_;  // how it stands
   int exit_status_ = 1;
+  std::function<void()> after_good_run_;
 };
 
 // Serves all nodes, in one thread, until each has ended. The worst of their exit statuses.

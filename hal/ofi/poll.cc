@@ -152,13 +152,13 @@ bool LibfabricEndpoint::take_from(std::uint32_t index, Completion& completion) {
   // A link's messages are reported in order, whichever of its lanes is the faster.
   if (link.first + link.in.report == index && take_received(lane, completion)) {
     link.in.reported();
-    ready_.insert(link.first + link.in.report);
+    if (link.in.lanes > 1) ready_.insert(link.first + link.in.report);
     return true;
   }
   if (take_early(lane, completion)) return true;
   if (link.first + link.out.report == index && take_sent(lane, completion)) {
     link.out.reported();
-    ready_.insert(link.first + link.out.report);
+    if (link.out.lanes > 1) ready_.insert(link.first + link.out.report);
     return true;
   }
   if (take_late(lane, completion)) return true;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fuzzes the loader and the verifier: tests/fuzz/run.sh SECONDS
-# Half of the time for each of the two targets. Builds build-fuzz/ with clang,
+# Fuzzes the loader, the verifier and the image check: tests/fuzz/run.sh SECONDS
+# A third of the time for each of the three targets. Builds build-fuzz/ with clang,
 # libFuzzer, ASan and UBSan (./setup.sh campaign installs them). What is found stays in build-fuzz/found/ and fails.
 # New inputs that reach new code are added, minimised, to tests/fuzz/corpus/. Exit status 0: nothing was found.
 set -eu
@@ -15,7 +15,7 @@ fail() {
 case "${1-}" in
   '' | *[!0-9]* | 0*) fail "the first argument is '${1-}'; it must be a number of seconds" ;;
 esac
-half=$((($1 + 1) / 2))
+third=$((($1 + 2) / 3))
 command -v clang++ >/dev/null || fail 'clang++ is missing; ./setup.sh campaign installs it'
 
 # Limits, stated in docs/verifier.md: one allocation, the whole process, one input's time.
@@ -27,12 +27,12 @@ if ! [ -f build-fuzz/build.ninja ]; then
     -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=false -Dc_args=-fsanitize=fuzzer-no-link \
     -Dcpp_args='-fsanitize=fuzzer-no-link -Wno-unknown-warning-option' >/dev/null || fail 'build-fuzz cannot be set up'
 fi
-ninja -C build-fuzz --quiet tests/fuzz/fuzz-loader tests/fuzz/fuzz-schedule || fail 'the targets cannot be built'
+ninja -C build-fuzz --quiet tests/fuzz/fuzz-loader tests/fuzz/fuzz-schedule tests/fuzz/fuzz-image || fail 'the targets cannot be built'
 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export UBSAN_OPTIONS
 
 status=0
-for target in loader schedule; do
+for target in loader schedule image; do
   fuzzer=build-fuzz/tests/fuzz/fuzz-$target
   kept=tests/fuzz/corpus/$target
   work=build-fuzz/corpus-$target
@@ -41,9 +41,10 @@ for target in loader schedule; do
   case $target in
     loader) length=16384 ;;
     schedule) length=96 ;;
+    image) length=8192 ;;
   esac
-  echo "== $target: $half s"
-  "$fuzzer" $limits -max_len=$length -max_total_time="$half" -print_final_stats=1 \
+  echo "== $target: $third s"
+  "$fuzzer" $limits -max_len=$length -max_total_time="$third" -print_final_stats=1 \
     -artifact_prefix="$found/" "$work" "$kept" 2>build-fuzz/$target.log || status=1
   grep -E '^#[0-9]+: cov|SUMMARY|fuzz: |^stat::|runtime error' build-fuzz/$target.log | tail -n 12
   rm -rf "$work-small"

@@ -2,7 +2,9 @@
 
 #include <vector>
 
+#include "collectives/algorithms/searched/fractional_mesh.h"
 #include "collectives/algorithms/searched/searched.h"
+#include "collectives/embed/place.h"
 #include "collectives/verify/verify.h"
 #include "topology/topology.h"
 
@@ -27,9 +29,31 @@ Group group_of(const topology::Topology& topology, const topology::Shape& shape,
   return group;
 }
 
+std::string make_programs(const topology::Topology& topology, const Group& group,
+                          const Question& question, Programs& programs);
+
+// By the embedding.
+std::string make_placed(const topology::Topology& topology, Group group, Question question,
+                        Programs& programs) {
+  const auto embedding = topology::known_embedding(question.embedding);
+  if (!embedding) return "no embedding " + question.embedding;
+  question.embedding.clear();
+  group.run = embedding->run;
+  if (!embedding->groups.empty()) {
+    group.root = embedding->node_of.front();
+    return searched::fractional_mesh(topology, group, *embedding, programs);
+  }
+  group.root = 0;
+  std::string error = make_programs(topology, group, question, programs);
+  if (!error.empty()) return error;
+  const Status status = embed::place_all(embedding->node_of, programs);
+  return status == Status::kOk ? "" : status_name(status);
+}
+
 // All nodes' programs; an error if there are none.
 std::string make_programs(const topology::Topology& topology, const Group& group,
                           const Question& question, Programs& programs) {
+  if (!question.embedding.empty()) return make_placed(topology, group, question, programs);
   const Algorithm* algorithm = find_algorithm(question.collective, question.algorithm.c_str());
   if (algorithm == nullptr) {
     const auto* searched = searched::find_searched(question.collective, question.algorithm);
@@ -64,6 +88,20 @@ std::string proven_steps(Question question, std::int64_t first, std::int64_t las
     text += (text.empty() ? "" : " ") + std::to_string(phase_steps(programs[0], blocks));
   }
   return text;
+}
+
+std::string proven_load(const Question& question) {
+  std::string error;
+  const auto topology = topology::parse(question.topology, error);
+  if (topology == nullptr) return error;
+  const topology::Shape shape = topology->shape();
+  Programs programs;
+  error = make_programs(*topology, group_of(*topology, shape, question), question, programs);
+  if (!error.empty()) return error;
+  const auto verdict = verify::verify(
+      *topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
+  if (!verdict.valid) return verdict.counterexample.message;
+  return std::to_string(verdict.busiest.load);
 }
 
 std::string proven_steps(const Question& question) {

@@ -17,6 +17,7 @@ struct Question {
   std::uint32_t root = 0;
   std::uint32_t run = 0;                            // fractional trees: r
   std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model
+  std::string embedding = {};  // a known one that ranks stand by; empty: as numbered
 };
 
 // The steps of the schedule for N = blocks, after the verifier accepted it for every N up to that.
@@ -24,5 +25,9 @@ struct Question {
 [[nodiscard]] std::string proven_steps(const Question& question);
 // ... of N = first, first + 1, ..., last, separated by spaces.
 [[nodiscard]] std::string proven_steps(Question question, std::int64_t first, std::int64_t last);
+
+// The most blocks that a link carries in a step of the schedule, after the verifier accepted it for
+// every N with links of the topology's own.
+[[nodiscard]] std::string proven_load(const Question& question);
 
 }  // namespace espalier::papers

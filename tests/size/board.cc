@@ -9,6 +9,7 @@
 #include "collectives/machine/machine.h"
 #include "collectives/schedule/file.h"
 #include "collectives/schedule/program.h"
+#include "firmware/boot/slots.h"
 #include "hal/endpoint.h"
 
 extern "C" {
@@ -79,6 +80,8 @@ struct Mailbox {
   volatile std::uint32_t tag_low, tag_high, check;
 };
 
+Mailbox& box(std::uint32_t link) { return reinterpret_cast<Mailbox*>(0x40000000u)[link]; }
+
 class MailboxEndpoint final : public espalier::Endpoint {
  public:
   std::uint32_t node() const override { return box(0).status; }
@@ -110,7 +113,6 @@ class MailboxEndpoint final : public espalier::Endpoint {
   void wait(std::uint64_t) override {}
 
  private:
-  static Mailbox& box(std::uint32_t link) { return reinterpret_cast<Mailbox*>(0x40000000u)[link]; }
   static Status hand_over(std::uint32_t link, const void* bytes, std::uint64_t size,
                           std::uint64_t tag, std::uint32_t check) {
     Mailbox& at = box(link);
@@ -130,13 +132,59 @@ constinit espalier::Machine machine;
 alignas(16) std::uint8_t message[kMessageBytes];
 alignas(16) std::uint8_t scratch[kMessageBytes];
 
-// The descriptors lie in flash where this board's flasher put them.
-Status boot(std::uint32_t node) {
-  const auto* flash = reinterpret_cast<const std::uint8_t*>(0x10000u);
-  espalier::ScheduleFile file;
-  Status status = file.open(flash, 0x10000u);
-  if (status == Status::kOk) status = file.program(node, program);
+// Flash behind a controller of two registers.
+class BoardFlash final : public espalier::Flash {
+ public:
+  const std::uint8_t* memory() const override {
+    return reinterpret_cast<const std::uint8_t*>(0x10000u);
+  }
+  std::uint32_t bytes() const override { return 0x10000; }
+  std::uint32_t block_bytes() const override { return 4096; }
+  std::uint32_t unit_bytes() const override { return 8; }
+  Status erase(std::uint32_t offset) override {
+    box(1).address = offset;
+    return box(1).status == 0 ? Status::kOk : Status::kBackEnd;
+  }
+  Status write(std::uint32_t offset, const std::uint8_t* bytes, std::uint32_t size) override {
+    for (std::uint32_t k = 0; k < size; ++k) {
+      box(2).address = offset + k;
+      box(2).size = bytes[k];
+    }
+    return box(2).status == 0 ? Status::kOk : Status::kBackEnd;
+  }
+};
+
+constexpr std::uint8_t kKey[espalier::kPublicKeyBytes] = {1, 2, 3};
+
+// An image will do if its first program loads.
+Status load_first(void*, const espalier::Image& image) { return image.load(0, program); }
+
+// The newest valid slot; `update`, where the board has received an image, goes into the other.
+Status boot(espalier::Slots& slots, std::uint32_t node, const std::uint8_t* update,
+            std::uint32_t size) {
+  const espalier::Authority authority = espalier::ed25519_authority(kKey);
+  espalier::Expectation expectation;
+  expectation.board = "tests-size";
+  expectation.node = node;
+  expectation.authority = &authority;
+  const espalier::Acceptance loads{load_first, nullptr};
+  espalier::Image image;
+  espalier::BootReport report;
+  Status status = slots.boot(expectation, loads, image, report);
+  if (status == Status::kOk) status = slots.confirm();
+  if (update != nullptr && slots.begin(size) == Status::kOk &&
+      slots.append(update, size) == Status::kOk) {
+    return slots.finish(expectation, loads);
+  }
   return status;
+}
+
+// Descriptors may also lie in flash as a schedule file.
+Status load_file(std::uint32_t node) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(0x20000u);
+  espalier::ScheduleFile file;
+  const Status status = file.open(bytes, 0x10000u);
+  return status == Status::kOk ? file.program(node, program) : status;
 }
 
 // Without an image a node plans for itself.
@@ -155,7 +203,10 @@ Status plan(std::uint32_t node) {
 
 int main() {
   MailboxEndpoint endpoint;
-  Status status = boot(endpoint.node());
+  BoardFlash flash;
+  espalier::Slots slots(flash, espalier::whole_flash(flash));
+  Status status = boot(slots, endpoint.node(), message, box(0).size % kMessageBytes);
+  if (status != Status::kOk) status = load_file(endpoint.node());
   if (status != Status::kOk) status = plan(endpoint.node());
   std::size_t written = 0;
   if (status == Status::kOk) {

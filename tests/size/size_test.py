@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Links the freestanding part for Cortex-M3, prints its size, and fails on what bare metal cannot have.
 
-size_test.py --nanopb DIR --work DIR --generated DIR --proto FILE --root DIR --module NAME SOURCE... [--module ...]
+size_test.py --nanopb DIR --sodium DIR --work DIR --generated DIR --proto FILE --root DIR --module NAME SOURCE... [--module ...]
 
 Fails on: a symbol of the heap, of exceptions, of guarded statics or of atexit; an undefined symbol other than the four
-memory functions, __cxa_pure_virtual and those of libgcc; a byte of .data; code before main; a stack without bound.
+memory functions, __cxa_pure_virtual and those of libgcc; a byte of .data; code before main; a stack without bound; a boot, but
+for the signature library, that needs more stack than BOOT_STACK.
 Then shows that it can fail: each file of rejected/ must be rejected for its own reason.
 """
 import argparse
@@ -20,6 +21,11 @@ import toolchain  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 LIMITS = {"ESPALIER_MAX_LINKS": 8, "ESPALIER_MAX_WINDOW": 2}
+BOOT_STACK = 2048  # bytes
+# What is linked of libsodium: SHA-256, and the verifying part of Ed25519.
+SODIUM = {"sha256": ["crypto_hash/sha256/cp/hash_sha256_cp.c"],
+          "signature": ["crypto_core/ed25519/ref10/ed25519_ref10.c", "crypto_hash/sha512/cp/hash_sha512_cp.c",
+                        "crypto_sign/ed25519/ref10/open.c", "crypto_sign/ed25519/ref10/sign.c", "crypto_verify/sodium/verify.c"]}
 # What a board has to bring, besides libgcc.
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp", "__cxa_pure_virtual"}
 FORBIDDEN = re.compile(
@@ -52,7 +58,10 @@ def symbol_complaints(objects, own):
     libgcc = {name for name, kind, _, _ in toolchain.symbols(toolchain.library("libgcc.a")) if kind.isupper() and kind != "U"}
     defined, undefined = set(), set()
     for item in objects:
+        foreign = item.parent.name in SODIUM  # most of it is not linked: what is needed shows in the linked program
         for name, kind, _, _ in toolchain.symbols(item):
+            if foreign and kind in "Uw":
+                continue
             (undefined if kind in "Uw" else defined).add(name)
     complaints = [f"symbol: {name} is {'undefined' if name in undefined else 'defined'}, and must not be there"
                   for name in sorted(defined | undefined) if FORBIDDEN.match(name)]
@@ -61,6 +70,36 @@ def symbol_complaints(objects, own):
         if not FORBIDDEN.match(name):
             complaints.append(f"symbol: {name} is undefined; a board brings {', '.join(sorted(PROVIDED))} and libgcc")
     return complaints
+
+
+def call_graph(objects, elf, complaints):
+    graph = stack.Graph([item.with_suffix(".ci") for item in objects])
+    stack.resolve_indirect(graph, toolchain.addresses_taken(objects), complaints)
+    add_unknown_frames(graph, elf)
+    return graph
+
+
+def named(graph, pattern):
+    """The one function of the linked program with such a name."""
+    found = [name for name, label in graph.label.items() if re.search(pattern, label) and not re.search(r"\.(part|constprop)", name)]
+    if len(found) != 1:
+        raise SystemExit(f"size: {len(found)} functions are called {pattern}")
+    return found[0]
+
+
+def boot_stack(objects, elf, depth, complaints):
+    """[(what, bytes, path)]: booting without the signature library, and that library alone."""
+    graph = call_graph(objects, elf, [])
+    verify = named(graph, r"::verify\(")
+    found = [("signature library", *stack.deepest(graph, verify, depth, complaints))]
+    for callees in graph.calls.values():
+        callees.discard(verify)
+    for what in ("boot", "finish", "confirm"):
+        found.append((what, *stack.deepest(graph, named(graph, rf"espalier::Slots::{what}\("), depth, complaints)))
+    for what, size, _ in found[1:]:
+        if size > BOOT_STACK:
+            complaints.append(f"stack: {what} needs {size} bytes without the signature library, and may need {BOOT_STACK}")
+    return [(what, size, [(graph.label.get(name, name), times) for name, times in path]) for what, size, path in found]
 
 
 def inspect(objects, own, elf, depth, root):
@@ -73,9 +112,7 @@ def inspect(objects, own, elf, depth, root):
     for name, kind, _, _ in toolchain.symbols(elf):
         if FORBIDDEN.match(name):
             complaints.append(f"symbol: {name} is in the linked program")
-    graph = stack.Graph([item.with_suffix(".ci") for item in objects + own])
-    stack.resolve_indirect(graph, toolchain.addresses_taken(objects + own), complaints)
-    add_unknown_frames(graph, elf)
+    graph = call_graph(objects + own, elf, complaints)
     size, path = stack.deepest(graph, root, depth, complaints)
     return complaints, size, [(graph.label.get(name, name), times) for name, times in path], sizes
 
@@ -113,7 +150,20 @@ def report(modules, elf, size, path, sizes):
     print(f"  text  {sizes.get('.text', 0):6} bytes  " + ", ".join(f"{name} {flash[name]}" for name in sorted(flash)))
     print(f"  data  {sizes.get('.data', 0):6} bytes")
     print(f"  bss   {sizes.get('.bss', 0):6} bytes  " + ", ".join(f"{name} {ram[name]}" for name in sorted(ram)))
-    print(f"  stack {size:6} bytes at worst (interrupts not counted): " + " > ".join(short(label) + (f" x{times}" if times > 1 else "") for label, times in path))
+    print(f"  stack {size:6} bytes at worst (interrupts not counted): {path_text(path)}")
+
+
+def report_boot(found, flash):
+    """What image check and boot cost, and the signature library apart."""
+    parts = {name: flash.get(name, 0) for name in ("image", "boot", "sha256")}
+    print(f"image check and boot: text and rodata {sum(parts.values())} bytes (" +
+          ", ".join(f"{name} {size}" for name, size in parts.items()) + f"); the signature library apart: {flash['signature']}")
+    for what, size, path in found:
+        print(f"  stack {size:6} bytes at worst, {what}: {path_text(path)}")
+
+
+def path_text(path):
+    return " > ".join(short(label) + (f" x{times}" if times > 1 else "") for label, times in path)
 
 
 def short(label):
@@ -138,25 +188,33 @@ def check_rejections(objects, own, options, depth, work):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("nanopb", "work", "generated", "proto", "root"):
+    for name in ("nanopb", "sodium", "work", "generated", "proto", "root"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     parser.add_argument("--module", nargs="+", action="append", required=True)
     args = parser.parse_args()
-    if not (args.nanopb / ".complete").exists():
-        print(f"no nanopb sources in {args.nanopb}: run ./setup.sh")
-        return 77
+    for sources in (args.nanopb, args.sodium):
+        if not (sources / ".complete").exists():
+            print(f"no sources in {sources}: run ./setup.sh")
+            return 77
     if not shutil.which("arm-none-eabi-g++"):
         print("no arm-none-eabi-g++: run ./setup.sh")
         return 77
     shutil.rmtree(args.work, ignore_errors=True)
     options = [f"-D{name}={value}" for name, value in LIMITS.items()]
     options += [f"-I{folder}" for folder in (args.root, args.generated, args.nanopb)]
+    options.append(f"-isystem{args.sodium / 'include'}")
     modules = {}
     for name, *sources in args.module:
         modules[name] = toolchain.compile_all([(source, []) for source in sources], options, args.work)
     nanopb = [args.nanopb / name for name in ("pb_common.c", "pb_decode.c", "pb_encode.c")]
     nanopb.append(args.generated / "schedule.pb.c")
     modules["nanopb"] = toolchain.compile_all([(source, ["-Wno-error"]) for source in nanopb], options, args.work)
+    for name, files in SODIUM.items():
+        # CONFIGURED: its own build told it so; else it says that it was not asked anything.
+        flags = ["-Wno-error", "-w", "-DCONFIGURED=1", f"-I{args.sodium / 'include/sodium'}"]
+        modules.setdefault(name, []).extend(toolchain.compile_all([(args.sodium / file, flags) for file in files], options, args.work / name))
+    bare = [(args.root / "firmware/image/sodium_bare.c", [])]
+    modules["sha256"].extend(toolchain.compile_all(bare, options, args.work))
     own = toolchain.compile_all([(HERE / "board.cc", ["-fno-builtin"])], options, args.work)
     objects = [item for group in modules.values() for item in group]
     elf = args.work / "board.elf"
@@ -164,6 +222,7 @@ def main():
     depth = message_depth(args.proto)
     complaints, size, path, sizes = inspect(objects, own, elf, depth, "reset")
     report({**modules, "board": own}, elf, size, path, sizes)
+    report_boot(boot_stack(objects + own, elf, depth, complaints), module_sizes(modules, elf))
     complaints += check_rejections(objects, own, options, depth, args.work / "rejected")
     for line in complaints:
         print(line)

@@ -18,6 +18,10 @@ INDIRECT = [
     (r"espalier::(Machine|Watch)::", r"MailboxEndpoint::|void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
     # Planning without an image goes through the table of algorithms.
     (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*Group&, .*Program&\)"),
+    # Slots ask the flash, the board whether an image will do, and the image check whoever verifies signatures.
+    (r"espalier::Slots::(examine|choose|boot|finish)", r"BoardFlash::|load_first\("),
+    (r"espalier::(Slots::|whole_flash)", r"BoardFlash::"),
+    (r"espalier::\{anonymous\}::check_|espalier::check_image", r"espalier::\{anonymous\}::verify\("),
     # The vector table.
     (r"^$", r"^void reset\(\)$"),
 ]

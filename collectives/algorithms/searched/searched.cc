@@ -6,6 +6,7 @@ namespace espalier::searched {
 namespace {
 
 bool anywhere(const topology::Topology&) { return true; }
+bool on_mesh(const topology::Topology& topology) { return topology.shape().rows > 0; }
 bool on_crossbar(const topology::Topology& topology) { return topology.shape().modules > 0; }
 
 bool on_fat_tree(const topology::Topology& topology) { return topology.shape().arity > 0; }
@@ -27,6 +28,9 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"fractional-direct", espalier_Collective_BROADCAST, fractional_direct_broadcast, false,
      "a fractional tree for simplex ports, --run r: a+(2r+1)N/r steps, N a multiple of r",
      "any topology", anywhere},
+    {"fractional-mesh", espalier_Collective_BROADCAST, fractional_mesh_broadcast, false,
+     "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps", "mesh:RxC",
+     on_mesh},
     {"crossbar-a", espalier_Collective_BROADCAST, crossbar_a_broadcast, false,
      "a fractional tree, --run r, two channels in and out of a module: d+N+ceil(N/r)-1 steps",
      "crossbar:AxB", on_crossbar},

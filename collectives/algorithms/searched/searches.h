@@ -21,6 +21,9 @@ namespace espalier::searched {
                                                const Group& group, Programs& programs);
 [[nodiscard]] std::string crossbar_b_broadcast(const topology::Topology& topology,
                                                const Group& group, Programs& programs);
+// fractional_mesh.cc: meshes with a known embedding (topology/embedding.h).
+[[nodiscard]] std::string fractional_mesh_broadcast(const topology::Topology& topology,
+                                                    const Group& group, Programs& programs);
 // fractional_direct.cc
 [[nodiscard]] std::string fractional_direct_broadcast(const topology::Topology& topology,
                                                       const Group& group, Programs& programs);

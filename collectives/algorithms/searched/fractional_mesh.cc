@@ -1,0 +1,70 @@
+// Broadcast on a mesh by one fractional tree whose groups are rectangles, each a snake, so that no
+// link carries two blocks in a step (000, Sanders and Sibeyn, section 4, "Meshes", and Fig. 4).
+//
+// Steps: d + N + ceil(N/r) - 1, d the step in which the last rank gets its first block. Cost: steps
+// * (alpha + beta*m/N), N as in fractional.cc.
+//
+// Which group stands where is an embedding's (topology/embedding.h), found by collectives/embed.
+
+#include "collectives/algorithms/searched/fractional_mesh.h"
+
+#include "collectives/algorithms/fractional_tree.h"
+#include "collectives/algorithms/searched/fractional_groups.h"
+#include "collectives/algorithms/searched/searches.h"
+
+namespace espalier::searched {
+
+std::string fractional_mesh(const topology::Topology& topology, const Group& group,
+                            const topology::Embedding& embedding, Programs& programs) {
+  programs.clear();
+  std::string wrong = wrong_group(topology, group);
+  if (!wrong.empty()) return wrong;
+  const std::string who = "fractional-mesh on " + topology.title() + ": ";
+  if (embedding.groups.empty() || embedding.topology != topology.spec()) {
+    return who + "embedding '" + embedding.name + "' has no groups for it; expected one that has";
+  }
+  if (embedding.run > kMaxRun || (group.run != 0 && group.run != embedding.run)) {
+    return who + "runs of " + std::to_string(group.run != 0 ? group.run : embedding.run) +
+           "; expected at most " + std::to_string(kMaxRun) + ", and " +
+           std::to_string(embedding.run) + " as in " + embedding.name;
+  }
+  if (group.root != embedding.node_of.front()) {
+    return who + "root " + std::to_string(group.root) + " with " + embedding.name +
+           "; expected root " + std::to_string(embedding.node_of.front());
+  }
+  FractionalForest forest{.run = embedding.run, .groups = {}};
+  for (std::uint32_t at = 0; at < embedding.groups.size(); ++at) {
+    const topology::Embedding::Group& own = embedding.groups[at];
+    std::int32_t arrival = -1;
+    if (at > 0) {
+      arrival = own.is_right ? forest.right_arrival(own.parent) : forest.down_arrival(own.parent);
+      own.is_right ? forest.set_right(own.parent, at) : forest.set_down(own.parent, at);
+    }
+    const std::span<const std::uint32_t> ranks(embedding.node_of);
+    forest.add_group(ranks.subspan(std::size_t{at} * embedding.run, embedding.run), arrival);
+  }
+  const Outline outline{.collective = espalier_Collective_BROADCAST,
+                        .algorithm = "fractional-mesh",
+                        .grade = espalier_Grade_SLOT};
+  return write_broadcast(group, forest.broadcast(outline), programs);
+}
+
+std::string fractional_mesh_broadcast(const topology::Topology& topology, const Group& group,
+                                      Programs& programs) {
+  programs.clear();
+  std::string wrong = wrong_group(topology, group);
+  if (!wrong.empty()) return wrong;
+  const auto embedding = topology::best_embedding(topology, {.collective = "broadcast",
+                                                             .algorithm = "fractional-mesh",
+                                                             .run = group.run,
+                                                             .root = group.root});
+  if (!embedding) {
+    return "fractional-mesh on " + topology.title() + ": no embedding is known for root " +
+           std::to_string(group.root) +
+           (group.run == 0 ? "" : ", r = " + std::to_string(group.run)) +
+           "; expected one of 'espalier list --embeddings', or one that 'espalier embed' finds";
+  }
+  return fractional_mesh(topology, group, *embedding, programs);
+}
+
+}  // namespace espalier::searched

@@ -1,0 +1,57 @@
+#pragma once
+// Simulated annealing, the same from the same seed. Host only.
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <random>
+
+namespace espalier::embed {
+
+// std::mt19937_64 and what the standard's distributions leave to the library.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+  // 0 .. sides-1; sides >= 1.
+  [[nodiscard]] std::uint32_t roll(std::uint32_t sides) {
+    return static_cast<std::uint32_t>(((engine_() >> 32) * sides) >> 32);
+  }
+  // Above 0, up to 1.
+  [[nodiscard]] double share() { return static_cast<double>((engine_() >> 11) + 1) * 0x1p-53; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// From `hot` to `cold`, in the energy's units, over so many moves.
+struct Cooling {
+  double hot = 1, cold = 1;
+  std::uint64_t moves = 0;
+};
+
+// Model: std::int64_t energy(); bool move(Dice&) makes one, or returns false if that one cannot be;
+// void undo() takes the last one back; bool done() ends the search. `progress` gets 0 .. 1.
+template <class Model>
+void anneal(Model& model, Dice& dice, const Cooling& cooling,
+            const std::function<void(double)>& progress) {
+  constexpr std::uint64_t kTold = 4096;
+  double heat = cooling.hot;
+  std::int64_t energy = model.energy();
+  for (std::uint64_t at = 0; at < cooling.moves && !model.done(); ++at) {
+    if (at % kTold == 0) {
+      const double share = static_cast<double>(at) / static_cast<double>(cooling.moves);
+      heat = cooling.hot * std::pow(cooling.cold / cooling.hot, share);
+      if (progress) progress(share);
+    }
+    if (!model.move(dice)) continue;
+    const std::int64_t next = model.energy();
+    const auto worse = static_cast<double>(next - energy);
+    if (worse <= 0 || worse < -heat * std::log(dice.share())) {
+      energy = next;
+    } else {
+      model.undo();
+    }
+  }
+}
+
+}  // namespace espalier::embed

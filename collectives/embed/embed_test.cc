@@ -1,0 +1,299 @@
+// Embeddings: the known ones proven, the search, placing.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithms/searched/fractional_mesh.h"
+#include "collectives/algorithms/searched/searched.h"
+#include "collectives/embed/groups.h"
+#include "collectives/embed/place.h"
+#include "collectives/embed/placement.h"
+#include "collectives/verify/verify.h"
+
+namespace espalier::embed {
+namespace {
+
+using topology::Embedding;
+
+std::unique_ptr<topology::Topology> must_parse(const std::string& spec) {
+  std::string error;
+  auto topology = topology::parse(spec, error);
+  EXPECT_NE(topology, nullptr) << error;
+  return topology;
+}
+
+Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint32_t run) {
+  Group group;
+  group.ranks = topology.ranks();
+  group.root = root;
+  group.topology_digest = topology.digest();
+  group.run = run;
+  return group;
+}
+
+// The schedule on virtual ranks.
+Programs direct_programs(const topology::Topology& topology, const std::string& collective,
+                         const std::string& algorithm, std::uint32_t run) {
+  Collective wanted{};
+  EXPECT_TRUE(parse_collective(collective.c_str(), wanted));
+  const Group group = group_on(topology, 0, run);
+  Programs programs;
+  if (const Algorithm* found = find_algorithm(wanted, algorithm.c_str()); found != nullptr) {
+    programs.resize(group.ranks);
+    for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
+      EXPECT_EQ(found->generate(group, rank, programs[rank]), Status::kOk);
+    }
+    return programs;
+  }
+  const auto* searched = searched::find_searched(wanted, algorithm);
+  EXPECT_NE(searched, nullptr) << algorithm;
+  EXPECT_EQ(searched->search(topology, group, programs), "");
+  return programs;
+}
+
+Programs embedded_programs(const topology::Topology& topology, const Embedding& embedding) {
+  if (!embedding.groups.empty()) {
+    Programs programs;
+    const Group group = group_on(topology, embedding.node_of.front(), embedding.run);
+    EXPECT_EQ(searched::fractional_mesh(topology, group, embedding, programs), "");
+    return programs;
+  }
+  Programs programs =
+      direct_programs(topology, embedding.collective, embedding.algorithm, embedding.run);
+  EXPECT_EQ(place_all(embedding.node_of, programs), Status::kOk);
+  return programs;
+}
+
+verify::Verdict proof_of(const topology::Topology& topology, const Programs& programs,
+                         bool links = true) {
+  verify::Options options;
+  options.links = links;
+  return verify::verify(
+      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+}
+
+// The most that a link carries of a period, counted anew along the routes; the period.
+std::pair<std::uint32_t, std::uint32_t> stored_load(const topology::Topology& topology,
+                                                    const Programs& programs) {
+  const Traffic traffic = traffic_of(programs);
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> loads;
+  std::uint32_t most = 0;
+  for (const Transfer& transfer : traffic.transfers) {
+    const auto route = topology.route(transfer.from, transfer.to);
+    for (std::size_t hop = 1; hop < route.size(); ++hop) {
+      most = std::max(most, ++loads[{route[hop - 1], route[hop]}]);
+    }
+  }
+  return {most, longest_period(traffic)};
+}
+
+class Known : public testing::TestWithParam<std::string> {};
+
+TEST_P(Known, IsProven) {
+  const auto embedding = topology::known_embedding(GetParam());
+  ASSERT_TRUE(embedding);
+  const auto topology = must_parse(embedding->topology);
+  const Programs programs = embedded_programs(*topology, *embedding);
+  const bool stored = embedding->hops == Hops::kStoreAndForward;
+  const verify::Verdict verdict = proof_of(*topology, programs, !stored);
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+  EXPECT_TRUE(verdict.for_all) << verdict.limited;
+  if (stored) {
+    const auto [load, period] = stored_load(*topology, programs);
+    EXPECT_LE(load, period);
+  } else {
+    EXPECT_TRUE(verdict.slot);
+    EXPECT_LE(verdict.busiest.load, verdict.busiest.capacity);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Embeddings, Known, testing::ValuesIn(topology::known_embeddings()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(Known, OnesThatPapersAndDocsRestOn) {
+  const struct {
+    const char *topology, *collective, *algorithm;
+    std::uint32_t root;
+  } wanted[] = {{"mesh:4x4", "broadcast", "two-tree", 0},
+                {"mesh:4x8", "broadcast", "two-tree", 0},
+                {"mesh:8x8", "broadcast", "two-tree", 0},
+                {"mesh:8x16", "broadcast", "two-tree", 0},
+                {"mesh:8x8", "reduce", "two-tree", 0},
+                {"mesh:4x4", "broadcast", "double-fibonacci", 0},
+                {"mesh:4x8", "broadcast", "double-fibonacci", 0},
+                {"mesh:8x8", "broadcast", "double-fibonacci", 0},
+                {"mesh:8x16", "broadcast", "fractional-mesh", 0}};
+  for (const auto& [spec, collective, algorithm, root] : wanted) {
+    const auto topology = must_parse(spec);
+    for (const std::uint32_t corner : {root, topology->ranks() - 1}) {
+      const auto found = topology::best_embedding(
+          *topology, {.collective = collective, .algorithm = algorithm, .root = corner});
+      ASSERT_TRUE(found) << spec << " " << algorithm << " root " << corner;
+      EXPECT_EQ(found->hops, Hops::kCutThrough);
+      EXPECT_EQ(found->node_of.front(), corner);
+      const verify::Verdict verdict = proof_of(*topology, embedded_programs(*topology, *found));
+      EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+    }
+  }
+  EXPECT_FALSE(topology::best_embedding(
+      *must_parse("mesh:4x4"), {.collective = "broadcast", .algorithm = "chain", .root = 0}));
+}
+
+// What a search finds is proven by the verifier, which counts links on its own.
+void expect_found(const std::string& spec, const std::string& collective,
+                  const std::string& algorithm, Search search) {
+  const auto topology = must_parse(spec);
+  Programs programs = direct_programs(*topology, collective, algorithm, 0);
+  const Traffic traffic = traffic_of(programs);
+  const Placement found = find_placement(Routes(*topology), traffic, search);
+  EXPECT_EQ(found.over, 0) << spec;
+  EXPECT_EQ(find_placement(Routes(*topology), traffic, search).node_of, found.node_of);
+  if (!search.root_moves) {
+    EXPECT_EQ(found.node_of.front(), search.root);
+  }
+  ASSERT_EQ(place_all(found.node_of, programs), Status::kOk);
+  const bool stored = search.hops == Hops::kStoreAndForward;
+  const verify::Verdict verdict = proof_of(*topology, programs, !stored);
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+  if (!stored) return;
+  const auto [load, period] = stored_load(*topology, programs);
+  EXPECT_LE(load, period);
+}
+
+TEST(Search, FindsTwoTreesOnASmallMesh) {
+  expect_found("mesh:4x4", "broadcast", "two-tree", {.seed = 7, .moves = 2'000'000});
+  expect_found("mesh:4x4", "broadcast", "two-tree", {.root = 5, .seed = 3, .moves = 2'000'000});
+  expect_found("mesh:4x4", "reduce", "two-tree", {.root_moves = true, .moves = 2'000'000});
+  expect_found("mesh:4x4", "allreduce", "two-tree", {.moves = 2'000'000});
+}
+
+TEST(Search, FindsLoadsOfAPeriodStoreAndForward) {
+  expect_found("mesh:4x4", "broadcast", "two-tree",
+               {.hops = Hops::kStoreAndForward, .moves = 100'000});
+  expect_found("fattree:k=2,h=2,c=1", "broadcast", "chain",
+               {.hops = Hops::kStoreAndForward, .moves = 10'000});
+}
+
+// From the end of a row everything goes over its one link, which has no room for a third block in a
+// period of two; the search says so.
+TEST(Search, DoesNotFindWhatIsNotThere) {
+  const auto topology = must_parse("mesh:1x9");
+  const Programs programs = direct_programs(*topology, "allreduce", "two-tree", 0);
+  const Placement found =
+      find_placement(Routes(*topology), traffic_of(programs),
+                     {.hops = Hops::kStoreAndForward, .period = 1, .moves = 20'000});
+  EXPECT_GT(found.over, 0);
+  EXPECT_GT(stored_load(*topology, programs).first, 1u);
+}
+
+TEST(Groups, FillTheMesh) {
+  const auto topology = must_parse("mesh:4x8");
+  const Routes routes(*topology);
+  for (const bool complete : {false, true}) {
+    const GroupTree tree = complete ? complete_tree(2, 16) : least_tree(2, 16);
+    for (const bool moves : {false, true}) {
+      const GroupPlacement found =
+          find_groups(*topology, routes, {1, 2}, tree, {.root_moves = moves, .moves = 1'000'000});
+      EXPECT_EQ(found.placement.over, 0);
+      if (!moves) {
+        EXPECT_EQ(found.placement.node_of.front(), 0u);
+      }
+      Embedding embedding{.name = "test",
+                          .topology = topology->spec(),
+                          .collective = "broadcast",
+                          .algorithm = "fractional-mesh",
+                          .run = 2,
+                          .node_of = found.placement.node_of,
+                          .groups = {},
+                          .found_by = {}};
+      for (const GroupTree::Group& group : found.tree.groups) {
+        embedding.groups.push_back({group.parent, group.is_right});
+      }
+      const Programs programs = embedded_programs(*topology, embedding);
+      const verify::Verdict verdict = proof_of(*topology, programs);
+      EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+      EXPECT_EQ(phase_steps(programs[0], 1), found.placement.latency + 1);
+    }
+  }
+}
+
+// Whatever the permutation: data flow, ports, deadlock and hazards stay proven, steps the same.
+TEST(Placing, KeepsASchedule) {
+  std::mt19937 random(1);
+  for (const auto& [collective, algorithm] : {std::pair{"broadcast", "two-tree"},
+                                              {"reduce", "two-tree"},
+                                              {"allreduce", "two-tree"},
+                                              {"broadcast", "chain"},
+                                              {"reduce", "chain"},
+                                              {"allreduce", "combine"},
+                                              {"broadcast", "fractional"},
+                                              {"reduce", "fractional"},
+                                              {"broadcast", "binomial"},
+                                              {"broadcast", "lambda-tree"},
+                                              {"reduce", "double-fibonacci"}}) {
+    for (const std::uint32_t ranks : {2u, 3u, 8u, 13u}) {
+      const auto topology = must_parse("complete:" + std::to_string(ranks));
+      Programs programs = direct_programs(*topology, collective, algorithm, 0);
+      const std::int64_t steps = phase_steps(programs[0], 5);
+      std::vector<std::uint32_t> node_of(ranks);
+      std::iota(node_of.begin(), node_of.end(), 0u);
+      std::shuffle(node_of.begin(), node_of.end(), random);
+      ASSERT_EQ(place_all(node_of, programs), Status::kOk);
+      for (std::uint32_t node = 0; node < ranks; ++node) EXPECT_EQ(programs[node].node, node);
+      const verify::Verdict verdict = proof_of(*topology, programs);
+      EXPECT_TRUE(verdict.valid) << collective << " " << algorithm << " " << ranks << ": "
+                                 << verdict.counterexample.message;
+      EXPECT_EQ(phase_steps(programs[0], 5), steps);
+    }
+  }
+}
+
+TEST(Placing, RefusesWhatTheOrderOfRanksMatters) {
+  const auto topology = must_parse("complete:4");
+  const std::vector<std::uint32_t> turned{1, 2, 3, 0}, same{0, 1, 2, 3};
+  for (const auto& [collective, algorithm] :
+       {std::pair{"scan", "chain"}, {"allgather", "ring"}, {"scatter", "binomial"}}) {
+    Programs programs = direct_programs(*topology, collective, algorithm, 0);
+    EXPECT_EQ(place_all(turned, programs), Status::kUnsupported);
+    EXPECT_EQ(programs[2].node, 2u);
+    EXPECT_EQ(place_all(same, programs), Status::kOk);
+    EXPECT_EQ(programs[2].grade, espalier_Grade_ASYNC);
+  }
+}
+
+// Neighbours all the way, and the chain's links are free under any drift.
+TEST(Snake, StepsToNeighbours) {
+  for (const char* spec :
+       {"mesh:4x4", "mesh:3x4", "mesh:4x3", "mesh:3x5", "mesh:2x7", "mesh:1x6"}) {
+    const auto topology = must_parse(spec);
+    std::uint32_t roots = 0;
+    for (std::uint32_t root = 0; root < topology->ranks(); ++root) {
+      const auto snake = topology::snake(*topology, root);
+      if (!snake) continue;
+      ++roots;
+      EXPECT_EQ(snake->node_of.front(), root);
+      for (std::size_t at = 1; at < snake->node_of.size(); ++at) {
+        EXPECT_EQ(topology->capacity(snake->node_of[at - 1], snake->node_of[at]), 1u) << spec;
+      }
+      Programs programs = direct_programs(*topology, "broadcast", "chain", 0);
+      ASSERT_EQ(place_all(snake->node_of, programs), Status::kOk);
+      const verify::Verdict verdict = proof_of(*topology, programs);
+      EXPECT_TRUE(verdict.valid && verdict.async) << verdict.counterexample.message;
+    }
+    const bool ring = topology->ranks() % 2 == 0 && topology->shape().rows > 1;
+    EXPECT_GE(roots, ring ? topology->ranks() : 2) << spec;
+  }
+  EXPECT_FALSE(topology::snake(*must_parse("complete:4"), 0));
+}
+
+}  // namespace
+}  // namespace espalier::embed

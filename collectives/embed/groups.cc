@@ -1,0 +1,346 @@
+#include "collectives/embed/groups.h"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+#include "collectives/embed/anneal.h"
+
+namespace espalier::embed {
+namespace {
+
+constexpr std::int64_t kTooMany = 64;  // energy of a transfer too many; a hop's is 1
+constexpr std::uint32_t kWindings = 8;
+
+// Rectangles of a mesh, and the nodes of each in the eight orders of a snake: along rows or
+// columns, from each of the four corners.
+class Rectangles {
+ public:
+  Rectangles(const topology::Shape& mesh, const GroupShape& shape)
+      : down_(mesh.rows / shape.rows), across_(mesh.columns / shape.columns) {
+    for (std::uint32_t at = 0; at < count(); ++at) {
+      const std::uint32_t row = at / across_ * shape.rows, column = at % across_ * shape.columns;
+      for (std::uint32_t winding = 0; winding < kWindings; ++winding) {
+        nodes_.push_back(wind(shape, winding, row, column, mesh.columns));
+      }
+    }
+  }
+  [[nodiscard]] std::uint32_t down() const { return down_; }
+  [[nodiscard]] std::uint32_t across() const { return across_; }
+  [[nodiscard]] std::uint32_t count() const { return down_ * across_; }
+  [[nodiscard]] const std::vector<std::uint32_t>& nodes(std::uint32_t at,
+                                                        std::uint32_t winding) const {
+    return nodes_[at * kWindings + winding];
+  }
+
+ private:
+  static std::vector<std::uint32_t> wind(const GroupShape& shape, std::uint32_t winding,
+                                         std::uint32_t row, std::uint32_t column,
+                                         std::uint32_t stride) {
+    const bool by_columns = (winding & 1) != 0, from_right = (winding & 2) != 0,
+               from_bottom = (winding & 4) != 0;
+    const std::uint32_t lines = by_columns ? shape.columns : shape.rows;
+    const std::uint32_t length = by_columns ? shape.rows : shape.columns;
+    std::vector<std::uint32_t> nodes;
+    for (std::uint32_t line = 0; line < lines; ++line) {
+      for (std::uint32_t at = 0; at < length; ++at) {
+        const std::uint32_t along = line % 2 == 0 ? at : length - 1 - at;
+        const std::uint32_t y = by_columns ? along : line, x = by_columns ? line : along;
+        nodes.push_back((row + (from_bottom ? shape.rows - 1 - y : y)) * stride + column +
+                        (from_right ? shape.columns - 1 - x : x));
+      }
+    }
+    return nodes;
+  }
+
+  std::uint32_t down_, across_;
+  std::vector<std::vector<std::uint32_t>> nodes_;
+};
+
+// An H-tree: each half of a region has its own and one free rectangle; the region's root takes one
+// of the two, the other stays free.
+struct HTree {
+  struct Region {
+    std::uint32_t row, column, rows, columns;
+  };
+  std::uint32_t across;
+  std::vector<std::uint32_t>& at;  // rectangle of each group, numbered as by complete_tree()
+
+  // Places the complete tree below heap position `root` (children 2*root, 2*root+1); returns the
+  // free rectangle.
+  std::uint32_t place(const Region& region, std::uint32_t root) {
+    if (region.rows * region.columns == 1) return region.row * across + region.column;
+    Region first = region, second = region;
+    if (region.rows >= region.columns) {
+      first.rows = second.rows = region.rows / 2;
+      second.row += first.rows;
+    } else {
+      first.columns = second.columns = region.columns / 2;
+      second.column += first.columns;
+    }
+    at[root] = place(first, 2 * root);
+    return place(second, 2 * root + 1);
+  }
+};
+
+bool is_complete(const GroupTree& tree) {
+  const std::size_t count = tree.groups.size();
+  for (std::uint32_t group = 2; group < count; ++group) {
+    if (tree.groups[group].parent != group / 2) return false;
+  }
+  return (count & (count - 1)) == 0;
+}
+
+struct Seat {
+  std::uint32_t rectangle = 0, winding = 0;
+};
+
+class Model {
+ public:
+  Model(const Rectangles& rectangles, const Routes& routes, const GroupTree& tree,
+        const Search& search)
+      : rectangles_(rectangles),
+        tree_(tree),
+        period_(tree.run + 1),
+        stored_(search.hops == Hops::kStoreAndForward),
+        root_moves_(search.root_moves),
+        loads_(routes, stored_ ? std::vector<std::uint32_t>{period_}
+                               : std::vector<std::uint32_t>(period_, 1)),
+        children_(tree.groups.size()),
+        seats_(tree.groups.size()),
+        group_at_(tree.groups.size()),
+        next_(tree.groups.size()) {
+    for (std::uint32_t group = 1; group < count(); ++group) {
+      children_[tree.groups[group].parent].push_back(group);
+    }
+    std::vector<std::uint32_t> at(count());
+    for (std::uint32_t group = 0; group < count(); ++group) at[group] = group;
+    if (is_complete(tree)) {
+      HTree layout{rectangles.across(), at};
+      at[0] = layout.place({0, 0, rectangles.down(), rectangles.across()}, 1);
+    }
+    for (std::uint32_t group = 0; group < count(); ++group) sit(group, {at[group], 0});
+    if (!root_moves_) start_at(search.root);
+    for (std::uint32_t group = 0; group < count(); ++group) next_[group] = next_step(group);
+    for (std::uint32_t group = 0; group < count(); ++group) change(group, true);
+  }
+
+  [[nodiscard]] std::int64_t energy() const {
+    return kTooMany * loads_.over() + loads_.hops() / tree_.run;
+  }
+  [[nodiscard]] bool done() const { return loads_.over() == 0; }
+
+  // Another winding, another place, or successors exchanged.
+  bool move(Dice& dice) {
+    const std::uint32_t kind = dice.roll(8), group = dice.roll(count());
+    if (kind == 0) {
+      if (children_[group].size() < 2) return false;
+      last_ = {Kind::kSuccessors, group, 0, {}};
+      exchange_successors(group);
+      return true;
+    }
+    if (kind < 4) {
+      const std::uint32_t winding = dice.roll(kWindings);
+      if (winding == seats_[group].winding || !may_wind(group, winding)) return false;
+      last_ = {Kind::kWinding, group, 0, seats_[group]};
+      rewind(group, winding);
+      return true;
+    }
+    const std::uint32_t other = dice.roll(count());
+    if (group == other || (!root_moves_ && (group == 0 || other == 0))) return false;
+    last_ = {Kind::kPlaces, group, other, {}};
+    exchange_places(group, other);
+    return true;
+  }
+  void undo() {
+    switch (last_.kind) {
+      case Kind::kSuccessors: exchange_successors(last_.group); break;
+      case Kind::kWinding: rewind(last_.group, last_.before.winding); break;
+      case Kind::kPlaces: exchange_places(last_.group, last_.other); break;
+    }
+  }
+
+  [[nodiscard]] GroupPlacement result() const {
+    GroupPlacement found{tree_, {{}, loads_.over(), 0}};
+    for (std::uint32_t group = 0; group < count(); ++group) {
+      const std::vector<std::uint32_t>& nodes = nodes_of(group);
+      found.placement.node_of.insert(found.placement.node_of.end(), nodes.begin(), nodes.end());
+      const std::int64_t last = std::int64_t{next_[group]} + tree_.run - 2;
+      found.placement.latency = std::max(found.placement.latency, last);
+    }
+    return found;
+  }
+
+ private:
+  enum class Kind { kSuccessors, kWinding, kPlaces };
+
+  [[nodiscard]] std::uint32_t count() const {
+    return static_cast<std::uint32_t>(tree_.groups.size());
+  }
+  [[nodiscard]] const std::vector<std::uint32_t>& nodes_of(std::uint32_t group) const {
+    return rectangles_.nodes(seats_[group].rectangle, seats_[group].winding);
+  }
+  void sit(std::uint32_t group, const Seat& seat) {
+    seats_[group] = seat;
+    group_at_[seat.rectangle] = group;
+  }
+  // The source's group takes the rectangle of `root`, its chain begins there.
+  void start_at(std::uint32_t root) {
+    for (std::uint32_t at = 0; at < rectangles_.count(); ++at) {
+      for (std::uint32_t winding = 0; winding < kWindings; ++winding) {
+        if (rectangles_.nodes(at, winding).front() != root) continue;
+        root_ = root;
+        const std::uint32_t other = group_at_[at];
+        const Seat mine = seats_[0];
+        sit(other, mine);
+        sit(0, {at, winding});
+        return;
+      }
+    }
+  }
+  [[nodiscard]] bool may_wind(std::uint32_t group, std::uint32_t winding) const {
+    return group != 0 || root_moves_ ||
+           rectangles_.nodes(seats_[0].rectangle, winding).front() == root_;
+  }
+  // The step in which the head first hands a block on.
+  [[nodiscard]] std::uint32_t next_step(std::uint32_t group) const {
+    if (group == 0) return 0;
+    const GroupTree::Group& at = tree_.groups[group];
+    return next_[at.parent] + tree_.run + (at.is_right ? 1 : 0);
+  }
+
+  // Adds or removes what comes to the group and what its chain carries.
+  void change(std::uint32_t group, bool adds) {
+    const std::vector<std::uint32_t>& nodes = nodes_of(group);
+    const auto stream = [&](std::uint32_t from, std::uint32_t to, std::uint32_t step) {
+      const std::uint32_t bin = stored_ ? 0 : step % period_;
+      adds ? loads_.add(from, to, bin) : loads_.remove(from, to, bin);
+    };
+    for (std::uint32_t i = 0; i + 1 < tree_.run; ++i) {
+      for (std::uint32_t j = 0; j < tree_.run; ++j) {
+        stream(nodes[i], nodes[i + 1], next_[group] + i + j);
+      }
+    }
+    if (group == 0) return;
+    const GroupTree::Group& at = tree_.groups[group];
+    const std::vector<std::uint32_t>& above = nodes_of(at.parent);
+    for (std::uint32_t j = 0; j < tree_.run; ++j) {
+      stream(at.is_right ? above[j] : above.back(), nodes.front(), next_[group] - 1 + j);
+    }
+  }
+  // The group, and those that it feeds.
+  template <class F>
+  void around(std::uint32_t group, F f) {
+    change_around(group, kNobody, false);
+    f();
+    change_around(group, kNobody, true);
+  }
+  void change_around(std::uint32_t group, std::uint32_t but, bool adds) {
+    if (group != but) change(group, adds);
+    for (const std::uint32_t child : children_[group]) {
+      if (child != but) change(child, adds);
+    }
+  }
+  void rewind(std::uint32_t group, std::uint32_t winding) {
+    around(group, [&] { seats_[group].winding = winding; });
+  }
+  // Everything of both, once: each, and the successors of each that are not the other.
+  void change_both(std::uint32_t a, std::uint32_t b, bool adds) {
+    change_around(a, b, adds);
+    change_around(b, a, adds);
+  }
+  void exchange_places(std::uint32_t a, std::uint32_t b) {
+    change_both(a, b, false);
+    const std::uint32_t rectangle = seats_[a].rectangle;
+    sit(a, {seats_[b].rectangle, seats_[a].winding});
+    sit(b, {rectangle, seats_[b].winding});
+    change_both(a, b, true);
+  }
+  void exchange_successors(std::uint32_t group) {
+    below_.clear();
+    for (const std::uint32_t child : children_[group]) below_.push_back(child);
+    for (std::size_t at = 0; at < below_.size(); ++at) {
+      const std::uint32_t child = below_[at];
+      for (const std::uint32_t next : children_[child]) below_.push_back(next);
+    }
+    for (const std::uint32_t below : below_) change(below, false);
+    for (const std::uint32_t child : children_[group]) {
+      tree_.groups[child].is_right = !tree_.groups[child].is_right;
+    }
+    for (const std::uint32_t below : below_) {  // parents first
+      next_[below] = next_step(below);
+      change(below, true);
+    }
+  }
+
+  static constexpr std::uint32_t kNobody = ~0u;
+
+  const Rectangles& rectangles_;
+  GroupTree tree_;
+  std::uint32_t period_;
+  bool stored_, root_moves_;
+  std::uint32_t root_ = 0;
+  Loads loads_;
+  std::vector<std::vector<std::uint32_t>> children_;
+  std::vector<Seat> seats_;
+  std::vector<std::uint32_t> group_at_;  // by rectangle
+  std::vector<std::uint32_t> next_;      // by group, next_step()
+  std::vector<std::uint32_t> below_;
+  struct {
+    Kind kind = Kind::kWinding;
+    std::uint32_t group = 0, other = 0;
+    Seat before;
+  } last_;
+};
+
+}  // namespace
+
+GroupTree least_tree(std::uint32_t run, std::uint32_t groups) {
+  struct Offer {
+    std::uint32_t step, group;
+    bool is_right;
+    bool operator>(const Offer& other) const {
+      return std::tie(step, group, is_right) > std::tie(other.step, other.group, other.is_right);
+    }
+  };
+  std::priority_queue<Offer, std::vector<Offer>, std::greater<>> offers;
+  GroupTree tree{run, {}};
+  for (std::uint32_t group = 0; group < groups; ++group) {
+    std::uint32_t step = 0;
+    if (group > 0) {
+      const Offer offer = offers.top();
+      offers.pop();
+      step = offer.step;
+      tree.groups.push_back({offer.group, offer.is_right});
+    } else {
+      tree.groups.push_back({});
+    }
+    offers.push({step + run, group, false});
+    offers.push({step + run + 1, group, true});
+  }
+  return tree;
+}
+
+GroupTree complete_tree(std::uint32_t run, std::uint32_t groups) {
+  GroupTree tree{run, {}};
+  for (std::uint32_t group = 0; group < groups; ++group) {
+    tree.groups.push_back({group / 2, group > 1 && group % 2 == 1});
+  }
+  return tree;
+}
+
+GroupPlacement find_groups(const topology::Topology& mesh, const Routes& routes,
+                           const GroupShape& shape, const GroupTree& tree, const Search& search) {
+  const Rectangles rectangles(mesh.shape(), shape);
+  Model model(rectangles, routes, tree, search);
+  Dice dice(search.seed);
+  // Not so hot as to forget the H-tree.
+  const double hot = is_complete(tree) ? kTooMany / 4.0 : kTooMany * 3.0;
+  if (tree.groups.size() > 1) {
+    anneal(model, dice, {hot, std::min(hot, double{kTooMany}) / 6.0, search.moves},
+           search.progress);
+  }
+  return model.result();
+}
+
+}  // namespace espalier::embed

@@ -1,0 +1,49 @@
+#pragma once
+// Flash whose bytes are a file: the slots of a Linux node, and what a host prepares for a board.
+// Host only.
+
+#include <string>
+
+#include "firmware/boot/flash.h"
+
+namespace espalier {
+
+struct FlashShape {
+  std::uint32_t bytes = 1u << 20;
+  std::uint32_t block_bytes = 4096;
+  std::uint32_t unit_bytes = 16;
+};
+
+// Bytes of the largest image that a slot of such a flash takes (whole_flash()'s plan).
+[[nodiscard]] std::uint32_t image_room(std::uint32_t bytes, std::uint32_t block_bytes);
+
+class FileFlash final : public Flash {
+ public:
+  FileFlash() = default;
+  FileFlash(const FileFlash&) = delete;
+  FileFlash& operator=(const FileFlash&) = delete;
+  ~FileFlash();
+
+  // Opens the file, which must have `shape.bytes`; where there is none and `create` is set, makes
+  // one, erased. One process at a time may have it open. False and one line in `error`.
+  [[nodiscard]] bool open(const std::string& path, const FlashShape& shape, bool create,
+                          std::string& error);
+
+  [[nodiscard]] const std::uint8_t* memory() const override { return memory_; }
+  [[nodiscard]] std::uint32_t bytes() const override { return shape_.bytes; }
+  [[nodiscard]] std::uint32_t block_bytes() const override { return shape_.block_bytes; }
+  [[nodiscard]] std::uint32_t unit_bytes() const override { return shape_.unit_bytes; }
+  // Both return when the disk has it.
+  [[nodiscard]] Status erase(std::uint32_t offset) override;
+  [[nodiscard]] Status write(std::uint32_t offset, const std::uint8_t* bytes,
+                             std::uint32_t size) override;
+
+ private:
+  [[nodiscard]] Status put(std::uint32_t offset, const std::uint8_t* bytes, std::uint32_t size);
+
+  FlashShape shape_;
+  int file_ = -1;
+  std::uint8_t* memory_ = nullptr;
+};
+
+}  // namespace espalier

@@ -1,0 +1,169 @@
+// Fuzz target: whatever bytes lie in a node's flash, the image check refuses them or gives an image
+// whose every byte lies inside, whose programs load or are refused, and the boot slots end with a
+// status. The first byte says what the rest is: an image, an image whose lengths, offsets and
+// digest are put right first, or the whole flash.
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/little_endian.h"
+#include "firmware/boot/slots.h"
+#include "tests/fuzz/expect.h"
+
+namespace espalier::fuzz {
+namespace {
+
+constexpr char kBoard[] = "sample-board";
+
+Expectation any_node(bool is_signed) {
+  static const std::uint8_t key[kPublicKeyBytes] = {1};
+  static const Authority signed_only = ed25519_authority(key);
+  Expectation expectation;
+  expectation.board = kBoard;
+  expectation.authority = is_signed ? &signed_only : &kTakesUnsigned;
+  return expectation;
+}
+
+bool inside(const Image& image, const void* at, std::size_t size) {
+  const auto* begin = static_cast<const std::uint8_t*>(at);
+  return begin >= image.bytes && begin + size <= image.bytes + image.size;
+}
+
+// A checked image: all that a node asks of it.
+void use(const Image& image) {
+  expect(std::string(image.board) == kBoard, "an image is its board's");
+  for (std::uint32_t at = 0; at < image.links; ++at) {
+    expect(image.link(at).peer != image.node, "no node is its own neighbour");
+  }
+  for (std::uint32_t at = 0; at < image.programs; ++at) {
+    const ProgramRow row = image.program(at);
+    expect(row.size > 0 && inside(image, row.bytes, row.size), "a descriptor lies in its image");
+    expect(inside(image, row.algorithm, std::strlen(row.algorithm) + 1), "a name ends");
+    static Program program;
+    static const Program kCleared{};
+    if (image.load(at, program) == Status::kOk) {
+      expect(program.node == image.node, "a program is its node's");
+      expect(check_program(program) == Status::kOk, "what is loaded keeps the rules");
+    } else {
+      expect(std::memcmp(&program, &kCleared, sizeof program) == 0, "nothing of a bad one is kept");
+    }
+  }
+}
+
+void check(const std::vector<std::uint8_t>& bytes) {
+  Image image;
+  if (check_image(bytes.data(), bytes.size(), any_node(false), image) == Status::kOk) {
+    use(image);
+    const std::vector<std::uint8_t> exact(image.bytes, image.bytes + image.size);
+    expect(check_image(exact.data(), exact.size(), any_node(false), image) == Status::kOk,
+           "an image needs no byte behind its end");
+  } else {
+    expect(image.bytes == nullptr && image.programs == 0, "nothing of a bad one is kept");
+  }
+  expect(check_image(bytes.data(), bytes.size(), any_node(true), image) != Status::kOk,
+         "nobody has signed this");
+}
+
+// As image.h describes: keeps the tables' lengths as far as they fit, and what stands in them.
+void put_right(std::vector<std::uint8_t>& image) {
+  image.resize(image.size() / 4 * 4);
+  if (image.size() < kImageHeaderBytes + kProgramRowBytes + 4) return;
+  std::memcpy(image.data(), kImageMagic, sizeof kImageMagic);
+  store_le(&image[8], kImageFormat, 4);
+  store_le(&image[12], kImageHeaderBytes, 4);
+  store_le(&image[16], image.size(), 4);
+  std::memset(&image[52], 0, 12);
+  std::memcpy(&image[64], kBoard, sizeof kBoard);
+  std::memset(&image[64 + sizeof kBoard], 0, kBoardNameBytes - sizeof kBoard);
+  if (load_u32(&image[20]) != 1) std::memset(&image[128], 0, kSignatureBytes);
+  std::size_t room = (image.size() - kImageHeaderBytes - kProgramRowBytes - 4) / kLinkRowBytes;
+  const std::size_t links = std::min<std::size_t>(load_u32(&image[44]) % 8, room);
+  const std::size_t index = kImageHeaderBytes + links * kLinkRowBytes;
+  room = (image.size() - index) / (kProgramRowBytes + 4);
+  const std::size_t programs = std::clamp<std::size_t>(load_u32(&image[48]) % 8, 1, room);
+  store_le(&image[44], links, 4);
+  store_le(&image[48], programs, 4);
+  std::size_t next = index + programs * kProgramRowBytes;
+  for (std::size_t at = 0; at < programs; ++at) {
+    std::uint8_t* row = &image[index + at * kProgramRowBytes];
+    const std::size_t left = image.size() - next - 4 * (programs - at - 1);
+    std::size_t length = std::clamp<std::size_t>(load_u32(row + 4) % 4096, 1, left);
+    if (at + 1 == programs) length = left - length % 4;
+    store_le(row, next, 4);
+    store_le(row + 4, length, 4);
+    std::memset(&image[next + length], 0, (0 - length) % 4);
+    next += (length + 3) / 4 * 4;
+    row[kProgramRowBytes - 1] = 0;
+  }
+  image_digest(image.data(), image.size(), &image[96]);
+}
+
+// Flash that holds the input.
+class InputFlash final : public Flash {
+ public:
+  explicit InputFlash(const std::vector<std::uint8_t>& input) : bytes_(kBlocks * kBlock, 0xff) {
+    std::copy_n(input.begin(), std::min(input.size(), bytes_.size()), bytes_.begin());
+  }
+  const std::uint8_t* memory() const override { return bytes_.data(); }
+  std::uint32_t bytes() const override { return kBlocks * kBlock; }
+  std::uint32_t block_bytes() const override { return kBlock; }
+  std::uint32_t unit_bytes() const override { return 16; }
+  Status erase(std::uint32_t offset) override {
+    expect(offset % kBlock == 0 && offset < bytes(), "blocks are erased");
+    std::fill_n(bytes_.begin() + offset, kBlock, 0xff);
+    return Status::kOk;
+  }
+  Status write(std::uint32_t offset, const std::uint8_t* from, std::uint32_t size) override {
+    expect(offset % 16 == 0 && size % 16 == 0 && size <= bytes() - offset, "units are written");
+    for (std::uint32_t k = 0; k < size; ++k) {
+      expect(bytes_[offset + k] == 0xff, "what is written was erased");
+      bytes_[offset + k] = from[k];
+    }
+    return Status::kOk;
+  }
+
+ private:
+  static constexpr std::uint32_t kBlock = 256, kBlocks = 16;
+  std::vector<std::uint8_t> bytes_;
+};
+
+void boot(const std::vector<std::uint8_t>& bytes) {
+  InputFlash flash(bytes);
+  Slots slots(flash, whole_flash(flash));
+  const std::uint32_t counter = slots.counter();
+  Image image;
+  BootReport report;
+  const Status status = slots.boot(any_node(false), {}, image, report);
+  expect(slots.counter() >= counter, "the counter never falls");
+  if (status == Status::kOk) {
+    use(image);
+    expect(image.counter >= counter, "what boots is not rolled back");
+    const Status confirmed = slots.confirm();
+    expect(confirmed == Status::kOk || confirmed == Status::kTooLarge, "what runs is confirmed");
+    return;
+  }
+  expect(status == Status::kNothingToBoot, "that, or it boots");
+  for (const SlotReport& slot : report.slots) {
+    expect(slot.status != Status::kOk, "a slot that is refused says why");
+  }
+}
+
+}  // namespace
+}  // namespace espalier::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace espalier::fuzz;
+  Input input(bytes, size);
+  const unsigned kind = input.below(3);
+  // A copy of exactly its size: reading past the end is seen.
+  std::vector<std::uint8_t> rest(input.rest(), input.rest() + input.left());
+  if (kind == 2) {
+    boot(rest);
+    return 0;
+  }
+  if (kind == 1) put_right(rest);
+  check(rest);
+  return 0;
+}

@@ -1,0 +1,290 @@
+#!/usr/bin/python3
+"""Images: made and signed by the command, refused for each reason by command and node, booted by a cluster; slots of a
+flash; and the steps of boards/README.md, followed to the letter."""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import espalier
+
+BOARD = espalier.ROOT / "boards/linux-x86_64"
+# Statuses as collectives/schedule/status.h numbers them: they stand in logs.
+CODES = {"truncated": 4, "corrupt": 5, "unknown format version": 6, "wrong topology": 8, "wrong node": 9, "malformed": 11,
+         "no image": 20, "wrong board": 21, "rolled back": 22, "unsigned": 23, "bad signature": 24}
+
+
+class Images(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+        self.key = self.path / "release.key"
+        self.call("keygen", "-o", self.key)
+        self.public = self.path / "release.key.pub"
+        self.broadcast = espalier.compile(self.path / "b.esp", "complete:4")
+        self.allreduce = espalier.compile(self.path / "a.esp", "complete:4", "allreduce", "chain")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def call(self, *words, status=0):
+        done = espalier.call("image", *words)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1 if status else 0, done.stderr)
+        return done
+
+    def refused(self, *words, status=2, says=()):
+        before = sorted(self.path.iterdir())
+        done = self.call(*words, status=status)
+        self.assertTrue(done.stderr.startswith("espalier: "), done.stderr)
+        for text in says:
+            self.assertIn(text, done.stderr)
+        self.assertEqual(sorted(self.path.iterdir()), before, "something was left behind")
+
+    def build(self, name, *more, release="1.0.0", node=1, board=BOARD, schedules=None, key=True):
+        words = schedules or [self.broadcast, self.allreduce]
+        if node is not None:
+            more = [*more, "--node", node]
+        if key:
+            more = [*more, "--key", self.key]
+        self.call("build", *words, "--board", board, "--release", release, "-o", self.path / name, *more)
+        return self.path / name
+
+    def node(self, *words):
+        return espalier.call("--check", "--topology", "complete:4", *words, program=espalier.NODE)
+
+    def run_cluster(self, *words):
+        return espalier.call("run", self.broadcast, "--provider", "shm", "--bytes", "64KiB", "--node-binary", espalier.NODE,
+                             "--format", "json", *words)
+
+    def test_shown_as_built(self):
+        path = self.build("1.img", "--counter", 7, release="1.2.3")
+        shown = json.loads(self.call("show", path, "--format", "json").stdout)
+        self.assertEqual({name: shown[name] for name in ("board", "node", "release", "counter", "signed", "bytes")},
+                         {"board": "linux-x86_64", "node": 1, "release": "1.2.3", "counter": 7, "signed": True,
+                          "bytes": path.stat().st_size})
+        self.assertEqual([program["algorithm"] for program in shown["programs"]], ["two-tree", "chain"])
+        self.assertEqual({program["status"] for program in shown["programs"]}, {"ok"})
+        peers = [link["peer"] for link in shown["links"]]
+        self.assertEqual(peers, sorted(set(peers)))
+        text = self.call("show", path).stdout
+        self.assertIn("release 1.2.3, security counter 7, signed", text)
+        self.assertIn("program 1: allreduce by chain", text)
+
+    def test_keys(self):
+        self.assertEqual(self.key.stat().st_mode & 0o777, 0o600)
+        self.refused("keygen", "-o", self.key, says=["File exists"])
+        path = self.build("1.img", key=False)
+        self.call("check", path, "--public-key", self.public, status=1)
+        self.call("sign", path, "--key", self.key)
+        self.call("check", path, "--public-key", self.public)
+        self.assertEqual(path.read_bytes(), self.build("again.img").read_bytes(), "the same inputs, the same bytes")
+        self.key.chmod(0o640)
+        self.refused("sign", path, "--key", self.key, says=["0600"])
+        if not shutil.which("openssl"):
+            print("skipped: comparing with openssl, which is not installed")
+            return
+        other, public = self.path / "other.key", self.path / "other.pub"
+        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", other], check=True, capture_output=True)
+        subprocess.run(["openssl", "pkey", "-in", other, "-pubout", "-out", public], check=True, capture_output=True)
+        other.chmod(0o600)
+        self.call("sign", path, "--key", other)
+        self.call("check", path, "--public-key", public)
+        whole = path.read_bytes()
+        (self.path / "header").write_bytes(whole[:128])
+        (self.path / "signature").write_bytes(whole[128:192])
+        subprocess.run(["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", public, "-rawin", "-in", self.path / "header",
+                        "-sigfile", self.path / "signature"], check=True, capture_output=True)
+
+    def test_every_refusal_has_its_status(self):
+        path = self.build("1.img", "--counter", 3)
+        whole = path.read_bytes()
+        good = ["--public-key", self.public, "--node", 1, "--counter", 3]
+        self.assertEqual(self.node("--image", path, *good).returncode, 0)
+        self.call("build", self.broadcast, "--board", espalier.ROOT / "boards/template", "--node", 1, "--release", "1.0.0",
+                  "--key", self.key, "-o", self.path / "template.img")
+        other = espalier.compile(self.path / "five.esp", "complete:5")
+
+        def damaged(at, value):
+            return whole[:at] + bytes([value]) + whole[at + 1:]
+
+        self.call("keygen", "-o", self.path / "foreign.key")
+        self.call("sign", path, "--key", self.path / "foreign.key", "-o", self.path / "foreign.img")
+        cases = {
+            "truncated": whole[:-1], "corrupt": damaged(len(whole) - 1, whole[-1] ^ 1), "no image": damaged(0, 0),
+            "unknown format version": damaged(8, 9), "malformed": damaged(12, 9),
+            "bad signature": (self.path / "foreign.img").read_bytes(),
+            "unsigned": self.build("unsigned.img", "--counter", 3, key=False).read_bytes(),
+            "wrong board": (self.path / "template.img").read_bytes(),
+            "wrong topology": self.build("five.img", "--counter", 3, schedules=[other]).read_bytes(),
+            "wrong node": self.build("2.img", "--counter", 3, node=2).read_bytes(),
+            "rolled back": self.build("old.img", "--counter", 2).read_bytes(),
+        }
+        self.assertEqual(cases.keys(), CODES.keys())
+        bad = self.path / "bad.img"
+        for status, content in cases.items():
+            bad.write_bytes(content)
+            told = espalier.call("image", "check", bad, "--board", "linux-x86_64", "--topology", "complete:4", "--format",
+                                 "json", *good)
+            self.assertEqual(told.returncode, 1, status)
+            self.assertEqual((json.loads(told.stdout)["status"], json.loads(told.stdout)["code"]), (status, CODES[status]))
+            self.assertEqual(told.stderr.count("\n"), 1)
+            done = self.node("--image", bad, *good)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), status)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            self.assertIn(f"bad.img is refused: {status} (status {CODES[status]})", done.stderr)
+
+    def test_check_says_which_rule(self):
+        path = self.build("1.img")
+        words = ["check", path, "--public-key", self.public]
+        self.assertNotIn("REFUSED", self.call(*words).stdout)
+        done = self.call(*words, "--node", 2, status=1)
+        self.assertEqual(done.stdout.splitlines()[-1], "REFUSED  its node")
+        self.assertIn("node 1 of topology", done.stderr)
+        self.assertIn("any      its signature", self.call("check", path, "--unsigned").stdout)
+        self.refused("check", path, says=["whom to trust"])
+        path.write_bytes(path.read_bytes() + b"x")
+        self.call(*words, status=1)
+
+    def test_bad_input(self):
+        what = ["build", self.broadcast, "--board", BOARD, "--node", 0, "--release", "1.0.0", "-o", self.path / "x.img"]
+
+        def refused(words, *says):
+            self.refused(*words, says=says)
+
+        def other(option, value):
+            words = list(what)
+            words[words.index(option) + 1] = value
+            return words
+
+        refused(other("--release", "1.2"), "--release '1.2'", "1.2.3")
+        refused(other("--release", "256.0.0"), "255")
+        refused(other("--node", 4), "--node", "3")
+        refused(other("--board", self.path / "nothing"), "nothing")
+        refused([*what, "--counter", -1], "--counter")
+        refused([*what, "--key", self.public], "0600")
+        refused(["build", self.broadcast, self.broadcast, *what[2:]], "both broadcast by two-tree, root 0")
+        refused(["build", self.broadcast, "--board", BOARD, "--release", "1.0.0", "-o", self.path / "x.img"], "--node", "%r")
+        five = espalier.compile(self.path / "five.esp", "complete:5")
+        refused(["build", self.broadcast, five, *what[2:]], "complete:5", "complete:4", "one topology")
+        refused(["show", self.broadcast], "no image")
+        refused(["sign", self.path / "nothing", "--key", self.key], "nothing")
+        board = self.path / "board.textproto"
+        good = (BOARD / "board.textproto").read_text()
+
+        def with_board(text, *says):
+            board.write_text(text)
+            self.refused(*other("--board", board), says=["board.textproto", *says])
+
+        with_board("name: ", "line 1")
+        with_board(good.replace('"linux-x86_64"', '"a b"'), "line 3", "'a b'")
+        with_board(good.replace("signature: ED25519", ""), "no signature")
+        with_board(good.replace("fabric {", "fabrics {"), "line 4", "fabrics")
+        with_board(good.replace("unit_bytes: 16", "unit_bytes: 65"), "unit_bytes")
+        with_board(good + "limits { links: 129 }", "links is 129", "1 to 128")
+        with_board(good + "link { device: 1 }\nlink { device: 1 }", "link 1", "another link's")
+        for text, words in (("link { peer: 3 port: 1 }", ["link to node 1", "has none"]), ("limits { links: 1 }", ["need 2 links"]),
+                            ('position { topology: "complete:5" }', ["complete:5"])):
+            board.write_text(good + text)
+            refused(["build", self.allreduce, "--board", board, "--node", 2, *what[6:]], *words)
+
+    def test_a_cluster_boots_from_images(self):
+        self.build("node-%r.img", node=None)
+        images = ["--image", self.path / "node-%r.img", "--public-key", self.public]
+        done = self.run_cluster(*images)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        for node in range(4):
+            self.assertIn(f"node-{node}.img: board linux-x86_64, node {node}, release 1.0.0, counter 0, signature checked",
+                          done.stderr)
+        plain = json.loads(self.run_cluster().stdout)
+        digests = [[rank["sha256"] for rank in told["runs"][0]["ranks"]]
+                   for told in (result, json.loads(self.run_cluster().stdout))]
+        self.assertEqual(digests[0], digests[1], "as from schedule files")
+        second = espalier.call("run", self.allreduce, "--provider", "shm", "--bytes", "64KiB", "--node-binary", espalier.NODE,
+                               "--nodes-per-process", 2, *images)
+        self.assertEqual(second.returncode, 0, second.stderr)
+        # One node's image is another's: refused before anything starts.
+        shutil.copy(self.path / "node-1.img", self.path / "node-2.img")
+        done = self.run_cluster(*images)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("node-2.img is refused: wrong node (status 9)", done.stderr)
+        self.assertEqual(self.run_cluster("--image", "x").returncode, 2)
+
+    def test_slots(self):
+        trust = ["--public-key", self.public]
+
+        def install(name, node, *more, status=0):
+            return self.call("install", self.path / name, "--board", BOARD, "--flash", self.path / f"{node}.flash", "--node",
+                             node, *trust, *more, status=status)
+
+        flash = ["--flash", self.path / "%r.flash", *trust]
+        self.build("v1-%r.img", node=None)
+        self.build("v2-%r.img", "--counter", 1, node=None, release="1.1.0")
+        for node in range(4):
+            install(f"v1-{node}.img", node, "--confirmed")
+            install(f"v2-{node}.img", node)
+        install("v1-0.img", 0, status=1)  # the fall-back is kept until the newest has run
+        done = self.run_cluster(*flash)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("slot 1: boots, for the first time"), 4, done.stderr)
+        self.assertEqual(done.stderr.count("boot: confirmed, stored counter 1"), 4, done.stderr)
+        done = self.run_cluster(*flash)
+        self.assertEqual(done.stderr.count("slot 1: boots, confirmed"), 4, done.stderr)
+        # The newest is damaged: the other slot would boot, but it is below the stored counter.
+        whole = bytearray((self.path / "2.flash").read_bytes())
+        at = whole.rindex(b"ESPIMAGE")
+        whole[at + 250] ^= 1
+        (self.path / "2.flash").write_bytes(whole)
+        done = self.run_cluster(*flash)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("nothing to boot (status 27)", done.stderr)
+        self.assertIn("slot 0: rolled back (status 22); slot 1: corrupt (status 5)", done.stderr)
+        self.build("v3.img", "--counter", 1, node=2, release="1.2.0")
+        install("v3.img", 2)
+        done = self.run_cluster(*flash)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        install("v1-3.img", 3, status=1)  # rolled back
+
+    def test_an_image_that_does_not_run_well_is_not_confirmed(self):
+        trust = ["--public-key", self.public]
+        for release in ("1.0.0", "2.0.0"):
+            self.build("%r.img", node=None, release=release)
+            for node in range(4):
+                self.call("install", self.path / f"{node}.img", "--board", BOARD, "--flash", self.path / f"{node}.flash",
+                          *trust, *(["--confirmed"] if release == "1.0.0" else []))
+        flash = ["--flash", self.path / "%r.flash", *trust]
+        done = self.run_cluster(*flash, "--back-to-back", 1000000000, "--deadline", 500, "--kill", "1@200")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("slot 1: boots, for the first time", done.stderr)
+        done = self.run_cluster(*flash)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("slot 0: boots, confirmed"), 4, done.stderr)
+        self.assertEqual(done.stderr.count("slot 1: refused, unconfirmed"), 4, done.stderr)
+
+    def test_the_steps_to_add_a_board(self):
+        """boards/README.md: in a copy of boards/, with NAME put in, every command of the list runs."""
+        shutil.copytree(espalier.ROOT / "boards", self.path / "boards")
+        steps = (self.path / "boards/README.md").read_text().split("## Adding one")[1].replace("NAME", "throw-away")
+        commands = [" ".join(text.split()) for text in re.findall(r"`((?:cp|espalier) [^`]*)`", steps)]
+        settings = re.findall(r"`(\w+: \"[^`]*)`", steps)
+        self.assertEqual((len(commands), settings), (5, ['name: "throw-away"']))
+        for command in commands:
+            words = command.replace("espalier ", espalier.COMMAND + " ", 1) if command.startswith("espalier") else command
+            done = subprocess.run(words, shell=True, cwd=self.path, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+            if command.startswith("cp"):
+                board = self.path / "boards/throw-away/board.textproto"
+                board.write_text(board.read_text().replace('name: "template"', settings[0]))
+        self.assertIn("board 'throw-away'", self.call("show", self.path / "0.img").stdout)
+        done = espalier.call("--image", self.path / "0.img", "--unsigned", "--board", "throw-away", "--node", 0, "--check",
+                             program=espalier.NODE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("SIGNATURE NOT CHECKED", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

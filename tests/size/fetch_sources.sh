@@ -1,0 +1,49 @@
+#!/bin/sh
+# fetch_sources.sh nanopb|libsodium DIRECTORY: puts that library's C sources there. Debian packages both for the host only;
+# bare metal compiles the same versions from Debian's source packages, fetched by apt from where apt gets the packages.
+set -eu
+library=$1
+directory=$2
+case $library in
+  nanopb)
+    package=libnanopb-dev
+    archive=nanopb_0.4.7.orig.tar.gz
+    sha256=e1d89b166367a3c42d42311bdc2ed57ff78f86aede9a66828516e45490d48c81
+    strip=1
+    files='pb.h pb_common.h pb_common.c pb_decode.h pb_decode.c pb_encode.h pb_encode.c'
+    ;;
+  libsodium)
+    package=libsodium-dev
+    archive=libsodium_1.0.18.orig.tar.gz
+    sha256=d59323c6b712a1519a5daf710b68f5e7fde57040845ffec53850911f10a5d4f4
+    strip=3
+    files='include crypto_core/ed25519/ref10 crypto_hash/sha256 crypto_hash/sha512 crypto_sign/ed25519/ref10
+      crypto_verify/sodium'
+    ;;
+  *)
+    echo "fetch_sources.sh: unknown library '$library'; expected nanopb or libsodium" >&2
+    exit 2
+    ;;
+esac
+
+[ ! -f "$directory/.complete" ] || exit 0
+where() {
+  apt-get --print-uris download $package | sed -n "s/^'\(.*\)\/${package}_.*/\1/p" | head -n 1
+}
+uri=$(where)
+if [ -z "$uri" ]; then # apt's lists are gone, as in a slim image
+  apt-get -q update >/dev/null
+  uri=$(where)
+fi
+[ -n "$uri" ] || { echo "fetch_sources.sh: apt does not know where $package comes from" >&2; exit 1; }
+fetched=$(mktemp)
+trap 'rm -f "$fetched"' EXIT
+/usr/lib/apt/apt-helper -q -o Acquire::Retries=5 -o APT::Sandbox::User=root download-file \
+  "$uri/$archive" "$fetched" "SHA256:$sha256" >/dev/null
+mkdir -p "$directory"
+top=$(tar -tzf "$fetched" | sed -n '1s/\/.*//p')
+[ "$strip" = 1 ] || top=$top/src/libsodium
+for file in $files; do
+  tar -xzf "$fetched" -C "$directory" --no-same-owner --strip-components=$strip "$top/$file"
+done
+: >"$directory/.complete"

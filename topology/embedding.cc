@@ -1,0 +1,215 @@
+#include "topology/embedding.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <set>
+
+#include "embedding.pb.h"
+#include "topology/known_embeddings.h"
+
+namespace espalier::topology {
+namespace {
+
+using google::protobuf::TextFormat;
+
+constexpr std::size_t kMostBytes = 4u << 20;  // of a file
+constexpr const char* kGuide = "; expected text as docs/embeddings.md describes it";
+
+class FirstError final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int /*column*/, const std::string& message) override {
+    if (what.empty()) what = message + kGuide, at = std::max(line, 0);
+  }
+  std::string what;
+  int at = 0;  // line, from 0
+};
+
+// What is read, and the first thing that is wrong with it.
+class Reader {
+ public:
+  Embedding read(std::string_view text) {
+    FirstError errors;
+    TextFormat::Parser parser;
+    parser.RecordErrorsTo(&errors);
+    parser.WriteLocationsTo(&tree_);
+    if (!parser.ParseFromString(std::string(text), &file_)) {
+      errors.AddError(0, 0, "it cannot be read");  // unless there is an error already
+      what_ = errors.what;
+      line_ = errors.at;
+      return {};
+    }
+    Embedding embedding{.name = {},
+                        .topology = file_.topology(),
+                        .collective = file_.collective(),
+                        .algorithm = file_.algorithm(),
+                        .run = file_.run(),
+                        .hops = file_.hops() == EmbeddingFile::STORE_AND_FORWARD
+                                    ? Hops::kStoreAndForward
+                                    : Hops::kCutThrough,
+                        .node_of = {file_.node().begin(), file_.node().end()},
+                        .groups = {},
+                        .found_by = file_.found_by()};
+    if (embedding.collective.empty()) fail("collective", -1, "the collective is missing");
+    if (embedding.algorithm.empty()) fail("algorithm", -1, "the algorithm is missing");
+    nodes(embedding);
+    groups(embedding);
+    return embedding;
+  }
+  // Empty: nothing is wrong.
+  [[nodiscard]] const std::string& what() const { return what_; }
+  [[nodiscard]] int line() const { return line_ + 1; }
+
+ private:
+  void fail(const char* field, int index, const std::string& what) {
+    if (!what_.empty()) return;
+    what_ = what;
+    const auto* descriptor = EmbeddingFile::descriptor()->FindFieldByName(field);
+    line_ = tree_.GetLocation(descriptor, index).line;
+    // Of a list in brackets only the beginning is known.
+    if (line_ < 0 && index > 0) line_ = tree_.GetLocation(descriptor, 0).line;
+    line_ = std::max(0, line_);
+  }
+
+  void nodes(Embedding& embedding) {
+    std::string error;
+    const auto topology = parse(embedding.topology, error);
+    if (topology == nullptr) {
+      fail("topology", -1, "topology: " + error);
+      return;
+    }
+    embedding.topology = topology->spec();
+    const std::uint32_t ranks = topology->ranks();
+    if (embedding.node_of.size() != ranks) {
+      fail("node", embedding.node_of.empty() ? -1 : 0,
+           std::to_string(embedding.node_of.size()) + " nodes; expected each of the " +
+               std::to_string(ranks) + " ranks of " + topology->title() + " once");
+    }
+    std::set<std::uint32_t> taken;
+    for (int index = 0; index < file_.node_size(); ++index) {
+      const std::uint32_t node = file_.node(index);
+      if (node < ranks && taken.insert(node).second) continue;
+      fail("node", index,
+           "node " + std::to_string(node) +
+               (node < ranks ? " is given twice" : " is no rank of " + topology->title()) +
+               "; expected 0 to " + std::to_string(ranks - 1) + ", each once");
+    }
+  }
+
+  void groups(Embedding& embedding) {
+    if (file_.group_size() == 0) return;
+    const auto count = static_cast<std::uint32_t>(file_.group_size());
+    if (std::uint64_t{count} * embedding.run != embedding.node_of.size()) {
+      fail("group", 0,
+           std::to_string(count) + " groups of " + std::to_string(embedding.run) +
+               " ranks; expected all " + std::to_string(embedding.node_of.size()) + " ranks");
+    }
+    std::set<std::pair<std::uint32_t, bool>> taken;
+    for (std::uint32_t at = 0; at < count; ++at) {
+      const EmbeddingFile::Group& group = file_.group(static_cast<int>(at));
+      embedding.groups.push_back({group.parent(), group.right()});
+      if (at == 0 ? group.parent() == 0 && !group.right()
+                  : group.parent() < at && taken.insert({group.parent(), group.right()}).second) {
+        continue;
+      }
+      fail("group", static_cast<int>(at),
+           at == 0 ? "the first group is the source's; expected group {}"
+                   : "group " + std::to_string(at) + " cannot be " +
+                         (group.right() ? "right of" : "below") + " group " +
+                         std::to_string(group.parent()) +
+                         "; expected a group before it, with nothing there yet");
+    }
+  }
+
+  EmbeddingFile file_;
+  TextFormat::ParseInfoTree tree_;
+  std::string what_;
+  int line_ = 0;
+};
+
+}  // namespace
+
+std::optional<Embedding> parse_embedding(std::string_view text, const std::string& name,
+                                         std::string& error) {
+  Reader reader;
+  Embedding embedding = reader.read(text);
+  embedding.name = name;
+  if (reader.what().empty()) return embedding;
+  error = name + ":" + std::to_string(reader.line()) + ": " + reader.what();
+  return std::nullopt;
+}
+
+std::optional<Embedding> read_embedding(const std::string& path, std::string& error) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  std::string text(kMostBytes + 1, '\0');
+  const std::size_t size =
+      file == nullptr ? 0 : std::fread(text.data(), 1, text.size(), file.get());
+  if (file == nullptr || std::ferror(file.get()) != 0) {
+    error = "cannot read '" + path + "': " + std::strerror(errno) +
+            "; expected an embedding as docs/embeddings.md describes it";
+    return std::nullopt;
+  }
+  if (size > kMostBytes) {
+    error =
+        path + ": the file is too large; expected at most " + std::to_string(kMostBytes) + " bytes";
+    return std::nullopt;
+  }
+  text.resize(size);
+  return parse_embedding(text, path, error);
+}
+
+std::string write_embedding(const Embedding& embedding) {
+  std::string text = "# proto-file: proto/embedding.proto\n# proto-message: EmbeddingFile\n";
+  const auto quoted = [](const std::string& value) {
+    std::string result;
+    for (const char c : value) {
+      if (c == '"' || c == '\\') result += '\\';
+      result += c;
+    }
+    return "\"" + result + "\"\n";
+  };
+  text += "topology: " + quoted(embedding.topology);
+  text += "collective: " + quoted(embedding.collective);
+  text += "algorithm: " + quoted(embedding.algorithm);
+  if (embedding.run != 0) text += "run: " + std::to_string(embedding.run) + "\n";
+  text += embedding.hops == Hops::kStoreAndForward ? "hops: STORE_AND_FORWARD\n"
+                                                   : "hops: CUT_THROUGH\n";
+  text += "found_by: " + quoted(embedding.found_by);
+  constexpr std::size_t kALine = 16;
+  for (std::size_t at = 0; at < embedding.node_of.size(); ++at) {
+    text += at == 0 ? "node: [" : at % kALine == 0 ? ",\n       " : ", ";
+    text += std::to_string(embedding.node_of[at]);
+  }
+  text += "]\n";
+  for (std::size_t at = 0; at < embedding.groups.size(); ++at) {
+    const Embedding::Group& group = embedding.groups[at];
+    text += at == 0 ? "group {}" : at % (kALine / 4) == 0 ? "\n" : " ";
+    if (at == 0) continue;
+    text += "group { parent: " + std::to_string(group.parent) +
+            (group.is_right ? " right: true }" : " }");
+  }
+  if (!embedding.groups.empty()) text += "\n";
+  return text;
+}
+
+std::vector<std::string> known_embeddings() {
+  std::vector<std::string> names;
+  for (const KnownEmbedding& known : kKnownEmbeddings) names.emplace_back(known.name);
+  return names;
+}
+
+std::optional<Embedding> known_embedding(const std::string& name) {
+  std::string error;
+  for (const KnownEmbedding& known : kKnownEmbeddings) {
+    if (known.name == name) return parse_embedding(known.text, name, error);
+  }
+  return std::nullopt;
+}
+
+}  // namespace espalier::topology

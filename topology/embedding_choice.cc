@@ -1,0 +1,93 @@
+// Which embedding there is for what.
+
+#include <algorithm>
+
+#include "topology/embedding.h"
+
+namespace espalier::topology {
+namespace {
+
+// The same on the mesh upside down, or with left and right exchanged. XY routes remain XY routes.
+Embedding mirrored(Embedding embedding, const Shape& mesh, bool rows, bool columns) {
+  for (std::uint32_t& node : embedding.node_of) {
+    const std::uint32_t row = node / mesh.columns, column = node % mesh.columns;
+    node = (rows ? mesh.rows - 1 - row : row) * mesh.columns +
+           (columns ? mesh.columns - 1 - column : column);
+  }
+  return embedding;
+}
+
+// The embedding as it is or mirrored so that its root is the one wanted.
+std::optional<Embedding> turned(const Embedding& embedding, const Topology& topology,
+                                const std::optional<std::uint32_t>& root) {
+  if (!root || embedding.node_of.front() == *root) return embedding;
+  const Shape mesh = topology.shape();
+  if (mesh.rows == 0) return std::nullopt;
+  for (const auto& [rows, columns] : {std::pair{true, false}, {false, true}, {true, true}}) {
+    Embedding other = mirrored(embedding, mesh, rows, columns);
+    if (other.node_of.front() != *root) continue;
+    other.name += rows && columns ? " (turned)" : rows ? " (upside down)" : " (mirrored)";
+    return other;
+  }
+  return std::nullopt;
+}
+
+// Nodes row by row to and fro, in the columns from `first` on.
+void wind(std::vector<std::uint32_t>& order, std::uint32_t rows, std::uint32_t columns,
+          std::uint32_t first) {
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    for (std::uint32_t at = first; at < columns; ++at) {
+      order.push_back(row * columns + (row % 2 == 0 ? at : columns - 1 + first - at));
+    }
+  }
+}
+
+// A ring of the whole mesh, rows even: to and fro, and back in column 0.
+std::vector<std::uint32_t> ring(std::uint32_t rows, std::uint32_t columns) {
+  std::vector<std::uint32_t> order{0};
+  wind(order, rows, columns, 1);
+  for (std::uint32_t row = rows; row-- > 1;) order.push_back(row * columns);
+  return order;
+}
+
+}  // namespace
+
+std::optional<Embedding> best_embedding(const Topology& topology, const Wanted& wanted) {
+  std::optional<Embedding> best;
+  for (const std::string& name : known_embeddings()) {
+    const std::optional<Embedding> known = known_embedding(name);
+    if (!known || known->topology != topology.spec() || known->collective != wanted.collective ||
+        known->algorithm != wanted.algorithm ||
+        (wanted.run != 0 && known->run != 0 && known->run != wanted.run)) {
+      continue;
+    }
+    if (best && (best->hops == wanted.hops || known->hops != wanted.hops)) continue;
+    if (auto found = turned(*known, topology, wanted.root)) best = std::move(found);
+  }
+  return best;
+}
+
+std::optional<Embedding> snake(const Topology& topology, std::uint32_t root) {
+  const Shape mesh = topology.shape();
+  if (mesh.rows == 0) return std::nullopt;
+  Embedding embedding;
+  embedding.name = "snake";
+  embedding.topology = topology.spec();
+  embedding.hops = Hops::kStoreAndForward;
+  std::vector<std::uint32_t>& order = embedding.node_of;
+  const bool by_columns = mesh.rows % 2 != 0 && mesh.columns % 2 == 0;
+  const std::uint32_t rows = by_columns ? mesh.columns : mesh.rows;
+  const std::uint32_t columns = by_columns ? mesh.rows : mesh.columns;
+  if (rows % 2 != 0 || columns < 2) {  // no ring
+    wind(order, rows, columns, 0);
+    return turned(embedding, topology, root);
+  }
+  order = ring(rows, columns);
+  if (by_columns) {
+    for (std::uint32_t& node : order) node = node % columns * mesh.columns + node / columns;
+  }
+  std::rotate(order.begin(), std::find(order.begin(), order.end(), root), order.end());
+  return embedding;
+}
+
+}  // namespace espalier::topology

@@ -1,0 +1,110 @@
+// Embedding files: what is read, written, refused; which one is the best known.
+
+#include "topology/embedding.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+namespace espalier::topology {
+namespace {
+
+constexpr char kGood[] =
+    "topology: \"mesh:1x4\"\ncollective: \"broadcast\"\nalgorithm: \"fractional-mesh\"\nrun: 2\n"
+    "hops: STORE_AND_FORWARD\nnode: [0, 1,\n2, 3]\ngroup {} group { parent: 0 right: true }\n"
+    "found_by: \"hand, with \\\"care\\\"\"\n";
+
+TEST(Embedding, ReadsAndWritesTheSame) {
+  std::string error;
+  const auto read = parse_embedding(kGood, "good", error);
+  ASSERT_TRUE(read) << error;
+  const auto again = parse_embedding(write_embedding(*read), "again", error);
+  ASSERT_TRUE(again) << error;
+  for (const Embedding& embedding : {*read, *again}) {
+    EXPECT_EQ(embedding.topology, "mesh:1x4");
+    EXPECT_EQ(embedding.collective, "broadcast");
+    EXPECT_EQ(embedding.algorithm, "fractional-mesh");
+    EXPECT_EQ(embedding.run, 2u);
+    EXPECT_EQ(embedding.hops, Hops::kStoreAndForward);
+    EXPECT_EQ(embedding.node_of, (std::vector<std::uint32_t>{0, 1, 2, 3}));
+    ASSERT_EQ(embedding.groups.size(), 2u);
+    EXPECT_TRUE(embedding.groups[1].is_right);
+    EXPECT_EQ(embedding.found_by, "hand, with \"care\"");
+  }
+}
+
+TEST(Embedding, KnownOnesReadAndAreWrittenAlike) {
+  EXPECT_FALSE(known_embeddings().empty());
+  for (const std::string& name : known_embeddings()) {
+    const auto known = known_embedding(name);
+    ASSERT_TRUE(known) << name;
+    std::string error;
+    const auto again = parse_embedding(write_embedding(*known), name, error);
+    ASSERT_TRUE(again) << error;
+    EXPECT_EQ(again->node_of, known->node_of);
+    EXPECT_EQ(again->groups.size(), known->groups.size());
+  }
+  EXPECT_FALSE(known_embedding("no such"));
+}
+
+// `good` with `from` replaced.
+std::string changed(const std::string& from, const std::string& to) {
+  std::string text = kGood;
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Embedding, RefusesBadTextsInOneLine) {
+  const struct {
+    std::string text, error;
+  } bad[] = {
+      {changed("mesh:1x4", "mesh:1y4"), "e:1: topology: "},
+      {changed("\"broadcast\"", "\"\""), "e:2: the collective is missing"},
+      {changed("[0, 1,", "[0, 0,"), "e:6: node 0 is given twice; expected 0 to 3, each once"},
+      {changed("2, 3]", "2, 4]"), "e:6: node 4 is no rank of mesh:1x4; expected 0 to 3, each once"},
+      {changed("2, 3]", "2]"), "e:6: 3 nodes; expected each of the 4 ranks of mesh:1x4 once"},
+      {changed("run: 2", "run: 3"), "e:8: 2 groups of 3 ranks; expected all 4 ranks"},
+      {changed("parent: 0", "parent: 1"), "e:8: group 1 cannot be right of group 1; expected a"},
+      {changed("group {} ", "group { right: true } "), "e:8: the first group is the source's"},
+      {changed("hops: STORE", "hops: SHOP"), "e:6: Unknown enumeration value"},
+      {changed("run: 2", "walk: 2"), "e:4: "},
+      {std::string(kGood) + "node: [", "e:10: "},
+      {"", "e:1: the collective is missing"},
+  };
+  for (const auto& [text, expected] : bad) {
+    std::string error;
+    EXPECT_FALSE(parse_embedding(text, "e", error)) << text;
+    EXPECT_EQ(error.rfind(expected, 0), 0u) << error << "\nnot " << expected;
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  }
+  std::string error;
+  EXPECT_FALSE(read_embedding("/no/such/file", error));
+  EXPECT_NE(error.find("cannot read '/no/such/file'"), std::string::npos) << error;
+}
+
+// XY routes of a mirrored mesh are the mirror images of XY routes.
+TEST(Embedding, OfACornerServesAllCorners) {
+  std::string error;
+  const auto mesh = parse("mesh:4x8", error);
+  const Wanted wanted{.collective = "broadcast", .algorithm = "two-tree", .root = 0};
+  const auto own = best_embedding(*mesh, wanted);
+  ASSERT_TRUE(own);
+  for (const auto& [root, flip] : {std::pair{7u, 7u}, {24u, 24u}, {31u, 31u}}) {
+    Wanted other = wanted;
+    other.root = root;
+    const auto turned = best_embedding(*mesh, other);
+    ASSERT_TRUE(turned) << root;
+    for (std::size_t rank = 0; rank < own->node_of.size(); ++rank) {
+      EXPECT_EQ(turned->node_of[rank], own->node_of[rank] ^ flip);
+    }
+  }
+  Wanted inside = wanted;
+  inside.root = 9;
+  EXPECT_FALSE(best_embedding(*mesh, inside));
+}
+
+}  // namespace
+}  // namespace espalier::topology

@@ -1,0 +1,16 @@
+#pragma once
+// The texts of topology/embeddings, compiled in. Host only.
+
+#include <span>
+#include <string_view>
+
+namespace espalier::topology {
+
+struct KnownEmbedding {
+  std::string_view name;  // of the file, without its ending
+  std::string_view text;
+};
+
+extern const std::span<const KnownEmbedding> kKnownEmbeddings;
+
+}  // namespace espalier::topology
