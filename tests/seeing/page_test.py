@@ -12,6 +12,8 @@ import schedules
 
 SCHEDULES = {
     "mesh": ("mesh:4x4", "broadcast", "two-tree"),
+    "unplaced": ("mesh:4x4", "broadcast", "two-tree", "--embedding", "none"),
+    "modelled": ("mesh:4x4", "allreduce", "two-tree", "--links", "modelled"),
     "allreduce": ("complete:16", "allreduce", "two-tree"),
     "tree": ("fattree:k=4,h=2,c=1", "allgather", "leaf"),
     "exchange": ("fattree:k=2,h=3,c=k", "all-to-all", "leaf"),
@@ -137,7 +139,7 @@ class Page(unittest.TestCase):
 
     def test_more_blocks_than_lanes_show(self):
         # Two trees made for no mesh, routed XY: some links are to carry two blocks in a step.
-        file = self.draw("mesh")
+        file = self.draw("unplaced")
         shown, seen = schedules.Shown(file, self.blocks()), 0
         for step in range(shown.steps):
             carried = {}
