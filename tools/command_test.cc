@@ -209,7 +209,7 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
     const std::string algorithm = offer["algorithm"];
     int compiled = 0;
     for (const std::string topology :
-         {kAlone, "complete:2", "mesh:1x3", "fattree:k=3,h=2,c=1", "crossbar:2x4"}) {
+         {kAlone, "complete:2", "mesh:2x4", "fattree:k=3,h=2,c=1", "crossbar:2x4"}) {
       SCOPED_TRACE(collective + " by " + algorithm + " on " + topology);
       const Result made = run("compile --topology " + topology + " --collective " + collective +
                               " --algorithm " + algorithm + " -o s");

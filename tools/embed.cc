@@ -147,7 +147,7 @@ topology::Embedding find_by_ranks(const Arguments& arguments, embed::Search& sea
   std::vector<Program> programs(choice.nodes);
   for (std::uint32_t node = 0; node < choice.nodes; ++node) generate(choice, node, programs[node]);
   const embed::Traffic traffic = embed::traffic_of(programs);
-  if (search.period == 0) search.period = embed::longest_period(traffic);
+  if (search.period == 0) search.period = embed::whole_period(traffic);
   placement = embed::find_placement(embed::Routes(*choice.topology), traffic, search);
   topology::Embedding embedding;
   embedding.run = choice.group.run;

@@ -89,7 +89,7 @@ std::pair<std::uint32_t, std::uint32_t> stored_load(const topology::Topology& to
       most = std::max(most, ++loads[{route[hop - 1], route[hop]}]);
     }
   }
-  return {most, longest_period(traffic)};
+  return {most, whole_period(traffic)};
 }
 
 class Known : public testing::TestWithParam<std::string> {};

@@ -14,7 +14,7 @@ constexpr std::int64_t kTooMany = 64;  // energy of a transfer too many; a hop's
 // they are lowered.
 std::vector<std::uint32_t> widths_of(const Traffic& traffic, const Search& search) {
   if (search.hops == Hops::kStoreAndForward) {
-    return {search.period != 0 ? search.period : longest_period(traffic)};
+    return {search.period != 0 ? search.period : whole_period(traffic)};
   }
   const auto slots = std::accumulate(traffic.slots.begin(), traffic.slots.end(), std::size_t{0});
   return std::vector<std::uint32_t>(slots, 1);
@@ -161,8 +161,8 @@ class Model {
 
 }  // namespace
 
-std::uint32_t longest_period(const Traffic& traffic) {
-  return *std::max_element(traffic.slots.begin(), traffic.slots.end());
+std::uint32_t whole_period(const Traffic& traffic) {
+  return std::accumulate(traffic.slots.begin(), traffic.slots.end(), 0u);
 }
 
 Placement find_placement(const Routes& routes, const Traffic& traffic, const Search& search) {

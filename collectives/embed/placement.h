@@ -18,7 +18,7 @@ struct Search {
   bool root_moves = false;  // virtual rank 0 may stand on any node; else on `root`
   std::uint32_t root = 0;
   std::uint32_t period = 0;  // store-and-forward: blocks that a link may carry of a lane each so
-                             // many steps; 0: the longest period of a phase
+                             // many steps; 0: whole_period()
   std::uint64_t seed = 1;
   std::uint64_t moves = 0;                    // to try at most
   std::function<void(double)> progress = {};  // 0 .. 1
@@ -31,8 +31,8 @@ struct Placement {
   std::int64_t latency = 0;  // hops until the last rank has its first block of every segment
 };
 
-// A block of a segment each so many steps.
-[[nodiscard]] std::uint32_t longest_period(const Traffic& traffic);
+// The steps in which each phase hands on a block of each segment, all phases together.
+[[nodiscard]] std::uint32_t whole_period(const Traffic& traffic);
 
 // Cut-through: ends with the first placement that has no link twice in a slot. Store-and-forward:
 // of those without an overloaded link one of little latency. Where `over` is not 0 the moves did
