@@ -15,7 +15,7 @@ PAGES = {
 }
 SVGS = {
     "two-trees-mesh-4x4": (("mesh:4x4", "broadcast", "two-tree", "--links", "modelled"), ["--show", "trees"]),
-    "load-mesh-8x8": (("mesh:8x8", "allreduce", "two-tree", "--links", "modelled"), ["--show", "load"]),
+    "load-mesh-8x8": (("mesh:8x8", "allreduce", "two-tree", "--links", "modelled", "--embedding", "none"), ["--show", "load"]),
 }
 
 
