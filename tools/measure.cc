@@ -9,6 +9,7 @@
 #include <iostream>
 #include <list>
 #include <memory>
+#include <thread>
 
 #include "tools/commands.h"
 #include "tools/failure.h"
@@ -24,16 +25,17 @@ namespace {
 struct Arguments {
   std::vector<std::string> sizes = {"8", "64", "512", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB"};
   std::vector<std::uint32_t> receivers = {2, 4, 8};
-  std::uint32_t repeat = 9;
+  std::uint32_t repeat = 31;
   std::string plot;
   Format format = Format::kText;
   launch::Options launch;
 };
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
-// One run goes on for about so long, in experiments directly one after the other: then no node's
-// waking up for it counts.
-constexpr double kRunSeconds = 10e-3;
+// One run goes on for about so long, in experiments directly one after the other: long enough that
+// a node's waking up for it hardly counts, and so short that on a machine with other work most runs
+// are not interrupted.
+constexpr double kRunSeconds = 1e-3;
 constexpr std::uint64_t kLeastExperiments = 4, kMostExperiments = 2000;
 
 // The nodes of one number of receivers; both experiments are schedules of theirs.
@@ -99,16 +101,35 @@ double run_once(Group& group, Experiment experiment, std::uint64_t bytes, std::u
   return static_cast<double>(report.end_ns - report.begin_ns) * 1e-9 / static_cast<double>(times);
 }
 
+// The times of one experiment, repetition by repetition.
+struct Series {
+  Group* group;
+  Experiment experiment;
+  std::uint64_t times;  // of one after the other, in a run
+  std::vector<double> seconds;
+};
+
+// How far the lambdas of single repetitions lie apart.
+void add_spread(const std::vector<Series>& all, std::uint32_t repetitions, MeasuredSize& size) {
+  std::vector<double> lambdas;
+  for (std::uint32_t i = 0; i < repetitions; ++i) {
+    std::vector<Timing> timings;
+    for (const Series& series : all) {
+      timings.push_back({series.experiment, series.group->receivers, series.seconds[i]});
+    }
+    const Postal postal = fit_postal(timings);
+    if (postal.lambda > 0) lambdas.push_back(postal.lambda);
+  }
+  if (2 * lambdas.size() < repetitions) return;
+  std::sort(lambdas.begin(), lambdas.end());
+  size.lambda_low = lambdas[lambdas.size() / 4];
+  size.lambda_high = lambdas[lambdas.size() - 1 - lambdas.size() / 4];
+}
+
 // The timings of one size: repetitions of all its experiments in turn, so that what disturbs the
 // machine for a while disturbs all alike.
 MeasuredSize measure_size(const Arguments& arguments, std::uint64_t bytes, Groups& groups,
                           const std::function<void(double)>& progress) {
-  struct Series {
-    Group* group;
-    Experiment experiment;
-    std::uint64_t times;
-    std::vector<double> seconds;
-  };
   std::vector<Series> all;
   for (Group& group : groups.all) {
     for (const Experiment experiment : kExperiments) {
@@ -136,6 +157,7 @@ MeasuredSize measure_size(const Arguments& arguments, std::uint64_t bytes, Group
     size.least.push_back(*least);
     size.most.push_back(*most);
   }
+  add_spread(all, arguments.repeat, size);
   return size;
 }
 
@@ -162,6 +184,7 @@ void run_measure(Arguments arguments) {
   measured.provider = arguments.launch.provider;
   measured.repetitions = arguments.repeat;
   measured.receivers = arguments.receivers;
+  measured.processors = std::thread::hardware_concurrency();
   Groups groups;
   for (const std::uint32_t receivers : arguments.receivers) {
     groups.all.emplace_back().receivers = receivers;
@@ -188,14 +211,13 @@ void run_measure(Arguments arguments) {
 }
 
 constexpr const char* kExamples =
-    "Two experiments of the postal model between node processes. echo: rank 0 sends to k ranks, "
-    "one\n"
-    "after the other, each sends back at once: t_s (k-1+2 lambda). return: rank 0 sends to k "
-    "ranks,\n"
-    "the last one sends to all others and, last, back: 2 t_s (k-1+lambda). From both, by message\n"
-    "size: t_s (send), lambda t_s (one way), lambda; and alpha and beta of the one way time. "
-    "'run'\n"
-    "and 'simulate' predict with the JSON by --model.\n"
+    "Two experiments of the postal model between node processes. echo: rank 0 sends to k ranks,\n"
+    "one after the other, each sends back at once: t_s (k-1+2 lambda). return: rank 0 sends to k\n"
+    "ranks, the last one sends to all others and, last, back: 2 t_s (k-1+lambda). From both, by\n"
+    "message size: t_s (send), lambda t_s (one way), lambda, and the quartiles of what single\n"
+    "repetitions give for it; and alpha and beta of the one way time. 'run' and 'simulate' "
+    "predict\n"
+    "with the JSON by --model.\n"
     "Examples:\n"
     "  espalier measure --provider shm\n"
     "  espalier measure --provider tcp --format json --plot tcp.svg > tcp.json\n"

@@ -44,17 +44,16 @@ void evaluate(Measured& measured) {
 }
 
 std::string measured_json(const Measured& measured) {
-  Json out = {{"provider", measured.provider},
-              {"repetitions", measured.repetitions},
-              {"receivers", measured.receivers},
-              {"alpha_s", measured.line.alpha},
-              {"beta_s_per_byte", measured.line.beta}};
+  Json out = {{"provider", measured.provider},   {"repetitions", measured.repetitions},
+              {"receivers", measured.receivers}, {"processors", measured.processors},
+              {"alpha_s", measured.line.alpha},  {"beta_s_per_byte", measured.line.beta}};
   out["sizes"] = Json::array();
   for (const MeasuredSize& size : measured.sizes) {
     Json row = {{"bytes", size.bytes},
                 {"send_s", known(size.postal.send_s)},
                 {"one_way_s", size.postal.one_way_s},
                 {"lambda", known(size.postal.lambda)},
+                {"lambda_quartiles", {known(size.lambda_low), known(size.lambda_high)}},
                 {"lambda_echo", known(size.postal.echo_lambda)},
                 {"lambda_return", known(size.postal.return_lambda)},
                 {"alpha_s", size.line.alpha},
@@ -79,14 +78,23 @@ std::string measured_text(const Measured& measured) {
                 measured.provider.c_str(), seconds_text(measured.line.alpha).c_str(),
                 measured.line.beta * 1e9, measured.repetitions);
   std::string text = line;
-  text += "     bytes        send     one way  lambda    echo  return       alpha   beta ns/B\n";
+  // Then what a message costs the receivers is measured as a part of what it costs the sender.
+  if (measured.processors > 0 && measured.receivers.back() >= measured.processors) {
+    text += std::to_string(measured.receivers.back() + 1) + " processes share " +
+            counted(measured.processors, "processor") +
+            ": 'send' includes work of receivers, and lambda may be below 1\n";
+  }
+  text +=
+      "     bytes        send     one way  lambda    quartiles    echo  return       alpha   "
+      "beta ns/B\n";
   for (const MeasuredSize& size : measured.sizes) {
     const Postal& postal = size.postal;
-    std::snprintf(line, sizeof line, "%10llu  %10s  %10s  %6s  %6s  %6s  %10s  %10.3g\n",
+    const std::string spread = lambda_text(size.lambda_low) + "-" + lambda_text(size.lambda_high);
+    std::snprintf(line, sizeof line, "%10llu  %10s  %10s  %6s  %11s  %6s  %6s  %10s  %10.3g\n",
                   static_cast<unsigned long long>(size.bytes),
                   postal.send_s > 0 ? seconds_text(postal.send_s).c_str() : "-",
                   seconds_text(postal.one_way_s).c_str(), lambda_text(postal.lambda).c_str(),
-                  lambda_text(postal.echo_lambda).c_str(),
+                  spread.c_str(), lambda_text(postal.echo_lambda).c_str(),
                   lambda_text(postal.return_lambda).c_str(), seconds_text(size.line.alpha).c_str(),
                   size.line.beta * 1e9);
     text += line;

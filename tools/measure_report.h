@@ -15,12 +15,15 @@ struct MeasuredSize {
   std::vector<Timing> timings;      // medians
   std::vector<double> least, most;  // s, of each timing's repetitions
   Postal postal;
+  // Quartiles of the lambdas that each repetition alone gives; 0, 0: fewer than half give one.
+  double lambda_low = 0, lambda_high = 0;
   Line line;  // through this size and the next (the last: the one before): one_way_s by bytes
 };
 
 struct Measured {
   std::string provider;
   std::uint32_t repetitions = 0;
+  std::uint32_t processors = 0;  // of this machine
   std::vector<std::uint32_t> receivers;
   std::vector<MeasuredSize> sizes;  // ascending
   Line line;                        // through all sizes

@@ -36,6 +36,8 @@ class Measure(unittest.TestCase):
             self.assertEqual(found["receivers"], [1, 2, 3])
             for size in found["sizes"]:
                 self.assertGreater(size["one_way_s"], 0)
+                low, high = size["lambda_quartiles"]
+                self.assertTrue(low is None or 0 < low <= high, size)
                 self.assertEqual([(one["experiment"], one["receivers"]) for one in size["timings"]],
                                  [(name, k) for k in (1, 2, 3) for name in ("echo", "return")])
                 for one in size["timings"]:
