@@ -30,6 +30,14 @@ std::int64_t allowed_blocks(const Program& program, std::uint64_t wanted) {
   return static_cast<std::int64_t>(wanted);
 }
 
+// Enough to see the period, where there is one.
+std::uint64_t usual_blocks(const Program& program) {
+  const std::int64_t first = allowed_blocks(program, 1);
+  const std::int64_t more = allowed_blocks(program, 8);
+  return static_cast<std::uint64_t>(
+      phase_steps(program, first) == phase_steps(program, more) ? first : more);
+}
+
 void write_text(const std::string& path, const std::string& text) {
   write_file(path, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
   std::printf("%s: %s\n", one_line(path).c_str(), counted(text.size(), "byte").c_str());
@@ -56,7 +64,7 @@ void run_draw(const Arguments& arguments) {
   }
   const Program& program = loaded.programs.front();
   const std::uint64_t wanted = arguments.blocks.empty()
-                                   ? (program.counts[program.steps_ref].b == 0 ? 1 : 8)
+                                   ? usual_blocks(program)
                                    : whole_number("--blocks", arguments.blocks, 1, kMostBlocks);
   const std::int64_t blocks = allowed_blocks(program, wanted);
   const std::int64_t steps = phase_steps(program, blocks);

@@ -11,8 +11,9 @@ namespace {
 
 using Point = topology::Topology::Point;
 
-constexpr double kAside = 6.5;  // of a link's line from the nodes' own
-constexpr double kHead = 13;    // an arrow's
+constexpr double kAside = 6.5;        // of a link's line from the nodes' own
+constexpr double kHead = 13;          // an arrow's
+constexpr double kHighestTree = 6.5;  // units
 
 std::string at(const char* letter, const Point& point) {
   char text[64];
@@ -37,6 +38,10 @@ std::vector<Transfer> transfers(const std::vector<Program>& programs, std::int64
 }
 
 Drawing::Drawing(const topology::Topology& topology) : topology_(topology) {
+  // A tree grows in height with its leaves, which are what needs the room.
+  if (topology.shape().arity > 0) {
+    flat_ = std::min(1.0, kHighestTree / std::max(1.0, topology.position(0).y));
+  }
   for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
     const Point point = place(node);
     width_ = std::max(width_, point.x + kMargin);
@@ -46,7 +51,7 @@ Drawing::Drawing(const topology::Topology& topology) : topology_(topology) {
 
 Point Drawing::place(std::uint32_t node) const {
   const Point point = topology_.position(node);
-  return {kMargin + kUnit * point.x, kMargin + kUnit * point.y};
+  return {kMargin + kUnit * point.x, kMargin + kUnit * flat_ * point.y};
 }
 
 Drawing::Way Drawing::way(std::uint32_t from, std::uint32_t to) const {
@@ -111,8 +116,10 @@ Drawing::Arrow Drawing::arrow(const std::vector<std::uint32_t>& route) const {
       arrow.line = at("M", {node.x + kRadius * its.x - kAside * its.y,
                             node.y + kRadius * its.y + kAside * its.x});
       const double middle = 0.5 * its.length;
-      arrow.x = node.x + middle * its.x - 2.6 * kAside * its.y;
-      arrow.y = node.y + middle * its.y + 2.6 * kAside * its.x;
+      // Beside an upright arrow a name needs half its width more.
+      const double aside = 2.6 * kAside + 9 * std::abs(its.y);
+      arrow.x = node.x + middle * its.x - aside * its.y;
+      arrow.y = node.y + middle * its.y + aside * its.x;
     } else {
       // Where the lines of both hops meet; where the route turns back, beside the node.
       const double turn = 1 + before.x * its.x + before.y * its.y;

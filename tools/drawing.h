@@ -53,6 +53,7 @@ class Drawing {
                            double aside) const;
 
   const topology::Topology& topology_;
+  double flat_ = 1;  // times the height
   double width_ = 0, height_ = 0;
 };
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 import tempfile
 
-program, document = sys.argv[1:]
-quotes = re.findall(r"```\n\$ (.*?)\n((?:(?!```).*\n)*)```", pathlib.Path(document).read_text())
+program, document = (pathlib.Path(path).resolve() for path in sys.argv[1:])
+quotes = re.findall(r"```\n\$ (.*?)\n((?:(?!```).*\n)*)```", document.read_text())
 bad = [] if len(quotes) >= 2 else [f"{len(quotes)} quotes found, at least 2 expected"]
 with tempfile.TemporaryDirectory() as directory:
     for command, quoted in quotes:

@@ -9,13 +9,13 @@ import schedules
 
 # Name -> schedule, what `espalier draw` is told, keys to press, dark.
 PAGES = {
-    "page-mesh": (("mesh:4x4", "broadcast", "two-tree", "--links", "modelled"), ["--blocks", "6", "--step", "9"], "4", False),
+    "page-mesh": (("mesh:4x4", "broadcast", "two-tree", "--links", "modelled"), ["--blocks", "6", "--step", "8"], "4", False),
     "page-tree": (("fattree:k=4,h=2,c=1", "allgather", "leaf"), ["--blocks", "2", "--step", "7"], "5", True),
     "page-trace": (("mesh:4x4", "broadcast", "two-tree", "--links", "modelled"), ["--blocks", "8", "--step", "9"], "36", False),
 }
 SVGS = {
     "two-trees-mesh-4x4": (("mesh:4x4", "broadcast", "two-tree", "--links", "modelled"), ["--show", "trees"]),
-    "load-mesh-8x8": (("mesh:8x8", "allreduce", "two-tree", "--links", "modelled"), ["--show", "load"]),
+    "load-mesh-8x8": (("mesh:8x8", "allreduce", "two-tree", "--links", "modelled", "--embedding", "none"), ["--show", "load"]),
 }
 
 
@@ -32,6 +32,8 @@ def make(folder, chrome):
             schedules.espalier("draw", file, "-o", page, *words)
             chrome.open(page, dark)
             chrome.press(*keys)
+            if "trace" in name:
+                chrome.script("document.getElementById('lines-card').scrollIntoView()")
             made.append(folder / f"{name}.png")
             chrome.picture(made[-1])
         for name, (schedule, words) in SVGS.items():

@@ -9,9 +9,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = os.environ.get("ESPALIER", str(ROOT / "build/tools/espalier"))
 
 
+def call(*words):
+    return subprocess.run([COMMAND, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
 def espalier(*words):
     """The command's stdout; its one line of complaint is an AssertionError."""
-    done = subprocess.run([COMMAND, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = call(*words)
     assert done.returncode == 0, f"espalier {' '.join(map(str, words))}: {done.stderr}"
     return done.stdout
 

@@ -56,6 +56,22 @@ class Traces(unittest.TestCase):
             self.assertEqual(traces.check(trace), [])
             self.assertEqual(traces.compare(trace, schedules.Shown(file, trace["otherData"]["blocks"])), [])
 
+    def test_bad_input(self):
+        file = self.compile("complete:4", "broadcast", "chain")
+        (self.path / "no.json").write_text('{"traceEvents": 1}')
+        out = self.path / "out"
+        for words, text in ((["draw", file], "nothing to write"), (["draw", file, "-o", out, "--show", "all"], "step, trees or load"),
+                            (["draw", file, "-o", out, "--step", "99"], "--step"), (["draw", file, "-o", out, "--blocks", "0"], "--blocks"),
+                            (["draw", file, "-o", out, "--trace", self.path / "no.json"], "no trace"),
+                            (["draw", self.path / "no.json", "-o", out], "no.json"), (["trace", file, "-o", out], "no --bytes"),
+                            (["trace", file, "-o", out, "--bytes", "1", "--provider", "pigeon"], "pigeon"),
+                            (["trace", file, "--bytes", "1"], "--output"),
+                            (["trace", file, "-o", out, "--bytes", "900GiB"], "fewer bytes"),
+                            (["trace", file, "-o", self.path / "none" / "out", "--bytes", "1"], "none/out")):
+            done = schedules.call(*words)
+            self.assertEqual((done.returncode, done.stderr.count("\n"), out.exists()), (2, 1, False), (words, done.stderr))
+            self.assertIn(text, done.stderr)
+
     def test_the_rules_can_be_broken(self):
         good = self.trace(self.compile("complete:4", "allreduce", "chain"), "--bytes", "8KiB")
         shown = schedules.Shown(self.path / "s.esp", good["otherData"]["blocks"])

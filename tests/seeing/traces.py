@@ -83,13 +83,14 @@ def compare(trace, shown):
     if len(tracks) != wanted:
         bad.append(f"{len(tracks)} tracks, {wanted} links and directions, steps and operations")
     # An arrow goes from the send of a block to its receive at the peer.
-    at = {}
+    at, rows = {}, {}
+    for event in slices:
+        rows.setdefault((event["pid"], event["tid"]), []).append(event)
     for event in events:
         if event["ph"] in "sf":
             at.setdefault(event["id"], {})[event["ph"]] = event  # s comes before f
     for key, ends in at.items():
-        here = [[its for its in slices if (its["pid"], its["tid"]) == (event["pid"], event["tid"]) and its["ts"] <= event["ts"]]
-                for event in ends.values()]
+        here = [[its for its in rows.get((event["pid"], event["tid"]), []) if its["ts"] <= event["ts"]] for event in ends.values()]
         if len(ends) < 2 or not all(here):
             continue  # a complaint of check()
         send, receive = (max(row, key=lambda its: its["ts"]) for row in here)

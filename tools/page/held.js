@@ -47,7 +47,7 @@ function drawMatrix() {
   canvas.style.width = `${34 + most * width}px`;
   canvas.style.height = `${rows.length * height}px`;
   pen.scale(scale, scale);
-  pen.font = `${Math.min(11, height)}px sans-serif`;
+  pen.font = `${Math.max(9, Math.min(11, height))}px sans-serif`;
   pen.textBaseline = 'middle';
   const gap = width > 4 && height > 5 ? 1 : 0.4;
   rows.forEach((cells, rank) => {

@@ -73,7 +73,7 @@ function drawMap() {
   const map = $('map');
   map.setAttribute('viewBox', `0 0 ${data.width} ${data.height}`);
   map.style.aspectRatio = `${data.width} / ${data.height}`;
-  map.style.minWidth = `${data.width / 3.2}px`;
+  map.style.minWidth = `${data.width / 2.2}px`;
   map.replaceChildren();
   const dense = data.links.length > 8 * data.nodes.length;
   const wires = element('g', {id: 'links'}, map);
