@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -126,7 +127,9 @@ TEST_F(Images, EachRefusalHasItsOwnStatus) {
   EXPECT_EQ(check_changed(field(44, kMaxLinks + 1, 4)), Status::kTooLarge);
   EXPECT_EQ(check_changed(field(48, kMaxPrograms + 1, 4)), Status::kTooLarge);
   EXPECT_EQ(check_changed(field(64, 'S', 1)), Status::kWrongBoard);
-  EXPECT_EQ(check_changed(field(64 + 3, 0, 9)), Status::kWrongBoard) << "the beginning of its name";
+  EXPECT_EQ(check_changed([](Bytes& bytes) { std::fill_n(bytes.begin() + 64 + 3, 9, 0); }),
+            Status::kWrongBoard)
+      << "the beginning of its name";
   Bytes bytes = good_;
   bytes.back() ^= 1;
   EXPECT_EQ(check(bytes), Status::kCorrupt);

@@ -11,8 +11,9 @@ try:
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.common.utils import is_connectable
 except ImportError:
-    webdriver = None
+    webdriver, Service = None, object
 
 
 def or_skip():
@@ -22,17 +23,30 @@ def or_skip():
         sys.exit(77)
 
 
+class Loopback(Service):
+    """chromedriver by its address: a bare machine may have no /etc/hosts, and so no localhost."""
+
+    @property
+    def service_url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def is_connectable(self):
+        return is_connectable(self.port, "127.0.0.1")
+
+
 class Browser:
     def __init__(self, width=1440, height=1180):
         self.profile = tempfile.TemporaryDirectory()
         options = Options()
-        for word in ("--headless=new", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb",
-                     f"--window-size={width},{height}", f"--user-data-dir={self.profile.name}"):
+        # By a pipe, as chromedriver too would ask for "localhost".
+        for word in ("--headless=new", "--remote-debugging-pipe", "--disable-dev-shm-usage", "--disable-gpu",
+                     "--hide-scrollbars", "--force-color-profile=srgb", f"--window-size={width},{height}",
+                     f"--user-data-dir={self.profile.name}"):
             options.add_argument(word)
         if os.geteuid() == 0:
             options.add_argument("--no-sandbox")  # chromium's sandbox does not run as root
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+        self.driver = webdriver.Chrome(service=Loopback(shutil.which("chromedriver")), options=options)
         self.driver.set_script_timeout(3600)  # a loaded machine is slow
         self.driver.set_page_load_timeout(3600)
 
