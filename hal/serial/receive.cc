@@ -46,8 +46,7 @@ bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
   const std::uint32_t sequence = load_u32(frame + 12);
   if (from == 0 || from == its.former_) return false;
   if (load_u32(frame + 8) != session_) {
-    if (from == its.peer_) return false;
-    its.stranger_ = from;
+    if (from != its.peer_) its.stranger_ = from;
     its.due_ = true;
     return false;
   }
