@@ -216,6 +216,7 @@ void run_run(Options options) {
   }
   options.launch.log = !options.trace.empty();
   options.launch.topology = schedule.topology->spec();
+  options.launch.commands = run::start_commands(options.starts, options.launch.nodes);
   parse_disturbances(options);
   make_output_directory(options.output);
   RunResult result = describe_run(options, schedule, what);
@@ -255,6 +256,8 @@ constexpr const char* kExamples =
     "      --nodes-per-process 16\n"
     "  espalier run broadcast.esp --bytes 8,64KiB,8MiB --repeat 20 --warmup 3 --format json\n"
     "  espalier run broadcast.esp --image images/node-%r.img --public-key release.key.pub\n"
+    "  espalier run --topology complete:8 --start '6,7=qemu-aarch64-static -L / \\\n"
+    "      build-aarch64/firmware/node/espalier-node'\n"
     "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
     "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";
 
@@ -318,6 +321,12 @@ void add_launch_options(CLI::App& command, Options& options) {
   command.add_option("--address", launch.address, "IP each process binds; %r and %n as above");
   command.add_option("--node-binary", launch.node_binary,
                      "espalier-node; default: beside espalier");
+  command
+      .add_option(
+          "--start", options.starts,
+          "NODES=COMMAND: what starts these nodes (4,5 or 4-7) instead of espalier-node, one "
+          "process each; words for sh, %r and %n as above; again for others")
+      ->allow_extra_args(false);
   auto* image = command.add_option("--image", options.image,
                                    "Nodes boot from this image each, %r its number");
   command.add_option("--flash", options.flash, "... from the slots of this flash, %r as above")
