@@ -22,6 +22,7 @@ struct Options {
   std::vector<std::uint64_t> bytes;  // of each message, or of one rank's part of it
   std::string input;                 // file to broadcast
   std::string output;                // directory for the results
+  std::string events;                // directory for what each node did in the last collective
   std::string trace;                 // file for a trace of the last collective; empty: none
   std::string type = "f32";
   std::string op = "sum";
@@ -70,15 +71,20 @@ void check_memory(const Options& options, const tools::LoadedSchedule& schedule,
 void execute(const Options& options, const tools::LoadedSchedule& schedule, reference::Case what,
              const std::string* input, launch::Cluster& cluster, RunResult& result);
 
-// Records that each node's log of the last size has room for; 0 where no trace is wanted. Throws
-// Failure (bad input) for a message whose trace is too long.
+// Whether nodes are to keep logs of what they do.
+[[nodiscard]] inline bool keeps_logs(const Options& options) {
+  return !options.trace.empty() || !options.events.empty();
+}
+
+// Records that each node's log of the last size has room for; 0 where none is wanted. Throws
+// Failure (bad input) for a message whose log is too long.
 [[nodiscard]] std::vector<std::uint32_t> log_rooms(const Options& options,
                                                    const tools::LoadedSchedule& schedule,
                                                    const reference::Case& what);
 
-// Writes what the nodes did in the last collective into options.trace.
-void write_trace(const Options& options, const tools::LoadedSchedule& schedule,
-                 const reference::Case& what, const launch::Cluster& cluster);
+// Writes what the nodes did in the last collective into options.trace and options.events.
+void write_logs(const Options& options, const tools::LoadedSchedule& schedule,
+                const reference::Case& what, const launch::Cluster& cluster);
 
 }  // namespace espalier::run
 
