@@ -49,8 +49,8 @@ struct Options {
 // The links of the schedule's nodes. Throws Failure (bad input) if a node has too many.
 [[nodiscard]] std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule);
 
-// What each of `nodes` nodes is started by (launch::Options.commands), as --start says: NODES=COMMAND,
-// the nodes as 4,5 or 4-7. Throws Failure (bad input).
+// What each of `nodes` nodes is started by (launch::Options.commands), as --start says:
+// NODES=COMMAND, the nodes as 4,5 or 4-7. Throws Failure (bad input).
 [[nodiscard]] std::vector<std::string> start_commands(const std::vector<std::string>& starts,
                                                       std::uint32_t nodes);
 
