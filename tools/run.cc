@@ -198,6 +198,7 @@ void run_run(Options options) {
   }
   options.launch.log = run::keeps_logs(options);
   options.launch.topology = schedule.topology->spec();
+  options.launch.commands = run::start_commands(options.starts, options.launch.nodes);
   parse_disturbances(options);
   for (const std::string& directory : {options.output, options.events}) {
     if (!directory.empty()) make_directory(directory);
@@ -239,6 +240,8 @@ constexpr const char* kExamples =
     "      --nodes-per-process 16\n"
     "  espalier run broadcast.esp --bytes 8,64KiB,8MiB --repeat 20 --warmup 3 --format json\n"
     "  espalier run broadcast.esp --image images/node-%r.img --public-key release.key.pub\n"
+    "  espalier run --topology complete:8 --start '6,7=qemu-aarch64-static -L / \\\n"
+    "      build-aarch64/firmware/node/espalier-node'\n"
     "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
     "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";
 
@@ -304,6 +307,12 @@ void add_launch_options(CLI::App& command, Options& options) {
   command.add_option("--address", launch.address, "IP each process binds; %r and %n as above");
   command.add_option("--node-binary", launch.node_binary,
                      "espalier-node; default: beside espalier");
+  command
+      .add_option(
+          "--start", options.starts,
+          "NODES=COMMAND: what starts these nodes (4,5 or 4-7) instead of espalier-node, one "
+          "process each; words for sh, %r and %n as above; again for others")
+      ->allow_extra_args(false);
   auto* image = command.add_option("--image", options.image,
                                    "Nodes boot from this image each, %r its number");
   command.add_option("--flash", options.flash, "... from the slots of this flash, %r as above")

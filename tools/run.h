@@ -36,6 +36,7 @@ struct Options {
   // What nodes boot from instead of the schedule's file, and whose images they take.
   std::string image, flash, public_key;
   bool takes_unsigned = false;
+  std::vector<std::string> starts;  // as typed
   tools::Format format = tools::Format::kText;
   launch::Options launch;
 };
@@ -47,6 +48,11 @@ struct Options {
 
 // The links of the schedule's nodes. Throws Failure (bad input) if a node has too many.
 [[nodiscard]] std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule);
+
+// What each of `nodes` nodes is started by (launch::Options.commands), as --start says:
+// NODES=COMMAND, the nodes as 4,5 or 4-7. Throws Failure (bad input).
+[[nodiscard]] std::vector<std::string> start_commands(const std::vector<std::string>& starts,
+                                                      std::uint32_t nodes);
 
 // What the nodes of a modelled run have opened, by node, link and lane.
 [[nodiscard]] std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
