@@ -1,7 +1,10 @@
-// firmware/bare/board.h for the MPS2: Ethernet or UART1 carries, UART0 is the console, the flash and
-// the owner's key are files of the emulator's host.
+// firmware/bare/board.h for the MPS2: Ethernet or UART1 carries, UART0 is the console, the flash
+// and the owner's key are files of the emulator's host.
 
 #include "firmware/bare/board.h"
+
+#include <cstddef>
+#include <new>
 
 #include "boards/mps2-an385/flash.h"
 #include "boards/mps2-an385/lan9118.h"
@@ -38,10 +41,6 @@ constexpr std::uint32_t kUart1Interrupt = 1u << 2, kEthernetInterrupt = 1u << 13
 
 constexpr std::uint32_t kResetControl = 0xe000ed0c, kResetNow = 0x05fa0004;
 
-Lan9118 ethernet(0x40200000);
-Uart uart1(0x40005000);
-EmulatedFlash slots;
-
 class Timers final : public Clock {
  public:
   void begin() {
@@ -55,26 +54,38 @@ class Timers final : public Clock {
     last_ = ticks;
     return (std::uint64_t{wraps_} << 32 | ticks) * kTickNs;
   }
-  void wait(std::uint64_t until) override {
-    const std::uint64_t begun = now();
-    if (until <= begun + kTickNs) return;
-    // No division: what is less than the most ticks fits 32 bits.
-    const std::uint64_t most = std::uint64_t{kSysTickMost} * kTickNs;
-    const std::uint64_t ns = until - begun;
-    device(kSysTickLoad) = ns < most ? static_cast<std::uint32_t>(ns) / kTickNs : kSysTickMost;
-    device(kSysTickValue) = 0;
-    device(kSysTickControl) = kSysTickOn;
-    asm volatile("dsb\n wfi" ::: "memory");
-    device(kSysTickControl) = 0;
-    device(kSystemPending) = kSysTickPending;
-    ethernet.clear_interrupt();
-    device(kPending) = kUart1Interrupt | kEthernetInterrupt;
-  }
+  void wait(std::uint64_t until) override;
 
  private:
   std::uint32_t last_ = 0, wraps_ = 0;
 };
-Timers timers;
+
+struct Devices {
+  Timers timers;
+  Lan9118 ethernet;
+  Uart1Stream uart1;
+  EmulatedFlash slots;
+};
+// Made by begin(): constants would be initialised memory, for which nothing here sets a value
+// before main().
+alignas(Devices) std::byte devices_room[sizeof(Devices)];
+Devices& devices() { return *std::launder(reinterpret_cast<Devices*>(devices_room)); }
+
+void Timers::wait(std::uint64_t until) {
+  const std::uint64_t begun = now();
+  if (until <= begun + kTickNs) return;
+  // No division: what is less than the most ticks fits 32 bits.
+  const std::uint64_t most = std::uint64_t{kSysTickMost} * kTickNs;
+  const std::uint64_t ns = until - begun;
+  device(kSysTickLoad) = ns < most ? static_cast<std::uint32_t>(ns) / kTickNs : kSysTickMost;
+  device(kSysTickValue) = 0;
+  device(kSysTickControl) = kSysTickOn;
+  asm volatile("dsb\n wfi" ::: "memory");
+  device(kSysTickControl) = 0;
+  device(kSystemPending) = kSysTickPending;
+  devices().ethernet.clear_interrupt();
+  device(kPending) = kUart1Interrupt | kEthernetInterrupt;
+}
 
 // From -semihosting-config arg=...: the program's name, the flash's file, the owner's public key's.
 char words[512];
@@ -92,7 +103,7 @@ char* cut(char* text) {
 void open_flash(const char* path) {
   if (*path == '\0') {
     print("flash: no file; give -semihosting-config arg=NAME,arg=FLASH\n");
-  } else if (!slots.open(path)) {
+  } else if (!devices().slots.open(path)) {
     print("flash: cannot use ");
     print(path);
     print(", or it has another size than boards/mps2-an385/board.textproto says\n");
@@ -107,8 +118,7 @@ void read_key(const char* path) {
   }
   const int file = *path == '\0' ? -1 : semihost::open(path, semihost::Mode::kRead);
   if (file >= 0) {
-    takes_images =
-        semihost::length(file) == sizeof key && semihost::read(file, 0, key, sizeof key);
+    takes_images = semihost::length(file) == sizeof key && semihost::read(file, 0, key, sizeof key);
     semihost::close(file);
   }
   if (takes_images) {
@@ -121,10 +131,10 @@ void read_key(const char* path) {
 }  // namespace
 
 void begin() {
-  console().begin();
-  timers.begin();
-  ethernet.begin();
-  uart1.begin();
+  Devices& made = *new (devices_room) Devices;
+  made.timers.begin();
+  made.ethernet.begin();
+  kUart1.begin();
   if (!semihost::command_line(words, sizeof words)) words[0] = '\0';
   char* flash_path = cut(words);
   char* key_path = cut(flash_path);
@@ -134,17 +144,17 @@ void begin() {
 }
 
 const char* name() { return ESPALIER_BOARD_NAME; }
-Clock& clock() { return timers; }
-void print(const char* text) { console().print(text); }
-Flash& flash() { return slots; }
+Clock& clock() { return devices().timers; }
+void print(const char* text) { kConsole.print(text); }
+Flash& flash() { return devices().slots; }
 const Authority* authority() { return takes_images ? &owner : nullptr; }
 
 Carrier& carrier() {
 #ifdef ESPALIER_CARRIER_UART
-  static ByteCarrier bytes(uart1, kUartMtu);
+  static ByteCarrier bytes(devices().uart1, kUartMtu);
   return bytes;
 #else
-  return ethernet;
+  return devices().ethernet;
 #endif
 }
 
@@ -160,7 +170,7 @@ std::uint32_t session() {
 }
 
 void restart() {
-  slots.close();
+  devices().slots.close();
   device(kResetControl) = kResetNow;
   for (;;) {
   }

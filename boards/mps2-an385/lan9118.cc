@@ -8,8 +8,7 @@ namespace {
 constexpr std::uint32_t kRxData = 0x00, kTxData = 0x20, kRxStatus = 0x40, kTxStatus = 0x48,
                         kIrqCfg = 0x54, kIntSts = 0x58, kIntEn = 0x5c, kFifoInt = 0x68,
                         kRxCfg = 0x6c, kTxCfg = 0x70, kHwCfg = 0x74, kRxDpCtrl = 0x78,
-                        kRxFifoInf = 0x7c, kTxFifoInf = 0x80, kMacCsrCmd = 0xa4,
-                        kMacCsrData = 0xa8;
+                        kRxFifoInf = 0x7c, kTxFifoInf = 0x80, kMacCsrCmd = 0xa4, kMacCsrData = 0xa8;
 constexpr std::uint32_t kMacBusy = 1u << 31, kMacReadIt = 1u << 30;
 constexpr std::uint32_t kMacCr = 1;
 constexpr std::uint32_t kMacReceive = 1u << 2, kMacSend = 1u << 3, kMacPromiscuous = 1u << 18;
@@ -70,7 +69,7 @@ void Lan9118::get(std::uint8_t* bytes, std::uint32_t size) {
 }
 
 Status Lan9118::send(const std::uint8_t* frame, std::uint32_t size) {
-  while ((at(kTxFifoInf) >> 16 & 0xff) != 0) (void)at(kTxStatus);  // how earlier ones went
+  while ((at(kTxFifoInf) >> 16 & 0xff) != 0) drop(kTxStatus);  // how earlier ones went
   const std::uint32_t all = ethernet_bytes(size);
   if ((at(kTxFifoInf) & 0xffff) < 8 + 4 * words(all)) return Status::kTryAgain;
   at(kTxData) = 1u << 13 | 1u << 12 | all;  // the first and last part of a frame
@@ -96,7 +95,7 @@ std::uint32_t Lan9118::receive(std::uint8_t* frame) {
     get(frame, size);
     left -= words(kEthernetHeaderBytes) + words(size);
   }
-  for (; left > 0; --left) (void)at(kRxData);  // padding, and what is not for the board
+  for (; left > 0; --left) drop(kRxData);  // padding, and what is not for the board
   return size;
 }
 

@@ -15,12 +15,12 @@ int main();
   // No interrupt is ever taken; pending ones wake `wfi` all the same.
   asm volatile("cpsid i");
   memset(bss_begin, 0, static_cast<std::size_t>(bss_end - bss_begin));
+  espalier::kConsole.begin();
   espalier::semihost::exit(main());
 }
 
 [[noreturn]] void fault() {
-  espalier::console().begin();
-  espalier::console().print("fault: the processor cannot go on\n");
+  espalier::kConsole.print("fault: the processor cannot go on\n");
   espalier::semihost::exit(3);
 }
 

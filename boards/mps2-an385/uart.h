@@ -7,15 +7,15 @@
 
 namespace espalier {
 
-class Uart final : public ByteStream {
+class Uart {
  public:
   explicit constexpr Uart(std::uint32_t base) : base_(base) {}
-  // Both directions on, at the fastest rate; the receiver's interrupt is pending while a byte waits.
-  void begin();
-  [[nodiscard]] bool put(std::uint8_t byte) override;
-  [[nodiscard]] bool get(std::uint8_t& byte) override;
+  // Both directions on, at the fastest rate; its interrupt is pending once a byte has come.
+  void begin() const;
+  [[nodiscard]] bool put(std::uint8_t byte) const;
+  [[nodiscard]] bool get(std::uint8_t& byte) const;
   // Waits for room.
-  void print(const char* text);
+  void print(const char* text) const;
 
  private:
   [[nodiscard]] volatile std::uint32_t& at(std::uint32_t offset) const {
@@ -24,6 +24,13 @@ class Uart final : public ByteStream {
   std::uint32_t base_;
 };
 
-Uart& console();  // UART0
+inline constexpr Uart kConsole(0x40004000);  // UART0
+inline constexpr Uart kUart1(0x40005000);
+
+class Uart1Stream final : public ByteStream {
+ public:
+  [[nodiscard]] bool put(std::uint8_t byte) override { return kUart1.put(byte); }
+  [[nodiscard]] bool get(std::uint8_t& byte) override { return kUart1.get(byte); }
+};
 
 }  // namespace espalier

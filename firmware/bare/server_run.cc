@@ -93,8 +93,9 @@ void Server::end_run(Status status) {
   if (status != Status::kOk || completed_ == 0 || confirmed_) return;
   confirmed_ = true;
   confirmation_ = slots_.confirm();
-  Text() << "boot: image " << (confirmation_ == Status::kOk ? "" : "not ") << "confirmed: "
-         << status_name(confirmation_) << ", stored counter " << slots_.counter() << "\n";
+  Text() << "boot: image " << (confirmation_ == Status::kOk ? "" : "not ")
+         << "confirmed: " << status_name(confirmation_) << ", stored counter " << slots_.counter()
+         << "\n";
 }
 
 void Server::report(Status status) {
