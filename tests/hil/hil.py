@@ -7,6 +7,7 @@ hil.py RIG.textproto [--tests FILE] [--only WORDS] [--output DIR] [--list]
 Exit status: 0 every case passed; 1 one failed; 2 bad input. docs/hil.md has the rest.
 """
 import argparse
+import base64
 import os
 import pathlib
 import shutil
@@ -52,6 +53,12 @@ def execute(words, limit_s, folder=None, name="", shell=False):
     return status, output, error
 
 
+def raw_key(public, raw):
+    """The 32 bytes of a public key in PEM (RFC 8410: they are its last)."""
+    lines = public.read_text().split("-----")[2]
+    raw.write_bytes(base64.b64decode(lines)[-32:])
+
+
 class Runner:
     def __init__(self, plan, say=print):
         self.plan, self.rig, self.say = plan, plan.rig, say
@@ -72,6 +79,7 @@ class Runner:
             (plan.out / folder).mkdir()
         for key in (plan.key, plan.foreign_key):
             self.call(plan.keygen(key))
+        raw_key(pathlib.Path(plan.public()), pathlib.Path(plan.raw_public()))
         for test in plan.tests.entry.test:
             self.call(plan.compile(test))
             self.call(plan.verify(test))
@@ -105,13 +113,18 @@ class Runner:
                 return [f"{verdict.named(case, rank)} could not be flashed: {why}"]
         return []
 
+    def fill_folder(self, case):
+        """What it needs of its own: of a refusal, flash."""
+        case.folder.mkdir(parents=True)
+        if not case.refused:
+            return
+        for rank in range(len(case.seats)):
+            shutil.copy(self.plan.out / f"rotation-{case.rotation}" / f"node-{rank}.flash", case.folder)
+        bad_image.make(self.plan, case, self.call)
+
     def judge(self, case):
         """(problems, remark) of one case."""
-        case.folder.mkdir(parents=True)
-        if case.refused:
-            for rank in range(len(case.seats)):
-                shutil.copy(self.plan.out / f"rotation-{case.rotation}" / f"node-{rank}.flash", case.folder)
-            bad_image.make(self.plan, case, self.call)
+        self.fill_folder(case)
         problems = self.bring_flash(case)
         if problems:
             return problems, ""

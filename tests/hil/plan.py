@@ -65,6 +65,10 @@ class Plan:
     def public(self, key=None):
         return f"{key or self.key}.pub"
 
+    def raw_public(self):
+        """The same key as 32 bytes, which is all that a bare-metal board reads."""
+        return f"{self.key}.raw"
+
     # Preparation.
 
     def compile(self, test):
@@ -133,6 +137,8 @@ class Plan:
                  "--public-key", self.public(), "--format", "json"]
         if entry.window:
             words += ["--window", entry.window]
+        if entry.address:
+            words += ["--address", entry.address]
         for rank, seat in enumerate(case.seats):
             start = self.start(case, rank, seat)
             words += ["--start", f"{rank}={start}"] if start else []
@@ -148,38 +154,38 @@ class Plan:
             return " ".join([how.under, shlex.quote(str(self.path(how.program)))]).strip()
         gateway = [str(self.path(how.gateway))]
         if seat.kind == "ssh":
-            flash = how.flash.replace("%r", str(rank))
-            there = [how.program, "--stdio", "--flash", flash, "--public-key", f"{flash}.pub"]
+            there = [how.program, "--stdio", "--address", how.address]
             return shlex.join([*gateway, "--node-command", f"{how.command or 'ssh'} {how.host} {shlex.join(there)}"])
         if seat.kind == "wire":
-            words = [*gateway, "--device", how.carrier, "--console", str(console)]
+            words = [*gateway, "--device", self.fill(how.carrier, case, rank), "--console", str(console)]
             return shlex.join(words + (["--start", self.fill(how.start, case, rank)] if how.start else []))
         ours, theirs = (self.sockets / f"{seat.name}-{end}" for end in ("gateway", "board"))
         under = how.under + " " if how.under else ""
         board = under + QEMU.format(
             machine=how.machine, program=shlex.quote(str(self.path(how.program))),
-            semihosting=shlex.quote(f"enable=on,target=native,arg=node,arg={flash},arg={self.public()}"),
+            semihosting=shlex.quote(f"enable=on,target=native,arg=node,arg={flash},arg={self.raw_public()}"),
             netdev=shlex.quote(f"dgram,id=link,local.type=unix,local.path={theirs},remote.type=unix,remote.path={ours}"))
         return shlex.join([*gateway, "--device", f"unix:{ours},{theirs}", "--console", str(console), "--start", board])
 
     def fill(self, command, case, rank):
         """A command of a rig's file with its placeholders filled in."""
-        for mark, value in (("%f", self.flash(case, rank)), ("%k", self.public()), ("%r", rank),
-                            ("%d", case.folder)):
+        for mark, value in (("%f", self.flash(case, rank)), ("%k", self.raw_public()), ("%r", rank),
+                            ("%d", case.folder), ("%s", self.sockets)):
             command = command.replace(mark, shlex.quote(str(value)))
         return command
 
     def bring(self, case, rank, seat):
         """The command, for sh, that gives a device its flash before it starts; None where the file itself is its flash."""
-        if seat.kind == "wire":
+        if seat.kind == "wire" and seat.how.flash:
             return self.fill(seat.how.flash, case, rank)
         if seat.kind != "ssh":
             return None
-        flash = seat.how.flash.replace("%r", str(rank))
         ssh = f"{seat.how.command or 'ssh'} {seat.how.host} "
-        files = ((self.flash(case, rank), flash), (self.public(), f"{flash}.pub"))
-        return " && ".join(ssh + shlex.quote(f"cat > {shlex.quote(there)}") + f" < {shlex.quote(str(here))}"
-                           for here, there in files)
+        commands = []
+        for path in (self.flash(case, rank), pathlib.Path(self.public())):
+            take = f"mkdir -p {shlex.quote(str(path.parent))} && cat > {shlex.quote(str(path))}"
+            commands.append(f"{ssh}{shlex.quote(take)} < {shlex.quote(str(path))}")
+        return " && ".join(commands)
 
     def programs(self):
         """The files of this host that have to be there."""

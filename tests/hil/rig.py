@@ -95,16 +95,18 @@ class Rig:
         kind = device.WhichOneof("start")
         if kind is None:
             self._bad(f"{where}: how is it started? expected one of process, emulator, ssh, wire")
-        needed = {"process": ["program"], "emulator": ["machine", "program"], "ssh": ["host", "program", "flash"],
-                  "wire": ["carrier", "flash"]}[kind]
+        needed = {"process": ["program"], "emulator": ["machine", "program"], "ssh": ["host", "program", "address"],
+                  "wire": ["carrier"]}[kind]
         for field in needed:
             if not getattr(getattr(device, kind), field):
                 self._bad(f"{where}: {kind} without {field}; it needs " + " and ".join(needed))
         folder = ROOT / device.board
         if not device.board or not (folder / "board.textproto").is_file():
             self._bad(f"{where}: no board '{device.board}'; expected a folder with a board.textproto, e.g. boards/linux-x86_64")
-        if kind == "process" and self.entry.provider == "shm" and device.process.under:
-            self._bad(f"{where}: provider shm does not join processes of two instruction sets; expected tcp")
+        if self.entry.provider == "shm" and (kind != "process" or device.process.under):
+            self._bad(f"{where}: provider shm joins processes of this host alone; expected tcp")
+        if kind == "ssh" and not self.entry.address:
+            self._bad(f"{where}: the rig says no address; expected this host's IP, for the board to reach it")
         device.patience = device.patience or 1
         if not (math.isfinite(device.patience) and 1 <= device.patience <= 1000):
             self._bad(f"{where}: patience is {device.patience:g}; expected a factor from 1 to 1000")
@@ -136,7 +138,7 @@ class Rig:
         return list(found.values())
 
     def rotations(self, tests):
-        """Lists of seats, by rank: one a rotation."""
+        """Lists of seats, by rank: one a rotation. Those that have the same boards for all ranks are one."""
         p = self.ranks
         if self.fixed:
             seats = [None] * p
@@ -145,7 +147,11 @@ class Rig:
             return [seats]
         step = tests.entry.rotate % p
         turns = p // math.gcd(p, step) if step else 1
-        return [[self.seats[(rank - turn * step) % p] for rank in range(p)] for turn in range(turns)]
+        found = {}
+        for turn in range(turns):
+            seats = [self.seats[(rank - turn * step) % p] for rank in range(p)]
+            found.setdefault(tuple(seat.board for seat in seats), seats)
+        return list(found.values())
 
 
 class Tests:

@@ -4,7 +4,10 @@ import re
 
 import rig as rigs
 
+# What a Linux node says, and what a gateway says of its board.
 SLOT = re.compile(r"node-(\d+)\.flash slot ([01]): (refused|boots), ([^\n]*)")
+BOARD = re.compile(r"node (\d+): board \S+ boots slot ([01]), [^\n]*; slot 0: ([^,\n]*), slot 1: ([^\n]*)")
+STATUS = re.compile(r" \(status \d+\)$")
 
 
 def named(case, rank):
@@ -33,10 +36,13 @@ def same_files(case, simulated, real):
 
 
 def boots(error):
-    """What the boot reports on stderr say: {rank: {slot: ("boots" or "refused", why)}}."""
+    """What the boot reports on stderr say: {rank: {slot: "boots" or why it was refused}}."""
     found = {}
     for rank, slot, verb, why in SLOT.findall(error):
-        found.setdefault(int(rank), {})[int(slot)] = (verb, why)
+        found.setdefault(int(rank), {})[int(slot)] = why if verb == "refused" else verb
+    for rank, boots, *slots in BOARD.findall(error):
+        found[int(rank)] = {slot: STATUS.sub("", why) for slot, why in enumerate(slots) if why != "older"}
+        found[int(rank)][int(boots)] = "boots"
     return found
 
 
@@ -45,13 +51,13 @@ def all_boot(case, error):
     problems, found = [], boots(error)
     for rank in range(len(case.seats)):
         slots = found.get(rank, {})
-        if not any(verb == "boots" for verb, _ in slots.values()):
+        if "boots" not in slots.values():
             problems.append(f"{named(case, rank)} did not say that it booted from its flash")
             continue
         if case.refused and case.refused[0] == rank:
-            expected = {1: ("refused", rigs.REFUSALS[case.refused[1]]), 0: ("boots", "confirmed")}
-            problems += [f"{named(case, rank)}: slot {slot} {' '.join(slots.get(slot, ('says', 'nothing')))}; expected "
-                         f"{' '.join(what)}" for slot, what in expected.items() if slots.get(slot) != what]
+            expected = {1: rigs.REFUSALS[case.refused[1]], 0: "boots"}
+            problems += [f"{named(case, rank)}: slot {slot} says '{slots.get(slot, 'nothing')}'; expected '{what}'"
+                         for slot, what in expected.items() if slots.get(slot) != what]
     return problems
 
 
