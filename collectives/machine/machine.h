@@ -165,8 +165,7 @@ class Machine {
   Layout layout_ = {0, 0, 0, 0, 0, 0};
   std::uint64_t slot_bytes_ = 0;
   Span input_, output_;  // what of the whole message the caller's buffers hold
-  CombineFn combine_ = nullptr;
-  void* context_ = nullptr;
+  Operator op_;
   std::uint32_t window_ = 0;
   std::uint32_t room_ = 0;  // messages that a lane takes
   bool running_ = false;

@@ -70,8 +70,7 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   slot_bytes_ = slot_bytes(layout);
   input_ = buffer_span(program, layout, espalier_Buffer_INPUT);
   output_ = buffer_span(program, layout, espalier_Buffer_OUTPUT);
-  combine_ = combine_function(op);
-  context_ = op.context;
+  op_ = op;
   window_ = window;
   room_ = std::max<std::uint32_t>(1, std::min(kRing, endpoint_->window()));
   running_ = true;
@@ -90,7 +89,7 @@ Status Machine::check_operator(const Program& program, const Operator& op) {
   if (element_bytes(op) == 0) return Status::kBadOperator;
   const bool barrier = program.collective == espalier_Collective_BARRIER;
   if (barrier || !uses_of(program).combines) return Status::kOk;
-  if (combine_function(op) == nullptr) return Status::kBadOperator;
+  if (!can_combine(op)) return Status::kBadOperator;
   const bool commutes = op.op != Op::kCustom || op.commutes;
   return program.needs_commutative && !commutes ? Status::kBadOperator : Status::kOk;
 }

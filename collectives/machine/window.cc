@@ -288,7 +288,7 @@ bool Machine::operate(std::uint32_t row) {
   if (into.size == 0) return true;
   if (being_sent(into)) return false;
   if (combine) {
-    combine_(into.bytes, a.bytes, b.bytes, into.elements, context_);
+    espalier::combine(op_, into.bytes, a.bytes, b.bytes, into.elements);
   } else if (into.bytes != a.bytes) {
     std::memmove(into.bytes, a.bytes, into.size);
   }
