@@ -131,7 +131,7 @@ Status Machine::check_buffers(const Program& program, const Buffers& buffers, co
 // Steps in flight here.
 std::uint32_t Machine::window_of(const Program& program) const {
   return std::max<std::uint32_t>(
-      1, std::min({program.window, window_limit_, kMaxWindow, endpoint_->window()}));
+      1, std::min<std::uint32_t>({program.window, window_limit_, kMaxWindow, endpoint_->window()}));
 }
 
 // Finds the endpoint's link to each of the program's peers.

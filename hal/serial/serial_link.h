@@ -1,0 +1,215 @@
+#pragma once
+// The protocol of one framed link, as its two users need it: SerialEndpoint (an Endpoint over such
+// links) and whoever joins them to another fabric and so must know what the other end has posted.
+// Freestanding; docs/serial.md.
+//
+// A link joins two ends, each of which sends the other messages: the k-th send of one is for the
+// k-th receive of the other. The other end's receive is a grant: a message's bytes travel only once
+// it has come. A send completes when the other end has the last word of it. Whatever the carrier
+// loses, repeats or damages is sent again until the other end has it; nothing gives up.
+//
+// When the other end has started anew (its session is another) the link begins at message 0 again:
+// broken() is told, posts are gone, and new ones are for the new session.
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "firmware/limits.h"
+#include "hal/endpoint.h"
+#include "hal/serial/frame.h"
+
+namespace espalier {
+
+class SerialPort;
+
+// Posts a link and direction at most.
+inline constexpr std::uint32_t kSerialWindow = std::min<std::uint32_t>(kMaxWindow, 16);
+
+// The state of one link, in the caller's memory: all zero before its SerialLinks is made, so that
+// a static one takes no room in flash. Not to be touched.
+class SerialLink {
+ private:
+  friend class SerialLinks;
+  friend class SerialPort;
+
+  static constexpr std::uint32_t kRing = std::bit_ceil(kSerialWindow);
+  using Bits = std::uint16_t;  // one a place of the ring
+
+  // Counters of messages are modulo 256: of two, the difference says which is ahead.
+  struct Send {
+    const std::uint8_t* bytes;
+    std::uint32_t size;
+    std::uint64_t tag;
+    std::uint32_t check;
+    std::uint32_t cookie;
+  };
+  struct Receive {
+    std::uint8_t* bytes;
+    std::uint32_t size;
+    std::uint64_t tag;  // once its opening agreed: the sender's check word
+    std::uint32_t cookie;
+  };
+  struct Outgoing {
+    Send posts[kRing];
+    std::uint32_t acked;    // bytes of message `arrived` that the other end has
+    std::uint32_t offset;   // bytes of message `next` that have gone
+    std::uint32_t data_at;  // sequence number of the newest frame with data
+    Bits refused;           // settled, and did not agree
+    std::uint8_t first;     // not yet taken by the caller
+    std::uint8_t settled;   // first <= settled <= arrived <= next <= posted <= announced
+    std::uint8_t arrived;
+    std::uint8_t next;
+    std::uint8_t posted;
+    std::uint8_t announced;
+    std::uint8_t granted;  // by the other end
+    std::uint8_t told;     // openings below this one have gone,
+    std::uint8_t opened;   // and below this one were taken
+    std::uint8_t flying;   // frames with data that were not heard yet, at most
+  };
+  struct Incoming {
+    Receive posts[kRing];
+    std::uint32_t offset;  // bytes of message `arrived` that are here
+    Bits refused;          // arrived, and did not agree
+    Bits rejected;         // settled, and did not agree
+    std::uint8_t first;    // not yet taken by the caller
+    std::uint8_t settled;  // first, settled <= arrived <= posted
+    std::uint8_t arrived;
+    std::uint8_t posted;
+    std::uint8_t told;    // grants below this one have gone,
+    std::uint8_t taken;   // and below this one were taken
+    std::uint8_t opened;  // openings that the caller was told of, or that need not be told
+    bool agreed;          // message `arrived` agrees with its post
+  };
+  struct Controls {
+    std::uint32_t number[2];  // of the probe, of the answer
+    std::uint32_t detector, peer;
+    Status status;
+    bool deaf;
+    std::uint8_t wanted;  // one bit a kind: not yet taken by the other end,
+    std::uint8_t told;    // and has gone
+    std::uint8_t version[kControlKinds];
+    std::uint8_t heard[kControlKinds];  // of the other end's
+  };
+
+  [[nodiscard]] bool established() const { return peer_ != 0; }
+
+  Outgoing out_;
+  Incoming in_;
+  Controls controls_;
+  std::uint32_t peer_;      // session of the other end; 0: unknown
+  std::uint32_t former_;    // the one before, of which a frame may still be on its way
+  std::uint32_t sequence_;  // of the newest frame sent
+  std::uint32_t heard_;     // of the newest frame heard
+  std::uint32_t sent_at_;   // the port's ticks when something went that must be answered
+  std::uint8_t back_off_;   // the other end stays silent: it is asked half as often, and so on
+  bool due_;                // there is something to tell
+  bool ask_;                // and an answer is wanted
+};
+
+// What the other end says of a message before its bytes come.
+struct SerialOpening {
+  std::uint64_t tag = 0;
+  std::uint32_t size = 0;  // bytes; serial::kSizeUnknown: announced only; serial::kSizeRefused:
+                           // will agree with no receive
+  std::uint32_t check = 0;  // nothing where the size is unknown
+};
+
+struct SerialConfig {
+  // A number other than 0, and other than at the node's last start: a counter in flash, a clock.
+  // The other end knows by it that this one has started anew.
+  std::uint32_t session = 1;
+  std::uint8_t first_channel = 0;  // link l is channel first_channel + l of the port, at both ends
+  std::uint32_t window = kSerialWindow;  // posts a link and direction, 1 .. kSerialWindow
+  // A message that has come must be settled by its receiver: see settle(). Else it is at once.
+  bool settles = false;
+};
+
+// The links of one owner, of adjacent channels of one port. Its owner derives from it and is told
+// what the other ends do, by calls out of SerialPort::receive(); those calls may not post.
+class SerialLinks {
+ public:
+  SerialLinks(const SerialLinks&) = delete;
+  SerialLinks& operator=(const SerialLinks&) = delete;
+
+  [[nodiscard]] std::uint32_t links() const { return count_; }
+  [[nodiscard]] std::uint32_t window() const { return window_; }
+
+  // Posts, as in hal/endpoint.h, but from and into any memory. kTooLarge: window() are outstanding,
+  // or more than serial::kMaxSize bytes; kBadArgument: no such link, or released. Nothing travels
+  // before the port is polled.
+  [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post);
+  [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post);
+  // Replaces one of the same kind that the other end has not taken. kBadArgument: no such link.
+  [[nodiscard]] Status post_control(std::uint32_t link, const Control& control);
+  // Tells the other end of the next send that is neither posted nor announced before it can be
+  // posted: opened() there. Its tag must be that of the post. Same statuses as post_send().
+  [[nodiscard]] Status announce(std::uint32_t link, std::uint64_t tag);
+  // Posts a send that will agree with no receive: it and the other end's receive end with
+  // kMismatch. Same statuses as post_send().
+  [[nodiscard]] Status post_refusal(std::uint32_t link, std::uint64_t tag, std::uint32_t cookie);
+
+  // The next completion of a post on the link, kSent or kReceived, each in order. False: none.
+  // A send's status is kOk or kMismatch, what the other end settled. A receive's, where
+  // config.settles: kOk, all bytes are in place; kMismatch: tag or size differ, no byte was placed.
+  [[nodiscard]] bool take(std::uint32_t link, Completion& completion);
+  // config.settles only: the last word of the oldest received message that has none yet: kOk, or
+  // kMismatch, which a message that disagreed has in any case. The other end's send completes with
+  // it. kBadArgument: there is none.
+  [[nodiscard]] Status settle(std::uint32_t link, Status status);
+
+  // Gives up every post, for good: no byte of the caller's memory is read or written any more.
+  // Only controls travel from then on.
+  void release();
+
+ protected:
+  // `links`: `count` of them, all zero. They, the port and *this stay where they are for life.
+  // Joins the port; of two owners at one port, no channel may be in both.
+  SerialLinks(SerialPort& port, SerialLink* links, std::uint32_t count, const SerialConfig& config);
+  ~SerialLinks() = default;
+
+  [[nodiscard]] SerialPort& port() { return *port_; }
+
+ private:
+  friend class SerialPort;
+
+  // What the other end of `link` did. True: taken. False: no room now; it is told again later.
+  // A receive was posted there, each in order.
+  [[nodiscard]] virtual bool granted(std::uint32_t link, std::uint64_t tag, std::uint32_t size) = 0;
+  // A send was posted or announced there, and no receive is posted here. Each in order, but those
+  // for which a receive was posted meanwhile; at most once.
+  [[nodiscard]] virtual bool opened(std::uint32_t link, const SerialOpening& opening) = 0;
+  [[nodiscard]] virtual bool controlled(std::uint32_t link, const Control& control) = 0;
+  // The other end started anew, or (every link) the carrier is down; posts are gone.
+  virtual void broken(std::uint32_t link) = 0;
+
+  // receive.cc
+  void heard(std::uint32_t link, const std::uint8_t* frame, std::uint32_t size, std::uint32_t now);
+  [[nodiscard]] bool admit(std::uint32_t link, const std::uint8_t* frame);
+  [[nodiscard]] bool take_state(SerialLink& link, const std::uint8_t* frame);
+  void take_records(std::uint32_t link, const std::uint8_t* at, const std::uint8_t* end);
+  [[nodiscard]] bool take_record(std::uint32_t link, const std::uint8_t* record,
+                                 std::uint32_t size);
+  [[nodiscard]] bool take_opening(std::uint32_t link, std::uint8_t number,
+                                  const SerialOpening& opening);
+  static void take_data(SerialLinks& owner, SerialLink& link, const std::uint8_t* data,
+                        std::uint32_t size);
+  void arrived(SerialLink& link, bool refused);
+
+  // send.cc
+  [[nodiscard]] bool wants(SerialLink& link, std::uint32_t now, std::uint32_t interval) const;
+  [[nodiscard]] std::uint32_t build(std::uint32_t link, std::uint8_t* frame, std::uint32_t room,
+                                    std::uint32_t now);
+
+  SerialPort* port_;
+  SerialLink* links_;
+  SerialLinks* next_ = nullptr;  // owner at the same port
+  std::uint32_t count_;
+  std::uint32_t session_;
+  std::uint8_t window_;
+  std::uint8_t first_channel_;
+  bool settles_;
+  bool released_ = false;
+};
+
+}  // namespace espalier
