@@ -158,6 +158,23 @@ std::uint64_t digest_u64(std::uint64_t seed, std::uint64_t value) {
   return digest_bytes(seed, bytes, sizeof bytes);
 }
 
+const char* collective_name(Collective collective) {
+  switch (collective) {
+    case espalier_Collective_BROADCAST: return "broadcast";
+    case espalier_Collective_REDUCE: return "reduce";
+    case espalier_Collective_ALLREDUCE: return "allreduce";
+    case espalier_Collective_SCAN: return "scan";
+    case espalier_Collective_EXSCAN: return "exscan";
+    case espalier_Collective_SCATTER: return "scatter";
+    case espalier_Collective_GATHER: return "gather";
+    case espalier_Collective_ALLGATHER: return "allgather";
+    case espalier_Collective_REDUCE_SCATTER: return "reduce-scatter";
+    case espalier_Collective_ALL_TO_ALL: return "all-to-all";
+    case espalier_Collective_BARRIER: return "barrier";
+    default: return "unknown";
+  }
+}
+
 std::uint32_t crc32(std::uint32_t crc, const void* bytes, std::size_t size) {
   // Four bits at a time: 64 bytes of table, small enough for any flash.
   static constexpr std::uint32_t kTable[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,

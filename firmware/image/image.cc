@@ -9,7 +9,6 @@ namespace espalier {
 namespace {
 
 constexpr std::uint32_t kBoardAt = 64;
-constexpr std::uint32_t kDigestAt = 96;
 constexpr std::uint32_t kSignatureAt = 128;
 constexpr std::uint32_t kEd25519 = 1;
 static_assert(sizeof(Program::algorithm) == kAlgorithmNameBytes);
@@ -50,7 +49,7 @@ Status check_header(const std::uint8_t* bytes, std::size_t size) {
 Status check_digest(const Image& image) {
   std::uint8_t digest[kDigestBytes];
   image_digest(image.bytes, image.size, digest);
-  const bool same = std::memcmp(digest, image.bytes + kDigestAt, sizeof digest) == 0;
+  const bool same = std::memcmp(digest, image.bytes + kImageDigestAt, sizeof digest) == 0;
   return same ? Status::kOk : Status::kCorrupt;
 }
 
@@ -157,7 +156,7 @@ bool has_peer(const Image& image, std::uint32_t peer) {
 }  // namespace
 
 void image_digest(const std::uint8_t* bytes, std::size_t size, std::uint8_t digest[kDigestBytes]) {
-  sha256(bytes, kDigestAt, bytes + kImageHeaderBytes, size - kImageHeaderBytes, digest);
+  sha256(bytes, kImageDigestAt, bytes + kImageHeaderBytes, size - kImageHeaderBytes, digest);
 }
 
 Status check_image(const std::uint8_t* bytes, std::size_t size, const Expectation& expectation,

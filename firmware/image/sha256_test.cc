@@ -5,7 +5,7 @@
 namespace espalier {
 namespace {
 
-// tests/instructions does the same with bare metal's library.
+// tests/bare/sha256.cc does the same on boards.
 TEST(Sha256, GivesTheStandardsExamples) { EXPECT_TRUE(sha256_is_good()); }
 
 }  // namespace
