@@ -89,6 +89,10 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N, as far as proofs fo
   return collective >= espalier_Collective_SCATTER && collective <= espalier_Collective_ALL_TO_ALL;
 }
 
+// "broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather",
+// "reduce-scatter", "all-to-all", "barrier"; else "unknown".
+[[nodiscard]] const char* collective_name(Collective collective);
+
 // Whether one rank has the message, or gets it: Program.root says which. Else root is 0.
 [[nodiscard]] constexpr bool has_root(Collective collective) {
   return collective == espalier_Collective_BROADCAST || collective == espalier_Collective_REDUCE ||
