@@ -9,6 +9,7 @@
 
 #include "firmware/boot/flash.h"
 #include "firmware/image/image.h"
+#include "tools/board_limits.h"
 #include "tools/failure.h"
 #include "tools/output.h"
 
@@ -80,19 +81,15 @@ void Reader::check_links(const BoardFile& file) const {
 
 // Fills in the defaults.
 void Reader::check_limits(BoardFile::Limits& limits) const {
-  if (!limits.has_links()) limits.set_links(kMaxLinks);
-  if (!limits.has_window()) limits.set_window(kMaxWindow);
-  if (!limits.has_programs()) limits.set_programs(kMaxPrograms);
-  if (!limits.has_cursors()) limits.set_cursors(kMaxCursors);
-  const auto within = [this](const char* name, std::uint32_t value, std::uint32_t most) {
-    if (value >= 1 && value <= most) return;
-    complain("limits", "limits: " + std::string(name) + " is " + std::to_string(value) +
-                           "; expected 1 to " + std::to_string(most));
-  };
-  within("links", limits.links(), 128);
-  within("window", limits.window(), 64);
-  within("programs", limits.programs(), kMaxPrograms);
-  within("cursors", limits.cursors(), 1024);
+  for (const Limit& limit : limits_of_boards()) {
+    const auto* field = BoardFile::Limits::descriptor()->FindFieldByName(limit.name);
+    const auto* fields = limits.GetReflection();
+    if (!fields->HasField(limits, field)) fields->SetUInt32(&limits, field, limit.normal);
+    const std::uint32_t value = fields->GetUInt32(limits, field);
+    if (value >= 1 && value <= limit.most) continue;
+    complain("limits", "limits: " + std::string(limit.name) + " is " + std::to_string(value) +
+                           "; expected 1 to " + std::to_string(limit.most));
+  }
 }
 
 void Reader::check_flash(const BoardFile::Flash& flash) const {

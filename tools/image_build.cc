@@ -11,6 +11,7 @@
 #include "firmware/boot/slots.h"
 #include "firmware/image/image_writer.h"
 #include "tools/board.h"
+#include "tools/board_limits.h"
 #include "tools/failure.h"
 #include "tools/image.h"
 #include "tools/loaded.h"
@@ -130,6 +131,10 @@ std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node)
     const Program& program = schedule.programs[node];
     for (std::uint32_t link = 0; link < links_count(program); ++link) {
       peers.push_back(peer_of(program, link));
+    }
+    if (const std::string excess = beyond_limits(sources.board.limits(), program); !excess.empty()) {
+      bad_input("'" + one_line(schedule.name) + "': node " + std::to_string(node) + "'s program " +
+                excess + "; board '" + sources.board.name() + "' loads no such program");
     }
     const std::uint8_t* bytes = nullptr;
     std::size_t size = 0;

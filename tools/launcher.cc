@@ -24,12 +24,17 @@ namespace {
 // How long nodes get to end by themselves.
 constexpr std::uint64_t kEndPatience = 3'000'000'000;  // ns
 
+// `start`: of Options.commands, expanded.
 std::vector<std::string> node_command(const Options& options, std::uint32_t first,
-                                      const std::vector<int>& channels) {
+                                      const std::string& start, const std::vector<int>& channels) {
   std::vector<std::string> command;
   std::istringstream prefix(expand_template(options.prefix, first));
   for (std::string word; prefix >> word;) command.push_back(word);
-  command.push_back(options.node_binary);
+  if (start.empty()) {
+    command.push_back(options.node_binary);
+  } else {  // the shell makes words of it, and then way for it
+    command.insert(command.end(), {"sh", "-c", "exec " + start + " \"$@\"", "sh"});
+  }
   for (const std::string& schedule : options.schedules) {
     command.insert(command.end(), {"--schedule", schedule});
   }
@@ -147,19 +152,29 @@ bool SharedMemory::create(std::uint64_t input_bytes, std::uint64_t output_bytes,
 bool Cluster::start(const Options& options, std::string& error) {
   options_ = options;
   members_.resize(options_.nodes);
-  for (std::uint32_t first = 0; first < options_.nodes; first += options_.nodes_per_process) {
-    if (!spawn(first, error)) return false;
+  options_.commands.resize(options_.nodes);
+  for (std::uint32_t first = 0; first < options_.nodes; first = process_end(first)) {
+    if (!spawn(first, process_end(first), error)) return false;
   }
   return wire_up(error);
+}
+
+// After the last node of the process whose first is `first`.
+std::uint32_t Cluster::process_end(std::uint32_t first) const {
+  const auto own = [this](std::uint32_t node) { return !options_.commands[node].empty(); };
+  if (own(first)) return first + 1;
+  const std::uint32_t most = std::min(options_.nodes, first + options_.nodes_per_process);
+  std::uint32_t end = first + 1;
+  while (end < most && !own(end)) ++end;
+  return end;
 }
 
 std::string Cluster::name(std::uint32_t node) const {
   return node < options_.names.size() ? options_.names[node] : "node " + std::to_string(node);
 }
 
-// Starts the process of the nodes from `first` on.
-bool Cluster::spawn(std::uint32_t first, std::string& error) {
-  const std::uint32_t end = std::min(options_.nodes, first + options_.nodes_per_process);
+// Starts the process of nodes first .. end-1.
+bool Cluster::spawn(std::uint32_t first, std::uint32_t end, std::string& error) {
   std::vector<int> theirs;
   for (std::uint32_t node = first; node < end; ++node) {
     theirs.push_back(-1);
@@ -169,7 +184,8 @@ bool Cluster::spawn(std::uint32_t first, std::string& error) {
     for (const int channel : theirs) close(channel);
     return false;
   }
-  const std::vector<std::string> command = node_command(options_, first, theirs);
+  const std::string start = expand_template(options_.commands[first], first);
+  const std::vector<std::string> command = node_command(options_, first, start, theirs);
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) become_node(command, theirs, parent);
@@ -181,6 +197,7 @@ bool Cluster::spawn(std::uint32_t first, std::string& error) {
   }
   processes_.emplace_back();
   processes_.back().child = child;
+  processes_.back().command = start;
   if (child < 0) {
     error = std::string("cannot start a process: ") + std::strerror(failure);
     return false;
@@ -189,12 +206,27 @@ bool Cluster::spawn(std::uint32_t first, std::string& error) {
   return true;
 }
 
+// libfabric's shm keeps pthread spin locks in the shared memory, whose words mean one thing in one
+// architecture's library and another in another's: nodes of two would wait for ever.
+bool Cluster::check_machines(std::string& error) const {
+  if (options_.provider != "shm") return true;
+  const std::string first = members_.front().hello.machine;
+  for (std::uint32_t node = 1; node < members_.size(); ++node) {
+    const std::string machine = members_[node].hello.machine;
+    if (machine == first) continue;
+    error = name(0) + " runs on " + first + " and " + name(node) + " on " + machine +
+            ", which cannot share shm's locks; expected --provider tcp";
+    return false;
+  }
+  return true;
+}
+
 bool Cluster::wire_up(std::string& error) {
-  if (!await(Member::State::kHello, error)) return false;
+  if (!await(Member::State::kHello, error) || !check_machines(error)) return false;
   std::vector<std::vector<std::uint32_t>> lanes;  // the node at the other end of each
   for (const Member& member : members_) {
     const control::Hello& hello = member.hello;
-    lanes.emplace_back(hello.peers, hello.peers + std::min(hello.lanes, kMaxLinks));
+    lanes.emplace_back(hello.peers, hello.peers + std::min(hello.lanes, control::kMaxLanes));
   }
   for (std::uint32_t node = 0; node < members_.size(); ++node) {
     control::Peers peers;

@@ -36,6 +36,9 @@ struct Options {
   std::string address;
   std::uint32_t nodes = 0;
   std::uint32_t nodes_per_process = 1;
+  // By node: what starts it in espalier-node's place, in a process of its own; words for sh, which
+  // get a node's options after them, %r and %n as above. Empty, or not there: espalier-node.
+  std::vector<std::string> commands;
   // Modelled: each node's links, as espalier-node's --links takes them. Empty: direct.
   std::vector<std::string> links;
   std::vector<std::string> names;  // of the nodes, for messages; empty: "node 3"
@@ -82,6 +85,7 @@ class SharedMemory {
 // A process of one or several nodes.
 struct Process {
   pid_t child = -1;     // what was forked; the prefix's process, if that does not exec
+  std::string command;  // of Options.commands, expanded; empty: espalier-node
   bool reaped = false;  // child has ended and was waited for; its wait status:
   int status = 0;
 };
@@ -158,7 +162,9 @@ class Cluster {
  private:
   [[nodiscard]] std::string name(std::uint32_t node) const;
   [[nodiscard]] std::string waits_for(const StallReport& stall) const;
-  bool spawn(std::uint32_t first, std::string& error);
+  [[nodiscard]] std::uint32_t process_end(std::uint32_t first) const;
+  bool spawn(std::uint32_t first, std::uint32_t end, std::string& error);
+  bool check_machines(std::string& error) const;
   bool wire_up(std::string& error);
   // Waits until every member is in `state` or failed; false and `error` if one failed, was silent
   // too long, or the user broke it off.

@@ -139,6 +139,7 @@ void Cluster::take_packet(Member& member) {
   switch (packet.packet) {
     case control::Packet::kHello:
       member.hello = packet.hello;
+      member.hello.machine[sizeof member.hello.machine - 1] = '\0';
       member.pid = packet.hello.pid;
       member.state = Member::State::kHello;
       if (packet.hello.version != control::kControlVersion) {
@@ -194,6 +195,7 @@ void Cluster::lose(Member& member) {
   } else {
     member.failure = "ended with status " + std::to_string(WEXITSTATUS(process.status));
   }
+  if (!process.command.empty()) member.failure += "; it was started as: " + process.command;
 }
 
 void Cluster::disturb(std::uint64_t now) {

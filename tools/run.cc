@@ -2,17 +2,13 @@
 
 #include "tools/run.h"
 
-#include <unistd.h>
-
 #include <CLI/Error.hpp>
 #include <CLI/Validators.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -21,12 +17,12 @@
 #include "tools/cost_model.h"
 #include "tools/failure.h"
 #include "tools/numbers.h"
+#include "tools/run_files.h"
 #include "tools/start_cluster.h"
 
 namespace espalier::tools {
 namespace {
 
-namespace fs = std::filesystem;
 using run::Options;
 using run::RunResult;
 
@@ -133,28 +129,14 @@ void add_boot_words(Options& options) {
   }
 }
 
-void make_output_directory(const std::string& path) {
-  if (path.empty()) return;
-  std::error_code status;
-  fs::create_directories(path, status);
-  if (!status && access(path.c_str(), W_OK) != 0) {
-    status = std::error_code(errno, std::generic_category());
-  }
-  if (status) bad_input("cannot write into '" + one_line(path) + "': " + status.message());
-}
-
-// rank-N.bin of every rank that has the result of the last size; broadcast's root gives what it
-// sent.
-void write_results(const Options& options, reference::Case what, const launch::Cluster& cluster) {
+// What all nodes have of the last size.
+void write_last_results(const Options& options, reference::Case what,
+                        const launch::Cluster& cluster) {
   what.bytes = options.bytes.back();
-  for (std::uint32_t rank = 0; rank < what.ranks; ++rank) {
-    const bool result = reference::has_result(what, rank);
-    if (!result && what.collective != espalier_Collective_BROADCAST) continue;
+  write_results(options.output, what, [&cluster](std::uint32_t rank) {
     const launch::SharedMemory& memory = cluster.members()[rank].memory;
-    const fs::path path = fs::path(options.output) / ("rank-" + std::to_string(rank) + ".bin");
-    const std::uint64_t bytes = result ? reference::result_bytes(what, rank) : what.bytes;
-    write_file(path.string(), {result ? memory.output() : memory.input(), bytes});
-  }
+    return RankMemory{memory.input(), memory.output()};
+  });
 }
 
 RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
@@ -214,10 +196,13 @@ void run_run(Options options) {
   for (std::uint32_t node = 0; node < options.launch.nodes; ++node) {
     options.launch.names.push_back(schedule.topology->node_name(node));
   }
-  options.launch.log = !options.trace.empty();
+  options.launch.log = run::keeps_logs(options);
   options.launch.topology = schedule.topology->spec();
+  options.launch.commands = run::start_commands(options.starts, options.launch.nodes);
   parse_disturbances(options);
-  make_output_directory(options.output);
+  for (const std::string& directory : {options.output, options.events}) {
+    if (!directory.empty()) make_directory(directory);
+  }
   RunResult result = describe_run(options, schedule, what);
   result.proven_blocks = verified_blocks(schedule, what, most, modelled);
   result.modelled = modelled;
@@ -229,8 +214,8 @@ void run_run(Options options) {
   start_cluster(options.launch, files, cluster);
   if (modelled) result.endpoints = run::list_endpoints(schedule, cluster);
   run::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster, result);
-  if (!options.trace.empty()) run::write_trace(options, schedule, what, cluster);
-  if (result.right && !options.output.empty()) write_results(options, what, cluster);
+  if (run::keeps_logs(options)) run::write_logs(options, schedule, what, cluster);
+  if (result.right && !options.output.empty()) write_last_results(options, what, cluster);
   std::cout << (options.format == Format::kJson ? to_json(result) : to_text(result)) << std::flush;
   if (!result.right) negative("a node failed or a result is wrong");
 }
@@ -255,6 +240,8 @@ constexpr const char* kExamples =
     "      --nodes-per-process 16\n"
     "  espalier run broadcast.esp --bytes 8,64KiB,8MiB --repeat 20 --warmup 3 --format json\n"
     "  espalier run broadcast.esp --image images/node-%r.img --public-key release.key.pub\n"
+    "  espalier run --topology complete:8 --start '6,7=qemu-aarch64-static -L / \\\n"
+    "      build-aarch64/firmware/node/espalier-node'\n"
     "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
     "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";
 
@@ -270,6 +257,8 @@ void add_message_options(CLI::App& command, Options& options) {
                      "Write what happened in the last collective into this file (see 'espalier "
                      "trace')");
   command.add_option("--output", options.output, "Write each rank's result to DIR/rank-N.bin");
+  command.add_option("--events", options.events,
+                     "Write what each node did in the last collective to DIR/node-N.events");
   command.add_option("--type", options.type, "Element type of reductions and scans")
       ->capture_default_str();
   command
@@ -318,6 +307,12 @@ void add_launch_options(CLI::App& command, Options& options) {
   command.add_option("--address", launch.address, "IP each process binds; %r and %n as above");
   command.add_option("--node-binary", launch.node_binary,
                      "espalier-node; default: beside espalier");
+  command
+      .add_option(
+          "--start", options.starts,
+          "NODES=COMMAND: what starts these nodes (4,5 or 4-7) instead of espalier-node, one "
+          "process each; words for sh, %r and %n as above; again for others")
+      ->allow_extra_args(false);
   auto* image = command.add_option("--image", options.image,
                                    "Nodes boot from this image each, %r its number");
   command.add_option("--flash", options.flash, "... from the slots of this flash, %r as above")

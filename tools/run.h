@@ -22,6 +22,7 @@ struct Options {
   std::vector<std::uint64_t> bytes;  // of each message, or of one rank's part of it
   std::string input;                 // file to broadcast
   std::string output;                // directory for the results
+  std::string events;                // directory for what each node did in the last collective
   std::string trace;                 // file for a trace of the last collective; empty: none
   std::string type = "f32";
   std::string op = "sum";
@@ -35,6 +36,7 @@ struct Options {
   // What nodes boot from instead of the schedule's file, and whose images they take.
   std::string image, flash, public_key;
   bool takes_unsigned = false;
+  std::vector<std::string> starts;  // as typed
   tools::Format format = tools::Format::kText;
   launch::Options launch;
 };
@@ -46,6 +48,11 @@ struct Options {
 
 // The links of the schedule's nodes. Throws Failure (bad input) if a node has too many.
 [[nodiscard]] std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule);
+
+// What each of `nodes` nodes is started by (launch::Options.commands), as --start says:
+// NODES=COMMAND, the nodes as 4,5 or 4-7. Throws Failure (bad input).
+[[nodiscard]] std::vector<std::string> start_commands(const std::vector<std::string>& starts,
+                                                      std::uint32_t nodes);
 
 // What the nodes of a modelled run have opened, by node, link and lane.
 [[nodiscard]] std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
@@ -64,15 +71,20 @@ void check_memory(const Options& options, const tools::LoadedSchedule& schedule,
 void execute(const Options& options, const tools::LoadedSchedule& schedule, reference::Case what,
              const std::string* input, launch::Cluster& cluster, RunResult& result);
 
-// Records that each node's log of the last size has room for; 0 where no trace is wanted. Throws
-// Failure (bad input) for a message whose trace is too long.
+// Whether nodes are to keep logs of what they do.
+[[nodiscard]] inline bool keeps_logs(const Options& options) {
+  return !options.trace.empty() || !options.events.empty();
+}
+
+// Records that each node's log of the last size has room for; 0 where none is wanted. Throws
+// Failure (bad input) for a message whose log is too long.
 [[nodiscard]] std::vector<std::uint32_t> log_rooms(const Options& options,
                                                    const tools::LoadedSchedule& schedule,
                                                    const reference::Case& what);
 
-// Writes what the nodes did in the last collective into options.trace.
-void write_trace(const Options& options, const tools::LoadedSchedule& schedule,
-                 const reference::Case& what, const launch::Cluster& cluster);
+// Writes what the nodes did in the last collective into options.trace and options.events.
+void write_logs(const Options& options, const tools::LoadedSchedule& schedule,
+                const reference::Case& what, const launch::Cluster& cluster);
 
 }  // namespace espalier::run
 

@@ -1,7 +1,8 @@
-// The trace of `espalier run`.
+// The logs of `espalier run`.
 
 #include "tools/failure.h"
 #include "tools/run.h"
+#include "tools/run_files.h"
 #include "tools/trace_json.h"
 
 namespace espalier::run {
@@ -24,18 +25,21 @@ std::int64_t last_blocks(const Options& options, const tools::LoadedSchedule& sc
 
 std::vector<std::uint32_t> log_rooms(const Options& options, const tools::LoadedSchedule& schedule,
                                      const reference::Case& what) {
-  if (options.trace.empty()) return std::vector<std::uint32_t>(schedule.programs.size(), 0);
+  if (!keeps_logs(options)) return std::vector<std::uint32_t>(schedule.programs.size(), 0);
   return tools::log_room(schedule.programs, last_blocks(options, schedule, what));
 }
 
-void write_trace(const Options& options, const tools::LoadedSchedule& schedule,
-                 const reference::Case& what, const launch::Cluster& cluster) {
+void write_logs(const Options& options, const tools::LoadedSchedule& schedule,
+                const reference::Case& what, const launch::Cluster& cluster) {
   std::vector<EventLog> logs;
   for (const launch::Member& member : cluster.members()) {
     // A node that is gone has not said how much its log holds.
     const bool told = member.state == launch::Member::State::kReported;
     logs.push_back(told ? member.memory.log(member.report.log) : EventLog());
+    if (!told || options.events.empty()) continue;
+    tools::write_events(options.events, static_cast<std::uint32_t>(logs.size() - 1), logs.back());
   }
+  if (options.trace.empty()) return;
   const std::string clock = "CLOCK_MONOTONIC of one host, over " + options.launch.provider;
   tools::write_trace(options.trace,
                      tools::make_trace(schedule, logs, options.bytes.back(),

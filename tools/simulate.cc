@@ -14,6 +14,7 @@
 #include "tools/numbers.h"
 #include "tools/output.h"
 #include "tools/reference.h"
+#include "tools/run_files.h"
 #include "tools/simulate_report.h"
 #include "tools/simulation.h"
 #include "tools/trace_json.h"
@@ -83,13 +84,19 @@ SimulateReport make_report(const LoadedSchedule& loaded, const SimulateOptions& 
   model.link_jitter = arguments.link_jitter;
   model.pace = arguments.node_jitter * cost.step(static_cast<double>(slot_bytes(report.layout)));
   model.seed = whole_number("--seed", arguments.seed, 0, ~0ull);
-  if (!arguments.trace.empty()) {
+  const bool logged = !arguments.trace.empty() || !arguments.events.empty();
+  if (logged) {
     for (const std::uint32_t room : log_room(loaded.programs, report.layout.blocks)) {
       report.logs.emplace_back(room);
     }
   }
-  std::vector<NodeLog>* logs = arguments.trace.empty() ? nullptr : &report.logs;
-  report.free_running = Simulation(loaded, run, report.layout, model, logs).finish(run, false);
+  Simulation free(loaded, run, report.layout, model, logged ? &report.logs : nullptr);
+  report.free_running = free.finish(run, false);
+  const bool right =
+      report.free_running.run.status == Status::kOk && report.free_running.wrong.empty();
+  if (right && !arguments.output.empty()) {
+    write_results(arguments.output, run, [&free](std::uint32_t rank) { return free.memory(rank); });
+  }
   if (run.collective == espalier_Collective_BARRIER) {
     report.free_running.wrong = check_barrier(loaded, run, report.layout, model);
   }
@@ -118,7 +125,13 @@ void run_simulate(const SimulateOptions& arguments) {
     }
   }
   const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
+  for (const std::string& directory : {arguments.output, arguments.events}) {
+    if (!directory.empty()) make_directory(directory);
+  }
   const SimulateReport report = make_report(loaded, arguments);
+  for (std::uint32_t node = 0; !arguments.events.empty() && node < report.logs.size(); ++node) {
+    write_events(arguments.events, node, report.logs[node].log);
+  }
   print_report(loaded, report, arguments.format);
   if (!arguments.trace.empty()) {
     std::vector<EventLog> logs;
@@ -179,6 +192,10 @@ void add_simulate(CLI::App& app) {
   add_simulate_options(*command, *arguments);
   command->add_option("--trace", arguments->trace,
                       "Also write what happened into this file (see 'espalier trace')");
+  command->add_option("--output", arguments->output,
+                      "Write each rank's result to DIR/rank-N.bin, as 'espalier run' does");
+  command->add_option("--events", arguments->events,
+                      "Write what each node did to DIR/node-N.events, as 'espalier run' does");
   command->footer(
       "Runs twice over the topology's links: in lock step, counting steps and what each link is\n"
       "asked for, and free running, with jitter if wanted, measuring virtual time and waits.\n"

@@ -18,7 +18,7 @@ struct SimulateReport {
   CostModel::Line line;  // what the simulated network takes for a block
   sim::Hops hops = sim::Hops::kCutThrough;
   Outcome lock_step, free_running;
-  std::vector<NodeLog> logs;  // of the free run, where a trace is wanted
+  std::vector<NodeLog> logs;  // of the free run, where wanted
 };
 
 // On stdout.

@@ -13,6 +13,7 @@
 #include "tools/loaded.h"
 #include "tools/node_log.h"
 #include "tools/reference.h"
+#include "tools/run_files.h"
 
 namespace espalier::tools {
 
@@ -35,6 +36,9 @@ class Simulation {
 
   // Runs to the end and compares every result.
   [[nodiscard]] Outcome finish(const reference::Case& run, bool lock_step);
+  [[nodiscard]] RankMemory memory(std::uint32_t rank) const {
+    return {nodes_[rank].input.data(), nodes_[rank].output.data()};
+  }
   // The first node that ends well within `until_ns`; -1: none.
   [[nodiscard]] std::int64_t first_to_end(std::uint64_t until_ns);
 

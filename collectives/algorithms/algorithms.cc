@@ -74,22 +74,6 @@ constexpr Algorithm kAlgorithms[] = {
      "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps", Where::kFatTree},
 };
 
-struct CollectiveName {
-  Collective collective;
-  const char* name;
-};
-constexpr CollectiveName kCollectives[] = {{kBroadcast, "broadcast"},
-                                           {kReduce, "reduce"},
-                                           {kAllreduce, "allreduce"},
-                                           {espalier_Collective_SCAN, "scan"},
-                                           {espalier_Collective_EXSCAN, "exscan"},
-                                           {espalier_Collective_SCATTER, "scatter"},
-                                           {espalier_Collective_GATHER, "gather"},
-                                           {espalier_Collective_ALLGATHER, "allgather"},
-                                           {espalier_Collective_REDUCE_SCATTER, "reduce-scatter"},
-                                           {espalier_Collective_ALL_TO_ALL, "all-to-all"},
-                                           {espalier_Collective_BARRIER, "barrier"}};
-
 bool same(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) ++a, ++b;
   return *a == *b;
@@ -118,17 +102,10 @@ std::uint32_t algorithm_nodes(const Algorithm& algorithm, const Group& group) {
   return nodes + 1;
 }
 
-const char* collective_name(Collective collective) {
-  for (const CollectiveName& known : kCollectives) {
-    if (known.collective == collective) return known.name;
-  }
-  return "unknown";
-}
-
 bool parse_collective(const char* name, Collective& collective) {
-  for (const CollectiveName& known : kCollectives) {
-    if (same(known.name, name)) {
-      collective = known.collective;
+  for (std::uint32_t each = espalier_Collective_BROADCAST; each <= _espalier_Collective_MAX; ++each) {
+    if (same(collective_name(static_cast<Collective>(each)), name)) {
+      collective = static_cast<Collective>(each);
       return true;
     }
   }

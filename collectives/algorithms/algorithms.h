@@ -58,9 +58,7 @@ struct Algorithm {
 // Null if there is none.
 [[nodiscard]] const Algorithm* find_algorithm(Collective collective, const char* name);
 
-// "broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather",
-// "reduce-scatter", "all-to-all", "barrier"
-[[nodiscard]] const char* collective_name(Collective collective);
+// The collective of that collective_name(); false if there is none.
 [[nodiscard]] bool parse_collective(const char* name, Collective& collective);
 
 }  // namespace espalier

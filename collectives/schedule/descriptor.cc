@@ -21,7 +21,8 @@ bool same_text(const char* a, const char* b) {
 // Why nanopb gave up: it has no codes, only English.
 Status decode_error(const pb_istream_t& stream) {
   const char* text = PB_GET_ERROR(&stream);
-  const bool full = same_text(text, "array overflow") || same_text(text, "string overflow");
+  const bool full = same_text(text, "array overflow") || same_text(text, "string overflow") ||
+                    same_text(text, "integer too large");
   return full ? Status::kTooLarge : Status::kTruncated;
 }
 

@@ -89,6 +89,10 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N, as far as proofs fo
   return collective >= espalier_Collective_SCATTER && collective <= espalier_Collective_ALL_TO_ALL;
 }
 
+// "broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather",
+// "reduce-scatter", "all-to-all", "barrier"; else "unknown".
+[[nodiscard]] const char* collective_name(Collective collective);
+
 // Whether one rank has the message, or gets it: Program.root says which. Else root is 0.
 [[nodiscard]] constexpr bool has_root(Collective collective) {
   return collective == espalier_Collective_BROADCAST || collective == espalier_Collective_REDUCE ||
@@ -165,8 +169,8 @@ struct Span {
 // change with the instance are checked where they are used. No memory.
 [[nodiscard]] Status check_program(const Program& program);
 
-// Decodes a descriptor into `program` and checks it: kTruncated, kTooLarge (a table of
-// schedule.options is too small), check_program's errors, and kWrongTopology / kWrongNode where
+// Decodes a descriptor into `program` and checks it: kTruncated, kTooLarge (a table or a number of
+// schedule.options is too small, or of the board's limits), check_program's errors, and kWrongTopology / kWrongNode where
 // `topology_digest` / `node` differ. `program` is cleared on any error. Any bytes may be given.
 // Program.table points into `bytes` (a table may be longer than all the rest, and lies in flash):
 // they, unchanged, must outlive `program` and its copies.
@@ -180,14 +184,15 @@ inline constexpr std::uint64_t kAnyTopology = 0;
 // check_program's errors: what cannot be loaded is not written.
 [[nodiscard]] Status encode_program(const Program& program, std::uint8_t* bytes,
                                     std::size_t capacity, std::size_t& written);
-// Nothing takes more than three times its bytes in memory: a number of one byte has a tag and two.
-inline constexpr std::size_t kMaxDescriptorBytes = 3 * sizeof(Program) + kMaxTableBytes;
-static_assert(espalier_Action_size + 4 <= 3 * sizeof(Action));
-static_assert(espalier_Phase_size + 4 <= 3 * sizeof(Phase));
-static_assert(espalier_Term_size + 4 <= 3 * sizeof(Term));
-static_assert(espalier_Index_size + 4 <= 3 * sizeof(Index));
-static_assert(espalier_Count_size + 4 <= 3 * sizeof(Count));
-static_assert(espalier_BlockRule_size + 4 <= 3 * sizeof(BlockRule));
+// Nothing takes more than four times its bytes in memory: a number of one byte has a tag and two, a
+// row a tag and its length.
+inline constexpr std::size_t kMaxDescriptorBytes = 4 * sizeof(Program) + kMaxTableBytes;
+static_assert(espalier_Action_size + 4 <= 4 * sizeof(Action));
+static_assert(espalier_Phase_size + 4 <= 4 * sizeof(Phase));
+static_assert(espalier_Term_size + 4 <= 4 * sizeof(Term));
+static_assert(espalier_Index_size + 4 <= 4 * sizeof(Index));
+static_assert(espalier_Count_size + 4 <= 4 * sizeof(Count));
+static_assert(espalier_BlockRule_size + 4 <= 4 * sizeof(BlockRule));
 
 // 64-bit FNV-1a, the library's digest of small things (topologies, schedule identities). Not
 // cryptographic.

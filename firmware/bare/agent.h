@@ -224,7 +224,8 @@ union Packet {
   Ask ask;
   Install install;
   Quit quit;
-  std::uint8_t bytes[kPacketBytes] = {};
+  std::uint8_t bytes[kPacketBytes];
+  Packet() : bytes{} {}
 };
 static_assert(sizeof(Packet) == kPacketBytes);
 static_assert(sizeof(Hello) == 168 && offsetof(Hello, slots) == 48 &&

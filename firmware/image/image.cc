@@ -1,20 +1,18 @@
 #include "firmware/image/image.h"
 
-#include <sodium/crypto_hash_sha256.h>
-
 #include <cstring>
 
 #include "collectives/schedule/little_endian.h"
+#include "firmware/image/sha256.h"
 
 namespace espalier {
 namespace {
 
 constexpr std::uint32_t kBoardAt = 64;
-constexpr std::uint32_t kDigestAt = 96;
 constexpr std::uint32_t kSignatureAt = 128;
 constexpr std::uint32_t kEd25519 = 1;
 static_assert(sizeof(Program::algorithm) == kAlgorithmNameBytes);
-static_assert(kDigestBytes == crypto_hash_sha256_BYTES);
+static_assert(kDigestBytes == kSha256Bytes);
 
 bool all_zero(const std::uint8_t* bytes, std::size_t size) {
   std::uint8_t any = 0;
@@ -51,7 +49,7 @@ Status check_header(const std::uint8_t* bytes, std::size_t size) {
 Status check_digest(const Image& image) {
   std::uint8_t digest[kDigestBytes];
   image_digest(image.bytes, image.size, digest);
-  const bool same = std::memcmp(digest, image.bytes + kDigestAt, sizeof digest) == 0;
+  const bool same = std::memcmp(digest, image.bytes + kImageDigestAt, sizeof digest) == 0;
   return same ? Status::kOk : Status::kCorrupt;
 }
 
@@ -158,11 +156,7 @@ bool has_peer(const Image& image, std::uint32_t peer) {
 }  // namespace
 
 void image_digest(const std::uint8_t* bytes, std::size_t size, std::uint8_t digest[kDigestBytes]) {
-  crypto_hash_sha256_state state;
-  crypto_hash_sha256_init(&state);
-  crypto_hash_sha256_update(&state, bytes, kDigestAt);
-  crypto_hash_sha256_update(&state, bytes + kImageHeaderBytes, size - kImageHeaderBytes);
-  crypto_hash_sha256_final(&state, digest);
+  sha256(bytes, kImageDigestAt, bytes + kImageHeaderBytes, size - kImageHeaderBytes, digest);
 }
 
 Status check_image(const std::uint8_t* bytes, std::size_t size, const Expectation& expectation,

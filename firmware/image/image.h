@@ -28,6 +28,7 @@ namespace espalier {
 inline constexpr char kImageMagic[8] = {'E', 'S', 'P', 'I', 'M', 'A', 'G', 'E'};
 inline constexpr std::uint32_t kImageFormat = 1;
 inline constexpr std::uint32_t kImageHeaderBytes = 192;
+inline constexpr std::uint32_t kImageDigestAt = 96;
 inline constexpr std::uint32_t kImageSignedBytes = 128;
 inline constexpr std::uint32_t kLinkRowBytes = 8;
 inline constexpr std::uint32_t kProgramRowBytes = 40;

@@ -1,7 +1,8 @@
 #pragma once
 // The control channel between a Linux node and its launcher: fixed structs, one a packet, over a
-// connected SOCK_SEQPACKET socket. Host only. All numbers are the machine's own (both ends are
-// processes of one machine); kControlVersion stands in the first packet.
+// connected SOCK_SEQPACKET socket. Host only. Both ends are processes of one machine, but may be of
+// two instruction sets (qemu-user): the layout is the same on all that are 64-bit and
+// little-endian. kControlVersion stands in the first packet.
 //
 //   node                               launcher
 //   Hello (its lanes' addresses) ->
@@ -24,9 +25,11 @@
 
 namespace espalier::control {
 
-inline constexpr std::uint32_t kControlVersion = 3;
+inline constexpr std::uint32_t kControlVersion = 4;
 inline constexpr std::uint32_t kMaxAddressBytes = 256;
 inline constexpr std::uint32_t kMaxTextBytes = 512;
+inline constexpr std::uint32_t kMaxLanes = 128;  // of a node, whatever its own limits
+static_assert(kMaxLinks <= kMaxLanes);
 
 enum class Packet : std::uint32_t {
   kHello = 1,
@@ -51,9 +54,10 @@ struct Hello {
   std::uint32_t version = kControlVersion;
   std::uint32_t node = 0;
   std::int32_t pid = 0;
+  char machine[16] = {};                // what its processor is, as uname -m says it; terminated
   std::uint32_t lanes = 0;              // of all its links; a direct link has one
-  std::uint32_t peers[kMaxLinks] = {};  // node at the other end of each lane
-  Address addresses[kMaxLinks];         // ... and what that needs to reach this one
+  std::uint32_t peers[kMaxLanes] = {};  // node at the other end of each lane
+  Address addresses[kMaxLanes];         // ... and what that needs to reach this one
 };
 
 struct Ready {
@@ -86,7 +90,7 @@ struct Report {
 struct Peers {
   Packet packet = Packet::kPeers;
   std::uint32_t lanes = 0;
-  Address addresses[kMaxLinks];  // by lane, as in Hello
+  Address addresses[kMaxLanes];  // by lane, as in Hello
 };
 
 // The file descriptor that comes with it holds input_bytes of input, then, at the next multiple of
@@ -130,6 +134,15 @@ struct Ask {
 struct Quit {
   Packet packet = Packet::kQuit;
 };
+
+static_assert(sizeof(Hello) == 36 + kMaxLanes * (4 + sizeof(Address)) && sizeof(Address) == 260);
+static_assert(sizeof(Peers) == 8 + kMaxLanes * sizeof(Address));
+static_assert(sizeof(Cause) == 16 && sizeof(StallReport) == 40 && sizeof(EventLog::Counts) == 16);
+static_assert(sizeof(Report) == 112 && offsetof(Report, completed) == 16 &&
+              offsetof(Report, cause) == 40 && offsetof(Report, stall) == 72);
+static_assert(sizeof(Memory) == 32 && offsetof(Memory, input_bytes) == 8);
+static_assert(sizeof(Run) == 56 && offsetof(Run, schedule) == 16 && offsetof(Run, count) == 32);
+static_assert(sizeof(Event) == 20 && sizeof(EventTimes) == 32);
 
 // Room for any packet.
 union Any {

@@ -1,8 +1,10 @@
 #include "firmware/node/wire_up.h"
 
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "firmware/node/control.h"
 
@@ -10,13 +12,18 @@ namespace espalier::node {
 
 bool ControlWireUp::publish(std::uint32_t node, const std::vector<std::string>& addresses,
                             const std::vector<std::uint32_t>& peers, std::string& error) {
-  if (peers.size() > kMaxLinks) {
+  if (peers.size() > control::kMaxLanes) {
     error = std::to_string(peers.size()) + " lanes do not fit a Hello";
     return false;
   }
   control::Hello hello;
   hello.node = node;
   hello.pid = getpid();
+  utsname about{};
+  if (uname(&about) == 0) {
+    std::snprintf(hello.machine, sizeof hello.machine, "%.*s",
+                  static_cast<int>(sizeof hello.machine - 1), about.machine);
+  }
   hello.lanes = lanes_ = static_cast<std::uint32_t>(peers.size());
   std::copy(peers.begin(), peers.end(), hello.peers);
   for (std::uint32_t lane = 0; lane < lanes_; ++lane) {

@@ -62,6 +62,12 @@ class Refusals(unittest.TestCase):
         refused([*what, "--links", "routed"], "--links 'routed'", "direct or modelled")
         refused(["--topology", "complete:200", "--collective", "broadcast", "--algorithm", "chain", "--links", "modelled"],
                 "rank 0 of complete:200 has 199 lanes", "128 endpoints")
+        refused([*what, "--start", "4=true"], "--start '4=true'", "0 to 3")
+        for ranks in ("", "1,", "2-1", "x", "-1", "1-", "0x1"):
+            refused([*what, "--start", f"{ranks}=true"], f"--start '{ranks}=true'", "as 4,5 or 4-7")
+        refused([*what, "--start", "1-3=true", "--start", "0,2=true"], "--start '0,2=true'", "node 2 is started twice")
+        refused([*what, "--start", "1= "], "--start '1= '", "NODES=COMMAND")
+        refused([*what, "--start", "1"], "--start '1'", "NODES=COMMAND")
         refused([*what, "--nodes-per-process", 0], "--nodes-per-process")
         refused([*what, "--nodes-per-process", 257], "--nodes-per-process")
         refused(["--topology", "fattree:k=2,h=2,c=1", "--collective", "broadcast", "--algorithm", "leaf", "--kill", "7@1"],

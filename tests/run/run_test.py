@@ -116,6 +116,38 @@ class Broadcast(unittest.TestCase):
         self.assertEqual(len({rank["pid"] for rank in found["runs"][0]["ranks"]}), 3)
 
 
+class Simulated(unittest.TestCase):
+    """A run leaves the files that its simulation leaves, to the byte: results, and what every node did."""
+
+    def same(self, folder, topology, collective, algorithm, bytes, *words, root=0):
+        file = espalier.compile(folder / "s.esp", topology, collective, algorithm, root)
+        done = espalier.call("simulate", file, "--bytes", bytes, *words, "--output", folder / "simulated", "--events",
+                             folder / "simulated", "--jitter", 0.5)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        status, _, error = espalier.run(file, "--bytes", bytes, *words, "--output", folder / "real", "--events",
+                                        folder / "real", "--provider", "shm")
+        self.assertEqual(status, 0, error)
+        simulated = {path.name: path.read_bytes() for path in (folder / "simulated").iterdir()}
+        real = {path.name: path.read_bytes() for path in (folder / "real").iterdir()}
+        self.assertEqual(simulated, real)
+        return real
+
+    def test_files(self):
+        cases = [("complete:5", "broadcast", "two-tree", 70000, [], 2, 5, 5),
+                 ("complete:4", "allreduce", "chain", 40000, ["--type", "i16", "--op", "max"], 0, 4, 4),
+                 ("complete:4", "scan", "chain", 4096, ["--op", "affine"], 0, 4, 4),
+                 ("complete:3", "barrier", "dissemination", 0, [], 0, 0, 3),
+                 ("fattree:k=2,h=2,c=1", "gather", "leaf", 1000, [], 1, 1, 7)]
+        for topology, collective, algorithm, bytes, words, root, results, nodes in cases:
+            with self.subTest(collective=collective), tempfile.TemporaryDirectory() as folder:
+                found = self.same(pathlib.Path(folder), topology, collective, algorithm, bytes, *words, root=root)
+                self.assertEqual(len([name for name in found if name.endswith(".bin")]), results)
+                logs = [content for name, content in found.items() if name.endswith(".events")]
+                self.assertEqual(len(logs), nodes)
+                for log in logs:
+                    self.assertTrue(log and len(log) % 16 == 0, len(log))
+
+
 class Reductions(unittest.TestCase):
     def test_types_and_operators(self):
         cases = [("reduce", "two-tree", 7, 0, "f32", "sum"), ("reduce", "chain", 6, 5, "f64", "product"),

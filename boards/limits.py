@@ -1,0 +1,84 @@
+#!/usr/bin/python3
+"""What a board's description makes of the firmware built for it.
+
+limits.py macros BOARD_FILE PROTO_FOLDER     the -D of firmware/limits.h and of what a board's own sources need, one a line
+limits.py options BOARD_FILE PROTO_FOLDER    nanopb's options of schedule.proto: those of schedule.options, with the board's own
+
+`meson setup -Dboard=NAME` runs it, so that a board's firmware holds what `espalier image build` lets into its images. Needs
+protoc and python3-protobuf, which nanopb's generator needs too.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+
+# Of firmware/limits.h: the field of board.proto and the most that it may be.
+MACROS = {"links": 128, "window": 64, "programs": 16, "cursors": 1024}
+
+
+def fail(line):
+    print(line, file=sys.stderr)
+    sys.exit(2)
+
+
+def read_board(board_file, proto_folder):
+    """A board.textproto's message."""
+    made = subprocess.run(["protoc", f"--proto_path={proto_folder}", "--descriptor_set_out=/dev/stdout", "board.proto"],
+                          capture_output=True, check=True).stdout
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(made).file:
+        pool.Add(file)
+    message = message_factory.MessageFactory(pool).GetPrototype(pool.FindMessageTypeByName("espalier.board.BoardFile"))
+    try:
+        return text_format.Parse(board_file.read_text(), message())
+    except OSError as error:
+        fail(f"{board_file}: {error.strerror}; expected a board's description, see boards/README.md")
+    except (text_format.ParseError, UnicodeDecodeError) as error:
+        fail(f"{board_file}: {error}; boards/README.md describes these files")
+
+
+def macros(board, given):
+    """(name, value) of each macro, without ESPALIER_."""
+    yield from ((f"MAX_{name.upper()}", given[name]) for name in MACROS if name in given)
+    yield "BOARD_NAME", f'"{board.name}"'
+    yield "SIGNED", int(board.signature == board.ED25519)
+    if board.HasField("flash"):
+        for field, value in board.flash.ListFields():
+            yield f"FLASH_{field.name.upper()}", value
+    if board.fabric.carrier:
+        yield f"CARRIER_{re.sub('[^A-Z0-9]', '_', board.fabric.carrier.upper())}", 1
+
+
+def capacities(options):
+    """Rows of each table of a program, as schedule.options has them."""
+    return {name: int(most) for name, most in re.findall(r"^espalier\.Program\.(\w+) max_count:(\d+)$", options, re.M)}
+
+
+def main():
+    if len(sys.argv) != 4 or sys.argv[1] not in ("macros", "options"):
+        fail("limits.py: expected macros or options, a board.textproto and the folder of board.proto")
+    board_file, proto_folder = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    board = read_board(board_file, proto_folder)
+    limits = board.limits
+    options = (proto_folder / "schedule.options").read_text()
+    rows = capacities(options)
+    given = {field.name: value for field, value in limits.ListFields()}
+    for name, most in {**MACROS, **rows}.items():
+        if name in given and not 1 <= given[name] <= most:
+            fail(f"{board_file}: limits: {name} is {given[name]}; expected 1 to {most}")
+    if sys.argv[1] == "macros":
+        for name, value in macros(board, given):
+            print(f"-DESPALIER_{name}={value}")
+        return
+    print(options, end="")
+    if limits.narrow:
+        print((proto_folder / "narrow.options").read_text(), end="")
+    for name in rows:
+        if name in given:
+            print(f"espalier.Program.{name} max_count:{given[name]}")
+
+
+if __name__ == "__main__":
+    main()

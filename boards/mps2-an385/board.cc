@@ -1,0 +1,184 @@
+// firmware/bare/board.h for the MPS2: Ethernet or UART1 carries, UART0 is the console, the flash
+// and the owner's key are files of the emulator's host.
+
+#include "firmware/bare/board.h"
+
+#include <cstddef>
+#include <new>
+
+#include "boards/mps2-an385/flash.h"
+#include "boards/mps2-an385/lan9118.h"
+#include "boards/mps2-an385/semihost.h"
+#include "boards/mps2-an385/uart.h"
+#include "hal/serial/byte_carrier.h"
+
+extern "C" {
+extern char ram_used[], ram_given[], code_used[];  // sizes, by the linker script
+}
+
+namespace espalier::board {
+namespace {
+
+volatile std::uint32_t& device(std::uint32_t address) {
+  return *reinterpret_cast<volatile std::uint32_t*>(address);
+}
+
+// The first timer of the CMSDK's dual timer counts 32 bits down, at 25 MHz.
+constexpr std::uint32_t kTimerLoad = 0x40002000, kTimerValue = 0x40002004,
+                        kTimerControl = 0x40002008;
+constexpr std::uint32_t kFreeRunning = 1u << 7 | 1u << 1;
+constexpr std::uint32_t kTickNs = 40;
+
+// The processor's own timer ends a wait in time. Its interrupt and those of the carriers are never
+// taken, but pending ones end `wfi`.
+constexpr std::uint32_t kSysTickControl = 0xe000e010, kSysTickLoad = 0xe000e014,
+                        kSysTickValue = 0xe000e018;
+constexpr std::uint32_t kSysTickOn = 7;  // with an interrupt, at the processor's clock, 25 MHz
+constexpr std::uint32_t kSysTickMost = 0xffffff;
+constexpr std::uint32_t kEnable = 0xe000e100, kPending = 0xe000e280;  // interrupts 0 to 31
+constexpr std::uint32_t kSystemPending = 0xe000ed04, kSysTickPending = 1u << 25;
+constexpr std::uint32_t kUart1Interrupt = 1u << 2, kEthernetInterrupt = 1u << 13;
+
+constexpr std::uint32_t kResetControl = 0xe000ed0c, kResetNow = 0x05fa0004;
+
+class Timers final : public Clock {
+ public:
+  void begin() {
+    device(kTimerLoad) = 0xffffffff;
+    device(kTimerControl) = kFreeRunning;
+    device(kEnable) = kUart1Interrupt | kEthernetInterrupt;
+  }
+  std::uint64_t now() override {
+    const std::uint32_t ticks = ~device(kTimerValue);
+    if (ticks < last_) ++wraps_;
+    last_ = ticks;
+    return (std::uint64_t{wraps_} << 32 | ticks) * kTickNs;
+  }
+  void wait(std::uint64_t until) override;
+
+ private:
+  std::uint32_t last_ = 0, wraps_ = 0;
+};
+
+struct Devices {
+  Timers timers;
+  Lan9118 ethernet;
+  Uart1Stream uart1;
+  EmulatedFlash slots;
+};
+// Made by begin(): constants would be initialised memory, for which nothing here sets a value
+// before main().
+alignas(Devices) std::byte devices_room[sizeof(Devices)];
+Devices& devices() { return *std::launder(reinterpret_cast<Devices*>(devices_room)); }
+
+void Timers::wait(std::uint64_t until) {
+  const std::uint64_t begun = now();
+  if (until <= begun + kTickNs) return;
+  // No division: what is less than the most ticks fits 32 bits.
+  const std::uint64_t most = std::uint64_t{kSysTickMost} * kTickNs;
+  const std::uint64_t ns = until - begun;
+  device(kSysTickLoad) = ns < most ? static_cast<std::uint32_t>(ns) / kTickNs : kSysTickMost;
+  device(kSysTickValue) = 0;
+  device(kSysTickControl) = kSysTickOn;
+  asm volatile("dsb\n wfi" ::: "memory");
+  device(kSysTickControl) = 0;
+  device(kSystemPending) = kSysTickPending;
+  devices().ethernet.clear_interrupt();
+  device(kPending) = kUart1Interrupt | kEthernetInterrupt;
+}
+
+// From -semihosting-config arg=...: the program's name, the flash's file, the owner's public key's.
+char words[512];
+std::uint8_t key[kPublicKeyBytes];
+Authority owner;
+bool takes_images = false;
+
+// Cuts the first word off `text`; the rest.
+char* cut(char* text) {
+  while (*text != '\0' && *text != ' ') ++text;
+  if (*text == ' ') *text++ = '\0';
+  return text;
+}
+
+void open_flash(const char* path) {
+  if (*path == '\0') {
+    print("flash: no file; give -semihosting-config arg=NAME,arg=FLASH\n");
+  } else if (!devices().slots.open(path)) {
+    print("flash: cannot use ");
+    print(path);
+    print(", or it has another size than boards/mps2-an385/board.textproto says\n");
+  }
+}
+
+void read_key(const char* path) {
+  if constexpr (ESPALIER_SIGNED == 0) {
+    owner = kTakesUnsigned;
+    takes_images = true;
+    return;
+  }
+  const int file = *path == '\0' ? -1 : semihost::open(path, semihost::Mode::kRead);
+  if (file >= 0) {
+    takes_images = semihost::length(file) == sizeof key && semihost::read(file, 0, key, sizeof key);
+    semihost::close(file);
+  }
+  if (takes_images) {
+    owner = ed25519_authority(key);
+  } else {
+    print("key: no public key of 32 bytes; give -semihosting-config arg=NAME,arg=FLASH,arg=KEY\n");
+  }
+}
+
+}  // namespace
+
+void begin() {
+  Devices& made = *new (devices_room) Devices;
+  made.timers.begin();
+  made.ethernet.begin();
+  kUart1.begin();
+  if (!semihost::command_line(words, sizeof words)) words[0] = '\0';
+  char* flash_path = cut(words);
+  char* key_path = cut(flash_path);
+  (void)cut(key_path);
+  open_flash(flash_path);
+  read_key(key_path);
+}
+
+const char* name() { return ESPALIER_BOARD_NAME; }
+Clock& clock() { return devices().timers; }
+void print(const char* text) { kConsole.print(text); }
+Flash& flash() { return devices().slots; }
+const Authority* authority() { return takes_images ? &owner : nullptr; }
+
+Carrier& carrier() {
+#ifdef ESPALIER_CARRIER_UART
+  static ByteCarrier bytes(devices().uart1, kUartMtu);
+  return bytes;
+#else
+  return devices().ethernet;
+#endif
+}
+
+std::uint32_t session() {
+  // The emulator has nothing that differs from start to start; its host has.
+  std::uint32_t number = 0;
+  const int file = semihost::open("/dev/urandom", semihost::Mode::kRead);
+  if (file >= 0) {
+    (void)semihost::read(file, 0, &number, sizeof number);
+    semihost::close(file);
+  }
+  return number | 1;
+}
+
+void restart() {
+  devices().slots.close();
+  device(kResetControl) = kResetNow;
+  for (;;) {
+  }
+}
+
+Memory memory() {
+  return {reinterpret_cast<std::uint32_t>(ram_used), reinterpret_cast<std::uint32_t>(ram_given),
+          reinterpret_cast<std::uint32_t>(code_used)};
+}
+
+}  // namespace espalier::board

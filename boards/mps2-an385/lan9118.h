@@ -1,0 +1,34 @@
+#pragma once
+// SMSC's LAN9118 Ethernet controller, by polling; register names are its data sheet's.
+
+#include <cstdint>
+
+#include "hal/serial/carrier.h"
+#include "hal/serial/ethernet.h"
+
+namespace espalier {
+
+class Lan9118 final : public Carrier {
+ public:
+  // Both directions on. Its interrupt is pending from then on while a frame waits.
+  void begin();
+  // To be called once the interrupt was pending.
+  void clear_interrupt();
+
+  [[nodiscard]] std::uint32_t mtu() const override { return kEthernetMtu; }
+  [[nodiscard]] Status send(const std::uint8_t* frame, std::uint32_t size) override;
+  [[nodiscard]] std::uint32_t receive(std::uint8_t* frame) override;
+
+ private:
+  [[nodiscard]] volatile std::uint32_t& at(std::uint32_t offset) const {
+    return *reinterpret_cast<volatile std::uint32_t*>(0x40200000 + offset);
+  }
+  // Reading is what counts.
+  void drop(std::uint32_t offset) const { [[maybe_unused]] const std::uint32_t word = at(offset); }
+  [[nodiscard]] std::uint32_t mac_read(std::uint32_t which) const;
+  void mac_write(std::uint32_t which, std::uint32_t value);
+  void put(const std::uint8_t* bytes, std::uint32_t size);
+  void get(std::uint8_t* bytes, std::uint32_t size);
+};
+
+}  // namespace espalier

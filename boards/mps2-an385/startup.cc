@@ -1,0 +1,40 @@
+// What runs first, and what runs when nothing else can.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "boards/mps2-an385/semihost.h"
+#include "boards/mps2-an385/uart.h"
+
+extern "C" {
+extern char bss_begin[], bss_end[], stack_top[];
+int main();
+
+[[noreturn]] void reset() {
+  // No interrupt is ever taken; pending ones wake `wfi` all the same.
+  asm volatile("cpsid i");
+  memset(bss_begin, 0, static_cast<std::size_t>(bss_end - bss_begin));
+  espalier::kConsole.begin();
+  espalier::semihost::exit(main());
+}
+
+[[noreturn]] void fault() {
+  espalier::kConsole.print("fault: the processor cannot go on\n");
+  espalier::semihost::exit(3);
+}
+
+extern const void* const vectors[16];
+[[gnu::section(".vectors"), gnu::used]] const void* const vectors[16] = {
+    stack_top,
+    reinterpret_cast<const void*>(&reset),
+    reinterpret_cast<const void*>(&fault),
+    reinterpret_cast<const void*>(&fault),
+    reinterpret_cast<const void*>(&fault),
+    reinterpret_cast<const void*>(&fault),
+    reinterpret_cast<const void*>(&fault),
+};
+
+// A call of a pure virtual function cannot happen; tables of abstract classes name it all the same.
+[[noreturn]] void __cxa_pure_virtual() { fault(); }
+}

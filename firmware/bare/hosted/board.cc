@@ -1,0 +1,72 @@
+#include "firmware/bare/board.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+
+#include "firmware/bare/hosted/hosted.h"
+#include "firmware/boot/file_flash.h"
+#include "firmware/image/key_file.h"
+#include "hal/serial/host/carriers.h"
+
+namespace espalier::board {
+namespace {
+
+struct Hosted {
+  HostedOptions options;
+  FileFlash flash;
+  HostClock clock;
+  std::unique_ptr<HostCarrier> carrier;
+  std::array<std::uint8_t, kPublicKeyBytes> key = {};
+  Authority authority;
+};
+
+Hosted& hosted() {
+  static Hosted it;
+  return it;
+}
+
+}  // namespace
+
+bool open_hosted(const HostedOptions& options, std::string& error) {
+  Hosted& it = hosted();
+  it.options = options;
+  if (!options.takes_unsigned) {
+    if (!read_public_key(options.public_key, it.key, error)) return false;
+    it.authority = ed25519_authority(it.key.data());
+  }
+  if (!it.flash.open(options.flash, FlashShape{}, false, error)) return false;
+  it.carrier = open_board_carrier(options.device, error);
+  if (it.carrier == nullptr) return false;
+  it.clock.add(*it.carrier);
+  return true;
+}
+
+void begin() {}
+const char* name() { return hosted().options.board.c_str(); }
+Clock& clock() { return hosted().clock; }
+
+void print(const char* text) {
+  std::fputs(text, stdout);
+  std::fflush(stdout);
+}
+
+Flash& flash() { return hosted().flash; }
+const Authority* authority() { return &hosted().authority; }
+Carrier& carrier() { return *hosted().carrier; }
+
+std::uint32_t session() { return std::random_device{}() | 1; }
+
+void restart() {
+  execv("/proc/self/exe", hosted().options.arguments);
+  std::perror("espalier-bare-hosted: cannot start itself again");
+  std::_Exit(1);
+}
+
+// A process has no such figures.
+Memory memory() { return {}; }
+
+}  // namespace espalier::board

@@ -1,0 +1,91 @@
+#include "firmware/bare/node.h"
+
+#include "firmware/bare/board.h"
+#include "firmware/bare/boot.h"
+#include "firmware/bare/server.h"
+#include "hal/serial/serial_endpoint.h"
+#include "hal/serial/serial_port.h"
+
+#ifndef ESPALIER_ROOM_BYTES
+#define ESPALIER_ROOM_BYTES 262144  // of the input, the output and the scratch of a collective
+#endif
+#ifndef ESPALIER_ROOM_EVENTS
+#define ESPALIER_ROOM_EVENTS 16384  // records of a log
+#endif
+
+namespace espalier::bare {
+namespace {
+
+// Notes whether a frame came. Both endpoints take frames of both: only where none came is there
+// nothing to do.
+class NotedCarrier final : public Carrier {
+ public:
+  explicit NotedCarrier(Carrier& carrier) : carrier_(carrier) {}
+  std::uint32_t mtu() const override { return carrier_.mtu(); }
+  Status send(const std::uint8_t* frame, std::uint32_t size) override {
+    return carrier_.send(frame, size);
+  }
+  std::uint32_t receive(std::uint8_t* frame) override {
+    const std::uint32_t size = carrier_.receive(frame);
+    if (size != 0) came = true;
+    return size;
+  }
+  bool down() const override { return carrier_.down(); }
+
+  bool came = false;
+
+ private:
+  Carrier& carrier_;
+};
+
+constexpr std::uint32_t kMostMtu = 1500;
+
+alignas(16) std::uint8_t input_room[ESPALIER_ROOM_BYTES];
+alignas(16) std::uint8_t output_room[ESPALIER_ROOM_BYTES];
+alignas(16) std::uint8_t scratch_room[ESPALIER_ROOM_BYTES];
+Event events_room[ESPALIER_ROOM_EVENTS];
+alignas(4) std::uint8_t frames[2 * kMostMtu];
+SerialLink agent_link[1];
+SerialLink links[kMaxLinks];
+std::uint32_t peers[kMaxLinks];
+Program programs[kMaxPrograms];
+
+}  // namespace
+
+void run_node() {
+  board::begin();
+  static Slots slots(board::flash(), whole_flash(board::flash()));
+  static Booted booted(programs);
+  const bool booted_well = boot(slots, booted) == Status::kOk;
+  print_report(booted);
+
+  static NotedCarrier carrier(board::carrier());
+  static SerialPort port(carrier, board::clock(), frames, SerialPortConfig{});
+  SerialConfig config;
+  config.session = board::session();
+  const std::uint32_t count = booted_well ? booted.image.links : 0;
+  for (std::uint32_t link = 0; link < count; ++link) peers[link] = booted.image.link(link).peer;
+  const std::uint32_t node = booted_well ? booted.image.node : agent::kNoNode;
+  static SerialEndpoint endpoint(port, links, peers, count, node, config);
+  config.first_channel = agent::kChannel;
+  config.window = agent::kWindow;
+  static SerialEndpoint gateway(port, agent_link, &agent::kGateway, 1, node, config);
+
+  Rooms rooms;
+  rooms.input = input_room;
+  rooms.output = output_room;
+  rooms.scratch = scratch_room;
+  rooms.events = events_room;
+  rooms.input_bytes = sizeof input_room;
+  rooms.output_bytes = sizeof output_room;
+  rooms.scratch_bytes = sizeof scratch_room;
+  rooms.events_count = ESPALIER_ROOM_EVENTS;
+  static Server server(gateway, booted_well ? &endpoint : nullptr, slots, booted, rooms);
+  server.begin();
+  while (server.step()) {
+    if (!carrier.came) port.wait(server.wake());
+    carrier.came = false;
+  }
+}
+
+}  // namespace espalier::bare

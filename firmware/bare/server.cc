@@ -1,0 +1,230 @@
+#include "firmware/bare/server.h"
+
+#include <cstring>
+
+#include "firmware/bare/board.h"
+#include "firmware/bare/text.h"
+
+namespace espalier::bare {
+namespace {
+
+using agent::Kind;
+
+constexpr std::uint32_t kLink = 0;  // the agent's only one
+
+agent::Slot slot_of(const SlotReport& told) {
+  agent::Slot slot;
+  slot.status = told.status;
+  slot.looked_at = told.looked_at;
+  slot.tried = told.tried;
+  slot.confirmed = told.confirmed;
+  slot.release = told.release;
+  slot.sequence = told.sequence;
+  return slot;
+}
+
+void copy_name(char* to, std::uint32_t size, const char* from) {
+  for (std::uint32_t k = 0; k + 1 < size && from[k] != '\0'; ++k) to[k] = from[k];
+}
+
+agent::Hello hello_of(const Booted& booted, const Rooms& rooms) {
+  agent::Hello hello;
+  copy_name(hello.board, sizeof hello.board, board::name());
+  hello.boot = booted.status;
+  for (std::uint32_t slot = 0; slot < 2; ++slot) {
+    hello.slots[slot] = slot_of(booted.report.slots[slot]);
+  }
+  hello.window = kMaxWindow;
+  hello.input_room = rooms.input_bytes;
+  hello.output_room = rooms.output_bytes;
+  hello.scratch_room = rooms.scratch_bytes;
+  hello.events_room = rooms.events_count;
+  const board::Memory memory = board::memory();
+  hello.ram_used = memory.ram_used;
+  hello.ram_given = memory.ram_given;
+  hello.code_used = memory.code_used;
+  if (booted.status != Status::kOk) return hello;
+  const Image& image = booted.image;
+  hello.trial = booted.report.trial;
+  hello.last_resort = booted.report.last_resort;
+  hello.signature_checked = image.signature_checked;
+  hello.slot = booted.report.slot;
+  hello.node = image.node;
+  hello.nodes = program_nodes(booted.programs[0]);
+  hello.topology_digest = image.topology_digest;
+  hello.release = image.release;
+  hello.counter = image.counter;
+  memcpy(hello.digest, image.bytes + kImageDigestAt, sizeof hello.digest);
+  hello.links = image.links;
+  hello.programs = image.programs;
+  return hello;
+}
+
+// The tables that follow Hello, into `room`; their bytes.
+std::uint32_t write_tables(const Booted& booted, std::uint8_t* room) {
+  std::uint8_t* at = room;
+  for (std::uint32_t link = 0; link < booted.image.links; ++link) {
+    const LinkRow row = booted.image.link(link);
+    const agent::LinkEntry entry{row.peer, row.device, row.port};
+    memcpy(at, &entry, sizeof entry);
+    at += sizeof entry;
+  }
+  for (std::uint32_t k = 0; k < booted.image.programs; ++k) {
+    const ProgramRow row = booted.image.program(k);
+    agent::ProgramEntry entry;
+    entry.schedule = booted.programs[k].schedule_digest;
+    entry.collective = row.collective;
+    entry.root = row.root;
+    copy_name(entry.algorithm, sizeof entry.algorithm, row.algorithm);
+    memcpy(at, &entry, sizeof entry);
+    at += sizeof entry;
+  }
+  return static_cast<std::uint32_t>(at - room);
+}
+
+}  // namespace
+
+void Server::begin() {
+  agent::Packet packet;
+  packet.hello = hello_of(booted_, rooms_);
+  send(packet);
+  // Nothing else needs the output yet.
+  out_[0] = {rooms_.output, write_tables(booted_, rooms_.output), 0};
+}
+
+bool Server::step() {
+  if (!take_completions()) return false;
+  if (configured_) {
+    const Status status = machine_.poll();
+    if (state_ == State::kRunning) go_on_running(status);
+  }
+  if (!sending()) {
+    if (ended_run_) {
+      report(status_);
+    } else if (packet_came_) {
+      take_packet();
+    } else if (installing_ && in_.posted == in_.size && receives_ == 0) {
+      take_data();
+    }
+  }
+  go_on_sending();
+  go_on_receiving();
+  return true;
+}
+
+std::uint64_t Server::wake() const {
+  if (packet_came_ || ended_run_) return 0;
+  return configured_ ? machine_.next_deadline() : UINT64_MAX;
+}
+
+bool Server::take_completions() {
+  Completion completion;
+  while (gateway_.poll(completion)) {
+    if (completion.status != Status::kOk) return false;
+    switch (completion.kind) {
+      case Completion::Kind::kSent: --sends_; break;
+      case Completion::Kind::kReceived:
+        --receives_;
+        if (packet_posted_) {
+          packet_posted_ = false;
+          packet_came_ = true;
+        }
+        break;
+      case Completion::Kind::kLinkDown: return false;
+      default: break;
+    }
+  }
+  return true;
+}
+
+void Server::go_on_sending() {
+  SendPost post;
+  if (packet_to_send_) {
+    post.bytes = &out_packet_;
+    post.size = sizeof out_packet_;
+    post.tag = agent::kPacketTag;
+    if (gateway_.post_send(kLink, post) != Status::kOk) return;
+    packet_to_send_ = false;
+    ++sends_;
+  }
+  for (Data& data : out_) {
+    while (data.posted < data.size && sends_ < agent::kWindow) {
+      post.bytes = data.bytes + data.posted;
+      post.size = data.next();
+      post.tag = agent::kDataTag;
+      if (gateway_.post_send(kLink, post) != Status::kOk) return;
+      data.posted += data.next();
+      ++sends_;
+    }
+    if (data.posted < data.size) return;
+  }
+}
+
+void Server::go_on_receiving() {
+  ReceivePost post;
+  while (in_.posted < in_.size && receives_ < agent::kWindow) {
+    post.bytes = in_.bytes + in_.posted;
+    post.size = in_.next();
+    post.tag = agent::kDataTag;
+    if (gateway_.post_receive(kLink, post) != Status::kOk) return;
+    in_.posted += in_.next();
+    ++receives_;
+  }
+  // The next packet, once what it might follow has come and gone.
+  if (receives_ > 0 || packet_came_ || installing_ || sending()) return;
+  post.bytes = &in_packet_;
+  post.size = sizeof in_packet_;
+  post.tag = agent::kPacketTag;
+  if (gateway_.post_receive(kLink, post) != Status::kOk) return;
+  packet_posted_ = true;
+  ++receives_;
+}
+
+void Server::answer(Kind to, Status status) {
+  agent::Packet packet;
+  packet.answer = agent::Answer{};
+  packet.answer.to = to;
+  packet.answer.number = run_.number;
+  packet.answer.status = status;
+  send(packet);
+}
+
+void Server::take_packet() {
+  packet_came_ = false;
+  const Kind kind = in_packet_.kind;
+  const bool idle = state_ == State::kIdle;
+  Status status = Status::kBadArgument;
+  switch (kind) {
+    case Kind::kAsk: return report(state_ == State::kIdle ? status_ : Status::kBusy);
+    case Kind::kQuit: return;
+    case Kind::kConfigure:
+      if (!configured_) status = configure(in_packet_.configure);
+      break;
+    case Kind::kRun:
+      if (idle) status = prepare(in_packet_.run);
+      break;
+    case Kind::kGo:
+      if (state_ == State::kAwaitsGo && in_packet_.go.number == run_.number) return go();
+      break;
+    case Kind::kInstall:
+      if (!idle) break;
+      status = in_packet_.install.bytes > rooms_.input_bytes ? Status::kTooLarge : Status::kOk;
+      if (status != Status::kOk) break;
+      installing_ = true;
+      expect(rooms_.input, in_packet_.install.bytes);
+      break;
+    default: break;
+  }
+  answer(kind, status);
+}
+
+// An image is here.
+void Server::take_data() {
+  installing_ = false;
+  const Status status = install(slots_, in_.bytes, in_.size, booted_);
+  Text() << "install: " << in_.size << " bytes: " << status_name(status) << " (status " << status
+         << ")\n";
+  answer(Kind::kInstall, status);
+}
+
+}  // namespace espalier::bare

@@ -1,0 +1,106 @@
+#pragma once
+// The board's side of the agent's protocol (agent.h): steps the node's machine, and does what the
+// gateway says. Freestanding, bounded work a step but for Install, which erases and writes flash.
+
+#include <cstdint>
+
+#include "collectives/machine/machine.h"
+#include "firmware/bare/agent.h"
+#include "firmware/bare/boot.h"
+
+namespace espalier::bare {
+
+// Memory for the messages of collectives, 16-byte aligned.
+struct Rooms {
+  std::uint8_t* input = nullptr;
+  std::uint8_t* output = nullptr;
+  std::uint8_t* scratch = nullptr;
+  Event* events = nullptr;
+  std::uint32_t input_bytes = 0;
+  std::uint32_t output_bytes = 0;
+  std::uint32_t scratch_bytes = 0;
+  std::uint32_t events_count = 0;
+};
+
+class Server {
+ public:
+  // `gateway` has one link, `links` those of the booted image (null where nothing booted); all
+  // outlive the server.
+  Server(Endpoint& gateway, Endpoint* links, Slots& slots, Booted& booted, const Rooms& rooms)
+      : gateway_(gateway), links_(links), slots_(slots), booted_(booted), rooms_(rooms) {}
+
+  // Says Hello. Called once, first.
+  void begin();
+  // Goes on. False: the gateway's session is over, or it does not keep to the protocol: the board
+  // is to start again.
+  [[nodiscard]] bool step();
+  // By links' clock: when step() has something to do even if nothing arrives.
+  [[nodiscard]] std::uint64_t wake() const;
+
+ private:
+  enum class State { kIdle, kAwaitsGo, kRunning };
+  // Bytes that go or come in pieces.
+  struct Data {
+    std::uint8_t* bytes = nullptr;
+    std::uint32_t size = 0;
+    std::uint32_t posted = 0;  // so many of them
+
+    [[nodiscard]] std::uint32_t next() const {
+      return size - posted < agent::kPieceBytes ? size - posted : agent::kPieceBytes;
+    }
+  };
+
+  [[nodiscard]] bool take_completions();
+  void go_on_sending();
+  void go_on_receiving();
+  [[nodiscard]] bool sending() const { return packet_to_send_ || sends_ > 0 || out_left() > 0; }
+  [[nodiscard]] std::uint32_t out_left() const {
+    return out_[0].size - out_[0].posted + out_[1].size - out_[1].posted;
+  }
+  void send(const agent::Packet& packet) {
+    out_packet_ = packet;
+    packet_to_send_ = true;
+  }
+  void answer(agent::Kind to, Status status);
+  void expect(std::uint8_t* bytes, std::uint32_t size) { in_ = {bytes, size, 0}; }
+
+  void take_packet();
+  void take_data();
+  [[nodiscard]] Status configure(const agent::Configure& order);
+  [[nodiscard]] Status prepare(const agent::Run& order);
+  [[nodiscard]] Status start_one();
+  void go();
+  void go_on_running(Status status);
+  void end_run(Status status);
+  void report(Status status);
+
+  Endpoint& gateway_;
+  Endpoint* links_;
+  Slots& slots_;
+  Booted& booted_;
+  Rooms rooms_;
+
+  Machine machine_;
+  EventLog log_;
+  bool configured_ = false;
+  bool logs_ = false;
+  bool confirmed_ = false;
+  State state_ = State::kIdle;
+  agent::Run run_;
+  const Program* program_ = nullptr;
+  Operator op_;
+  std::uint64_t completed_ = 0;
+  std::uint64_t began_ = 0, ended_ = 0;
+  Status status_ = Status::kOk;        // how the last Run ended
+  Status confirmation_ = Status::kOk;  // and what became of the image then
+
+  // At most one packet goes at a time, then its data; the next one that comes waits for that.
+  agent::Packet out_packet_, in_packet_;
+  bool packet_to_send_ = false, packet_came_ = false, packet_posted_ = false;
+  bool ended_run_ = false;  // its Report has not gone
+  bool installing_ = false;
+  Data out_[2], in_;
+  std::uint32_t sends_ = 0, receives_ = 0;  // posted and not complete
+};
+
+}  // namespace espalier::bare

@@ -1,0 +1,38 @@
+#pragma once
+// Lines for the console. Freestanding.
+
+#include <cstdint>
+
+#include "collectives/schedule/status.h"
+#include "firmware/bare/board.h"
+
+namespace espalier::bare {
+
+struct Release {
+  std::uint32_t value = 0;  // 8 bits major, 8 minor, 16 patch
+};
+
+// Prints what is put into it, part by part.
+class Text {
+ public:
+  Text& operator<<(const char* text) {
+    board::print(text);
+    return *this;
+  }
+  Text& operator<<(std::uint32_t value) {
+    char digits[11] = {};
+    char* at = digits + sizeof digits - 1;
+    do {
+      *--at = static_cast<char>('0' + value % 10);
+      value /= 10;
+    } while (value != 0);
+    return *this << at;
+  }
+  Text& operator<<(Status status) { return *this << static_cast<std::uint32_t>(status); }
+  Text& operator<<(Release release) {
+    return *this << (release.value >> 24) << "." << (release.value >> 16 & 255) << "."
+                 << (release.value & 65535);
+  }
+};
+
+}  // namespace espalier::bare

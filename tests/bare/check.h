@@ -1,0 +1,34 @@
+#pragma once
+// Checks of the tests that run on boards, and on Linux all the same: no heap, no GoogleTest. A test
+// is a program whose main() returns finish().
+
+#include <cstdint>
+
+#include "firmware/bare/text.h"
+
+namespace espalier::checks {
+
+inline std::uint32_t passed = 0, failed = 0;
+
+inline bool check(bool good, const char* file, std::uint32_t line, const char* what) {
+  ++(good ? passed : failed);
+  if (!good) bare::Text() << file << ":" << line << ": not so: " << what << "\n";
+  return good;
+}
+
+inline void print_hex(std::uint64_t value) {
+  char text[19] = "0x";
+  for (int k = 0; k < 16; ++k) text[2 + k] = "0123456789abcdef"[value >> (60 - 4 * k) & 15];
+  board::print(text);
+}
+
+// 0 if there were checks and all are good: the program's exit status.
+inline int finish() {
+  bare::Text() << passed << " checks passed, " << failed << " failed\n";
+  return failed == 0 && passed > 0 ? 0 : 1;
+}
+
+}  // namespace espalier::checks
+
+#define CHECK(condition) espalier::checks::check(condition, __FILE__, __LINE__, #condition)
+#define CHECK_EQ(left, right) CHECK((left) == (right))

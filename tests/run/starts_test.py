@@ -1,0 +1,56 @@
+#!/usr/bin/python3
+"""Nodes that another command starts: espalier run --start."""
+import pathlib
+import tempfile
+import unittest
+
+import espalier
+
+WHAT = ["--topology", "complete:8", "--collective", "allreduce", "--algorithm", "two-tree", "--bytes", "8,100000"]
+
+
+class Starts(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_the_shell_makes_the_words(self):
+        """Quotes, variables and redirections; %r and %n."""
+        node = self.path / "a node"
+        node.symlink_to(espalier.NODE)
+        self.assertEqual(espalier.run(*WHAT, "--start", f"3,5-6=\"{node}\" 2>'{self.path}/%r and %n'")[0], 0)
+        self.assertEqual(sorted(path.name for path in self.path.iterdir()), ["3 and 4", "5 and 6", "6 and 7", "a node"])
+
+    def test_each_has_a_process_and_the_others_share(self):
+        status, found, error = espalier.run(*WHAT, "--nodes-per-process", 3, "--start", f"3=env A=1 {espalier.NODE}",
+                                            "--start", f"5,6={espalier.NODE}")
+        self.assertEqual(status, 0, error)
+        pids = [rank["pid"] for rank in found["runs"][-1]["ranks"]]
+        self.assertEqual([pids.index(pid) for pid in pids], [0, 0, 0, 3, 4, 5, 6, 7])
+
+    def test_what_does_not_start_is_named(self):
+        for command, words in (("/nothing/here %r", "ended with status 127; it was started as: /nothing/here 5"),
+                               ("sleep 0; exit 3 #", "ended with status"),
+                               (f"{espalier.NODE} --surplus", "unknown option --surplus")):
+            with self.subTest(command=command):
+                done = espalier.call("run", *WHAT, "--node-binary", espalier.NODE, "--start", f"5={command}")
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                said = (done.stderr.splitlines() or [""])
+                self.assertTrue(any(words in line for line in said), done.stderr)
+                self.assertIn("rank 5", said[-1])
+
+    def test_a_kill_meets_the_node(self):
+        status, found, error = espalier.run(*WHAT[:-1], 4096, "--back-to-back", 1000000, "--deadline", 500, "--kill", "3@300",
+                                            "--start", f"3={espalier.NODE}")
+        self.assertEqual(status, 1, error)
+        ranks = found["runs"][0]["ranks"]
+        self.assertIn("killed by signal 9", ranks[3]["status"])
+        for rank in ranks[:3] + ranks[4:]:
+            self.assertEqual((rank["cause"]["status"], rank["cause"]["peer"]), ("dead link", 3))
+
+
+if __name__ == "__main__":
+    unittest.main()
