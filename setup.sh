@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what is missing of packages.txt through apt, fetches the libraries' sources that bare metal compiles, and
-# configures build/. Works from any directory, as root on a bare Debian 12.
+# configures build/ and build-m3/ (boards/mps2-an385). Works from any directory, as root on a bare Debian 12.
 #   ./setup.sh          what building, testing and running need
 #   ./setup.sh aarch64  also what boards/linux-aarch64 needs; configures build-aarch64/
 #   ./setup.sh bench    also what tests/bench needs
@@ -77,7 +77,13 @@ if [ "${1-}" = aarch64 ]; then
   configure build-aarch64 --cross-file boards/linux-aarch64/cross.ini
 fi
 
+bare=yes
 for library in nanopb mbedtls libsodium; do
-  firmware/bare/libraries/fetch.sh $library build/$library ||
+  firmware/bare/libraries/fetch.sh $library build/$library || {
     echo "setup.sh: no $library sources: nothing is built for bare metal, and its tests are skipped" >&2
+    bare=no
+  }
 done
+if [ $bare = yes ]; then
+  configure build-m3 --cross-file boards/mps2-an385/cross.ini
+fi
