@@ -1,6 +1,8 @@
 """The deepest stack that a linked program can need, from the compiler's call graphs."""
 import re
 
+import toolchain
+
 # May call itself: nanopb follows the schema's messages inside messages.
 NESTING = re.compile(r"^(pb_|decode_|encode_)")
 # Who may call what through a pointer: (callers, targets), both patterns of demangled names; the first row that names
@@ -77,6 +79,18 @@ def resolve_indirect(graph, taken, complaints):
                               "says who calls it")
 
 
+def add_unknown_frames(graph, elf):
+    """Frames of functions that came without a call graph: libgcc's, by their instructions, and second names."""
+    linked = {name: address for name, kind, _, address in toolchain.symbols(elf) if kind in "TtWw"}
+    frames = toolchain.disassembly_frames(elf, set(linked) - set(graph.frame))
+    for name, (size, callees) in frames.items():
+        graph.frame[name], graph.label[name], graph.calls[name] = size, name, callees
+    at = {linked[name]: name for name in graph.frame if name in linked}
+    for name in sorted(set(linked) - set(graph.frame)):
+        if linked[name] in at:
+            graph.frame[name], graph.label[name], graph.calls[name] = 0, name, {at[linked[name]]}
+
+
 def components(graph, root):
     """Strongly connected components of what root reaches, callees first (Tarjan, without recursion)."""
     index, low, on_stack, stack, result = {}, {}, set(), [], []
@@ -110,6 +124,11 @@ def components(graph, root):
 def deepest(graph, root, depth, complaints):
     """(bytes, path of (name, times)) of the deepest chain of calls from root. nanopb's functions that call each other stand
     `depth` times, as often as the schema nests messages; no others may."""
+    return all_deepest(graph, root, depth, complaints)[root]
+
+
+def all_deepest(graph, root, depth, complaints):
+    """The same of each function that root reaches, by name."""
     best = {}
     for part in components(graph, root):
         cyclic = len(part) > 1 or any(name in graph.calls.get(name, ()) for name in part)
@@ -127,4 +146,4 @@ def deepest(graph, root, depth, complaints):
                 complaints.append(f"stack: the frame of {graph.label[item]} has no bound at compile time")
             if item not in graph.frame:
                 complaints.append(f"stack: the frame of {item} is not known")
-    return best[root]
+    return best
