@@ -29,7 +29,7 @@ class Build:
         self.folder, self.elf, self.work = folder, elf.resolve().relative_to(folder.resolve()), work
         self.commands = {entry["output"]: entry for entry in json.loads((folder / "compile_commands.json").read_text())}
         last = run(["ninja", "-t", "commands", str(self.elf)], folder).strip().splitlines()[-1]
-        self.link_words = shlex.split(last)
+        self.link_words, self.compiled = shlex.split(last), {}  # and objects with call graphs
         work.mkdir(parents=True, exist_ok=True)
 
     def limit(self, name):

@@ -16,17 +16,25 @@ INDIRECT = [
     (r"^(pb_enc|encode_)", r"^(buf_write|pb_default_field_callback)$|^bool espalier_program_table\("),
     (r"^(pb_read|buf_)", r"^buf_read$"),
     (r"^(pb_|decode_|load_|default_)", r"^(buf_read|pb_default_field_callback)$|^bool espalier_program_table\("),
-    # The machine calls its endpoint, and a custom operator's function, of which this board has none.
-    (r"espalier::(Machine|Watch)::", r"MailboxEndpoint::"),
-    (r"^void espalier::combine\(", r"^$"),
+    # The machine and the bare node's server call their endpoints, the machine the operator's function.
+    (r"espalier::(Machine::(poll|take_completions)|bare::Server::)", r"MailboxEndpoint::|SerialEndpoint::(poll|post_\w+|prepare|now|release)\("),
+    (r"espalier::(Machine|Watch|EventLog)::",
+     r"MailboxEndpoint::(?!poll)|SerialEndpoint::(post_\w+|prepare|now|release|node|links|peer|window|eager_bytes)\(|"
+     r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
+    (r"^void espalier::combine\(", r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
+    # The serial port and its links: the carrier, the clock, and the owner of the links.
+    (r"espalier::SerialLinks::(admit|take_\w+|heard|arrived)\(", r"SerialEndpoint::(_ZThn|granted|opened|controlled|broken)"),
+    (r"espalier::(SerialPort|SerialLinks|SerialEndpoint)::", r"NotedCarrier::|Timers::|SerialEndpoint::broken\(|espalier::Carrier::down\("),
+    (r"NotedCarrier::", r"Lan9118::|ByteCarrier::|espalier::Carrier::down\("),
+    (r"espalier::ByteCarrier::", r"(Uart1Stream|ByteStream)::"),
     # Planning without an image goes through the table of algorithms.
     (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*Group&, .*Program&\)"),
     # Slots ask the flash, the board whether an image will do, and the image check whoever verifies signatures.
-    (r"espalier::Slots::(examine|choose|boot|finish)", r"BoardFlash::|load_first\("),
-    (r"espalier::(Slots::|whole_flash)", r"BoardFlash::"),
+    (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash)::|load_(first|all)\("),
+    (r"espalier::(Slots::|whole_flash)", r"(BoardFlash|EmulatedFlash)::"),
     (r"espalier::\{anonymous\}::check_|espalier::check_image", r"espalier::\{anonymous\}::verify\("),
-    # The vector table.
-    (r"^$", r"^void reset\(\)$"),
+    # The vector table; and what nobody calls: the machine never waits, and no object is abstract.
+    (r"^$", r"^void (reset|fault|__cxa_pure_virtual)\(\)$|SerialEndpoint::wait\("),
 ]
 
 
