@@ -98,6 +98,10 @@ class Measured:
     def total(self, name, entry):
         if name == "program":
             return self.buffers["programs"] // self.build.limit("PROGRAMS")
+        if "objects" in entry:
+            self.objects = {of: times * size for (of, times), size in
+                            zip(entry["objects"].items(), self.build.sizes(entry["headers"], entry["objects"]))}
+            return sum(self.objects.values())
         return sum(self.components[part][kind] for part in entry["components"] for kind in entry["kinds"])
 
 
@@ -144,6 +148,7 @@ def tables(measured, budgets, limits):
             target = budgets[group][name].get("target")
             verdict = "" if target is None else "met" if values["bytes"] <= target else f"{values['bytes'] - target} above"
             lines.append(f"| {budgets[group][name]['what']} | {values['bytes']} | {'' if target is None else target} | {verdict} |")
+    lines += ["", "Of the second line: " + ", ".join(f"{name.split('::')[-1]} {size}" for name, size in measured.objects.items()) + "."]
     lines += ["", "Memory that the node's owner chooses: " +
               ", ".join(f"{name} {size}" for name, size in sorted(measured.buffers.items())) + ".", "",
               "The largest variables of the node: " + ", ".join(
