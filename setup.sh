@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing of packages.txt through apt, fetches nanopb's and libsodium's sources for the bare-metal test, and
+# Installs what is missing of packages.txt through apt, fetches the libraries' sources that bare metal compiles, and
 # configures build/. Works from any directory, as root on a bare Debian 12.
 #   ./setup.sh          what building, testing and running need
 #   ./setup.sh bench    also what tests/bench needs
@@ -57,7 +57,7 @@ if ! [ -f build/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" "$info" 2>/de
   rm -f "$log"
 fi
 
-for library in nanopb libsodium; do
-  tests/size/fetch_sources.sh $library build/$library ||
-    echo "setup.sh: no $library sources: the bare-metal size test will be skipped" >&2
+for library in nanopb mbedtls libsodium; do
+  firmware/bare/libraries/fetch.sh $library build/$library ||
+    echo "setup.sh: no $library sources: nothing is built for bare metal, and its tests are skipped" >&2
 done

@@ -1,10 +1,9 @@
 #include "firmware/image/image.h"
 
-#include <sodium/crypto_hash_sha256.h>
-
 #include <cstring>
 
 #include "collectives/schedule/little_endian.h"
+#include "firmware/image/sha256.h"
 
 namespace espalier {
 namespace {
@@ -13,7 +12,7 @@ constexpr std::uint32_t kBoardAt = 64;
 constexpr std::uint32_t kSignatureAt = 128;
 constexpr std::uint32_t kEd25519 = 1;
 static_assert(sizeof(Program::algorithm) == kAlgorithmNameBytes);
-static_assert(kDigestBytes == crypto_hash_sha256_BYTES);
+static_assert(kDigestBytes == kSha256Bytes);
 
 bool all_zero(const std::uint8_t* bytes, std::size_t size) {
   std::uint8_t any = 0;
@@ -157,11 +156,7 @@ bool has_peer(const Image& image, std::uint32_t peer) {
 }  // namespace
 
 void image_digest(const std::uint8_t* bytes, std::size_t size, std::uint8_t digest[kDigestBytes]) {
-  crypto_hash_sha256_state state;
-  crypto_hash_sha256_init(&state);
-  crypto_hash_sha256_update(&state, bytes, kImageDigestAt);
-  crypto_hash_sha256_update(&state, bytes + kImageHeaderBytes, size - kImageHeaderBytes);
-  crypto_hash_sha256_final(&state, digest);
+  sha256(bytes, kImageDigestAt, bytes + kImageHeaderBytes, size - kImageHeaderBytes, digest);
 }
 
 Status check_image(const std::uint8_t* bytes, std::size_t size, const Expectation& expectation,

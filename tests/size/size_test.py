@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Links the freestanding part for Cortex-M3, prints its size, and fails on what bare metal cannot have.
 
-size_test.py --nanopb DIR --sodium DIR --work DIR --generated DIR --proto FILE --root DIR --module NAME SOURCE... [--module ...]
+size_test.py --work DIR --generated DIR --proto FILE --root DIR --module NAME SOURCE... [--module ...]
+             --library NAME;FOLDER;FLAG;...;SOURCE;... [--library ...]
 
 Fails on: a symbol of the heap, of exceptions, of guarded statics or of atexit; an undefined symbol other than the four
 memory functions, __cxa_pure_virtual and those of libgcc; a byte of .data; code before main; a stack without bound; a boot, but
@@ -22,10 +23,8 @@ import toolchain  # noqa: E402
 HERE = pathlib.Path(__file__).parent
 LIMITS = {"ESPALIER_MAX_LINKS": 8, "ESPALIER_MAX_WINDOW": 2}
 BOOT_STACK = 2048  # bytes
-# What is linked of libsodium: SHA-256, and the verifying part of Ed25519.
-SODIUM = {"sha256": ["crypto_hash/sha256/cp/hash_sha256_cp.c"],
-          "signature": ["crypto_core/ed25519/ref10/ed25519_ref10.c", "crypto_hash/sha512/cp/hash_sha512_cp.c",
-                        "crypto_sign/ed25519/ref10/open.c", "crypto_sign/ed25519/ref10/sign.c", "crypto_verify/sodium/verify.c"]}
+COMPONENT = {"nanopb": "nanopb", "mbedtls": "sha256", "sodium": "signature"}  # of the libraries of firmware/bare/libraries
+FOREIGN = {"mbedtls", "sodium"}  # libraries of which not all functions are linked
 # What a board has to bring, besides libgcc.
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp", "__cxa_pure_virtual"}
 FORBIDDEN = re.compile(
@@ -37,6 +36,18 @@ REASONS = {
     "libc": "printf", "recursion": "nothing bounds the recursion", "indirect": "calls through a pointer",
     "frame": "no bound at compile time",
 }
+
+
+class Library:
+    """One of firmware/bare/libraries: NAME;FOLDER;FLAG;...;SOURCE;... as meson gives it. Includes and macros are for its users
+    too, flags with one more '-' for its own sources alone."""
+
+    def __init__(self, text):
+        self.name, folder, *words = text.split(";")
+        self.folder = pathlib.Path(folder)
+        self.use = [word for word in words if word.startswith("-") and not word.startswith("--")]
+        self.flags = [word[1:] for word in words if word.startswith("--")]
+        self.sources = [self.folder / word for word in words if not word.startswith("-")]
 
 
 def message_depth(proto):
@@ -58,7 +69,7 @@ def symbol_complaints(objects, own):
     libgcc = {name for name, kind, _, _ in toolchain.symbols(toolchain.library("libgcc.a")) if kind.isupper() and kind != "U"}
     defined, undefined = set(), set()
     for item in objects:
-        foreign = item.parent.name in SODIUM  # most of it is not linked: what is needed shows in the linked program
+        foreign = item.parent.name in FOREIGN  # most of it is not linked: what is needed shows in the linked program
         for name, kind, _, _ in toolchain.symbols(item):
             if foreign and kind in "Uw":
                 continue
@@ -188,33 +199,29 @@ def check_rejections(objects, own, options, depth, work):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("nanopb", "sodium", "work", "generated", "proto", "root"):
+    for name in ("work", "generated", "proto", "root"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     parser.add_argument("--module", nargs="+", action="append", required=True)
+    parser.add_argument("--library", action="append", type=Library, required=True)
     args = parser.parse_args()
-    for sources in (args.nanopb, args.sodium):
-        if not (sources / ".complete").exists():
-            print(f"no sources in {sources}: run ./setup.sh")
+    for library in args.library:
+        if not (library.folder / ".complete").exists():
+            print(f"no sources in {library.folder}: run ./setup.sh")
             return 77
     if not shutil.which("arm-none-eabi-g++"):
         print("no arm-none-eabi-g++: run ./setup.sh")
         return 77
     shutil.rmtree(args.work, ignore_errors=True)
     options = [f"-D{name}={value}" for name, value in LIMITS.items()]
-    options += [f"-I{folder}" for folder in (args.root, args.generated, args.nanopb)]
-    options.append(f"-isystem{args.sodium / 'include'}")
+    options += [f"-I{folder}" for folder in (args.root, args.generated)]
+    options += [flag for library in args.library for flag in library.use]
     modules = {}
     for name, *sources in args.module:
         modules[name] = toolchain.compile_all([(source, []) for source in sources], options, args.work)
-    nanopb = [args.nanopb / name for name in ("pb_common.c", "pb_decode.c", "pb_encode.c")]
-    nanopb.append(args.generated / "schedule.pb.c")
-    modules["nanopb"] = toolchain.compile_all([(source, ["-Wno-error"]) for source in nanopb], options, args.work)
-    for name, files in SODIUM.items():
-        # CONFIGURED: its own build told it so; else it says that it was not asked anything.
-        flags = ["-Wno-error", "-w", "-DCONFIGURED=1", f"-I{args.sodium / 'include/sodium'}"]
-        modules.setdefault(name, []).extend(toolchain.compile_all([(args.sodium / file, flags) for file in files], options, args.work / name))
-    bare = [(args.root / "firmware/image/sodium_bare.c", [])]
-    modules["sha256"].extend(toolchain.compile_all(bare, options, args.work))
+    for library in args.library:
+        sources = [(source, ["-w", "-Wno-error", *library.flags]) for source in library.sources]
+        modules.setdefault(COMPONENT[library.name], []).extend(toolchain.compile_all(sources, options, args.work / library.name))
+    modules["nanopb"] += toolchain.compile_all([(args.generated / "schedule.pb.c", ["-Wno-error"])], options, args.work)
     own = toolchain.compile_all([(HERE / "board.cc", ["-fno-builtin"])], options, args.work)
     objects = [item for group in modules.values() for item in group]
     elf = args.work / "board.elf"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# fetch_sources.sh nanopb|libsodium DIRECTORY: puts that library's C sources there. Debian packages both for the host only;
+# fetch.sh nanopb|mbedtls|libsodium DIRECTORY: puts that library's C sources there. Debian packages them for the host only;
 # bare metal compiles the same versions from Debian's source packages, fetched by apt from where apt gets the packages.
 set -eu
 library=$1
@@ -12,16 +12,23 @@ case $library in
     strip=1
     files='pb.h pb_common.h pb_common.c pb_decode.h pb_decode.c pb_encode.h pb_encode.c'
     ;;
+  mbedtls)
+    package=libmbedtls-dev
+    archive=mbedtls_2.28.3.orig.tar.gz
+    sha256=3b4953aa55a681e084d31892d9904cc5328d6b4958ea57b90ae4b4f94ae69a8d
+    strip=1
+    files='include/mbedtls library/common.h library/sha256.c'
+    ;;
   libsodium)
     package=libsodium-dev
     archive=libsodium_1.0.18.orig.tar.gz
     sha256=d59323c6b712a1519a5daf710b68f5e7fde57040845ffec53850911f10a5d4f4
     strip=3
-    files='include crypto_core/ed25519/ref10 crypto_hash/sha256 crypto_hash/sha512 crypto_sign/ed25519/ref10
+    files='include crypto_core/ed25519/ref10 crypto_hash/sha512 crypto_sign/ed25519/ref10
       crypto_verify/sodium'
     ;;
   *)
-    echo "fetch_sources.sh: unknown library '$library'; expected nanopb or libsodium" >&2
+    echo "fetch.sh: unknown library '$library'; expected nanopb, mbedtls or libsodium" >&2
     exit 2
     ;;
 esac
@@ -35,7 +42,7 @@ if [ -z "$uri" ]; then # apt's lists are gone, as in a slim image
   apt-get -q update >/dev/null
   uri=$(where)
 fi
-[ -n "$uri" ] || { echo "fetch_sources.sh: apt does not know where $package comes from" >&2; exit 1; }
+[ -n "$uri" ] || { echo "fetch.sh: apt does not know where $package comes from" >&2; exit 1; }
 fetched=$(mktemp)
 trap 'rm -f "$fetched"' EXIT
 /usr/lib/apt/apt-helper -q -o Acquire::Retries=5 -o APT::Sandbox::User=root download-file \

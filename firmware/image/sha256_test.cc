@@ -1,0 +1,12 @@
+#include <gtest/gtest.h>
+
+#include "firmware/image/sha256_vectors.h"
+
+namespace espalier {
+namespace {
+
+// tests/bare/sha256.cc does the same on boards.
+TEST(Sha256, GivesTheStandardsExamples) { EXPECT_TRUE(sha256_is_good()); }
+
+}  // namespace
+}  // namespace espalier
