@@ -1,8 +1,10 @@
 #pragma once
-// A set of a node's links. Freestanding; one word where a node has at most 64 links.
+// A set of a node's links. Freestanding; one word where a node has at most 64 links, of 32 bits
+// where it has at most 32.
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "firmware/limits.h"
 
@@ -19,23 +21,22 @@ class LinkSet {
     return set;
   }
 
-  void insert(std::uint32_t link) { words_[link / 64] |= bit(link); }
-  void erase(std::uint32_t link) { words_[link / 64] &= ~bit(link); }
+  void insert(std::uint32_t link) { words_[link / kBits] |= bit(link); }
+  void erase(std::uint32_t link) { words_[link / kBits] &= ~bit(link); }
   void clear() { *this = LinkSet(); }
   [[nodiscard]] bool contains(std::uint32_t link) const {
-    return (words_[link / 64] & bit(link)) != 0;
+    return (words_[link / kBits] & bit(link)) != 0;
   }
   [[nodiscard]] bool empty() const {
-    std::uint64_t any = 0;
-    for (const std::uint64_t word : words_) any |= word;
+    Word any = 0;
+    for (const Word word : words_) any |= word;
     return any == 0;
   }
   // The first link that is `from` or above; kNone if there is none.
   [[nodiscard]] std::uint32_t next(std::uint32_t from) const {
-    for (std::uint32_t word = from / 64; word < kWords; ++word) {
-      const std::uint64_t rest =
-          words_[word] & (word == from / 64 ? ~std::uint64_t{0} << from % 64 : ~std::uint64_t{0});
-      if (rest != 0) return 64 * word + static_cast<std::uint32_t>(std::countr_zero(rest));
+    for (std::uint32_t word = from / kBits; word < kWords; ++word) {
+      const Word rest = words_[word] & (word == from / kBits ? ~Word{0} << from % kBits : ~Word{0});
+      if (rest != 0) return kBits * word + static_cast<std::uint32_t>(std::countr_zero(rest));
     }
     return kNone;
   }
@@ -44,8 +45,8 @@ class LinkSet {
   void for_each(F f) const {
     const LinkSet now = *this;
     for (std::uint32_t word = 0; word < kWords; ++word) {
-      for (std::uint64_t rest = now.words_[word]; rest != 0; rest &= rest - 1) {
-        f(64 * word + static_cast<std::uint32_t>(std::countr_zero(rest)));
+      for (Word rest = now.words_[word]; rest != 0; rest &= rest - 1) {
+        f(kBits * word + static_cast<std::uint32_t>(std::countr_zero(rest)));
       }
     }
   }
@@ -58,11 +59,11 @@ class LinkSet {
   }
 
  private:
-  static constexpr std::uint32_t kWords = (kMaxLinks + 63) / 64;
-  [[nodiscard]] static constexpr std::uint64_t bit(std::uint32_t link) {
-    return std::uint64_t{1} << link % 64;
-  }
-  std::uint64_t words_[kWords] = {};
+  using Word = std::conditional_t<kMaxLinks <= 32, std::uint32_t, std::uint64_t>;
+  static constexpr std::uint32_t kBits = 8 * sizeof(Word);
+  static constexpr std::uint32_t kWords = (kMaxLinks + kBits - 1) / kBits;
+  [[nodiscard]] static constexpr Word bit(std::uint32_t link) { return Word{1} << link % kBits; }
+  Word words_[kWords] = {};
 };
 
 }  // namespace espalier

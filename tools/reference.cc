@@ -224,7 +224,7 @@ bool parse_operator(const std::string& op, const std::string& type, Operator& ou
             "'; expected sum, product, min, max, and, or, xor or affine (which does not commute)";
   } else if (!parse_type(type.c_str(), out.type) || out.type < Type::kI8 || out.type > Type::kF64) {
     error = "unknown type '" + type + "'; expected i8 to i64, u8 to u64, f16, bf16, f32 or f64";
-  } else if (combine_function(out) == nullptr) {
+  } else if (!can_combine(out)) {
     error = "there is no " + op + " on " + type + "; and, or, xor need an integer type";
   }
   return error.empty();

@@ -3,6 +3,7 @@
 // tags that both ends compare. Freestanding.
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "firmware/limits.h"
@@ -14,7 +15,7 @@ inline constexpr std::uint8_t kRingMask = kRing - 1;
 
 // A send or receive that is let in.
 struct Message {
-  std::uint64_t size = 0;
+  std::size_t size = 0;
   std::uint8_t* bytes = nullptr;
   std::uint8_t step = 0;    // its step's place in the ring of steps
   std::uint8_t action = 0;  // position in the program

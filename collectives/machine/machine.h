@@ -92,7 +92,7 @@ class Machine {
   // A step that is let in and not retired.
   struct Step {
     std::int64_t number = 0;
-    std::uint64_t ops = 0;      // combines and copies that have not run: rows of the timetable
+    Rows ops = 0;               // combines and copies that have not run: rows of the timetable
     std::uint8_t receives = 0;  // not complete
     std::uint8_t sends = 0;     // not complete,
     std::uint8_t unposted = 0;  // and of those not posted
@@ -103,8 +103,8 @@ class Machine {
   // A block in memory.
   struct Block {
     std::uint8_t* bytes = nullptr;
-    std::uint64_t size = 0;
-    std::uint64_t elements = 0;
+    std::size_t size = 0;
+    std::size_t elements = 0;
   };
 
   // start.cc
@@ -115,7 +115,6 @@ class Machine {
   [[nodiscard]] Status map_links(const Program& program);
   [[nodiscard]] std::uint32_t window_of(const Program& program) const;
   void start_tags(const Operator& op);
-  void start_phase();
 
   // machine.cc
   bool take_completions();
@@ -165,17 +164,13 @@ class Machine {
   Layout layout_ = {0, 0, 0, 0, 0, 0};
   std::uint64_t slot_bytes_ = 0;
   Span input_, output_;  // what of the whole message the caller's buffers hold
-  CombineFn combine_ = nullptr;
-  void* context_ = nullptr;
+  Operator op_;
   std::uint32_t window_ = 0;
   std::uint32_t room_ = 0;  // messages that a lane takes
   bool running_ = false;
   bool moved_ = false;    // the last poll moved the collective
   bool more_ = false;     // and may have left completions
   bool no_room_ = false;  // the fabric had no room for a post
-  std::uint8_t next_phase_ = 0;
-  std::uint8_t next_action_ = 0;  // and its first action
-  std::int64_t phase_step_ = 0;   // and its first step
   std::int64_t horizon_ = 0;
   TagBase tags_;
   Timetable timetable_;

@@ -64,8 +64,11 @@ struct Operator {
 // Bytes of one element; 0 if the type is unknown or a custom one without a size.
 [[nodiscard]] std::uint32_t element_bytes(const Operator& op);
 
-// The function that combines; null if op and type do not go together (and, or, xor on floats, ...).
-[[nodiscard]] CombineFn combine_function(const Operator& op);
+// Whether op and type go together (and, or, xor on floats do not, ...); a custom op has a function.
+[[nodiscard]] bool can_combine(const Operator& op);
+
+// into[0..count) = a[0..count) (+) b[0..count), as a CombineFn does it. can_combine(op).
+void combine(const Operator& op, void* into, const void* a, const void* b, std::uint64_t count);
 
 [[nodiscard]] const char* type_name(Type type);  // "f32", ...
 [[nodiscard]] const char* op_name(Op op);        // "sum", ...

@@ -203,9 +203,9 @@ TEST(Operators, WhatGoesTogether) {
       const bool location = op == 8 || op == 9;
       const bool good =
           (integer && (arithmetic || bits)) || (floating && arithmetic) || (pair && location);
-      EXPECT_EQ(combine_function(oper) != nullptr, good) << type << " " << op;
+      EXPECT_EQ(can_combine(oper), good) << type << " " << op;
       oper.custom = [](void*, const void*, const void*, std::uint64_t, void*) {};
-      EXPECT_EQ(combine_function(oper) != nullptr, good || custom) << type << " " << op;
+      EXPECT_EQ(can_combine(oper), good || custom) << type << " " << op;
     }
   }
 }
@@ -237,7 +237,7 @@ TEST(Operators, SizesAndNames) {
   Operator unknown;
   unknown.type = static_cast<Type>(99);
   EXPECT_EQ(element_bytes(unknown), 0u);
-  EXPECT_EQ(combine_function(unknown), nullptr);
+  EXPECT_FALSE(can_combine(unknown));
   EXPECT_STREQ(type_name(unknown.type), "unknown");
 }
 
@@ -259,10 +259,9 @@ TEST(Operators, InPlaceEitherWayAndAnyLength) {
       std::vector<std::uint8_t> apart(a.size(), 0);
       std::vector<std::uint8_t> into_a = a;
       std::vector<std::uint8_t> into_b = b;
-      const CombineFn sum = combine_function(op);
-      sum(apart.data() + size, a.data() + size, b.data() + size, count, nullptr);
-      sum(into_a.data() + size, into_a.data() + size, b.data() + size, count, nullptr);
-      sum(into_b.data() + size, a.data() + size, into_b.data() + size, count, nullptr);
+      combine(op, apart.data() + size, a.data() + size, b.data() + size, count);
+      combine(op, into_a.data() + size, into_a.data() + size, b.data() + size, count);
+      combine(op, into_b.data() + size, a.data() + size, into_b.data() + size, count);
       ASSERT_EQ(apart, into_a) << type_name(type) << " " << count;
       ASSERT_EQ(apart, into_b) << type_name(type) << " " << count;
     }

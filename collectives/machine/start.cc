@@ -70,18 +70,14 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   slot_bytes_ = slot_bytes(layout);
   input_ = buffer_span(program, layout, espalier_Buffer_INPUT);
   output_ = buffer_span(program, layout, espalier_Buffer_OUTPUT);
-  combine_ = combine_function(op);
-  context_ = op.context;
+  op_ = op;
   window_ = window;
   room_ = std::max<std::uint32_t>(1, std::min(kRing, endpoint_->window()));
   running_ = true;
   moved_ = true;
   if (log_ != nullptr) log_->begin();
   start_tags(op);
-  next_phase_ = 0;
-  phase_step_ = 0;
-  next_action_ = 0;
-  start_phase();
+  timetable_.start(program, layout.blocks);
   watch_.start(tags_.word());
   return Status::kOk;
 }
@@ -90,7 +86,7 @@ Status Machine::check_operator(const Program& program, const Operator& op) {
   if (element_bytes(op) == 0) return Status::kBadOperator;
   const bool barrier = program.collective == espalier_Collective_BARRIER;
   if (barrier || !uses_of(program).combines) return Status::kOk;
-  if (combine_function(op) == nullptr) return Status::kBadOperator;
+  if (!can_combine(op)) return Status::kBadOperator;
   const bool commutes = op.op != Op::kCustom || op.commutes;
   return program.needs_commutative && !commutes ? Status::kBadOperator : Status::kOk;
 }
@@ -168,20 +164,6 @@ void Machine::start_tags(const Operator& op) {
     told_.erase(link);
     early(link, early_[link]);
   }
-}
-
-// Goes to the next phase that has steps; the timetable has no next step after the last.
-void Machine::start_phase() {
-  while (next_phase_ < program_->phases_count) {
-    const Phase& phase = program_->phases[next_phase_++];
-    const std::int64_t steps =
-        std::max<std::int64_t>(0, count_value(program_->counts[phase.steps_ref], layout_.blocks));
-    timetable_.start(*program_, next_action_, phase, phase_step_, steps, layout_.blocks);
-    next_action_ = static_cast<std::uint8_t>(next_action_ + phase.actions);
-    phase_step_ += steps;
-    if (timetable_.next_step() != Timetable::kNever) return;
-  }
-  if (program_->phases_count == 0) timetable_.start(*program_, 0, Phase(), 0, 0, 1);
 }
 
 }  // namespace espalier

@@ -13,49 +13,59 @@ bool straight(const Index& index) { return index.terms == 0 && index.mod == 0 &&
 
 }  // namespace
 
-void Timetable::start(const Program& program, std::uint32_t first_action, const Phase& phase,
-                      std::int64_t first_step, std::int64_t steps, std::int64_t blocks) {
+void Timetable::start(const Program& program, std::uint32_t blocks) {
   program_ = &program;
-  first_action_ = first_action;
-  rows_count_ = phase.actions;
-  period_ = phase.period;
   blocks_ = blocks;
-  end_step_ = first_step + steps;
+  next_phase_ = first_action_ = rows_count_ = 0;
+  end_step_ = 0;
   good_ = true;
-  cursors_count_ = 0;
-  terms_count_ = 0;
-  for (std::uint32_t at = 0; at < rows_count_; ++at) {
-    const Action& action = program.actions[first_action + at];
-    Row& row = rows_[at];
-    row = Row();
-    row.step = kNever;
-    const std::int64_t t0 = count_value(program.counts[action.t0_ref], blocks);
-    row.first_step = first_step + t0;
-    if (paced(at)) {
-      start_pace(at, count_value(program.counts[action.instances_ref], blocks), first_step);
-      continue;
-    }
-    const Range run = range(action, t0, steps);
-    if (run.begin >= run.end) continue;
-    row.i = run.begin;
-    row.left = run.end - run.begin;
-    row.step = row.first_step + period_ * run.begin;
-    add_cursors(row, action);
-  }
-  find_next_step();
+  next_phase();
 }
 
-void Timetable::start_pace(std::uint32_t at, std::int64_t instances, std::int64_t begin_step) {
-  if (instances <= 0) return;
+void Timetable::next_phase() {
+  next_step_ = kNever;
+  while (next_step_ == kNever && next_phase_ < program_->phases_count) {
+    const Phase& phase = program_->phases[next_phase_++];
+    first_action_ = static_cast<std::uint8_t>(first_action_ + rows_count_);
+    rows_count_ = static_cast<std::uint8_t>(phase.actions);
+    period_ = phase.period;
+    first_step_ = end_step_;
+    end_step_ += std::max<std::int64_t>(0, count_value(program_->counts[phase.steps_ref], blocks_));
+    cursors_count_ = 0;
+    terms_count_ = 0;
+    for (std::uint32_t at = 0; at < rows_count_; ++at) start_row(at);
+    find_next_step();
+  }
+}
+
+void Timetable::start_row(std::uint32_t at) {
+  const Action& its = action(at);
   Row& row = rows_[at];
-  row.left = instances;
-  add_cursors(row, action(at));
-  const std::uint32_t ref = action(at).pace_ref;
-  if (runs_later(action(at)) && has_room(program_->indices[ref])) {
-    start_cursor(row, ref);
+  row = Row();
+  row.step = kNever;
+  row.first_cursor = cursors_count_;
+  const std::int64_t t0 = count_value(program_->counts[its.t0_ref], blocks_);
+  row.first_step = first_step_ + t0;
+  if (paced(at)) return start_pace(at);
+  const Range run = range(its, t0);
+  if (run.begin >= run.end) return;
+  row.i = run.begin;
+  row.left = run.end - run.begin;
+  row.step = wrapping_add(row.first_step, wrapping_mul(period_, run.begin));
+  add_cursors(row, its);
+}
+
+void Timetable::start_pace(std::uint32_t at) {
+  const Action& its = action(at);
+  Row& row = rows_[at];
+  row.left = std::max<std::int64_t>(0, count_value(program_->counts[its.instances_ref], blocks_));
+  if (row.left == 0) return;
+  add_cursors(row, its);
+  if (runs_later(its) && has_room(program_->indices[its.pace_ref])) {
+    start_cursor(row, its.pace_ref);
     row.ahead = true;
   }
-  keep_pace(at, begin_step);
+  keep_pace(at, first_step_);
 }
 
 // To the step of the row's next instance to let in.
@@ -81,36 +91,42 @@ std::int64_t Timetable::pace(std::uint32_t at) const {
   return index_value(*program_, its.pace_ref, all - row.left);
 }
 
-std::uint32_t Timetable::block_ref(const Action& action) const {
+std::uint32_t Timetable::block_ref(const Action& action) {
   return action.kind == espalier_Kind_SEND ? action.a.block_ref : action.into.block_ref;
 }
 
+// Leaves those with from < d*i <= to.
+void Timetable::Range::cut(std::int64_t from, std::int64_t to, std::uint32_t d) {
+  floor_divide(from, d);
+  floor_divide(to, d);
+  begin = std::max(begin, from + 1);
+  end = std::min(end, to + 1);
+}
+
 // The instances whose step is in the phase and whose block is not ruled out: begin <= i < end.
-Timetable::Range Timetable::range(const Action& action, std::int64_t t0, std::int64_t steps) const {
+Timetable::Range Timetable::range(const Action& action, std::int64_t t0) const {
   const std::int64_t instances = count_value(program_->counts[action.instances_ref], blocks_);
-  Range run{std::max<std::int64_t>(0, ceil_div(wrapping_mul(t0, -1), period_)),
-            std::min(instances, floor_div(steps - 1 - t0, period_) + 1)};
+  Range run{0, instances};
+  run.cut(wrapping_mul(t0, -1) - 1, end_step_ - first_step_ - 1 - t0, period_);
   const Index& index = program_->indices[block_ref(action)];
   if (index.terms != 0 || index.mod != 0) return run;
   // 0 <= base + floor((off + coef*i) / div) [< N]  <=>  low <= coef*i [< high]
   const std::int64_t div = std::max<std::int64_t>(1, index.div);
   const std::int64_t low = -index.base * div - index.off;
-  const std::int64_t high = (blocks_ - index.base) * div - index.off;
+  // Clamped, none is too high: more than any run has.
+  const std::int64_t high =
+      action.clamp ? kNever : (std::int64_t{blocks_} - index.base) * div - index.off;
   if (index.coef > 0) {
-    run.begin = std::max(run.begin, ceil_div(low, index.coef));
-    if (!action.clamp) run.end = std::min(run.end, ceil_div(high, index.coef));
+    run.cut(low - 1, high - 1, static_cast<std::uint32_t>(index.coef));
   } else if (index.coef < 0) {
-    const std::int64_t down = -std::int64_t{index.coef};
-    run.end = std::min(run.end, floor_div(-low, down) + 1);
-    if (!action.clamp) run.begin = std::max(run.begin, floor_div(-high, down) + 1);
-  } else if (low > 0 || (high <= 0 && !action.clamp)) {
+    run.cut(-high, -low, static_cast<std::uint32_t>(-index.coef));
+  } else if (low > 0 || high <= 0) {
     run.end = run.begin;
   }
   return run;
 }
 
 void Timetable::add_cursors(Row& row, const Action& action) {
-  row.first_cursor = cursors_count_;
   if (action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE) {
     add_cursor(row, action.link_ref);
   }
@@ -160,11 +176,11 @@ void Timetable::offer(std::uint32_t row) {
   if (step == kNever || step > next_step_) return;
   if (step < next_step_) next_rows_ = 0;
   next_step_ = step;
-  next_rows_ |= std::uint64_t{1} << row;
+  next_rows_ |= Rows{1} << row;
 }
 
 void Timetable::take_step() {
-  for (std::uint64_t rows = next_rows_; rows != 0; rows &= rows - 1) {
+  for (Rows rows = next_rows_; rows != 0; rows &= rows - 1) {
     const auto at = static_cast<std::uint32_t>(std::countr_zero(rows));
     Row& row = rows_[at];
     if (!paced(at)) {
@@ -215,7 +231,7 @@ bool Timetable::exists(std::uint32_t at, std::uint32_t ahead) const {
 
 std::int64_t Timetable::block(std::uint32_t at, std::uint32_t ref) const {
   const std::int64_t block = value(at, ref);
-  return action(at).clamp ? std::min(block, blocks_ - 1) : block;
+  return action(at).clamp ? std::min(block, std::int64_t{blocks_} - 1) : block;
 }
 
 void Timetable::advance(std::uint32_t at) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "collectives/schedule/index_cursor.h"
 #include "collectives/schedule/program.h"
@@ -14,23 +15,26 @@ namespace espalier {
 
 inline constexpr std::uint32_t kMaxActions = sizeof(Program::actions) / sizeof(Action);
 static_assert(kMaxActions <= 64, "a step's actions are bits of 64");
+// A set of a phase's actions, bit k: its k-th.
+using Rows = std::conditional_t<kMaxActions <= 32, std::uint32_t, std::uint64_t>;
 
 class Timetable {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  // Goes to the first instances of the `actions` actions from `first_action` on, whose phase's step
-  // 0 is the schedule's `first_step` and which has `steps` steps. Instances that an index without
-  // mod and terms rules out are left out here; others must be asked for with exists().
-  void start(const Program& program, std::uint32_t first_action, const Phase& phase,
-             std::int64_t first_step, std::int64_t steps, std::int64_t blocks);
+  // Before the first phase.
+  void start(const Program& program, std::uint32_t blocks);
+  // Goes to the first instances of the next phase that has any; after the last next_step() is
+  // kNever. Instances that an index without mod and terms rules out are left out here; others must
+  // be asked for with exists().
+  void next_phase();
 
   // Step of the next instance to let in; kNever: none is left. Bit k of next_rows(): action
   // first_action + k has an instance in it; a send or receive with a pace in_step(k) of them, of
   // which at most kMaxInStep + 1 are counted.
   static constexpr std::uint32_t kMaxInStep = 255;
   [[nodiscard]] std::int64_t next_step() const { return next_step_; }
-  [[nodiscard]] std::uint64_t next_rows() const { return next_rows_; }
+  [[nodiscard]] Rows next_rows() const { return next_rows_; }
   [[nodiscard]] std::uint32_t in_step(std::uint32_t row) const;
   // Lets in all instances of next_step(); sends and receives with a pace have run.
   void take_step();
@@ -61,15 +65,17 @@ class Timetable {
     std::int64_t left = 0;           // instances not let in yet
     std::int64_t i = 0;              // next instance to run
     std::uint16_t first_cursor = 0;  // its stepped indices: cursors_[first_cursor ..]
-    std::uint16_t cursors = 0;
+    std::uint8_t cursors = 0;
     bool ahead = false;  // the cursor after them is the pace's, at the next instance to let in
   };
   struct Range {
     std::int64_t begin, end;
+    void cut(std::int64_t from, std::int64_t to, std::uint32_t d);
   };
 
-  [[nodiscard]] Range range(const Action& action, std::int64_t t0, std::int64_t steps) const;
-  [[nodiscard]] std::uint32_t block_ref(const Action& action) const;
+  void start_row(std::uint32_t at);
+  [[nodiscard]] Range range(const Action& action, std::int64_t t0) const;
+  [[nodiscard]] static std::uint32_t block_ref(const Action& action);
   void add_cursors(Row& row, const Action& action);
   void add_cursor(Row& row, std::uint32_t ref);
   void add_place(Row& row, bool present, const Place& place);
@@ -80,7 +86,7 @@ class Timetable {
   [[nodiscard]] static bool runs_later(const Action& action) {
     return action.kind == espalier_Kind_COMBINE || action.kind == espalier_Kind_COPY;
   }
-  void start_pace(std::uint32_t row, std::int64_t instances, std::int64_t begin_step);
+  void start_pace(std::uint32_t row);
   void keep_pace(std::uint32_t row, std::int64_t earliest);
   [[nodiscard]] std::int64_t pace(std::uint32_t row) const;
   void find_next_step();
@@ -90,14 +96,15 @@ class Timetable {
   static constexpr std::uint32_t kMaxTerms = sizeof(Program::terms) / sizeof(Term);
 
   const Program* program_ = nullptr;
-  std::uint32_t first_action_ = 0;
-  std::uint32_t rows_count_ = 0;
-  std::int64_t period_ = 0;
-  std::int64_t blocks_ = 0;
-  std::int64_t end_step_ = 0;  // of the phase
-  bool good_ = false;          // from start() on
+  std::uint8_t next_phase_ = 0;
+  std::uint8_t first_action_ = 0;  // of the phase
+  std::uint8_t rows_count_ = 0;    // its actions
+  bool good_ = false;              // from start() on
+  std::uint32_t period_ = 0;
+  std::uint32_t blocks_ = 0;
+  std::int64_t first_step_ = 0, end_step_ = 0;  // of the phase
   std::int64_t next_step_ = 0;
-  std::uint64_t next_rows_ = 0;
+  Rows next_rows_ = 0;
   Row rows_[kMaxActions];
   std::uint16_t cursors_count_ = 0;
   std::uint16_t terms_count_ = 0;

@@ -48,21 +48,25 @@ void Watch::await(std::uint32_t link) {
   if (awaited_.contains(link)) return;
   if (awaited_.empty()) moved_at_ = now_;
   awaited_.insert(link);
-  begin_wait(links_[link], down_.contains(link));
+  begin_wait(link);
   due(moved_at_ + 2 * deadline_);
 }
 
-void Watch::begin_wait(Link& link, bool down) {
-  link.since = now_;
-  link.probe_from = down ? now_ : now_ + deadline_ / 2;
-  link.probe_at = link.probe_from;
-  due(link.probe_at);
+void Watch::begin_wait(std::uint32_t link) {
+  links_[link].since = now_;
+  links_[link].probe_at = first_probe(link);
+  due(links_[link].probe_at);
+}
+
+// When the first probe of the wait is due; a link that is down need not be silent first.
+std::uint64_t Watch::first_probe(std::uint32_t link) const {
+  return links_[link].since + (down_.contains(link) ? 0 : deadline_ / 2);
 }
 
 void Watch::arrived(std::uint32_t link, bool more) {
   moved_at_ = now_;
   links_[link].life = now_;
-  begin_wait(links_[link], down_.contains(link));
+  begin_wait(link);
   if (!more) awaited_.erase(link);
 }
 
@@ -83,7 +87,6 @@ void Watch::link_down(std::uint32_t link) {
   if (down_.contains(link)) return;
   down_.insert(link);
   Link& its = links_[link];
-  its.probe_from = std::min(its.probe_from, now_);
   its.probe_at = now_;
   // It may have died long after its last word; the D/2 it has to answer begin now.
   its.life = now_;
@@ -142,7 +145,7 @@ void Watch::look_at_links(bool drained) {
       its.probe_at = now_ + deadline_ / 8;
     }
     due(its.probe_at);
-    const std::uint64_t dead_at = std::max(its.probe_from, its.life) + deadline_ / 2;
+    const std::uint64_t dead_at = std::max(first_probe(link), its.life) + deadline_ / 2;
     if (now_ < dead_at) {
       due(dead_at);
     } else if (drained) {

@@ -61,18 +61,18 @@ class Watch {
  private:
   struct Link {
     std::uint32_t peer = 0;
-    std::uint32_t answer = 0;      // number of the probe to answer
-    std::uint64_t since = 0;       // the wait's begin
-    std::uint64_t probe_from = 0;  // when its first probe is due
-    std::uint64_t probe_at = 0;    // when its next is
-    std::uint64_t life = 0;        // last sign of life
+    std::uint32_t answer = 0;    // number of the probe to answer
+    std::uint64_t since = 0;     // the wait's begin
+    std::uint64_t probe_at = 0;  // when its next probe is due
+    std::uint64_t life = 0;      // last sign of life
   };
 
   void learn(const Cause& cause);
   void send_controls();
   void look_at_links(bool drained);
   void hear_anew();
-  void begin_wait(Link& link, bool down);
+  void begin_wait(std::uint32_t link);
+  [[nodiscard]] std::uint64_t first_probe(std::uint32_t link) const;
   void due(std::uint64_t at) { next_ = at < next_ ? at : next_; }
 
   Endpoint* endpoint_ = nullptr;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kMaxStepMessages = 255;  // a step counts its sends, and receives, in 8 bits
 
-constexpr std::uint64_t bit(std::uint32_t row) { return std::uint64_t{1} << row; }
+constexpr Rows bit(std::uint32_t row) { return Rows{1} << row; }
 
 }  // namespace
 
@@ -32,7 +32,8 @@ void Machine::let_in() {
     const bool empty = first_step_ == end_step_;
     if (timetable_.next_step() == Timetable::kNever) {
       if (!empty) return;
-      start_phase();
+      timetable_.next_phase();
+      if (!timetable_.good()) return fail_here(Status::kMalformed);
       if (timetable_.next_step() == Timetable::kNever) return finish();
     }
     const std::int64_t next = timetable_.next_step();
@@ -57,7 +58,7 @@ void Machine::let_in_step() {
   its = Step();
   its.number = timetable_.next_step();
   const std::uint64_t now = log_ != nullptr ? log_now() : 0;
-  for (std::uint64_t rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
+  for (Rows rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
     const Kind kind = timetable_.action(row).kind;
     if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) {
@@ -95,7 +96,7 @@ bool Machine::room() {
   if (program_->port_model != espalier_PortModel_MULTIPORT) return true;
   std::uint8_t coming[2][kMaxLinks] = {};
   std::uint32_t all[2] = {};
-  for (std::uint64_t rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
+  for (Rows rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
     const Kind kind = timetable_.action(row).kind;
     if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) continue;
@@ -288,7 +289,7 @@ bool Machine::operate(std::uint32_t row) {
   if (into.size == 0) return true;
   if (being_sent(into)) return false;
   if (combine) {
-    combine_(into.bytes, a.bytes, b.bytes, into.elements, context_);
+    espalier::combine(op_, into.bytes, a.bytes, b.bytes, into.elements);
   } else if (into.bytes != a.bytes) {
     std::memmove(into.bytes, a.bytes, into.size);
   }
@@ -336,7 +337,8 @@ bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const 
   }
   const Span span = block_span(layout_, static_cast<std::uint32_t>(segment),
                                static_cast<std::uint32_t>(number), run);
-  block = {nullptr, span.bytes, span.elements};
+  // A message of more than the memory's size was refused.
+  block = {nullptr, static_cast<std::size_t>(span.bytes), static_cast<std::size_t>(span.elements)};
   switch (place.buffer) {
     case espalier_Buffer_INPUT: return find_in(buffers_.input, input_, span, block.bytes);
     case espalier_Buffer_OUTPUT: return find_in(buffers_.output, output_, span, block.bytes);

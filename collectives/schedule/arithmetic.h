@@ -35,11 +35,26 @@ constexpr Integer reverse_digits(Integer value, std::uint32_t base, std::uint32_
   return reversed;
 }
 
-// The outer part of an index: base + floor(sum / div) mod mod.
-constexpr std::int64_t finish_index(const espalier_Index& index, std::int64_t sum) {
-  if (index.div > 1) sum = floor_div(sum, static_cast<std::int64_t>(index.div));
-  if (index.mod != 0) sum = floor_mod(sum, static_cast<std::int64_t>(index.mod));
-  return wrapping_add(index.base, sum);
+// Divides n by d > 0, and returns the rest. All divisions of 64 bits at run time are this one:
+// boards have only one of 32 bits, and the compiler's functions for it take 900 bytes and much
+// stack.
+std::uint32_t divide(std::uint64_t& n, std::uint32_t d);
+[[gnu::always_inline]] inline std::uint32_t divide_bitwise(std::uint64_t& n, std::uint32_t d) {
+  std::uint32_t rest = 0;
+  for (int bit = 0; bit < 64; ++bit) {
+    const bool above = rest >> 31 != 0;  // rest has 33 bits
+    rest = rest << 1 | static_cast<std::uint32_t>(n >> 63);
+    n <<= 1;
+    if (!above && rest < d) continue;
+    rest -= d;
+    n |= 1;
+  }
+  return rest;
 }
+// The same towards minus infinity, so that the rest is not negative; d = 0 reads as 1.
+std::uint32_t floor_divide(std::int64_t& n, std::uint32_t d);
+
+// The outer part of an index, but for its base: floor(sum / div) mod mod.
+[[nodiscard]] std::int64_t finish_index(const espalier_Index& index, std::int64_t sum);
 
 }  // namespace espalier

@@ -150,7 +150,7 @@ bool good_ref(const Program& program, std::uint32_t ref, std::int64_t limit, std
   if (ref >= program.indices_count) return false;
   const Index& index = program.indices[ref];
   if (index.coef != 0 || index.terms != 0) return true;
-  const std::int64_t value = finish_index(index, index.off);
+  const std::int64_t value = index.base + finish_index(index, index.off);
   return value >= 0 && value <= limit - run;
 }
 

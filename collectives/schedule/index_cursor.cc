@@ -1,43 +1,51 @@
 #include "collectives/schedule/index_cursor.h"
 
+#include <bit>
+
 namespace espalier {
 namespace {
 
-// The base-`base` digits of value, lowest first, `bits` bits each.
-std::uint64_t pack_digits(std::int64_t value, const Term& term, std::uint32_t bits) {
+std::uint32_t digit_bits(const Term& term) {
+  return static_cast<std::uint32_t>(std::bit_width(term.base - 1u));
+}
+
+// The base-`base` digits of value, lowest first. With digits a value is below mod <= 2^30.
+std::uint64_t pack_digits(std::uint32_t value, const Term& term) {
   std::uint64_t packed = 0;
-  for (std::uint32_t digit = 0; digit < term.digits; ++digit) {
-    packed |= static_cast<std::uint64_t>(value % term.base) << (bits * digit);
-    value /= term.base;
+  std::uint32_t shift = 0;
+  for (std::uint32_t digit = 0; digit < term.digits; ++digit, value /= term.base) {
+    packed |= std::uint64_t{value % term.base} << shift;
+    shift += digit_bits(term);
   }
   return packed;
+}
+
+// n becomes floor(n / div) mod mod; returns n mod div.
+std::uint32_t divide_mod(std::int64_t& n, std::uint32_t div, std::uint32_t mod) {
+  const std::uint32_t rest = floor_divide(n, div);
+  if (mod != 0) n = floor_divide(n, mod);
+  return rest;
 }
 
 }  // namespace
 
 void TermCursor::start(const Program& program, const Term& term, std::int64_t i) {
   term_ = &term;
-  const std::int64_t div = term.div == 0 ? 1 : static_cast<std::int64_t>(term.div);
-  const std::int64_t numerator = wrapping_add(wrapping_mul(term.mul, i), term.add);
-  quotient_ = floor_div(numerator, div);
-  remainder_ = static_cast<std::uint32_t>(floor_mod(numerator, div));
-  step_ = floor_div(term.mul, div);
-  remainder_step_ = static_cast<std::uint32_t>(floor_mod(term.mul, div));
-  if (term.mod != 0) {
-    quotient_ = floor_mod(quotient_, term.mod);
-    step_ = floor_mod(step_, term.mod);
-  }
+  i = wrapping_add(wrapping_mul(term.mul, i), term.add);
+  remainder_ = divide_mod(i, term.div, term.mod);
+  quotient_ = static_cast<std::uint64_t>(i);
+  i = term.mul;
+  remainder_step_ = divide_mod(i, term.div, term.mod);
   if (term.digits != 0) {
-    digit_bits_ = 0;
-    while ((std::uint64_t{1} << digit_bits_) < term.base) ++digit_bits_;
-    packed_ = pack_digits(quotient_, term, digit_bits_);
-    packed_step_ = pack_digits(step_, term, digit_bits_);
+    quotient_ = pack_digits(static_cast<std::uint32_t>(quotient_), term);
+    packed_step_ = pack_digits(static_cast<std::uint32_t>(i), term);
+    return;
   }
-  if (term.table != 0) entries_ = table_entries(program, term);
-  value_ = term_value(program, term, i);
+  step_.number = static_cast<std::int32_t>(i);
+  step_.entries = term.table != 0 ? table_entries(program, term) : nullptr;
 }
 
-void TermCursor::advance() {
+std::int64_t TermCursor::advance() {
   std::uint32_t carry = 0;
   if (term_->div > 1) {
     remainder_ += remainder_step_;
@@ -46,67 +54,63 @@ void TermCursor::advance() {
       carry = 1;
     }
   }
-  if (term_->digits != 0) {
-    add_digits(carry);
-    return;
-  }
-  quotient_ = wrapping_add(quotient_, wrapping_add(step_, carry));
-  if (term_->mod != 0 && quotient_ >= term_->mod) quotient_ -= term_->mod;
-  const bool table = term_->table != 0;
-  value_ = wrapping_mul(term_->coef, table ? table_entry(entries_, quotient_) : quotient_);
+  if (term_->digits != 0) return wrapping_mul(term_->coef, add_digits(carry));
+  auto value = static_cast<std::int64_t>(quotient_);
+  value = wrapping_add(value, std::int64_t{step_.number} + carry);
+  if (term_->mod != 0 && value >= term_->mod) value -= term_->mod;
+  quotient_ = static_cast<std::uint64_t>(value);
+  if (step_.entries != nullptr) value = table_entry(step_.entries, value);
+  return wrapping_mul(term_->coef, value);
 }
 
 // Adds the step digit by digit, modulo base^digits = mod, reading the sum in reverse on the way.
-void TermCursor::add_digits(std::uint32_t carry) {
-  const std::uint64_t mask = (std::uint64_t{1} << digit_bits_) - 1;
-  const std::uint64_t base = term_->base;
+std::int64_t TermCursor::add_digits(std::uint32_t carry) {
+  const std::uint32_t bits = digit_bits(*term_);
+  const std::uint32_t mask = (1u << bits) - 1;
   std::uint64_t packed = 0;
-  std::uint64_t reversed = 0;
+  std::uint32_t reversed = 0;
   std::uint32_t shift = 0;
   for (std::uint32_t at = 0; at < term_->digits; ++at) {
-    std::uint64_t digit = ((packed_ >> shift) & mask) + ((packed_step_ >> shift) & mask) + carry;
-    carry = digit >= base;
-    if (carry != 0) digit -= base;
-    packed |= digit << shift;
-    reversed = reversed * base + digit;
-    shift += digit_bits_;
+    std::uint32_t digit = (static_cast<std::uint32_t>(quotient_ >> shift) & mask) +
+                          (static_cast<std::uint32_t>(packed_step_ >> shift) & mask) + carry;
+    carry = digit >= term_->base ? 1 : 0;
+    if (carry != 0) digit -= term_->base;
+    packed |= std::uint64_t{digit} << shift;
+    reversed = reversed * term_->base + digit;
+    shift += bits;
   }
-  packed_ = packed;
-  value_ = wrapping_mul(term_->coef, static_cast<std::int64_t>(reversed));
+  quotient_ = packed;
+  return reversed;
 }
 
 void IndexCursor::start(const Program& program, std::uint32_t ref, std::int64_t i,
                         TermCursor* terms) {
   index_ = &program.indices[ref];
-  terms_ = terms;
-  sum_ = wrapping_add(index_->off, wrapping_mul(index_->coef, i));
-  if (index_->terms != 0) {
-    step_ = index_->coef;
-    for (std::uint32_t at = 0; at < index_->terms; ++at) {
-      terms_[at].start(program, program.terms[index_->first_term + at], i);
+  const Index& index = *index_;
+  if (index.terms != 0) {
+    // From the instance before: the terms' values come with the advance.
+    terms_ = terms;
+    sum_ = wrapping_add(index.off, wrapping_mul(index.coef, i - 1));
+    for (std::uint32_t at = 0; at < index.terms; ++at) {
+      terms_[at].start(program, program.terms[index.first_term + at], i - 1);
     }
-    quotient_ = wrapping_add(index_value(program, ref, i), -std::int64_t{index_->base});
-    return;
+    return advance_terms();
   }
-  const std::int64_t div = index_->div == 0 ? 1 : static_cast<std::int64_t>(index_->div);
-  quotient_ = floor_div(sum_, div);
-  remainder_ = static_cast<std::uint32_t>(floor_mod(sum_, div));
-  step_ = floor_div(index_->coef, div);
-  remainder_step_ = static_cast<std::uint32_t>(floor_mod(index_->coef, div));
-  if (index_->mod != 0) {
-    quotient_ = floor_mod(quotient_, index_->mod);
-    step_ = floor_mod(step_, index_->mod);
-  }
+  quotient_ = wrapping_add(index.off, wrapping_mul(index.coef, i));
+  remainder_ = divide_mod(quotient_, index.div, index.mod);
+  i = index.coef;
+  step_.remainder = divide_mod(i, index.div, index.mod);
+  step_.quotient = static_cast<std::int32_t>(i);
 }
 
 void IndexCursor::advance_terms() {
-  sum_ = wrapping_add(sum_, step_);
+  sum_ = wrapping_add(sum_, index_->coef);
   std::int64_t sum = sum_;
   for (std::uint32_t at = 0; at < index_->terms; ++at) {
-    terms_[at].advance();
-    sum = wrapping_add(sum, terms_[at].value());
+    sum = wrapping_add(sum, terms_[at].advance());
   }
-  quotient_ = wrapping_add(finish_index(*index_, sum), -std::int64_t{index_->base});
+  const bool plain = index_->div <= 1 && index_->mod == 0;
+  quotient_ = plain ? sum : finish_index(*index_, sum);
 }
 
 }  // namespace espalier

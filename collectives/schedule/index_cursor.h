@@ -14,26 +14,27 @@ namespace espalier {
 class TermCursor {
  public:
   void start(const Program& program, const Term& term, std::int64_t i);
-  void advance();
-  [[nodiscard]] std::int64_t value() const { return value_; }
+  // The term's value at the next instance.
+  [[nodiscard]] std::int64_t advance();
 
  private:
-  void add_digits(std::uint32_t carry);
+  [[nodiscard]] std::int64_t add_digits(std::uint32_t carry);
 
   const Term* term_ = nullptr;
-  std::int64_t value_ = 0;     // coef * R(...)
-  std::int64_t quotient_ = 0;  // floor((mul*i + add) / div) mod mod; with digits: packed_ instead
-  std::int64_t step_ = 0;      // what an instance adds to quotient_, and
   std::uint32_t remainder_ = 0;
-  std::uint32_t remainder_step_ = 0;  // to remainder_, below div
-  // Digit reversal: the digits, lowest first, each in digit_bits_ bits (at most 36 in all, as
-  // base^digits <= 2^30).
-  std::uint64_t packed_ = 0;
+  std::uint32_t remainder_step_ = 0;  // what an instance adds to remainder_, below div
+  // floor((mul*i + add) / div) mod mod. With digits they are packed here, lowest first, each in as
+  // many bits as the base needs (at most 36 in all, as base^digits <= 2^30).
+  std::uint64_t quotient_ = 0;
+  // What an instance adds to quotient_. Only an index without digits has a table.
+  struct Step {
+    std::int32_t number;
+    const std::uint8_t* entries;
+  };
   union {
     std::uint64_t packed_step_ = 0;
-    const std::uint8_t* entries_;  // of a table, which has no digits
+    Step step_;
   };
-  std::uint8_t digit_bits_ = 0;
 };
 
 class IndexCursor {
@@ -49,13 +50,22 @@ class IndexCursor {
  private:
   void advance_terms();
 
+  // Without terms: what an instance adds to quotient_ and to the remainder of its division.
+  struct Step {
+    std::int32_t quotient;
+    std::uint32_t remainder;
+  };
+
   const Index* index_ = nullptr;
-  TermCursor* terms_ = nullptr;
+  union {
+    TermCursor* terms_ = nullptr;
+    std::uint32_t remainder_;  // without terms
+  };
   std::int64_t quotient_ = 0;  // value without base
-  std::int64_t step_ = 0;      // what an instance adds to quotient_; with terms: to sum_
-  std::int64_t sum_ = 0;       // with terms: off + coef*i
-  std::uint32_t remainder_ = 0;
-  std::uint32_t remainder_step_ = 0;
+  union {
+    std::int64_t sum_ = 0;  // with terms: off + coef*i
+    Step step_;
+  };
 };
 
 inline void IndexCursor::advance() {
@@ -63,9 +73,9 @@ inline void IndexCursor::advance() {
     advance_terms();
     return;
   }
-  quotient_ = wrapping_add(quotient_, step_);
+  quotient_ = wrapping_add(quotient_, step_.quotient);
   if (index_->div > 1) {
-    remainder_ += remainder_step_;
+    remainder_ += step_.remainder;
     if (remainder_ >= index_->div) {
       remainder_ -= index_->div;
       quotient_ = wrapping_add(quotient_, 1);

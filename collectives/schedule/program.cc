@@ -7,18 +7,54 @@
 
 namespace espalier {
 
+std::uint32_t divide(std::uint64_t& n, std::uint32_t d) {
+  if (n <= UINT32_MAX) {
+    const auto small = static_cast<std::uint32_t>(n);
+    n = small / d;
+    return small % d;
+  }
+  if constexpr (sizeof(std::size_t) > 4) {
+    const std::uint64_t whole = n;
+    n = whole / d;
+    return static_cast<std::uint32_t>(whole % d);
+  }
+  return divide_bitwise(n, d);
+}
+
+std::uint32_t floor_divide(std::int64_t& n, std::uint32_t d) {
+  if (d <= 1) return 0;
+  // floor(n / d) = -1 - floor((-1 - n) / d)
+  const bool negative = n < 0;
+  auto magnitude = static_cast<std::uint64_t>(negative ? ~n : n);
+  const std::uint32_t rest = divide(magnitude, d);
+  const auto quotient = static_cast<std::int64_t>(magnitude);
+  n = negative ? ~quotient : quotient;
+  return negative ? d - 1 - rest : rest;
+}
+
 std::int64_t count_value(const Count& count, std::int64_t blocks) {
-  const std::int64_t e = count.e == 0 ? 1 : static_cast<std::int64_t>(count.e);
-  return wrapping_add(wrapping_add(count.a, wrapping_mul(count.b, blocks)),
-                      wrapping_mul(count.c, ceil_div(wrapping_add(blocks, count.d), e)));
+  const std::int64_t line = wrapping_add(count.a, wrapping_mul(count.b, blocks));
+  if (count.c == 0) return line;
+  std::int64_t parts = wrapping_add(blocks, count.d);
+  if (floor_divide(parts, count.e) != 0) ++parts;
+  return wrapping_add(line, wrapping_mul(count.c, parts));
+}
+
+std::int64_t finish_index(const Index& index, std::int64_t sum) {
+  floor_divide(sum, index.div);
+  return index.mod == 0 ? sum : std::int64_t{floor_divide(sum, index.mod)};
 }
 
 std::int64_t term_value(const Program& program, const Term& term, std::int64_t i) {
-  const std::int64_t div = term.div == 0 ? 1 : static_cast<std::int64_t>(term.div);
-  std::int64_t value = floor_div(wrapping_add(wrapping_mul(term.mul, i), term.add), div);
-  if (term.mod != 0) value = floor_mod(value, term.mod);
+  std::int64_t value = wrapping_add(wrapping_mul(term.mul, i), term.add);
+  floor_divide(value, term.div);
+  if (term.mod != 0) value = floor_divide(value, term.mod);
   if (term.table != 0) value = table_entry(table_entries(program, term), value);
-  if (term.digits != 0) value = reverse_digits(value, term.base, term.digits);
+  if (term.digits != 0) {
+    // Below mod <= 2^30.
+    const auto digits = static_cast<std::uint32_t>(value);
+    value = reverse_digits<std::uint32_t>(digits, term.base, term.digits);
+  }
   return wrapping_mul(term.coef, value);
 }
 
@@ -28,7 +64,7 @@ std::int64_t index_value(const Program& program, std::uint32_t ref, std::int64_t
   for (std::uint32_t term = 0; term < index.terms; ++term) {
     sum = wrapping_add(sum, term_value(program, program.terms[index.first_term + term], i));
   }
-  return finish_index(index, sum);
+  return wrapping_add(index.base, finish_index(index, sum));
 }
 
 std::int64_t phase_steps(const Program& program, std::int64_t blocks) {
@@ -73,7 +109,16 @@ std::uint32_t block_bytes_for(const Program& program, std::uint64_t bytes) {
   return block_bytes;
 }
 
-std::uint64_t ceil_div_u64(std::uint64_t n, std::uint64_t d) { return n / d + (n % d != 0); }
+std::uint64_t ceil_divide(std::uint64_t n, std::uint32_t d) {
+  const std::uint32_t rest = divide(n, d);
+  return rest != 0 ? n + 1 : n;
+}
+
+bool too_large(std::uint64_t count, std::uint32_t bytes) {
+  std::uint64_t most = kMaxMessageBytes;
+  divide(most, bytes);
+  return count > most;
+}
 
 }  // namespace
 
@@ -83,28 +128,30 @@ Status make_layout(const Program& program, std::uint64_t count, std::uint32_t el
   if (element_bytes == 0) return Status::kBadArgument;
   if (count > 0 && program.collective == espalier_Collective_BARRIER) return Status::kBadArgument;
   if (counts_per_rank(program.collective)) {
-    if (count > kMaxMessageBytes / program.segments) return Status::kTooLarge;
+    if (too_large(count, program.segments)) return Status::kTooLarge;
     count *= program.segments;
   }
-  if (count > kMaxMessageBytes / element_bytes) return Status::kTooLarge;
-  const std::uint64_t segment_elements = ceil_div_u64(count, program.segments);
+  if (too_large(count, element_bytes)) return Status::kTooLarge;
+  const std::uint64_t segment_elements = ceil_divide(count, program.segments);
   const std::uint32_t block_bytes = block_bytes_for(program, count * element_bytes);
   std::uint64_t blocks = 1;
   if (block_bytes != 0) {
-    const std::uint64_t fit = std::max<std::uint64_t>(1, block_bytes / element_bytes);
-    blocks = std::max<std::uint64_t>(1, ceil_div_u64(segment_elements, fit));
+    const std::uint32_t fit = std::max<std::uint32_t>(1, block_bytes / element_bytes);
+    blocks = std::max<std::uint64_t>(1, ceil_divide(segment_elements, fit));
   }
   if (program.residue_mod != 0) {
-    const std::uint64_t mod = program.residue_mod;
-    blocks += (program.residue % mod + mod - blocks % mod) % mod;
+    const std::uint32_t mod = program.residue_mod;
+    std::uint64_t rounds = blocks;
+    const std::uint32_t rest = divide(rounds, mod);
+    blocks += (program.residue % mod + mod - rest) % mod;
   }
   if (blocks > kMaxBlocks) return Status::kTooLarge;
   layout.count = count;
   layout.element_bytes = element_bytes;
   layout.segments = program.segments;
   layout.segment_elements = segment_elements;
-  layout.block_elements = ceil_div_u64(segment_elements, blocks);
   layout.blocks = static_cast<std::uint32_t>(blocks);
+  layout.block_elements = ceil_divide(segment_elements, layout.blocks);
   return Status::kOk;
 }
 

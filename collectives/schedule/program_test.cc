@@ -6,10 +6,34 @@
 #include <algorithm>
 #include <vector>
 
+#include "collectives/schedule/arithmetic.h"
 #include "collectives/schedule/sample_program.h"
 
 namespace espalier {
 namespace {
+
+TEST(Divide, EqualsTheProcessors) {
+  ASSERT_TRUE(rc::check([](std::uint64_t n, std::uint8_t shift, std::uint32_t any) {
+    n >>= shift % 64;
+    const std::uint32_t d = std::max<std::uint32_t>(1, any >> shift % 32);
+    std::uint64_t quotient = n;
+    RC_ASSERT(divide(quotient, d) == n % d);
+    RC_ASSERT(quotient == n / d);
+    quotient = n;
+    RC_ASSERT(divide_bitwise(quotient, d) == n % d);
+    RC_ASSERT(quotient == n / d);
+    const auto below = -static_cast<std::int64_t>(n / 2);
+    std::int64_t floor = below;
+    RC_ASSERT(floor_divide(floor, d) == floor_mod(below, d));
+    RC_ASSERT(floor == floor_div(below, d));
+  }));
+  std::uint64_t most = UINT64_MAX;
+  EXPECT_EQ(divide_bitwise(most, UINT32_MAX), UINT64_MAX % UINT32_MAX);
+  EXPECT_EQ(most, UINT64_MAX / UINT32_MAX);
+  std::int64_t same = -7;
+  EXPECT_EQ(floor_divide(same, 0), 0u);
+  EXPECT_EQ(same, -7);
+}
 
 TEST(Count, IsTheFormula) {
   EXPECT_EQ(count_value(Count{3, 2, 0, 0, 0}, 5), 13);

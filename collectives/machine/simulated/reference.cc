@@ -78,11 +78,10 @@ Bytes part(const Job& job, const Bytes& whole, std::uint32_t rank) {
 // The inputs of ranks 0 .. end-1, combined in this order.
 Bytes combined(const Job& job, std::uint32_t ranks, std::uint32_t end) {
   Bytes result = input_of(job, ranks, 0);
-  const CombineFn combine = combine_function(job.op);
   for (std::uint32_t rank = 1; rank < end; ++rank) {
     const Bytes next = input_of(job, ranks, rank);
-    combine(result.data(), result.data(), next.data(), result.size() / element_bytes(job.op),
-            job.op.context);
+    combine(job.op, result.data(), result.data(), next.data(),
+            result.size() / element_bytes(job.op));
   }
   return result;
 }

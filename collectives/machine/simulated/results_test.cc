@@ -103,7 +103,7 @@ TEST(Results, EveryOperatorAndType) {
   for (int type = 0; type <= 16; ++type) {
     for (int op = 1; op <= 9; ++op) {
       const Operator oper = operator_of(static_cast<Op>(op), static_cast<Type>(type));
-      if (combine_function(oper) == nullptr) continue;
+      if (!can_combine(oper)) continue;
       for (Job job : jobs_of_all_algorithms(oper)) {
         job.root = static_cast<std::uint32_t>(op) % 7;
         job.seed = static_cast<unsigned>(100 * type + op);

@@ -12,10 +12,9 @@ T combine_one(Op op, Type type, T a, T b) {
   Operator oper;
   oper.op = op;
   oper.type = type;
-  const CombineFn function = combine_function(oper);
-  EXPECT_NE(function, nullptr) << op_name(op) << " " << type_name(type);
+  EXPECT_TRUE(can_combine(oper)) << op_name(op) << " " << type_name(type);
   T into{};
-  function(&into, &a, &b, 1, nullptr);
+  combine(oper, &into, &a, &b, 1);
   return into;
 }
 
