@@ -241,7 +241,7 @@ const char* usage() {
          "without any it says whether libfabric has the provider.\n"
          "--stdio: the launcher is at the other end of standard input and output, through\n"
          "espalier-gateway --node-command, which sends the rest of the command line and the\n"
-         "schedules; what stands here comes first.\n"
+         "schedules; what stands here wins.\n"
          "--node and --control again, in pairs: one process and thread drives all these nodes.\n"
          "\n"
          "  --image FILE      boot from this image instead; %r is the node's number\n"

@@ -104,10 +104,12 @@ bool Stdio::begin(std::vector<std::string>& words, std::string& error) {
   Stream stream(in, out);
   FrameHeader header;
   std::vector<std::uint8_t> bytes;
-  const auto given = [&words](const char* word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
+  const std::vector<std::string> own(words.begin() + 1, words.end());
+  const auto given = [&own](const char* word) {
+    return std::find(own.begin(), own.end(), word) != own.end();
   };
   const bool boots_itself = given("--image") || given("--flash");
+  words.resize(1);
   while (true) {
     const control::Received received = stream.receive(header, bytes, Stream::kPatience);
     if (received != control::Received::kPacket || header.kind > Frame::kBegin) {
@@ -119,6 +121,7 @@ bool Stdio::begin(std::vector<std::string>& words, std::string& error) {
                                                 : file_of(bytes));
     if (header.kind == Frame::kFile && boots_itself) words.resize(words.size() - 2);
   }
+  words.insert(words.end(), own.begin(), own.end());
   int launcher_end = -1;
   if (!control::open_channel(launcher_end, node_end_)) {
     error = std::string("cannot open a control channel: ") + std::strerror(errno);

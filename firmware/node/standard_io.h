@@ -17,9 +17,9 @@ class Stdio {
   ~Stdio();  // has carried the node's last word
 
   // Reads the command line that the launcher's end sends and opens the channel. `words`: this
-  // process's own words on entry (where they name an image the schedules that come are left out);
-  // then all, with --control FD. Standard output is stderr from then
-  // on. False and one line in `error` if what comes is not that.
+  // process's own words on entry, which win over those that come (where they name an image or a
+  // flash the schedules that come are left out); then all, with --control FD. Standard output is
+  // stderr from then on. False and one line in `error` if what comes is not that.
   [[nodiscard]] bool begin(std::vector<std::string>& words, std::string& error);
   // The node is done with its end of the channel.
   void end();
