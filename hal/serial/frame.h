@@ -33,7 +33,9 @@ inline constexpr std::uint32_t kHeaderBytes = 32;
 inline constexpr std::uint32_t kCrcBytes = 4;
 inline constexpr std::uint32_t kRecordBytes = 4;  // of a record's own header
 
-inline constexpr std::uint8_t kAsk = 1;  // flag: answer with a frame
+// Flags: answer with a frame; bytes of message `arrived` are missing before those that came.
+inline constexpr std::uint8_t kAsk = 1;
+inline constexpr std::uint8_t kGap = 2;
 
 enum class Record : std::uint8_t { kGrant = 1, kOpening = 2, kData = 3, kControl = 4 };
 inline constexpr std::uint32_t kGrantBytes = 12;

@@ -49,6 +49,7 @@ class SerialEndpoint final : public Endpoint, private SerialLinks {
   [[nodiscard]] bool controlled(std::uint32_t link, const Control& control) override;
   void broken(std::uint32_t link) override { broken_.insert(link); }
   [[nodiscard]] bool next(Completion& completion);
+  [[nodiscard]] static SerialConfig at_once(SerialConfig config);
 
   const std::uint32_t* peers_;
   std::uint32_t node_;
@@ -58,6 +59,7 @@ class SerialEndpoint final : public Endpoint, private SerialLinks {
   std::uint64_t early_tag_ = 0;
   std::uint32_t control_link_ = LinkSet::kNone;
   std::uint32_t early_link_ = LinkSet::kNone;
+  std::uint8_t early_number_ = 0;
   LinkSet broken_;
   bool idle_ = true;  // the last poll found nothing
 };

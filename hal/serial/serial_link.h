@@ -22,6 +22,9 @@
 namespace espalier {
 
 class SerialPort;
+namespace serial {
+class Writer;
+}  // namespace serial
 
 // Posts a link and direction at most.
 inline constexpr std::uint32_t kSerialWindow = std::min<std::uint32_t>(kMaxWindow, 16);
@@ -34,6 +37,7 @@ class SerialLink {
   friend class SerialPort;
 
   static constexpr std::uint32_t kRing = std::bit_ceil(kSerialWindow);
+  static constexpr std::uint8_t kMask = kRing - 1;
   using Bits = std::uint16_t;  // one a place of the ring
 
   // Counters of messages are modulo 256: of two, the difference says which is ahead.
@@ -43,11 +47,14 @@ class SerialLink {
     std::uint64_t tag;
     std::uint32_t check;
     std::uint32_t cookie;
+
+    [[nodiscard]] std::uint32_t to_go() const { return size == serial::kSizeRefused ? 0 : size; }
   };
   struct Receive {
     std::uint8_t* bytes;
     std::uint32_t size;
-    std::uint64_t tag;  // once its opening agreed: the sender's check word
+    std::uint64_t tag;
+    std::uint32_t check;  // the sender's, once its opening agreed
     std::uint32_t cookie;
   };
   struct Outgoing {
@@ -55,50 +62,63 @@ class SerialLink {
     std::uint32_t acked;    // bytes of message `arrived` that the other end has
     std::uint32_t offset;   // bytes of message `next` that have gone
     std::uint32_t data_at;  // sequence number of the newest frame with data
+    std::uint32_t back_at;  // and of the newest frame before data was last repeated
     Bits refused;           // settled, and did not agree
-    std::uint8_t first;     // not yet taken by the caller
-    std::uint8_t settled;   // first <= settled <= arrived <= next <= posted <= announced
+    // first <= settled <= arrived <= next <= posted <= announced
+    std::uint8_t first;    // not yet taken by the caller
+    std::uint8_t settled;  // by the other end, and so on
     std::uint8_t arrived;
-    std::uint8_t next;
+    std::uint8_t next;  // whose bytes are to go
     std::uint8_t posted;
     std::uint8_t announced;
-    std::uint8_t granted;  // by the other end
-    std::uint8_t told;     // openings below this one have gone,
-    std::uint8_t opened;   // and below this one were taken
-    std::uint8_t flying;   // frames with data that were not heard yet, at most
+    std::uint8_t granted;
+    std::uint8_t told;    // openings before this one have gone,
+    std::uint8_t opened;  // before this one were taken or are of no use
+    std::uint8_t flying;  // at most so many frames with data were not heard
   };
   struct Incoming {
     Receive posts[kRing];
     std::uint32_t offset;  // bytes of message `arrived` that are here
     Bits refused;          // arrived, and did not agree
-    Bits rejected;         // settled, and did not agree
-    std::uint8_t first;    // not yet taken by the caller
-    std::uint8_t settled;  // first, settled <= arrived <= posted
+    Bits rejected;         // bit i: settled - 1 - i did not agree
+    // first, settled <= arrived <= posted <= opened
+    std::uint8_t first;  // not yet taken by the caller
+    std::uint8_t settled;
     std::uint8_t arrived;
     std::uint8_t posted;
-    std::uint8_t told;    // grants below this one have gone,
-    std::uint8_t taken;   // and below this one were taken
-    std::uint8_t opened;  // openings that the caller was told of, or that need not be told
+    std::uint8_t opened;  // openings before this one were taken or are of no use
+    std::uint8_t told;    // grants before this one have gone,
+    std::uint8_t taken;   // before this one were taken
     bool agreed;          // message `arrived` agrees with its post
+    bool gap;             // later bytes than the next have come
   };
   struct Controls {
-    std::uint32_t number[2];  // of the probe, of the answer
+    std::uint32_t number[kControlKinds];
     std::uint32_t detector, peer;
     Status status;
     bool deaf;
-    std::uint8_t wanted;  // one bit a kind: not yet taken by the other end,
-    std::uint8_t told;    // and has gone
+    // One bit a kind.
+    std::uint8_t wanted;  // the other end has not taken it,
+    std::uint8_t gone;    // though it has gone,
+    std::uint8_t told;    // since all was last repeated
     std::uint8_t version[kControlKinds];
     std::uint8_t heard[kControlKinds];  // of the other end's
   };
 
-  [[nodiscard]] bool established() const { return peer_ != 0; }
+  // Whether a is further than b; how far.
+  [[nodiscard]] static bool ahead(std::uint8_t a, std::uint8_t b) {
+    return static_cast<std::int8_t>(a - b) > 0;
+  }
+  [[nodiscard]] static std::uint8_t minus(std::uint8_t a, std::uint8_t b) {
+    return static_cast<std::uint8_t>(a - b);
+  }
 
   Outgoing out_;
   Incoming in_;
   Controls controls_;
   std::uint32_t peer_;      // session of the other end; 0: unknown
   std::uint32_t former_;    // the one before, of which a frame may still be on its way
+  std::uint32_t stranger_;  // who claims to be the other end, and must prove that it is not late
   std::uint32_t sequence_;  // of the newest frame sent
   std::uint32_t heard_;     // of the newest frame heard
   std::uint32_t sent_at_;   // the port's ticks when something went that must be answered
@@ -110,9 +130,10 @@ class SerialLink {
 // What the other end says of a message before its bytes come.
 struct SerialOpening {
   std::uint64_t tag = 0;
-  std::uint32_t size = 0;  // bytes; serial::kSizeUnknown: announced only; serial::kSizeRefused:
-                           // will agree with no receive
+  std::uint32_t size = 0;   // bytes; serial::kSizeUnknown: announced only; serial::kSizeRefused:
+                            // will agree with no receive
   std::uint32_t check = 0;  // nothing where the size is unknown
+  std::uint8_t number = 0;  // of the message, modulo 256
 };
 
 struct SerialConfig {
@@ -169,6 +190,10 @@ class SerialLinks {
   ~SerialLinks() = default;
 
   [[nodiscard]] SerialPort& port() { return *port_; }
+  // Whether a receive was posted for message `number` since it was told by opened().
+  [[nodiscard]] bool posted(std::uint32_t link, std::uint8_t number) const {
+    return SerialLink::ahead(links_[link].in_.posted, number);
+  }
 
  private:
   friend class SerialPort;
@@ -183,23 +208,38 @@ class SerialLinks {
   // The other end started anew, or (every link) the carrier is down; posts are gone.
   virtual void broken(std::uint32_t link) = 0;
 
+  // serial_link.cc
+  [[nodiscard]] Status put_send(std::uint32_t link, const SerialLink::Send& send);
+  static void settle_next(SerialLink& link, bool rejected);
+
   // receive.cc
-  void heard(std::uint32_t link, const std::uint8_t* frame, std::uint32_t size, std::uint32_t now);
+  void receive(std::uint32_t link, const std::uint8_t* frame, std::uint32_t size,
+               std::uint32_t now);
   [[nodiscard]] bool admit(std::uint32_t link, const std::uint8_t* frame);
   [[nodiscard]] bool take_state(SerialLink& link, const std::uint8_t* frame);
-  void take_records(std::uint32_t link, const std::uint8_t* at, const std::uint8_t* end);
+  void take_heard(SerialLink& link, std::uint32_t heard, bool gap) const;
+  static void go_back(SerialLink& link);
   [[nodiscard]] bool take_record(std::uint32_t link, const std::uint8_t* record,
                                  std::uint32_t size);
-  [[nodiscard]] bool take_opening(std::uint32_t link, std::uint8_t number,
-                                  const SerialOpening& opening);
-  static void take_data(SerialLinks& owner, SerialLink& link, const std::uint8_t* data,
-                        std::uint32_t size);
-  void arrived(SerialLink& link, bool refused);
+  void take_grant(std::uint32_t link, std::uint8_t number, const std::uint8_t* grant);
+  void take_opening(std::uint32_t link, std::uint8_t number, const std::uint8_t* opening);
+  void take_data(SerialLink& link, std::uint8_t number, const std::uint8_t* data,
+                 std::uint32_t size) const;
+  void take_control(std::uint32_t link, std::uint8_t number, const std::uint8_t* control);
+  void end_message(SerialLink& link, bool refused) const;
 
   // send.cc
+  [[nodiscard]] bool told_records(const SerialLink& link) const;
+  [[nodiscard]] bool awaits(const SerialLink& link) const;
+  [[nodiscard]] bool may_send(const SerialLink::Outgoing& out) const;
+  [[nodiscard]] bool has_more(const SerialLink& link) const;
   [[nodiscard]] bool wants(SerialLink& link, std::uint32_t now, std::uint32_t interval) const;
-  [[nodiscard]] std::uint32_t build(std::uint32_t link, std::uint8_t* frame, std::uint32_t room,
-                                    std::uint32_t now);
+  [[nodiscard]] std::uint32_t build(std::uint32_t link, std::uint8_t* frame, std::uint32_t now);
+  void put_state(const SerialLink& link, std::uint8_t* frame) const;
+  void put_controls(SerialLink& link, serial::Writer& frame) const;
+  void put_grants(SerialLink& link, serial::Writer& frame) const;
+  void put_openings(SerialLink& link, serial::Writer& frame) const;
+  void put_data(SerialLink& link, serial::Writer& frame) const;
 
   SerialPort* port_;
   SerialLink* links_;

@@ -46,7 +46,8 @@ class SerialPort {
   using Ticks = std::uint32_t;
 
   void join(SerialLinks& owner);
-  void look_at_carrier();
+  [[nodiscard]] Ticks ticks();
+  [[nodiscard]] std::uint32_t next_frame(Ticks now);
 
   Carrier* carrier_;
   Clock* clock_;

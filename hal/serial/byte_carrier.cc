@@ -1,0 +1,70 @@
+#include "hal/serial/byte_carrier.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::uint32_t kLongestRun = 254;  // its code says that no zero follows
+
+}  // namespace
+
+Status ByteCarrier::send(const std::uint8_t* frame, std::uint32_t size) {
+  while (!ending_) {
+    if (!begun_) {
+      std::uint32_t run = 0;
+      while (run < kLongestRun && sent_ + run < size && frame[sent_ + run] != 0) ++run;
+      if (!stream_->put(static_cast<std::uint8_t>(run + 1))) return Status::kTryAgain;
+      begun_ = true;
+      run_ = static_cast<std::uint8_t>(run);
+      zero_after_ = run < kLongestRun && sent_ + run < size;
+    }
+    for (; run_ > 0; --run_, ++sent_) {
+      if (!stream_->put(frame[sent_])) return Status::kTryAgain;
+    }
+    begun_ = false;
+    // A zero at the frame's end is ended by a run of its own.
+    if (zero_after_) {
+      ++sent_;
+    } else {
+      ending_ = sent_ == size;
+    }
+  }
+  if (!stream_->put(0)) return Status::kTryAgain;
+  ending_ = false;
+  sent_ = 0;
+  return Status::kOk;
+}
+
+std::uint32_t ByteCarrier::receive(std::uint8_t* frame) {
+  std::uint8_t byte = 0;
+  for (std::uint32_t taken = 0; taken < 2 * mtu_ && stream_->get(byte); ++taken) {
+    if (byte == 0) {
+      const std::uint32_t size = end_of_frame();
+      if (size != 0) return size;
+      continue;
+    }
+    const bool code = left_ == 0;
+    if (!code || zero_) {
+      bad_ = bad_ || size_ == mtu_;
+      if (!bad_) frame[size_++] = code ? 0 : byte;
+    }
+    if (code) {
+      left_ = static_cast<std::uint8_t>(byte - 1);
+      zero_ = byte <= kLongestRun;
+    } else {
+      --left_;
+    }
+  }
+  return 0;
+}
+
+// Its bytes; 0 where they are damaged.
+std::uint32_t ByteCarrier::end_of_frame() {
+  const std::uint32_t size = bad_ || left_ != 0 ? 0 : size_;
+  size_ = 0;
+  left_ = 0;
+  zero_ = false;
+  bad_ = false;
+  return size;
+}
+
+}  // namespace espalier

@@ -1,0 +1,65 @@
+// The whole suite over frames that come, over frames that are lost, repeated, late and damaged, and
+// over bytes.
+
+#include "hal/conformance/conformance.h"
+
+#include <deque>
+
+#include "hal/serial/testing/hub.h"
+
+namespace espalier::conformance {
+namespace {
+
+class SerialCluster final : public Cluster {
+ public:
+  SerialCluster(const ClusterSpec& spec, const serial::CarrierFaults& faults)
+      : hub_(spec.peers, faults) {
+    for (std::uint32_t v = 0; v < hub_.nodes(); ++v) {
+      SerialConfig config;
+      config.session = 77 + v;
+      config.window = spec.window;
+      nodes_.emplace_back(hub_, v, spec.peers[v], config);
+    }
+  }
+  Endpoint& endpoint(std::uint32_t node) override { return nodes_[node].endpoint(); }
+  bool progress() override { return hub_.advance(UINT64_MAX); }
+
+ private:
+  serial::Hub hub_;
+  std::deque<serial::SerialNode> nodes_;
+};
+
+BackEnd back_end(const char* name, const serial::CarrierFaults& faults) {
+  return {name, [=](const ClusterSpec& spec) -> std::unique_ptr<Cluster> {
+            return std::make_unique<SerialCluster>(spec, faults);
+          }};
+}
+
+serial::CarrierFaults faults(double lose, double repeat, double damage, double delay) {
+  serial::CarrierFaults its;
+  its.lose = lose;
+  its.repeat = repeat;
+  its.damage = damage;
+  its.delay = delay;
+  return its;
+}
+
+serial::CarrierFaults over_bytes(serial::CarrierFaults its, std::uint32_t mtu) {
+  its.bytes = true;
+  its.mtu = mtu;
+  return its;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Serial, ConformanceTest,
+    testing::Values(back_end("perfect", {}), back_end("lossy", faults(0.1, 0, 0, 0)),
+                    back_end("repeating_and_late", faults(0, 0.2, 0, 0.2)),
+                    back_end("damaging", faults(0, 0, 0.1, 0)),
+                    back_end("all_faults", faults(0.05, 0.05, 0.05, 0.05)),
+                    back_end("bytes", over_bytes({}, 512)),
+                    back_end("damaged_bytes",
+                             over_bytes(faults(0.00003, 0.00003, 0.00003, 0), 300))),
+    back_end_name);
+
+}  // namespace
+}  // namespace espalier::conformance

@@ -1,0 +1,232 @@
+// What comes on a link.
+
+#include <cstring>
+
+#include "collectives/schedule/little_endian.h"
+#include "hal/serial/serial_link.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::uint8_t kWidest = 16;  // window at either end
+
+// Whether sequence number a is newer than b.
+[[nodiscard]] bool newer(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::int32_t>(a - b) > 0;
+}
+
+}  // namespace
+
+// A frame of this link, whole and undamaged.
+void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::uint32_t size,
+                          std::uint32_t now) {
+  if (!admit(link, frame)) return;
+  SerialLink& its = links_[link];
+  if (!take_state(its, frame)) return;
+  its.back_off_ = 0;
+  // Else what was told and lost would wait as long as data flows.
+  if (!told_records(its)) its.sent_at_ = now;
+  const std::uint8_t* at = frame + serial::kHeaderBytes;
+  const std::uint8_t* end = frame + size - serial::kCrcBytes;
+  if (at != end || (frame[2] & serial::kAsk) != 0) its.due_ = true;
+  while (end - at >= static_cast<std::ptrdiff_t>(serial::kRecordBytes)) {
+    const std::uint32_t bytes = load_u16(at + 2);
+    if (bytes > static_cast<std::uint32_t>(end - at) - serial::kRecordBytes) return;
+    if (!take_record(link, at, bytes)) return;
+    at += serial::kRecordBytes + bytes;
+  }
+}
+
+// Whether the frame is of the session that this end and the other are in, and newer than all
+// before. Who does not know this end's session, or is not the one that this end knows, must repeat
+// a number of this end to prove that it lives: a frame that comes late cannot.
+bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
+  SerialLink& its = links_[link];
+  const std::uint32_t from = load_u32(frame + 4);
+  const std::uint32_t sequence = load_u32(frame + 12);
+  if (from == 0 || from == its.former_) return false;
+  if (load_u32(frame + 8) != session_) {
+    if (from == its.peer_) return false;
+    its.stranger_ = from;
+    its.due_ = true;
+    return false;
+  }
+  if (from != its.peer_) {
+    const std::uint32_t known = its.peer_;
+    if (known != 0) {
+      const std::uint32_t last = its.sequence_;
+      std::memset(&its, 0, sizeof its);
+      its.sequence_ = last;
+      its.former_ = known;
+      broken(link);
+    }
+    its.peer_ = from;
+    its.stranger_ = 0;
+    its.heard_ = sequence - 1;
+    its.due_ = true;
+  }
+  if (!newer(sequence, its.heard_)) return false;
+  its.heard_ = sequence;
+  return true;
+}
+
+// What the header says of this end's posts. False: it cannot be, and the frame is dropped.
+bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame) {
+  using L = SerialLink;
+  L::Outgoing& out = link.out_;
+  L::Incoming& in = link.in_;
+  const std::uint8_t taken = frame[3], arrived = frame[24], settled = frame[25], opened = frame[26];
+  const std::uint32_t acked = load_u32(frame + 20);
+  if (L::minus(taken, in.taken) > L::minus(in.posted, in.taken) ||
+      L::minus(arrived, out.arrived) > L::minus(out.posted, out.arrived) ||
+      L::minus(settled, out.settled) > L::minus(arrived, out.settled) ||
+      L::minus(opened, arrived) > kWidest ||
+      acked > (arrived == out.posted ? 0 : out.posts[arrived & L::kMask].to_go()) ||
+      (arrived == out.arrived && acked < out.acked)) {
+    return false;
+  }
+  in.taken = taken;
+  if (L::ahead(taken, in.told)) in.told = taken;
+  const std::uint32_t refused = load_u16(frame + 30);
+  for (; out.settled != settled; ++out.settled) {
+    const auto bit = static_cast<L::Bits>(1u << (out.settled & L::kMask));
+    const bool bad =
+        (refused >> L::minus(settled, static_cast<std::uint8_t>(out.settled + 1)) & 1) != 0;
+    out.refused = static_cast<L::Bits>(bad ? out.refused | bit : out.refused & ~bit);
+  }
+  out.arrived = arrived;
+  out.acked = acked;
+  if (L::ahead(arrived, out.next) || (arrived == out.next && acked > out.offset)) {
+    out.next = arrived;
+    out.offset = acked;
+  }
+  if (L::ahead(opened, out.opened)) out.opened = opened;
+  if (L::ahead(out.opened, out.told)) out.told = out.opened;
+  for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
+    if (frame[27 + kind] == link.controls_.version[kind]) {
+      link.controls_.wanted &= static_cast<std::uint8_t>(~(1u << kind));
+    }
+  }
+  take_heard(link, load_u32(frame + 16), (frame[2] & serial::kGap) != 0);
+  return true;
+}
+
+// Data is lost if the other end has heard the newest and does not have all, or misses some.
+void SerialLinks::take_heard(SerialLink& link, std::uint32_t heard, bool gap) const {
+  SerialLink::Outgoing& out = link.out_;
+  if (out.flying == 0) return;
+  if (!newer(out.data_at, heard) || (gap && newer(heard, out.back_at))) {
+    go_back(link);
+  } else {
+    out.flying =
+        static_cast<std::uint8_t>(std::min<std::uint32_t>(out.flying, link.sequence_ - heard));
+  }
+  if (may_send(out)) link.due_ = true;
+}
+
+// Sends data again from what the other end has.
+void SerialLinks::go_back(SerialLink& link) {
+  SerialLink::Outgoing& out = link.out_;
+  out.next = out.arrived;
+  out.offset = out.acked;
+  out.flying = 0;
+  out.back_at = link.sequence_;
+}
+
+// False: it is none, nor is what follows.
+bool SerialLinks::take_record(std::uint32_t link, const std::uint8_t* record, std::uint32_t size) {
+  using serial::Record;
+  const auto type = static_cast<Record>(record[0]);
+  const std::uint8_t number = record[1];
+  const std::uint8_t* body = record + serial::kRecordBytes;
+  if (type == Record::kControl && size == serial::kControlBytes) {
+    take_control(link, number, body);
+    return true;
+  }
+  if (released_) return true;
+  if (type == Record::kGrant && size == serial::kGrantBytes) {
+    take_grant(link, number, body);
+  } else if (type == Record::kOpening && size == serial::kOpeningBytes) {
+    take_opening(link, number, body);
+  } else if (type == Record::kData && size >= serial::kDataBytes) {
+    take_data(links_[link], number, body, size);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void SerialLinks::take_grant(std::uint32_t link, std::uint8_t number, const std::uint8_t* grant) {
+  SerialLink::Outgoing& out = links_[link].out_;
+  if (number != out.granted || SerialLink::minus(number, out.settled) >= kWidest) return;
+  if (granted(link, load_u64(grant), load_u32(grant + 8))) ++out.granted;
+}
+
+void SerialLinks::take_opening(std::uint32_t link, std::uint8_t number,
+                               const std::uint8_t* opening) {
+  SerialLink& its = links_[link];
+  SerialLink::Incoming& in = its.in_;
+  const std::uint64_t tag = load_u64(opening);
+  const std::uint32_t size = load_u32(opening + 8);
+  const std::uint32_t check = load_u32(opening + 12);
+  if (number == in.opened && SerialLink::minus(number, in.arrived) < kWidest) {
+    if (opened(link, {tag, size, check, number})) ++in.opened;
+    return;
+  }
+  if (number != in.arrived || number == in.posted || in.agreed || size == serial::kSizeUnknown) {
+    return;
+  }
+  SerialLink::Receive& post = in.posts[number & SerialLink::kMask];
+  if (post.tag != tag || post.size != size) return end_message(its, true);
+  post.check = check;
+  in.agreed = true;
+  if (size == 0) end_message(its, false);
+}
+
+void SerialLinks::take_data(SerialLink& link, std::uint8_t number, const std::uint8_t* data,
+                            std::uint32_t size) const {
+  SerialLink::Incoming& in = link.in_;
+  const std::uint32_t offset = load_u32(data);
+  if (number != in.arrived || !in.agreed || offset != in.offset) {
+    in.gap = in.gap || SerialLink::ahead(number, in.arrived) ||
+             (number == in.arrived && offset > in.offset);
+    return;
+  }
+  SerialLink::Receive& post = in.posts[number & SerialLink::kMask];
+  const std::uint32_t bytes = size - serial::kDataBytes;
+  if (bytes > post.size - in.offset) return;
+  std::memcpy(post.bytes + in.offset, data + serial::kDataBytes, bytes);
+  in.offset += bytes;
+  in.gap = false;
+  if (in.offset == post.size) end_message(link, false);
+}
+
+// Message `arrived` is whole, or disagrees.
+void SerialLinks::end_message(SerialLink& link, bool refused) const {
+  SerialLink::Incoming& in = link.in_;
+  const auto bit = static_cast<SerialLink::Bits>(1u << (in.arrived & SerialLink::kMask));
+  in.refused = static_cast<SerialLink::Bits>(refused ? in.refused | bit : in.refused & ~bit);
+  ++in.arrived;
+  in.offset = 0;
+  in.agreed = false;
+  in.gap = false;
+  if (!settles_) settle_next(link, refused);
+}
+
+void SerialLinks::take_control(std::uint32_t link, std::uint8_t number,
+                               const std::uint8_t* control) {
+  const std::uint8_t kind = control[0];
+  if (kind >= kControlKinds) return;
+  std::uint8_t& heard = links_[link].controls_.heard[kind];
+  if (!SerialLink::ahead(number, heard)) return;
+  Control its;
+  its.kind = static_cast<ControlKind>(kind);
+  its.cause.status = static_cast<Status>(control[1]);
+  its.cause.deaf = control[2] != 0;
+  its.number = load_u32(control + 4);
+  its.cause.detector = load_u32(control + 8);
+  its.cause.peer = load_u32(control + 12);
+  if (controlled(link, its)) heard = number;
+}
+
+}  // namespace espalier

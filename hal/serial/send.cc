@@ -1,0 +1,223 @@
+// What goes on a link: a frame says what has changed since the one before, and has room for.
+
+#include <cstring>
+
+#include "collectives/schedule/little_endian.h"
+#include "collectives/schedule/program.h"
+#include "hal/serial/serial_link.h"
+#include "hal/serial/serial_port.h"
+
+namespace espalier {
+namespace serial {
+
+// A frame as it grows; room for its CRC is kept.
+class Writer {
+ public:
+  Writer(std::uint8_t* frame, std::uint32_t mtu) : at_(frame), end_(frame + mtu - kCrcBytes) {}
+  [[nodiscard]] std::uint8_t* at() const { return at_; }
+  [[nodiscard]] std::uint32_t room() const { return static_cast<std::uint32_t>(end_ - at_); }
+  void skip(std::uint32_t bytes) { at_ += bytes; }
+  void put(std::uint64_t value, unsigned size) {
+    store_le(at_, value, size);
+    at_ += size;
+  }
+  // Begins a record. False: there is no room for `size` bytes of it.
+  [[nodiscard]] bool record(Record type, std::uint8_t number, std::uint32_t size) {
+    if (room() < kRecordBytes + size) return false;
+    put(static_cast<std::uint8_t>(type), 1);
+    put(number, 1);
+    put(size, 2);
+    return true;
+  }
+
+ private:
+  std::uint8_t* at_;
+  std::uint8_t* end_;
+};
+
+}  // namespace serial
+
+namespace {
+
+using serial::Record;
+
+// No smaller piece of a message goes into the room that is left of a frame.
+constexpr std::uint32_t kLeastPiece = 24;
+constexpr std::uint8_t kMostBackOff = 6;
+
+[[nodiscard]] bool put_opening(serial::Writer& frame, std::uint8_t number, std::uint64_t tag,
+                               std::uint32_t size, std::uint32_t check) {
+  if (!frame.record(Record::kOpening, number, serial::kOpeningBytes)) return false;
+  frame.put(tag, 8);
+  frame.put(size, 4);
+  frame.put(check, 4);
+  return true;
+}
+
+}  // namespace
+
+// Whether grants, openings or controls have gone and were not taken yet.
+bool SerialLinks::told_records(const SerialLink& link) const {
+  if ((link.controls_.wanted & link.controls_.told) != 0) return true;
+  return !released_ && (link.in_.told != link.in_.taken || link.out_.told != link.out_.opened);
+}
+
+// Whether anything has gone to which the other end has not said what it will.
+bool SerialLinks::awaits(const SerialLink& link) const {
+  if (link.peer_ == 0) return link.ask_;
+  const SerialLink::Outgoing& out = link.out_;
+  return told_records(link) || (!released_ && (out.next != out.settled || out.offset != out.acked));
+}
+
+bool SerialLinks::may_send(const SerialLink::Outgoing& out) const {
+  return out.next != out.posted && SerialLink::ahead(out.granted, out.next) &&
+         out.flying < port_->frames_in_flight_;
+}
+
+// Whether there is something that has not gone.
+bool SerialLinks::has_more(const SerialLink& link) const {
+  const SerialLink::Outgoing& out = link.out_;
+  return link.stranger_ != 0 || (link.controls_.wanted & ~link.controls_.told) != 0 ||
+         (!released_ && (link.in_.told != link.in_.posted ||
+                         SerialLink::ahead(out.announced, out.told) || may_send(out)));
+}
+
+// Whether a frame is to go now.
+bool SerialLinks::wants(SerialLink& link, std::uint32_t now, std::uint32_t interval) const {
+  if (awaits(link) && now - link.sent_at_ >= interval << link.back_off_) {
+    SerialLink::Outgoing& out = link.out_;
+    link.in_.told = link.in_.taken;
+    link.controls_.told = 0;
+    out.told = out.opened;
+    go_back(link);
+    link.ask_ = true;
+    link.due_ = true;
+    link.sent_at_ = now;
+    if (link.back_off_ < kMostBackOff) ++link.back_off_;
+  }
+  return link.due_;
+}
+
+// Writes the link's next frame; its bytes.
+std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::uint32_t now) {
+  SerialLink& its = links_[link];
+  const bool awaited = awaits(its);
+  ++its.sequence_;
+  std::memset(frame, 0, serial::kHeaderBytes);
+  serial::Writer writer(frame, port_->carrier_->mtu());
+  frame[0] = serial::kFormat;
+  frame[1] = static_cast<std::uint8_t>(first_channel_ + link);
+  frame[2] = its.ask_ ? serial::kAsk : 0;
+  if (its.in_.gap) frame[2] |= serial::kGap;
+  store_le(frame + 4, session_, 4);
+  store_le(frame + 12, its.sequence_, 4);
+  writer.skip(serial::kHeaderBytes);
+  if (its.stranger_ != 0) {
+    store_le(frame + 8, its.stranger_, 4);
+    its.stranger_ = 0;
+    its.due_ = its.peer_ != 0 || has_more(its);
+  } else if (its.peer_ == 0) {
+    its.ask_ = true;  // until somebody answers
+    its.due_ = false;
+  } else {
+    its.ask_ = false;
+    put_state(its, frame);
+    put_controls(its, writer);
+    if (!released_) {
+      put_grants(its, writer);
+      put_openings(its, writer);
+      put_data(its, writer);
+    }
+    its.due_ = has_more(its);
+  }
+  if (!awaited) its.sent_at_ = now;
+  const auto size = static_cast<std::uint32_t>(writer.at() - frame);
+  writer.put(crc32(0, frame, size), serial::kCrcBytes);
+  return size + serial::kCrcBytes;
+}
+
+void SerialLinks::put_state(const SerialLink& link, std::uint8_t* frame) const {
+  const SerialLink::Incoming& in = link.in_;
+  frame[3] = link.out_.granted;
+  store_le(frame + 8, link.peer_, 4);
+  store_le(frame + 16, link.heard_, 4);
+  store_le(frame + 20, in.offset, 4);
+  frame[24] = in.arrived;
+  frame[25] = in.settled;
+  frame[26] = in.opened;
+  std::memcpy(frame + 27, link.controls_.heard, kControlKinds);
+  store_le(frame + 30, in.rejected, 2);
+}
+
+void SerialLinks::put_controls(SerialLink& link, serial::Writer& frame) const {
+  SerialLink::Controls& controls = link.controls_;
+  for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
+    const auto bit = static_cast<std::uint8_t>(1u << kind);
+    if ((controls.wanted & ~controls.told & bit) == 0) continue;
+    if (!frame.record(Record::kControl, controls.version[kind], serial::kControlBytes)) return;
+    frame.put(kind, 1);
+    frame.put(static_cast<std::uint8_t>(controls.status), 1);
+    frame.put(controls.deaf ? 1 : 0, 2);
+    frame.put(controls.number[kind], 4);
+    frame.put(controls.detector, 4);
+    frame.put(controls.peer, 4);
+    controls.told |= bit;
+    controls.gone |= bit;
+  }
+}
+
+void SerialLinks::put_grants(SerialLink& link, serial::Writer& frame) const {
+  SerialLink::Incoming& in = link.in_;
+  while (in.told != in.posted && frame.record(Record::kGrant, in.told, serial::kGrantBytes)) {
+    const SerialLink::Receive& post = in.posts[in.told & SerialLink::kMask];
+    frame.put(post.tag, 8);
+    frame.put(post.size, 4);
+    ++in.told;
+  }
+}
+
+// Of what is granted the opening goes with the bytes.
+void SerialLinks::put_openings(SerialLink& link, serial::Writer& frame) const {
+  SerialLink::Outgoing& out = link.out_;
+  if (SerialLink::ahead(out.granted, out.opened)) out.opened = out.granted;
+  if (SerialLink::ahead(out.opened, out.told)) out.told = out.opened;
+  while (SerialLink::ahead(out.announced, out.told)) {
+    const SerialLink::Send& post = out.posts[out.told & SerialLink::kMask];
+    if (!put_opening(frame, out.told, post.tag, post.size, post.check)) return;
+    ++out.told;
+  }
+}
+
+void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const {
+  SerialLink::Outgoing& out = link.out_;
+  bool any = false;
+  while (may_send(out)) {
+    const SerialLink::Send& post = out.posts[out.next & SerialLink::kMask];
+    const std::uint32_t size = post.to_go();
+    constexpr std::uint32_t kBefore = serial::kRecordBytes + serial::kDataBytes;
+    const std::uint32_t opening =
+        out.offset == 0 ? serial::kRecordBytes + serial::kOpeningBytes : 0;
+    if (frame.room() < opening + kBefore + std::min(size - out.offset, kLeastPiece)) break;
+    if (opening != 0) {
+      static_cast<void>(put_opening(frame, out.next, post.tag, post.size, post.check));
+    }
+    const std::uint32_t piece = std::min(size - out.offset, frame.room() - kBefore);
+    if (piece != 0) {
+      static_cast<void>(frame.record(Record::kData, out.next, serial::kDataBytes + piece));
+      frame.put(out.offset, 4);
+      std::memcpy(frame.at(), post.bytes + out.offset, piece);
+      frame.skip(piece);
+      out.offset += piece;
+    }
+    if (out.offset == size) {
+      ++out.next;
+      out.offset = 0;
+    }
+    any = true;
+  }
+  if (!any) return;
+  ++out.flying;
+  out.data_at = link.sequence_;
+}
+
+}  // namespace espalier

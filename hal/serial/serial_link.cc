@@ -1,0 +1,136 @@
+#include "hal/serial/serial_link.h"
+
+#include "hal/serial/serial_port.h"
+
+namespace espalier {
+
+SerialLinks::SerialLinks(SerialPort& port, SerialLink* links, std::uint32_t count,
+                         const SerialConfig& config)
+    : port_(&port),
+      links_(links),
+      count_(count),
+      session_(config.session),
+      window_(
+          static_cast<std::uint8_t>(std::clamp<std::uint32_t>(config.window, 1, kSerialWindow))),
+      first_channel_(config.first_channel),
+      settles_(config.settles) {
+  port.join(*this);
+}
+
+Status SerialLinks::post_send(std::uint32_t link, const SendPost& post) {
+  if (post.size > serial::kMaxSize) return Status::kTooLarge;
+  return put_send(link, {static_cast<const std::uint8_t*>(post.bytes),
+                         static_cast<std::uint32_t>(post.size), post.tag, post.check, post.cookie});
+}
+
+Status SerialLinks::post_refusal(std::uint32_t link, std::uint64_t tag, std::uint32_t cookie) {
+  return put_send(link, {nullptr, serial::kSizeRefused, tag, 0, cookie});
+}
+
+Status SerialLinks::put_send(std::uint32_t link, const SerialLink::Send& send) {
+  if (link >= count_ || released_) return Status::kBadArgument;
+  SerialLink& its = links_[link];
+  SerialLink::Outgoing& out = its.out_;
+  if (SerialLink::minus(out.posted, out.first) >= window_) return Status::kTooLarge;
+  const bool announced = out.announced != out.posted;
+  out.posts[out.posted & SerialLink::kMask] = send;
+  ++out.posted;
+  if (!announced) out.announced = out.posted;
+  its.due_ = true;
+  return Status::kOk;
+}
+
+Status SerialLinks::announce(std::uint32_t link, std::uint64_t tag) {
+  if (link >= count_ || released_) return Status::kBadArgument;
+  SerialLink& its = links_[link];
+  SerialLink::Outgoing& out = its.out_;
+  if (SerialLink::minus(out.announced, out.first) >= window_) return Status::kTooLarge;
+  out.posts[out.announced & SerialLink::kMask] = {nullptr, serial::kSizeUnknown, tag, 0, 0};
+  ++out.announced;
+  its.due_ = true;
+  return Status::kOk;
+}
+
+Status SerialLinks::post_receive(std::uint32_t link, const ReceivePost& post) {
+  if (link >= count_ || released_) return Status::kBadArgument;
+  SerialLink& its = links_[link];
+  SerialLink::Incoming& in = its.in_;
+  if (post.size > serial::kMaxSize || SerialLink::minus(in.posted, in.first) >= window_ ||
+      SerialLink::minus(in.posted, in.settled) >= window_) {
+    return Status::kTooLarge;
+  }
+  in.posts[in.posted & SerialLink::kMask] = {static_cast<std::uint8_t*>(post.bytes),
+                                             static_cast<std::uint32_t>(post.size), post.tag, 0,
+                                             post.cookie};
+  if (in.opened == in.posted) ++in.opened;  // none need be told any more
+  ++in.posted;
+  its.due_ = true;
+  return Status::kOk;
+}
+
+Status SerialLinks::post_control(std::uint32_t link, const Control& control) {
+  const auto kind = static_cast<std::uint8_t>(control.kind);
+  if (link >= count_ || kind >= kControlKinds) return Status::kBadArgument;
+  SerialLink& its = links_[link];
+  SerialLink::Controls& controls = its.controls_;
+  if (control.kind == ControlKind::kCause) {
+    controls.detector = control.cause.detector;
+    controls.peer = control.cause.peer;
+    controls.status = control.cause.status;
+    controls.deaf = control.cause.deaf;
+  }
+  controls.number[kind] = control.number;
+  const auto bit = static_cast<std::uint8_t>(1u << kind);
+  // What has not gone yet is replaced under its own number.
+  if ((controls.wanted & ~controls.gone & bit) == 0) ++controls.version[kind];
+  controls.wanted |= bit;
+  controls.gone &= static_cast<std::uint8_t>(~bit);
+  controls.told &= static_cast<std::uint8_t>(~bit);
+  its.due_ = true;
+  return Status::kOk;
+}
+
+bool SerialLinks::take(std::uint32_t link, Completion& completion) {
+  if (link >= count_ || released_) return false;
+  SerialLink::Outgoing& out = links_[link].out_;
+  SerialLink::Incoming& in = links_[link].in_;
+  bool refused = false;
+  if (out.first != out.settled) {
+    const std::uint32_t at = out.first++ & SerialLink::kMask;
+    completion.kind = Completion::Kind::kSent;
+    completion.cookie = out.posts[at].cookie;
+    refused = (out.refused >> at & 1) != 0;
+  } else if (in.first != in.arrived) {
+    const std::uint32_t at = in.first++ & SerialLink::kMask;
+    completion.kind = Completion::Kind::kReceived;
+    completion.cookie = in.posts[at].cookie;
+    completion.check = in.posts[at].check;
+    refused = (in.refused >> at & 1) != 0;
+  } else {
+    return false;
+  }
+  completion.link = link;
+  completion.status = refused ? Status::kMismatch : Status::kOk;
+  return true;
+}
+
+Status SerialLinks::settle(std::uint32_t link, Status status) {
+  if (link >= count_ || !settles_) return Status::kBadArgument;
+  SerialLink::Incoming& in = links_[link].in_;
+  if (in.settled == in.arrived) return Status::kBadArgument;
+  settle_next(links_[link], status != Status::kOk);
+  return Status::kOk;
+}
+
+// Settles the oldest message that is not.
+void SerialLinks::settle_next(SerialLink& link, bool rejected) {
+  SerialLink::Incoming& in = link.in_;
+  const bool refused = (in.refused >> (in.settled & SerialLink::kMask) & 1) != 0;
+  in.rejected = static_cast<std::uint16_t>(in.rejected << 1 | (rejected || refused ? 1 : 0));
+  ++in.settled;
+  link.due_ = true;
+}
+
+void SerialLinks::release() { released_ = true; }
+
+}  // namespace espalier

@@ -1,0 +1,104 @@
+#include "hal/serial/serial_port.h"
+
+#include "collectives/schedule/little_endian.h"
+#include "collectives/schedule/program.h"
+
+namespace espalier {
+namespace {
+
+constexpr unsigned kTickBits = 10;            // of nanoseconds
+constexpr std::uint64_t kNoRoomNs = 100'000;  // how soon a carrier is asked for room again
+
+}  // namespace
+
+SerialPort::SerialPort(Carrier& carrier, Clock& clock, std::uint8_t* buffer,
+                       const SerialPortConfig& config)
+    : carrier_(&carrier),
+      clock_(&clock),
+      in_(buffer),
+      out_(buffer + carrier.mtu()),
+      resend_(static_cast<Ticks>(config.resend_ns >> kTickBits) + 1),
+      frames_in_flight_(static_cast<std::uint8_t>(config.frames_in_flight)) {}
+
+void SerialPort::join(SerialLinks& owner) {
+  owner.next_ = owners_;
+  owners_ = &owner;
+  turn_ = &owner;
+  turn_link_ = 0;
+}
+
+SerialPort::Ticks SerialPort::ticks() { return static_cast<Ticks>(clock_->now() >> kTickBits); }
+
+bool SerialPort::receive() {
+  if (!down_ && carrier_->down()) {
+    down_ = true;
+    for (SerialLinks* owner = owners_; owner != nullptr; owner = owner->next_) {
+      for (std::uint32_t link = 0; link < owner->count_; ++link) owner->broken(link);
+    }
+  }
+  const std::uint32_t size = carrier_->receive(in_);
+  if (size == 0) return false;
+  if (size < serial::kHeaderBytes + serial::kCrcBytes || in_[0] != serial::kFormat) return true;
+  const std::uint32_t covered = size - serial::kCrcBytes;
+  if (crc32(0, in_, covered) != load_u32(in_ + covered)) return true;
+  for (SerialLinks* owner = owners_; owner != nullptr; owner = owner->next_) {
+    const std::uint32_t link = in_[1] - std::uint32_t{owner->first_channel_};
+    if (link < owner->count_) owner->receive(link, in_, size, ticks());
+  }
+  return true;
+}
+
+bool SerialPort::transmit() {
+  if (waiting_ == 0) waiting_ = next_frame(ticks());
+  if (waiting_ == 0 || carrier_->send(out_, waiting_) == Status::kTryAgain) return false;
+  waiting_ = 0;
+  return true;
+}
+
+// The frame of the next link in turn that has one is in out_; its bytes, or 0.
+std::uint32_t SerialPort::next_frame(Ticks now) {
+  if (turn_ == nullptr) return 0;
+  const SerialLinks* const first = turn_;
+  const std::uint32_t first_link = turn_link_;
+  do {
+    SerialLinks& owner = *turn_;
+    const std::uint32_t link = turn_link_;
+    if (++turn_link_ >= owner.count_) {
+      turn_ = owner.next_ != nullptr ? owner.next_ : owners_;
+      turn_link_ = 0;
+    }
+    if (link < owner.count_ && owner.wants(owner.links_[link], now, resend_)) {
+      return owner.build(link, out_, now);
+    }
+  } while (turn_ != first || turn_link_ != first_link);
+  return 0;
+}
+
+bool SerialPort::poll() {
+  int received = 0, sent = 0;
+  while (received < kFramesPerPoll && receive()) ++received;
+  while (sent < kFramesPerPoll && transmit()) ++sent;
+  return received + sent > 0;
+}
+
+void SerialPort::wait(std::uint64_t until) {
+  for (int sent = 0; transmit();) {
+    if (++sent == kFramesPerPoll) return;
+  }
+  const std::uint64_t time = clock_->now();
+  const auto now = static_cast<Ticks>(time >> kTickBits);
+  if (waiting_ != 0) until = std::min(until, time + kNoRoomNs);
+  for (SerialLinks* owner = owners_; owner != nullptr; owner = owner->next_) {
+    for (std::uint32_t link = 0; link < owner->count_; ++link) {
+      const SerialLink& its = owner->links_[link];
+      if (!owner->awaits(its)) continue;
+      const Ticks since = now - its.sent_at_;
+      const Ticks after = resend_ << its.back_off_;
+      const Ticks left = since < after ? after - since : 0;
+      until = std::min(until, time + (std::uint64_t{left} << kTickBits));
+    }
+  }
+  clock_->wait(until);
+}
+
+}  // namespace espalier

@@ -1,0 +1,196 @@
+#include "hal/serial/testing/hub.h"
+
+#include <algorithm>
+
+#include "collectives/schedule/little_endian.h"
+#include "collectives/schedule/program.h"
+#include "hal/serial/frame.h"
+
+namespace espalier::serial {
+namespace {
+
+constexpr std::uint64_t kLatencyNs = 10'000;
+constexpr std::uint64_t kDelayNs = 50'000;
+
+}  // namespace
+
+bool Pipe::put(std::uint8_t byte) {
+  if (bytes_.size() >= kRoom) return false;
+  const auto happens = [this](double chance) {
+    return chance > 0 && std::uniform_real_distribution<double>(0, 1)(random_) < chance;
+  };
+  if (happens(faults_.lose)) return true;
+  if (happens(faults_.repeat)) bytes_.push_back(byte);
+  if (happens(faults_.damage)) byte = static_cast<std::uint8_t>(random_());
+  bytes_.push_back(byte);
+  return true;
+}
+
+bool Pipe::get(std::uint8_t& byte) {
+  if (bytes_.empty()) return false;
+  byte = bytes_.front();
+  bytes_.pop_front();
+  return true;
+}
+
+Hub::Hub(std::vector<std::vector<std::uint32_t>> peers, const CarrierFaults& faults)
+    : peers_(std::move(peers)), faults_(faults), random_(faults.seed) {
+  ports_.resize(peers_.size());
+  cut_.resize(peers_.size());
+  for (std::uint32_t v = 0; v < nodes(); ++v) {
+    End& end = ends_.emplace_back();
+    end.hub = this;
+    end.node = v;
+    NodeClock& clock = clocks_.emplace_back();
+    clock.hub = this;
+    clock.node = v;
+    if (!faults.bytes) continue;
+    Wire& wire = wires_.emplace_back(faults_, random_);
+    wire.hub_side.out = &wire.down;
+    wire.hub_side.in = &wire.up;
+    wire.node_end = std::make_unique<ByteCarrier>(wire, faults.mtu);
+    wire.hub_end = std::make_unique<ByteCarrier>(wire.hub_side, faults.mtu);
+    wire.buffer.resize(faults.mtu);
+  }
+}
+
+Carrier& Hub::carrier(std::uint32_t node) {
+  if (faults_.bytes) return *wires_[node].node_end;
+  return ends_[node];
+}
+
+void Hub::cut(std::uint32_t node) {
+  cut_[node] = true;
+  ports_[node] = nullptr;
+  ends_[node].inbox.clear();
+}
+
+Status Hub::End::send(const std::uint8_t* frame, std::uint32_t size) {
+  hub->route(node, Frame(frame, frame + size));
+  return Status::kOk;
+}
+
+std::uint32_t Hub::End::receive(std::uint8_t* frame) {
+  if (inbox.empty()) return 0;
+  const auto size = static_cast<std::uint32_t>(inbox.front().size());
+  std::copy(inbox.front().begin(), inbox.front().end(), frame);
+  inbox.pop_front();
+  return size;
+}
+
+// To the other end of the frame's channel, under the number that it has there.
+void Hub::route(std::uint32_t node, Frame frame) {
+  const std::size_t covered = frame.size() - serial::kCrcBytes;
+  if (frame.size() < serial::kHeaderBytes + serial::kCrcBytes || frame[1] >= peers_[node].size() ||
+      crc32(0, frame.data(), covered) != load_u32(frame.data() + covered)) {
+    return;  // damaged on its first stretch
+  }
+  ++frames_;
+  const std::uint32_t to = peers_[node][frame[1]];
+  if (cut_[node] || cut_[to]) return;
+  const auto& back = peers_[to];
+  frame[1] = static_cast<std::uint8_t>(std::find(back.begin(), back.end(), node) - back.begin());
+  store_le(frame.data() + covered, crc32(0, frame.data(), covered), 4);
+  if (faults_.bytes) return deliver(to, std::move(frame));
+  if (happens(faults_.lose)) return;
+  if (happens(faults_.repeat)) fly(to, frame);
+  if (happens(faults_.damage)) {
+    if (happens(0.3)) {
+      frame.resize(1 + random_() % frame.size());
+    } else {
+      frame[random_() % frame.size()] ^= static_cast<std::uint8_t>(1u << random_() % 8);
+    }
+  }
+  fly(to, frame);
+}
+
+void Hub::fly(std::uint32_t to, const Frame& frame) {
+  const std::uint64_t late = happens(faults_.delay) ? random_() % kDelayNs : 0;
+  flying_.insert({now_ + kLatencyNs + late, {to, frame}});
+}
+
+void Hub::deliver(std::uint32_t to, Frame frame) {
+  if (cut_[to]) return;
+  (faults_.bytes ? wires_[to].outbox : ends_[to].inbox).push_back(std::move(frame));
+}
+
+// Between the hub's ends of the byte streams.
+bool Hub::move_bytes() {
+  bool any = false;
+  for (std::uint32_t v = 0; v < wires_.size(); ++v) {
+    Wire& wire = wires_[v];
+    while (!wire.up.empty()) {
+      any = true;
+      const std::uint32_t size = wire.hub_end->receive(wire.buffer.data());
+      if (size != 0) route(v, Frame(wire.buffer.begin(), wire.buffer.begin() + size));
+    }
+    while (!wire.outbox.empty()) {
+      const Frame& frame = wire.outbox.front();
+      const auto size = static_cast<std::uint32_t>(frame.size());
+      if (wire.hub_end->send(frame.data(), size) == Status::kTryAgain) break;
+      any = true;
+      wire.outbox.pop_front();
+    }
+  }
+  return any;
+}
+
+bool Hub::busy() const {
+  for (std::uint32_t v = 0; v < nodes(); ++v) {
+    if (cut_[v]) continue;
+    if (!ends_[v].inbox.empty()) return true;
+    if (faults_.bytes && !wires_[v].down.empty()) return true;
+  }
+  return false;
+}
+
+// When the first port has something to do, by the times to which they wait.
+std::uint64_t Hub::next_due() {
+  asking_ = true;
+  std::uint64_t due = UINT64_MAX;
+  for (SerialPort* port : ports_) {
+    if (port == nullptr) continue;
+    answer_ = now_;  // a port that has much to send does not wait
+    port->wait(UINT64_MAX);
+    due = std::min(due, answer_);
+  }
+  asking_ = false;
+  return due;
+}
+
+void Hub::NodeClock::wait(std::uint64_t until) {
+  if (hub->asking_) {
+    hub->answer_ = until;
+  } else {
+    hub->advance(until);
+  }
+}
+
+bool Hub::advance(std::uint64_t until) {
+  const std::uint64_t due = next_due();
+  if (move_bytes() || busy()) return true;
+  std::uint64_t next = std::min(due, until);
+  if (!flying_.empty()) next = std::min(next, flying_.begin()->first);
+  if (next == UINT64_MAX) return false;
+  now_ = std::max(now_, next);
+  while (!flying_.empty() && flying_.begin()->first <= now_) {
+    auto& [to, frame] = flying_.begin()->second;
+    deliver(to, std::move(frame));
+    flying_.erase(flying_.begin());
+  }
+  return true;
+}
+
+SerialNode::SerialNode(Hub& hub, std::uint32_t node, const std::vector<std::uint32_t>& peers,
+                       const SerialConfig& config, const SerialPortConfig& port_config)
+    : peers_(peers),
+      buffer_(hub.carrier(node).mtu() / 2 + 1),
+      links_(peers.size()),
+      port_(hub.carrier(node), hub.clock(node), reinterpret_cast<std::uint8_t*>(buffer_.data()),
+            port_config),
+      endpoint_(port_, links_.data(), peers_.data(), static_cast<std::uint32_t>(peers.size()), node,
+                config) {
+  hub.add(node, port_);
+}
+
+}  // namespace espalier::serial

@@ -1,0 +1,139 @@
+#pragma once
+// Serial endpoints of many nodes in one process, in virtual time: each node has one carrier, to a
+// hub that hands every frame to the node at the other end of its channel. Carriers lose, repeat,
+// delay and damage frames, or bytes, from a seed. Host only, for tests.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "hal/serial/byte_carrier.h"
+#include "hal/serial/serial_endpoint.h"
+
+namespace espalier::serial {
+
+struct CarrierFaults {
+  // Of a frame, or (over bytes) of a byte.
+  double lose = 0, repeat = 0, damage = 0;
+  double delay = 0;  // by up to 50 us, so that later frames overtake it
+  unsigned seed = 1;
+  bool bytes = false;  // frames go over a stream of bytes
+  std::uint32_t mtu = 1498;
+};
+
+// Bytes on their way, at most kRoom of them.
+class Pipe final : public ByteStream {
+ public:
+  static constexpr std::size_t kRoom = 700;
+  Pipe(const CarrierFaults& faults, std::mt19937& random) : faults_(faults), random_(random) {}
+  [[nodiscard]] bool put(std::uint8_t byte) override;
+  [[nodiscard]] bool get(std::uint8_t& byte) override;
+  [[nodiscard]] bool empty() const { return bytes_.empty(); }
+
+ private:
+  const CarrierFaults& faults_;
+  std::mt19937& random_;
+  std::deque<std::uint8_t> bytes_;
+};
+
+class Hub {
+ public:
+  using Frame = std::vector<std::uint8_t>;
+
+  // peers[v]: the nodes at the other ends of node v's channels 0, 1, ...
+  Hub(std::vector<std::vector<std::uint32_t>> peers, const CarrierFaults& faults);
+  Hub(const Hub&) = delete;
+  Hub& operator=(const Hub&) = delete;
+
+  [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(peers_.size()); }
+  [[nodiscard]] Carrier& carrier(std::uint32_t node);
+  [[nodiscard]] Clock& clock(std::uint32_t node) { return clocks_[node]; }
+  // The port's wait() is asked when it has something to do. It outlives the hub's use.
+  void add(std::uint32_t node, SerialPort& port) { ports_[node] = &port; }
+  // Takes the node off: its carrier carries nothing from now on, and its port is not asked.
+  void cut(std::uint32_t node);
+
+  [[nodiscard]] std::uint64_t now() const { return now_; }
+  // Lets time pass until a node has something to do, or until `until`. False: nothing will come.
+  bool advance(std::uint64_t until);
+  [[nodiscard]] std::uint64_t frames() const { return frames_; }
+
+ private:
+  // Frames on their way are the hub's; a node's end gets those that have come.
+  struct End final : public Carrier {
+    Hub* hub = nullptr;
+    std::uint32_t node = 0;
+    std::deque<Frame> inbox;
+    [[nodiscard]] std::uint32_t mtu() const override { return hub->faults_.mtu; }
+    [[nodiscard]] Status send(const std::uint8_t* frame, std::uint32_t size) override;
+    [[nodiscard]] std::uint32_t receive(std::uint8_t* frame) override;
+  };
+  // A node's byte streams, and both ends' carriers over them.
+  struct Wire final : public ByteStream {
+    Wire(const CarrierFaults& faults, std::mt19937& random)
+        : up(faults, random), down(faults, random) {}
+    Pipe up, down;
+    struct Side final : public ByteStream {
+      Pipe* out = nullptr;
+      Pipe* in = nullptr;
+      [[nodiscard]] bool put(std::uint8_t byte) override { return out->put(byte); }
+      [[nodiscard]] bool get(std::uint8_t& byte) override { return in->get(byte); }
+    };
+    [[nodiscard]] bool put(std::uint8_t byte) override { return up.put(byte); }
+    [[nodiscard]] bool get(std::uint8_t& byte) override { return down.get(byte); }
+    Side hub_side;
+    std::unique_ptr<ByteCarrier> node_end, hub_end;
+    Frame buffer;
+    std::deque<Frame> outbox;
+  };
+  struct NodeClock final : public Clock {
+    Hub* hub = nullptr;
+    std::uint32_t node = 0;
+    [[nodiscard]] std::uint64_t now() override { return hub->now_; }
+    void wait(std::uint64_t until) override;
+  };
+
+  void route(std::uint32_t node, Frame frame);
+  void fly(std::uint32_t to, const Frame& frame);
+  void deliver(std::uint32_t to, Frame frame);
+  bool move_bytes();
+  [[nodiscard]] bool busy() const;
+  [[nodiscard]] std::uint64_t next_due();
+  [[nodiscard]] bool happens(double chance) { return dice_(random_) < chance; }
+
+  std::vector<std::vector<std::uint32_t>> peers_;
+  CarrierFaults faults_;
+  std::mt19937 random_;
+  std::uniform_real_distribution<double> dice_{0, 1};
+  std::deque<End> ends_;
+  std::deque<Wire> wires_;
+  std::deque<NodeClock> clocks_;
+  std::vector<SerialPort*> ports_;
+  std::vector<bool> cut_;
+  std::multimap<std::uint64_t, std::pair<std::uint32_t, Frame>> flying_;
+  std::uint64_t now_ = 1'000'000;
+  std::uint64_t frames_ = 0;
+  bool asking_ = false;
+  std::uint64_t answer_ = 0;
+};
+
+// A node's port, links and endpoint.
+class SerialNode {
+ public:
+  SerialNode(Hub& hub, std::uint32_t node, const std::vector<std::uint32_t>& peers,
+             const SerialConfig& config, const SerialPortConfig& port_config = {});
+  [[nodiscard]] SerialEndpoint& endpoint() { return endpoint_; }
+  [[nodiscard]] SerialPort& port() { return port_; }
+
+ private:
+  std::vector<std::uint32_t> peers_;
+  std::vector<std::uint32_t> buffer_;
+  std::vector<SerialLink> links_;
+  SerialPort port_;
+  SerialEndpoint endpoint_;
+};
+
+}  // namespace espalier::serial
