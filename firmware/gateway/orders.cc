@@ -224,6 +224,7 @@ bool Gateway::go_on() {
   switch (state_) {
     case State::kIdle: return true;
     case State::kOrdered:
+      if (order_.op == Op::kCustom) return finish(Status::kBadOperator);  // no board has any
       if (agent_->can_send()) {
         agent_->send(board_order());
         enter(State::kAnswering);

@@ -43,10 +43,12 @@ class Remote {
   int fail(std::string what) {
     // A stream that has ended says nothing; what ran it does, soon.
     std::string how;
+    bool lost = false;
     for (int i = 0; i < 100 && how.empty(); ++i) {
-      if (!child.lost(how)) usleep(1000);
+      lost = child.lost(how);
+      if (how.empty()) usleep(1000);
     }
-    if (!how.empty()) what = "its host's command: " + how;
+    if (lost) what = "its host's command: " + how;
     control::send_failure(channel_, "espalier-gateway",
                           what + "; it was started as: " + options_.node_command);
     return 1;

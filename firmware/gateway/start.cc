@@ -119,13 +119,17 @@ bool Gateway::hear_hello() {
   }
   board_links_.resize(hello_.links);
   board_programs_.resize(hello_.programs);
-  const auto bytes = [](auto& table) {
-    return std::span(reinterpret_cast<std::uint8_t*>(table.data()),
-                     table.size() * sizeof(table[0]));
-  };
-  agent_->expect(bytes(board_links_), bytes(board_programs_));
-  if (hello_.links + hello_.programs == 0) return true;
-  return await(Conversation::Event::kData, kAnswerPatience, "its tables of links and programs");
+  const std::size_t links = board_links_.size() * sizeof(agent::LinkEntry);
+  const std::size_t programs = board_programs_.size() * sizeof(agent::ProgramEntry);
+  std::vector<std::uint8_t> tables(links + programs);
+  if (tables.empty()) return true;
+  agent_->expect(tables);
+  if (!await(Conversation::Event::kData, kAnswerPatience, "its tables of links and programs")) {
+    return false;
+  }
+  if (links != 0) std::memcpy(board_links_.data(), tables.data(), links);
+  if (programs != 0) std::memcpy(board_programs_.data(), tables.data() + links, programs);
+  return true;
 }
 
 bool Gateway::check_hello() {

@@ -121,7 +121,7 @@ class Boards(unittest.TestCase):
 
     def test_modelled(self):
         file = self.path / "m.esp"
-        self.assertEqual(espalier.call("compile", "--topology", "mesh:2x4", "--collective", "allreduce", "--algorithm", "two-tree",
+        self.assertEqual(espalier.call("compile", "--topology", "mesh:2x4", "--collective", "allreduce", "--algorithm", "chain",
                                        "--links", "modelled", "-o", file).returncode, 0)
         for board in (2, 5):
             self.flash(board, file)
@@ -143,7 +143,7 @@ class Boards(unittest.TestCase):
                 self.assertIn("mps2-an385", ranks[6]["status"])
                 for rank in ranks[:6] + ranks[7:]:
                     self.assertEqual((rank["cause"]["status"], rank["cause"]["peer"]), ("dead link", 6), rank)
-                    self.assertLess(rank["cause"]["after_disturbance_s"], 4, rank)
+                    self.assertLess(rank["after_disturbance_s"], 4, rank)
 
     def test_a_lost_host_is_named_by_boards_too(self):
         file = self.compile("allreduce", "two-tree")
@@ -244,7 +244,7 @@ class Remote(unittest.TestCase):
     def test_its_end_is_told(self):
         what = ["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "two-tree", "--bytes", 8]
         for command, says in ((f"{espalier.NODE} --stdio --surplus", "unknown option --surplus"), ("/nothing/here", "status 127"),
-                              ("true", "its host hung up"), ("echo hello", "not of this protocol")):
+                              ("true", "its host hung up"), ("sleep 0.1; exit 3", "status 3"), ("echo hello", "not of this protocol")):
             with self.subTest(command=command):
                 done = espalier.call("run", "--node-binary", espalier.NODE, *what, "--start", f"2={GATEWAY} --node-command '{command}'")
                 self.assertEqual(done.returncode, 1, done.stderr)
