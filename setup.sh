@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what is missing of packages.txt through apt, fetches the libraries' sources that bare metal compiles, and
-# configures build/. Works from any directory, as root on a bare Debian 12.
+# configures build/ and build-m3/ (boards/mps2-an385). Works from any directory, as root on a bare Debian 12.
 #   ./setup.sh          what building, testing and running need
+#   ./setup.sh aarch64  also what boards/linux-aarch64 needs; configures build-aarch64/
 #   ./setup.sh bench    also what tests/bench needs
 #   ./setup.sh campaign also what tests/fuzz/run.sh and tests/coverage.sh need
 set -eu
@@ -15,17 +16,29 @@ fail() {
   exit 2
 }
 
+sections='build tests'
 case "${1-}" in
-  '') wanted=$(sed -e '/^# bench/,$d' -e '/^#/d' packages.txt) ;;
-  bench) wanted=$(sed -e '/^# campaign/,$d' -e '/^#/d' packages.txt) ;;
-  campaign) wanted=$(sed -e '/^# bench/,/^# campaign/d' -e '/^#/d' packages.txt) ;;
-  *) fail "unknown argument '$1'; give none, 'bench' or 'campaign'" ;;
+  '') ;;
+  aarch64 | bench | campaign) sections="$sections $1" ;;
+  *) fail "unknown argument '$1'; give none, 'aarch64', 'bench' or 'campaign'" ;;
 esac
+native=$(dpkg --print-architecture)
+if [ "${1-}" = aarch64 ] && [ "$native" = arm64 ]; then
+  fail 'this machine is aarch64 itself: build/ is what it runs, and nothing is crossed'
+fi
 
+wanted=$(awk -v sections=" $sections " '/^#/ { on = index(sections, " " $2 " "); next } on' packages.txt)
+installed=$(dpkg-query -W -f '${Package}:${Architecture} ${db:Status-Status}\n' | sed -n 's/ installed$//p')
+# Whether package $1 is there, for this machine's architecture if it names none.
+is_installed() {
+  case "$1" in
+    *:*) echo "$installed" | grep -qxF "$1" ;;
+    *) echo "$installed" | grep -qxF -e "$1:$native" -e "$1:all" ;;
+  esac
+}
 missing=''
 for package in $wanted; do
-  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-  [ "$state" = installed ] || missing="$missing $package"
+  is_installed "$package" || missing="$missing $package"
 done
 if [ -n "$missing" ]; then
   [ "$(id -u)" = 0 ] || fail "not root, and these packages are missing:$missing"
@@ -34,6 +47,7 @@ if [ -n "$missing" ]; then
   log=$(mktemp)
   # A foreign source that cannot be reached is apt-get's warning, not ours; what is missing then shows in the install.
   install_missing() {
+    case "$missing" in *:arm64*) dpkg --add-architecture arm64 ;; esac
     $apt update || true
     $apt install --no-install-recommends $missing
   }
@@ -44,20 +58,32 @@ if [ -n "$missing" ]; then
   rm -f "$log"
 fi
 
-# A build directory that is not configured, or that belongs to another copy of the sources, is of no use.
-info=build/meson-info/meson-info.json
-if ! [ -f build/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" "$info" 2>/dev/null; then
-  echo 'setup.sh: configuring build/'
+# configure DIRECTORY [ARGUMENT...]: one that is not configured, or that belongs to another copy of the sources, is of no use.
+configure() {
+  if [ -f "$1/build.ninja" ] && grep -qF "\"source\": \"$PWD\"" "$1/meson-info/meson-info.json" 2>/dev/null; then
+    return
+  fi
+  echo "setup.sh: configuring $1/"
   log=$(mktemp)
-  rm -rf build
-  meson setup build >"$log" 2>&1 || {
+  rm -rf "$1"
+  meson setup "$@" >"$log" 2>&1 || {
     cat "$log" >&2
-    fail 'meson could not configure build/'
+    fail "meson could not configure $1/"
   }
   rm -f "$log"
+}
+configure build
+if [ "${1-}" = aarch64 ]; then
+  configure build-aarch64 --cross-file boards/linux-aarch64/cross.ini
 fi
 
+bare=yes
 for library in nanopb mbedtls libsodium; do
-  firmware/bare/libraries/fetch.sh $library build/$library ||
+  firmware/bare/libraries/fetch.sh $library build/$library || {
     echo "setup.sh: no $library sources: nothing is built for bare metal, and its tests are skipped" >&2
+    bare=no
+  }
 done
+if [ $bare = yes ]; then
+  configure build-m3 --cross-file boards/mps2-an385/cross.ini
+fi

@@ -1,7 +1,11 @@
 #!/bin/sh
-# Installs and builds what is needed, runs every test, then those of the descriptor, the image, the machine and the simulated and
-# faulty networks once more under ASan and UBSan, and builds examples/subproject against this tree. The last line
-# says how many cases passed, failed and were skipped; exit status 1 if any failed.
+# Installs and builds what is needed and runs every test: all of this machine's build and, beside them, in the time that those
+# spend waiting for processes and deadlines,
+#   - the tests of descriptors, images, the machine and the simulated and faulty networks under ASan and UBSan,
+#   - those of the Cortex-M3 (boards/mps2-an385) under qemu-system-arm,
+#   - the unit, conformance and grid suites of aarch64 (boards/linux-aarch64) under qemu-user.
+# The last line says how many cases passed, failed and were skipped; exit status 1 if any failed.
+#   ./test.sh [--without-aarch64]
 set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
@@ -14,10 +18,37 @@ give_up() {
   exit 1
 }
 
-./setup.sh || give_up 'setup.sh failed'
+emulated='build-m3 build-aarch64'
+skipped=''
+without() {  # BUILD REASON
+  emulated=$(echo "$emulated" | sed "s/$1//")
+  skipped="$skipped${skipped:+
+}$1: $2"
+}
+[ "$(uname -m)" != aarch64 ] || without build-aarch64 'this machine is aarch64 itself, and build/ is that suite'
+for argument; do
+  case "$argument" in
+    --without-aarch64) without build-aarch64 'the aarch64 suite, by --without-aarch64' ;;
+    *) echo "test.sh: unknown argument '$argument'; give none or --without-aarch64" >&2; exit 2 ;;
+  esac
+done
+
+case "$emulated" in
+  *aarch64*) ./setup.sh aarch64 || give_up 'setup.sh failed' ;;
+  *) ./setup.sh || give_up 'setup.sh failed' ;;
+esac
+[ -f build-m3/build.ninja ] || without build-m3 'the Cortex-M3 suite, for it was not configured (see above)'
 echo '== build'
 ninja -C build --quiet || give_up 'the build failed'
-rm -f build/*.xml build-sanitize/*.xml build*/meson-logs/testlog*  # of earlier runs
+# What the tests of clusters of several kinds of board start.
+for build in $emulated; do
+  case $build in
+    build-aarch64) target=firmware/node/espalier-node ;;
+    *) target=all ;;
+  esac
+  ninja -C $build --quiet $target || give_up "$build: the build failed"
+done
+rm -f build/*.xml build-*/*.xml build*/meson-logs/testlog*  # of earlier runs
 
 if ! [ -f build-sanitize/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" build-sanitize/meson-info/meson-info.json; then
   rm -rf build-sanitize
@@ -27,17 +58,28 @@ if ! [ -f build-sanitize/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" buil
     { cat build/setup-sanitize.log; give_up 'the sanitizers cannot be set up'; }
 fi
 names=$(/usr/bin/python3 tests/summary.py --names build-sanitize $sanitized) || give_up 'no tests to sanitize'
-# In the time that the other tests spend waiting for processes and deadlines.
-UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-  nice -n 19 meson test -C build-sanitize --print-errorlogs $names >build/sanitized.log 2>&1 &
+
+# In the time that the other tests spend waiting. meson builds what they need.
+beside() {
+  trap 'kill $!; exit 1' TERM
+  for build in build-sanitize $emulated; do
+    chosen=''
+    [ $build != build-sanitize ] || chosen=$names
+    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+      nice -n 19 meson test -C $build --print-errorlogs $chosen >build/$build.log 2>&1 &
+    wait $!
+  done
+}
+beside &
 trap 'kill $!; exit 130' INT TERM
 
 echo '== tests'
 meson test -C build --no-rebuild --print-errorlogs
-
-echo '== ASan and UBSan'
 wait
-cat build/sanitized.log
+for build in build-sanitize $emulated; do
+  echo "== $build"
+  cat build/$build.log
+done
 
 echo '== summary'
-exec /usr/bin/python3 tests/summary.py build build-sanitize
+exec /usr/bin/python3 tests/summary.py build build-sanitize $emulated --skipped "$skipped"

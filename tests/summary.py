@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Counts what `meson test` ran, from its logs.
 
-summary.py BUILD...                prints skips, failures and, as the last line, the totals; exit 1 on any failure
+summary.py BUILD... [--skipped REASONS]
+                                   prints skips, failures and, as the last line, the totals; exit 1 on any failure.
+                                   REASONS: why whole suites were not run, one a line; each counts as a skip
 summary.py --names BUILD FOLDER... prints the names of the tests whose programs were built from these folders
 """
 import json
@@ -78,6 +80,12 @@ def main(arguments):
         print("\n".join(names(pathlib.Path(arguments[1]), arguments[2:])))
         return 0
     total = {"passed": 0, "failed": 0, "skipped": 0}
+    if arguments[-2:-1] == ["--skipped"]:
+        reasons = arguments.pop().splitlines()
+        arguments.pop()
+        total["skipped"] += len(reasons)
+        for reason in reasons:
+            print(f"skipped: {reason}")
     for build in arguments:
         count(pathlib.Path(build), total)
     line = f"{total['passed']} passed, {total['failed']} failed"

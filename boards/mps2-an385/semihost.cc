@@ -33,7 +33,8 @@ bool transfer(std::uint32_t operation, int file, std::uint32_t offset, const voi
 }  // namespace
 
 int open(const char* path, Mode mode) {
-  const auto size = static_cast<std::uint32_t>(__builtin_strlen(path));
+  std::uint32_t size = 0;
+  while (path[size] != '\0') ++size;
   const std::uint32_t arguments[] = {word(path), static_cast<std::uint32_t>(mode), size};
   return call(kOpen, arguments);
 }

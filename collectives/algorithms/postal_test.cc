@@ -19,7 +19,7 @@
 namespace espalier {
 namespace {
 
-std::uint32_t most_ranks() { return whole() ? 199 : 64; }
+std::uint32_t most_ranks() { return whole() ? 199 : emulated() ? 24 : 64; }
 
 const Algorithm& lambda_tree() {
   return *find_algorithm(espalier_Collective_BROADCAST, "lambda-tree");

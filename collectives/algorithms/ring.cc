@@ -57,8 +57,13 @@ void add_reduce_scatter(Builder& builder, RankRounds rounds, std::uint32_t p, st
     const std::uint8_t later = rounds.block(1, p - 1);
     repeat(builder.send(0, rounds.rank(1), last_sum, 1), all, later);
   }
-  repeat(builder.receive(0, rounds.rank(-1), sum), all, rounds.block(p - 1));
-  if (p > 2) repeat(builder.combine(0, sum, sum, own), all, rounds.block(p - 2));
+  // Each table's row on a line of its own: who compiles this must not choose their order.
+  const std::uint8_t block = rounds.block(p - 1);
+  repeat(builder.receive(0, rounds.rank(-1), sum), all, block);
+  if (p > 2) {
+    const std::uint8_t inner = rounds.block(p - 2);
+    repeat(builder.combine(0, sum, sum, own), all, inner);
+  }
   const std::uint8_t last = rounds.block(p - 2, p - 1);
   repeat(builder.combine(0, builder.output(me), sum, own), all, last);
 }

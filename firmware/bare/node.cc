@@ -43,7 +43,8 @@ constexpr std::uint32_t kMostMtu = 1500;
 alignas(16) std::uint8_t input_room[ESPALIER_ROOM_BYTES];
 alignas(16) std::uint8_t output_room[ESPALIER_ROOM_BYTES];
 alignas(16) std::uint8_t scratch_room[ESPALIER_ROOM_BYTES];
-Event events_room[ESPALIER_ROOM_EVENTS];
+// No array of Event: a blank one is not all zeros, and would be initialised memory.
+alignas(Event) std::uint8_t events_room[ESPALIER_ROOM_EVENTS * sizeof(Event)];
 alignas(4) std::uint8_t frames[2 * kMostMtu];
 SerialLink agent_link[1];
 SerialLink links[kMaxLinks];
@@ -75,7 +76,7 @@ void run_node() {
   rooms.input = input_room;
   rooms.output = output_room;
   rooms.scratch = scratch_room;
-  rooms.events = events_room;
+  rooms.events = reinterpret_cast<Event*>(events_room);
   rooms.input_bytes = sizeof input_room;
   rooms.output_bytes = sizeof output_room;
   rooms.scratch_bytes = sizeof scratch_room;

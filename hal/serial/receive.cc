@@ -46,8 +46,7 @@ bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
   const std::uint32_t sequence = load_u32(frame + 12);
   if (from == 0 || from == its.former_) return false;
   if (load_u32(frame + 8) != session_) {
-    if (from == its.peer_) return false;
-    its.stranger_ = from;
+    if (from != its.peer_) its.stranger_ = from;
     its.due_ = true;
     return false;
   }
@@ -158,7 +157,8 @@ bool SerialLinks::take_record(std::uint32_t link, const std::uint8_t* record, st
 
 void SerialLinks::take_grant(std::uint32_t link, std::uint8_t number, const std::uint8_t* grant) {
   SerialLink::Outgoing& out = links_[link].out_;
-  if (number != out.granted || SerialLink::minus(number, out.settled) >= kWidest) return;
+  // A short message may have gone and come before its grant.
+  if (number != out.granted || SerialLink::ahead(number, out.settled + kWidest - 1)) return;
   if (granted(link, load_u64(grant), load_u32(grant + 8))) ++out.granted;
 }
 

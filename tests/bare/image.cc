@@ -7,6 +7,7 @@
 #include "firmware/boot/slots.h"
 #include "golden.h"
 #include "tests/bare/check.h"
+#include "tests/bare/memory_flash.h"
 
 namespace espalier {
 namespace {
@@ -95,29 +96,6 @@ void refuses_each_in_its_own_way() {
   CHECK_EQ(check(golden::node_2, kSize), Status::kBadArgument);
 }
 
-// Flash in memory.
-class MemoryFlash final : public Flash {
- public:
-  static constexpr std::uint32_t kBlock = 4096, kUnit = 16, kBlocks = 8;
-  const std::uint8_t* memory() const override { return cells; }
-  std::uint32_t bytes() const override { return kBlocks * kBlock; }
-  std::uint32_t block_bytes() const override { return kBlock; }
-  std::uint32_t unit_bytes() const override { return kUnit; }
-  Status erase(std::uint32_t offset) override {
-    CHECK_EQ(offset % kBlock, 0u);
-    std::memset(cells + offset, 0xff, kBlock);
-    return Status::kOk;
-  }
-  Status write(std::uint32_t offset, const std::uint8_t* bytes, std::uint32_t size) override {
-    CHECK(offset % kUnit == 0 && size % kUnit == 0);
-    for (std::uint32_t k = 0; k < size; ++k) CHECK_EQ(cells[offset + k], 0xff);
-    std::memcpy(cells + offset, bytes, size);
-    return Status::kOk;
-  }
-  static std::uint8_t cells[kBlocks * kBlock];
-};
-std::uint8_t MemoryFlash::cells[kBlocks * kBlock];
-
 Status loads(void*, const Image& image) {
   for (std::uint32_t at = 0; at < image.programs; ++at) {
     const Status status = image.load(at, program);
@@ -138,8 +116,7 @@ Status install(Slots& slots, const Expectation& expected, const std::uint8_t* by
 void boots_from_its_slots() {
   Check check;
   check.expected.counter = 0;
-  MemoryFlash flash;
-  std::memset(MemoryFlash::cells, 0xff, sizeof MemoryFlash::cells);
+  static MemoryFlash flash;
   const SlotPlan plan = whole_flash(flash);
   BootReport report;
   const auto boot = [&](Slots& slots) {

@@ -13,8 +13,10 @@ namespace espalier {
 class HostCarrier : public Carrier {
  public:
   virtual ~HostCarrier() = default;
-  // What to poll for reading; -1: nothing at present (a stream that nobody has joined).
+  // What to poll for reading; it may change with any call. -1: nothing, for good.
   [[nodiscard]] virtual int fd() const = 0;
+  // Whether something has been read from it and not taken yet: then poll says nothing.
+  [[nodiscard]] virtual bool pending() const { return false; }
 };
 
 // Opens what `spec` says. Null: `error` is one line that says what is wrong, and nothing was left

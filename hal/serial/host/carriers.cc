@@ -1,0 +1,102 @@
+#include "hal/serial/host/carriers.h"
+
+#include <poll.h>
+
+#include <charconv>
+#include <ctime>
+
+#include "hal/serial/host/datagrams.h"
+#include "hal/serial/host/streams.h"
+
+namespace espalier {
+namespace {
+
+constexpr const char* kForms =
+    "expected unix:LOCAL,REMOTE or udp:LOCALPORT,HOST:PORT or tty:PATH,BAUD or stream:PATH";
+
+// Splits at the last `mark`; false: there is none, or nothing on one side.
+[[nodiscard]] bool split(const std::string& text, char mark, std::string& before,
+                         std::string& after) {
+  const std::size_t at = text.rfind(mark);
+  if (at == std::string::npos || at == 0 || at + 1 == text.size()) return false;
+  before = text.substr(0, at);
+  after = text.substr(at + 1);
+  return true;
+}
+
+[[nodiscard]] bool number(const std::string& text, std::uint32_t most, std::uint32_t& value) {
+  const char* end = text.data() + text.size();
+  const auto [stopped, failed] = std::from_chars(text.data(), end, value);
+  return failed == std::errc() && stopped == end && value <= most;
+}
+
+[[nodiscard]] std::unique_ptr<HostCarrier> open_end(const std::string& spec,
+                                                    const EthernetAddress& own,
+                                                    const EthernetAddress& other,
+                                                    std::string& error) {
+  const std::size_t colon = spec.find(':');
+  const std::string kind = spec.substr(0, colon);
+  const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
+  std::string first, second;
+  error.clear();
+  std::unique_ptr<HostCarrier> carrier;
+  if (kind == "unix" && split(rest, ',', first, second)) {
+    carrier = open_unix(first, second, own, other, error);
+  } else if (kind == "udp" && split(rest, ',', first, second)) {
+    std::uint32_t local = 0, remote = 0;
+    std::string host, port;
+    if (!number(first, 65535, local)) {
+      error = "the local port is '" + first + "'; it must be a number up to 65535";
+    } else if (!split(second, ':', host, port) || !number(port, 65535, remote) || remote == 0) {
+      error = "the other end is '" + second + "'; it must be HOST:PORT, a port from 1 to 65535";
+    } else {
+      carrier = open_udp(static_cast<std::uint16_t>(local), host, port, error);
+    }
+  } else if (kind == "tty" && split(rest, ',', first, second)) {
+    std::uint32_t baud = 0;
+    if (!number(second, UINT32_MAX, baud)) {
+      error = "the baud rate is '" + second + "'; it must be a number";
+    } else {
+      carrier = open_tty(first, baud, error);
+    }
+  } else if (kind == "stream" && !rest.empty()) {
+    carrier = open_stream(rest, error);
+  } else {
+    error = kForms;
+  }
+  if (carrier == nullptr) error = "device '" + spec + "': " + error;
+  return carrier;
+}
+
+}  // namespace
+
+std::unique_ptr<HostCarrier> open_carrier(const std::string& spec, std::string& error) {
+  return open_end(spec, kGatewayAddress, kBoardAddress, error);
+}
+
+std::unique_ptr<HostCarrier> open_board_carrier(const std::string& spec, std::string& error) {
+  return open_end(spec, kBoardAddress, kGatewayAddress, error);
+}
+
+std::uint64_t HostClock::now() {
+  timespec time = {};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+void HostClock::wait(std::uint64_t until) {
+  std::vector<pollfd> waited;
+  for (const HostCarrier* carrier : carriers_) {
+    if (carrier->pending()) return;
+    if (carrier->fd() >= 0) waited.push_back({carrier->fd(), POLLIN, 0});
+  }
+  const std::uint64_t time = now();
+  if (until <= time) return;
+  const std::uint64_t left = until - time;
+  const timespec most = {static_cast<time_t>(left / 1'000'000'000),
+                         static_cast<long>(left % 1'000'000'000)};
+  static_cast<void>(ppoll(waited.data(), waited.size(), &most, nullptr));
+}
+
+}  // namespace espalier

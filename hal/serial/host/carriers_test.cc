@@ -1,0 +1,265 @@
+#include "hal/serial/host/carriers.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "hal/serial/byte_carrier.h"
+#include "hal/serial/ethernet.h"
+#include "hal/serial/host/sockets.h"
+
+namespace espalier {
+namespace {
+
+using Frame = std::vector<std::uint8_t>;
+
+class HostCarriers : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/espalier-serial-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { EXPECT_EQ(rmdir(folder_.c_str()), 0) << "something was left behind"; }
+  [[nodiscard]] std::string at(const std::string& name) const { return folder_ + "/" + name; }
+
+ private:
+  std::string folder_;
+};
+
+Frame frame_of(std::uint32_t size, std::uint32_t seed) {
+  Frame frame(size);
+  // Zeros among them, and runs without.
+  for (std::uint32_t i = 0; i < size; ++i) {
+    frame[i] = static_cast<std::uint8_t>(i % 300 < 260 ? (i + seed) % 255 + 1 : 0);
+  }
+  return frame;
+}
+
+// Frames of many sizes from one to the other, one at a time.
+void exchange(Carrier& from, Carrier& to, const std::function<void()>& relay = nullptr) {
+  Frame room(to.mtu());
+  for (std::uint32_t size = 1; size <= from.mtu(); size += size < 70 ? 1 : 97) {
+    const Frame frame = frame_of(size, size);
+    Status sent = Status::kTryAgain;
+    std::uint32_t got = 0;
+    while (got == 0) {
+      if (sent == Status::kTryAgain) sent = from.send(frame.data(), size);
+      if (relay) relay();
+      got = to.receive(room.data());
+    }
+    ASSERT_EQ(got, size);
+    ASSERT_TRUE(std::equal(frame.begin(), frame.end(), room.begin())) << size << " bytes";
+  }
+}
+
+TEST_F(HostCarriers, UnixDatagrams) {
+  std::string error;
+  const auto gateway = open_carrier("unix:" + at("host") + "," + at("board"), error);
+  ASSERT_NE(gateway, nullptr) << error;
+  const Frame lost = frame_of(100, 1);
+  EXPECT_EQ(gateway->send(lost.data(), 100), Status::kOk) << "nobody is there yet: lost";
+  const auto board = open_board_carrier("unix:" + at("board") + "," + at("host"), error);
+  ASSERT_NE(board, nullptr) << error;
+  exchange(*gateway, *board);
+  exchange(*board, *gateway);
+  EXPECT_FALSE(gateway->down());
+}
+
+// What an emulator's Ethernet device sees, and what it may send.
+TEST_F(HostCarriers, UnixDatagramsAreEthernetFrames) {
+  std::string error;
+  const auto gateway = open_carrier("unix:" + at("host") + "," + at("board"), error);
+  ASSERT_NE(gateway, nullptr) << error;
+  const Descriptor device(socket(AF_UNIX, SOCK_DGRAM, 0));
+  ASSERT_TRUE(bind_unix(device.get(), at("board"), error)) << error;
+  const std::uint8_t frame[5] = {1, 2, 3, 4, 5};
+  ASSERT_EQ(gateway->send(frame, 5), Status::kOk);
+  std::uint8_t seen[2000];
+  ASSERT_EQ(recv(device.get(), seen, sizeof seen, 0), 60) << "the shortest Ethernet frame";
+  const std::uint8_t expected[] = {0x02, 'E',  's',  'p', 'l', 1, 0x02, 'E', 's', 'p', 'l',
+                                   0,    0x88, 0xb5, 5,   0,   1, 2,    3,   4,   5,   0};
+  EXPECT_EQ(std::memcmp(seen, expected, sizeof expected), 0);
+  // Back, but for others, of another protocol, longer than its bytes; then a right one.
+  sockaddr_un host;
+  ASSERT_TRUE(address_of(at("host"), host, error));
+  const auto send = [&](std::size_t size) {
+    return sendto(device.get(), seen, size, 0, reinterpret_cast<sockaddr*>(&host), sizeof host);
+  };
+  ASSERT_EQ(send(60), 60);
+  write_ethernet_header(seen, kGatewayAddress, kBoardAddress, 5);
+  seen[12] = 8;
+  ASSERT_EQ(send(60), 60);
+  write_ethernet_header(seen, kGatewayAddress, kBoardAddress, 45);
+  ASSERT_EQ(send(60), 60);
+  ASSERT_EQ(send(7), 7);
+  write_ethernet_header(seen, kGatewayAddress, kBoardAddress, 44);
+  ASSERT_EQ(send(60), 60);
+  std::uint8_t got[kEthernetMtu];
+  EXPECT_EQ(gateway->receive(got), 44u);
+  EXPECT_EQ(gateway->receive(got), 0u);
+  unlink(at("board").c_str());
+}
+
+TEST_F(HostCarriers, ReplacesASocketThatWasLeftButNoFile) {
+  std::string error;
+  {
+    const Descriptor left(socket(AF_UNIX, SOCK_DGRAM, 0));
+    ASSERT_TRUE(bind_unix(left.get(), at("host"), error)) << error;
+  }
+  EXPECT_NE(open_carrier("unix:" + at("host") + "," + at("board"), error), nullptr) << error;
+  const Descriptor file(open(at("host").c_str(), O_CREAT | O_WRONLY, 0600));
+  EXPECT_EQ(open_carrier("stream:" + at("host"), error), nullptr);
+  EXPECT_EQ(error, "device 'stream:" + at("host") + "': cannot bind the socket '" + at("host") +
+                       "': Address already in use");
+  unlink(at("host").c_str());
+}
+
+std::uint16_t free_port() {
+  const Descriptor fd(socket(AF_INET, SOCK_DGRAM, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return ntohs(address.sin_port);
+}
+
+TEST_F(HostCarriers, Udp) {
+  const std::string a = std::to_string(free_port()), b = std::to_string(free_port());
+  std::string error;
+  const auto left = open_carrier("udp:" + a + ",127.0.0.1:" + b, error);
+  ASSERT_NE(left, nullptr) << error;
+  const Frame lost = frame_of(100, 1);
+  EXPECT_EQ(left->send(lost.data(), 100), Status::kOk);
+  EXPECT_EQ(left->send(lost.data(), 100), Status::kOk) << "the refusal is not this frame's";
+  const auto right = open_carrier("udp:" + b + ",127.0.0.1:" + a, error);
+  ASSERT_NE(right, nullptr) << error;
+  exchange(*left, *right);
+  exchange(*right, *left);
+}
+
+// The device's end of a stream.
+class Device final : public ByteStream {
+ public:
+  explicit Device(int fd) : fd_(fd) {}
+  [[nodiscard]] bool put(std::uint8_t byte) override { return write(fd_, &byte, 1) == 1; }
+  [[nodiscard]] bool get(std::uint8_t& byte) override { return read(fd_, &byte, 1) == 1; }
+
+ private:
+  int fd_;
+};
+
+TEST_F(HostCarriers, StreamThatDevicesJoinAndLeave) {
+  std::string error;
+  const auto host = open_carrier("stream:" + at("uart"), error);
+  ASSERT_NE(host, nullptr) << error;
+  Frame room(host->mtu());
+  EXPECT_EQ(host->receive(room.data()), 0u);
+  EXPECT_EQ(host->send(room.data(), 40), Status::kOk) << "nobody is there: lost";
+  for (int life = 0; life < 3; ++life) {
+    const Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    sockaddr_un address;
+    ASSERT_TRUE(address_of(at("uart"), address, error));
+    ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    Device device(fd.get());
+    ByteCarrier board(device, kByteMtu);
+    exchange(board, *host);
+    exchange(*host, board);
+    // It leaves in the middle of a frame.
+    ASSERT_TRUE(device.put(9));
+    ASSERT_TRUE(device.put(1));
+    EXPECT_EQ(host->receive(room.data()), 0u);
+    EXPECT_FALSE(host->down());
+  }
+}
+
+TEST_F(HostCarriers, TtyAndItsHangUp) {
+  Descriptor master(posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK));
+  ASSERT_TRUE(master);
+  ASSERT_EQ(grantpt(master.get()), 0);
+  ASSERT_EQ(unlockpt(master.get()), 0);
+  char slave[64];
+  ASSERT_EQ(ptsname_r(master.get(), slave, sizeof slave), 0);
+  std::string error;
+  const auto tty = open_carrier(std::string("tty:") + slave + ",115200", error);
+  ASSERT_NE(tty, nullptr) << error;
+  Device device(master.get());
+  ByteCarrier board(device, kByteMtu);
+  exchange(*tty, board);
+  exchange(board, *tty);
+  EXPECT_FALSE(tty->down());
+  master = Descriptor();
+  Frame room(tty->mtu());
+  EXPECT_EQ(tty->receive(room.data()), 0u);
+  EXPECT_TRUE(tty->down());
+}
+
+TEST_F(HostCarriers, SaysWhatIsWrongInOneLine) {
+  const std::string forms =
+      "expected unix:LOCAL,REMOTE or udp:LOCALPORT,HOST:PORT or tty:PATH,BAUD or stream:PATH";
+  const std::string longest(200, 'x');
+  const std::pair<std::string, std::string> wrong[] = {
+      {"", forms},
+      {"uart:/dev/ttyS0", forms},
+      {"unix:/tmp/a", forms},
+      {"unix:,/tmp/a", forms},
+      {"stream:", forms},
+      {"udp:70000,localhost:1", "the local port is '70000'; it must be a number up to 65535"},
+      {"udp:1x,localhost:1", "the local port is '1x'; it must be a number up to 65535"},
+      {"udp:0,localhost",
+       "the other end is 'localhost'; it must be HOST:PORT, a port from 1 to 65535"},
+      {"udp:0,localhost:0",
+       "the other end is 'localhost:0'; it must be HOST:PORT, a port from 1 to 65535"},
+      {"tty:/dev/null,fast", "the baud rate is 'fast'; it must be a number"},
+      {"tty:/dev/null,9600",
+       "cannot use '/dev/null' as a serial device: Inappropriate ioctl for device"},
+      {"tty:" + at("none") + ",9600",
+       "cannot use '" + at("none") + "' as a serial device: No such file or directory"},
+      {"unix:" + at("a") + "," + longest,
+       "the socket's path '" + longest + "' has 200 bytes; it must have 1 to 107"},
+      {"unix:" + at("none/a") + ",b",
+       "cannot bind the socket '" + at("none/a") + "': No such file or directory"},
+  };
+  for (const auto& [spec, reason] : wrong) {
+    std::string error;
+    EXPECT_EQ(open_carrier(spec, error), nullptr);
+    EXPECT_EQ(error, "device '" + spec + "': " + reason);
+  }
+  std::string error;
+  EXPECT_EQ(open_carrier("tty:/dev/null,1234", error), nullptr);
+  EXPECT_EQ(
+      error.find("device 'tty:/dev/null,1234': no device runs at 1234 baud; it may be 9600, "), 0u)
+      << error;
+}
+
+TEST_F(HostCarriers, TheClockWakesForAFrame) {
+  std::string error;
+  const auto gateway = open_carrier("unix:" + at("host") + "," + at("board"), error);
+  const auto board = open_board_carrier("unix:" + at("board") + "," + at("host"), error);
+  ASSERT_TRUE(gateway != nullptr && board != nullptr) << error;
+  HostClock clock;
+  clock.add(*board);
+  const std::uint64_t start = clock.now();
+  clock.wait(start + 2'000'000);
+  EXPECT_GE(clock.now(), start + 2'000'000) << "nothing has come";
+  const Frame frame = frame_of(50, 0);
+  ASSERT_EQ(gateway->send(frame.data(), 50), Status::kOk);
+  constexpr std::uint64_t kHour = 3600ull * 1'000'000'000;
+  const std::uint64_t late = clock.now() + kHour;
+  clock.wait(late);
+  EXPECT_LT(clock.now(), late);
+}
+
+}  // namespace
+}  // namespace espalier

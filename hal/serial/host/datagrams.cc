@@ -1,0 +1,138 @@
+#include "hal/serial/host/datagrams.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "hal/serial/host/sockets.h"
+
+namespace espalier {
+namespace {
+
+// What went wrong with a message on its way is the loss of that message; nobody at the other end,
+// for one. Only a full buffer is worth another try.
+[[nodiscard]] Status sent(ssize_t result) {
+  const bool full = result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS);
+  return full ? Status::kTryAgain : Status::kOk;
+}
+
+// Ethernet frames between two unix sockets.
+class UnixCarrier final : public HostCarrier {
+ public:
+  UnixCarrier(Descriptor socket, std::string local, const sockaddr_un& remote,
+              const EthernetAddress& own, const EthernetAddress& other)
+      : socket_(std::move(socket)),
+        local_(std::move(local)),
+        remote_(remote),
+        own_(own),
+        other_(other) {}
+  ~UnixCarrier() override { unlink(local_.c_str()); }
+
+  [[nodiscard]] std::uint32_t mtu() const override { return kEthernetMtu; }
+  [[nodiscard]] int fd() const override { return socket_.get(); }
+  [[nodiscard]] Status send(const std::uint8_t* frame, std::uint32_t size) override {
+    write_ethernet_header(out_.data(), other_, own_, size);
+    std::memcpy(out_.data() + kEthernetHeaderBytes, frame, size);
+    const std::uint32_t all = ethernet_bytes(size);
+    const std::uint32_t used = kEthernetHeaderBytes + size;
+    std::memset(out_.data() + used, 0, all - used);
+    return sent(sendto(socket_.get(), out_.data(), all, MSG_DONTWAIT,
+                       reinterpret_cast<const sockaddr*>(&remote_), sizeof remote_));
+  }
+  // Frames for others, as a switch may bring them, are passed over.
+  [[nodiscard]] std::uint32_t receive(std::uint8_t* frame) override {
+    for (;;) {
+      const ssize_t got = recv(socket_.get(), in_.data(), in_.size(), MSG_DONTWAIT);
+      if (got < 0) return 0;
+      const std::uint32_t size =
+          read_ethernet_header(in_.data(), static_cast<std::uint32_t>(got), own_);
+      if (size == 0) continue;
+      std::memcpy(frame, in_.data() + kEthernetHeaderBytes, size);
+      return size;
+    }
+  }
+
+ private:
+  Descriptor socket_;
+  std::string local_;
+  sockaddr_un remote_;
+  EthernetAddress own_, other_;
+  std::array<std::uint8_t, kEthernetMaxBytes> out_ = {};
+  std::array<std::uint8_t, 2048> in_ = {};  // with a frame check sequence, a VLAN tag
+};
+
+class UdpCarrier final : public HostCarrier {
+ public:
+  explicit UdpCarrier(Descriptor socket) : socket_(std::move(socket)) {}
+
+  [[nodiscard]] std::uint32_t mtu() const override { return kUdpMtu; }
+  [[nodiscard]] int fd() const override { return socket_.get(); }
+  [[nodiscard]] Status send(const std::uint8_t* frame, std::uint32_t size) override {
+    return sent(::send(socket_.get(), frame, size, MSG_DONTWAIT));
+  }
+  [[nodiscard]] std::uint32_t receive(std::uint8_t* frame) override {
+    // An error stands for a message that nobody took.
+    for (int tries = 0; tries < 2; ++tries) {
+      const ssize_t got = recv(socket_.get(), frame, kUdpMtu, MSG_DONTWAIT);
+      if (got > 0) return static_cast<std::uint32_t>(got);
+    }
+    return 0;
+  }
+
+ private:
+  static constexpr std::uint32_t kUdpMtu = 1472;  // in an Ethernet frame
+  Descriptor socket_;
+};
+
+[[nodiscard]] std::string reason() { return std::strerror(errno); }
+
+}  // namespace
+
+std::unique_ptr<HostCarrier> open_unix(const std::string& local, const std::string& remote,
+                                       const EthernetAddress& own, const EthernetAddress& other,
+                                       std::string& error) {
+  sockaddr_un address;
+  if (!address_of(remote, address, error)) return nullptr;
+  Descriptor fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) {
+    error = "no unix socket: " + reason();
+    return nullptr;
+  }
+  if (!bind_unix(fd.get(), local, error)) return nullptr;
+  return std::make_unique<UnixCarrier>(std::move(fd), local, address, own, other);
+}
+
+std::unique_ptr<HostCarrier> open_udp(std::uint16_t local_port, const std::string& host,
+                                      const std::string& port, std::string& error) {
+  addrinfo hints = {};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  const int failed = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (failed != 0) {
+    error = "'" + host + "' is no host: " + gai_strerror(failed);
+    return nullptr;
+  }
+  sockaddr_in remote;
+  std::memcpy(&remote, found->ai_addr, sizeof remote);
+  freeaddrinfo(found);
+  sockaddr_in local = {};
+  local.sin_family = AF_INET;
+  local.sin_port = htons(local_port);
+  Descriptor fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd || bind(fd.get(), reinterpret_cast<const sockaddr*>(&local), sizeof local) != 0) {
+    error = "cannot bind UDP port " + std::to_string(local_port) + ": " + reason();
+    return nullptr;
+  }
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&remote), sizeof remote) != 0) {
+    error = "no way to '" + host + "': " + reason();
+    return nullptr;
+  }
+  return std::make_unique<UdpCarrier>(std::move(fd));
+}
+
+}  // namespace espalier

@@ -1,0 +1,22 @@
+#pragma once
+// Carriers over datagram sockets. Host only.
+
+#include <memory>
+#include <string>
+
+#include "hal/serial/ethernet.h"
+#include "hal/serial/host/carriers.h"
+
+namespace espalier {
+
+// Null: `error` says why. `own` and `other` are the addresses in the Ethernet frames.
+[[nodiscard]] std::unique_ptr<HostCarrier> open_unix(const std::string& local,
+                                                     const std::string& remote,
+                                                     const EthernetAddress& own,
+                                                     const EthernetAddress& other,
+                                                     std::string& error);
+[[nodiscard]] std::unique_ptr<HostCarrier> open_udp(std::uint16_t local_port,
+                                                    const std::string& host,
+                                                    const std::string& port, std::string& error);
+
+}  // namespace espalier

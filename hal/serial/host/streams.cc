@@ -1,0 +1,185 @@
+#include "hal/serial/host/streams.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <termios.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "hal/serial/byte_carrier.h"
+#include "hal/serial/host/sockets.h"
+
+namespace espalier {
+namespace {
+
+// Bytes of a descriptor that does not block, a buffer at a time each way.
+class FdStream final : public ByteStream {
+ public:
+  explicit FdStream(Descriptor fd) : fd_(std::move(fd)) {}
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] bool down() const override { return !fd_; }
+  [[nodiscard]] bool pending() const { return taken_ < got_; }
+  [[nodiscard]] bool put(std::uint8_t byte) override {
+    if (put_ == out_.size()) flush();
+    if (put_ == out_.size()) return false;
+    out_[put_++] = byte;
+    if (byte == 0) flush();  // a frame's end
+    return true;
+  }
+  [[nodiscard]] bool get(std::uint8_t& byte) override {
+    if (put_ > 0) flush();
+    if (taken_ == got_ && !fill()) return false;
+    byte = in_[taken_++];
+    return true;
+  }
+  // What was begun with one device is not for the next.
+  void join(Descriptor fd) {
+    fd_ = std::move(fd);
+    put_ = taken_ = got_ = 0;
+  }
+
+ private:
+  void flush() {
+    std::size_t gone = 0;
+    while (gone < put_) {
+      const ssize_t wrote = fd_ ? write(fd_.get(), out_.data() + gone, put_ - gone) : 0;
+      if (wrote <= 0) {
+        if (fd_ && (errno == EAGAIN || errno == EINTR)) break;
+        leave();
+        gone = put_;  // nobody is there: lost
+      } else {
+        gone += static_cast<std::size_t>(wrote);
+      }
+    }
+    std::memmove(out_.data(), out_.data() + gone, put_ - gone);
+    put_ -= gone;
+  }
+  [[nodiscard]] bool fill() {
+    if (!fd_) return false;
+    const ssize_t got = read(fd_.get(), in_.data(), in_.size());
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) leave();
+    taken_ = 0;
+    got_ = got > 0 ? static_cast<std::size_t>(got) : 0;
+    return got_ > 0;
+  }
+  void leave() { fd_ = Descriptor(); }
+
+  Descriptor fd_;
+  std::array<std::uint8_t, 1024> out_ = {}, in_ = {};
+  std::size_t put_ = 0, taken_ = 0, got_ = 0;
+};
+
+class TtyCarrier final : public HostCarrier {
+ public:
+  explicit TtyCarrier(Descriptor fd) : stream_(std::move(fd)) {}
+  [[nodiscard]] std::uint32_t mtu() const override { return carrier_.mtu(); }
+  [[nodiscard]] Status send(const std::uint8_t* frame, std::uint32_t size) override {
+    return carrier_.send(frame, size);
+  }
+  [[nodiscard]] std::uint32_t receive(std::uint8_t* frame) override {
+    return carrier_.receive(frame);
+  }
+  [[nodiscard]] bool down() const override { return stream_.down(); }
+  [[nodiscard]] int fd() const override { return stream_.fd(); }
+  [[nodiscard]] bool pending() const override { return stream_.pending(); }
+
+ private:
+  FdStream stream_;
+  ByteCarrier carrier_{stream_, kByteMtu};
+};
+
+class StreamCarrier final : public HostCarrier {
+ public:
+  StreamCarrier(Descriptor listener, std::string path)
+      : listener_(std::move(listener)), path_(std::move(path)), stream_(Descriptor()) {}
+  ~StreamCarrier() override { unlink(path_.c_str()); }
+  [[nodiscard]] std::uint32_t mtu() const override { return carrier_.mtu(); }
+  [[nodiscard]] Status send(const std::uint8_t* frame, std::uint32_t size) override {
+    if (!joined()) return Status::kOk;
+    return carrier_.send(frame, size);
+  }
+  [[nodiscard]] std::uint32_t receive(std::uint8_t* frame) override {
+    return joined() ? carrier_.receive(frame) : 0;
+  }
+  // The listener's while nobody has joined.
+  [[nodiscard]] int fd() const override { return stream_.down() ? listener_.get() : stream_.fd(); }
+  [[nodiscard]] bool pending() const override { return stream_.pending(); }
+
+ private:
+  [[nodiscard]] bool joined() {
+    if (!stream_.down()) return true;
+    Descriptor fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd) return false;
+    stream_.join(std::move(fd));
+    carrier_ = ByteCarrier(stream_, kByteMtu);
+    return true;
+  }
+
+  Descriptor listener_;
+  std::string path_;
+  FdStream stream_;
+  ByteCarrier carrier_{stream_, kByteMtu};
+};
+
+struct Speed {
+  std::uint32_t baud;
+  speed_t code;
+};
+constexpr Speed kSpeeds[] = {
+    {9600, B9600},       {19200, B19200},     {38400, B38400},     {57600, B57600},
+    {115200, B115200},   {230400, B230400},   {460800, B460800},   {500000, B500000},
+    {576000, B576000},   {921600, B921600},   {1000000, B1000000}, {1152000, B1152000},
+    {1500000, B1500000}, {2000000, B2000000}, {3000000, B3000000}, {4000000, B4000000}};
+
+}  // namespace
+
+std::unique_ptr<HostCarrier> open_tty(const std::string& path, std::uint32_t baud,
+                                      std::string& error) {
+  const Speed* speed = nullptr;
+  std::string known;
+  for (const Speed& its : kSpeeds) {
+    if (its.baud == baud) speed = &its;
+    known += (known.empty() ? "" : ", ") + std::to_string(its.baud);
+  }
+  if (speed == nullptr) {
+    error = "no device runs at " + std::to_string(baud) + " baud; it may be " + known;
+    return nullptr;
+  }
+  Descriptor fd(open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+  termios settings = {};
+  if (!fd || tcgetattr(fd.get(), &settings) != 0) {
+    error = "cannot use '" + path + "' as a serial device: " + std::strerror(errno);
+    return nullptr;
+  }
+  cfmakeraw(&settings);
+  settings.c_cflag |= CLOCAL | CREAD;
+  settings.c_cflag &= ~static_cast<tcflag_t>(CRTSCTS | CSTOPB);
+  settings.c_cc[VMIN] = 1;
+  settings.c_cc[VTIME] = 0;
+  if (cfsetspeed(&settings, speed->code) != 0 || tcsetattr(fd.get(), TCSANOW, &settings) != 0) {
+    error =
+        "cannot set '" + path + "' to " + std::to_string(baud) + " baud: " + std::strerror(errno);
+    return nullptr;
+  }
+  tcflush(fd.get(), TCIOFLUSH);
+  return std::make_unique<TtyCarrier>(std::move(fd));
+}
+
+std::unique_ptr<HostCarrier> open_stream(const std::string& path, std::string& error) {
+  Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) {
+    error = std::string("no unix socket: ") + std::strerror(errno);
+    return nullptr;
+  }
+  if (!bind_unix(fd.get(), path, error)) return nullptr;
+  if (listen(fd.get(), 1) != 0) {
+    error = "cannot listen at '" + path + "': " + std::strerror(errno);
+    return nullptr;
+  }
+  return std::make_unique<StreamCarrier>(std::move(fd), path);
+}
+
+}  // namespace espalier

@@ -1,0 +1,431 @@
+// Four bare-metal nodes in one program, each with its flash, its boot, its server and a gateway,
+// joined by carriers in memory that lose some frames and repeat others: they run every collective
+// from the images in golden/, and leave the bytes, of results and of logs, that simulation left.
+
+#include <cstring>
+
+#include "collectives/schedule/little_endian.h"
+#include "firmware/bare/server.h"
+#include "golden.h"
+#include "hal/serial/serial_endpoint.h"
+#include "hal/splitmix64.h"
+#include "tests/bare/check.h"
+#include "tests/bare/golden/digests.h"
+#include "tests/bare/memory_flash.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::uint32_t kNodes = 4, kPrograms = 11, kMtu = 1498;
+constexpr std::uint32_t kRoom = 24576, kScratchRoom = 98304, kEventsRoom = 1024;
+
+struct ImageBytes {
+  const std::uint8_t* bytes;
+  std::uint32_t size;
+};
+constexpr ImageBytes kImages[kNodes] = {{golden::node_0, sizeof golden::node_0},
+                                        {golden::node_1, sizeof golden::node_1},
+                                        {golden::node_2, sizeof golden::node_2},
+                                        {golden::node_3, sizeof golden::node_3}};
+
+// A read of the clock is a microsecond.
+class StepClock final : public Clock {
+ public:
+  std::uint64_t now() override { return at_ += 1000; }
+
+ private:
+  std::uint64_t at_ = 0;
+};
+
+// Frames on their way to one end.
+class Inbox {
+ public:
+  bool push(const std::uint8_t* frame, std::uint32_t size) {
+    if (end_ - first_ == kSlots) return false;
+    std::memcpy(frames_[end_ % kSlots], frame, size);
+    sizes_[end_ % kSlots] = size;
+    ++end_;
+    return true;
+  }
+  std::uint32_t pop(std::uint8_t* frame) {
+    if (first_ == end_) return 0;
+    const std::uint32_t size = sizes_[first_ % kSlots];
+    std::memcpy(frame, frames_[first_ % kSlots], size);
+    ++first_;
+    return size;
+  }
+
+ private:
+  static constexpr std::uint32_t kSlots = 8;
+  std::uint8_t frames_[kSlots][kMtu] = {};
+  std::uint32_t sizes_[kSlots] = {};
+  std::uint32_t first_ = 0, end_ = 0;
+};
+
+class Node;
+Node* nodes = nullptr;
+
+// Of a node: frames of the agent go to its gateway, others to the node at the end of their channel.
+class NodeCarrier final : public Carrier {
+ public:
+  explicit NodeCarrier(std::uint32_t node) : node_(node) {}
+  std::uint32_t mtu() const override { return kMtu; }
+  Status send(const std::uint8_t* frame, std::uint32_t size) override;
+  std::uint32_t receive(std::uint8_t* frame) override { return inbox.pop(frame); }
+  Inbox inbox;
+
+ private:
+  std::uint32_t node_;
+  std::uint32_t sent_ = 0;
+};
+
+class GatewayCarrier final : public Carrier {
+ public:
+  explicit GatewayCarrier(Inbox& node) : node_(node) {}
+  std::uint32_t mtu() const override { return kMtu; }
+  Status send(const std::uint8_t* frame, std::uint32_t size) override {
+    return node_.push(frame, size) ? Status::kOk : Status::kTryAgain;
+  }
+  std::uint32_t receive(std::uint8_t* frame) override { return inbox.pop(frame); }
+  Inbox inbox;
+
+ private:
+  Inbox& node_;
+};
+
+Status load_all(void* context, const Image& image) {
+  for (std::uint32_t at = 0; at < image.programs; ++at) {
+    const Status status = image.load(at, static_cast<Program*>(context)[at]);
+    if (status != Status::kOk) return status;
+  }
+  return Status::kOk;
+}
+
+SerialConfig config_of(std::uint32_t session, std::uint32_t channel, std::uint32_t window) {
+  SerialConfig config;
+  config.session = session;
+  config.first_channel = static_cast<std::uint8_t>(channel);
+  config.window = window;
+  return config;
+}
+
+// A board with its gateway.
+class Node {
+ public:
+  explicit Node(std::uint32_t node)
+      : slots_(flash_, whole_flash(flash_)),
+        booted(programs_),
+        carrier(node),
+        gateway_carrier(carrier.inbox),
+        port_(carrier, clock_, frames_, {}),
+        gateway_port_(gateway_carrier, clock_, gateway_frames_, {}),
+        links_(port_, links_memory_, boot(node), kNodes - 1, node,
+               config_of(node + 1, 0, kSerialWindow)),
+        agent_(port_, agent_memory_, &agent::kGateway, 1, node,
+               config_of(node + 1, agent::kChannel, agent::kWindow)),
+        gateway_(gateway_port_, gateway_memory_, &booted.image.node, 1, agent::kGateway,
+                 config_of(node + 100, agent::kChannel, agent::kWindow)),
+        server_(agent_, &links_, slots_, booted, rooms()) {
+    server_.begin();
+  }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  void step() {
+    CHECK(server_.step());
+    Completion completion;
+    while (gateway_.poll(completion)) {
+      CHECK_EQ(completion.status, Status::kOk);
+      if (completion.kind == Completion::Kind::kSent) ++sent_;
+      if (completion.kind == Completion::Kind::kReceived) ++received_;
+    }
+  }
+  // Post, and wait for what was posted.
+  void send(const void* bytes, std::uint32_t size, std::uint64_t tag) {
+    SendPost post;
+    post.bytes = bytes;
+    post.size = size;
+    post.tag = tag;
+    CHECK_EQ(gateway_.post_send(0, post), Status::kOk);
+    await(sent_);
+  }
+  void receive(void* bytes, std::uint32_t size, std::uint64_t tag) {
+    ReceivePost post;
+    post.bytes = bytes;
+    post.size = size;
+    post.tag = tag;
+    CHECK_EQ(gateway_.post_receive(0, post), Status::kOk);
+    await(received_);
+  }
+  template <typename T>
+  void send_packet(const T& order) {
+    agent::Packet packet;
+    std::memcpy(&packet, &order, sizeof order);
+    send(&packet, sizeof packet, agent::kPacketTag);
+  }
+  agent::Packet receive_packet() {
+    agent::Packet packet;
+    receive(&packet, sizeof packet, agent::kPacketTag);
+    return packet;
+  }
+  void send_data(const std::uint8_t* bytes, std::uint32_t size) {
+    for (std::uint32_t at = 0; at < size; at += agent::kPieceBytes) {
+      const std::uint32_t part = size - at < agent::kPieceBytes ? size - at : agent::kPieceBytes;
+      send(bytes + at, part, agent::kDataTag);
+    }
+  }
+  void receive_data(std::uint8_t* bytes, std::uint32_t size) {
+    for (std::uint32_t at = 0; at < size; at += agent::kPieceBytes) {
+      const std::uint32_t part = size - at < agent::kPieceBytes ? size - at : agent::kPieceBytes;
+      receive(bytes + at, part, agent::kDataTag);
+    }
+  }
+  Slots& slots() { return slots_; }
+
+ private:
+  // Installs and boots the node's image; its peers.
+  const std::uint32_t* boot(std::uint32_t node) {
+    authority_ = ed25519_authority(golden::key);
+    Expectation expected;
+    expected.board = "mps2-an385";
+    expected.node = node;
+    expected.authority = &authority_;
+    const Acceptance loads{load_all, programs_};
+    CHECK_EQ(slots_.begin(kImages[node].size), Status::kOk);
+    CHECK_EQ(slots_.append(kImages[node].bytes, kImages[node].size), Status::kOk);
+    CHECK_EQ(slots_.finish(expected, loads), Status::kOk);
+    booted.status = slots_.boot(expected, loads, booted.image, booted.report);
+    CHECK(booted.status == Status::kOk && booted.report.trial);
+    for (std::uint32_t link = 0; link < booted.image.links; ++link) {
+      peers_[link] = booted.image.link(link).peer;
+    }
+    return peers_;
+  }
+  bare::Rooms rooms() {
+    bare::Rooms made;
+    made.input = input_;
+    made.output = output_;
+    made.scratch = scratch_;
+    made.events = events_;
+    made.input_bytes = made.output_bytes = kRoom;
+    made.scratch_bytes = kScratchRoom;
+    made.events_count = kEventsRoom;
+    return made;
+  }
+  void await(std::uint32_t& counter);
+
+  MemoryFlash flash_;
+  Slots slots_;
+  Program programs_[kPrograms] = {};
+  Authority authority_;
+
+ public:
+  bare::Booted booted;
+  NodeCarrier carrier;
+  GatewayCarrier gateway_carrier;
+
+ private:
+  StepClock clock_;
+  alignas(4) std::uint8_t frames_[2 * kMtu] = {};
+  alignas(4) std::uint8_t gateway_frames_[2 * kMtu] = {};
+  std::uint32_t peers_[kNodes] = {};
+  SerialLink links_memory_[kNodes - 1] = {};
+  SerialLink agent_memory_[1] = {};
+  SerialLink gateway_memory_[1] = {};
+  alignas(16) std::uint8_t input_[kRoom] = {};
+  alignas(16) std::uint8_t output_[kRoom] = {};
+  alignas(16) std::uint8_t scratch_[kScratchRoom] = {};
+  Event events_[kEventsRoom];
+  SerialPort port_, gateway_port_;
+  SerialEndpoint links_, agent_, gateway_;
+  bare::Server server_;
+  std::uint32_t sent_ = 0, received_ = 0;
+};
+
+Status NodeCarrier::send(const std::uint8_t* frame, std::uint32_t size) {
+  const std::uint32_t channel = frame[1];
+  ++sent_;
+  if (sent_ % 29 == 0) return Status::kOk;  // lost
+  if (channel == agent::kChannel) {
+    return nodes[node_].gateway_carrier.inbox.push(frame, size) ? Status::kOk : Status::kTryAgain;
+  }
+  const std::uint32_t peer = nodes[node_].booted.image.link(channel).peer;
+  Node& other = nodes[peer];
+  std::uint32_t back = 0;
+  while (other.booted.image.link(back).peer != node_) ++back;
+  std::uint8_t changed[kMtu];
+  std::memcpy(changed, frame, size);
+  changed[1] = static_cast<std::uint8_t>(back);
+  store_le(changed + size - 4, crc32(0, changed, size - 4), 4);
+  const bool taken = other.carrier.inbox.push(changed, size);
+  if (taken && sent_ % 31 == 0) (void)other.carrier.inbox.push(changed, size);  // repeated
+  return taken ? Status::kOk : Status::kTryAgain;
+}
+
+void step_all() {
+  for (std::uint32_t v = 0; v < kNodes; ++v) nodes[v].step();
+}
+
+void Node::await(std::uint32_t& counter) {
+  static bool stuck = false;  // nothing more will come
+  const std::uint32_t before = counter;
+  for (std::uint32_t steps = 0; counter == before && !stuck; ++steps) {
+    step_all();
+    if (steps == 300'000) stuck = !CHECK(steps < 300'000);
+  }
+}
+
+std::uint64_t noise(std::uint32_t rank, std::uint64_t at) {
+  return splitmix64(at ^ std::uint64_t{rank} << 48);
+}
+
+// What `espalier simulate` gives rank: bytes without a pattern, or small numbers to be added.
+void fill_input(std::uint32_t rank, bool numbers, std::uint8_t* bytes, std::uint32_t size) {
+  for (std::uint32_t at = 0; at < size; at += 8) {
+    std::uint64_t word = noise(rank, at);
+    if (numbers) {
+      float pair[2];
+      for (std::uint32_t k = 0; k < 2; ++k) {
+        const auto small = static_cast<std::int32_t>((noise(rank, at / 4 + k) >> 20) % 1009);
+        pair[k] = static_cast<float>(small - 504);
+      }
+      std::memcpy(&word, pair, 8);
+    }
+    std::memcpy(bytes + at, &word, 8);
+  }
+}
+
+std::uint32_t bytes_of(Extent extent, std::uint32_t own, std::uint32_t whole) {
+  return extent == Extent::kWhole ? whole : extent == Extent::kOwn ? own : 0;
+}
+
+std::uint8_t data[kRoom];
+
+void check_hello(std::uint32_t v) {
+  const agent::Hello hello = nodes[v].receive_packet().hello;
+  CHECK(hello.kind == agent::Kind::kHello && hello.version == agent::kVersion);
+  CHECK(hello.boot == Status::kOk && hello.trial == 1 && hello.signature_checked == 1);
+  CHECK(hello.node == v && hello.nodes == kNodes && hello.release == 0x01020003);
+  CHECK(hello.links == kNodes - 1 && hello.programs == kPrograms);
+  CHECK_EQ(std::memcmp(hello.digest, kImages[v].bytes + kImageDigestAt, kDigestBytes), 0);
+  nodes[v].receive_data(data, hello.links * std::uint32_t{sizeof(agent::LinkEntry)} +
+                                  hello.programs * std::uint32_t{sizeof(agent::ProgramEntry)});
+  agent::LinkEntry link;
+  std::memcpy(&link, data, sizeof link);
+  CHECK_EQ(link.peer, v == 0 ? 1u : 0u);
+  agent::ProgramEntry program;
+  std::memcpy(&program, data + hello.links * sizeof link, sizeof program);
+  CHECK_EQ(program.schedule, nodes[v].booted.programs[0].schedule_digest);
+}
+
+void configure(std::uint32_t v) {
+  agent::Configure order;
+  order.deadline_ns = 60'000'000'000;
+  order.check_blocks = 1;
+  order.log = 1;
+  nodes[v].send_packet(order);
+  const agent::Answer answer = nodes[v].receive_packet().answer;
+  CHECK(answer.to == agent::Kind::kConfigure && answer.status == Status::kOk);
+}
+
+agent::Run order_run(std::uint32_t v, std::uint32_t which) {
+  const Program& program = nodes[v].booted.programs[which];
+  const bool barrier = program.collective == espalier_Collective_BARRIER;
+  const bool per_rank = counts_per_rank(program.collective);
+  const bool adds = program.collective == espalier_Collective_REDUCE ||
+                    program.collective == espalier_Collective_ALLREDUCE ||
+                    program.collective == espalier_Collective_SCAN ||
+                    program.collective == espalier_Collective_EXSCAN ||
+                    program.collective == espalier_Collective_REDUCE_SCATTER;
+  const std::uint32_t bytes = barrier ? 0 : per_rank ? 6000 : 24000;
+  const std::uint32_t whole = per_rank ? bytes * kNodes : bytes;
+  agent::Run run;
+  run.number = which + 1;
+  run.schedule = program.schedule_digest;
+  run.op = adds ? Op::kSum : Op::kNone;
+  run.type = adds ? Type::kF32 : Type::kBytes;
+  run.count = adds ? bytes / 4 : bytes;
+  run.input_bytes = bytes_of(buffer_extent(program, espalier_Buffer_INPUT), bytes, whole);
+  run.output_bytes = bytes_of(buffer_extent(program, espalier_Buffer_OUTPUT), bytes, whole);
+  run.events = kEventsRoom;
+  nodes[v].send_packet(run);
+  const agent::Answer answer = nodes[v].receive_packet().answer;
+  CHECK(answer.to == agent::Kind::kRun && answer.number == run.number);
+  if (!CHECK_EQ(answer.status, Status::kOk)) {
+    bare::Text() << "  " << status_name(answer.status) << "\n";
+  }
+  fill_input(v, adds, data, run.input_bytes);
+  nodes[v].send_data(data, run.input_bytes);
+  return run;
+}
+
+void run_collective(std::uint32_t which) {
+  agent::Run runs[kNodes];
+  for (std::uint32_t v = 0; v < kNodes; ++v) runs[v] = order_run(v, which);
+  for (std::uint32_t v = 0; v < kNodes; ++v) {
+    agent::Go go;
+    go.number = runs[v].number;
+    nodes[v].send_packet(go);
+  }
+  golden::Digests digests = {kDigestSeed, kDigestSeed};
+  for (std::uint32_t v = 0; v < kNodes; ++v) {
+    const agent::Report report = nodes[v].receive_packet().report;
+    CHECK(report.kind == agent::Kind::kReport && report.number == runs[v].number);
+    CHECK(report.status == Status::kOk && report.completed == 1 && report.log_lost == 0);
+    CHECK(report.log_retired == report.log_count && report.events == report.log_count);
+    CHECK(report.confirmation == Status::kOk && report.output_bytes == runs[v].output_bytes);
+    nodes[v].receive_data(data, report.output_bytes);
+    std::uint32_t bytes = report.output_bytes;
+    if (which == 0 && v == 0) {  // a broadcast's root has its result from the beginning
+      bytes = runs[v].input_bytes;
+      fill_input(v, false, data, bytes);
+    }
+    digests.results = digest_bytes(digests.results, data, bytes);
+    nodes[v].receive_data(data, report.events * kEventBytes);
+    digests.events = digest_bytes(digests.events, data, report.events * kEventBytes);
+  }
+  bare::Text() << collective_name(nodes[0].booted.programs[which].collective) << ": results ";
+  checks::print_hex(digests.results);
+  bare::Text() << ", events ";
+  checks::print_hex(digests.events);
+  bare::Text() << "\n";
+  CHECK_EQ(digests.results, golden::kDigests[which].results);
+  CHECK_EQ(digests.events, golden::kDigests[which].events);
+}
+
+// What the server refuses, it refuses with a word, and goes on.
+void check_refusals() {
+  agent::Run run;
+  run.schedule = 1;
+  nodes[1].send_packet(run);
+  CHECK_EQ(nodes[1].receive_packet().answer.status, Status::kBadArgument);
+  run.schedule = nodes[1].booted.programs[0].schedule_digest;
+  run.count = run.output_bytes = kRoom + 8;
+  nodes[1].send_packet(run);
+  CHECK_EQ(nodes[1].receive_packet().answer.status, Status::kTooLarge);
+  run.count = 64;
+  run.output_bytes = 63;
+  nodes[1].send_packet(run);
+  CHECK_EQ(nodes[1].receive_packet().answer.status, Status::kBadArgument);
+  nodes[1].send_packet(agent::Configure{});
+  CHECK_EQ(nodes[1].receive_packet().answer.status, Status::kBadArgument);
+  nodes[1].send_packet(agent::Go{});
+  CHECK_EQ(nodes[1].receive_packet().answer.to, agent::Kind::kGo);
+  nodes[1].send_packet(agent::Ask{});
+  CHECK_EQ(nodes[1].receive_packet().report.output_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace espalier
+
+int main() {
+  using namespace espalier;
+  static Node made[kNodes] = {Node(0), Node(1), Node(2), Node(3)};
+  nodes = made;
+  for (std::uint32_t v = 0; v < kNodes; ++v) check_hello(v);
+  for (std::uint32_t v = 0; v < kNodes; ++v) configure(v);
+  for (std::uint32_t which = 0; which < kPrograms; ++which) run_collective(which);
+  check_refusals();
+  for (std::uint32_t v = 0; v < kNodes; ++v) CHECK_EQ(nodes[v].slots().counter(), 4u);
+  return checks::finish();
+}

@@ -1,0 +1,59 @@
+"""Flash whose newest image no node may boot: the other slot holds a good one."""
+import pathlib
+import re
+import struct
+
+import rig as rigs
+
+# Of whole_flash() (firmware/boot/slots.cc): two blocks of counters, then two slots alike.
+COUNTER_BLOCKS = 2
+LENGTH_AT = 16  # in an image's header (docs/images.md)
+
+
+def second_slot(flash):
+    """(where slot 1 begins, where its last block does, where its marks are), of a board's flash entry."""
+    blocks = (flash.bytes // flash.block_bytes - COUNTER_BLOCKS) // 2
+    begin = (COUNTER_BLOCKS + blocks) * flash.block_bytes
+    return begin, begin + (blocks - 1) * flash.block_bytes
+
+
+def damage(name, content, image_bytes, flash):
+    """What happens to the bytes of slot 1 after the installation."""
+    begin, marks = second_slot(flash)
+    if name == "corrupted":
+        content[begin + image_bytes - 1] ^= 1
+    elif name == "truncated":  # it says that it is longer than the slot that it lies in
+        content[begin + LENGTH_AT:begin + LENGTH_AT + 4] = struct.pack("<I", marks - begin + 1)
+    elif name == "unfinished":
+        content[marks:marks + flash.block_bytes] = b"\xff" * flash.block_bytes
+
+
+def other_board(plan, folder, board):
+    """A board like this one but for its name."""
+    text = (plan.path(board) / "board.textproto").read_text()
+    other = folder / "other-board"
+    other.mkdir(exist_ok=True)
+    (other / "board.textproto").write_text(re.sub(r'^name: *".*"', 'name: "other-board"', text, flags=re.M))
+    return other
+
+
+def make(plan, case, call):
+    """Writes the flash of the refused rank. call: runs a command's words, or raises."""
+    rank, name = case.refused
+    board = case.seats[rank].device.board
+    target = plan.flash(case, rank)
+    folder = case.folder
+    node = (rank + 1) % len(case.seats) if name == "wrong-node" else rank
+    described = other_board(plan, folder, board) if name == "wrong-board" else board
+    key = {"unsigned": "", "bad-signature": plan.foreign_key}.get(name)
+    counter = 0 if name == "rolled-back" else 1
+    there, second = folder / "other.flash", folder / "second.img"
+    for release, confirmed in (("1.0.0", True), ("2.0.0", False)):
+        call(plan.build_image(described, node, second, release, counter, key))
+        call(plan.install(described, node, second, there, confirmed, key))
+    flash = rigs.read(pathlib.Path(plan.path(board)) / "board.textproto", "board.BoardFile").flash
+    begin, _ = second_slot(flash)
+    content = bytearray(target.read_bytes()[:begin] + there.read_bytes()[begin:])
+    damage(name, content, second.stat().st_size, flash)
+    target.write_bytes(content)
+    there.unlink()

@@ -1,0 +1,336 @@
+#!/usr/bin/python3
+"""The runner of rigs itself: bad rigs, its commands, its verdicts on what a stand-in for the espalier command says, its
+time-outs; and that every bad image that it makes is refused by a real node for its own reason."""
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import tempfile
+import time
+import unittest
+
+import bad_image
+import hil
+import plan as plans
+import rig as rigs
+import verdict
+
+HERE = pathlib.Path(__file__).resolve().parent
+COMMAND = os.environ.get("ESPALIER", str(rigs.ROOT / "build/tools/espalier"))
+NODE = os.environ.get("ESPALIER_NODE", str(rigs.ROOT / "build/firmware/node/espalier-node"))
+RIG = """name: "two" tests: "list" limit_s: 60
+device { name: "host" board: "boards/linux-x86_64" count: 2 process { program: "/bin/true" } }
+"""
+LIST = """topology: "complete:2"
+test { collective: "allreduce" algorithm: "chain" message { bytes: "8" } }
+"""
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+
+    def write(self, rig=RIG, tests=LIST):
+        (self.path / "rig").write_text(rig)
+        (self.path / "list").write_text(tests)
+        return self.path / "rig"
+
+    def plan(self, rig=RIG, tests=LIST, command=COMMAND):
+        made = rigs.Rig(self.write(rig, tests))
+        return plans.Plan(made, rigs.Tests(made.tests), self.path / "out", command, NODE, "/tmp/sockets")
+
+
+class BadRigs(Folder):
+    def refused(self, *says, rig=RIG, tests=LIST, words=()):
+        path = self.write(rig, tests)
+        done = subprocess.run([HERE / "hil.py", path, "--output", self.path / "out", *words], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for text in says:
+            self.assertIn(text, done.stderr)
+        self.assertFalse((self.path / "out").exists(), "something was left behind")
+
+    def test_rigs(self):
+        def refused(old, new, *says):
+            self.assertIn(old, RIG)
+            self.refused(str(self.path / "rig"), *says, rig=RIG.replace(old, new))
+
+        refused("device {", "gadget {", "2:1", "gadget")
+        refused('name: "two"', "", "the rig's name is ''")
+        refused('name: "two"', 'name: "a b"', "'a b'", "letters")
+        refused('tests: "list"', "", "no tests")
+        refused('name: "two"', 'name: "two" provider: "pigeon"', "'pigeon'", "tcp or shm")
+        refused('name: "host"', "", "device 0", "its name is ''")
+        refused("boards/linux-x86_64", "boards/nothing", "device 0 ('host')", "no board 'boards/nothing'")
+        refused('process { program: "/bin/true" }', "", "device 0 ('host')", "process, emulator, ssh, wire")
+        refused('program: "/bin/true"', "", "process without program")
+        refused('process { program: "/bin/true" }', 'emulator { program: "x" }', "without machine", "machine and program")
+        refused('process { program: "/bin/true" }', 'wire { flash: "true" }', "without carrier")
+        refused('process { program: "/bin/true" }', 'ssh { host: "a" program: "b" address: "10.0.0.2" }', "no address")
+        refused("count: 2", "count: 2 patience: 0.5", "patience is 0.5", "1 to 1000")
+        refused("count: 2", "count: 2 patience: nan", "patience is nan")
+        refused("count: 2", "count: 2 rank: 0", "count is 2, and it has 1 rank")
+        refused("count: 2", "rank: 0 rank: 2", "rank 2 among", "0 to 1")
+        refused("/bin/true", "/bin/nothing", "no /bin/nothing")
+        shm = RIG.replace('name: "two"', 'name: "two" provider: "shm"')
+        self.refused("this host alone", rig=shm.replace("process {", 'process { under: "qemu"'))
+        self.refused("two devices are called 'host-0'", rig=RIG + RIG.splitlines()[1])
+        self.refused("all or none", rig=RIG + 'device { name: "b" board: "boards/linux-x86_64" rank: 2 process { program: "x" } }')
+
+    def test_lists(self):
+        def refused(old, new, *says):
+            self.assertIn(old, LIST)
+            self.refused(str(self.path / "list"), *says, tests=LIST.replace(old, new))
+
+        refused('topology: "complete:2"', "", "no topology")
+        refused('algorithm: "chain"', "", "test 0", "espalier list")
+        refused('bytes: "8"', "", "test 0", "without bytes")
+        refused("test {", "kill { test: 1 } test {", "no test 1", "0 to 0")
+        refused("test {", 'refuse: "ugly" test {', "'ugly'", "corrupted")
+        refused('topology: "complete:2"', 'topology: "complete:2" ' + LIST.splitlines()[1], "test 1", "is there already")
+        self.refused("no case has 'nothing'", words=["--only", "nothing"])
+        self.refused("nowhere", words=["--tests", "nowhere"])
+
+    def test_a_folder_of_somebody_else(self):
+        (self.path / "mine").mkdir()
+        (self.path / "mine/file").touch()
+        done = subprocess.run([HERE / "hil.py", self.write(), "--output", self.path / "mine"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("not empty", done.stderr)
+        self.assertTrue((self.path / "mine/file").exists())
+
+    def test_what_cannot_be_prepared(self):
+        """The line is the command's own."""
+        done = subprocess.run([HERE / "hil.py", self.write(tests=LIST.replace("chain", "magic")), "--output", self.path / "out",
+                               "--espalier", COMMAND, "--node", NODE], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("magic", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+
+class Plans(Folder):
+    def test_every_program_runs_on_every_kind_of_board(self):
+        rig = rigs.Rig(HERE / "default.textproto")
+        rotations = rig.rotations(rigs.Tests(rig.tests))
+        self.assertEqual(len(rotations), 4)
+        for rank in range(8):
+            self.assertEqual({seats[rank].board for seats in rotations}, {"mps2-an385", "linux-aarch64", "linux-x86_64"})
+        for seats in rotations:
+            self.assertEqual(sorted(seat.name for seat in seats), sorted(seat.name for seat in rig.seats))
+        self.assertEqual([seat.name for seat in rotations[1][:4]], ["host-2", "host-3", "m3-0", "m3-1"])
+        for name in ("x86-64", "aarch64"):
+            alike = rigs.Rig(HERE / f"{name}.textproto")
+            self.assertEqual(len(alike.rotations(rigs.Tests(alike.tests))), 1)
+
+    def test_fixed_ranks(self):
+        rig = RIG.replace("count: 2", "rank: 2 rank: 0") + \
+            'device { name: "b" board: "boards/linux-x86_64" rank: 1 process { program: "x" } }'
+        plan = self.plan(rig)
+        (seats,) = plan.rig.rotations(plan.tests)
+        self.assertEqual([seat.name for seat in seats], ["host-1", "b", "host-0"])
+
+    def test_defaults_and_patience(self):
+        plan = self.plan(RIG + 'device { name: "slow" board: "boards/linux-x86_64" patience: 2.5 process { program: "x" } }')
+        self.assertEqual((plan.rig.deadline_ms, plan.rig.limit_s), (12500, 150))
+        words = list(map(str, plan.run(plan.cases()[0])))
+        self.assertEqual(words[words.index("--deadline") + 1], "12500")
+        self.assertEqual(words[words.index("--provider") + 1], "tcp")
+        self.assertEqual(words[words.index("--type") + 1], "f32")
+        self.assertNotIn("--window", words)
+
+    def test_cases(self):
+        plan = self.plan(tests=LIST + 'kill {} refuse: "unsigned"')
+        self.assertEqual([case.name for case in plan.cases()], ["rotation-0/allreduce-chain-8-sum-f32", "kill/linux-x86_64",
+                                                                "refuse/linux-x86_64-unsigned"])
+        kill, refuse = plan.cases()[1:]
+        words = list(map(str, plan.run(kill)))
+        self.assertEqual(words[words.index("--kill") + 1], "0@1000")
+        self.assertIn("--back-to-back", words)
+        self.assertIn(str(self.path / "out/rotation-0/node-%r.flash"), words)
+        self.assertIn(str(self.path / "out/refuse/linux-x86_64-unsigned/node-%r.flash"), map(str, plan.run(refuse)))
+
+    def started(self, how, **fields):
+        text = RIG.splitlines()[0] + "".join(f" {name}: {value}" for name, value in fields.items())
+        plan = self.plan(f'{text} device {{ name: "it" board: "boards/linux-x86_64" count: 2 {how} }}')
+        case = plan.cases()[0]
+        return plan, case, shlex.split(plan.start(case, 1, case.seats[1]))
+
+    def test_processes(self):
+        _, _, words = self.started('process { under: "qemu-aarch64-static -L /" program: "build x/node" }')
+        self.assertEqual(words, ["qemu-aarch64-static", "-L", "/", str(rigs.ROOT / "build x/node")])
+
+    def test_emulators(self):
+        plan, _, words = self.started('emulator { machine: "mps2-an385" program: "node.elf" under: "nice" }')
+        self.assertEqual(words[:3], [str(rigs.ROOT / rigs.GATEWAY), "--device", "unix:/tmp/sockets/it-1-gateway,/tmp/sockets/it-1-board"])
+        board = shlex.split(words[words.index("--start") + 1])
+        self.assertEqual(board[:4], ["nice", "qemu-system-arm", "-M", "mps2-an385"])
+        self.assertIn(f"enable=on,target=native,arg=node,arg={plan.out}/rotation-0/node-1.flash,arg={plan.key}.raw", board)
+        self.assertIn("dgram,id=link,local.type=unix,local.path=/tmp/sockets/it-1-board,remote.type=unix,"
+                      "remote.path=/tmp/sockets/it-1-gateway", board)
+
+    def test_wires(self):
+        plan, case, words = self.started('wire { carrier: "tty:/dev/ttyACM%r,115200" flash: "program %f --key %k" '
+                                         'start: "reset %r" gateway: "g" }')
+        self.assertEqual(words[:3], [str(rigs.ROOT / "g"), "--device", "tty:/dev/ttyACM1,115200"])
+        self.assertEqual(words[words.index("--start") + 1], "reset 1")
+        self.assertEqual(plan.bring(case, 1, case.seats[1]), f"program {plan.out}/rotation-0/node-1.flash --key {plan.key}.raw")
+
+    def test_ssh(self):
+        plan, case, words = self.started('ssh { host: "pi" program: "/opt/node" address: "10.0.0.2" command: "far" }',
+                                         address='"10.0.0.1"')
+        self.assertEqual(words[1:], ["--node-command", "far pi /opt/node --stdio --address 10.0.0.2"])
+        whole = list(map(str, plan.run(case)))
+        self.assertEqual(whole[whole.index("--address") + 1], "10.0.0.1")
+        # With `sh -c` for ssh, and a folder for the host: the files arrive at the paths that they have.
+        flash = plan.flash(case, 1)
+        flash.parent.mkdir(parents=True)
+        flash.write_text("slots")
+        pathlib.Path(plan.public()).write_text("key")
+        command = plan.bring(case, 1, case.seats[1])
+        far = self.path / "far"
+        far.write_text(f"#!/bin/sh\ncd {self.path}/host && exec sh -c \"$(echo \"$2\" | sed 's: /: :g')\"\n")
+        far.chmod(0o755)
+        (self.path / "host").mkdir()
+        subprocess.run(command, shell=True, check=True, env={**os.environ, "PATH": f"{self.path}:{os.environ['PATH']}"})
+        self.assertEqual((self.path / f"host/{flash}").read_text(), "slots")
+        self.assertEqual((self.path / f"host/{plan.public()}").read_text(), "key")
+
+
+class Verdicts(Folder):
+    def setUp(self):
+        super().setUp()
+        self.case = self.plan(tests=LIST + 'kill {} refuse: "corrupted"').cases()[0]
+
+    def folders(self, change=lambda folder: None):
+        found = []
+        for name in ("simulated", "real"):
+            folder = self.path / name
+            folder.mkdir(exist_ok=True)
+            for rank in range(2):
+                (folder / f"rank-{rank}.bin").write_bytes(b"0123")
+                (folder / f"node-{rank}.events").write_bytes(bytes(32))
+            found.append(folder)
+        change(found[1])
+        return verdict.same_files(self.case, *found)
+
+    def test_the_same_bytes(self):
+        self.assertEqual(self.folders(), [])
+        self.assertEqual(self.folders(lambda real: (real / "rank-1.bin").write_bytes(b"01x3")),
+                         ["host-1 (rank 1): its result differs from the simulation's from byte 2 on (4 bytes, 4 simulated)"])
+        self.assertEqual(self.folders(lambda real: (real / "node-0.events").write_bytes(bytes(16))),
+                         ["host-0 (rank 0): its log differs from the simulation's from byte 16 on (16 bytes, 32 simulated)"])
+        self.assertEqual(self.folders(lambda real: (real / "node-0.events").unlink()),
+                         ["host-0 (rank 0): its log is missing of the run"])
+        self.assertEqual(self.folders(lambda real: (real / "rank-7.bin").touch()),
+                         ["node 7: its result is missing in the simulation"])
+        empty = self.path / "empty"
+        empty.mkdir()
+        self.assertEqual(len(verdict.same_files(self.case, empty, empty)), 1, "nothing to compare is not the same")
+
+    def test_boot_reports(self):
+        error = ("boot: /x/node-0.flash slot 0: boots, confirmed\n"
+                 "espalier-gateway: node 1: board m3 boots slot 1, release 1.0.0 (its first run); slot 0: corrupt (status 5), "
+                 "slot 1: ok\n")
+        self.assertEqual(verdict.boots(error), {0: {0: "boots"}, 1: {0: "corrupt", 1: "boots"}})
+        self.assertEqual(verdict.all_boot(self.case, error), [])
+        self.assertEqual(verdict.all_boot(self.case, error.splitlines()[0] + "\n"),
+                         ["host-1 (rank 1) did not say that it booted from its flash"])
+        refused = self.plan(tests=LIST + 'refuse: "corrupted"').cases()[1]
+        self.assertEqual(verdict.all_boot(refused, error), ["host-0 (rank 0): slot 1 says 'nothing'; expected 'corrupt'"])
+        good = error + "boot: /x/node-0.flash slot 1: refused, corrupt\n"
+        self.assertEqual(verdict.all_boot(refused, good), [])
+        self.assertEqual(len(verdict.all_boot(refused, good.replace("refused, corrupt", "refused, unsigned"))), 1)
+
+
+class Runs(Folder):
+    """With fake.py in place of the espalier command."""
+
+    def run_fake(self, how, rig=RIG, tests=LIST, words=()):
+        self.log = self.path / "log"
+        done = subprocess.run([HERE / "hil.py", self.write(rig, tests), "--output", self.path / "out", "--espalier",
+                               HERE / "fake.py", "--node", "/bin/true", *words],
+                              capture_output=True, text=True, env={**os.environ, "FAKE": how, "FAKE_LOG": str(self.log)})
+        self.assertEqual(done.stderr, "")
+        return done.returncode, done.stdout
+
+    def failed(self, how, *says, **more):
+        status, output = self.run_fake(how, **more)
+        self.assertEqual(status, 1, output)
+        self.assertIn("0 passed, 1 failed", output)
+        (line,) = [line for line in output.splitlines() if line.startswith("FAILED")]
+        for text in says:
+            self.assertIn(text, line)
+
+    def test_passed(self):
+        status, output = self.run_fake("right")
+        self.assertEqual(status, 0, output)
+        self.assertRegex(output, r"(?m)^ok      rotation-0/allreduce-chain-8-sum-f32, [0-9.]+ s$")
+        self.assertIn("1 passed, 0 failed", output.splitlines()[-1])
+        called = [json.loads(line) for line in self.log.read_text().splitlines()]
+        self.assertEqual([" ".join(words[:2]) for words in called if words[0] in ("image", "run")],
+                         ["image keygen"] * 2 + ["image build", "image install"] * 2 + ["run " + called[-1][1]])
+        for kind in ("out", "err", "sh"):
+            self.assertTrue((self.path / f"out/rotation-0/allreduce-chain-8-sum-f32/run.{kind}").exists())
+        self.assertEqual((self.path / "out/release.key.raw").read_bytes(), bytes(range(32)))
+        status, output = self.run_fake("right")  # into the same folder, again
+        self.assertEqual(status, 0, output)
+
+    def test_failed(self):
+        self.failed("failed", "host-1 (rank 1): dead link: no word of rank 0")
+        self.failed("wrong", "host-1 (rank 1): its result differs", "byte 3")
+        self.failed("lost", "host-0 (rank 0): its log is missing")
+        self.failed("dumb", "no report: espalier: node 1 did not start: its board says nothing")
+
+    def test_too_long(self):
+        begin = time.monotonic()
+        self.failed("silent", "not done after 1 s", rig=RIG.replace("limit_s: 60", "limit_s: 1"))
+        self.assertGreater(time.monotonic() - begin, 1)
+        pid = int(pathlib.Path(f"{self.log}.pid").read_text())
+        self.assertRaises(ProcessLookupError, os.kill, pid, 0)
+
+    def test_kills(self):
+        tests = LIST + "kill { after_ms: 700 }"
+        status, output = self.run_fake("right", tests=tests, words=["--only", "kill/"])
+        self.assertEqual(status, 0, output)
+        self.assertIn("host-0 (rank 0) killed, named by all within 1.5 of 10 s", output)
+        self.assertIn("host-1 (rank 1): dead link", (self.path / "out/kill/linux-x86_64/stalls").read_text())
+        words = {"tests": tests, "words": ["--only", "kill/"]}
+        self.failed("late", "host-1 (rank 1) ended 99.00 s after host-0 (rank 0) was killed; expected at most 10 s", **words)
+        self.failed("blamed", "host-1 (rank 1) blames host-1 (rank 1)", "a dead link to host-0 (rank 0)", **words)
+
+    def test_a_device_that_cannot_be_flashed(self):
+        wire = RIG.replace("process { program", 'wire { flash: "echo no such board >&2; false" carrier: "tty:x,1" gateway')
+        self.failed("right", "host-0 (rank 0) could not be flashed: no such board", rig=wire)
+        slow = wire.replace("echo no such board >&2; false", "sleep 100").replace("limit_s: 60", "limit_s: 1")
+        self.failed("right", "host-0 (rank 0) could not be flashed: took too long", rig=slow)
+
+
+class BadImages(Folder):
+    def test_every_one_is_refused_for_its_own_reason(self):
+        plan = self.plan(tests=LIST + "".join(f'refuse: "{name}" ' for name in rigs.REFUSALS))
+        cases = [case for case in plan.cases() if case.refused]
+        self.assertEqual([case.refused[1] for case in cases], list(rigs.REFUSALS))
+        (self.path / "out").mkdir()
+        runner = hil.Runner(plan)
+        runner.prepare(cases)
+        for case in cases:
+            with self.subTest(refused=case.refused[1]):
+                runner.fill_folder(case)
+                done = subprocess.run([NODE, "--check", "--topology", "complete:2", "--node", "0", "--flash",
+                                       case.folder / "node-%r.flash", "--public-key", plan.public()], capture_output=True,
+                                      text=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                told = verdict.boots(done.stdout + done.stderr)
+                self.assertEqual(told, {0: {0: "boots", 1: rigs.REFUSALS[case.refused[1]]}}, done.stdout + done.stderr)
+
+    def test_second_slot(self):
+        board = rigs.read(rigs.ROOT / "boards/linux-x86_64/board.textproto", "board.BoardFile")
+        begin, marks = bad_image.second_slot(board.flash)
+        self.assertEqual((begin, marks), (129 * 4096, 255 * 4096))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,198 @@
+"""What commands a rig's cases are made of. Nothing is run here."""
+import dataclasses
+import pathlib
+import shlex
+
+import rig as rigs
+
+QEMU = "qemu-system-arm -M {machine} -nographic -kernel {program} -semihosting-config {semihosting} -netdev {netdev} -net nic,netdev=link"
+BACK_TO_BACK = 1_000_000_000  # more than anybody waits for: a kill comes in between
+
+
+@dataclasses.dataclass
+class Case:
+    """One `espalier run`. seats: by rank. victim: the rank that is killed. refused: (rank, name of the refusal)."""
+    name: str
+    folder: pathlib.Path
+    rotation: int
+    seats: list
+    test: int
+    message: object
+    simulated: pathlib.Path
+    victim: int = None
+    refused: tuple = None
+
+
+def test_name(test):
+    return f"{test.collective}-{test.algorithm}" + (f"-root-{test.root}" if test.root else "")
+
+
+def message_name(test, message):
+    if test.collective == "barrier":
+        return test_name(test)
+    combines = test.collective in ("reduce", "allreduce", "scan", "exscan", "reduce-scatter")
+    return f"{test_name(test)}-{message.bytes}" + (f"-{message.op}-{message.type}" if combines else "")
+
+
+class Plan:
+    """Where everything of one run of a rig lies, and its commands' words."""
+
+    def __init__(self, rig, tests, out, command, node, sockets):
+        self.rig, self.tests = rig, tests
+        self.out, self.sockets = pathlib.Path(out), pathlib.Path(sockets)
+        self.command, self.node = str(command), str(node)
+        self.key, self.foreign_key = self.out / "release.key", self.out / "foreign.key"
+
+    def path(self, relative):
+        return rigs.ROOT / relative  # an absolute one stays what it is
+
+    def schedule(self, test):
+        return self.out / "schedules" / f"{test_name(test)}.esp"
+
+    def schedules(self):
+        return [self.schedule(test) for test in self.tests.entry.test]
+
+    def image(self, rank, board):
+        return self.out / "images" / board / f"node-{rank}.img"
+
+    def flashes(self, case):
+        """The folder of node-RANK.flash, the slots of every rank: a rotation's, or a refusal's own."""
+        return case.folder if case.refused else self.out / f"rotation-{case.rotation}"
+
+    def flash(self, case, rank):
+        return self.flashes(case) / f"node-{rank}.flash"
+
+    def public(self, key=None):
+        return f"{key or self.key}.pub"
+
+    def raw_public(self):
+        """The same key as 32 bytes, which is all that a bare-metal board reads."""
+        return f"{self.key}.raw"
+
+    # Preparation.
+
+    def compile(self, test):
+        return [self.command, "compile", "--topology", self.tests.entry.topology, "--collective", test.collective,
+                "--algorithm", test.algorithm, "--root", test.root, "-o", self.schedule(test)]
+
+    def verify(self, test):
+        return [self.command, "verify", self.schedule(test)]
+
+    def keygen(self, key):
+        return [self.command, "image", "keygen", "-o", key]
+
+    def build_image(self, board, rank, path, release="1.0.0", counter=1, key=None):
+        """key: "" for an unsigned one; None: the rig's own."""
+        words = [self.command, "image", "build", *self.schedules(), "--board", self.path(board), "--node", rank, "--release",
+                 release, "--counter", counter, "-o", path]
+        return words + (["--key", key or self.key] if key != "" else [])
+
+    def install(self, board, rank, image, flash, confirmed=True, key=None):
+        """Into the flash's free slot. key: whose image is taken; "": anybody's."""
+        words = [self.command, "image", "install", image, "--board", self.path(board), "--flash", flash, "--node", rank]
+        words += ["--public-key", self.public(key)] if key != "" else ["--unsigned"]
+        return words + (["--confirmed"] if confirmed else [])
+
+    def simulate(self, test, message, folder):
+        return [self.command, "simulate", self.schedule(test), *self._message(test, message), "--output", folder,
+                "--events", folder, "--format", "json"]
+
+    # Running.
+
+    def cases(self):
+        found = []
+        rotations = self.rig.rotations(self.tests)
+        for turn, seats in enumerate(rotations):
+            for at, test in enumerate(self.tests.entry.test):
+                for message in test.message:
+                    found.append(self._case(f"rotation-{turn}/{message_name(test, message)}", turn, seats, at, message))
+        seats = rotations[0]
+        for kind in self.rig.kinds():
+            rank = seats.index(kind)
+            kill = self.tests.entry.kill
+            if self.tests.entry.HasField("kill"):
+                case = self._case(f"kill/{kind.board}", 0, seats, kill.test, self.tests.entry.test[kill.test].message[0])
+                found.append(dataclasses.replace(case, victim=rank))
+            for name in self.tests.entry.refuse:
+                case = self._case(f"refuse/{kind.board}-{name}", 0, seats, 0, self.tests.entry.test[0].message[0])
+                found.append(dataclasses.replace(case, refused=(rank, name)))
+        return found
+
+    def _case(self, name, turn, seats, test, message):
+        simulated = self.out / "simulated" / message_name(self.tests.entry.test[test], message)
+        return Case(name, self.out / name, turn, seats, test, message, simulated)
+
+    def _message(self, test, message):
+        words = ["--bytes", message.bytes]
+        if test.collective in ("reduce", "allreduce", "scan", "exscan", "reduce-scatter"):
+            words += ["--type", message.type, "--op", message.op]
+        return words
+
+    def run(self, case):
+        """The words of `espalier run`."""
+        test = self.tests.entry.test[case.test]
+        entry = self.rig.entry
+        words = [self.command, "run", self.schedule(test), *self._message(test, case.message), "--provider", entry.provider,
+                 "--deadline", self.rig.deadline_ms, "--node-binary", self.node, "--flash", self.flashes(case) / "node-%r.flash",
+                 "--public-key", self.public(), "--format", "json"]
+        if entry.window:
+            words += ["--window", entry.window]
+        if entry.address:
+            words += ["--address", entry.address]
+        for rank, seat in enumerate(case.seats):
+            start = self.start(case, rank, seat)
+            words += ["--start", f"{rank}={start}"] if start else []
+        if case.victim is None:
+            return words + ["--output", case.folder / "real", "--events", case.folder / "real"]
+        return words + ["--back-to-back", BACK_TO_BACK, "--kill", f"{case.victim}@{self.tests.entry.kill.after_ms}"]
+
+    def start(self, case, rank, seat):
+        """What starts a rank, for sh; the node's options follow it."""
+        flash, console = self.flash(case, rank), case.folder / f"console-{seat.name}"
+        how = seat.how
+        if seat.kind == "process":
+            return " ".join([how.under, shlex.quote(str(self.path(how.program)))]).strip()
+        gateway = [str(self.path(how.gateway))]
+        if seat.kind == "ssh":
+            there = [how.program, "--stdio", "--address", how.address]
+            return shlex.join([*gateway, "--node-command", f"{how.command or 'ssh'} {how.host} {shlex.join(there)}"])
+        if seat.kind == "wire":
+            words = [*gateway, "--device", self.fill(how.carrier, case, rank), "--console", str(console)]
+            return shlex.join(words + (["--start", self.fill(how.start, case, rank)] if how.start else []))
+        ours, theirs = (self.sockets / f"{seat.name}-{end}" for end in ("gateway", "board"))
+        under = how.under + " " if how.under else ""
+        board = under + QEMU.format(
+            machine=how.machine, program=shlex.quote(str(self.path(how.program))),
+            semihosting=shlex.quote(f"enable=on,target=native,arg=node,arg={flash},arg={self.raw_public()}"),
+            netdev=shlex.quote(f"dgram,id=link,local.type=unix,local.path={theirs},remote.type=unix,remote.path={ours}"))
+        return shlex.join([*gateway, "--device", f"unix:{ours},{theirs}", "--console", str(console), "--start", board])
+
+    def fill(self, command, case, rank):
+        """A command of a rig's file with its placeholders filled in."""
+        for mark, value in (("%f", self.flash(case, rank)), ("%k", self.raw_public()), ("%r", rank),
+                            ("%d", case.folder), ("%s", self.sockets)):
+            command = command.replace(mark, shlex.quote(str(value)))
+        return command
+
+    def bring(self, case, rank, seat):
+        """The command, for sh, that gives a device its flash before it starts; None where the file itself is its flash."""
+        if seat.kind == "wire" and seat.how.flash:
+            return self.fill(seat.how.flash, case, rank)
+        if seat.kind != "ssh":
+            return None
+        ssh = f"{seat.how.command or 'ssh'} {seat.how.host} "
+        commands = []
+        for path in (self.flash(case, rank), pathlib.Path(self.public())):
+            take = f"mkdir -p {shlex.quote(str(path.parent))} && cat > {shlex.quote(str(path))}"
+            commands.append(f"{ssh}{shlex.quote(take)} < {shlex.quote(str(path))}")
+        return " && ".join(commands)
+
+    def programs(self):
+        """The files of this host that have to be there."""
+        found = [pathlib.Path(self.command), pathlib.Path(self.node)]
+        for seat in self.rig.seats:
+            if seat.kind in ("process", "emulator"):
+                found.append(self.path(seat.how.program))
+            if seat.kind != "process":
+                found.append(self.path(seat.how.gateway))
+        return list(dict.fromkeys(found))

@@ -1,0 +1,190 @@
+"""Rigs and test lists (proto/rig.proto): read, checked, with their defaults."""
+import math
+import pathlib
+import re
+import subprocess
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NAME = re.compile(r"[A-Za-z0-9._-]{1,31}")
+REFUSALS = {"corrupted": "corrupt", "truncated": "truncated", "rolled-back": "rolled back", "wrong-board": "wrong board",
+            "wrong-node": "wrong node", "unsigned": "unsigned", "bad-signature": "bad signature", "unfinished": "unfinished"}
+DEFAULTS = {"provider": "tcp", "deadline_ms": 5000, "limit_s": 120}
+GATEWAY = "build/firmware/gateway/espalier-gateway"
+
+
+class BadRig(Exception):
+    """One line: what is wrong, where, what would be right."""
+
+
+def schema(name, folder=ROOT / "proto"):
+    """The class of a message of proto/NAME.proto ("rig.Rig": Rig of rig.proto)."""
+    file, message = name.split(".")
+    made = subprocess.run(["protoc", f"--proto_path={folder}", "--descriptor_set_out=/dev/stdout", f"{file}.proto"],
+                          capture_output=True, check=True).stdout
+    pool = descriptor_pool.DescriptorPool()
+    for each in descriptor_pb2.FileDescriptorSet.FromString(made).file:
+        pool.Add(each)
+    return message_factory.MessageFactory(pool).GetPrototype(pool.FindMessageTypeByName(f"espalier.{file}.{message}"))
+
+
+def read(path, name):
+    try:
+        return text_format.Parse(pathlib.Path(path).read_text(), schema(name)())
+    except OSError as error:
+        raise BadRig(f"{path}: {error.strerror}") from None
+    except (text_format.ParseError, UnicodeDecodeError) as error:
+        raise BadRig(f"{path}: " + " ".join(str(error).split())) from None
+
+
+class Seat:
+    """One device of a rig: its name, its entry, and the name of its board, for which its image is."""
+
+    def __init__(self, name, device, board):
+        self.name, self.device, self.board = name, device, board
+        self.kind = device.WhichOneof("start")
+        self.how = getattr(device, self.kind)
+        if self.kind != "process" and not self.how.gateway:
+            self.how.gateway = GATEWAY
+
+
+class Rig:
+    """A rig that was checked. seats: its devices, one by one."""
+
+    def __init__(self, path):
+        path = pathlib.Path(path)
+        self.path, self.entry = path, read(path, "rig.Rig")
+        for field, value in DEFAULTS.items():
+            if not getattr(self.entry, field):
+                setattr(self.entry, field, value)
+        self.seats, self.fixed = [], []
+        self._check_head()
+        for at, device in enumerate(self.entry.device):
+            self._check_device(at, device)
+        names = [seat.name for seat in self.seats]
+        for name in names:
+            if names.count(name) > 1:
+                self._bad(f"two devices are called '{name}'; expected a name of its own for each")
+        if self.fixed and len(self.fixed) != len(self.seats):
+            self._bad("some devices say their ranks and others do not; expected all or none")
+        for rank in self.fixed:
+            if self.fixed.count(rank) > 1 or rank >= len(self.fixed):
+                self._bad(f"rank {rank} among the devices' ranks; expected each of 0 to {len(self.fixed) - 1} once")
+        self.tests = path.parent / self.entry.tests
+        self.patience = max(seat.device.patience for seat in self.seats)
+
+    def _bad(self, line):
+        raise BadRig(f"{self.path}: {line}")
+
+    def _check_head(self):
+        rig = self.entry
+        if not NAME.fullmatch(rig.name):
+            self._bad(f"the rig's name is '{rig.name}'; expected 1 to 31 letters, digits, '.', '_' and '-'")
+        if rig.provider not in ("tcp", "shm"):
+            self._bad(f"unknown provider '{rig.provider}'; expected tcp or shm")
+        if not rig.device:
+            self._bad("no device; expected device { name: ... board: ... } for each")
+        if not rig.tests:
+            self._bad("no tests; expected tests: \"FILE\", a test list beside the rig's file")
+
+    def _check_device(self, at, device):
+        where = f"device {at}" + (f" ('{device.name}')" if device.name else "")
+        if not NAME.fullmatch(device.name):
+            self._bad(f"{where}: its name is '{device.name}'; expected 1 to 31 letters, digits, '.', '_' and '-'")
+        kind = device.WhichOneof("start")
+        if kind is None:
+            self._bad(f"{where}: how is it started? expected one of process, emulator, ssh, wire")
+        needed = {"process": ["program"], "emulator": ["machine", "program"], "ssh": ["host", "program", "address"],
+                  "wire": ["carrier"]}[kind]
+        for field in needed:
+            if not getattr(getattr(device, kind), field):
+                self._bad(f"{where}: {kind} without {field}; it needs " + " and ".join(needed))
+        folder = ROOT / device.board
+        if not device.board or not (folder / "board.textproto").is_file():
+            self._bad(f"{where}: no board '{device.board}'; expected a folder with a board.textproto, e.g. boards/linux-x86_64")
+        if self.entry.provider == "shm" and (kind != "process" or device.process.under):
+            self._bad(f"{where}: provider shm joins processes of this host alone; expected tcp")
+        if kind == "ssh" and not self.entry.address:
+            self._bad(f"{where}: the rig says no address; expected this host's IP, for the board to reach it")
+        device.patience = device.patience or 1
+        if not (math.isfinite(device.patience) and 1 <= device.patience <= 1000):
+            self._bad(f"{where}: patience is {device.patience:g}; expected a factor from 1 to 1000")
+        if device.rank and device.count not in (0, len(device.rank)):
+            self._bad(f"{where}: count is {device.count}, and it has {len(device.rank)} ranks; expected as many")
+        self.fixed += device.rank
+        count = len(device.rank) or device.count or 1
+        board = read(folder / "board.textproto", "board.BoardFile").name
+        for one in range(count):
+            self.seats.append(Seat(device.name if count == 1 else f"{device.name}-{one}", device, board))
+
+    @property
+    def ranks(self):
+        return len(self.seats)
+
+    @property
+    def deadline_ms(self):
+        return round(self.entry.deadline_ms * self.patience)
+
+    @property
+    def limit_s(self):
+        return self.entry.limit_s * self.patience
+
+    def kinds(self):
+        """The first seat of each kind of board, in the rig's order."""
+        found = {}
+        for seat in self.seats:
+            found.setdefault(seat.board, seat)
+        return list(found.values())
+
+    def rotations(self, tests):
+        """Lists of seats, by rank: one a rotation. Those that have the same boards for all ranks are one."""
+        p = self.ranks
+        if self.fixed:
+            seats = [None] * p
+            for seat, rank in zip(self.seats, self.fixed):
+                seats[rank] = seat
+            return [seats]
+        step = tests.entry.rotate % p
+        turns = p // math.gcd(p, step) if step else 1
+        found = {}
+        for turn in range(turns):
+            seats = [self.seats[(rank - turn * step) % p] for rank in range(p)]
+            found.setdefault(tuple(seat.board for seat in seats), seats)
+        return list(found.values())
+
+
+class Tests:
+    """A test list that was checked."""
+
+    def __init__(self, path):
+        self.path, self.entry = pathlib.Path(path), read(path, "rig.TestList")
+        if not self.entry.topology:
+            self._bad("no topology; expected e.g. topology: \"complete:8\"")
+        if not self.entry.test:
+            self._bad("no test; expected test { collective: ... algorithm: ... }")
+        seen = set()
+        for at, test in enumerate(self.entry.test):
+            if not test.collective or not test.algorithm:
+                self._bad(f"test {at}: expected collective and algorithm, as `espalier list` has them")
+            key = (test.collective, test.algorithm, test.root)
+            if key in seen:
+                self._bad(f"test {at}: {test.collective} by {test.algorithm}, root {test.root}, is there already; expected "
+                          "more messages there")
+            seen.add(key)
+            if not test.message:
+                test.message.add(bytes="0")
+            for message in test.message:
+                if not message.bytes:
+                    self._bad(f"test {at}: a message without bytes; expected e.g. bytes: \"64KiB\"")
+                message.type, message.op = message.type or "f32", message.op or "sum"
+        if self.entry.HasField("kill"):
+            self.entry.kill.after_ms = self.entry.kill.after_ms or 1000
+            if self.entry.kill.test >= len(self.entry.test):
+                self._bad(f"kill: no test {self.entry.kill.test}; they are 0 to {len(self.entry.test) - 1}")
+        for refusal in self.entry.refuse:
+            if refusal not in REFUSALS:
+                self._bad(f"unknown refusal '{refusal}'; expected one of " + ", ".join(REFUSALS))
+
+    def _bad(self, line):
+        raise BadRig(f"{self.path}: {line}")

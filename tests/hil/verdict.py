@@ -1,0 +1,130 @@
+"""What is wrong with a case, as lines; none: it passed."""
+import json
+import re
+
+import rig as rigs
+
+# What a Linux node says, and what a gateway says of its board.
+SLOT = re.compile(r"node-(\d+)\.flash slot ([01]): (refused|boots), ([^\n]*)")
+BOARD = re.compile(r"node (\d+): board \S+ boots slot ([01]), [^\n]*; slot 0: ([^,\n]*), slot 1: ([^\n]*)")
+STATUS = re.compile(r" \(status \d+\)$")
+
+
+def named(case, rank):
+    """A rank with its device, e.g. "m3-0 (rank 6)"."""
+    return f"{case.seats[rank].name} (rank {rank})" if rank < len(case.seats) else f"node {rank}"
+
+
+def same_files(case, simulated, real):
+    """Results and logs must be the same bytes in both folders."""
+    problems = []
+    names = {path.name for folder in (simulated, real) if folder.is_dir() for path in folder.iterdir()
+             if path.suffix in (".bin", ".events")}
+    if not any(name.endswith(".events") for name in names):
+        return [f"there are no logs in {simulated} and {real}"]
+    for name in sorted(names):
+        what, number = re.fullmatch(r"(rank|node)-(\d+)\.\w+", name).groups()
+        about = f"{named(case, int(number))}: its {'result' if what == 'rank' else 'log'}"
+        contents = [(folder / name).read_bytes() if (folder / name).is_file() else None for folder in (simulated, real)]
+        if None in contents:
+            problems.append(f"{about} is missing {'in the simulation' if contents[0] is None else 'of the run'}")
+        elif contents[0] != contents[1]:
+            at = next((at for at, (a, b) in enumerate(zip(*contents)) if a != b), min(map(len, contents)))
+            problems.append(f"{about} differs from the simulation's from byte {at} on ({len(contents[1])} bytes, "
+                            f"{len(contents[0])} simulated)")
+    return problems
+
+
+def boots(error):
+    """What the boot reports on stderr say: {rank: {slot: "boots" or why it was refused}}."""
+    found = {}
+    for rank, slot, verb, why in SLOT.findall(error):
+        found.setdefault(int(rank), {})[int(slot)] = why if verb == "refused" else verb
+    for rank, boots, *slots in BOARD.findall(error):
+        found[int(rank)] = {slot: STATUS.sub("", why) for slot, why in enumerate(slots) if why != "older"}
+        found[int(rank)][int(boots)] = "boots"
+    return found
+
+
+def all_boot(case, error):
+    """Every rank booted from its flash; the one with a bad image from the other slot, with the right status."""
+    problems, found = [], boots(error)
+    for rank in range(len(case.seats)):
+        slots = found.get(rank, {})
+        if "boots" not in slots.values():
+            problems.append(f"{named(case, rank)} did not say that it booted from its flash")
+            continue
+        if case.refused and case.refused[0] == rank:
+            expected = {1: rigs.REFUSALS[case.refused[1]], 0: "boots"}
+            problems += [f"{named(case, rank)}: slot {slot} says '{slots.get(slot, 'nothing')}'; expected '{what}'"
+                         for slot, what in expected.items() if slots.get(slot) != what]
+    return problems
+
+
+def read_report(output, error):
+    """What `espalier run --format json` printed: (value or None, problems)."""
+    try:
+        return json.loads(output), []
+    except json.JSONDecodeError:
+        lines = [line for line in error.splitlines() if line.startswith("espalier")] or error.splitlines()[-1:]
+        return None, ["no report: " + (lines[-1] if lines else "nothing on stderr")]
+
+
+def nodes_of(report):
+    return [node for run in report["runs"][-1:] for node in run["ranks"] + run.get("routers", [])]
+
+
+def failures(case, report):
+    """How each node failed, with its device's name."""
+    return [f"{named(case, node.get('rank', node.get('router')))}: {node['status']}" for node in nodes_of(report)
+            if node.get("failed")]
+
+
+def collective(case, status, output, error):
+    """Of a run that has to go well."""
+    report, problems = read_report(output, error)
+    if report is None:
+        return problems
+    problems = failures(case, report)
+    problems += [f"{named(case, node['rank'])}: a wrong result" for node in nodes_of(report)
+                 if node.get("checked") and not node.get("right") and not node.get("failed")]
+    if problems:
+        return problems
+    if status != 0:
+        return [f"espalier run ended with status {status}: {error.strip().splitlines()[-1] if error.strip() else 'no reason'}"]
+    return all_boot(case, error) + same_files(case, case.simulated, case.folder / "real")
+
+
+def kill(case, deadline_s, status, output, error):
+    """Of a run whose victim was killed: all others ended in time, each naming it."""
+    report, problems = read_report(output, error)
+    if report is None:
+        return problems
+    if status != 1:
+        problems.append(f"espalier run ended with status {status}; expected 1")
+    nodes = nodes_of(report)
+    if len(nodes) < len(case.seats):
+        problems.append(f"{len(nodes)} nodes reported; expected {len(case.seats)}")
+    victim = named(case, case.victim)
+    for node in nodes:
+        rank = node.get("rank", node.get("router"))
+        who, cause = named(case, rank), node.get("cause")
+        if not node.get("failed"):
+            problems.append(f"{who} did not fail, though {victim} was killed")
+        elif rank == case.victim:
+            if not node.get("disturbed"):
+                problems.append(f"{who} was to be killed and was not: {node['status']}")
+        elif cause is None:
+            problems.append(f"{who} names no cause: {node['status']}")
+        elif (cause["status"], cause["peer"]) != ("dead link", case.victim):
+            problems.append(f"{who} blames {named(case, cause['peer'])} ({cause['status']}); expected a dead link to {victim}")
+        elif node["after_disturbance_s"] > 2 * deadline_s:
+            problems.append(f"{who} ended {node['after_disturbance_s']:.2f} s after {victim} was killed; expected at most "
+                            f"{2 * deadline_s:g} s")
+    return problems
+
+
+def last_to_end(report, victim):
+    """Seconds from the kill to the last other node's end."""
+    return max((node["after_disturbance_s"] for node in nodes_of(report)
+                if node.get("rank") != victim and "after_disturbance_s" in node), default=0)
