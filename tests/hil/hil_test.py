@@ -308,6 +308,35 @@ class Runs(Folder):
         self.failed("right", "host-0 (rank 0) could not be flashed: took too long", rig=slow)
 
 
+class Clusters(Folder):
+    """Of real nodes."""
+
+    def run_real(self, rig, tests):
+        done = subprocess.run([HERE / "hil.py", self.write(rig, tests), "--output", self.path / "out", "--espalier", COMMAND,
+                               "--node", NODE], capture_output=True, text=True)
+        self.assertEqual(done.stderr, "")
+        return done.returncode, done.stdout
+
+    def test_two_nodes(self):
+        status, output = self.run_real(RIG.replace("/bin/true", NODE).replace("tests:", 'provider: "shm" deadline_ms: 1000 tests:'),
+                                       LIST + 'kill {} refuse: "corrupted"')
+        self.assertEqual(status, 0, output)
+        self.assertIn("host-0 (rank 0) killed, named by all within", output)
+        self.assertIn("host-0 (rank 0): corrupt", output)
+        self.assertIn("3 passed, 0 failed", output)
+
+    def test_a_device_that_ends(self):
+        board = self.path / "board"
+        board.write_text("#!/bin/sh\necho no board on this cable >&2\nexit 3\n")
+        board.chmod(0o755)
+        one = RIG.splitlines()[1].replace("count: 2", "").replace("/bin/true", NODE)
+        other = one.replace('"host"', '"lost"').replace(NODE, str(board))
+        status, output = self.run_real("\n".join([RIG.splitlines()[0], one, other]), LIST)
+        self.assertEqual(status, 1, output)
+        self.assertRegex(output, r"FAILED .*no report: espalier: rank 1")
+        self.assertIn("no board on this cable", next((self.path / "out/rotation-0").glob("*/run.err")).read_text())
+
+
 class BadImages(Folder):
     def test_every_one_is_refused_for_its_own_reason(self):
         plan = self.plan(tests=LIST + "".join(f'refuse: "{name}" ' for name in rigs.REFUSALS))
