@@ -69,6 +69,14 @@ def booted(said):
     return int(found.group(1)), found.group(2) == "1"
 
 
+def took(said, what):
+    """Microseconds, as the session's last line says, and a fifth."""
+    found = re.search(what + r", after (\d+) us\s*\Z", said)
+    if not found:
+        sys.exit(f"power: '{what}' is not what this ends with: {said}")
+    return max(int(found.group(1)) * 6 // 5, 10)
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("espalier", "session"):
@@ -89,18 +97,22 @@ def main():
         subprocess.run([args.espalier, "image", "install", build(args, folder, 1), "--board", BOARD, "--flash", node.flash,
                         "--public-key", folder / "key.pub", "--confirmed"], check=True, capture_output=True)
         dice = random.Random(1)
-        release, old, new, confirmed = 1, 0, 0, 0
+        # How long an update and a confirmation take, uncut.
+        release = 2
+        installing = took(node.says("--install", build(args, folder, release)), r"install: ok")
+        confirming = took(node.says("--run"), r"confirmation ok")
+        old, new, confirmed = 0, 0, 0
         for _ in range(args.rounds):
             # An update, cut off.
             release += 1
             image = build(args, folder, release)
             was, trial = booted(node.says("--run"))  # confirmed now, if it was not
             process = node.start()
-            node.session("--install", image, "--kill", f"{process.pid}@{dice.randrange(6000)}")
+            node.session("--install", image, "--kill", f"{process.pid}@{dice.randrange(installing)}")
             process.wait()
             # What boots now, and its confirmation, cut off.
             process = node.start()
-            said = node.session("--run", "--kill", f"{process.pid}@{dice.randrange(1500)}")
+            said = node.session("--run", "--kill", f"{process.pid}@{dice.randrange(confirming)}")
             process.wait()
             now, trial = booted(said)
             if now not in (was, release) or trial != (now != was):
@@ -110,8 +122,7 @@ def main():
             if after not in (was, now) or trial:
                 sys.exit(f"power: {now} ran, and then {after} booted{' for the first time' * trial}")
             confirmed += after == now != was
-            release = max(was, after, release)
-        print(f"{args.rounds} updates cut off: {old} times the old image booted, {new} times the new one, which {confirmed} times "
+        print(f"an update takes {installing * 5 // 6} us, a confirmation {confirming * 5 // 6} us; {args.rounds} updates cut off: {old} times the old image booted, {new} times the new one, which {confirmed} times "
               "was confirmed when its own plug was pulled")
         return 0
 

@@ -3,8 +3,9 @@
 //
 //   bare-session --device SPEC [--install IMAGE] [--run] [--kill PID@MICROSECONDS]
 //
-// --kill: kills that process so long after the last order has gone to the node, and ends.
-// Exit status 0: all was answered, or the plug was pulled; 2: bad input; 3: not the protocol.
+// --kill: kills that process so long after the image, or the order to go, begins to go to the node,
+// and ends. Exit status 0: all was answered, or the plug was pulled; 2: bad input; 3: not the
+// protocol.
 
 #include <signal.h>
 #include <unistd.h>
@@ -52,6 +53,7 @@ class Session {
 
   void hello() {
     const agent::Hello hello = await().hello;
+    greeted_ = true;
     if (hello.kind != agent::Kind::kHello) fail(3, "the node did not say hello");
     std::vector<std::uint8_t> tables(hello.links * sizeof(agent::LinkEntry) +
                                      hello.programs * sizeof(agent::ProgramEntry));
@@ -78,7 +80,7 @@ class Session {
     conversation_.send(order);
     if (!answered("install")) return;
     conversation_.send_data(image);
-    while (!conversation_.can_send()) go_on();
+    begun_ = clock_.now();
     pull_plug();
     (void)answered("install");
   }
@@ -95,39 +97,45 @@ class Session {
     agent::Go go;
     go.number = 1;
     conversation_.send(go);
-    while (!conversation_.can_send()) go_on();
+    begun_ = clock_.now();
     if (options_.image.empty()) pull_plug();
     const agent::Report report = await().report;
-    std::printf("report: %s, %u complete, confirmation %s\n", status_name(report.status),
-                static_cast<unsigned>(report.completed), status_name(report.confirmation));
+    std::printf("report: %s, %u complete, confirmation %s, after %u us\n",
+                status_name(report.status), static_cast<unsigned>(report.completed),
+                status_name(report.confirmation), since());
   }
 
  private:
+  [[nodiscard]] unsigned since() { return static_cast<unsigned>((clock_.now() - begun_) / 1000); }
   void pull_plug() {
     if (options_.victim == 0) return;
-    const std::uint64_t until = clock_.now() + options_.after_us * 1000;
-    while (clock_.now() < until) go_on();
+    const std::uint64_t until = begun_ + options_.after_us * 1000;
+    while (clock_.now() < until) {
+      if (came_ == Event::kNothing) go_on();
+    }
     kill(options_.victim, SIGKILL);
     std::printf("killed\n");
     std::exit(0);
   }
   void go_on() {
     came_ = conversation_.poll();
+    // A node that had a session with another gateway starts again, and then says hello.
+    if (came_ == Event::kRestarted && !greeted_) came_ = Event::kNothing;
     if (came_ == Event::kRestarted) fail(3, "the node began anew");
     if (came_ == Event::kStrange) fail(3, "the node says what the protocol has not");
     if (came_ == Event::kNothing) port_.wait(clock_.now() + 1'000'000);
   }
   const agent::Packet& await(Event event = Event::kPacket) {
-    do {
-      go_on();
-    } while (came_ == Event::kNothing);
-    if (came_ != event) fail(3, "the node said something else than was expected");
+    while (came_ == Event::kNothing) go_on();
+    const Event came = came_;
+    came_ = Event::kNothing;
+    if (came != event) fail(3, "the node said something else than was expected");
     return conversation_.packet();
   }
   bool answered(const char* what) {
     const agent::Answer answer = await().answer;
     if (answer.kind != agent::Kind::kAnswer) fail(3, std::string("no answer to ") + what);
-    std::printf("%s: %s\n", what, status_name(answer.status));
+    std::printf("%s: %s, after %u us\n", what, status_name(answer.status), since());
     return answer.status == Status::kOk;
   }
 
@@ -137,6 +145,8 @@ class Session {
   SerialPort port_;
   Conversation conversation_;
   Event came_ = Event::kNothing;
+  bool greeted_ = false;
+  std::uint64_t begun_ = 0;  // when the last order began to go
   std::uint64_t schedule_ = 0;
 };
 
