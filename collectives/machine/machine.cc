@@ -21,7 +21,7 @@ Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
   if (endpoint_ != nullptr || config.window == 0) return Status::kBadArgument;
   if (endpoint.links() > kMaxLinks) return Status::kTooLarge;
   endpoint_ = &endpoint;
-  window_limit_ = config.window;
+  window_limit_ = static_cast<std::uint8_t>(std::min(config.window, kMaxWindow));
   check_blocks_ = config.check_blocks;
   log_ = config.log;
   horizon_ = Timetable::kNever;

@@ -107,13 +107,30 @@ class Machine {
     std::size_t elements = 0;
   };
 
+  // What a buffer of the caller's holds of the whole message; of size 0 where no action names it.
+  struct Held {
+    std::uint8_t* bytes = nullptr;
+    std::size_t size = 0;
+    std::uint64_t offset = 0;
+  };
+  // What the program's actions name.
+  struct Uses {
+    bool input = false, output = false, combines = false;
+    void place(bool present, const Place& place);
+  };
+
   // start.cc
-  [[nodiscard]] static Status check_operator(const Program& program, const Operator& op);
-  [[nodiscard]] static Status check_buffers(const Program& program, const Buffers& buffers,
-                                            const Layout& layout, Region* regions,
-                                            std::uint32_t& regions_count);
+  [[nodiscard]] static Uses uses_of(const Program& program);
+  [[nodiscard]] static Status check_operator(const Program& program, const Uses& uses,
+                                             const Operator& op);
+  [[nodiscard]] static Status hold(const Program& program, const Layout& layout, Buffer buffer,
+                                   const void* bytes, Held& held);
+  [[nodiscard]] static Status check_scratch(std::uint64_t needed, const Buffers& buffers);
+  [[nodiscard]] static Status find_regions(const Held& input, const Held& output,
+                                           const Held& scratch, Region* regions,
+                                           std::uint32_t& count);
   [[nodiscard]] Status map_links(const Program& program);
-  [[nodiscard]] std::uint32_t window_of(const Program& program) const;
+  [[nodiscard]] std::uint8_t window_of(const Program& program) const;
   void start_tags(const Operator& op);
 
   // machine.cc
@@ -138,8 +155,9 @@ class Machine {
   void post_receives(std::uint32_t link);
   void posted(std::uint32_t link, Lane& lane, LinkSet& unposted);
   void run_op();
-  // Where there is a log.
-  [[nodiscard]] std::uint64_t log_now() { return log_->timed() ? endpoint_->now() : 0; }
+  // Whether the endpoint took the post.
+  [[nodiscard]] bool took(Status status, std::uint32_t link);
+  [[nodiscard]] std::uint64_t log_now() const;  // for the log, where there is one with times
   void log_let_in(std::uint32_t row, std::uint32_t ahead, std::uint64_t now);
   void log_op(std::uint32_t row, std::uint64_t now);
   [[nodiscard]] bool reached(std::uint8_t from, std::uint32_t after, bool ops_too) const;
@@ -153,32 +171,31 @@ class Machine {
 
   // Everything is zero until init(), so that a static Machine takes no room in flash.
   Endpoint* endpoint_ = nullptr;
-  std::uint32_t window_limit_ = 0;
+  std::uint8_t window_limit_ = 0;
   bool check_blocks_ = false;
   EventLog* log_ = nullptr;
+  const Program* program_ = nullptr;
   Watch watch_;
 
   // The collective.
-  const Program* program_ = nullptr;
-  Buffers buffers_;
   Layout layout_ = {0, 0, 0, 0, 0, 0};
-  std::uint64_t slot_bytes_ = 0;
-  Span input_, output_;  // what of the whole message the caller's buffers hold
-  Operator op_;
-  std::uint32_t window_ = 0;
-  std::uint32_t room_ = 0;  // messages that a lane takes
+  Held input_, output_;
+  std::uint8_t* scratch_ = nullptr;
+  std::size_t slot_bytes_ = 0;
+  Operator op_ = {.commutes = false};
+  std::uint8_t window_ = 0;
+  std::uint8_t room_ = 0;  // messages that a lane takes
   bool running_ = false;
   bool moved_ = false;    // the last poll moved the collective
   bool more_ = false;     // and may have left completions
   bool no_room_ = false;  // the fabric had no room for a post
-  std::int64_t horizon_ = 0;
-  TagBase tags_;
-  Timetable timetable_;
-
   // Steps let in, not retired: steps_[first_step_ .. end_step_), counters modulo 256; the next
   // combine or copy is of next_op_ or later.
   std::uint8_t first_step_ = 0, end_step_ = 0, next_op_ = 0;
   Step steps_[kRing];
+  std::int64_t horizon_ = 0;
+  TagBase tags_;
+  Timetable timetable_;
 
   static_assert(kMaxLinks <= 256);
   std::uint8_t link_of_[kMaxLinks] = {};  // by the program's

@@ -7,29 +7,7 @@
 namespace espalier {
 namespace {
 
-struct Uses {
-  bool input = false, output = false, combines = false;
-};
-
-void use(bool present, const Place& place, Uses& uses) {
-  if (!present) return;
-  uses.input = uses.input || place.buffer == espalier_Buffer_INPUT;
-  uses.output = uses.output || place.buffer == espalier_Buffer_OUTPUT;
-}
-
-Uses uses_of(const Program& program) {
-  Uses uses;
-  for (std::uint32_t at = 0; at < program.actions_count; ++at) {
-    const Action& action = program.actions[at];
-    use(action.has_into, action.into, uses);
-    use(action.has_a, action.a, uses);
-    use(action.has_b, action.b, uses);
-    uses.combines = uses.combines || action.kind == espalier_Kind_COMBINE;
-  }
-  return uses;
-}
-
-bool overlap(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
   const auto from_a = reinterpret_cast<std::uintptr_t>(a);
   const auto from_b = reinterpret_cast<std::uintptr_t>(b);
   if (a_bytes == 0 || b_bytes == 0) return false;
@@ -49,30 +27,40 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   if (running_) return Status::kBadArgument;
   // A barrier's combines say whom a rank has heard of, which its messages' coming says already.
   const Operator op = program.collective == espalier_Collective_BARRIER ? Operator() : given;
-  Status status = check_operator(program, op);
+  const Uses uses = uses_of(program);
+  Status status = check_operator(program, uses, op);
   if (status != Status::kOk) return status;
   Layout layout;
   status = make_layout(program, count, element_bytes(op), layout);
   if (status != Status::kOk) return status;
+  Held input, output;
+  if (uses.input) status = hold(program, layout, espalier_Buffer_INPUT, buffers.input, input);
+  if (status != Status::kOk) return status;
+  if (uses.output) status = hold(program, layout, espalier_Buffer_OUTPUT, buffers.output, output);
+  const std::uint64_t scratch_bytes = scratch_needed(program, layout);
+  if (status == Status::kOk) status = check_scratch(scratch_bytes, buffers);
+  if (status != Status::kOk) return status;
+  const Held scratch{static_cast<std::uint8_t*>(buffers.scratch),
+                     static_cast<std::size_t>(scratch_bytes), 0};
   Region regions[Endpoint::kMaxRegions];
   std::uint32_t regions_count = 0;
-  status = check_buffers(program, buffers, layout, regions, regions_count);
+  status = find_regions(input, output, scratch, regions, regions_count);
   if (status == Status::kOk) status = map_links(program);
   // A receive is L-1 steps after its send, which waits for it.
-  const std::uint32_t window = window_of(program);
+  const std::uint8_t window = window_of(program);
   if (status == Status::kOk && program.latency_ticks > window) status = Status::kUnsupported;
   if (status == Status::kOk) status = endpoint_->prepare(regions, regions_count);
   if (status != Status::kOk) return status;
 
   program_ = &program;
-  buffers_ = buffers;
   layout_ = layout;
-  slot_bytes_ = slot_bytes(layout);
-  input_ = buffer_span(program, layout, espalier_Buffer_INPUT);
-  output_ = buffer_span(program, layout, espalier_Buffer_OUTPUT);
+  input_ = input;
+  output_ = output;
+  scratch_ = scratch.bytes;
+  slot_bytes_ = static_cast<std::size_t>(slot_bytes(layout));
   op_ = op;
   window_ = window;
-  room_ = std::max<std::uint32_t>(1, std::min(kRing, endpoint_->window()));
+  room_ = static_cast<std::uint8_t>(std::clamp<std::uint32_t>(endpoint_->window(), 1, kRing));
   running_ = true;
   moved_ = true;
   if (log_ != nullptr) log_->begin();
@@ -82,56 +70,78 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   return Status::kOk;
 }
 
-Status Machine::check_operator(const Program& program, const Operator& op) {
+void Machine::Uses::place(bool present, const Place& place) {
+  if (!present) return;
+  input = input || place.buffer == espalier_Buffer_INPUT;
+  output = output || place.buffer == espalier_Buffer_OUTPUT;
+}
+
+Machine::Uses Machine::uses_of(const Program& program) {
+  Uses uses;
+  for (std::uint32_t at = 0; at < program.actions_count; ++at) {
+    const Action& action = program.actions[at];
+    uses.place(action.has_into, action.into);
+    uses.place(action.has_a, action.a);
+    uses.place(action.has_b, action.b);
+    uses.combines = uses.combines || action.kind == espalier_Kind_COMBINE;
+  }
+  return uses;
+}
+
+Status Machine::check_operator(const Program& program, const Uses& uses, const Operator& op) {
   if (element_bytes(op) == 0) return Status::kBadOperator;
   const bool barrier = program.collective == espalier_Collective_BARRIER;
-  if (barrier || !uses_of(program).combines) return Status::kOk;
+  if (barrier || !uses.combines) return Status::kOk;
   if (!can_combine(op)) return Status::kBadOperator;
   const bool commutes = op.op != Op::kCustom || op.commutes;
   return program.needs_commutative && !commutes ? Status::kBadOperator : Status::kOk;
 }
 
-Status Machine::check_buffers(const Program& program, const Buffers& buffers, const Layout& layout,
-                              Region* regions, std::uint32_t& regions_count) {
-  const Uses uses = uses_of(program);
-  const Span in = buffer_span(program, layout, espalier_Buffer_INPUT);
-  const Span out = buffer_span(program, layout, espalier_Buffer_OUTPUT);
-  const std::uint64_t input = uses.input ? in.bytes : 0;
-  const std::uint64_t output = uses.output ? out.bytes : 0;
-  const std::uint64_t scratch = scratch_needed(program, layout);
-  if (layout.count > 0 && ((uses.input && input == 0) || (uses.output && output == 0))) {
-    return Status::kMalformed;
-  }
-  if (input > 0 && buffers.input == nullptr) return Status::kBadArgument;
-  if (output > 0 && buffers.output == nullptr) return Status::kBadArgument;
-  if (scratch > 0 && (buffers.scratch == nullptr || buffers.scratch_bytes < scratch ||
-                      reinterpret_cast<std::uintptr_t>(buffers.scratch) % 16 != 0)) {
-    return Status::kBadArgument;
-  }
-  const bool shared = overlap(buffers.input, input, buffers.output, output);
+// Of a buffer that the program names.
+Status Machine::hold(const Program& program, const Layout& layout, Buffer buffer, const void* bytes,
+                     Held& held) {
+  const Span span = buffer_span(program, layout, buffer);
+  if (span.bytes == 0) return layout.count > 0 ? Status::kMalformed : Status::kOk;
+  if (bytes == nullptr) return Status::kBadArgument;
+  // Inputs are only read: no action may write there (check_program).
+  held = {static_cast<std::uint8_t*>(const_cast<void*>(bytes)),
+          static_cast<std::size_t>(span.bytes), span.offset};
+  return held.size == span.bytes ? Status::kOk : Status::kTooLarge;
+}
+
+Status Machine::check_scratch(std::uint64_t needed, const Buffers& buffers) {
+  if (needed == 0) return Status::kOk;
+  if (needed != static_cast<std::size_t>(needed)) return Status::kTooLarge;
+  const bool good = buffers.scratch != nullptr && buffers.scratch_bytes >= needed &&
+                    reinterpret_cast<std::uintptr_t>(buffers.scratch) % 16 == 0;
+  return good ? Status::kOk : Status::kBadArgument;
+}
+
+// What the endpoint is to reach. kBadArgument where buffers overlap, but for in place.
+Status Machine::find_regions(const Held& input, const Held& output, const Held& scratch,
+                             Region* regions, std::uint32_t& count) {
+  const bool shared = overlap(input.bytes, input.size, output.bytes, output.size);
   // Where each would lie if it held the whole message.
-  const bool in_place = reinterpret_cast<std::uintptr_t>(buffers.input) - in.offset ==
-                        reinterpret_cast<std::uintptr_t>(buffers.output) - out.offset;
-  if ((shared && !in_place) || overlap(buffers.scratch, scratch, buffers.input, input) ||
-      overlap(buffers.scratch, scratch, buffers.output, output)) {
+  const bool in_place = reinterpret_cast<std::uintptr_t>(input.bytes) - input.offset ==
+                        reinterpret_cast<std::uintptr_t>(output.bytes) - output.offset;
+  if ((shared && !in_place) || overlap(scratch.bytes, scratch.size, input.bytes, input.size) ||
+      overlap(scratch.bytes, scratch.size, output.bytes, output.size)) {
     return Status::kBadArgument;
   }
-  regions_count = 0;
+  const auto add = [&](const Held& held) { regions[count++] = {held.bytes, held.size}; };
   // The endpoint only reads the input: the program sends from it and writes nothing there. In
   // place, the longer of the two holds the other.
-  if (output > 0 && !(shared && input > output))
-    regions[regions_count++] = {buffers.output, output};
-  if (scratch > 0) regions[regions_count++] = {buffers.scratch, scratch};
-  if (input > 0 && !(shared && input <= output)) {
-    regions[regions_count++] = {const_cast<void*>(buffers.input), input};
-  }
+  if (output.size > 0 && !(shared && input.size > output.size)) add(output);
+  if (scratch.size > 0) add(scratch);
+  if (input.size > 0 && !(shared && input.size <= output.size)) add(input);
   return Status::kOk;
 }
 
 // Steps in flight here.
-std::uint32_t Machine::window_of(const Program& program) const {
-  return std::max<std::uint32_t>(
-      1, std::min<std::uint32_t>({program.window, window_limit_, kMaxWindow, endpoint_->window()}));
+std::uint8_t Machine::window_of(const Program& program) const {
+  const std::uint32_t window =
+      std::min<std::uint32_t>({program.window, window_limit_, endpoint_->window()});
+  return static_cast<std::uint8_t>(std::max<std::uint32_t>(1, window));
 }
 
 // Finds the endpoint's link to each of the program's peers.

@@ -57,7 +57,7 @@ void Machine::let_in_step() {
   Step& its = step(end_step_);
   its = Step();
   its.number = timetable_.next_step();
-  const std::uint64_t now = log_ != nullptr ? log_now() : 0;
+  const std::uint64_t now = log_now();
   for (Rows rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
     const Kind kind = timetable_.action(row).kind;
@@ -192,12 +192,10 @@ void Machine::post_receives(std::uint32_t link) {
   Lane& lane = receives_[link];
   while (lane.unposted()) {
     const Message& message = lane.at(lane.posted);
-    const std::uint64_t now = log_ != nullptr ? log_now() : 0;
+    const std::uint64_t now = log_now();
     const Status status = endpoint_->post_receive(
         link, {message.bytes, message.size, tags_.tag(lane.number), message.step});
-    no_room_ = no_room_ || status == Status::kTryAgain;
-    if (status == Status::kTryAgain) return;
-    if (status != Status::kOk) return fail(status, link);
+    if (!took(status, link)) return;
     posted(link, lane, unposted_receives_);
     if (log_ != nullptr) {
       log_->posted(static_cast<std::uint8_t>(link), espalier_Kind_RECEIVE, now);
@@ -211,20 +209,30 @@ bool Machine::post_send(std::uint32_t link) {
   const Message& message = lane.at(lane.posted);
   if (message.after > 0 && !reached(message.step, message.after, true)) return false;
   // Before the other end can have it.
-  const std::uint64_t now = log_ != nullptr ? log_now() : 0;
+  const std::uint64_t now = log_now();
   const std::uint32_t check = check_blocks_ ? crc32(0, message.bytes, message.size) : 0;
   const Status status = endpoint_->post_send(
       link, {message.bytes, message.size, tags_.tag(lane.number), check, message.step});
-  no_room_ = no_room_ || status == Status::kTryAgain;
-  if (status != Status::kOk) {
-    if (status != Status::kTryAgain) fail(status, link);
-    return false;
-  }
+  if (!took(status, link)) return false;
   --step(message.step).unposted;
   sending_.insert(link);
   posted(link, lane, unposted_sends_);
   if (log_ != nullptr) log_->posted(static_cast<std::uint8_t>(link), espalier_Kind_SEND, now);
   return true;
+}
+
+bool Machine::took(Status status, std::uint32_t link) {
+  if (status == Status::kOk) return true;
+  if (status == Status::kTryAgain) {
+    no_room_ = true;
+  } else {
+    fail(status, link);
+  }
+  return false;
+}
+
+std::uint64_t Machine::log_now() const {
+  return log_ != nullptr && log_->timed() ? endpoint_->now() : 0;
 }
 
 void Machine::posted(std::uint32_t link, Lane& lane, LinkSet& unposted) {
@@ -255,7 +263,7 @@ void Machine::run_op() {
   const auto row = static_cast<std::uint32_t>(std::countr_zero(its.ops));
   if (timetable_.exists(row)) {
     if (!may_run(timetable_.action(row))) return;
-    const std::uint64_t began = log_ != nullptr ? log_now() : 0;
+    const std::uint64_t began = log_now();
     if (!operate(row)) return;
     if (log_ != nullptr) {
       log_->ran(its.number, static_cast<std::uint8_t>(timetable_.first_action() + row), began,
@@ -310,22 +318,6 @@ bool Machine::being_sent(const Block& block) const {
   return found;
 }
 
-namespace {
-
-// Where a part of the message lies in a buffer that holds the part `held` of it. Null if empty;
-// false if it is not there.
-bool find_in(const void* buffer, const Span& held, const Span& part, std::uint8_t*& found) {
-  if (part.bytes == 0) return true;
-  if (part.offset < held.offset || part.offset + part.bytes > held.offset + held.bytes) {
-    return false;
-  }
-  // Inputs are only read: no action may write there (check_program).
-  found = static_cast<std::uint8_t*>(const_cast<void*>(buffer)) + (part.offset - held.offset);
-  return true;
-}
-
-}  // namespace
-
 // Where a place of the row's next instance lies. False if it is none.
 bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const {
   const std::int64_t segment = timetable_.value(row, place.segment_ref);
@@ -339,18 +331,18 @@ bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const 
                                static_cast<std::uint32_t>(number), run);
   // A message of more than the memory's size was refused.
   block = {nullptr, static_cast<std::size_t>(span.bytes), static_cast<std::size_t>(span.elements)};
-  switch (place.buffer) {
-    case espalier_Buffer_INPUT: return find_in(buffers_.input, input_, span, block.bytes);
-    case espalier_Buffer_OUTPUT: return find_in(buffers_.output, output_, span, block.bytes);
-    case espalier_Buffer_SCRATCH: break;
-    default: return false;
+  if (place.buffer == espalier_Buffer_SCRATCH) {
+    const std::int64_t slot = timetable_.value(row, place.slot_ref);
+    if (slot < 0 || slot > std::int64_t{program_->scratch_blocks} - run) return false;
+    if (span.bytes > 0) block.bytes = scratch_ + static_cast<std::size_t>(slot) * slot_bytes_;
+    return true;
   }
-  const std::int64_t slot = timetable_.value(row, place.slot_ref);
-  if (slot < 0 || slot > std::int64_t{program_->scratch_blocks} - run) return false;
-  if (span.bytes > 0) {
-    block.bytes = static_cast<std::uint8_t*>(buffers_.scratch) +
-                  static_cast<std::uint64_t>(slot) * slot_bytes_;
-  }
+  if (span.bytes == 0) return true;
+  const Held& held = place.buffer == espalier_Buffer_INPUT ? input_ : output_;
+  if (span.offset < held.offset) return false;
+  const std::uint64_t offset = span.offset - held.offset;
+  if (offset + span.bytes > held.size) return false;
+  block.bytes = held.bytes + offset;
   return true;
 }
 
