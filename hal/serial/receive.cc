@@ -14,6 +14,9 @@ constexpr std::uint8_t kWidest = 16;  // window at either end
 [[nodiscard]] bool newer(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b) > 0;
 }
+[[nodiscard]] bool newer16(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::int16_t>(a - b) > 0;
+}
 
 }  // namespace
 
@@ -87,11 +90,9 @@ bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame) {
   in.taken = taken;
   if (L::ahead(taken, in.told)) in.told = taken;
   const std::uint32_t refused = load_u16(frame + 30);
-  for (; out.settled != settled; ++out.settled) {
-    const auto bit = static_cast<L::Bits>(1u << (out.settled & L::kMask));
-    const bool bad =
-        (refused >> L::minus(settled, static_cast<std::uint8_t>(out.settled + 1)) & 1) != 0;
-    out.refused = static_cast<L::Bits>(bad ? out.refused | bit : out.refused & ~bit);
+  while (out.settled != settled) {
+    L::Send& post = out.posts[out.settled++ & L::kMask];
+    if ((refused >> L::minus(settled, out.settled) & 1) != 0) post.size = serial::kSizeRefused;
   }
   out.arrived = arrived;
   out.acked = acked;
@@ -114,7 +115,7 @@ bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame) {
 void SerialLinks::take_heard(SerialLink& link, std::uint32_t heard, bool gap) const {
   SerialLink::Outgoing& out = link.out_;
   if (out.flying == 0) return;
-  if (!newer(out.data_at, heard) || (gap && newer(heard, out.back_at))) {
+  if (!newer16(out.data_at, heard) || (gap && newer16(heard, out.back_at))) {
     go_back(link);
   } else {
     out.flying =
@@ -129,7 +130,7 @@ void SerialLinks::go_back(SerialLink& link) {
   out.next = out.arrived;
   out.offset = out.acked;
   out.flying = 0;
-  out.back_at = link.sequence_;
+  out.back_at = static_cast<std::uint16_t>(link.sequence_);
 }
 
 // False: it is none, nor is what follows.
@@ -204,9 +205,8 @@ void SerialLinks::take_data(SerialLink& link, std::uint8_t number, const std::ui
 // Message `arrived` is whole, or disagrees.
 void SerialLinks::end_message(SerialLink& link, bool refused) const {
   SerialLink::Incoming& in = link.in_;
-  const auto bit = static_cast<SerialLink::Bits>(1u << (in.arrived & SerialLink::kMask));
-  in.refused = static_cast<SerialLink::Bits>(refused ? in.refused | bit : in.refused & ~bit);
-  ++in.arrived;
+  const auto bit = static_cast<std::uint16_t>(1u << (in.arrived++ & SerialLink::kMask));
+  in.refused = static_cast<std::uint16_t>(refused ? in.refused | bit : in.refused & ~bit);
   in.offset = 0;
   in.agreed = false;
   in.gap = false;

@@ -159,7 +159,7 @@ void SerialLinks::put_controls(SerialLink& link, serial::Writer& frame) const {
     if (!frame.record(Record::kControl, controls.version[kind], serial::kControlBytes)) return;
     frame.put(kind | static_cast<std::uint32_t>(controls.status) << 8 |
               std::uint32_t{controls.deaf} << 16);
-    frame.put(controls.number[kind]);
+    frame.put(kind < 2 ? controls.number[kind] : 0);
     frame.put(controls.detector);
     frame.put(controls.peer);
     controls.told |= bit;
@@ -218,7 +218,7 @@ void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const {
   }
   if (!any) return;
   ++out.flying;
-  out.data_at = link.sequence_;
+  out.data_at = static_cast<std::uint16_t>(link.sequence_);
 }
 
 }  // namespace espalier
