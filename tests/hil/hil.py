@@ -7,6 +7,7 @@ hil.py RIG.textproto [--tests FILE] [--only WORDS] [--output DIR] [--list]
 Exit status: 0 every case passed; 1 one failed; 2 bad input. docs/hil.md has the rest.
 """
 import argparse
+import json
 import os
 import pathlib
 import shutil
@@ -170,6 +171,18 @@ class Runner:
         return 1 if self.failed else 0
 
 
+def check_topology(plan):
+    """The rig has a device for every node of the list's topology."""
+    status, output, error = execute([plan.command, "topology", plan.tests.entry.topology, "--format", "json"],
+                                    plan.rig.limit_s)
+    if status != 0:
+        raise rigs.BadRig(f"{plan.tests.path}: " + (error.strip().splitlines() or ["its topology cannot be read"])[-1])
+    nodes = len(json.loads(output)["nodes"])
+    if nodes != len(plan.rig.seats):
+        raise rigs.BadRig(f"{plan.tests.path}: {plan.tests.entry.topology} has {nodes} nodes, and the devices of "
+                          f"{plan.rig.path} are {len(plan.rig.seats)}; expected as many")
+
+
 def make_output(path):
     """An empty folder; one that an earlier run made is emptied."""
     if path.exists() and any(path.iterdir()):
@@ -209,6 +222,7 @@ def main(arguments):
             for program in plan.programs():
                 if not program.is_file():
                     raise rigs.BadRig(f"{options.rig}: there is no {program}; expected it to be built (docs/hil.md)")
+            check_topology(plan)
             make_output(out)
             return Runner(plan, lambda line: print(line, flush=True)).run_all(cases)
     except (rigs.BadRig, Broken) as error:
