@@ -19,6 +19,8 @@ import verdict
 HERE = pathlib.Path(__file__).resolve().parent
 COMMAND = os.environ.get("ESPALIER", str(rigs.ROOT / "build/tools/espalier"))
 NODE = os.environ.get("ESPALIER_NODE", str(rigs.ROOT / "build/firmware/node/espalier-node"))
+GATEWAY = os.environ.get("ESPALIER_GATEWAY", str(rigs.ROOT / "build/firmware/gateway/espalier-gateway"))
+BARE = os.environ.get("ESPALIER_BARE", str(rigs.ROOT / "build/firmware/bare/espalier-bare-hosted"))
 RIG = """name: "two" tests: "list" limit_s: 60
 device { name: "host" board: "boards/linux-x86_64" count: 2 process { program: "/bin/true" } }
 """
@@ -190,10 +192,11 @@ class Plans(Folder):
         flash.write_text("slots")
         pathlib.Path(plan.public()).write_text("key")
         command = plan.bring(case, 1, case.seats[1])
+        host = self.path / "host"
+        host.mkdir()
         far = self.path / "far"
-        far.write_text(f"#!/bin/sh\ncd {self.path}/host && exec sh -c \"$(echo \"$2\" | sed 's: /: :g')\"\n")
+        far.write_text(f"#!/bin/sh\ncd {host} && exec sh -c \"$(echo \"$2\" | sed 's: /: {host}/:g')\"\n")
         far.chmod(0o755)
-        (self.path / "host").mkdir()
         subprocess.run(command, shell=True, check=True, env={**os.environ, "PATH": f"{self.path}:{os.environ['PATH']}"})
         self.assertEqual((self.path / f"host/{flash}").read_text(), "slots")
         self.assertEqual((self.path / f"host/{plan.public()}").read_text(), "key")
@@ -324,6 +327,28 @@ class Clusters(Folder):
         self.assertIn("host-0 (rank 0) killed, named by all within", output)
         self.assertIn("host-0 (rank 0): corrupt", output)
         self.assertIn("3 passed, 0 failed", output)
+
+    def test_behind_gateways(self):
+        """A bare-metal node as a process of this host, on a carrier; a Linux node as if over ssh; and one of this host."""
+        far = self.path / "far"
+        far.write_text("#!/bin/sh\nshift\nexec sh -c \"$*\"\n")  # what ssh does on the other side
+        far.chmod(0o755)
+        rig = f"""name: "three" tests: "list" address: "127.0.0.1" deadline_ms: 1000
+            device {{ name: "host" board: "boards/linux-x86_64" process {{ program: "{NODE}" }} }}
+            device {{ name: "bare" board: "boards/mps2-an385" wire {{
+              carrier: "unix:%s/gateway-%r,%s/board-%r" gateway: "{GATEWAY}"
+              start: "{BARE} --device unix:%s/board-%r,%s/gateway-%r --flash %f --public-key %k" }} }}
+            device {{ name: "far" board: "boards/linux-x86_64" ssh {{
+              host: "nowhere" program: "{NODE}" address: "127.0.0.1" gateway: "{GATEWAY}" command: "{far}" }} }}"""
+        tests = """topology: "complete:3" rotate: 1
+            test { collective: "scan" algorithm: "two-tree" message { bytes: "5000" type: "u16" } }
+            kill {} refuse: "unsigned" """
+        status, output = self.run_real(rig, tests)
+        self.assertEqual(status, 0, output)
+        for name in ("bare (rank 1) killed", "bare (rank 1): unsigned"):
+            self.assertIn(name, output)
+        self.assertIn("7 passed, 0 failed", output)
+        self.assertIn("slot 0: boots, confirmed", (self.path / "out/rotation-0/scan-two-tree-5000-sum-u16/console-bare").read_text())
 
     def test_a_device_that_ends(self):
         board = self.path / "board"

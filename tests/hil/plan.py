@@ -183,8 +183,9 @@ class Plan:
         ssh = f"{seat.how.command or 'ssh'} {seat.how.host} "
         commands = []
         for path in (self.flash(case, rank), pathlib.Path(self.public())):
-            take = f"mkdir -p {shlex.quote(str(path.parent))} && cat > {shlex.quote(str(path))}"
-            commands.append(f"{ssh}{shlex.quote(take)} < {shlex.quote(str(path))}")
+            folder, here, new = (shlex.quote(str(name)) for name in (path.parent, path, f"{path}.new"))
+            take = f"mkdir -p {folder} && cat > {new} && mv {new} {here}"  # it may be this very host
+            commands.append(f"{ssh}{shlex.quote(take)} < {here}")
         return " && ".join(commands)
 
     def programs(self):

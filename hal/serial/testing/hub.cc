@@ -86,10 +86,15 @@ void Hub::route(std::uint32_t node, Frame frame) {
     return;  // damaged on its first stretch
   }
   ++frames_;
-  const std::uint32_t to = peers_[node][frame[1]];
+  const auto& here = peers_[node];
+  const std::uint32_t to = here[frame[1]];
   if (cut_[node] || cut_[to]) return;
   const auto& back = peers_[to];
-  frame[1] = static_cast<std::uint8_t>(std::find(back.begin(), back.end(), node) - back.begin());
+  // Of several between the same two, the k-th here is the k-th there.
+  auto before = std::count(here.begin(), here.begin() + frame[1], to);
+  std::size_t channel = 0;
+  while (back[channel] != node || before-- > 0) ++channel;
+  frame[1] = static_cast<std::uint8_t>(channel);
   store_le(frame.data() + covered, crc32(0, frame.data(), covered), 4);
   if (faults_.bytes) return deliver(to, std::move(frame));
   if (happens(faults_.lose)) return;
