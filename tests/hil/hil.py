@@ -7,7 +7,6 @@ hil.py RIG.textproto [--tests FILE] [--only WORDS] [--output DIR] [--list]
 Exit status: 0 every case passed; 1 one failed; 2 bad input. docs/hil.md has the rest.
 """
 import argparse
-import base64
 import os
 import pathlib
 import shutil
@@ -53,12 +52,6 @@ def execute(words, limit_s, folder=None, name="", shell=False):
     return status, output, error
 
 
-def raw_key(public, raw):
-    """The 32 bytes of a public key in PEM (RFC 8410: they are its last)."""
-    lines = public.read_text().split("-----")[2]
-    raw.write_bytes(base64.b64decode(lines)[-32:])
-
-
 class Runner:
     def __init__(self, plan, say=print):
         self.plan, self.rig, self.say = plan, plan.rig, say
@@ -79,7 +72,6 @@ class Runner:
             (plan.out / folder).mkdir()
         for key in (plan.key, plan.foreign_key):
             self.call(plan.keygen(key))
-        raw_key(pathlib.Path(plan.public()), pathlib.Path(plan.raw_public()))
         for test in plan.tests.entry.test:
             self.call(plan.compile(test))
             self.call(plan.verify(test))
