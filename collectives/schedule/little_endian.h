@@ -18,6 +18,14 @@ namespace espalier {
   return load_u32(bytes) | static_cast<std::uint64_t>(load_u32(bytes + 4)) << 32;
 }
 
+// The compiler makes one instruction of it where there is one.
+inline void store_u32(std::uint8_t* bytes, std::uint32_t value) {
+  bytes[0] = static_cast<std::uint8_t>(value);
+  bytes[1] = static_cast<std::uint8_t>(value >> 8);
+  bytes[2] = static_cast<std::uint8_t>(value >> 16);
+  bytes[3] = static_cast<std::uint8_t>(value >> 24);
+}
+
 // The lowest `size` bytes of value, size <= 8.
 inline void store_le(std::uint8_t* bytes, std::uint64_t value, unsigned size) {
   for (unsigned at = 0; at < size; ++at) bytes[at] = static_cast<std::uint8_t>(value >> (8 * at));
