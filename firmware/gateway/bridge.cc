@@ -116,6 +116,7 @@ void Bridge::broken(std::uint32_t /*link*/) { fail("it started anew, or its devi
 
 void Bridge::take(const Completion& completion) {
   const std::uint32_t number = board_link_[completion.link];
+  if (number == kNone) return;
   Link& link = links_[number];
   switch (completion.kind) {
     case Completion::Kind::kSent: {

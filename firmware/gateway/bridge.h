@@ -24,7 +24,8 @@ class Bridge final : public SerialLinks {
  public:
   static constexpr std::uint32_t kNone = 0xffffffffu;
   struct Shape {
-    // Of each of the board's links, the fabric's; kNone: no program of this run uses it.
+    // Of each of the board's links, the fabric's; kNone: no program of this run uses it. Links that
+    // only the fabric has carry nothing.
     std::vector<std::uint32_t> fabric_links;
     // Of each, whether early words can be told: messages of a link with several lanes come in any
     // order, and an early word does not say which it is of.

@@ -205,15 +205,15 @@ bool Gateway::open_fabric() {
   for (std::uint32_t at = 0; at < needed.size(); ++at) {
     std::size_t link = 0;
     while (link < board_links_.size() && board_links_[link].peer != needed[at]) ++link;
-    if (link == board_links_.size()) {
-      return broken("it has no link to node " + std::to_string(needed[at]) +
-                    "; build its image with --links as this run has them");
-    }
-    shape.fabric_links[link] = at;
+    const bool has = link < board_links_.size();
+    if (has) shape.fabric_links[link] = at;
     config.peers.push_back(needed[at]);
-    if (modelled == nullptr) continue;
-    config.lanes.push_back({(*modelled)[at].out, (*modelled)[at].in});
-    shape.tells_early[link] = (*modelled)[at].in <= 1;
+    if (modelled != nullptr) {  // a board has links to those neighbours only that it has to do with
+      config.lanes.push_back({(*modelled)[at].out, (*modelled)[at].in});
+      if (has) shape.tells_early[link] = (*modelled)[at].in <= 1;
+    } else if (!has) {
+      return broken("it has no link to node " + std::to_string(needed[at]));
+    }
   }
   fabric_ = ofi::OfiEndpoint::open(config, error_);
   if (fabric_ == nullptr) {
