@@ -134,8 +134,8 @@ void run(const Size& size, const Operator& op, const char* op_name, std::uint32_
          << " " << program.ranks << " " << machine.blocks() << " " << size.block_bytes << " "
          << op_name << " " << calls_between << " " << of_kind[espalier_Kind_SEND] << " "
          << of_kind[espalier_Kind_RECEIVE] << " " << of_kind[espalier_Kind_COMBINE] << " "
-         << of_kind[espalier_Kind_COPY] << " " << polls << " " << worst[0] << " " << worst[1] << " " << worst[2] << " " << worst[3] << " "
-         << status << "\n";
+         << of_kind[espalier_Kind_COPY] << " " << polls << " " << worst[0] << " " << worst[1] << " "
+         << worst[2] << " " << worst[3] << " " << status << "\n";
 }
 
 void run_all(const std::uint8_t* bytes, std::uint32_t size) {
