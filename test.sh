@@ -10,7 +10,7 @@ set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 export PATH
-sanitized='collectives/schedule collectives/machine firmware/image firmware/boot hal/sim hal/fault hal/conformance'
+sanitized='collectives/schedule collectives/machine firmware/image firmware/boot hal/sim hal/serial hal/fault hal/conformance'
 
 give_up() {
   echo "test.sh: $1"

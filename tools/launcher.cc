@@ -106,18 +106,8 @@ SharedMemory::SharedMemory(SharedMemory&& other) noexcept
       events_(other.events_),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
 
-namespace {
-
-std::uint64_t memory_bytes(std::uint64_t input_bytes, std::uint64_t output_bytes,
-                           std::uint32_t events) {
-  return events == 0 ? control::output_offset(input_bytes) + output_bytes
-                     : control::log_offset(input_bytes, output_bytes) + control::log_bytes(events);
-}
-
-}  // namespace
-
 SharedMemory::~SharedMemory() {
-  if (bytes_ != nullptr) munmap(bytes_, memory_bytes(input_bytes_, output_bytes_, events_));
+  if (bytes_ != nullptr) munmap(bytes_, control::memory_bytes(input_bytes_, output_bytes_, events_));
   if (descriptor_ >= 0) close(descriptor_);
 }
 
@@ -135,7 +125,7 @@ bool SharedMemory::create(std::uint64_t input_bytes, std::uint64_t output_bytes,
   output_bytes_ = output_bytes;
   events_ = events;
   descriptor_ = memfd_create("espalier", MFD_CLOEXEC);
-  const std::uint64_t size = memory_bytes(input_bytes, output_bytes, events);
+  const std::uint64_t size = control::memory_bytes(input_bytes, output_bytes, events);
   if (descriptor_ < 0 || size == 0) return descriptor_ >= 0;
   // Allocated now: a full memory is an error here and not a bus error later.
   if (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) return false;

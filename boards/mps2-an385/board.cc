@@ -4,13 +4,14 @@
 #include "firmware/bare/board.h"
 
 #include <cstddef>
+#include <cstring>
 #include <new>
 
-#include "boards/mps2-an385/flash.h"
-#include "boards/mps2-an385/lan9118.h"
-#include "boards/mps2-an385/semihost.h"
-#include "boards/mps2-an385/uart.h"
+#include "flash.h"
 #include "hal/serial/byte_carrier.h"
+#include "lan9118.h"
+#include "semihost.h"
+#include "uart.h"
 
 extern "C" {
 extern char ram_used[], ram_given[], code_used[];  // sizes, by the linker script
@@ -110,21 +111,56 @@ void open_flash(const char* path) {
   }
 }
 
+std::uint32_t base64(char letter) {
+  constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::uint32_t value = 0;
+  while (value < 64 && kLetters[value] != letter) ++value;
+  return value;
+}
+
+// A public key as firmware/image/key_file.h has it: 32 bytes, or PEM, whose second line is 12 bytes
+// of RFC 8410's form and then the key, in base64.
+bool parse_key(const char* text, std::uint32_t size) {
+  if (size == sizeof key) {
+    std::memcpy(key, text, sizeof key);
+    return true;
+  }
+  std::uint32_t at = 0;
+  while (at < size && text[at] != '\n') ++at;
+  at += 1 + 16;
+  std::uint32_t bits = 0, waiting = 0, done = 0;
+  for (; at < size && done < sizeof key; ++at) {
+    if (base64(text[at]) == 64) return false;
+    waiting = waiting << 6 | base64(text[at]);
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    key[done++] = static_cast<std::uint8_t>(waiting >> bits);
+  }
+  return done == sizeof key;
+}
+
 void read_key(const char* path) {
   if constexpr (ESPALIER_SIGNED == 0) {
     owner = kTakesUnsigned;
     takes_images = true;
     return;
   }
+  char text[256];
   const int file = *path == '\0' ? -1 : semihost::open(path, semihost::Mode::kRead);
   if (file >= 0) {
-    takes_images = semihost::length(file) == sizeof key && semihost::read(file, 0, key, sizeof key);
+    const int size = semihost::length(file);
+    const auto bytes = static_cast<std::uint32_t>(size);
+    takes_images = size > 0 && bytes <= sizeof text && semihost::read(file, 0, text, bytes) &&
+                   parse_key(text, bytes);
     semihost::close(file);
   }
   if (takes_images) {
     owner = ed25519_authority(key);
   } else {
-    print("key: no public key of 32 bytes; give -semihosting-config arg=NAME,arg=FLASH,arg=KEY\n");
+    print(
+        "key: no public key, in PEM or of 32 bytes; give -semihosting-config "
+        "arg=NAME,arg=FLASH,arg=KEY\n");
   }
 }
 
@@ -149,14 +185,17 @@ void print(const char* text) { kConsole.print(text); }
 Flash& flash() { return devices().slots; }
 const Authority* authority() { return takes_images ? &owner : nullptr; }
 
-Carrier& carrier() {
 #ifdef ESPALIER_CARRIER_UART
-  static ByteCarrier bytes(devices().uart1, kUartMtu);
+Carrier& carrier() {
+  static ByteCarrier bytes(devices().uart1, kByteMtu);
   return bytes;
-#else
-  return devices().ethernet;
-#endif
 }
+// Under qemu 40 us a byte.
+SerialPortConfig port_config() { return {100'000'000, 1}; }
+#else
+Carrier& carrier() { return devices().ethernet; }
+SerialPortConfig port_config() { return {}; }
+#endif
 
 std::uint32_t session() {
   // The emulator has nothing that differs from start to start; its host has.

@@ -182,7 +182,7 @@ class Machine {
   Held input_, output_;
   std::uint8_t* scratch_ = nullptr;
   std::size_t slot_bytes_ = 0;
-  Operator op_;
+  Operator op_ = {.commutes = false};
   std::uint8_t window_ = 0;
   std::uint8_t room_ = 0;  // messages that a lane takes
   bool running_ = false;

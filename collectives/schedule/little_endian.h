@@ -5,17 +5,26 @@
 
 namespace espalier {
 
+// One of 4 bytes is one instruction where a target has it for any address; the compiler sees that
+// only once it is inline.
 [[nodiscard]] inline std::uint16_t load_u16(const std::uint8_t* bytes) {
   return static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8);
 }
 
-[[nodiscard]] inline std::uint32_t load_u32(const std::uint8_t* bytes) {
+[[nodiscard, gnu::always_inline]] inline std::uint32_t load_u32(const std::uint8_t* bytes) {
   return static_cast<std::uint32_t>(bytes[0]) | static_cast<std::uint32_t>(bytes[1]) << 8 |
          static_cast<std::uint32_t>(bytes[2]) << 16 | static_cast<std::uint32_t>(bytes[3]) << 24;
 }
 
 [[nodiscard]] inline std::uint64_t load_u64(const std::uint8_t* bytes) {
   return load_u32(bytes) | static_cast<std::uint64_t>(load_u32(bytes + 4)) << 32;
+}
+
+inline void store_u32(std::uint8_t* bytes, std::uint32_t value) {
+  bytes[0] = static_cast<std::uint8_t>(value);
+  bytes[1] = static_cast<std::uint8_t>(value >> 8);
+  bytes[2] = static_cast<std::uint8_t>(value >> 16);
+  bytes[3] = static_cast<std::uint8_t>(value >> 24);
 }
 
 // The lowest `size` bytes of value, size <= 8.

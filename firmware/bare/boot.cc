@@ -49,6 +49,8 @@ Status boot(Slots& slots, Booted& booted) {
 }
 
 Status install(Slots& slots, const std::uint8_t* bytes, std::uint32_t size, Booted& booted) {
+  // Who has no key takes nothing, and keeps what it has.
+  if (board::authority() == nullptr) return Status::kBadArgument;
   const Acceptance loads{load_all, booted.programs};
   Status status = slots.begin(size);
   if (status == Status::kOk) status = slots.append(bytes, size);

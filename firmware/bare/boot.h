@@ -20,7 +20,8 @@ struct Booted {
 [[nodiscard]] Status boot(Slots& slots, Booted& booted);
 
 // Installs `size` bytes as an image, into the slot that was not booted: the errors of Slots::begin,
-// append and finish. The programs of `booted` are gone after it, whatever it returns.
+// append and finish, and kBadArgument where the board should have a key, and has none. The programs
+// of `booted` are gone after it, whatever it returns.
 [[nodiscard]] Status install(Slots& slots, const std::uint8_t* bytes, std::uint32_t size,
                              Booted& booted);
 

@@ -6,12 +6,21 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 namespace espalier::control {
 namespace {
 
-// The size of the packet of that kind; 0 if there is none.
+// Waits until `events` hold; false on a timeout.
+bool wait_for(int channel, short events, int timeout_ms) {
+  pollfd entry{channel, events, 0};
+  const int ready = poll(&entry, 1, timeout_ms);
+  return ready > 0 || (ready < 0 && errno == EINTR);
+}
+
+}  // namespace
+
 std::size_t packet_size(Packet packet) {
   switch (packet) {
     case Packet::kHello: return sizeof(Hello);
@@ -27,15 +36,6 @@ std::size_t packet_size(Packet packet) {
   }
   return 0;
 }
-
-// Waits until `events` hold; false on a timeout.
-bool wait_for(int channel, short events, int timeout_ms) {
-  pollfd entry{channel, events, 0};
-  const int ready = poll(&entry, 1, timeout_ms);
-  return ready > 0 || (ready < 0 && errno == EINTR);
-}
-
-}  // namespace
 
 bool open_channel(int& launcher_end, int& node_end) {
   int ends[2];
@@ -93,6 +93,19 @@ Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
   const bool whole = static_cast<std::size_t>(size) >= sizeof(Packet) &&
                      static_cast<std::size_t>(size) == packet_size(packet.packet);
   return whole ? Received::kPacket : Received::kBad;
+}
+
+void send_failure(int channel, const char* program, const std::string& what) {
+  Failed failed;
+  std::snprintf(failed.text, sizeof failed.text, "%s", what.c_str());
+  if (channel < 0 || (!send(channel, failed) && errno != EPIPE && errno != ECONNRESET)) {
+    std::fprintf(stderr, "%s: %s\n", program, what.c_str());
+    return;
+  }
+  Any packet;
+  int descriptor = -1;
+  Received received = Received::kNothing;
+  while (received == Received::kNothing) received = receive(channel, packet, descriptor, -1);
 }
 
 }  // namespace espalier::control

@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "collectives/machine/machine.h"
 #include "firmware/limits.h"
@@ -114,6 +115,13 @@ struct Memory {
   return std::uint64_t{events} * (sizeof(EventTimes) + sizeof(Event));
 }
 
+// Bytes of the file.
+[[nodiscard]] inline std::uint64_t memory_bytes(std::uint64_t input_bytes,
+                                                std::uint64_t output_bytes, std::uint32_t events) {
+  return events == 0 ? output_offset(input_bytes) + output_bytes
+                     : log_offset(input_bytes, output_bytes) + log_bytes(events);
+}
+
 // Runs `repetitions` collectives, one directly after the other, from the input to the output.
 struct Run {
   Packet packet = Packet::kRun;
@@ -160,6 +168,9 @@ union Any {
   Any() : packet{} {}
 };
 
+// The size of the packet of that kind; 0 if there is none.
+[[nodiscard]] std::size_t packet_size(Packet packet);
+
 // Both ends of a channel; false and errno on failure.
 [[nodiscard]] bool open_channel(int& launcher_end, int& node_end);
 
@@ -182,5 +193,11 @@ template <typename T>
 // Takes a packet if one comes within `timeout_ms` (0: only if one is there; -1: waits for ever).
 // `descriptor` is what came with it, or -1; the caller closes it.
 [[nodiscard]] Received receive(int channel, Any& packet, int& descriptor, int timeout_ms);
+
+// Tells the launcher that this node has failed, and waits until it hangs up: it would take the end
+// of the other nodes' channels for failures of theirs. A launcher that is gone has said why
+// already. Without one (channel < 0, or it takes nothing) one line goes to stderr, after
+// `program`'s name.
+void send_failure(int channel, const char* program, const std::string& what);
 
 }  // namespace espalier::control

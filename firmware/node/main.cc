@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +15,7 @@
 #include "firmware/node/boot_image.h"
 #include "firmware/node/control.h"
 #include "firmware/node/node.h"
+#include "firmware/node/standard_io.h"
 #include "firmware/node/wire_up.h"
 #include "hal/ofi/ofi_endpoint.h"
 
@@ -38,22 +39,9 @@ struct Served {
 };
 using Nodes = std::vector<std::unique_ptr<Served>>;
 
-// One line, to the launcher where there is one, else to stderr. A launcher that is gone has said
-// why already. The process ends when the launcher has hung up: it would take the end of the other
-// nodes' channels for failures of theirs.
+// One line, to the launcher where there is one, else to stderr.
 int fail(int status, int channel, const std::string& what) {
-  control::Failed failed;
-  std::snprintf(failed.text, sizeof failed.text, "%s", what.c_str());
-  if (channel < 0 || (!control::send(channel, failed) && errno != EPIPE && errno != ECONNRESET)) {
-    std::fprintf(stderr, "espalier-node: %s\n", what.c_str());
-    return status;
-  }
-  control::Any packet;
-  int descriptor = -1;
-  control::Received received = control::Received::kNothing;
-  while (received == control::Received::kNothing) {
-    received = control::receive(channel, packet, descriptor, -1);
-  }
+  control::send_failure(channel, "espalier-node", what);
   return status;
 }
 
@@ -170,7 +158,9 @@ int run(const node::Options& options, Nodes& nodes) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+namespace {
+
+int main_of(int argc, char** argv) {
   node::Options options;
   std::string error;
   if (!node::parse_options(argc, argv, options, error)) return fail(kBadInput, -1, error);
@@ -199,4 +189,20 @@ int main(int argc, char** argv) {
     if (options.check_only) describe(*served);
   }
   return options.check_only ? 0 : run(options, nodes);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  const auto stdio_word = std::find(words.begin(), words.end(), "--stdio");
+  if (stdio_word == words.end()) return main_of(argc, argv);
+  words.erase(stdio_word);
+  node::Stdio stdio;
+  std::string error;
+  if (!stdio.begin(words, error)) return fail(kBadInput, -1, error);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  return main_of(static_cast<int>(words.size()), arguments.data());
 }

@@ -18,7 +18,7 @@ bool ControlWireUp::publish(std::uint32_t node, const std::vector<std::string>& 
   }
   control::Hello hello;
   hello.node = node;
-  hello.pid = getpid();
+  hello.pid = pid_ != 0 ? pid_ : getpid();
   utsname about{};
   if (uname(&about) == 0) {
     std::snprintf(hello.machine, sizeof hello.machine, "%.*s",

@@ -25,13 +25,15 @@ class WireUp {
 // Over the control channel: Hello, then Peers.
 class ControlWireUp : public WireUp {
  public:
-  explicit ControlWireUp(int channel) : channel_(channel) {}
+  // pid: what the launcher is told to be the node's process; 0: this one.
+  explicit ControlWireUp(int channel, std::int32_t pid = 0) : channel_(channel), pid_(pid) {}
   [[nodiscard]] bool publish(std::uint32_t node, const std::vector<std::string>& addresses,
                              const std::vector<std::uint32_t>& peers, std::string& error) override;
   [[nodiscard]] bool collect(std::vector<std::string>& addresses, std::string& error) override;
 
  private:
   int channel_;
+  std::int32_t pid_;
   std::uint32_t lanes_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What comes on a link.
+// What comes on a link. Functions with one caller are inline, which is smaller.
 
 #include <cstring>
 
@@ -13,6 +13,9 @@ constexpr std::uint8_t kWidest = 16;  // window at either end
 // Whether sequence number a is newer than b.
 [[nodiscard]] bool newer(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b) > 0;
+}
+[[nodiscard]] bool newer16(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::int16_t>(a - b) > 0;
 }
 
 }  // namespace
@@ -40,7 +43,7 @@ void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::ui
 // Whether the frame is of the session that this end and the other are in, and newer than all
 // before. Who does not know this end's session, or is not the one that this end knows, must repeat
 // a number of this end to prove that it lives: a frame that comes late cannot.
-bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
+inline bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
   SerialLink& its = links_[link];
   const std::uint32_t from = load_u32(frame + 4);
   const std::uint32_t sequence = load_u32(frame + 12);
@@ -70,7 +73,7 @@ bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
 }
 
 // What the header says of this end's posts. False: it cannot be, and the frame is dropped.
-bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame) {
+inline bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame) {
   using L = SerialLink;
   L::Outgoing& out = link.out_;
   L::Incoming& in = link.in_;
@@ -87,11 +90,9 @@ bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame) {
   in.taken = taken;
   if (L::ahead(taken, in.told)) in.told = taken;
   const std::uint32_t refused = load_u16(frame + 30);
-  for (; out.settled != settled; ++out.settled) {
-    const auto bit = static_cast<L::Bits>(1u << (out.settled & L::kMask));
-    const bool bad =
-        (refused >> L::minus(settled, static_cast<std::uint8_t>(out.settled + 1)) & 1) != 0;
-    out.refused = static_cast<L::Bits>(bad ? out.refused | bit : out.refused & ~bit);
+  while (out.settled != settled) {
+    L::Send& post = out.posts[out.settled++ & L::kMask];
+    if ((refused >> L::minus(settled, out.settled) & 1) != 0) post.size = serial::kSizeRefused;
   }
   out.arrived = arrived;
   out.acked = acked;
@@ -111,10 +112,10 @@ bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame) {
 }
 
 // Data is lost if the other end has heard the newest and does not have all, or misses some.
-void SerialLinks::take_heard(SerialLink& link, std::uint32_t heard, bool gap) const {
+inline void SerialLinks::take_heard(SerialLink& link, std::uint32_t heard, bool gap) const {
   SerialLink::Outgoing& out = link.out_;
   if (out.flying == 0) return;
-  if (!newer(out.data_at, heard) || (gap && newer(heard, out.back_at))) {
+  if (!newer16(out.data_at, heard) || (gap && newer16(heard, out.back_at))) {
     go_back(link);
   } else {
     out.flying =
@@ -129,11 +130,12 @@ void SerialLinks::go_back(SerialLink& link) {
   out.next = out.arrived;
   out.offset = out.acked;
   out.flying = 0;
-  out.back_at = link.sequence_;
+  out.back_at = static_cast<std::uint16_t>(link.sequence_);
 }
 
 // False: it is none, nor is what follows.
-bool SerialLinks::take_record(std::uint32_t link, const std::uint8_t* record, std::uint32_t size) {
+inline bool SerialLinks::take_record(std::uint32_t link, const std::uint8_t* record,
+                                     std::uint32_t size) {
   using serial::Record;
   const auto type = static_cast<Record>(record[0]);
   const std::uint8_t number = record[1];
@@ -155,15 +157,16 @@ bool SerialLinks::take_record(std::uint32_t link, const std::uint8_t* record, st
   return true;
 }
 
-void SerialLinks::take_grant(std::uint32_t link, std::uint8_t number, const std::uint8_t* grant) {
+inline void SerialLinks::take_grant(std::uint32_t link, std::uint8_t number,
+                                    const std::uint8_t* grant) {
   SerialLink::Outgoing& out = links_[link].out_;
   // A short message may have gone and come before its grant.
   if (number != out.granted || SerialLink::ahead(number, out.settled + kWidest - 1)) return;
   if (granted(link, load_u64(grant), load_u32(grant + 8))) ++out.granted;
 }
 
-void SerialLinks::take_opening(std::uint32_t link, std::uint8_t number,
-                               const std::uint8_t* opening) {
+inline void SerialLinks::take_opening(std::uint32_t link, std::uint8_t number,
+                                      const std::uint8_t* opening) {
   SerialLink& its = links_[link];
   SerialLink::Incoming& in = its.in_;
   const std::uint64_t tag = load_u64(opening);
@@ -183,8 +186,8 @@ void SerialLinks::take_opening(std::uint32_t link, std::uint8_t number,
   if (size == 0) end_message(its, false);
 }
 
-void SerialLinks::take_data(SerialLink& link, std::uint8_t number, const std::uint8_t* data,
-                            std::uint32_t size) const {
+inline void SerialLinks::take_data(SerialLink& link, std::uint8_t number, const std::uint8_t* data,
+                                   std::uint32_t size) const {
   SerialLink::Incoming& in = link.in_;
   const std::uint32_t offset = load_u32(data);
   if (number != in.arrived || !in.agreed || offset != in.offset) {
@@ -202,19 +205,18 @@ void SerialLinks::take_data(SerialLink& link, std::uint8_t number, const std::ui
 }
 
 // Message `arrived` is whole, or disagrees.
-void SerialLinks::end_message(SerialLink& link, bool refused) const {
+inline void SerialLinks::end_message(SerialLink& link, bool refused) const {
   SerialLink::Incoming& in = link.in_;
-  const auto bit = static_cast<SerialLink::Bits>(1u << (in.arrived & SerialLink::kMask));
-  in.refused = static_cast<SerialLink::Bits>(refused ? in.refused | bit : in.refused & ~bit);
-  ++in.arrived;
+  const auto bit = static_cast<std::uint16_t>(1u << (in.arrived++ & SerialLink::kMask));
+  in.refused = static_cast<std::uint16_t>(refused ? in.refused | bit : in.refused & ~bit);
   in.offset = 0;
   in.agreed = false;
   in.gap = false;
   if (!settles_) settle_next(link, refused);
 }
 
-void SerialLinks::take_control(std::uint32_t link, std::uint8_t number,
-                               const std::uint8_t* control) {
+inline void SerialLinks::take_control(std::uint32_t link, std::uint8_t number,
+                                      const std::uint8_t* control) {
   const std::uint8_t kind = control[0];
   if (kind >= kControlKinds) return;
   std::uint8_t& heard = links_[link].controls_.heard[kind];

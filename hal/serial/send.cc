@@ -1,4 +1,5 @@
 // What goes on a link: a frame says what has changed since the one before, and has room for.
+// Functions with one caller are inline, which is smaller.
 
 #include <cstring>
 
@@ -17,16 +18,18 @@ class Writer {
   [[nodiscard]] std::uint8_t* at() const { return at_; }
   [[nodiscard]] std::uint32_t room() const { return static_cast<std::uint32_t>(end_ - at_); }
   void skip(std::uint32_t bytes) { at_ += bytes; }
-  void put(std::uint64_t value, unsigned size) {
-    store_le(at_, value, size);
-    at_ += size;
+  void put(std::uint32_t value) {
+    store_u32(at_, value);
+    at_ += 4;
+  }
+  void put(std::uint64_t value) {
+    put(static_cast<std::uint32_t>(value));
+    put(static_cast<std::uint32_t>(value >> 32));
   }
   // Begins a record. False: there is no room for `size` bytes of it.
   [[nodiscard]] bool record(Record type, std::uint8_t number, std::uint32_t size) {
     if (room() < kRecordBytes + size) return false;
-    put(static_cast<std::uint8_t>(type), 1);
-    put(number, 1);
-    put(size, 2);
+    put(static_cast<std::uint32_t>(type) | std::uint32_t{number} << 8 | size << 16);
     return true;
   }
 
@@ -48,9 +51,9 @@ constexpr std::uint8_t kMostBackOff = 6;
 [[nodiscard]] bool put_opening(serial::Writer& frame, std::uint8_t number, std::uint64_t tag,
                                std::uint32_t size, std::uint32_t check) {
   if (!frame.record(Record::kOpening, number, serial::kOpeningBytes)) return false;
-  frame.put(tag, 8);
-  frame.put(size, 4);
-  frame.put(check, 4);
+  frame.put(tag);
+  frame.put(size);
+  frame.put(check);
   return true;
 }
 
@@ -75,7 +78,7 @@ bool SerialLinks::may_send(const SerialLink::Outgoing& out) const {
 }
 
 // Whether there is something that has not gone.
-bool SerialLinks::has_more(const SerialLink& link) const {
+inline bool SerialLinks::has_more(const SerialLink& link) const {
   const SerialLink::Outgoing& out = link.out_;
   return link.stranger_ != 0 || (link.controls_.wanted & ~link.controls_.told) != 0 ||
          (!released_ && (link.in_.told != link.in_.posted ||
@@ -109,11 +112,11 @@ std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::u
   frame[1] = static_cast<std::uint8_t>(first_channel_ + link);
   frame[2] = its.ask_ ? serial::kAsk : 0;
   if (its.in_.gap) frame[2] |= serial::kGap;
-  store_le(frame + 4, session_, 4);
-  store_le(frame + 12, its.sequence_, 4);
+  store_u32(frame + 4, session_);
+  store_u32(frame + 12, its.sequence_);
   writer.skip(serial::kHeaderBytes);
   if (its.stranger_ != 0) {
-    store_le(frame + 8, its.stranger_, 4);
+    store_u32(frame + 8, its.stranger_);
     its.stranger_ = 0;
     its.due_ = its.peer_ != 0 || has_more(its);
   } else if (its.peer_ == 0) {
@@ -132,16 +135,16 @@ std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::u
   }
   if (!awaited) its.sent_at_ = now;
   const auto size = static_cast<std::uint32_t>(writer.at() - frame);
-  writer.put(crc32(0, frame, size), serial::kCrcBytes);
+  writer.put(crc32(0, frame, size));
   return size + serial::kCrcBytes;
 }
 
-void SerialLinks::put_state(const SerialLink& link, std::uint8_t* frame) const {
+inline void SerialLinks::put_state(const SerialLink& link, std::uint8_t* frame) const {
   const SerialLink::Incoming& in = link.in_;
   frame[3] = link.out_.granted;
-  store_le(frame + 8, link.peer_, 4);
-  store_le(frame + 16, link.heard_, 4);
-  store_le(frame + 20, in.offset, 4);
+  store_u32(frame + 8, link.peer_);
+  store_u32(frame + 16, link.heard_);
+  store_u32(frame + 20, in.offset);
   frame[24] = in.arrived;
   frame[25] = in.settled;
   frame[26] = in.opened;
@@ -149,35 +152,34 @@ void SerialLinks::put_state(const SerialLink& link, std::uint8_t* frame) const {
   store_le(frame + 30, in.rejected, 2);
 }
 
-void SerialLinks::put_controls(SerialLink& link, serial::Writer& frame) const {
+inline void SerialLinks::put_controls(SerialLink& link, serial::Writer& frame) const {
   SerialLink::Controls& controls = link.controls_;
   for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
     const auto bit = static_cast<std::uint8_t>(1u << kind);
     if ((controls.wanted & ~controls.told & bit) == 0) continue;
     if (!frame.record(Record::kControl, controls.version[kind], serial::kControlBytes)) return;
-    frame.put(kind, 1);
-    frame.put(static_cast<std::uint8_t>(controls.status), 1);
-    frame.put(controls.deaf ? 1 : 0, 2);
-    frame.put(controls.number[kind], 4);
-    frame.put(controls.detector, 4);
-    frame.put(controls.peer, 4);
+    frame.put(kind | static_cast<std::uint32_t>(controls.status) << 8 |
+              std::uint32_t{controls.deaf} << 16);
+    frame.put(kind < 2 ? controls.number[kind] : 0);
+    frame.put(controls.detector);
+    frame.put(controls.peer);
     controls.told |= bit;
     controls.gone |= bit;
   }
 }
 
-void SerialLinks::put_grants(SerialLink& link, serial::Writer& frame) const {
+inline void SerialLinks::put_grants(SerialLink& link, serial::Writer& frame) const {
   SerialLink::Incoming& in = link.in_;
   while (in.told != in.posted && frame.record(Record::kGrant, in.told, serial::kGrantBytes)) {
     const SerialLink::Receive& post = in.posts[in.told & SerialLink::kMask];
-    frame.put(post.tag, 8);
-    frame.put(post.size, 4);
+    frame.put(post.tag);
+    frame.put(post.size);
     ++in.told;
   }
 }
 
 // Of what is granted the opening goes with the bytes.
-void SerialLinks::put_openings(SerialLink& link, serial::Writer& frame) const {
+inline void SerialLinks::put_openings(SerialLink& link, serial::Writer& frame) const {
   SerialLink::Outgoing& out = link.out_;
   if (SerialLink::ahead(out.granted, out.opened)) out.opened = out.granted;
   if (SerialLink::ahead(out.opened, out.told)) out.told = out.opened;
@@ -188,7 +190,7 @@ void SerialLinks::put_openings(SerialLink& link, serial::Writer& frame) const {
   }
 }
 
-void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const {
+inline void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const {
   SerialLink::Outgoing& out = link.out_;
   bool any = false;
   while (may_send(out)) {
@@ -204,7 +206,7 @@ void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const {
     const std::uint32_t piece = std::min(size - out.offset, frame.room() - kBefore);
     if (piece != 0) {
       static_cast<void>(frame.record(Record::kData, out.next, serial::kDataBytes + piece));
-      frame.put(out.offset, 4);
+      frame.put(out.offset);
       std::memcpy(frame.at(), post.bytes + out.offset, piece);
       frame.skip(piece);
       out.offset += piece;
@@ -217,7 +219,7 @@ void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const {
   }
   if (!any) return;
   ++out.flying;
-  out.data_at = link.sequence_;
+  out.data_at = static_cast<std::uint16_t>(link.sequence_);
 }
 
 }  // namespace espalier

@@ -78,8 +78,9 @@ Status SerialLinks::post_control(std::uint32_t link, const Control& control) {
     controls.peer = control.cause.peer;
     controls.status = control.cause.status;
     controls.deaf = control.cause.deaf;
+  } else {
+    controls.number[kind] = control.number;
   }
-  controls.number[kind] = control.number;
   const auto bit = static_cast<std::uint8_t>(1u << kind);
   // What has not gone yet is replaced under its own number.
   if ((controls.wanted & ~controls.gone & bit) == 0) ++controls.version[kind];
@@ -96,15 +97,16 @@ bool SerialLinks::take(std::uint32_t link, Completion& completion) {
   SerialLink::Incoming& in = links_[link].in_;
   bool refused = false;
   if (out.first != out.settled) {
-    const std::uint32_t at = out.first++ & SerialLink::kMask;
+    const SerialLink::Send& post = out.posts[out.first++ & SerialLink::kMask];
     completion.kind = Completion::Kind::kSent;
-    completion.cookie = out.posts[at].cookie;
-    refused = (out.refused >> at & 1) != 0;
+    completion.cookie = post.cookie;
+    refused = post.size == serial::kSizeRefused;
   } else if (in.first != in.arrived) {
     const std::uint32_t at = in.first++ & SerialLink::kMask;
+    const SerialLink::Receive& post = in.posts[at];
     completion.kind = Completion::Kind::kReceived;
-    completion.cookie = in.posts[at].cookie;
-    completion.check = in.posts[at].check;
+    completion.cookie = post.cookie;
+    completion.check = post.check;
     refused = (in.refused >> at & 1) != 0;
   } else {
     return false;
@@ -125,9 +127,8 @@ Status SerialLinks::settle(std::uint32_t link, Status status) {
 // Settles the oldest message that is not.
 void SerialLinks::settle_next(SerialLink& link, bool rejected) {
   SerialLink::Incoming& in = link.in_;
-  const bool refused = (in.refused >> (in.settled & SerialLink::kMask) & 1) != 0;
-  in.rejected = static_cast<std::uint16_t>(in.rejected << 1 | (rejected || refused ? 1 : 0));
-  ++in.settled;
+  const std::uint32_t refused = in.refused >> (in.settled++ & SerialLink::kMask) & 1;
+  in.rejected = static_cast<std::uint16_t>(in.rejected << 1 | (rejected ? 1 : refused));
   link.due_ = true;
 }
 

@@ -35,12 +35,13 @@ class SerialLink {
  private:
   friend class SerialLinks;
   friend class SerialPort;
+  friend struct SerialLinkTest;
 
   static constexpr std::uint32_t kRing = std::bit_ceil(kSerialWindow);
   static constexpr std::uint8_t kMask = kRing - 1;
-  using Bits = std::uint16_t;  // one a place of the ring
 
   // Counters of messages are modulo 256: of two, the difference says which is ahead.
+  // One that did not agree has the size kSizeRefused once it is settled.
   struct Send {
     const std::uint8_t* bytes;
     std::uint32_t size;
@@ -57,13 +58,8 @@ class SerialLink {
     std::uint32_t check;  // the sender's, once its opening agreed
     std::uint32_t cookie;
   };
+  // What is used most stands first: shorter instructions.
   struct Outgoing {
-    Send posts[kRing];
-    std::uint32_t acked;    // bytes of message `arrived` that the other end has
-    std::uint32_t offset;   // bytes of message `next` that have gone
-    std::uint32_t data_at;  // sequence number of the newest frame with data
-    std::uint32_t back_at;  // and of the newest frame before data was last repeated
-    Bits refused;           // settled, and did not agree
     // first <= settled <= arrived <= next <= posted <= announced
     std::uint8_t first;    // not yet taken by the caller
     std::uint8_t settled;  // by the other end, and so on
@@ -72,28 +68,33 @@ class SerialLink {
     std::uint8_t posted;
     std::uint8_t announced;
     std::uint8_t granted;
-    std::uint8_t told;    // openings before this one have gone,
-    std::uint8_t opened;  // before this one were taken or are of no use
-    std::uint8_t flying;  // at most so many frames with data were not heard
+    std::uint8_t told;      // openings before this one have gone,
+    std::uint8_t opened;    // before this one were taken or are of no use
+    std::uint8_t flying;    // at most so many frames with data were not heard
+    std::uint16_t data_at;  // sequence number of the newest frame with data, modulo 65536,
+    std::uint16_t back_at;  // and of the newest frame before data was last repeated
+    std::uint32_t acked;    // bytes of message `arrived` that the other end has
+    std::uint32_t offset;   // bytes of message `next` that have gone
+    Send posts[kRing];
   };
   struct Incoming {
-    Receive posts[kRing];
-    std::uint32_t offset;  // bytes of message `arrived` that are here
-    Bits refused;          // arrived, and did not agree
-    Bits rejected;         // bit i: settled - 1 - i did not agree
     // first, settled <= arrived <= posted <= opened
     std::uint8_t first;  // not yet taken by the caller
     std::uint8_t settled;
     std::uint8_t arrived;
     std::uint8_t posted;
-    std::uint8_t opened;  // openings before this one were taken or are of no use
-    std::uint8_t told;    // grants before this one have gone,
-    std::uint8_t taken;   // before this one were taken
-    bool agreed;          // message `arrived` agrees with its post
-    bool gap;             // later bytes than the next have come
+    std::uint8_t opened;     // openings before this one were taken or are of no use
+    std::uint8_t told;       // grants before this one have gone,
+    std::uint8_t taken;      // before this one were taken
+    bool agreed;             // message `arrived` agrees with its post
+    bool gap;                // later bytes than the next have come
+    std::uint16_t refused;   // one bit a place of the ring: arrived, and did not agree
+    std::uint16_t rejected;  // bit i: settled - 1 - i did not agree
+    std::uint32_t offset;    // bytes of message `arrived` that are here
+    Receive posts[kRing];
   };
   struct Controls {
-    std::uint32_t number[kControlKinds];
+    std::uint32_t number[2];  // of the probe, of the answer
     std::uint32_t detector, peer;
     Status status;
     bool deaf;
@@ -113,18 +114,18 @@ class SerialLink {
     return static_cast<std::uint8_t>(a - b);
   }
 
-  Outgoing out_;
-  Incoming in_;
-  Controls controls_;
+  bool due_;                // there is something to tell
+  bool ask_;                // and an answer is wanted
+  std::uint8_t back_off_;   // the other end stays silent: it is asked half as often, and so on
   std::uint32_t peer_;      // session of the other end; 0: unknown
   std::uint32_t former_;    // the one before, of which a frame may still be on its way
   std::uint32_t stranger_;  // who claims to be the other end, and must prove that it is not late
   std::uint32_t sequence_;  // of the newest frame sent
   std::uint32_t heard_;     // of the newest frame heard
   std::uint32_t sent_at_;   // the port's ticks when something went that must be answered
-  std::uint8_t back_off_;   // the other end stays silent: it is asked half as often, and so on
-  bool due_;                // there is something to tell
-  bool ask_;                // and an answer is wanted
+  Controls controls_;
+  Outgoing out_;
+  Incoming in_;
 };
 
 // What the other end says of a message before its bytes come.

@@ -6,8 +6,8 @@
 namespace espalier {
 namespace {
 
-constexpr unsigned kTickBits = 10;            // of nanoseconds
-constexpr std::uint64_t kNoRoomNs = 100'000;  // how soon a carrier is asked for room again
+constexpr unsigned kTickBits = 10;      // of nanoseconds
+constexpr std::uint32_t kNoRoom = 100;  // ticks until a carrier is asked for room again
 
 }  // namespace
 
@@ -87,17 +87,17 @@ void SerialPort::wait(std::uint64_t until) {
   }
   const std::uint64_t time = clock_->now();
   const auto now = static_cast<Ticks>(time >> kTickBits);
-  if (waiting_ != 0) until = std::min(until, time + kNoRoomNs);
+  Ticks least = waiting_ != 0 ? kNoRoom : UINT32_MAX;
   for (SerialLinks* owner = owners_; owner != nullptr; owner = owner->next_) {
     for (std::uint32_t link = 0; link < owner->count_; ++link) {
       const SerialLink& its = owner->links_[link];
       if (!owner->awaits(its)) continue;
       const Ticks since = now - its.sent_at_;
       const Ticks after = resend_ << its.back_off_;
-      const Ticks left = since < after ? after - since : 0;
-      until = std::min(until, time + (std::uint64_t{left} << kTickBits));
+      least = std::min(least, since < after ? after - since : 0);
     }
   }
+  if (least != UINT32_MAX) until = std::min(until, time + (std::uint64_t{least} << kTickBits));
   clock_->wait(until);
 }
 

@@ -160,7 +160,7 @@ class Node {
   template <typename T>
   void send_packet(const T& order) {
     agent::Packet packet;
-    std::memcpy(&packet, &order, sizeof order);
+    std::memcpy(packet.bytes, &order, sizeof order);
     send(&packet, sizeof packet, agent::kPacketTag);
   }
   agent::Packet receive_packet() {

@@ -19,6 +19,8 @@ import verdict
 HERE = pathlib.Path(__file__).resolve().parent
 COMMAND = os.environ.get("ESPALIER", str(rigs.ROOT / "build/tools/espalier"))
 NODE = os.environ.get("ESPALIER_NODE", str(rigs.ROOT / "build/firmware/node/espalier-node"))
+GATEWAY = os.environ.get("ESPALIER_GATEWAY", str(rigs.ROOT / "build/firmware/gateway/espalier-gateway"))
+BARE = os.environ.get("ESPALIER_BARE", str(rigs.ROOT / "build/firmware/bare/espalier-bare-hosted"))
 RIG = """name: "two" tests: "list" limit_s: 60
 device { name: "host" board: "boards/linux-x86_64" count: 2 process { program: "/bin/true" } }
 """
@@ -86,6 +88,8 @@ class BadRigs(Folder):
             self.refused(str(self.path / "list"), *says, tests=LIST.replace(old, new))
 
         refused('topology: "complete:2"', "", "no topology")
+        refused("complete:2", "complete:3", "complete:3 has 3 nodes", "are 2")
+        refused("complete:2", "ring:2", "ring:2")
         refused('algorithm: "chain"', "", "test 0", "espalier list")
         refused('bytes: "8"', "", "test 0", "without bytes")
         refused("test {", "kill { test: 1 } test {", "no test 1", "0 to 0")
@@ -167,7 +171,7 @@ class Plans(Folder):
         self.assertEqual(words[:3], [str(rigs.ROOT / rigs.GATEWAY), "--device", "unix:/tmp/sockets/it-1-gateway,/tmp/sockets/it-1-board"])
         board = shlex.split(words[words.index("--start") + 1])
         self.assertEqual(board[:4], ["nice", "qemu-system-arm", "-M", "mps2-an385"])
-        self.assertIn(f"enable=on,target=native,arg=node,arg={plan.out}/rotation-0/node-1.flash,arg={plan.key}.raw", board)
+        self.assertIn(f"enable=on,target=native,arg=node,arg={plan.out}/rotation-0/node-1.flash,arg={plan.key}.pub", board)
         self.assertIn("dgram,id=link,local.type=unix,local.path=/tmp/sockets/it-1-board,remote.type=unix,"
                       "remote.path=/tmp/sockets/it-1-gateway", board)
 
@@ -176,7 +180,7 @@ class Plans(Folder):
                                          'start: "reset %r" gateway: "g" }')
         self.assertEqual(words[:3], [str(rigs.ROOT / "g"), "--device", "tty:/dev/ttyACM1,115200"])
         self.assertEqual(words[words.index("--start") + 1], "reset 1")
-        self.assertEqual(plan.bring(case, 1, case.seats[1]), f"program {plan.out}/rotation-0/node-1.flash --key {plan.key}.raw")
+        self.assertEqual(plan.bring(case, 1, case.seats[1]), f"program {plan.out}/rotation-0/node-1.flash --key {plan.key}.pub")
 
     def test_ssh(self):
         plan, case, words = self.started('ssh { host: "pi" program: "/opt/node" address: "10.0.0.2" command: "far" }',
@@ -190,10 +194,11 @@ class Plans(Folder):
         flash.write_text("slots")
         pathlib.Path(plan.public()).write_text("key")
         command = plan.bring(case, 1, case.seats[1])
+        host = self.path / "host"
+        host.mkdir()
         far = self.path / "far"
-        far.write_text(f"#!/bin/sh\ncd {self.path}/host && exec sh -c \"$(echo \"$2\" | sed 's: /: :g')\"\n")
+        far.write_text(f"#!/bin/sh\ncd {host} && exec sh -c \"$(echo \"$2\" | sed 's: /: {host}/:g')\"\n")
         far.chmod(0o755)
-        (self.path / "host").mkdir()
         subprocess.run(command, shell=True, check=True, env={**os.environ, "PATH": f"{self.path}:{os.environ['PATH']}"})
         self.assertEqual((self.path / f"host/{flash}").read_text(), "slots")
         self.assertEqual((self.path / f"host/{plan.public()}").read_text(), "key")
@@ -274,7 +279,6 @@ class Runs(Folder):
                          ["image keygen"] * 2 + ["image build", "image install"] * 2 + ["run " + called[-1][1]])
         for kind in ("out", "err", "sh"):
             self.assertTrue((self.path / f"out/rotation-0/allreduce-chain-8-sum-f32/run.{kind}").exists())
-        self.assertEqual((self.path / "out/release.key.raw").read_bytes(), bytes(range(32)))
         status, output = self.run_fake("right")  # into the same folder, again
         self.assertEqual(status, 0, output)
 
@@ -306,6 +310,57 @@ class Runs(Folder):
         self.failed("right", "host-0 (rank 0) could not be flashed: no such board", rig=wire)
         slow = wire.replace("echo no such board >&2; false", "sleep 100").replace("limit_s: 60", "limit_s: 1")
         self.failed("right", "host-0 (rank 0) could not be flashed: took too long", rig=slow)
+
+
+class Clusters(Folder):
+    """Of real nodes."""
+
+    def run_real(self, rig, tests):
+        done = subprocess.run([HERE / "hil.py", self.write(rig, tests), "--output", self.path / "out", "--espalier", COMMAND,
+                               "--node", NODE], capture_output=True, text=True)
+        self.assertEqual(done.stderr, "")
+        return done.returncode, done.stdout
+
+    def test_two_nodes(self):
+        status, output = self.run_real(RIG.replace("/bin/true", NODE).replace("tests:", 'provider: "shm" deadline_ms: 1000 tests:'),
+                                       LIST + 'kill {} refuse: "corrupted"')
+        self.assertEqual(status, 0, output)
+        self.assertIn("host-0 (rank 0) killed, named by all within", output)
+        self.assertIn("host-0 (rank 0): corrupt", output)
+        self.assertIn("3 passed, 0 failed", output)
+
+    def test_behind_gateways(self):
+        """A bare-metal node as a process of this host, on a carrier; a Linux node as if over ssh; and one of this host."""
+        far = self.path / "far"
+        far.write_text("#!/bin/sh\nshift\nexec sh -c \"$*\"\n")  # what ssh does on the other side
+        far.chmod(0o755)
+        rig = f"""name: "three" tests: "list" address: "127.0.0.1" deadline_ms: 1000
+            device {{ name: "host" board: "boards/linux-x86_64" process {{ program: "{NODE}" }} }}
+            device {{ name: "bare" board: "boards/mps2-an385" wire {{
+              carrier: "unix:%s/gateway-%r,%s/board-%r" gateway: "{GATEWAY}"
+              start: "{BARE} --device unix:%s/board-%r,%s/gateway-%r --flash %f --public-key %k" }} }}
+            device {{ name: "far" board: "boards/linux-x86_64" ssh {{
+              host: "nowhere" program: "{NODE}" address: "127.0.0.1" gateway: "{GATEWAY}" command: "{far}" }} }}"""
+        tests = """topology: "complete:3" rotate: 1
+            test { collective: "scan" algorithm: "two-tree" message { bytes: "5000" type: "u16" } }
+            kill {} refuse: "unsigned" """
+        status, output = self.run_real(rig, tests)
+        self.assertEqual(status, 0, output)
+        for name in ("bare (rank 1) killed", "bare (rank 1): unsigned"):
+            self.assertIn(name, output)
+        self.assertIn("7 passed, 0 failed", output)
+        self.assertIn("slot 0: boots, confirmed", (self.path / "out/rotation-0/scan-two-tree-5000-sum-u16/console-bare").read_text())
+
+    def test_a_device_that_ends(self):
+        board = self.path / "board"
+        board.write_text("#!/bin/sh\necho no board on this cable >&2\nexit 3\n")
+        board.chmod(0o755)
+        one = RIG.splitlines()[1].replace("count: 2", "").replace("/bin/true", NODE)
+        other = one.replace('"host"', '"lost"').replace(NODE, str(board))
+        status, output = self.run_real("\n".join([RIG.splitlines()[0], one, other]), LIST)
+        self.assertEqual(status, 1, output)
+        self.assertRegex(output, r"FAILED .*no report: espalier: rank 1")
+        self.assertIn("no board on this cable", next((self.path / "out/rotation-0").glob("*/run.err")).read_text())
 
 
 class BadImages(Folder):

@@ -86,7 +86,7 @@ def symbol_complaints(objects, own):
 def call_graph(objects, elf, complaints):
     graph = stack.Graph([item.with_suffix(".ci") for item in objects])
     stack.resolve_indirect(graph, toolchain.addresses_taken(objects), complaints)
-    add_unknown_frames(graph, elf)
+    stack.add_unknown_frames(graph, elf)
     return graph
 
 
@@ -126,18 +126,6 @@ def inspect(objects, own, elf, depth, root):
     graph = call_graph(objects + own, elf, complaints)
     size, path = stack.deepest(graph, root, depth, complaints)
     return complaints, size, [(graph.label.get(name, name), times) for name, times in path], sizes
-
-
-def add_unknown_frames(graph, elf):
-    """Frames of functions that came without a call graph: libgcc's, by their instructions, and second names."""
-    linked = {name: address for name, kind, _, address in toolchain.symbols(elf) if kind in "TtWw"}
-    frames = toolchain.disassembly_frames(elf, set(linked) - set(graph.frame))
-    for name, (size, callees) in frames.items():
-        graph.frame[name], graph.label[name], graph.calls[name] = size, name, callees
-    at = {linked[name]: name for name in graph.frame if name in linked}
-    for name in sorted(set(linked) - set(graph.frame)):
-        if linked[name] in at:
-            graph.frame[name], graph.label[name], graph.calls[name] = 0, name, {at[linked[name]]}
 
 
 def module_sizes(modules, elf):

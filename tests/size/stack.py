@@ -1,6 +1,8 @@
 """The deepest stack that a linked program can need, from the compiler's call graphs."""
 import re
 
+import toolchain
+
 # May call itself: nanopb follows the schema's messages inside messages.
 NESTING = re.compile(r"^(pb_|decode_|encode_)")
 # Who may call what through a pointer: (callers, targets), both patterns of demangled names; the first row that names
@@ -14,17 +16,25 @@ INDIRECT = [
     (r"^(pb_enc|encode_)", r"^(buf_write|pb_default_field_callback)$|^bool espalier_program_table\("),
     (r"^(pb_read|buf_)", r"^buf_read$"),
     (r"^(pb_|decode_|load_|default_)", r"^(buf_read|pb_default_field_callback)$|^bool espalier_program_table\("),
-    # The machine calls its endpoint, and a custom operator's function, of which this board has none.
-    (r"espalier::(Machine|Watch)::", r"MailboxEndpoint::"),
-    (r"^void espalier::combine\(", r"^$"),
+    # The machine and the bare node's server call their endpoints, the machine the operator's function.
+    (r"espalier::(Machine::(poll|take_completions)|bare::Server::)", r"MailboxEndpoint::|SerialEndpoint::(poll|post_\w+|prepare|now|release)\("),
+    (r"espalier::(Machine|Watch|EventLog)::",
+     r"MailboxEndpoint::(?!poll)|SerialEndpoint::(post_\w+|prepare|now|release|node|links|peer|window|eager_bytes)\(|"
+     r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
+    (r"^void espalier::combine\(", r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
+    # The serial port and its links: the carrier, the clock, and the owner of the links.
+    (r"espalier::SerialLinks::(admit|take_\w+|heard|arrived)\(", r"SerialEndpoint::(_ZThn|granted|opened|controlled|broken)"),
+    (r"espalier::(SerialPort|SerialLinks|SerialEndpoint)::", r"NotedCarrier::|Timers::|SerialEndpoint::broken\(|espalier::Carrier::down\("),
+    (r"NotedCarrier::", r"Lan9118::|ByteCarrier::|espalier::Carrier::down\("),
+    (r"espalier::ByteCarrier::", r"(Uart1Stream|ByteStream)::"),
     # Planning without an image goes through the table of algorithms.
     (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*Group&, .*Program&\)"),
     # Slots ask the flash, the board whether an image will do, and the image check whoever verifies signatures.
-    (r"espalier::Slots::(examine|choose|boot|finish)", r"BoardFlash::|load_first\("),
-    (r"espalier::(Slots::|whole_flash)", r"BoardFlash::"),
+    (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash)::|load_(first|all)\("),
+    (r"espalier::(Slots::|whole_flash)", r"(BoardFlash|EmulatedFlash)::"),
     (r"espalier::\{anonymous\}::check_|espalier::check_image", r"espalier::\{anonymous\}::verify\("),
-    # The vector table.
-    (r"^$", r"^void reset\(\)$"),
+    # The vector table; and what nobody calls: the machine never waits, and no object is abstract.
+    (r"^$", r"^void (reset|fault|__cxa_pure_virtual)\(\)$|SerialEndpoint::wait\("),
 ]
 
 
@@ -77,6 +87,18 @@ def resolve_indirect(graph, taken, complaints):
                               "says who calls it")
 
 
+def add_unknown_frames(graph, elf):
+    """Frames of functions that came without a call graph: libgcc's, by their instructions, and second names."""
+    linked = {name: address for name, kind, _, address in toolchain.symbols(elf) if kind in "TtWw"}
+    frames = toolchain.disassembly_frames(elf, set(linked) - set(graph.frame))
+    for name, (size, callees) in frames.items():
+        graph.frame[name], graph.label[name], graph.calls[name] = size, name, callees
+    at = {linked[name]: name for name in graph.frame if name in linked}
+    for name in sorted(set(linked) - set(graph.frame)):
+        if linked[name] in at:
+            graph.frame[name], graph.label[name], graph.calls[name] = 0, name, {at[linked[name]]}
+
+
 def components(graph, root):
     """Strongly connected components of what root reaches, callees first (Tarjan, without recursion)."""
     index, low, on_stack, stack, result = {}, {}, set(), [], []
@@ -110,6 +132,11 @@ def components(graph, root):
 def deepest(graph, root, depth, complaints):
     """(bytes, path of (name, times)) of the deepest chain of calls from root. nanopb's functions that call each other stand
     `depth` times, as often as the schema nests messages; no others may."""
+    return all_deepest(graph, root, depth, complaints)[root]
+
+
+def all_deepest(graph, root, depth, complaints):
+    """The same of each function that root reaches, by name."""
     best = {}
     for part in components(graph, root):
         cyclic = len(part) > 1 or any(name in graph.calls.get(name, ()) for name in part)
@@ -127,4 +154,4 @@ def deepest(graph, root, depth, complaints):
                 complaints.append(f"stack: the frame of {graph.label[item]} has no bound at compile time")
             if item not in graph.frame:
                 complaints.append(f"stack: the frame of {item} is not known")
-    return best[root]
+    return best

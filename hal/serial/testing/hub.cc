@@ -16,12 +16,21 @@ constexpr std::uint64_t kDelayNs = 50'000;
 
 bool Pipe::put(std::uint8_t byte) {
   if (bytes_.size() >= kRoom) return false;
-  const auto happens = [this](double chance) {
-    return chance > 0 && std::uniform_real_distribution<double>(0, 1)(random_) < chance;
-  };
-  if (happens(faults_.lose)) return true;
-  if (happens(faults_.repeat)) bytes_.push_back(byte);
-  if (happens(faults_.damage)) byte = static_cast<std::uint8_t>(random_());
+  if (until_fault_-- == 0) {
+    // A draw for each byte would take most of a test's time.
+    const double all = faults_.lose + faults_.repeat + faults_.damage;
+    const double which = std::uniform_real_distribution<double>(0, all)(random_);
+    until_fault_ = all > 0 ? std::geometric_distribution<std::int64_t>(all)(random_) : -1;
+    if (all > 0 && started_) {
+      if (which < faults_.lose) return true;
+      if (which < faults_.lose + faults_.repeat) {
+        bytes_.push_back(byte);
+      } else {
+        byte = static_cast<std::uint8_t>(random_());
+      }
+    }
+    started_ = true;
+  }
   bytes_.push_back(byte);
   return true;
 }
@@ -86,10 +95,16 @@ void Hub::route(std::uint32_t node, Frame frame) {
     return;  // damaged on its first stretch
   }
   ++frames_;
-  const std::uint32_t to = peers_[node][frame[1]];
+  if (watcher_) watcher_(node, frame);
+  const auto& here = peers_[node];
+  const std::uint32_t to = here[frame[1]];
   if (cut_[node] || cut_[to]) return;
   const auto& back = peers_[to];
-  frame[1] = static_cast<std::uint8_t>(std::find(back.begin(), back.end(), node) - back.begin());
+  // Of several between the same two, the k-th here is the k-th there.
+  auto before = std::count(here.begin(), here.begin() + frame[1], to);
+  std::size_t channel = 0;
+  while (back[channel] != node || before-- > 0) ++channel;
+  frame[1] = static_cast<std::uint8_t>(channel);
   store_le(frame.data() + covered, crc32(0, frame.data(), covered), 4);
   if (faults_.bytes) return deliver(to, std::move(frame));
   if (happens(faults_.lose)) return;

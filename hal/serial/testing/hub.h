@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -37,6 +38,8 @@ class Pipe final : public ByteStream {
   const CarrierFaults& faults_;
   std::mt19937& random_;
   std::deque<std::uint8_t> bytes_;
+  std::int64_t until_fault_ = 0;  // bytes
+  bool started_ = false;          // the number above was drawn
 };
 
 class Hub {
@@ -59,7 +62,13 @@ class Hub {
   [[nodiscard]] std::uint64_t now() const { return now_; }
   // Lets time pass until a node has something to do, or until `until`. False: nothing will come.
   bool advance(std::uint64_t until);
-  [[nodiscard]] std::uint64_t frames() const { return frames_; }
+  [[nodiscard]] std::uint64_t frames() const { return frames_; }  // that nodes have sent
+  // Sees every frame that a node sends.
+  void watch(std::function<void(std::uint32_t from, const Frame& frame)> watcher) {
+    watcher_ = std::move(watcher);
+  }
+  // Hands node `to` a frame as it is, at once.
+  void inject(std::uint32_t to, Frame frame) { deliver(to, std::move(frame)); }
 
  private:
   // Frames on their way are the hub's; a node's end gets those that have come.
@@ -114,6 +123,7 @@ class Hub {
   std::vector<SerialPort*> ports_;
   std::vector<bool> cut_;
   std::multimap<std::uint64_t, std::pair<std::uint32_t, Frame>> flying_;
+  std::function<void(std::uint32_t, const Frame&)> watcher_;
   std::uint64_t now_ = 1'000'000;
   std::uint64_t frames_ = 0;
   bool asking_ = false;

@@ -1,0 +1,162 @@
+// The whole conformance suite between boards behind bridges: board, serial link, bridge, fabric,
+// bridge, serial link, board. The fabric here is one that never completes a message before it has
+// been compared.
+
+#include "firmware/gateway/bridge.h"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "hal/conformance/conformance.h"
+#include "hal/serial/testing/hub.h"
+
+namespace espalier::conformance {
+namespace {
+
+SerialConfig config_of(const ClusterSpec& spec, std::uint32_t session) {
+  SerialConfig config;
+  config.session = session;
+  config.window = spec.window;
+  return config;
+}
+
+// What a gateway has of a board: its end of the carrier, and the bridge.
+class Joined {
+ public:
+  Joined(serial::Hub& hub, std::uint32_t end, Endpoint& fabric, const ClusterSpec& spec)
+      : buffer_(hub.carrier(end).mtu() / 2 + 1),
+        links_(fabric.links()),
+        port_(hub.carrier(end), hub.clock(end), reinterpret_cast<std::uint8_t*>(buffer_.data()),
+              SerialPortConfig()),
+        bridge_(port_, links_.data(), fabric, shape(fabric.links()), settled(spec, end)) {
+    hub.add(end, port_);
+    EXPECT_EQ(bridge_.prepare(), Status::kOk);
+  }
+  bool step() {
+    const bool took = port_.poll();
+    const bool moved = bridge_.step();
+    EXPECT_EQ(bridge_.fault(), "");
+    return port_.poll() || took || moved;
+  }
+
+ private:
+  static gateway::Bridge::Shape shape(std::uint32_t links) {
+    gateway::Bridge::Shape shape;
+    // The fabric's links lie the other way round, so that a mix-up shows.
+    for (std::uint32_t link = 0; link < links; ++link) {
+      shape.fabric_links.push_back(links - 1 - link);
+    }
+    shape.tells_early.assign(links, true);
+    shape.block_bytes = links == 1 ? 4 << 20 : 1 << 17;  // the longest that the suite sends
+    return shape;
+  }
+  static SerialConfig settled(const ClusterSpec& spec, std::uint32_t session) {
+    SerialConfig config = config_of(spec, 500 + session);
+    config.settles = true;
+    return config;
+  }
+
+  std::vector<std::uint32_t> buffer_;
+  std::vector<SerialLink> links_;
+  SerialPort port_;
+  gateway::Bridge bridge_;
+};
+
+// A board's endpoint, whose waiting lets the gateways go on, too: in real life they are processes.
+class Board final : public Endpoint {
+ public:
+  Board(Endpoint& endpoint, std::function<bool()> gateways)
+      : endpoint_(endpoint), gateways_(std::move(gateways)) {}
+  std::uint32_t node() const override { return endpoint_.node(); }
+  std::uint32_t links() const override { return endpoint_.links(); }
+  std::uint32_t peer(std::uint32_t link) const override { return endpoint_.peer(link); }
+  std::uint32_t window() const override { return endpoint_.window(); }
+  std::uint64_t eager_bytes() const override { return endpoint_.eager_bytes(); }
+  Status prepare(const Region* regions, std::uint32_t count) override {
+    return endpoint_.prepare(regions, count);
+  }
+  Status post_receive(std::uint32_t link, const ReceivePost& post) override {
+    return endpoint_.post_receive(link, post);
+  }
+  Status post_send(std::uint32_t link, const SendPost& post) override {
+    return endpoint_.post_send(link, post);
+  }
+  Status post_control(std::uint32_t link, const Control& control) override {
+    return endpoint_.post_control(link, control);
+  }
+  bool poll(Completion& completion) override { return endpoint_.poll(completion); }
+  void release() override { endpoint_.release(); }
+  std::uint64_t now() override { return endpoint_.now(); }
+  void wait(std::uint64_t until) override {
+    if (!gateways_()) endpoint_.wait(until);
+  }
+
+ private:
+  Endpoint& endpoint_;
+  std::function<bool()> gateways_;
+};
+
+class BridgedCluster final : public Cluster {
+ public:
+  BridgedCluster(const ClusterSpec& spec, const serial::CarrierFaults& faults)
+      : nodes_(static_cast<std::uint32_t>(spec.peers.size())),
+        boards_hub_(carriers(spec), faults),
+        fabric_hub_(backwards(spec), {}) {
+    const auto fabric_peers = backwards(spec);
+    for (std::uint32_t v = 0; v < nodes_; ++v) {
+      fabric_.emplace_back(fabric_hub_, v, fabric_peers[v], config_of(spec, 100 + v));
+      boards_.emplace_back(boards_hub_, v, spec.peers[v], config_of(spec, 200 + v));
+      joined_.emplace_back(boards_hub_, nodes_ + v, fabric_.back().endpoint(), spec);
+      seen_.emplace_back(boards_.back().endpoint(), [this] { return go_on(); });
+    }
+  }
+  Endpoint& endpoint(std::uint32_t node) override { return seen_[node]; }
+  bool progress() override { return go_on() || boards_hub_.advance(UINT64_MAX); }
+
+ private:
+  // Boards, then their gateways: all channels of a carrier lead to one other end.
+  static std::vector<std::vector<std::uint32_t>> carriers(const ClusterSpec& spec) {
+    const auto nodes = static_cast<std::uint32_t>(spec.peers.size());
+    std::vector<std::vector<std::uint32_t>> ends(2 * spec.peers.size());
+    for (std::uint32_t v = 0; v < nodes; ++v) {
+      ends[v].assign(spec.peers[v].size(), nodes + v);
+      ends[nodes + v].assign(spec.peers[v].size(), v);
+    }
+    return ends;
+  }
+  static std::vector<std::vector<std::uint32_t>> backwards(const ClusterSpec& spec) {
+    std::vector<std::vector<std::uint32_t>> peers;
+    for (const auto& its : spec.peers) peers.emplace_back(its.rbegin(), its.rend());
+    return peers;
+  }
+
+  // All but the boards.
+  bool go_on() {
+    bool moved = false;
+    for (Joined& each : joined_) moved = each.step() || moved;
+    return moved || fabric_hub_.advance(UINT64_MAX);
+  }
+
+  std::uint32_t nodes_;
+  serial::Hub boards_hub_, fabric_hub_;
+  std::deque<serial::SerialNode> boards_, fabric_;
+  std::deque<Joined> joined_;
+  std::deque<Board> seen_;
+};
+
+BackEnd back_end(const char* name, double fault) {
+  return {name, [fault](const ClusterSpec& spec) -> std::unique_ptr<Cluster> {
+            serial::CarrierFaults faults;
+            faults.lose = faults.repeat = faults.damage = faults.delay = fault;
+            return std::make_unique<BridgedCluster>(spec, faults);
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(Bridged, ConformanceTest,
+                         testing::Values(back_end("perfect", 0), back_end("all_faults", 0.04)),
+                         back_end_name);
+
+}  // namespace
+}  // namespace espalier::conformance

@@ -1,0 +1,96 @@
+// Any bytes from a carrier: nothing is written but the bytes of posted receives, nothing is read
+// but those of posted sends (the sanitizers watch), and what was agreed on stays as it was.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "collectives/schedule/little_endian.h"
+#include "collectives/schedule/program.h"
+#include "hal/serial/testing/hub.h"
+
+namespace espalier {
+namespace {
+
+using Frame = serial::Hub::Frame;
+
+void put_right(Frame& frame) {
+  const std::size_t covered = frame.size() - serial::kCrcBytes;
+  store_le(frame.data() + covered, crc32(0, frame.data(), covered), 4);
+}
+
+// Changes a few places, most of them where numbers and sizes stand.
+void mutate(Frame& frame, std::mt19937& random) {
+  for (std::uint32_t change = 1 + random() % 4; change > 0; --change) {
+    const std::size_t limit = random() % 2 == 0 ? 60 : frame.size();
+    std::uint8_t& byte = frame[1 + random() % (std::min(limit, frame.size()) - 1)];
+    switch (random() % 4) {
+      case 0: byte ^= static_cast<std::uint8_t>(1u << random() % 8); break;
+      case 1: byte = static_cast<std::uint8_t>(byte + random() % 5 - 2); break;
+      case 2: byte = random() % 2 == 0 ? 0xff : 0; break;
+      default: byte = static_cast<std::uint8_t>(random()); break;
+    }
+  }
+  if (random() % 8 == 0) frame.resize(36 + random() % (frame.size() - 35));
+}
+
+class Garbage : public testing::TestWithParam<unsigned> {};
+
+// Two nodes talk; each frame is followed by mutants of it, with right checksums, of which many are
+// of the session and newer than all before.
+TEST_P(Garbage, HarmsNobodysMemory) {
+  constexpr std::size_t kGuard = 64, kSize = 3000;
+  std::mt19937 random(GetParam());
+  serial::CarrierFaults faults;
+  serial::Hub hub({{1}, {0}}, faults);
+  SerialConfig config;
+  config.session = 5;
+  serial::SerialNode left(hub, 0, {1}, config), right(hub, 1, {0}, config);
+  SerialEndpoint* ends[2] = {&left.endpoint(), &right.endpoint()};
+  bool injecting = false;
+  hub.watch([&](std::uint32_t from, const Frame& frame) {
+    if (injecting) return;
+    injecting = true;
+    for (std::uint32_t copies = random() % 3; copies > 0; --copies) {
+      Frame other = frame;
+      mutate(other, random);
+      if (random() % 2 == 0) store_le(other.data() + 12, load_u32(frame.data() + 12) + 1, 4);
+      put_right(other);
+      hub.inject(1 - from, other);
+    }
+    injecting = false;
+  });
+  std::vector<std::uint8_t> in[2], out[2];
+  for (int v = 0; v < 2; ++v) {
+    in[v].assign(kSize + 2 * kGuard, 0x5a);
+    out[v].assign(kSize, 0x77);
+  }
+  for (int round = 0; round < 4000; ++round) {
+    const auto v = random() % 2;
+    const std::uint64_t size = random() % 3 == 0 ? random() % 40 : random() % (kSize + 1);
+    // Refusals are right where windows are full of what never completes.
+    static_cast<void>(ends[v]->post_receive(0, {in[v].data() + kGuard, size, size, 1}));
+    static_cast<void>(ends[1 - v]->post_send(0, {out[1 - v].data(), size, size, 0, 2}));
+    static_cast<void>(ends[v]->post_control(0, {}));
+    for (int polls = 0; polls < 20; ++polls) {
+      for (SerialEndpoint* end : ends) {
+        Completion completion;
+        while (end->poll(completion)) ASSERT_LT(completion.link, 1u);
+      }
+      static_cast<void>(hub.advance(hub.now() + 10'000'000));
+    }
+    for (const auto& memory : in) {
+      for (std::size_t at = 0; at < kGuard; ++at) {
+        ASSERT_EQ(memory[at], 0x5a);
+        ASSERT_EQ(memory[kGuard + kSize + at], 0x5a);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Garbage, testing::Range(1u, 9u));
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,364 @@
+// Links as those use them who join them to another fabric; sessions, silence, wrapping numbers.
+
+#include "hal/serial/serial_link.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hal/serial/testing/hub.h"
+
+namespace espalier {
+
+struct SerialLinkTest {
+  // As after so many frames.
+  static void set_sequence(SerialLink& link, std::uint32_t sequence) { link.sequence_ = sequence; }
+};
+
+namespace {
+
+// Writes down what it is told.
+class Joiner final : public SerialLinks {
+ public:
+  Joiner(SerialPort& port, SerialLink* links, std::uint32_t count, const SerialConfig& config)
+      : SerialLinks(port, links, count, config) {}
+
+  std::vector<std::string> told;
+  std::vector<SerialOpening> openings;
+  std::vector<Control> controls;
+  int refusals = 0;  // how often it takes nothing
+
+ private:
+  [[nodiscard]] bool full() { return refusals > 0 && refusals-- > 0; }
+  [[nodiscard]] bool granted(std::uint32_t link, std::uint64_t tag, std::uint32_t size) override {
+    if (full()) return false;
+    told.push_back("granted " + std::to_string(link) + " " + std::to_string(tag) + " " +
+                   std::to_string(size));
+    return true;
+  }
+  [[nodiscard]] bool opened(std::uint32_t link, const SerialOpening& opening) override {
+    if (full()) return false;
+    told.push_back("opened " + std::to_string(link) + " " + std::to_string(opening.tag));
+    openings.push_back(opening);
+    return true;
+  }
+  [[nodiscard]] bool controlled(std::uint32_t, const Control& control) override {
+    if (full()) return false;
+    controls.push_back(control);
+    return true;
+  }
+  void broken(std::uint32_t link) override { told.push_back("broken " + std::to_string(link)); }
+};
+
+// One end: two links of one port.
+class End {
+ public:
+  End(serial::Hub& hub, std::uint32_t node, std::uint32_t session, bool settles)
+      : buffer_(hub.carrier(node).mtu() / 2 + 1),
+        port(hub.carrier(node), hub.clock(node), reinterpret_cast<std::uint8_t*>(buffer_.data()),
+             {}),
+        joiner(port, links, 1, config(session, settles)) {
+    hub.add(node, port);
+  }
+
+ private:
+  static SerialConfig config(std::uint32_t session, bool settles) {
+    SerialConfig config;
+    config.session = session;
+    config.settles = settles;
+    return config;
+  }
+  std::vector<std::uint32_t> buffer_;
+
+ public:
+  SerialLink links[1] = {};
+  SerialPort port;
+  Joiner joiner;
+};
+
+class SerialLinks2 : public testing::Test {
+ protected:
+  explicit SerialLinks2(const serial::CarrierFaults& faults = {}) : hub_({{1}, {0}}, faults) {
+    start(0, 100, false);
+    start(1, 200, true);
+  }
+  void start(std::uint32_t v, std::uint32_t session, bool settles) {
+    ends_[v] = std::make_unique<End>(hub_, v, session, settles);
+  }
+  Joiner& a() { return ends_[0]->joiner; }
+  Joiner& b() { return ends_[1]->joiner; }
+  // Until nothing happens any more, at most `ns`.
+  void run(std::uint64_t ns = 1'000'000) {
+    const std::uint64_t until = hub_.now() + ns;
+    while (hub_.now() < until) {
+      bool any = false;
+      for (const auto& end : ends_) any = (end != nullptr && end->port.poll()) || any;
+      if (!any) static_cast<void>(hub_.advance(until));
+    }
+  }
+
+  serial::Hub hub_;
+  std::unique_ptr<End> ends_[2];
+};
+
+TEST_F(SerialLinks2, TellWhatTheOtherEndHasPosted) {
+  std::uint8_t in[8] = {};
+  const std::uint8_t out[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  ASSERT_EQ(a().post_receive(0, {in, 8, 71, 5}), Status::kOk);
+  ASSERT_EQ(a().post_send(0, {out, 8, 72, 99, 6}), Status::kOk);
+  run();
+  EXPECT_EQ(b().told, (std::vector<std::string>{"granted 0 71 8", "opened 0 72"}));
+  ASSERT_EQ(b().openings.size(), 1u);
+  EXPECT_EQ(b().openings[0].size, 8u);
+  EXPECT_EQ(b().openings[0].check, 99u);
+  EXPECT_TRUE(a().told.empty());
+  // Its own posts follow; the send is settled when it says so.
+  std::uint8_t landed[8] = {};
+  ASSERT_EQ(b().post_receive(0, {landed, 8, 72, 1}), Status::kOk);
+  run();
+  Completion c;
+  ASSERT_TRUE(b().take(0, c));
+  EXPECT_EQ(c.kind, Completion::Kind::kReceived);
+  EXPECT_EQ(c.status, Status::kOk);
+  EXPECT_EQ(c.check, 99u);
+  EXPECT_EQ(landed[7], 8);
+  EXPECT_FALSE(a().take(0, c)) << "not settled";
+  ASSERT_EQ(b().settle(0, Status::kOk), Status::kOk);
+  EXPECT_EQ(b().settle(0, Status::kOk), Status::kBadArgument) << "there is none";
+  run();
+  ASSERT_TRUE(a().take(0, c));
+  EXPECT_EQ(c.kind, Completion::Kind::kSent);
+  EXPECT_EQ(c.status, Status::kOk);
+  EXPECT_EQ(c.cookie, 6u);
+}
+
+TEST_F(SerialLinks2, RejectsWhatTheFarEndRejects) {
+  std::uint8_t in[4], landed[4];
+  for (const Status status : {Status::kMismatch, Status::kOk, Status::kMismatch}) {
+    ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
+    ASSERT_EQ(b().post_receive(0, {landed, 4, 1, 0}), Status::kOk);
+    run();
+    Completion c;
+    ASSERT_TRUE(b().take(0, c));
+    EXPECT_EQ(c.status, Status::kOk);
+    ASSERT_EQ(b().settle(0, status), Status::kOk);
+    run();
+    ASSERT_TRUE(a().take(0, c));
+    EXPECT_EQ(c.status, status);
+  }
+  // What did not agree cannot be settled as if it had.
+  ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
+  ASSERT_EQ(b().post_receive(0, {landed, 4, 2, 0}), Status::kOk);
+  run();
+  Completion c;
+  ASSERT_TRUE(b().take(0, c));
+  EXPECT_EQ(c.status, Status::kMismatch);
+  ASSERT_EQ(b().settle(0, Status::kOk), Status::kOk);
+  run();
+  ASSERT_TRUE(a().take(0, c));
+  EXPECT_EQ(c.status, Status::kMismatch);
+  // And a refusal ends a receive.
+  ASSERT_EQ(a().post_receive(0, {in, 4, 3, 8}), Status::kOk);
+  ASSERT_EQ(b().post_refusal(0, 3, 9), Status::kOk);
+  run();
+  ASSERT_TRUE(a().take(0, c));
+  EXPECT_EQ(c.kind, Completion::Kind::kReceived);
+  EXPECT_EQ(c.status, Status::kMismatch);
+  ASSERT_TRUE(b().take(0, c));
+  EXPECT_EQ(c.kind, Completion::Kind::kSent);
+  EXPECT_EQ(c.cookie, 9u);
+  EXPECT_EQ(c.status, Status::kMismatch);
+}
+
+TEST_F(SerialLinks2, AnnouncesWhatCannotBeSentYet) {
+  ASSERT_EQ(b().announce(0, 44), Status::kOk);
+  ASSERT_EQ(b().announce(0, 45), Status::kOk);
+  run();
+  EXPECT_EQ(a().told, (std::vector<std::string>{"opened 0 44", "opened 0 45"}));
+  EXPECT_EQ(a().openings[0].size, serial::kSizeUnknown);
+  std::uint8_t in[8] = {};
+  ASSERT_EQ(a().post_receive(0, {in, 4, 44, 0}), Status::kOk);
+  ASSERT_EQ(a().post_receive(0, {in + 4, 4, 45, 0}), Status::kOk);
+  run();
+  Completion c;
+  EXPECT_FALSE(a().take(0, c));
+  ASSERT_EQ(b().post_send(0, {"one", 4, 44, 0, 0}), Status::kOk);
+  ASSERT_EQ(b().post_send(0, {"two", 4, 45, 0, 0}), Status::kOk);
+  run();
+  for (int message = 0; message < 2; ++message) {
+    ASSERT_TRUE(a().take(0, c));
+    EXPECT_EQ(c.status, Status::kOk);
+    ASSERT_TRUE(b().take(0, c));
+  }
+  EXPECT_STREQ(reinterpret_cast<char*>(in), "one");
+  EXPECT_EQ(a().told.size(), 2u) << "told once";
+}
+
+// Whoever cannot take it is told again, and in order.
+TEST_F(SerialLinks2, RepeatWhatWasNotTaken) {
+  b().refusals = 5;
+  std::uint8_t in[8];
+  for (std::uint64_t tag = 0; tag < 4; ++tag) {
+    ASSERT_EQ(a().post_receive(0, {in, 1, tag, 0}), Status::kOk);
+    ASSERT_EQ(a().post_send(0, {in, 1, 10 + tag, 0, 0}), Status::kOk);
+  }
+  Control probe;
+  probe.number = 12;
+  ASSERT_EQ(a().post_control(0, probe), Status::kOk);
+  run(1'000'000'000);
+  std::vector<std::string> grants, openings;
+  for (const std::string& line : b().told) {
+    (line[0] == 'g' ? grants : openings).push_back(line);
+  }
+  EXPECT_EQ(grants, (std::vector<std::string>{"granted 0 0 1", "granted 0 1 1", "granted 0 2 1",
+                                              "granted 0 3 1"}));
+  EXPECT_EQ(openings,
+            (std::vector<std::string>{"opened 0 10", "opened 0 11", "opened 0 12", "opened 0 13"}));
+  ASSERT_EQ(b().controls.size(), 1u);
+  EXPECT_EQ(b().controls[0].number, 12u);
+}
+
+TEST_F(SerialLinks2, EitherEndMayStartAnew) {
+  std::uint8_t in[4], landed[4];
+  Completion c;
+  std::uint32_t session = 1000;
+  for (int life = 0; life < 6; ++life) {
+    ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
+    ASSERT_EQ(b().post_receive(0, {landed, 4, 1, 0}), Status::kOk);
+    run();
+    ASSERT_TRUE(b().take(0, c)) << "life " << life;
+    ASSERT_EQ(b().settle(0, Status::kOk), Status::kOk);
+    // Another is on its way; then one end is gone, and back with another session.
+    ASSERT_EQ(a().post_send(0, {"def", 4, 2, 0, 0}), Status::kOk);
+    ASSERT_EQ(a().post_receive(0, {in, 4, 7, 0}), Status::kOk);
+    run(15'000);
+    const bool first = life % 2 == 0;
+    start(first ? 0 : 1, ++session, !first);
+    Joiner& fresh = first ? a() : b();
+    Joiner& other = first ? b() : a();
+    other.told.clear();
+    ASSERT_EQ(fresh.post_control(0, {}), Status::kOk);
+    run(100'000'000);
+    ASSERT_EQ(other.told.size(), 1u) << "life " << life;
+    EXPECT_EQ(other.told[0], "broken 0");
+    EXPECT_EQ(other.controls.size(), 1u);
+    EXPECT_FALSE(other.take(0, c)) << "posts of before are gone";
+    other.controls.clear();
+    fresh.controls.clear();
+  }
+}
+
+// A frame that the network held back since before a restart changes nothing.
+TEST_F(SerialLinks2, AFrameOfAnEarlierSessionIsNobodys) {
+  std::vector<std::vector<std::uint8_t>> kept;
+  hub_.watch([&](std::uint32_t from, const serial::Hub::Frame& frame) {
+    if (from == 0) kept.push_back(frame);
+  });
+  std::uint8_t landed[4];
+  ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
+  ASSERT_EQ(b().post_receive(0, {landed, 4, 1, 0}), Status::kOk);
+  run();
+  ASSERT_GE(kept.size(), 2u);
+  const auto old = kept;
+  start(0, 101, false);
+  ASSERT_EQ(a().post_control(0, {}), Status::kOk);
+  run(100'000'000);
+  ASSERT_EQ(b().told.back(), "broken 0");
+  const std::size_t told = b().told.size();
+  for (const auto& frame : old) hub_.inject(1, frame);
+  run();
+  EXPECT_EQ(b().told.size(), told);
+  // And the new session goes on.
+  Completion c;
+  while (b().take(0, c)) {
+  }
+  ASSERT_EQ(a().post_send(0, {"xyz", 4, 5, 0, 0}), Status::kOk);
+  ASSERT_EQ(b().post_receive(0, {landed, 4, 5, 0}), Status::kOk);
+  run(100'000'000);
+  ASSERT_TRUE(b().take(0, c));
+  EXPECT_EQ(landed[0], 'x');
+}
+
+TEST_F(SerialLinks2, ASilentOtherEndIsAskedEverLessOften) {
+  std::uint8_t in[4];
+  ASSERT_EQ(a().post_receive(0, {in, 4, 1, 0}), Status::kOk);
+  run();
+  ASSERT_EQ(b().told.size(), 1u);
+  hub_.cut(1);
+  ends_[1].reset();
+  ASSERT_EQ(a().post_receive(0, {in, 4, 2, 0}), Status::kOk);
+  const std::uint64_t before = hub_.frames();
+  run(10'000'000'000);
+  // 5 ms, 10, 20, ... 320 ms, and then every 320 ms for 10 s.
+  EXPECT_GE(hub_.frames() - before, 30u);
+  EXPECT_LE(hub_.frames() - before, 45u);
+  const std::uint64_t silent = hub_.frames();
+  ASSERT_EQ(a().post_control(0, {}), Status::kOk);
+  EXPECT_TRUE(a().told.empty()) << "silence is not for the link to judge";
+  run(1'000'000);
+  EXPECT_GT(hub_.frames(), silent) << "a control goes at once";
+}
+
+TEST_F(SerialLinks2, NothingIsSentThatWasNotPosted) {
+  run(1'000'000'000);
+  EXPECT_EQ(hub_.frames(), 0u);
+  std::uint8_t landed[4];
+  ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
+  ASSERT_EQ(b().post_receive(0, {landed, 4, 1, 0}), Status::kOk);
+  run();
+  ASSERT_EQ(b().settle(0, Status::kOk), Status::kOk);
+  run();
+  const std::uint64_t frames = hub_.frames();
+  run(60'000'000'000);
+  EXPECT_EQ(hub_.frames(), frames) << "all is said";
+}
+
+class LossyLinks : public SerialLinks2 {
+ protected:
+  static serial::CarrierFaults faults() {
+    serial::CarrierFaults its;
+    its.lose = its.repeat = its.delay = 0.1;
+    its.seed = 7;
+    return its;
+  }
+  LossyLinks() : SerialLinks2(faults()) {}
+};
+
+TEST_F(LossyLinks, SequenceNumbersWrapAround) {
+  for (const auto& end : ends_) SerialLinkTest::set_sequence(end->links[0], UINT32_MAX - 100);
+  std::uint8_t landed[4];
+  for (std::uint32_t message = 0; message < 600; ++message) {
+    ASSERT_EQ(a().post_send(0, {&message, 4, message, message, 0}), Status::kOk);
+    ASSERT_EQ(b().post_receive(0, {landed, 4, message, 0}), Status::kOk);
+    Completion c;
+    while (!b().take(0, c)) run(10'000);
+    ASSERT_EQ(c.check, message);
+    ASSERT_EQ(std::memcmp(landed, &message, 4), 0);
+    ASSERT_EQ(b().settle(0, Status::kOk), Status::kOk);
+    while (!a().take(0, c)) run(10'000);
+  }
+  EXPECT_GT(hub_.frames(), 1000u);
+}
+
+TEST_F(SerialLinks2, RefuseWhatBreaksTheContract) {
+  std::uint8_t byte = 0;
+  const std::uint64_t size = std::uint64_t{serial::kMaxSize} + 1;
+  EXPECT_EQ(a().post_send(1, {&byte, 1, 0, 0, 0}), Status::kBadArgument);
+  EXPECT_EQ(a().post_receive(1, {&byte, 1, 0, 0}), Status::kBadArgument);
+  EXPECT_EQ(a().post_control(1, {}), Status::kBadArgument);
+  EXPECT_EQ(a().announce(1, 0), Status::kBadArgument);
+  EXPECT_EQ(a().settle(0, Status::kOk), Status::kBadArgument);
+  EXPECT_EQ(a().post_send(0, {&byte, size, 0, 0, 0}), Status::kTooLarge);
+  EXPECT_EQ(a().post_receive(0, {&byte, size, 0, 0}), Status::kTooLarge);
+  for (std::uint32_t k = 0; k < a().window(); ++k) ASSERT_EQ(a().announce(0, k), Status::kOk);
+  EXPECT_EQ(a().announce(0, 9), Status::kTooLarge);
+  a().release();
+  EXPECT_EQ(a().post_send(0, {&byte, 1, 0, 0, 0}), Status::kBadArgument);
+  EXPECT_EQ(a().post_control(0, {}), Status::kOk);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,208 @@
+// Machines over serial endpoints: every algorithm for any topology, its results against the plain
+// reference, over carriers that lose, repeat, delay and damage; and a node that falls silent.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <memory>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/machine/machine.h"
+#include "collectives/machine/simulated/reference.h"
+#include "hal/serial/testing/hub.h"
+
+namespace espalier::testing {
+namespace {
+
+using Links = std::vector<std::vector<std::uint32_t>>;
+
+Links complete(std::uint32_t ranks) {
+  Links peers(ranks);
+  for (std::uint32_t v = 0; v < ranks; ++v) {
+    for (std::uint32_t w = 0; w < ranks; ++w) {
+      if (w != v) peers[v].push_back(w);
+    }
+  }
+  return peers;
+}
+
+class Machines {
+ public:
+  Machines(std::uint32_t ranks, const serial::CarrierFaults& faults, std::uint32_t window)
+      : hub_(complete(ranks), faults), ranks_(ranks) {
+    for (std::uint32_t v = 0; v < ranks; ++v) {
+      SerialConfig config;
+      config.session = 3 + v;
+      config.window = window;
+      nodes_.emplace_back(hub_, v, complete(ranks)[v], config);
+      machines_.push_back(std::make_unique<Machine>());
+      MachineConfig machine;
+      machine.window = window;
+      machine.check_blocks = true;
+      EXPECT_EQ(machines_[v]->init(nodes_[v].endpoint(), machine), Status::kOk);
+    }
+    state_.resize(ranks, Status::kOk);
+  }
+
+  // Runs one collective; the results are checked where all went well.
+  void run(const Job& job, std::uint32_t dead = UINT32_MAX) {
+    const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
+    ASSERT_NE(algorithm, nullptr);
+    std::vector<Program> programs(ranks_);
+    std::vector<Bytes> in(ranks_), out(ranks_);
+    std::vector<std::vector<std::uint64_t>> scratch(ranks_);
+    const BlockRule blocks = {0, job.block_bytes};
+    Group group;
+    group.ranks = ranks_;
+    group.root = job.root;
+    group.window = job.window;
+    group.blocks = &blocks;
+    group.blocks_count = 1;
+    group.run = job.run;
+    for (std::uint32_t v = 0; v < ranks_; ++v) {
+      ASSERT_EQ(algorithm->generate(group, v, programs[v]), Status::kOk);
+      Layout layout;
+      ASSERT_EQ(make_layout(programs[v], job.count, element_bytes(job.op), layout), Status::kOk);
+      in[v] = input_of(job, ranks_, v);
+      out[v].resize(output_of(job, ranks_, v).size());
+      scratch[v].resize((scratch_needed(programs[v], layout) + 15) / 8);
+      auto at = reinterpret_cast<std::uintptr_t>(scratch[v].data());
+      Buffers buffers;
+      buffers.input = in[v].empty() ? nullptr : in[v].data();
+      buffers.output = out[v].empty() ? nullptr : out[v].data();
+      buffers.scratch = reinterpret_cast<void*>((at + 15) / 16 * 16);
+      buffers.scratch_bytes = scratch_needed(programs[v], layout);
+      ASSERT_EQ(machines_[v]->start(programs[v], buffers, job.op, job.count), Status::kOk)
+          << describe(job, ranks_);
+    }
+    drive(dead);
+    for (std::uint32_t v = 0; v < ranks_; ++v) {
+      if (dead != UINT32_MAX) continue;
+      ASSERT_EQ(state_[v], Status::kOk) << describe(job, ranks_) << " rank " << v;
+      ASSERT_EQ(out[v], output_of(job, ranks_, v)) << describe(job, ranks_) << " rank " << v;
+    }
+  }
+
+  [[nodiscard]] Status state(std::uint32_t v) const { return state_[v]; }
+  [[nodiscard]] const Cause& cause(std::uint32_t v) const { return machines_[v]->cause(); }
+  [[nodiscard]] serial::Hub& hub() { return hub_; }
+
+ private:
+  void drive(std::uint32_t dead) {
+    for (;;) {
+      bool busy = false, more = false;
+      std::uint64_t next = UINT64_MAX;
+      for (std::uint32_t v = 0; v < ranks_; ++v) {
+        if (v == dead) continue;
+        state_[v] = machines_[v]->poll();
+        busy = busy || state_[v] == Status::kBusy;
+        more = more || machines_[v]->next_deadline() <= hub_.now();
+        next = std::min(next, machines_[v]->next_deadline());
+      }
+      if (!busy) return;
+      if (!more) static_cast<void>(hub_.advance(next));
+    }
+  }
+
+  serial::Hub hub_;
+  std::uint32_t ranks_;
+  std::deque<serial::SerialNode> nodes_;
+  std::vector<std::unique_ptr<Machine>> machines_;
+  std::vector<Status> state_;
+};
+
+// All algorithms for any topology, with sums of 32-bit integers.
+std::vector<Job> all_jobs(std::uint32_t ranks) {
+  std::vector<Job> jobs;
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    if (table[at].where != Where::kAnywhere) continue;
+    Job job;
+    job.collective = table[at].collective;
+    job.algorithm = table[at].name;
+    job.op.op = Op::kSum;
+    job.op.type = Type::kI32;
+    if (std::strstr(job.algorithm, "fractional") != nullptr) job.run = 2;
+    Group group;
+    group.ranks = ranks;
+    group.run = job.run;
+    Program program;
+    if (table[at].generate(group, 0, program) == Status::kUnsupported) continue;
+    jobs.push_back(job);
+  }
+  return jobs;
+}
+
+struct Wires {
+  const char* name;
+  serial::CarrierFaults faults;
+};
+
+serial::CarrierFaults faults_of(double all, bool bytes, std::uint32_t mtu) {
+  serial::CarrierFaults faults;
+  faults.lose = faults.repeat = faults.damage = all;
+  faults.delay = bytes ? 0 : all;
+  faults.bytes = bytes;
+  faults.mtu = mtu;
+  return faults;
+}
+
+class SerialMachines : public ::testing::TestWithParam<Wires> {};
+
+TEST_P(SerialMachines, RunEveryCollective) {
+  for (const std::uint32_t ranks : {2u, 5u, 8u}) {
+    for (const std::uint32_t window : {1u, 2u, 8u}) {
+      serial::CarrierFaults faults = GetParam().faults;
+      faults.seed = ranks * 100 + window;
+      Machines machines(ranks, faults, window);
+      std::uint32_t collectives = 0;
+      for (Job job : all_jobs(ranks)) {
+        job.root = ranks / 2;
+        job.seed = ++collectives;
+        for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{701}}) {
+          job.count = job.collective == espalier_Collective_BARRIER ? 0 : count;
+          machines.run(job);
+          if (HasFatalFailure()) return;
+        }
+      }
+      EXPECT_GE(collectives, 11u);
+    }
+  }
+}
+
+// It says nothing any more; all others end with its name, within the deadlines.
+TEST_P(SerialMachines, NameANodeThatFallsSilent) {
+  constexpr std::uint32_t kRanks = 5, kDead = 3;
+  Machines machines(kRanks, GetParam().faults, 2);
+  Job job;
+  job.collective = espalier_Collective_ALLREDUCE;
+  job.algorithm = "two-tree";
+  job.op.op = Op::kSum;
+  job.op.type = Type::kI32;
+  job.count = 1000;
+  machines.run(job);
+  ASSERT_FALSE(HasFatalFailure());
+  machines.hub().cut(kDead);
+  const std::uint64_t began = machines.hub().now();
+  machines.run(job, kDead);
+  for (std::uint32_t v = 0; v < kRanks; ++v) {
+    if (v == kDead) continue;
+    EXPECT_EQ(machines.state(v), Status::kDeadLink) << "rank " << v;
+    EXPECT_EQ(machines.cause(v).peer, kDead) << "rank " << v;
+    EXPECT_EQ(machines.cause(v).detector, machines.cause(0).detector) << "rank " << v;
+  }
+  const std::uint64_t deadline = MachineConfig().deadline_ns;
+  EXPECT_LE(machines.hub().now() - began, 2 * deadline);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, SerialMachines,
+                         ::testing::Values(Wires{"frames", {}},
+                                           Wires{"faults", faults_of(0.05, false, 1498)},
+                                           Wires{"small_frames", faults_of(0.02, false, 96)},
+                                           Wires{"bytes", faults_of(0.0001, true, 256)}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace espalier::testing

@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+"""power_test.py --espalier PROGRAM --session PROGRAM (--hosted PROGRAM | --elf FILE) [--rounds N]: pulls the plug of a bare-metal
+node (SIGKILL, of the emulator where it runs in one) while it writes its flash: an update, or the confirmation of one, at a random
+moment. After each the node must boot: the image that it ran before, or the whole new one."""
+import argparse
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BOARD = ROOT / "boards/mps2-an385"
+
+
+class Node:
+    """A board with its flash; its console goes to a file."""
+
+    def __init__(self, args, folder):
+        self.args, self.folder = args, folder
+        self.flash, self.console = folder / "flash", folder / "console"
+        self.board, self.gateway = folder / "board.sock", folder / "gateway.sock"
+
+    def start(self):
+        if self.args.hosted:
+            words = [self.args.hosted, "--device", f"unix:{self.board},{self.gateway}", "--flash", self.flash,
+                     "--public-key", self.folder / "key.pub"]
+        else:
+            self.board.unlink(missing_ok=True)
+            words = ["qemu-system-arm", "-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "stdio",
+                     "-semihosting-config", f"enable=on,target=native,arg=node,arg={self.flash},arg={self.folder / 'key.pub'}",
+                     "-netdev", f"dgram,id=wire,local.type=unix,local.path={self.board},remote.type=unix,"
+                                f"remote.path={self.gateway}",
+                     "-net", "nic,netdev=wire", "-kernel", self.args.elf]
+        return subprocess.Popen(words, stdout=self.console.open("wb"), stdin=subprocess.DEVNULL)
+
+    def session(self, *words):
+        done = subprocess.run([self.args.session, "--device", f"unix:{self.gateway},{self.board}", *words],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"power: {' '.join(map(str, words))}: {done.stdout}{done.stderr}{self.console.read_text()}")
+        return done.stdout
+
+    def says(self, *words):
+        """Starts it for one session."""
+        node = self.start()
+        said = self.session(*words)
+        node.kill()
+        node.wait()
+        return said
+
+
+def build(args, folder, release):
+    path = folder / f"{release}.img"
+    subprocess.run([args.espalier, "image", "build", folder / "one.esp", "--board", BOARD, "--node", "0", "--release",
+                    f"1.0.{release}", "--counter", str(release), "--key", folder / "key", "-o", path],
+                   check=True, capture_output=True)
+    return path
+
+
+def booted(said):
+    """(release, trial) of a session's hello."""
+    found = re.search(r"boot ok, slot \d, release (\d+), trial (\d)", said)
+    if not found:
+        sys.exit(f"power: the node did not boot: {said}")
+    return int(found.group(1)), found.group(2) == "1"
+
+
+def took(said, what):
+    """Microseconds, as the session's last line says."""
+    found = re.search(what + r", after (\d+) us\s*\Z", said)
+    if not found:
+        sys.exit(f"power: '{what}' is not what this ends with: {said}")
+    return max(int(found.group(1)), 10)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("espalier", "session"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--hosted")
+    parser.add_argument("--elf", type=pathlib.Path)
+    parser.add_argument("--rounds", type=int, default=12)
+    args = parser.parse_args()
+    if args.elf and not (args.elf.exists() and shutil.which("qemu-system-arm")):
+        print(f"skipped: no {args.elf} (meson setup build-m3 --cross-file boards/mps2-an385/cross.ini), or no qemu-system-arm")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        subprocess.run([args.espalier, "compile", "--topology", "complete:1", "--collective", "barrier", "--algorithm",
+                        "dissemination", "-o", folder / "one.esp"], check=True, capture_output=True)
+        subprocess.run([args.espalier, "image", "keygen", "-o", folder / "key"], check=True, capture_output=True)
+        node = Node(args, folder)
+        subprocess.run([args.espalier, "image", "install", build(args, folder, 1), "--board", BOARD, "--flash", node.flash,
+                        "--public-key", folder / "key.pub", "--confirmed"], check=True, capture_output=True)
+        dice = random.Random(1)
+        # How long an update and a confirmation take, uncut.
+        release = 2
+        installing = took(node.says("--install", build(args, folder, release)), r"install: ok")
+        confirming = took(node.says("--run"), r"confirmation ok")
+        old, new, confirmed = 0, 0, 0
+        for _ in range(args.rounds):
+            # An update, cut off.
+            release += 1
+            image = build(args, folder, release)
+            was, trial = booted(node.says("--run"))  # confirmed now, if it was not
+            process = node.start()
+            node.session("--install", image, "--kill", f"{process.pid}@{dice.randrange(2 * installing)}")
+            process.wait()
+            # What boots now, and its confirmation, cut off.
+            process = node.start()
+            said = node.session("--run", "--kill", f"{process.pid}@{dice.randrange(2 * confirming)}")
+            process.wait()
+            now, trial = booted(said)
+            if now not in (was, release) or trial != (now != was):
+                sys.exit(f"power: {was} was to become {release}, and {now} booted{' for the first time' * trial}")
+            old, new = old + (now == was), new + (now != was)
+            after, trial = booted(node.says())
+            if after not in (was, now) or trial:
+                sys.exit(f"power: {now} ran, and then {after} booted{' for the first time' * trial}")
+            confirmed += after == now != was
+        print(f"an update takes {installing} us, a confirmation {confirming} us; {args.rounds} updates cut off: {old} times the old image booted, {new} times the new one, which {confirmed} times "
+              "was confirmed when its own plug was pulled")
+        return 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(main())

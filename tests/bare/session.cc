@@ -1,0 +1,191 @@
+// bare-session: one session with a bare-metal node, as its gateway has them: says what the node
+// said, installs an image, runs its first program (of one node), or pulls its plug meanwhile.
+//
+//   bare-session --device SPEC [--install IMAGE] [--run] [--kill PID@MICROSECONDS]
+//
+// --kill: kills that process so long after the image, or the order to go, begins to go to the node,
+// and ends. Exit status 0: all was answered, or the plug was pulled; 2: bad input; 3: not the
+// protocol.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "firmware/gateway/conversation.h"
+#include "hal/serial/host/carriers.h"
+
+namespace espalier {
+namespace {
+
+using gateway::Conversation;
+using Event = Conversation::Event;
+
+struct Options {
+  std::string device, image;
+  bool run = false;
+  pid_t victim = 0;
+  std::uint64_t after_us = 0;
+};
+
+[[noreturn]] void fail(int status, const std::string& line) {
+  std::fprintf(stderr, "bare-session: %s\n", line.c_str());
+  std::exit(status);
+}
+
+class Session {
+ public:
+  explicit Session(const Options& options, HostCarrier& carrier)
+      : options_(options),
+        memory_(2 * carrier.mtu() / 8 + 1),
+        port_(carrier, clock_, reinterpret_cast<std::uint8_t*>(memory_.data()), {}),
+        conversation_(port_, std::random_device{}() | 1) {
+    clock_.add(carrier);
+  }
+
+  void hello() {
+    const agent::Hello hello = await().hello;
+    greeted_ = true;
+    if (hello.kind != agent::Kind::kHello) fail(3, "the node did not say hello");
+    std::vector<std::uint8_t> tables(hello.links * sizeof(agent::LinkEntry) +
+                                     hello.programs * sizeof(agent::ProgramEntry));
+    if (!tables.empty()) {
+      conversation_.expect(tables);
+      await(Event::kData);
+    }
+    agent::ProgramEntry program;
+    if (hello.programs > 0) {
+      std::memcpy(&program, tables.data() + hello.links * sizeof(agent::LinkEntry), sizeof program);
+    }
+    schedule_ = program.schedule;
+    std::printf("hello: %s, boot %s, slot %u, release %u, trial %u, slots %s and %s\n", hello.board,
+                status_name(hello.boot), hello.slot, hello.release & 0xffff, hello.trial,
+                status_name(hello.slots[0].status), status_name(hello.slots[1].status));
+  }
+
+  void install() {
+    std::ifstream file(options_.image, std::ios::binary);
+    const std::vector<std::uint8_t> image(std::istreambuf_iterator<char>(file), {});
+    if (image.empty()) fail(2, "cannot read the image " + options_.image);
+    agent::Install order;
+    order.bytes = static_cast<std::uint32_t>(image.size());
+    conversation_.send(order);
+    if (!answered("install")) return;
+    conversation_.send_data(image);
+    begun_ = clock_.now();
+    pull_plug();
+    (void)answered("install");
+  }
+
+  void run() {
+    agent::Configure configuration;
+    conversation_.send(configuration);
+    if (!answered("configure")) return;
+    agent::Run order;
+    order.number = 1;
+    order.schedule = schedule_;
+    conversation_.send(order);
+    if (!answered("run")) return;
+    agent::Go go;
+    go.number = 1;
+    conversation_.send(go);
+    begun_ = clock_.now();
+    if (options_.image.empty()) pull_plug();
+    const agent::Report report = await().report;
+    std::printf("report: %s, %u complete, confirmation %s, after %u us\n",
+                status_name(report.status), static_cast<unsigned>(report.completed),
+                status_name(report.confirmation), since());
+  }
+
+ private:
+  [[nodiscard]] unsigned since() { return static_cast<unsigned>((clock_.now() - begun_) / 1000); }
+  void pull_plug() {
+    if (options_.victim == 0) return;
+    const std::uint64_t until = begun_ + options_.after_us * 1000;
+    while (clock_.now() < until) {
+      if (came_ == Event::kNothing) go_on();
+    }
+    kill(options_.victim, SIGKILL);
+    std::printf("killed\n");
+    std::exit(0);
+  }
+  void go_on() {
+    came_ = conversation_.poll();
+    // A node that had a session with another gateway starts again, and then says hello.
+    if (came_ == Event::kRestarted && !greeted_) came_ = Event::kNothing;
+    if (came_ == Event::kRestarted) fail(3, "the node began anew");
+    if (came_ == Event::kStrange) fail(3, "the node says what the protocol has not");
+    if (came_ == Event::kNothing) port_.wait(clock_.now() + 1'000'000);
+  }
+  const agent::Packet& await(Event event = Event::kPacket) {
+    while (came_ == Event::kNothing) go_on();
+    const Event came = came_;
+    came_ = Event::kNothing;
+    if (came != event) fail(3, "the node said something else than was expected");
+    return conversation_.packet();
+  }
+  bool answered(const char* what) {
+    const agent::Answer answer = await().answer;
+    if (answer.kind != agent::Kind::kAnswer) fail(3, std::string("no answer to ") + what);
+    std::printf("%s: %s, after %u us\n", what, status_name(answer.status), since());
+    return answer.status == Status::kOk;
+  }
+
+  const Options& options_;
+  std::vector<std::uint64_t> memory_;
+  HostClock clock_;
+  SerialPort port_;
+  Conversation conversation_;
+  Event came_ = Event::kNothing;
+  bool greeted_ = false;
+  std::uint64_t begun_ = 0;  // when the last order began to go
+  std::uint64_t schedule_ = 0;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int at = 1; at < argc; ++at) {
+    const std::string word = argv[at];
+    if (word == "--run") {
+      options.run = true;
+      continue;
+    }
+    if (at + 1 == argc) fail(2, "unexpected argument " + word);
+    const std::string value = argv[++at];
+    if (word == "--device") {
+      options.device = value;
+    } else if (word == "--install") {
+      options.image = value;
+    } else if (word == "--kill" && value.find('@') != std::string::npos) {
+      options.victim = std::atoi(value.c_str());
+      options.after_us = std::strtoull(value.c_str() + value.find('@') + 1, nullptr, 10);
+    } else {
+      fail(2, "unexpected argument " + word + " " + value);
+    }
+  }
+  return options;
+}
+
+}  // namespace
+}  // namespace espalier
+
+int main(int argc, char** argv) {
+  using namespace espalier;
+  const Options options = parse(argc, argv);
+  std::string error;
+  const std::unique_ptr<HostCarrier> carrier = open_carrier(options.device, error);
+  if (carrier == nullptr) fail(2, error);
+  Session session(options, *carrier);
+  session.hello();
+  if (options.run) session.run();
+  if (!options.image.empty()) session.install();
+  return 0;
+}

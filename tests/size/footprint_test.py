@@ -1,0 +1,221 @@
+#!/usr/bin/python3
+"""What a board's firmware takes, part by part, against tests/size/budgets.toml; and that it asks for nothing it may not.
+
+footprint_test.py BUILD ELF [--update] [--page FILE]     BUILD: a build directory of a bare-metal board
+                  --update: writes what was measured as the budgets      --page: writes the tables, as docs/results/bare_metal.md
+
+Fails on what grew beyond its budget, on a symbol of the heap, of exceptions, of guarded statics or of atexit, on a byte of
+.data, on code before main and on a stack without bound; says where a budget is more than a tenth too large. Then shows that it
+can fail: each file of over_budget/ must be refused for its own reason.
+"""
+import argparse
+import pathlib
+import re
+import sys
+import tomllib
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import firmware  # noqa: E402
+import size_test  # noqa: E402
+import stack  # noqa: E402
+import toolchain  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+BUDGETS = HERE / "budgets.toml"
+KINDS = ("text", "rodata", "data", "bss", "stack")
+# The reason for which each file of over_budget/ must be refused.
+REASONS = {"text": "board.text is", "bss": "ram.bytes is", "heap": "_Znwj", "data": ".data is", "constructor": ".init_array is"}
+PAGE = """# What a bare-metal node takes
+
+Written by `tests/size/footprint_test.py build-m3 build-m3/firmware/bare/espalier-bare.elf --page docs/results/bare_metal.md`. The
+budgets that hold it there are in `tests/size/budgets.toml`.
+
+"""
+
+
+class Measured:
+    """One linked program."""
+
+    def __init__(self, build, budgets, target, extra_words=(), extra_objects=None):
+        self.build, self.budgets, self.complaints = build, budgets, []
+        self.rows = firmware.read_map(build.link(target, extra_words), build.commands)
+        objects = sorted({item for _, _, _, item in self.rows if item in build.commands})
+        if not build.compiled:
+            build.compiled = build.compile_all(objects)
+        self.calls = firmware.CallGraph({**build.compiled, **(extra_objects or {})}, target, self.complaints)
+        self.sections, self.symbols = toolchain.sections(target), toolchain.symbols(target)
+        self.refuse_forbidden()
+        self.components = {name: dict.fromkeys(KINDS, 0) for name in budgets["component"]}
+        self.buffers, self.variables, self.stacks = {}, {}, {}
+        self.measure_memory()
+        self.measure_stacks()
+        self.totals = {name: {"bytes": self.total(name, entry)} for name, entry in budgets["total"].items()}
+
+    def refuse_forbidden(self):
+        for name, what in ((".data", "initialised memory"), (".init_array", "code before main"), (".fini_array", "code at exit")):
+            if self.sections.get(name, 0):
+                self.complaints.append(f"section: {name} is {self.sections[name]} bytes, and must be 0: {what}")
+        for name, _, _, _ in self.symbols:
+            if size_test.FORBIDDEN.match(name):
+                self.complaints.append(f"symbol: {name} is in the linked program")
+
+    def component(self, item):
+        source = self.build.commands[item]["file"] if item in self.build.commands else item
+        if str(self.build.work) in source:
+            return "board"  # of over_budget/
+        for name, entry in self.budgets["component"].items():
+            if any(part in source for part in entry["sources"]):
+                return name
+        raise SystemExit(f"size: {source} is of no component of {BUDGETS}")
+
+    def measure_memory(self):
+        for kind, section, size, item in self.rows:
+            if kind == "other":
+                continue
+            name, part = variable(section), self.component(item)
+            if kind == "bss" and name in self.budgets["caller"]["buffers"]:
+                self.buffers[name] = self.buffers.get(name, 0) + size
+                continue
+            self.components[part][kind] += size
+            if kind == "bss":
+                self.variables[name] = (part, size)
+
+    def measure_stacks(self):
+        graph, depth = self.calls.graph, self.budgets["caller"]["message_depth"]
+        entries = {name: self.calls.named(entry["function"]) for name, entry in self.budgets["stack"].items()}
+        apart = {name for name, entry in self.budgets["stack"].items() if entry.get("apart")}
+        found = {name: stack.deepest(graph, entries[name], depth, self.complaints) for name in apart}
+        for callees in graph.calls.values():
+            callees -= {entries[name] for name in apart}
+        best = stack.all_deepest(graph, "reset", depth, self.complaints)
+        found |= {name: best[entries[name]] for name in entries if name not in apart}
+        for name, (size, _) in best.items():
+            part = self.component(self.calls.owner.get(name, "libgcc"))
+            self.components[part]["stack"] = max(self.components[part]["stack"], size)
+        self.stacks = {name: {"bytes": found[name][0], "path": found[name][1]} for name in entries}
+
+    def total(self, name, entry):
+        if name == "program":
+            return self.buffers["programs"] // self.build.limit("PROGRAMS")
+        if "objects" in entry:
+            self.objects = {of: times * size for (of, times), size in
+                            zip(entry["objects"].items(), self.build.sizes(entry["headers"], entry["objects"]))}
+            return sum(self.objects.values())
+        return sum(self.components[part][kind] for part in entry["components"] for kind in entry["kinds"])
+
+
+def variable(section):
+    """A variable's name, of its section's: the last part of .bss._ZN8espalier4bare12_GLOBAL__N_15linksE."""
+    name = section.removeprefix(".bss.")
+    for at in re.finditer(r"\d+", name):
+        for cut in range(len(at.group())):  # of N_15links the 1 is not the length's
+            length = int(at.group()[cut:])
+            if length > 0 and re.fullmatch(r"E*", name[at.end() + length:]) and len(name) >= at.end() + length:
+                return name[at.end():at.end() + length]
+    return name
+
+
+def compare(measured, budgets, notes):
+    """One line for each number that is above its budget; to `notes` those far below."""
+    complaints = []
+    for group, found in (("component", measured.components), ("total", measured.totals), ("stack", measured.stacks)):
+        for name, values in found.items():
+            for kind in (kind for kind in values if kind != "path"):
+                value, budget = values[kind], budgets[group][name].get(kind)
+                place = f"{kind} of [{group}.{name}] in tests/size/budgets.toml"
+                if budget is None:
+                    complaints.append(f"budget: {name}.{kind} is {value} bytes and has none: say {place}")
+                elif value > budget:
+                    complaints.append(f"budget: {name}.{kind} is {value} bytes, {value - budget} above its budget of {budget}: make it "
+                                      f"smaller, or raise {place} in the same change")
+                elif budget > 32 and value * 1.1 < budget:
+                    notes.append(f"budget: {name}.{kind} is {value} bytes, its budget {budget}: lower {place}")
+    return complaints
+
+
+def tables(measured, budgets, limits):
+    """What the page and the test print."""
+    lines = [f"The program of `meson setup build-m3 --cross-file boards/mps2-an385/cross.ini` ({limits}), in bytes. Stack is that of",
+             "the deepest chain of calls that begins in the part, the signature library's apart.", "",
+             "| part | text | rodata | data | bss | stack |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    for name, values in measured.components.items():
+        lines.append(f"| {name} | " + " | ".join(str(values[kind]) for kind in KINDS) + " |")
+    lines.append("| together | " + " | ".join(str(sum(part[kind] for part in measured.components.values())) for kind in KINDS[:4]) + " | |")
+    lines += ["", "| what | measured | target | |", "| --- | ---: | ---: | --- |"]
+    for group, found in (("total", measured.totals), ("stack", measured.stacks)):
+        for name, values in found.items():
+            target = budgets[group][name].get("target")
+            verdict = "" if target is None else "met" if values["bytes"] <= target else f"{values['bytes'] - target} above"
+            lines.append(f"| {budgets[group][name]['what']} | {values['bytes']} | {'' if target is None else target} | {verdict} |")
+    lines += ["", "Of the second line: " + ", ".join(f"{name.split('::')[-1]} {size}" for name, size in measured.objects.items()) + "."]
+    lines += ["", "Memory that the node's owner chooses: " +
+              ", ".join(f"{name} {size}" for name, size in sorted(measured.buffers.items())) + ".", "",
+              "The largest variables of the node: " + ", ".join(
+                  f"{name} ({part}) {size}" for name, (part, size) in sorted(measured.variables.items(), key=lambda item: -item[1][1])
+                  if size >= 64) + ".", "", "The deepest chains of calls:", ""]
+    for name, values in measured.stacks.items():
+        lines.append(f"- {name}: {measured.calls.path_text(values['path'])}")
+    return lines
+
+
+def update(measured):
+    """Writes the measured numbers over the budgets' own; the rest of the file stays."""
+    found = {"component": measured.components, "total": measured.totals, "stack": measured.stacks}
+    group, lines = None, []
+    for line in BUDGETS.read_text().splitlines():
+        head = re.match(r"^\[(\w+)\.?(\w*)\]$", line)
+        number = re.match(r"^(\w+) = \d+$", line)
+        if head:
+            group = found.get(head.group(1), {}).get(head.group(2))
+        elif number and group and number.group(1) in group:
+            line = f"{number.group(1)} = {group[number.group(1)]}"
+        lines.append(line)
+    BUDGETS.write_text("\n".join(lines) + "\n")
+
+
+def check_refusals(build, budgets):
+    """Each file of over_budget/, compiled as the board's start-up code and linked in, must be refused for its own reason."""
+    bad = []
+    like = next(item for item, entry in build.commands.items() if entry["file"].endswith("startup.cc"))
+    for source in sorted((HERE / "over_budget").glob("*.cc")):
+        item = build.compile(like, build.work / f"over_{source.stem}.o", source.resolve())
+        target = build.work / f"over_{source.stem}.elf"
+        words = [item, "-Wl,-u,over_budget", "-Wl,--unresolved-symbols=ignore-all", "-Wl,--noinhibit-exec"]
+        measured = Measured(build, budgets, target, words, {str(item): item})
+        complaints = measured.complaints + compare(measured, budgets, [])
+        if not any(REASONS[source.stem] in line for line in complaints):
+            bad.append(f"over_budget/{source.name} was not refused for '{REASONS[source.stem]}'; found: {complaints}")
+    return bad
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("elf", type=pathlib.Path)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--page", type=pathlib.Path)
+    args = parser.parse_args()
+    budgets = tomllib.loads(BUDGETS.read_text())
+    build = firmware.Build(args.build.resolve(), args.elf, args.build.resolve() / "tests/size/work")
+    measured = Measured(build, budgets, build.work / "firmware.elf")
+    if args.update:
+        update(measured)
+        budgets = tomllib.loads(BUDGETS.read_text())
+    notes = []
+    complaints = measured.complaints + compare(measured, budgets, notes)
+    limits = ", ".join(f"{build.limit(name)} {name.lower()}" for name in ("LINKS", "PROGRAMS")) + f", window {build.limit('WINDOW')}"
+    lines = tables(measured, budgets, limits)
+    print("\n".join(lines + notes))
+    if args.page:
+        args.page.write_text(PAGE + "\n".join(lines) + "\n")
+    complaints += check_refusals(build, budgets)
+    for line in complaints:
+        print(line)
+    if not complaints:
+        print(f"and each of the {len(REASONS)} files of tests/size/over_budget is refused for its own reason")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
