@@ -53,6 +53,7 @@ serial::CarrierFaults over_bytes(serial::CarrierFaults its, std::uint32_t mtu) {
 INSTANTIATE_TEST_SUITE_P(
     Serial, ConformanceTest,
     testing::Values(back_end("perfect", {}), back_end("lossy", faults(0.1, 0, 0, 0)),
+                    back_end("mostly_lossy", faults(0.5, 0, 0, 0)),
                     back_end("repeating_and_late", faults(0, 0.2, 0, 0.2)),
                     back_end("damaging", faults(0, 0, 0.1, 0)),
                     back_end("all_faults", faults(0.05, 0.05, 0.05, 0.05)),
