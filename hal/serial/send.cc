@@ -69,7 +69,8 @@ bool SerialLinks::told_records(const SerialLink& link) const {
 bool SerialLinks::awaits(const SerialLink& link) const {
   if (link.peer_ == 0) return link.ask_;
   const SerialLink::Outgoing& out = link.out_;
-  return told_records(link) || (!released_ && (out.next != out.settled || out.offset != out.acked));
+  return told_records(link) ||
+         (!released_ && (out.next != out.settled || out.offset != out.acked || out.flying != 0));
 }
 
 bool SerialLinks::may_send(const SerialLink::Outgoing& out) const {
