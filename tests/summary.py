@@ -12,7 +12,7 @@ import sys
 import xml.etree.ElementTree as xml
 
 # Tests whose output is a result that people want to read.
-SHOWN = {"size"}
+SHOWN = {"rig", "size"}
 
 
 def names(build, folders):

@@ -132,7 +132,8 @@ std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node)
     for (std::uint32_t link = 0; link < links_count(program); ++link) {
       peers.push_back(peer_of(program, link));
     }
-    if (const std::string excess = beyond_limits(sources.board.limits(), program); !excess.empty()) {
+    if (const std::string excess = beyond_limits(sources.board.limits(), program);
+        !excess.empty()) {
       bad_input("'" + one_line(schedule.name) + "': node " + std::to_string(node) + "'s program " +
                 excess + "; board '" + sources.board.name() + "' loads no such program");
     }

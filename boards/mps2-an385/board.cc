@@ -7,11 +7,11 @@
 #include <cstring>
 #include <new>
 
-#include "boards/mps2-an385/flash.h"
-#include "boards/mps2-an385/lan9118.h"
-#include "boards/mps2-an385/semihost.h"
-#include "boards/mps2-an385/uart.h"
+#include "flash.h"
 #include "hal/serial/byte_carrier.h"
+#include "lan9118.h"
+#include "semihost.h"
+#include "uart.h"
 
 extern "C" {
 extern char ram_used[], ram_given[], code_used[];  // sizes, by the linker script
@@ -185,14 +185,17 @@ void print(const char* text) { kConsole.print(text); }
 Flash& flash() { return devices().slots; }
 const Authority* authority() { return takes_images ? &owner : nullptr; }
 
-Carrier& carrier() {
 #ifdef ESPALIER_CARRIER_UART
-  static ByteCarrier bytes(devices().uart1, kUartMtu);
+Carrier& carrier() {
+  static ByteCarrier bytes(devices().uart1, kByteMtu);
   return bytes;
-#else
-  return devices().ethernet;
-#endif
 }
+// Under qemu 40 us a byte.
+SerialPortConfig port_config() { return {100'000'000, 1}; }
+#else
+Carrier& carrier() { return devices().ethernet; }
+SerialPortConfig port_config() { return {}; }
+#endif
 
 std::uint32_t session() {
   // The emulator has nothing that differs from start to start; its host has.

@@ -1,8 +1,8 @@
-#include "boards/mps2-an385/flash.h"
+#include "flash.h"
 
 #include <cstring>
 
-#include "boards/mps2-an385/semihost.h"
+#include "semihost.h"
 
 namespace espalier {
 namespace {

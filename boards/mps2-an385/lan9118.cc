@@ -1,4 +1,4 @@
-#include "boards/mps2-an385/lan9118.h"
+#include "lan9118.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "boards/mps2-an385/semihost.h"
+#include "semihost.h"
 
 #include <cstring>
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "boards/mps2-an385/semihost.h"
-#include "boards/mps2-an385/uart.h"
+#include "semihost.h"
+#include "uart.h"
 
 extern "C" {
 extern char bss_begin[], bss_end[], stack_top[];

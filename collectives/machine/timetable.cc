@@ -155,7 +155,7 @@ void Timetable::add_cursor(Row& row, std::uint32_t ref) {
 }
 
 bool Timetable::has_room(const Index& index) const {
-  return cursors_count_ < kMaxCursors && index.terms <= 2 * kMaxTerms - terms_count_;
+  return cursors_count_ < kMaxCursors && index.terms <= kMaxTermCursors - terms_count_;
 }
 
 void Timetable::start_cursor(Row& row, std::uint32_t ref) {

@@ -3,6 +3,7 @@
 // next instance to let in, and the next to run. Freestanding. A step costs O(actions), a gap
 // between steps nothing.
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -93,7 +94,9 @@ class Timetable {
   // The row's next instance to let in may be the next of all.
   void offer(std::uint32_t row);
 
-  static constexpr std::uint32_t kMaxTerms = sizeof(Program::terms) / sizeof(Term);
+  // For actions that share a term each has its own cursor.
+  static constexpr std::uint32_t kMaxTermCursors =
+      std::min<std::uint32_t>(2 * sizeof(Program::terms) / sizeof(Term), kMaxCursors);
 
   const Program* program_ = nullptr;
   std::uint8_t next_phase_ = 0;
@@ -110,7 +113,7 @@ class Timetable {
   std::uint16_t terms_count_ = 0;
   std::uint8_t cursor_refs_[kMaxCursors] = {};
   IndexCursor cursors_[kMaxCursors];
-  TermCursor terms_[2 * kMaxTerms];
+  TermCursor terms_[kMaxTermCursors];
 };
 
 }  // namespace espalier

@@ -109,8 +109,9 @@ void IndexCursor::advance_terms() {
   for (std::uint32_t at = 0; at < index_->terms; ++at) {
     sum = wrapping_add(sum, terms_[at].advance());
   }
-  const bool plain = index_->div <= 1 && index_->mod == 0;
-  quotient_ = plain ? sum : finish_index(*index_, sum);
+  // Mostly there is nothing to divide.
+  const bool below = index_->mod == 0 || static_cast<std::uint64_t>(sum) < index_->mod;
+  quotient_ = index_->div <= 1 && below ? sum : finish_index(*index_, sum);
 }
 
 }  // namespace espalier

@@ -170,10 +170,10 @@ struct Span {
 [[nodiscard]] Status check_program(const Program& program);
 
 // Decodes a descriptor into `program` and checks it: kTruncated, kTooLarge (a table or a number of
-// schedule.options is too small, or of the board's limits), check_program's errors, and kWrongTopology / kWrongNode where
-// `topology_digest` / `node` differ. `program` is cleared on any error. Any bytes may be given.
-// Program.table points into `bytes` (a table may be longer than all the rest, and lies in flash):
-// they, unchanged, must outlive `program` and its copies.
+// schedule.options is too small, or of the board's limits), check_program's errors, and
+// kWrongTopology / kWrongNode where `topology_digest` / `node` differ. `program` is cleared on any
+// error. Any bytes may be given. Program.table points into `bytes` (a table may be longer than all
+// the rest, and lies in flash): they, unchanged, must outlive `program` and its copies.
 inline constexpr std::uint32_t kAnyNode = 0xffffffffu;
 inline constexpr std::uint64_t kAnyTopology = 0;
 [[nodiscard]] Status decode_program(const std::uint8_t* bytes, std::size_t size,

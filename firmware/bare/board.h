@@ -7,6 +7,7 @@
 #include "firmware/boot/flash.h"
 #include "firmware/image/image.h"
 #include "hal/serial/carrier.h"
+#include "hal/serial/serial_port.h"
 
 namespace espalier::board {
 
@@ -32,6 +33,8 @@ void print(const char* text);
 
 // What all links and the agent's channel go over: device 0 of an image's link table.
 [[nodiscard]] Carrier& carrier();
+// How fast that is.
+[[nodiscard]] SerialPortConfig port_config();
 
 // A number other than 0, and other than at the last start: random, or counted in flash.
 [[nodiscard]] std::uint32_t session();

@@ -61,7 +61,7 @@ void run_node() {
   print_report(booted);
 
   static NotedCarrier carrier(board::carrier());
-  static SerialPort port(carrier, board::clock(), frames, SerialPortConfig{});
+  static SerialPort port(carrier, board::clock(), frames, board::port_config());
   SerialConfig config;
   config.session = board::session();
   const std::uint32_t count = booted_well ? booted.image.links : 0;

@@ -2,67 +2,19 @@
 // bridge, serial link, board. The fabric here is one that never completes a message before it has
 // been compared.
 
-#include "firmware/gateway/bridge.h"
-
 #include <deque>
 #include <functional>
 #include <memory>
 #include <utility>
 
+#include "firmware/gateway/joined.h"
 #include "hal/conformance/conformance.h"
-#include "hal/serial/testing/hub.h"
 
 namespace espalier::conformance {
 namespace {
 
-SerialConfig config_of(const ClusterSpec& spec, std::uint32_t session) {
-  SerialConfig config;
-  config.session = session;
-  config.window = spec.window;
-  return config;
-}
-
-// What a gateway has of a board: its end of the carrier, and the bridge.
-class Joined {
- public:
-  Joined(serial::Hub& hub, std::uint32_t end, Endpoint& fabric, const ClusterSpec& spec)
-      : buffer_(hub.carrier(end).mtu() / 2 + 1),
-        links_(fabric.links()),
-        port_(hub.carrier(end), hub.clock(end), reinterpret_cast<std::uint8_t*>(buffer_.data()),
-              SerialPortConfig()),
-        bridge_(port_, links_.data(), fabric, shape(fabric.links()), settled(spec, end)) {
-    hub.add(end, port_);
-    EXPECT_EQ(bridge_.prepare(), Status::kOk);
-  }
-  bool step() {
-    const bool took = port_.poll();
-    const bool moved = bridge_.step();
-    EXPECT_EQ(bridge_.fault(), "");
-    return port_.poll() || took || moved;
-  }
-
- private:
-  static gateway::Bridge::Shape shape(std::uint32_t links) {
-    gateway::Bridge::Shape shape;
-    // The fabric's links lie the other way round, so that a mix-up shows.
-    for (std::uint32_t link = 0; link < links; ++link) {
-      shape.fabric_links.push_back(links - 1 - link);
-    }
-    shape.tells_early.assign(links, true);
-    shape.block_bytes = links == 1 ? 4 << 20 : 1 << 17;  // the longest that the suite sends
-    return shape;
-  }
-  static SerialConfig settled(const ClusterSpec& spec, std::uint32_t session) {
-    SerialConfig config = config_of(spec, 500 + session);
-    config.settles = true;
-    return config;
-  }
-
-  std::vector<std::uint32_t> buffer_;
-  std::vector<SerialLink> links_;
-  SerialPort port_;
-  gateway::Bridge bridge_;
-};
+using gateway::Joined;
+using gateway::serial_config;
 
 // A board's endpoint, whose waiting lets the gateways go on, too: in real life they are processes.
 class Board final : public Endpoint {
@@ -106,9 +58,9 @@ class BridgedCluster final : public Cluster {
         fabric_hub_(backwards(spec), {}) {
     const auto fabric_peers = backwards(spec);
     for (std::uint32_t v = 0; v < nodes_; ++v) {
-      fabric_.emplace_back(fabric_hub_, v, fabric_peers[v], config_of(spec, 100 + v));
-      boards_.emplace_back(boards_hub_, v, spec.peers[v], config_of(spec, 200 + v));
-      joined_.emplace_back(boards_hub_, nodes_ + v, fabric_.back().endpoint(), spec);
+      fabric_.emplace_back(fabric_hub_, v, fabric_peers[v], serial_config(spec.window, 100 + v));
+      boards_.emplace_back(boards_hub_, v, spec.peers[v], serial_config(spec.window, 200 + v));
+      joined_.emplace_back(boards_hub_, nodes_ + v, fabric_.back().endpoint(), spec.window);
       seen_.emplace_back(boards_.back().endpoint(), [this] { return go_on(); });
     }
   }

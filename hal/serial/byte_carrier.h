@@ -11,6 +11,9 @@
 
 namespace espalier {
 
+// Of the frames of boards and hosts over bytes, at both ends.
+inline constexpr std::uint32_t kByteMtu = 512;
+
 // A device that moves single bytes. No call waits.
 class ByteStream {
  public:

@@ -65,7 +65,8 @@ bool SerialLinks::told_records(const SerialLink& link) const {
   return !released_ && (link.in_.told != link.in_.taken || link.out_.told != link.out_.opened);
 }
 
-// Whether anything has gone to which the other end has not said what it will.
+// Whether anything has gone to which the other end has not said what it will. Frames that repeat
+// data count even where the data are acknowledged meanwhile: while they fly, no others do.
 bool SerialLinks::awaits(const SerialLink& link) const {
   if (link.peer_ == 0) return link.ask_;
   const SerialLink::Outgoing& out = link.out_;

@@ -64,9 +64,9 @@ def main():
     if what == "simulate":
         leave(option("--output"))
     elif what == "keygen":
-        pathlib.Path(option("-o") + ".pub").write_text("-----BEGIN PUBLIC KEY-----\n"
-                                                       "MCowBQYDK2VwAyEAAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
-                                                       "-----END PUBLIC KEY-----\n")
+        pathlib.Path(option("-o") + ".pub").write_text("key")
+    elif what == "topology":
+        print(json.dumps({"nodes": list(range(RANKS))}))
     elif what in ("compile", "build"):
         pathlib.Path(option("-o")).write_bytes(b"made")
     elif what == "install":

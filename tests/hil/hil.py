@@ -7,7 +7,7 @@ hil.py RIG.textproto [--tests FILE] [--only WORDS] [--output DIR] [--list]
 Exit status: 0 every case passed; 1 one failed; 2 bad input. docs/hil.md has the rest.
 """
 import argparse
-import base64
+import json
 import os
 import pathlib
 import shutil
@@ -53,12 +53,6 @@ def execute(words, limit_s, folder=None, name="", shell=False):
     return status, output, error
 
 
-def raw_key(public, raw):
-    """The 32 bytes of a public key in PEM (RFC 8410: they are its last)."""
-    lines = public.read_text().split("-----")[2]
-    raw.write_bytes(base64.b64decode(lines)[-32:])
-
-
 class Runner:
     def __init__(self, plan, say=print):
         self.plan, self.rig, self.say = plan, plan.rig, say
@@ -79,7 +73,6 @@ class Runner:
             (plan.out / folder).mkdir()
         for key in (plan.key, plan.foreign_key):
             self.call(plan.keygen(key))
-        raw_key(pathlib.Path(plan.public()), pathlib.Path(plan.raw_public()))
         for test in plan.tests.entry.test:
             self.call(plan.compile(test))
             self.call(plan.verify(test))
@@ -178,6 +171,18 @@ class Runner:
         return 1 if self.failed else 0
 
 
+def check_topology(plan):
+    """The rig has a device for every node of the list's topology."""
+    status, output, error = execute([plan.command, "topology", plan.tests.entry.topology, "--format", "json"],
+                                    plan.rig.limit_s)
+    if status != 0:
+        raise rigs.BadRig(f"{plan.tests.path}: " + (error.strip().splitlines() or ["its topology cannot be read"])[-1])
+    nodes = len(json.loads(output)["nodes"])
+    if nodes != len(plan.rig.seats):
+        raise rigs.BadRig(f"{plan.tests.path}: {plan.tests.entry.topology} has {nodes} nodes, and the devices of "
+                          f"{plan.rig.path} are {len(plan.rig.seats)}; expected as many")
+
+
 def make_output(path):
     """An empty folder; one that an earlier run made is emptied."""
     if path.exists() and any(path.iterdir()):
@@ -217,6 +222,7 @@ def main(arguments):
             for program in plan.programs():
                 if not program.is_file():
                     raise rigs.BadRig(f"{options.rig}: there is no {program}; expected it to be built (docs/hil.md)")
+            check_topology(plan)
             make_output(out)
             return Runner(plan, lambda line: print(line, flush=True)).run_all(cases)
     except (rigs.BadRig, Broken) as error:

@@ -65,10 +65,6 @@ class Plan:
     def public(self, key=None):
         return f"{key or self.key}.pub"
 
-    def raw_public(self):
-        """The same key as 32 bytes, which is all that a bare-metal board reads."""
-        return f"{self.key}.raw"
-
     # Preparation.
 
     def compile(self, test):
@@ -163,13 +159,13 @@ class Plan:
         under = how.under + " " if how.under else ""
         board = under + QEMU.format(
             machine=how.machine, program=shlex.quote(str(self.path(how.program))),
-            semihosting=shlex.quote(f"enable=on,target=native,arg=node,arg={flash},arg={self.raw_public()}"),
+            semihosting=shlex.quote(f"enable=on,target=native,arg=node,arg={flash},arg={self.public()}"),
             netdev=shlex.quote(f"dgram,id=link,local.type=unix,local.path={theirs},remote.type=unix,remote.path={ours}"))
         return shlex.join([*gateway, "--device", f"unix:{ours},{theirs}", "--console", str(console), "--start", board])
 
     def fill(self, command, case, rank):
         """A command of a rig's file with its placeholders filled in."""
-        for mark, value in (("%f", self.flash(case, rank)), ("%k", self.raw_public()), ("%r", rank),
+        for mark, value in (("%f", self.flash(case, rank)), ("%k", self.public()), ("%r", rank),
                             ("%d", case.folder), ("%s", self.sockets)):
             command = command.replace(mark, shlex.quote(str(value)))
         return command

@@ -226,6 +226,32 @@ class Boards(unittest.TestCase):
                 self.assertIn("rank 3", done.stderr + done.stdout)
 
 
+class Refusals(unittest.TestCase):
+    def test_bad_command_lines(self):
+        node = ["--node", 1, "--control", 3, "--schedule", "/nothing"]
+        for words, says in (
+                ([], "which board?"), (["--device", "unix:a,b", "--node-command", "true", *node], "which board?"),
+                (["--device"], "no value after --device"), (["--device", "", *node], "no value after --device"),
+                (["--device", "unix:a,b", *node, "--surplus"], "unknown option --surplus"),
+                (["--device", "unix:a,b", "--schedule", "x", "--node", 1, "--check"], "one --node I and one --control FD"),
+                (["--device", "unix:a,b", *node, "--node", 2, "--control", 4], "one --node I and one --control FD")):
+            with self.subTest(words=words):
+                done = espalier.call(*words, program=GATEWAY)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                self.assertIn(says, done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_bad_devices_are_told_to_the_launcher(self):
+        for device, says in (("carrier-pigeon:a", "carrier-pigeon"), ("unix:/nothing/here/a,b", "/nothing/here/a"),
+                             ("tty:/nothing/here,115200", "/nothing/here"), ("udp:70000,localhost:1", "70000")):
+            with self.subTest(device=device):
+                done = espalier.call("run", "--node-binary", espalier.NODE, "--topology", "complete:2", "--bytes", 8, "--start",
+                                     f"1={GATEWAY} --device {device}")
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(says, done.stderr)
+                self.assertIn("rank 1", done.stderr)
+
+
 class Remote(unittest.TestCase):
     def test_a_node_over_a_byte_stream(self):
         """sh in ssh's place."""

@@ -57,6 +57,7 @@ void print(const char* text) {
 Flash& flash() { return hosted().flash; }
 const Authority* authority() { return &hosted().authority; }
 Carrier& carrier() { return *hosted().carrier; }
+SerialPortConfig port_config() { return {}; }
 
 std::uint32_t session() { return std::random_device{}() | 1; }
 

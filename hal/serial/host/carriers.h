@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hal/serial/carrier.h"
+#include "hal/serial/byte_carrier.h"
 
 namespace espalier {
 
@@ -31,8 +31,6 @@ class HostCarrier : public Carrier {
 //   tty:PATH,BAUD         a byte stream over a serial device, 8 bits, no parity, no flow control
 //   stream:PATH           a byte stream over a unix socket: listens at PATH; the device joins
 //                         (qemu: -serial unix:PATH), one at a time, and may leave and join again.
-// Over bytes the carrier's frames are kByteMtu at most.
-inline constexpr std::uint32_t kByteMtu = 512;
 [[nodiscard]] std::unique_ptr<HostCarrier> open_carrier(const std::string& spec,
                                                         std::string& error);
 

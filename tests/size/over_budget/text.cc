@@ -1,4 +1,2 @@
 // Must be refused: more code than the board's budget has.
-extern "C" void over_budget() {
-  asm volatile(".space 16384");
-}
+extern "C" void over_budget() { asm volatile(".space 16384"); }

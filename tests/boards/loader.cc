@@ -1,0 +1,36 @@
+// loader: reads what writer wrote, and loads each program as a node with the board's limits does:
+// built with that board's in-memory program. Fails where one loads that should not, or the reverse.
+
+#include <cstdint>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/program.h"
+
+int main() {
+  using namespace espalier;
+  unsigned expected = 0, wrong = 0;
+  std::map<unsigned, unsigned> seen;
+  std::string name, text;
+  while (std::cin >> expected >> name >> text) {
+    std::vector<std::uint8_t> bytes;
+    for (std::size_t at = 0; at + 1 < text.size(); at += 2) {
+      bytes.push_back(static_cast<std::uint8_t>(std::stoul(text.substr(at, 2), nullptr, 16)));
+    }
+    static Program program;
+    const auto status = static_cast<unsigned>(
+        decode_program(bytes.data(), bytes.size(), kAnyTopology, kAnyNode, program));
+    ++seen[status];
+    if (status == expected) continue;
+    ++wrong;
+    std::cout << name << ": the node says " << status << ", the command " << expected << "\n";
+  }
+  for (const auto& [status, times] : seen) {
+    std::cout << times << " programs with status " << status << "\n";
+  }
+  // Both must have come, or this shows nothing.
+  const bool both = seen[0] > 100 && seen[static_cast<unsigned>(Status::kTooLarge)] > 100;
+  return wrong == 0 && both ? 0 : 1;
+}

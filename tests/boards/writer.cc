@@ -1,0 +1,56 @@
+// writer BOARD: programs of all algorithms, a line each: the number of its status with a node of
+// that board by tools/board_limits.h (0: it loads), its name, its descriptor in hexadecimal.
+
+#include <cstdio>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "tools/board.h"
+#include "tools/board_limits.h"
+
+namespace {
+
+using namespace espalier;
+
+void write(const board::BoardFile::Limits& limits, const Algorithm& algorithm, const Group& group,
+           std::uint32_t node) {
+  static Program program;
+  static std::vector<std::uint8_t> bytes(kMaxDescriptorBytes);
+  std::size_t size = 0;
+  if (algorithm.generate(group, node, program) != Status::kOk) return;
+  if (encode_program(program, bytes.data(), bytes.size(), size) != Status::kOk) return;
+  const Status status =
+      tools::beyond_limits(limits, program).empty() ? Status::kOk : Status::kTooLarge;
+  std::printf("%u %s-%s-%u-%u ", static_cast<unsigned>(status),
+              collective_name(algorithm.collective), algorithm.name, group.ranks, node);
+  for (std::size_t at = 0; at < size; ++at) std::printf("%02x", bytes[at]);
+  std::printf("\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const board::BoardFile board = tools::read_board(argv[1]);
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    const bool fat_tree = table[at].where == Where::kFatTree;
+    for (const std::uint32_t ranks :
+         {2u, 3u, 4u, 8u, 16u, 32u, 64u, 128u, 256u, 512u, 1000u, 4096u, 40000u, 70000u}) {
+      Group group;
+      group.ranks = ranks;
+      group.window = 2;
+      if (fat_tree) {
+        group.arity = 2;
+        while (1u << group.height < ranks) ++group.height;
+        if (1u << group.height != ranks) continue;
+      }
+      for (const std::uint32_t node : {0u, 1u, 3u, ranks / 2, ranks - 1}) {
+        if (node < ranks) write(board.limits(), table[at], group, node);
+      }
+    }
+  }
+}

@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+"""Instructions of each poll on the Cortex-M3, counted by qemu (-icount: the clock then counts instructions).
+
+instructions_test.py ELF [--page FILE]      --page: writes the tables, as docs/results/instructions.md
+
+Fails where counting is not exact, where a collective fails, and where the worst poll of a program grows with the number of
+blocks, with the message or with the ranks, apart from the bytes of the one block that it combines or copies. Then shows that it
+can fail: the same measurements, spoilt in each of these ways, must be refused.
+"""
+import argparse
+import collections
+import pathlib
+import subprocess
+import sys
+
+QEMU = ["qemu-system-arm", "-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "stdio",
+        "-icount", "shift=10,sleep=off", "-semihosting-config", "enable=on,target=native,arg=polls", "-kernel"]
+COLLECTIVES = {1: "broadcast", 2: "reduce", 3: "allreduce", 4: "scan", 8: "allgather", 9: "reduce-scatter"}
+TYPES = {2: "u8", 3: "i16", 5: "i32", 7: "i64", 9: "f16", 11: "f32", 12: "f64"}
+KINDS = ("nothing to do", "completions", "posts", "operator's call")
+RANKS, PROGRAMS = (8, 64, 1024), 7
+BETWEEN_RANKS = 1.02  # numbers of other sizes are divided and compared: not to the instruction the same
+# actions: sends, receives, combines, copies; worst: by kind.
+Run = collections.namedtuple("Run", "collective algorithm ranks blocks block_bytes op calls_between actions polls worst status")
+
+
+def read(text):
+    loops, combines, runs = {}, {}, []
+    for line in text.splitlines():
+        word, *rest = line.split()
+        if word == "loop":
+            loops[int(rest[0])] = int(rest[1])
+        elif word == "combine":
+            of, size, elements, spent = map(int, rest)
+            combines.setdefault((of, size), {})[elements] = spent
+        elif word == "run":
+            numbers = [int(rest[0]), rest[1], *map(int, rest[2:5]), rest[5], *map(int, rest[6:])]
+            runs.append(Run(*numbers[:7], tuple(numbers[7:11]), numbers[11], tuple(numbers[12:16]), numbers[16]))
+    if not text.rstrip().endswith("done"):
+        raise SystemExit(f"instructions: the board did not come to its end:\n{text[-500:]}")
+    return loops, combines, runs
+
+
+def slope(points):
+    """Of a line through the first and the last of {x: y}; None where the others are not on it."""
+    at = sorted(points)
+    found = (points[at[-1]] - points[at[0]]) / (at[-1] - at[0])
+    return found if all(abs(points[x] - points[at[0]] - found * (x - at[0])) <= 2 + 0.001 * points[x] for x in at) else None
+
+
+def of_program(runs, ranks):
+    """Runs by program, script and operator."""
+    found = {}
+    for run in runs:
+        if run.ranks == ranks:
+            found.setdefault((run.collective, run.algorithm, run.op, run.calls_between), []).append(run)
+    return found
+
+
+def judge(loops, combines, runs):
+    """One line for each thing that is not as it must be."""
+    bad = []
+    first = min(loops)
+    for rounds, spent in loops.items():
+        if spent - loops[first] != 2 * (rounds - first):
+            bad.append(f"counting: {rounds - first} rounds of a loop of two instructions took {spent - loops[first]}")
+    for (of, _), points in combines.items():
+        if slope(points) is None:
+            bad.append(f"combine: {TYPES[of]}: not so many instructions an element: {points}")
+    bad += [f"run: {run} failed with status {run.status}" for run in runs if run.status != 0]
+    per_byte = {"sum": slope(combines[(5, 4)]) / 4} if slope(combines[(5, 4)]) else {}
+    for ranks in RANKS:
+        groups = of_program(runs, ranks)
+        if len(groups) != 3 * PROGRAMS:
+            bad.append(f"runs: {len(groups)} of {3 * PROGRAMS} for {ranks} ranks")
+        for key, group in groups.items():
+            name = f"{COLLECTIVES[key[0]]} by {key[1]}, {ranks} ranks, operator {key[2]}"
+            many = {run.blocks: max(run.worst) for run in group if run.block_bytes == 64}
+            steady = [many[blocks] for blocks in sorted(many) if blocks >= 16]
+            if len(many) < 2 or len(set(steady)) != 1 or many.get(1, 0) > steady[0]:
+                bad.append(f"blocks: {name}: the worst poll depends on N: {many}")
+            sizes = {run.block_bytes: max(run.worst) for run in group if run.blocks == 16}
+            grows = slope(sizes) if len(sizes) > 1 else 0
+            most = max(6.5 if group[0].actions[3] else 0, per_byte.get(key[2], 0) * 1.05 if key[2] == "sum" else 0)
+            if grows is not None and grows > most or grows is None and max(sizes.values()) > min(sizes.values()) + most * max(sizes):
+                bad.append(f"bytes: {name}: the worst poll grows by {grows} instructions a byte of the block, may by {most:.2f}: {sizes}")
+    worst = {}  # however the other ends answer: which poll gets the most of the work differs from place to place
+    for run in runs:
+        if run.block_bytes == 64:
+            of = worst.setdefault((run.collective, run.algorithm, run.actions, run.op), {})
+            of[run.ranks] = max(of.get(run.ranks, 0), *run.worst)
+    for (collective, algorithm, _, op), of in worst.items():
+        if max(of.values()) > BETWEEN_RANKS * of.get(RANKS[0], max(of.values())):
+            bad.append(f"ranks: {COLLECTIVES[collective]} by {algorithm}, operator {op}: the worst poll grows with p: {of}")
+    return bad
+
+
+def spoilt(loops, combines, runs):
+    """(what was done, words of the refusal, the measurements with it)."""
+    def grown(change):
+        return [run._replace(worst=tuple(2 * value if change(run) else value for value in run.worst)) for run in runs]
+
+    yield "a clock that slips", "counting:", ({**loops, max(loops): loops[max(loops)] + 3}, combines, runs)
+    yield "polls that grow with N", "blocks:", (loops, combines, grown(lambda run: run.blocks == 256))
+    yield "polls that grow with the block", "bytes:", (loops, combines, grown(lambda run: run.block_bytes == 1024 and run.op == "none"))
+    yield "polls that grow with p", "ranks:", (loops, combines, grown(lambda run: run.ranks == 1024))
+    yield "a failure", "run:", (loops, combines, [runs[0]._replace(status=17), *runs[1:]])
+    yield "a missing program", "runs:", (loops, combines, [run for run in runs if run.algorithm != "chain"] +
+                                         [run for run in runs if run.algorithm == "chain" and run.ranks == 8])
+
+
+def tables(combines, runs):
+    lines = ["The worst poll of each kind, over 8, 64 and 1024 ranks and N of 1, 16, 256 and 4096 (1 and 16 where the message would be",
+             "above 4 MiB), blocks of 64 bytes, an operator that does nothing, and other ends that answer at once or late.", "",
+             "| program | actions | " + " | ".join(KINDS) + " |", "| --- | ---: | " + " | ".join("---:" for _ in KINDS) + " |"]
+    plain = {}
+    for run in runs:
+        if run.op == "none" and run.block_bytes == 64:
+            plain.setdefault((run.collective, run.algorithm), []).append(run)
+    for (collective, algorithm), group in plain.items():
+        lines.append(f"| {COLLECTIVES[collective]} by {algorithm} | {sum(group[0].actions)} | " +
+                     " | ".join(str(max(run.worst[kind] for run in group)) for kind in range(4)) + " |")
+    lines += ["", "The same by N and by p, the worst of all kinds:", "",
+              "| program | N = 1 | 16 | 256 | 4096 | p = 8 | 64 | 1024 |", "| --- | " + " | ".join("---:" for _ in range(7)) + " |"]
+    for (collective, algorithm), group in plain.items():
+        by = [[max(run.worst) for run in group if run.blocks == blocks] for blocks in (1, 16, 256, 4096)]
+        by += [[max(run.worst) for run in group if run.ranks == ranks] for ranks in RANKS]
+        lines.append(f"| {COLLECTIVES[collective]} by {algorithm} | " + " | ".join(str(max(part, default="")) for part in by) + " |")
+    lines += ["", "What the bytes of the one block add, a sum of that type:", "",
+              "| type | instructions an element | a byte |", "| --- | ---: | ---: |"]
+    for (of, size), points in combines.items():
+        lines.append(f"| {TYPES[of]} | {slope(points):.2f} | {slope(points) / size:.2f} |")
+    copied = {run.block_bytes: max(run.worst) for run in runs if run.actions[3] and run.blocks == 16 and run.ranks == 8 and run.op == "none"}
+    lines += ["", f"A copied block (allgather's first) adds {(copied[16384] - copied[1024]) / 15360:.2f} instructions a byte."]
+    return lines
+
+
+PAGE = """# Instructions of a poll
+
+Written by `tests/instructions/instructions_test.py build-m3/tests/instructions/polls --page docs/results/instructions.md`: on the
+Cortex-M3 of mps2-an385, built with its limits and -Os, counted to the instruction by qemu (`-icount`). A poll is
+`Machine::poll()` with all that it calls but the fabric, which is scripted.
+
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("elf", type=pathlib.Path)
+    parser.add_argument("--page", type=pathlib.Path)
+    args = parser.parse_args()
+    done = subprocess.run([*QEMU, args.elf], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise SystemExit(f"instructions: qemu ended with {done.returncode}: {done.stderr}{done.stdout[-500:]}")
+    measured = read(done.stdout)
+    lines = tables(*measured[1:])
+    print("\n".join(lines))
+    bad = judge(*measured)
+    for what, words, values in spoilt(*measured):
+        if not any(line.startswith(words) for line in judge(*values)):
+            bad.append(f"{what} were not refused ('{words}')")
+    for line in bad:
+        print(line)
+    if args.page and not bad:
+        args.page.write_text(PAGE + "\n".join(lines) + "\n")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

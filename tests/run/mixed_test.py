@@ -1,0 +1,58 @@
+#!/usr/bin/python3
+"""Four x86-64 and four aarch64 nodes (under qemu-user) in one cluster over tcp: every collective is right, and every rank's bytes and
+every node's log are those of the simulation. Needs build-aarch64 (boards/linux-aarch64/README.md).
+
+mixed_test.py          one size, one of two ways to place them
+mixed_test.py --whole  more sizes, six ways to place them
+"""
+import filecmp
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+import espalier
+
+AARCH64 = espalier.ROOT / "build-aarch64/firmware/node/espalier-node"
+EMULATOR = "qemu-aarch64-static"
+COLLECTIVES = [("broadcast", "two-tree"), ("reduce", "two-tree"), ("allreduce", "two-tree"), ("scan", "two-tree"),
+               ("exscan", "two-tree"), ("scatter", "binomial"), ("gather", "binomial"), ("allgather", "ring"),
+               ("reduce-scatter", "ring"), ("all-to-all", "pairwise"), ("barrier", "dissemination")]
+WHOLE = "--whole" in sys.argv
+PLACES = ["4-7", "0,2,4,6", "1,3,5,7", "0-3", "0,1,6,7", "2-5"] if WHOLE else ["4-7", "0,2,4,6"]
+SIZES = [8, 1000, 100000] if WHOLE else [20000]
+
+
+class Mixed(unittest.TestCase):
+    def test_every_collective(self):
+        for at, (collective, algorithm) in enumerate(COLLECTIVES):
+            for size in [0] if collective == "barrier" else SIZES:
+                with tempfile.TemporaryDirectory() as folder:
+                    file = espalier.compile(pathlib.Path(folder) / "schedule.esp", "complete:8", collective, algorithm)
+                    what = [file, "--bytes", size, "--type", "f32"]
+                    expected = pathlib.Path(folder) / "simulated"
+                    done = espalier.call("simulate", *what, "--output", expected, "--events", expected)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    for places in PLACES if WHOLE else PLACES[at % 2:][:1]:
+                        with self.subTest(collective=collective, size=size, aarch64=places):
+                            self.same_as(expected, pathlib.Path(folder) / "run", what, places)
+
+    def same_as(self, expected, found, what, places):
+        status, value, error = espalier.run(*what, "--provider", "tcp", "--deadline", 60000, "--output", found, "--events", found,
+                                            "--start", f"{places}={EMULATOR} -L / '{AARCH64}'")
+        self.assertEqual(status, 0, error)
+        self.assertEqual(len(value["runs"][0]["ranks"]), 8)
+        names = sorted(path.name for path in expected.iterdir())
+        self.assertEqual(sum(name.endswith(".events") for name in names), 8)
+        self.assertEqual(sorted(path.name for path in found.iterdir()), names)
+        self.assertEqual(filecmp.cmpfiles(expected, found, names, shallow=False)[1:], ([], []))
+        shutil.rmtree(found)
+
+
+if __name__ == "__main__":
+    if not AARCH64.exists() or shutil.which(EMULATOR) is None:
+        print(f"no {AARCH64} or no {EMULATOR}: ./setup.sh aarch64, ninja -C build-aarch64 firmware/node/espalier-node")
+        sys.exit(77)
+    sys.argv = [word for word in sys.argv if word != "--whole"]
+    unittest.main()
