@@ -30,6 +30,16 @@ class Broken(Exception):
     """The preparation went wrong; one line."""
 
 
+def end(process):
+    """Its output, once it and all that it started has ended."""
+    process.terminate()  # so that it can clear away
+    try:
+        return process.communicate(timeout=GRACE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return process.communicate()
+
+
 def execute(words, limit_s, folder=None, name="", shell=False):
     """(status or None where it took too long, stdout, stderr); kept as NAME.out, NAME.err and NAME.sh in the folder."""
     words = words if shell else [str(word) for word in words]
@@ -40,12 +50,10 @@ def execute(words, limit_s, folder=None, name="", shell=False):
         output, error = process.communicate(timeout=limit_s)
         status = process.returncode
     except subprocess.TimeoutExpired:
-        process.terminate()  # so that it can clear away
-        try:
-            output, error = process.communicate(timeout=GRACE_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, error = process.communicate()
+        output, error = end(process)
+    except BaseException:  # this program is to end; that one has a session of its own, so nobody else tells it
+        end(process)
+        raise
     if folder is not None:
         line = words if shell else plans.shlex.join(words)
         for kind, text in (("out", output), ("err", error), ("sh", line + "\n")):
@@ -231,4 +239,6 @@ def main(arguments):
 
 
 if __name__ == "__main__":
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
     sys.exit(main(sys.argv[1:]))

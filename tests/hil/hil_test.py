@@ -1,17 +1,17 @@
 #!/usr/bin/python3
 """The runner of rigs itself: bad rigs, its commands, its verdicts on what a stand-in for the espalier command says, its
-time-outs; and that every bad image that it makes is refused by a real node for its own reason."""
+time-outs, and that nothing outlives it."""
+import functools
 import json
 import os
 import pathlib
 import shlex
+import signal
 import subprocess
 import tempfile
 import time
 import unittest
 
-import bad_image
-import hil
 import plan as plans
 import rig as rigs
 import verdict
@@ -19,8 +19,6 @@ import verdict
 HERE = pathlib.Path(__file__).resolve().parent
 COMMAND = os.environ.get("ESPALIER", str(rigs.ROOT / "build/tools/espalier"))
 NODE = os.environ.get("ESPALIER_NODE", str(rigs.ROOT / "build/firmware/node/espalier-node"))
-GATEWAY = os.environ.get("ESPALIER_GATEWAY", str(rigs.ROOT / "build/firmware/gateway/espalier-gateway"))
-BARE = os.environ.get("ESPALIER_BARE", str(rigs.ROOT / "build/firmware/bare/espalier-bare-hosted"))
 RIG = """name: "two" tests: "list" limit_s: 60
 device { name: "host" board: "boards/linux-x86_64" count: 2 process { program: "/bin/true" } }
 """
@@ -55,11 +53,12 @@ class BadRigs(Folder):
             self.assertIn(text, done.stderr)
         self.assertFalse((self.path / "out").exists(), "something was left behind")
 
-    def test_rigs(self):
-        def refused(old, new, *says):
-            self.assertIn(old, RIG)
-            self.refused(str(self.path / "rig"), *says, rig=RIG.replace(old, new))
+    def refused_change(self, which, right, old, new, *says):
+        self.assertIn(old, right)
+        self.refused(str(self.path / {"rig": "rig", "tests": "list"}[which]), *says, **{which: right.replace(old, new)})
 
+    def test_rigs(self):
+        refused = functools.partial(self.refused_change, "rig", RIG)
         refused("device {", "gadget {", "2:1", "gadget")
         refused('name: "two"', "", "the rig's name is ''")
         refused('name: "two"', 'name: "a b"', "'a b'", "letters")
@@ -83,10 +82,7 @@ class BadRigs(Folder):
         self.refused("all or none", rig=RIG + 'device { name: "b" board: "boards/linux-x86_64" rank: 2 process { program: "x" } }')
 
     def test_lists(self):
-        def refused(old, new, *says):
-            self.assertIn(old, LIST)
-            self.refused(str(self.path / "list"), *says, tests=LIST.replace(old, new))
-
+        refused = functools.partial(self.refused_change, "tests", LIST)
         refused('topology: "complete:2"', "", "no topology")
         refused("complete:2", "complete:3", "complete:3 has 3 nodes", "are 2")
         refused("complete:2", "ring:2", "ring:2")
@@ -253,13 +249,17 @@ class Verdicts(Folder):
 class Runs(Folder):
     """With fake.py in place of the espalier command."""
 
-    def run_fake(self, how, rig=RIG, tests=LIST, words=()):
+    def start_fake(self, how, rig=RIG, tests=LIST, words=()):
         self.log = self.path / "log"
-        done = subprocess.run([HERE / "hil.py", self.write(rig, tests), "--output", self.path / "out", "--espalier",
-                               HERE / "fake.py", "--node", "/bin/true", *words],
-                              capture_output=True, text=True, env={**os.environ, "FAKE": how, "FAKE_LOG": str(self.log)})
-        self.assertEqual(done.stderr, "")
-        return done.returncode, done.stdout
+        return subprocess.Popen([HERE / "hil.py", self.write(rig, tests), "--output", self.path / "out", "--espalier",
+                                 HERE / "fake.py", "--node", "/bin/true", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, env={**os.environ, "FAKE": how, "FAKE_LOG": str(self.log)})
+
+    def run_fake(self, how, **more):
+        runner = self.start_fake(how, **more)
+        output, error = runner.communicate()
+        self.assertEqual(error, "")
+        return runner.returncode, output
 
     def failed(self, how, *says, **more):
         status, output = self.run_fake(how, **more)
@@ -295,6 +295,16 @@ class Runs(Folder):
         pid = int(pathlib.Path(f"{self.log}.pid").read_text())
         self.assertRaises(ProcessLookupError, os.kill, pid, 0)
 
+    def test_interrupted(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            runner, pid = self.start_fake("silent"), self.path / "log.pid"
+            while not (pid.exists() and pid.read_text()):
+                self.assertIsNone(runner.poll())
+            runner.send_signal(number)
+            self.assertEqual((runner.communicate()[1], runner.returncode), ("", 128 + number))
+            self.assertRaises(ProcessLookupError, os.kill, int(pid.read_text()), 0)
+            pid.unlink()
+
     def test_kills(self):
         tests = LIST + "kill { after_ms: 700 }"
         status, output = self.run_fake("right", tests=tests, words=["--only", "kill/"])
@@ -310,81 +320,6 @@ class Runs(Folder):
         self.failed("right", "host-0 (rank 0) could not be flashed: no such board", rig=wire)
         slow = wire.replace("echo no such board >&2; false", "sleep 100").replace("limit_s: 60", "limit_s: 1")
         self.failed("right", "host-0 (rank 0) could not be flashed: took too long", rig=slow)
-
-
-class Clusters(Folder):
-    """Of real nodes."""
-
-    def run_real(self, rig, tests):
-        done = subprocess.run([HERE / "hil.py", self.write(rig, tests), "--output", self.path / "out", "--espalier", COMMAND,
-                               "--node", NODE], capture_output=True, text=True)
-        self.assertEqual(done.stderr, "")
-        return done.returncode, done.stdout
-
-    def test_two_nodes(self):
-        status, output = self.run_real(RIG.replace("/bin/true", NODE).replace("tests:", 'provider: "shm" deadline_ms: 1000 tests:'),
-                                       LIST + 'kill {} refuse: "corrupted"')
-        self.assertEqual(status, 0, output)
-        self.assertIn("host-0 (rank 0) killed, named by all within", output)
-        self.assertIn("host-0 (rank 0): corrupt", output)
-        self.assertIn("3 passed, 0 failed", output)
-
-    def test_behind_gateways(self):
-        """A bare-metal node as a process of this host, on a carrier; a Linux node as if over ssh; and one of this host."""
-        far = self.path / "far"
-        far.write_text("#!/bin/sh\nshift\nexec sh -c \"$*\"\n")  # what ssh does on the other side
-        far.chmod(0o755)
-        rig = f"""name: "three" tests: "list" address: "127.0.0.1" deadline_ms: 1000
-            device {{ name: "host" board: "boards/linux-x86_64" process {{ program: "{NODE}" }} }}
-            device {{ name: "bare" board: "boards/mps2-an385" wire {{
-              carrier: "unix:%s/gateway-%r,%s/board-%r" gateway: "{GATEWAY}"
-              start: "{BARE} --device unix:%s/board-%r,%s/gateway-%r --flash %f --public-key %k" }} }}
-            device {{ name: "far" board: "boards/linux-x86_64" ssh {{
-              host: "nowhere" program: "{NODE}" address: "127.0.0.1" gateway: "{GATEWAY}" command: "{far}" }} }}"""
-        tests = """topology: "complete:3" rotate: 1
-            test { collective: "scan" algorithm: "two-tree" message { bytes: "5000" type: "u16" } }
-            kill {} refuse: "unsigned" """
-        status, output = self.run_real(rig, tests)
-        self.assertEqual(status, 0, output)
-        for name in ("bare (rank 1) killed", "bare (rank 1): unsigned"):
-            self.assertIn(name, output)
-        self.assertIn("7 passed, 0 failed", output)
-        self.assertIn("slot 0: boots, confirmed", (self.path / "out/rotation-0/scan-two-tree-5000-sum-u16/console-bare").read_text())
-
-    def test_a_device_that_ends(self):
-        board = self.path / "board"
-        board.write_text("#!/bin/sh\necho no board on this cable >&2\nexit 3\n")
-        board.chmod(0o755)
-        one = RIG.splitlines()[1].replace("count: 2", "").replace("/bin/true", NODE)
-        other = one.replace('"host"', '"lost"').replace(NODE, str(board))
-        status, output = self.run_real("\n".join([RIG.splitlines()[0], one, other]), LIST)
-        self.assertEqual(status, 1, output)
-        self.assertRegex(output, r"FAILED .*no report: espalier: rank 1")
-        self.assertIn("no board on this cable", next((self.path / "out/rotation-0").glob("*/run.err")).read_text())
-
-
-class BadImages(Folder):
-    def test_every_one_is_refused_for_its_own_reason(self):
-        plan = self.plan(tests=LIST + "".join(f'refuse: "{name}" ' for name in rigs.REFUSALS))
-        cases = [case for case in plan.cases() if case.refused]
-        self.assertEqual([case.refused[1] for case in cases], list(rigs.REFUSALS))
-        (self.path / "out").mkdir()
-        runner = hil.Runner(plan)
-        runner.prepare(cases)
-        for case in cases:
-            with self.subTest(refused=case.refused[1]):
-                runner.fill_folder(case)
-                done = subprocess.run([NODE, "--check", "--topology", "complete:2", "--node", "0", "--flash",
-                                       case.folder / "node-%r.flash", "--public-key", plan.public()], capture_output=True,
-                                      text=True)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                told = verdict.boots(done.stdout + done.stderr)
-                self.assertEqual(told, {0: {0: "boots", 1: rigs.REFUSALS[case.refused[1]]}}, done.stdout + done.stderr)
-
-    def test_second_slot(self):
-        board = rigs.read(rigs.ROOT / "boards/linux-x86_64/board.textproto", "board.BoardFile")
-        begin, marks = bad_image.second_slot(board.flash)
-        self.assertEqual((begin, marks), (129 * 4096, 255 * 4096))
 
 
 if __name__ == "__main__":
