@@ -113,7 +113,8 @@ void Watch::deafened(std::uint32_t link, bool deafens) {
 }
 
 void Watch::learn(const Cause& cause) {
-  if (ended_ || cause.status == Status::kOk) return;
+  // A peer's may be of no release's: it would be what poll() returns, kBusy for ever if it says so.
+  if (ended_ || !is_failure(cause.status)) return;
   if (!failed()) {
     end_at_ = now_ + deadline_ / 4;
     next_ = end_at_;

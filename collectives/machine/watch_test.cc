@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "collectives/machine/testing/scripted_endpoint.h"
 
 namespace espalier {
@@ -224,6 +226,22 @@ TEST_F(WatchTest, TakesTheSmallestCauseWithinAQuarterAndPassesItOn) {
   poll_at(kD);
   EXPECT_EQ(watch.cause().detector, 2u);
   EXPECT_EQ(endpoint.released, 1);
+}
+
+TEST_F(WatchTest, TakesNoCauseThatIsNoFailure) {
+  poll_at(0);
+  for (unsigned status = 0; status < 256; ++status) {
+    const auto told = static_cast<Status>(status);
+    const bool fails = told > Status::kTryAgain && std::string(status_name(told)) != "unknown";
+    EXPECT_EQ(is_failure(told), fails) << status;
+    if (fails) continue;
+    hear(0, {told, 0, 0, true});
+    poll_at(status);
+    EXPECT_EQ(watch.cause().status, Status::kOk) << status;
+  }
+  hear(0, {Status::kCorrupt, 6, 3});
+  poll_at(kD / 8);
+  EXPECT_EQ(watch.cause().status, Status::kCorrupt);
 }
 
 TEST_F(WatchTest, OwnFindingDoesNotReplaceWhatWasHeard) {

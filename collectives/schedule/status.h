@@ -47,6 +47,11 @@ enum class Status : std::uint8_t {
   kNothingToBoot = 27,  // both slots were refused; the boot report has why each was.
 };
 
+// Whether it is a code that ends something. For one that came over a wire: it may be any byte.
+[[nodiscard]] constexpr bool is_failure(Status status) {
+  return status > Status::kTryAgain && status <= Status::kNothingToBoot;
+}
+
 // A short lower-case English name for messages, e.g. "dead link". Never null.
 [[nodiscard]] const char* status_name(Status status);
 
