@@ -19,21 +19,30 @@ struct Message {
   std::uint8_t* bytes = nullptr;
   std::uint8_t step = 0;    // its step's place in the ring of steps
   std::uint8_t action = 0;  // position in the program
-  std::uint16_t after = 0;
 };
 
 // At most one message a step where the link has one lane, so at most W; where it has more, steps
 // wait until there is room. They are posted and complete in order.
 struct Lane {
-  Message messages[kRing];
-  // Counters modulo 256: messages[first & kRingMask ..]: `first` to `posted` are posted, `posted`
-  // to `end` are not.
+  // The ring of messages, field by field: no padding.
+  std::size_t sizes[kRing] = {};
+  std::uint8_t* bytes[kRing] = {};
+  std::uint8_t steps[kRing] = {};
+  std::uint8_t actions[kRing] = {};
+  // Counters modulo 256, at() of each: `first` to `posted` are posted, `posted` to `end` are not.
   std::uint8_t first = 0, posted = 0, end = 0;
   std::uint32_t number = 0;  // of the next message to post, in this collective
 
-  [[nodiscard]] Message& at(std::uint8_t counter) { return messages[counter & kRingMask]; }
-  [[nodiscard]] const Message& at(std::uint8_t counter) const {
-    return messages[counter & kRingMask];
+  [[nodiscard]] Message at(std::uint8_t counter) const {
+    const std::uint32_t place = counter & kRingMask;
+    return {sizes[place], bytes[place], steps[place], actions[place]};
+  }
+  void add(const Message& message) {
+    const std::uint32_t place = end++ & kRingMask;
+    sizes[place] = message.size;
+    bytes[place] = message.bytes;
+    steps[place] = message.step;
+    actions[place] = message.action;
   }
   [[nodiscard]] std::uint32_t let_in() const { return static_cast<std::uint8_t>(end - first); }
   [[nodiscard]] bool outstanding() const { return first != posted; }

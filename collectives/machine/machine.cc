@@ -140,7 +140,7 @@ StallReport Machine::stall_report() const {
     for (const bool sending : {false, true}) {
       const Lane& lane = sending ? sends_[link] : receives_[link];
       if (!lane.outstanding()) continue;
-      const Message& message = lane.at(lane.first);
+      const Message message = lane.at(lane.first);
       if (step(message.step).number >= oldest) continue;
       oldest = step(message.step).number;
       report.waiting = true;

@@ -65,11 +65,12 @@ class Machine {
   // the same order; a barrier takes no elements and no operator. Nothing was done on kBadArgument
   // (busy; a buffer that is needed is null; scratch is too small or not aligned; buffers overlap,
   // but for in place; a barrier with elements), kNoSuchPeer, kBadOperator (also where the program
-  // needs a commuting one; what combines nothing takes any), kTooLarge, kMalformed (the program
-  // names a buffer that this node does not have), kUnsupported (the window here is less than the
-  // postal model's L) and prepare()'s errors. After a failure (cause().status != kOk) every start
-  // returns that status. Later, a step of a MULTIPORT program that has more messages on a link than
-  // the endpoint's window or kRing ends the collective with kTooLarge.
+  // needs a commuting one; what combines nothing takes any), kTooLarge (also where memory has 32
+  // bits and the schedule more than 2^30 steps), kMalformed (the program names a buffer that this
+  // node does not have), kUnsupported (the window here is less than the postal model's L) and
+  // prepare()'s errors. After a failure (cause().status != kOk) every start returns that status.
+  // Later, a step of a MULTIPORT program that has more messages on a link than the endpoint's
+  // window or kRing ends the collective with kTooLarge.
   [[nodiscard]] Status start(const Program& program, const Buffers& buffers, const Operator& op,
                              std::uint64_t count);
 

@@ -371,5 +371,16 @@ TEST_F(MachineTest, OnePollDoesBoundedWork) {
   EXPECT_EQ(machine.poll(), Status::kOk);
 }
 
+// 16 steps for 10 blocks.
+TEST(Timetable, TellsWhatItCountsFits) {
+  Program program = chain_program(5, false);
+  EXPECT_TRUE(Timetable::fits(program, 10, 16));
+  EXPECT_FALSE(Timetable::fits(program, 10, 15));
+  EXPECT_FALSE(Timetable::fits(program, 11, 16));
+  program.counts[1].a = -17;
+  EXPECT_FALSE(Timetable::fits(program, 10, 16));
+  EXPECT_TRUE(Timetable::fits(program, 10, 17));
+}
+
 }  // namespace
 }  // namespace espalier::testing

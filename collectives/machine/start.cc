@@ -1,6 +1,7 @@
 // Starting a collective: everything is checked before anything is done.
 
 #include <algorithm>
+#include <cstddef>
 
 #include "collectives/machine/machine.h"
 
@@ -33,6 +34,10 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   Layout layout;
   status = make_layout(program, count, element_bytes(op), layout);
   if (status != Status::kOk) return status;
+  // With 64 bits every program does.
+  if constexpr (sizeof(std::ptrdiff_t) < sizeof(std::int64_t)) {
+    if (!Timetable::fits(program, layout.blocks)) return Status::kTooLarge;
+  }
   Held input, output;
   if (uses.input) status = hold(program, layout, espalier_Buffer_INPUT, buffers.input, input);
   if (status != Status::kOk) return status;

@@ -13,6 +13,15 @@ bool straight(const Index& index) { return index.terms == 0 && index.mod == 0 &&
 
 }  // namespace
 
+bool Timetable::fits(const Program& program, std::uint32_t blocks, std::int64_t most) {
+  bool all = phase_steps(program, blocks) <= most;
+  for (std::uint32_t at = 0; at < program.counts_count; ++at) {
+    const std::int64_t value = count_value(program.counts[at], blocks);
+    all = all && -most <= value && value <= most;
+  }
+  return all;
+}
+
 void Timetable::start(const Program& program, std::uint32_t blocks) {
   program_ = &program;
   blocks_ = blocks;
@@ -42,23 +51,24 @@ void Timetable::start_row(std::uint32_t at) {
   const Action& its = action(at);
   Row& row = rows_[at];
   row = Row();
-  row.step = kNever;
+  row.step = kNoStep;
   row.first_cursor = cursors_count_;
   const std::int64_t t0 = count_value(program_->counts[its.t0_ref], blocks_);
-  row.first_step = first_step_ + t0;
+  row.first_step = static_cast<Number>(first_step_ + t0);
   if (paced(at)) return start_pace(at);
   const Range run = range(its, t0);
   if (run.begin >= run.end) return;
-  row.i = run.begin;
-  row.left = run.end - run.begin;
-  row.step = wrapping_add(row.first_step, wrapping_mul(period_, run.begin));
+  row.i = static_cast<Number>(run.begin);
+  row.left = static_cast<Number>(run.end - run.begin);
+  row.step = static_cast<Number>(wrapping_add(row.first_step, wrapping_mul(period_, run.begin)));
   add_cursors(row, its);
 }
 
 void Timetable::start_pace(std::uint32_t at) {
   const Action& its = action(at);
   Row& row = rows_[at];
-  row.left = std::max<std::int64_t>(0, count_value(program_->counts[its.instances_ref], blocks_));
+  row.left = static_cast<Number>(
+      std::max<std::int64_t>(0, count_value(program_->counts[its.instances_ref], blocks_)));
   if (row.left == 0) return;
   add_cursors(row, its);
   if (runs_later(its) && has_room(program_->indices[its.pace_ref])) {
@@ -71,14 +81,14 @@ void Timetable::start_pace(std::uint32_t at) {
 // To the step of the row's next instance to let in.
 void Timetable::keep_pace(std::uint32_t at, std::int64_t earliest) {
   Row& row = rows_[at];
-  row.step = kNever;
+  row.step = kNoStep;
   if (row.left == 0) return;
   const std::int64_t step = wrapping_add(row.first_step, wrapping_mul(period_, pace(at)));
   if (step < earliest || step >= end_step_) {
     good_ = false;
     return;
   }
-  row.step = step;
+  row.step = static_cast<Number>(step);
 }
 
 // Of the row's next instance to let in.
@@ -172,8 +182,8 @@ void Timetable::find_next_step() {
 }
 
 void Timetable::offer(std::uint32_t row) {
-  const std::int64_t step = rows_[row].step;
-  if (step == kNever || step > next_step_) return;
+  const Number step = rows_[row].step;
+  if (step == kNoStep || step > next_step_) return;
   if (step < next_step_) next_rows_ = 0;
   next_step_ = step;
   next_rows_ |= Rows{1} << row;
@@ -184,11 +194,11 @@ void Timetable::take_step() {
     const auto at = static_cast<std::uint32_t>(std::countr_zero(rows));
     Row& row = rows_[at];
     if (!paced(at)) {
-      row.step = --row.left == 0 ? kNever : row.step + period_;
+      row.step = --row.left == 0 ? kNoStep : row.step + static_cast<Number>(period_);
     } else if (runs_later(action(at))) {
       --row.left;
-      if (row.ahead) cursors_[row.first_cursor + row.cursors].advance();
-      keep_pace(at, row.step + 1);
+      if (row.ahead) cursors_[row.first_cursor + row.cursors].advance(*program_);
+      keep_pace(at, std::int64_t{row.step} + 1);
     }
   }
   find_next_step();
@@ -199,7 +209,9 @@ std::uint32_t Timetable::in_step(std::uint32_t at) const {
   if (!paced(at) || runs_later(action(at))) return 1;
   const std::uint32_t ref = action(at).pace_ref;
   std::uint32_t many = 1;
-  while (many <= kMaxInStep && many < row.left && value(at, ref, many) == value(at, ref)) ++many;
+  while (many <= kMaxInStep && std::int64_t{many} < row.left &&
+         value(at, ref, many) == value(at, ref))
+    ++many;
   return many;
 }
 
@@ -218,7 +230,8 @@ std::int64_t Timetable::value(std::uint32_t at, std::uint32_t ref) const {
 }
 
 std::int64_t Timetable::value(std::uint32_t at, std::uint32_t ref, std::uint32_t ahead) const {
-  return ahead == 0 ? value(at, ref) : index_value(*program_, ref, rows_[at].i + ahead);
+  return ahead == 0 ? value(at, ref)
+                    : index_value(*program_, ref, std::int64_t{rows_[at].i} + ahead);
 }
 
 bool Timetable::exists(std::uint32_t at) const { return exists(at, 0); }
@@ -238,7 +251,7 @@ void Timetable::advance(std::uint32_t at) {
   Row& row = rows_[at];
   ++row.i;
   for (std::uint32_t cursor = 0; cursor < row.cursors; ++cursor) {
-    cursors_[row.first_cursor + cursor].advance();
+    cursors_[row.first_cursor + cursor].advance(*program_);
   }
   if (!paced(at) || runs_later(action(at))) return;
   --row.left;

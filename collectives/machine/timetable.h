@@ -4,6 +4,7 @@
 // between steps nothing.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -23,6 +24,11 @@ class Timetable {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
+  // Whether steps and instances, and what is reckoned with them, are in -most .. most. Where memory
+  // has 32 bits the timetable takes no others: there it must be asked before start().
+  static constexpr std::int64_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / 2;
+  [[nodiscard]] static bool fits(const Program& program, std::uint32_t blocks,
+                                 std::int64_t most = kMost);
   // Before the first phase.
   void start(const Program& program, std::uint32_t blocks);
   // Goes to the first instances of the next phase that has any; after the last next_step() is
@@ -60,11 +66,14 @@ class Timetable {
   [[nodiscard]] std::uint32_t first_action() const { return first_action_; }
 
  private:
+  // What fits() has let in fits these.
+  using Number = std::ptrdiff_t;
+  static constexpr Number kNoStep = std::numeric_limits<Number>::max();
   struct Row {
-    std::int64_t step = 0;           // of the next instance to let in
-    std::int64_t first_step = 0;     // of instance 0, or with a pace of value 0
-    std::int64_t left = 0;           // instances not let in yet
-    std::int64_t i = 0;              // next instance to run
+    Number step = 0;                 // of the next instance to let in; kNoStep: there is none
+    Number first_step = 0;           // of instance 0, or with a pace of value 0
+    Number left = 0;                 // instances not let in yet
+    Number i = 0;                    // next instance to run
     std::uint16_t first_cursor = 0;  // its stepped indices: cursors_[first_cursor ..]
     std::uint8_t cursors = 0;
     bool ahead = false;  // the cursor after them is the pace's, at the next instance to let in

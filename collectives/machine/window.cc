@@ -125,12 +125,8 @@ bool Machine::let_in_message(std::uint32_t row) {
   if (lane.let_in() >= room_) return false;
   Block block;
   if (!locate(row, send ? action.a : action.into, block)) return false;
-  Message& message = lane.at(lane.end++);
-  message.size = block.size;
-  message.bytes = block.bytes;
-  message.step = end_step_;
-  message.action = static_cast<std::uint8_t>(timetable_.first_action() + row);
-  message.after = action.after;
+  lane.add({block.size, block.bytes, end_step_,
+            static_cast<std::uint8_t>(timetable_.first_action() + row)});
   Step& its = step(end_step_);
   if (send) {
     ++its.sends;
@@ -191,7 +187,7 @@ void Machine::post_all() {
 void Machine::post_receives(std::uint32_t link) {
   Lane& lane = receives_[link];
   while (lane.unposted()) {
-    const Message& message = lane.at(lane.posted);
+    const Message message = lane.at(lane.posted);
     const std::uint64_t now = log_now();
     const Status status = endpoint_->post_receive(
         link, {message.bytes, message.size, tags_.tag(lane.number), message.step});
@@ -206,8 +202,9 @@ void Machine::post_receives(std::uint32_t link) {
 // Rule 4, of the link's next send. True if it was posted.
 bool Machine::post_send(std::uint32_t link) {
   Lane& lane = sends_[link];
-  const Message& message = lane.at(lane.posted);
-  if (message.after > 0 && !reached(message.step, message.after, true)) return false;
+  const Message message = lane.at(lane.posted);
+  const std::uint32_t after = program_->actions[message.action].after;
+  if (after > 0 && !reached(message.step, after, true)) return false;
   // Before the other end can have it.
   const std::uint64_t now = log_now();
   const std::uint32_t check = check_blocks_ ? crc32(0, message.bytes, message.size) : 0;
@@ -310,7 +307,7 @@ bool Machine::being_sent(const Block& block) const {
   sending_.for_each([&](std::uint32_t link) {
     const Lane& lane = sends_[link];
     for (std::uint8_t at = lane.first; at != lane.posted && !found; ++at) {
-      const Message& message = lane.at(at);
+      const Message message = lane.at(at);
       found =
           message.bytes < block.bytes + block.size && block.bytes < message.bytes + message.size;
     }

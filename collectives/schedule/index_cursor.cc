@@ -29,54 +29,50 @@ std::uint32_t divide_mod(std::int64_t& n, std::uint32_t div, std::uint32_t mod) 
 
 }  // namespace
 
-void TermCursor::start(const Program& program, const Term& term, std::int64_t i) {
-  term_ = &term;
+void TermCursor::start(const Term& term, std::int64_t i) {
   i = wrapping_add(wrapping_mul(term.mul, i), term.add);
   remainder_ = divide_mod(i, term.div, term.mod);
   quotient_ = static_cast<std::uint64_t>(i);
   i = term.mul;
   remainder_step_ = divide_mod(i, term.div, term.mod);
-  if (term.digits != 0) {
-    quotient_ = pack_digits(static_cast<std::uint32_t>(quotient_), term);
-    packed_step_ = pack_digits(static_cast<std::uint32_t>(i), term);
-    return;
-  }
-  step_.number = static_cast<std::int32_t>(i);
-  step_.entries = term.table != 0 ? table_entries(program, term) : nullptr;
+  step_ = static_cast<std::uint64_t>(i);
+  if (term.digits == 0) return;
+  quotient_ = pack_digits(static_cast<std::uint32_t>(quotient_), term);
+  step_ = pack_digits(static_cast<std::uint32_t>(i), term);
 }
 
-std::int64_t TermCursor::advance() {
+std::int64_t TermCursor::advance(const Program& program, const Term& term) {
   std::uint32_t carry = 0;
-  if (term_->div > 1) {
+  if (term.div > 1) {
     remainder_ += remainder_step_;
-    if (remainder_ >= term_->div) {
-      remainder_ -= term_->div;
+    if (remainder_ >= term.div) {
+      remainder_ -= term.div;
       carry = 1;
     }
   }
-  if (term_->digits != 0) return wrapping_mul(term_->coef, add_digits(carry));
+  if (term.digits != 0) return wrapping_mul(term.coef, add_digits(term, carry));
   auto value = static_cast<std::int64_t>(quotient_);
-  value = wrapping_add(value, std::int64_t{step_.number} + carry);
-  if (term_->mod != 0 && value >= term_->mod) value -= term_->mod;
+  value = wrapping_add(value, wrapping_add(static_cast<std::int64_t>(step_), carry));
+  if (term.mod != 0 && value >= term.mod) value -= term.mod;
   quotient_ = static_cast<std::uint64_t>(value);
-  if (step_.entries != nullptr) value = table_entry(step_.entries, value);
-  return wrapping_mul(term_->coef, value);
+  if (term.table != 0) value = table_entry(table_entries(program, term), value);
+  return wrapping_mul(term.coef, value);
 }
 
 // Adds the step digit by digit, modulo base^digits = mod, reading the sum in reverse on the way.
-std::int64_t TermCursor::add_digits(std::uint32_t carry) {
-  const std::uint32_t bits = digit_bits(*term_);
+std::int64_t TermCursor::add_digits(const Term& term, std::uint32_t carry) {
+  const std::uint32_t bits = digit_bits(term);
   const std::uint32_t mask = (1u << bits) - 1;
   std::uint64_t packed = 0;
   std::uint32_t reversed = 0;
   std::uint32_t shift = 0;
-  for (std::uint32_t at = 0; at < term_->digits; ++at) {
+  for (std::uint32_t at = 0; at < term.digits; ++at) {
     std::uint32_t digit = (static_cast<std::uint32_t>(quotient_ >> shift) & mask) +
-                          (static_cast<std::uint32_t>(packed_step_ >> shift) & mask) + carry;
-    carry = digit >= term_->base ? 1 : 0;
-    if (carry != 0) digit -= term_->base;
+                          (static_cast<std::uint32_t>(step_ >> shift) & mask) + carry;
+    carry = digit >= term.base ? 1 : 0;
+    if (carry != 0) digit -= term.base;
     packed |= std::uint64_t{digit} << shift;
-    reversed = reversed * term_->base + digit;
+    reversed = reversed * term.base + digit;
     shift += bits;
   }
   quotient_ = packed;
@@ -92,9 +88,9 @@ void IndexCursor::start(const Program& program, std::uint32_t ref, std::int64_t 
     terms_ = terms;
     sum_ = wrapping_add(index.off, wrapping_mul(index.coef, i - 1));
     for (std::uint32_t at = 0; at < index.terms; ++at) {
-      terms_[at].start(program, program.terms[index.first_term + at], i - 1);
+      terms_[at].start(program.terms[index.first_term + at], i - 1);
     }
-    return advance_terms();
+    return advance_terms(program);
   }
   quotient_ = wrapping_add(index.off, wrapping_mul(index.coef, i));
   remainder_ = divide_mod(quotient_, index.div, index.mod);
@@ -103,11 +99,11 @@ void IndexCursor::start(const Program& program, std::uint32_t ref, std::int64_t 
   step_.quotient = static_cast<std::int32_t>(i);
 }
 
-void IndexCursor::advance_terms() {
+void IndexCursor::advance_terms(const Program& program) {
   sum_ = wrapping_add(sum_, index_->coef);
   std::int64_t sum = sum_;
   for (std::uint32_t at = 0; at < index_->terms; ++at) {
-    sum = wrapping_add(sum, terms_[at].advance());
+    sum = wrapping_add(sum, terms_[at].advance(program, program.terms[index_->first_term + at]));
   }
   // Mostly there is nothing to divide.
   const bool below = index_->mod == 0 || static_cast<std::uint64_t>(sum) < index_->mod;

@@ -13,28 +13,19 @@ namespace espalier {
 // One term of an index, at some instance.
 class TermCursor {
  public:
-  void start(const Program& program, const Term& term, std::int64_t i);
-  // The term's value at the next instance.
-  [[nodiscard]] std::int64_t advance();
+  void start(const Term& term, std::int64_t i);
+  // The term's value at the next instance; what start() was given.
+  [[nodiscard]] std::int64_t advance(const Program& program, const Term& term);
 
  private:
-  [[nodiscard]] std::int64_t add_digits(std::uint32_t carry);
+  [[nodiscard]] std::int64_t add_digits(const Term& term, std::uint32_t carry);
 
-  const Term* term_ = nullptr;
   std::uint32_t remainder_ = 0;
   std::uint32_t remainder_step_ = 0;  // what an instance adds to remainder_, below div
   // floor((mul*i + add) / div) mod mod. With digits they are packed here, lowest first, each in as
   // many bits as the base needs (at most 36 in all, as base^digits <= 2^30).
   std::uint64_t quotient_ = 0;
-  // What an instance adds to quotient_. Only an index without digits has a table.
-  struct Step {
-    std::int32_t number;
-    const std::uint8_t* entries;
-  };
-  union {
-    std::uint64_t packed_step_ = 0;
-    Step step_;
-  };
+  std::uint64_t step_ = 0;  // what an instance adds to quotient_, packed as that is
 };
 
 class IndexCursor {
@@ -43,12 +34,12 @@ class IndexCursor {
   // outlives the cursor; may be null if it has none. The program passed check_program and outlives
   // the cursor.
   void start(const Program& program, std::uint32_t ref, std::int64_t i, TermCursor* terms);
-  // Goes to the next instance.
-  void advance();
+  // Goes to the next instance of the program's index that start() was given.
+  void advance(const Program& program);
   [[nodiscard]] std::int64_t value() const { return wrapping_add(index_->base, quotient_); }
 
  private:
-  void advance_terms();
+  void advance_terms(const Program& program);
 
   // Without terms: what an instance adds to quotient_ and to the remainder of its division.
   struct Step {
@@ -68,9 +59,9 @@ class IndexCursor {
   };
 };
 
-inline void IndexCursor::advance() {
+inline void IndexCursor::advance(const Program& program) {
   if (index_->terms != 0) {
-    advance_terms();
+    advance_terms(program);
     return;
   }
   quotient_ = wrapping_add(quotient_, step_.quotient);

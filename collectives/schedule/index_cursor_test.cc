@@ -68,7 +68,7 @@ TEST(IndexCursor, StepsAsTheFormulaSays) {
     cursor.start(program, 0, first, terms.data());
     for (std::int64_t i = first; i < first + 300; ++i) {
       RC_ASSERT(cursor.value() == index_value(program, 0, i));
-      cursor.advance();
+      cursor.advance(program);
     }
   });
   EXPECT_TRUE(holds);
@@ -82,7 +82,7 @@ TEST(IndexCursor, WalksTheLongestReversalThatFits) {
   TermCursor term;
   IndexCursor cursor;
   cursor.start(program, 0, 0, &term);
-  for (std::int64_t i = 0; i < 1000; ++i, cursor.advance()) {
+  for (std::int64_t i = 0; i < 1000; ++i, cursor.advance(program)) {
     ASSERT_EQ(cursor.value(), index_value(program, 0, i)) << i;
   }
 }

@@ -26,12 +26,12 @@ void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::ui
   if (!admit(link, frame)) return;
   SerialLink& its = links_[link];
   if (!take_state(its, frame)) return;
-  its.back_off_ = 0;
+  its.out_.back_off = 0;
   // Else what was told and lost would wait as long as data flows.
   if (!told_records(its)) its.sent_at_ = now;
   const std::uint8_t* at = frame + serial::kHeaderBytes;
   const std::uint8_t* end = frame + size - serial::kCrcBytes;
-  if (at != end || (frame[2] & serial::kAsk) != 0) its.due_ = true;
+  if (at != end || (frame[2] & serial::kAsk) != 0) its.out_.due = true;
   while (end - at >= static_cast<std::ptrdiff_t>(serial::kRecordBytes)) {
     const std::uint32_t bytes = load_u16(at + 2);
     if (bytes > static_cast<std::uint32_t>(end - at) - serial::kRecordBytes) return;
@@ -50,7 +50,7 @@ inline bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
   if (from == 0 || from == its.former_) return false;
   if (load_u32(frame + 8) != session_) {
     if (from != its.peer_) its.stranger_ = from;
-    its.due_ = true;
+    its.out_.due = true;
     return false;
   }
   if (from != its.peer_) {
@@ -65,7 +65,7 @@ inline bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
     its.peer_ = from;
     its.stranger_ = 0;
     its.heard_ = sequence - 1;
-    its.due_ = true;
+    its.out_.due = true;
   }
   if (!newer(sequence, its.heard_)) return false;
   its.heard_ = sequence;
@@ -104,7 +104,7 @@ inline bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame)
   if (L::ahead(out.opened, out.told)) out.told = out.opened;
   for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
     if (frame[27 + kind] == link.controls_.version[kind]) {
-      link.controls_.wanted &= static_cast<std::uint8_t>(~(1u << kind));
+      link.controls_.state &= ~(SerialLink::Controls::kWanted << kind);
     }
   }
   take_heard(link, load_u32(frame + 16), (frame[2] & serial::kGap) != 0);
@@ -121,7 +121,7 @@ inline void SerialLinks::take_heard(SerialLink& link, std::uint32_t heard, bool 
     out.flying =
         static_cast<std::uint8_t>(std::min<std::uint32_t>(out.flying, link.sequence_ - heard));
   }
-  if (may_send(out)) link.due_ = true;
+  if (may_send(out)) link.out_.due = true;
 }
 
 // Sends data again from what the other end has.

@@ -61,14 +61,14 @@ constexpr std::uint8_t kMostBackOff = 6;
 
 // Whether grants, openings or controls have gone and were not taken yet.
 bool SerialLinks::told_records(const SerialLink& link) const {
-  if ((link.controls_.wanted & link.controls_.told) != 0) return true;
+  if (link.controls_.wanted(true)) return true;
   return !released_ && (link.in_.told != link.in_.taken || link.out_.told != link.out_.opened);
 }
 
 // Whether anything has gone to which the other end has not said what it will. Frames that repeat
 // data count even where the data are acknowledged meanwhile: while they fly, no others do.
 bool SerialLinks::awaits(const SerialLink& link) const {
-  if (link.peer_ == 0) return link.ask_;
+  if (link.peer_ == 0) return link.out_.ask;
   const SerialLink::Outgoing& out = link.out_;
   return told_records(link) ||
          (!released_ && (out.next != out.settled || out.offset != out.acked || out.flying != 0));
@@ -82,25 +82,25 @@ bool SerialLinks::may_send(const SerialLink::Outgoing& out) const {
 // Whether there is something that has not gone.
 inline bool SerialLinks::has_more(const SerialLink& link) const {
   const SerialLink::Outgoing& out = link.out_;
-  return link.stranger_ != 0 || (link.controls_.wanted & ~link.controls_.told) != 0 ||
+  return link.stranger_ != 0 || link.controls_.wanted(false) ||
          (!released_ && (link.in_.told != link.in_.posted ||
                          SerialLink::ahead(out.announced, out.told) || may_send(out)));
 }
 
 // Whether a frame is to go now.
 bool SerialLinks::wants(SerialLink& link, std::uint32_t now, std::uint32_t interval) const {
-  if (awaits(link) && now - link.sent_at_ >= interval << link.back_off_) {
+  if (awaits(link) && now - link.sent_at_ >= interval << link.out_.back_off) {
     SerialLink::Outgoing& out = link.out_;
     link.in_.told = link.in_.taken;
-    link.controls_.told = 0;
+    link.controls_.state &= SerialLink::Controls::kTold - 1;
     out.told = out.opened;
     go_back(link);
-    link.ask_ = true;
-    link.due_ = true;
+    link.out_.ask = true;
+    link.out_.due = true;
     link.sent_at_ = now;
-    if (link.back_off_ < kMostBackOff) ++link.back_off_;
+    if (link.out_.back_off < kMostBackOff) ++link.out_.back_off;
   }
-  return link.due_;
+  return link.out_.due;
 }
 
 // Writes the link's next frame; its bytes.
@@ -112,7 +112,7 @@ std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::u
   serial::Writer writer(frame, port_->carrier_->mtu());
   frame[0] = serial::kFormat;
   frame[1] = static_cast<std::uint8_t>(first_channel_ + link);
-  frame[2] = its.ask_ ? serial::kAsk : 0;
+  frame[2] = its.out_.ask ? serial::kAsk : 0;
   if (its.in_.gap) frame[2] |= serial::kGap;
   store_u32(frame + 4, session_);
   store_u32(frame + 12, its.sequence_);
@@ -120,12 +120,12 @@ std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::u
   if (its.stranger_ != 0) {
     store_u32(frame + 8, its.stranger_);
     its.stranger_ = 0;
-    its.due_ = its.peer_ != 0 || has_more(its);
+    its.out_.due = its.peer_ != 0 || has_more(its);
   } else if (its.peer_ == 0) {
-    its.ask_ = true;  // until somebody answers
-    its.due_ = false;
+    its.out_.ask = true;  // until somebody answers
+    its.out_.due = false;
   } else {
-    its.ask_ = false;
+    its.out_.ask = false;
     put_state(its, frame);
     put_controls(its, writer);
     if (!released_) {
@@ -133,7 +133,7 @@ std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::u
       put_openings(its, writer);
       put_data(its, writer);
     }
-    its.due_ = has_more(its);
+    its.out_.due = has_more(its);
   }
   if (!awaited) its.sent_at_ = now;
   const auto size = static_cast<std::uint32_t>(writer.at() - frame);
@@ -155,18 +155,17 @@ inline void SerialLinks::put_state(const SerialLink& link, std::uint8_t* frame) 
 }
 
 inline void SerialLinks::put_controls(SerialLink& link, serial::Writer& frame) const {
-  SerialLink::Controls& controls = link.controls_;
+  using C = SerialLink::Controls;
+  C& controls = link.controls_;
   for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
-    const auto bit = static_cast<std::uint8_t>(1u << kind);
-    if ((controls.wanted & ~controls.told & bit) == 0) continue;
+    if ((controls.state >> kind & (C::kWanted | C::kTold)) != C::kWanted) continue;
     if (!frame.record(Record::kControl, controls.version[kind], serial::kControlBytes)) return;
     frame.put(kind | static_cast<std::uint32_t>(controls.status) << 8 |
               std::uint32_t{controls.deaf} << 16);
     frame.put(kind < 2 ? controls.number[kind] : 0);
     frame.put(controls.detector);
     frame.put(controls.peer);
-    controls.told |= bit;
-    controls.gone |= bit;
+    controls.state |= (C::kTold | C::kGone) << kind;
   }
 }
 

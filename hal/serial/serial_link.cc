@@ -36,7 +36,7 @@ Status SerialLinks::put_send(std::uint32_t link, const SerialLink::Send& send) {
   out.posts[out.posted & SerialLink::kMask] = send;
   ++out.posted;
   if (!announced) out.announced = out.posted;
-  its.due_ = true;
+  its.out_.due = true;
   return Status::kOk;
 }
 
@@ -47,7 +47,7 @@ Status SerialLinks::announce(std::uint32_t link, std::uint64_t tag) {
   if (SerialLink::minus(out.announced, out.first) >= window_) return Status::kTooLarge;
   out.posts[out.announced & SerialLink::kMask] = {nullptr, serial::kSizeUnknown, tag, 0, 0};
   ++out.announced;
-  its.due_ = true;
+  its.out_.due = true;
   return Status::kOk;
 }
 
@@ -64,7 +64,7 @@ Status SerialLinks::post_receive(std::uint32_t link, const ReceivePost& post) {
                                              post.cookie};
   if (in.opened == in.posted) ++in.opened;  // none need be told any more
   ++in.posted;
-  its.due_ = true;
+  its.out_.due = true;
   return Status::kOk;
 }
 
@@ -76,18 +76,17 @@ Status SerialLinks::post_control(std::uint32_t link, const Control& control) {
   if (control.kind == ControlKind::kCause) {
     controls.detector = control.cause.detector;
     controls.peer = control.cause.peer;
-    controls.status = control.cause.status;
+    controls.status = static_cast<std::uint8_t>(control.cause.status) & 63;
     controls.deaf = control.cause.deaf;
   } else {
     controls.number[kind] = control.number;
   }
-  const auto bit = static_cast<std::uint8_t>(1u << kind);
   // What has not gone yet is replaced under its own number.
-  if ((controls.wanted & ~controls.gone & bit) == 0) ++controls.version[kind];
-  controls.wanted |= bit;
-  controls.gone &= static_cast<std::uint8_t>(~bit);
-  controls.told &= static_cast<std::uint8_t>(~bit);
-  its.due_ = true;
+  using C = SerialLink::Controls;
+  const std::uint32_t state = controls.state;
+  if ((state >> kind & (C::kWanted | C::kGone)) != C::kWanted) ++controls.version[kind];
+  controls.state = (state & ~((C::kGone | C::kTold) << kind)) | C::kWanted << kind;
+  its.out_.due = true;
   return Status::kOk;
 }
 
@@ -129,7 +128,7 @@ void SerialLinks::settle_next(SerialLink& link, bool rejected) {
   SerialLink::Incoming& in = link.in_;
   const std::uint32_t refused = in.refused >> (in.settled++ & SerialLink::kMask) & 1;
   in.rejected = static_cast<std::uint16_t>(in.rejected << 1 | (rejected ? 1 : refused));
-  link.due_ = true;
+  link.out_.due = true;
 }
 
 void SerialLinks::release() { released_ = true; }

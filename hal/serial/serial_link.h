@@ -68,13 +68,16 @@ class SerialLink {
     std::uint8_t posted;
     std::uint8_t announced;
     std::uint8_t granted;
-    std::uint8_t told;      // openings before this one have gone,
-    std::uint8_t opened;    // before this one were taken or are of no use
-    std::uint8_t flying;    // at most so many frames with data were not heard
-    std::uint16_t data_at;  // sequence number of the newest frame with data, modulo 65536,
-    std::uint16_t back_at;  // and of the newest frame before data was last repeated
-    std::uint32_t acked;    // bytes of message `arrived` that the other end has
-    std::uint32_t offset;   // bytes of message `next` that have gone
+    std::uint8_t told;          // openings before this one have gone,
+    std::uint8_t opened;        // before this one were taken or are of no use
+    std::uint8_t flying;        // at most so many frames with data were not heard
+    bool due;                   // there is something to tell
+    bool ask : 1;               // and an answer is wanted
+    std::uint8_t back_off : 7;  // the other end stays silent: it is asked half as often, and so on
+    std::uint16_t data_at;      // sequence number of the newest frame with data, modulo 65536,
+    std::uint16_t back_at;      // and of the newest frame before data was last repeated
+    std::uint32_t acked;        // bytes of message `arrived` that the other end has
+    std::uint32_t offset;       // bytes of message `next` that have gone
     Send posts[kRing];
   };
   struct Incoming {
@@ -86,8 +89,8 @@ class SerialLink {
     std::uint8_t opened;     // openings before this one were taken or are of no use
     std::uint8_t told;       // grants before this one have gone,
     std::uint8_t taken;      // before this one were taken
-    bool agreed;             // message `arrived` agrees with its post
-    bool gap;                // later bytes than the next have come
+    bool agreed : 1;         // message `arrived` agrees with its post
+    bool gap : 1;            // later bytes than the next have come
     std::uint16_t refused;   // one bit a place of the ring: arrived, and did not agree
     std::uint16_t rejected;  // bit i: settled - 1 - i did not agree
     std::uint32_t offset;    // bytes of message `arrived` that are here
@@ -96,14 +99,22 @@ class SerialLink {
   struct Controls {
     std::uint32_t number[2];  // of the probe, of the answer
     std::uint32_t detector, peer;
-    Status status;
-    bool deaf;
-    // One bit a kind.
-    std::uint8_t wanted;  // the other end has not taken it,
-    std::uint8_t gone;    // though it has gone,
-    std::uint8_t told;    // since all was last repeated
+    // Of kind k bit k of each: the other end has not taken it, though it has gone, since all was
+    // last repeated.
+    static constexpr std::uint32_t kWanted = 1;
+    static constexpr std::uint32_t kGone = kWanted << kControlKinds;
+    static constexpr std::uint32_t kTold = kGone << kControlKinds;
+    std::uint16_t state : 3 * kControlKinds;
+    std::uint16_t status : 6;  // a Status
+    std::uint16_t deaf : 1;
     std::uint8_t version[kControlKinds];
     std::uint8_t heard[kControlKinds];  // of the other end's
+
+    // Whether one is wanted that was told, or that was not.
+    [[nodiscard]] bool wanted(bool told) const {
+      const std::uint32_t its = state;
+      return (its & (told ? its : ~its) / kTold & (kGone - 1)) != 0;
+    }
   };
 
   // Whether a is further than b; how far.
@@ -114,9 +125,6 @@ class SerialLink {
     return static_cast<std::uint8_t>(a - b);
   }
 
-  bool due_;                // there is something to tell
-  bool ask_;                // and an answer is wanted
-  std::uint8_t back_off_;   // the other end stays silent: it is asked half as often, and so on
   std::uint32_t peer_;      // session of the other end; 0: unknown
   std::uint32_t former_;    // the one before, of which a frame may still be on its way
   std::uint32_t stranger_;  // who claims to be the other end, and must prove that it is not late

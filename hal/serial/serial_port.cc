@@ -93,7 +93,7 @@ void SerialPort::wait(std::uint64_t until) {
       const SerialLink& its = owner->links_[link];
       if (!owner->awaits(its)) continue;
       const Ticks since = now - its.sent_at_;
-      const Ticks after = resend_ << its.back_off_;
+      const Ticks after = resend_ << its.out_.back_off;
       least = std::min(least, since < after ? after - since : 0);
     }
   }

@@ -35,7 +35,7 @@ void step_indices(const Program& program) {
   for (std::uint32_t ref = 0; ref < program.indices_count; ++ref) {
     IndexCursor cursor;
     cursor.start(program, ref, 0, terms);
-    for (std::int64_t i = 0; i < 20; ++i, cursor.advance()) {
+    for (std::int64_t i = 0; i < 20; ++i, cursor.advance(program)) {
       const bool same = cursor.value() == index_value(program, ref, i);
       expect(same || !small(program, program.indices[ref]), "a cursor follows its formula");
     }

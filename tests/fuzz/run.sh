@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fuzzes the loader, the verifier and the image check: tests/fuzz/run.sh SECONDS
-# A third of the time for each of the three targets. Builds build-fuzz/ with clang,
+# Fuzzes the loader, the verifier, the image check and framed links: tests/fuzz/run.sh SECONDS
+# A quarter of the time for each of the four targets. Builds build-fuzz/ with clang,
 # libFuzzer, ASan and UBSan (./setup.sh campaign installs them). What is found stays in build-fuzz/found/ and fails.
 # New inputs that reach new code are added, minimised, to tests/fuzz/corpus/. Exit status 0: nothing was found.
 set -eu
@@ -15,7 +15,7 @@ fail() {
 case "${1-}" in
   '' | *[!0-9]* | 0*) fail "the first argument is '${1-}'; it must be a number of seconds" ;;
 esac
-third=$((($1 + 2) / 3))
+quarter=$((($1 + 3) / 4))
 command -v clang++ >/dev/null || fail 'clang++ is missing; ./setup.sh campaign installs it'
 
 # Limits, stated in docs/verifier.md: one allocation, the whole process, one input's time.
@@ -27,12 +27,15 @@ if ! [ -f build-fuzz/build.ninja ]; then
     -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=false -Dc_args=-fsanitize=fuzzer-no-link \
     -Dcpp_args='-fsanitize=fuzzer-no-link -Wno-unknown-warning-option' >/dev/null || fail 'build-fuzz cannot be set up'
 fi
-ninja -C build-fuzz --quiet tests/fuzz/fuzz-loader tests/fuzz/fuzz-schedule tests/fuzz/fuzz-image || fail 'the targets cannot be built'
+targets='loader schedule image frames'
+for target in $targets; do
+  ninja -C build-fuzz --quiet tests/fuzz/fuzz-$target || fail "the target $target cannot be built"
+done
 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export UBSAN_OPTIONS
 
 status=0
-for target in loader schedule image; do
+for target in $targets; do
   fuzzer=build-fuzz/tests/fuzz/fuzz-$target
   kept=tests/fuzz/corpus/$target
   work=build-fuzz/corpus-$target
@@ -42,9 +45,10 @@ for target in loader schedule image; do
     loader) length=16384 ;;
     schedule) length=96 ;;
     image) length=8192 ;;
+    frames) length=4096 ;;
   esac
-  echo "== $target: $third s"
-  "$fuzzer" $limits -max_len=$length -max_total_time="$third" -print_final_stats=1 \
+  echo "== $target: $quarter s"
+  "$fuzzer" $limits -max_len=$length -max_total_time="$quarter" -print_final_stats=1 \
     -artifact_prefix="$found/" "$work" "$kept" 2>build-fuzz/$target.log || status=1
   grep -E '^#[0-9]+: cov|SUMMARY|fuzz: |^stat::|runtime error' build-fuzz/$target.log | tail -n 12
   rm -rf "$work-small"

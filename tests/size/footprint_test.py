@@ -148,7 +148,8 @@ def tables(measured, budgets, limits):
             target = budgets[group][name].get("target")
             verdict = "" if target is None else "met" if values["bytes"] <= target else f"{values['bytes'] - target} above"
             lines.append(f"| {budgets[group][name]['what']} | {values['bytes']} | {'' if target is None else target} | {verdict} |")
-    lines += ["", "Of the second line: " + ", ".join(f"{name.split('::')[-1]} {size}" for name, size in measured.objects.items()) + "."]
+    lines += ["", f"Of the {measured.totals['objects']['bytes']} bytes of {budgets['total']['objects']['what']}: " +
+              ", ".join(f"{name.split('::')[-1]} {size}" for name, size in measured.objects.items()) + "."]
     lines += ["", "Memory that the node's owner chooses: " +
               ", ".join(f"{name} {size}" for name, size in sorted(measured.buffers.items())) + ".", "",
               "The largest variables of the node: " + ", ".join(

@@ -1,0 +1,258 @@
+// Fuzz target: whatever frames come over a carrier, framed links write nothing but the bytes of
+// posted receives, complete each post at most once and in order, and send frames that fit. The
+// input is what an endpoint's owner does and what comes, step by step: posts, frames of any bytes
+// with a right checksum, or (for the byte-stuffed carrier) any bytes.
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <vector>
+
+#include "collectives/schedule/little_endian.h"
+#include "collectives/schedule/program.h"
+#include "hal/serial/byte_carrier.h"
+#include "hal/serial/serial_endpoint.h"
+#include "tests/fuzz/expect.h"
+
+namespace espalier::fuzz {
+namespace {
+
+constexpr std::uint32_t kMtu = 128, kLinks = 2, kSession = 7, kPeerSession = 9;
+constexpr std::uint8_t kUntouched = 0x5a;
+
+class StepClock final : public Clock {
+ public:
+  std::uint64_t now() override { return time; }
+  std::uint64_t time = 0;
+};
+
+// Gives what was put into it; takes all that is sent.
+class FuzzCarrier final : public Carrier {
+ public:
+  std::uint32_t mtu() const override { return kMtu; }
+  Status send(const std::uint8_t* frame, std::uint32_t size) override {
+    if (full) return Status::kTryAgain;
+    expect(size >= serial::kHeaderBytes + serial::kCrcBytes && size <= kMtu, "a frame fits");
+    expect(crc32(0, frame, size - 4) == load_u32(frame + size - 4), "a frame's checksum is right");
+    expect(frame[1] < kLinks, "a frame is of a link");
+    sequence[frame[1]] = load_u32(frame + 12);
+    here[frame[1]] = load_u32(frame + 20);
+    return Status::kOk;
+  }
+  std::uint32_t receive(std::uint8_t* frame) override {
+    const auto size = static_cast<std::uint32_t>(in.size());
+    std::copy(in.begin(), in.end(), frame);
+    in.clear();
+    return size;
+  }
+  std::vector<std::uint8_t> in;
+  std::array<std::uint32_t, kLinks> sequence = {};  // of the newest frame that was sent
+  std::array<std::uint32_t, kLinks> here = {};      // bytes of the message that comes
+  bool full = false;
+};
+
+class FuzzStream final : public ByteStream {
+ public:
+  bool put(std::uint8_t) override { return true; }
+  bool get(std::uint8_t& byte) override {
+    if (next == in.size()) return false;
+    byte = in[next++];
+    return true;
+  }
+  std::vector<std::uint8_t> in;
+  std::size_t next = 0;
+};
+
+// A post that is not complete. Its memory is exactly as long as it, and gone as soon as it is over:
+// the sanitizers see what is touched besides.
+struct Posted {
+  std::uint32_t cookie = 0;
+  std::uint64_t tag = 0;
+  std::vector<std::uint8_t> bytes;
+};
+
+class Ends {
+ public:
+  explicit Ends(Input& input)
+      : input_(input),
+        port_(carrier_, clock_, reinterpret_cast<std::uint8_t*>(frames_.data()), {}),
+        endpoint_(port_, links_, kPeers, kLinks, 0, config()) {}
+
+  void run() {
+    while (input_.left() > 0) {
+      step();
+      clock_.time += std::uint64_t{1} << input_.below(40);
+      Completion completion;
+      while (endpoint_.poll(completion)) take(completion);
+    }
+  }
+
+ private:
+  static SerialConfig config() {
+    SerialConfig config;
+    config.session = kSession;
+    return config;
+  }
+
+  void step() {
+    const std::uint32_t link = input_.below(kLinks);
+    switch (input_.below(8)) {
+      case 0: post(link, true); break;
+      case 1: post(link, false); break;
+      case 2: {
+        Control control;
+        control.kind = static_cast<ControlKind>(input_.below(kControlKinds));
+        control.number = input_.word();
+        expect(endpoint_.post_control(link, control) == Status::kOk, "a control is taken");
+        break;
+      }
+      case 3: carrier_.full = !carrier_.full; break;
+      case 4:
+        if (input_.below(64) == 0) release();
+        break;
+      default: frame(link); break;
+    }
+  }
+
+  void post(std::uint32_t link, bool receives) {
+    const std::uint64_t tag = input_.below(4), size = input_.below(2 * kMtu);
+    Posted made{posted_, tag, std::vector<std::uint8_t>(size, kUntouched)};
+    const Status status =
+        receives ? endpoint_.post_receive(link, {made.bytes.data(), size, tag, posted_})
+                 : endpoint_.post_send(link, {made.bytes.data(), size, tag, 0, posted_});
+    expect(released_ ? status == Status::kBadArgument
+                     : status == Status::kOk || status == Status::kTooLarge,
+           "a post is taken, or there is no room");
+    if (status != Status::kOk) return;
+    posts_[link][receives].push_back(std::move(made));
+    ++posted_;
+  }
+
+  // A frame of the other end. Mostly it goes on from where this end stands, as no fuzzer finds
+  // checksums, sessions and counters; `wrong` has a bit for each part that does not.
+  void frame(std::uint32_t link) {
+    std::vector<std::uint8_t>& in = carrier_.in;
+    const std::uint32_t wrong = input_.byte();
+    in.assign(serial::kHeaderBytes, 0);
+    if ((wrong & 1) != 0) {
+      for (std::uint8_t& byte : in) byte = static_cast<std::uint8_t>(input_.byte());
+    }
+    in[0] = serial::kFormat;
+    in[1] = static_cast<std::uint8_t>(link);
+    if ((wrong & 2) == 0) store_le(&in[4], kPeerSession, 4);
+    if ((wrong & 4) == 0) store_le(&in[8], kSession, 4);
+    if ((wrong & 8) == 0) store_le(&in[12], ++sequence_, 4);
+    if ((wrong & 16) == 0) store_le(&in[16], carrier_.sequence[link], 4);
+    if ((wrong & 32) == 0) {
+      in[2] = static_cast<std::uint8_t>(input_.below(4));
+      in[3] = over_[link][1];
+      in[25] = static_cast<std::uint8_t>(over_[link][0] + input_.below(3));  // settled
+      in[24] = static_cast<std::uint8_t>(in[25] + input_.below(2));          // arrived
+      in[26] = static_cast<std::uint8_t>(in[24] + input_.below(3));          // opened
+    }
+    for (std::uint32_t records = input_.below(4); records > 0; --records) record(link);
+    in.resize(in.size() + serial::kCrcBytes);
+    const std::size_t covered = in.size() - serial::kCrcBytes;
+    store_le(&in[covered], crc32(0, in.data(), covered), 4);
+  }
+
+  // Adds a record to the frame, if there is room: what may come next, or anything.
+  void record(std::uint32_t link) {
+    using serial::Record;
+    const unsigned choice = input_.below(8);
+    const bool right = choice < 7;
+    const auto type = static_cast<std::uint8_t>(right ? 1 + choice % 4 : input_.byte());
+    std::uint8_t number = static_cast<std::uint8_t>(over_[link][1] + input_.below(2));
+    std::vector<std::uint8_t> body(right ? 0 : input_.below(kMtu));
+    for (std::uint8_t& byte : body) byte = static_cast<std::uint8_t>(input_.byte());
+    if (right && type == static_cast<std::uint8_t>(Record::kData)) {
+      body.assign(serial::kDataBytes + input_.below(64), 0x33);
+      store_le(body.data(), carrier_.here[link] + input_.below(2), 4);
+    } else if (right && type == static_cast<std::uint8_t>(Record::kControl)) {
+      number = static_cast<std::uint8_t>(input_.byte());
+      body.resize(serial::kControlBytes);
+      for (std::uint8_t& byte : body) byte = static_cast<std::uint8_t>(input_.byte());
+      body[0] %= kControlKinds + 1;
+    } else if (right) {
+      const bool grants = type == static_cast<std::uint8_t>(Record::kGrant);
+      if (grants) number = granted_[link]++;
+      const std::deque<Posted>& awaited = posts_[link][1];
+      const bool agrees = !awaited.empty() && input_.below(4) != 0;
+      body.assign(grants ? serial::kGrantBytes : serial::kOpeningBytes, 0);
+      store_le(body.data(), agrees ? awaited.front().tag : input_.below(4), 8);
+      store_le(&body[8], agrees ? awaited.front().bytes.size() : input_.word(), 4);
+    }
+    std::vector<std::uint8_t>& in = carrier_.in;
+    if (in.size() + serial::kRecordBytes + body.size() + serial::kCrcBytes > kMtu) return;
+    in.insert(in.end(), {type, number, 0, 0});
+    store_le(&in[in.size() - 2], body.size(), 2);
+    in.insert(in.end(), body.begin(), body.end());
+  }
+
+  void release() {
+    endpoint_.release();
+    released_ = true;
+    for (auto& link : posts_) link[0].clear(), link[1].clear();
+  }
+
+  void take(const Completion& completion) {
+    expect(completion.link < kLinks, "a completion is of a link");
+    auto& posts = posts_[completion.link];
+    if (completion.kind == Completion::Kind::kLinkDown) {
+      posts[0].clear(), posts[1].clear();
+      over_[completion.link][0] = over_[completion.link][1] = granted_[completion.link] = 0;
+    }
+    const bool receives = completion.kind == Completion::Kind::kReceived;
+    if (!receives && completion.kind != Completion::Kind::kSent) return;
+    expect(!posts[receives].empty(), "what completes was posted");
+    const Posted& post = posts[receives].front();
+    expect(completion.cookie == post.cookie, "posts complete in order");
+    expect(completion.status == Status::kOk || completion.status == Status::kMismatch,
+           "a post agrees or does not");
+    const bool untouched = std::all_of(post.bytes.begin(), post.bytes.end(),
+                                       [](std::uint8_t byte) { return byte == kUntouched; });
+    expect(completion.status == Status::kOk || untouched, "of what does not agree nothing is kept");
+    posts[receives].pop_front();
+    ++over_[completion.link][receives];
+  }
+
+  static constexpr std::uint32_t kPeers[kLinks] = {1, 2};
+  Input& input_;
+  FuzzCarrier carrier_;
+  StepClock clock_;
+  std::array<std::uint32_t, 2 * kMtu / 4> frames_ = {};
+  SerialLink links_[kLinks] = {};
+  SerialPort port_;
+  SerialEndpoint endpoint_;
+  std::deque<Posted> posts_[kLinks][2];  // sends, receives
+  std::uint32_t posted_ = 0;
+  std::uint8_t over_[kLinks][2] = {};
+  std::uint8_t granted_[kLinks] = {};
+  std::uint32_t sequence_ = 0;  // of the other end's frames
+  bool released_ = false;
+};
+
+// Any bytes: what comes out are frames that fit.
+void unstuff(const std::uint8_t* bytes, std::size_t size) {
+  FuzzStream stream;
+  stream.in.assign(bytes, bytes + size);
+  ByteCarrier carrier(stream, kMtu);
+  std::vector<std::uint8_t> frame(kMtu);
+  while (stream.next < stream.in.size()) {
+    expect(carrier.receive(frame.data()) <= kMtu, "a frame fits");
+  }
+}
+
+}  // namespace
+}  // namespace espalier::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace espalier::fuzz;
+  Input input(bytes, size);
+  if (input.below(8) == 0) {
+    unstuff(input.rest(), input.left());
+  } else {
+    Ends(input).run();
+  }
+  return 0;
+}
