@@ -270,7 +270,8 @@ class Images(unittest.TestCase):
     def test_the_steps_to_add_a_board(self):
         """boards/README.md: in a copy of boards/, with NAME put in, every command of the list runs."""
         shutil.copytree(espalier.ROOT / "boards", self.path / "boards")
-        steps = (self.path / "boards/README.md").read_text().split("## Adding one")[1].replace("NAME", "throw-away")
+        steps = (self.path / "boards/README.md").read_text()
+        steps = steps.split("## Adding one\n")[1].split("\n## ")[0].replace("NAME", "throw-away")
         commands = [" ".join(text.split()) for text in re.findall(r"`((?:cp|espalier) [^`]*)`", steps)]
         settings = re.findall(r"`(\w+: \"[^`]*)`", steps)
         self.assertEqual((len(commands), settings), (5, ['name: "throw-away"']))
