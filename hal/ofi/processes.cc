@@ -17,10 +17,14 @@
 namespace espalier::ofi {
 namespace {
 
+// False if the other end is gone: how it ended is join()'s to tell.
+bool put(int channel, const void* bytes, std::size_t size) {
+  return size == 0 || send(channel, bytes, size, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+}
+
 bool put(int channel, const std::string& text) {
   const auto size = static_cast<std::uint32_t>(text.size());
-  return write(channel, &size, sizeof(size)) == sizeof(size) &&
-         (size == 0 || write(channel, text.data(), size) == static_cast<ssize_t>(size));
+  return put(channel, &size, sizeof(size)) && put(channel, text.data(), size);
 }
 
 bool take(int channel, void* bytes, std::size_t size) {
