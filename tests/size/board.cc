@@ -1,6 +1,5 @@
-// The smallest bare-metal node: start-up code, the four memory functions, an endpoint over
-// memory-mapped mailboxes and a main that reaches every freestanding module. Linked for Cortex-M3
-// by tests/size; never run.
+// The smallest bare-metal node: start-up code, an endpoint over memory-mapped mailboxes and a main
+// that reaches every freestanding module. Linked for Cortex-M3 by tests/size; never run.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,37 +12,7 @@
 #include "hal/endpoint.h"
 
 extern "C" {
-// -fno-tree-loop-distribute-patterns keeps the compiler from turning these into calls of
-// themselves.
-void* memcpy(void* to, const void* from, std::size_t size) {
-  auto* out = static_cast<unsigned char*>(to);
-  const auto* in = static_cast<const unsigned char*>(from);
-  for (std::size_t i = 0; i < size; ++i) out[i] = in[i];
-  return to;
-}
-
-void* memmove(void* to, const void* from, std::size_t size) {
-  auto* out = static_cast<unsigned char*>(to);
-  const auto* in = static_cast<const unsigned char*>(from);
-  if (out < in) return memcpy(to, from, size);
-  for (std::size_t i = size; i > 0; --i) out[i - 1] = in[i - 1];
-  return to;
-}
-
-void* memset(void* to, int value, std::size_t size) {
-  auto* out = static_cast<unsigned char*>(to);
-  for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<unsigned char>(value);
-  return to;
-}
-
-int memcmp(const void* left, const void* right, std::size_t size) {
-  const auto* a = static_cast<const unsigned char*>(left);
-  const auto* b = static_cast<const unsigned char*>(right);
-  for (std::size_t i = 0; i < size; ++i) {
-    if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
-  }
-  return 0;
-}
+void* memset(void* to, int value, std::size_t size);  // firmware/bare/memory.cc
 
 // A call of a pure virtual function cannot happen; tables of abstract classes name it all the same.
 [[noreturn]] void __cxa_pure_virtual() {

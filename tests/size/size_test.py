@@ -190,9 +190,9 @@ def main():
     for name in ("work", "generated", "proto", "root"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     parser.add_argument("--module", nargs="+", action="append", required=True)
-    parser.add_argument("--library", action="append", type=Library, required=True)
+    parser.add_argument("--library", dest="libraries", action="append", type=Library, required=True)
     args = parser.parse_args()
-    for library in args.library:
+    for library in args.libraries:
         if not (library.folder / ".complete").exists():
             print(f"no sources in {library.folder}: run ./setup.sh")
             return 77
@@ -202,15 +202,16 @@ def main():
     shutil.rmtree(args.work, ignore_errors=True)
     options = [f"-D{name}={value}" for name, value in LIMITS.items()]
     options += [f"-I{folder}" for folder in (args.root, args.generated)]
-    options += [flag for library in args.library for flag in library.use]
+    options += [flag for library in args.libraries for flag in library.use]
     modules = {}
     for name, *sources in args.module:
         modules[name] = toolchain.compile_all([(source, []) for source in sources], options, args.work)
-    for library in args.library:
+    for library in args.libraries:
         sources = [(source, ["-w", "-Wno-error", *library.flags]) for source in library.sources]
         modules.setdefault(COMPONENT[library.name], []).extend(toolchain.compile_all(sources, options, args.work / library.name))
     modules["nanopb"] += toolchain.compile_all([(args.generated / "schedule.pb.c", ["-Wno-error"])], options, args.work)
-    own = toolchain.compile_all([(HERE / "board.cc", ["-fno-builtin"])], options, args.work)
+    board = [HERE / "board.cc", args.root / "firmware/bare/memory.cc"]
+    own = toolchain.compile_all([(source, ["-fno-builtin"]) for source in board], options, args.work)
     objects = [item for group in modules.values() for item in group]
     elf = args.work / "board.elf"
     toolchain.link(objects + own, HERE / "cortex_m3.ld", elf)
