@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs and builds what is needed and runs every test: all of this machine's build and, beside them, in the time that those
 # spend waiting for processes and deadlines,
-#   - the tests of descriptors, images, the machine and the simulated and faulty networks under ASan and UBSan,
+#   - the tests of descriptors, images, the machine, the simulated and faulty networks and a sample of random programs under
+#     ASan and UBSan,
 #   - those of the Cortex-M3 (boards/mps2-an385) under qemu-system-arm,
 #   - the unit, conformance and grid suites of aarch64 (boards/linux-aarch64) under qemu-user.
 # The last line says how many cases passed, failed and were skipped; exit status 1 if any failed.
@@ -10,7 +11,7 @@ set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 export PATH
-sanitized='collectives/schedule collectives/machine firmware/image firmware/boot hal/sim hal/serial hal/fault hal/conformance'
+sanitized='collectives/schedule collectives/machine firmware/image firmware/boot hal/sim hal/serial hal/fault hal/conformance tests/random'
 
 give_up() {
   echo "test.sh: $1"

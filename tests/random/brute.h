@@ -113,7 +113,8 @@ class Brute {
   std::map<Pair, std::vector<std::uint32_t>> routes_;
 };
 
-// Empty if every slot that is read in the window holds what it must, as far as it was written there.
+// Empty if every slot that is read in the window holds what it must, as far as it was written
+// there.
 [[nodiscard]] std::string check_slots(const NodeEvents& node);
 
 // Empty if a lock-step run of the nodes' events gives every rank what its collective must.

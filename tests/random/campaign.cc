@@ -1,5 +1,5 @@
-// Random programs, different at every rank, before the verifier and before brute force; each that is
-// accepted is tried again with one of its programs broken. The page goes to stdout.
+// Random programs, different at every rank, before the verifier and before brute force; each that
+// is accepted is tried again with one of its programs broken. The page goes to stdout.
 //
 //   random-programs [--first S] [--seeds K | --accepted A] [--threads T] [--keep DIR]
 //
@@ -119,7 +119,8 @@ unsigned long long big(std::uint64_t number) { return number; }
 
 void print_broken(const Tally& tally) {
   std::printf(
-      "| broken | tried | refused by the loader | refused, wrong | refused, not found wrong | valid "
+      "| broken | tried | refused by the loader | refused, wrong | refused, not found wrong | "
+      "valid "
       "for some N, right | accepted, right | accepted, wrong |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
   Broken all;
@@ -186,8 +187,8 @@ void keep(const Options& options, const Trial& trial) {
       if (!file) bad_option("cannot write '" + place + "'");
     }
     std::fprintf(stderr, "WRONG seed %llu, %s%s%s%s: %s; verifier: %s %s\n", big(trial.seed),
-                 trial.name.c_str(), whole ? "" : ", broken: ",
-                 whole ? "" : trial.broken_kind.c_str(),
+                 trial.name.c_str(),
+                 whole ? "" : ", broken: ", whole ? "" : trial.broken_kind.c_str(),
                  whole ? "" : (" (" + trial.broken_where + ")").c_str(), opinion.wrong.c_str(),
                  opinion.line.empty() ? "accepts it" : opinion.line.c_str(), place.c_str());
   }
@@ -230,10 +231,11 @@ int run(const Options& options) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::fprintf(stderr, "%s%.1f s\n", isatty(STDERR_FILENO) != 0 ? "\n" : "", seconds);
   std::printf("# Random programs, different at every rank\n\n");
-  std::printf("Written by `build/tests/random/random-programs%s%s`; docs/verifier.md, \"How the "
-              "verifier is judged\", says what the rows mean.\n",
-              options.accepted > 0 ? " --accepted " : " --seeds ",
-              std::to_string(options.accepted > 0 ? options.accepted : options.seeds).c_str());
+  std::printf(
+      "Written by `build/tests/random/random-programs%s%s`; docs/verifier.md, \"How the "
+      "verifier is judged\", says what the rows mean.\n",
+      options.accepted > 0 ? " --accepted " : " --seeds ",
+      std::to_string(options.accepted > 0 ? options.accepted : options.seeds).c_str());
   if (options.first == 1 && tally.seeds >= kSample) {
     print("The first " + std::to_string(kSample) + " seeds, which ./test.sh runs", sample);
   }

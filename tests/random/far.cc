@@ -13,13 +13,13 @@ namespace espalier::random {
 namespace {
 
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 29;
-constexpr std::int64_t kWindow = 160;      // steps: longer than any block stays in a slot
-constexpr std::int64_t kTimetable = 48;    // steps of its beginning
+constexpr std::int64_t kWindow = 160;    // steps: longer than any block stays in a slot
+constexpr std::int64_t kTimetable = 48;  // steps of its beginning
 
 // At most 2^29, and one of those that the residue allows.
 std::int64_t choose_blocks(const Program& program, contention::Dice& dice) {
-  static constexpr std::int64_t kMost[] = {kMostBlocks, kMostBlocks, kMostBlocks - 1,
-                                           kMostBlocks / 2, 1 << 20, 1 << 14};
+  static constexpr std::int64_t kMost[] = {kMostBlocks,     kMostBlocks, kMostBlocks - 1,
+                                           kMostBlocks / 2, 1 << 20,     1 << 14};
   std::int64_t blocks = kMost[dice.number(0, 5)] - dice.number(0, 9);
   if (program.residue_mod == 0) return blocks;
   while (blocks % program.residue_mod != program.residue % program.residue_mod) --blocks;
@@ -121,9 +121,8 @@ std::string check_far(const Programs& programs, Brute& brute, contention::Dice& 
     const std::int64_t steps =
         mutation::count_at(common.counts[common.phases[phase].steps_ref], blocks);
     const std::int64_t end = begin + steps;
-    const std::int64_t middle =
-        begin + static_cast<std::int64_t>(static_cast<double>(steps) *
-                                          (dice.number(0, 999) / 1000.0));
+    const std::int64_t middle = begin + static_cast<std::int64_t>(static_cast<double>(steps) *
+                                                                  (dice.number(0, 999) / 1000.0));
     for (const std::int64_t first : {begin, middle, end - kWindow}) {
       const Brute::Window window{std::max(begin, first),
                                  std::min(end, std::max(begin, first) + kWindow)};

@@ -41,9 +41,7 @@ class Holder {
   }
 
  private:
-  static int turn(const Event& event) {
-    return event.is_send() ? 0 : event.is_receive() ? 1 : 2;
-  }
+  static int turn(const Event& event) { return event.is_send() ? 0 : event.is_receive() ? 1 : 2; }
   [[nodiscard]] bool comes_after(std::size_t k, std::size_t other) const {
     const Event& a = events_[k];
     const Event& b = events_[other];
@@ -66,8 +64,7 @@ class Holder {
   }
   // A copy of a block onto itself changes nothing.
   [[nodiscard]] bool changes(const Event& event) const {
-    const bool same = event.kind == espalier_Kind_COPY &&
-                      event.a.buffer == espalier_Buffer_INPUT &&
+    const bool same = event.kind == espalier_Kind_COPY && event.a.buffer == espalier_Buffer_INPUT &&
                       event.a.segment == event.into.segment;
     return !same || buffer_of(event.a) != event.into.buffer;
   }
@@ -82,8 +79,7 @@ class Holder {
   // have.
   void find_open() {
     const std::int64_t first = events_[held_].step;
-    const std::int64_t last =
-        std::min(first + window_, node_.phase_ends[events_[held_].phase]) - 1;
+    const std::int64_t last = std::min(first + window_, node_.phase_ends[events_[held_].phase]) - 1;
     begin_ = held_;
     while (begin_ > 0 && events_[begin_ - 1].step == first) --begin_;
     end_ = held_;

@@ -20,9 +20,12 @@ struct Datum {
 class LockStep {
  public:
   LockStep(const std::vector<NodeEvents>& nodes, InPlace in_place)
-      : nodes_(nodes), common_(*nodes[0].program), blocks_(nodes[0].blocks),
+      : nodes_(nodes),
+        common_(*nodes[0].program),
+        blocks_(nodes[0].blocks),
         ordered_(!common_.needs_commutative),
-        barrier_(common_.collective == espalier_Collective_BARRIER), memory_(nodes.size()) {
+        barrier_(common_.collective == espalier_Collective_BARRIER),
+        memory_(nodes.size()) {
     const auto places = static_cast<std::size_t>(common_.segments * blocks_);
     for (std::size_t at = 0; at < nodes.size(); ++at) {
       memory_[at].caller.resize(places);
@@ -109,8 +112,8 @@ class LockStep {
     const bool usable = left.segment == right.segment && left.block == right.block &&
                         left.length + right.length <= 15;
     if (!usable) return {};
-    const std::uint64_t ranks = ordered_ ? left.ranks << (4 * right.length) | right.ranks
-                                         : left.ranks + right.ranks;
+    const std::uint64_t ranks =
+        ordered_ ? left.ranks << (4 * right.length) | right.ranks : left.ranks + right.ranks;
     return {ranks, left.length + right.length, left.segment, left.block};
   }
 
@@ -159,8 +162,8 @@ class LockStep {
       case espalier_Collective_ALLGATHER: first = last = segment; break;
       default: break;
     }
-    Datum datum{0, static_cast<std::uint32_t>(last - first + 1),
-                static_cast<std::int32_t>(carried), static_cast<std::int32_t>(block)};
+    Datum datum{0, static_cast<std::uint32_t>(last - first + 1), static_cast<std::int32_t>(carried),
+                static_cast<std::int32_t>(block)};
     for (std::int64_t rank = first; rank <= last; ++rank) {
       const std::uint64_t one = own(static_cast<std::size_t>(rank), 0, 0).ranks;
       datum.ranks = ordered_ ? datum.ranks << 4 | one : datum.ranks + one;

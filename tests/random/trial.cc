@@ -16,12 +16,12 @@
 namespace espalier::random {
 namespace {
 
-constexpr std::int64_t kAll = 24;     // every N up to here is run
-constexpr std::int64_t kMost = 200;   // and some up to here
+constexpr std::int64_t kAll = 24;    // every N up to here is run
+constexpr std::int64_t kMost = 200;  // and some up to here
 constexpr int kSome = 6;
 constexpr int kDrifts = 2;
 // No proof here needs more; what is not proven for every N at once is given up sooner.
-constexpr std::int64_t kMaxInstances = std::int64_t{1} << 22;
+constexpr std::int64_t kMaxInstances = std::int64_t{1} << 21;
 
 // A message without numbers and names of nodes, for a table.
 std::string without_numbers(const std::string& line) {
@@ -34,7 +34,8 @@ std::string without_numbers(const std::string& line) {
       text += '#';
     }
   }
-  for (const char* node : {"rank # (row #, column #)", "router # (level #)", "router #", "rank #"}) {
+  for (const char* node :
+       {"rank # (row #, column #)", "router # (level #)", "router #", "rank #"}) {
     for (std::size_t at = text.find(node); at != std::string::npos; at = text.find(node)) {
       text.replace(at, std::string(node).size(), "a node");
     }
@@ -56,8 +57,8 @@ class Judge {
     options.links = plan_.links;
     options.max_instances_total = kMaxInstances;
     const verify::Verdict verdict = verify::verify(
-        *plan_.topology,
-        [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+        *plan_.topology, [&](std::uint32_t node) -> const Program& { return programs[node]; },
+        options);
     opinion.answer = !verdict.valid    ? Answer::kRefused
                      : verdict.for_all ? Answer::kAccepted
                                        : Answer::kLimited;
@@ -113,8 +114,8 @@ class Judge {
 };
 
 std::vector<std::uint8_t> file_of(const Plan& plan, const Programs& programs) {
-  ScheduleFileWriter writer(plan.topology->spec(), plan.topology->digest(),
-                            plan.topology->ranks(), static_cast<std::uint32_t>(programs.size()));
+  ScheduleFileWriter writer(plan.topology->spec(), plan.topology->digest(), plan.topology->ranks(),
+                            static_cast<std::uint32_t>(programs.size()));
   bool good = true;
   for (const Program& program : programs) good = good && writer.add(program) == Status::kOk;
   std::vector<std::uint8_t> file;
@@ -132,9 +133,7 @@ bool Trial::accepted_wrong() const {
   return bad(whole) || bad(broken);
 }
 
-bool Trial::made_wrong() const {
-  return whole.answer == Answer::kUnloaded || !whole.wrong.empty();
-}
+bool Trial::made_wrong() const { return whole.answer == Answer::kUnloaded || !whole.wrong.empty(); }
 
 Trial run_trial(std::uint64_t seed) {
   Trial trial;
