@@ -1,0 +1,78 @@
+#pragma once
+// What every progression of every node carries, for every block and N. Internal to
+// collectives/verify.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "collectives/verify/flow.h"
+#include "collectives/verify/progressions.h"
+#include "collectives/verify/rank_proof.h"
+
+namespace espalier::verify {
+
+// Progressions of all nodes as cells, each with the cells that its data comes from. Where operands
+// always come from the same progressions (RankProofs) and both ends of each link name the same
+// messages (LinkMatch), a cell carries the same set of ranks for each of its blocks and every N.
+// Sources come earlier in a lock-step run, so they do not go round.
+class FlowGraph {
+ public:
+  void begin(const Program& common);
+  // Adds the cells of the next node; returns the first one's number.
+  std::uint32_t add_node(std::uint32_t node, const Program& program, const RankProgressions& ranks,
+                         const RankFlow& flow);
+  void connect(std::uint32_t send, std::uint32_t receive) {
+    a_[receive] = static_cast<std::int32_t>(send);
+  }
+  [[nodiscard]] std::size_t size() const { return a_.size(); }
+
+  // A combine whose operands must not be combined.
+  struct BadCombine {
+    std::uint32_t cell = 0;
+    RankSet left = RankSets::kNone, right = RankSets::kNone;
+  };
+  // Follows all data. Stops early where the sets take more than at.most_instances.
+  [[nodiscard]] std::optional<BadCombine> follow(const Case& at);
+  // An output block that does not end as the collective must leave it.
+  struct BadResult {
+    std::uint32_t node = 0;
+    std::int64_t segment = 0, block = 0;
+    Value value;
+    RankSet wanted = RankSets::kNone;
+  };
+  [[nodiscard]] std::optional<BadResult> check_results();
+  // The first node that has not heard of all ranks in a barrier, and of whom it has.
+  [[nodiscard]] std::optional<std::pair<std::uint32_t, RankSet>> check_barrier();
+
+  // The node that a cell is of, and its position among that node's progressions.
+  [[nodiscard]] std::pair<std::uint32_t, std::size_t> place_of(std::uint32_t cell) const;
+  [[nodiscard]] const RankSets& sets() const { return sets_; }
+
+ private:
+  static constexpr RankSet kUnknown = -2, kBegun = -3;
+  static constexpr std::int32_t kNoSource = INT32_MIN;
+  [[nodiscard]] RankSet set_of(std::int32_t source) const {
+    if (source >= 0) return value_[static_cast<std::size_t>(source)];
+    if (source == kNoSource) return RankSets::kNone;
+    const auto node = static_cast<std::uint32_t>(-1 - source);
+    return RankSets::range(node, node);
+  }
+  [[nodiscard]] std::optional<BadCombine> resolve(std::uint32_t cell);
+  [[nodiscard]] bool push(std::int32_t source);
+
+  Program common_{};
+  Join join_ = Join::kOrdered;
+  bool combines_ = false, all_to_all_ = false;
+  std::vector<std::uint32_t> node_begin_;  // first cell of each node
+  std::vector<std::int32_t> a_, b_;        // a cell; -1 - node: that node's input
+  std::vector<Kind> kind_;
+  std::vector<RankSet> value_;         // what a cell moves or makes
+  std::vector<std::int32_t> carried_;  // all-to-all: of which segment of the input
+  std::vector<std::int32_t> results_;  // cells by node, output segment and first block; -1
+  std::vector<std::uint32_t> stack_;
+  std::int64_t stride_ = 1;
+  RankSets sets_;
+};
+
+}  // namespace espalier::verify
