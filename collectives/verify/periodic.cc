@@ -96,7 +96,7 @@ class Periodic {
         return std::nullopt;
       }
       finding = match(node + 1, node + 1 == program_nodes(common_));
-      if (finding) return finding;
+      if (finding || unknown()) return finding;
       if (options_.progress && node % 1024 == 0) {
         options_.progress(0.8 * node / program_nodes(common_));
       }
@@ -212,17 +212,22 @@ class Periodic {
     }
   }
 
-  // Point 1 and 4: each link's sends and receives are the same progressions.
+  // Points 1 and 4: each link's sends and receives are the same progressions.
   Finding match(std::uint32_t nodes, bool all) {
     const auto mismatch = match_.settle(
         all ? UINT32_MAX : nodes, all,
         [this](std::uint32_t send, std::uint32_t receive) { flow_.connect(send, receive); });
     if (!mismatch) return std::nullopt;
     const LinkEnd& wrong = mismatch->end;
-    if (Finding finding = expand_at(wrong.block + 1, {wrong.from, wrong.to})) return finding;
-    if (Finding finding = check_link(at_, wrong.from, wrong.to)) return finding;
-    return found(Point::kMatching, at_, mismatch->is_send ? wrong.from : wrong.to, nullptr,
-                 "the ends of a link name different steps or blocks");
+    // Ends of different stages may agree on their first blocks.
+    for (std::int64_t blocks = wrong.block + 1; blocks <= wrong.block + 1 + 2 * stride_;
+         blocks += stride_) {
+      if (Finding finding = expand_at(blocks, {wrong.from, wrong.to})) return finding;
+      if (Finding finding = check_link(at_, wrong.from, wrong.to)) return finding;
+    }
+    verdict_.limited = "the ends of link " + topology_.node_name(wrong.from) + " -> " +
+                       topology_.node_name(wrong.to) + " go on differently";
+    return std::nullopt;
   }
 
   // For the least N from `blocks` on that occurs.
