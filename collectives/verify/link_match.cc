@@ -1,23 +1,27 @@
 #include "collectives/verify/link_match.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace espalier::verify {
 
 void LinkMatch::sort() {
-  for (std::vector<LinkEnd>* ends : {&sends_, &receives_}) {
-    if (!std::is_sorted(ends->begin(), ends->end())) std::sort(ends->begin(), ends->end());
-  }
+  const auto sort_rest = [](std::vector<LinkEnd>& ends, std::size_t sorted) {
+    const auto middle = ends.begin() + static_cast<std::ptrdiff_t>(sorted);
+    std::sort(middle, ends.end());
+    std::inplace_merge(ends.begin(), middle, ends.end());
+  };
+  sort_rest(sends_, sorted_sends_);
+  sort_rest(receives_, sorted_receives_);
 }
 
 std::pair<std::size_t, std::size_t> LinkMatch::same_link(std::size_t send,
                                                          std::size_t receive) const {
-  const auto link = [](const LinkEnd& end) { return std::pair(end.from, end.to); };
-  auto least = std::pair(UINT32_MAX, UINT32_MAX);
-  if (send < sends_.size()) least = std::min(least, link(sends_[send]));
-  if (receive < receives_.size()) least = std::min(least, link(receives_[receive]));
-  while (send < sends_.size() && link(sends_[send]) == least) ++send;
-  while (receive < receives_.size() && link(receives_[receive]) == least) ++receive;
+  std::uint64_t least = UINT64_MAX;
+  if (send < sends_.size()) least = std::min(least, sends_[send].link);
+  if (receive < receives_.size()) least = std::min(least, receives_[receive].link);
+  while (send < sends_.size() && sends_[send].link == least) ++send;
+  while (receive < receives_.size() && receives_[receive].link == least) ++receive;
   return {send, receive};
 }
 

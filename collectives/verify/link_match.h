@@ -2,18 +2,22 @@
 // Whether the two ends of every link name the same messages, for every N: by comparing the
 // progressions of both ends. Internal to collectives/verify.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace espalier::verify {
 
+[[nodiscard]] inline std::uint64_t link_key(std::uint32_t from, std::uint32_t to) {
+  return static_cast<std::uint64_t>(from) << 32 | to;
+}
+
 // One end's progression on a link. Steps are those of the receive, numbered from stage to stage so
 // that equal numbers mean equal stages.
 struct LinkEnd {
-  std::uint32_t from = 0, to = 0;       // nodes
+  std::uint64_t link = 0;               // link_key() of its nodes
   std::int64_t first = 0;               // step of the first block
   std::int64_t slot = 0;                // that step in the period
   std::int32_t segment = 0, block = 0;  // in an all-to-all segments are each end's own: 0
@@ -21,13 +25,16 @@ struct LinkEnd {
   std::uint16_t part = 0, run = 1;
 
   // Progressions that share a step for some N have the same slot; they meet in the order of cells.
-  [[nodiscard]] auto order() const { return std::tuple(from, to, slot, cell); }
-  friend bool operator<(const LinkEnd& a, const LinkEnd& b) { return a.order() < b.order(); }
-  [[nodiscard]] bool meets(const LinkEnd& other) const {
-    return std::tuple(from, to, first, segment, block, part, run) ==
-           std::tuple(other.from, other.to, other.first, other.segment, other.block, other.part,
-                      other.run);
+  friend bool operator<(const LinkEnd& a, const LinkEnd& b) {
+    if (a.link != b.link) return a.link < b.link;
+    return a.slot != b.slot ? a.slot < b.slot : a.cell < b.cell;
   }
+  [[nodiscard]] bool meets(const LinkEnd& other) const {
+    return link == other.link && first == other.first && segment == other.segment &&
+           block == other.block && part == other.part && run == other.run;
+  }
+  [[nodiscard]] std::uint32_t from() const { return static_cast<std::uint32_t>(link >> 32); }
+  [[nodiscard]] std::uint32_t to() const { return static_cast<std::uint32_t>(link); }
 };
 
 // Ends are kept only until both nodes of a link have been added.
@@ -50,7 +57,7 @@ class LinkMatch {
     while (send < sends_.size() || receive < receives_.size()) {
       const auto [send_end, receive_end] = same_link(send, receive);
       const LinkEnd& one = send < send_end ? sends_[send] : receives_[receive];
-      if (one.from >= nodes || one.to >= nodes) {
+      if (one.from() >= nodes || one.to() >= nodes) {
         while (send < send_end) sends_[kept_sends++] = sends_[send++];
         while (receive < receive_end) receives_[kept_receives++] = receives_[receive++];
         continue;
@@ -66,6 +73,8 @@ class LinkMatch {
     }
     sends_.resize(kept_sends);
     receives_.resize(kept_receives);
+    sorted_sends_ = kept_sends;
+    sorted_receives_ = kept_receives;
     next_ = std::max<std::size_t>(kLeast, 2 * (kept_sends + kept_receives));
     return mismatch;
   }
@@ -79,6 +88,7 @@ class LinkMatch {
   [[nodiscard]] static Mismatch first_of(const LinkEnd* send, const LinkEnd* receive);
 
   std::vector<LinkEnd> sends_, receives_;
+  std::size_t sorted_sends_ = 0, sorted_receives_ = 0;  // so many from the beginning are sorted
   std::size_t next_ = kLeast;
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMaxStages = 256;  // of all nodes
 // Progressions of all nodes in the memory of an instance that is expanded.
-constexpr std::int64_t kProgressionsPerInstance = 4;
+constexpr std::int64_t kProgressionsPerInstance = 8;
 
 class Periodic {
  public:
@@ -199,8 +199,7 @@ class Periodic {
       const bool send = one.kind == espalier_Kind_SEND;
       const std::int64_t first = one.first + (send ? flight : 0);
       LinkEnd end;
-      end.from = send ? node : peer;
-      end.to = send ? peer : node;
+      end.link = send ? link_key(node, peer) : link_key(peer, node);
       end.first = time_of(stage, first);
       end.slot = time_of(stage, first % stages_[stage].period);
       end.segment = named ? one.segment : 0;
@@ -222,11 +221,11 @@ class Periodic {
     // Ends of different stages may agree on their first blocks.
     for (std::int64_t blocks = wrong.block + 1; blocks <= wrong.block + 1 + 2 * stride_;
          blocks += stride_) {
-      if (Finding finding = expand_at(blocks, {wrong.from, wrong.to})) return finding;
-      if (Finding finding = check_link(at_, wrong.from, wrong.to)) return finding;
+      if (Finding finding = expand_at(blocks, {wrong.from(), wrong.to()})) return finding;
+      if (Finding finding = check_link(at_, wrong.from(), wrong.to())) return finding;
     }
-    verdict_.limited = "the ends of link " + topology_.node_name(wrong.from) + " -> " +
-                       topology_.node_name(wrong.to) + " go on differently";
+    verdict_.limited = "the ends of link " + topology_.node_name(wrong.from()) + " -> " +
+                       topology_.node_name(wrong.to()) + " go on differently";
     return std::nullopt;
   }
 

@@ -39,7 +39,7 @@ struct Stage {
 // first + period*k of the stage.
 struct Progression {
   std::int64_t first = 0;         // step of its first block, from the stage's beginning; >= 0
-  std::int64_t turn = 0;          // orders the instances of one action in one step: see time_order
+  std::int64_t turn = 0;          // orders the instances of one action in one step
   std::int32_t block = 0;         // its first: 0 .. stride-1
   std::int32_t link = -1;         // position among the program's links; SEND, RECEIVE
   std::int32_t segment = 0;       // of the block it moves

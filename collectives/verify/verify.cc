@@ -263,7 +263,6 @@ Verdict prove(const topology::Topology& topology, const Programs& programs,
   const Outcome outcome =
       at_once ? prove_every_blocks(topology, programs, options, verdict) : Outcome::kUnknown;
   if (outcome == Outcome::kProven || verdict.counterexample.too_large) return verdict;
-  if (getenv("DBG")) fprintf(stderr, "outcome %d %s\n", (int)outcome, verdict.limited.c_str());
   if (options.method == Method::kPeriodic) {
     if (outcome == Outcome::kUnknown) {
       verdict.counterexample.message =
