@@ -146,9 +146,9 @@ Finding RankProofs::prove_stage_of(std::uint32_t node, const Program& program,
   make_form(program, ranks, stage);
   const StageProof& proof = proof_of_form();
   if (proof.too_large) {
-    return too_large(
-        Point::kHazards, at_, node,
-        "more than " + std::to_string(at_.most_in_total) + " instances would be expanded");
+    return too_large(Point::kForm, at_, node,
+                     "the instances up to here are more than can be checked; " +
+                         std::to_string(at_.most_in_total) + " are for all N together");
   }
   if (proof.wrong_at > 0) {
     return expand_wrong(node, program, proof.wrong_at,
