@@ -11,9 +11,9 @@ void FlowGraph::begin(const Program& common) {
   all_to_all_ = common.collective == espalier_Collective_ALL_TO_ALL;
 }
 
-std::uint32_t FlowGraph::add_node(std::uint32_t node, const Program& program,
-                                  const RankProgressions& ranks, const RankFlow& flow) {
-  const auto base = static_cast<std::uint32_t>(a_.size());
+std::uint32_t FlowGraph::add_node(std::uint32_t node, const RankProgressions& ranks,
+                                  const RankFlow& flow) {
+  const auto base = static_cast<std::uint32_t>(cells_.size());
   node_begin_.push_back(base);
   stride_ = ranks.stride;
   const auto cell_of = [&](std::int32_t source) {
@@ -21,10 +21,9 @@ std::uint32_t FlowGraph::add_node(std::uint32_t node, const Program& program,
     return source == kFromInput ? -1 - static_cast<std::int32_t>(node) : kNoSource;
   };
   for (std::size_t k = 0; k < ranks.all.size(); ++k) {
-    a_.push_back(cell_of(flow.sources[k].a));
-    if (combines_) b_.push_back(cell_of(flow.sources[k].b));
-    if (all_to_all_) carried_.push_back(ranks.all[k].from_segment);
-    kind_.push_back(ranks.all[k].kind);
+    const std::int32_t b = all_to_all_ ? ranks.all[k].from_segment : cell_of(flow.sources[k].b);
+    cells_.push_back({cell_of(flow.sources[k].a), b, kUnknown});
+    if (combines_) kinds_.push_back(ranks.all[k].kind);
   }
   Wanted wanted(common_);
   const auto [first, end] = wanted.segments(node);
@@ -32,42 +31,41 @@ std::uint32_t FlowGraph::add_node(std::uint32_t node, const Program& program,
     const std::int32_t last = flow.results[static_cast<std::size_t>(at)];
     results_.push_back(last < 0 ? -1 : cell_of(last));
   }
-  (void)program;
   return base;
 }
 
 bool FlowGraph::push(std::int32_t source) {
-  if (source < 0 || value_[static_cast<std::size_t>(source)] != kUnknown) return false;
+  if (source < 0 || cells_[static_cast<std::size_t>(source)].value != kUnknown) return false;
   stack_.push_back(static_cast<std::uint32_t>(source));
   return true;
 }
 
 // Depth first: a cell's sources before the cell.
-std::optional<FlowGraph::BadCombine> FlowGraph::resolve(std::uint32_t cell) {
-  stack_.assign(1, cell);
+std::optional<FlowGraph::BadCombine> FlowGraph::resolve(std::uint32_t first) {
+  stack_.assign(1, first);
   while (!stack_.empty()) {
     const std::uint32_t at = stack_.back();
-    value_[at] = kBegun;
-    if (push(a_[at])) continue;
-    const bool combine = kind_[at] == espalier_Kind_COMBINE;
-    if (combine && push(b_[at])) continue;
+    Cell& cell = cells_[at];
+    cell.value = kBegun;
+    if (push(cell.a)) continue;
+    const bool combine = combines_ && kinds_[at] == espalier_Kind_COMBINE;
+    if (combine && push(cell.b)) continue;
     stack_.pop_back();
-    RankSet set = set_of(a_[at]);
-    if (all_to_all_ && a_[at] >= 0) carried_[at] = carried_[static_cast<std::size_t>(a_[at])];
+    RankSet set = set_of(cell.a);
+    if (all_to_all_ && cell.a >= 0) cell.b = cells_[static_cast<std::size_t>(cell.a)].b;
     if (combine) {
-      const RankSet left = set, right = set_of(b_[at]);
+      const RankSet left = set, right = set_of(cell.b);
       set = left < 0 || right < 0 ? RankSets::kNone : sets_.combine(left, right, join_);
       if (set < 0) return BadCombine{at, left, right};
     }
-    value_[at] = set;
+    cell.value = set;
   }
   return std::nullopt;
 }
 
 std::optional<FlowGraph::BadCombine> FlowGraph::follow(const Case& at) {
-  value_.assign(a_.size(), kUnknown);
-  for (std::uint32_t cell = 0; cell < a_.size(); ++cell) {
-    if (value_[cell] != kUnknown) continue;
+  for (std::uint32_t cell = 0; cell < cells_.size(); ++cell) {
+    if (cells_[cell].value != kUnknown) continue;
     if (auto bad = resolve(cell)) return bad;
     if (sets_.intervals_read() > at.most_instances) break;
   }
@@ -85,8 +83,8 @@ std::optional<FlowGraph::BadResult> FlowGraph::check_results() {
         const std::int32_t cell = results_[next++];
         Value value{RankSets::kNone, -1, block};
         if (cell >= 0) {
-          value.ranks = value_[static_cast<std::size_t>(cell)];
-          if (all_to_all_) value.segment = carried_[static_cast<std::size_t>(cell)];
+          value.ranks = cells_[static_cast<std::size_t>(cell)].value;
+          if (all_to_all_) value.segment = cells_[static_cast<std::size_t>(cell)].b;
         }
         const bool astray = all_to_all_ && value.segment != static_cast<std::int64_t>(node);
         if (value.ranks == ranks && !astray) continue;
@@ -101,10 +99,10 @@ std::optional<std::pair<std::uint32_t, RankSet>> FlowGraph::check_barrier() {
   const RankSet all = RankSets::range(0, common_.ranks - 1);
   for (std::uint32_t node = 0; node < common_.ranks; ++node) {
     RankSet heard = RankSets::range(node, node);
-    const std::size_t end = node + 1 < node_begin_.size() ? node_begin_[node + 1] : a_.size();
+    const std::size_t end = node + 1 < node_begin_.size() ? node_begin_[node + 1] : cells_.size();
     for (std::size_t cell = node_begin_[node]; cell < end; ++cell) {
-      if (kind_[cell] == espalier_Kind_SEND || value_[cell] < 0) continue;
-      heard = sets_.combine(heard, value_[cell], Join::kUnion);
+      if (kinds_[cell] == espalier_Kind_SEND || cells_[cell].value < 0) continue;
+      heard = sets_.combine(heard, cells_[cell].value, Join::kUnion);
     }
     if (heard != all) return std::pair(node, heard);
   }

@@ -20,12 +20,11 @@ class FlowGraph {
  public:
   void begin(const Program& common);
   // Adds the cells of the next node; returns the first one's number.
-  std::uint32_t add_node(std::uint32_t node, const Program& program, const RankProgressions& ranks,
-                         const RankFlow& flow);
+  std::uint32_t add_node(std::uint32_t node, const RankProgressions& ranks, const RankFlow& flow);
   void connect(std::uint32_t send, std::uint32_t receive) {
-    a_[receive] = static_cast<std::int32_t>(send);
+    cells_[receive].a = static_cast<std::int32_t>(send);
   }
-  [[nodiscard]] std::size_t size() const { return a_.size(); }
+  [[nodiscard]] std::size_t size() const { return cells_.size(); }
 
   // A combine whose operands must not be combined.
   struct BadCombine {
@@ -53,7 +52,7 @@ class FlowGraph {
   static constexpr RankSet kUnknown = -2, kBegun = -3;
   static constexpr std::int32_t kNoSource = INT32_MIN;
   [[nodiscard]] RankSet set_of(std::int32_t source) const {
-    if (source >= 0) return value_[static_cast<std::size_t>(source)];
+    if (source >= 0) return cells_[static_cast<std::size_t>(source)].value;
     if (source == kNoSource) return RankSets::kNone;
     const auto node = static_cast<std::uint32_t>(-1 - source);
     return RankSets::range(node, node);
@@ -64,12 +63,16 @@ class FlowGraph {
   Program common_{};
   Join join_ = Join::kOrdered;
   bool combines_ = false, all_to_all_ = false;
+  // Sources are cells; -1 - node: that node's input.
+  struct Cell {
+    std::int32_t a = kNoSource;
+    std::int32_t b = kNoSource;  // in an all-to-all: of which segment of the input its data is
+    RankSet value = kUnknown;    // what it moves or makes
+  };
+  std::vector<Cell> cells_;
+  std::vector<Kind> kinds_;                // of cells, where operations combine
   std::vector<std::uint32_t> node_begin_;  // first cell of each node
-  std::vector<std::int32_t> a_, b_;        // a cell; -1 - node: that node's input
-  std::vector<Kind> kind_;
-  std::vector<RankSet> value_;         // what a cell moves or makes
-  std::vector<std::int32_t> carried_;  // all-to-all: of which segment of the input
-  std::vector<std::int32_t> results_;  // cells by node, output segment and first block; -1
+  std::vector<std::int32_t> results_;      // cells by node, output segment and first block; -1
   std::vector<std::uint32_t> stack_;
   std::int64_t stride_ = 1;
   RankSets sets_;

@@ -75,7 +75,7 @@ class LinkMatch {
     receives_.resize(kept_receives);
     sorted_sends_ = kept_sends;
     sorted_receives_ = kept_receives;
-    next_ = std::max<std::size_t>(kLeast, 2 * (kept_sends + kept_receives));
+    next_ = kLeast + (kept_sends + kept_receives) / 4 * 5;
     return mismatch;
   }
 

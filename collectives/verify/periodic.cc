@@ -184,7 +184,7 @@ class Periodic {
   void add_node(std::uint32_t node, const Program& program, const RankFlow& inside) {
     neighbours_ = neighbours_ && only_neighbours(topology_, program);
     run_ = std::max(run_, longest_run(program));
-    const std::uint32_t base = flow_.add_node(node, program, progressions_, inside);
+    const std::uint32_t base = flow_.add_node(node, progressions_, inside);
     std::vector<std::size_t> numbers;
     for (const Stage& stage : progressions_.stages) numbers.push_back(number_of(stage));
     const std::int64_t flight = latency_ticks(program) - 1;

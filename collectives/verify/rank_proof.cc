@@ -127,15 +127,19 @@ Finding RankProofs::prove(std::uint32_t node, const Program& program, const Rank
 }
 
 const StageProof& RankProofs::proof_of_form() {
-  std::string key = stage_key(form_);
-  const auto known = proofs_.find(key);
-  if (known != proofs_.end()) return known->second;
+  const bool kept = form_.all.size() * sizeof(FormProgression) <= kMaxKept / 8;
+  std::string key;
+  if (kept) {
+    key = stage_key(form_);
+    const auto known = proofs_.find(key);
+    if (known != proofs_.end()) return known->second;
+  }
   alone_ = prove_stage(form_, at_.most_in_total - at_.spent);
   at_.spent += alone_.instances;
   verdict_.instances += static_cast<std::uint64_t>(alone_.instances);
   verdict_.checks += static_cast<std::uint64_t>(alone_.checks);
   const std::size_t bytes = key.size() + alone_.sources.size() * sizeof(StageProof::Sources);
-  if (kept_bytes_ + bytes > kMaxKept) return alone_;
+  if (!kept || kept_bytes_ + bytes > kMaxKept) return alone_;
   kept_bytes_ += bytes;
   return proofs_.emplace(std::move(key), std::move(alone_)).first->second;
 }
