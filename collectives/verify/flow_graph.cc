@@ -35,9 +35,22 @@ std::uint32_t FlowGraph::add_node(std::uint32_t node, const RankProgressions& ra
 }
 
 bool FlowGraph::push(std::int32_t source) {
-  if (source < 0 || cells_[static_cast<std::size_t>(source)].value != kUnknown) return false;
+  if (is_ready(source)) return false;
   stack_.push_back(static_cast<std::uint32_t>(source));
   return true;
+}
+
+std::optional<FlowGraph::BadCombine> FlowGraph::finish(std::uint32_t at) {
+  Cell& cell = cells_[at];
+  RankSet set = set_of(cell.a);
+  if (all_to_all_ && cell.a >= 0) cell.b = cells_[static_cast<std::size_t>(cell.a)].b;
+  if (is_combine(at)) {
+    const RankSet left = set, right = set_of(cell.b);
+    set = left < 0 || right < 0 ? RankSets::kNone : sets_.combine(left, right, join_);
+    if (set < 0) return BadCombine{at, left, right};
+  }
+  cell.value = set;
+  return std::nullopt;
 }
 
 // Depth first: a cell's sources before the cell.
@@ -45,26 +58,32 @@ std::optional<FlowGraph::BadCombine> FlowGraph::resolve(std::uint32_t first) {
   stack_.assign(1, first);
   while (!stack_.empty()) {
     const std::uint32_t at = stack_.back();
-    Cell& cell = cells_[at];
-    cell.value = kBegun;
-    if (push(cell.a)) continue;
-    const bool combine = combines_ && kinds_[at] == espalier_Kind_COMBINE;
-    if (combine && push(cell.b)) continue;
+    cells_[at].value = kBegun;
+    if (push(cells_[at].a)) continue;
+    if (is_combine(at) && push(cells_[at].b)) continue;
     stack_.pop_back();
-    RankSet set = set_of(cell.a);
-    if (all_to_all_ && cell.a >= 0) cell.b = cells_[static_cast<std::size_t>(cell.a)].b;
-    if (combine) {
-      const RankSet left = set, right = set_of(cell.b);
-      set = left < 0 || right < 0 ? RankSets::kNone : sets_.combine(left, right, join_);
-      if (set < 0) return BadCombine{at, left, right};
-    }
-    cell.value = set;
+    if (auto bad = finish(at)) return bad;
   }
   return std::nullopt;
 }
 
+// Data mostly rise from low nodes to high ones, and then fall: a pass upwards takes what is ready,
+// and one downwards the rest. Sources are fetched ahead, as hardly any is in a cache.
 std::optional<FlowGraph::BadCombine> FlowGraph::follow(const Case& at) {
-  for (std::uint32_t cell = 0; cell < cells_.size(); ++cell) {
+  constexpr std::uint32_t kAhead = 16;
+  const auto cells = static_cast<std::uint32_t>(cells_.size());
+  const auto fetch = [this, cells](std::uint32_t cell) {
+    if (cell >= cells || cells_[cell].a < 0) return;
+    __builtin_prefetch(&cells_[static_cast<std::size_t>(cells_[cell].a)]);
+  };
+  for (std::uint32_t cell = 0; cell < cells; ++cell) {
+    fetch(cell + kAhead);
+    if (!is_ready(cells_[cell].a) || (is_combine(cell) && !is_ready(cells_[cell].b))) continue;
+    if (auto bad = finish(cell)) return bad;
+    if (sets_.intervals_read() > at.most_instances) return std::nullopt;
+  }
+  for (std::uint32_t cell = cells; cell-- > 0;) {
+    fetch(cell - kAhead);
     if (cells_[cell].value != kUnknown) continue;
     if (auto bad = resolve(cell)) return bad;
     if (sets_.intervals_read() > at.most_instances) break;

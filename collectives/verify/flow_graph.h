@@ -59,6 +59,13 @@ class FlowGraph {
   }
   [[nodiscard]] std::optional<BadCombine> resolve(std::uint32_t cell);
   [[nodiscard]] bool push(std::int32_t source);
+  [[nodiscard]] std::optional<BadCombine> finish(std::uint32_t cell);
+  [[nodiscard]] bool is_ready(std::int32_t source) const {
+    return source < 0 || cells_[static_cast<std::size_t>(source)].value != kUnknown;
+  }
+  [[nodiscard]] bool is_combine(std::uint32_t cell) const {
+    return combines_ && kinds_[cell] == espalier_Kind_COMBINE;
+  }
 
   Program common_{};
   Join join_ = Join::kOrdered;
