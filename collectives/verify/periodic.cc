@@ -240,16 +240,31 @@ class Periodic {
     return std::nullopt;
   }
 
+  // For each stage and block b < stride: the latest first step of a progression that begins at a
+  // block up to b, and at a block from b on; below 0 if there is none.
+  void find_latest() {
+    const auto later = [](std::int64_t a, std::int64_t b) { return std::max(a, b); };
+    latest_up_to_ = latest_from_ = used_;
+    for (auto& up_to : latest_up_to_) {
+      std::partial_sum(up_to.begin(), up_to.end(), up_to.begin(), later);
+    }
+    for (auto& from : latest_from_) {
+      std::partial_sum(from.rbegin(), from.rend(), from.rbegin(), later);
+    }
+  }
+
   // Steps that the progressions of a stage take, from the beginning of its phase.
   [[nodiscard]] std::int64_t used_steps(std::size_t stage, std::int64_t blocks) const {
+    // Of the blocks below N those up to `last` mod stride go on for one round more.
+    const std::int64_t rounds = (blocks - 1) / stride_;
+    const auto last = static_cast<std::size_t>((blocks - 1) % stride_);
+    const std::int64_t up_to = latest_up_to_[stage][last];
+    const std::int64_t from =
+        rounds > 0 && last + 1 < latest_from_[stage].size() ? latest_from_[stage][last + 1] : -1;
+    const std::int64_t begin = stages_[stage].slope * blocks, period = stages_[stage].period;
     std::int64_t used = 0;
-    for (std::int64_t block = 0; block < std::min(blocks, stride_); ++block) {
-      const std::int64_t first = used_[stage][static_cast<std::size_t>(block)];
-      const std::int64_t rounds = (blocks - block - 1) / stride_;  // after its first
-      if (first < 0) continue;
-      used = std::max(used,
-                      stages_[stage].slope * blocks + first + stages_[stage].period * rounds + 1);
-    }
+    if (up_to >= 0) used = begin + up_to + period * rounds + 1;
+    if (from >= 0) used = std::max(used, begin + from + period * (rounds - 1) + 1);
     return used;
   }
   [[nodiscard]] std::int64_t phase_used(std::uint32_t phase, std::int64_t blocks) const {
@@ -267,7 +282,7 @@ class Periodic {
     Steps sum;
     sum.stride = stride_;
     const std::int64_t last = single_ ? next_blocks(common_, 1) : 3 * stride_;
-    std::vector<std::int64_t> before(common_.phases_count, 0);
+    find_latest();
     for (std::int64_t blocks = single_ ? last : 1; blocks <= last; ++blocks) {
       std::int64_t whole = 0;
       if (next_blocks(common_, blocks) != blocks) {
@@ -297,17 +312,18 @@ class Periodic {
 
   // Whether no stage overtakes its phase after N = 3 stride.
   void check_growth() {
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      const std::uint32_t phase = stages_[stage].phase;
-      const std::int64_t grown = stages_[stage].slope * stride_ + stages_[stage].period;
-      for (std::int64_t blocks = 2 * stride_ + 1; blocks <= 3 * stride_; ++blocks) {
-        if (next_blocks(common_, blocks) != blocks) continue;
-        const std::int64_t phase_grown =
-            phase_used(phase, blocks) - phase_used(phase, blocks - stride_);
-        if (grown <= phase_grown || used_steps(stage, blocks) == 0) continue;
-        verdict_.limited =
-            "phase " + std::to_string(phase) + " takes longer than it claims for large N";
-        return;
+    for (std::int64_t blocks = 2 * stride_ + 1; blocks <= 3 * stride_; ++blocks) {
+      if (next_blocks(common_, blocks) != blocks) continue;
+      for (std::uint32_t phase = 0; phase < common_.phases_count; ++phase) {
+        const std::int64_t grown = phase_used(phase, blocks) - phase_used(phase, blocks - stride_);
+        for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+          const Stage& one = stages_[stage];
+          if (one.phase != phase || used_steps(stage, blocks) == 0) continue;
+          if (one.slope * stride_ + one.period <= grown) continue;
+          verdict_.limited =
+              "phase " + std::to_string(phase) + " takes longer than it claims for large N";
+          return;
+        }
       }
     }
   }
@@ -418,6 +434,7 @@ class Periodic {
   RankProgressions progressions_;  // of the node at hand
   std::vector<Stage> stages_;      // of all nodes
   std::vector<std::vector<std::int64_t>> used_;  // by stage and first block: the last first step
+  std::vector<std::vector<std::int64_t>> latest_up_to_, latest_from_;
   LinkMatch match_;
   FlowGraph flow_;
   bool neighbours_ = true;  // all peers are
