@@ -168,7 +168,7 @@ struct Steps {
 // That no witness is above the steps of what is otherwise valid: one that is would be wrong itself.
 [[nodiscard]] Finding check_witnesses(const Case& at, std::int64_t steps);
 
-// What one stream takes of the link from -> to, in one step of a period.
+// One message of a progression on the link from -> to, in one step of its period.
 struct LinkUse {
   std::uint32_t from = 0, to = 0;  // nodes; the links are those of the route
   std::int64_t slot = 0;           // phase and step of the period
