@@ -17,11 +17,11 @@
 #include "collectives/verify/link_match.h"
 #include "collectives/verify/progressions.h"
 #include "collectives/verify/rank_proof.h"
+#include "collectives/verify/stage_steps.h"
 
 namespace espalier::verify {
 namespace {
 
-constexpr std::size_t kMaxStages = 256;  // of all nodes
 // Progressions of all nodes in the memory of an instance that is expanded.
 constexpr std::int64_t kProgressionsPerInstance = 8;
 
@@ -80,10 +80,8 @@ class Periodic {
     coarser_ = 0;
     match_ = {};
     flow_ = {};
-    stages_.clear();
-    used_.clear();
+    stages_ = StageSteps(stride_);
     neighbours_ = true;
-    staged_ = false;
     run_ = 1;
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
@@ -166,34 +164,24 @@ class Periodic {
     return finding;
   }
 
-  // The number of a stage among those of all nodes.
-  std::size_t number_of(const Stage& stage) {
-    const auto known = std::find(stages_.begin(), stages_.end(), stage);
-    const auto number = static_cast<std::size_t>(known - stages_.begin());
-    if (known != stages_.end()) return number;
-    if (stages_.size() == kMaxStages) {
-      verdict_.limited = "its actions go on at too many different paces";
-      return 0;
-    }
-    for (const Stage& other : stages_) staged_ = staged_ || other.phase == stage.phase;
-    stages_.push_back(stage);
-    used_.emplace_back(static_cast<std::size_t>(stride_), -1);
-    return number;
-  }
-
   void add_node(std::uint32_t node, const Program& program, const RankFlow& inside) {
     neighbours_ = neighbours_ && only_neighbours(topology_, program);
     run_ = std::max(run_, longest_run(program));
     const std::uint32_t base = flow_.add_node(node, progressions_, inside);
     std::vector<std::size_t> numbers;
-    for (const Stage& stage : progressions_.stages) numbers.push_back(number_of(stage));
+    for (const Stage& stage : progressions_.stages) {
+      numbers.push_back(stages_.number_of(stage));
+      if (numbers.back() == StageSteps::kMaxStages) {
+        verdict_.limited = "its actions go on at too many different paces";
+        return;
+      }
+    }
     const std::int64_t flight = latency_ticks(program) - 1;
     const bool named = common_.collective != espalier_Collective_ALL_TO_ALL;
     for (std::size_t k = 0; k < progressions_.all.size(); ++k) {
       const Progression& one = progressions_.all[k];
       const std::size_t stage = numbers[one.stage];
-      std::int64_t& latest = used_[stage][static_cast<std::size_t>(one.block)];
-      latest = std::max(latest, one.first);
+      stages_.add(stage, one);
       if (one.link < 0) continue;
       const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(one.link));
       const bool send = one.kind == espalier_Kind_SEND;
@@ -201,7 +189,7 @@ class Periodic {
       LinkEnd end;
       end.link = send ? link_key(node, peer) : link_key(peer, node);
       end.first = time_of(stage, first);
-      end.slot = time_of(stage, first % stages_[stage].period);
+      end.slot = time_of(stage, first % stages_.period(stage));
       end.segment = named ? one.segment : 0;
       end.block = one.block;
       end.cell = base + static_cast<std::uint32_t>(k);
@@ -240,41 +228,6 @@ class Periodic {
     return std::nullopt;
   }
 
-  // For each stage and block b < stride: the latest first step of a progression that begins at a
-  // block up to b, and at a block from b on; below 0 if there is none.
-  void find_latest() {
-    const auto later = [](std::int64_t a, std::int64_t b) { return std::max(a, b); };
-    latest_up_to_ = latest_from_ = used_;
-    for (auto& up_to : latest_up_to_) {
-      std::partial_sum(up_to.begin(), up_to.end(), up_to.begin(), later);
-    }
-    for (auto& from : latest_from_) {
-      std::partial_sum(from.rbegin(), from.rend(), from.rbegin(), later);
-    }
-  }
-
-  // Steps that the progressions of a stage take, from the beginning of its phase.
-  [[nodiscard]] std::int64_t used_steps(std::size_t stage, std::int64_t blocks) const {
-    // Of the blocks below N those up to `last` mod stride go on for one round more.
-    const std::int64_t rounds = (blocks - 1) / stride_;
-    const auto last = static_cast<std::size_t>((blocks - 1) % stride_);
-    const std::int64_t up_to = latest_up_to_[stage][last];
-    const std::int64_t from =
-        rounds > 0 && last + 1 < latest_from_[stage].size() ? latest_from_[stage][last + 1] : -1;
-    const std::int64_t begin = stages_[stage].slope * blocks, period = stages_[stage].period;
-    std::int64_t used = 0;
-    if (up_to >= 0) used = begin + up_to + period * rounds + 1;
-    if (from >= 0) used = std::max(used, begin + from + period * (rounds - 1) + 1);
-    return used;
-  }
-  [[nodiscard]] std::int64_t phase_used(std::uint32_t phase, std::int64_t blocks) const {
-    std::int64_t used = 0;
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      if (stages_[stage].phase == phase) used = std::max(used, used_steps(stage, blocks));
-    }
-    return used;
-  }
-
   // Point 8. From N = stride on, each stage's steps and the claims grow by the same every `stride`
   // blocks: claims that agree up to N = 3 stride always do, if no stage grows faster than its
   // phase.
@@ -282,7 +235,7 @@ class Periodic {
     Steps sum;
     sum.stride = stride_;
     const std::int64_t last = single_ ? next_blocks(common_, 1) : 3 * stride_;
-    find_latest();
+    stages_.finish();
     for (std::int64_t blocks = single_ ? last : 1; blocks <= last; ++blocks) {
       std::int64_t whole = 0;
       if (next_blocks(common_, blocks) != blocks) {
@@ -290,7 +243,7 @@ class Periodic {
         continue;
       }
       for (std::uint32_t phase = 0; phase < common_.phases_count; ++phase) {
-        const std::int64_t used = phase_used(phase, blocks);
+        const std::int64_t used = stages_.phase_used(phase, blocks);
         Finding finding = check_claim(common_.phases[phase].steps_ref, blocks, used,
                                       "phase " + std::to_string(phase) + " claims ");
         if (finding || unknown()) return finding;
@@ -305,27 +258,12 @@ class Periodic {
       set_blocks(at_, last);
       return check_bound(at_, sum.first.back());
     }
-    check_growth();
-    if (unknown()) return std::nullopt;
-    return check_bound(at_, sum, verdict_.limited);
-  }
-
-  // Whether no stage overtakes its phase after N = 3 stride.
-  void check_growth() {
     for (std::int64_t blocks = 2 * stride_ + 1; blocks <= 3 * stride_; ++blocks) {
-      if (next_blocks(common_, blocks) != blocks) continue;
-      for (std::uint32_t phase = 0; phase < common_.phases_count; ++phase) {
-        const std::int64_t grown = phase_used(phase, blocks) - phase_used(phase, blocks - stride_);
-        for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-          const Stage& one = stages_[stage];
-          if (one.phase != phase || used_steps(stage, blocks) == 0) continue;
-          if (one.slope * stride_ + one.period <= grown) continue;
-          verdict_.limited =
-              "phase " + std::to_string(phase) + " takes longer than it claims for large N";
-          return;
-        }
-      }
+      if (next_blocks(common_, blocks) != blocks || !stages_.overtakes(blocks)) continue;
+      verdict_.limited = "a phase takes longer than it claims for large N";
+      return std::nullopt;
     }
+    return check_bound(at_, sum, verdict_.limited);
   }
 
   Finding check_claim(std::uint32_t ref, std::int64_t blocks, std::int64_t taken,
@@ -393,7 +331,7 @@ class Periodic {
       verdict_.busiest = ranks_->busiest();
       return std::nullopt;
     }
-    if (staged_ && !single_) {
+    if (stages_.share_a_phase() && !single_) {
       verdict_.limited = "the routes of actions that go on at different paces are not followed";
       return std::nullopt;
     }
@@ -412,8 +350,8 @@ class Periodic {
     for (const Progression& one : progressions_.all) {
       if (one.kind != espalier_Kind_SEND || one.part > 0) continue;
       const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(one.link));
-      const std::size_t stage = number_of(progressions_.stages[one.stage]);
-      const std::int64_t period = stages_[stage].period;
+      const std::size_t stage = stages_.number_of(progressions_.stages[one.stage]);
+      const std::int64_t period = stages_.period(stage);
       for (std::int64_t tick = 0; tick < std::min(send_ticks(common_), period); ++tick) {
         uses.push_back({node, peer, time_of(stage, (one.first + tick) % period)});
       }
@@ -432,13 +370,10 @@ class Periodic {
   std::int64_t stride_ = 1;        // of all progressions; that N, if it is the only one
   std::int64_t coarser_ = 0;       // what it must be, where that is not enough
   RankProgressions progressions_;  // of the node at hand
-  std::vector<Stage> stages_;      // of all nodes
-  std::vector<std::vector<std::int64_t>> used_;  // by stage and first block: the last first step
-  std::vector<std::vector<std::int64_t>> latest_up_to_, latest_from_;
+  StageSteps stages_{1};           // of all nodes
   LinkMatch match_;
   FlowGraph flow_;
   bool neighbours_ = true;  // all peers are
-  bool staged_ = false;     // some phase has several stages
   std::int64_t run_ = 1;    // longest of any message
 };
 
