@@ -208,7 +208,7 @@ TEST(Leaf, FitsTheTablesOfLargeTrees) {
                                                  {espalier_Collective_SCATTER, 5, 8},
                                                  {espalier_Collective_GATHER, 2, 14},
                                                  {espalier_Collective_GATHER, 5, 8},
-                                                 {espalier_Collective_ALLGATHER, 2, 8},
+                                                 {espalier_Collective_ALLGATHER, 2, 10},
                                                  {espalier_Collective_ALLGATHER, 3, 6},
                                                  {espalier_Collective_ALLGATHER, 4, 6},
                                                  {espalier_Collective_ALLGATHER, 5, 6},
