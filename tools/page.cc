@@ -4,6 +4,7 @@
 #include <set>
 
 #include "collectives/algorithms/algorithms.h"
+#include "tools/blocks.h"
 #include "tools/drawing.h"
 #include "tools/failure.h"
 #include "tools/output.h"
@@ -155,6 +156,7 @@ std::string make_page(const LoadedSchedule& loaded, std::int64_t blocks, std::in
                {"phases", program.phases_count},
                {"empty", program.collective == espalier_Collective_BARRIER},
                {"residue", {{"mod", program.residue_mod}, {"residue", program.residue}}},
+               {"one_block", !cuts_messages(program)},
                {"blocks", blocks},
                {"step", step}};
   json["trace"] = trace.empty() ? Json() : parse_trace(trace);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collectives/algorithms/algorithms.h"
+#include "tools/blocks.h"
 #include "tools/output.h"
 #include "tools/show_text.h"
 
@@ -10,15 +11,6 @@ namespace espalier::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Whether its block table cuts any message.
-bool cuts_messages(const Program& program) {
-  bool cuts = false;
-  for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
-    cuts = cuts || program.blocks[rule].block_bytes != 0;
-  }
-  return cuts;
-}
 
 // "every N", "every N = 0 mod 3 up to 21", "N = 1, the only one that its block table gives"
 std::string scope(const Program& program, const verify::Verdict& verdict) {
