@@ -7,6 +7,7 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "tools/blocks.h"
+#include "tools/bound.h"
 #include "tools/commands.h"
 #include "tools/loaded.h"
 #include "tools/numbers.h"
@@ -47,7 +48,7 @@ void print_header(const LoadedSchedule& loaded) {
               program.needs_commutative ? ", the operator must commute" : "");
   std::printf("  steps %s, at least %s; %s of N blocks\n",
               count_text(program.counts[program.steps_ref]).c_str(),
-              count_text(program.counts[program.bound_ref]).c_str(),
+              bound_text(bounds_of(loaded), program).c_str(),
               counted(program.segments, "segment").c_str());
   std::printf("  N: %s", rules_text(program).c_str());
   if (program.residue_mod != 0) {
@@ -182,7 +183,8 @@ void print_as_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t
                {"needs_commutative", program.needs_commutative},
                {"segments", program.segments},
                {"steps", count_text(program.counts[program.steps_ref])},
-               {"bound", count_text(program.counts[program.bound_ref])},
+               {"bound", bound_text(bounds_of(loaded), program)},
+               {"claimed_bound", count_text(program.counts[program.bound_ref])},
                {"schedule_digest", hex(program.schedule_digest)},
                {"topology_digest", hex(program.topology_digest)},
                {"bytes", loaded.bytes.size()}};
