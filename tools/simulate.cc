@@ -75,7 +75,7 @@ SimulateReport make_report(const LoadedSchedule& loaded, const SimulateOptions& 
   report.predicted_steps = count_value(program.counts[program.steps_ref], blocks);
   report.bound_steps = bound_steps(bounds_of(loaded), program, blocks);
   report.predicted_seconds = predict(loaded.programs, report.layout, cost);
-  sim::Model model = model_of(loaded, report.line);
+  sim::Model model = model_of(loaded, report.layout, report.line);
   model.hops = report.hops = hops_of(arguments.hops);
   Progress progress("simulating");
   progress.at(0);
