@@ -199,6 +199,37 @@ TEST_F(Command, RefusesNumbersOutOfRange) {
   }
 }
 
+// `list` and the refusal say how long a run may be, and a run that long compiles.
+TEST_F(Command, ListsTheLongestRun) {
+  int limited = 0;
+  for (const auto& offer : nlohmann::json::parse(run("list --format json").out)) {
+    const std::string collective = offer["collective"], algorithm = offer["algorithm"];
+    const std::uint32_t longest = offer["max_run"];
+    EXPECT_EQ(longest > 0, offer["parameter"] == "--run") << algorithm;
+    if (longest == 0) continue;
+    ++limited;
+    const bool mesh = algorithm == "fractional-mesh";  // runs as an embedding has them
+    const std::string topology = algorithm.starts_with("crossbar") ? "crossbar:4x64"
+                                 : mesh                            ? "mesh:8x16"
+                                                                   : "complete:100";
+    const std::string all = "compile -o x --topology " + topology + " --collective " + collective +
+                            " --algorithm " + algorithm + " --run ";
+    expect_refused(all + std::to_string(longest + 1),
+                   "--run " + std::to_string(longest + 1) + " is above " + std::to_string(longest) +
+                       ", the longest run of algorithm '" + algorithm + "' of " + collective);
+    if (mesh) continue;
+    const Result made = run(all + std::to_string(longest));
+    ASSERT_EQ(made.status, 0) << made.err;
+    const Result verified = run("verify x");
+    EXPECT_EQ(verified.status, 0) << verified.err;
+    EXPECT_NE(verified.out.find("ceil(N/" + std::to_string(longest) + ")"), std::string::npos)
+        << verified.out;
+    fs::remove(directory_ / "x");
+  }
+  EXPECT_EQ(limited, 7);
+  EXPECT_NE(run("list").out.find("takes --run up to 30"), std::string::npos);
+}
+
 // Commands that expand a schedule refuse an N that no message of it has.
 TEST_F(Command, RefusesBlocksThatAScheduleNeverHas) {
   compile("one", "complete:9", "scatter", "binomial");
