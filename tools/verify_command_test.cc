@@ -81,6 +81,20 @@ TEST_F(VerifyCommand, PrintsTheGreatestLowerBound) {
   EXPECT_EQ(simulated["bound_steps"], 5) << "2N+3, not ceil(26N/7) = 4";
 }
 
+// Lanes that cannot be filled stay empty; ranks may have several.
+TEST_F(VerifyCommand, ProvesTotalExchangeOnWideBranches) {
+  for (const auto& [lanes, steps] :
+       {std::pair("k=2,h=3,c=1,5,5", "7N+5"), std::pair("k=2,h=2,c=2,3", "3N+3"),
+        std::pair("k=3,h=2,c=3,9", "3N+3"), std::pair("k=3,h=2,c=2,1", "19N+3")}) {
+    const Result result = run(std::string("verify --loads --collective all-to-all --algorithm leaf "
+                                          "--blocks 9 --topology fattree:") +
+                              lanes);
+    EXPECT_EQ(result.status, 0) << lanes << ": " << result.err;
+    EXPECT_NE(result.out.find(std::string(" up to 9: ") + steps + " steps"), std::string::npos)
+        << result.out;
+  }
+}
+
 // The witnesses and the claim repeat after as many blocks as there are ranks, or a quarter of them.
 TEST_F(VerifyCommand, ProvesManyRanksForEveryBlocks) {
   for (const char* schedule :

@@ -75,7 +75,9 @@ constexpr Algorithm kAlgorithms[] = {
     {"leaf", espalier_Collective_ALLGATHER, leaf_allgather, false,
      "multiport, without queues: (p-1)N+1 steps; pN+1 for k = 2 < p", Where::kFatTree},
     {"leaf", espalier_Collective_ALL_TO_ALL, leaf_all_to_all, false,
-     "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps", Where::kFatTree},
+     "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps, at most k c_(i-1) "
+     "lanes used",
+     Where::kFatTree},
 };
 
 bool same(const char* a, const char* b) {

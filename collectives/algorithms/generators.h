@@ -59,7 +59,7 @@ namespace espalier {
 [[nodiscard]] Status leaf_gather(const Group& group, std::uint32_t me, Program& out);
 // leaf_allgather.cc
 [[nodiscard]] Status leaf_allgather(const Group& group, std::uint32_t me, Program& out);
-// leaf_all_to_all.cc: kUnsupported also where c_1 > 1 or c_i > k c_(i-1)
+// leaf_all_to_all.cc: any capacities
 [[nodiscard]] Status leaf_all_to_all(const Group& group, std::uint32_t me, Program& out);
 
 }  // namespace espalier
