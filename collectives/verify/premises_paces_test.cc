@@ -102,9 +102,9 @@ TEST_F(Paces, InstancesGrowInTheCycleOfTheBlocks) {
 }
 
 TEST_F(Paces, InstancesWithoutBlocksGrowInTheCycleOfTheBlocks) {
-  // 1, 1, 1, 1001, ... instances, none of which has a block.
+  // 1, 2, 3, 1004, ... instances, none of which has a block.
   begin_long_pipe(10);
-  await_in_vain({1, 0, 1000, -3, 1000}, nodes[1].pace(0, 1));
+  await_in_vain({0, 1, 1000, -3, 1000}, nodes[1].pace(0, 1));
   finish_long();
   expect_unproven("its instances do not grow by a round in a stride", 4);
 }
