@@ -137,6 +137,7 @@ class Periodic {
   Finding read_every_blocks(std::uint32_t node, const Program& program) {
     progressions_.stride = stride_;
     Unread unread = read_progressions(common_, program, progressions_);
+    verdict_.progressions += progressions_.all.size();
     verdict_.limited = unread.why;
     if (unread.wrong_from > 0) {
       return ranks_->expand_wrong(node, program, unread.wrong_from,
@@ -159,7 +160,10 @@ class Periodic {
     all = expand(program, blocks);
     Finding finding = check_instances(at_, node, program);
     if (!finding) finding = check_ports(at_, node);
-    if (!finding) read_single(program, all, blocks, progressions_);
+    if (!finding) {
+      read_single(program, all, blocks, progressions_);
+      verdict_.progressions += progressions_.all.size();
+    }
     std::vector<Instance>().swap(all);
     return finding;
   }
