@@ -212,7 +212,9 @@ Json to_json(Source& source, const Proof& proof) {
   json["for_all"] = verdict.for_all;
   if (verdict.for_all) json["period"] = verdict.period;
   if (!verdict.limited.empty()) json["limited"] = verdict.limited;
+  json["proven_for"] = scope(program, verdict);
   json["checks"] = verdict.checks;
+  json["progressions"] = verdict.progressions;
   json["steps"] = steps_text(program);
   json["steps_at_one"] = verdict.steps_at_one;
   json["steps_at_most"] = verdict.steps_at_most;
