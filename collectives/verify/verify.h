@@ -80,7 +80,6 @@ struct Verdict {
   // Progressions read from all nodes' programs, again where a program is read again; 0 where each N
   // was expanded.
   std::uint64_t progressions = 0;
-  std::vector<std::string> witnesses;  // lower bounds on the steps, a line each
   // Whether link use holds in lock step, and under any drift, whatever the grade claims. Only with
   // Options::links.
   bool slot = false, async = false;
