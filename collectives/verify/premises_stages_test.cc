@@ -15,7 +15,7 @@ class StageKey : public ::testing::Test {
   StageKey() {
     form.all.resize(2);
     form.next_slot = {1, 0};
-    form.output = {Written::kNo, Written::kChanged};
+    form.written = {0, 1};
     keys.insert(stage_key(form));
   }
   template <typename Field, typename Value>
@@ -37,8 +37,8 @@ class StageKey : public ::testing::Test {
 };
 
 TEST_F(StageKey, HasEveryField) {
-  auto& [window, stride, period, residue_mod, residue, single, slots_before, segments, links,
-         next_slot, slots, output, all] = form;
+  auto& [window, stride, period, residue_mod, residue, single, slots_before, outputs, links,
+         next_slot, slots, written, all] = form;
   change(window, 2);
   change(stride, 2);
   change(period, 2);
@@ -46,11 +46,11 @@ TEST_F(StageKey, HasEveryField) {
   change(residue, 1);
   change(single, true);
   change(slots_before, true);
-  change(segments, 1);
+  change(outputs, 1);
   change(links, 1);
   change(next_slot[1], 5);
   change(slots, 1);
-  change(output[1], Written::kCopied);
+  change(written[1], 2);
   for (FormProgression& one : all) {
     auto& [first, block, link, segment, after, kind, into, a, b] = one;
     change(first, 1);
@@ -65,7 +65,7 @@ TEST_F(StageKey, HasEveryField) {
   }
   next_slot.push_back(0);
   EXPECT_TRUE(keys.insert(stage_key(form)).second);
-  output.push_back(Written::kNo);
+  written.push_back(0);
   EXPECT_TRUE(keys.insert(stage_key(form)).second);
   all.emplace_back();
   EXPECT_TRUE(keys.insert(stage_key(form)).second);
@@ -76,7 +76,7 @@ TEST_F(StageKey, TellsWhereAListEnds) {
   StageForm one, other;
   one.next_slot = {7};
   one.slots = 8;
-  one.output = {Written::kCopied, Written::kNo, Written::kNo, Written::kNo};
+  one.written = {1, 0, 0, 0};
   other.next_slot = {7, 8};
   other.slots = 1;
   EXPECT_NE(stage_key(one), stage_key(other));
