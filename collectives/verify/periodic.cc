@@ -370,6 +370,16 @@ class Periodic {
     return not_heard(at_, flow_.sets(), deaf->first, deaf->second);
   }
 
+  // An N for which all progressions of a stage that share a step of the period do so in one step.
+  [[nodiscard]] std::int64_t blocks_of_all() const {
+    std::int64_t rounds = 0;
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      const std::int64_t latest = *std::max_element(used_[stage].begin(), used_[stage].end());
+      rounds = std::max(rounds, latest / stages_[stage].period);
+    }
+    return stride_ * (rounds + 1);
+  }
+
   // Point 3: what each link carries, in the busiest step of a period and under any drift.
   Finding check_links() {
     if (!options_.links) return std::nullopt;
@@ -381,7 +391,7 @@ class Periodic {
       verdict_.limited = "the routes of actions that go on at different paces are not followed";
       return std::nullopt;
     }
-    set_blocks(at_, single_ ? stride_ : 1);
+    set_blocks(at_, single_ ? stride_ : next_blocks(common_, blocks_of_all()));
     std::vector<LinkUse> uses;
     for (std::uint32_t node = 0; node < program_nodes(common_); ++node) {
       if (Finding finding = add_uses(node, uses)) return finding;
