@@ -71,12 +71,12 @@ Options parse(int argc, char** argv) {
 
 // Of one kind of break.
 struct Broken {
-  std::uint64_t tried = 0, unloaded = 0, refused = 0, refused_right = 0, limited = 0,
+  std::uint64_t tried = 0, unloaded = 0, refused = 0, refused_right = 0, unproven = 0,
                 accepted_right = 0, accepted_wrong = 0;
 };
 
 struct Tally {
-  std::uint64_t seeds = 0, made = 0, accepted = 0, pipelined = 0, differ = 0, limited = 0,
+  std::uint64_t seeds = 0, made = 0, accepted = 0, pipelined = 0, differ = 0, unproven = 0,
                 refused = 0, runs = 0, drifts = 0, windows = 0, wrong = 0;
   std::map<std::string, std::uint64_t> reasons, broken_reasons;
   std::map<std::string, Broken> broken;
@@ -94,7 +94,7 @@ struct Tally {
       if (trial.pipelined) ++pipelined;
       if (trial.differ) ++differ;
     } else {
-      ++(trial.whole.answer == Answer::kLimited ? limited : refused);
+      ++(trial.whole.answer == Answer::kRefused ? refused : unproven);
       ++reasons[trial.whole.reason];
     }
     if (trial.broken_kind.empty()) return;
@@ -109,7 +109,8 @@ struct Tally {
     switch (opinion.answer) {
       case Answer::kUnloaded: ++row.unloaded; break;
       case Answer::kRefused: ++(right ? row.refused_right : row.refused); break;
-      case Answer::kLimited: ++(right ? row.limited : row.accepted_wrong); break;
+      case Answer::kUnproven: ++row.unproven; break;
+      case Answer::kLimited: ++(right ? row.unproven : row.accepted_wrong); break;
       default: ++(right ? row.accepted_right : row.accepted_wrong);
     }
   }
@@ -119,15 +120,14 @@ unsigned long long big(std::uint64_t number) { return number; }
 
 void print_broken(const Tally& tally) {
   std::printf(
-      "| broken | tried | refused by the loader | refused, wrong | refused, not found wrong | "
-      "valid "
-      "for some N, right | accepted, right | accepted, wrong |\n"
+      "| broken | tried | refused by the loader | refused, wrong | refused, not found wrong | not "
+      "proven for every N | accepted, right | accepted, wrong |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
   Broken all;
   const auto print = [](const std::string& kind, const Broken& row) {
     std::printf("| %s | %llu | %llu | %llu | %llu | %llu | %llu | %llu |\n", kind.c_str(),
                 big(row.tried), big(row.unloaded), big(row.refused), big(row.refused_right),
-                big(row.limited), big(row.accepted_right), big(row.accepted_wrong));
+                big(row.unproven), big(row.accepted_right), big(row.accepted_wrong));
   };
   for (const auto& [kind, row] : tally.broken) {
     print(kind, row);
@@ -135,7 +135,7 @@ void print_broken(const Tally& tally) {
     all.unloaded += row.unloaded;
     all.refused += row.refused;
     all.refused_right += row.refused_right;
-    all.limited += row.limited;
+    all.unproven += row.unproven;
     all.accepted_right += row.accepted_right;
     all.accepted_wrong += row.accepted_wrong;
   }
@@ -160,7 +160,7 @@ void print(const std::string& title, const Tally& tally) {
   row("accepted for every N", tally.accepted);
   row("of these pipelined", tally.pipelined);
   row("of these with ranks that differ in strides, paces or instances", tally.differ);
-  row("valid, but not proven for every N", tally.limited);
+  row("not proven for every N, nor refused", tally.unproven);
   row("refused though right", tally.refused);
   row("lock-step runs, whole and broken", tally.runs);
   row("drifting runs", tally.drifts);

@@ -12,7 +12,8 @@ enum class Answer : std::uint8_t {
   kNone,      // there is no such schedule: the dice led to none, or nothing could be broken
   kUnloaded,  // the loader refuses a program
   kRefused,   // the verifier does
-  kLimited,   // valid, but not for every N
+  kUnproven,  // it finds no proof for every N, and was not asked for a part of them
+  kLimited,   // it finds none, but every N up to some is right
   kAccepted,  // proven for every N
 };
 
