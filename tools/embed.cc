@@ -146,7 +146,7 @@ topology::Embedding find_by_ranks(const Arguments& arguments, embed::Search& sea
     bad_input("algorithm '" + choice.algorithm.name + "' is for " + choice.algorithm.topologies +
               " as they are; expected one for any topology");
   }
-  std::vector<Program> programs(choice.nodes);
+  Programs programs(choice.nodes);
   for (std::uint32_t node = 0; node < choice.nodes; ++node) generate(choice, node, programs[node]);
   const embed::Traffic traffic = embed::traffic_of(programs);
   if (search.period == 0) search.period = embed::whole_period(traffic);

@@ -66,7 +66,7 @@ void print_text(const std::string& path, const Image& image) {
     const LinkRow row = image.link(at);
     std::printf("  link %u: to node %u, device %u port %u\n", at, row.peer, row.device, row.port);
   }
-  const auto program = std::make_unique<Program>();
+  const auto program = std::make_unique<DecodedProgram>();
   for (std::uint32_t at = 0; at < image.programs; ++at) {
     const ProgramRow row = image.program(at);
     std::printf("  program %u: %s by %s, root %u: %u bytes", at, collective_name(row.collective),
@@ -97,7 +97,7 @@ void print_as_json(const std::string& path, const Image& image) {
     const LinkRow row = image.link(at);
     json["links"].push_back({{"peer", row.peer}, {"device", row.device}, {"port", row.port}});
   }
-  const auto program = std::make_unique<Program>();
+  const auto program = std::make_unique<DecodedProgram>();
   for (std::uint32_t at = 0; at < image.programs; ++at) {
     const ProgramRow row = image.program(at);
     json["programs"].push_back({{"collective", collective_name(row.collective)},

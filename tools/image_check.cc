@@ -72,7 +72,7 @@ std::size_t failing_rule(Status status) {
 }
 
 Status load_all(const Image& image, std::string& which) {
-  const auto program = std::make_unique<Program>();
+  const auto program = std::make_unique<DecodedProgram>();
   for (std::uint32_t at = 0; at < image.programs; ++at) {
     const Status status = image.load(at, *program);
     if (status == Status::kOk) continue;

@@ -53,11 +53,13 @@ LoadedSchedule open_bytes(std::string name, std::vector<std::uint8_t> bytes,
 
 }  // namespace
 
-void decode(const LoadedSchedule& loaded, std::uint32_t node, Program& program) {
-  const Status status = loaded.file.program(node, program);
+void decode(const LoadedSchedule& loaded, std::uint32_t node, OwnedProgram& program) {
+  const auto decoded = std::make_unique<DecodedProgram>();
+  const Status status = loaded.file.program(node, *decoded);
   if (status != Status::kOk) {
     refuse(loaded.name, "descriptor of node " + std::to_string(node) + ": " + reason(status));
   }
+  program = *decoded;
 }
 
 LoadedSchedule open_schedule(const std::string& path, const std::string& topology) {

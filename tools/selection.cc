@@ -179,7 +179,7 @@ PortModel choose_ports(const Selection& selection) {
 
 // Of a rank-local algorithm, placed.
 void generate_here(const Choice& choice, std::uint32_t node, Program& program) {
-  program = Program{};
+  program.clear();
   const std::uint32_t rank = choice.embedding ? choice.rank_at.at(node) : node;
   const Status status = choice.algorithm.generator->generate(virtual_group(choice), rank, program);
   if (status != Status::kOk) cannot_do(choice, status);
@@ -290,7 +290,7 @@ Choice choose(const Selection& selection) {
   return choice;
 }
 
-void generate(const Choice& choice, std::uint32_t node, Program& program) {
+void generate(const Choice& choice, std::uint32_t node, OwnedProgram& program) {
   if (choice.found.empty()) {
     generate_here(choice, node, program);
   } else {
@@ -303,7 +303,7 @@ std::vector<std::uint8_t> compile(const Choice& choice) {
   ScheduleFileWriter writer(choice.topology->spec(), group.topology_digest, group.ranks,
                             choice.nodes);
   Progress progress("compiling");
-  auto program = std::make_unique<Program>();
+  auto program = std::make_unique<OwnedProgram>();
   for (std::uint32_t node = 0; node < choice.nodes; ++node) {
     generate(choice, node, *program);
     const Status status = writer.add(*program);

@@ -62,7 +62,7 @@ struct Choice {
 [[nodiscard]] Choice choose(const Selection& selection);
 
 // Writes node's program into `program`. Throws Failure if the algorithm cannot do it.
-void generate(const Choice& choice, std::uint32_t node, Program& program);
+void generate(const Choice& choice, std::uint32_t node, OwnedProgram& program);
 
 // The schedule file: a descriptor for each node. Throws Failure if the algorithm cannot do it.
 [[nodiscard]] std::vector<std::uint8_t> compile(const Choice& choice);

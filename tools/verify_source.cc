@@ -13,7 +13,7 @@ Source::Source(const std::string& path, const std::string& topology)
     : loaded_(open_schedule(path, topology)),
       name_(path),
       topology_(loaded_.topology.get()),
-      buffer_(std::make_unique<Program>()) {
+      buffer_(std::make_unique<OwnedProgram>()) {
   // A file that is no schedule is to be told from one that is wrong before anything is proven.
   const std::uint32_t nodes = loaded_.file.nodes();
   const bool keep = nodes <= kMostKept;
@@ -28,7 +28,7 @@ Source::Source(const std::string& path, const std::string& topology)
 Source::Source(const Selection& selection)
     : choice_(choose(selection)),
       topology_(choice_.topology.get()),
-      buffer_(std::make_unique<Program>()) {
+      buffer_(std::make_unique<OwnedProgram>()) {
   name_ = choice_.algorithm.name + ", root " + std::to_string(choice_.group.root);
 }
 

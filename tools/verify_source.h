@@ -30,7 +30,7 @@ class Source {
   Choice choice_;          // of a selection
   std::string name_;
   const topology::Topology* topology_ = nullptr;
-  std::unique_ptr<Program> buffer_;
+  std::unique_ptr<OwnedProgram> buffer_;
   std::uint32_t in_buffer_ = 0;  // whose program that is
   bool filled_ = false;
 };

@@ -166,7 +166,7 @@ Status generate(const Group& group, std::uint32_t me, Collective collective, Pro
   if (status != Status::kOk) return status;
   const std::uint32_t run = fractional_run(group);
   if (run > kMaxRun) {
-    out = Program{};
+    out.clear();
     return Status::kUnsupported;
   }
   if (p == 1) return builder.finish_alone();

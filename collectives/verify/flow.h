@@ -55,7 +55,7 @@ class Wanted {
   [[nodiscard]] std::int32_t ranks(RankSets& sets, std::uint32_t node, std::int64_t segment) const;
 
  private:
-  Program program_;  // of the node asked for, as far as buffer_extent() looks
+  OwnedProgram program_;  // of the node asked for, as far as buffer_extent() looks
 };
 
 // A block of memory.

@@ -374,7 +374,7 @@ class Periodic {
   const Programs& programs_;
   const Options& options_;
   Verdict& verdict_;
-  Program common_{};
+  OwnedProgram common_;
   Case at_;
   RankProofs ranks_;
   std::int64_t stride_ = 1;                      // of all streams

@@ -30,7 +30,7 @@ class Chain : public ::testing::Test {
   }
 
   std::unique_ptr<topology::Topology> topology = make_topology("complete:4");
-  std::vector<Program> programs;
+  std::vector<OwnedProgram> programs;
 };
 
 class Broadcast : public Chain {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <memory>
 #include <sstream>
 
 #include "collectives/schedule/file.h"
@@ -78,7 +79,6 @@ const char* remedy(Status status) {
 
 bool load_program(const std::string& path, const Options& options, std::uint32_t node,
                   Programs& programs, std::string& error) {
-  Program& program = programs.programs[programs.count];
   MappedFile mapped;
   if (!mapped.open(path)) {
     error = "cannot read the schedule " + path + ": " + std::strerror(errno);
@@ -100,13 +100,12 @@ bool load_program(const std::string& path, const Options& options, std::uint32_t
               std::to_string(file.nodes() - 1);
       return false;
     }
-    status = file.program(node, program);
+    const auto decoded = std::make_unique<DecodedProgram>();
+    status = file.program(node, *decoded);
+    programs.programs[programs.count] = *decoded;
   }
   if (status == Status::kOk) {
     programs.sources.push_back(path);
-    auto& table = program.table;
-    programs.tables.emplace_back(table.bytes, table.bytes + table.size);
-    table.bytes = programs.tables.back().data();
   } else {
     error = "cannot load node " + std::to_string(node) + "'s descriptor from " + path + ": " +
             status_name(status) + "; " + remedy(status);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 #include "firmware/limits.h"
 
 namespace espalier::node {
@@ -48,12 +48,11 @@ struct Options {
 
 // A node's programs, decoded once, and every node that any of them has a link to, ascending.
 struct Programs {
-  std::array<Program, kMaxPrograms> programs;
+  // They own their tables: a file may be written anew under a running node.
+  std::array<OwnedProgram, kMaxPrograms> programs;
   std::uint32_t count = 0;
   std::vector<std::uint32_t> peers;  // of an image: in the order of its link table
   std::vector<std::string> sources;  // where each came from, for messages
-  // What the programs look up: copies, as a file may be written anew under a running node.
-  std::vector<std::vector<std::uint8_t>> tables;
 };
 
 // Loads node's own descriptor of every schedule file. False and one line in `error` (what was

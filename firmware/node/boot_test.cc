@@ -29,7 +29,7 @@ std::vector<std::uint8_t> schedule(const char* spec, std::uint32_t ranks, const 
   EXPECT_NE(chosen, nullptr);
   const auto program = std::make_unique<Program>();
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    *program = Program{};
+    program->clear();
     EXPECT_EQ(chosen->generate({.ranks = ranks, .topology_digest = digest}, rank, *program),
               Status::kOk);
     EXPECT_EQ(writer.add(*program), Status::kOk);
@@ -92,7 +92,7 @@ TEST_F(Boot, KeepsTables) {
   constexpr char kThree[] = "complete:3";
   const std::uint64_t digest = digest_bytes(kDigestSeed, kThree, sizeof kThree - 1);
   ScheduleFileWriter writer(kThree, digest, 3, 3);
-  Program program = sample_program_with_table();
+  OwnedProgram program = sample_program_with_table();
   program.topology_digest = digest;
   for (program.node = 0; program.node < 3; ++program.node) {
     for (std::uint32_t link = 0; link < 2; ++link)
