@@ -22,6 +22,7 @@ struct Selection {
   std::string topology, collective, algorithm, root = "0";
   std::string run = {}, lambda = {};   // what some algorithms let the user choose
   std::string window = {};             // steps in flight that the schedule is to allow
+  bool window_is_limit = false;        // a schedule that allows fewer will do
   std::string links = {}, ports = {};  // "direct" or "modelled", "multiport" or "single-send"
   std::string embedding = {};          // where ranks stand: none, snake, a known one's name, a file
 };

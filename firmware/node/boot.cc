@@ -219,6 +219,9 @@ void check_sources(const Options& options, std::string& error) {
   if (from_image(options) && options.public_key.empty() != options.takes_unsigned) {
     error = "whom to trust? give one of --public-key FILE and --unsigned";
   }
+  if (!from_image(options) && options.image_only != nullptr) {
+    error = std::string("--") + options.image_only + " is for --image and --flash";
+  }
 }
 
 }  // namespace
@@ -275,6 +278,7 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
               "; see espalier-node --help";
       return false;
     }
+    if (found >= kPublicKey && found <= kCounter) options.image_only = kOptions[found].name;
     if (!take(found, optarg, options)) {
       error = std::string("bad value for --") + kOptions[found].name + ": " + optarg +
               "; see espalier-node --help";
@@ -288,6 +292,9 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
   check_sources(options, error);
   if (options.schedules.size() > kMaxPrograms) {
     error = "too many schedules: a node holds at most " + std::to_string(kMaxPrograms);
+  }
+  if (options.provider == "shm" && !options.address.empty()) {
+    error = "--address is an IP to bind, and shm binds none; give --provider tcp";
   }
   if (options.nodes.empty()) error = "no node number: give --node I";
   if (!options.check_only && options.controls.size() != options.nodes.size()) {

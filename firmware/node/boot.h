@@ -26,6 +26,7 @@ struct Options {
   bool takes_unsigned = false;  // instead of a key: anybody's
   std::string board = ESPALIER_BOARD;
   std::uint32_t counter = 0;         // images with a lower security counter are refused
+  const char* image_only = nullptr;  // the name of a given option that is for images alone
   std::vector<std::uint32_t> nodes;  // that this process drives
   std::string topology;              // canonical specification of the node's topology; empty: any
   std::string provider = "tcp";
