@@ -175,7 +175,7 @@ std::string parse(std::vector<std::string> words, Options& options) {
 TEST(NodeOptions, AreTaken) {
   Options options;
   ASSERT_EQ(parse({"--schedule", "a", "--schedule=b", "--node", "7", "--control", "5", "--provider",
-                   "shm", "--deadline", "250", "--window", "2", "--address", "10.0.0.1"},
+                   "net", "--deadline", "250", "--window", "2", "--address", "10.0.0.1"},
                   options),
             "");
   EXPECT_EQ(options.schedules, (std::vector<std::string>{"a", "b"}));
@@ -183,7 +183,7 @@ TEST(NodeOptions, AreTaken) {
   EXPECT_EQ(options.controls, (std::vector<int>{5}));
   EXPECT_EQ(options.deadline_ns, 250'000'000u);
   EXPECT_EQ(options.window, 2u);
-  EXPECT_EQ(options.provider, "shm");
+  EXPECT_EQ(options.provider, "net");
   EXPECT_EQ(options.address, "10.0.0.1");
   ASSERT_EQ(
       parse({"--schedule", "a", "--node", "7", "--control", "5", "--node", "8", "--control", "6"},
@@ -198,9 +198,23 @@ TEST(NodeOptions, AreRefusedWithOneLine) {
   const std::vector<std::string> good = {"--schedule", "a", "--node", "0", "--control", "5"};
   ASSERT_EQ(parse(good, options), "");
   const std::vector<std::vector<std::string>> bad = {
-      {"--node", "x"},   {"--node", "-1"},    {"--node"},           {"--nodes", "2"},
-      {"--window", "0"}, {"--deadline", "0"}, {"--deadline", "1s"}, {"surplus"},
-      {"--control", ""}, {"--control", "-1"}, {"--window", "1000"}, {"--node", "1"}};
+      {"--node", "x"},
+      {"--node", "-1"},
+      {"--node"},
+      {"--nodes", "2"},
+      {"--window", "0"},
+      {"--deadline", "0"},
+      {"--deadline", "1s"},
+      {"surplus"},
+      {"--control", ""},
+      {"--control", "-1"},
+      {"--window", "1000"},
+      {"--node", "1"},
+      {"--unsigned"},
+      {"--public-key", "k"},
+      {"--board", "b"},
+      {"--counter", "1"},
+      {"--provider", "shm", "--address", "10.0.0.1"}};
   for (const std::vector<std::string>& words : bad) {
     std::vector<std::string> all = good;
     all.insert(all.end(), words.begin(), words.end());
