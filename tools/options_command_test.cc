@@ -50,7 +50,6 @@ TEST_F(OptionsCommand, RefusesWhatASelectionCannotHonour) {
 TEST_F(OptionsCommand, RefusesWhatARunInVirtualTimeCannotHonour) {
   compile("good", "complete:3");
   compile("sum", "complete:3", "reduce", "chain");
-  compile("barrier", "complete:4", "barrier", "dissemination");
   write(directory_ / "model", "{}");
   for (const Row& row : {
            Row{"simulate good --bytes 8 --op sum", "broadcast combines nothing; expected no --op"},
@@ -61,8 +60,6 @@ TEST_F(OptionsCommand, RefusesWhatARunInVirtualTimeCannotHonour) {
            Row{"simulate good --bytes 8 --seed 7", "--seed is for jitter; expected --jitter"},
            Row{"simulate good --bytes 8 --model model --alpha 1e-6", "--alpha excludes --model"},
            Row{"simulate good --bytes 8 --model model --beta 1e-9", "--beta excludes --model"},
-           Row{"simulate barrier --output results",
-               "a barrier has no results to write; expected no --output"},
            Row{"trace good --bytes 8 -o t --op sum", "broadcast combines nothing"},
        }) {
     expect_refused(row.arguments, row.words);
@@ -83,7 +80,6 @@ TEST_F(OptionsCommand, RefusesOperatorsThatNeedTheOrderOfRanks) {
 #ifdef ESPALIER_WITH_OFI
 TEST_F(OptionsCommand, RefusesWhatARealRunCannotHonour) {
   compile("good", "complete:3");
-  compile("barrier", "complete:4", "barrier", "dissemination");
   write(directory_ / "model", "{}");
   for (const Row& row : {
            Row{"run good --bytes 8 --op sum", "broadcast combines nothing; expected no --op"},
@@ -94,7 +90,6 @@ TEST_F(OptionsCommand, RefusesWhatARealRunCannotHonour) {
            Row{"run good --public-key model", "--public-key is for nodes that boot images"},
            Row{"run good --provider shm --address 127.0.0.1",
                "--address is an IP to bind, and shm binds none; expected --provider tcp"},
-           Row{"run barrier --output results", "a barrier has no results to write"},
            Row{"measure --provider shm --address 127.0.0.1", "shm binds none"},
            Row{"trace good --bytes 8 -o t --provider shm --jitter 0.5",
                "--jitter excludes --provider"},

@@ -87,7 +87,6 @@ std::int64_t verified_blocks(const LoadedSchedule& schedule, const reference::Ca
 // What the schedule and the options say together.
 reference::Case describe_case(const Options& options, const Program& program) {
   reference::Case what = case_of(program, options.combining);
-  check_output(options.output, program);
   std::string error;
   if (!options.input.empty() && what.collective != espalier_Collective_BROADCAST) {
     bad_input("--input is for broadcast; other collectives make their own vectors of --bytes");

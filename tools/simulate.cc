@@ -126,7 +126,6 @@ void run_simulate(const SimulateOptions& arguments) {
     }
   }
   const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
-  check_output(arguments.output, loaded.programs.front());
   for (const std::string& directory : {arguments.output, arguments.events}) {
     if (!directory.empty()) make_directory(directory);
   }

@@ -10,8 +10,7 @@ void add_operator_options(CLI::App& command, OperatorOptions& options) {
       "--op", options.op,
       "Operator of a reduction or scan; affine does not commute, and has a type of its own; "
       "default: sum");
-  command.add_option("--type", options.type,
-                     "Element type of a reduction or scan; default: f32");
+  command.add_option("--type", options.type, "Element type of a reduction or scan; default: f32");
 }
 
 reference::Case case_of(const Program& program, const OperatorOptions& options) {
@@ -54,11 +53,6 @@ Layout layout_of(const Program& program, const reference::Case& what) {
   }
   bad_input("the schedule takes no message of " + counted(what.bytes, "byte") +
             (counts_per_rank(what.collective) ? " a rank: " : ": ") + why);
-}
-
-void check_output(const std::string& directory, const Program& program) {
-  if (directory.empty() || program.collective != espalier_Collective_BARRIER) return;
-  bad_input("a barrier has no results to write; expected no --output");
 }
 
 }  // namespace espalier::tools

@@ -28,8 +28,4 @@ void add_operator_options(CLI::App& command, OperatorOptions& options);
 // Cuts the message into blocks. Throws Failure (bad input) if the program takes none of its size.
 [[nodiscard]] Layout layout_of(const Program& program, const reference::Case& what);
 
-// Throws Failure (bad input) if ranks have no results to write into `directory` (--output, empty:
-// not given).
-void check_output(const std::string& directory, const Program& program);
-
 }  // namespace espalier::tools

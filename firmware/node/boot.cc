@@ -77,6 +77,17 @@ const char* remedy(Status status) {
   }
 }
 
+// As Topology::digest() makes it of a canonical specification.
+std::uint64_t topology_digest(const char* spec, std::size_t size) {
+  const std::uint64_t digest = digest_bytes(kDigestSeed, spec, size);
+  return digest == 0 ? 1 : digest;
+}
+
+// Whether the file's topology is the one that it spells out. Nodes do not read the specification.
+bool is_specified(const ScheduleFile& file) {
+  return topology_digest(file.spec(), file.spec_size()) == file.topology_digest();
+}
+
 bool load_program(const std::string& path, const Options& options, std::uint32_t node,
                   Programs& programs, std::string& error) {
   MappedFile mapped;
@@ -87,8 +98,13 @@ bool load_program(const std::string& path, const Options& options, std::uint32_t
   ScheduleFile file;
   Status status = file.open(mapped.bytes(), mapped.size());
   if (status == Status::kOk) {
+    if (!is_specified(file)) {
+      error = path + " is not consistent: its topology's digest is not that of the specification " +
+              "beside it; compile it again";
+      return false;
+    }
     if (!options.topology.empty() &&
-        digest_bytes(kDigestSeed, options.topology.data(), options.topology.size()) !=
+        topology_digest(options.topology.data(), options.topology.size()) !=
             file.topology_digest()) {
       error = path + " was compiled for the topology " +
               std::string(file.spec(), file.spec_size()) + ", this node is in " + options.topology +
@@ -239,7 +255,8 @@ const char* usage() {
          "\n"
          "Loads node I's descriptors, wires up with its neighbours through the control channel\n"
          "(an inherited SOCK_SEQPACKET socket; `espalier run` starts nodes so) and runs what it\n"
-         "is told until the channel ends. --check loads the descriptors, prints them, and ends;\n"
+         "is told until the channel ends. --check loads the descriptors, prints them, and ends\n"
+         "(of a schedule file node I's own: other nodes' are not looked at);\n"
          "without any it says whether libfabric has the provider.\n"
          "--stdio: the launcher is at the other end of standard input and output, through\n"
          "espalier-gateway --node-command, which sends the rest of the command line and the\n"

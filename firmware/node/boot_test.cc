@@ -135,6 +135,35 @@ TEST_F(Boot, RefusesAFileThatIsNotThereOrNoSchedule) {
   EXPECT_NE(load({write("text", std::vector<std::uint8_t>(4096, 'x'))}), "");
 }
 
+// A file whose every checksum is right, and whose specification is another's or nobody's.
+TEST_F(Boot, RefusesASpecificationThatIsNotItsTopologys) {
+  for (const char* spec : {"complete:4", "no topology at all"}) {
+    ScheduleFileWriter writer(spec, digest_bytes(kDigestSeed, kSpec, sizeof kSpec - 1), 5, 5);
+    const std::vector<std::uint8_t> whole = schedule(kSpec, 5, "chain");
+    ScheduleFile file;
+    ASSERT_EQ(file.open(whole.data(), whole.size()), Status::kOk);
+    const auto program = std::make_unique<DecodedProgram>();
+    for (std::uint32_t node = 0; node < 5; ++node) {
+      ASSERT_EQ(file.program(node, *program), Status::kOk);
+      ASSERT_EQ(writer.add(*program), Status::kOk);
+    }
+    std::vector<std::uint8_t> bytes;
+    ASSERT_EQ(writer.finish(bytes), Status::kOk);
+    const std::string error = load({write("garbage", bytes)});
+    EXPECT_NE(error.find("is not consistent: its topology's digest"), std::string::npos) << error;
+  }
+}
+
+// What a node does not look at: docs/verifier.md, "What a node checks itself".
+TEST_F(Boot, LooksAtItsOwnDescriptorOnly) {
+  std::vector<std::uint8_t> bytes = schedule(kSpec, 5, "chain");
+  bytes.back() ^= 1;  // of the last node's descriptor
+  const std::string path = write("damaged", bytes);
+  for (node_ = 0; node_ < 4; ++node_) EXPECT_EQ(load({path}), "") << node_;
+  node_ = 4;
+  EXPECT_NE(load({path}).find("a checksum does not match"), std::string::npos);
+}
+
 TEST_F(Boot, RefusesEveryTruncation) {
   const std::vector<std::uint8_t> whole = schedule(kSpec, 5, "chain");
   for (std::size_t size = 0; size < whole.size(); ++size) {

@@ -110,6 +110,7 @@ class Combinations : public ::testing::Test {
  protected:
   struct Tally {
     int compiled = 0, refused = 0, proven = 0;
+    std::set<std::string> algorithms;  // compiled
   };
 
   void SetUp() override {
@@ -155,6 +156,7 @@ class Combinations : public ::testing::Test {
       expect_clear(first.refusal, selection);
       return;
     }
+    tally.algorithms.insert(selection.collective + " " + selection.algorithm);
     if (tally.compiled++ % kProofs != 0) return;
     ++tally.proven;
     expect_valid(first, selection.links == "modelled");
@@ -185,9 +187,10 @@ TEST_F(Combinations, AreTheSameTwiceAndVerify) {
     EXPECT_GT(tally.compiled, 40);
     EXPECT_GT(tally.refused, 40);
     all.compiled += tally.compiled;
-    all.refused += tally.refused;
+    all.algorithms.merge(tally.algorithms);
   }
   EXPECT_GT(all.compiled, 1000);
+  EXPECT_EQ(all.algorithms.size(), offers().size());
 }
 
 // The leaf algorithms' claimed bounds count the lanes of the branches.
