@@ -112,8 +112,8 @@ std::string range_text(const Program& program, const verify::Verdict& verdict) {
     text += "proven for it";
   } else if (verdict.for_all) {
     text +=
-        "between ranks by streams that are the same for all N; within each kind of rank up to "
-        "N* = " +
+        "between ranks by progressions that are the same for all N; within each kind of rank up "
+        "to N* = " +
         std::to_string(verdict.proven_blocks) + ", beyond which all repeats every " +
         counted(verdict.period, "block");
   } else {

@@ -170,7 +170,7 @@ Finding check_witnesses(const Case& at, std::int64_t steps) {
 
 namespace {
 
-// 1, 2, ... up to the longest cycle of claims and witnesses that is looked through.
+// 1, 2, ... up to the longest cycle of claims that is looked through.
 constexpr std::int64_t kMostCycle = 4096;
 
 // Steps for any N, of those that are the same every `stride` blocks.
@@ -196,7 +196,7 @@ struct Ahead {
 
 }  // namespace
 
-// Claim, witnesses and steps are lines in N for those N that are `cycle` apart, from the stride on:
+// The claim and the steps are lines in N for those N that are `cycle` apart, from the stride on:
 // the claim is above one of them on a half line, and wrong where it is above all witnesses, or
 // above the steps.
 Finding check_bound(Case& at, const Steps& steps, std::string& limited) {
@@ -204,9 +204,6 @@ Finding check_bound(Case& at, const Steps& steps, std::string& limited) {
   const Count& count = common.counts[common.bound_ref];
   std::int64_t cycle =
       std::lcm(steps.stride, count.c == 0 ? 1 : std::max<std::int64_t>(1, count.e));
-  for (const Witness& witness : at.witnesses) {
-    if (cycle <= kMostCycle) cycle = std::lcm(cycle, witness.d / std::gcd(witness.d, witness.b));
-  }
   if (cycle > kMostCycle) {
     limited = "the claimed lower bound goes on in too long a cycle";
     return std::nullopt;
@@ -215,17 +212,20 @@ Finding check_bound(Case& at, const Steps& steps, std::string& limited) {
   for (std::int64_t blocks = 1; blocks <= 2 * cycle; ++blocks) {
     if (next_blocks(common, blocks) != blocks) continue;
     const bool first = blocks <= cycle;  // looked at alone: they may be below the stride
-    const auto above = [&](const auto& value) {
-      const std::int64_t here = count_value(count, blocks) - value(blocks);
-      const std::int64_t later = count_value(count, blocks + cycle) - value(blocks + cycle);
+    const auto above = [&](std::int64_t times, const auto& value) {
+      const std::int64_t here = times * count_value(count, blocks) - value(blocks);
+      const std::int64_t later = times * count_value(count, blocks + cycle) - value(blocks + cycle);
       return std::pair(here, first ? 0 : later - here);
     };
     Ahead of_all, of_steps;
     for (const Witness& witness : at.witnesses) {
-      const auto [here, grows] = above([&](std::int64_t n) { return witness.steps(n); });
+      // claim > ceil((a + b*N) / d) exactly if d*claim > a + b*N + d - 1: a line whatever d is.
+      const auto [here, grows] = above(witness.d, [&](std::int64_t n) {
+        return witness.a + witness.b * n + witness.d - 1;
+      });
       of_all.keep(here, grows);
     }
-    const auto [here, grows] = above([&](std::int64_t n) { return steps_for(steps, n); });
+    const auto [here, grows] = above(1, [&](std::int64_t n) { return steps_for(steps, n); });
     of_steps.keep(here, grows);
     for (const Ahead& wrong : {of_all, of_steps}) {
       if (wrong.low > wrong.high || wrong.low > kMaxBlocks / cycle) continue;

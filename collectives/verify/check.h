@@ -9,7 +9,6 @@
 
 #include "collectives/schedule/expand.h"
 #include "collectives/schedule/programs.h"
-#include "collectives/verify/streams.h"
 #include "collectives/verify/verify.h"
 
 namespace espalier::verify {
@@ -74,6 +73,11 @@ void set_blocks(Case& at, std::int64_t blocks);
   return instance.kind == espalier_Kind_SEND ? instance.a : instance.into;
 }
 
+// Within a step all sends read, then all receives write, then all operations run: 0, 1, 2.
+[[nodiscard]] inline int turn_of(Kind kind) {
+  return kind == espalier_Kind_SEND ? 0 : kind == espalier_Kind_RECEIVE ? 1 : 2;
+}
+
 // The place of one block at position `at` of the place's run.
 [[nodiscard]] inline PlaceAt part_of(PlaceAt place, std::uint32_t at) {
   place.segment += at;
@@ -101,6 +105,8 @@ void set_blocks(Case& at, std::int64_t blocks);
   return lanes == 0 ? 1 : lanes;
 }
 
+// Whether a combine has a meaning: an operator, or in a barrier the union of who has been heard of.
+[[nodiscard]] bool has_operator(Collective collective);
 // Point kForm for one node against rank 0's program (form.cc). For every N at once.
 [[nodiscard]] Finding check_agreement(const topology::Topology& topology, const Program& common,
                                       std::uint32_t node, const Program& program);
@@ -120,16 +126,12 @@ void add_steps(Case& at);
 [[nodiscard]] Finding check_matching(const Case& at);
 // kMatching and kDeadlock of one link alone: the instances of its ends are enough.
 [[nodiscard]] Finding check_link(const Case& at, std::uint32_t from, std::uint32_t to);
-// The least N for which two streams of one node (or one with itself) share a port in some step, on
-// links of `lanes`; 0: for none. Above one lane blocks_to_fill() counts them.
-[[nodiscard]] std::int64_t blocks_to_collide(const Program& program, const Streams& streams,
-                                             const Stream& one, const Stream& other,
-                                             std::uint32_t lanes);
-// The least N for which more streams than the link has lanes need it in the step of `one`'s first
-// block, of those in the same step of the pace; S = 1. 0: for none.
-[[nodiscard]] std::int64_t blocks_to_fill(const Streams& streams, const Stream& one,
-                                          const std::vector<const Stream*>& together,
-                                          std::uint32_t lanes);
+// Whether two transfers of one node need the same port of the model's, if they hold it at once.
+// The lanes of links are counted besides, in every model.
+[[nodiscard]] bool share_port(PortModel model, bool send, bool other_send);
+// The first of the S steps in which a transfer of `step` holds its port: a send from its step on, a
+// receive up to its step.
+[[nodiscard]] std::int64_t port_begin(const Program& program, bool send, std::int64_t step);
 [[nodiscard]] Finding check_steps(const Case& at);
 // kHazards; clears verdict.in_place where input and output may not be the same memory, adds to
 // verdict.checks.
@@ -167,7 +169,7 @@ struct Steps {
 // That no witness is above the steps of what is otherwise valid: one that is would be wrong itself.
 [[nodiscard]] Finding check_witnesses(const Case& at, std::int64_t steps);
 
-// What one stream takes of the link from -> to, in one step of a period.
+// One message of a progression on the link from -> to, in one step of its period.
 struct LinkUse {
   std::uint32_t from = 0, to = 0;  // nodes; the links are those of the route
   std::int64_t slot = 0;           // phase and step of the period

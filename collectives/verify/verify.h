@@ -73,11 +73,11 @@ struct Verdict {
 };
 
 enum class Method : std::uint8_t {
-  // For every N at once where the schedule is rigid (docs/verifier.md); else, and to phrase the
+  // For every N at once if the schedule is periodic (docs/verifier.md); otherwise, and to phrase the
   // counterexamples of small schedules, exhaustively.
   kAuto = 0,
   kExhaustive = 1,  // every N up to the bound
-  kPeriodic = 2,    // only for every N at once: what is not rigid is refused (kForm)
+  kPeriodic = 2,    // only for every N at once: a schedule that is not periodic is refused (kForm)
 };
 
 struct Options {
