@@ -229,7 +229,7 @@ TEST_F(Broadcast, LinksOfAMeshInLockStepOnly) {
     programs.push_back(hand.finish(3, 0, 3, 1));
   }
   expect_refused(Point::kLinks,
-                 {"row 1", "row 2", "carries 2 at once under drift",
+                 {"carries 2 at once under drift",
                   "capacity is 1, which lock step keeps: grade ASYNC is claimed, and "
                   "only SLOT holds"});
   on_all([](Program& program) { program.grade = espalier_Grade_SLOT; });

@@ -51,7 +51,12 @@ TEST(ProveCompiled, SaysForWhichN) {
 }
 
 TEST(ProveCompiled, RefusesAWrongSchedule) {
-  const Failure wrong = failure_of([](Program& program) { ++program.counts[program.bound_ref].a; });
+  const Failure wrong = failure_of([](Program& program) {
+    Count& bound = program.counts[program.counts_count];  // steps may share the old one
+    bound = program.counts[program.bound_ref];
+    ++bound.a;
+    program.bound_ref = static_cast<std::uint8_t>(program.counts_count++);
+  });
   EXPECT_EQ(wrong.exit_status, kNegative);
   EXPECT_EQ(wrong.line.find("'s.esp' is not written: it is not valid: steps: N = "), 0u)
       << wrong.line;
