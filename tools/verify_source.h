@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "collectives/verify/verify.h"
 #include "tools/loaded.h"
@@ -16,6 +17,8 @@ class Source {
   // The file at `path`, which must be for `topology` if that is not empty. Every descriptor is
   // decoded once, and kept if there are few. Throws Failure (bad input).
   Source(const std::string& path, const std::string& topology);
+  // The same of the bytes of a file, called `name` in messages.
+  Source(std::string name, std::vector<std::uint8_t> bytes);
   // What compiling the selection would write. Throws Failure (bad input), also from program().
   explicit Source(const Selection& selection);
 
@@ -26,11 +29,13 @@ class Source {
   [[nodiscard]] const Program& program(std::uint32_t node);
 
  private:
+  explicit Source(LoadedSchedule loaded);
+
   LoadedSchedule loaded_;  // of a file
   Choice choice_;          // of a selection
   std::string name_;
   const topology::Topology* topology_ = nullptr;
-  std::unique_ptr<Program> buffer_;
+  std::unique_ptr<OwnedProgram> buffer_;
   std::uint32_t in_buffer_ = 0;  // whose program that is
   bool filled_ = false;
 };

@@ -364,7 +364,7 @@ class Periodic {
   const Programs& programs_;
   const Options& options_;
   Verdict& verdict_;
-  Program common_{};
+  OwnedProgram common_;
   Case at_;
   std::optional<RankProofs> ranks_;
   bool single_ = false;            // only one N occurs

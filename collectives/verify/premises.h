@@ -181,7 +181,7 @@ class Premises : public ::testing::Test {
   std::unique_ptr<topology::Topology> topology;
   std::vector<NodeWriter> nodes;
   Count bound{};
-  std::vector<Program> programs;
+  std::vector<OwnedProgram> programs;
 };
 
 }  // namespace espalier::verify
