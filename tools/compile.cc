@@ -49,7 +49,7 @@ nlohmann::json to_json(const Choice& choice) {
 
 void run_compile(const Arguments& arguments) {
   const Choice choice = choose(arguments.selection);
-  const std::vector<std::uint8_t> bytes = compile(choice);
+  std::vector<std::uint8_t> bytes = compile(choice);
   const bool modelled = arguments.selection.links == "modelled";
   const std::string proven =
       arguments.unverified ? "" : prove_compiled(arguments.output, bytes, modelled);

@@ -201,8 +201,7 @@ void run_install(Arguments& arguments) {
     status = slots.confirm();
     if (status == Status::kOk) status = slots.inspect(expectation, loads, image, report);
   }
-  if (status != Status::kOk)
-    negative("the flash does not boot: " + reason(status));
+  if (status != Status::kOk) negative("the flash does not boot: " + reason(status));
   print_slots(arguments.flash, report);
   std::printf("%s: slot %u boots next\n", one_line(arguments.flash).c_str(), report.slot);
 }

@@ -10,7 +10,7 @@
 
 namespace espalier::tools {
 
-std::string prove_compiled(const std::string& name, std::vector<std::uint8_t> bytes,
+std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,
                            bool modelled) {
   Source source(name, std::move(bytes));
   const Program& first = source.program(0);
@@ -28,7 +28,9 @@ std::string prove_compiled(const std::string& name, std::vector<std::uint8_t> by
               "; --no-verify writes it unverified");
   }
   if (!verdict.valid) negative(file + "it is not valid: " + wrong.message);
-  return proven_for(source.program(0), verdict);
+  std::string proven = proven_for(source.program(0), verdict);
+  bytes = source.take_bytes();
+  return proven;
 }
 
 }  // namespace espalier::tools

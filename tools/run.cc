@@ -159,6 +159,7 @@ RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
 
 void run_run(Options options) {
   find_node(options.launch);
+  add_boot_words(options);
   const LoadedSchedule schedule = obtain_schedule(options);
   const Program& program = schedule.programs.front();
   std::string input;
@@ -196,7 +197,6 @@ void run_run(Options options) {
   result.modelled = modelled;
 
   launch::Cluster cluster;
-  add_boot_words(options);
   std::vector<std::vector<std::uint8_t>> files;
   if (options.launch.boot.empty()) files.push_back(schedule.bytes);
   start_cluster(options.launch, files, cluster);

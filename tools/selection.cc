@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "collectives/algorithms/fractional_tree.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "collectives/embed/place.h"
 #include "collectives/schedule/file_writer.h"
@@ -184,8 +183,7 @@ std::string reason(const Choice& choice, Status status) {
            "; expected two-tree";
   }
   if (choice.algorithm.parameter == "--run") {
-    return "it has no runs of " + std::to_string(group.run) +
-           " blocks; expected --run of at most " + std::to_string(kMaxRun);
+    return "it has no runs of " + std::to_string(group.run) + " blocks; expected a smaller --run";
   }
   if (choice.algorithm.generator->where == Where::kFatTree) {
     return "it is for one lane at the leaves, and on each level at most k times the lanes of the "

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/verify/verify.h"
@@ -27,6 +28,8 @@ class Source {
   [[nodiscard]] const topology::Topology& topology() const { return *topology_; }
   // node's program; good until the next call.
   [[nodiscard]] const Program& program(std::uint32_t node);
+  // The bytes of the file, which this then has no more: the last call.
+  [[nodiscard]] std::vector<std::uint8_t> take_bytes() { return std::move(loaded_.bytes); }
 
  private:
   explicit Source(LoadedSchedule loaded);

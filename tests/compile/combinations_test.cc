@@ -87,7 +87,7 @@ void expect_clear(const std::string& line, const Selection& selection) {
 }
 
 // Of what was compiled, modelled or with routers.
-void expect_valid(const Outcome& outcome, bool modelled) {
+void expect_valid(Outcome outcome, bool modelled) {
   try {
     EXPECT_NE(prove_compiled("it", outcome.bytes, modelled), "");
   } catch (const Failure& failure) {

@@ -36,7 +36,8 @@ std::vector<std::uint8_t> changed_sum(const std::function<void(Program&)>& chang
 
 Failure failure_of(const std::function<void(Program&)>& change) {
   try {
-    (void)prove_compiled("s.esp", changed_sum(change), false);
+    std::vector<std::uint8_t> bytes = changed_sum(change);
+    (void)prove_compiled("s.esp", bytes, false);
   } catch (const Failure& failure) {
     return failure;
   }
@@ -44,10 +45,15 @@ Failure failure_of(const std::function<void(Program&)>& change) {
 }
 
 TEST(ProveCompiled, SaysForWhichN) {
-  EXPECT_EQ(prove_compiled("s.esp", changed_sum([](Program&) {}), false), "every N");
-  const auto one_block = changed_sum(
-      [](Program& program) { program.blocks_count = 1, program.blocks[0].block_bytes = 0; });
-  EXPECT_EQ(prove_compiled("s.esp", one_block, false), "N = 1, the only one its block table gives");
+  std::vector<std::uint8_t> bytes = changed_sum([](Program&) {});
+  const std::vector<std::uint8_t> before = bytes;
+  EXPECT_EQ(prove_compiled("s.esp", bytes, false), "every N");
+  EXPECT_EQ(bytes, before);
+  bytes = changed_sum([](Program& program) {
+    program.blocks_count = 1;
+    program.blocks[0].block_bytes = 0;
+  });
+  EXPECT_EQ(prove_compiled("s.esp", bytes, false), "N = 1, the only one its block table gives");
 }
 
 TEST(ProveCompiled, RefusesAWrongSchedule) {
