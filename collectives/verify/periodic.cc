@@ -375,7 +375,7 @@ class Periodic {
     std::int64_t rounds = 0;
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       const std::int64_t latest = *std::max_element(used_[stage].begin(), used_[stage].end());
-      rounds = std::max(rounds, latest / stages_[stage].period);
+      rounds = std::max(rounds, (latest + send_ticks(common_) - 1) / stages_[stage].period);
     }
     return stride_ * (rounds + 1);
   }

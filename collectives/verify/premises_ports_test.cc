@@ -22,7 +22,8 @@ class PortPremises : public Premises {
     }
     finish({second + flight + 1 - period, period, 0, 0, 0}, static_cast<std::uint32_t>(period));
   }
-  // Rank 0 sends segment k to rank 1 over the router, on links of two lanes, from step firsts[k] on.
+  // Rank 0 sends segment k to rank 1 over the router, on links of two lanes, from step firsts[k]
+  // on.
   void lanes(const std::vector<std::int32_t>& firsts, std::uint32_t ticks = 1) {
     begin("fattree:k=2,h=1,c=2", espalier_Collective_BROADCAST, true);
     const auto flight = static_cast<std::int32_t>(ticks);
