@@ -17,11 +17,11 @@
 #include "collectives/verify/link_match.h"
 #include "collectives/verify/progressions.h"
 #include "collectives/verify/rank_proof.h"
+#include "collectives/verify/stage_steps.h"
 
 namespace espalier::verify {
 namespace {
 
-constexpr std::size_t kMaxStages = 256;  // of all nodes
 // Progressions of all nodes in the memory of an instance that is expanded.
 constexpr std::int64_t kProgressionsPerInstance = 8;
 
@@ -80,10 +80,7 @@ class Periodic {
     coarser_ = 0;
     match_ = {};
     flow_ = {};
-    stages_.clear();
-    used_.clear();
     neighbours_ = true;
-    staged_ = false;
     run_ = 1;
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
@@ -110,7 +107,9 @@ class Periodic {
     // N keeps to a residue of the stride, too.
     const auto mod = std::clamp<std::int64_t>(common_.residue_mod, 1, kMaxStride);
     if (mod < common_.residue_mod) verdict_.limited = "the residue takes too many turns";
-    stride_ = std::lcm(stride_, mod);
+    stride_ = single_ ? next_blocks(common_, 1) : std::lcm(stride_, mod);
+    if (single_ && stride_ > kMaxStride) verdict_.limited = "the only N is too large";
+    if (!unknown()) stages_ = StageSteps(stride_);
     at_.instances.resize(std::min(program_nodes(common_), topology_.nodes()));
     ranks_.emplace(at_, verdict_);
     flow_.begin(common_);
@@ -139,6 +138,7 @@ class Periodic {
   Finding read_every_blocks(std::uint32_t node, const Program& program) {
     progressions_.stride = stride_;
     Unread unread = read_progressions(common_, program, progressions_);
+    verdict_.progressions += progressions_.all.size();
     verdict_.limited = unread.why;
     if (unread.wrong_from > 0) {
       return ranks_->expand_wrong(node, program, unread.wrong_from,
@@ -151,34 +151,18 @@ class Periodic {
 
   // The only N that occurs.
   Finding read_only_blocks(std::uint32_t node, const Program& program) {
-    const std::int64_t blocks = next_blocks(common_, 1);
-    if (blocks > kMaxStride) verdict_.limited = "the only N is too large";
-    if (unknown()) return std::nullopt;
-    stride_ = blocks;
-    set_blocks(at_, blocks);
+    set_blocks(at_, stride_);
     if (Finding finding = check_size(at_, node, program)) return finding;
     std::vector<Instance>& all = at_.instances[node];
-    all = expand(program, blocks);
+    all = expand(program, stride_);
     Finding finding = check_instances(at_, node, program);
     if (!finding) finding = check_ports(at_, node);
-    if (!finding) read_single(program, all, blocks, progressions_);
+    if (!finding) {
+      read_single(program, all, stride_, progressions_);
+      verdict_.progressions += progressions_.all.size();
+    }
     std::vector<Instance>().swap(all);
     return finding;
-  }
-
-  // The number of a stage among those of all nodes.
-  std::size_t number_of(const Stage& stage) {
-    const auto known = std::find(stages_.begin(), stages_.end(), stage);
-    const auto number = static_cast<std::size_t>(known - stages_.begin());
-    if (known != stages_.end()) return number;
-    if (stages_.size() == kMaxStages) {
-      verdict_.limited = "its actions go on at too many different paces";
-      return 0;
-    }
-    for (const Stage& other : stages_) staged_ = staged_ || other.phase == stage.phase;
-    stages_.push_back(stage);
-    used_.emplace_back(static_cast<std::size_t>(stride_), -1);
-    return number;
   }
 
   void add_node(std::uint32_t node, const Program& program, const RankFlow& inside) {
@@ -186,14 +170,19 @@ class Periodic {
     run_ = std::max(run_, longest_run(program));
     const std::uint32_t base = flow_.add_node(node, progressions_, inside);
     std::vector<std::size_t> numbers;
-    for (const Stage& stage : progressions_.stages) numbers.push_back(number_of(stage));
+    for (const Stage& stage : progressions_.stages) {
+      numbers.push_back(stages_.number_of(stage));
+      if (numbers.back() == StageSteps::kMaxStages) {
+        verdict_.limited = "its actions go on at too many different paces";
+        return;
+      }
+    }
     const std::int64_t flight = latency_ticks(program) - 1;
     const bool named = common_.collective != espalier_Collective_ALL_TO_ALL;
     for (std::size_t k = 0; k < progressions_.all.size(); ++k) {
       const Progression& one = progressions_.all[k];
       const std::size_t stage = numbers[one.stage];
-      std::int64_t& latest = used_[stage][static_cast<std::size_t>(one.block)];
-      latest = std::max(latest, one.first);
+      stages_.add(stage, one);
       if (one.link < 0) continue;
       const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(one.link));
       const bool send = one.kind == espalier_Kind_SEND;
@@ -201,7 +190,7 @@ class Periodic {
       LinkEnd end;
       end.link = send ? link_key(node, peer) : link_key(peer, node);
       end.first = time_of(stage, first);
-      end.slot = time_of(stage, first % stages_[stage].period);
+      end.slot = time_of(stage, first % stages_.period(stage));
       end.segment = named ? one.segment : 0;
       end.block = one.block;
       end.cell = base + static_cast<std::uint32_t>(k);
@@ -240,26 +229,6 @@ class Periodic {
     return std::nullopt;
   }
 
-  // Steps that the progressions of a stage take, from the beginning of its phase.
-  [[nodiscard]] std::int64_t used_steps(std::size_t stage, std::int64_t blocks) const {
-    std::int64_t used = 0;
-    for (std::int64_t block = 0; block < std::min(blocks, stride_); ++block) {
-      const std::int64_t first = used_[stage][static_cast<std::size_t>(block)];
-      const std::int64_t rounds = (blocks - block - 1) / stride_;  // after its first
-      if (first < 0) continue;
-      used = std::max(used,
-                      stages_[stage].slope * blocks + first + stages_[stage].period * rounds + 1);
-    }
-    return used;
-  }
-  [[nodiscard]] std::int64_t phase_used(std::uint32_t phase, std::int64_t blocks) const {
-    std::int64_t used = 0;
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      if (stages_[stage].phase == phase) used = std::max(used, used_steps(stage, blocks));
-    }
-    return used;
-  }
-
   // Point 8. From N = stride on, each stage's steps and the claims grow by the same every `stride`
   // blocks: claims that agree up to N = 3 stride always do, if no stage grows faster than its
   // phase.
@@ -267,7 +236,7 @@ class Periodic {
     Steps sum;
     sum.stride = stride_;
     const std::int64_t last = single_ ? next_blocks(common_, 1) : 3 * stride_;
-    std::vector<std::int64_t> before(common_.phases_count, 0);
+    stages_.finish();
     for (std::int64_t blocks = single_ ? last : 1; blocks <= last; ++blocks) {
       std::int64_t whole = 0;
       if (next_blocks(common_, blocks) != blocks) {
@@ -275,7 +244,7 @@ class Periodic {
         continue;
       }
       for (std::uint32_t phase = 0; phase < common_.phases_count; ++phase) {
-        const std::int64_t used = phase_used(phase, blocks);
+        const std::int64_t used = stages_.phase_used(phase, blocks);
         Finding finding = check_claim(common_.phases[phase].steps_ref, blocks, used,
                                       "phase " + std::to_string(phase) + " claims ");
         if (finding || unknown()) return finding;
@@ -290,26 +259,12 @@ class Periodic {
       set_blocks(at_, last);
       return check_bound(at_, sum.first.back());
     }
-    check_growth();
-    if (unknown()) return std::nullopt;
-    return check_bound(at_, sum, verdict_.limited);
-  }
-
-  // Whether no stage overtakes its phase after N = 3 stride.
-  void check_growth() {
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      const std::uint32_t phase = stages_[stage].phase;
-      const std::int64_t grown = stages_[stage].slope * stride_ + stages_[stage].period;
-      for (std::int64_t blocks = 2 * stride_ + 1; blocks <= 3 * stride_; ++blocks) {
-        if (next_blocks(common_, blocks) != blocks) continue;
-        const std::int64_t phase_grown =
-            phase_used(phase, blocks) - phase_used(phase, blocks - stride_);
-        if (grown <= phase_grown || used_steps(stage, blocks) == 0) continue;
-        verdict_.limited =
-            "phase " + std::to_string(phase) + " takes longer than it claims for large N";
-        return;
-      }
+    for (std::int64_t blocks = 2 * stride_ + 1; blocks <= 3 * stride_; ++blocks) {
+      if (next_blocks(common_, blocks) != blocks || !stages_.overtakes(blocks)) continue;
+      verdict_.limited = "a phase takes longer than it claims for large N";
+      return std::nullopt;
     }
+    return check_bound(at_, sum, verdict_.limited);
   }
 
   Finding check_claim(std::uint32_t ref, std::int64_t blocks, std::int64_t taken,
@@ -370,16 +325,6 @@ class Periodic {
     return not_heard(at_, flow_.sets(), deaf->first, deaf->second);
   }
 
-  // An N for which all progressions of a stage that share a step of the period do so in one step.
-  [[nodiscard]] std::int64_t blocks_of_all() const {
-    std::int64_t rounds = 0;
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      const std::int64_t latest = *std::max_element(used_[stage].begin(), used_[stage].end());
-      rounds = std::max(rounds, (latest + send_ticks(common_) - 1) / stages_[stage].period);
-    }
-    return stride_ * (rounds + 1);
-  }
-
   // Point 3: what each link carries, in the busiest step of a period and under any drift.
   Finding check_links() {
     if (!options_.links) return std::nullopt;
@@ -387,11 +332,12 @@ class Periodic {
       verdict_.busiest = ranks_->busiest();
       return std::nullopt;
     }
-    if (staged_ && !single_) {
+    if (stages_.share_a_phase() && !single_) {
       verdict_.limited = "the routes of actions that go on at different paces are not followed";
       return std::nullopt;
     }
-    set_blocks(at_, single_ ? stride_ : next_blocks(common_, blocks_of_all()));
+    const std::int64_t together = stages_.blocks_together(send_ticks(common_));
+    set_blocks(at_, single_ ? stride_ : next_blocks(common_, together));
     std::vector<LinkUse> uses;
     for (std::uint32_t node = 0; node < program_nodes(common_); ++node) {
       if (Finding finding = add_uses(node, uses)) return finding;
@@ -406,8 +352,8 @@ class Periodic {
     for (const Progression& one : progressions_.all) {
       if (one.kind != espalier_Kind_SEND || one.part > 0) continue;
       const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(one.link));
-      const std::size_t stage = number_of(progressions_.stages[one.stage]);
-      const std::int64_t period = stages_[stage].period;
+      const std::size_t stage = stages_.number_of(progressions_.stages[one.stage]);
+      const std::int64_t period = stages_.period(stage);
       for (std::int64_t tick = 0; tick < std::min(send_ticks(common_), period); ++tick) {
         uses.push_back({node, peer, time_of(stage, (one.first + tick) % period)});
       }
@@ -426,12 +372,10 @@ class Periodic {
   std::int64_t stride_ = 1;        // of all progressions; that N, if it is the only one
   std::int64_t coarser_ = 0;       // what it must be, where that is not enough
   RankProgressions progressions_;  // of the node at hand
-  std::vector<Stage> stages_;      // of all nodes
-  std::vector<std::vector<std::int64_t>> used_;  // by stage and first block: the last first step
+  StageSteps stages_{1};           // of all nodes
   LinkMatch match_;
   FlowGraph flow_;
   bool neighbours_ = true;  // all peers are
-  bool staged_ = false;     // some phase has several stages
   std::int64_t run_ = 1;    // longest of any message
 };
 
