@@ -17,7 +17,7 @@
 // Instances: where all waves that turn at a level pass, they are numbered without gaps, (k-1)
 // k^(L-1) per round; where those of several levels pass, with n per round, of which some do not
 // exist. Both are multiples of the digits' periods, so that digits need no round.
-// Actions: at most 3 + (h-1)(k+1) a router, h + 2 a rank. kTooLarge for h > 6 (k = 2: h > 8), and
+// Actions: at most 3 + (h-1)(k+1) a router, h + 2 a rank. kTooLarge for h > 6 (k = 2: h > 10), and
 // where a router's actions or links do not fit.
 
 #include "collectives/algorithms/generators.h"

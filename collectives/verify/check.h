@@ -14,15 +14,7 @@ namespace espalier::verify {
 
 using Finding = std::optional<Counterexample>;
 
-// A lower bound on the steps of any schedule of a collective: ceil((a + b*N) / d).
-struct Witness {
-  std::string reason;
-  std::int64_t a = 0, b = 0, d = 1;
-
-  [[nodiscard]] std::int64_t steps(std::int64_t blocks) const {
-    return (a + b * blocks + d - 1) / d;
-  }
-};
+using Witness = LowerBound;
 // All programs of a schedule for one N.
 struct Case {
   const topology::Topology* topology = nullptr;
@@ -152,8 +144,8 @@ void add_cuts(const topology::Topology& topology, const Program& common, std::in
 [[nodiscard]] bool only_neighbours(const topology::Topology& topology, const Program& program);
 // The longest run of a message of `program`.
 [[nodiscard]] std::int64_t longest_run(const Program& program);
-// One line each: the bound as a formula in N, and the reason.
-[[nodiscard]] std::vector<std::string> describe(const std::vector<Witness>& all);
+// Those for a verdict: of several with the same formula the first.
+[[nodiscard]] std::vector<LowerBound> describe(const std::vector<Witness>& all);
 // The claimed lower bound against the witnesses and against the steps, for one N ...
 [[nodiscard]] Finding check_bound(const Case& at, std::int64_t steps);
 // Steps that from N = stride on grow by the same every `stride` blocks, a multiple of the

@@ -3,6 +3,7 @@
 // collectives/verify.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -76,7 +77,25 @@ class FlowGraph {
     std::int32_t b = kNoSource;  // in an all-to-all: of which segment of the input its data is
     RankSet value = kUnknown;    // what it moves or makes
   };
-  std::vector<Cell> cells_;
+  // Grows without moving or doubling: there may be tens of millions.
+  class Cells {
+   public:
+    void push_back(const Cell& cell) {
+      if (size_ % kChunk == 0) chunks_.emplace_back(new Cell[kChunk]);
+      (*this)[size_++] = cell;
+    }
+    [[nodiscard]] Cell& operator[](std::size_t at) { return chunks_[at / kChunk][at % kChunk]; }
+    [[nodiscard]] const Cell& operator[](std::size_t at) const {
+      return chunks_[at / kChunk][at % kChunk];
+    }
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+   private:
+    static constexpr std::size_t kChunk = 1 << 16;
+    std::vector<std::unique_ptr<Cell[]>> chunks_;
+    std::size_t size_ = 0;
+  };
+  Cells cells_;
   std::vector<Kind> kinds_;                // of cells, where operations combine
   std::vector<std::uint32_t> node_begin_;  // first cell of each node
   std::vector<std::int32_t> results_;      // cells by node, output segment and first block; -1

@@ -25,18 +25,26 @@ void HazardRules::begin_step(std::int64_t step, std::int64_t retired) {
 
 // Rule 4: posted when let in, once step - after is ready, behind the link's earlier sends.
 const Known& HazardRules::post_send(std::size_t link, std::int64_t after) {
-  Known posted = let_in_;
+  LastSend& last = last_send_[link];
+  (void)post_send_alone(after);
+  if (last.sent) {
+    posted_.merge(last.known);
+    all_posted_.merge(posted_);
+  }
+  last = {true, posted_};
+  return posted_;
+}
+
+const Known& HazardRules::post_send_alone(std::int64_t after) {
+  posted_ = let_in_;
   const std::int64_t awaited = step_ - after;
   if (after > 0 && awaited > let_in_.retired) {
     // Steps less than a window back: a ring holds them. Without instances nothing is known.
     const Ready& ready = ready_[static_cast<std::size_t>(awaited % kMostWindow)];
-    if (ready.step == awaited) posted.merge(ready.known);
+    if (ready.step == awaited) posted_.merge(ready.known);
   }
-  LastSend& last = last_send_[link];
-  if (last.sent) posted.merge(last.known);
-  last = {true, posted};
-  all_posted_.merge(posted);
-  return last.known;
+  all_posted_.merge(posted_);
+  return posted_;
 }
 
 // Rule 5. (c) puts the sends of its step and before ahead of it, (d) waits for their end.

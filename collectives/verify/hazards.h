@@ -60,6 +60,8 @@ class HazardRules {
   void begin_step(std::int64_t step, std::int64_t retired);
   // What is known when a send is posted (rule 4), and when an operation runs (rule 5).
   [[nodiscard]] const Known& post_send(std::size_t link, std::int64_t after);
+  // As if no message had been sent on the send's link before: less is known then, never more.
+  [[nodiscard]] const Known& post_send_alone(std::int64_t after);
   [[nodiscard]] const Known& run_operation(std::int64_t after);
   void end_step();
   [[nodiscard]] const Known& let_in() const { return let_in_; }
@@ -95,6 +97,7 @@ class HazardRules {
   std::vector<LastSend> last_send_;       // by link
   std::int64_t step_ = 0;
   Known let_in_;      // before the step is let in
+  Known posted_;      // before the last send was posted
   Known run_;         // before the last combine or copy, and itself
   Known all_posted_;  // before the posting of all sends so far
   bool operated_ = false;

@@ -75,12 +75,12 @@ class LinkMatch {
     receives_.resize(kept_receives);
     sorted_sends_ = kept_sends;
     sorted_receives_ = kept_receives;
-    next_ = kLeast + (kept_sends + kept_receives) / 4 * 5;
+    next_ = kLeast + (kept_sends + kept_receives) / 8 * 9;
     return mismatch;
   }
 
  private:
-  static constexpr std::size_t kLeast = 1 << 20;
+  static constexpr std::size_t kLeast = 1 << 19;
   void sort();
   // Where the ends of the least link of sends_[send] and receives_[receive] end.
   [[nodiscard]] std::pair<std::size_t, std::size_t> same_link(std::size_t send,

@@ -336,7 +336,7 @@ class Periodic {
       verdict_.limited = "the routes of actions that go on at different paces are not followed";
       return std::nullopt;
     }
-    set_blocks(at_, single_ ? stride_ : 1);
+    set_blocks(at_, single_ ? stride_ : next_blocks(common_, stages_.blocks_together()));
     std::vector<LinkUse> uses;
     for (std::uint32_t node = 0; node < program_nodes(common_); ++node) {
       if (Finding finding = add_uses(node, uses)) return finding;

@@ -6,9 +6,19 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::size_t kMaxKept = std::size_t{1} << 28;  // bytes of proofs that are kept
+constexpr std::size_t kMaxKept = std::size_t{1} << 26;  // bytes of proofs that are kept
 constexpr std::size_t kMaxResults = 1 << 20;            // segments, times the stride
 constexpr std::int64_t kMaxPhrased = 4096;              // N of a counterexample that is expanded
+
+bool writes_output(const Action& action) {
+  return action.has_into && action.into.buffer == espalier_Buffer_OUTPUT;
+}
+
+// Whether it copies a block of INPUT to the same block of OUTPUT.
+bool is_same_copy(const Action& action, const Progression& one) {
+  return one.kind == espalier_Kind_COPY && action.a.buffer == espalier_Buffer_INPUT &&
+         one.from_segment == one.segment;
+}
 
 // Whether some phase has several stages.
 bool has_stages(const RankProgressions& ranks) {
@@ -114,7 +124,7 @@ Finding RankProofs::prove(std::uint32_t node, const Program& program, const Rank
   if (!why.empty()) return std::nullopt;
   flow_.sources.assign(ranks.all.size(), {});
   results_.assign(results, {});
-  segments_.reserve(program.segments);
+  for (FirstUseNames* names : {&segments_, &inputs_, &outputs_}) names->reserve(program.segments);
   links_.reserve(links_count(program));
   for (std::size_t stage = 0; stage < ranks.stages.size(); ++stage) {
     Finding finding = prove_stage_of(node, program, ranks, stage, why);
@@ -127,7 +137,7 @@ Finding RankProofs::prove(std::uint32_t node, const Program& program, const Rank
 }
 
 const StageProof& RankProofs::proof_of_form() {
-  const bool kept = form_.all.size() * sizeof(FormProgression) <= kMaxKept / 8;
+  const bool kept = form_.all.size() * sizeof(FormProgression) <= kMaxKept / 4;
   std::string key;
   if (kept) {
     key = stage_key(form_);
@@ -148,7 +158,12 @@ Finding RankProofs::prove_stage_of(std::uint32_t node, const Program& program,
                                    const RankProgressions& ranks, std::size_t stage,
                                    std::string& why) {
   make_form(program, ranks, stage);
-  const StageProof& proof = proof_of_form();
+  const StageProof* found = &proof_of_form();
+  if (found->wrong_at > 0) {  // perhaps only because the order on links was left out
+    name_links(ranks, ranks.stage_begin[stage]);
+    found = &proof_of_form();
+  }
+  const StageProof& proof = *found;
   if (proof.too_large) {
     return too_large(Point::kForm, at_, node,
                      "the instances up to here are more than can be checked; " +
@@ -160,7 +175,7 @@ Finding RankProofs::prove_stage_of(std::uint32_t node, const Program& program,
   }
   why = proof.why;
   if (!why.empty()) return std::nullopt;
-  verdict_.in_place = verdict_.in_place && proof.in_place;
+  verdict_.in_place = verdict_.in_place && is_in_place(program, ranks, stage);
   max_blocks_ = std::max(max_blocks_, proof.max_blocks);
   add_sources(ranks, stage, proof);
   add_results(program, ranks, stage);
@@ -170,7 +185,8 @@ Finding RankProofs::prove_stage_of(std::uint32_t node, const Program& program,
 FormPlace RankProofs::form_place(bool present, const Place& place, std::int32_t segment,
                                  std::int32_t slot) {
   if (!present) return {};
-  if (place.buffer != espalier_Buffer_SCRATCH) return {place.buffer, segments_.name(segment)};
+  if (place.buffer == espalier_Buffer_INPUT) return {place.buffer, inputs_.name(segment)};
+  if (place.buffer == espalier_Buffer_OUTPUT) return {place.buffer, outputs_.name(segment)};
   form_.slots = std::max(form_.slots, slot + 1);
   return {place.buffer, slot};
 }
@@ -184,6 +200,7 @@ void RankProofs::make_form(const Program& program, const RankProgressions& ranks
   form_.residue_mod = program.residue_mod;
   form_.residue = program.residue;
   form_.single = ranks.single;
+  form_.links = 0;
   form_.slots = static_cast<std::int32_t>(ranks.next_slot.size());
   form_.next_slot = ranks.next_slot;
   form_.slots_before = false;
@@ -192,6 +209,21 @@ void RankProofs::make_form(const Program& program, const RankProgressions& ranks
     form_.slots_before = ranks.stages[one.stage].phase != ranks.stages[stage].phase &&
                          std::max({one.into_slot, one.a_slot, one.b_slot}) >= 0;
   }
+  make_places(program, ranks, begin, end);
+  form_.outputs = static_cast<std::int32_t>(outputs_.named().size());
+  form_.written.clear();
+  const auto stride = static_cast<std::size_t>(ranks.stride);
+  for (const std::int32_t segment : outputs_.named()) {
+    for (std::size_t block = 0; block < stride; ++block) {
+      const Result& result = results_[static_cast<std::size_t>(segment) * stride + block];
+      form_.written.push_back(result.by >= 0 ? 1 : 0);
+    }
+  }
+  for (FirstUseNames* names : {&segments_, &inputs_, &outputs_}) names->clear();
+}
+
+void RankProofs::make_places(const Program& program, const RankProgressions& ranks,
+                             std::size_t begin, std::size_t end) {
   std::int64_t earliest = INT64_MAX;
   for (std::size_t k = begin; k < end; ++k) earliest = std::min(earliest, ranks.all[k].first);
   const bool any_segment = program.collective == espalier_Collective_ALL_TO_ALL;
@@ -205,24 +237,58 @@ void RankProofs::make_form(const Program& program, const RankProgressions& ranks
     in_form.block = one.block;
     in_form.after = action.after;
     in_form.kind = one.kind;
+    in_form.link = -1;
     in_form.into = form_place(action.has_into, action.into, one.segment, one.into_slot);
     in_form.a =
         form_place(action.has_a, action.a, send ? one.segment : one.from_segment, one.a_slot);
     in_form.b = form_place(action.has_b, action.b, one.segment, one.b_slot);
     in_form.segment = any_segment ? 0 : segments_.name(one.segment);
-    in_form.link = one.link < 0 ? -1 : links_.name(one.link);
+  }
+}
+
+void RankProofs::name_links(const RankProgressions& ranks, std::size_t begin) {
+  for (std::size_t k = 0; k < form_.all.size(); ++k) {
+    const std::int32_t link = ranks.all[begin + k].link;
+    form_.all[k].link = link < 0 ? -1 : links_.name(link);
   }
   form_.links = static_cast<std::int32_t>(links_.named().size());
-  form_.segments = static_cast<std::int32_t>(segments_.named().size());
-  form_.output.clear();
-  const auto stride = static_cast<std::size_t>(ranks.stride);
-  for (const std::int32_t segment : segments_.named()) {
-    for (std::size_t block = 0; block < stride; ++block) {
-      form_.output.push_back(results_[static_cast<std::size_t>(segment) * stride + block].how);
-    }
-  }
-  segments_.clear();
   links_.clear();
+}
+
+// All that use one block of INPUT or OUTPUT do so in the round of that block, so their first steps
+// decide for every block and N: every read of INPUT must come before every change of OUTPUT, a
+// window of steps before if a receive changes it.
+bool RankProofs::is_in_place(const Program& program, const RankProgressions& ranks,
+                             std::size_t stage) {
+  times_.assign(results_.size(), {});
+  bool in_place = true;
+  for (std::size_t k = ranks.stage_begin[stage]; k < ranks.stage_begin[stage + 1]; ++k) {
+    const Progression& one = ranks.all[k];
+    const Action& action = program.actions[one.action];
+    const auto index = [&](std::int32_t segment) {
+      return static_cast<std::size_t>(segment * ranks.stride + one.block);
+    };
+    const auto read = [&](bool present, const Place& place, std::int32_t segment) {
+      if (!present || place.buffer != espalier_Buffer_INPUT) return;
+      in_place = in_place && !results_[index(segment)].changed;  // in an earlier phase
+      Time& last = times_[index(segment)].last_read;
+      last = std::max(last, Time{one.first, k});
+    };
+    read(action.has_a, action.a, one.kind == espalier_Kind_SEND ? one.segment : one.from_segment);
+    read(action.has_b, action.b, one.segment);
+    if (!writes_output(action) || is_same_copy(action, one)) continue;
+    BlockTimes& times = times_[index(one.segment)];
+    times.first_change = std::min(times.first_change, Time{one.first, k});
+    if (one.kind != espalier_Kind_RECEIVE) continue;
+    times.first_receive = std::min(times.first_receive, one.first);
+  }
+  for (const BlockTimes& times : times_) {
+    if (times.last_read.first < 0) continue;
+    in_place = in_place && times.last_read <= times.first_change;
+    in_place = in_place && (times.first_receive == INT64_MAX ||
+                            times.last_read.first <= times.first_receive - program.window);
+  }
+  return in_place;
 }
 
 void RankProofs::add_sources(const RankProgressions& ranks, std::size_t stage,
@@ -249,12 +315,9 @@ void RankProofs::add_results(const Program& program, const RankProgressions& ran
   for (std::size_t k = ranks.stage_begin[stage]; k < ranks.stage_begin[stage + 1]; ++k) {
     const Progression& one = ranks.all[k];
     const Action& action = program.actions[one.action];
-    if (!action.has_into || action.into.buffer != espalier_Buffer_OUTPUT) continue;
+    if (!writes_output(action)) continue;
     Result& result = results_[static_cast<std::size_t>(one.segment * ranks.stride + one.block)];
-    const bool same = one.kind == espalier_Kind_COPY && action.a.buffer == espalier_Buffer_INPUT &&
-                      one.from_segment == one.segment;
-    const bool changed = result.how == Written::kChanged || !same;
-    result.how = changed ? Written::kChanged : Written::kCopied;
+    result.changed = result.changed || !is_same_copy(action, one);
     const auto this_stage = static_cast<std::int32_t>(stage);
     if (result.stage == this_stage && one.first < result.first) continue;
     result.by = static_cast<std::int32_t>(k);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collectives/verify/check.h"
@@ -73,17 +74,28 @@ class RankProofs {
     std::int32_t by = -1;  // the progression that wrote it last
     std::int64_t first = 0;
     std::int32_t stage = -1;  // in which it was written last
-    Written how = Written::kNo;
+    bool changed = false;     // by more than a copy of the same block of INPUT
+  };
+  // When a stage uses one block of INPUT and OUTPUT: first step, and position in time order.
+  using Time = std::pair<std::int64_t, std::size_t>;
+  struct BlockTimes {
+    Time last_read{-1, 0}, first_change{INT64_MAX, 0};
+    std::int64_t first_receive = INT64_MAX;
   };
   [[nodiscard]] Finding prove_stage_of(std::uint32_t node, const Program& program,
                                        const RankProgressions& ranks, std::size_t stage,
                                        std::string& why);
   [[nodiscard]] const StageProof& proof_of_form();
   void make_form(const Program& program, const RankProgressions& ranks, std::size_t stage);
+  void make_places(const Program& program, const RankProgressions& ranks, std::size_t begin,
+                   std::size_t end);
+  void name_links(const RankProgressions& ranks, std::size_t begin);
   [[nodiscard]] FormPlace form_place(bool present, const Place& place, std::int32_t segment,
                                      std::int32_t slot);
   void add_sources(const RankProgressions& ranks, std::size_t stage, const StageProof& proof);
   void add_results(const Program& program, const RankProgressions& ranks, std::size_t stage);
+  [[nodiscard]] bool is_in_place(const Program& program, const RankProgressions& ranks,
+                                 std::size_t stage);
 
   Case& at_;
   Verdict& verdict_;
@@ -93,8 +105,9 @@ class RankProofs {
   StageProof alone_;                                    // a proof that is not kept
   StageForm form_;
   RankFlow flow_;
-  std::vector<Result> results_;     // of the node at hand, as RankFlow::results
-  FirstUseNames segments_, links_;  // in the form
+  std::vector<Result> results_;                        // of the node at hand, as RankFlow::results
+  std::vector<BlockTimes> times_;                      // scratch of is_in_place()
+  FirstUseNames segments_, inputs_, outputs_, links_;  // in the form
   std::int64_t max_blocks_ = 1;
 };
 

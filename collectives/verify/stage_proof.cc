@@ -92,9 +92,7 @@ class StageRun {
   void run(std::int64_t blocks) {
     blocks_ = blocks;
     rules_ = HazardRules(static_cast<std::size_t>(form_.links));
-    const auto places = static_cast<std::size_t>(form_.segments * blocks);
-    input_.assign(places, {});
-    output_.assign(places, {});
+    output_.assign(static_cast<std::size_t>(form_.outputs * blocks), {});
     scratch_.assign(static_cast<std::size_t>(form_.slots), {});
     write_earlier();
     for (std::size_t k = 0; k < form_.all.size(); ++k) {
@@ -107,12 +105,11 @@ class StageRun {
 
   // Earlier phases have retired before the stage begins.
   void write_earlier() {
-    for (std::size_t at = 0; at < form_.output.size(); ++at) {
-      if (form_.output[at] == Written::kNo) continue;
+    for (std::size_t at = 0; at < form_.written.size(); ++at) {
+      if (form_.written[at] == 0) continue;
       PlaceUses uses;
       uses.write_step = -1;
       uses.write = kEarlierEvent;
-      uses.changed = form_.output[at] == Written::kChanged;
       const auto stride = static_cast<std::size_t>(form_.stride);
       for (auto block = static_cast<std::int64_t>(at % stride); block < blocks_;
            block += form_.stride) {
@@ -154,7 +151,9 @@ class StageRun {
     }
     std::array<std::int32_t, 3>& slots = slots_now_[k];
     if (one.kind == espalier_Kind_SEND) {
-      const Known& before = rules_.post_send(static_cast<std::size_t>(one.link), one.after);
+      const Known& before = one.link < 0
+                                ? rules_.post_send_alone(one.after)
+                                : rules_.post_send(static_cast<std::size_t>(one.link), one.after);
       read(k, one.a, slots[1], before, proof_.sources[k].a);
     } else if (one.kind == espalier_Kind_RECEIVE) {
       receive(k, slots[0]);
@@ -170,12 +169,8 @@ class StageRun {
   }
 
   void receive(std::size_t k, std::int32_t slot) {
-    const FormPlace& into = form_.all[k].into;
-    PlaceUses& uses = of(into, slot);
+    PlaceUses& uses = of(form_.all[k].into, slot);
     if (!rules_.is_free(uses)) return wrong();
-    if (into.buffer == espalier_Buffer_OUTPUT && !rules_.is_free(input_[index(into)])) {
-      proof_.in_place = false;
-    }
     uses = {step_, event(k), step_, event(k), -1, true};
   }
 
@@ -187,20 +182,15 @@ class StageRun {
     if (stopped()) return;
     PlaceUses& uses = of(one.into, slots[0]);
     if (!HazardRules::is_received(uses, before)) return wrong();
-    const bool same = one.kind == espalier_Kind_COPY && one.a.buffer == espalier_Buffer_INPUT &&
-                      one.a.at == one.into.at;
-    uses = {step_, event(k), step_, event(k), rules_.operation(), uses.changed || !same};
+    uses = {step_, event(k), step_, event(k), rules_.operation(), true};
   }
 
   void read(std::size_t k, const FormPlace& place, std::int32_t slot, const Known& before,
             std::int32_t& source) {
+    if (place.buffer == espalier_Buffer_INPUT) return set_source(k, source, kFromInput);
     PlaceUses& uses = of(place, slot);
     uses.last = event(k);
     uses.last_step = step_;
-    if (place.buffer == espalier_Buffer_INPUT) {
-      if (output_[index(place)].changed) proof_.in_place = false;
-      return set_source(k, source, kFromInput);
-    }
     const bool scratch = place.buffer == espalier_Buffer_SCRATCH;
     if (uses.write < 0) {
       if (!scratch || !form_.slots_before) return wrong();
@@ -229,13 +219,10 @@ class StageRun {
   [[nodiscard]] std::int64_t event(std::size_t k) const {
     return turn_ * static_cast<std::int64_t>(form_.all.size()) + static_cast<std::int64_t>(k);
   }
-  [[nodiscard]] std::size_t index(const FormPlace& place) const {
-    return static_cast<std::size_t>(place.at * blocks_ + block_);
-  }
   PlaceUses& of(const FormPlace& place, std::int32_t slot) {
     ++proof_.checks;
     if (place.buffer == espalier_Buffer_SCRATCH) return scratch_[static_cast<std::size_t>(slot)];
-    return (place.buffer == espalier_Buffer_INPUT ? input_ : output_)[index(place)];
+    return output_[static_cast<std::size_t>(place.at * blocks_ + block_)];
   }
 
   static constexpr std::int64_t kEarlierEvent = INT64_MAX;  // a write of an earlier phase
@@ -249,17 +236,17 @@ class StageRun {
   std::int64_t longest_ = 0;  // most steps from a write of a slot to a read of it
   std::int64_t blocks_ = 1, step_ = 0, block_ = 0, turn_ = 0;
   std::vector<std::array<std::int32_t, 3>> slots_now_;  // of into, a and b, in the next round
-  std::vector<PlaceUses> input_, output_, scratch_;
+  std::vector<PlaceUses> output_, scratch_;
 };
 
 }  // namespace
 
 std::string stage_key(const StageForm& form) {
-  const auto& [window, stride, period, residue_mod, residue, single, slots_before, segments, links,
-               next_slot, slots, output, all] = form;
+  const auto& [window, stride, period, residue_mod, residue, single, slots_before, outputs, links,
+               next_slot, slots, written, all] = form;
   KeyWriter writer;
-  writer.put(window, stride, period, residue_mod, residue, single, slots_before, segments, links,
-             next_slot, slots, output, all);
+  writer.put(window, stride, period, residue_mod, residue, single, slots_before, outputs, links,
+             next_slot, slots, written, all);
   return writer.take();
 }
 

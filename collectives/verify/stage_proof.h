@@ -16,28 +16,31 @@ namespace espalier::verify {
 // stage_key() compares every field of these structs; one that it leaves out does not compile.
 struct FormPlace {
   Buffer buffer = espalier_Buffer_BUFFER_NONE;
-  std::int32_t at = 0;  // INPUT, OUTPUT: the segment's name; SCRATCH: the slot of the first block
+  // INPUT, OUTPUT: the segment's name, by its first use in that buffer; SCRATCH: the slot of the
+  // first block.
+  std::int32_t at = 0;
 };
 struct FormProgression {
   std::int64_t first = 0;  // steps after the stage's earliest
   std::int32_t block = 0;
-  std::int32_t link = -1;    // links are numbered by their first use
+  // Links are named by their first use; -1: none, or left out. A proof without links knows less of
+  // what is certain, so it holds with them too, and more forms are equal.
+  std::int32_t link = -1;
   std::int32_t segment = 0;  // segments are named by their first use; in an all-to-all always 0
   std::uint16_t after = 0;
   Kind kind = espalier_Kind_KIND_NONE;
   FormPlace into, a, b;
 };
-enum class Written : std::uint8_t { kNo, kCopied, kChanged };  // kCopied: from INPUT, same block
 struct StageForm {
   std::uint32_t window = 1;
   std::int64_t stride = 1, period = 1;
   std::int64_t residue_mod = 0, residue = 0;  // of N
   bool single = false;                        // only N = stride: every progression is one instance
   bool slots_before = false;                  // an earlier phase used slots
-  std::int32_t segments = 0, links = 0;       // how many names
+  std::int32_t outputs = 0, links = 0;        // names in use
   std::vector<std::int32_t> next_slot;        // as RankProgressions::next_slot
   std::int32_t slots = 0;                     // one more than the highest slot
-  std::vector<Written> output;                // by earlier phases: segment * stride + block
+  std::vector<std::uint8_t> written;          // OUTPUT, by earlier phases: segment * stride + block
   std::vector<FormProgression> all;           // in time order
 };
 [[nodiscard]] std::string stage_key(const StageForm& form);
@@ -52,7 +55,6 @@ struct StageProof {
     std::int32_t a = kUnknownSource, b = kUnknownSource;
   };
   std::vector<Sources> sources;            // by progression
-  bool in_place = true;                    // input and output may be the same memory
   std::int64_t max_blocks = 1;             // N*: everything was checked for N = 1 .. N*
   std::int64_t instances = 0, checks = 0;  // events, and accesses to places
   // What is not proven. At most one of these:
