@@ -35,6 +35,7 @@ struct Move {
 // What one node does for one N.
 struct Part {
   std::int64_t window = 1, scratch = 0, claimed = 0;
+  bool keeps_pace = true;  // paces neither fall nor leave their phase; those of operations rise
   std::vector<std::int64_t> phase_ends;  // steps, cumulative
   // By step; in a step sends and receives by peer, else in the program's order.
   std::vector<Move> moves;
