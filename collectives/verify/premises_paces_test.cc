@@ -140,7 +140,9 @@ class Holes : public Premises {
     ASSERT_NE(topology, nullptr);
     programs.resize(schedule.nodes());
     for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {
-      ASSERT_EQ(schedule.program(node, programs[node]), Status::kOk);
+      DecodedProgram program;
+      ASSERT_EQ(schedule.program(node, program), Status::kOk);
+      programs[node] = program;
     }
   }
   // The least N for which the schedule is wrong, the rank and the step are named.
