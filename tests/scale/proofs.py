@@ -112,7 +112,7 @@ def prove(program, case, *options):
         words = case.words()
         if case.searched or case.modelled:
             words = [str(pathlib.Path(folder) / "schedule.esp")]
-            _, refusal, seconds, memory = run([program, "compile", *case.words(), "-o", *words])
+            _, refusal, seconds, memory = run([program, "compile", "--no-verify", *case.words(), "-o", *words])
             if refusal:
                 return Proof(None, refusal, seconds, memory)
         printed, refusal, seconds, memory = run([program, "verify", *words, *options, "--format", "json"])
