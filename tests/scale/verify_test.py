@@ -22,7 +22,7 @@ def tables(text):
     for section in re.split(r"^## ", text, flags=re.M)[1:]:
         title, *lines = section.splitlines()
         rows = [line[2:-2].split(" | ") for line in lines if line.startswith("| ")]
-        found[title] = rows[1:]  # without the names of the columns
+        found[title] = rows[2:]  # without the names of the columns and the line below them
     return found
 
 
