@@ -50,7 +50,7 @@ CostModel::Line CostModel::line(double bytes) const {
   return {0, alpha / bytes + beta};
 }
 
-double predict(const std::vector<Program>& programs, const Layout& layout, const CostModel& model) {
+double predict(const Programs& programs, const Layout& layout, const CostModel& model) {
   const Program& first = programs.front();
   const double block = static_cast<double>(slot_bytes(layout));
   const double ticks = std::max<std::uint32_t>(1, first.send_ticks);

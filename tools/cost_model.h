@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 
 namespace espalier::tools {
 
@@ -44,7 +44,7 @@ class CostModel {
 
 // s: the steps of `programs` (all nodes') one after the other, each as long as its longest run of
 // blocks takes; in the postal model a step is one of the send_ticks of a send.
-[[nodiscard]] double predict(const std::vector<Program>& programs, const Layout& layout,
+[[nodiscard]] double predict(const Programs& programs, const Layout& layout,
                              const CostModel& model);
 
 }  // namespace espalier::tools

@@ -24,20 +24,13 @@ namespace espalier::tools {
 namespace {
 
 reference::Case make_case(const Program& program, const SimulateOptions& arguments) {
-  reference::Case run;
-  run.collective = program.collective;
-  run.ranks = program.ranks;
-  run.root = program.root;
+  reference::Case run = case_of(program, arguments.combining);
   if (!arguments.bytes.empty()) {
     run.bytes = byte_count("--bytes", arguments.bytes, kMaxMessageBytes);
   } else if (run.collective != espalier_Collective_BARRIER) {
     bad_input("no --bytes; expected the size of the message, e.g. 64KiB");
   }
   std::string error;
-  if (reference::combines(run.collective) &&
-      !reference::parse_operator(arguments.op, arguments.type, run.op, error)) {
-    bad_input(one_line(error));
-  }
   if (!reference::supported(run, error)) bad_input(error);
   return run;
 }
@@ -46,6 +39,17 @@ sim::Hops hops_of(const std::string& name) {
   if (name == "cut-through") return sim::Hops::kCutThrough;
   if (name == "store-and-forward") return sim::Hops::kStoreAndForward;
   bad_input("unknown --hops '" + one_line(name) + "'; expected cut-through or store-and-forward");
+}
+
+// All jitter's.
+std::uint64_t seed_of(const SimulateOptions& arguments) {
+  if (arguments.seed.empty()) return 1;
+  const bool jitter =
+      arguments.jitter != 0 || arguments.link_jitter != 0 || arguments.node_jitter != 0;
+  if (!jitter) {
+    bad_input("--seed is for jitter; expected --jitter, --link-jitter or --node-jitter as well");
+  }
+  return whole_number("--seed", arguments.seed, 0, ~0ull);
 }
 
 void check_memory(const LoadedSchedule& loaded, const reference::Case& run, const Layout& layout) {
@@ -62,11 +66,8 @@ SimulateReport make_report(const LoadedSchedule& loaded, const SimulateOptions& 
   const reference::Case run = make_case(program, arguments);
   SimulateReport report;
   report.bytes = run.bytes;
-  const Status status =
-      make_layout(program, reference::count(run), element_bytes(run.op), report.layout);
-  if (status != Status::kOk) {
-    bad_input(std::to_string(run.bytes) + " bytes: " + status_name(status));
-  }
+  report.layout = layout_of(program, run);
+  const std::uint64_t seed = seed_of(arguments);
   check_memory(loaded, run, report.layout);
   const CostModel cost = arguments.model.empty() ? CostModel(arguments.alpha, arguments.beta)
                                                  : CostModel::read(arguments.model);
@@ -84,7 +85,7 @@ SimulateReport make_report(const LoadedSchedule& loaded, const SimulateOptions& 
   model.jitter = arguments.jitter;
   model.link_jitter = arguments.link_jitter;
   model.pace = arguments.node_jitter * cost.step(static_cast<double>(slot_bytes(report.layout)));
-  model.seed = whole_number("--seed", arguments.seed, 0, ~0ull);
+  model.seed = seed;
   const bool logged = !arguments.trace.empty() || !arguments.events.empty();
   if (logged) {
     for (const std::uint32_t room : log_room(loaded.programs, report.layout.blocks)) {
@@ -156,11 +157,14 @@ void add_simulate_options(CLI::App& command, SimulateOptions& options) {
       "--bytes", options.bytes,
       "The message, e.g. 4096 or 64KiB; scatter, gather, allgather, reduce-scatter and "
       "all-to-all: one rank's part");
-  command.add_option("--alpha", options.alpha, "Start-up of a block, seconds")
-      ->capture_default_str();
-  command.add_option("--beta", options.beta, "Seconds a byte")->capture_default_str();
-  command.add_option("--model", options.model,
-                     "alpha and beta as 'espalier measure --format json' measured them");
+  auto* alpha = command.add_option("--alpha", options.alpha, "Start-up of a block, seconds")
+                    ->capture_default_str();
+  auto* beta = command.add_option("--beta", options.beta, "Seconds a byte")->capture_default_str();
+  command
+      .add_option("--model", options.model,
+                  "alpha and beta as 'espalier measure --format json' measured them")
+      ->excludes(alpha)
+      ->excludes(beta);
   command.add_option("--jitter", options.jitter, "Each transfer is up to this fraction longer")
       ->capture_default_str();
   command
@@ -171,17 +175,13 @@ void add_simulate_options(CLI::App& command, SimulateOptions& options) {
       .add_option("--node-jitter", options.node_jitter,
                   "Each node looks late at what has come, by up to this many times a block's time")
       ->capture_default_str();
-  command.add_option("--seed", options.seed, "Of all jitter")->capture_default_str();
+  command.add_option("--seed", options.seed, "Of all jitter; default: 1");
   command
       .add_option("--hops", options.hops,
                   "cut-through: a block holds all links of its way at once; store-and-forward: one "
                   "after the other")
       ->capture_default_str();
-  command
-      .add_option("--op", options.op, "Operator of a reduction or scan; affine does not commute")
-      ->capture_default_str();
-  command.add_option("--type", options.type, "Element type of a reduction or scan")
-      ->capture_default_str();
+  add_operator_options(command, options.combining);
   command.add_option("--topology", options.topology, "Refuse the file if it is for another");
   add_format(command, options.format);
 }

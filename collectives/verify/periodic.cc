@@ -336,7 +336,8 @@ class Periodic {
       verdict_.limited = "the routes of actions that go on at different paces are not followed";
       return std::nullopt;
     }
-    set_blocks(at_, single_ ? stride_ : next_blocks(common_, stages_.blocks_together()));
+    const std::int64_t together = stages_.blocks_together(send_ticks(common_));
+    set_blocks(at_, single_ ? stride_ : next_blocks(common_, together));
     std::vector<LinkUse> uses;
     for (std::uint32_t node = 0; node < program_nodes(common_); ++node) {
       if (Finding finding = add_uses(node, uses)) return finding;
@@ -364,7 +365,7 @@ class Periodic {
   const Programs& programs_;
   const Options& options_;
   Verdict& verdict_;
-  Program common_{};
+  OwnedProgram common_;
   Case at_;
   std::optional<RankProofs> ranks_;
   bool single_ = false;            // only one N occurs

@@ -31,8 +31,8 @@ class NodeWriter : public Hand {
   std::uint8_t sum_of(const std::vector<Term>& terms) {
     const std::uint32_t first = program.terms_count;
     for (const Term& term : terms) program.terms[program.terms_count++] = term;
-    return index({0, 0, 0, 0, 0, static_cast<std::uint8_t>(first),
-                  static_cast<std::uint8_t>(terms.size())});
+    return index(
+        {0, 0, 0, 0, 0, static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(terms.size())});
   }
   // A pace: `first` + `coef` * i. Row 0 of the indices means "no pace".
   std::uint8_t pace(std::int32_t first, std::int32_t coef) {
@@ -181,7 +181,7 @@ class Premises : public ::testing::Test {
   std::unique_ptr<topology::Topology> topology;
   std::vector<NodeWriter> nodes;
   Count bound{};
-  std::vector<Program> programs;
+  std::vector<OwnedProgram> programs;
 };
 
 }  // namespace espalier::verify

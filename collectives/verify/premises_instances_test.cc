@@ -98,7 +98,8 @@ TEST_F(Instances, OfTheLastNAreCounted) {
   // Instance 2^29, the last of N = 2^29, sends block 0.
   send_in_vain(1 << 29, {1, 1, 0, 0, 0});
   const Program& program = programs[0];
-  EXPECT_EQ(count_value(program.counts[program.actions[2].instances_ref], kMaxBlocks), (1 << 29) + 1);
+  EXPECT_EQ(count_value(program.counts[program.actions[2].instances_ref], kMaxBlocks),
+            (1 << 29) + 1);
   EXPECT_EQ(index_value(program, program.actions[2].a.block_ref, 1 << 29), 0);
   expect_unknown("its blocks begin too far below 0");
   // Beyond that they do not count.
@@ -219,6 +220,24 @@ TEST_F(Operands, AreTheSameSegment) {
   }
   finish({0, 2, 0, 0, 0}, 2);
   expect_unproven("it mixes segments", 1);
+}
+
+TEST_F(Operands, AreInTheOwnSegment) {
+  // A scatter in which rank 1 keeps segment 2, which it passes on, in its OUTPUT. That holds
+  // segment 1 alone.
+  begin("complete:3", espalier_Collective_SCATTER);
+  const auto part = [this](std::uint32_t node, std::int32_t segment) {
+    return nodes[node].place(node == 0 ? espalier_Buffer_INPUT : espalier_Buffer_OUTPUT, segment);
+  };
+  for (const std::int32_t segment : {1, 2}) {
+    nodes[0].send(segment - 1, 1, part(0, segment));
+    nodes[1].receive(segment - 1, 0, part(1, segment));
+  }
+  nodes[1].send(2, 2, part(1, 2), 1);
+  nodes[2].receive(2, 1, part(2, 2));
+  nodes[0].copy(0, nodes[0].output(), nodes[0].input());
+  finish({1, 2, 0, 0, 0}, 2);
+  expect_refused(Point::kDataFlow, 1);
 }
 
 TEST_F(Operands, AreOfBuffersThatExist) {

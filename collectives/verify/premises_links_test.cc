@@ -73,6 +73,35 @@ TEST_F(Ends, NameTheSameLane) {
   expect_unproven("the ends of link router 2 (level 1) -> rank 1 go on differently", 4);
 }
 
+TEST_F(Ends, NameTheSameLaneByInstances) {
+  // Rank 0 sends segments 0 and 1 in turn: in step i block i - 1 of segment 1, then block i of
+  // segment 0.
+  for (const std::int32_t before : {1, 0}) {
+    begin("fattree:k=2,h=1,c=2", espalier_Collective_BROADCAST, true);
+    for (NodeWriter& node : nodes) node.program.segments = 2;
+    nodes[2].program.scratch_blocks = 16;
+    Place both = nodes[0].input();
+    both.segment_ref = nodes[0].index(0, 1, 2);
+    both.block_ref = nodes[0].index({0, 1, 0, 2, 0, 0, 0});
+    Action& send = nodes[0].send(0, 2, both);
+    send.instances_ref = nodes[0].count(0, 2);
+    send.pace_ref = nodes[0].index({0, 1, 1, 2, 0, 0, 0});
+    for (const std::int32_t segment : {before, 1 - before}) {
+      Place kept = nodes[2].slot(8 * segment, 8);
+      kept.segment_ref = nodes[2].index(segment, 0);
+      nodes[2].receive(segment, 0, kept);
+      nodes[2].send(segment + 1, 1, kept, 1);
+      nodes[1].receive(segment + 1, 2, nodes[1].place(kOutput, segment));
+    }
+    finish({2, 1, 0, 0, 0});
+    if (before == 1) {
+      expect_proven();
+    } else {
+      expect_refused(Point::kMatching, 2);
+    }
+  }
+}
+
 TEST_F(Ends, GoOnAlike) {
   // Rank 0 sends in every second step, rank 1 awaits a block in every step.
   begin_pipe();

@@ -74,6 +74,19 @@ TEST_F(Paces, OfOperationsRise) {
   expect_refused(Point::kForm, 1);
 }
 
+TEST_F(Paces, InsideTheirRound) {
+  // Instance 1 has no block; its step would be 2^30 * 32767 * 2^30, which 64 bits do not hold.
+  static constexpr std::uint8_t kEntries[] = {0, 0, 255, 127};
+  begin_pipe();
+  NodeWriter& node = nodes[1];
+  node.program.table = {kEntries, sizeof kEntries};
+  action(1).into.block_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {-kFar, 1, 0, 0, 2, 0, 0, 0}});
+  action(1).pace_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {kFar, 1, 0, 0, 2, 0, 0, 1}});
+  action(1).instances_ref = node.count(0, 2);
+  finish({1 - (1 << 20), 1 << 20, 0, 0, 0}, 1 << 30);
+  expect_unknown("its pace leaves its round");
+}
+
 TEST_F(Paces, NotBeyondThePhase) {
   // Five instances more than blocks.
   begin_pipe();
@@ -140,7 +153,9 @@ class Holes : public Premises {
     ASSERT_NE(topology, nullptr);
     programs.resize(schedule.nodes());
     for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {
-      ASSERT_EQ(schedule.program(node, programs[node]), Status::kOk);
+      DecodedProgram program;
+      ASSERT_EQ(schedule.program(node, program), Status::kOk);
+      programs[node] = program;
     }
   }
   // The least N for which the schedule is wrong, the rank and the step are named.

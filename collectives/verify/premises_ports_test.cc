@@ -22,7 +22,8 @@ class PortPremises : public Premises {
     }
     finish({second + flight + 1 - period, period, 0, 0, 0}, static_cast<std::uint32_t>(period));
   }
-  // Rank 0 sends segment k to rank 1 over the router, on links of two lanes, from step firsts[k] on.
+  // Rank 0 sends segment k to rank 1 over the router, on links of two lanes, from step firsts[k]
+  // on.
   void lanes(const std::vector<std::int32_t>& firsts, std::uint32_t ticks = 1) {
     begin("fattree:k=2,h=1,c=2", espalier_Collective_BROADCAST, true);
     const auto flight = static_cast<std::int32_t>(ticks);
@@ -119,6 +120,15 @@ class RoutePremises : public Premises {
       node.program.send_ticks = node.program.latency_ticks = ticks;
     }
   }
+  // The proof names an N for which a link carries too much; `blocks` is the least.
+  void expect_loaded(std::int64_t blocks) const {
+    const Verdict verdict = proof();
+    ASSERT_FALSE(verdict.valid);
+    const Counterexample& wrong = verdict.counterexample;
+    EXPECT_EQ(wrong.point, Point::kLinks) << wrong.message;
+    EXPECT_FALSE(brute_force(wrong.blocks).valid) << wrong.message;
+    expect_wrong_from(blocks);
+  }
 };
 
 TEST_F(RoutePremises, LoadsOfAPeriod) {
@@ -132,31 +142,24 @@ TEST_F(RoutePremises, LoadsThatMeetForLargeN) {
   // In even steps both, from step 10 on.
   begin_gather(0, 10);
   finish({9, 2, 0, 0, 0}, 2);
-  const Verdict verdict = proof();
-  ASSERT_FALSE(verdict.valid);
-  EXPECT_EQ(verdict.counterexample.point, Point::kLinks) << verdict.counterexample.message;
-  // It names an N for which that is so, not always the least.
-  EXPECT_FALSE(brute_force(verdict.counterexample.blocks).valid) << verdict.counterexample.message;
-  expect_wrong_from(6);
+  expect_loaded(6);
+  // Block 0 of rank 2 leaves its last tick to block 1 of rank 1.
+  begin_gather(0, 3, 2);
+  finish({1, 4, 0, 0, 0}, 4);
+  expect_loaded(2);
 }
 
 TEST_F(RoutePremises, LoadsUnderDrift) {
   begin_gather(0, 1);
   for (NodeWriter& node : nodes) node.program.grade = espalier_Grade_ASYNC;
   finish({0, 2, 0, 0, 0}, 2);
-  const Verdict verdict = proof();
-  ASSERT_FALSE(verdict.valid);
-  EXPECT_EQ(verdict.counterexample.point, Point::kLinks) << verdict.counterexample.message;
-  expect_wrong_from(1);
+  expect_loaded(1);
 }
 
 TEST_F(RoutePremises, LoadsOfTicks) {
   begin_gather(0, 1, 2);
   finish({0, 3, 0, 0, 0}, 3);
-  const Verdict verdict = proof();
-  ASSERT_FALSE(verdict.valid);
-  EXPECT_EQ(verdict.counterexample.point, Point::kLinks) << verdict.counterexample.message;
-  expect_wrong_from(1);
+  expect_loaded(1);
   begin_gather(0, 2, 2);
   finish({0, 4, 0, 0, 0}, 4);
   expect_proven();

@@ -29,8 +29,7 @@ TEST_F(StepPremises, NoStageOvertakesItsPhase) {
     NodeWriter& writer = nodes[node];
     Place& moved = node == 0 ? action(0).a : action(1).into;
     // Odd instances have no block.
-    moved.block_ref =
-        writer.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {-(1 << 30), 1, 0, 0, 2, 0, 0, 0}});
+    moved.block_ref = writer.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {-(1 << 30), 1, 0, 0, 2, 0, 0, 0}});
     action(node).instances_ref = writer.count(0, 2);
   }
   finish({10, 1, 0, 0, 0});
@@ -66,8 +65,8 @@ class BoundPremises : public Premises {
   }
 };
 
-// By messages it takes ceil(4 N / 3) steps. N + ceil(N / 2) - 10 is above that first for N = 63: for
-// N = 61, 82 steps are those of 4 N / 3 = 81 1/3, rounded up.
+// By messages it takes ceil(4 N / 3) steps. N + ceil(N / 2) - 10 is above that first for N = 63:
+// for N = 61, 82 steps are those of 4 N / 3 = 81 1/3, rounded up.
 TEST_F(BoundPremises, WitnessesAreRoundedUp) {
   bound = {0, 1, 1, 0, 3};
   allreduce();

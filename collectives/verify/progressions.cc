@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kMaxProgressions = std::int64_t{1} << 22;  // of a node
 constexpr std::int64_t kMaxFirst = std::int64_t{1} << 40;         // steps; nothing real is near
+constexpr std::int64_t kMaxStep = std::int64_t{1} << 62;          // no sum of two overflows
 constexpr std::size_t kMaxStages = 200;
 
 std::int64_t or_one(std::uint32_t divisor) { return divisor == 0 ? 1 : divisor; }
@@ -199,6 +200,8 @@ class ProgressionReader {
     std::int64_t falls = 0;  // the least N for which it falls
     for (std::int64_t i = 1; i <= rounds_[at].every && falls == 0; ++i) {
       const std::int64_t next = value(action.pace_ref, i);
+      // A pace that never falls keeps inside the round, which is far shorter.
+      if (std::abs(next) > kMaxStep / period) return {"its pace leaves its round"};
       if (next < last + apart) falls = blocks_for(action, i);
       last = next;
     }

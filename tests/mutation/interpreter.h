@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/schedule/programs.h"
 #include "schedule.pb.h"
 #include "topology/topology.h"
 
@@ -63,8 +64,8 @@ struct Play {
 [[nodiscard]] bool same_course(const Play& a, const Play& b);
 
 // At most 15 ranks, with any number of routers; as many programs as the first says, or fewer.
-[[nodiscard]] Play unroll(const topology::Topology& topology,
-                          const std::vector<espalier_Program>& programs, std::int64_t blocks);
+[[nodiscard]] Play unroll(const topology::Topology& topology, const Programs& programs,
+                          std::int64_t blocks);
 
 // Empty if the play keeps within its claimed steps, ports, lanes and scratch, in lock step; else
 // one line that says what is wrong.

@@ -99,8 +99,7 @@ Part unroll_part(const espalier_Program& program, std::int64_t blocks) {
 
 }  // namespace
 
-Play unroll(const topology::Topology& topology, const std::vector<espalier_Program>& programs,
-            std::int64_t blocks) {
+Play unroll(const topology::Topology& topology, const Programs& programs, std::int64_t blocks) {
   const espalier_Program& first = programs.front();
   Play play;
   play.blocks = blocks;

@@ -50,7 +50,7 @@ class Breaker {
         {"a number near its limit", &Breaker::large},
     };
     const auto& [kind, way] = kWays[below(std::size(kWays))];
-    const Program before = program_;
+    const OwnedProgram before = program_;
     if (!(this->*way)()) {
       program_ = before;
       return {};
@@ -159,7 +159,7 @@ class Breaker {
     } else {
       entries[at] = static_cast<std::int16_t>(entries[at] + little());
     }
-    programs_.set_table(program_, entries);
+    program_.set_table(entries);
     return true;
   }
 
@@ -244,7 +244,7 @@ class Breaker {
       term.table = static_cast<std::uint32_t>(entries.size()) + 1;
       entries.insert(entries.end(), first, first + static_cast<std::ptrdiff_t>(term.mod));
     }
-    if (!entries.empty()) programs_.set_table(program_, entries);
+    if (!entries.empty()) program_.set_table(entries);
     mine = static_cast<std::uint8_t>(program_.indices_count++);
     return true;
   }
@@ -421,7 +421,7 @@ class Breaker {
   }
 
   Programs& programs_;
-  Program& program_;
+  OwnedProgram& program_;
   std::uint32_t node_;
   Dice& dice_;
   std::uint32_t at_ = 0;

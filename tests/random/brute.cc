@@ -49,10 +49,10 @@ std::pair<std::int64_t, std::int64_t> given_segments(const espalier_Program& pro
   }
 }
 
-Brute::Brute(const topology::Topology& topology, const std::vector<espalier_Program>& programs,
+Brute::Brute(const topology::Topology& topology, const Programs& programs,
              bool links)
     : topology_(topology), programs_(programs), links_(links), nodes_(programs.size()) {
-  for (const espalier_Program& program : programs) readings_.emplace_back(program);
+  for (const Program& program : programs) readings_.emplace_back(program);
   for (const topology::Link& link : topology.links()) {
     capacities_[{static_cast<std::int32_t>(link.from), static_cast<std::int32_t>(link.to)}] =
         link.capacity;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedule.pb.h"
+#include "collectives/schedule/programs.h"
 #include "topology/topology.h"
 
 namespace espalier::random {
@@ -36,7 +36,7 @@ struct Event {
 // A program's rows, each read once: what they give for an instance does not depend on N.
 class Reading {
  public:
-  explicit Reading(const espalier_Program& program) : program_(program) {}
+  explicit Reading(const Program& program) : program_(program) {}
   [[nodiscard]] std::int64_t value(std::uint32_t ref, std::int64_t i);
   [[nodiscard]] const espalier_Program& program() const { return program_; }
   // Whether a value that was asked for is not what a machine computes, in 64 bits.
@@ -45,7 +45,7 @@ class Reading {
  private:
   [[nodiscard]] std::int64_t read(std::uint32_t ref, std::int64_t i);
   bool wraps_ = false;
-  const espalier_Program& program_;
+  const Program& program_;
   std::vector<std::vector<std::int64_t>> rows_;  // by index and instance
 };
 
@@ -72,7 +72,7 @@ enum class InPlace : std::uint8_t { kNo, kYes };
 class Brute {
  public:
   // The programs of all nodes, which are kept. `links`: whether the topology's links count.
-  Brute(const topology::Topology& topology, const std::vector<espalier_Program>& programs,
+  Brute(const topology::Topology& topology, const Programs& programs,
         bool links);
 
   // Empty if a lock-step run for N = blocks is right in all that docs/verifier.md promises: paces,
@@ -105,7 +105,7 @@ class Brute {
   [[nodiscard]] std::int64_t lanes(std::int32_t from, std::int32_t to) const;
 
   const topology::Topology& topology_;
-  const std::vector<espalier_Program>& programs_;
+  const Programs& programs_;
   bool links_;
   std::vector<Reading> readings_;
   std::vector<NodeEvents> nodes_;

@@ -23,7 +23,7 @@ using verify::chain_broadcast;
 using verify::chain_reduce;
 using verify::make_topology;
 
-std::string check(const topology::Topology& topology, const std::vector<Program>& programs,
+std::string check(const topology::Topology& topology, const Programs& programs,
                   std::int64_t blocks, InPlace in_place = InPlace::kNo) {
   return Brute(topology, programs, true).check(blocks, in_place);
 }
@@ -46,7 +46,7 @@ TEST(Brute, HoldsBackWhatWouldBeOverwritten) {
   EXPECT_EQ(check(*topology, chain_reduce(*topology, 3, 3), 2), "");
   const std::string wrong = check(*topology, chain_reduce(*topology, 3, 3), 4);
   EXPECT_TRUE(has(wrong, "uses the same memory")) << wrong;
-  std::vector<Program> late = chain_broadcast(*topology);
+  Programs late = chain_broadcast(*topology);
   late[1].actions[1].after = 0;
   EXPECT_TRUE(has(check(*topology, late, 1), "does not wait for action 0")) << "a send too early";
 }
@@ -54,7 +54,7 @@ TEST(Brute, HoldsBackWhatWouldBeOverwritten) {
 TEST(Brute, SeesInputInTheOutputsMemory) {
   const auto topology = make_topology("complete:2");
   // An exchange by both ranks: in place each would send what it has got.
-  std::vector<Program> programs;
+  Programs programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
     verify::Hand hand(*topology, espalier_Collective_ALL_TO_ALL, me, 2);
     hand.program.segments = 2;
@@ -71,7 +71,7 @@ TEST(Brute, SeesInputInTheOutputsMemory) {
 // Instances that do not exist count: a machine steps through them.
 TEST(Brute, LooksAtEveryInstanceOfAPace) {
   const auto topology = make_topology("complete:3");
-  std::vector<Program> programs = chain_broadcast(*topology);
+  Programs programs = chain_broadcast(*topology);
   Program& last = programs[2];
   last.indices[last.indices_count] = {0, 1, 0, 0, 0, 0, 0};
   last.actions[0].pace_ref = static_cast<std::uint8_t>(last.indices_count++);
@@ -84,7 +84,7 @@ TEST(Brute, LooksAtEveryInstanceOfAPace) {
 
 TEST(Brute, ChecksClaims) {
   const auto topology = make_topology("complete:3");
-  std::vector<Program> programs = chain_broadcast(*topology);
+  Programs programs = chain_broadcast(*topology);
   for (Program& program : programs) program.counts[program.steps_ref].a += 1;
   EXPECT_TRUE(has(check(*topology, programs, 2), "claims other steps"));
   for (Program& program : programs) program.counts[program.phases[0].steps_ref].a += 1;
@@ -94,7 +94,7 @@ TEST(Brute, ChecksClaims) {
 // What is right for all N that can be run, and not near 2^29.
 TEST(Brute, LooksNearTheMostBlocks) {
   const auto topology = make_topology("complete:3");
-  Programs programs(chain_reduce(*topology, 3, 4));
+  Programs programs = chain_reduce(*topology, 3, 4);
   Dice dice(1);
   const auto far = [&] {
     std::string wrong;
@@ -135,7 +135,7 @@ TEST(Brute, FindsWhatDriftsFind) {
     const std::optional<Encoded> encoded = encode(*plan, dice);
     if (!encoded) continue;
     for (int k = 0; k < 4; ++k) {
-      Programs broken(static_cast<const std::vector<Program>&>(encoded->programs));
+      Programs broken = encoded->programs;
       if (k > 0) (void)break_one(broken, dice);
       const auto loads = [](const Program& one) { return check_program(one) == Status::kOk; };
       if (!std::all_of(broken.begin(), broken.end(), loads)) continue;
@@ -175,12 +175,12 @@ TEST(Rows, GiveTheirValues) {
     shape.base = shape.ring > 0 ? dice.number(0, 9) : 0;
     Programs programs;
     programs.emplace_back();
-    Program& program = programs[0];
+    OwnedProgram& program = programs[0];
     RowWriter rows(program, choice);
     const std::uint8_t at = rows.index(shape);
     if (rows.failed()) continue;
     ++written;
-    if (!rows.table().empty()) programs.set_table(program, rows.table());
+    if (!rows.table().empty()) program.set_table(rows.table());
     for (std::uint32_t k = 0; k < program.terms_count; ++k) {
       ++terms;
       if (program.terms[k].digits > 1) ++reversed;

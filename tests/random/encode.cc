@@ -42,17 +42,11 @@ struct Common {
 
 class Encoder {
  public:
-  Encoder(const Plan& plan, std::uint32_t node, const Common& common, Choice& choice,
-          Programs& owner)
-      : plan_(plan),
-        part_(plan.nodes[node]),
-        node_(node),
-        common_(common),
-        choice_(choice),
-        owner_(owner),
+  Encoder(const Plan& plan, std::uint32_t node, const Common& common, Choice& choice)
+      : plan_(plan), part_(plan.nodes[node]), node_(node), common_(common), choice_(choice),
         rows_(program_, choice) {}
 
-  std::optional<Program> encode(Rounds& rounds) {
+  std::optional<OwnedProgram> encode(Rounds& rounds) {
     write_header();
     (void)rows_.constant(0);  // position 0 of a pace is none
     write_peers();
@@ -60,7 +54,7 @@ class Encoder {
     program_.steps_ref = rows_.count(plan_.steps, true);
     program_.bound_ref = rows_.count(common_.bound, true);
     if (rows_.failed() || full_) return std::nullopt;
-    if (!rows_.table().empty()) owner_.set_table(program_, rows_.table());
+    if (!rows_.table().empty()) program_.set_table(rows_.table());
     rounds = rounds_;
     for (auto* one : {&rounds.strides, &rounds.instances, &rounds.paces}) {
       std::sort(one->begin(), one->end());
@@ -290,8 +284,7 @@ class Encoder {
   std::uint32_t node_;
   const Common& common_;
   Choice& choice_;
-  Programs& owner_;
-  Program program_{};
+  OwnedProgram program_;
   RowWriter rows_;
   std::vector<std::int64_t> links_;  // by node: its position among the peers
   struct Written {
@@ -341,7 +334,7 @@ std::optional<Encoded> encode_as(const Plan& plan, const Common& common, Dice& d
   for (std::uint32_t node = 0; node < plan.nodes.size(); ++node) {
     Choice choice(shared, dice.number(1, 1u << 30), own_share);
     Rounds rounds;
-    const auto program = Encoder(plan, node, common, choice, encoded.programs).encode(rounds);
+    const auto program = Encoder(plan, node, common, choice).encode(rounds);
     if (!program) return std::nullopt;
     encoded.programs.push_back(*program);
     encoded.rounds.push_back(rounds);

@@ -14,7 +14,7 @@ using verify::chain_reduce;
 using verify::make_topology;
 using verify::verdict_of;
 
-std::string brute(const topology::Topology& topology, const std::vector<Program>& programs,
+std::string brute(const topology::Topology& topology, const Programs& programs,
                   std::int64_t blocks) {
   return Brute(topology, programs, true).check(blocks, InPlace::kNo);
 }
@@ -23,7 +23,7 @@ std::string brute(const topology::Topology& topology, const std::vector<Program>
 // more, which never exists: its step is past the phase, and a machine ends there.
 TEST(Found, OneRankStandsForAnotherWithAPace) {
   const auto topology = make_topology("complete:4");
-  std::vector<Program> programs = chain_broadcast(*topology);
+  Programs programs = chain_broadcast(*topology);
   EXPECT_TRUE(verdict_of(*topology, programs).for_all);
   Program& other = programs[2];
   for (std::uint32_t at = 0; at < other.actions_count; ++at) {
@@ -43,7 +43,7 @@ TEST(Found, OneRankStandsForAnotherWithAPace) {
 // the machine's slots are others than the formula's.
 TEST(Found, AnIndexWraps) {
   const auto topology = make_topology("complete:3");
-  std::vector<Program> programs = chain_reduce(*topology, 2, 3);
+  Programs programs = chain_reduce(*topology, 2, 3);
   Program& inner = programs[1];
   Index& slots = inner.indices[inner.actions[0].into.slot_ref];
   ASSERT_EQ(slots.mod, 3u);
@@ -62,7 +62,7 @@ TEST(Found, AnIndexWraps) {
 // Only odd N occur: that an even one would beat a bound says nothing.
 TEST(Found, ABoundCountsWhereNOccurs) {
   const auto topology = make_topology("complete:3");
-  std::vector<Program> programs = chain_broadcast(*topology);
+  Programs programs = chain_broadcast(*topology);
   for (Program& program : programs) {
     program.residue_mod = 2;
     program.residue = 1;

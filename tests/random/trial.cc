@@ -157,8 +157,7 @@ Trial run_trial(std::uint64_t seed) {
   trial.whole = judge.judge(encoded->programs);
   if (!trial.whole.wrong.empty()) trial.whole_file = file_of(*plan, encoded->programs);
   if (trial.whole.answer != Answer::kAccepted) return trial;
-  // Tables that the break adds are the copy's own; the others stay where they are.
-  Programs broken(static_cast<const std::vector<Program>&>(encoded->programs));
+  Programs broken = encoded->programs;
   const Break what = break_one(broken, dice);
   if (what.kind.empty()) return trial;
   trial.broken_kind = what.kind;

@@ -11,25 +11,24 @@ import proofs
 MIB = 1 << 20
 HEAD = """# What a proof takes
 
-Written by `tests/scale/verify_page.py build/tools/espalier >docs/results/verify.md`. Each row is one process:
+Written by `tests/scale/verify_page.py build/tools/espalier >docs/results/verify.md`. Each row is a process of its own:
 
     espalier verify --topology ... --collective ... --algorithm ... [parameters]
 
-Searched schedules, and those with `--links modelled`, were first written to a file by `espalier compile` with the same
-words, and the row is `espalier verify FILE`. All other programs were generated while they were verified, and that counts. On fat trees the
-algorithms by `leaf` go over the tree's own links without `--links modelled`; routers have programs besides the ranks'.
+Programs are generated while they are verified, and that time counts. Where they are searched, or lowered onto the topology's
+links (`--links modelled`), `espalier compile --no-verify` with the same options has written a file before, and the row is
+`espalier verify FILE`. On fat trees the routers have programs too, by `leaf` and in all that is lowered.
 
-- *proven for*: the values of N, the number of blocks, that the verdict holds for; or why there is no verdict.
-- *steps*: what the schedule takes and claims.
-- *N\\**: instances were expanded for N up to this, one form of a stage at a time ([verifier.md](../verifier.md)).
-- *progressions*: read from all nodes' programs. *instances*: expanded, for all N together. *checks*: uses of places
-  ordered after earlier ones.
-- *s*: processor time of the process, user and system. *MiB*: the most memory that it had; {floor} is what the
-  measuring script itself has, so that row has no more than that.
+- *proven for*: the verdict holds for these N (blocks per segment). "refused": the command's line that says why there is no verdict.
+- *steps*: steps that the schedule takes, exactly.
+- *N\\**: the forms of the stages were expanded for N up to this ([verifier.md](../verifier.md)).
+- *progressions*: progressions read from all nodes' programs. *instances*, *checks*: instances expanded and accesses to places
+  checked, for all N together.
+- *s*: processor time of the process (user and system). *MiB*: its largest memory. {floor} MiB means at most {floor}: the
+  script that starts the process takes that itself.
 
-A test compares all columns but the last two with what the command prints: in rows of less than {affordable} s always, in
-the others with `ESPALIER_WHOLE=1`. The last two are those of the machine that wrote the page: {cores} cores, with a load
-of {load:.1f} when it began."""
+A test compares every column except *s* and *MiB*: rows of less than {affordable} s always, the others with `ESPALIER_WHOLE=1`. *s* and *MiB* are
+of the machine that wrote the page. It has {cores} cores, and its load from other processes was {load:.1f} at the start."""
 COLUMNS = ("collective", "algorithm", "topology", "parameters", "proven for", "steps", "N*", "progressions", "instances",
            "checks", "s", "MiB")
 AFFORDABLE_SECONDS = 1
