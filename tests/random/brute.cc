@@ -53,15 +53,16 @@ Brute::Brute(const topology::Topology& topology, const Programs& programs,
              bool links)
     : topology_(topology), programs_(programs), links_(links), nodes_(programs.size()) {
   for (const Program& program : programs) readings_.emplace_back(program);
+  capacities_.assign(static_cast<std::size_t>(width()) * width(), 0);
   for (const topology::Link& link : topology.links()) {
-    capacities_[{static_cast<std::int32_t>(link.from), static_cast<std::int32_t>(link.to)}] =
+    capacities_[at({static_cast<std::int32_t>(link.from), static_cast<std::int32_t>(link.to)})] =
         link.capacity;
   }
 }
 
 std::int64_t Brute::lanes(std::int32_t from, std::int32_t to) const {
-  const auto link = capacities_.find({from, to});
-  if (link != capacities_.end()) return link->second;
+  const std::int64_t capacity = capacities_[at({from, to})];
+  if (capacity > 0) return capacity;
   // Where routers have no programs the fabric takes a message to any rank.
   return programs_.size() > programs_[0].ranks ? 0 : 1;
 }
@@ -69,21 +70,20 @@ std::int64_t Brute::lanes(std::int32_t from, std::int32_t to) const {
 std::string Brute::check_place(const NodeEvents& node, const Memory& place) const {
   if (place.buffer == 0) return {};
   const espalier_Program& program = *node.program;
-  const std::string who = name(program.node);
   const bool scratch = place.buffer == espalier_Buffer_SCRATCH;
   const auto segments = static_cast<std::int64_t>(program.segments);
   if (place.segment < 0 || place.segment + place.run > segments || place.block < 0 ||
       place.block >= node.blocks || (place.run > 1 && node.blocks > 1)) {
-    return who + " uses a block that is not there";
+    return name(program.node) + " uses a block that is not there";
   }
   if (scratch && (place.slot < 0 ||
                   place.slot + place.run > static_cast<std::int64_t>(program.scratch_blocks))) {
-    return who + " uses a slot that it does not claim";
+    return name(program.node) + " uses a slot that it does not claim";
   }
   if (scratch) return {};
   const auto [first, end] = given_segments(program, place.buffer);
   if (place.segment >= first && place.segment + place.run <= end) return {};
-  return who + " uses a buffer that its caller does not give";
+  return name(program.node) + " uses a buffer that its caller does not give";
 }
 
 // All nodes have the same phases, each as long as what is done in it, and so many steps in all.
@@ -134,75 +134,90 @@ std::string Brute::check_ports(std::size_t at) const {
 }
 
 std::string Brute::check_matching(Window window) const {
-  std::map<Pair, std::array<std::vector<const Event*>, 2>> ends;
+  std::vector<std::array<std::vector<const Event*>, 2>> ends(nodes_.size() * nodes_.size());
   const std::int64_t flight = ticks(programs_[0].latency_ticks) - 1;
-  for (std::size_t at = 0; at < nodes_.size(); ++at) {
-    const auto me = static_cast<std::int32_t>(at);
-    for (const Event& event : nodes_[at].events) {
+  for (std::size_t me = 0; me < nodes_.size(); ++me) {
+    for (const Event& event : nodes_[me].events) {
       if (event.is_operation()) continue;
       // Of a part of a run only what has both ends in it.
       if (event.is_send() && event.step >= window.end - flight) continue;
       if (event.is_receive() && event.step < window.first + flight) continue;
-      const Pair link = event.is_send() ? Pair{me, event.peer} : Pair{event.peer, me};
-      ends[link][event.is_send() ? 0 : 1].push_back(&event);
+      const auto peer = static_cast<std::size_t>(event.peer);
+      const std::size_t from = event.is_send() ? me : peer, to = event.is_send() ? peer : me;
+      ends[from * nodes_.size() + to][event.is_send() ? 0 : 1].push_back(&event);
     }
   }
   const bool named = programs_[0].collective != espalier_Collective_ALL_TO_ALL;
-  for (const auto& [link, both] : ends) {
-    const std::string where = name(static_cast<std::size_t>(link.first)) + " and " +
-                              name(static_cast<std::size_t>(link.second));
-    if (both[0].size() != both[1].size()) return where + " have messages without another end";
+  for (std::size_t link = 0; link < ends.size(); ++link) {
+    const auto& both = ends[link];
+    const auto where = [&] {
+      return name(link / nodes_.size()) + " and " + name(link % nodes_.size());
+    };
+    if (both[0].size() != both[1].size()) return where() + " have messages without another end";
     for (std::size_t k = 0; k < both[0].size(); ++k) {
       const Event& send = *both[0][k];
       const Event& receive = *both[1][k];
       const bool same = send.step + flight == receive.step && send.a.block == receive.into.block &&
                         send.a.run == receive.into.run &&
                         (!named || send.a.segment == receive.into.segment);
-      if (!same) return where + " disagree on step or block in step " + std::to_string(send.step);
+      if (!same) return where() + " disagree on step or block in step " + std::to_string(send.step);
     }
   }
   return {};
 }
 
+const std::vector<std::uint32_t>& Brute::route(Pair pair) {
+  if (routes_.empty()) routes_.resize(capacities_.size());
+  std::vector<std::uint32_t>& links = routes_[at(pair)];
+  if (!links.empty()) return links;
+  const std::vector<std::uint32_t> nodes = topology_.route(
+      static_cast<std::uint32_t>(pair.first), static_cast<std::uint32_t>(pair.second));
+  for (std::size_t hop = 0; hop + 1 < nodes.size(); ++hop) {
+    links.push_back(static_cast<std::uint32_t>(at({static_cast<std::int32_t>(nodes[hop]),
+                                                   static_cast<std::int32_t>(nodes[hop + 1])})));
+  }
+  return links;
+}
+
 // In lock step, and as many transfers of each pair at once as it ever has in a step.
-std::string Brute::check_links() const {
+std::string Brute::check_links() {
   if (!links_) return {};
-  std::map<std::pair<std::int64_t, Pair>, std::int64_t> loads, pairs;
-  std::map<Pair, std::int64_t> most;
-  auto& routes = const_cast<Brute*>(this)->routes_;
-  const bool any_drift = programs_[0].grade == espalier_Grade_ASYNC;
+  using Use = std::pair<std::int64_t, std::uint32_t>;  // tick, and a link or pair
+  std::vector<Use> loads, pairs;
   const std::int64_t hold = ticks(programs_[0].send_ticks);
-  for (std::size_t at = 0; at < nodes_.size(); ++at) {
-    for (const Event& event : nodes_[at].events) {
+  for (std::size_t me = 0; me < nodes_.size(); ++me) {
+    for (const Event& event : nodes_[me].events) {
       if (!event.is_send()) continue;
-      const Pair pair{static_cast<std::int32_t>(at), event.peer};
-      std::vector<std::uint32_t>& route = routes[pair];
-      if (route.empty()) {
-        route = topology_.route(static_cast<std::uint32_t>(pair.first),
-                                static_cast<std::uint32_t>(pair.second));
-      }
-      for (std::int64_t tick = 0; tick < hold; ++tick) {
-        most[pair] = std::max(most[pair], ++pairs[{event.step + tick, pair}]);
-        for (std::size_t hop = 0; hop + 1 < route.size(); ++hop) {
-          const Pair link{static_cast<std::int32_t>(route[hop]),
-                          static_cast<std::int32_t>(route[hop + 1])};
-          if (++loads[{event.step + tick, link}] > capacities_.at(link)) {
-            return "a link carries more than it can in step " + std::to_string(event.step + tick);
-          }
-        }
+      const Pair pair{static_cast<std::int32_t>(me), event.peer};
+      for (std::int64_t tick = event.step; tick < event.step + hold; ++tick) {
+        pairs.emplace_back(tick, static_cast<std::uint32_t>(at(pair)));
+        for (const std::uint32_t link : route(pair)) loads.emplace_back(tick, link);
       }
     }
   }
-  if (!any_drift) return {};
-  std::map<Pair, std::int64_t> worst;
-  for (const auto& [pair, many] : most) {
-    const std::vector<std::uint32_t>& route = routes[pair];
-    for (std::size_t hop = 0; hop + 1 < route.size(); ++hop) {
-      const Pair link{static_cast<std::int32_t>(route[hop]),
-                      static_cast<std::int32_t>(route[hop + 1])};
-      worst[link] += many;
-      if (worst[link] > capacities_.at(link))
-        return "a link carries more than it can at some drift";
+  // Calls use(use, how many of it there are).
+  const auto each = [](std::vector<Use>& uses, const auto& use) {
+    std::sort(uses.begin(), uses.end());
+    for (std::size_t first = 0, end = 0; first < uses.size(); first = end) {
+      while (end < uses.size() && uses[end] == uses[first]) ++end;
+      use(uses[first], static_cast<std::int64_t>(end - first));
+    }
+  };
+  std::string wrong;
+  each(loads, [&](const Use& use, std::int64_t many) {
+    if (!wrong.empty() || many <= capacities_[use.second]) return;
+    wrong = "a link carries more than it can in step " + std::to_string(use.first);
+  });
+  if (!wrong.empty() || programs_[0].grade != espalier_Grade_ASYNC) return wrong;
+  std::vector<std::int64_t> most(capacities_.size(), 0), worst = most;
+  each(pairs, [&](const Use& use, std::int64_t many) {
+    most[use.second] = std::max(most[use.second], many);
+  });
+  for (std::size_t pair = 0; pair < most.size(); ++pair) {
+    if (most[pair] == 0) continue;
+    for (const std::uint32_t link : routes_[pair]) {
+      worst[link] += most[pair];
+      if (worst[link] > capacities_[link]) return "a link carries more than it can at some drift";
     }
   }
   return {};

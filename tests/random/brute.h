@@ -3,8 +3,8 @@
 // for. Shares no code with the verifier, the machine or collectives/schedule beyond the program's
 // struct; with tests/mutation it shares the formulas of counts and indices.
 
+#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,8 +72,7 @@ enum class InPlace : std::uint8_t { kNo, kYes };
 class Brute {
  public:
   // The programs of all nodes, which are kept. `links`: whether the topology's links count.
-  Brute(const topology::Topology& topology, const Programs& programs,
-        bool links);
+  Brute(const topology::Topology& topology, const Programs& programs, bool links);
 
   // Empty if a lock-step run for N = blocks is right in all that docs/verifier.md promises: paces,
   // places, claims, ports, matching, results, hazards, links. Otherwise one line.
@@ -94,6 +93,7 @@ class Brute {
   [[nodiscard]] std::string expand_action(Reading& reading, const espalier_Action& action,
                                           const espalier_Phase& phase, std::int64_t steps,
                                           Window window, NodeEvents& out);
+  void sort_by_step(std::vector<Event>& events);
   // Whose steps lie in [first, end) of their phase.
   [[nodiscard]] Window find_instances(Reading& reading, const espalier_Action& action,
                                       std::int64_t period, Window steps, std::int64_t blocks);
@@ -101,7 +101,9 @@ class Brute {
   [[nodiscard]] std::string check_claims() const;
   [[nodiscard]] std::string check_ports(std::size_t node) const;
   [[nodiscard]] std::string check_matching(Window window) const;
-  [[nodiscard]] std::string check_links() const;
+  [[nodiscard]] std::string check_links();
+  // The links, by at().
+  [[nodiscard]] const std::vector<std::uint32_t>& route(Pair pair);
   [[nodiscard]] std::int64_t lanes(std::int32_t from, std::int32_t to) const;
 
   const topology::Topology& topology_;
@@ -109,8 +111,17 @@ class Brute {
   bool links_;
   std::vector<Reading> readings_;
   std::vector<NodeEvents> nodes_;
-  std::map<Pair, std::int64_t> capacities_;
-  std::map<Pair, std::vector<std::uint32_t>> routes_;
+  std::vector<std::pair<std::int64_t, std::uint32_t>> order_;  // sort_by_step()'s own
+  std::vector<Event> sorted_;
+  // Of what is kept by pair of nodes, programs or not.
+  [[nodiscard]] std::uint32_t width() const {
+    return std::max(topology_.nodes(), static_cast<std::uint32_t>(programs_.size()));
+  }
+  [[nodiscard]] std::size_t at(Pair pair) const {
+    return static_cast<std::size_t>(pair.first) * width() + static_cast<std::size_t>(pair.second);
+  }
+  std::vector<std::int64_t> capacities_;            // by at(); 0: no such link
+  std::vector<std::vector<std::uint32_t>> routes_;  // by at()
 };
 
 // Empty if every slot that is read in the window holds what it must, as far as it was written

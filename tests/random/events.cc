@@ -144,6 +144,16 @@ std::string Brute::expand_action(Reading& reading, const espalier_Action& action
   return {};
 }
 
+void Brute::sort_by_step(std::vector<Event>& events) {
+  // Events were added in the order of actions and instances, which is that of a step.
+  order_.clear();
+  for (std::uint32_t k = 0; k < events.size(); ++k) order_.emplace_back(events[k].step, k);
+  std::sort(order_.begin(), order_.end());
+  sorted_.clear();
+  for (const auto& [step, k] : order_) sorted_.push_back(events[k]);
+  events.swap(sorted_);
+}
+
 std::string Brute::expand(std::uint32_t at, std::int64_t blocks, Window window) {
   NodeEvents& node = nodes_[at];
   const espalier_Program& program = programs_[at];
@@ -165,9 +175,7 @@ std::string Brute::expand(std::uint32_t at, std::int64_t blocks, Window window) 
   }
   node.phase_ends.erase(node.phase_ends.begin());
   if (readings_[at].wraps()) return name(at) + " has an index that wraps";
-  // Events were added in the order of actions and instances, which is that of a step.
-  std::stable_sort(node.events.begin(), node.events.end(),
-                   [](const Event& a, const Event& b) { return a.step < b.step; });
+  sort_by_step(node.events);
   for (const Event& event : node.events) {
     for (const Memory* place : {&event.into, &event.a, &event.b}) {
       std::string wrong = check_place(node, *place);
