@@ -49,8 +49,7 @@ std::pair<std::int64_t, std::int64_t> given_segments(const espalier_Program& pro
   }
 }
 
-Brute::Brute(const topology::Topology& topology, const Programs& programs,
-             bool links)
+Brute::Brute(const topology::Topology& topology, const Programs& programs, bool links)
     : topology_(topology), programs_(programs), links_(links), nodes_(programs.size()) {
   for (const Program& program : programs) readings_.emplace_back(program);
   capacities_.assign(static_cast<std::size_t>(width()) * width(), 0);
@@ -170,11 +169,11 @@ const std::vector<std::uint32_t>& Brute::route(Pair pair) {
   if (routes_.empty()) routes_.resize(capacities_.size());
   std::vector<std::uint32_t>& links = routes_[at(pair)];
   if (!links.empty()) return links;
-  const std::vector<std::uint32_t> nodes = topology_.route(
-      static_cast<std::uint32_t>(pair.first), static_cast<std::uint32_t>(pair.second));
+  const std::vector<std::uint32_t> nodes = topology_.route(static_cast<std::uint32_t>(pair.first),
+                                                           static_cast<std::uint32_t>(pair.second));
   for (std::size_t hop = 0; hop + 1 < nodes.size(); ++hop) {
-    links.push_back(static_cast<std::uint32_t>(at({static_cast<std::int32_t>(nodes[hop]),
-                                                   static_cast<std::int32_t>(nodes[hop + 1])})));
+    links.push_back(static_cast<std::uint32_t>(
+        at({static_cast<std::int32_t>(nodes[hop]), static_cast<std::int32_t>(nodes[hop + 1])})));
   }
   return links;
 }

@@ -23,8 +23,8 @@ using verify::chain_broadcast;
 using verify::chain_reduce;
 using verify::make_topology;
 
-std::string check(const topology::Topology& topology, const Programs& programs,
-                  std::int64_t blocks, InPlace in_place = InPlace::kNo) {
+std::string check(const topology::Topology& topology, const Programs& programs, std::int64_t blocks,
+                  InPlace in_place = InPlace::kNo) {
   return Brute(topology, programs, true).check(blocks, in_place);
 }
 

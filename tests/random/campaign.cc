@@ -23,8 +23,9 @@
 namespace espalier::random {
 namespace {
 
-constexpr std::uint64_t kSample = 400;  // seeds that ./test.sh runs
-constexpr std::uint64_t kBatch = 400;   // seeds between two looks at how many were accepted
+constexpr std::uint64_t kSample = 400;    // seeds that ./test.sh runs
+constexpr std::uint64_t kBatch = 400;     // seeds between two looks at how many were accepted
+constexpr std::uint64_t kReport = 10000;  // seeds between two lines of progress in a log
 
 struct Options {
   std::uint64_t first = 1, seeds = kSample, accepted = 0;
@@ -72,7 +73,7 @@ Options parse(int argc, char** argv) {
 // Of one kind of break.
 struct Broken {
   std::uint64_t tried = 0, unloaded = 0, refused = 0, refused_right = 0, unproven = 0,
-                accepted_right = 0, accepted_wrong = 0;
+                unproven_right = 0, accepted_right = 0, accepted_wrong = 0;
 };
 
 struct Tally {
@@ -99,8 +100,9 @@ struct Tally {
     }
     if (trial.broken_kind.empty()) return;
     add_broken(trial.broken, broken[trial.broken_kind]);
-    const bool unknown = trial.broken.answer == Answer::kRefused && trial.broken.wrong.empty();
-    if (unknown) ++broken_reasons[trial.broken.reason];
+    const bool refused =
+        trial.broken.answer != Answer::kUnloaded && trial.broken.answer != Answer::kAccepted;
+    if (refused && trial.broken.wrong.empty()) ++broken_reasons[trial.broken.reason];
   }
 
   static void add_broken(const Opinion& opinion, Broken& row) {
@@ -109,8 +111,8 @@ struct Tally {
     switch (opinion.answer) {
       case Answer::kUnloaded: ++row.unloaded; break;
       case Answer::kRefused: ++(right ? row.refused_right : row.refused); break;
-      case Answer::kUnproven: ++row.unproven; break;
-      case Answer::kLimited: ++(right ? row.unproven : row.accepted_wrong); break;
+      case Answer::kUnproven: ++(right ? row.unproven_right : row.unproven); break;
+      case Answer::kLimited: ++(right ? row.unproven_right : row.accepted_wrong); break;
       default: ++(right ? row.accepted_right : row.accepted_wrong);
     }
   }
@@ -121,13 +123,15 @@ unsigned long long big(std::uint64_t number) { return number; }
 void print_broken(const Tally& tally) {
   std::printf(
       "| broken | tried | refused by the loader | refused, wrong | refused, not found wrong | not "
-      "proven for every N | accepted, right | accepted, wrong |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+      "proven for every N, wrong | not proven for every N, not found wrong | accepted, right | "
+      "**accepted, wrong** |\n"
+      "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
   Broken all;
   const auto print = [](const std::string& kind, const Broken& row) {
-    std::printf("| %s | %llu | %llu | %llu | %llu | %llu | %llu | %llu |\n", kind.c_str(),
+    std::printf("| %s | %llu | %llu | %llu | %llu | %llu | %llu | %llu | %llu |\n", kind.c_str(),
                 big(row.tried), big(row.unloaded), big(row.refused), big(row.refused_right),
-                big(row.unproven), big(row.accepted_right), big(row.accepted_wrong));
+                big(row.unproven), big(row.unproven_right), big(row.accepted_right),
+                big(row.accepted_wrong));
   };
   for (const auto& [kind, row] : tally.broken) {
     print(kind, row);
@@ -136,6 +140,7 @@ void print_broken(const Tally& tally) {
     all.refused += row.refused;
     all.refused_right += row.refused_right;
     all.unproven += row.unproven;
+    all.unproven_right += row.unproven_right;
     all.accepted_right += row.accepted_right;
     all.accepted_wrong += row.accepted_wrong;
   }
@@ -144,14 +149,14 @@ void print_broken(const Tally& tally) {
 
 void print_reasons(const char* title, const std::map<std::string, std::uint64_t>& reasons) {
   if (reasons.empty()) return;
-  std::printf("\n| %s | schedules |\n| --- | --- |\n", title);
+  std::printf("\n| %s | schedules |\n| --- | ---: |\n", title);
   for (const auto& [reason, many] : reasons) {
     std::printf("| %s | %llu |\n", reason.c_str(), big(many));
   }
 }
 
 void print(const std::string& title, const Tally& tally) {
-  std::printf("\n## %s\n\n| schedules | |\n| --- | --- |\n", title.c_str());
+  std::printf("\n## %s\n\n| schedules | |\n| --- | ---: |\n", title.c_str());
   const auto row = [](const char* name, std::uint64_t number) {
     std::printf("| %s | %llu |\n", name, big(number));
   };
@@ -161,15 +166,16 @@ void print(const std::string& title, const Tally& tally) {
   row("of these pipelined", tally.pipelined);
   row("of these with ranks that differ in strides, paces or instances", tally.differ);
   row("not proven for every N, nor refused", tally.unproven);
-  row("refused though right", tally.refused);
+  row("refused with a counterexample, though right", tally.refused);
   row("lock-step runs, whole and broken", tally.runs);
   row("drifting runs", tally.drifts);
   row("looked at near an N of up to 2^29", tally.windows);
   row("**accepted and wrong, whole or broken**", tally.wrong);
   std::printf("\n");
   print_broken(tally);
-  print_reasons("right, but not accepted for every N: why", tally.reasons);
-  print_reasons("broken, refused, and brute force finds nothing wrong: why", tally.broken_reasons);
+  print_reasons("whole, right, but not accepted for every N: why", tally.reasons);
+  print_reasons("broken, not accepted for every N, and brute force finds nothing wrong: why",
+                tally.broken_reasons);
 }
 
 void keep(const Options& options, const Trial& trial) {
@@ -208,8 +214,47 @@ std::vector<Trial> run_batch(std::uint64_t first, std::uint64_t many, unsigned t
   return trials;
 }
 
+void print_head(const Options& options) {
+  std::printf(
+      "# Random programs, different at every rank\n\n"
+      "Written by `build/tests/random/random-programs %s %llu >docs/results/random.md`. A seed "
+      "makes "
+      "a correct schedule,\nand writes every rank's program in a way of its own. What the verifier "
+      "accepts for every N is changed at one rank (a longer window: at\nall of them), and goes to "
+      "it again. [verifier.md](../verifier.md), \"How the verifier is judged\", says how they are "
+      "made.\n\n",
+      options.accepted > 0 ? "--accepted" : "--seeds",
+      big(options.accepted > 0 ? options.accepted : options.seeds));
+  std::printf(
+      "Brute force runs each schedule, whole and broken, until it finds something wrong, for these "
+      "numbers of blocks, as far as the\nschedule allows them:\n\n"
+      "- in lock step, and with every message and operation held back in turn: every N up to %lld "
+      "(of one schedule in %u: up to %lld); N\\* - 1,\n  N\\* and N\\* + 1, if at most %lld, where "
+      "the "
+      "proof expanded instances for N up to N\\*; %d random N from %lld to %lld; the last N up to "
+      "%lld;\n"
+      "- under %d random drifts each: N = 2, and one N from 3 to %u;\n"
+      "- if it is pipelined and accepted for every N: windows at the beginning, at the end and at "
+      "a "
+      "random place of each phase, for one N\n  that is a little below 2^14, 2^20, 2^28, 2^29 - 1 "
+      "or "
+      "2^29.\n\n",
+      static_cast<long long>(kAll), kWhole, static_cast<long long>(kMost),
+      static_cast<long long>(kMost), kSome, static_cast<long long>(kAll + 1),
+      static_cast<long long>(kMost), static_cast<long long>(kMost), kDrifts, kMostDrifting);
+  std::printf(
+      "Ranks *differ* if not all have the same strides, instances of a round, and steps that a "
+      "pace "
+      "adds in a round. *Not proven for every N*:\nthe verifier was asked for every N at once, as "
+      "for "
+      "seven pipelined schedules in eight, and says why it cannot; or it then checked every N "
+      "up\nto "
+      "a bound, and found nothing wrong; or there was too much to check.\n");
+}
+
 int run(const Options& options) {
   const auto begin = std::chrono::steady_clock::now();
+  const bool terminal = isatty(STDERR_FILENO) != 0;
   Tally tally, sample;
   const auto goes_on = [&] {
     return options.accepted > 0 ? tally.accepted < options.accepted : tally.seeds < options.seeds;
@@ -222,20 +267,15 @@ int run(const Options& options) {
       if (tally.seeds == kSample) sample = tally;
       if (trial.accepted_wrong() || trial.made_wrong()) keep(options, trial);
     }
-    if (isatty(STDERR_FILENO) != 0) {
-      std::fprintf(stderr, "\r%llu seeds, %llu accepted, %llu wrong", big(tally.seeds),
-                   big(tally.accepted), big(tally.wrong));
+    if (terminal || tally.seeds % kReport == 0) {
+      std::fprintf(stderr, "%s%llu seeds, %llu accepted, %llu wrong%s", terminal ? "\r" : "",
+                   big(tally.seeds), big(tally.accepted), big(tally.wrong), terminal ? "" : "\n");
     }
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::fprintf(stderr, "%s%.1f s\n", isatty(STDERR_FILENO) != 0 ? "\n" : "", seconds);
-  std::printf("# Random programs, different at every rank\n\n");
-  std::printf(
-      "Written by `build/tests/random/random-programs%s%s`; docs/verifier.md, \"How the "
-      "verifier is judged\", says what the rows mean.\n",
-      options.accepted > 0 ? " --accepted " : " --seeds ",
-      std::to_string(options.accepted > 0 ? options.accepted : options.seeds).c_str());
+  std::fprintf(stderr, "%s%.1f s\n", terminal ? "\n" : "", seconds);
+  print_head(options);
   if (options.first == 1 && tally.seeds >= kSample) {
     print("The first " + std::to_string(kSample) + " seeds, which ./test.sh runs", sample);
   }

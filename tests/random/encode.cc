@@ -43,7 +43,11 @@ struct Common {
 class Encoder {
  public:
   Encoder(const Plan& plan, std::uint32_t node, const Common& common, Choice& choice)
-      : plan_(plan), part_(plan.nodes[node]), node_(node), common_(common), choice_(choice),
+      : plan_(plan),
+        part_(plan.nodes[node]),
+        node_(node),
+        common_(common),
+        choice_(choice),
         rows_(program_, choice) {}
 
   std::optional<OwnedProgram> encode(Rounds& rounds) {

@@ -16,10 +16,6 @@
 namespace espalier::random {
 namespace {
 
-constexpr std::int64_t kAll = 24;    // every N up to here is run
-constexpr std::int64_t kMost = 200;  // and some up to here
-constexpr int kSome = 6;
-constexpr int kDrifts = 2;
 // No proof here needs more; what is not proven for every N at once is given up sooner.
 constexpr std::int64_t kMaxInstances = std::int64_t{1} << 21;
 
@@ -62,7 +58,7 @@ class Judge {
     const verify::Verdict verdict = verify::verify(
         *plan_.topology, [&](std::uint32_t node) -> const Program& { return programs[node]; },
         options);
-    const bool unproven = at_once ? !verdict.limited.empty() : verdict.counterexample.too_large;
+    const bool unproven = verdict.counterexample.too_large || (at_once && !verdict.limited.empty());
     opinion.answer = verdict.for_all ? Answer::kAccepted
                      : verdict.valid ? Answer::kLimited
                      : unproven      ? Answer::kUnproven
@@ -85,10 +81,15 @@ class Judge {
       if (blocks >= 1 && blocks <= most && allows(plan_, blocks) && !known) all.push_back(blocks);
     };
     if (!verdict.valid) add(verdict.counterexample.blocks);
-    for (std::int64_t blocks = 1; blocks <= kAll; ++blocks) add(blocks);
+    const std::int64_t in_turn = dice_.one_in(kWhole) ? kMost : kAll;
+    for (std::int64_t blocks = 1; blocks <= in_turn; ++blocks) add(blocks);
+    // Where the proof stopped to look, and beyond.
+    for (const std::int64_t by : {-1, 0, 1}) add(verdict.proven_blocks + by);
     for (int some = 0; some < kSome; ++some) add(dice_.number(kAll + 1, kMost));
-    add(kMost);
-    for (std::int64_t blocks = 1; dice_.one_in(32) && blocks <= kMost; ++blocks) add(blocks);
+    // With a residue, the last that occurs.
+    std::int64_t last = most;
+    while (last > 1 && !allows(plan_, last)) --last;
+    add(last);
     return all;
   }
 
@@ -101,7 +102,8 @@ class Judge {
       std::string wrong = brute.check(blocks, in_place ? InPlace::kYes : InPlace::kNo);
       if (!wrong.empty()) return wrong;
     }
-    for (const std::int64_t blocks : {std::int64_t{2}, std::int64_t{dice_.number(3, 12)}}) {
+    for (const std::int64_t blocks :
+         {std::int64_t{2}, std::int64_t{dice_.number(3, kMostDrifting)}}) {
       if (!allows(plan_, blocks)) continue;
       if (verdict.valid && !verdict.for_all && blocks > verdict.proven_blocks) continue;
       trial_.drifts += kDrifts;

@@ -8,6 +8,15 @@
 
 namespace espalier::random {
 
+// Which N of those that occur brute force runs: every one up to kAll (up to kMost of one schedule
+// in kWhole), those next to the last that a proof expanded, kSome others and the last up to kMost.
+inline constexpr std::int64_t kAll = 40, kMost = 200;
+inline constexpr int kSome = 6;
+inline constexpr std::uint32_t kWhole = 32;
+// Under drift N = 2, and one from 3 to kMostDrifting.
+inline constexpr int kDrifts = 2;
+inline constexpr std::uint32_t kMostDrifting = 12;
+
 enum class Answer : std::uint8_t {
   kNone,      // there is no such schedule: the dice led to none, or nothing could be broken
   kUnloaded,  // the loader refuses a program
