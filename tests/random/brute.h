@@ -31,6 +31,8 @@ struct Event {
   [[nodiscard]] bool is_send() const { return kind == espalier_Kind_SEND; }
   [[nodiscard]] bool is_receive() const { return kind == espalier_Kind_RECEIVE; }
   [[nodiscard]] bool is_operation() const { return !is_send() && !is_receive(); }
+  // What comes first in a step: sends, then receives, then operations.
+  [[nodiscard]] int turn() const { return is_send() ? 0 : is_receive() ? 1 : 2; }
 };
 
 // A program's rows, each read once: what they give for an instance does not depend on N.
@@ -53,7 +55,8 @@ class Reading {
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> given_segments(const espalier_Program& program,
                                                                    std::uint8_t buffer);
 
-// One node's events for one N, in the order of a lock-step run's steps and of the program.
+// One node's events for one N, in the order of a lock-step run: by step, turn, and position in the
+// program.
 struct NodeEvents {
   const espalier_Program* program = nullptr;
   std::int64_t blocks = 1;
@@ -93,7 +96,7 @@ class Brute {
   [[nodiscard]] std::string expand_action(Reading& reading, const espalier_Action& action,
                                           const espalier_Phase& phase, std::int64_t steps,
                                           Window window, NodeEvents& out);
-  void sort_by_step(std::vector<Event>& events);
+  void sort_by_time(std::vector<Event>& events);
   // Whose steps lie in [first, end) of their phase.
   [[nodiscard]] Window find_instances(Reading& reading, const espalier_Action& action,
                                       std::int64_t period, Window steps, std::int64_t blocks);
@@ -111,7 +114,7 @@ class Brute {
   bool links_;
   std::vector<Reading> readings_;
   std::vector<NodeEvents> nodes_;
-  std::vector<std::pair<std::int64_t, std::uint32_t>> order_;  // sort_by_step()'s own
+  std::vector<std::uint32_t> begins_;  // sort_by_time()'s own
   std::vector<Event> sorted_;
   // Of what is kept by pair of nodes, programs or not.
   [[nodiscard]] std::uint32_t width() const {

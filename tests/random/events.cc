@@ -1,6 +1,7 @@
 // What happens for one N, from the rows of a program. Part of brute.h.
 
 #include <algorithm>
+#include <numeric>
 
 #include "collectives/schedule/program.h"
 #include "tests/mutation/formulas.h"
@@ -16,6 +17,7 @@ using mutation::down;
 constexpr std::int64_t kFar = std::int64_t{1} << 44;
 constexpr std::int64_t kMaxInstances = 1 << 20;
 constexpr std::int32_t kNoLink = -2;
+constexpr std::int64_t kSparse = 64;  // steps an event
 
 std::string name(std::uint32_t node) { return "node " + std::to_string(node); }
 
@@ -144,13 +146,27 @@ std::string Brute::expand_action(Reading& reading, const espalier_Action& action
   return {};
 }
 
-void Brute::sort_by_step(std::vector<Event>& events) {
-  // Events were added in the order of actions and instances, which is that of a step.
-  order_.clear();
-  for (std::uint32_t k = 0; k < events.size(); ++k) order_.emplace_back(events[k].step, k);
-  std::sort(order_.begin(), order_.end());
-  sorted_.clear();
-  for (const auto& [step, k] : order_) sorted_.push_back(events[k]);
+void Brute::sort_by_time(std::vector<Event>& events) {
+  // Events were added in the order of actions and instances, which is that of a step's turn.
+  if (events.empty()) return;
+  const auto [first, last] = std::minmax_element(
+      events.begin(), events.end(), [](const Event& a, const Event& b) { return a.step < b.step; });
+  const std::int64_t begin = first->step, steps = last->step - begin + 1;
+  if (steps > kSparse * static_cast<std::int64_t>(events.size())) {
+    std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+      return a.step != b.step ? a.step < b.step : a.turn() < b.turn();
+    });
+    return;
+  }
+  // By counting.
+  const auto place = [begin](const Event& event) {
+    return static_cast<std::size_t>(3 * (event.step - begin) + event.turn());
+  };
+  begins_.assign(static_cast<std::size_t>(3 * steps + 1), 0);
+  for (const Event& event : events) ++begins_[place(event) + 1];
+  std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
+  sorted_.resize(events.size());
+  for (const Event& event : events) sorted_[begins_[place(event)]++] = event;
   events.swap(sorted_);
 }
 
@@ -175,7 +191,7 @@ std::string Brute::expand(std::uint32_t at, std::int64_t blocks, Window window) 
   }
   node.phase_ends.erase(node.phase_ends.begin());
   if (readings_[at].wraps()) return name(at) + " has an index that wraps";
-  sort_by_step(node.events);
+  sort_by_time(node.events);
   for (const Event& event : node.events) {
     for (const Memory* place : {&event.into, &event.a, &event.b}) {
       std::string wrong = check_place(node, *place);

@@ -48,9 +48,10 @@ class LockStep {
       for (int turn = 0; turn < 3; ++turn) {
         for (std::size_t at = 0; at < nodes_.size(); ++at) {
           const std::vector<Event>& events = nodes_[at].events;
-          std::size_t k = next[at];
-          for (; k < events.size() && events[k].step == step; ++k) perform(at, events[k], turn);
-          if (turn == 2) next[at] = k;
+          std::size_t& k = next[at];
+          for (; k < events.size() && events[k].step == step && events[k].turn() == turn; ++k) {
+            perform(at, events[k]);
+          }
         }
       }
     }
@@ -125,18 +126,18 @@ class LockStep {
   }
 
   // A step's sends read, then its receives write, then its operations run.
-  void perform(std::size_t at, const Event& event, int turn) {
-    if (event.is_send() && turn == 0) {
+  void perform(std::size_t at, const Event& event) {
+    if (event.is_send()) {
       Channel& channel = channel_of(at, static_cast<std::size_t>(event.peer));
       for (std::int32_t part = 0; part < event.a.run; ++part) {
         channel.data.push_back(load(at, event.a, part));
       }
-    } else if (event.is_receive() && turn == 1) {
+    } else if (event.is_receive()) {
       Channel& channel = channel_of(static_cast<std::size_t>(event.peer), at);
       for (std::int32_t part = 0; part < event.into.run; ++part) {
         store(at, event.into, part, channel.data[channel.received++]);
       }
-    } else if (event.is_operation() && turn == 2) {
+    } else {
       operate(at, event);
     }
   }
