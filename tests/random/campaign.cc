@@ -227,12 +227,15 @@ void print_head(const Options& options) {
       big(options.accepted > 0 ? options.accepted : options.seeds));
   std::printf(
       "Brute force runs each schedule, whole and broken, until it finds something wrong, for these "
-      "numbers of blocks, as far as the\nschedule allows them:\n\n"
-      "- in lock step, and with every message and operation held back in turn: every N up to %lld "
-      "(of one schedule in %u: up to %lld); N\\* - 1,\n  N\\* and N\\* + 1, if at most %lld, where "
-      "the "
-      "proof expanded instances for N up to N\\*; %d random N from %lld to %lld; the last N up to "
-      "%lld;\n"
+      "numbers of blocks N, as far as the\nschedule allows them:\n\n"
+      "- in lock step, and with every message and operation held back in turn. If it is accepted: "
+      "every N up to %lld (of one schedule in %u: up to %lld);\n  N\\* - 1, N\\* and N\\* + 1, if "
+      "at "
+      "most %lld, where the proof expanded instances for N up to N\\*; %d random N from %lld to "
+      "%lld; "
+      "the last N up to %lld. If it is not:\n  the N that the verifier names, every N up to %lld, "
+      "%d "
+      "random ones and the last;\n"
       "- under %d random drifts each: N = 2, and one N from 3 to %u;\n"
       "- if it is pipelined and accepted for every N: windows at the beginning, at the end and at "
       "a "
@@ -241,7 +244,8 @@ void print_head(const Options& options) {
       "2^29.\n\n",
       static_cast<long long>(kAll), kWhole, static_cast<long long>(kMost),
       static_cast<long long>(kMost), kSome, static_cast<long long>(kAll + 1),
-      static_cast<long long>(kMost), static_cast<long long>(kMost), kDrifts, kMostDrifting);
+      static_cast<long long>(kMost), static_cast<long long>(kMost),
+      static_cast<long long>(kAllRefused), kSomeRefused, kDrifts, kMostDrifting);
   std::printf(
       "Ranks *differ* if not all have the same strides, instances of a round, and steps that a "
       "pace "

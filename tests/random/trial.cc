@@ -81,11 +81,14 @@ class Judge {
       if (blocks >= 1 && blocks <= most && allows(plan_, blocks) && !known) all.push_back(blocks);
     };
     if (!verdict.valid) add(verdict.counterexample.blocks);
-    const std::int64_t in_turn = dice_.one_in(kWhole) ? kMost : kAll;
+    const std::int64_t few = verdict.valid ? kAll : kAllRefused;
+    const std::int64_t in_turn = verdict.valid && dice_.one_in(kWhole) ? kMost : few;
     for (std::int64_t blocks = 1; blocks <= in_turn; ++blocks) add(blocks);
     // Where the proof stopped to look, and beyond.
     for (const std::int64_t by : {-1, 0, 1}) add(verdict.proven_blocks + by);
-    for (int some = 0; some < kSome; ++some) add(dice_.number(kAll + 1, kMost));
+    for (int some = verdict.valid ? kSome : kSomeRefused; some > 0; --some) {
+      add(dice_.number(kAll + 1, kMost));
+    }
     // With a residue, the last that occurs.
     std::int64_t last = most;
     while (last > 1 && !allows(plan_, last)) --last;

@@ -8,10 +8,12 @@
 
 namespace espalier::random {
 
-// Which N of those that occur brute force runs: every one up to kAll (up to kMost of one schedule
-// in kWhole), those next to the last that a proof expanded, kSome others and the last up to kMost.
-inline constexpr std::int64_t kAll = 40, kMost = 200;
-inline constexpr int kSome = 6;
+// Which N of those that occur brute force runs of what is accepted: every one up to kAll (up to
+// kMost of one schedule in kWhole), those next to the last that the proof expanded, kSome others
+// and the last up to kMost. Of what is refused: the N that the verifier names, every one up to
+// kAllRefused, kSomeRefused others, and the last up to kMost.
+inline constexpr std::int64_t kAll = 40, kAllRefused = 16, kMost = 200;
+inline constexpr int kSome = 5, kSomeRefused = 2;
 inline constexpr std::uint32_t kWhole = 32;
 // Under drift N = 2, and one from 3 to kMostDrifting.
 inline constexpr int kDrifts = 2;
