@@ -10,6 +10,9 @@ namespace {
 
 using mutation::count_at;
 
+// Counters for each use of a link, beyond which they are sorted.
+constexpr std::int64_t kSparse = 16;
+
 std::string name(std::size_t node) { return "node " + std::to_string(node); }
 
 std::int64_t ticks(std::uint32_t field) { return std::max<std::int64_t>(1, field); }
@@ -194,12 +197,23 @@ std::string Brute::check_links() {
       }
     }
   }
-  // Calls use(use, how many of it there are).
-  const auto each = [](std::vector<Use>& uses, const auto& use) {
-    std::sort(uses.begin(), uses.end());
-    for (std::size_t first = 0, end = 0; first < uses.size(); first = end) {
-      while (end < uses.size() && uses[end] == uses[first]) ++end;
-      use(uses[first], static_cast<std::int64_t>(end - first));
+  // Calls use(use, how many of it there are); for less, too, before that.
+  const auto each = [this](std::vector<Use>& uses, const auto& use) {
+    if (uses.empty()) return;
+    const auto [first, last] = std::minmax_element(uses.begin(), uses.end());
+    const std::int64_t begin = first->first, ticks = last->first - begin + 1;
+    const auto many = static_cast<std::int64_t>(capacities_.size());
+    if (ticks > kSparse * static_cast<std::int64_t>(uses.size()) / many) {
+      std::sort(uses.begin(), uses.end());
+      for (std::size_t at = 0, end = 0; at < uses.size(); at = end) {
+        while (end < uses.size() && uses[end] == uses[at]) ++end;
+        use(uses[at], static_cast<std::int64_t>(end - at));
+      }
+      return;
+    }
+    loads_.assign(static_cast<std::size_t>(ticks * many), 0);
+    for (const auto& [tick, at] : uses) {
+      use(Use{tick, at}, ++loads_[static_cast<std::size_t>((tick - begin) * many + at)]);
     }
   };
   std::string wrong;

@@ -116,6 +116,7 @@ class Brute {
   std::vector<NodeEvents> nodes_;
   std::vector<std::uint32_t> begins_;  // sort_by_time()'s own
   std::vector<Event> sorted_;
+  std::vector<std::int64_t> loads_;  // check_links()'s own
   // Of what is kept by pair of nodes, programs or not.
   [[nodiscard]] std::uint32_t width() const {
     return std::max(topology_.nodes(), static_cast<std::uint32_t>(programs_.size()));

@@ -251,9 +251,9 @@ void print_head(const Options& options) {
       "pace "
       "adds in a round. *Not proven for every N*:\nthe verifier was asked for every N at once, as "
       "for "
-      "seven pipelined schedules in eight, and says why it cannot; or it then checked every N "
-      "up\nto "
-      "a bound, and found nothing wrong; or there was too much to check.\n");
+      "all pipelined schedules but those of every %lluth seed, and says why it cannot; or it then "
+      "checked\nevery N up to a bound, and found nothing wrong; or there was too much to check.\n",
+      big(kEach));
 }
 
 int run(const Options& options) {

@@ -13,8 +13,11 @@ namespace espalier::random {
 // and the last up to kMost. Of what is refused: the N that the verifier names, every one up to
 // kAllRefused, kSomeRefused others, and the last up to kMost.
 inline constexpr std::int64_t kAll = 40, kAllRefused = 16, kMost = 200;
-inline constexpr int kSome = 5, kSomeRefused = 2;
-inline constexpr std::uint32_t kWhole = 32;
+inline constexpr int kSome = 4, kSomeRefused = 2;
+inline constexpr std::uint32_t kWhole = 100;
+// Of so many seeds one is checked for every N up to a bound if it is not proven for every N at
+// once. That takes longest.
+inline constexpr std::uint64_t kEach = 16;
 // Under drift N = 2, and one from 3 to kMostDrifting.
 inline constexpr int kDrifts = 2;
 inline constexpr std::uint32_t kMostDrifting = 12;
