@@ -98,11 +98,13 @@ struct Tally {
       ++(trial.whole.answer == Answer::kRefused ? refused : unproven);
       ++reasons[trial.whole.reason];
     }
-    if (trial.broken_kind.empty()) return;
-    add_broken(trial.broken, broken[trial.broken_kind]);
-    const bool refused =
-        trial.broken.answer != Answer::kUnloaded && trial.broken.answer != Answer::kAccepted;
-    if (refused && trial.broken.wrong.empty()) ++broken_reasons[trial.broken.reason];
+    for (const Attempt& attempt : trial.broken) {
+      const Opinion& opinion = attempt.opinion;
+      add_broken(opinion, broken[attempt.kind]);
+      const bool refused =
+          opinion.answer != Answer::kUnloaded && opinion.answer != Answer::kAccepted;
+      if (refused && opinion.wrong.empty()) ++broken_reasons[opinion.reason];
+    }
   }
 
   static void add_broken(const Opinion& opinion, Broken& row) {
@@ -178,25 +180,30 @@ void print(const std::string& title, const Tally& tally) {
                 tally.broken_reasons);
 }
 
-void keep(const Options& options, const Trial& trial) {
-  for (const bool whole : {true, false}) {
-    const std::vector<std::uint8_t>& bytes = whole ? trial.whole_file : trial.broken_file;
-    const Opinion& opinion = whole ? trial.whole : trial.broken;
-    if (opinion.wrong.empty() || bytes.empty()) continue;
-    std::string place;
-    if (!options.keep.empty()) {
-      place = options.keep + "/random-" + std::to_string(trial.seed) + (whole ? "" : "-broken") +
-              ".esp";
-      std::ofstream file(place, std::ios::binary);
-      file.write(reinterpret_cast<const char*>(bytes.data()),
-                 static_cast<std::streamsize>(bytes.size()));
-      if (!file) bad_option("cannot write '" + place + "'");
-    }
-    std::fprintf(stderr, "WRONG seed %llu, %s%s%s%s: %s; verifier: %s %s\n", big(trial.seed),
-                 trial.name.c_str(),
-                 whole ? "" : ", broken: ", whole ? "" : trial.broken_kind.c_str(),
-                 whole ? "" : (" (" + trial.broken_where + ")").c_str(), opinion.wrong.c_str(),
-                 opinion.line.empty() ? "accepts it" : opinion.line.c_str(), place.c_str());
+// Says what is accepted and wrong, or was made wrong; writes it to a file if asked.
+void tell_wrong(const Options& options, const Trial& trial, const std::string& what,
+                const Opinion& opinion, const std::vector<std::uint8_t>& bytes,
+                const std::string& suffix) {
+  std::string place;
+  if (!options.keep.empty() && !bytes.empty()) {
+    place = options.keep + "/random-" + std::to_string(trial.seed) + suffix + ".esp";
+    std::ofstream file(place, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    if (!file) bad_option("cannot write '" + place + "'");
+  }
+  std::fprintf(stderr, "WRONG seed %llu, %s%s: %s; verifier: %s %s\n", big(trial.seed),
+               trial.name.c_str(), what.c_str(),
+               opinion.wrong.empty() ? "the loader refuses it" : opinion.wrong.c_str(),
+               opinion.line.empty() ? "accepts it" : opinion.line.c_str(), place.c_str());
+}
+
+void tell_wrong(const Options& options, const Trial& trial) {
+  if (trial.made_wrong()) tell_wrong(options, trial, "", trial.whole, trial.file, "");
+  for (const Attempt& attempt : trial.broken) {
+    if (!attempt.accepted_wrong()) continue;
+    tell_wrong(options, trial, ", broken: " + attempt.kind + " (" + attempt.where + ")",
+               attempt.opinion, attempt.file, "-broken");
   }
 }
 
@@ -215,45 +222,33 @@ std::vector<Trial> run_batch(std::uint64_t first, std::uint64_t many, unsigned t
 }
 
 void print_head(const Options& options) {
-  std::printf(
-      "# Random programs, different at every rank\n\n"
-      "Written by `build/tests/random/random-programs %s %llu >docs/results/random.md`. A seed "
-      "makes "
-      "a correct schedule,\nand writes every rank's program in a way of its own. What the verifier "
-      "accepts for every N is changed at one rank (a longer window: at\nall of them), and goes to "
-      "it again. [verifier.md](../verifier.md), \"How the verifier is judged\", says how they are "
-      "made.\n\n",
-      options.accepted > 0 ? "--accepted" : "--seeds",
-      big(options.accepted > 0 ? options.accepted : options.seeds));
-  std::printf(
-      "Brute force runs each schedule, whole and broken, until it finds something wrong, for these "
-      "numbers of blocks N, as far as the\nschedule allows them:\n\n"
-      "- in lock step, and with every message and operation held back in turn. If it is accepted: "
-      "every N up to %lld (of one schedule in %u: up to %lld);\n  N\\* - 1, N\\* and N\\* + 1, if "
-      "at "
-      "most %lld, where the proof expanded instances for N up to N\\*; %d random N from %lld to "
-      "%lld; "
-      "the last N up to %lld. If it is not:\n  the N that the verifier names, every N up to %lld, "
-      "%d "
-      "random ones and the last;\n"
-      "- under %d random drifts each: N = 2, and one N from 3 to %u;\n"
-      "- if it is pipelined and accepted for every N: windows at the beginning, at the end and at "
-      "a "
-      "random place of each phase, for one N\n  that is a little below 2^14, 2^20, 2^28, 2^29 - 1 "
-      "or "
-      "2^29.\n\n",
-      static_cast<long long>(kAll), kWhole, static_cast<long long>(kMost),
-      static_cast<long long>(kMost), kSome, static_cast<long long>(kAll + 1),
-      static_cast<long long>(kMost), static_cast<long long>(kMost),
-      static_cast<long long>(kAllRefused), kSomeRefused, kDrifts, kMostDrifting);
-  std::printf(
-      "Ranks *differ* if not all have the same strides, instances of a round, and steps that a "
-      "pace "
-      "adds in a round. *Not proven for every N*:\nthe verifier was asked for every N at once, as "
-      "for "
-      "all pipelined schedules but those of every %lluth seed, and says why it cannot; or it then "
-      "checked\nevery N up to a bound, and found nothing wrong; or there was too much to check.\n",
-      big(kEach));
+  constexpr const char* kText =
+      R"(# Random programs, different at every rank
+
+Written by `build/tests/random/random-programs %s %llu >docs/results/random.md`. A seed makes a correct schedule and
+writes every rank's program in a way of its own. Each schedule that the verifier accepts for every N goes to it again with the program of
+one rank changed; one in %llu goes to it once more with a longer window at all ranks.
+[verifier.md](../verifier.md), "How the verifier is judged", says how schedules are made.
+
+Brute force runs each of these schedules until it finds something wrong, for numbers of blocks N that the schedule allows:
+
+- in lock step, and with every message and operation held back in turn. If it is accepted: every N up to %lld (of one schedule in %llu: up to
+  %lld); N\* - 1, N\* and N\* + 1, if at most %lld, where the proof expanded instances for N up to N\*; %lld random N from %lld to %lld; the last N
+  up to %lld. If it is not: the N that the verifier names, every N up to %lld, %lld random ones and the last;
+- under %lld random drifts each: N = 2, and one N from 3 to %lld;
+- if it is pipelined and accepted for every N: windows at the beginning, at the end and at a random place of each phase, for one N
+  that is a little below 2^14, 2^20, 2^28, 2^29 - 1 or 2^29.
+
+Ranks *differ* if not all have the same strides, instances of a round, and steps that a pace adds in a round. *Not proven for every N*:
+the verifier was asked for every N at once, as for all pipelined schedules but those of every %lluth seed, and says why it cannot; or it then
+checked every N up to a bound, and found nothing wrong; or there was too much to check.
+)";
+  const auto number = [](std::int64_t value) { return static_cast<long long>(value); };
+  std::printf(kText, options.accepted > 0 ? "--accepted" : "--seeds",
+              big(options.accepted > 0 ? options.accepted : options.seeds), big(kLonger),
+              number(kAll), big(kWhole), number(kMost), number(kMost), number(kSome),
+              number(kAll + 1), number(kMost), number(kMost), number(kAllRefused),
+              number(kSomeRefused), number(kDrifts), number(kMostDrifting), big(kEach));
 }
 
 int run(const Options& options) {
@@ -269,7 +264,7 @@ int run(const Options& options) {
     for (const Trial& trial : run_batch(options.first + tally.seeds, many, options.threads)) {
       tally.add(trial);
       if (tally.seeds == kSample) sample = tally;
-      if (trial.accepted_wrong() || trial.made_wrong()) keep(options, trial);
+      tell_wrong(options, trial);
     }
     if (terminal || tally.seeds % kReport == 0) {
       std::fprintf(stderr, "%s%llu seeds, %llu accepted, %llu wrong%s", terminal ? "\r" : "",

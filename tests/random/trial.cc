@@ -135,12 +135,14 @@ std::vector<std::uint8_t> file_of(const Plan& plan, const Programs& programs) {
 
 }  // namespace
 
+bool Attempt::accepted_wrong() const {
+  const bool accepted = opinion.answer == Answer::kAccepted || opinion.answer == Answer::kLimited;
+  return accepted && !opinion.wrong.empty();
+}
+
 bool Trial::accepted_wrong() const {
-  const auto bad = [](const Opinion& opinion) {
-    const bool accepted = opinion.answer == Answer::kAccepted || opinion.answer == Answer::kLimited;
-    return accepted && !opinion.wrong.empty();
-  };
-  return bad(whole) || bad(broken);
+  const auto bad = [](const Attempt& attempt) { return attempt.accepted_wrong(); };
+  return std::any_of(broken.begin(), broken.end(), bad);
 }
 
 bool Trial::made_wrong() const { return whole.answer == Answer::kUnloaded || !whole.wrong.empty(); }
@@ -159,15 +161,18 @@ Trial run_trial(std::uint64_t seed) {
                ", window " + std::to_string(plan->window);
   Judge judge(*plan, dice, trial);
   trial.whole = judge.judge(encoded->programs);
-  if (!trial.whole.wrong.empty()) trial.whole_file = file_of(*plan, encoded->programs);
+  if (!trial.whole.wrong.empty()) trial.file = file_of(*plan, encoded->programs);
   if (trial.whole.answer != Answer::kAccepted) return trial;
-  Programs broken = encoded->programs;
-  const Break what = break_one(broken, dice);
-  if (what.kind.empty()) return trial;
-  trial.broken_kind = what.kind;
-  trial.broken_where = what.where;
-  trial.broken = judge.judge(broken);
-  if (trial.accepted_wrong()) trial.broken_file = file_of(*plan, broken);
+  const bool longer = dice.one_in(kLonger);
+  for (const bool all : {false, true}) {
+    if (all && !longer) continue;
+    Programs programs = encoded->programs;
+    const Break what = all ? lengthen_windows(programs) : break_one(programs, dice);
+    if (what.kind.empty()) continue;
+    Attempt attempt{what.kind, what.where, judge.judge(programs), {}};
+    if (attempt.accepted_wrong()) attempt.file = file_of(*plan, programs);
+    trial.broken.push_back(attempt);
+  }
   return trial;
 }
 
