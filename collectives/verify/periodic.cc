@@ -201,8 +201,8 @@ class Periodic {
 
   // For the ends that add_node() adds.
   void make_room(const Program& program) {
-    std::vector<LinkMatch::Room> rooms(program.peers_count);
-    for (std::uint32_t link = 0; link < program.peers_count; ++link) {
+    std::vector<LinkMatch::Room> rooms(links_count(program));
+    for (std::uint32_t link = 0; link < rooms.size(); ++link) {
       rooms[link].peer = peer_of(program, link);
     }
     for (const Progression& one : progressions_.all) {
