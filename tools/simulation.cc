@@ -68,7 +68,7 @@ Outcome Simulation::finish(const reference::Case& run, bool lock_step) {
     const std::uint32_t ticks = std::max<std::uint32_t>(1, programs_.front()->latency_ticks);
     outcome.run = sim::run_lock_step(network_, machines_, ticks);
   } else {
-    network_.foresee(programs_, blocks_);
+    network_.begin_residence(programs_.front()->latency_ticks);
     outcome.run = sim::run(network_, machines_);
   }
   outcome.links = network_.traffic();

@@ -19,7 +19,7 @@ Status NodeEndpoint::prepare(const Region* regions, std::uint32_t count) {
     if (in.receives_posted != in.receives_polled) return Status::kBadArgument;
     for (std::uint64_t k = out.sends_polled; k < out.sends_posted; ++k) {
       // A wrapper may still send from memory of its own.
-      const SendPost& post = fabric_->sends[fabric_->slot(out, k)].post;
+      const SendPost& post = out.sends[k].post;
       if (reachable(post.bytes, post.size)) return Status::kBadArgument;
     }
   }
@@ -44,7 +44,7 @@ Status NodeEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
   if (post.size > eager_bytes() && !reachable(post.bytes, post.size)) return Status::kBadArgument;
   Channel& channel = fabric_->in(node_, link);
   if (channel.receives_posted - channel.receives_polled >= window()) return Status::kTooLarge;
-  fabric_->receives[fabric_->slot(channel, channel.receives_posted)].post = post;
+  fabric_->next_receive(channel).post = post;
   ++fabric_->this_step(channel).receives_of_step;
   ++fabric_->nodes[node_].activity;
   if (fabric_->model.scramble && post.size > 0) std::memset(post.bytes, 0xa5, post.size);
@@ -58,10 +58,14 @@ Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   if (link >= links() || fabric_->nodes[node_].released) return Status::kBadArgument;
   Channel& channel = fabric_->out(node_, link);
   if (channel.sends_posted - channel.sends_polled >= window()) return Status::kTooLarge;
-  Send& send = fabric_->sends[fabric_->slot(channel, channel.sends_posted)];
+  Send& send = fabric_->next_send(channel);
   send.post = post;
   send.step = fabric_->step;
-  send.furthest = fabric_->stays.furthest(node_);
+  send.planned = Stays::kUnknown;
+  if (fabric_->stays.begun() && fabric_->polled != nullptr) {
+    send.planned = static_cast<std::int32_t>(fabric_->polled->step_of(post.cookie));
+    send.furthest = fabric_->stays.furthest(node_);
+  }
   ++fabric_->this_step(channel).sends_of_step;
   ++fabric_->nodes[node_].activity;
   if (fabric_->step > 0) fabric_->ask(channel);
@@ -74,9 +78,10 @@ Status NodeEndpoint::post_control(std::uint32_t link, const Control& control) {
   const auto kind = static_cast<std::uint8_t>(control.kind);
   if (link >= links() || kind >= kControlKinds) return Status::kBadArgument;
   Channel& channel = fabric_->out(node_, link);
-  channel.flying[kind] = control;
-  if (channel.control_flying[kind] || fabric_->nodes[node_].dead) return Status::kOk;
-  channel.control_flying[kind] = true;
+  Controls& its = fabric_->controls_of(channel);
+  its.on_its_way[kind] = control;
+  if (its.flying[kind] || fabric_->nodes[node_].dead) return Status::kOk;
+  its.flying[kind] = true;
   fabric_->schedule(fabric_->now + fabric_->alpha + fabric_->latency, EventKind::kControl,
                     fabric_->nodes[node_].first + link, kind);
   return Status::kOk;
@@ -100,17 +105,11 @@ bool NodeEndpoint::poll(Completion& completion) {
 // The next completion of the link, if there is one.
 bool NodeEndpoint::take(std::uint32_t link, Completion& completion) {
   Channel& in = fabric_->in(node_, link);
-  for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
-    if (!in.control_there[kind]) continue;
-    in.control_there[kind] = false;
-    completion.kind = Completion::Kind::kControl;
-    completion.control = in.there[kind];
-    return true;
-  }
+  if (in.controls != Channel::kNoControls && take_control(in, completion)) return true;
   if (fabric_->nodes[node_].released) return false;
   Channel& out = fabric_->out(node_, link);
   if (out.sends_polled < out.sends_done) {
-    const Send& send = fabric_->sends[fabric_->slot(out, out.sends_polled++)];
+    const Send& send = out.sends[out.sends_polled++];
     completion.kind = Completion::Kind::kSent;
     completion.cookie = send.post.cookie;
     completion.tag = send.post.tag;
@@ -125,7 +124,7 @@ bool NodeEndpoint::take(std::uint32_t link, Completion& completion) {
     return true;
   }
   if (in.receives_polled < in.completed) {
-    const Receive& receive = fabric_->receives[fabric_->slot(in, in.receives_polled++)];
+    const Receive& receive = in.receives[in.receives_polled++];
     completion.kind = Completion::Kind::kReceived;
     completion.cookie = receive.post.cookie;
     completion.tag = receive.tag;
@@ -137,9 +136,19 @@ bool NodeEndpoint::take(std::uint32_t link, Completion& completion) {
   if (message < in.announced && !in.closed) {
     in.early_told = message + 1;
     completion.kind = Completion::Kind::kEarly;
-    const std::size_t i = fabric_->slot(in, message);
-    completion.tag =
-        message < in.moved ? fabric_->arrivals[i].post.tag : fabric_->sends[i].post.tag;
+    completion.tag = in.sends[message].post.tag;
+    return true;
+  }
+  return false;
+}
+
+bool NodeEndpoint::take_control(Channel& in, Completion& completion) {
+  Controls& its = fabric_->controls_of(in);
+  for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
+    if (!its.there[kind]) continue;
+    its.there[kind] = false;
+    completion.kind = Completion::Kind::kControl;
+    completion.control = its.arrived[kind];
     return true;
   }
   return false;

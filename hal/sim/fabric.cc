@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <stdexcept>
 
 #include "hal/splitmix64.h"
@@ -11,12 +10,9 @@ namespace espalier::sim {
 namespace {
 
 constexpr double kPicosecondsPerSecond = 1e12;
+constexpr std::size_t kEventsAhead = 6;
 Picoseconds picoseconds(double seconds) {
   return static_cast<Picoseconds>(seconds * kPicosecondsPerSecond + 0.5);
-}
-
-bool later(const Event& a, const Event& b) {
-  return a.at != b.at ? a.at > b.at : a.order > b.order;
 }
 
 void check_model(const Model& model) {
@@ -27,6 +23,9 @@ void check_model(const Model& model) {
   if (!times) {
     throw std::invalid_argument(
         "sim: alpha, beta, latency, pace or jitter is negative or too large");
+  }
+  if (model.scramble && model.no_data) {
+    throw std::invalid_argument("sim: without data there is nothing to scramble");
   }
   if (model.window == 0) throw std::invalid_argument("sim: the window must be at least 1");
 }
@@ -41,13 +40,29 @@ double random_part(std::uint64_t seed, std::uint64_t who, std::uint64_t which) {
 Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32_t>>& peers)
     : model(the_model),
       alpha(picoseconds(the_model.alpha)),
-      latency(picoseconds(the_model.latency)) {
+      latency(picoseconds(the_model.latency)),
+      slots(the_model.eager_bytes, 0) {
   check_model(model);
   const auto count = static_cast<std::uint32_t>(peers.size());
   nodes.resize(count);
-  // (from, to) -> channels from one to the other, in the order of their links.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> between;
-  for (std::uint32_t v = 0; v < count; ++v) {
+  add_channels(peers);
+  pair_channels();
+  ports.resize(model.one_port ? count : channels.size());
+  if (model.route) wires = std::make_unique<Wires>(model, channels);
+  stays.blocks.reserve(model.window + 1);
+  touched.resize(count);
+  step_sends.resize(count);
+  step_receives.resize(count);
+  endpoints.reserve(count);
+  for (std::uint32_t v = 0; v < count; ++v) endpoints.emplace_back(*this, v);
+  if (model.reserve) reserve();
+}
+
+void Fabric::add_channels(const std::vector<std::vector<std::uint32_t>>& peers) {
+  std::size_t all = 0;
+  for (const auto& links : peers) all += links.size();
+  channels.reserve(all);
+  for (std::uint32_t v = 0; v < peers.size(); ++v) {
     if (peers[v].size() > kMaxLinks) {
       throw std::invalid_argument("sim: node " + std::to_string(v) + " has " +
                                   std::to_string(peers[v].size()) + " links, at most " +
@@ -57,12 +72,11 @@ Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32
     nodes[v].links = static_cast<std::uint32_t>(peers[v].size());
     for (std::uint32_t link = 0; link < nodes[v].links; ++link) {
       const std::uint32_t to = peers[v][link];
-      if (to >= count || to == v) {
+      if (to >= peers.size() || to == v) {
         throw std::invalid_argument("sim: node " + std::to_string(v) + " has a link to node " +
                                     std::to_string(to) + ", which is not another node");
       }
-      between[{v, to}].push_back(static_cast<std::uint32_t>(channels.size()));
-      Channel channel;
+      Channel& channel = channels.emplace_back();
       channel.from = v;
       channel.from_link = link;
       channel.to = to;
@@ -70,51 +84,134 @@ Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32
       // To a node that is no neighbour the fabric routes.
       if (model.route) channel.lanes = std::max(channel.lanes, 1u);
       if (channel.lanes == 0) throw std::invalid_argument("sim: a link has at least one lane");
-      channels.push_back(channel);
     }
   }
+}
+
+// Finds the way back of each channel: the k-th link of v to u is the k-th of u to v.
+void Fabric::pair_channels() {
   in_channel.resize(channels.size());
-  for (const auto& [pair, forward] : between) {
-    const auto found = between.find({pair.second, pair.first});
-    if (found == between.end() || found->second.size() != forward.size()) {
-      throw std::invalid_argument("sim: the links of nodes " + std::to_string(pair.first) +
-                                  " and " + std::to_string(pair.second) + " are not mutual");
+  for (Channel& channel : channels) {
+    const Node& own = nodes[channel.from];
+    const Node& other = nodes[channel.to];
+    std::uint32_t before = 0, there = 0, back = 0;  // links of v to u before this one; of u to v
+    for (std::uint32_t link = 0; link < own.links; ++link) {
+      if (channels[own.first + link].to != channel.to) continue;
+      before += link < channel.from_link ? 1 : 0;
+      ++there;
     }
-    for (std::size_t i = 0; i < forward.size(); ++i) {
-      const std::uint32_t back = found->second[i];
-      channels[forward[i]].to_link = channels[back].from_link;
-      in_channel[back] = forward[i];
+    for (std::uint32_t link = 0; link < other.links; ++link) {
+      if (channels[other.first + link].to != channel.from) continue;
+      if (back++ == before) channel.to_link = link;
     }
+    if (back != there) {
+      throw std::invalid_argument("sim: the links of nodes " + std::to_string(channel.from) +
+                                  " and " + std::to_string(channel.to) + " are not mutual");
+    }
+    in_channel[other.first + channel.to_link] = index(channel);
   }
-  sends.resize(channels.size() * model.window);
-  arrivals.resize(sends.size());
-  receives.resize(sends.size());
-  if (model.eager_copies) slots.reset(new std::uint8_t[sends.size() * model.eager_bytes]);
-  ports.resize(model.one_port ? count : channels.size());
-  if (model.route) wires = std::make_unique<Wires>(model, channels);
-  // A channel has at most `window` blocks on their way, as many leaving (or each of a leg), one
-  // announced, and one control of each kind.
+}
+
+// A channel has at most `window` blocks on their way, as many leaving (or each of a leg), one
+// announced, and one control of each kind; and as many that moved and are not awaited.
+void Fabric::reserve() {
   const std::size_t legs = wires == nullptr ? channels.size() : wires->legs.size();
   events.reserve(2 * legs * model.window + channels.size() * (1 + kControlKinds) + 16);
-  stays.blocks.reserve(model.window + 1);
-  touched.resize(count);
-  for (std::uint32_t v = 0; v < count; ++v) endpoints.emplace_back(*this, v);
+  controls.reserve(channels.size());
+  for (Channel& channel : channels) {
+    send_rings.reserve(channel.sends, 2 * model.window);
+    receive_rings.reserve(channel.receives, model.window);
+  }
+  if (model.eager_copies && !model.no_data) {
+    slots = EagerSlots(model.eager_bytes, channels.size() * model.window);
+  }
+}
+
+Send& Fabric::next_send(Channel& channel) {
+  const std::uint64_t first = std::min(channel.sends_polled, channel.completed);
+  if (channel.sends_posted - first == channel.sends.capacity()) {
+    send_rings.grow(channel.sends, first, channel.sends_posted);
+  }
+  return channel.sends[channel.sends_posted];
+}
+
+Receive& Fabric::next_receive(Channel& channel) {
+  if (channel.receives_posted - channel.receives_polled == channel.receives.capacity()) {
+    receive_rings.grow(channel.receives, channel.receives_polled, channel.receives_posted);
+  }
+  return channel.receives[channel.receives_posted];
+}
+
+Controls& Fabric::controls_of(Channel& channel) {
+  if (channel.controls == Channel::kNoControls) {
+    channel.controls = static_cast<std::uint32_t>(controls.size());
+    controls.emplace_back();
+  }
+  return controls[channel.controls];
 }
 
 void Fabric::schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control) {
-  events.push_back({at, order++, kind, control, where});
-  std::push_heap(events.begin(), events.end(), later);
+  events.push(at, {where, kind, control});
 }
 
 bool Fabric::advance(Picoseconds until) {
-  if (events.empty() || events.front().at > until) {
+  if (events.empty() || events.least() > until) {
     if (until != kNever) now = std::max(now, until);
     return false;
   }
-  const Event event = events.front();
-  std::pop_heap(events.begin(), events.end(), later);
-  events.pop_back();
-  now = std::max(now, event.at);
+  run_next();
+  return true;
+}
+
+bool Fabric::advance_moment(Picoseconds until) {
+  if (!advance(until)) return false;
+  while (!events.empty() && events.least() <= now) {
+    for (std::size_t stage = 0; stage < 2; ++stage) {
+      const Event* const event = events.ahead((2 - stage) * kEventsAhead);
+      if (event != nullptr) expect_event(*event, stage);
+    }
+    run_next();
+  }
+  return true;
+}
+
+void Fabric::expect_event(const Event& event, std::size_t stage) {
+  if (event.kind == EventKind::kMoved) {
+    const Channel& channel = channels[event.where];
+    if (stage == 0) return expect_use(&channel, sizeof channel);
+    if (channel.sends.capacity() > 0) expect_use(&channel.sends[channel.moved]);
+    if (channel.receives.capacity() > 0) expect_use(&channel.receives[channel.moved]);
+    expect_use(&nodes[channel.from]);
+    expect_use(&nodes[channel.to]);
+  } else if (event.kind == EventKind::kPassed) {
+    const Leg& leg = wires->legs[event.where];
+    if (stage == 0) return expect_use(&leg);
+    expect_use(&wires->wires[wires->path[leg.first]]);
+    expect_use(&channels[leg.channel], sizeof(Channel));
+    expect_use(&out_port(channels[leg.channel]));
+  }
+}
+
+void Fabric::expect_poll(std::uint32_t number, std::size_t stage) {
+  Node& node = nodes[number];
+  if (stage == 0) {
+    expect_use(&node);
+    expect_use(&endpoints[number], sizeof(NodeEndpoint));
+  } else if (stage == 1) {
+    expect_use(&channels[node.first], node.links * sizeof(Channel));
+    expect_use(&in_channel[node.first]);
+  } else {
+    for (std::uint32_t link = 0; link < std::min(node.links, 8u); ++link) {
+      const Channel& in = this->in(number, link);
+      expect_use(&in, sizeof in);
+    }
+  }
+}
+
+void Fabric::run_next() {
+  now = std::max(now, events.least());
+  const Event event = events.pop();
+  ++events_run;
   switch (event.kind) {
     case EventKind::kLeft: left(channels[event.where]); break;
     case EventKind::kMoved: moved(channels[event.where]); break;
@@ -130,10 +227,11 @@ bool Fabric::advance(Picoseconds until) {
     }
     case EventKind::kControl: {
       Channel& channel = channels[event.where];
-      channel.control_flying[event.control] = false;
+      Controls& its = controls_of(channel);
+      its.flying[event.control] = false;
       if (nodes[channel.from].dead || nodes[channel.to].dead) break;
-      channel.control_there[event.control] = true;
-      channel.there[event.control] = channel.flying[event.control];
+      its.there[event.control] = true;
+      its.arrived[event.control] = its.on_its_way[event.control];
       touch_link(channel.to, channel.to_link);
       break;
     }
@@ -142,7 +240,6 @@ bool Fabric::advance(Picoseconds until) {
     case EventKind::kCome: come(event.where); break;
     case EventKind::kPassed: passed(wires->legs[event.where]); break;
   }
-  return true;
 }
 
 void Fabric::touch(std::uint32_t node) {
@@ -158,11 +255,11 @@ void Fabric::touch_link(std::uint32_t node, std::uint32_t link) {
 
 Picoseconds Fabric::duration(const Channel& channel, std::uint64_t message, std::uint32_t hop,
                              double slower) const {
-  const SendPost& send = sends[slot(channel, message)].post;
+  const SendPost& send = channel.sends[message].post;
   double seconds = model.alpha + model.beta * static_cast<double>(send.size);
   // A rendezvous finds a disagreement before any byte travels.
   if (channel.receives_posted > message && send.size > model.eager_bytes) {
-    const ReceivePost& receive = receives[slot(channel, message)].post;
+    const ReceivePost& receive = channel.receives[message].post;
     if (receive.tag != send.tag || receive.size != send.size) seconds = model.alpha;
   }
   if (model.jitter > 0) {
@@ -190,8 +287,7 @@ bool Fabric::ready(Channel& channel) {
   if (channel.closed || channel.waiting) return false;
   const std::uint64_t message = channel.started;
   if (message == channel.sends_posted || message >= channel.completed + model.window) return false;
-  if (sends[slot(channel, message)].post.size <= model.eager_bytes ||
-      message < channel.receives_posted) {
+  if (channel.sends[message].post.size <= model.eager_bytes || message < channel.receives_posted) {
     return true;
   }
   // Told once all before it are in.
@@ -212,7 +308,8 @@ void Fabric::start(Channel& channel) {
           ? 0
           : model.link_jitter * random_part(model.seed, ~std::uint64_t{index(channel)}, 0);
   const Picoseconds takes = duration(channel, message, 0, slower);
-  stays.leaves(index(channel), channel.from, message, sends[slot(channel, message)].furthest);
+  const Send& send = channel.sends[message];
+  stays.leaves(index(channel), channel.from, send.planned, send.furthest);
   schedule(now + takes, EventKind::kLeft, index(channel));
   land(channel, takes);
 }
@@ -253,19 +350,18 @@ void Fabric::moved(Channel& channel) {
 
 // The message that moved is at the receiver now.
 void Fabric::arrive(Channel& channel) {
-  const std::size_t i = slot(channel, channel.moved);
+  Send& send = channel.sends[channel.moved];
   ++channel.moved;
   channel.announced = std::max(channel.announced, channel.moved);
-  Arrival& arrival = arrivals[i];
-  arrival.post = sends[i].post;
-  arrival.step = sends[i].step;
-  arrival.sent_done = model.eager_copies && arrival.post.size <= model.eager_bytes &&
-                      channel.receives_posted < channel.moved;
-  if (!arrival.sent_done) return;
-  std::uint8_t* bytes = slots.get() + i * model.eager_bytes;
-  if (arrival.post.size > 0) std::memcpy(bytes, arrival.post.bytes, arrival.post.size);
-  arrival.post.bytes = bytes;
-  sends[i].status = Status::kOk;
+  send.eager_done = model.eager_copies && send.post.size <= model.eager_bytes &&
+                    channel.receives_posted < channel.moved;
+  if (!send.eager_done) return;
+  if (send.post.size > 0 && !model.no_data) {
+    std::uint8_t* const bytes = slots.take();
+    std::memcpy(bytes, send.post.bytes, send.post.size);
+    send.post.bytes = bytes;
+  }
+  send.status = Status::kOk;
   channel.sends_done = channel.moved;
   touch_link(channel.from, channel.from_link);
 }
@@ -274,28 +370,34 @@ void Fabric::match(Channel& channel) {
   if (channel.closed) return;
   const std::uint64_t until = std::min(channel.moved, channel.receives_posted);
   if (channel.completed >= until) return;
-  for (; channel.completed < until; ++channel.completed) {
-    const std::size_t i = slot(channel, channel.completed);
-    const SendPost& send = arrivals[i].post;
-    const ReceivePost& receive = receives[i].post;
-    const bool agreed = send.tag == receive.tag && send.size == receive.size;
-    stays.comes(index(channel), channel.to, channel.completed);
-    // The sender's bytes are the fabric's until its completion, so they are read as late as this.
-    if (agreed && send.size > 0) std::memmove(receive.bytes, send.bytes, send.size);
-    receives[i].status = agreed ? Status::kOk : Status::kMismatch;
-    if (!arrivals[i].sent_done) {
-      sends[i].status = receives[i].status;
-      channel.sends_done = channel.completed + 1;
-    } else if (!agreed && !channel.late_mismatch) {
-      channel.late_mismatch = true;
-      channel.late_cookie = send.cookie;
-    }
-    receives[i].check = send.check;
-    receives[i].tag = send.tag;
-  }
+  for (; channel.completed < until; ++channel.completed) match_next(channel);
   touch_link(channel.from, channel.from_link);
   touch_link(channel.to, channel.to_link);
-  update(channel);  // a slot may be free again
+  update(channel);  // the window may have room again
+}
+
+// The message that moved and is awaited is compared with its receive.
+void Fabric::match_next(Channel& channel) {
+  Send& send = channel.sends[channel.completed];
+  Receive& receive = channel.receives[channel.completed];
+  const bool agreed = send.post.tag == receive.post.tag && send.post.size == receive.post.size;
+  stays.comes(channel.to, send.planned);
+  if (send.post.size > 0 && !model.no_data) {
+    // The sender's bytes are the fabric's until its completion, so they are read as late as this.
+    if (agreed) std::memmove(receive.post.bytes, send.post.bytes, send.post.size);
+    // They are a slot's.
+    if (send.eager_done) slots.give(static_cast<std::uint8_t*>(const_cast<void*>(send.post.bytes)));
+  }
+  receive.status = agreed ? Status::kOk : Status::kMismatch;
+  if (!send.eager_done) {
+    send.status = receive.status;
+    channel.sends_done = channel.completed + 1;
+  } else if (!agreed && !channel.late_mismatch) {
+    channel.late_mismatch = true;
+    channel.late_cookie = send.post.cookie;
+  }
+  receive.check = send.post.check;
+  receive.tag = send.post.tag;
 }
 
 void Fabric::close(Channel& channel) {
@@ -313,6 +415,7 @@ void Fabric::close_all(std::uint32_t node) {
 }
 
 void Fabric::kill(std::uint32_t node) {
+  dead += nodes[node].dead ? 0 : 1;
   nodes[node].dead = true;
   close_all(node);
 }

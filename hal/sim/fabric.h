@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "hal/link_set.h"
+#include "hal/sim/large_memory.h"
+#include "hal/sim/monotone_queue.h"
+#include "hal/sim/ring.h"
 #include "hal/sim/sim.h"
 #include "hal/sim/stay.h"
 #include "hal/sim/wires.h"
@@ -19,11 +22,39 @@ inline constexpr Picoseconds kNever = UINT64_MAX;
 // order of polling.
 [[nodiscard]] double random_part(std::uint64_t seed, std::uint64_t who, std::uint64_t which);
 
+// A posted send, until its receive is complete and its own completion polled.
+struct Send {
+  SendPost post;          // bytes: the sender's, from its arrival as an eager one a slot's
+  std::int64_t step = 0;  // lock step: of the post
+  std::int32_t planned = Stays::kUnknown;  // free running: the step that its schedule says
+  std::int32_t furthest = -1;              // and Stays::furthest() when it was posted
+  Status status = Status::kOk;
+  bool eager_done = false;  // completed at the sender when it had moved into a slot
+};
+
+// A posted receive, and what its completion will say.
+struct Receive {
+  ReceivePost post;
+  std::uint64_t tag = 0;
+  std::uint32_t check = 0;
+  Status status = Status::kOk;
+};
+
+// The control messages of a channel, by kind.
+struct Controls {
+  bool flying[kControlKinds] = {};
+  bool there[kControlKinds] = {};
+  Control on_its_way[kControlKinds];
+  Control arrived[kControlKinds];
+};
+
 // One direction of a link. Messages have numbers 0, 1, ...; every counter below is the number of
 // the first message that has not got there.
 struct Channel {
   std::uint32_t from = 0, from_link = 0;
   std::uint32_t to = 0, to_link = 0;
+  Ring<Send> sends;
+  Ring<Receive> receives;
   std::uint64_t sends_posted = 0;
   std::uint64_t receives_posted = 0;
   std::uint64_t started = 0;    // has left
@@ -34,20 +65,19 @@ struct Channel {
   std::uint64_t sends_done = 0;  // completed at the sender
   std::uint64_t sends_polled = 0;
   std::uint64_t receives_polled = 0;
-  std::uint32_t lanes = 1;  // blocks on their way at once, without one_port
+  std::uint64_t turn = 0;  // of the waiting transfer: first come, first served
   // Lock step: of the step `step`.
   std::int64_t step = -1;
   std::uint32_t sends_of_step = 0, receives_of_step = 0;
-  bool late_mismatch = false;  // of a send that had completed; the first is told
+  std::uint32_t lanes = 1;  // blocks on their way at once, without one_port
   std::uint32_t late_cookie = 0;
-  std::uint64_t turn = 0;   // of the waiting transfer: first come, first served
-  bool waiting = false;     // a transfer is ready and waits for the out-port
-  bool announcing = false;  // an announcement is under way
-  bool closed = false;      // an end is dead or was released: no block moves any more
-  bool control_flying[kControlKinds] = {};
-  bool control_there[kControlKinds] = {};
-  Control flying[kControlKinds];
-  Control there[kControlKinds];
+  std::uint32_t controls = kNoControls;  // in Fabric::controls, from the first one on
+  bool late_mismatch = false;            // of a send that had completed; the first is told
+  bool waiting = false;                  // a transfer is ready and waits for the out-port
+  bool announcing = false;               // an announcement is under way
+  bool closed = false;                   // an end is dead or was released: no block moves any more
+
+  static constexpr std::uint32_t kNoControls = 0xffffffffu;
 };
 
 enum class EventKind : std::uint8_t {
@@ -62,32 +92,9 @@ enum class EventKind : std::uint8_t {
 };
 
 struct Event {
-  Picoseconds at = 0;
-  std::uint64_t order = 0;
+  std::uint32_t where = 0;  // channel; node for kWake and kKill; leg for kCome and kPassed
   EventKind kind = EventKind::kWake;
   std::uint8_t control = 0;
-  std::uint32_t where = 0;  // channel; node for kWake and kKill; leg for kCome and kPassed
-};
-
-// A posted receive, and what its completion will say.
-struct Receive {
-  ReceivePost post;
-  Status status = Status::kOk;
-  std::uint32_t check = 0;
-  std::uint64_t tag = 0;
-};
-
-struct Send {
-  SendPost post;
-  std::int64_t step = 0;       // lock step: of the post
-  std::int32_t furthest = -1;  // free running: Stays::furthest() when it was posted
-  Status status = Status::kOk;
-};
-
-struct Arrival {
-  SendPost post;           // bytes: the slot's or the sender's
-  std::int64_t step = 0;   // of the Send
-  bool sent_done = false;  // completed at the sender
 };
 
 class NodeEndpoint final : public Endpoint {
@@ -110,6 +117,7 @@ class NodeEndpoint final : public Endpoint {
  private:
   [[nodiscard]] bool reachable(const void* bytes, std::uint64_t size) const;
   bool take(std::uint32_t link, Completion& completion);
+  bool take_control(Channel& in, Completion& completion);
   Fabric* fabric_;
   std::uint32_t node_;
   Region regions_[kMaxRegions];
@@ -128,6 +136,35 @@ struct Node {
   std::uint64_t activity = 0;  // posts taken and completions given
 };
 
+// Memory for eager messages that arrived before their receive was posted: eager_bytes each.
+class EagerSlots {
+ public:
+  EagerSlots(std::uint64_t bytes, std::size_t reserved) : bytes_(bytes) {
+    if (reserved > 0) add(reserved);
+  }
+  [[nodiscard]] std::uint8_t* take() {
+    if (free_.empty()) add(kBlock);
+    std::uint8_t* const slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  void give(std::uint8_t* slot) { free_.push_back(slot); }
+
+ private:
+  static constexpr std::size_t kBlock = 16;
+  void add(std::size_t slots) {
+    // Not cleared: pages come as they are used.
+    blocks_.emplace_back(new std::uint8_t[slots * bytes_]);
+    free_.reserve(free_.size() + slots);
+    for (std::size_t slot = slots; slot-- > 0;) {
+      free_.push_back(blocks_.back().get() + slot * bytes_);
+    }
+  }
+  std::uint64_t bytes_;
+  std::vector<std::unique_ptr<std::uint8_t[]>> blocks_;
+  std::vector<std::uint8_t*> free_;
+};
+
 struct Fabric {
   Fabric(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers);
 
@@ -137,20 +174,30 @@ struct Fabric {
   [[nodiscard]] Channel& in(std::uint32_t node, std::uint32_t link) {
     return channels[in_channel[nodes[node].first + link]];
   }
-  [[nodiscard]] std::size_t slot(const Channel& channel, std::uint64_t message) const {
-    const auto index = static_cast<std::size_t>(&channel - channels.data());
-    return index * model.window + message % model.window;
-  }
+  // The next post's entry of the ring.
+  [[nodiscard]] Send& next_send(Channel& channel);
+  [[nodiscard]] Receive& next_receive(Channel& channel);
+  [[nodiscard]] Controls& controls_of(Channel& channel);
 
   // The channel, whose counts of a step are those of the present one.
-  [[nodiscard]] Channel& this_step(Channel& channel) const {
-    if (channel.step != step) channel.sends_of_step = channel.receives_of_step = 0;
+  [[nodiscard]] Channel& this_step(Channel& channel) {
+    if (channel.step == step) return channel;
+    channel.sends_of_step = channel.receives_of_step = 0;
     channel.step = step;
+    if (step > 0) step_channels.push_back(index(channel));
     return channel;
   }
   void schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control = 0);
-  // Runs the next event if it is not later than `until`.
+  // When the next event is; kNever if there is none.
+  [[nodiscard]] Picoseconds next_event() const {
+    return events.empty() ? kNever : std::max(events.least(), now);
+  }
+  // Runs the next event if it is not later than `until`; or all events of its moment.
   bool advance(Picoseconds until);
+  bool advance_moment(Picoseconds until);
+  // The node will be polled soon: in three stages, of which each needs what the one before fetched.
+  static constexpr std::size_t kExpectStages = 3;
+  void expect_poll(std::uint32_t node, std::size_t stage);
   void touch(std::uint32_t node);
   void touch_link(std::uint32_t node, std::uint32_t link);
   // Something about the channel's next message changed: starts, queues or announces it.
@@ -167,22 +214,33 @@ struct Fabric {
   Picoseconds alpha = 0;
   Picoseconds latency = 0;
   std::int64_t step = 0;  // lock step: the present one, counted on through all runs
-  std::vector<Node> nodes;
-  std::vector<Channel> channels;
-  std::vector<std::uint32_t> in_channel;  // by the receiving end's position
-  std::vector<Send> sends;                // window a channel
-  std::vector<Arrival> arrivals;          // what has moved
-  std::vector<Receive> receives;
-  std::unique_ptr<std::uint8_t[]> slots;  // eager_bytes a message; pages come as they are used
-  std::vector<Event> events;              // a heap
-  std::vector<std::uint32_t> touched;     // a ring of as many as there are nodes
+  LargeVector<Node> nodes;
+  LargeVector<Channel> channels;
+  LargeVector<std::uint32_t> in_channel;  // by the receiving end's position
+  RingStore<Send> send_rings;
+  RingStore<Receive> receive_rings;
+  std::vector<Controls> controls;  // of channels that had one
+  EagerSlots slots;
+  MonotoneQueue<Event> events;         // by time
+  std::vector<std::uint32_t> touched;  // a ring of as many as there are nodes
   std::size_t touched_first = 0;
   std::size_t touched_count = 0;
-  std::vector<NodeEndpoint> endpoints;
+  LargeVector<NodeEndpoint> endpoints;
   Picoseconds now = 0;
-  std::uint64_t order = 0;
+  std::uint64_t order = 0;  // of transfers that wait
+  std::uint64_t events_run = 0;
+  std::uint32_t dead = 0;  // nodes
+  // Lock step: channels with a post of the present step; and with a send of an earlier one that is
+  // not complete. Blocks of the step by node, all 0 between two end_step().
+  std::vector<std::uint32_t> step_channels, late_channels;
+  std::vector<std::uint32_t> step_sends, step_receives;
   std::unique_ptr<Wires> wires;  // null: every peer is a neighbour
   Stays stays;
+  const Machine* polled = nullptr;  // whose posts the present ones are; null: not known
+
+  [[nodiscard]] std::uint32_t index(const Channel& channel) const {
+    return static_cast<std::uint32_t>(&channel - channels.data());
+  }
 
  private:
   struct Port {
@@ -190,9 +248,11 @@ struct Fabric {
     Picoseconds in_free = 0;
     LinkSet waiting;  // links with a transfer that waits to leave
   };
-  [[nodiscard]] std::uint32_t index(const Channel& channel) const {
-    return static_cast<std::uint32_t>(&channel - channels.data());
-  }
+  void add_channels(const std::vector<std::vector<std::uint32_t>>& peers);
+  void pair_channels();
+  void reserve();
+  void run_next();
+  void expect_event(const Event& event, std::size_t stage);
   // The ports of a node, or of a channel where each has its own.
   [[nodiscard]] Port& out_port(const Channel& channel) {
     return ports[model.one_port ? channel.from : index(channel)];
@@ -212,6 +272,7 @@ struct Fabric {
   void left(Channel& channel);
   void moved(Channel& channel);
   void arrive(Channel& channel);
+  void match_next(Channel& channel);
   void close(Channel& channel);
 
   // hops.cc: the way over the wires.
@@ -220,7 +281,7 @@ struct Fabric {
   void set_out(Leg& leg);
   void passed(Leg& leg);
 
-  std::vector<Port> ports;
+  LargeVector<Port> ports;
 };
 
 }  // namespace espalier::sim

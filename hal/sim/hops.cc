@@ -37,7 +37,8 @@ void Fabric::set_out(Leg& leg) {
   const Picoseconds takes = duration(channel, message, leg.hop, wires->slower(leg));
   wires->held(leg, takes);
   if (leg.hop == 0) {
-    stays.leaves(leg.channel, channel.from, message, sends[slot(channel, message)].furthest);
+    const Send& send = channel.sends[message];
+    stays.leaves(leg.channel, channel.from, send.planned, send.furthest);
   }
   schedule(now + takes, EventKind::kPassed, number);
   if (leg.last) return land(channel, takes);

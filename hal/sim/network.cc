@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <set>
+#include <vector>
 
 #include "hal/sim/fabric.h"
 
@@ -16,16 +16,14 @@ std::string post_text(const char* what, std::uint32_t node, const char* directio
 }
 
 // The channel's oldest send / receive that has not completed.
-std::string send_text(const Fabric& fabric, const Channel& channel) {
-  const std::size_t i = fabric.slot(channel, channel.completed);
-  const bool moved = channel.completed < channel.moved;
+std::string send_text(const Channel& channel) {
   return post_text("send", channel.from, "to", channel.to, channel.completed,
-                   moved ? fabric.arrivals[i].post.size : fabric.sends[i].post.size);
+                   channel.sends[channel.completed].post.size);
 }
 
-std::string receive_text(const Fabric& fabric, const Channel& channel) {
+std::string receive_text(const Channel& channel) {
   return post_text("receive", channel.to, "from", channel.from, channel.completed,
-                   fabric.receives[fabric.slot(channel, channel.completed)].post.size);
+                   channel.receives[channel.completed].post.size);
 }
 
 }  // namespace
@@ -76,12 +74,20 @@ std::uint64_t Network::activity(std::uint32_t node) const { return fabric_->node
 std::uint64_t Network::sent(std::uint32_t node) const { return fabric_->nodes[node].sent; }
 std::uint64_t Network::received(std::uint32_t node) const { return fabric_->nodes[node].received; }
 
+std::uint64_t Network::blocks() const {
+  std::uint64_t blocks = 0;
+  for (const Node& node : fabric_->nodes) blocks += node.sent;
+  return blocks;
+}
+
+std::uint64_t Network::events() const { return fabric_->events_run; }
+
 std::string Network::outstanding() const {
   const Fabric& fabric = *fabric_;
   for (const Channel& channel : fabric.channels) {
     if (channel.closed) continue;
-    if (channel.sends_posted > channel.completed) return send_text(fabric, channel);
-    if (channel.receives_posted > channel.completed) return receive_text(fabric, channel);
+    if (channel.sends_posted > channel.completed) return send_text(channel);
+    if (channel.receives_posted > channel.completed) return receive_text(channel);
   }
   return "";
 }
@@ -91,42 +97,71 @@ void Network::begin_step() { ++fabric_->step; }
 namespace {
 
 // A post that should have found its partner by the end of the present step.
-std::string unmatched(const Fabric& fabric, const Channel& channel, std::uint32_t latency_ticks) {
-  if (channel.closed) return "";
-  if (channel.receives_posted > channel.completed) return receive_text(fabric, channel);
-  if (channel.sends_posted == channel.completed) return "";
-  const std::size_t i = fabric.slot(channel, channel.completed);
-  const std::int64_t step =
-      channel.completed < channel.moved ? fabric.arrivals[i].step : fabric.sends[i].step;
-  return step + latency_ticks - 1 <= fabric.step ? send_text(fabric, channel) : "";
+bool unmatched(const Fabric& fabric, const Channel& channel, std::uint32_t latency_ticks) {
+  if (channel.closed) return false;
+  if (channel.receives_posted > channel.completed) return true;
+  if (channel.sends_posted == channel.completed) return false;
+  return channel.sends[channel.completed].step + latency_ticks - 1 <= fabric.step;
 }
 
-}  // namespace
+bool beyond_lanes(const Fabric& fabric, const Channel& channel) {
+  return !fabric.model.one_port && channel.step == fabric.step &&
+         std::max(channel.sends_of_step, channel.receives_of_step) > channel.lanes;
+}
 
-std::string Network::end_step(std::uint32_t latency_ticks, bool& moved) const {
-  const Fabric& fabric = *fabric_;
-  moved = false;
-  std::vector<std::uint32_t> sends(nodes()), receives(nodes());
+// What is wrong in the step: the first channel with a fault, else the first node.
+std::string fault_of_step(const Fabric& fabric, std::uint32_t latency_ticks) {
   for (const Channel& channel : fabric.channels) {
-    const std::string late = unmatched(fabric, channel, latency_ticks);
-    if (!late.empty()) return late + " found no partner in this step";
-    if (channel.step != fabric.step) continue;
-    moved = true;
-    sends[channel.from] += channel.sends_of_step;
-    receives[channel.to] += channel.receives_of_step;
-    const std::uint32_t most = std::max(channel.sends_of_step, channel.receives_of_step);
-    if (!fabric.model.one_port && most > channel.lanes) {
-      return "node " + std::to_string(channel.from) + " sends " + std::to_string(most) +
+    if (unmatched(fabric, channel, latency_ticks)) {
+      const bool receive = channel.receives_posted > channel.completed;
+      return (receive ? receive_text(channel) : send_text(channel)) +
+             " found no partner in this step";
+    }
+    if (beyond_lanes(fabric, channel)) {
+      return "node " + std::to_string(channel.from) + " sends " +
+             std::to_string(std::max(channel.sends_of_step, channel.receives_of_step)) +
              " blocks to node " + std::to_string(channel.to) + "; the link has " +
              std::to_string(channel.lanes) + (channel.lanes == 1 ? " lane" : " lanes");
     }
   }
-  for (std::uint32_t v = 0; v < nodes() && fabric.model.one_port; ++v) {
-    if (sends[v] <= 1 && receives[v] <= 1) continue;
-    return "node " + std::to_string(v) + (sends[v] > 1 ? " sends " : " receives ") +
-           std::to_string(sends[v] > 1 ? sends[v] : receives[v]) + " blocks";
+  for (std::uint32_t v = 0; v < fabric.nodes.size() && fabric.model.one_port; ++v) {
+    const std::uint32_t sends = fabric.step_sends[v], receives = fabric.step_receives[v];
+    if (sends <= 1 && receives <= 1) continue;
+    return "node " + std::to_string(v) + (sends > 1 ? " sends " : " receives ") +
+           std::to_string(sends > 1 ? sends : receives) + " blocks";
   }
   return "";
+}
+
+}  // namespace
+
+// Looks only at channels with a post of this step, or with a send that is still under way.
+std::string Network::end_step(std::uint32_t latency_ticks, bool& moved) {
+  Fabric& fabric = *fabric_;
+  moved = !fabric.step_channels.empty();
+  bool fault = false;
+  const auto look_at = [&](std::uint32_t number) {
+    const Channel& channel = fabric.channels[number];
+    fault = fault || unmatched(fabric, channel, latency_ticks) || beyond_lanes(fabric, channel);
+    return channel.sends_posted > channel.completed && !channel.closed;
+  };
+  std::erase_if(fabric.late_channels, [&](std::uint32_t number) {
+    return !look_at(number) || fabric.channels[number].step == fabric.step;
+  });
+  for (const std::uint32_t number : fabric.step_channels) {
+    if (look_at(number)) fabric.late_channels.push_back(number);
+    const Channel& channel = fabric.channels[number];
+    const std::uint32_t sends = fabric.step_sends[channel.from] += channel.sends_of_step;
+    const std::uint32_t receives = fabric.step_receives[channel.to] += channel.receives_of_step;
+    fault = fault || (fabric.model.one_port && (sends > 1 || receives > 1));
+  }
+  const std::string text = fault ? fault_of_step(fabric, latency_ticks) : "";
+  for (const std::uint32_t number : fabric.step_channels) {
+    fabric.step_sends[fabric.channels[number].from] = 0;
+    fabric.step_receives[fabric.channels[number].to] = 0;
+  }
+  fabric.step_channels.clear();
+  return text;
 }
 
 std::vector<std::vector<std::uint32_t>> complete_links(std::uint32_t nodes) {
@@ -140,18 +175,36 @@ std::vector<std::vector<std::uint32_t>> complete_links(std::uint32_t nodes) {
 }
 
 std::vector<std::vector<std::uint32_t>> links_of(const std::vector<const Program*>& programs) {
-  std::vector<std::set<std::uint32_t>> sets(programs.size());
+  LinkCollector links;
   for (std::uint32_t v = 0; v < programs.size(); ++v) {
-    if (programs[v] == nullptr) continue;
-    for (std::uint32_t i = 0; i < links_count(*programs[v]); ++i) {
-      const std::uint32_t u = peer_of(*programs[v], i);
-      if (u >= sets.size()) continue;  // the machine's start() says kNoSuchPeer
-      sets[v].insert(u);
-      sets[u].insert(v);
+    if (programs[v] != nullptr) links.add(v, *programs[v]);
+  }
+  return links.links(static_cast<std::uint32_t>(programs.size()));
+}
+
+void LinkCollector::add(std::uint32_t node, const Program& program) {
+  for (std::uint32_t i = 0; i < links_count(program); ++i) {
+    const std::uint32_t peer = peer_of(program, i);
+    pairs_.push_back(std::uint64_t{node} << 32 | peer);
+    pairs_.push_back(std::uint64_t{peer} << 32 | node);
+  }
+}
+
+std::vector<std::vector<std::uint32_t>> LinkCollector::links(std::uint32_t nodes) {
+  std::sort(pairs_.begin(), pairs_.end());
+  pairs_.erase(std::unique(pairs_.begin(), pairs_.end()), pairs_.end());
+  std::vector<std::vector<std::uint32_t>> peers(nodes);
+  for (auto first = pairs_.begin(); first != pairs_.end();) {
+    const auto node = static_cast<std::uint32_t>(*first >> 32);
+    const auto end = std::find_if(first, pairs_.end(),
+                                  [node](std::uint64_t pair) { return pair >> 32 != node; });
+    if (node < nodes) peers[node].reserve(static_cast<std::size_t>(end - first));
+    for (; first != end; ++first) {
+      const auto peer = static_cast<std::uint32_t>(*first);
+      // Of another than those here the machine's start() says kNoSuchPeer.
+      if (node < nodes && peer < nodes) peers[node].push_back(peer);
     }
   }
-  std::vector<std::vector<std::uint32_t>> peers;
-  for (const auto& set : sets) peers.emplace_back(set.begin(), set.end());
   return peers;
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 }  // namespace
 
-Wires::Wires(const Model& model, const std::vector<Channel>& channels)
+Wires::Wires(const Model& model, const LargeVector<Channel>& channels)
     : ticks_(std::max<std::uint32_t>(1, model.send_ticks)) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;
   std::vector<std::uint32_t> crossed;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hal/sim/large_memory.h"
 #include "hal/sim/sim.h"
 
 namespace espalier::sim {
@@ -43,7 +44,7 @@ class Wires {
   static constexpr std::uint32_t kNone = 0xffffffffu;
 
   // Throws std::invalid_argument where a route is none.
-  Wires(const Model& model, const std::vector<Channel>& channels);
+  Wires(const Model& model, const LargeVector<Channel>& channels);
 
   [[nodiscard]] std::uint32_t first_leg(std::uint32_t channel) const { return first_leg_[channel]; }
   // Takes a lane of each wire of the leg. False, and nothing is taken, if one has none free: the
@@ -63,9 +64,9 @@ class Wires {
   // others of the step.
   std::uint32_t ask(std::uint32_t channel, const Transfer& transfer, std::int64_t step);
 
-  std::vector<Wire> wires;
-  std::vector<Leg> legs;            // of a channel one after the other
-  std::vector<std::uint32_t> path;  // wires
+  LargeVector<Wire> wires;
+  LargeVector<Leg> legs;            // of a channel one after the other
+  LargeVector<std::uint32_t> path;  // wires
   Contention contention;
 
  private:
@@ -78,11 +79,11 @@ class Wires {
   void note(const Wire& wire, std::uint32_t asked, const Asked& before, const Transfer& transfer,
             std::int64_t step);
 
-  std::vector<std::uint32_t> first_leg_;  // by channel, and the end
+  LargeVector<std::uint32_t> first_leg_;  // by channel, and the end
   std::uint32_t ticks_;                   // that a block holds a wire, in lock step
   std::uint32_t hops_ = 1;                // the most legs of a channel
-  std::vector<Asked> asked_;              // by wire and hop
-  std::vector<std::uint32_t> loads_;      // and tick: how many were posted then
+  LargeVector<Asked> asked_;              // by wire and hop
+  LargeVector<std::uint32_t> loads_;      // and tick: how many were posted then
 };
 
 }  // namespace espalier::sim
