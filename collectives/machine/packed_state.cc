@@ -1,5 +1,6 @@
 #include "collectives/machine/packed_state.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <type_traits>
@@ -9,13 +10,18 @@
 namespace espalier {
 static_assert(std::is_trivially_copyable_v<Machine> && std::is_standard_layout_v<Machine>);
 
+// A lane but for its messages.
+struct PackedState::LaneHead {
+  std::uint32_t number;
+  std::uint8_t first, posted, end;
+};
+
 // What a machine keeps of a link.
 struct PackedState::Link {
   Watch::Link watch;
   std::uint64_t early;
   std::uint32_t foreseen;
-  std::uint32_t numbers[2];  // of the lane of sends, of the lane of receives
-  std::uint8_t first[2], posted[2], end[2];
+  LaneHead sends, receives;
   std::uint8_t link_of;
 };
 
@@ -42,18 +48,18 @@ struct PackedState::Layout {
 
 namespace {
 
-template <typename T>
-void put(std::uint8_t*& out, const T* from, std::size_t count) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  std::memcpy(out, from, count * sizeof(T));
-  out += count * sizeof(T);
-}
+// Packed bytes are a row of values, each aligned as 8 bytes are.
+constexpr std::size_t kWord = 8;
+constexpr std::size_t in_words(std::size_t bytes) { return (bytes + kWord - 1) / kWord * kWord; }
 
-template <typename T>
-void get(const std::uint8_t*& bytes, T* to, std::size_t count) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  std::memcpy(static_cast<void*>(to), bytes, count * sizeof(T));
-  bytes += count * sizeof(T);
+// The place of the next `count` values.
+template <typename T, typename Byte>
+auto* next_values(Byte*& bytes, std::size_t count = 1) {
+  static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kWord);
+  using Value = std::conditional_t<std::is_const_v<Byte>, const T, T>;
+  auto* const values = reinterpret_cast<Value*>(bytes);
+  bytes += in_words(count * sizeof(T));
+  return values;
 }
 
 }  // namespace
@@ -76,89 +82,89 @@ void PackedState::clear(Machine& machine, std::uint32_t links) {
 std::size_t PackedState::size(const Machine& machine) {
   const Timetable& timetable = machine.timetable_;
   const auto steps = static_cast<std::uint8_t>(machine.end_step_ - machine.first_step_);
-  std::size_t bytes = Layout::kFixedBytes + steps * sizeof(Machine::Step) +
-                      timetable.rows_count_ * sizeof(Timetable::Row) +
-                      timetable.cursors_count_ * (1 + sizeof(IndexCursor)) +
-                      timetable.terms_count_ * sizeof(TermCursor) +
-                      machine.watch_.count_ * sizeof(Link);
+  std::size_t messages = 0;
   for (std::uint32_t link = 0; link < machine.watch_.count_; ++link) {
-    bytes += (machine.sends_[link].let_in() + machine.receives_[link].let_in()) * sizeof(Message);
+    messages += machine.sends_[link].let_in() + machine.receives_[link].let_in();
   }
-  return bytes;
+  return in_words(Layout::kFixedBytes) + in_words(steps * sizeof(Machine::Step)) +
+         in_words(timetable.rows_count_ * sizeof(Timetable::Row)) +
+         in_words(timetable.cursors_count_) +
+         in_words(timetable.cursors_count_ * sizeof(IndexCursor)) +
+         in_words(timetable.terms_count_ * sizeof(TermCursor)) +
+         machine.watch_.count_ * in_words(sizeof(Link)) + messages * in_words(sizeof(Message));
 }
 
 void PackedState::pack(const Machine& machine, std::uint8_t* out) {
-  copy_parts_out<Layout::kFixed>(&machine, out);
-  out += Layout::kFixedBytes;
+  copy_parts_out<Layout::kFixed>(&machine, next_values<std::uint8_t>(out, Layout::kFixedBytes));
   for (std::uint8_t at = machine.first_step_; at != machine.end_step_; ++at) {
-    put(out, &machine.step(at), 1);
+    *next_values<Machine::Step>(out) = machine.step(at);
   }
   const Timetable& timetable = machine.timetable_;
-  put(out, timetable.rows_, timetable.rows_count_);
-  put(out, timetable.cursor_refs_, timetable.cursors_count_);
-  put(out, timetable.cursors_, timetable.cursors_count_);
-  put(out, timetable.terms_, timetable.terms_count_);
+  const auto put = [&out]<typename T>(const T* values, std::size_t count) {
+    std::copy_n(values, count, next_values<T>(out, count));
+  };
+  put(timetable.rows_, timetable.rows_count_);
+  put(timetable.cursor_refs_, timetable.cursors_count_);
+  put(timetable.cursors_, timetable.cursors_count_);
+  put(timetable.terms_, timetable.terms_count_);
   for (std::uint32_t at = 0; at < machine.watch_.count_; ++at) {
-    const Lane* const lanes[2] = {&machine.sends_[at], &machine.receives_[at]};
-    Link link = {};
+    Link& link = *next_values<Link>(out);
     link.watch = machine.watch_.links_[at];
     link.early = machine.early_[at];
     link.foreseen = machine.foreseen_[at];
     link.link_of = machine.link_of_[at];
-    for (const int side : {0, 1}) {
-      link.numbers[side] = lanes[side]->number;
-      link.first[side] = lanes[side]->first;
-      link.posted[side] = lanes[side]->posted;
-      link.end[side] = lanes[side]->end;
-    }
-    put(out, &link, 1);
-    for (const Lane* lane : lanes) pack_messages(*lane, out);
+    pack_lane(machine.sends_[at], link.sends, out);
+    pack_lane(machine.receives_[at], link.receives, out);
   }
 }
 
-void PackedState::pack_messages(const Lane& lane, std::uint8_t*& out) {
-  // A member that is added to Lane does not compile here: it needs a place in Link too.
-  [[maybe_unused]] const auto& [sizes, bytes, steps, actions, first, posted, end, number] = lane;
+// What is not of the ring goes into `head`, the messages of the ring behind. A member that is added
+// to Lane does not compile here.
+void PackedState::pack_lane(const Lane& lane, LaneHead& head, std::uint8_t*& out) {
+  const auto& [sizes, bytes, steps, actions, first, posted, end, number] = lane;
+  head = {number, first, posted, end};
   for (std::uint8_t at = first; at != end; ++at) {
-    const Message message = lane.at(at);
-    put(out, &message, 1);
+    const std::uint32_t place = at & kRingMask;
+    Message& message = *next_values<Message>(out);
+    message.size = sizes[place];
+    message.bytes = bytes[place];
+    message.step = steps[place];
+    message.action = actions[place];
   }
 }
 
 void PackedState::unpack(const std::uint8_t* bytes, Machine& machine) {
-  copy_parts_in<Layout::kFixed>(bytes, &machine);
-  bytes += Layout::kFixedBytes;
+  copy_parts_in<Layout::kFixed>(next_values<std::uint8_t>(bytes, Layout::kFixedBytes), &machine);
   for (std::uint8_t at = machine.first_step_; at != machine.end_step_; ++at) {
-    get(bytes, &machine.step(at), 1);
+    machine.step(at) = *next_values<Machine::Step>(bytes);
   }
   Timetable& timetable = machine.timetable_;
-  get(bytes, timetable.rows_, timetable.rows_count_);
-  get(bytes, timetable.cursor_refs_, timetable.cursors_count_);
-  get(bytes, timetable.cursors_, timetable.cursors_count_);
-  get(bytes, timetable.terms_, timetable.terms_count_);
+  const auto get = [&bytes]<typename T>(T* values, std::size_t count) {
+    std::copy_n(next_values<T>(bytes, count), count, values);
+  };
+  get(timetable.rows_, timetable.rows_count_);
+  get(timetable.cursor_refs_, timetable.cursors_count_);
+  get(timetable.cursors_, timetable.cursors_count_);
+  get(timetable.terms_, timetable.terms_count_);
   for (std::uint32_t at = 0; at < machine.watch_.count_; ++at) {
-    Lane* const lanes[2] = {&machine.sends_[at], &machine.receives_[at]};
-    Link link;
-    get(bytes, &link, 1);
+    const Link& link = *next_values<Link>(bytes);
     machine.watch_.links_[at] = link.watch;
     machine.early_[at] = link.early;
     machine.foreseen_[at] = link.foreseen;
     machine.link_of_[at] = link.link_of;
-    for (const int side : {0, 1}) {
-      lanes[side]->number = link.numbers[side];
-      lanes[side]->first = link.first[side];
-      lanes[side]->posted = link.posted[side];
-      lanes[side]->end = link.end[side];
-      unpack_messages(*lanes[side], bytes);
-    }
+    unpack_lane(bytes, link.sends, machine.sends_[at]);
+    unpack_lane(bytes, link.receives, machine.receives_[at]);
   }
 }
 
-void PackedState::unpack_messages(Lane& lane, const std::uint8_t*& bytes) {
-  for (std::uint8_t at = lane.first; at != lane.end; ++at) {
-    Message message;
-    get(bytes, &message, 1);
+void PackedState::unpack_lane(const std::uint8_t*& bytes, const LaneHead& head, Lane& lane) {
+  lane.number = head.number;
+  lane.first = head.first;
+  lane.posted = head.posted;
+  lane.end = head.end;
+  for (std::uint8_t at = head.first; at != head.end; ++at) {
     const std::uint32_t place = at & kRingMask;
+    const Message& message = *next_values<Message>(bytes);
     lane.sizes[place] = message.size;
     lane.bytes[place] = message.bytes;
     lane.steps[place] = message.step;

@@ -4,8 +4,8 @@
 // the most links and steps that any node may have, its packed state only for those in use. Host
 // only; the machine's code does not know.
 //
-// Packed bytes hold addresses inside the Machine and its program. They are valid only in the Machine
-// object that they were taken from, and only while the same program is at the same address.
+// Packed bytes hold addresses inside the Machine and its program. They are valid only in the
+// Machine object that they were taken from, and only while the same program is at the same address.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,14 +21,16 @@ class PackedState {
   // Bytes that pack() writes now. The number grows with the node's links and actions, and with the
   // steps and messages in flight.
   [[nodiscard]] static std::size_t size(const Machine& machine);
+  // `out` and `bytes` are aligned as 8 bytes are.
   static void pack(const Machine& machine, std::uint8_t* out);
   static void unpack(const std::uint8_t* bytes, Machine& machine);
 
  private:
+  struct LaneHead;
   struct Link;
   struct Layout;
-  static void pack_messages(const Lane& lane, std::uint8_t*& out);
-  static void unpack_messages(Lane& lane, const std::uint8_t*& bytes);
+  static void pack_lane(const Lane& lane, LaneHead& head, std::uint8_t*& out);
+  static void unpack_lane(const std::uint8_t*& bytes, const LaneHead& head, Lane& lane);
 };
 
 }  // namespace espalier

@@ -10,7 +10,7 @@ namespace espalier::sim {
 namespace {
 
 constexpr double kPicosecondsPerSecond = 1e12;
-constexpr std::size_t kEventsAhead = 6;
+constexpr std::size_t kEventsAhead = 12;
 Picoseconds picoseconds(double seconds) {
   return static_cast<Picoseconds>(seconds * kPicosecondsPerSecond + 0.5);
 }
@@ -47,12 +47,13 @@ Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32
   nodes.resize(count);
   add_channels(peers);
   pair_channels();
-  ports.resize(model.one_port ? count : channels.size());
+  turns.resize(channels.size());
+  waiting.resize(count);
+  if (!model.one_port) ports.resize(channels.size());
+  if (!model.no_data) regions.resize(count);
   if (model.route) wires = std::make_unique<Wires>(model, channels);
   stays.blocks.reserve(model.window + 1);
-  touched.resize(count);
-  step_sends.resize(count);
-  step_receives.resize(count);
+  touched.reserve(count);
   endpoints.reserve(count);
   for (std::uint32_t v = 0; v < count; ++v) endpoints.emplace_back(*this, v);
   if (model.reserve) reserve();
@@ -69,7 +70,7 @@ void Fabric::add_channels(const std::vector<std::vector<std::uint32_t>>& peers) 
                                   std::to_string(kMaxLinks) + " are allowed");
     }
     nodes[v].first = static_cast<std::uint32_t>(channels.size());
-    nodes[v].links = static_cast<std::uint32_t>(peers[v].size());
+    nodes[v].links = static_cast<std::uint8_t>(peers[v].size());
     for (std::uint32_t link = 0; link < nodes[v].links; ++link) {
       const std::uint32_t to = peers[v][link];
       if (to >= peers.size() || to == v) {
@@ -78,7 +79,7 @@ void Fabric::add_channels(const std::vector<std::vector<std::uint32_t>>& peers) 
       }
       Channel& channel = channels.emplace_back();
       channel.from = v;
-      channel.from_link = link;
+      channel.from_link = static_cast<std::uint8_t>(link);
       channel.to = to;
       if (model.lanes) channel.lanes = model.lanes(v, to);
       // To a node that is no neighbour the fabric routes.
@@ -102,7 +103,7 @@ void Fabric::pair_channels() {
     }
     for (std::uint32_t link = 0; link < other.links; ++link) {
       if (channels[other.first + link].to != channel.from) continue;
-      if (back++ == before) channel.to_link = link;
+      if (back++ == before) channel.to_link = static_cast<std::uint8_t>(link);
     }
     if (back != there) {
       throw std::invalid_argument("sim: the links of nodes " + std::to_string(channel.from) +
@@ -117,10 +118,10 @@ void Fabric::pair_channels() {
 void Fabric::reserve() {
   const std::size_t legs = wires == nullptr ? channels.size() : wires->legs.size();
   events.reserve(2 * legs * model.window + channels.size() * (1 + kControlKinds) + 16);
-  controls.reserve(channels.size());
+  extras.reserve(channels.size());
   for (Channel& channel : channels) {
-    send_rings.reserve(channel.sends, 2 * model.window);
-    receive_rings.reserve(channel.receives, model.window);
+    send_rings.reserve(channel.sends, channel.sends_log, 2 * std::uint64_t{model.window});
+    receive_rings.reserve(channel.receives, channel.receives_log, model.window);
   }
   if (model.eager_copies && !model.no_data) {
     slots = EagerSlots(model.eager_bytes, channels.size() * model.window);
@@ -129,25 +130,57 @@ void Fabric::reserve() {
 
 Send& Fabric::next_send(Channel& channel) {
   const std::uint64_t first = std::min(channel.sends_polled, channel.completed);
-  if (channel.sends_posted - first == channel.sends.capacity()) {
-    send_rings.grow(channel.sends, first, channel.sends_posted);
+  if (channel.sends_posted - first == Ring<Send>::capacity(channel.sends_log)) {
+    send_rings.grow(channel.sends, channel.sends_log, first, channel.sends_posted);
   }
-  return channel.sends[channel.sends_posted];
+  return channel.send(channel.sends_posted);
 }
 
 Receive& Fabric::next_receive(Channel& channel) {
-  if (channel.receives_posted - channel.receives_polled == channel.receives.capacity()) {
-    receive_rings.grow(channel.receives, channel.receives_polled, channel.receives_posted);
+  const std::uint64_t first = channel.receives_polled;
+  if (channel.receives_posted - first == Ring<Receive>::capacity(channel.receives_log)) {
+    receive_rings.grow(channel.receives, channel.receives_log, first, channel.receives_posted);
   }
-  return channel.receives[channel.receives_posted];
+  return channel.receive(channel.receives_posted);
 }
 
-Controls& Fabric::controls_of(Channel& channel) {
-  if (channel.controls == Channel::kNoControls) {
-    channel.controls = static_cast<std::uint32_t>(controls.size());
-    controls.emplace_back();
+// The channel's counts of a step are those of the present one.
+void Fabric::enter_step(Channel& channel) {
+  if (in_this_step(channel)) return;
+  channel.sends_of_step = channel.receives_of_step = 0;
+  channel.step = static_cast<std::uint32_t>(step);
+  step_moved = true;
+  if (step > 0) step_channels.push_back(index(channel));
+}
+
+void Fabric::count_send(Channel& channel) {
+  ++channel.sends_posted;
+  ++open_sends;
+  enter_step(channel);
+  ++channel.sends_of_step;
+  std::uint32_t& last = endpoints[channel.from].send_step;
+  crowded =
+      crowded || (model.one_port ? last == channel.step : channel.sends_of_step > channel.lanes);
+  last = channel.step;
+}
+
+void Fabric::count_receive(Channel& channel) {
+  ++channel.receives_posted;
+  ++open_receives;
+  enter_step(channel);
+  ++channel.receives_of_step;
+  std::uint32_t& last = endpoints[channel.to].receive_step;
+  crowded =
+      crowded || (model.one_port ? last == channel.step : channel.receives_of_step > channel.lanes);
+  last = channel.step;
+}
+
+Extras& Fabric::extras_of(Channel& channel) {
+  if (channel.extras == Channel::kNoExtras) {
+    channel.extras = static_cast<std::uint32_t>(extras.size());
+    extras.emplace_back();
   }
-  return controls[channel.controls];
+  return extras[channel.extras];
 }
 
 void Fabric::schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control) {
@@ -179,32 +212,45 @@ void Fabric::expect_event(const Event& event, std::size_t stage) {
   if (event.kind == EventKind::kMoved) {
     const Channel& channel = channels[event.where];
     if (stage == 0) return expect_use(&channel, sizeof channel);
-    if (channel.sends.capacity() > 0) expect_use(&channel.sends[channel.moved]);
-    if (channel.receives.capacity() > 0) expect_use(&channel.receives[channel.moved]);
+    expect_use(&channel.send(channel.moved));
+    if (channel.receives_log != Ring<Receive>::kEmpty) expect_use(&channel.receive(channel.moved));
     expect_use(&nodes[channel.from]);
     expect_use(&nodes[channel.to]);
   } else if (event.kind == EventKind::kPassed) {
     const Leg& leg = wires->legs[event.where];
     if (stage == 0) return expect_use(&leg);
-    expect_use(&wires->wires[wires->path[leg.first]]);
-    expect_use(&channels[leg.channel], sizeof(Channel));
-    expect_use(&out_port(channels[leg.channel]));
+    expect_use(&wires->wires[leg.wire]);
   }
 }
 
 void Fabric::expect_poll(std::uint32_t number, std::size_t stage) {
-  Node& node = nodes[number];
+  const Node& node = nodes[number];
+  const NodeEndpoint& endpoint = endpoints[number];
   if (stage == 0) {
     expect_use(&node);
-    expect_use(&endpoints[number], sizeof(NodeEndpoint));
-  } else if (stage == 1) {
-    expect_use(&channels[node.first], node.links * sizeof(Channel));
-    expect_use(&in_channel[node.first]);
-  } else {
-    for (std::uint32_t link = 0; link < std::min(node.links, 8u); ++link) {
-      const Channel& in = this->in(number, link);
-      expect_use(&in, sizeof in);
-    }
+    expect_use(&endpoint);
+    return;
+  }
+  if (stage == 1) expect_use(&in_channel[node.first]);
+  for (std::uint32_t links = endpoint.sent_on; links != 0; links &= links - 1) {
+    expect_send(node.first + static_cast<std::uint32_t>(std::countr_zero(links)), stage);
+  }
+  for (std::uint32_t links = endpoint.received_on; links != 0 && stage > 1; links &= links - 1) {
+    const Channel& in = this->in(number, static_cast<std::uint32_t>(std::countr_zero(links)));
+    if (stage == 2) expect_use(&in, sizeof in);
+    if (stage == 3) expect_use(&in.receive(in.receives_polled));
+  }
+}
+
+void Fabric::expect_send(std::uint32_t number, std::size_t stage) {
+  const Channel& out = channels[number];
+  if (stage == 1) {
+    expect_use(&out, sizeof out);
+    if (wires != nullptr) expect_use(&wires->legs[wires->first_leg(number)]);
+  } else if (stage == 2) {
+    expect_use(&out.send(out.sends_polled));
+  } else if (wires != nullptr) {
+    expect_use(&wires->wires[wires->legs[wires->first_leg(number)].wire]);
   }
 }
 
@@ -221,18 +267,18 @@ void Fabric::run_next() {
       if (!channel.closed && channel.moved == channel.started &&
           channel.moved < channel.sends_posted) {
         channel.announced = std::max(channel.announced, channel.moved + 1);
-        touch_link(channel.to, channel.to_link);
+        touch_receiver(channel);
       }
       break;
     }
     case EventKind::kControl: {
       Channel& channel = channels[event.where];
-      Controls& its = controls_of(channel);
+      Extras& its = extras_of(channel);
       its.flying[event.control] = false;
       if (nodes[channel.from].dead || nodes[channel.to].dead) break;
       its.there[event.control] = true;
       its.arrived[event.control] = its.on_its_way[event.control];
-      touch_link(channel.to, channel.to_link);
+      touch_receiver(channel);
       break;
     }
     case EventKind::kWake: touch(event.where); break;
@@ -245,21 +291,26 @@ void Fabric::run_next() {
 void Fabric::touch(std::uint32_t node) {
   if (nodes[node].touched || nodes[node].dead) return;
   nodes[node].touched = true;
-  touched[(touched_first + touched_count++) % touched.size()] = node;
+  touched.push_back(node);
 }
 
-void Fabric::touch_link(std::uint32_t node, std::uint32_t link) {
-  nodes[node].pending.insert(link);
-  touch(node);
+void Fabric::touch_sender(const Channel& channel) {
+  nodes[channel.from].pending_out.insert(channel.from_link);
+  touch(channel.from);
+}
+
+void Fabric::touch_receiver(const Channel& channel) {
+  nodes[channel.to].pending_in.insert(channel.to_link);
+  touch(channel.to);
 }
 
 Picoseconds Fabric::duration(const Channel& channel, std::uint64_t message, std::uint32_t hop,
                              double slower) const {
-  const SendPost& send = channel.sends[message].post;
+  const SendPost& send = channel.send(message).post;
   double seconds = model.alpha + model.beta * static_cast<double>(send.size);
   // A rendezvous finds a disagreement before any byte travels.
   if (channel.receives_posted > message && send.size > model.eager_bytes) {
-    const ReceivePost& receive = channel.receives[message].post;
+    const ReceivePost& receive = channel.receive(message).post;
     if (receive.tag != send.tag || receive.size != send.size) seconds = model.alpha;
   }
   if (model.jitter > 0) {
@@ -273,8 +324,9 @@ void Fabric::update(Channel& channel) {
   while (ready(channel)) {
     if (!out_free(channel)) {
       channel.waiting = true;
-      channel.turn = order++;
-      out_port(channel).waiting.insert(channel.from_link);
+      turns[index(channel)] = order++;
+      ++out_port(channel).waiting;
+      waiting[channel.from].insert(channel.from_link);
       return;
     }
     start(channel);
@@ -287,7 +339,7 @@ bool Fabric::ready(Channel& channel) {
   if (channel.closed || channel.waiting) return false;
   const std::uint64_t message = channel.started;
   if (message == channel.sends_posted || message >= channel.completed + model.window) return false;
-  if (channel.sends[message].post.size <= model.eager_bytes || message < channel.receives_posted) {
+  if (channel.send(message).post.size <= model.eager_bytes || message < channel.receives_posted) {
     return true;
   }
   // Told once all before it are in.
@@ -299,8 +351,6 @@ bool Fabric::ready(Channel& channel) {
 
 void Fabric::start(Channel& channel) {
   const std::uint64_t message = channel.started++;
-  ++nodes[channel.from].sent;
-  ++nodes[channel.to].received;
   ++out_port(channel).leaving;
   if (wires != nullptr) return come(wires->first_leg(index(channel)));
   const double slower =
@@ -308,7 +358,7 @@ void Fabric::start(Channel& channel) {
           ? 0
           : model.link_jitter * random_part(model.seed, ~std::uint64_t{index(channel)}, 0);
   const Picoseconds takes = duration(channel, message, 0, slower);
-  const Send& send = channel.sends[message];
+  const Send& send = channel.send(message);
   stays.leaves(index(channel), channel.from, send.planned, send.furthest);
   schedule(now + takes, EventKind::kLeft, index(channel));
   land(channel, takes);
@@ -329,28 +379,35 @@ void Fabric::left(Channel& channel) {
   // Its next message queues behind those that wait already.
   update(channel);
   --port.leaving;
-  Channel* first = nullptr;
-  port.waiting.for_each([&](std::uint32_t link) {
-    Channel& other = out(channel.from, link);
-    if (first == nullptr || other.turn < first->turn) first = &other;
-  });
-  if (first == nullptr) return;
-  first->waiting = false;
-  port.waiting.erase(first->from_link);
+  if (port.waiting == 0) return;
+  Channel* first = &channel;  // without one_port the port is its own
+  if (model.one_port) {
+    waiting[channel.from].for_each([&](std::uint32_t link) {
+      Channel& other = out(channel.from, link);
+      if (!first->waiting || turns[index(other)] < turns[index(*first)]) first = &other;
+    });
+  }
+  stop_waiting(*first);
   start(*first);
+}
+
+void Fabric::stop_waiting(Channel& channel) {
+  channel.waiting = false;
+  --out_port(channel).waiting;
+  waiting[channel.from].erase(channel.from_link);
 }
 
 void Fabric::moved(Channel& channel) {
   if (channel.closed) return;
   arrive(channel);
-  if (channel.receives_posted < channel.moved) touch_link(channel.to, channel.to_link);
+  if (channel.receives_posted < channel.moved) touch_receiver(channel);
   match(channel);
   update(channel);
 }
 
 // The message that moved is at the receiver now.
 void Fabric::arrive(Channel& channel) {
-  Send& send = channel.sends[channel.moved];
+  Send& send = channel.send(channel.moved);
   ++channel.moved;
   channel.announced = std::max(channel.announced, channel.moved);
   send.eager_done = model.eager_copies && send.post.size <= model.eager_bytes &&
@@ -363,7 +420,7 @@ void Fabric::arrive(Channel& channel) {
   }
   send.status = Status::kOk;
   channel.sends_done = channel.moved;
-  touch_link(channel.from, channel.from_link);
+  touch_sender(channel);
 }
 
 void Fabric::match(Channel& channel) {
@@ -371,17 +428,18 @@ void Fabric::match(Channel& channel) {
   const std::uint64_t until = std::min(channel.moved, channel.receives_posted);
   if (channel.completed >= until) return;
   for (; channel.completed < until; ++channel.completed) match_next(channel);
-  touch_link(channel.from, channel.from_link);
-  touch_link(channel.to, channel.to_link);
+  touch_receiver(channel);
   update(channel);  // the window may have room again
 }
 
 // The message that moved and is awaited is compared with its receive.
 void Fabric::match_next(Channel& channel) {
-  Send& send = channel.sends[channel.completed];
-  Receive& receive = channel.receives[channel.completed];
+  Send& send = channel.send(channel.completed);
+  Receive& receive = channel.receive(channel.completed);
   const bool agreed = send.post.tag == receive.post.tag && send.post.size == receive.post.size;
   stays.comes(channel.to, send.planned);
+  --open_sends;
+  --open_receives;
   if (send.post.size > 0 && !model.no_data) {
     // The sender's bytes are the fabric's until its completion, so they are read as late as this.
     if (agreed) std::memmove(receive.post.bytes, send.post.bytes, send.post.size);
@@ -392,9 +450,11 @@ void Fabric::match_next(Channel& channel) {
   if (!send.eager_done) {
     send.status = receive.status;
     channel.sends_done = channel.completed + 1;
-  } else if (!agreed && !channel.late_mismatch) {
-    channel.late_mismatch = true;
-    channel.late_cookie = send.post.cookie;
+    touch_sender(channel);
+  } else if (!agreed && !extras_of(channel).late_mismatch) {
+    extras_of(channel).late_mismatch = true;
+    extras_of(channel).late_cookie = send.post.cookie;
+    touch_sender(channel);
   }
   receive.check = send.post.check;
   receive.tag = send.post.tag;
@@ -402,9 +462,7 @@ void Fabric::match_next(Channel& channel) {
 
 void Fabric::close(Channel& channel) {
   channel.closed = true;
-  if (!channel.waiting) return;
-  channel.waiting = false;
-  out_port(channel).waiting.erase(channel.from_link);
+  if (channel.waiting) stop_waiting(channel);
 }
 
 void Fabric::close_all(std::uint32_t node) {

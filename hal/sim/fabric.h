@@ -9,6 +9,7 @@
 #include "hal/link_set.h"
 #include "hal/sim/large_memory.h"
 #include "hal/sim/monotone_queue.h"
+#include "hal/sim/node_order.h"
 #include "hal/sim/ring.h"
 #include "hal/sim/sim.h"
 #include "hal/sim/stay.h"
@@ -40,19 +41,29 @@ struct Receive {
   Status status = Status::kOk;
 };
 
-// The control messages of a channel, by kind.
-struct Controls {
+// What few channels ever have: control messages, by kind, and a send that had completed and was
+// then found to disagree; the first such one is told.
+struct Extras {
   bool flying[kControlKinds] = {};
   bool there[kControlKinds] = {};
   Control on_its_way[kControlKinds];
   Control arrived[kControlKinds];
+  bool late_mismatch = false;
+  std::uint32_t late_cookie = 0;
 };
 
 // One direction of a link. Messages have numbers 0, 1, ...; every counter below is the number of
-// the first message that has not got there.
-struct Channel {
-  std::uint32_t from = 0, from_link = 0;
-  std::uint32_t to = 0, to_link = 0;
+// the first message that has not got there. Two cache lines, as a run's time goes by how many of
+// them it reads.
+struct alignas(128) Channel {
+  std::uint32_t from = 0, to = 0;
+  std::uint8_t from_link = 0, to_link = 0;
+  std::uint8_t sends_log = Ring<Send>::kEmpty, receives_log = Ring<Receive>::kEmpty;
+  bool waiting = false;              // a transfer is ready and waits for the out-port
+  bool announcing = false;           // an announcement is under way
+  bool closed = false;               // an end is dead or was released: no block moves any more
+  std::uint32_t extras = kNoExtras;  // in Fabric::extras, if it has some
+  std::uint32_t lanes = 1;           // blocks on their way at once, without one_port
   Ring<Send> sends;
   Ring<Receive> receives;
   std::uint64_t sends_posted = 0;
@@ -65,20 +76,17 @@ struct Channel {
   std::uint64_t sends_done = 0;  // completed at the sender
   std::uint64_t sends_polled = 0;
   std::uint64_t receives_polled = 0;
-  std::uint64_t turn = 0;  // of the waiting transfer: first come, first served
-  // Lock step: of the step `step`.
-  std::int64_t step = -1;
-  std::uint32_t sends_of_step = 0, receives_of_step = 0;
-  std::uint32_t lanes = 1;  // blocks on their way at once, without one_port
-  std::uint32_t late_cookie = 0;
-  std::uint32_t controls = kNoControls;  // in Fabric::controls, from the first one on
-  bool late_mismatch = false;            // of a send that had completed; the first is told
-  bool waiting = false;                  // a transfer is ready and waits for the out-port
-  bool announcing = false;               // an announcement is under way
-  bool closed = false;                   // an end is dead or was released: no block moves any more
+  // Lock step: of the step `step` (the lowest bits of its number).
+  std::uint32_t step = 0xffffffffu;
+  std::uint16_t sends_of_step = 0, receives_of_step = 0;
 
-  static constexpr std::uint32_t kNoControls = 0xffffffffu;
+  static constexpr std::uint32_t kNoExtras = 0xffffffffu;
+  [[nodiscard]] Send& send(std::uint64_t message) const { return sends.at(message, sends_log); }
+  [[nodiscard]] Receive& receive(std::uint64_t message) const {
+    return receives.at(message, receives_log);
+  }
 };
+static_assert(sizeof(Channel) == 128);
 
 enum class EventKind : std::uint8_t {
   kLeft,
@@ -96,6 +104,8 @@ struct Event {
   EventKind kind = EventKind::kWake;
   std::uint8_t control = 0;
 };
+
+struct Node;
 
 class NodeEndpoint final : public Endpoint {
  public:
@@ -116,25 +126,41 @@ class NodeEndpoint final : public Endpoint {
 
  private:
   [[nodiscard]] bool reachable(const void* bytes, std::uint64_t size) const;
-  bool take(std::uint32_t link, Completion& completion);
+  bool take(const Node& node, std::uint32_t link, Completion& completion);
   bool take_control(Channel& in, Completion& completion);
+  bool take_sent(Channel& out, Completion& completion);
+  bool take_received(Channel& in, Completion& completion);
   Fabric* fabric_;
   std::uint32_t node_;
-  Region regions_[kMaxRegions];
-  std::uint32_t regions_count_ = 0;
+
+ public:
+  // Of the first 32 links: those that were ever sent on, or received on.
+  std::uint32_t sent_on = 0, received_on = 0;
+  // Lock step: the last step with a send, and with a receive (the lowest bits of their numbers).
+  std::uint32_t send_step = 0, receive_step = 0;
+};
+
+// What a node, or a channel where each has ports of its own, sends and receives through.
+struct Port {
+  std::uint32_t leaving = 0;
+  std::uint32_t waiting = 0;  // channels with a transfer that waits to leave
+  Picoseconds in_free = 0;
 };
 
 struct Node {
   std::uint32_t first = 0;  // its channels: first .. first+links-1
-  std::uint32_t links = 0;
+  std::uint8_t links = 0;
   bool dead = false;
   bool released = false;
   bool touched = false;
-  LinkSet pending;  // links with something to poll
-  std::uint64_t sent = 0;
-  std::uint64_t received = 0;
+  // Links with something to poll: of messages sent, and of all that comes in.
+  LinkSet pending_out, pending_in;
   std::uint64_t activity = 0;  // posts taken and completions given
+  Port port;                   // with one_port
+
+  [[nodiscard]] bool pending() const { return !pending_out.empty() || !pending_in.empty(); }
 };
+static_assert(kMaxLinks > 128 || sizeof(Node) <= 64, "a cache line");
 
 // Memory for eager messages that arrived before their receive was posted: eager_bytes each.
 class EagerSlots {
@@ -177,16 +203,14 @@ struct Fabric {
   // The next post's entry of the ring.
   [[nodiscard]] Send& next_send(Channel& channel);
   [[nodiscard]] Receive& next_receive(Channel& channel);
-  [[nodiscard]] Controls& controls_of(Channel& channel);
+  [[nodiscard]] Extras& extras_of(Channel& channel);
 
-  // The channel, whose counts of a step are those of the present one.
-  [[nodiscard]] Channel& this_step(Channel& channel) {
-    if (channel.step == step) return channel;
-    channel.sends_of_step = channel.receives_of_step = 0;
-    channel.step = step;
-    if (step > 0) step_channels.push_back(index(channel));
-    return channel;
+  [[nodiscard]] bool in_this_step(const Channel& channel) const {
+    return channel.step == static_cast<std::uint32_t>(step);
   }
+  // The channel's next send / receive is posted, in the present step.
+  void count_send(Channel& channel);
+  void count_receive(Channel& channel);
   void schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control = 0);
   // When the next event is; kNever if there is none.
   [[nodiscard]] Picoseconds next_event() const {
@@ -196,10 +220,12 @@ struct Fabric {
   bool advance(Picoseconds until);
   bool advance_moment(Picoseconds until);
   // The node will be polled soon: in three stages, of which each needs what the one before fetched.
-  static constexpr std::size_t kExpectStages = 3;
+  static constexpr std::size_t kExpectStages = 4;
   void expect_poll(std::uint32_t node, std::size_t stage);
   void touch(std::uint32_t node);
-  void touch_link(std::uint32_t node, std::uint32_t link);
+  // The sender, or the receiver, of the channel has something to poll.
+  void touch_sender(const Channel& channel);
+  void touch_receiver(const Channel& channel);
   // Something about the channel's next message changed: starts, queues or announces it.
   void update(Channel& channel);
   // Completes what has moved and is awaited.
@@ -217,23 +243,33 @@ struct Fabric {
   LargeVector<Node> nodes;
   LargeVector<Channel> channels;
   LargeVector<std::uint32_t> in_channel;  // by the receiving end's position
+  // Transfers that wait for an out-port: links, by node; and by channel its turn, first come, first
+  // served.
+  LargeVector<LinkSet> waiting;
+  LargeVector<std::uint64_t> turns;
   RingStore<Send> send_rings;
   RingStore<Receive> receive_rings;
-  std::vector<Controls> controls;  // of channels that had one
+  std::vector<Extras> extras;
   EagerSlots slots;
   MonotoneQueue<Event> events;         // by time
-  std::vector<std::uint32_t> touched;  // a ring of as many as there are nodes
-  std::size_t touched_first = 0;
-  std::size_t touched_count = 0;
+  std::vector<std::uint32_t> touched;  // at whose endpoint something happened; in any order
   LargeVector<NodeEndpoint> endpoints;
+  // Of a node: what its endpoint was told to reach. Without data none is needed.
+  struct Regions {
+    Region regions[Endpoint::kMaxRegions];
+    std::uint32_t count = 0;
+  };
+  LargeVector<Regions> regions;
   Picoseconds now = 0;
   std::uint64_t order = 0;  // of transfers that wait
   std::uint64_t events_run = 0;
   std::uint32_t dead = 0;  // nodes
   // Lock step: channels with a post of the present step; and with a send of an earlier one that is
-  // not complete. Blocks of the step by node, all 0 between two end_step().
+  // not complete. Posts of all channels that are not compared yet. Whether a node or a link had too
+  // many posts in the step; whether there were posts.
   std::vector<std::uint32_t> step_channels, late_channels;
-  std::vector<std::uint32_t> step_sends, step_receives;
+  std::uint64_t open_sends = 0, open_receives = 0;
+  bool crowded = false, step_moved = false;
   std::unique_ptr<Wires> wires;  // null: every peer is a neighbour
   Stays stays;
   const Machine* polled = nullptr;  // whose posts the present ones are; null: not known
@@ -243,22 +279,19 @@ struct Fabric {
   }
 
  private:
-  struct Port {
-    std::uint32_t leaving = 0;
-    Picoseconds in_free = 0;
-    LinkSet waiting;  // links with a transfer that waits to leave
-  };
+  void enter_step(Channel& channel);
   void add_channels(const std::vector<std::vector<std::uint32_t>>& peers);
   void pair_channels();
   void reserve();
   void run_next();
   void expect_event(const Event& event, std::size_t stage);
+  void expect_send(std::uint32_t channel, std::size_t stage);
   // The ports of a node, or of a channel where each has its own.
   [[nodiscard]] Port& out_port(const Channel& channel) {
-    return ports[model.one_port ? channel.from : index(channel)];
+    return model.one_port ? nodes[channel.from].port : ports[index(channel)];
   }
   [[nodiscard]] Port& in_port(const Channel& channel) {
-    return ports[model.one_port ? channel.to : index(channel)];
+    return model.one_port ? nodes[channel.to].port : ports[index(channel)];
   }
   [[nodiscard]] bool out_free(const Channel& channel) {
     return out_port(channel).leaving < (model.one_port ? 1 : channel.lanes);
@@ -270,6 +303,7 @@ struct Fabric {
   [[nodiscard]] bool ready(Channel& channel);
   void start(Channel& channel);
   void left(Channel& channel);
+  void stop_waiting(Channel& channel);
   void moved(Channel& channel);
   void arrive(Channel& channel);
   void match_next(Channel& channel);
@@ -281,7 +315,7 @@ struct Fabric {
   void set_out(Leg& leg);
   void passed(Leg& leg);
 
-  LargeVector<Port> ports;
+  LargeVector<Port> ports;  // by channel, without one_port
 };
 
 }  // namespace espalier::sim

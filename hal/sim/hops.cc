@@ -11,7 +11,7 @@ namespace espalier::sim {
 void Fabric::ask(Channel& channel) {
   std::uint32_t steps = 0;
   if (wires != nullptr) {
-    steps = wires->ask(index(channel), {channel.from, channel.to, channel.sends_posted}, step);
+    steps = wires->ask(index(channel), channel.sends_posted, step);
   }
   stays.add(index(channel), steps);
 }
@@ -37,7 +37,7 @@ void Fabric::set_out(Leg& leg) {
   const Picoseconds takes = duration(channel, message, leg.hop, wires->slower(leg));
   wires->held(leg, takes);
   if (leg.hop == 0) {
-    const Send& send = channel.sends[message];
+    const Send& send = channel.send(message);
     stays.leaves(leg.channel, channel.from, send.planned, send.furthest);
   }
   schedule(now + takes, EventKind::kPassed, number);

@@ -60,7 +60,7 @@ class MonotoneQueue {
 
  private:
   static constexpr std::size_t kBuckets = 64;  // keys have 63 bits, and the largest key of 64 bits
-  static constexpr std::size_t kChunkEntries = 127;
+  static constexpr std::size_t kChunkEntries = 511;
   struct Entry {
     std::uint64_t key;
     T value;

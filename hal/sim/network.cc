@@ -18,12 +18,12 @@ std::string post_text(const char* what, std::uint32_t node, const char* directio
 // The channel's oldest send / receive that has not completed.
 std::string send_text(const Channel& channel) {
   return post_text("send", channel.from, "to", channel.to, channel.completed,
-                   channel.sends[channel.completed].post.size);
+                   channel.send(channel.completed).post.size);
 }
 
 std::string receive_text(const Channel& channel) {
   return post_text("receive", channel.to, "from", channel.from, channel.completed,
-                   channel.receives[channel.completed].post.size);
+                   channel.receive(channel.completed).post.size);
 }
 
 }  // namespace
@@ -59,24 +59,28 @@ std::uint64_t Network::delay_ns(std::uint32_t node, std::uint64_t which) const {
   return static_cast<std::uint64_t>(model.pace * 1e9 * (own + moment) / 2);
 }
 
-bool Network::next_touched(std::uint32_t& node) {
-  Fabric& fabric = *fabric_;
-  if (fabric.touched_count == 0) return false;
-  node = fabric.touched[fabric.touched_first];
-  fabric.touched_first = (fabric.touched_first + 1) % fabric.touched.size();
-  --fabric.touched_count;
-  fabric.nodes[node].touched = false;
-  return true;
+bool Network::pending(std::uint32_t node) const { return fabric_->nodes[node].pending(); }
+std::uint64_t Network::activity(std::uint32_t node) const { return fabric_->nodes[node].activity; }
+
+std::uint64_t Network::sent(std::uint32_t node) const {
+  std::uint64_t blocks = 0;
+  for (std::uint32_t link = 0; link < fabric_->nodes[node].links; ++link) {
+    blocks += fabric_->out(node, link).started;
+  }
+  return blocks;
 }
 
-bool Network::pending(std::uint32_t node) const { return !fabric_->nodes[node].pending.empty(); }
-std::uint64_t Network::activity(std::uint32_t node) const { return fabric_->nodes[node].activity; }
-std::uint64_t Network::sent(std::uint32_t node) const { return fabric_->nodes[node].sent; }
-std::uint64_t Network::received(std::uint32_t node) const { return fabric_->nodes[node].received; }
+std::uint64_t Network::received(std::uint32_t node) const {
+  std::uint64_t blocks = 0;
+  for (std::uint32_t link = 0; link < fabric_->nodes[node].links; ++link) {
+    blocks += fabric_->in(node, link).started;
+  }
+  return blocks;
+}
 
 std::uint64_t Network::blocks() const {
   std::uint64_t blocks = 0;
-  for (const Node& node : fabric_->nodes) blocks += node.sent;
+  for (const Channel& channel : fabric_->channels) blocks += channel.started;
   return blocks;
 }
 
@@ -92,7 +96,11 @@ std::string Network::outstanding() const {
   return "";
 }
 
-void Network::begin_step() { ++fabric_->step; }
+void Network::begin_step() {
+  ++fabric_->step;
+  fabric_->crowded = fabric_->step_moved = false;
+  fabric_->step_channels.clear();
+}
 
 namespace {
 
@@ -101,11 +109,11 @@ bool unmatched(const Fabric& fabric, const Channel& channel, std::uint32_t laten
   if (channel.closed) return false;
   if (channel.receives_posted > channel.completed) return true;
   if (channel.sends_posted == channel.completed) return false;
-  return channel.sends[channel.completed].step + latency_ticks - 1 <= fabric.step;
+  return channel.send(channel.completed).step + latency_ticks - 1 <= fabric.step;
 }
 
 bool beyond_lanes(const Fabric& fabric, const Channel& channel) {
-  return !fabric.model.one_port && channel.step == fabric.step &&
+  return !fabric.model.one_port && fabric.in_this_step(channel) &&
          std::max(channel.sends_of_step, channel.receives_of_step) > channel.lanes;
 }
 
@@ -124,44 +132,46 @@ std::string fault_of_step(const Fabric& fabric, std::uint32_t latency_ticks) {
              std::to_string(channel.lanes) + (channel.lanes == 1 ? " lane" : " lanes");
     }
   }
-  for (std::uint32_t v = 0; v < fabric.nodes.size() && fabric.model.one_port; ++v) {
-    const std::uint32_t sends = fabric.step_sends[v], receives = fabric.step_receives[v];
-    if (sends <= 1 && receives <= 1) continue;
-    return "node " + std::to_string(v) + (sends > 1 ? " sends " : " receives ") +
-           std::to_string(sends > 1 ? sends : receives) + " blocks";
+  if (!fabric.model.one_port) return "";
+  std::vector<std::uint32_t> sends(fabric.nodes.size()), receives(fabric.nodes.size());
+  for (const Channel& channel : fabric.channels) {
+    if (!fabric.in_this_step(channel)) continue;
+    sends[channel.from] += channel.sends_of_step;
+    receives[channel.to] += channel.receives_of_step;
+  }
+  for (std::uint32_t v = 0; v < fabric.nodes.size(); ++v) {
+    if (sends[v] <= 1 && receives[v] <= 1) continue;
+    return "node " + std::to_string(v) + (sends[v] > 1 ? " sends " : " receives ") +
+           std::to_string(sends[v] > 1 ? sends[v] : receives[v]) + " blocks";
   }
   return "";
 }
 
 }  // namespace
 
-// Looks only at channels with a post of this step, or with a send that is still under way.
-std::string Network::end_step(std::uint32_t latency_ticks, bool& moved) {
+bool Network::step_is_complete(std::uint32_t latency_ticks) {
   Fabric& fabric = *fabric_;
-  moved = !fabric.step_channels.empty();
-  bool fault = false;
-  const auto look_at = [&](std::uint32_t number) {
-    const Channel& channel = fabric.channels[number];
-    fault = fault || unmatched(fabric, channel, latency_ticks) || beyond_lanes(fabric, channel);
-    return channel.sends_posted > channel.completed && !channel.closed;
-  };
-  std::erase_if(fabric.late_channels, [&](std::uint32_t number) {
-    return !look_at(number) || fabric.channels[number].step == fabric.step;
-  });
-  for (const std::uint32_t number : fabric.step_channels) {
-    if (look_at(number)) fabric.late_channels.push_back(number);
-    const Channel& channel = fabric.channels[number];
-    const std::uint32_t sends = fabric.step_sends[channel.from] += channel.sends_of_step;
-    const std::uint32_t receives = fabric.step_receives[channel.to] += channel.receives_of_step;
-    fault = fault || (fabric.model.one_port && (sends > 1 || receives > 1));
-  }
-  const std::string text = fault ? fault_of_step(fabric, latency_ticks) : "";
-  for (const std::uint32_t number : fabric.step_channels) {
-    fabric.step_sends[fabric.channels[number].from] = 0;
-    fabric.step_receives[fabric.channels[number].to] = 0;
-  }
+  if (fabric.crowded || fabric.open_receives > 0) return false;
+  if (latency_ticks <= 1) return fabric.open_sends == 0;
+  // Some sends may be under way still: those of the channels that sent in this step or earlier.
+  std::vector<std::uint32_t>& late = fabric.late_channels;
+  late.insert(late.end(), fabric.step_channels.begin(), fabric.step_channels.end());
   fabric.step_channels.clear();
-  return text;
+  std::sort(late.begin(), late.end());
+  late.erase(std::unique(late.begin(), late.end()), late.end());
+  std::erase_if(late, [&fabric](std::uint32_t number) {
+    const Channel& channel = fabric.channels[number];
+    return channel.closed || channel.sends_posted == channel.completed;
+  });
+  return std::none_of(late.begin(), late.end(), [&](std::uint32_t number) {
+    return unmatched(fabric, fabric.channels[number], latency_ticks);
+  });
+}
+
+// What was wrong in the step: looked for only where something is.
+std::string Network::end_step(std::uint32_t latency_ticks, bool& moved) {
+  moved = fabric_->step_moved;
+  return step_is_complete(latency_ticks) ? "" : fault_of_step(*fabric_, latency_ticks);
 }
 
 std::vector<std::vector<std::uint32_t>> complete_links(std::uint32_t nodes) {

@@ -1,8 +1,8 @@
 #pragma once
-// A ring of as many messages as were ever in flight at once on one channel. Host only.
+// Rings of messages, each as long as the most messages that were in flight at once on its channel.
+// Host only.
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -11,22 +11,24 @@
 
 namespace espalier::sim {
 
-// Message `number` is at (*this)[number] from its grow() or earlier until as many later ones are
-// there as the capacity.
+// Entry of message `number`: number modulo the capacity, 2^log. The owner keeps `log` (one byte,
+// where there is room for it).
 template <typename T>
 class Ring {
  public:
-  [[nodiscard]] T& operator[](std::uint64_t number) { return entries_[number & (capacity_ - 1)]; }
-  [[nodiscard]] const T& operator[](std::uint64_t number) const {
-    return entries_[number & (capacity_ - 1)];
+  static constexpr std::uint8_t kEmpty = 0xff;  // log of a ring without room
+
+  [[nodiscard]] T& at(std::uint64_t number, std::uint8_t log) const {
+    return entries_[number & ((std::uint64_t{1} << log) - 1)];
   }
-  [[nodiscard]] std::uint32_t capacity() const { return capacity_; }
+  [[nodiscard]] static std::uint64_t capacity(std::uint8_t log) {
+    return log == kEmpty ? 0 : std::uint64_t{1} << log;
+  }
 
  private:
   template <typename>
   friend class RingStore;
   T* entries_ = nullptr;
-  std::uint32_t capacity_ = 0;  // a power of two, or 0
 };
 
 // The memory of all rings of one kind.
@@ -34,47 +36,48 @@ template <typename T>
 class RingStore {
  public:
   // Doubles the ring; messages first .. end-1 stay in it.
-  void grow(Ring<T>& ring, std::uint64_t first, std::uint64_t end) {
-    const std::uint32_t capacity = std::max(1u, 2 * ring.capacity_);
-    T* const entries = take(capacity);
+  void grow(Ring<T>& ring, std::uint8_t& log, std::uint64_t first, std::uint64_t end) {
+    Ring<T> larger;
+    const auto larger_log = static_cast<std::uint8_t>(log == Ring<T>::kEmpty ? 0 : log + 1);
+    larger.entries_ = take(larger_log);
     for (std::uint64_t number = first; number < end; ++number) {
-      entries[number & (capacity - 1)] = ring[number];
+      larger.at(number, larger_log) = ring.at(number, log);
     }
-    if (ring.capacity_ > 0) free_[std::countr_zero(ring.capacity_)].push_back(ring.entries_);
-    ring.entries_ = entries;
-    ring.capacity_ = capacity;
+    if (log != Ring<T>::kEmpty) free_[log].push_back(ring.entries_);
+    ring = larger;
+    log = larger_log;
   }
-  // Makes room for `capacity` messages in an empty ring.
-  void reserve(Ring<T>& ring, std::uint32_t capacity) {
-    while (ring.capacity_ < capacity) grow(ring, 0, 0);
+  // Makes room for `entries` messages in an empty ring.
+  void reserve(Ring<T>& ring, std::uint8_t& log, std::uint64_t entries) {
+    while (Ring<T>::capacity(log) < entries) grow(ring, log, 0, 0);
   }
 
  private:
-  static constexpr std::size_t kSmallest = 1024,
-                               kLargest = std::size_t{1} << 16;  // entries of a block
+  // Entries of a block: few at first, as most networks are small.
+  static constexpr std::size_t kSmallest = 256, kLargest = std::size_t{1} << 16;
 
-  T* take(std::uint32_t capacity) {
-    std::vector<T*>& free = free_[std::countr_zero(capacity)];
+  T* take(std::uint8_t log) {
+    std::vector<T*>& free = free_[log];
     if (!free.empty()) {
       T* const entries = free.back();
       free.pop_back();
       return entries;
     }
-    if (left_ < capacity) {
-      // Few at first: most networks are small.
-      left_ = std::max<std::size_t>(std::min(kLargest, blocks_.size() * kSmallest), capacity);
+    const std::size_t wanted = std::size_t{1} << log;
+    if (left_ < wanted) {
+      left_ = std::max(std::clamp(blocks_.size() * kSmallest, kSmallest, kLargest), wanted);
       next_ = blocks_.emplace_back(left_).data();
     }
     T* const entries = next_;
-    next_ += capacity;
-    left_ -= capacity;
+    next_ += wanted;
+    left_ -= wanted;
     return entries;
   }
 
   std::vector<LargeVector<T>> blocks_;
   T* next_ = nullptr;  // the rest of the last block
   std::size_t left_ = 0;
-  std::vector<T*> free_[32];  // by capacity, a power of two
+  std::vector<T*> free_[64];  // by log
 };
 
 }  // namespace espalier::sim

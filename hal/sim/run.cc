@@ -71,7 +71,7 @@ class Runner {
     for (step_ = 0;; ++step_) {
       network_.begin_step();
       horizon_ = step_ + 1;
-      settle();
+      settle(latency_ticks);
       if (status_ != Status::kOk || !message_.empty() || fabric_.dead > 0) break;
       bool moved = false;
       const std::string wrong = network_.end_step(latency_ticks, moved);
@@ -120,15 +120,19 @@ class Runner {
   }
 
   void poll_touched() {
-    std::uint32_t node = 0;
-    while (network_.next_touched(node)) {
-      for (std::size_t stage = 0; stage < Fabric::kExpectStages; ++stage) {
-        const std::size_t later = (Fabric::kExpectStages - stage) * kAhead;
-        if (fabric_.touched_count < later) continue;
-        const std::size_t at = fabric_.touched_first + later - 1;
-        expect(fabric_.touched[at % fabric_.touched.size()], stage);
+    while (!fabric_.touched.empty()) {
+      touched_.swap(fabric_.touched);
+      node_order_.sort(touched_, network_.nodes());
+      for (std::size_t at = 0; at < touched_.size(); ++at) {
+        for (std::size_t stage = 0; stage < Fabric::kExpectStages; ++stage) {
+          const std::size_t later = at + (Fabric::kExpectStages - stage) * kAhead;
+          if (later < touched_.size()) expect(touched_[later], stage);
+        }
+        const std::uint32_t node = touched_[at];
+        fabric_.nodes[node].touched = false;
+        if (node < machines_.size() && !waits(node)) poll(node);
       }
-      if (node < machines_.size() && !waits(node)) poll(node);
+      touched_.clear();
     }
   }
 
@@ -173,7 +177,7 @@ class Runner {
       ++polls_;
       deadline = busy_[node] ? machine.next_deadline() : kNoDeadline;
       if (deadline > kEndOfTime) deadline = kNoDeadline;
-      if (its.activity != before || !its.pending.empty()) {
+      if (its.activity != before || its.pending()) {
         idle = 0;
       } else if (deadline > network_.now_ns()) {
         break;
@@ -226,19 +230,19 @@ class Runner {
     return false;
   }
 
-  // All that happens in the step.
-  void settle() {
+  // All that happens in the step. Where no post lacks its partner then, nodes look at what has
+  // come and gone when they are asked for the next step, and not in between: once per step.
+  void settle(std::uint32_t latency_ticks) {
     if (step_ == 0) {
       poll_all();
     } else {
-      const auto& due = due_.take(step_, machines_.size());
-      for (std::size_t at = 0; at < due.size(); ++at) {
-        for (std::size_t stage = 0; stage < Fabric::kExpectStages; ++stage) {
-          const std::size_t later = at + (Fabric::kExpectStages - stage) * kAhead;
-          if (later < due.size()) expect(due[later], stage);
-        }
-        poll(due[at]);
+      due_.take(step_, fabric_.touched);
+      poll_touched();
+    }
+    if (network_.model().pace == 0 && message_.empty()) {
+      while (advance(kNoDeadline)) {
       }
+      if (network_.step_is_complete(latency_ticks)) return;
     }
     do {
       poll_touched();
@@ -271,6 +275,8 @@ class Runner {
   std::vector<bool> busy_;
   Deadlines deadlines_;
   DueSteps due_;
+  std::vector<std::uint32_t> touched_;
+  NodeOrder node_order_;
   double start_;
   double end_;
   Status status_ = Status::kOk;

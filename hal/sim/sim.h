@@ -99,12 +99,10 @@ class Network {
   void kill(std::uint32_t node);
   void kill(std::uint32_t node, std::uint64_t at_ns);
   [[nodiscard]] bool alive(std::uint32_t node) const;
-  // next_touched() will name the node at `at_ns`: for wrappers that hold something back.
+  // run() will poll the node's machine at `at_ns`: for wrappers that hold something back.
   void wake(std::uint32_t node, std::uint64_t at_ns);
   // How late the node looks at its endpoint for the which-th time, by Model::pace.
   [[nodiscard]] std::uint64_t delay_ns(std::uint32_t node, std::uint64_t which) const;
-  // Takes a node at whose endpoint something has happened since it was taken last; false if none.
-  bool next_touched(std::uint32_t& node);
   // The node's endpoint has completions that were not polled.
   [[nodiscard]] bool pending(std::uint32_t node) const;
   // Posts taken and completions given at the node's endpoint, since construction.
@@ -115,6 +113,8 @@ class Network {
   // What was wrong in the step, one line; empty if nothing. latency_ticks: L of the postal model.
   // `moved`: something was posted in it.
   [[nodiscard]] std::string end_step(std::uint32_t latency_ticks, bool& moved);
+  // Whether end_step() would find nothing wrong.
+  [[nodiscard]] bool step_is_complete(std::uint32_t latency_ticks);
 
   // Of every real link that blocks of these peers may cross; empty without Model::route. Of both
   // kinds of run, since construction.

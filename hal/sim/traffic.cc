@@ -9,10 +9,14 @@ namespace espalier::sim {
 std::vector<LinkTraffic> Network::traffic() const {
   std::vector<LinkTraffic> all;
   if (fabric_->wires == nullptr) return all;
-  for (const Wire& wire : fabric_->wires->wires) {
-    all.push_back({wire.from, wire.to, wire.lanes, wire.blocks,
-                   static_cast<double>(wire.held) * 1e-12, wire.waits,
-                   static_cast<double>(wire.waited) * 1e-12});
+  const Wires& wires = *fabric_->wires;
+  all.reserve(wires.wires.size());
+  for (std::size_t at = 0; at < wires.wires.size(); ++at) {
+    const Wire& wire = wires.wires[at];
+    const WireDetails& details = wires.details[at];
+    all.push_back({details.from, details.to, wire.lanes, wire.blocks,
+                   static_cast<double>(wire.held) * 1e-12, details.waits,
+                   static_cast<double>(details.waited) * 1e-12});
   }
   return all;
 }
