@@ -50,7 +50,7 @@ Status NodeEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
     return Status::kTooLarge;
   fabric_->next_receive(channel).post = post;
   if (link < 32) received_on |= 1u << link;
-  ++fabric_->nodes[node_].activity;
+  ++activity;
   if (fabric_->model.scramble && post.size > 0) std::memset(post.bytes, 0xa5, post.size);
   fabric_->count_receive(channel);
   fabric_->match(channel);
@@ -67,13 +67,13 @@ Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   Send& send = fabric_->next_send(channel);
   send.post = post;
   if (link < 32) sent_on |= 1u << link;
-  send.step = fabric_->step;
+  send.step = static_cast<std::uint32_t>(fabric_->step);
   send.planned = Stays::kUnknown;
   if (fabric_->stays.begun() && fabric_->polled != nullptr) {
     send.planned = static_cast<std::int32_t>(fabric_->polled->step_of(post.cookie));
     send.furthest = fabric_->stays.furthest(node_);
   }
-  ++fabric_->nodes[node_].activity;
+  ++activity;
   if (fabric_->step > 0) fabric_->ask(channel);
   fabric_->count_send(channel);
   fabric_->update(channel);
@@ -101,7 +101,7 @@ bool NodeEndpoint::poll(Completion& completion) {
     completion = Completion();
     completion.link = link;
     if (take(node, link, completion)) {
-      ++node.activity;
+      ++activity;
       return true;
     }
     node.pending_out.erase(link);

@@ -48,7 +48,6 @@ Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32
   add_channels(peers);
   pair_channels();
   turns.resize(channels.size());
-  waiting.resize(count);
   if (!model.one_port) ports.resize(channels.size());
   if (!model.no_data) regions.resize(count);
   if (model.route) wires = std::make_unique<Wires>(model, channels);
@@ -322,11 +321,10 @@ Picoseconds Fabric::duration(const Channel& channel, std::uint64_t message, std:
 
 void Fabric::update(Channel& channel) {
   while (ready(channel)) {
-    if (!out_free(channel)) {
+    if (leaving(channel) >= (model.one_port ? 1 : channel.lanes)) {
       channel.waiting = true;
       turns[index(channel)] = order++;
-      ++out_port(channel).waiting;
-      waiting[channel.from].insert(channel.from_link);
+      nodes[channel.from].waiting.insert(channel.from_link);
       return;
     }
     start(channel);
@@ -351,7 +349,7 @@ bool Fabric::ready(Channel& channel) {
 
 void Fabric::start(Channel& channel) {
   const std::uint64_t message = channel.started++;
-  ++out_port(channel).leaving;
+  ++leaving(channel);
   if (wires != nullptr) return come(wires->first_leg(index(channel)));
   const double slower =
       model.link_jitter == 0
@@ -366,35 +364,37 @@ void Fabric::start(Channel& channel) {
 
 // The channel's next message comes in, in its turn, having begun its last hop now.
 void Fabric::land(Channel& channel, Picoseconds takes) {
-  Picoseconds& in_free = in_port(channel).in_free;
+  Picoseconds& free = in_free(channel);
   // Lanes do not wait for each other, but messages of a link come in order.
-  in_free = model.one_port ? std::max(in_free, now + latency) + takes
-                           : std::max(in_free, now + latency + takes);
-  schedule(in_free, EventKind::kMoved, index(channel));
+  free = model.one_port ? std::max(free, now + latency) + takes
+                        : std::max(free, now + latency + takes);
+  schedule(free, EventKind::kMoved, index(channel));
 }
 
 // The out-port is free: for this channel's next message, or one that has waited longer.
 void Fabric::left(Channel& channel) {
-  Port& port = out_port(channel);
   // Its next message queues behind those that wait already.
   update(channel);
-  --port.leaving;
-  if (port.waiting == 0) return;
+  --leaving(channel);
   Channel* first = &channel;  // without one_port the port is its own
   if (model.one_port) {
-    waiting[channel.from].for_each([&](std::uint32_t link) {
+    const LinkSet& waiting = nodes[channel.from].waiting;
+    std::uint32_t link = waiting.next(0);
+    if (link == LinkSet::kNone) return;
+    first = &out(channel.from, link);
+    while ((link = waiting.next(link + 1)) != LinkSet::kNone) {
       Channel& other = out(channel.from, link);
-      if (!first->waiting || turns[index(other)] < turns[index(*first)]) first = &other;
-    });
+      if (turns[index(other)] < turns[index(*first)]) first = &other;
+    }
   }
+  if (!first->waiting) return;
   stop_waiting(*first);
   start(*first);
 }
 
 void Fabric::stop_waiting(Channel& channel) {
   channel.waiting = false;
-  --out_port(channel).waiting;
-  waiting[channel.from].erase(channel.from_link);
+  nodes[channel.from].waiting.erase(channel.from_link);
 }
 
 void Fabric::moved(Channel& channel) {

@@ -138,29 +138,26 @@ class NodeEndpoint final : public Endpoint {
   std::uint32_t sent_on = 0, received_on = 0;
   // Lock step: the last step with a send, and with a receive (the lowest bits of their numbers).
   std::uint32_t send_step = 0, receive_step = 0;
-};
-
-// What a node, or a channel where each has ports of its own, sends and receives through.
-struct Port {
-  std::uint32_t leaving = 0;
-  std::uint32_t waiting = 0;  // channels with a transfer that waits to leave
-  Picoseconds in_free = 0;
+  std::uint32_t activity = 0;  // posts taken and completions given (the lowest bits)
 };
 
 struct Node {
   std::uint32_t first = 0;  // its channels: first .. first+links-1
   std::uint8_t links = 0;
-  bool dead = false;
-  bool released = false;
-  bool touched = false;
+  bool dead : 1 = false;
+  bool released : 1 = false;
+  bool touched : 1 = false;
+  // With one_port: blocks that are leaving, when the in-port is free, links with a transfer that
+  // waits for the out-port.
+  std::uint16_t leaving = 0;
+  Picoseconds in_free = 0;
+  LinkSet waiting;
   // Links with something to poll: of messages sent, and of all that comes in.
   LinkSet pending_out, pending_in;
-  std::uint64_t activity = 0;  // posts taken and completions given
-  Port port;                   // with one_port
 
   [[nodiscard]] bool pending() const { return !pending_out.empty() || !pending_in.empty(); }
 };
-static_assert(kMaxLinks > 128 || sizeof(Node) <= 64, "a cache line");
+static_assert(sizeof(Node) <= 64, "a cache line");
 
 // Memory for eager messages that arrived before their receive was posted: eager_bytes each.
 class EagerSlots {
@@ -243,10 +240,7 @@ struct Fabric {
   LargeVector<Node> nodes;
   LargeVector<Channel> channels;
   LargeVector<std::uint32_t> in_channel;  // by the receiving end's position
-  // Transfers that wait for an out-port: links, by node; and by channel its turn, first come, first
-  // served.
-  LargeVector<LinkSet> waiting;
-  LargeVector<std::uint64_t> turns;
+  LargeVector<std::uint64_t> turns;  // of the channels' waiting transfers: first come, first served
   RingStore<Send> send_rings;
   RingStore<Receive> receive_rings;
   std::vector<Extras> extras;
@@ -287,14 +281,11 @@ struct Fabric {
   void expect_event(const Event& event, std::size_t stage);
   void expect_send(std::uint32_t channel, std::size_t stage);
   // The ports of a node, or of a channel where each has its own.
-  [[nodiscard]] Port& out_port(const Channel& channel) {
-    return model.one_port ? nodes[channel.from].port : ports[index(channel)];
+  [[nodiscard]] std::uint16_t& leaving(const Channel& channel) {
+    return model.one_port ? nodes[channel.from].leaving : ports[index(channel)].leaving;
   }
-  [[nodiscard]] Port& in_port(const Channel& channel) {
-    return model.one_port ? nodes[channel.to].port : ports[index(channel)];
-  }
-  [[nodiscard]] bool out_free(const Channel& channel) {
-    return out_port(channel).leaving < (model.one_port ? 1 : channel.lanes);
+  [[nodiscard]] Picoseconds& in_free(const Channel& channel) {
+    return model.one_port ? nodes[channel.to].in_free : ports[index(channel)].in_free;
   }
   // Of the channel's message, on the hop-th leg of its way.
   [[nodiscard]] Picoseconds duration(const Channel& channel, std::uint64_t message,
@@ -315,6 +306,10 @@ struct Fabric {
   void set_out(Leg& leg);
   void passed(Leg& leg);
 
+  struct Port {
+    std::uint16_t leaving = 0;
+    Picoseconds in_free = 0;
+  };
   LargeVector<Port> ports;  // by channel, without one_port
 };
 

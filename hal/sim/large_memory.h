@@ -48,6 +48,7 @@ using LargeVector = std::vector<T, LargeAllocator<T>>;
 inline void expect_use(const void* memory, std::size_t bytes = 1) {
   const auto* const first = static_cast<const std::uint8_t*>(memory);
   for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(first + at, 1);
+  __builtin_prefetch(first + bytes - 1, 1);
 }
 
 }  // namespace espalier::sim

@@ -60,7 +60,6 @@ std::uint64_t Network::delay_ns(std::uint32_t node, std::uint64_t which) const {
 }
 
 bool Network::pending(std::uint32_t node) const { return fabric_->nodes[node].pending(); }
-std::uint64_t Network::activity(std::uint32_t node) const { return fabric_->nodes[node].activity; }
 
 std::uint64_t Network::sent(std::uint32_t node) const {
   std::uint64_t blocks = 0;
@@ -109,7 +108,8 @@ bool unmatched(const Fabric& fabric, const Channel& channel, std::uint32_t laten
   if (channel.closed) return false;
   if (channel.receives_posted > channel.completed) return true;
   if (channel.sends_posted == channel.completed) return false;
-  return channel.send(channel.completed).step + latency_ticks - 1 <= fabric.step;
+  const auto now = static_cast<std::uint32_t>(fabric.step);
+  return now - channel.send(channel.completed).step >= latency_ticks - 1;
 }
 
 bool beyond_lanes(const Fabric& fabric, const Channel& channel) {

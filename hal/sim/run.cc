@@ -168,16 +168,17 @@ class Runner {
     }
     Machine& machine = machines_.at(node);
     const Node& its = fabric_.nodes[node];
+    const NodeEndpoint& endpoint = fabric_.endpoints[node];
     fabric_.polled = &machine;
     machine.set_horizon(horizon_);
     std::uint64_t deadline = kNoDeadline;
     for (int idle = 0;; ++idle) {
-      const std::uint64_t before = its.activity;
+      const std::uint32_t before = endpoint.activity;
       note(node, machine.poll());
       ++polls_;
       deadline = busy_[node] ? machine.next_deadline() : kNoDeadline;
       if (deadline > kEndOfTime) deadline = kNoDeadline;
-      if (its.activity != before || its.pending()) {
+      if (endpoint.activity != before || its.pending()) {
         idle = 0;
       } else if (deadline > network_.now_ns()) {
         break;

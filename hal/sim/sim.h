@@ -105,8 +105,6 @@ class Network {
   [[nodiscard]] std::uint64_t delay_ns(std::uint32_t node, std::uint64_t which) const;
   // The node's endpoint has completions that were not polled.
   [[nodiscard]] bool pending(std::uint32_t node) const;
-  // Posts taken and completions given at the node's endpoint, since construction.
-  [[nodiscard]] std::uint64_t activity(std::uint32_t node) const;
 
   // Lock step: posts from now on are of another step, the next one.
   void begin_step();
