@@ -2,31 +2,27 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
 #include "collectives/schedule/byte_parts.h"
 
 namespace espalier {
-static_assert(std::is_trivially_copyable_v<Machine> && std::is_standard_layout_v<Machine>);
 
-// A lane but for its messages.
-struct PackedState::LaneHead {
-  std::uint32_t number;
-  std::uint8_t first, posted, end;
-};
+static_assert(std::is_trivially_copyable_v<Machine> && std::is_standard_layout_v<Machine>);
 
 // What a machine keeps of a link.
 struct PackedState::Link {
   Watch::Link watch;
-  std::uint64_t early;
-  std::uint32_t foreseen;
-  LaneHead sends, receives;
+  std::uint32_t numbers[2];  // of the lanes of sends and of receives
+  std::uint8_t first[2], posted[2], end[2];
   std::uint8_t link_of;
+  bool foretold;  // `early` and `foreseen` follow: else they are 0
 };
 
 // Where the arrays are of which a machine uses a part. Every other byte of it is copied, so a
-// member that is added later cannot be forgotten; nor can one of Lane, see pack_messages().
+// member that is added later cannot be forgotten.
 struct PackedState::Layout {
   static constexpr std::size_t kWatch = offsetof(Machine, watch_);
   static constexpr std::size_t kTimetable = offsetof(Machine, timetable_);
@@ -43,132 +39,227 @@ struct PackedState::Layout {
       byte_part<decltype(Machine::early_)>(offsetof(Machine, early_)),
       byte_part<decltype(Machine::foreseen_)>(offsetof(Machine, foreseen_))};
   static constexpr auto kFixed = bytes_between(kArrays, sizeof(Machine));
-  static constexpr std::size_t kFixedBytes = bytes_of(kFixed);
+  // Compared with the model in chunks of this size: a bit each says which of them follow.
+  static constexpr std::size_t kChunk = 16;
+  static constexpr std::size_t kChunks = (bytes_of(kFixed) + kChunk - 1) / kChunk;
+  static_assert(kChunks <= 64);
+  // More than any state takes: what is added to the members is less than the fixed part.
+  static constexpr std::size_t kMost = 2 * sizeof(Machine);
 };
 
 namespace {
 
-// Packed bytes are a row of values, each aligned as 8 bytes are.
-constexpr std::size_t kWord = 8;
-constexpr std::size_t in_words(std::size_t bytes) { return (bytes + kWord - 1) / kWord * kWord; }
+using FixedBytes = std::array<std::uint8_t, 64 * 16>;
 
-// The place of the next `count` values.
-template <typename T, typename Byte>
-auto* next_values(Byte*& bytes, std::size_t count = 1) {
-  static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kWord);
-  using Value = std::conditional_t<std::is_const_v<Byte>, const T, T>;
-  auto* const values = reinterpret_cast<Value*>(bytes);
-  bytes += in_words(count * sizeof(T));
-  return values;
+constexpr std::size_t in_words(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+std::uint64_t word_at(const std::uint8_t* bytes) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
 }
 
 }  // namespace
 
-void PackedState::clear(Machine& machine, std::uint32_t links) {
-  auto* const base = reinterpret_cast<std::uint8_t*>(&machine);
+// Values one after the other, each at a multiple of 8 bytes.
+struct PackedState::Writer {
+  template <typename T>
+  T& next(std::size_t count = 1) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 8);
+    T* const values = reinterpret_cast<T*>(at);
+    at += in_words(count * sizeof(T));
+    return *values;
+  }
+  template <typename T>
+  void put(const T* values, std::size_t count) {
+    if (count > 0) std::copy_n(values, count, &next<T>(count));
+  }
+  std::uint8_t* at;
+};
+
+struct PackedState::Reader {
+  template <typename T>
+  const T& next(std::size_t count = 1) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 8);
+    const T* const values = reinterpret_cast<const T*>(at);
+    at += in_words(count * sizeof(T));
+    return *values;
+  }
+  template <typename T>
+  void get(T* values, std::size_t count) {
+    if (count > 0) std::copy_n(&next<T>(count), count, values);
+  }
+  const std::uint8_t* at;
+};
+
+void PackedState::clear(std::uint32_t links) {
+  auto* const base = reinterpret_cast<std::uint8_t*>(&machine_);
   for_each_part<Layout::kFixed>([base](std::size_t offset, std::size_t, std::size_t size) {
     std::memset(base + offset, 0, size);
   });
   for (std::uint32_t link = 0; link < links; ++link) {
-    machine.watch_.links_[link] = Watch::Link();
-    machine.sends_[link] = Lane();
-    machine.receives_[link] = Lane();
-    machine.early_[link] = 0;
-    machine.foreseen_[link] = 0;
-    machine.link_of_[link] = 0;
+    machine_.watch_.links_[link] = Watch::Link();
+    machine_.sends_[link] = Lane();
+    machine_.receives_[link] = Lane();
+    machine_.early_[link] = 0;
+    machine_.foreseen_[link] = 0;
+    machine_.link_of_[link] = 0;
   }
 }
 
-std::size_t PackedState::size(const Machine& machine) {
-  const Timetable& timetable = machine.timetable_;
-  const auto steps = static_cast<std::uint8_t>(machine.end_step_ - machine.first_step_);
-  std::size_t messages = 0;
-  for (std::uint32_t link = 0; link < machine.watch_.count_; ++link) {
-    messages += machine.sends_[link].let_in() + machine.receives_[link].let_in();
-  }
-  return in_words(Layout::kFixedBytes) + in_words(steps * sizeof(Machine::Step)) +
-         in_words(timetable.rows_count_ * sizeof(Timetable::Row)) +
-         in_words(timetable.cursors_count_) +
-         in_words(timetable.cursors_count_ * sizeof(IndexCursor)) +
-         in_words(timetable.terms_count_ * sizeof(TermCursor)) +
-         machine.watch_.count_ * in_words(sizeof(Link)) + messages * in_words(sizeof(Message));
+std::size_t PackedState::pack() {
+  if (packed_.empty()) packed_.resize(Layout::kMost);
+  Writer out{packed_.data()};
+  pack_fixed(out);
+  pack_steps(out);
+  const Timetable& timetable = machine_.timetable_;
+  out.put(timetable.rows_, timetable.rows_count_);
+  out.put(timetable.cursor_refs_, timetable.cursors_count_);
+  out.put(timetable.cursors_, timetable.cursors_count_);
+  out.put(timetable.terms_, timetable.terms_count_);
+  pack_links(out);
+  return static_cast<std::size_t>(out.at - packed_.data());
 }
 
-void PackedState::pack(const Machine& machine, std::uint8_t* out) {
-  copy_parts_out<Layout::kFixed>(&machine, next_values<std::uint8_t>(out, Layout::kFixedBytes));
-  for (std::uint8_t at = machine.first_step_; at != machine.end_step_; ++at) {
-    *next_values<Machine::Step>(out) = machine.step(at);
+void PackedState::unpack(const std::uint8_t* bytes) {
+  Reader in{bytes};
+  unpack_fixed(in);
+  unpack_steps(in);
+  Timetable& timetable = machine_.timetable_;
+  in.get(timetable.rows_, timetable.rows_count_);
+  in.get(timetable.cursor_refs_, timetable.cursors_count_);
+  in.get(timetable.cursors_, timetable.cursors_count_);
+  in.get(timetable.terms_, timetable.terms_count_);
+  unpack_links(in);
+}
+
+void PackedState::pack_fixed(Writer& out) {
+  constexpr std::size_t kChunk = Layout::kChunk;
+  alignas(16) FixedBytes now;
+  std::memset(now.data() + (Layout::kChunks - 1) * kChunk, 0, kChunk);
+  copy_parts_out<Layout::kFixed>(&machine_, now.data());
+  if (model_.empty()) model_.assign(now.data(), now.data() + Layout::kChunks * kChunk);
+  std::uint64_t& changed = out.next<std::uint64_t>();
+  std::uint64_t bits = 0;
+  for (std::size_t chunk = 0; chunk < Layout::kChunks; ++chunk) {
+    const std::uint8_t* const own = now.data() + chunk * kChunk;
+    const std::uint8_t* const model = model_.data() + chunk * kChunk;
+    const bool differs =
+        ((word_at(own) ^ word_at(model)) | (word_at(own + 8) ^ word_at(model + 8))) != 0;
+    std::memcpy(out.at, own, kChunk);
+    out.at += differs ? kChunk : 0;
+    bits |= std::uint64_t{differs} << chunk;
   }
-  const Timetable& timetable = machine.timetable_;
-  const auto put = [&out]<typename T>(const T* values, std::size_t count) {
-    std::copy_n(values, count, next_values<T>(out, count));
-  };
-  put(timetable.rows_, timetable.rows_count_);
-  put(timetable.cursor_refs_, timetable.cursors_count_);
-  put(timetable.cursors_, timetable.cursors_count_);
-  put(timetable.terms_, timetable.terms_count_);
-  for (std::uint32_t at = 0; at < machine.watch_.count_; ++at) {
-    Link& link = *next_values<Link>(out);
-    link.watch = machine.watch_.links_[at];
-    link.early = machine.early_[at];
-    link.foreseen = machine.foreseen_[at];
-    link.link_of = machine.link_of_[at];
-    pack_lane(machine.sends_[at], link.sends, out);
-    pack_lane(machine.receives_[at], link.receives, out);
+  changed = bits;
+}
+
+void PackedState::unpack_fixed(Reader& in) {
+  constexpr std::size_t kChunk = Layout::kChunk;
+  alignas(16) FixedBytes now;
+  std::memcpy(now.data(), model_.data(), Layout::kChunks * kChunk);
+  for (std::uint64_t bits = in.next<std::uint64_t>(); bits != 0; bits &= bits - 1) {
+    const auto chunk = static_cast<std::size_t>(std::countr_zero(bits));
+    std::memcpy(now.data() + chunk * kChunk, in.at, kChunk);
+    in.at += kChunk;
+  }
+  copy_parts_in<Layout::kFixed>(now.data(), &machine_);
+}
+
+// Steps in flight are less than a window apart: of all but the first only the distance is kept.
+// Most have no combine or copy to run.
+void PackedState::pack_steps(Writer& out) {
+  const std::uint8_t first = machine_.first_step_;
+  const auto count = static_cast<std::uint8_t>(machine_.end_step_ - first);
+  if (count == 0) return;
+  auto& begin = out.next<std::int64_t>();
+  begin = machine_.step(first).number;
+  auto* const counts = &out.next<std::uint32_t>(count + std::size_t{1});
+  Rows any = 0;
+  for (std::uint32_t at = 0; at < count; ++at) {
+    const auto& [number, ops, receives, sends, unposted] =
+        machine_.step(static_cast<std::uint8_t>(first + at));
+    counts[at] = static_cast<std::uint32_t>(number - begin) | std::uint32_t{receives} << 8 |
+                 std::uint32_t{sends} << 16 | std::uint32_t{unposted} << 24;
+    any |= ops;
+  }
+  counts[count] = any != 0 ? 1 : 0;
+  for (std::uint32_t at = 0; at < count && any != 0; ++at) {
+    out.next<Rows>() = machine_.step(static_cast<std::uint8_t>(first + at)).ops;
   }
 }
 
-// What is not of the ring goes into `head`, the messages of the ring behind. A member that is added
-// to Lane does not compile here.
-void PackedState::pack_lane(const Lane& lane, LaneHead& head, std::uint8_t*& out) {
+void PackedState::unpack_steps(Reader& in) {
+  const std::uint8_t first = machine_.first_step_;
+  const auto count = static_cast<std::uint8_t>(machine_.end_step_ - first);
+  if (count == 0) return;
+  const std::int64_t begin = in.next<std::int64_t>();
+  const auto* const counts = &in.next<std::uint32_t>(count + std::size_t{1});
+  for (std::uint32_t at = 0; at < count; ++at) {
+    Machine::Step& step = machine_.step(static_cast<std::uint8_t>(first + at));
+    step.number = begin + (counts[at] & 0xff);
+    step.receives = static_cast<std::uint8_t>(counts[at] >> 8);
+    step.sends = static_cast<std::uint8_t>(counts[at] >> 16);
+    step.unposted = static_cast<std::uint8_t>(counts[at] >> 24);
+    step.ops = counts[count] != 0 ? in.next<Rows>() : 0;
+  }
+}
+
+void PackedState::pack_links(Writer& out) {
+  for (std::uint32_t at = 0; at < machine_.watch_.count_; ++at) {
+    Link& link = out.next<Link>();
+    link.watch = machine_.watch_.links_[at];
+    link.link_of = machine_.link_of_[at];
+    link.foretold = machine_.early_[at] != 0 || machine_.foreseen_[at] != 0;
+    if (link.foretold) {
+      out.next<std::uint64_t>() = machine_.early_[at];
+      out.next<std::uint32_t>() = machine_.foreseen_[at];
+    }
+    pack_lane(machine_.sends_[at], 0, link, out);
+    pack_lane(machine_.receives_[at], 1, link, out);
+  }
+}
+
+void PackedState::unpack_links(Reader& in) {
+  for (std::uint32_t at = 0; at < machine_.watch_.count_; ++at) {
+    const Link& link = in.next<Link>();
+    machine_.watch_.links_[at] = link.watch;
+    machine_.link_of_[at] = link.link_of;
+    machine_.early_[at] = link.foretold ? in.next<std::uint64_t>() : 0;
+    machine_.foreseen_[at] = link.foretold ? in.next<std::uint32_t>() : 0;
+    unpack_lane(link, 0, in, machine_.sends_[at]);
+    unpack_lane(link, 1, in, machine_.receives_[at]);
+  }
+}
+
+// A message's length has 48 bits (kMaxMessageBytes). A member that is added to Lane does not
+// compile here.
+void PackedState::pack_lane(const Lane& lane, int side, Link& link, Writer& out) {
+  static_assert(kMaxMessageBytes < std::uint64_t{1} << 48);
   const auto& [sizes, bytes, steps, actions, first, posted, end, number] = lane;
-  head = {number, first, posted, end};
+  link.numbers[side] = number;
+  link.first[side] = first;
+  link.posted[side] = posted;
+  link.end[side] = end;
   for (std::uint8_t at = first; at != end; ++at) {
     const std::uint32_t place = at & kRingMask;
-    Message& message = *next_values<Message>(out);
-    message.size = sizes[place];
-    message.bytes = bytes[place];
-    message.step = steps[place];
-    message.action = actions[place];
+    out.next<std::uint64_t>() = std::uint64_t{sizes[place]} | std::uint64_t{steps[place]} << 48 |
+                                std::uint64_t{actions[place]} << 56;
+    out.next<std::uint8_t*>() = bytes[place];
   }
 }
 
-void PackedState::unpack(const std::uint8_t* bytes, Machine& machine) {
-  copy_parts_in<Layout::kFixed>(next_values<std::uint8_t>(bytes, Layout::kFixedBytes), &machine);
-  for (std::uint8_t at = machine.first_step_; at != machine.end_step_; ++at) {
-    machine.step(at) = *next_values<Machine::Step>(bytes);
-  }
-  Timetable& timetable = machine.timetable_;
-  const auto get = [&bytes]<typename T>(T* values, std::size_t count) {
-    std::copy_n(next_values<T>(bytes, count), count, values);
-  };
-  get(timetable.rows_, timetable.rows_count_);
-  get(timetable.cursor_refs_, timetable.cursors_count_);
-  get(timetable.cursors_, timetable.cursors_count_);
-  get(timetable.terms_, timetable.terms_count_);
-  for (std::uint32_t at = 0; at < machine.watch_.count_; ++at) {
-    const Link& link = *next_values<Link>(bytes);
-    machine.watch_.links_[at] = link.watch;
-    machine.early_[at] = link.early;
-    machine.foreseen_[at] = link.foreseen;
-    machine.link_of_[at] = link.link_of;
-    unpack_lane(bytes, link.sends, machine.sends_[at]);
-    unpack_lane(bytes, link.receives, machine.receives_[at]);
-  }
-}
-
-void PackedState::unpack_lane(const std::uint8_t*& bytes, const LaneHead& head, Lane& lane) {
-  lane.number = head.number;
-  lane.first = head.first;
-  lane.posted = head.posted;
-  lane.end = head.end;
-  for (std::uint8_t at = head.first; at != head.end; ++at) {
+void PackedState::unpack_lane(const Link& link, int side, Reader& in, Lane& lane) {
+  lane.number = link.numbers[side];
+  lane.first = link.first[side];
+  lane.posted = link.posted[side];
+  lane.end = link.end[side];
+  for (std::uint8_t at = lane.first; at != lane.end; ++at) {
     const std::uint32_t place = at & kRingMask;
-    const Message& message = *next_values<Message>(bytes);
-    lane.sizes[place] = message.size;
-    lane.bytes[place] = message.bytes;
-    lane.steps[place] = message.step;
-    lane.actions[place] = message.action;
+    const std::uint64_t word = in.next<std::uint64_t>();
+    lane.sizes[place] = static_cast<std::size_t>(word & ((std::uint64_t{1} << 48) - 1));
+    lane.steps[place] = static_cast<std::uint8_t>(word >> 48);
+    lane.actions[place] = static_cast<std::uint8_t>(word >> 56);
+    lane.bytes[place] = in.next<std::uint8_t*>();
   }
 }
 

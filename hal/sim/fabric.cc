@@ -10,7 +10,7 @@ namespace espalier::sim {
 namespace {
 
 constexpr double kPicosecondsPerSecond = 1e12;
-constexpr std::size_t kEventsAhead = 12;
+constexpr std::size_t kEventsAhead = 6, kEventStages = 4;
 Picoseconds picoseconds(double seconds) {
   return static_cast<Picoseconds>(seconds * kPicosecondsPerSecond + 0.5);
 }
@@ -198,8 +198,8 @@ bool Fabric::advance(Picoseconds until) {
 bool Fabric::advance_moment(Picoseconds until) {
   if (!advance(until)) return false;
   while (!events.empty() && events.least() <= now) {
-    for (std::size_t stage = 0; stage < 2; ++stage) {
-      const Event* const event = events.ahead((2 - stage) * kEventsAhead);
+    for (std::size_t stage = 0; stage < kEventStages; ++stage) {
+      const Event* const event = events.ahead((kEventStages - stage) * kEventsAhead);
       if (event != nullptr) expect_event(*event, stage);
     }
     run_next();
@@ -210,15 +210,25 @@ bool Fabric::advance_moment(Picoseconds until) {
 void Fabric::expect_event(const Event& event, std::size_t stage) {
   if (event.kind == EventKind::kMoved) {
     const Channel& channel = channels[event.where];
-    if (stage == 0) return expect_use(&channel, sizeof channel);
-    expect_use(&channel.send(channel.moved));
-    if (channel.receives_log != Ring<Receive>::kEmpty) expect_use(&channel.receive(channel.moved));
-    expect_use(&nodes[channel.from]);
-    expect_use(&nodes[channel.to]);
+    if (stage == 0) {
+      expect_use(&channel, sizeof channel);
+    } else if (stage == 1) {
+      expect_use(&channel.send(channel.moved), sizeof(Send));
+      if (channel.receives_log != Ring<Receive>::kEmpty) {
+        expect_use(&channel.receive(channel.moved), sizeof(Receive));
+      }
+      expect_use(&nodes[channel.from]);
+      expect_use(&nodes[channel.to]);
+    }
   } else if (event.kind == EventKind::kPassed) {
     const Leg& leg = wires->legs[event.where];
     if (stage == 0) return expect_use(&leg);
-    expect_use(&wires->wires[leg.wire]);
+    if (stage == 1) return expect_use(&wires->wires[leg.wire]);
+    // The port is then free for another of the node's channels.
+    if (!model.one_port) return;
+    const Node& node = nodes[channels[leg.channel].from];
+    const std::uint32_t link = node.waiting.next(0);
+    if (link != LinkSet::kNone) expect_send(node.first + link, stage == 2 ? 1 : 3);
   }
 }
 
@@ -237,7 +247,7 @@ void Fabric::expect_poll(std::uint32_t number, std::size_t stage) {
   for (std::uint32_t links = endpoint.received_on; links != 0 && stage > 1; links &= links - 1) {
     const Channel& in = this->in(number, static_cast<std::uint32_t>(std::countr_zero(links)));
     if (stage == 2) expect_use(&in, sizeof in);
-    if (stage == 3) expect_use(&in.receive(in.receives_polled));
+    if (stage == 3) expect_use(&in.receive(in.receives_polled), sizeof(Receive));
   }
 }
 
@@ -247,7 +257,7 @@ void Fabric::expect_send(std::uint32_t number, std::size_t stage) {
     expect_use(&out, sizeof out);
     if (wires != nullptr) expect_use(&wires->legs[wires->first_leg(number)]);
   } else if (stage == 2) {
-    expect_use(&out.send(out.sends_polled));
+    expect_use(&out.send(out.sends_polled), sizeof(Send));
   } else if (wires != nullptr) {
     expect_use(&wires->wires[wires->legs[wires->first_leg(number)].wire]);
   }

@@ -44,6 +44,25 @@ class LargeAllocator {
 template <typename T>
 using LargeVector = std::vector<T, LargeAllocator<T>>;
 
+// Bytes that nothing has written yet.
+class LargeBytes {
+ public:
+  explicit LargeBytes(std::size_t bytes)
+      : memory_(LargeAllocator<std::uint8_t>().allocate(bytes)), bytes_(bytes) {}
+  LargeBytes(LargeBytes&& other) noexcept : memory_(other.memory_), bytes_(other.bytes_) {
+    other.memory_ = nullptr;
+  }
+  LargeBytes& operator=(LargeBytes&&) = delete;
+  ~LargeBytes() {
+    if (memory_ != nullptr) LargeAllocator<std::uint8_t>().deallocate(memory_, bytes_);
+  }
+  [[nodiscard]] std::uint8_t* data() const { return memory_; }
+
+ private:
+  std::uint8_t* memory_;
+  std::size_t bytes_;
+};
+
 // `bytes` from `memory` on will be read and written soon.
 inline void expect_use(const void* memory, std::size_t bytes = 1) {
   const auto* const first = static_cast<const std::uint8_t*>(memory);

@@ -1,6 +1,7 @@
 #include "hal/sim/paged_machines.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace espalier::sim {
 namespace {
@@ -23,7 +24,7 @@ Status PagedMachines::start(std::uint32_t node, const MachineConfig& config, con
   Frame& frame = frame_of(node);
   if (frame.node != kNobody) put_away(frame);
   Endpoint& endpoint = network_.endpoint(node);
-  PackedState::clear(frame.machine, endpoint.links());
+  frame.state.clear(endpoint.links());
   programs_.load(node, frame.program, frame.body);
   frame.node = node;
   pages_[node].started = true;
@@ -37,19 +38,19 @@ Machine& PagedMachines::at(std::uint32_t node) {
   if (frame.node != kNobody) put_away(frame);
   frame.node = node;
   programs_.load(node, frame.program, frame.body);
-  PackedState::unpack(pages_[node].bytes, frame.machine);
+  frame.state.unpack(pages_[node].bytes);
   return frame.machine;
 }
 
 void PagedMachines::put_away(Frame& frame) {
   Page& page = pages_[frame.node];
-  const std::size_t size = PackedState::size(frame.machine);
+  const std::size_t size = frame.state.pack();
   if (size > page.capacity) {
     if (page.capacity > 0) free_[page.capacity / kUnit].push_back(page.bytes);
     page.capacity = (static_cast<std::uint32_t>(size) + kSpare + kUnit - 1) / kUnit * kUnit;
     page.bytes = take(page.capacity);
   }
-  PackedState::pack(frame.machine, page.bytes);
+  std::memcpy(page.bytes, frame.state.bytes(), size);
   frame.node = kNobody;
 }
 

@@ -38,6 +38,7 @@ class PagedMachines final : public Machines {
   static constexpr std::uint32_t kNobody = 0xffffffffu;
   struct Frame {
     Machine machine;
+    PackedState state{machine};
     Program program = {};
     ProgramStore::Body body = ProgramStore::kNoBody;
     std::uint32_t node = kNobody;
@@ -59,7 +60,7 @@ class PagedMachines final : public Machines {
   // The memory of pages: of each size, in units, those that are free; and the rest of the last
   // block.
   std::vector<std::vector<std::uint8_t*>> free_;
-  std::vector<LargeVector<std::uint8_t>> blocks_;
+  std::vector<LargeBytes> blocks_;
   std::uint8_t* next_ = nullptr;
   std::size_t left_ = 0;
 };
