@@ -199,6 +199,68 @@ TEST_F(Command, RefusesNumbersOutOfRange) {
   }
 }
 
+// `list` and the refusal say how long a run may be, and a run that long compiles.
+TEST_F(Command, ListsTheLongestRun) {
+  int limited = 0;
+  for (const auto& offer : nlohmann::json::parse(run("list --format json").out)) {
+    const std::string collective = offer["collective"], algorithm = offer["algorithm"];
+    const std::uint32_t longest = offer["max_run"];
+    EXPECT_EQ(longest > 0, offer["parameter"] == "--run") << algorithm;
+    if (longest == 0) continue;
+    ++limited;
+    const bool mesh = algorithm == "fractional-mesh";  // runs as an embedding has them
+    const std::string topology = algorithm.starts_with("crossbar") ? "crossbar:4x64"
+                                 : mesh                            ? "mesh:8x16"
+                                                                   : "complete:100";
+    const std::string all = "compile -o x --topology " + topology + " --collective " + collective +
+                            " --algorithm " + algorithm + " --run ";
+    expect_refused(all + std::to_string(longest + 1),
+                   "--run " + std::to_string(longest + 1) + " is above " + std::to_string(longest) +
+                       ", the longest run of algorithm '" + algorithm + "' of " + collective);
+    if (mesh) continue;
+    const Result made = run(all + std::to_string(longest));
+    ASSERT_EQ(made.status, 0) << made.err;
+    const Result verified = run("verify x");
+    EXPECT_EQ(verified.status, 0) << verified.err;
+    EXPECT_NE(verified.out.find("ceil(N/" + std::to_string(longest) + ")"), std::string::npos)
+        << verified.out;
+    fs::remove(directory_ / "x");
+  }
+  EXPECT_EQ(limited, 7);
+  EXPECT_NE(run("list").out.find("takes --run up to 30"), std::string::npos);
+}
+
+// Commands that expand a schedule refuse an N that no message of it has.
+TEST_F(Command, RefusesBlocksThatAScheduleNeverHas) {
+  compile("one", "complete:9", "scatter", "binomial");
+  compile("postal", "complete:9", "broadcast", "lambda-tree", "--lambda 2");
+  compile("sum", "complete:8", "allreduce", "combine");
+  compile("barrier", "complete:9", "barrier", "dissemination");
+  compile("thirds", "complete:9", "broadcast", "fractional-direct", "--run 3");
+  for (const std::string file : {"one", "postal", "sum", "barrier"}) {
+    for (const std::string command : {"show ", "draw -o x.html ", "draw --svg x.svg "}) {
+      expect_refused(command + file + " --blocks 2",
+                     "--blocks 2: the schedule has no such N; expected N = 1, the only one its "
+                     "block table gives");
+    }
+    EXPECT_EQ(run("show " + file + " --blocks 1").status, 0) << file;
+    EXPECT_EQ(run("draw --svg x.svg " + file + " --blocks 1").status, 0) << file;
+    fs::remove(directory_ / "x.svg");
+    EXPECT_NE(run("verify " + file + " --blocks 2").out.find("N = 1, the only one"),
+              std::string::npos);
+  }
+  for (const std::string command : {"show thirds ", "draw thirds --svg x.svg "}) {
+    expect_refused(command + "--blocks 4",
+                   "--blocks 4: the schedule has no such N; expected N = 0 mod 3, such as 3");
+    EXPECT_EQ(run(command + "--blocks 6").status, 0);
+    fs::remove(directory_ / "x.svg");
+  }
+  expect_refused("verify thirds --blocks 2",
+                 "--blocks 2: the schedule has no N up to that; expected 3, its smallest, or more");
+  EXPECT_NE(run("verify thirds --blocks 4").out.find("every N = 0 mod 3 up to 3"),
+            std::string::npos);
+}
+
 // Every algorithm that is offered, on topologies of each kind that take it.
 TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
   constexpr const char* kAlone = "complete:1";

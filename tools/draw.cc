@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "tools/blocks.h"
 #include "tools/commands.h"
 #include "tools/failure.h"
 #include "tools/loaded.h"
@@ -23,19 +24,11 @@ constexpr std::uint32_t kMostNodes = 1024;
 constexpr std::uint64_t kMostLinks = 100'000;
 constexpr std::uint64_t kMostBlocks = 4096;
 
-// N: the first number from `wanted` on that the schedule's residue rule allows.
-std::int64_t allowed_blocks(const Program& program, std::uint64_t wanted) {
-  const std::uint64_t mod = program.residue_mod;
-  while (mod != 0 && wanted % mod != program.residue % mod) ++wanted;
-  return static_cast<std::int64_t>(wanted);
-}
-
 // Enough to see the period, where there is one.
-std::uint64_t usual_blocks(const Program& program) {
+std::int64_t usual_blocks(const Program& program) {
   const std::int64_t first = allowed_blocks(program, 1);
   const std::int64_t more = allowed_blocks(program, 8);
-  return static_cast<std::uint64_t>(
-      phase_steps(program, first) == phase_steps(program, more) ? first : more);
+  return phase_steps(program, first) == phase_steps(program, more) ? first : more;
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -63,10 +56,9 @@ void run_draw(const Arguments& arguments) {
               std::to_string(kMostNodes) + " and " + std::to_string(kMostLinks));
   }
   const Program& program = loaded.programs.front();
-  const std::uint64_t wanted = arguments.blocks.empty()
-                                   ? usual_blocks(program)
-                                   : whole_number("--blocks", arguments.blocks, 1, kMostBlocks);
-  const std::int64_t blocks = allowed_blocks(program, wanted);
+  const std::int64_t blocks = arguments.blocks.empty()
+                                  ? usual_blocks(program)
+                                  : chosen_blocks(arguments.blocks, kMostBlocks, program);
   const std::int64_t steps = phase_steps(program, blocks);
   if (steps == 0) bad_input("the schedule has no steps; nothing to draw");
   std::int64_t step = -1;
@@ -101,8 +93,8 @@ void add_draw(CLI::App& app) {
                    "links, a period)")
       ->capture_default_str();
   command->add_option("--blocks", arguments->blocks,
-                      "N, blocks a segment; the page can change it; default: 8, or 1 where N adds "
-                      "no steps");
+                      "N, blocks a segment, one that the schedule has; the page can change it; "
+                      "default: 8, or 1 where N adds no steps");
   command->add_option("--step", arguments->step,
                       "The step in the picture, and on the page at first; default: 0");
   command->add_option("--trace", arguments->trace,

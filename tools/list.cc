@@ -44,6 +44,7 @@ void list(Format format) {
            {"searched", offer.search != nullptr},
            {"routers", offer.generator != nullptr && offer.generator->where == Where::kFatTree},
            {"parameter", offer.parameter},
+           {"max_run", offer.max_run},
            {"needs_commutative", offer.needs_commutative},
            {"summary", offer.summary}});
     }
@@ -59,6 +60,7 @@ void list(Format format) {
                                          : "; the operator must commute";
     }
     if (!offer.parameter.empty()) text += "; takes " + offer.parameter;
+    if (offer.max_run > 0) text += " up to " + std::to_string(offer.max_run);
     if (offer.search != nullptr) text += "; searched";
     if (offer.topologies != "any topology") text += "; for " + offer.topologies;
     std::printf("%-14s %-*s  %s\n", collective_name(offer.collective), static_cast<int>(width),

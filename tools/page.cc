@@ -4,6 +4,8 @@
 #include <set>
 
 #include "collectives/algorithms/algorithms.h"
+#include "tools/blocks.h"
+#include "tools/bound.h"
 #include "tools/drawing.h"
 #include "tools/failure.h"
 #include "tools/output.h"
@@ -98,14 +100,15 @@ void add_map(Json& json, const LoadedSchedule& loaded) {
   }
 }
 
-std::string facts(const Program& program, const topology::Topology& topology) {
+std::string facts(const LoadedSchedule& loaded) {
+  const Program& program = loaded.programs.front();
+  const topology::Topology& topology = *loaded.topology;
   std::string text = counted(program.ranks, "rank");
   if (topology.nodes() > program.ranks) {
     text += ", " + counted(topology.nodes() - program.ranks, "router");
   }
   text += ", " + count_text(program.counts[program.steps_ref]) + " steps, at least " +
-          count_text(program.counts[program.bound_ref]) + ", " +
-          counted(program.segments, "segment");
+          bound_text(bounds_of(loaded), program) + ", " + counted(program.segments, "segment");
   return text + ", window " + std::to_string(program.window) + ", " +
          port_model_name(program.port_model) + ", grade " + grade_name(program.grade);
 }
@@ -146,7 +149,7 @@ std::string make_page(const LoadedSchedule& loaded, std::int64_t blocks, std::in
                {"collective", collective_name(program.collective)},
                {"algorithm", program.algorithm},
                {"topology", loaded.topology->title()},
-               {"facts", facts(program, *loaded.topology)},
+               {"facts", facts(loaded)},
                {"digest", hex(program.schedule_digest)},
                {"ranks", program.ranks},
                {"root", program.root},
@@ -155,6 +158,7 @@ std::string make_page(const LoadedSchedule& loaded, std::int64_t blocks, std::in
                {"phases", program.phases_count},
                {"empty", program.collective == espalier_Collective_BARRIER},
                {"residue", {{"mod", program.residue_mod}, {"residue", program.residue}}},
+               {"one_block", !cuts_messages(program)},
                {"blocks", blocks},
                {"step", step}};
   json["trace"] = trace.empty() ? Json() : parse_trace(trace);

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "collectives/algorithms/algorithms.h"
+#include "tools/blocks.h"
 #include "tools/drawing.h"
 #include "tools/output.h"
 #include "tools/selection.h"
@@ -101,7 +102,8 @@ class Picture {
 
   // Shares of a link's lanes' time; of all steps where N adds none.
   std::string measure(std::map<Pair, double>& shares) const {
-    const std::int64_t more = blocks_ + kMoreBlocks * std::max(1u, program_.residue_mod);
+    const std::int64_t more =
+        allowed_blocks(program_, blocks_ + kMoreBlocks * std::max(1u, program_.residue_mod));
     const std::int64_t steps = phase_steps(program_, blocks_);
     const std::int64_t added = phase_steps(program_, more) - steps;
     const std::map<Pair, std::int64_t> now = load(loaded_, blocks_);

@@ -74,6 +74,11 @@ void choose_parameters(const Selection& selection, Choice& choice) {
     if (offer.parameter != "--run") refuse("--run");
     group.run =
         static_cast<std::uint32_t>(whole_number("--run", selection.run, 1, kMaxFieldWindow));
+    if (group.run > offer.max_run) {
+      bad_input("--run " + std::to_string(group.run) + " is above " +
+                std::to_string(offer.max_run) + ", the longest run of algorithm '" + offer.name +
+                "' of " + collective_name(offer.collective));
+    }
   }
   if (!selection.lambda.empty()) {
     if (offer.parameter != "--lambda") refuse("--lambda");
@@ -201,8 +206,8 @@ void lower_choice(PortModel ports, Choice& choice) {
   choice.nodes = static_cast<std::uint32_t>(choice.found.size());
 }
 
-std::string parameter_of(const std::string& name) {
-  if (name.starts_with("fractional") || name.starts_with("crossbar")) return "--run";
+std::string parameter_of(const std::string& name, std::uint32_t max_run) {
+  if (max_run > 0) return "--run";
   return name == "lambda-tree" || name == "combine" ? "--lambda" : "";
 }
 
@@ -217,11 +222,11 @@ std::vector<Offer> offers() {
     const bool tree = one.where == Where::kFatTree;
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary,
                    tree ? "fat trees, whose routers run programs too" : "any topology",
-                   parameter_of(one.name), &one, nullptr});
+                   parameter_of(one.name, one.max_run), one.max_run, &one, nullptr});
   }
   for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary, one.topologies,
-                   parameter_of(one.name), nullptr, &one});
+                   parameter_of(one.name, one.max_run), one.max_run, nullptr, &one});
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const Offer& a, const Offer& b) { return a.collective < b.collective; });

@@ -39,6 +39,7 @@ struct Offer {
   std::string summary;
   std::string topologies;                               // whom it is for: "any topology"
   std::string parameter;                                // "--run", "--lambda", or none
+  std::uint32_t max_run = 0;                            // of --run; 0 where it takes none
   const Algorithm* generator = nullptr;                 // null: searched
   const searched::SearchedAlgorithm* search = nullptr;  // null: rank-local
 };

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "collectives/algorithms/algorithms.h"
+#include "tools/blocks.h"
+#include "tools/bound.h"
 #include "tools/commands.h"
 #include "tools/loaded.h"
 #include "tools/numbers.h"
@@ -22,7 +24,7 @@ struct Arguments {
   Format format = Format::kText;
 };
 
-constexpr std::int64_t kMostBlocks = 1'000'000;
+constexpr std::uint64_t kMostBlocks = 1'000'000;
 
 std::string rules_text(const Program& program) {
   std::string text;
@@ -46,7 +48,7 @@ void print_header(const LoadedSchedule& loaded) {
               program.needs_commutative ? ", the operator must commute" : "");
   std::printf("  steps %s, at least %s; %s of N blocks\n",
               count_text(program.counts[program.steps_ref]).c_str(),
-              count_text(program.counts[program.bound_ref]).c_str(),
+              bound_text(bounds_of(loaded), program).c_str(),
               counted(program.segments, "segment").c_str());
   std::printf("  N: %s", rules_text(program).c_str());
   if (program.residue_mod != 0) {
@@ -181,7 +183,8 @@ void print_as_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t
                {"needs_commutative", program.needs_commutative},
                {"segments", program.segments},
                {"steps", count_text(program.counts[program.steps_ref])},
-               {"bound", count_text(program.counts[program.bound_ref])},
+               {"bound", bound_text(bounds_of(loaded), program)},
+               {"claimed_bound", count_text(program.counts[program.bound_ref])},
                {"schedule_digest", hex(program.schedule_digest)},
                {"topology_digest", hex(program.topology_digest)},
                {"bytes", loaded.bytes.size()}};
@@ -194,11 +197,11 @@ void print_as_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t
 }
 
 void run_show(const Arguments& arguments) {
+  const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
   std::int64_t blocks = 0;  // not expanded
   if (!arguments.blocks.empty()) {
-    blocks = static_cast<std::int64_t>(whole_number("--blocks", arguments.blocks, 1, kMostBlocks));
+    blocks = chosen_blocks(arguments.blocks, kMostBlocks, loaded.programs.front());
   }
-  const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
   std::int64_t rank = -1;  // all
   if (!arguments.rank.empty()) {
     const std::uint64_t last = loaded.programs.size() - 1;
@@ -227,7 +230,8 @@ void add_show(CLI::App& app) {
   command->add_option("file", arguments->file, "The schedule file")->required();
   command->add_option("--rank", arguments->rank, "Only this rank's program");
   command->add_option("--blocks", arguments->blocks,
-                      "Also expand it into steps, for N blocks a segment");
+                      "Also expand it into steps, for N blocks a segment; an N that the "
+                      "schedule has");
   command->add_option("--topology", arguments->topology, "Refuse the file if it is for another");
   add_format(*command, arguments->format);
   command->footer(

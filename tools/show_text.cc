@@ -92,6 +92,13 @@ std::string count_text(const Count& count) {
   return sum.text();
 }
 
+std::string line_text(std::int64_t a, std::int64_t b) {
+  Sum sum;
+  sum.add(b, "N");
+  sum.add(a, "");
+  return sum.text();
+}
+
 std::string index_text(const Program& program, std::uint32_t ref) {
   if (ref >= program.indices_count) return "?";
   const Index& index = program.indices[ref];

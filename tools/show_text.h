@@ -10,6 +10,8 @@ namespace espalier::tools {
 
 // "2N+3", "ceil((N+1)/2)"
 [[nodiscard]] std::string count_text(const Count& count);
+// a + b*N: "2N+3"
+[[nodiscard]] std::string line_text(std::int64_t a, std::int64_t b);
 // A function of the instance i: "3", "2i+1", "(i+4) mod 8", "floor((3i-1)/2)"
 [[nodiscard]] std::string index_text(const Program& program, std::uint32_t ref);
 // "output[0, 2i+1]" is block 2i+1 of segment 0; "scratch#(i mod 8)[0, i]" lies in a slot.

@@ -7,6 +7,7 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "tools/available_memory.h"
+#include "tools/bound.h"
 #include "tools/commands.h"
 #include "tools/cost_model.h"
 #include "tools/failure.h"
@@ -72,9 +73,9 @@ SimulateReport make_report(const LoadedSchedule& loaded, const SimulateOptions& 
   const std::int64_t blocks = report.layout.blocks;
   report.line = cost.line(static_cast<double>(slot_bytes(report.layout)));
   report.predicted_steps = count_value(program.counts[program.steps_ref], blocks);
-  report.bound_steps = count_value(program.counts[program.bound_ref], blocks);
+  report.bound_steps = bound_steps(bounds_of(loaded), program, blocks);
   report.predicted_seconds = predict(loaded.programs, report.layout, cost);
-  sim::Model model = model_of(loaded, report.line);
+  sim::Model model = model_of(loaded, report.layout, report.line);
   model.hops = report.hops = hops_of(arguments.hops);
   Progress progress("simulating");
   progress.at(0);

@@ -51,6 +51,36 @@ TEST_F(Command, SimulateCountsWhatLinksCarry) {
   EXPECT_EQ(used, 6u);
 }
 
+// In the postal model a step is a tick: a block holds its sender's port for S of them, and is in
+// after L.
+TEST_F(Command, SimulatedSecondsHaveLambda) {
+  struct Row {
+    const char* ranks;
+    const char* lambda;
+    double microseconds;  // T_lambda(p) of the paper, for blocks that take 1 us
+  };
+  for (const Row& row :
+       {Row{"8", "1", 3}, Row{"8", "2", 5}, Row{"64", "2", 10}, Row{"64", "9/5", 9.2},
+        Row{"13", "5/3", 17.0 / 3}, Row{"64", "4", 15}, Row{"14", "5/2", 7.5}}) {
+    compile("l", std::string("complete:") + row.ranks, "broadcast", "lambda-tree",
+            std::string("--lambda ") + row.lambda);
+    const json out =
+        json::parse(run("simulate l --bytes 1000 --alpha 1e-6 --beta 0 --format json").out);
+    const double seconds = row.microseconds * 1e-6;
+    EXPECT_NEAR(out["predicted_seconds"], seconds, 1e-11) << row.ranks << ' ' << row.lambda;
+    EXPECT_NEAR(out["lock_step_seconds"], seconds, 1e-11) << row.ranks << ' ' << row.lambda;
+    EXPECT_NEAR(out["simulated_seconds"], seconds, 1e-11) << row.ranks << ' ' << row.lambda;
+    const json slow =
+        json::parse(run("simulate l --bytes 1000 --alpha 1e-6 --beta 1e-9 --format json").out);
+    EXPECT_NEAR(slow["simulated_seconds"], 2 * seconds, 1e-11) << "alpha + beta x 1000 is 2 us";
+  }
+  compile("c", "complete:64", "allreduce", "combine", "--lambda 4");
+  const json out =
+      json::parse(run("simulate c --bytes 1000 --alpha 1e-6 --beta 0 --format json").out);
+  EXPECT_NEAR(out["lock_step_seconds"], 15e-6, 1e-11);
+  EXPECT_GE(out["simulated_seconds"], 15e-6 - 1e-11);
+}
+
 TEST_F(Command, SimulateHopsAndJitter) {
   compile("b", "mesh:1x8", "scatter", "binomial");
   const auto seconds = [&](const char* options) {

@@ -195,10 +195,11 @@ void print_as_text(const LoadedSchedule& loaded, const SimulateReport& report) {
               static_cast<long long>(report.predicted_steps),
               static_cast<long long>(report.lock_step.run.steps),
               static_cast<long long>(report.bound_steps));
-  std::printf(
-      "  time       %s predicted (steps x (alpha + beta x block)), %s simulated free running\n",
-      seconds_text(report.predicted_seconds).c_str(),
-      seconds_text(report.free_running.run.seconds).c_str());
+  std::string step = "steps x (alpha + beta x block)";
+  if (program.send_ticks > 1) step += " / " + std::to_string(program.send_ticks);
+  std::printf("  time       %s predicted (%s), %s simulated free running\n",
+              seconds_text(report.predicted_seconds).c_str(), step.c_str(),
+              seconds_text(report.free_running.run.seconds).c_str());
   if (!report.free_running.links.empty()) {  // else it is a rank alone
     print_links(loaded, report.free_running, report.hops);
     print_contention(loaded, report);

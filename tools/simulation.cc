@@ -8,6 +8,20 @@
 namespace espalier::tools {
 namespace {
 
+// s that a block holds its sender's port.
+double block_seconds(const Layout& layout, double alpha, double beta) {
+  return alpha + beta * static_cast<double>(slot_bytes(layout));
+}
+
+// The postal model's S and L; 1 and 1 elsewhere.
+std::uint32_t send_ticks(const Program& program) { return std::max(1u, program.send_ticks); }
+std::uint32_t latency_ticks(const Program& program) { return std::max(1u, program.latency_ticks); }
+
+double tick_of(const Program& program, const Layout& layout, const sim::Model& model) {
+  if (latency_ticks(program) == 1) return 0;
+  return block_seconds(layout, model.alpha, model.beta) / send_ticks(program);
+}
+
 std::vector<const Program*> pointers(const LoadedSchedule& loaded) {
   std::vector<const Program*> programs;
   for (const Program& program : loaded.programs) programs.push_back(&program);
@@ -21,6 +35,7 @@ Simulation::Simulation(const LoadedSchedule& loaded, const reference::Case& run,
                        std::uint32_t absent)
     : programs_(pointers(loaded)),
       blocks_(layout.blocks),
+      tick_(tick_of(loaded.programs.front(), layout, model)),
       network_(model, sim::links_of(programs_)),
       nodes_(programs_.size()) {
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
@@ -65,8 +80,9 @@ void Simulation::start(const LoadedSchedule& loaded, std::uint32_t number,
 Outcome Simulation::finish(const reference::Case& run, bool lock_step) {
   Outcome outcome;
   if (lock_step) {
-    const std::uint32_t ticks = std::max<std::uint32_t>(1, programs_.front()->latency_ticks);
-    outcome.run = sim::run_lock_step(network_, machines_, ticks);
+    outcome.run = sim::run_lock_step(network_, machines_, latency_ticks(*programs_.front()));
+    // There a step ends when its blocks are in. A tick lasts as long as any other.
+    if (tick_ > 0) outcome.run.seconds = static_cast<double>(outcome.run.steps) * tick_;
   } else {
     network_.begin_residence(programs_.front()->latency_ticks);
     outcome.run = sim::run(network_, machines_);
@@ -118,7 +134,8 @@ std::uint64_t memory_needed(const LoadedSchedule& loaded, const reference::Case&
   return bytes;
 }
 
-sim::Model model_of(const LoadedSchedule& loaded, const CostModel::Line& line) {
+sim::Model model_of(const LoadedSchedule& loaded, const Layout& layout,
+                    const CostModel::Line& line) {
   const Program& program = loaded.programs.front();
   sim::Model model;
   model.alpha = line.alpha;
@@ -134,6 +151,10 @@ sim::Model model_of(const LoadedSchedule& loaded, const CostModel::Line& line) {
     return topology->route(from, to);
   };
   model.send_ticks = program.send_ticks;
+  // A block leaves its port after S ticks and is in after L.
+  const std::uint32_t send = send_ticks(program);
+  model.latency =
+      block_seconds(layout, line.alpha, line.beta) * (latency_ticks(program) - send) / send;
   return model;
 }
 

@@ -54,6 +54,7 @@ class Simulation {
 
   std::vector<const Program*> programs_;
   std::int64_t blocks_;
+  double tick_;  // s, of the postal model: the S-th part of a block's time; 0 elsewhere
   sim::Network network_;
   std::vector<Node> nodes_;
   std::vector<Machine*> machines_;
@@ -68,8 +69,9 @@ class Simulation {
 [[nodiscard]] std::uint64_t memory_needed(const LoadedSchedule& loaded, const reference::Case& run,
                                           const Layout& layout);
 
-// The network that the schedule's ports ask for, over the real links of its topology, which is to
-// outlive it.
-[[nodiscard]] sim::Model model_of(const LoadedSchedule& loaded, const CostModel::Line& line);
+// The network that the schedule's ports and, in the postal model, its ticks ask for, for blocks of
+// this layout, over the real links of its topology, which is to outlive it.
+[[nodiscard]] sim::Model model_of(const LoadedSchedule& loaded, const Layout& layout,
+                                  const CostModel::Line& line);
 
 }  // namespace espalier::tools

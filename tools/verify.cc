@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collectives/verify/picture.h"
+#include "tools/blocks.h"
 #include "tools/commands.h"
 #include "tools/failure.h"
 #include "tools/numbers.h"
@@ -59,6 +60,12 @@ Proof prove(Source& source, const Arguments& arguments) {
   if (!arguments.blocks.empty()) {
     options.max_blocks =
         static_cast<std::int64_t>(whole_number("--blocks", arguments.blocks, 1, 1'000'000));
+    const std::int64_t first = allowed_blocks(source.program(0), 1);
+    if (options.max_blocks < first) {
+      bad_input("--blocks " + std::to_string(options.max_blocks) +
+                ": the schedule has no N up to that; expected " + std::to_string(first) +
+                ", its smallest, or more");
+    }
   }
   options.progress = [&progress](double done) { progress.at(done); };
   Proof proof{.verdict = verify::verify(source.topology(), program, options), .links = ""};
@@ -87,9 +94,7 @@ void measure(Source& source, Proof& proof) {
 // N of the picture of a valid schedule: the smallest that can occur from kPictureBlocks on, or the
 // largest proven.
 std::int64_t picture_blocks(const Program& program, const verify::Verdict& verdict) {
-  const std::int64_t mod = std::max<std::int64_t>(1, program.residue_mod);
-  const std::int64_t more = (kPictureBlocks - program.residue) % mod;
-  return std::min(verdict.proven_blocks, kPictureBlocks + (more == 0 ? 0 : mod - more));
+  return std::min(verdict.proven_blocks, allowed_blocks(program, kPictureBlocks));
 }
 
 void draw(Source& source, const Proof& proof, const std::string& path) {

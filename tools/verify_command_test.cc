@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/schedule/file_writer.h"
@@ -49,6 +50,60 @@ TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
   compile("mesh", "mesh:4x4", "broadcast", "two-tree", "--embedding none");
   expect_refused("verify mesh --loads", "'mesh' is not valid: links: ", 1);
   EXPECT_EQ(run("verify mesh").status, 0);
+}
+
+// What is printed is the greatest of all witnesses, whatever the schedule claims.
+TEST_F(VerifyCommand, PrintsTheGreatestLowerBound) {
+  compile("trees", "complete:14", "broadcast", "two-tree-simplex");
+  compile("runs", "complete:14", "broadcast", "fractional-simplex", "--run 2");
+  compile("one", "complete:14", "broadcast", "binomial");
+  for (const auto& [file, bound, claimed] :
+       {std::tuple("trees", "max(2N+3, ceil(26N/7))", "4N-ceil((N-2)/3)"),
+        std::tuple("runs", "max(N+3, ceil(13N/7))", "2N-ceil((N-6)/7)"),
+        std::tuple("one", "4", "N+3")}) {
+    const std::string name = file;
+    const std::string line = std::string(", at least ") + bound + ";";
+    EXPECT_NE(run("verify " + name).out.find(line), std::string::npos) << run("verify " + name).out;
+    EXPECT_NE(run("show " + name).out.find(line), std::string::npos) << run("show " + name).out;
+    const std::string why = run("verify --explain " + name).out;
+    EXPECT_NE(why.find(std::string("fewer than ") + bound + " steps\n"), std::string::npos) << why;
+    for (const std::string command : {"verify ", "show "}) {
+      const auto json = nlohmann::json::parse(run(command + name + " --format json").out);
+      EXPECT_EQ(json["bound"], bound);
+      EXPECT_EQ(json["claimed_bound"], claimed);
+    }
+    EXPECT_EQ(run("draw " + name + " -o x.html").status, 0);
+    EXPECT_NE(read(directory_ / "x.html").find(std::string("at least ") + bound + ","),
+              std::string::npos);
+  }
+  const auto simulated = nlohmann::json::parse(run("simulate trees --bytes 8 --format json").out);
+  EXPECT_EQ(simulated["blocks"], 1);
+  EXPECT_EQ(simulated["bound_steps"], 5) << "2N+3, not ceil(26N/7) = 4";
+}
+
+// Lanes that cannot be filled stay empty; ranks may have several.
+TEST_F(VerifyCommand, ProvesTotalExchangeOnWideBranches) {
+  for (const auto& [lanes, steps] :
+       {std::pair("k=2,h=3,c=1,5,5", "7N+5"), std::pair("k=2,h=2,c=2,3", "3N+3"),
+        std::pair("k=3,h=2,c=3,9", "3N+3"), std::pair("k=3,h=2,c=2,1", "19N+3")}) {
+    const Result result = run(std::string("verify --loads --collective all-to-all --algorithm leaf "
+                                          "--blocks 9 --topology fattree:") +
+                              lanes);
+    EXPECT_EQ(result.status, 0) << lanes << ": " << result.err;
+    EXPECT_NE(result.out.find(std::string(" up to 9: ") + steps + " steps"), std::string::npos)
+        << result.out;
+  }
+}
+
+// The witnesses and the claim repeat after as many blocks as there are ranks, or a quarter of them.
+TEST_F(VerifyCommand, ProvesManyRanksForEveryBlocks) {
+  for (const char* schedule :
+       {"broadcast --algorithm two-tree-simplex", "broadcast --algorithm fractional-simplex",
+        "allreduce --algorithm two-tree"}) {
+    const Result result =
+        run(std::string("verify --topology complete:20000 --collective ") + schedule);
+    EXPECT_NE(result.out.find("proven for every N:"), std::string::npos) << result.out;
+  }
 }
 
 // Neither valid nor wrong: to find out would take too long.

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "collectives/algorithms/algorithms.h"
+#include "tools/blocks.h"
+#include "tools/bound.h"
 #include "tools/output.h"
 #include "tools/show_text.h"
 
@@ -10,15 +12,6 @@ namespace espalier::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Whether its block table cuts any message.
-bool cuts_messages(const Program& program) {
-  bool cuts = false;
-  for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
-    cuts = cuts || program.blocks[rule].block_bytes != 0;
-  }
-  return cuts;
-}
 
 // "every N", "every N = 0 mod 3 up to 21", "N = 1, the only one that its block table gives"
 std::string scope(const Program& program, const verify::Verdict& verdict) {
@@ -125,8 +118,8 @@ std::string range_text(const Program& program, const verify::Verdict& verdict) {
     text += "proven for it";
   } else if (verdict.for_all) {
     text +=
-        "between ranks by streams that are the same for all N; within each kind of rank up to "
-        "N* = " +
+        "between ranks by progressions that are the same for all N; within each kind of rank up "
+        "to N* = " +
         std::to_string(verdict.proven_blocks) + ", beyond which all repeats every " +
         counted(verdict.period, "block");
   } else {
@@ -160,8 +153,8 @@ std::string summary(Source& source, const Proof& proof) {
   const verify::Verdict& verdict = proof.verdict;
   return one_line(source.name()) + ": valid: " + name_of(program) + " on " +
          source.topology().title() + ", proven for " + scope(program, verdict) + ": " +
-         steps_text(program) + " steps, at least " + count_text(program.counts[program.bound_ref]) +
-         "; " + links_text(proof) + (verdict.in_place ? "; in place too\n" : "; not in place\n");
+         steps_text(program) + " steps, at least " + bound_text(verdict.witnesses, program) + "; " +
+         links_text(proof) + (verdict.in_place ? "; in place too\n" : "; not in place\n");
 }
 
 std::string explanation(Source& source, const Proof& proof) {
@@ -196,9 +189,9 @@ std::string explanation(Source& source, const Proof& proof) {
   text += point("steps", steps + " exactly: " + std::to_string(verdict.steps_at_one) +
                              " for the smallest N, " + std::to_string(verdict.steps_at_most) +
                              " for N = " + std::to_string(verdict.proven_blocks));
-  text += point("bound", "no schedule takes fewer than " +
-                             count_text(program.counts[program.bound_ref]) + " steps");
-  for (const std::string& witness : verdict.witnesses) text += point("", witness);
+  text += point(
+      "bound", "no schedule takes fewer than " + bound_text(verdict.witnesses, program) + " steps");
+  for (const verify::LowerBound& bound : verdict.witnesses) text += point("", witness_text(bound));
   text += point("not proven", "that the bound is the best one; that the machine keeps the rules");
   return text;
 }
@@ -223,8 +216,12 @@ Json to_json(Source& source, const Proof& proof) {
   json["steps"] = steps_text(program);
   json["steps_at_one"] = verdict.steps_at_one;
   json["steps_at_most"] = verdict.steps_at_most;
-  json["bound"] = count_text(program.counts[program.bound_ref]);
-  json["witnesses"] = verdict.witnesses;
+  json["bound"] = bound_text(verdict.witnesses, program);
+  json["claimed_bound"] = count_text(program.counts[program.bound_ref]);
+  json["witnesses"] = Json::array();
+  for (const verify::LowerBound& bound : verdict.witnesses) {
+    json["witnesses"].push_back(witness_text(bound));
+  }
   json["port_model"] = port_model_name(program.port_model);
   json["window"] = program.window;
   json["least_scratch_blocks"] = proof.least_scratch;

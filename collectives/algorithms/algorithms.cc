@@ -1,5 +1,6 @@
 #include "collectives/algorithms/algorithms.h"
 
+#include "collectives/algorithms/fractional_tree.h"
 #include "collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -24,9 +25,11 @@ constexpr Algorithm kAlgorithms[] = {
     {"two-tree-simplex", kBroadcast, two_tree_simplex_broadcast, false,
      "two-tree for simplex ports, by couples: at most 4*ceil(log2(p+1))+4N-4 steps"},
     {"fractional", kBroadcast, fractional_broadcast, false,
-     "a pipelined fractional tree, --run r: d+N+ceil(N/r)-1 steps, d about r*log2(p/r)"},
+     "a pipelined fractional tree, --run r: d+N+ceil(N/r)-1 steps, d about r*log2(p/r)",
+     Where::kAnywhere, kMaxRun},
     {"fractional-simplex", kBroadcast, fractional_simplex_broadcast, false,
-     "fractional for simplex ports, by couples: 2(d+N+ceil(N/r)-1) steps, d that of p/2"},
+     "fractional for simplex ports, by couples: 2(d+N+ceil(N/r)-1) steps, d that of p/2",
+     Where::kAnywhere, kMaxSimplexRun},
     {"lambda-tree", kBroadcast, lambda_tree_broadcast, false,
      "one block in the postal model, --lambda L/S: T_lambda(p) ticks"},
     {"chain", kReduce, chain_reduce, true, "one pipeline through all ranks: p-2+N steps"},
@@ -35,7 +38,8 @@ constexpr Algorithm kAlgorithms[] = {
     {"two-tree", kReduce, two_tree_reduce, true,
      "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps"},
     {"fractional", kReduce, fractional_reduce, true,
-     "a pipelined fractional tree, --run r: d+N+ceil(N/r)-1 steps, d about r*log2(p/r)"},
+     "a pipelined fractional tree, --run r: d+N+ceil(N/r)-1 steps, d about r*log2(p/r)",
+     Where::kAnywhere, kMaxReduceRun},
     {"chain", kAllreduce, chain_allreduce, false,
      "reduce, then broadcast by chain: 2(p-2+N) steps"},
     {"two-tree", kAllreduce, two_tree_allreduce, false,
@@ -71,7 +75,9 @@ constexpr Algorithm kAlgorithms[] = {
     {"leaf", espalier_Collective_ALLGATHER, leaf_allgather, false,
      "multiport, without queues: (p-1)N+1 steps; pN+1 for k = 2 < p", Where::kFatTree},
     {"leaf", espalier_Collective_ALL_TO_ALL, leaf_all_to_all, false,
-     "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps", Where::kFatTree},
+     "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps, at most k c_(i-1) "
+     "lanes used",
+     Where::kFatTree},
 };
 
 bool same(const char* a, const char* b) {
@@ -103,7 +109,8 @@ std::uint32_t algorithm_nodes(const Algorithm& algorithm, const Group& group) {
 }
 
 bool parse_collective(const char* name, Collective& collective) {
-  for (std::uint32_t each = espalier_Collective_BROADCAST; each <= _espalier_Collective_MAX; ++each) {
+  for (std::uint32_t each = espalier_Collective_BROADCAST; each <= _espalier_Collective_MAX;
+       ++each) {
     if (same(collective_name(static_cast<Collective>(each)), name)) {
       collective = static_cast<Collective>(each);
       return true;

@@ -258,6 +258,29 @@ void Builder::phase(std::uint32_t period, const Count& steps) {
   }
 }
 
+namespace {
+
+// p - 1 ranks receive every block, and at most floor(p/2) transfers run in a step. For odd p that
+// is 2 steps a block; for even p 2 - 2/p, so 2 segments N - floor(2 segments N / p) steps, of which
+// a count can say at least 2 segments N - floor(N / e), e = floor(p / (2 segments)): the same where
+// 2 segments divides p.
+Count simplex_bound(std::uint32_t ranks, std::uint32_t segments) {
+  Count bound{};
+  bound.b = static_cast<std::int32_t>(2 * segments);
+  const std::uint32_t every = ranks / (2 * segments);
+  if (ranks % 2 != 0) return bound;
+  if (every < 2) {
+    bound.b = static_cast<std::int32_t>(segments * (ranks - 1) / (ranks / 2));
+    return bound;
+  }
+  bound.c = -1;
+  bound.d = 1 - static_cast<std::int32_t>(every);
+  bound.e = every;
+  return bound;
+}
+
+}  // namespace
+
 Status Builder::finish(std::int32_t bound_a, std::int32_t bound_b) {
   return finish({.a = bound_a, .b = bound_b, .c = 0, .d = 0, .e = 0});
 }
@@ -272,6 +295,9 @@ Status Builder::finish(const Count& bound) {
 }
 
 Status Builder::finish_one_port() {
+  if (program_.port_model == espalier_PortModel_SIMPLEX && program_.ranks > 2) {
+    return finish(simplex_bound(program_.ranks, program_.segments));
+  }
   return finish(static_cast<std::int32_t>(log2_ceil(program_.ranks)) - 1,
                 static_cast<std::int32_t>(program_.segments));
 }

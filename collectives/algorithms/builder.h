@@ -108,7 +108,8 @@ class Builder {
   [[nodiscard]] Status finish(const Count& bound);
   // The bound of broadcast, reduce and allreduce alike, one port: the root sends or receives every
   // block at least once, and the last one needs ceil(log2 p) steps from (to) it. A reduce reversed
-  // in time is a broadcast; an allreduce holds a reduce. blocks = segments * N.
+  // in time is a broadcast; an allreduce holds a reduce. blocks = segments * N. With simplex ports
+  // that by messages, the greater one for long messages.
   [[nodiscard]] Status finish_one_port();
   // The whole program where there is one rank: copies input to output, where there are both.
   [[nodiscard]] Status finish_alone();

@@ -7,7 +7,7 @@
 // sent to the right and so there is no pause. Cost: steps * (alpha + beta*m/N), least at N =
 // sqrt(beta*m*d*r / (alpha*(r+1))): beta*m*(1 + 1/r)*(1 + sqrt(d*r*alpha / (beta*m*(r+1))))^2.
 // r is the group's `run`, or chosen from p (fractional_run); collectives/cost/fractional has the
-// best. kUnsupported: r above kMaxRun.
+// best. kTooLarge: r above kMaxRun, in a reduce above kMaxReduceRun.
 //
 // A PU whose first block arrives in step A gets block j of run m in step A + j + (r+1)m. In a
 // program that is an action for each j, an instance for each run: 2r+1 actions (3r+2 in a reduce).
@@ -165,9 +165,9 @@ Status generate(const Group& group, std::uint32_t me, Collective collective, Pro
                      .needs_commutative = reduces && group.root != 0 && !to_last});
   if (status != Status::kOk) return status;
   const std::uint32_t run = fractional_run(group);
-  if (run > kMaxRun) {
+  if (run > (reduces ? kMaxReduceRun : kMaxRun)) {
     out = Program{};
-    return Status::kUnsupported;
+    return Status::kTooLarge;
   }
   if (p == 1) return builder.finish_alone();
   const FractionalTree tree(p, run);

@@ -3,8 +3,8 @@
 //
 // Steps: twice those of fractional.cc with half as many PUs: 2(d + N + ceil(N/r) - 1), d = min{i :
 // P_i >= ceil(p/2)} - 1; 2N for p = 3 and 4, N for p = 2; one less where p is odd and the tree of
-// couples a chain of at least three. Cost: steps * (alpha + beta*m/N). kUnsupported: r above
-// kMaxRun. searched/fractional_direct.cc needs no couples.
+// couples a chain of at least three. Cost: steps * (alpha + beta*m/N). kTooLarge: r above
+// kMaxSimplexRun. searched/fractional_direct.cc needs no couples.
 //
 // A couple is a PU. In even steps its one rank (the receiver) gets a block from another couple
 // while the other (the sender) sends one; in odd steps the receiver hands its block to the sender.
@@ -116,9 +116,9 @@ Status fractional_simplex_broadcast(const Group& group, std::uint32_t me, Progra
                                        .port_model = espalier_PortModel_SIMPLEX});
   if (status != Status::kOk) return status;
   const std::uint32_t run = fractional_run(group);
-  if (run > kMaxRun) {
+  if (run > kMaxSimplexRun) {
     out = Program{};
-    return Status::kUnsupported;
+    return Status::kTooLarge;
   }
   const std::uint32_t p = group.ranks;
   if (p == 1) return builder.finish_alone();

@@ -15,8 +15,10 @@ std::uint32_t fractional_run(const Group& group) {
   const std::uint64_t depth = log > 2 ? log - 1 : 1;
   // (r + 1/2)^3 d' < k/t as long as the next integer is nearer.
   std::uint64_t run = 1;
-  while (run < kMaxRun && (2 * run + 1) * (2 * run + 1) * (2 * run + 1) * depth < 8 * kDefaultRatio)
+  while (run < kMaxReduceRun &&
+         (2 * run + 1) * (2 * run + 1) * (2 * run + 1) * depth < 8 * kDefaultRatio) {
     ++run;
+  }
   return static_cast<std::uint32_t>(run);
 }
 

@@ -11,18 +11,31 @@
 // The head of the whole tree is PU 0 and the source; a subtree's PUs are consecutive: its first
 // group from the head on, then what is below the down successor, then what is below the right one.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "collectives/algorithms/algorithms.h"
 
 namespace espalier {
 
-// The longest runs whose reduce fits a program's tables (3r+2 actions).
-inline constexpr std::uint32_t kMaxRun = 20;
+// The longest runs that the tables of a program have room for (proto/schedule.options). A PU of a
+// broadcast has 2r+1 actions and 2r+3 indices (r blocks, r+2 links, a segment); of a reduce 3r+2
+// and 3r+4. With simplex ports each action begins in a step of its own: 2r+4 counts, with N, the
+// steps and the bound.
+struct ProgramRoom {
+  std::uint32_t actions = sizeof(Program::actions) / sizeof(Action);
+  std::uint32_t indices = sizeof(Program::indices) / sizeof(Index);
+  std::uint32_t counts = sizeof(Program::counts) / sizeof(Count);
+};
+inline constexpr ProgramRoom kRoom;
+inline constexpr std::uint32_t kMaxRun = std::min((kRoom.actions - 1) / 2, (kRoom.indices - 3) / 2);
+inline constexpr std::uint32_t kMaxReduceRun =
+    std::min((kRoom.actions - 2) / 3, (kRoom.indices - 4) / 3);
+inline constexpr std::uint32_t kMaxSimplexRun = std::min(kMaxRun, (kRoom.counts - 4) / 2);
 
 // r: the group's, else the default for that many ranks: the integer next to (k/(d't))^(1/3), d' =
 // max(1, ceil(log2 ranks) - 1), the rule of 000 (Performance Analysis) at its example k = 4096 t,
-// at most kMaxRun.
+// at most kMaxReduceRun.
 [[nodiscard]] std::uint32_t fractional_run(const Group& group);
 
 class FractionalTree {

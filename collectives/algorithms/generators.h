@@ -44,8 +44,8 @@ namespace espalier {
 [[nodiscard]] Status ring_reduce_scatter(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status dissemination_barrier(const Group& group, std::uint32_t me, Program& out);
-// fractional.cc: kUnsupported where the group's run is above kMaxRun (fractional_tree.h), and
-// fractional_simplex.cc, one send or receive a step
+// fractional.cc, and fractional_simplex.cc, one send or receive a step: kTooLarge where the group's
+// run is above kMaxRun, kMaxReduceRun or kMaxSimplexRun (fractional_tree.h)
 [[nodiscard]] Status fractional_broadcast(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status fractional_reduce(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status fractional_simplex_broadcast(const Group& group, std::uint32_t me,
@@ -59,7 +59,7 @@ namespace espalier {
 [[nodiscard]] Status leaf_gather(const Group& group, std::uint32_t me, Program& out);
 // leaf_allgather.cc
 [[nodiscard]] Status leaf_allgather(const Group& group, std::uint32_t me, Program& out);
-// leaf_all_to_all.cc: kUnsupported also where c_1 > 1 or c_i > k c_(i-1)
+// leaf_all_to_all.cc: any capacities
 [[nodiscard]] Status leaf_all_to_all(const Group& group, std::uint32_t me, Program& out);
 
 }  // namespace espalier

@@ -2,8 +2,9 @@
 //
 // Steps: N * sum over i = 1..h of ceil((k-1) k^(2i-2) / c_i) + 2h-1. Cost: steps * (alpha +
 // beta*m/N), m the bytes of what one rank sends another. Source: 002 section 3.3, formula (2); the
-// schedule of the report that it refers to is designed anew. c_1 = 1 and c_i <= k c_(i-1), as more
-// could never be used: kUnsupported else.
+// schedule of the report that it refers to is designed anew. c_i are the lanes that are used
+// (used_lanes): where branches have more than k times those below, only as many, as more could
+// never be filled. The paper has c_1 = 1.
 //
 // Stage i = h..1 exchanges between the branches of every router of level i. With m = k^(i-1), each
 // branch u sends messages q = 0 .. (k-1) m^2 - 1, those from t c_i to t c_i + c_i - 1 in slot t:
@@ -16,8 +17,18 @@
 // From it come the messages q = r + K g, g = 0, 1, ..; to it go those with (q + b) mod K = r, which
 // are k^l for each b: q = K g + ((r - b) mod K), b = floor(g / k^l).
 //
+// No slot brings a branch of level l + 1 more than its c = c_(l+1) lanes: c_i <= c K. Upwards c_i
+// messages in a row hold at most ceil(c_i / K) of one r. Downwards, if c_i = c K a slot is c whole
+// rows of K messages, of one b each, and each row holds one for r. Else c + 1 messages for r are at
+// least c K - B + 1 in a row, as each new b moves them together by one, of which there are B <=
+// ceil(c / k^l), and never by more than K - 1 together: c_i <= c K - B keeps them apart. For c_1 =
+// 1, where c <= k^l, B is 1.
+//
 // Actions: 2h + 1 a rank, 2 + 4(h-l) a router. kTooLarge where the terms do not fit (h > 5; k = 2:
-// h > 8) and where a router passes more than 2^20 messages a block.
+// h > 8, or h > 5 where lanes are no powers of two) and where a router passes more than 2^20
+// messages a block.
+
+#include <algorithm>
 
 #include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
@@ -26,12 +37,45 @@
 namespace espalier {
 namespace {
 
+constexpr std::uint32_t kMaxLevels = 32;
+
 std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
+
+// What the branches between `level` - 1 and `level` have.
+std::uint32_t lanes_of(const Group& group, std::uint32_t level) {
+  return group.capacities == nullptr ? 1 : group.capacities[level - 1];
+}
+
+// Whether `lanes` messages a slot of stage `stage` ask no branch below for more than used[].
+// `lanes` is at most k times the next level's.
+bool spreads(const LeafNode& node, const std::uint32_t* used, std::uint32_t stage,
+             std::uint64_t lanes) {
+  for (std::uint32_t level = 0; level + 1 < stage; ++level) {
+    const std::uint64_t spread = leaves_below(node, stage - 1 - level);
+    const std::uint64_t room = used[level] * spread, leaves = leaves_below(node, level);
+    const std::uint64_t closer = std::min((used[level] + leaves - 1) / leaves, spread - 1);
+    if (lanes != room && lanes + closer > room) return false;
+  }
+  return true;
+}
+
+// The lanes that the schedule uses, by level.
+void used_lanes(const Group& group, const LeafNode& node, std::uint32_t* used) {
+  std::uint64_t most = lanes_of(group, 1);
+  for (std::uint32_t level = 1; level <= node.height; ++level) {
+    std::uint64_t lanes = std::min<std::uint64_t>(most, lanes_of(group, level));
+    while (!spreads(node, used, level, lanes)) --lanes;
+    used[level - 1] = static_cast<std::uint32_t>(lanes);
+    most = lanes * node.arity;
+  }
+}
 
 class TotalExchange {
  public:
-  TotalExchange(Builder& builder, const LeafNode& node, const Group& group, std::uint32_t window)
-      : builder_(builder), node_(node), capacities_(group.capacities), window_(window) {}
+  TotalExchange(Builder& builder, const LeafNode& node, const Group& group)
+      : builder_(builder), node_(node), group_(group) {
+    used_lanes(group, node, lanes_);
+  }
 
   void add();
   [[nodiscard]] Status finish();
@@ -48,9 +92,7 @@ class TotalExchange {
     std::uint32_t wide = 1;  // so many of them are one of each branch
   };
 
-  [[nodiscard]] std::uint32_t capacity(std::uint32_t level) const {
-    return capacities_ == nullptr ? 1 : capacities_[level - 1];
-  }
+  [[nodiscard]] std::uint32_t capacity(std::uint32_t level) const { return lanes_[level - 1]; }
   // Of stage i: m, and slots a block.
   [[nodiscard]] std::uint32_t branch(std::uint32_t stage) const {
     return leaves_below(node_, stage - 1);
@@ -79,8 +121,8 @@ class TotalExchange {
 
   Builder& builder_;
   const LeafNode& node_;
-  const std::uint32_t* capacities_;
-  std::uint32_t window_;
+  const Group& group_;
+  std::uint32_t lanes_[kMaxLevels];  // used, by level
 };
 
 void TotalExchange::time(Action& action, std::uint32_t stage, std::uint32_t before,
@@ -142,7 +184,7 @@ std::uint8_t TotalExchange::block(const Stream& stream) {
 }
 
 std::uint32_t TotalExchange::scratch(std::uint32_t stage, const Stream& stream) const {
-  const std::uint32_t lanes = capacity(stage) * (window_ + 1);
+  const std::uint32_t lanes = capacity(stage) * (group_.window + 1);
   // The offset may fall by as much as the spread less 1.
   const bool falls = stream.turns && capacity(stage) % stream.spread != 0;
   return (lanes + (falls ? stream.spread - 1 : 0) + stream.spread - 1) / stream.spread;
@@ -285,7 +327,7 @@ Status TotalExchange::finish() {
     steps += slots(stage);
     // What a branch sends to all ranks outside it, over its own link.
     const std::uint64_t crossing =
-        std::uint64_t{branch(stage)} * (node_.ranks - branch(stage)) / capacity(stage);
+        std::uint64_t{branch(stage)} * (node_.ranks - branch(stage)) / lanes_of(group_, stage);
     if (crossing < bound) continue;
     bound = static_cast<std::uint32_t>(crossing);
     bound_stage = stage;
@@ -294,13 +336,11 @@ Status TotalExchange::finish() {
   return builder_.finish(as_int(2 * bound_stage - 1), as_int(bound));
 }
 
-// Whether the schedule is for these capacities, and its numbers fit a program's.
-Status check_capacities(const Group& group, const LeafNode& node) {
-  std::uint64_t most = 1, branch = 1, messages = 0;
+// Whether there are lanes, and the schedule's numbers fit a program's.
+Status check_size(const Group& group, const LeafNode& node) {
+  std::uint64_t branch = 1, messages = 0;
   for (std::uint32_t level = 1; level <= node.height; ++level) {
-    const std::uint32_t lanes = group.capacities == nullptr ? 1 : group.capacities[level - 1];
-    if (lanes < 1 || lanes > most) return Status::kUnsupported;
-    most = std::uint64_t{lanes} * node.arity;
+    if (lanes_of(group, level) < 1) return Status::kBadArgument;
     messages += branch * branch * node.arity * (node.arity - 1);
     branch *= node.arity;
   }
@@ -312,7 +352,7 @@ Status check_capacities(const Group& group, const LeafNode& node) {
 Status leaf_all_to_all(const Group& group, std::uint32_t me, Program& out) {
   LeafNode node;
   Status status = find_leaf_node(group, me, node);
-  if (status == Status::kOk) status = check_capacities(group, node);
+  if (status == Status::kOk) status = check_size(group, node);
   if (status != Status::kOk) return status;
   Builder builder(out);
   status = builder.begin(group, me,
@@ -322,7 +362,7 @@ Status leaf_all_to_all(const Group& group, std::uint32_t me, Program& out) {
                           .port_model = espalier_PortModel_MULTIPORT});
   if (status != Status::kOk) return status;
   add_leaf_links(builder, node);
-  TotalExchange exchange(builder, node, group, group.window);
+  TotalExchange exchange(builder, node, group);
   exchange.add();
   return exchange.finish();
 }

@@ -8,12 +8,16 @@
 // What arrives at the leaves in one step has turned in routers of one level L. In a round of n - 1
 // steps (k = 2: n, one of them idle), (k-1) k^(L-1) arrivals in a row are of level L, the lower
 // levels first. Leaves send their own block in every wave, one a step, as often as it is needed; of
-// wave w a router of level l passes up what comes from branch floor((w+1) / k^(l-1)) mod k, so from
-// a branch of the turning router comes leaf (w+1) mod k^(L-1), each k - 1 times in the waves that
-// turn there. Of these, counted through all rounds, the router gives wave j of branch u to branch
-// u + 1 + (floor(j / k^(L-1)) mod (k-1)); below, routers replicate it at once. A message is sent on
-// in the step after it came, and no link carries two in one step.
-// Actions: at most 3 + (h-1)(k+1) a router, h + 2 a rank. kTooLarge for h > 6 (k = 2: h > 8), and
+// wave w of a round a router of level l passes up what comes from branch floor((w+1) / k^(l-1)) mod
+// k, so from a branch of the turning router comes leaf (w+1) mod k^(L-1), each k - 1 times in the
+// waves that turn there. Of these the router gives wave j of branch u to branch u + 1 +
+// floor(j / k^(L-1)); below, routers replicate it at once. A message is sent on in the step after
+// it came, and no link carries two in one step. Every round goes as the first does.
+//
+// Instances: where all waves that turn at a level pass, they are numbered without gaps, (k-1)
+// k^(L-1) per round; where those of several levels pass, with n per round, of which some do not
+// exist. Both are multiples of the digits' periods, so that digits need no round.
+// Actions: at most 3 + (h-1)(k+1) a router, h + 2 a rank. kTooLarge for h > 6 (k = 2: h > 10), and
 // where a router's actions or links do not fit.
 
 #include "collectives/algorithms/generators.h"
@@ -47,6 +51,13 @@ class Flood {
   [[nodiscard]] Status finish();
 
  private:
+  // How the instances of an action go on from round to round.
+  struct Numbers {
+    std::uint8_t instances, block, pace;
+    Term back = {};  // added to i: what the step is ahead of the number, times `wide`
+    bool has_back = false;
+  };
+
   // The first wave of a round that turns at `level`, and how many do.
   [[nodiscard]] std::uint32_t first_wave(std::uint32_t level) const {
     return leaves_below(node_, level - 1) + 1 + (late_ && level > 1 ? 1 : 0) - 2 * level;
@@ -59,6 +70,18 @@ class Flood {
     return first_wave(node_.height) + waves(node_.height) - first_wave(level);
   }
 
+  // `count` waves per round, `wide` messages each, numbered without gaps ...
+  [[nodiscard]] Numbers dense(std::uint32_t count, std::uint32_t wide);
+  // ... and with n waves per round.
+  [[nodiscard]] Numbers sparse(std::uint32_t count, std::uint32_t wide);
+  [[nodiscard]] std::uint8_t pace(const Numbers& numbers, std::uint32_t wide);
+  // A slot by the step: base + (off + wide * step) mod slots.
+  [[nodiscard]] std::uint8_t slot(const Ring& ring, std::uint32_t off, const Numbers& numbers);
+  static void number(Action& action, const Numbers& numbers) {
+    action.instances_ref = numbers.instances;
+    action.pace_ref = numbers.pace;
+  }
+
   void add_streams();
   void add_up();
   void add_down(std::uint32_t level);
@@ -66,68 +89,101 @@ class Flood {
   // there.
   [[nodiscard]] std::uint8_t origins(std::uint32_t level, std::uint32_t index,
                                      std::uint32_t branch);
-  void add(Action& action) { action.instances_ref = instances_; }
 
   Builder& builder_;
   const LeafNode& node_;
-  bool late_;  // k = 2 < n: the third step of a round has no arrivals
-  Rounds rounds_;
-  std::uint8_t instances_ = 0;
-  Ring streams_, down_;  // of all branches, one after the other in a step; and from the parent
-  // Blocks of the waves that turn at a level above this one, or that rise above it.
-  std::uint8_t turning_[kMaxLevels] = {}, rising_on_ = 0;
+  bool late_;             // k = 2 < n: the third step of a round has no arrivals
+  std::uint32_t period_;  // steps of a round
+  Ring streams_, down_;   // of all branches, one after the other in a step; and from the parent
 };
 
 Flood::Flood(Builder& builder, const LeafNode& node)
     : builder_(builder),
       node_(node),
       late_(node.arity == 2 && node.height > 1),
-      rounds_(builder, late_ ? node.ranks : node.ranks - 1) {
-  instances_ = rounds_.instances();
-  for (std::uint32_t level = node.level + 1; level <= node.height; ++level) {
-    turning_[level] = rounds_.block(waves(level));
-  }
-  if (node.level < node.height) rising_on_ = rounds_.block(rising(node.level + 1));
+      period_(late_ ? node.ranks : node.ranks - 1) {}
+
+std::uint8_t Flood::pace(const Numbers& numbers, std::uint32_t wide) {
+  Index row{};
+  row.coef = 1;
+  row.div = wide > 1 ? wide : 0;
+  if (!numbers.has_back && wide == 1) return 0;
+  return builder_.index(row, &numbers.back, numbers.has_back ? 1 : 0);
 }
 
-// What rises from the branches, and where it turns. Instance i is branch i mod k's in wave floor(i
-// / k).
+Flood::Numbers Flood::dense(std::uint32_t count, std::uint32_t wide) {
+  const std::uint32_t length = count * wide;
+  Numbers numbers{};
+  numbers.instances = builder_.count(0, as_int(length));
+  Index block{};
+  block.coef = 1;
+  block.div = length > 1 ? length : 0;
+  numbers.block = builder_.index(block);
+  numbers.has_back = count != period_;
+  numbers.back = term(as_int((period_ - count) * wide), 0, length, 0);
+  numbers.pace = pace(numbers, wide);
+  return numbers;
+}
+
+Flood::Numbers Flood::sparse(std::uint32_t count, std::uint32_t wide) {
+  Rounds rounds(builder_, node_.ranks * wide);
+  Numbers numbers{};
+  numbers.instances = rounds.instances(count * wide);
+  numbers.block = rounds.block(count * wide);
+  numbers.has_back = node_.ranks != period_;
+  numbers.back = rounds.round(-as_int((node_.ranks - period_) * wide));
+  if (numbers.has_back && wide == 1) {  // i - floor(i / n), without a term
+    Index row{};
+    row.coef = row.off = as_int(period_);
+    row.div = node_.ranks;
+    numbers.pace = builder_.index(row);
+  } else {
+    numbers.pace = pace(numbers, wide);
+  }
+  return numbers;
+}
+
+std::uint8_t Flood::slot(const Ring& ring, std::uint32_t off, const Numbers& numbers) {
+  Index row{};
+  row.base = as_int(ring.first);
+  row.coef = 1;
+  row.off = as_int(off % ring.slots);
+  row.mod = ring.slots;
+  return builder_.index(row, &numbers.back, numbers.has_back ? 1 : 0);
+}
+
+// What rises from the branches, and where it turns. Instance i is branch i mod k's in wave
+// floor(i / k).
 void Flood::add_streams() {
   const std::uint32_t k = node_.arity, below = node_.leaves / k;
   const std::uint32_t wave = first_wave(node_.level);
-  Rounds rounds(builder_, rounds_.period() * k);
-  Index branch{}, turn{}, pace{}, slot{}, origin{};
-  branch.coef = turn.coef = pace.coef = slot.coef = 1;
-  branch.mod = turn.mod = pace.div = k;
+  const std::uint32_t step = wave + node_.level - 1;
+  Index branch{}, turn{}, origin{};
+  branch.coef = turn.coef = 1;
+  branch.mod = turn.mod = k;
   turn.off = 1;
-  slot.base = as_int(streams_.first);
-  slot.mod = streams_.slots;
   origin.base = as_int(node_.index * node_.leaves);
   origin.coef = as_int(below);
   origin.mod = node_.leaves;
   const Term leaf = term(1, (wave + 1) * k, k, below);
   const Term turned = term(1, 0, k * below, k - 1);
   Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.index(origin, &leaf, below > 1));
-  at.slot_ref = builder_.index(slot);
-  const std::uint8_t pace_ref = builder_.index(pace);
-  const std::uint32_t step = wave + node_.level - 1;
-  const auto add_paced = [&](Action& action, std::uint8_t instances) {
-    action.instances_ref = instances;
-    action.pace_ref = pace_ref;
-  };
-  at.block_ref = rounds.block(rising(node_.level) * k);
-  const std::uint8_t risen = rounds.instances(rising(node_.level) * k);
-  add_paced(builder_.receive_by(step, builder_.index(branch), at), risen);
+  const Numbers risen = sparse(rising(node_.level), k);
+  at.block_ref = risen.block;
+  at.slot_ref = slot(streams_, 0, risen);
+  number(builder_.receive_by(step, builder_.index(branch), at), risen);
+  const Numbers turning = dense(waves(node_.level), k);
+  at.block_ref = turning.block;
+  at.slot_ref = slot(streams_, 0, turning);
   // With k = 2 there is only one other branch.
-  at.block_ref = rounds.block(waves(node_.level) * k);
-  const std::uint8_t turning = rounds.instances(waves(node_.level) * k);
   const std::uint8_t to = builder_.index(turn, &turned, k > 2);
-  add_paced(builder_.send_by(step + 1, to, at, 1), turning);
+  number(builder_.send_by(step + 1, to, at, 1), turning);
 }
 
 void Flood::add_up() {
   const std::uint32_t k = node_.arity;
   const std::uint32_t wave = first_wave(node_.level + 1);
+  const Numbers rising_on = sparse(rising(node_.level + 1), 1);
   Index origin{}, slot{};
   origin.base = as_int(node_.index * node_.leaves);
   origin.coef = 1;
@@ -137,10 +193,14 @@ void Flood::add_up() {
   slot.coef = as_int(k);
   slot.off = as_int((wave - first_wave(node_.level)) * k);
   slot.mod = streams_.slots;
+  Term back = rising_on.back;
+  back.coef *= as_int(k);
+  const Term branch = term(1, wave + 1, node_.leaves / k, k);
   Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.index(origin));
-  at.block_ref = rising_on_;
-  at.slot_ref = builder_.index(slot, {term(1, wave + 1, node_.leaves / k, k)});
-  add(builder_.send_by(wave + node_.level, builder_.constant(k), at, 1));
+  at.block_ref = rising_on.block;
+  at.slot_ref =
+      rising_on.has_back ? builder_.index(slot, {back, branch}) : builder_.index(slot, {branch});
+  number(builder_.send_by(wave + node_.level, builder_.constant(k), at, 1), rising_on);
 }
 
 std::uint8_t Flood::origins(std::uint32_t level, std::uint32_t index, std::uint32_t branch) {
@@ -162,31 +222,29 @@ void Flood::add_down(std::uint32_t level) {
   const std::uint32_t leaves = leaves_below(node_, level), below = leaves / node_.arity;
   const std::uint32_t first = node_.index * node_.leaves;  // of this node's ranks
   const std::uint8_t origin = origins(level, first / leaves, first / below % node_.arity);
+  const Numbers turning = dense(waves(level), 1);
   Place at = Builder::place(espalier_Buffer_OUTPUT, origin);
-  at.block_ref = turning_[level];
+  at.block_ref = turning.block;
   if (node_.level == 0) {
-    add(builder_.receive_by(step, builder_.constant(0), at));
+    number(builder_.receive_by(step, builder_.constant(0), at), turning);
     return;
   }
-  Index slot{};
-  slot.base = as_int(down_.first);
-  slot.coef = 1;
-  slot.off = as_int(step % down_.slots);  // by the step: one a step arrives
-  slot.mod = down_.slots;
   at.buffer = espalier_Buffer_SCRATCH;
-  at.slot_ref = builder_.index(slot);
-  add(builder_.receive_by(step, builder_.constant(node_.arity), at));
+  at.slot_ref = slot(down_, step, turning);  // by the step: one a step arrives
+  number(builder_.receive_by(step, builder_.constant(node_.arity), at), turning);
   for (std::uint32_t branch = 0; branch < node_.arity; ++branch) {
-    add(builder_.send_by(step + 1, builder_.constant(branch), at, 1));
+    number(builder_.send_by(step + 1, builder_.constant(branch), at, 1), turning);
   }
 }
 
 void Flood::add_rank() {
   Place own = builder_.input(node_.index), into = builder_.output(node_.index);
-  own.block_ref = into.block_ref = rounds_.block(1);
-  add(builder_.copy(0, into, own));
-  own.block_ref = rising_on_;
-  add(builder_.send_by(first_wave(1), builder_.constant(0), own, 0));
+  const Numbers once = dense(1, 1);
+  own.block_ref = into.block_ref = once.block;
+  number(builder_.copy(0, into, own), once);
+  const Numbers rising_on = dense(rising(1), 1);
+  own.block_ref = rising_on.block;
+  number(builder_.send_by(first_wave(1), builder_.constant(0), own, 0), rising_on);
   for (std::uint32_t level = 1; level <= node_.height; ++level) add_down(level);
 }
 
@@ -202,7 +260,7 @@ void Flood::add_router() {
 }
 
 Status Flood::finish() {
-  const std::int32_t round = as_int(rounds_.period());
+  const std::int32_t round = as_int(period_);
   builder_.phase(1, 1, round);
   return builder_.finish(1, as_int(node_.ranks) - 1);
 }

@@ -107,8 +107,7 @@ Status two_tree_simplex_broadcast(const Group& group, std::uint32_t me, Program&
     add_sender(builder, couples, trees, v / 2);
   }
   builder.phase(4, 2 * static_cast<std::int32_t>(trees.last_arrival()) - 2, 4);
-  // p-1 ranks get 2N blocks each, and at most floor(p/2) are on their way at once.
-  return builder.finish(0, p % 2 == 1 ? 4 : 3);
+  return builder.finish_one_port();
 }
 
 }  // namespace espalier

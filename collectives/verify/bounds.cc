@@ -129,159 +129,30 @@ std::vector<Witness> witnesses(const topology::Topology& topology, const Program
   return all;
 }
 
-std::vector<std::string> describe(const std::vector<Witness>& all) {
-  std::vector<std::string> lines;
+std::vector<LowerBound> describe(const std::vector<Witness>& all) {
+  std::vector<LowerBound> bounds;
   for (const Witness& witness : all) {
-    std::string formula = std::to_string(witness.a);
-    if (witness.b != 0) formula += " + " + std::to_string(witness.b) + " N";
-    if (witness.d != 1) formula = "ceil((" + formula + ") / " + std::to_string(witness.d) + ")";
-    lines.push_back(formula + " steps: " + witness.reason);
+    const bool known = std::any_of(bounds.begin(), bounds.end(), [&](const LowerBound& bound) {
+      return bound.a == witness.a && bound.b == witness.b && bound.d == witness.d;
+    });
+    if (!known) bounds.push_back(witness);
   }
-  return lines;
+  return bounds;
 }
 
-Finding check_bound(const Case& at, std::int64_t steps) {
-  const Program& common = *at.common;
-  const std::int64_t bound = count_value(common.counts[common.bound_ref], at.blocks);
-  std::int64_t known = 0;
-  std::string reason;
-  for (const Witness& witness : at.witnesses) {
-    if (witness.steps(at.blocks) < known) continue;
-    known = witness.steps(at.blocks);
-    reason = witness.reason;
+std::vector<LowerBound> lower_bounds(const topology::Topology& topology, const Programs& programs,
+                                     bool links) {
+  Program common{};
+  std::int64_t run = 1;
+  bool neighbours = true;
+  for (std::uint32_t node = 0; node == 0 || node < program_nodes(common); ++node) {
+    const Program& program = programs(node);
+    if (node == 0) common = program;
+    if (check_agreement(topology, common, node, program)) return {};
+    run = std::max(run, longest_run(program));
+    neighbours = neighbours && only_neighbours(topology, program);
   }
-  if (bound <= known && bound <= steps) return std::nullopt;
-  return found(Point::kSteps, at, -1, nullptr,
-               "a lower bound of " + std::to_string(bound) + " steps is claimed; bounds prove " +
-                   std::to_string(known) + " (" + reason + "), and the schedule takes " +
-                   std::to_string(steps));
-}
-
-Finding check_witnesses(const Case& at, std::int64_t steps) {
-  for (const Witness& witness : at.witnesses) {
-    if (witness.steps(at.blocks) <= steps) continue;
-    return found(Point::kSteps, at, -1, nullptr,
-                 "valid in " + std::to_string(steps) + " steps, but a bound says that none is in " +
-                     "less than " + std::to_string(witness.steps(at.blocks)) + " (" +
-                     witness.reason + "): the verifier is wrong");
-  }
-  return std::nullopt;
-}
-
-namespace {
-
-// 1, 2, ... up to the longest cycle of claims and witnesses that is looked through.
-constexpr std::int64_t kMostCycle = 4096;
-
-// Steps for any N, of those that are the same every `stride` blocks.
-std::int64_t steps_for(const Steps& steps, std::int64_t blocks) {
-  const std::int64_t stride = steps.stride;
-  const std::int64_t rounds = std::max<std::int64_t>(0, ceil_div(blocks - 3 * stride, stride));
-  const auto at = static_cast<std::size_t>(blocks - rounds * stride - 1);
-  if (rounds == 0) return steps.first[at];
-  return steps.first[at] +
-         rounds * (steps.first[at] - steps.first[at - static_cast<std::size_t>(stride)]);
-}
-
-// Of the numbers k >= 0 those with at + grows * k > 0: low <= k <= high.
-struct Ahead {
-  std::int64_t low = 0, high = kMaxBlocks;
-
-  void keep(std::int64_t at, std::int64_t grows) {
-    if (grows > 0) low = std::max(low, floor_div(-at, grows) + 1);
-    if (grows < 0) high = std::min(high, ceil_div(at, -grows) - 1);
-    if (grows == 0 && at <= 0) high = -1;
-  }
-};
-
-}  // namespace
-
-// Claim, witnesses and steps are lines in N for those N that are `cycle` apart, from the stride on:
-// the claim is above one of them on a half line, and wrong where it is above all witnesses, or
-// above the steps.
-Finding check_bound(Case& at, const Steps& steps, std::string& limited) {
-  const Program& common = *at.common;
-  const Count& count = common.counts[common.bound_ref];
-  std::int64_t cycle =
-      std::lcm(steps.stride, count.c == 0 ? 1 : std::max<std::int64_t>(1, count.e));
-  for (const Witness& witness : at.witnesses) {
-    if (cycle <= kMostCycle) cycle = std::lcm(cycle, witness.d / std::gcd(witness.d, witness.b));
-  }
-  if (cycle > kMostCycle) {
-    limited = "the claimed lower bound goes on in too long a cycle";
-    return std::nullopt;
-  }
-  std::int64_t least = 0;
-  for (std::int64_t blocks = 1; blocks <= 2 * cycle; ++blocks) {
-    if (next_blocks(common, blocks) != blocks) continue;
-    const bool first = blocks <= cycle;  // looked at alone: they may be below the stride
-    const auto above = [&](const auto& value) {
-      const std::int64_t here = count_value(count, blocks) - value(blocks);
-      const std::int64_t later = count_value(count, blocks + cycle) - value(blocks + cycle);
-      return std::pair(here, first ? 0 : later - here);
-    };
-    Ahead of_all, of_steps;
-    for (const Witness& witness : at.witnesses) {
-      const auto [here, grows] = above([&](std::int64_t n) { return witness.steps(n); });
-      of_all.keep(here, grows);
-    }
-    const auto [here, grows] = above([&](std::int64_t n) { return steps_for(steps, n); });
-    of_steps.keep(here, grows);
-    for (const Ahead& wrong : {of_all, of_steps}) {
-      if (wrong.low > wrong.high || wrong.low > kMaxBlocks / cycle) continue;
-      const std::int64_t found = blocks + cycle * wrong.low;
-      if (found <= kMaxBlocks && (least == 0 || found < least)) least = found;
-    }
-  }
-  if (least == 0) return std::nullopt;
-  set_blocks(at, least);
-  return check_bound(static_cast<const Case&>(at), phase_steps(common, least));
-}
-
-namespace {
-
-// A count that is never above the witness, and mostly the same.
-Count count_of(const Witness& witness) {
-  Count count{};
-  const std::int64_t whole = witness.b / witness.d, rest = witness.b % witness.d;
-  count.b = static_cast<std::int32_t>(whole);
-  if (rest == 0) {
-    count.a = static_cast<std::int32_t>(ceil_div(witness.a, witness.d));
-    return count;
-  }
-  const std::int64_t lack = witness.d - rest;
-  std::int64_t e = ceil_div(witness.d, rest), x = 0;
-  if (2 * rest <= witness.d) {
-    // (rest N + a) / d >= (N + x) / e for all N >= 1.
-    x = floor_div(e * (rest + witness.a), witness.d) - 1;
-    count.c = 1;
-  } else {
-    // (N - lack N / d) + a / d >= N - (N + x) / e.
-    e = witness.d / lack;
-    x = ceil_div(e * (lack - witness.a), witness.d) - 1;
-    ++count.b;
-    count.c = -1;
-  }
-  count.d = static_cast<std::int32_t>(x);
-  count.e = static_cast<std::uint32_t>(e);
-  return count;
-}
-
-}  // namespace
-
-Count provable_bound(const topology::Topology& topology, const Program& common, std::int64_t run,
-                     bool neighbours) {
-  constexpr std::int64_t kMany = std::int64_t{1} << 24;
-  Count best{};
-  const auto value = [](const Count& count) {
-    return std::pair(count_value(count, kMany), count_value(count, 1));
-  };
-  for (const Witness& witness : witnesses(topology, common, run, {neighbours, neighbours})) {
-    if (witness.b / witness.d > kMaxSlope || witness.steps(1) > kMaxField) continue;
-    const Count count = count_of(witness);
-    if (value(count) > value(best)) best = count;
-  }
-  return best;
+  return describe(witnesses(topology, common, run, {links, neighbours}));
 }
 
 }  // namespace espalier::verify

@@ -8,22 +8,13 @@
 #include <vector>
 
 #include "collectives/schedule/expand.h"
-#include "collectives/verify/streams.h"
 #include "collectives/verify/verify.h"
 
 namespace espalier::verify {
 
 using Finding = std::optional<Counterexample>;
 
-// A lower bound on the steps of any schedule of a collective: ceil((a + b*N) / d).
-struct Witness {
-  std::string reason;
-  std::int64_t a = 0, b = 0, d = 1;
-
-  [[nodiscard]] std::int64_t steps(std::int64_t blocks) const {
-    return (a + b * blocks + d - 1) / d;
-  }
-};
+using Witness = LowerBound;
 // All programs of a schedule for one N.
 struct Case {
   const topology::Topology* topology = nullptr;
@@ -73,6 +64,11 @@ void set_blocks(Case& at, std::int64_t blocks);
   return instance.kind == espalier_Kind_SEND ? instance.a : instance.into;
 }
 
+// Within a step all sends read, then all receives write, then all operations run: 0, 1, 2.
+[[nodiscard]] inline int turn_of(Kind kind) {
+  return kind == espalier_Kind_SEND ? 0 : kind == espalier_Kind_RECEIVE ? 1 : 2;
+}
+
 // The place of one block at position `at` of the place's run.
 [[nodiscard]] inline PlaceAt part_of(PlaceAt place, std::uint32_t at) {
   place.segment += at;
@@ -100,6 +96,8 @@ void set_blocks(Case& at, std::int64_t blocks);
   return lanes == 0 ? 1 : lanes;
 }
 
+// Whether a combine has a meaning: an operator, or in a barrier the union of who has been heard of.
+[[nodiscard]] bool has_operator(Collective collective);
 // Point kForm for one node against rank 0's program (form.cc). For every N at once.
 [[nodiscard]] Finding check_agreement(const topology::Topology& topology, const Program& common,
                                       std::uint32_t node, const Program& program);
@@ -119,16 +117,12 @@ void add_steps(Case& at);
 [[nodiscard]] Finding check_matching(const Case& at);
 // kMatching and kDeadlock of one link alone: the instances of its ends are enough.
 [[nodiscard]] Finding check_link(const Case& at, std::uint32_t from, std::uint32_t to);
-// The least N for which two streams of one node (or one with itself) share a port in some step, on
-// links of `lanes`; 0: for none. Above one lane blocks_to_fill() counts them.
-[[nodiscard]] std::int64_t blocks_to_collide(const Program& program, const Streams& streams,
-                                             const Stream& one, const Stream& other,
-                                             std::uint32_t lanes);
-// The least N for which more streams than the link has lanes need it in the step of `one`'s first
-// block, of those in the same step of the pace; S = 1. 0: for none.
-[[nodiscard]] std::int64_t blocks_to_fill(const Streams& streams, const Stream& one,
-                                          const std::vector<const Stream*>& together,
-                                          std::uint32_t lanes);
+// Whether two transfers of one node need the same port of the model's, if they hold it at once.
+// The lanes of links are counted besides, in every model.
+[[nodiscard]] bool share_port(PortModel model, bool send, bool other_send);
+// The first of the S steps in which a transfer of `step` holds its port: a send from its step on, a
+// receive up to its step.
+[[nodiscard]] std::int64_t port_begin(const Program& program, bool send, std::int64_t step);
 [[nodiscard]] Finding check_steps(const Case& at);
 // kHazards; clears verdict.in_place where input and output may not be the same memory, adds to
 // verdict.checks.
@@ -150,8 +144,8 @@ void add_cuts(const topology::Topology& topology, const Program& common, std::in
 [[nodiscard]] bool only_neighbours(const topology::Topology& topology, const Program& program);
 // The longest run of a message of `program`.
 [[nodiscard]] std::int64_t longest_run(const Program& program);
-// One line each: the bound as a formula in N, and the reason.
-[[nodiscard]] std::vector<std::string> describe(const std::vector<Witness>& all);
+// Those for a verdict: of several with the same formula the first.
+[[nodiscard]] std::vector<LowerBound> describe(const std::vector<Witness>& all);
 // The claimed lower bound against the witnesses and against the steps, for one N ...
 [[nodiscard]] Finding check_bound(const Case& at, std::int64_t steps);
 // Steps that from N = stride on grow by the same every `stride` blocks, a multiple of the
@@ -166,7 +160,7 @@ struct Steps {
 // That no witness is above the steps of what is otherwise valid: one that is would be wrong itself.
 [[nodiscard]] Finding check_witnesses(const Case& at, std::int64_t steps);
 
-// What one stream takes of the link from -> to, in one step of a period.
+// One message of a progression on the link from -> to, in one step of its period.
 struct LinkUse {
   std::uint32_t from = 0, to = 0;  // nodes; the links are those of the route
   std::int64_t slot = 0;           // phase and step of the period

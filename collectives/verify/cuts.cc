@@ -117,21 +117,6 @@ class Cuts {
   std::vector<Witness> found_;
 };
 
-// For some N none of the others says more.
-std::vector<Witness> best_of(const std::vector<Witness>& all) {
-  std::set<std::size_t> kept;
-  for (const std::int64_t blocks : {1, 2, 3, 8, 64, 4096, 1 << 20}) {
-    std::size_t best = all.size();
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      if (best == all.size() || all[k].steps(blocks) > all[best].steps(blocks)) best = k;
-    }
-    if (best < all.size()) kept.insert(best);
-  }
-  std::vector<Witness> few;
-  for (const std::size_t k : kept) few.push_back(all[k]);
-  return few;
-}
-
 }  // namespace
 
 void add_cuts(const topology::Topology& topology, const Program& common, std::int64_t run,
@@ -155,7 +140,7 @@ void add_cuts(const topology::Topology& topology, const Program& common, std::in
     }
     found = cuts.take();
   }
-  for (Witness& witness : best_of(found)) all.push_back(std::move(witness));
+  for (Witness& witness : greatest(found, 1)) all.push_back(std::move(witness));
 }
 
 }  // namespace espalier::verify

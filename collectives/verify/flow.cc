@@ -1,22 +1,22 @@
 #include "collectives/verify/flow.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace espalier::verify {
 
-std::int32_t RankSets::intern(std::vector<Interval> set) {
-  if (set.size() == 1) return range(set[0].first, set[0].second);
-  std::string key(reinterpret_cast<const char*>(set.data()), set.size() * sizeof(Interval));
-  const auto [entry, fresh] =
-      numbers_.try_emplace(std::move(key), static_cast<std::int32_t>(sets_.size()));
-  if (fresh) sets_.push_back(std::move(set));
-  return entry->second;
-}
+namespace {
 
-std::int32_t RankSets::range(std::uint32_t first, std::uint32_t last) {
-  const std::uint64_t key = (static_cast<std::uint64_t>(first) << 32) | last;
-  const auto [entry, fresh] = ranges_.try_emplace(key, static_cast<std::int32_t>(sets_.size()));
-  if (fresh) sets_.push_back({{first, last}});
+// Sets of fewer intervals are combined again sooner than looked up.
+constexpr std::size_t kFewIntervals = 8;
+
+}  // namespace
+
+RankSet RankSets::intern(std::vector<Interval> set) {
+  if (set.size() == 1) return range(set[0].first, set[0].second);
+  const auto [entry, fresh] =
+      numbers_.try_emplace(std::move(set), kSeveral + static_cast<RankSet>(sets_.size()));
+  if (fresh) sets_.push_back(&entry->first);
   return entry->second;
 }
 
@@ -25,36 +25,52 @@ Join join_of(const Program& common) {
   return common.needs_commutative ? Join::kDisjoint : Join::kOrdered;
 }
 
-std::string RankSets::why_not_combined(std::int32_t left, std::int32_t right, Join join) const {
+std::string RankSets::why_not_combined(RankSet left, RankSet right, Join join) const {
   return "it combines " + name(left) + " (left) with " + name(right) + " (right); " +
          (join == Join::kOrdered ? "the left must end just before the right begins"
                                  : "no rank may count twice");
 }
 
-std::int32_t RankSets::combine(std::int32_t left, std::int32_t right, Join join) {
-  const std::uint64_t key = (static_cast<std::uint64_t>(left) << 32) |
-                            (static_cast<std::uint64_t>(right) << 2) |
-                            static_cast<std::uint64_t>(join);
-  const auto [entry, fresh] = combined_.try_emplace(key, -1);
-  if (!fresh) return entry->second;
-  const std::vector<Interval>& a = sets_[static_cast<std::size_t>(left)];
-  const std::vector<Interval>& b = sets_[static_cast<std::size_t>(right)];
-  if (join == Join::kOrdered && a.back().second + 1 != b.front().first) return -1;
+RankSet RankSets::combine(RankSet left, RankSet right, Join join) {
+  if (!is_range(left) || !is_range(right)) return combine_several(left, right, join);
+  const Interval a = interval(left), b = interval(right);
+  if (std::uint64_t{a.second} + 1 == b.first) return range(a.first, b.second);
+  if (join == Join::kOrdered) return kNone;
+  if (std::uint64_t{b.second} + 1 == a.first) return range(b.first, a.second);
+  const bool apart = a.second < b.first || b.second < a.first;
+  if (apart) return intern({std::min(a, b), std::max(a, b)});
+  if (join != Join::kUnion) return kNone;
+  return range(std::min(a.first, b.first), std::max(a.second, b.second));
+}
+
+RankSet RankSets::combine_several(RankSet left, RankSet right, Join join) {
+  const auto intervals = [this](RankSet set) {
+    return is_range(set) ? std::vector<Interval>{interval(set)} : several(set);
+  };
+  const std::vector<Interval> a = intervals(left), b = intervals(right);
+  if (join == Join::kOrdered && a.back().second + 1 != b.front().first) return kNone;
+  const bool kept = a.size() + b.size() > kFewIntervals;
+  if (kept) {
+    const auto known = combined_.find({left, right, join});
+    if (known != combined_.end()) return known->second;
+  }
   intervals_read_ += static_cast<std::int64_t>(a.size() + b.size()) - 2;
-  std::vector<Interval> all = a;
-  all.insert(all.end(), b.begin(), b.end());
-  std::sort(all.begin(), all.end());
+  std::vector<Interval> all;
+  std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(all));
   std::vector<Interval> merged;
+  bool allowed = true;
   for (const Interval& next : all) {
     const bool twice = !merged.empty() && next.first <= merged.back().second;
-    if (twice && join != Join::kUnion) return -1;
+    allowed = allowed && (!twice || join == Join::kUnion);
     if (!merged.empty() && next.first <= merged.back().second + 1) {
       merged.back().second = std::max(merged.back().second, next.second);
     } else {
       merged.push_back(next);
     }
   }
-  return entry->second = intern(std::move(merged));
+  const RankSet set = allowed ? intern(std::move(merged)) : kNone;
+  if (kept) combined_[{left, right, join}] = set;
+  return set;
 }
 
 Finding check_sets(const Case& at, const RankSets& sets) {
@@ -65,9 +81,10 @@ Finding check_sets(const Case& at, const RankSets& sets) {
                        " gaps together; no more can be checked");
 }
 
-std::string RankSets::name(std::int32_t set) const {
+std::string RankSets::name(RankSet set) const {
   if (set < 0) return "nothing";
-  const std::vector<Interval>& intervals = sets_[static_cast<std::size_t>(set)];
+  const std::vector<Interval> intervals =
+      is_range(set) ? std::vector<Interval>{interval(set)} : several(set);
   const bool one = intervals.size() == 1 && intervals[0].first == intervals[0].second;
   std::string text = one ? "rank" : "ranks";
   for (const auto& [first, last] : intervals) {
@@ -86,17 +103,17 @@ std::pair<std::int64_t, std::int64_t> Wanted::segments(std::uint32_t node) {
   }
 }
 
-std::int32_t Wanted::ranks(RankSets& sets, std::uint32_t node, std::int64_t segment) const {
+RankSet Wanted::ranks(std::uint32_t node, std::int64_t segment) const {
   const auto origin = static_cast<std::uint32_t>(segment);
   switch (program_.collective) {
     case espalier_Collective_BROADCAST:
-    case espalier_Collective_SCATTER: return sets.range(program_.root, program_.root);
-    case espalier_Collective_SCAN: return sets.range(0, node);
-    case espalier_Collective_EXSCAN: return sets.range(0, node - 1);
+    case espalier_Collective_SCATTER: return RankSets::range(program_.root, program_.root);
+    case espalier_Collective_SCAN: return RankSets::range(0, node);
+    case espalier_Collective_EXSCAN: return RankSets::range(0, node - 1);
     case espalier_Collective_GATHER:
     case espalier_Collective_ALLGATHER:
-    case espalier_Collective_ALL_TO_ALL: return sets.range(origin, origin);
-    default: return sets.range(0, program_.ranks - 1);
+    case espalier_Collective_ALL_TO_ALL: return RankSets::range(origin, origin);
+    default: return RankSets::range(0, program_.ranks - 1);
   }
 }
 
@@ -111,7 +128,7 @@ Value& DataFlow::memory(const Case& at, std::uint32_t node, const PlaceAt& place
 Finding DataFlow::read(const Case& at, std::uint32_t node, const Instance& reader,
                        const PlaceAt& place, Value& value) {
   if (place.buffer == espalier_Buffer_INPUT) {
-    value = {sets_.range(node, node), place.segment, place.block};
+    value = {RankSets::range(node, node), place.segment, place.block};
     return std::nullopt;
   }
   value = memory(at, node, place);
@@ -146,7 +163,7 @@ void DataFlow::write(const Case& at, std::uint32_t node, const PlaceAt& place, V
   memory(at, node, place) = value;
   // Of routers nobody asks whom they have heard of.
   if (at.common->collective != espalier_Collective_BARRIER || node >= at.common->ranks) return;
-  std::int32_t& heard = memory_[node].heard;
+  RankSet& heard = memory_[node].heard;
   heard = sets_.combine(heard, value.ranks, Join::kUnion);
 }
 
@@ -177,7 +194,7 @@ void DataFlow::clear(const Case& at) {
   for (std::uint32_t node = 0; node < nodes; ++node) {
     memory_[node].scratch.resize(used_slots(at.instances[node]));
     if (node >= at.common->ranks) continue;
-    memory_[node].heard = sets_.range(node, node);
+    memory_[node].heard = RankSets::range(node, node);
     memory_[node].output.resize(static_cast<std::size_t>(at.common->segments) *
                                 static_cast<std::size_t>(at.blocks));
   }
@@ -232,7 +249,7 @@ Finding DataFlow::check_results(const Case& at) {
   for (std::uint32_t node = 0; node < at.common->ranks; ++node) {
     const auto [first, end] = wanted.segments(node);
     for (std::int64_t segment = first; segment < end; ++segment) {
-      const std::int32_t ranks = wanted.ranks(sets_, node, segment);
+      const RankSet ranks = wanted.ranks(node, segment);
       for (std::int64_t block = 0; block < at.blocks; ++block) {
         if (Finding finding = check_result(at, node, segment, block, ranks)) return finding;
       }
@@ -243,18 +260,22 @@ Finding DataFlow::check_results(const Case& at) {
 
 // What a rank has ever received has come before it ends.
 Finding DataFlow::check_barrier(const Case& at) {
-  const std::int32_t all = sets_.range(0, at.common->ranks - 1);
+  const RankSet all = RankSets::range(0, at.common->ranks - 1);
   for (std::uint32_t node = 0; node < at.common->ranks; ++node) {
     if (memory_[node].heard == all) continue;
-    return found(Point::kDataFlow, at, node, nullptr,
-                 "at its end it has heard of " + sets_.name(memory_[node].heard) +
-                     "; it must have heard of " + sets_.name(all));
+    return not_heard(at, sets_, node, memory_[node].heard);
   }
   return std::nullopt;
 }
 
+Counterexample not_heard(const Case& at, const RankSets& sets, std::uint32_t node, RankSet heard) {
+  return found(Point::kDataFlow, at, node, nullptr,
+               "at its end it has heard of " + sets.name(heard) + "; it must have heard of " +
+                   sets.name(RankSets::range(0, at.common->ranks - 1)));
+}
+
 Finding DataFlow::check_result(const Case& at, std::uint32_t node, std::int64_t segment,
-                               std::int64_t block, std::int32_t wanted) {
+                               std::int64_t block, RankSet wanted) {
   PlaceAt place;
   place.buffer = espalier_Buffer_OUTPUT;
   place.segment = segment;
@@ -270,7 +291,7 @@ Finding DataFlow::check_result(const Case& at, std::uint32_t node, std::int64_t 
 
 Counterexample wrong_result(const Case& at, const RankSets& sets, std::uint32_t node,
                             std::int64_t segment, std::int64_t block, const Value& value,
-                            std::int32_t wanted) {
+                            RankSet wanted) {
   PlaceAt place;
   place.buffer = espalier_Buffer_OUTPUT;
   place.segment = segment;

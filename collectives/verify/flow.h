@@ -2,7 +2,8 @@
 // Point 7: what each place holds, step by step. Internal to collectives/verify.
 
 #include <cstdint>
-#include <unordered_map>
+#include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,27 +19,41 @@ enum class Join : std::uint8_t {
 };
 [[nodiscard]] Join join_of(const Program& common);
 
-// Sets of ranks, as ascending intervals, each kept once and named by a number.
+// A set of ranks, by number: the same set has the same number.
+using RankSet = std::int64_t;
+
+// Sets of ranks, as ascending intervals.
 class RankSets {
  public:
   using Interval = std::pair<std::uint32_t, std::uint32_t>;  // first, last
-  // The set {first .. last}.
-  std::int32_t range(std::uint32_t first, std::uint32_t last);
-  // left followed by right (left (+) right). -1: what `join` forbids.
-  std::int32_t combine(std::int32_t left, std::int32_t right, Join join);
-  // Intervals read so far to make new sets, but for one a set: what time and memory go by.
+  static constexpr RankSet kNone = -1;
+  // The set {first .. last}; ranks are below 2^30.
+  [[nodiscard]] static RankSet range(std::uint32_t first, std::uint32_t last) {
+    return static_cast<RankSet>(first) << 31 | last;
+  }
+  // left followed by right (left (+) right). kNone: what `join` forbids.
+  RankSet combine(RankSet left, RankSet right, Join join);
+  // Intervals read so far to make new sets, minus one per set: what time and memory grow with.
   [[nodiscard]] std::int64_t intervals_read() const { return intervals_read_; }
-  [[nodiscard]] std::string name(std::int32_t set) const;  // "ranks 0-3, 5"
-  // Why combine() gave -1, for a counterexample.
-  [[nodiscard]] std::string why_not_combined(std::int32_t left, std::int32_t right,
-                                             Join join) const;
+  [[nodiscard]] std::string name(RankSet set) const;  // "ranks 0-3, 5"
+  // Why combine() gave kNone, for a counterexample.
+  [[nodiscard]] std::string why_not_combined(RankSet left, RankSet right, Join join) const;
 
  private:
-  std::int32_t intern(std::vector<Interval> set);
-  std::vector<std::vector<Interval>> sets_;
-  std::unordered_map<std::uint64_t, std::int32_t> ranges_;  // sets of one interval
-  std::unordered_map<std::string, std::int32_t> numbers_;   // the others
-  std::unordered_map<std::uint64_t, std::int32_t> combined_;
+  static constexpr RankSet kSeveral = RankSet{1} << 62;  // of several intervals: plus a position
+  [[nodiscard]] static bool is_range(RankSet set) { return set < kSeveral; }
+  [[nodiscard]] static Interval interval(RankSet range) {
+    return {static_cast<std::uint32_t>(range >> 31),
+            static_cast<std::uint32_t>(range & 0x7fffffff)};
+  }
+  [[nodiscard]] const std::vector<Interval>& several(RankSet set) const {
+    return *sets_[static_cast<std::size_t>(set - kSeveral)];
+  }
+  [[nodiscard]] RankSet combine_several(RankSet left, RankSet right, Join join);
+  RankSet intern(std::vector<Interval> set);
+  std::map<std::vector<Interval>, RankSet> numbers_;
+  std::vector<const std::vector<Interval>*> sets_;                  // keys of numbers_
+  std::map<std::tuple<RankSet, RankSet, Join>, RankSet> combined_;  // of many intervals
   std::int64_t intervals_read_ = 0;
 };
 
@@ -52,7 +67,7 @@ class Wanted {
   // The segments of the node's output that must hold a result: first, end.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> segments(std::uint32_t node);
   // Whose data that of `segment` must combine. In an all-to-all: what they have for `node`.
-  [[nodiscard]] std::int32_t ranks(RankSets& sets, std::uint32_t node, std::int64_t segment) const;
+  [[nodiscard]] RankSet ranks(std::uint32_t node, std::int64_t segment) const;
 
  private:
   Program program_;  // of the node asked for, as far as buffer_extent() looks
@@ -60,13 +75,17 @@ class Wanted {
 
 // A block of memory.
 struct Value {
-  std::int32_t ranks = -1;                // whose inputs it combines; -1: undefined
+  RankSet ranks = RankSets::kNone;        // whose inputs it combines; kNone: undefined
   std::int64_t segment = -1, block = -1;  // of these inputs: in an all-to-all, for whom
 };
 // The counterexample of an output block that ends as `value` instead of the data of `wanted`.
 [[nodiscard]] Counterexample wrong_result(const Case& at, const RankSets& sets, std::uint32_t node,
                                           std::int64_t segment, std::int64_t block,
-                                          const Value& value, std::int32_t wanted);
+                                          const Value& value, RankSet wanted);
+
+// The counterexample of a rank that ends a barrier having heard of `heard` only.
+[[nodiscard]] Counterexample not_heard(const Case& at, const RankSets& sets, std::uint32_t node,
+                                       RankSet heard);
 
 // Follows the data of schedules of one group; the sets are shared by all N.
 class DataFlow {
@@ -78,7 +97,7 @@ class DataFlow {
  private:
   struct Memory {
     std::vector<Value> output, scratch;
-    std::int32_t heard = -1;  // barrier: of whom
+    RankSet heard = RankSets::kNone;  // barrier: of whom
   };
   [[nodiscard]] Value& memory(const Case& at, std::uint32_t node, const PlaceAt& place);
   [[nodiscard]] Finding read(const Case& at, std::uint32_t node, const Instance& reader,
@@ -92,7 +111,7 @@ class DataFlow {
   [[nodiscard]] Finding check_results(const Case& at);
   [[nodiscard]] Finding check_barrier(const Case& at);
   [[nodiscard]] Finding check_result(const Case& at, std::uint32_t node, std::int64_t segment,
-                                     std::int64_t block, std::int32_t wanted);
+                                     std::int64_t block, RankSet wanted);
   RankSets sets_;
   std::vector<Memory> memory_;
 };

@@ -250,6 +250,18 @@ Finding check_size(Case& at, std::uint32_t node, const Program& program) {
   return std::nullopt;
 }
 
+bool has_operator(Collective collective) {
+  switch (collective) {
+    case espalier_Collective_REDUCE:
+    case espalier_Collective_ALLREDUCE:
+    case espalier_Collective_SCAN:
+    case espalier_Collective_EXSCAN:
+    case espalier_Collective_REDUCE_SCATTER:
+    case espalier_Collective_BARRIER: return true;
+    default: return false;
+  }
+}
+
 namespace {
 
 // Whether `place`, which `instance` uses, lies inside what there is; empty if so.
@@ -275,19 +287,6 @@ Finding check_place(const Case& at, std::uint32_t node, const Program& program,
                      std::to_string(program.scratch_blocks) + " blocks of scratch are claimed");
   }
   return std::nullopt;
-}
-
-// Whether `combine` has a meaning: an operator, or in a barrier the union of who is heard of.
-bool has_operator(Collective collective) {
-  switch (collective) {
-    case espalier_Collective_REDUCE:
-    case espalier_Collective_ALLREDUCE:
-    case espalier_Collective_SCAN:
-    case espalier_Collective_EXSCAN:
-    case espalier_Collective_REDUCE_SCATTER:
-    case espalier_Collective_BARRIER: return true;
-    default: return false;
-  }
 }
 
 // What of the message a buffer holds, and so which places in it there are (buffer_extent). In a

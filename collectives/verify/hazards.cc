@@ -8,194 +8,179 @@
 // if it is among these. The accesses of a place are taken in the order of a lock-step run; ordering
 // each against those since the last write orders all, since "before" is transitive.
 
+#include "collectives/verify/hazards.h"
+
 #include <algorithm>
-#include <array>
-#include <map>
 
 #include "collectives/verify/check.h"
 
 namespace espalier::verify {
+
+void HazardRules::begin_step(std::int64_t step, std::int64_t retired) {
+  step_ = step;
+  let_in_ = Known{};
+  let_in_.retire(retired);
+  operated_ = false;
+}
+
+// Rule 4: posted when let in, once step - after is ready, behind the link's earlier sends.
+const Known& HazardRules::post_send(std::size_t link, std::int64_t after) {
+  LastSend& last = last_send_[link];
+  (void)post_send_alone(after);
+  if (last.sent) {
+    posted_.merge(last.known);
+    all_posted_.merge(posted_);
+  }
+  last = {true, posted_};
+  return posted_;
+}
+
+const Known& HazardRules::post_send_alone(std::int64_t after) {
+  posted_ = let_in_;
+  const std::int64_t awaited = step_ - after;
+  if (after > 0 && awaited > let_in_.retired) {
+    // Steps less than a window back: a ring holds them. Without instances nothing is known.
+    const Ready& ready = ready_[static_cast<std::size_t>(awaited % kMostWindow)];
+    if (ready.step == awaited) posted_.merge(ready.known);
+  }
+  all_posted_.merge(posted_);
+  return posted_;
+}
+
+// Rule 5. (c) puts the sends of its step and before ahead of it, (d) waits for their end.
+const Known& HazardRules::run_operation(std::int64_t after) {
+  Known before = let_in_;
+  before.merge(run_);
+  before.merge(all_posted_);
+  before.add_received(step_ - after);
+  before.operations = operations_++;
+  operated_ = true;
+  return run_ = before;
+}
+
+void HazardRules::end_step() {
+  Known ready = let_in_;
+  ready.add_received(step_);
+  if (operated_) {
+    run_.operations = operations_;
+    ready.merge(run_);
+  }
+  ready_[static_cast<std::size_t>(step_ % kMostWindow)] = {step_, ready};
+}
+
 namespace {
 
-// What is certain to have happened before an event. Steps are the schedule's.
-struct Known {
-  std::int64_t retired = -1;    // all steps up to here have retired
-  std::uint64_t receives = 0;   // bit j: the receives of step retired + 1 + j are complete
-  std::int64_t operations = 0;  // so many combines and copies have run
-
-  [[nodiscard]] bool received(std::int64_t step) const {
-    if (step <= retired) return true;
-    const std::int64_t bit = step - retired - 1;
-    return bit < 64 && ((receives >> bit) & 1) != 0;
-  }
-  void add_received(std::int64_t step) {
-    // step - retired - 1 < W <= 64: a step in flight.
-    if (step > retired) receives |= std::uint64_t{1} << (step - retired - 1);
-  }
-  void retire(std::int64_t step) {
-    if (step <= retired) return;
-    const std::int64_t by = step - retired;
-    receives = by < 64 ? receives >> by : 0;
-    retired = step;
-  }
-  void merge(Known other) {
-    if (other.retired < retired) other.retire(retired);
-    retire(other.retired);
-    receives |= other.receives;
-    operations = std::max(operations, other.operations);
-  }
-};
-
-// The accesses to one place so far.
-struct Uses {
-  const Instance* last = nullptr;   // latest by step
-  const Instance* write = nullptr;  // latest write
-  std::int64_t operation = -1;      // its number, if a combine or copy wrote
-  bool changed = false;             // OUTPUT: by more than a copy of the same block of INPUT
-};
-
-class Node {
+// The instances of one node, put to the rules.
+class NodeHazards {
  public:
-  Node(const Case& at, std::uint32_t node) : at_(at), node_(node) {
+  NodeHazards(const Case& at, std::uint32_t node, const std::vector<Instance>& all)
+      : at_(at), node_(node), all_(all), rules_(links_of(all)) {
     const auto blocks =
         static_cast<std::size_t>(at.common->segments) * static_cast<std::size_t>(at.blocks);
     if (node < at.common->ranks) {
       input_.resize(blocks);
       output_.resize(blocks);
     }
-    scratch_.resize(used_slots(at.instances[node]));
+    scratch_.resize(used_slots(all));
   }
 
   Finding check(Verdict& verdict) {
     verdict_ = &verdict;
-    const std::vector<Instance>& all = at_.instances[node_];
-    for (std::size_t begin = 0; begin < all.size();) {
+    for (std::size_t begin = 0; begin < all_.size();) {
       std::size_t end = begin;
-      while (end < all.size() && all[end].step == all[begin].step) ++end;
-      if (Finding finding = check_step(begin, end)) return finding;
+      while (end < all_.size() && all_[end].step == all_[begin].step) ++end;
+      rules_.begin_step(all_[begin].step, at_.gate(all_[begin].step, all_[begin].phase));
+      for (int turn = 0; turn < 3; ++turn) {
+        for (std::size_t k = begin; k < end; ++k) {
+          if (turn_of(all_[k].kind) != turn) continue;
+          if (Finding finding = check_one(k)) return finding;
+        }
+      }
+      rules_.end_step();
       begin = end;
     }
     return std::nullopt;
   }
 
  private:
-  Finding check_step(std::size_t begin, std::size_t end) {
-    const std::vector<Instance>& all = at_.instances[node_];
-    const Instance& first = all[begin];
-    let_in_ = Known{};
-    let_in_.retire(at_.gate(first.step, first.phase));
-    Finding finding;
-    for (std::size_t k = begin; k < end && !finding; ++k) {
-      if (all[k].kind == espalier_Kind_SEND) finding = check_send(all[k]);
-    }
-    for (std::size_t k = begin; k < end && !finding; ++k) {
-      if (all[k].kind == espalier_Kind_RECEIVE) finding = check_receive(all[k]);
-    }
-    Known ready = let_in_;
-    ready.add_received(first.step);
-    for (std::size_t k = begin; k < end && !finding; ++k) {
-      if (all[k].kind != espalier_Kind_COMBINE && all[k].kind != espalier_Kind_COPY) continue;
-      finding = check_operation(all[k]);
-      ready.merge(run_);
-    }
-    ready_[static_cast<std::size_t>(first.step % kMostWindow)] = {first.step, ready};
-    return finding;
+  static std::size_t links_of(const std::vector<Instance>& all) {
+    std::int64_t links = 0;
+    for (const Instance& one : all) links = std::max(links, one.link + 1);
+    return static_cast<std::size_t>(links);
   }
 
-  // Rule 4: posted when let in, once step - after is ready, behind the link's earlier sends.
-  Finding check_send(const Instance& send) {
-    Known posted = let_in_;
-    const std::int64_t awaited = send.step - send.after;
-    if (send.after > 0 && awaited > let_in_.retired) {
-      // Steps less than a window back: a ring holds them. Without instances nothing is known.
-      const Ready& ready = ready_[static_cast<std::size_t>(awaited % kMostWindow)];
-      if (ready.step == awaited) posted.merge(ready.known);
+  Finding check_one(std::size_t k) {
+    const Instance& one = all_[k];
+    if (one.kind == espalier_Kind_SEND) {
+      return check_read(k, one.a, rules_.post_send(static_cast<std::size_t>(one.link), one.after));
     }
-    const auto [link, fresh] = last_send_.try_emplace(send.link, posted);
-    if (!fresh) {
-      link->second.merge(posted);
-      posted = link->second;
-    }
-    all_posted_.merge(posted);
-    return check_read(send, send.a, posted);
+    return one.kind == espalier_Kind_RECEIVE ? check_receive(k) : check_operation(k);
   }
 
   // Rule 7: it may write from the time its step is let in.
-  Finding check_receive(const Instance& receive) {
+  Finding check_receive(std::size_t k) {
+    const Instance& receive = all_[k];
     for (std::uint32_t part = 0; part < receive.into.run; ++part) {
       const PlaceAt into = part_of(receive.into, part);
-      Uses& uses = of(into);
-      if (uses.last != nullptr && uses.last->step > let_in_.retired) {
-        return too_early(receive, into, *uses.last);
+      PlaceUses& uses = of(into);
+      if (!rules_.is_free(uses)) return too_early(receive, into, instance(uses.last));
+      if (into.buffer == espalier_Buffer_OUTPUT && !rules_.is_free(input_[index(into)])) {
+        verdict_->in_place = false;
       }
-      if (into.buffer == espalier_Buffer_OUTPUT) {
-        const Uses& input = input_[index(into)];
-        if (input.last != nullptr && input.last->step > let_in_.retired) verdict_->in_place = false;
-      }
-      uses = {&receive, &receive, -1, true};
+      uses = written(k, -1, true);
     }
     return std::nullopt;
   }
 
-  // Rule 5. (c) puts the sends of its step and before ahead of it, (d) waits for their end.
-  Finding check_operation(const Instance& operation) {
-    Known before = let_in_;
-    before.merge(run_);
-    before.merge(all_posted_);
-    before.add_received(operation.step - operation.after);
-    run_ = before;
-    run_.operations = ++operations_;
-    if (Finding finding = check_read(operation, operation.a, before)) return finding;
+  Finding check_operation(std::size_t k) {
+    const Instance& operation = all_[k];
+    const Known& before = rules_.run_operation(operation.after);
+    if (Finding finding = check_read(k, operation.a, before)) return finding;
     if (operation.kind == espalier_Kind_COMBINE) {
-      if (Finding finding = check_read(operation, operation.b, before)) return finding;
+      if (Finding finding = check_read(k, operation.b, before)) return finding;
     }
     for (std::uint32_t part = 0; part < operation.into.run; ++part) {
       const PlaceAt into = part_of(operation.into, part);
-      Uses& uses = of(into);
-      if (uses.write != nullptr && uses.write->kind == espalier_Kind_RECEIVE &&
-          !before.received(uses.write->step)) {
-        return too_early(operation, into, *uses.write);
+      PlaceUses& uses = of(into);
+      if (!HazardRules::is_received(uses, before)) {
+        return too_early(operation, into, instance(uses.write));
       }
       const bool same = operation.kind == espalier_Kind_COPY &&
                         operation.a.buffer == espalier_Buffer_INPUT &&
                         operation.a.segment == operation.into.segment;
-      uses = {&operation, &operation, operations_ - 1, uses.changed || !same};
+      uses = written(k, rules_.operation(), uses.changed || !same);
     }
     return std::nullopt;
   }
 
-  Finding check_read(const Instance& reader, const PlaceAt& place, const Known& before) {
+  Finding check_read(std::size_t k, const PlaceAt& place, const Known& before) {
     for (std::uint32_t part = 0; part < place.run; ++part) {
-      if (Finding finding = check_part(reader, part_of(place, part), before)) return finding;
+      if (Finding finding = check_part(k, part_of(place, part), before)) return finding;
     }
     return std::nullopt;
   }
 
-  Finding check_part(const Instance& reader, const PlaceAt& place, const Known& before) {
-    Uses& uses = of(place);
-    uses.last = &reader;
+  Finding check_part(std::size_t k, const PlaceAt& place, const Known& before) {
+    const Instance& reader = all_[k];
+    PlaceUses& uses = of(place);
+    uses.last = static_cast<std::int64_t>(k);
+    uses.last_step = reader.step;
     if (place.buffer == espalier_Buffer_INPUT) {
       if (output_[index(place)].changed) verdict_->in_place = false;
       return std::nullopt;
     }
-    if (uses.write == nullptr) {
+    if (uses.write < 0) {
       return found(Point::kHazards, at_, node_, &reader,
                    place_name(place) + " is read, but nothing has been written to it");
     }
-    const bool safe = uses.operation >= 0 ? ran(*uses.write, uses.operation, before)
-                                          : before.received(uses.write->step);
-    if (safe) return std::nullopt;
-    const std::int64_t back = reader.step - uses.write->step;
+    if (HazardRules::is_written(uses, before)) return std::nullopt;
+    const std::int64_t back = reader.step - uses.write_step;
     return found(Point::kHazards, at_, node_, &reader,
                  place_name(place) + " is read before it must be written: action " +
-                     std::to_string(uses.write->action) + " of step " +
-                     std::to_string(uses.write->step) +
+                     std::to_string(instance(uses.write).action) + " of step " +
+                     std::to_string(uses.write_step) +
                      " writes it, and after = " + std::to_string(reader.after) +
                      " does not wait for that; after = " + std::to_string(back) + " would");
-  }
-
-  static bool ran(const Instance& operation, std::int64_t number, const Known& before) {
-    return number < before.operations || operation.step <= before.retired;
   }
 
   Finding too_early(const Instance& writer, const PlaceAt& place, const Instance& earlier) {
@@ -205,7 +190,7 @@ class Node {
                      std::to_string(earlier.action) + " of step " + std::to_string(earlier.step) +
                      (send ? " may still be sending from it" : " uses it") + "; with window " +
                      std::to_string(at_.common->window) + " only steps up to " +
-                     std::to_string(let_in_.retired) + " are sure to be over" +
+                     std::to_string(rules_.let_in().retired) + " are sure to be over" +
                      smaller_window(writer.step - earlier.step));
   }
 
@@ -213,10 +198,17 @@ class Node {
     return steps < 1 ? "" : "; a window of " + std::to_string(steps) + " would do";
   }
 
+  [[nodiscard]] PlaceUses written(std::size_t k, std::int64_t operation, bool changed) const {
+    const auto event = static_cast<std::int64_t>(k);
+    return {all_[k].step, event, all_[k].step, event, operation, changed};
+  }
+  [[nodiscard]] const Instance& instance(std::int64_t event) const {
+    return all_[static_cast<std::size_t>(event)];
+  }
   [[nodiscard]] std::size_t index(const PlaceAt& place) const {
     return static_cast<std::size_t>(place.segment * at_.blocks + place.block);
   }
-  Uses& of(const PlaceAt& place) {
+  PlaceUses& of(const PlaceAt& place) {
     ++verdict_->checks;
     if (place.buffer == espalier_Buffer_SCRATCH) {
       return scratch_[static_cast<std::size_t>(place.slot)];
@@ -226,24 +218,16 @@ class Node {
 
   const Case& at_;
   std::uint32_t node_;
+  const std::vector<Instance>& all_;
   Verdict* verdict_ = nullptr;
-  struct Ready {
-    std::int64_t step = -1;
-    Known known;
-  };
-  std::array<Ready, kMostWindow> ready_;     // before a step is known to be ready
-  std::map<std::int64_t, Known> last_send_;  // by link
-  Known let_in_;                             // before the step is let in
-  Known run_;                                // before the last combine or copy, and itself
-  Known all_posted_;                         // before the posting of all sends so far
-  std::int64_t operations_ = 0;
-  std::vector<Uses> input_, output_, scratch_;
+  HazardRules rules_;
+  std::vector<PlaceUses> input_, output_, scratch_;
 };
 
 }  // namespace
 
 Finding check_hazards(const Case& at, std::uint32_t node, Verdict& verdict) {
-  return Node(at, node).check(verdict);
+  return NodeHazards(at, node, at.instances[node]).check(verdict);
 }
 
 }  // namespace espalier::verify

@@ -3,6 +3,7 @@
 // the pair follow when these are over).
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "collectives/verify/check.h"
@@ -41,34 +42,59 @@ Counterexample too_many_hops(const Case& at) {
                        std::to_string(most_hops(at)) + " that can be checked");
 }
 
-// The link that carries the most of its capacity, over all slots. False: too many hops.
-bool find_busiest(Case& at, const std::vector<LinkUse>& uses, Load& busiest) {
-  const topology::Topology& topology = *at.topology;
-  struct Hop {
-    std::uint64_t link;
-    std::int64_t slot;
-    [[nodiscard]] auto operator<=>(const Hop&) const = default;
-  };
-  std::vector<Hop> hops;
-  hops.reserve(uses.size());
-  const std::size_t most = most_hops(at);
-  for (const LinkUse& use : uses) {
-    const std::vector<std::uint32_t> nodes = topology.route(use.from, use.to);
+// Counts what each link carries in one slot after the other.
+class SlotLoads {
+ public:
+  explicit SlotLoads(const topology::Topology& topology) : topology_(topology) {}
+
+  // Adds a message on its route; returns its hops.
+  std::size_t add(std::uint32_t from, std::uint32_t to) {
+    const std::vector<std::uint32_t> nodes = topology_.route(from, to);
     for (std::size_t hop = 1; hop < nodes.size(); ++hop) {
-      hops.push_back({key(nodes[hop - 1], nodes[hop]), use.slot});
+      std::uint32_t& load = loads_[key(nodes[hop - 1], nodes[hop])];
+      if (load++ == 0) touched_.push_back(key(nodes[hop - 1], nodes[hop]));
     }
-    if (hops.size() > most) return false;
+    return nodes.size() - 1;
   }
-  at.spent += static_cast<std::int64_t>(hops.size()) / kHopsAnInstance;
-  std::sort(hops.begin(), hops.end());
-  for (std::size_t begin = 0, end = 0; begin < hops.size(); begin = end) {
-    while (end < hops.size() && hops[end] == hops[begin]) ++end;
-    LinkLoad load{static_cast<std::uint32_t>(hops[begin].link >> 32),
-                  static_cast<std::uint32_t>(hops[begin].link),
-                  static_cast<std::uint32_t>(end - begin), 1};
-    load.capacity = topology.capacity(load.from, load.to);
-    if (is_nearer(load, busiest.link)) busiest = {load, hops[begin].slot};
+
+  // Ends the slot: keeps its busiest link if that is nearer to its capacity than `busiest`, or as
+  // near and before it.
+  void end_slot(std::int64_t slot, Load& busiest) {
+    for (const std::uint64_t link : touched_) {
+      std::uint32_t& load = loads_[link];
+      LinkLoad here{static_cast<std::uint32_t>(link >> 32), static_cast<std::uint32_t>(link), load,
+                    1};
+      load = 0;
+      here.capacity = topology_.capacity(here.from, here.to);
+      const std::uint64_t there = key(busiest.link.from, busiest.link.to);
+      const bool first = link != there ? link < there : slot < busiest.slot;
+      if (is_nearer(here, busiest.link) || (first && !is_nearer(busiest.link, here))) {
+        busiest = {here, slot};
+      }
+    }
+    touched_.clear();
   }
+
+ private:
+  const topology::Topology& topology_;
+  std::unordered_map<std::uint64_t, std::uint32_t> loads_;
+  std::vector<std::uint64_t> touched_;  // links with a load in this slot
+};
+
+// The link that carries the most of its capacity, over all slots; `uses` by slot. False: too many
+// hops.
+bool find_busiest(Case& at, const std::vector<LinkUse>& uses, Load& busiest) {
+  SlotLoads loads(*at.topology);
+  const std::size_t most = most_hops(at);
+  std::size_t hops = 0;
+  for (std::size_t begin = 0, end = 0; begin < uses.size(); begin = end) {
+    for (; end < uses.size() && uses[end].slot == uses[begin].slot; ++end) {
+      hops += loads.add(uses[end].from, uses[end].to);
+      if (hops > most) return false;
+    }
+    loads.end_slot(uses[begin].slot, busiest);
+  }
+  at.spent += static_cast<std::int64_t>(hops) / kHopsAnInstance;
   return true;
 }
 
@@ -110,6 +136,8 @@ const Instance* sender_over(const Case& at, const LinkLoad& link, const std::int
 
 Finding check_loads(Case& at, std::vector<LinkUse> uses, Verdict& verdict) {
   Load slot, drift;
+  std::sort(uses.begin(), uses.end(),
+            [](const LinkUse& a, const LinkUse& b) { return a.slot < b.slot; });
   if (!find_busiest(at, uses, slot) ||
       !find_busiest(at, most_of_each_pair(std::move(uses)), drift)) {
     return too_many_hops(at);

@@ -1,87 +1,57 @@
-// The proof for every N at once. In a rigid schedule actions are streams: block b + stride*k of a
-// segment in step first + pace*k, k = 0, 1, ..., for every N. What crosses between ranks then does
-// not depend on N: links match, and data flow alike, for every block of every N if they do for the
-// first block of every stream. What happens inside a rank is proven by rank (rank_proof.h). The
-// argument stands in docs/verifier.md, "For every N".
+// The proof for every N at once. A periodic schedule's actions are progressions: block
+// b + stride*k of a segment in step first + period*k of their stage, k = 0, 1, ..., for every N.
+// The messages between ranks then do not depend on N: links match, and data flow alike, for every
+// block of every N if they do for the first block of every progression. Each rank alone is proven
+// in rank_proof.h. Schedules with only one N are proven in the same way, each instance a
+// progression of its own. The argument is in docs/verifier.md, "For every N".
 
 #include "collectives/verify/periodic.h"
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
+#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
-#include "collectives/verify/flow.h"
+#include "collectives/verify/flow_graph.h"
+#include "collectives/verify/link_match.h"
+#include "collectives/verify/progressions.h"
 #include "collectives/verify/rank_proof.h"
-#include "collectives/verify/streams.h"
+#include "collectives/verify/stage_steps.h"
 
 namespace espalier::verify {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffffu;
-
-// A stream of some node, as far as data flow needs it.
-struct Cell {
-  std::int64_t time = 0;  // of its first block: steps, of phases one above the other
-  std::uint32_t node = 0;
-  std::uint32_t a = kNone, b = kNone;  // cells that wrote the operands; kNone: own input
-  std::int32_t ranks = -1;             // what it moves or makes, once known
-  std::int32_t carried = -1;           // of which segment of their inputs
-  std::int32_t block = 0;              // its first
-  Kind kind = espalier_Kind_KIND_NONE;
-  std::uint8_t action = 0;
-};
-
-// One end of a link's stream, at the receiver's time. Those that share a step for some N, on links
-// of several lanes, have the same slot of the pace; they meet in the order of their actions, those
-// of one action in the order of instances (`turn`: the one in the pace's first round).
-struct End {
-  std::uint32_t from = 0, to = 0;
-  std::int64_t time = 0, slot = 0;
-  std::int32_t segment = 0, block = 0;  // in an all-to-all segments are each end's own: 0
-  std::uint32_t cell = 0, action = 0;
-  std::int64_t turn = 0;
-
-  [[nodiscard]] auto order() const { return std::tuple(from, to, slot, action, turn); }
-  friend bool operator<(const End& a, const End& b) { return a.order() < b.order(); }
-  [[nodiscard]] bool meets(const End& other) const {
-    return std::tuple(from, to, time, segment, block) ==
-           std::tuple(other.from, other.to, other.time, other.segment, other.block);
-  }
-};
-
-// What a block of a rank's output holds at the end.
-struct Result {
-  std::uint32_t node = 0, segment = 0, block = 0, cell = kNone;
-};
+// Progressions of all nodes in the memory of an instance that is expanded.
+constexpr std::int64_t kProgressionsPerInstance = 8;
 
 class Periodic {
  public:
   Periodic(const topology::Topology& topology, const Programs& programs, const Options& options,
            Verdict& verdict)
-      : topology_(topology),
-        programs_(programs),
-        options_(options),
-        verdict_(verdict),
-        ranks_(at_, verdict) {}
+      : topology_(topology), programs_(programs), options_(options), verdict_(verdict) {
+    at_.topology = &topology_;
+    at_.common = &common_;
+    at_.most_instances = options_.max_instances;
+    at_.most_in_total = options_.max_instances_total;
+  }
 
   Outcome prove() {
     verdict_.slot = verdict_.async = options_.links;
-    Finding finding = read_ranks();
+    Finding finding = read_nodes();
     // A node's blocks may take more turns than those of the nodes before it.
     for (std::int64_t tried = 0; coarser_ > 0 && tried < 4; ++tried) {
       stride_ = coarser_;
-      finding = read_ranks();
+      finding = read_nodes();
     }
     if (coarser_ > 0) verdict_.limited = "its blocks take too many turns";
-    if (!finding && !unknown()) finding = check_linear_steps();
+    if (!finding && !unknown()) finding = check_steps();
+    if (!finding && !unknown()) finding = check_links();
     if (unknown()) return Outcome::kUnknown;
-    if (!finding) finding = match();
-    if (!finding) finding = flow();
-    if (!finding) finding = check_links();
+    if (!finding) finding = follow();
     const std::int64_t first = next_blocks(common_, 1);
-    for (const std::int64_t blocks : {first, ranks_.most_blocks()}) {
+    const std::int64_t last = single_ ? first : ranks_->max_blocks();
+    for (const std::int64_t blocks : {first, last}) {
       set_blocks(at_, blocks);
       if (!finding) finding = check_witnesses(at_, at_.steps());
     }
@@ -90,52 +60,41 @@ class Periodic {
       return Outcome::kRefused;
     }
     verdict_.valid = verdict_.for_all = true;
-    verdict_.proven_blocks = ranks_.most_blocks();
-    verdict_.period = ranks_.period();
+    verdict_.proven_blocks = last;
+    verdict_.period = stride_;
     verdict_.witnesses = describe(at_.witnesses);
     verdict_.steps_at_one = phase_steps(common_, first);
-    verdict_.steps_at_most = phase_steps(common_, verdict_.proven_blocks);
+    verdict_.steps_at_most = phase_steps(common_, last);
     return Outcome::kProven;
   }
 
  private:
   [[nodiscard]] bool unknown() const { return !verdict_.limited.empty(); }
 
-  // Steps of different phases, on one axis that is the same for every N.
-  [[nodiscard]] static std::int64_t time_of(std::uint32_t phase, std::int64_t first) {
-    return (static_cast<std::int64_t>(phase) << 48) + first;
+  // Steps of different stages, on one axis that is the same for every N.
+  [[nodiscard]] static std::int64_t time_of(std::size_t stage, std::int64_t step) {
+    return (static_cast<std::int64_t>(stage) << 48) + step;
   }
 
-  Finding read_ranks() {
-    at_.topology = &topology_;
-    at_.common = &common_;
-    at_.most_instances = options_.max_instances;
-    at_.most_in_total = options_.max_instances_total;
+  Finding read_nodes() {
     coarser_ = 0;
-    cells_.clear();
-    sends_.clear();
-    receives_.clear();
-    results_.clear();
-    paces_.clear();
+    match_ = {};
+    flow_ = {};
+    stages_ = StageSteps(stride_);
     neighbours_ = true;
+    run_ = 1;
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
       if (node == 0) begin(program);
       if (Finding finding = check_agreement(topology_, common_, node, program)) return finding;
-      std::string& why = verdict_.limited;
-      const RankFlow* inside = nullptr;
-      streams_.stride = stride_;
-      if (!unknown()) why = read_streams(common_, program, streams_);
-      if (!unknown() && streams_.stride != stride_) {
-        coarser_ = streams_.stride;
+      Finding finding = read_node(node, program);
+      if (finding || coarser_ > 0) return finding;
+      if (unknown()) {
+        verdict_.limited = topology_.node_name(node) + ": " + verdict_.limited;
         return std::nullopt;
       }
-      if (!unknown()) why = check_paces();
-      Finding finding;
-      if (!unknown()) finding = ranks_.prove(node, program, streams_, inside, why);
-      if (unknown()) why = topology_.node_name(node) + ": " + why;
+      finding = match(node + 1, node + 1 == program_nodes(common_));
       if (finding || unknown()) return finding;
-      add_rank(node, program, *inside);
       if (options_.progress && node % 1024 == 0) {
         options_.progress(0.8 * node / program_nodes(common_));
       }
@@ -145,93 +104,146 @@ class Periodic {
 
   void begin(const Program& program) {
     common_ = program;
+    single_ = !cuts_messages(program);
     // N keeps to a residue of the stride, too.
-    const auto mod = std::clamp<std::int64_t>(common_.residue_mod, 1, kMostStride);
+    const auto mod = std::clamp<std::int64_t>(common_.residue_mod, 1, kMaxStride);
     if (mod < common_.residue_mod) verdict_.limited = "the residue takes too many turns";
     stride_ = std::lcm(stride_, mod);
     at_.instances.resize(std::min(program_nodes(common_), topology_.nodes()));
-    used_.assign(program.phases_count, {});
-    for (auto& used : used_) used.assign(static_cast<std::size_t>(stride_), -1);
-    if (!cuts_messages(program)) verdict_.limited = "only one N occurs";
+    ranks_.emplace(at_, verdict_);
+    flow_.begin(common_);
   }
 
-  // Phases go on at one pace everywhere.
-  std::string check_paces() {
-    paces_.resize(streams_.pace.size(), 0);
-    for (std::size_t phase = 0; phase < paces_.size(); ++phase) {
-      if (streams_.pace[phase] == 0) continue;
-      if (paces_[phase] != 0 && paces_[phase] != streams_.pace[phase]) {
-        return "phase " + std::to_string(phase) + " goes on at another pace than elsewhere";
-      }
-      paces_[phase] = streams_.pace[phase];
+  Finding read_node(std::uint32_t node, const Program& program) {
+    if (unknown()) return std::nullopt;
+    Finding finding = single_ ? read_only_blocks(node, program) : read_every_blocks(node, program);
+    if (finding || unknown() || coarser_ > 0) return finding;
+    at_.spent += static_cast<std::int64_t>(progressions_.all.size());
+    const auto cells = static_cast<std::int64_t>(flow_.size() + progressions_.all.size());
+    if (cells > kProgressionsPerInstance * options_.max_instances ||
+        at_.spent > options_.max_instances_total) {
+      return too_large(Point::kForm, at_, node,
+                       std::to_string(cells) +
+                           " progressions up to here are more than can be "
+                           "checked");
     }
-    return {};
+    const RankFlow* inside = nullptr;
+    finding = ranks_->prove(node, program, progressions_, inside, verdict_.limited);
+    if (finding || unknown()) return finding;
+    add_node(node, program, *inside);
+    return std::nullopt;
   }
 
-  void add_rank(std::uint32_t node, const Program& program, const RankFlow& inside) {
+  Finding read_every_blocks(std::uint32_t node, const Program& program) {
+    progressions_.stride = stride_;
+    Unread unread = read_progressions(common_, program, progressions_);
+    verdict_.limited = unread.why;
+    if (unread.wrong_from > 0) {
+      return ranks_->expand_wrong(node, program, unread.wrong_from,
+                                  "an instance that may not exist names no place",
+                                  verdict_.limited);
+    }
+    if (!unknown() && progressions_.stride != stride_) coarser_ = progressions_.stride;
+    return std::nullopt;
+  }
+
+  // The only N that occurs.
+  Finding read_only_blocks(std::uint32_t node, const Program& program) {
+    const std::int64_t blocks = next_blocks(common_, 1);
+    if (blocks > kMaxStride) verdict_.limited = "the only N is too large";
+    if (unknown()) return std::nullopt;
+    stride_ = blocks;
+    set_blocks(at_, blocks);
+    if (Finding finding = check_size(at_, node, program)) return finding;
+    std::vector<Instance>& all = at_.instances[node];
+    all = expand(program, blocks);
+    Finding finding = check_instances(at_, node, program);
+    if (!finding) finding = check_ports(at_, node);
+    if (!finding) read_single(program, all, blocks, progressions_);
+    std::vector<Instance>().swap(all);
+    return finding;
+  }
+
+  void add_node(std::uint32_t node, const Program& program, const RankFlow& inside) {
     neighbours_ = neighbours_ && only_neighbours(topology_, program);
-    const auto base = static_cast<std::uint32_t>(cells_.size());
-    const std::int64_t flight = latency_ticks(program) - 1;
-    const auto cell_of = [base](std::int32_t stream) {
-      return stream < 0 ? kNone : base + static_cast<std::uint32_t>(stream);
-    };
-    const bool named = common_.collective != espalier_Collective_ALL_TO_ALL;
-    for (std::size_t k = 0; k < streams_.all.size(); ++k) {
-      const Stream& stream = streams_.all[k];
-      const RankFlow::Sources& from = inside.sources[k];
-      const auto block = static_cast<std::int32_t>(stream.block);
-      cells_.push_back({time_of(stream.phase, stream.first), node, cell_of(from.a), cell_of(from.b),
-                        -1, static_cast<std::int32_t>(stream.from_segment), block, stream.kind,
-                        static_cast<std::uint8_t>(stream.action)});
-      std::int64_t& latest = used_[stream.phase][static_cast<std::size_t>(stream.block)];
-      latest = std::max(latest, stream.first);
-      if (stream.link < 0) continue;
-      const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(stream.link));
-      const bool send = stream.kind == espalier_Kind_SEND;
-      const std::int64_t first = stream.first + (send ? flight : 0);
-      const std::int64_t pace = streams_.pace[stream.phase];
-      (send ? sends_ : receives_)
-          .push_back({send ? node : peer, send ? peer : node, time_of(stream.phase, first),
-                      time_of(stream.phase, first % pace),
-                      named ? static_cast<std::int32_t>(stream.segment) : 0, block,
-                      base + static_cast<std::uint32_t>(k), stream.action,
-                      stream.instance - stream.every * (first / pace)});
-    }
-    const Extent output = buffer_extent(program, espalier_Buffer_OUTPUT);
-    const auto stride = static_cast<std::uint32_t>(stride_);
-    for (std::uint32_t segment = 0; segment < common_.segments; ++segment) {
-      if (output == Extent::kNothing || (output == Extent::kOwn && segment != node)) continue;
-      for (std::uint32_t block = 0; block < stride; ++block) {
-        const std::int32_t last = inside.results[segment * stride + block];
-        results_.push_back({node, segment, block, cell_of(last)});
+    run_ = std::max(run_, longest_run(program));
+    const std::uint32_t base = flow_.add_node(node, progressions_, inside);
+    std::vector<std::size_t> numbers;
+    for (const Stage& stage : progressions_.stages) {
+      numbers.push_back(stages_.number_of(stage));
+      if (numbers.back() == StageSteps::kMaxStages) {
+        verdict_.limited = "its actions go on at too many different paces";
+        return;
       }
     }
-  }
-
-  // Steps that the actions of a phase take.
-  [[nodiscard]] std::int64_t used_steps(std::uint32_t phase, std::int64_t blocks) const {
-    std::int64_t used = 0;
-    for (std::int64_t block = 0; block < std::min(blocks, stride_); ++block) {
-      const std::int64_t first = used_[phase][static_cast<std::size_t>(block)];
-      const std::int64_t rounds = (blocks - block - 1) / stride_;  // of its stream, but one
-      if (first >= 0) used = std::max(used, first + paces_[phase] * rounds + 1);
+    const std::int64_t flight = latency_ticks(program) - 1;
+    const bool named = common_.collective != espalier_Collective_ALL_TO_ALL;
+    for (std::size_t k = 0; k < progressions_.all.size(); ++k) {
+      const Progression& one = progressions_.all[k];
+      const std::size_t stage = numbers[one.stage];
+      stages_.add(stage, one);
+      if (one.link < 0) continue;
+      const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(one.link));
+      const bool send = one.kind == espalier_Kind_SEND;
+      const std::int64_t first = one.first + (send ? flight : 0);
+      LinkEnd end;
+      end.link = send ? link_key(node, peer) : link_key(peer, node);
+      end.first = time_of(stage, first);
+      end.slot = time_of(stage, first % stages_.period(stage));
+      end.segment = named ? one.segment : 0;
+      end.block = one.block;
+      end.cell = base + static_cast<std::uint32_t>(k);
+      end.part = one.part;
+      end.run = one.run;
+      match_.add(end, send);
     }
-    return used;
   }
 
-  // Point 8. From N = stride on, used steps and claims go on by the same every `stride` blocks:
-  // those that agree up to N = 3 stride always do.
-  Finding check_linear_steps() {
+  // Points 1 and 4: each link's sends and receives are the same progressions.
+  Finding match(std::uint32_t nodes, bool all) {
+    const auto mismatch = match_.settle(
+        all ? UINT32_MAX : nodes, all,
+        [this](std::uint32_t send, std::uint32_t receive) { flow_.connect(send, receive); });
+    if (!mismatch) return std::nullopt;
+    const LinkEnd& wrong = mismatch->end;
+    // Ends of different stages may agree on their first blocks.
+    for (std::int64_t blocks = wrong.block + 1; blocks <= wrong.block + 1 + 2 * stride_;
+         blocks += stride_) {
+      if (Finding finding = expand_at(blocks, {wrong.from(), wrong.to()})) return finding;
+      if (Finding finding = check_link(at_, wrong.from(), wrong.to())) return finding;
+    }
+    verdict_.limited = "the ends of link " + topology_.node_name(wrong.from()) + " -> " +
+                       topology_.node_name(wrong.to()) + " go on differently";
+    return std::nullopt;
+  }
+
+  // For the least N from `blocks` on that occurs.
+  Finding expand_at(std::int64_t blocks, const std::vector<std::uint32_t>& nodes) {
+    set_blocks(at_, single_ ? next_blocks(common_, 1) : next_blocks(common_, blocks));
+    for (const std::uint32_t node : nodes) {
+      const Program& program = programs_(node);
+      if (Finding finding = check_size(at_, node, program)) return finding;
+      at_.instances[node] = expand(program, at_.blocks);
+    }
+    return std::nullopt;
+  }
+
+  // Point 8. From N = stride on, each stage's steps and the claims grow by the same every `stride`
+  // blocks: claims that agree up to N = 3 stride always do, if no stage grows faster than its
+  // phase.
+  Finding check_steps() {
     Steps sum;
     sum.stride = stride_;
-    for (std::int64_t blocks = 1; blocks <= 3 * stride_; ++blocks) {
+    const std::int64_t last = single_ ? next_blocks(common_, 1) : 3 * stride_;
+    stages_.finish();
+    for (std::int64_t blocks = single_ ? last : 1; blocks <= last; ++blocks) {
       std::int64_t whole = 0;
       if (next_blocks(common_, blocks) != blocks) {
         sum.first.push_back(0);
         continue;
       }
       for (std::uint32_t phase = 0; phase < common_.phases_count; ++phase) {
-        const std::int64_t used = used_steps(phase, blocks);
+        const std::int64_t used = stages_.phase_used(phase, blocks);
         Finding finding = check_claim(common_.phases[phase].steps_ref, blocks, used,
                                       "phase " + std::to_string(phase) + " claims ");
         if (finding || unknown()) return finding;
@@ -241,7 +253,16 @@ class Periodic {
       if (finding || unknown()) return finding;
       sum.first.push_back(whole);
     }
-    at_.witnesses = witnesses(topology_, common_, 1, {options_.links, neighbours_});
+    at_.witnesses = witnesses(topology_, common_, run_, {options_.links, neighbours_});
+    if (single_) {
+      set_blocks(at_, last);
+      return check_bound(at_, sum.first.back());
+    }
+    for (std::int64_t blocks = 2 * stride_ + 1; blocks <= 3 * stride_; ++blocks) {
+      if (next_blocks(common_, blocks) != blocks || !stages_.overtakes(blocks)) continue;
+      verdict_.limited = "a phase takes longer than it claims for large N";
+      return std::nullopt;
+    }
     return check_bound(at_, sum, verdict_.limited);
   }
 
@@ -249,13 +270,13 @@ class Periodic {
                       const std::string& who) {
     const Count& count = common_.counts[ref];
     const std::int64_t claimed = count_value(count, blocks);
-    if (count.c != 0 && count.e > 1 && stride_ % count.e != 0) {
+    if (!single_ && count.c != 0 && count.e > 1 && stride_ % count.e != 0) {
       verdict_.limited = "the claimed steps do not go on as the blocks do";
       return std::nullopt;
     }
     if (claimed == taken) return std::nullopt;
-    if (claimed < taken && topology_.ranks() <= kMostRanksToPhrase) {
-      // Steps that are not there cut instances off; that may be meant, but is not rigid.
+    if (!single_ && claimed < taken && topology_.ranks() <= kMostRanksToPhrase) {
+      // Steps that are not there cut instances off; that may be meant, but is not periodic.
       verdict_.limited = who + "too few steps for all blocks of its actions";
       return std::nullopt;
     }
@@ -265,109 +286,77 @@ class Periodic {
                      std::to_string(taken) + "; the claim must be exact");
   }
 
-  // Point 1 and 4: each link's sends and receives are the same streams.
-  Finding match() {
-    std::sort(sends_.begin(), sends_.end());
-    std::sort(receives_.begin(), receives_.end());
-    for (std::size_t k = 0; k < std::max(sends_.size(), receives_.size()); ++k) {
-      const bool sent = k < sends_.size(), received = k < receives_.size();
-      if (sent && received && sends_[k].meets(receives_[k])) {
-        cells_[receives_[k].cell].a = sends_[k].cell;
-        continue;
-      }
-      const auto when = [](const End& end) {
-        return std::tuple(end.from, end.to, end.slot, end.time, end.segment, end.block);
-      };
-      const bool of_send = sent && (!received || when(sends_[k]) < when(receives_[k]));
-      const End& wrong = of_send ? sends_[k] : receives_[k];
-      if (Finding finding = expand_at(wrong.block + 1, {wrong.from, wrong.to})) return finding;
-      if (Finding finding = check_link(at_, wrong.from, wrong.to)) return finding;
-      return found(Point::kMatching, at_, of_send ? wrong.from : wrong.to, nullptr,
-                   "the ends of a link name different steps or blocks");
-    }
-    receives_ = {};
-    return std::nullopt;
+  // Point 7, of the first block of every progression.
+  Finding follow() {
+    const auto bad = flow_.follow(at_);
+    if (bad) return wrong_operands(*bad);
+    if (flow_.sets().intervals_read() > at_.most_instances) return check_sets(at_, flow_.sets());
+    if (common_.collective == espalier_Collective_BARRIER) return check_barrier();
+    const auto wrong = flow_.check_results();
+    if (!wrong) return std::nullopt;
+    set_blocks(at_, single_ ? stride_ : next_blocks(common_, wrong->block + 1));
+    return wrong_result(at_, flow_.sets(), wrong->node, wrong->segment, wrong->block, wrong->value,
+                        wrong->wanted);
   }
 
-  // For the least N from `blocks` on that can be.
-  Finding expand_at(std::int64_t blocks, const std::vector<std::uint32_t>& nodes) {
-    set_blocks(at_, next_blocks(common_, blocks));
-    for (const std::uint32_t node : nodes) {
-      const Program& program = programs_(node);
-      if (Finding finding = check_size(at_, node, program)) return finding;
-      at_.instances[node] = expand(program, blocks);
+  Finding wrong_operands(const FlowGraph::BadCombine& bad) {
+    const auto [node, position] = flow_.place_of(bad.cell);
+    if (Finding finding = expand_at(stride_, {node})) return finding;
+    if (single_) {
+      read_single(programs_(node), at_.instances[node], stride_, progressions_);
+    } else if (!read_progressions(common_, programs_(node), progressions_).none()) {
+      return found(Point::kDataFlow, at_, node, nullptr, "its program changed");
     }
-    return std::nullopt;
-  }
-
-  // Point 7, of the first block of every stream.
-  Finding flow() {
-    std::vector<std::pair<std::int64_t, std::uint32_t>> order;  // by time, sends, receives, others
-    order.reserve(cells_.size());
-    for (std::uint32_t cell = 0; cell < cells_.size(); ++cell) {
-      const Kind kind = cells_[cell].kind;
-      const int turn = kind == espalier_Kind_SEND ? 0 : kind == espalier_Kind_RECEIVE ? 1 : 2;
-      order.emplace_back(cells_[cell].time * 4 + turn, cell);
-    }
-    std::sort(order.begin(), order.end());
-    for (const auto& [time, at] : order) {
-      Cell& cell = cells_[at];
-      cell.ranks = value(cell, cell.a);
-      if (cell.a != kNone) cell.carried = cells_[cell.a].carried;
-      if (cell.kind != espalier_Kind_COMBINE) continue;
-      const std::int32_t left = cell.ranks, right = value(cell, cell.b);
-      cell.ranks = sets_.combine(left, right, join_of(common_));
-      if (cell.ranks < 0) return wrong_operands(cell, left, right);
-      if (Finding finding = check_sets(at_, sets_)) return finding;
-    }
-    return check_results();
-  }
-
-  std::int32_t value(const Cell& cell, std::uint32_t source) {
-    return source == kNone ? sets_.range(cell.node, cell.node) : cells_[source].ranks;
-  }
-
-  Finding wrong_operands(const Cell& cell, std::int32_t left, std::int32_t right) {
-    if (Finding finding = expand_at(cell.block + 1, {cell.node})) return finding;
-    const std::vector<Instance>& all = at_.instances[cell.node];
+    const Progression& cell = progressions_.all[position];
+    const std::vector<Instance>& all = at_.instances[node];
     const auto wrong = std::find_if(all.begin(), all.end(), [&cell](const Instance& one) {
       return one.action == cell.action && one.into.block == cell.block;
     });
-    return found(Point::kDataFlow, at_, cell.node, wrong == all.end() ? nullptr : &*wrong,
-                 sets_.why_not_combined(left, right, join_of(common_)));
+    return found(Point::kDataFlow, at_, node, wrong == all.end() ? nullptr : &*wrong,
+                 flow_.sets().why_not_combined(bad.left, bad.right, join_of(common_)));
   }
 
-  Finding check_results() {
-    const Wanted all(common_);
-    for (const Result& result : results_) {
-      const std::int32_t wanted = all.ranks(sets_, result.node, result.segment);
-      const Cell& last = result.cell == kNone ? Cell{} : cells_[result.cell];
-      const bool astray = common_.collective == espalier_Collective_ALL_TO_ALL &&
-                          last.carried != static_cast<std::int32_t>(result.node);
-      if (last.ranks == wanted && !astray) continue;
-      set_blocks(at_, next_blocks(common_, std::int64_t{result.block} + 1));
-      const Value value = {last.ranks, last.carried, result.block};
-      return wrong_result(at_, sets_, result.node, result.segment, result.block, value, wanted);
-    }
-    return std::nullopt;
+  // A rank has heard of another before it ends if it has ever received what that rank sent.
+  Finding check_barrier() {
+    const auto deaf = flow_.check_barrier();
+    if (!deaf) return std::nullopt;
+    set_blocks(at_, stride_);
+    return not_heard(at_, flow_.sets(), deaf->first, deaf->second);
   }
 
   // Point 3: what each link carries, in the busiest step of a period and under any drift.
   Finding check_links() {
     if (!options_.links) return std::nullopt;
-    set_blocks(at_, 1);
+    if (neighbours_) {  // the port check has counted each link's messages, and found no more
+      verdict_.busiest = ranks_->busiest();
+      return std::nullopt;
+    }
+    if (stages_.share_a_phase() && !single_) {
+      verdict_.limited = "the routes of actions that go on at different paces are not followed";
+      return std::nullopt;
+    }
+    set_blocks(at_, single_ ? stride_ : 1);
     std::vector<LinkUse> uses;
-    uses.reserve(sends_.size());
-    const std::int64_t flight = latency_ticks(common_) - 1;
-    for (const End& end : sends_) {
-      const auto phase = static_cast<std::uint32_t>(end.time >> 48);
-      const std::int64_t pace = paces_[phase];
-      const std::int64_t first = (end.time & ((std::int64_t{1} << 48) - 1)) - flight;
-      for (std::int64_t tick = 0; tick < std::min(send_ticks(common_), pace); ++tick) {
-        uses.push_back({end.from, end.to, time_of(phase, (first + tick) % pace)});
-      }
+    for (std::uint32_t node = 0; node < program_nodes(common_); ++node) {
+      if (Finding finding = add_uses(node, uses)) return finding;
     }
     return check_loads(at_, std::move(uses), verdict_);
+  }
+
+  Finding add_uses(std::uint32_t node, std::vector<LinkUse>& uses) {
+    const Program& program = programs_(node);
+    Finding finding = single_ ? read_only_blocks(node, program) : read_every_blocks(node, program);
+    if (finding || unknown()) return finding;
+    for (const Progression& one : progressions_.all) {
+      if (one.kind != espalier_Kind_SEND || one.part > 0) continue;
+      const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(one.link));
+      const std::size_t stage = stages_.number_of(progressions_.stages[one.stage]);
+      const std::int64_t period = stages_.period(stage);
+      for (std::int64_t tick = 0; tick < std::min(send_ticks(common_), period); ++tick) {
+        uses.push_back({node, peer, time_of(stage, (one.first + tick) % period)});
+      }
+    }
+    return std::nullopt;
   }
 
   const topology::Topology& topology_;
@@ -376,17 +365,16 @@ class Periodic {
   Verdict& verdict_;
   Program common_{};
   Case at_;
-  RankProofs ranks_;
-  std::int64_t stride_ = 1;                      // of all streams
-  std::int64_t coarser_ = 0;                     // what it must be, where that is not enough
-  Streams streams_;                              // of the node at hand
-  std::vector<std::int64_t> paces_;              // by phase
-  std::vector<std::vector<std::int64_t>> used_;  // by phase and first block: the last first step
-  std::vector<Cell> cells_;
-  std::vector<End> sends_, receives_;
-  std::vector<Result> results_;
-  RankSets sets_;
+  std::optional<RankProofs> ranks_;
+  bool single_ = false;            // only one N occurs
+  std::int64_t stride_ = 1;        // of all progressions; that N, if it is the only one
+  std::int64_t coarser_ = 0;       // what it must be, where that is not enough
+  RankProgressions progressions_;  // of the node at hand
+  StageSteps stages_{1};           // of all nodes
+  LinkMatch match_;
+  FlowGraph flow_;
   bool neighbours_ = true;  // all peers are
+  std::int64_t run_ = 1;    // longest of any message
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// The proof for every N at once, of rigid schedules. Internal to collectives/verify.
+// The proof for every N at once, of periodic schedules. Internal to collectives/verify.
 
 #include <cstdint>
 #include <string>
@@ -14,11 +14,11 @@ inline constexpr std::uint32_t kMostRanksToPhrase = 4096;
 enum class Outcome {
   kProven,   // for every N
   kRefused,  // verdict.counterexample says why
-  kUnknown,  // not rigid: verdict.limited says why
+  kUnknown,  // not periodic: verdict.limited says why
 };
 
-// Asks for each rank's program once, and again only to phrase a counterexample. Memory: a few dozen
-// bytes an action, and one record for each shape of rank.
+// Asks for each node's program once; again if the fabric routes, and to phrase a counterexample.
+// Memory: about 25 bytes per progression, and one proof per form of stage (stage_proof.h).
 [[nodiscard]] Outcome prove_every_blocks(const topology::Topology& topology,
                                          const Programs& programs, const Options& options,
                                          Verdict& verdict);

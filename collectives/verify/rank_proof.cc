@@ -1,316 +1,329 @@
 #include "collectives/verify/rank_proof.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 #include <utility>
-
-#include "collectives/schedule/arithmetic.h"
 
 namespace espalier::verify {
 namespace {
 
-constexpr std::int64_t kMostLocalBlocks = 4096;
-constexpr std::size_t kMostTogether = 4096;
-constexpr std::size_t kMostShape = 1 << 14;    // bytes; what is longer is not kept
-constexpr std::size_t kMostResults = 1 << 20;  // segments, times the stride
+constexpr std::size_t kMaxKept = std::size_t{1} << 26;  // bytes of proofs that are kept
+constexpr std::size_t kMaxResults = 1 << 20;            // segments, times the stride
+constexpr std::int64_t kMaxPhrased = 4096;              // N of a counterexample that is expanded
 
-void put(std::string& key, std::int64_t number) {
-  key.append(reinterpret_cast<const char*>(&number), sizeof number);
+bool writes_output(const Action& action) {
+  return action.has_into && action.into.buffer == espalier_Buffer_OUTPUT;
 }
 
-void put_place(std::string& key, const Program& program, bool present, const Place& place) {
-  key.push_back(static_cast<char>(present ? place.buffer : espalier_Buffer_BUFFER_NONE));
-  if (!present || place.buffer != espalier_Buffer_SCRATCH) return;
-  const Index& slot = program.indices[place.slot_ref];
-  for (const std::int64_t number :
-       {std::int64_t{slot.base}, std::int64_t{slot.coef}, std::int64_t{slot.off},
-        std::int64_t{slot.div}, std::int64_t{slot.mod}, std::int64_t{slot.terms}}) {
-    put(key, number);
-  }
-  for (std::uint32_t k = 0; k < slot.terms; ++k) {
-    const Term& term = program.terms[slot.first_term + k];
-    for (const std::int64_t number :
-         {std::int64_t{term.coef}, std::int64_t{term.mul}, std::int64_t{term.add},
-          std::int64_t{term.div}, std::int64_t{term.mod}, std::int64_t{term.base},
-          std::int64_t{term.digits}, std::int64_t{term.table}}) {
-      put(key, number);
+// Whether it copies a block of INPUT to the same block of OUTPUT.
+bool is_same_copy(const Action& action, const Progression& one) {
+  return one.kind == espalier_Kind_COPY && action.a.buffer == espalier_Buffer_INPUT &&
+         one.from_segment == one.segment;
+}
+
+// Whether some phase has several stages.
+bool has_stages(const RankProgressions& ranks) {
+  for (std::size_t one = 0; one < ranks.stages.size(); ++one) {
+    for (std::size_t other = 0; other < one; ++other) {
+      if (ranks.stages[one].phase == ranks.stages[other].phase) return true;
     }
-    if (term.table == 0) continue;
-    const std::uint8_t* entries = table_entries(program, term);
-    key.append(reinterpret_cast<const char*>(entries), std::size_t{2} * term.mod);
   }
+  return false;
 }
 
-// Lanes of the link that a stream uses; 0 where it uses none.
-std::uint32_t lanes_at(const topology::Topology& topology, const Program& program,
-                       const Stream& stream) {
-  if (stream.link < 0) return 0;
-  const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(stream.link));
-  const bool send = stream.kind == espalier_Kind_SEND;
-  return lanes_of(topology, send ? program.node : peer, send ? peer : program.node);
-}
-
-// All that a rank's own checks depend on, first steps of each phase from its earliest, links by
-// their first use. What is the same on all ranks is left out.
-std::string shape_of(const topology::Topology& topology, const Program& program,
-                     const Streams& streams) {
-  std::vector<std::int64_t> earliest(program.phases_count, -1);
-  for (const Stream& stream : streams.all) {
-    std::int64_t& first = earliest[stream.phase];
-    if (first < 0 || stream.first < first) first = stream.first;
-  }
-  std::string key;
-  std::vector<std::int64_t> links;
-  put(key, program.scratch_blocks);
-  for (const Buffer buffer : {espalier_Buffer_INPUT, espalier_Buffer_OUTPUT}) {
-    const Extent extent = buffer_extent(program, buffer);
-    key.push_back(static_cast<char>(extent));
-    if (extent == Extent::kOwn) put(key, program.node);
-  }
-  key.push_back(is_router(program) ? 1 : 0);
-  put(key, streams.stride);
-  std::int64_t last = -1;
-  for (const Stream& stream : streams.all) {
-    if (stream.action != last) {
-      last = stream.action;
-      const Action& action = program.actions[stream.action];
-      key.push_back(static_cast<char>(stream.kind));
-      key.push_back(static_cast<char>(stream.phase));
-      put(key, streams.pace[stream.phase]);
-      put(key, action.after);
-      put_place(key, program, action.has_into, action.into);
-      put_place(key, program, action.has_a, action.a);
-      put_place(key, program, action.has_b, action.b);
+// The least slot that each slot is in turn with.
+std::vector<std::int32_t> turns_of(const RankProgressions& ranks, std::uint32_t slots) {
+  std::vector<std::int32_t> turn(slots, -1);
+  for (std::size_t slot = 0; slot < turn.size(); ++slot) {
+    for (auto next = static_cast<std::int32_t>(slot);
+         next >= 0 && turn[static_cast<std::size_t>(next)] < 0;
+         next = ranks.next_slot.empty() ? -1 : ranks.next_slot[static_cast<std::size_t>(next)]) {
+      turn[static_cast<std::size_t>(next)] = static_cast<std::int32_t>(slot);
     }
-    put(key, stream.first - earliest[stream.phase]);
-    put(key, stream.block);
-    put(key, stream.instance);
-    put(key, stream.segment);
-    put(key, stream.from_segment);
-    auto link = std::find(links.begin(), links.end(), stream.link);
-    if (link == links.end()) link = links.insert(links.end(), stream.link);
-    put(key, stream.link < 0 ? -1 : link - links.begin());
-    if (stream.link >= 0) put(key, lanes_at(topology, program, stream));
   }
-  return key;
+  return turn;
 }
 
-// By phase: steps from the first step of its first stream to that of its last; -1: it has none.
-std::vector<std::int64_t> skews_of(const Program& program, const Streams& streams) {
-  std::vector<std::int64_t> earliest(program.phases_count, -1), skews(program.phases_count, -1);
-  for (const Stream& stream : streams.all) {
-    std::int64_t& first = earliest[stream.phase];
-    if (first < 0 || stream.first < first) first = stream.first;
+// Why stages of one phase do not keep to places of their own; empty if they do. A segment of INPUT
+// may be read by several.
+std::string places_meet(const Program& program, const RankProgressions& ranks) {
+  const std::vector<std::int32_t> turn = turns_of(ranks, program.scratch_blocks);
+  struct Owner {
+    std::int32_t output = -1, input = -1;  // stages; input: -2 for several
+  };
+  std::vector<std::int32_t> slots(program.scratch_blocks, -1);
+  std::vector<Owner> segments(program.segments);
+  std::uint32_t phase = 0;
+  bool apart = true;
+  for (const Progression& one : ranks.all) {
+    if (ranks.stages[one.stage].phase != phase) {
+      phase = ranks.stages[one.stage].phase;
+      slots.assign(slots.size(), -1);
+      segments.assign(segments.size(), {});
+    }
+    const std::int32_t stage = one.stage;
+    for (const std::int32_t slot : {one.into_slot, one.a_slot, one.b_slot}) {
+      if (slot < 0) continue;
+      std::int32_t& owner = slots[static_cast<std::size_t>(turn[static_cast<std::size_t>(slot)])];
+      apart = apart && (owner < 0 || owner == stage);
+      owner = stage;
+    }
+    const auto use = [&](bool present, const Place& place, std::int32_t segment) {
+      if (!present || place.buffer == espalier_Buffer_SCRATCH) return;
+      Owner& owner = segments[static_cast<std::size_t>(segment)];
+      const bool reads = place.buffer == espalier_Buffer_INPUT;
+      apart = apart && (owner.output < 0 || owner.output == stage);
+      apart = apart && (reads || owner.input == -1 || owner.input == stage);
+      if (reads) {
+        owner.input = owner.input == -1 || owner.input == stage ? stage : -2;
+      } else {
+        owner.output = stage;
+      }
+    };
+    const Action& action = program.actions[one.action];
+    const bool send = one.kind == espalier_Kind_SEND;
+    use(action.has_into, action.into, one.segment);
+    use(action.has_a, action.a, send ? one.segment : one.from_segment);
+    use(action.has_b, action.b, one.segment);
   }
-  for (const Stream& stream : streams.all) {
-    std::int64_t& skew = skews[stream.phase];
-    skew = std::max(skew, stream.first - earliest[stream.phase]);
-  }
-  return skews;
-}
-
-// Blocks until all streams of a phase have gone on for `reach` steps, the most of all phases.
-std::int64_t settled_after(const std::vector<std::int64_t>& skews, const Streams& streams,
-                           std::int64_t reach) {
-  std::int64_t most = 0;
-  for (std::size_t phase = 0; phase < skews.size(); ++phase) {
-    if (skews[phase] < 0) continue;
-    most = std::max(most, ceil_div(skews[phase] + reach, streams.pace[phase]));
-  }
-  return most * streams.stride;
+  return apart ? "" : "actions that go on at different paces share a place";
 }
 
 }  // namespace
 
-Finding RankProofs::prove(std::uint32_t node, const Program& program, const Streams& streams,
+Finding RankProofs::expand_wrong(std::uint32_t node, const Program& program, std::int64_t blocks,
+                                 const std::string& otherwise, std::string& why) {
+  set_blocks(at_, next_blocks(program, blocks));
+  if (at_.blocks <= kMaxPhrased) {
+    if (Finding finding = check_size(at_, node, program)) return finding;
+    at_.instances[node] = expand(program, at_.blocks);
+    Verdict unused;
+    Finding finding = check_instances(at_, node, program);
+    if (!finding) finding = check_ports(at_, node);
+    if (!finding) finding = check_hazards(at_, node, unused);
+    std::vector<Instance>().swap(at_.instances[node]);
+    if (finding) return finding;
+  }
+  why = otherwise;
+  return std::nullopt;
+}
+
+Finding RankProofs::prove(std::uint32_t node, const Program& program, const RankProgressions& ranks,
                           const RankFlow*& flow, std::string& why) {
   flow = nullptr;
-  for (const Stream& stream : streams.all) {
-    if (stream.link >= links_count(program) || stream.link < -1) {
-      why = "a link outside its table";
-      return std::nullopt;
-    }
+  const std::int64_t collision = ports_.least_collision(program, ranks, why);
+  if (collision > 0) {
+    return expand_wrong(node, program, collision, "two transfers share a port in a step", why);
   }
-  std::string shape = shape_of(*at_.topology, program, streams);
-  if (shape.size() > kMostShape) {
-    flow = &alone_;
-    return prove_shape(node, program, streams, alone_, why);
+  if (why.empty() && !ranks.single && has_stages(ranks)) {
+    why = ports_.stages_meet(program, ranks);
+    if (why.empty()) why = places_meet(program, ranks);
   }
-  const auto [entry, fresh] = shapes_.try_emplace(std::move(shape));
-  if (fresh) {
-    Finding finding = prove_shape(node, program, streams, entry->second, why);
-    if (finding || !why.empty()) {
-      shapes_.erase(entry);
-      return finding;
-    }
-  }
-  flow = &entry->second;
-  return std::nullopt;
-}
-
-Finding RankProofs::prove_shape(std::uint32_t node, const Program& program, const Streams& streams,
-                                RankFlow& flow, std::string& why) {
-  if (Finding finding = check_residues(node, program, streams, why)) return finding;
-  longest_ = 0;
-  flow.sources.assign(streams.all.size(), {});
   const std::size_t results =
-      std::size_t{program.segments} * static_cast<std::size_t>(streams.stride);
-  if (program.segments > 4096 || results > kMostResults) why = "more than 4096 segments";
+      std::size_t{program.segments} * static_cast<std::size_t>(ranks.stride);
+  if (why.empty() && results > kMaxResults) why = "too many segments";
   if (!why.empty()) return std::nullopt;
-  flow.results.assign(results, -1);
-  const std::vector<std::int64_t> skews = skews_of(program, streams);
-  const std::int64_t period = std::lcm(streams.stride, streams.slot_period);
-  const auto width = static_cast<std::int64_t>(streams.all.size() + program.segments);
-  std::int64_t last = next_blocks(program, 1);
-  for (std::int64_t blocks = last; blocks <= last && why.empty();
-       blocks = next_blocks(program, blocks + 1)) {
-    if (Finding finding = check_blocks(node, program, streams, blocks, flow, why)) return finding;
-    // The furthest that anything in a step looks back: the window, or to what it reads.
-    const std::int64_t reach = std::max<std::int64_t>(program.window, longest_ + 1);
-    last = settled_after(skews, streams, reach) + streams.stride + 2 * period;
-    if (last > kMostLocalBlocks || last * width > at_.most_instances) {
-      why = "it settles only after " + std::to_string(last) + " blocks";
-    }
+  flow_.sources.assign(ranks.all.size(), {});
+  results_.assign(results, {});
+  for (FirstUseNames* names : {&segments_, &inputs_, &outputs_}) names->reserve(program.segments);
+  links_.reserve(links_count(program));
+  for (std::size_t stage = 0; stage < ranks.stages.size(); ++stage) {
+    Finding finding = prove_stage_of(node, program, ranks, stage, why);
+    if (finding || !why.empty()) return finding;
   }
-  most_blocks_ = std::max(most_blocks_, last);
-  period_ = std::lcm(period_, period);
+  flow_.results.clear();
+  for (const Result& result : results_) flow_.results.push_back(result.by);
+  flow = &flow_;
   return std::nullopt;
 }
 
-Finding RankProofs::check_blocks(std::uint32_t node, const Program& program, const Streams& streams,
-                                 std::int64_t blocks, RankFlow& flow, std::string& why) {
-  set_blocks(at_, blocks);
-  if (Finding finding = check_size(at_, node, program)) return finding;
-  std::vector<Instance>& all = at_.instances[node];
-  all = expand(program, blocks);
-  verdict_.instances += all.size();
-  Finding finding = check_instances(at_, node, program);
-  if (!finding) finding = check_hazards(at_, node, verdict_);
-  if (!finding) finding = follow(node, streams, flow, why);
-  if (!finding) std::vector<Instance>().swap(all);
-  return finding;
+const StageProof& RankProofs::proof_of_form() {
+  const bool kept = form_.all.size() * sizeof(FormProgression) <= kMaxKept / 4;
+  std::string key;
+  if (kept) {
+    key = stage_key(form_);
+    const auto known = proofs_.find(key);
+    if (known != proofs_.end()) return known->second;
+  }
+  alone_ = prove_stage(form_, at_.most_in_total - at_.spent);
+  at_.spent += alone_.instances;
+  verdict_.instances += static_cast<std::uint64_t>(alone_.instances);
+  verdict_.checks += static_cast<std::uint64_t>(alone_.checks);
+  const std::size_t bytes = key.size() + alone_.sources.size() * sizeof(StageProof::Sources);
+  if (!kept || kept_bytes_ + bytes > kMaxKept) return alone_;
+  kept_bytes_ += bytes;
+  return proofs_.emplace(std::move(key), std::move(alone_)).first->second;
 }
 
-// Two transfers of a node collide for some N if and only if they do at a distance of whole periods.
-Finding RankProofs::check_residues(std::uint32_t node, const Program& program,
-                                   const Streams& streams, std::string& why) {
-  std::int64_t worst = 0;  // the least N at which some collide
-  const auto collide = [&worst](std::int64_t blocks) {
-    if (blocks > 0 && (worst == 0 || blocks < worst)) worst = blocks;
+Finding RankProofs::prove_stage_of(std::uint32_t node, const Program& program,
+                                   const RankProgressions& ranks, std::size_t stage,
+                                   std::string& why) {
+  make_form(program, ranks, stage);
+  const StageProof* found = &proof_of_form();
+  if (found->wrong_at > 0) {  // perhaps only because the order on links was left out
+    name_links(ranks, ranks.stage_begin[stage]);
+    found = &proof_of_form();
+  }
+  const StageProof& proof = *found;
+  if (proof.too_large) {
+    return too_large(Point::kForm, at_, node,
+                     "the instances up to here are more than can be checked; " +
+                         std::to_string(at_.most_in_total) + " are for all N together");
+  }
+  if (proof.wrong_at > 0) {
+    return expand_wrong(node, program, proof.wrong_at,
+                        "a place does not hold the block that is read from it", why);
+  }
+  why = proof.why;
+  if (!why.empty()) return std::nullopt;
+  verdict_.in_place = verdict_.in_place && is_in_place(program, ranks, stage);
+  max_blocks_ = std::max(max_blocks_, proof.max_blocks);
+  add_sources(ranks, stage, proof);
+  add_results(program, ranks, stage);
+  return std::nullopt;
+}
+
+FormPlace RankProofs::form_place(bool present, const Place& place, std::int32_t segment,
+                                 std::int32_t slot) {
+  if (!present) return {};
+  if (place.buffer == espalier_Buffer_INPUT) return {place.buffer, inputs_.name(segment)};
+  if (place.buffer == espalier_Buffer_OUTPUT) return {place.buffer, outputs_.name(segment)};
+  form_.slots = std::max(form_.slots, slot + 1);
+  return {place.buffer, slot};
+}
+
+void RankProofs::make_form(const Program& program, const RankProgressions& ranks,
+                           std::size_t stage) {
+  const std::size_t begin = ranks.stage_begin[stage], end = ranks.stage_begin[stage + 1];
+  form_.window = program.window;
+  form_.stride = ranks.stride;
+  form_.period = ranks.stages[stage].period;
+  form_.residue_mod = program.residue_mod;
+  form_.residue = program.residue;
+  form_.single = ranks.single;
+  form_.links = 0;
+  form_.slots = static_cast<std::int32_t>(ranks.next_slot.size());
+  form_.next_slot = ranks.next_slot;
+  form_.slots_before = false;
+  for (std::size_t k = 0; k < begin && !form_.slots_before; ++k) {
+    const Progression& one = ranks.all[k];
+    form_.slots_before = ranks.stages[one.stage].phase != ranks.stages[stage].phase &&
+                         std::max({one.into_slot, one.a_slot, one.b_slot}) >= 0;
+  }
+  make_places(program, ranks, begin, end);
+  form_.outputs = static_cast<std::int32_t>(outputs_.named().size());
+  form_.written.clear();
+  const auto stride = static_cast<std::size_t>(ranks.stride);
+  for (const std::int32_t segment : outputs_.named()) {
+    for (std::size_t block = 0; block < stride; ++block) {
+      const Result& result = results_[static_cast<std::size_t>(segment) * stride + block];
+      form_.written.push_back(result.by >= 0 ? 1 : 0);
+    }
+  }
+  for (FirstUseNames* names : {&segments_, &inputs_, &outputs_}) names->clear();
+}
+
+void RankProofs::make_places(const Program& program, const RankProgressions& ranks,
+                             std::size_t begin, std::size_t end) {
+  std::int64_t earliest = INT64_MAX;
+  for (std::size_t k = begin; k < end; ++k) earliest = std::min(earliest, ranks.all[k].first);
+  const bool any_segment = program.collective == espalier_Collective_ALL_TO_ALL;
+  form_.all.resize(end - begin);
+  for (std::size_t k = begin; k < end; ++k) {
+    const Progression& one = ranks.all[k];
+    const Action& action = program.actions[one.action];
+    const bool send = one.kind == espalier_Kind_SEND;
+    FormProgression& in_form = form_.all[k - begin];
+    in_form.first = one.first - earliest;
+    in_form.block = one.block;
+    in_form.after = action.after;
+    in_form.kind = one.kind;
+    in_form.link = -1;
+    in_form.into = form_place(action.has_into, action.into, one.segment, one.into_slot);
+    in_form.a =
+        form_place(action.has_a, action.a, send ? one.segment : one.from_segment, one.a_slot);
+    in_form.b = form_place(action.has_b, action.b, one.segment, one.b_slot);
+    in_form.segment = any_segment ? 0 : segments_.name(one.segment);
+  }
+}
+
+void RankProofs::name_links(const RankProgressions& ranks, std::size_t begin) {
+  for (std::size_t k = 0; k < form_.all.size(); ++k) {
+    const std::int32_t link = ranks.all[begin + k].link;
+    form_.all[k].link = link < 0 ? -1 : links_.name(link);
+  }
+  form_.links = static_cast<std::int32_t>(links_.named().size());
+  links_.clear();
+}
+
+// All that use one block of INPUT or OUTPUT do so in the round of that block, so their first steps
+// decide for every block and N: every read of INPUT must come before every change of OUTPUT, a
+// window of steps before if a receive changes it.
+bool RankProofs::is_in_place(const Program& program, const RankProgressions& ranks,
+                             std::size_t stage) {
+  times_.assign(results_.size(), {});
+  bool in_place = true;
+  for (std::size_t k = ranks.stage_begin[stage]; k < ranks.stage_begin[stage + 1]; ++k) {
+    const Progression& one = ranks.all[k];
+    const Action& action = program.actions[one.action];
+    const auto index = [&](std::int32_t segment) {
+      return static_cast<std::size_t>(segment * ranks.stride + one.block);
+    };
+    const auto read = [&](bool present, const Place& place, std::int32_t segment) {
+      if (!present || place.buffer != espalier_Buffer_INPUT) return;
+      in_place = in_place && !results_[index(segment)].changed;  // in an earlier phase
+      Time& last = times_[index(segment)].last_read;
+      last = std::max(last, Time{one.first, k});
+    };
+    read(action.has_a, action.a, one.kind == espalier_Kind_SEND ? one.segment : one.from_segment);
+    read(action.has_b, action.b, one.segment);
+    if (!writes_output(action) || is_same_copy(action, one)) continue;
+    BlockTimes& times = times_[index(one.segment)];
+    times.first_change = std::min(times.first_change, Time{one.first, k});
+    if (one.kind != espalier_Kind_RECEIVE) continue;
+    times.first_receive = std::min(times.first_receive, one.first);
+  }
+  for (const BlockTimes& times : times_) {
+    if (times.last_read.first < 0) continue;
+    in_place = in_place && times.last_read <= times.first_change;
+    in_place = in_place && (times.first_receive == INT64_MAX ||
+                            times.last_read.first <= times.first_receive - program.window);
+  }
+  return in_place;
+}
+
+void RankProofs::add_sources(const RankProgressions& ranks, std::size_t stage,
+                             const StageProof& proof) {
+  const std::size_t begin = ranks.stage_begin[stage];
+  const auto resolve = [&](std::int32_t source, const Progression& one, std::int32_t segment) {
+    if (source >= 0) return source + static_cast<std::int32_t>(begin);
+    if (source != kFromEarlier) return source;
+    return results_[static_cast<std::size_t>(segment * ranks.stride + one.block)].by;
   };
-  // Where a port is held for one step only those in the same step of the pace share it.
-  const bool unit = send_ticks(program) == 1;
-  std::map<std::pair<std::uint32_t, std::int64_t>, std::vector<const Stream*>> meet;
-  for (const Stream& one : streams.all) {
-    if (one.link < 0) continue;
-    meet[{one.phase, unit ? one.first % streams.pace[one.phase] : 0}].push_back(&one);
-  }
-  for (const auto& [when, together] : meet) {
-    if (together.size() > kMostTogether) why = "too many transfers to compare";
-    if (!why.empty()) return std::nullopt;
-    for (const Stream* one : together) {
-      const std::uint32_t lanes = lanes_at(*at_.topology, program, *one);
-      for (const Stream* other : together) {
-        collide(blocks_to_collide(program, streams, *one, *other, lanes));
-      }
-      if (lanes <= 1) continue;
-      if (!unit) why = "links of several lanes in the postal model";
-      collide(blocks_to_fill(streams, *one, together, lanes));
-    }
-  }
-  if (worst == 0) return std::nullopt;
-  worst = next_blocks(program, worst);
-  set_blocks(at_, worst);
-  if (worst > kMostLocalBlocks) {
-    return found(Point::kPorts, at_, node, nullptr,
-                 "with so many blocks two transfers share a port in a step; their first steps must "
-                 "not be whole periods apart");
-  }
-  if (Finding finding = check_size(at_, node, program)) return finding;
-  at_.instances[node] = expand(program, worst);
-  return check_ports(at_, node);
-}
-
-Finding RankProofs::source(std::uint32_t node, const Instance& reader, const PlaceAt& place,
-                           std::int32_t& from, std::string& why) {
-  if (place.buffer == espalier_Buffer_INPUT) return std::nullopt;
-  const bool slot = place.buffer == espalier_Buffer_SCRATCH;
-  const Instance* writer =
-      slot ? slots_[static_cast<std::size_t>(place.slot)]
-           : outputs_[static_cast<std::size_t>(place.segment * at_.blocks + place.block)];
-  if (writer == nullptr) {
-    why = "a place is read that was never written";  // unless an operation reads its own result
-    return std::nullopt;
-  }
-  if (!same_blocks(*at_.common, writer->into, place)) {
-    return found(Point::kDataFlow, at_, node, &reader,
-                 place_name(place) + " holds " + block_name(writer->into) +
-                     " there; it must hold " + block_name(place));
-  }
-  if (slot && writer->phase != reader.phase) why = "a slot is read in a later phase";
-  if (slot) longest_ = std::max(longest_, reader.step - writer->step);
-  from = streams_->of(writer->action, writer->i);
-  return std::nullopt;
-}
-
-void RankProofs::write(const Instance& writer) {
-  const PlaceAt& place = writer.into;
-  if (place.buffer == espalier_Buffer_SCRATCH) {
-    slots_[static_cast<std::size_t>(place.slot)] = &writer;
-  } else {
-    outputs_[static_cast<std::size_t>(place.segment * at_.blocks + place.block)] = &writer;
+  for (std::size_t k = 0; k < proof.sources.size(); ++k) {
+    const Progression& one = ranks.all[begin + k];
+    const bool send = one.kind == espalier_Kind_SEND;
+    flow_.sources[begin + k] = {
+        resolve(proof.sources[k].a, one, send ? one.segment : one.from_segment),
+        resolve(proof.sources[k].b, one, one.segment)};
   }
 }
 
-Finding RankProofs::follow_one(std::uint32_t node, const Instance& one, RankFlow& flow,
-                               std::string& why) {
-  RankFlow::Sources from;
-  if (one.a.buffer != espalier_Buffer_BUFFER_NONE) {
-    if (Finding finding = source(node, one, one.a, from.a, why)) return finding;
+// The last writer of a block is the same for every N: all that write it do so in the round of that
+// block, in the order of their first steps.
+void RankProofs::add_results(const Program& program, const RankProgressions& ranks,
+                             std::size_t stage) {
+  for (std::size_t k = ranks.stage_begin[stage]; k < ranks.stage_begin[stage + 1]; ++k) {
+    const Progression& one = ranks.all[k];
+    const Action& action = program.actions[one.action];
+    if (!writes_output(action)) continue;
+    Result& result = results_[static_cast<std::size_t>(one.segment * ranks.stride + one.block)];
+    result.changed = result.changed || !is_same_copy(action, one);
+    const auto this_stage = static_cast<std::int32_t>(stage);
+    if (result.stage == this_stage && one.first < result.first) continue;
+    result.by = static_cast<std::int32_t>(k);
+    result.first = one.first;
+    result.stage = this_stage;
   }
-  if (one.b.buffer != espalier_Buffer_BUFFER_NONE) {
-    if (Finding finding = source(node, one, one.b, from.b, why)) return finding;
-  }
-  RankFlow::Sources& known =
-      flow.sources[static_cast<std::size_t>(streams_->of(one.action, one.i))];
-  if (!known.known) known = {from.a, from.b, true};
-  if (known.a != from.a || known.b != from.b) {
-    why = "action " + std::to_string(one.action) + " does not read the same action's data always";
-  }
-  if (one.kind != espalier_Kind_SEND) write(one);
-  return std::nullopt;
-}
-
-// In the order of a lock-step run: a step's sends read, its receives write, its operations run.
-Finding RankProofs::follow(std::uint32_t node, const Streams& streams, RankFlow& flow,
-                           std::string& why) {
-  streams_ = &streams;
-  const auto turn = [](Kind kind) {
-    return kind == espalier_Kind_SEND ? 0 : kind == espalier_Kind_RECEIVE ? 1 : 2;
-  };
-  const std::vector<Instance>& all = at_.instances[node];
-  slots_.assign(used_slots(all), nullptr);
-  const auto stride = static_cast<std::size_t>(streams.stride);
-  const auto many = static_cast<std::size_t>(at_.blocks);
-  outputs_.assign(flow.results.size() / stride * many, nullptr);
-  for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
-    while (end < all.size() && all[end].step == all[begin].step) ++end;
-    for (int now = 0; now < 3; ++now) {
-      for (std::size_t k = begin; k < end; ++k) {
-        if (turn(all[k].kind) != now) continue;
-        if (Finding finding = follow_one(node, all[k], flow, why)) return finding;
-      }
-    }
-  }
-  // Once there are all first blocks: later ones are written in the same order.
-  for (std::size_t place = 0; place < outputs_.size(); ++place) {
-    const std::size_t segment = place / many, block = place % many;
-    const Instance* last = outputs_[place];
-    if (block >= stride || last == nullptr) continue;
-    flow.results[segment * stride + block] = streams.of(last->action, last->i);
-  }
-  return std::nullopt;
 }
 
 }  // namespace espalier::verify

@@ -4,65 +4,111 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collectives/verify/check.h"
-#include "collectives/verify/streams.h"
+#include "collectives/verify/port_residues.h"
+#include "collectives/verify/progressions.h"
+#include "collectives/verify/stage_proof.h"
 
 namespace espalier::verify {
 
-// Where a node's data comes from, by streams: the same for each of their blocks and every N.
+// Where a node's data comes from, by progressions: the same for each of their blocks and every N.
 struct RankFlow {
-  // What each operand of a stream holds, by who wrote it: a stream, or kInput (the rank's own).
-  static constexpr std::int32_t kInput = -1;
-  struct Sources {
-    std::int32_t a = kInput, b = kInput;
-    bool known = false;
-  };
-  std::vector<Sources> sources;  // by stream
-  std::vector<std::int32_t>
-      results;  // by output segment, then first block: the last writer; -1: none
+  std::vector<StageProof::Sources> sources;  // by progression: one, or kFromInput
+  // By output segment, then first block: the last progression that writes it; -1: none.
+  std::vector<std::int32_t> results;
 };
 
-// Proves ranks alone: their instances name what exists, ports, hazards, and that each operand comes
-// from the same action and block for every N. Ranks that do the same but for names and a shift in
-// time are proven once. The argument stands in docs/verifier.md, "For every N".
-class RankProofs {
+// Numbers things by their first use.
+class FirstUseNames {
  public:
-  // `at`: topology and common are set, instances has a place for each rank; scratch otherwise. Adds
-  // to `verdict` what it counts, and clears in_place where it does not hold.
-  RankProofs(Case& at, Verdict& verdict) : at_(at), verdict_(verdict) {}
-
-  // Null `flow` if the rank is refused (the result) or cannot be proven for every N (`why`).
-  [[nodiscard]] Finding prove(std::uint32_t node, const Program& program, const Streams& streams,
-                              const RankFlow*& flow, std::string& why);
-
-  [[nodiscard]] std::int64_t most_blocks() const { return most_blocks_; }  // N* of all ranks
-  [[nodiscard]] std::int64_t period() const { return period_; }
+  void reserve(std::size_t things) {
+    if (names_.size() < things) names_.resize(things, -1);
+  }
+  std::int32_t name(std::int32_t thing) {
+    std::int32_t& name = names_[static_cast<std::size_t>(thing)];
+    if (name < 0) {
+      name = static_cast<std::int32_t>(named_.size());
+      named_.push_back(thing);
+    }
+    return name;
+  }
+  [[nodiscard]] const std::vector<std::int32_t>& named() const { return named_; }
+  void clear() {
+    for (const std::int32_t thing : named_) names_[static_cast<std::size_t>(thing)] = -1;
+    named_.clear();
+  }
 
  private:
-  [[nodiscard]] Finding prove_shape(std::uint32_t node, const Program& program,
-                                    const Streams& streams, RankFlow& flow, std::string& why);
-  [[nodiscard]] Finding check_blocks(std::uint32_t node, const Program& program,
-                                     const Streams& streams, std::int64_t blocks, RankFlow& flow,
+  std::vector<std::int32_t> names_;  // by thing; -1: none yet
+  std::vector<std::int32_t> named_;  // by name
+};
+
+// Proves ranks alone: ports, hazards, and that each operand comes from the same action and block
+// for every N. A stage whose form was proven before is not proven again (stage_proof.h).
+class RankProofs {
+ public:
+  // `at`: topology and common are set, instances has a place for each node; scratch otherwise. Adds
+  // to `verdict` what it counts, and clears in_place where it does not hold.
+  RankProofs(Case& at, Verdict& verdict) : at_(at), verdict_(verdict), ports_(*at.topology) {}
+
+  // Null `flow` if the rank is refused (the result) or cannot be proven for every N (`why`).
+  [[nodiscard]] Finding prove(std::uint32_t node, const Program& program,
+                              const RankProgressions& ranks, const RankFlow*& flow,
+                              std::string& why);
+  // The counterexample of a program that is wrong for the least N >= `blocks`; without one, `why`
+  // becomes `otherwise`.
+  [[nodiscard]] Finding expand_wrong(std::uint32_t node, const Program& program,
+                                     std::int64_t blocks, const std::string& otherwise,
                                      std::string& why);
-  [[nodiscard]] Finding check_residues(std::uint32_t node, const Program& program,
-                                       const Streams& streams, std::string& why);
-  [[nodiscard]] Finding follow_one(std::uint32_t node, const Instance& one, RankFlow& flow,
-                                   std::string& why);
-  [[nodiscard]] Finding follow(std::uint32_t node, const Streams& streams, RankFlow& flow,
-                               std::string& why);
-  [[nodiscard]] Finding source(std::uint32_t node, const Instance& reader, const PlaceAt& place,
-                               std::int32_t& from, std::string& why);
-  void write(const Instance& writer);
+
+  [[nodiscard]] std::int64_t max_blocks() const { return max_blocks_; }  // N* of all ranks
+  // The link that carries the most of its capacity in a step, if all messages go one hop.
+  [[nodiscard]] const LinkLoad& busiest() const { return ports_.busiest(); }
+
+ private:
+  // How a block of the rank's output was left.
+  struct Result {
+    std::int32_t by = -1;  // the progression that wrote it last
+    std::int64_t first = 0;
+    std::int32_t stage = -1;  // in which it was written last
+    bool changed = false;     // by more than a copy of the same block of INPUT
+  };
+  // When a stage uses one block of INPUT and OUTPUT: first step, and position in time order.
+  using Time = std::pair<std::int64_t, std::size_t>;
+  struct BlockTimes {
+    Time last_read{-1, 0}, first_change{INT64_MAX, 0};
+    std::int64_t first_receive = INT64_MAX;
+  };
+  [[nodiscard]] Finding prove_stage_of(std::uint32_t node, const Program& program,
+                                       const RankProgressions& ranks, std::size_t stage,
+                                       std::string& why);
+  [[nodiscard]] const StageProof& proof_of_form();
+  void make_form(const Program& program, const RankProgressions& ranks, std::size_t stage);
+  void make_places(const Program& program, const RankProgressions& ranks, std::size_t begin,
+                   std::size_t end);
+  void name_links(const RankProgressions& ranks, std::size_t begin);
+  [[nodiscard]] FormPlace form_place(bool present, const Place& place, std::int32_t segment,
+                                     std::int32_t slot);
+  void add_sources(const RankProgressions& ranks, std::size_t stage, const StageProof& proof);
+  void add_results(const Program& program, const RankProgressions& ranks, std::size_t stage);
+  [[nodiscard]] bool is_in_place(const Program& program, const RankProgressions& ranks,
+                                 std::size_t stage);
+
   Case& at_;
   Verdict& verdict_;
-  std::unordered_map<std::string, RankFlow> shapes_;
-  RankFlow alone_;                                // of a shape too large to be kept
-  std::vector<const Instance*> slots_, outputs_;  // the last writers of each place
-  const Streams* streams_ = nullptr;              // of the node at hand
-  std::int64_t longest_ = 0;  // most steps from a write of a slot to a read of it
-  std::int64_t most_blocks_ = 1, period_ = 1;
+  PortResidues ports_;
+  std::unordered_map<std::string, StageProof> proofs_;  // by stage_key()
+  std::size_t kept_bytes_ = 0;                          // of their keys and sources
+  StageProof alone_;                                    // a proof that is not kept
+  StageForm form_;
+  RankFlow flow_;
+  std::vector<Result> results_;                        // of the node at hand, as RankFlow::results
+  std::vector<BlockTimes> times_;                      // scratch of is_in_place()
+  FirstUseNames segments_, inputs_, outputs_, links_;  // in the form
+  std::int64_t max_blocks_ = 1;
 };
 
 }  // namespace espalier::verify

@@ -20,23 +20,6 @@ std::string words(const Instance& instance) {
          (send ? " to node " : " from node ") + std::to_string(instance.peer);
 }
 
-// Whether two transfers of one node need the same port of the model's. The lanes of links, in any
-// model, are counted besides.
-bool share_port(PortModel model, bool send, bool other_send) {
-  const bool same_kind = send == other_send;
-  switch (model) {
-    case espalier_PortModel_ONE_PORT_DUPLEX: return same_kind;
-    case espalier_PortModel_SIMPLEX: return true;
-    case espalier_PortModel_SINGLE_SEND: return same_kind && send;
-    default: return false;
-  }
-}
-
-// A transfer holds its port for S steps: a send from its step on, a receive up to its step.
-std::int64_t port_begin(const Program& program, bool send, std::int64_t step) {
-  return send ? step : step - send_ticks(program) + 1;
-}
-
 // The messages of one direction of a link as its two ends see them: by (step, action), the order in
 // which they meet.
 struct Ends {
@@ -117,47 +100,19 @@ class Cursor {
 
 }  // namespace
 
-std::int64_t blocks_to_collide(const Program& program, const Streams& streams, const Stream& one,
-                               const Stream& other, std::uint32_t lanes) {
-  const bool send = one.kind == espalier_Kind_SEND, other_send = other.kind == espalier_Kind_SEND;
-  if (one.link < 0 || other.link < 0 || one.phase != other.phase) return 0;
-  const bool same_lane = send == other_send && one.link == other.link && lanes == 1;
-  if (!same_lane && !share_port(program.port_model, send, other_send)) return 0;
-  const std::int64_t held = send_ticks(program), pace = streams.pace[one.phase];
-  // The least N for which `other` has the block that is `rounds` of its own ahead of one of `one`.
-  const auto both = [&](std::int64_t rounds) {
-    const std::int64_t mine = one.block + (rounds < 0 ? -rounds * streams.stride : 0);
-    const std::int64_t its = other.block + (rounds > 0 ? rounds * streams.stride : 0);
-    return std::max(mine, its) + 1;
-  };
-  // A stream that returns before its port is free meets itself.
-  if (&one == &other) return pace < held ? both(1) : 0;
-  const std::int64_t apart =
-      port_begin(program, send, one.first) - port_begin(program, other_send, other.first);
-  const std::int64_t rest = floor_mod(apart, pace), rounds = (apart - rest) / pace;
-  std::int64_t least = 0;
-  if (rest < held) least = both(rounds);
-  if (pace - rest < held) {
-    const std::int64_t later = both(rounds + 1);
-    least = least == 0 ? later : std::min(least, later);
+bool share_port(PortModel model, bool send, bool other_send) {
+  const bool same_kind = send == other_send;
+  switch (model) {
+    case espalier_PortModel_ONE_PORT_DUPLEX: return same_kind;
+    case espalier_PortModel_SIMPLEX: return true;
+    case espalier_PortModel_SINGLE_SEND: return same_kind && send;
+    default: return false;
   }
-  return least;
 }
 
-std::int64_t blocks_to_fill(const Streams& streams, const Stream& one,
-                            const std::vector<const Stream*>& together, std::uint32_t lanes) {
-  const std::int64_t pace = streams.pace[one.phase];
-  std::vector<std::int64_t> blocks;  // that others on the lanes have in the step of its first
-  for (const Stream* other : together) {
-    const bool same = other->kind == one.kind && other->link == one.link;
-    const std::int64_t apart = one.first - other->first;
-    if (same && other != &one && apart >= 0) {
-      blocks.push_back(other->block + apart / pace * streams.stride);
-    }
-  }
-  if (blocks.size() < lanes) return 0;
-  std::nth_element(blocks.begin(), blocks.begin() + (lanes - 1), blocks.end());
-  return std::max(one.block, blocks[lanes - 1]) + 1;
+// A transfer holds its port for S steps: a send from its step on, a receive up to its step.
+std::int64_t port_begin(const Program& program, bool send, std::int64_t step) {
+  return send ? step : step - send_ticks(program) + 1;
 }
 
 Finding check_link(const Case& at, std::uint32_t from, std::uint32_t to) {

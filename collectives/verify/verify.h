@@ -54,6 +54,16 @@ struct LinkLoad {
   std::uint32_t load = 0, capacity = 1;
 };
 
+// A lower bound on the steps of any schedule of a collective: ceil((a + b*N) / d).
+struct LowerBound {
+  std::string reason;
+  std::int64_t a = 0, b = 0, d = 1;
+
+  [[nodiscard]] std::int64_t steps(std::int64_t blocks) const {
+    return (a + b * blocks + d - 1) / d;
+  }
+};
+
 struct Verdict {
   bool valid = false;
   std::int64_t proven_blocks = 0;  // every N up to this that can occur was checked
@@ -66,18 +76,18 @@ struct Verdict {
   std::string limited;            // why not for all; empty if for_all, or none was tried
   std::int64_t period = 1;        // blocks after which all that depends on N repeats
   std::uint64_t checks = 0;       // accesses to places ordered against those before, all N together
-  std::vector<std::string> witnesses;  // lower bounds on the steps, a line each
+  std::vector<LowerBound> witnesses;  // of the steps: all that apply; their greatest is the bound
   // Whether link use holds in lock step, and under any drift, whatever the grade claims. Only with
   // Options::links.
   bool slot = false, async = false;
 };
 
 enum class Method : std::uint8_t {
-  // For every N at once where the schedule is rigid (docs/verifier.md); else, and to phrase the
+  // For every N at once if the schedule is periodic (docs/verifier.md); otherwise, and to phrase the
   // counterexamples of small schedules, exhaustively.
   kAuto = 0,
   kExhaustive = 1,  // every N up to the bound
-  kPeriodic = 2,    // only for every N at once: what is not rigid is refused (kForm)
+  kPeriodic = 2,    // only for every N at once: a schedule that is not periodic is refused (kForm)
 };
 
 struct Options {
@@ -105,6 +115,16 @@ inline constexpr std::uint32_t kMostWindow = 64;
 // the schedule goes from a node to a neighbour.
 [[nodiscard]] Count provable_bound(const topology::Topology& topology, const Program& common,
                                    std::int64_t run, bool neighbours);
+
+// All lower bounds that verify() would find, without proving the schedule. `links`: the links carry
+// no more than they can in a step, which verify() must have proven; false is always right. Empty
+// where the programs do not agree (kForm).
+[[nodiscard]] std::vector<LowerBound> lower_bounds(const topology::Topology& topology,
+                                                   const Programs& programs, bool links);
+// The fewest of `all` whose maximum is that of all for every N >= first, by the N from which on
+// they are the greatest. The last one is the greatest for large N.
+[[nodiscard]] std::vector<LowerBound> greatest(const std::vector<LowerBound>& all,
+                                               std::int64_t first);
 
 [[nodiscard]] Verdict verify(const topology::Topology& topology, const Programs& programs,
                              const Options& options);

@@ -27,13 +27,15 @@ inline std::vector<Tree> trees(std::int64_t most_ranks) {
   return all;
 }
 
-// The tree with all capacities c_1 = 1, c_i <= k c_(i-1), the exponential ones last.
-inline std::vector<Tree> with_capacities(const Tree& tree) {
-  std::vector<Tree> all = {{tree.arity, tree.height, {1}}};
+// The tree with all capacities c_1 = first, c_i <= k c_(i-1) + more, the exponential ones last
+// where `more` is 0.
+inline std::vector<Tree> with_capacities(const Tree& tree, std::uint32_t first = 1,
+                                         std::uint32_t more = 0) {
+  std::vector<Tree> all = {{tree.arity, tree.height, {first}}};
   for (std::uint32_t level = 2; level <= tree.height; ++level) {
     std::vector<Tree> longer;
     for (const Tree& one : all) {
-      for (std::uint32_t lanes = 1; lanes <= tree.arity * one.capacities.back(); ++lanes) {
+      for (std::uint32_t lanes = 1; lanes <= tree.arity * one.capacities.back() + more; ++lanes) {
         longer.push_back(one);
         longer.back().capacities.push_back(lanes);
       }

@@ -80,7 +80,7 @@ void for_groups(const std::set<std::uint32_t>& sizes, const std::set<std::uint32
 }
 
 void print(const char* what, const Tally& tally) {
-  std::printf("%s: %u proven for every N, %u refused, %u not rigid\n", what, tally.proven,
+  std::printf("%s: %u proven for every N, %u refused, %u not periodic\n", what, tally.proven,
               tally.refused, tally.unknown);
 }
 
@@ -128,7 +128,7 @@ TEST(EveryBlocks, Mutants) {
   EXPECT_GT(tally.refused, 500u);
 }
 
-// Each row of their tables is a stream of its own.
+// Each row of their tables is a progression of its own.
 TEST(EveryBlocks, LoweredSchedulesAndMutants) {
   Tally valid, mutants;
   std::size_t salt = 0;

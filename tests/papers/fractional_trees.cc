@@ -27,7 +27,7 @@ std::string broadcast(std::int64_t ranks, const char* algorithm, std::int64_t bl
 }
 
 void sizes(Chapter& chapter) {
-  chapter.items.push_back({"section 2", "PUs reached by a binary tree, P_5", "18", "20",
+  chapter.items.push_back({"section 2", "PUs reached by a binary tree, P_5", "18", "20", "",
                            std::to_string(cost::fractional_size(1, 5)), kClosed,
                            "the recurrence beside it gives 1, 2, 4, 7, 12, 20"});
   for (const auto& [run, size] : {std::pair{2, "10"}, std::pair{3, "8"}, std::pair{100, "6"}}) {
@@ -35,8 +35,8 @@ void sizes(Chapter& chapter) {
                              run == 100
                                  ? std::string("PUs of a chain, last PU after 5 steps")
                                  : "PUs, r = " + std::to_string(run) + ", last PU after 5 steps",
-                             "-", size, std::to_string(cost::fractional_size(run, 5)), kClosed,
-                             "the drawing is lost; P_5 by the recurrence"});
+                             kNothing, size, "", std::to_string(cost::fractional_size(run, 5)),
+                             kClosed, "the drawing is lost; P_5 by the recurrence"});
   }
   const struct {
     std::int64_t ranks, run, depth;
@@ -48,7 +48,7 @@ void sizes(Chapter& chapter) {
     const bool printed = ranks == 1024 && run == 8;
     chapter.items.push_back({"section 3",
                              "d, r = " + std::to_string(run) + ", P = " + std::to_string(ranks),
-                             printed ? "57" : "-", printed ? "" : std::to_string(depth),
+                             printed ? Printed("57") : kNothing, std::to_string(depth), "",
                              std::to_string(cost::fractional_depth(ranks, run)), kClosed});
   }
 }
@@ -56,11 +56,11 @@ void sizes(Chapter& chapter) {
 void steps(Chapter& chapter) {
   for (const std::int64_t ranks : {16, 64}) {
     chapter.items.push_back({"section 2", "chain, P = " + std::to_string(ranks) + ", s = 20, steps",
-                             std::to_string(ranks - 2 + 20), "", broadcast(ranks, "chain", 20),
-                             kProven});
+                             kNothing, std::to_string(ranks - 2 + 20), "",
+                             broadcast(ranks, "chain", 20), kProven, "P - 2 + s"});
     const std::int64_t depth = cost::fractional_depth(ranks, 1);
     chapter.items.push_back(
-        {"section 2", "binary tree, P = " + std::to_string(ranks) + ", s = 20, steps",
+        {"section 2", "binary tree, P = " + std::to_string(ranks) + ", s = 20, steps", kNothing,
          std::to_string(depth + 40), std::to_string(depth + 39), broadcast(ranks, "binary", 20),
          kProven, "d + 2s is a bound: the last packet saves the pause after it"});
     for (const std::uint32_t run : {1u, 2u, 4u, 8u}) {
@@ -69,15 +69,16 @@ void steps(Chapter& chapter) {
       chapter.items.push_back({"equation 7",
                                "fractional tree, P = " + std::to_string(ranks) +
                                    ", r = " + std::to_string(run) + ", s = 16, steps",
-                               std::to_string(d + s + s / run), std::to_string(d + s + s / run - 1),
+                               kNothing, std::to_string(d + s + s / run),
+                               std::to_string(d + s + s / run - 1),
                                broadcast(ranks, "fractional", s, run), kProven,
                                "d + s(1 + 1/r) is a bound; one less is exact"});
     }
   }
   chapter.items.push_back(
-      {"section 3", "fractional tree, s no multiple of r: P = 64, r = 4, s = 7, steps", "-",
-       std::to_string(cost::fractional_depth(64, 4) + 7 + 2 - 1), broadcast(64, "fractional", 7, 4),
-       kProven,
+      {"section 3", "fractional tree, s no multiple of r: P = 64, r = 4, s = 7, steps", kNothing,
+       "", std::to_string(cost::fractional_depth(64, 4) + 7 + 2 - 1),
+       broadcast(64, "fractional", 7, 4), kProven,
        "the program of Fig. 2 wants r to divide s (its example r = 10, s = 503 does not keep "
        "to it); a modulo schedule works for any s"});
 }
@@ -87,22 +88,22 @@ void example(Chapter& chapter) {
   const auto time = [&](std::int64_t run, double packets) {
     return fixed(cost::fractional_tree(1024, run).time(packets, ratio) / ratio, 3);
   };
-  chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: r by the rule", "8 (about)", "7.69",
-                           fixed(cost::run_by_rule(1024, ratio), 2), kClosed});
-  chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: s for r = 8", "456", "",
+  chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: r by the rule", "8", "7.69", "",
+                           fixed(cost::run_by_rule(1024, ratio), 2), kClosed, "printed: about 8"});
+  chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: s for r = 8", "456", "", "",
                            fixed(cost::fractional_tree(1024, 8).best_packets(ratio), 0), kClosed});
   chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: T/k for r = 8, s = 456", "1.389", "",
-                           time(8, 456), kClosed});
+                           "", time(8, 456), kClosed});
   chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: T/k for r = 10, s = 503", "1.387",
-                           "", time(10, 503), kClosed});
-  chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: best r, by trying all", "10", "",
+                           "", "", time(10, 503), kClosed});
+  chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: best r, by trying all", "10", "", "",
                            std::to_string(cost::best_run(1024, ratio)), kClosed});
 }
 
 void bounds(Chapter& chapter) {
   const double ratio = 4096, log = 10;
   chapter.items.push_back({"equation 6", "P = 1024, k/t = 4096: T/k of the bound for equal packets",
-                           fixed(std::pow(1 + std::sqrt(log / ratio), 2), 4), "",
+                           kNothing, fixed(std::pow(1 + std::sqrt(log / ratio), 2), 4), "",
                            fixed(cost::block_bound(1024, ratio) / ratio, 4), kClosed});
   double best_packets = 1, least = 1e300;
   for (int packets = 1; packets < 2000; ++packets) {
@@ -110,8 +111,9 @@ void bounds(Chapter& chapter) {
     if (time < least) best_packets = packets, least = time;
   }
   chapter.items.push_back({"before equation 6", "s of the least bound, P = 1024, k/t = 4096",
-                           fixed(std::sqrt(ratio / log), 0), fixed(std::sqrt(ratio * log / 1), 0),
-                           fixed(best_packets, 0), "trying all s",
+                           kNothing, fixed(std::sqrt(ratio / log), 0),
+                           fixed(std::sqrt(ratio * log / 1), 0), fixed(best_packets, 0),
+                           "trying all s",
                            "printed: sqrt(k t / log P); it must be sqrt(k log P / t)"});
 }
 
@@ -129,20 +131,58 @@ Picture gains() {
   return {"000-fig3.svg", title, plot_svg(title, {"k/t", true}, {"times faster"}, lines)};
 }
 
+// Where the gain is largest, as chain and binary tree take the same time there: the run, the
+// packets, and the steps of that schedule.
+void best_points(Chapter& chapter) {
+  const struct {
+    std::int64_t ranks, run, packets;
+  } points[] = {{64, 4, 44}, {1024, 10, 540}, {16384, 23, 4324}};
+  for (const auto& [ranks, run, packets] : points) {
+    const double root =
+        std::sqrt(cost::chain(ranks).latency) - std::sqrt(cost::binary_tree(ranks).latency);
+    const double ratio = std::pow(root / (std::sqrt(2) - 1), 2);
+    const std::string where =
+        "largest gain, P = " + std::to_string(ranks) + ", at k/t = " + fixed(ratio, 0);
+    chapter.items.push_back({"Fig. 3", where + ": best r, by trying all", kNothing, "",
+                             std::to_string(run), std::to_string(cost::best_run(ranks, ratio)),
+                             kClosed});
+    const double runs =
+        cost::fractional_tree(ranks, run).best_packets(ratio) / static_cast<double>(run);
+    chapter.items.push_back({"Fig. 3", where + ": s, the nearest multiple of r", kNothing, "",
+                             std::to_string(packets), std::to_string(std::lround(runs) * run),
+                             kClosed});
+    const std::int64_t steps = cost::fractional_depth(ranks, run) + packets + packets / run;
+    chapter.items.push_back(
+        {"equation 7",
+         "fractional tree, P = " + std::to_string(ranks) + ", r = " + std::to_string(run) +
+             ", s = " + std::to_string(packets) + ", steps",
+         kNothing, std::to_string(steps), std::to_string(steps - 1),
+         proven_steps({.topology = "complete:" + std::to_string(ranks),
+                       .collective = espalier_Collective_BROADCAST,
+                       .algorithm = "fractional",
+                       .blocks = packets,
+                       .every_blocks = true,
+                       .run = static_cast<std::uint32_t>(run)}),
+         kProven, "proven for every s; d + s(1 + 1/r) is a bound; one less is exact"});
+  }
+}
+
 void figure_3(Chapter& chapter) {
   const struct {
     std::int64_t ranks;
-    const char *printed, *corrected;
-  } sizes[] = {{64, "1.29", "1.28"}, {1024, "-", "1.57"}, {16384, "1.8", "1.78"}};
+    Printed printed;
+    const char* corrected;
+  } sizes[] = {{64, "1.29", "1.28"}, {1024, kNothing, "1.57"}, {16384, "1.8", "1.78"}};
   for (const auto& [ranks, printed, corrected] : sizes) {
     double most = 0;
     for (int step = 0; step <= 24 * 64; ++step) {
       most = std::max(most, cost::gain(ranks, std::exp2(step / 64.0)));
     }
-    chapter.items.push_back({"Fig. 3", "largest gain, P = " + std::to_string(ranks), printed,
+    chapter.items.push_back({"Fig. 3", "largest gain, P = " + std::to_string(ranks), printed, "",
                              corrected, fixed(most, 2), kClosed,
-                             printed[0] == '-' ? "" : "by closed forms with the exact d"});
+                             ranks == 1024 ? "" : "by closed forms with the exact d"});
   }
+  best_points(chapter);
   chapter.pictures.push_back(gains());
 }
 
@@ -158,7 +198,7 @@ void other_networks(Chapter& chapter) {
         {"section 3",
          "direct simplex version, r = " + std::to_string(run) +
              ", P = 1024: steps until the last PU has its first packet",
-         "-", ours, std::to_string(tree.depth), "search",
+         kNothing, "", ours, std::to_string(tree.depth), "search",
          "the full paper could not be had; a prototype found " + std::to_string(prototype)});
   }
   for (const std::uint32_t run : {1u, 2u, 3u}) {
@@ -167,21 +207,24 @@ void other_networks(Chapter& chapter) {
     chapter.items.push_back(
         {"section 3",
          "direct simplex version, P = 64, steps of five runs more, r = " + std::to_string(run),
-         std::to_string(5 * (2 * run + 1)), "", std::to_string(more - few), kProven,
+         kNothing, std::to_string(5 * (2 * run + 1)), "", std::to_string(more - few), kProven,
          "2r + 1 a run"});
   }
   for (const auto& [name, algorithm, run, depth] :
-       {std::tuple{"A", "crossbar-a", 8u, 97}, std::tuple{"B", "crossbar-b", 8u, 130},
-        std::tuple{"A", "crossbar-a", 16u, 177}, std::tuple{"B", "crossbar-b", 16u, 236}}) {
+       {std::tuple{"A", "crossbar-a", 8u, 96}, std::tuple{"B", "crossbar-b", 8u, 129},
+        std::tuple{"A", "crossbar-a", 16u, 176}, std::tuple{"B", "crossbar-b", 16u, 235}}) {
+    // A single packet takes d + 1 steps.
+    const std::int64_t steps = std::atoll(proven_steps({.topology = "crossbar:256x64",
+                                                        .collective = espalier_Collective_BROADCAST,
+                                                        .algorithm = algorithm,
+                                                        .run = run})
+                                              .c_str());
     chapter.items.push_back({"section 4",
                              std::string("256 x 64 hierarchical crossbar, variant ") + name +
                                  ", r = " + std::to_string(run) + ", d",
-                             "-", std::to_string(depth),
-                             proven_steps({.topology = "crossbar:256x64",
-                                           .collective = espalier_Collective_BROADCAST,
-                                           .algorithm = algorithm,
-                                           .run = run}),
-                             kProven, "flat: 92 (r = 8), 164 (r = 16)"});
+                             kNothing, "", std::to_string(depth), std::to_string(steps - 1),
+                             kProven,
+                             "flat: " + std::to_string(cost::fractional_depth(16384, run))});
   }
 }
 
@@ -204,12 +247,13 @@ void meshes(Chapter& chapter) {
                "12 x 12 mesh, r = 9, complete tree of 3 x 3 snakes", "47", ""}};
   for (const auto& [embedding, topology, algorithm, what, depth, note] : rows) {
     const Question question{.topology = topology, .algorithm = algorithm, .embedding = embedding};
-    const bool printed = std::string(topology) == "mesh:8x16";
-    const std::string where = printed ? "Fig. 4" : "section 4";
-    chapter.items.push_back({where, std::string(what) + ": blocks on a link in a step", "1", "",
-                             proven_load(question), kProven});
-    chapter.items.push_back({where, std::string(what) + ": steps for the first packet", "-", depth,
-                             proven_steps(question), kProven, note});
+    const bool drawn = std::string(what) == rows[0].what;
+    const std::string where = std::string(topology) == "mesh:8x16" ? "Fig. 4" : "section 4";
+    chapter.items.push_back({where, std::string(what) + ": blocks on a link in a step",
+                             drawn ? Printed("one") : kNothing, "", "1", proven_load(question),
+                             kProven, drawn ? "the drawing is lost" : "\"often\" possible"});
+    chapter.items.push_back({where, std::string(what) + ": steps for the first packet", kNothing,
+                             "", depth, proven_steps(question), kProven, note});
   }
 }
 

@@ -7,19 +7,29 @@
 
 namespace espalier::papers {
 
+// A value that stands in the paper's text, word for word: a literal here, never computed.
+struct Printed {
+  consteval Printed(const char* words) : text(words) {}
+  const char* text;
+};
+inline constexpr Printed kNothing = "-";
+
 struct Item {
   std::string where;      // "Theorem 3", "Fig. 3", "equation 7"
   std::string what;       // "multinode broadcast, single-port, steps, k=3, n=9"
-  std::string printed;    // the paper's value
+  Printed printed;        // kNothing: the paper has no such number
+  std::string formula;    // what the paper's formula, or rule, gives here; empty: it has none
   std::string corrected;  // what it must be, where the paper is wrong or gives a bound; else empty
   std::string ours;       // computed here
   std::string how;        // by what it was computed: "verified schedule", "closed form", ...
   std::string note = {};  // why they differ, where they do
   bool measured = false;  // on the authors' machine: there is nothing to reproduce
 
-  // Ours is what the paper prints, or what it must be.
+  // Ours is what it must be: the corrected value, else the paper's formula's, else the printed one.
   [[nodiscard]] bool right() const {
-    return measured || ours == (corrected.empty() ? printed : corrected);
+    if (measured) return true;
+    if (!corrected.empty()) return ours == corrected;
+    return ours == (formula.empty() ? printed.text : formula);
   }
 };
 

@@ -40,25 +40,27 @@ std::string leaf_steps(TreeSize tree, Collective collective, const char* algorit
 
 constexpr char kProven[] = "verified schedule";
 constexpr char kQueues[] = "simulation with queues";
+constexpr char kTwoLeaves[] = "with two leaves there is no next closest leaf to wait for";
+
+// n, or n + 1 if k = 2: sections 2.2 and 3.2 of the paper.
+std::int64_t least_steps(TreeSize tree) { return power(tree.k, tree.h) + (tree.k == 2 ? 1 : 0); }
 
 void single_source(Chapter& chapter) {
   for (const TreeSize tree : kTrees) {
     const std::int64_t k = tree.k, h = tree.h, n = power(k, tree.h);
-    const std::string steps = std::to_string((k + 1) * h - 1);
     chapter.items.push_back({"Theorem 1", "broadcast, single-port, steps, " + size_text(tree),
-                             steps, "", leaf_steps(tree, espalier_Collective_BROADCAST, "leaf"),
+                             kNothing, std::to_string((k + 1) * h - 1), "",
+                             leaf_steps(tree, espalier_Collective_BROADCAST, "leaf"), kProven});
+    chapter.items.push_back({"section 3.1", "broadcast, multiport, steps, " + size_text(tree),
+                             kNothing, std::to_string(2 * h), "",
+                             leaf_steps(tree, espalier_Collective_BROADCAST, "leaf-multiport"),
                              kProven});
-    chapter.items.push_back(
-        {"section 3.1", "broadcast, multiport, steps, " + size_text(tree), std::to_string(2 * h),
-         "", leaf_steps(tree, espalier_Collective_BROADCAST, "leaf-multiport"), kProven});
-    const bool alone = k == 2 && n == 2;
     for (const auto& [name, collective] : {std::pair{"scatter", espalier_Collective_SCATTER},
                                            std::pair{"gather", espalier_Collective_GATHER}}) {
       chapter.items.push_back(
-          {"Theorem 2", std::string(name) + ", furthest first, steps, " + size_text(tree),
-           std::to_string(k == 2 ? n + 1 : n), alone ? "2" : "",
-           leaf_steps(tree, collective, "leaf"), kProven,
-           alone ? "with two leaves there is no next closest leaf to wait for" : ""});
+          {"Theorem 2", std::string(name) + ", furthest first, steps, " + size_text(tree), kNothing,
+           std::to_string(least_steps(tree)), n == 2 ? "2" : "",
+           leaf_steps(tree, collective, "leaf"), kProven, n == 2 ? kTwoLeaves : ""});
     }
   }
   for (const TreeSize tree : {TreeSize{2, 3}, TreeSize{3, 2}, TreeSize{4, 2}}) {
@@ -67,36 +69,44 @@ void single_source(Chapter& chapter) {
       chapter.items.push_back({"-",
                                "pipelined broadcast of " + std::to_string(blocks) +
                                    " blocks, single-port, steps, " + size_text(tree),
-                               "-", std::to_string((k + 1) * h - 1 + k * (blocks - 1)),
+                               kNothing, "", std::to_string((k + 1) * h - 1 + k * (blocks - 1)),
                                leaf_steps(tree, espalier_Collective_BROADCAST, "leaf", blocks),
                                kProven, "the paper has one packet only"});
     }
   }
 }
 
+// The paper's flood reaches its lower bound; without queues it needs 2 log_k n - 2 steps more.
+void multiport_multinode(Chapter& chapter, TreeSize tree) {
+  const std::int64_t h = tree.h, n = power(tree.k, tree.h);
+  const std::int64_t formula = least_steps(tree), without = formula + 2 * h - 2;
+  const std::string optimum = std::to_string(n == 2 ? 2 : formula);
+  const cost::Queued flood = cost::multiport_flood(tree.k, std::vector<std::uint32_t>(tree.h, 1));
+  std::string note = "queues of up to " + std::to_string(flood.longest) + " messages";
+  if (n == 2) note += std::string("; ") + kTwoLeaves;
+  chapter.items.push_back(
+      {"Theorem 7", "multinode broadcast, multiport, flooding, steps, " + size_text(tree), kNothing,
+       std::to_string(formula), n == 2 ? "2" : "", std::to_string(flood.steps), kQueues, note});
+  note =
+      "the paper needs 2 log_k n - 2 steps more without queues and asks what is least; the "
+      "optimum itself is reached";
+  if (h == 1) note = n == 2 ? kTwoLeaves : "";
+  chapter.items.push_back(
+      {"section 3.2", "multinode broadcast, multiport, no queue, steps, " + size_text(tree),
+       kNothing, std::to_string(without), optimum == std::to_string(without) ? "" : optimum,
+       leaf_steps(tree, espalier_Collective_ALLGATHER, "leaf"), kProven, note});
+}
+
 void multinode(Chapter& chapter) {
   for (const TreeSize tree : kTrees) {
     const std::int64_t k = tree.k, h = tree.h, n = power(k, tree.h);
-    const std::int64_t printed = k * n + (k + 1) * (h - 2) + 1;
     chapter.items.push_back(
         {"Theorems 3 and 4", "multinode broadcast, single-port, steps, " + size_text(tree),
-         std::to_string(printed), h == 1 ? std::to_string(k * k - k + 1) : "",
+         kNothing, std::to_string(k * n + (k + 1) * (h - 2) + 1),
+         h == 1 ? std::to_string(k * k - k + 1) : "",
          std::to_string(cost::single_port_multinode_broadcast(tree.k, tree.h).steps), kQueues,
          h == 1 ? "the formula is for h >= 2" : ""});
-    const std::string bound = std::to_string(k == 2 && n > 2 ? n + 1 : n);
-    const cost::Queued flood = cost::multiport_flood(tree.k, std::vector<std::uint32_t>(tree.h, 1));
-    chapter.items.push_back({"Theorem 7",
-                             "multinode broadcast, multiport, flooding, steps, " + size_text(tree),
-                             bound, "", std::to_string(flood.steps), kQueues,
-                             "queues of up to " + std::to_string(flood.longest) + " messages"});
-    chapter.items.push_back(
-        {"section 3.2", "multinode broadcast, multiport, no queue, steps, " + size_text(tree),
-         std::to_string(n + 2 * h - 2), bound,
-         leaf_steps(tree, espalier_Collective_ALLGATHER, "leaf"), kProven,
-         bound == std::to_string(n + 2 * h - 2)
-             ? ""
-             : "the paper needs 2 log_k n - 2 steps more without queues and asks what is least; "
-               "the optimum itself is reached"});
+    multiport_multinode(chapter, tree);
   }
 }
 
@@ -126,15 +136,15 @@ void total_exchange(Chapter& chapter) {
         (n * n * (2 * k + 1) * (k - 1) + k * k * k - 1) / (k * k * k) + 2 * h - 3;
     const std::int64_t root = n * n * (k - 1) / k + 2 * h - 1;
     chapter.items.push_back(
-        {"Theorems 5 and 6", "total exchange, single-port, steps, " + size_text(tree),
-         std::to_string(inner), root == inner ? "" : std::to_string(std::max(root, inner)),
+        {"Theorems 5 and 6", "total exchange, single-port, steps, " + size_text(tree), kNothing,
+         std::to_string(inner), root <= inner ? "" : std::to_string(root),
          std::to_string(cost::single_port_total_exchange(tree.k, tree.h).steps), kQueues,
          root > inner ? "the root must send n^2 (k-1)/k messages: its bound is the larger one"
                       : ""});
     chapter.items.push_back(
         {"Theorems 5 and 6",
-         "total exchange, single-port, queues unrolled, steps, " + size_text(tree),
-         std::to_string(inner), root == inner ? "" : std::to_string(std::max(root, inner)),
+         "total exchange, single-port, queues unrolled, steps, " + size_text(tree), kNothing,
+         std::to_string(inner), root <= inner ? "" : std::to_string(root),
          leaf_steps(tree, espalier_Collective_ALL_TO_ALL, "leaf-single"), kProven, ""});
   }
   for (const TreeSize tree : kTrees) {
@@ -145,7 +155,7 @@ void total_exchange(Chapter& chapter) {
           {"equation 2",
            std::string("total exchange, multiport, no contention, ") +
                (constant ? "constant" : "exponential") + " capacities, steps, " + size_text(tree),
-           std::to_string(pipelined_steps(tree, capacities)), "",
+           kNothing, std::to_string(pipelined_steps(tree, capacities)), "",
            leaf_steps(tree, espalier_Collective_ALL_TO_ALL, "leaf", 1, constant ? "1" : "k"),
            kProven});
     }
@@ -154,7 +164,7 @@ void total_exchange(Chapter& chapter) {
         {"equation 2",
          "total exchange, multiport, levels overlapped, constant capacities, steps, " +
              size_text(tree),
-         "-", std::to_string(below * (n - below) + 2 * std::int64_t{tree.h} - 1),
+         kNothing, "", std::to_string(below * (n - below) + 2 * std::int64_t{tree.h} - 1),
          leaf_steps(tree, espalier_Collective_ALL_TO_ALL, "leaf-overlapped"), kProven,
          "what crosses a branch of the root is the bound; the paper takes level after level"});
   }

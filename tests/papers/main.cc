@@ -24,19 +24,21 @@ std::string markdown(const std::vector<Chapter>& chapters) {
       "what that "
       "command writes.\n\"verified schedule\": the steps of the programs that nodes run, after the "
       "verifier accepted "
-      "them.\n\"corrected\" stands where the paper's number is wrong, a bound, or missing; the "
-      "note says why.\n";
+      "them.\n\"printed\" is what stands in the paper's text, \"formula\" what its formula or rule "
+      "gives for these numbers.\n\"corrected\" stands where "
+      "the paper's number is wrong, a bound, or missing; the note says why.\n";
   for (const Chapter& chapter : chapters) {
     out += "\n## " + chapter.number + ": " + chapter.title + "\n\n";
     for (const Picture& picture : chapter.pictures) {
       out += "![" + picture.title + "](" + picture.file + ")\n\n";
     }
     out +=
-        "| where | what | printed | corrected | ours | by | note "
-        "|\n|---|---|---|---|---|---|---|\n";
+        "| where | what | printed | formula | corrected | ours | by | note "
+        "|\n|---|---|---|---|---|---|---|---|\n";
     for (const Item& item : chapter.items) {
-      out += "| " + item.where + " | " + item.what + " | " + item.printed + " | " + item.corrected +
-             " | " + item.ours + " | " + item.how + " | " + item.note + " |\n";
+      out += "| " + item.where + " | " + item.what + " | " + item.printed.text + " | " +
+             item.formula + " | " + item.corrected + " | " + item.ours + " | " + item.how + " | " +
+             item.note + " |\n";
     }
   }
   return out;
@@ -59,13 +61,13 @@ int run(const char* directory) {
     for (const Item& item : chapter.items) {
       ++items;
       if (!item.right()) ++wrong;
-      std::printf("%s %s %s: printed %s, corrected %s, ours %s\n",
+      std::printf("%s %s %s: printed %s, formula %s, corrected %s, ours %s\n",
                   item.measured  ? "-    "
                   : item.right() ? "ok   "
                                  : "WRONG",
                   chapter.number.c_str(), (item.where + ", " + item.what).c_str(),
-                  item.printed.c_str(), item.corrected.empty() ? "-" : item.corrected.c_str(),
-                  item.ours.c_str());
+                  item.printed.text, item.formula.empty() ? "-" : item.formula.c_str(),
+                  item.corrected.empty() ? "-" : item.corrected.c_str(), item.ours.c_str());
     }
   }
   std::printf("%d items, %d wrong\n", items, wrong);

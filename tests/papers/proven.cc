@@ -79,10 +79,11 @@ std::string proven_steps(Question question, std::int64_t first, std::int64_t las
   error = make_programs(*topology, group_of(*topology, shape, question), question, programs);
   if (!error.empty()) return error;
   verify::Options options;
-  options.max_blocks = last;
+  if (!question.every_blocks) options.max_blocks = last;
   const auto verdict = verify::verify(
       *topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
   if (!verdict.valid) return verdict.counterexample.message;
+  if (question.every_blocks && !verdict.for_all) return "not proven for every N";
   std::string text;
   for (std::int64_t blocks = first; blocks <= last; ++blocks) {
     text += (text.empty() ? "" : " ") + std::to_string(phase_steps(programs[0], blocks));

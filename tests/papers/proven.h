@@ -14,6 +14,7 @@ struct Question {
   Collective collective = espalier_Collective_BROADCAST;
   std::string algorithm;  // rank-local or searched
   std::int64_t blocks = 1;
+  bool every_blocks = false;  // it must be proven for every N, not only for those up to `blocks`
   std::uint32_t root = 0;
   std::uint32_t run = 0;                            // fractional trees: r
   std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model

@@ -100,6 +100,14 @@ class Page(unittest.TestCase):
         shown = self.compare(file)
         self.assertEqual(shown.json["blocks"], 11)
 
+    def test_one_block_stays_one(self):
+        for name in ("scatter", "postal", "barrier"):
+            file = self.draw(name)
+            self.assertTrue(self.browser.script("return document.getElementById('blocks').disabled"))
+            self.browser.set("blocks", 3)
+            self.assertEqual(self.blocks(), 1)
+            self.compare(file)
+
     def test_keys_move_the_step(self):
         file = self.draw("mesh", "--blocks", "4")
         shown, page = schedules.Shown(file, 4), self.browser

@@ -36,20 +36,21 @@ function tip(target, text) {
 
 const instancesAtMost = 400000;
 function setBlocks(wanted) {
-  let blocks = Math.max(1, Math.floor(wanted) || 1);
+  let blocks = data.one_block ? 1 : Math.max(1, Math.floor(wanted) || 1);
   const {mod, residue} = data.residue;
   if (mod) blocks += (((residue - blocks) % mod) + mod) % mod;
-  const one = unroll(data, firstBlocks()), two = unroll(data, firstBlocks() + (mod || 1));
+  const one = unroll(data, firstBlocks()), two = unroll(data, firstBlocks() + (data.one_block ? 0 : mod || 1));
   const size = (s) => s.perStep.reduce((sum, at) => sum + at.transfers.length + at.operations.length, 1);
   const growth = Math.max(1, size(two) - size(one)) / (mod || 1);
   while (size(one) + growth * blocks > instancesAtMost && blocks > firstBlocks()) blocks -= mod || 1;
   schedule = unroll(data, blocks);
   // Steady state: what more blocks add.
-  const more = unroll(data, blocks + 12 * (mod || 1));
+  const more = unroll(data, data.one_block ? blocks : blocks + 12 * (mod || 1));
   slope = {steps: more.steps - schedule.steps, more};
   holdings = new Holdings(data, schedule);
   last = new Holdings(data, schedule).go(schedule.steps);
   $('blocks').value = blocks;
+  $('blocks').disabled = data.one_block;
   $('slider').max = schedule.steps;
   state.step = Math.min(state.step, schedule.steps);
   $('facts').textContent = `${data.facts}; with N = ${blocks}: ${plural(schedule.steps, 'step')}`;

@@ -1,6 +1,8 @@
 #include "collectives/algorithms/searched/searched.h"
 
+#include "collectives/algorithms/fractional_tree.h"
 #include "collectives/algorithms/searched/searches.h"
+#include "collectives/algorithms/searched/simplex_family.h"
 
 namespace espalier::searched {
 namespace {
@@ -27,16 +29,16 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "any topology", anywhere},
     {"fractional-direct", espalier_Collective_BROADCAST, fractional_direct_broadcast, false,
      "a fractional tree for simplex ports, --run r: a+(2r+1)N/r steps, N a multiple of r",
-     "any topology", anywhere},
+     "any topology", anywhere, kMaxDirectRun},
     {"fractional-mesh", espalier_Collective_BROADCAST, fractional_mesh_broadcast, false,
      "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps", "mesh:RxC",
-     on_mesh},
+     on_mesh, kMaxRun},
     {"crossbar-a", espalier_Collective_BROADCAST, crossbar_a_broadcast, false,
      "a fractional tree, --run r, two channels in and out of a module: d+N+ceil(N/r)-1 steps",
-     "crossbar:AxB", on_crossbar},
+     "crossbar:AxB", on_crossbar, kMaxRun},
     {"crossbar-b", espalier_Collective_BROADCAST, crossbar_b_broadcast, false,
      "a fractional tree, --run r, one channel in and two out of a module: d+N+ceil(N/r)-1 steps",
-     "crossbar:AxB", on_crossbar},
+     "crossbar:AxB", on_crossbar, kMaxRun},
     {"leaf-overlapped", espalier_Collective_ALL_TO_ALL, leaf_overlapped_all_to_all, false,
      "every port at once, levels overlapped: N about n^2 (k-1)/k^2, + 2h-1 steps, n <= 64 leaves",
      "fattree:k=K,h=H,c=1", on_thin_tree},

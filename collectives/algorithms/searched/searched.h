@@ -28,6 +28,7 @@ struct SearchedAlgorithm {
   const char* summary;     // one line with the step count
   const char* topologies;  // for whom it is: "any topology", "crossbar:AxB"
   bool (*applies)(const topology::Topology& topology);  // whether this is one of them
+  std::uint32_t max_run = 0;                            // of Group::run; 0: there are no runs
 };
 
 // The table of all of them.

@@ -286,14 +286,14 @@ TEST(Searched, Refusals) {
             "crossbar-a on complete:8: expected crossbar:AxB");
   EXPECT_EQ(
       refusal("crossbar-a", "crossbar:2x4", {.ranks = 8, .run = 5}),
-      "crossbar-a on crossbar:2x4: runs of 5 do not fit; expected r at most 20 and modules of "
+      "crossbar-a on crossbar:2x4: runs of 5 do not fit; expected r at most 30 and modules of "
       "at least 1 r ranks");
   EXPECT_EQ(refusal("crossbar-a", "crossbar:2x4,in=1,out=2", {.ranks = 8}),
             "crossbar-a on crossbar:2x4,in=1,out=2: expected at least 2 channels in and 2 out of a "
             "module");
   EXPECT_EQ(
       refusal("crossbar-b", "crossbar:8x1", {.ranks = 8}),
-      "crossbar-b on crossbar:8x1: runs of 1 do not fit; expected r at most 20 and modules of "
+      "crossbar-b on crossbar:8x1: runs of 1 do not fit; expected r at most 30 and modules of "
       "at least 2 r ranks");
   EXPECT_EQ(refusal("fractional-direct", "complete:8", {.ranks = 8, .run = 11}),
             "fractional-direct: runs of 11; expected r at most 10 (fractional-simplex has longer "
