@@ -2,6 +2,7 @@
 // What all subcommands print and write.
 
 #include <CLI/App.hpp>
+#include <chrono>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -32,10 +33,11 @@ void write_file(const std::string& path, std::span<const std::uint8_t> bytes);
 // "1.25 ms"
 [[nodiscard]] std::string seconds_text(double seconds);
 
-// A bar on stderr while long work goes on, if stderr is a terminal; gone when it ends.
+// A bar on stderr while work goes on that takes more than a second; gone when it ends. Where stderr
+// is no terminal only if `always`: then a line for each tenth.
 class Progress {
  public:
-  explicit Progress(std::string label);
+  explicit Progress(std::string label, bool always = false);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();
@@ -43,9 +45,11 @@ class Progress {
 
  private:
   std::string label_;
-  bool shown_ = false;
+  bool terminal_;
+  bool shown_;
   bool drawn_ = false;
-  int percent_ = -1;
+  int percent_ = 0;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace espalier::tools

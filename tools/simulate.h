@@ -9,16 +9,18 @@
 namespace espalier::tools {
 
 struct SimulateOptions {
-  std::string file, bytes, seed = "1", topology, op = "sum", type = "f32", model;
+  std::string file, bytes, seed = "1", topology, type = "f32", model;
+  std::string op;      // empty: sum
   std::string trace;   // file to write a trace of the free run into; empty: none
   std::string output;  // directory for the free run's results
   std::string events;  // directory for what its nodes did
   std::string hops = "cut-through";
+  bool no_data = false, progress = false;
   double alpha = 1e-6, beta = 1e-9, jitter = 0, link_jitter = 0, node_jitter = 0;
   Format format = Format::kText;
 };
 
-// Adds the options but --trace, --output and --events.
+// Adds the options that 'espalier trace' has too.
 void add_simulate_options(CLI::App& command, SimulateOptions& options);
 
 // Simulates, prints the report, throws Failure where something is wrong.

@@ -18,7 +18,7 @@ void run_real(const CLI::App& command, const SimulateOptions& told, const std::s
   options.file = told.file;
   if (!told.bytes.empty()) options.sizes = {told.bytes};
   options.type = told.type;
-  options.op = told.op;
+  if (!told.op.empty()) options.op = told.op;
   if (command.count("--alpha") > 0) options.alpha = told.alpha;
   if (command.count("--beta") > 0) options.beta = told.beta;
   options.model = told.model;

@@ -65,6 +65,14 @@ class Runner {
     return result();
   }
 
+  std::int64_t first_to_end(std::uint64_t until_ns) {
+    poll_all();
+    do {
+      poll_touched();
+    } while (first_ended_ < 0 && advance(until_ns));
+    return first_ended_;
+  }
+
   RunResult lock_step(std::uint32_t latency_ticks) {
     int idle = 0;
     in_lock_step_ = true;
@@ -213,6 +221,7 @@ class Runner {
       if (!busy) end_ = network_.now();
     }
     if (!busy && status != Status::kOk && status_ == Status::kOk) status_ = status;
+    if (status == Status::kOk && first_ended_ < 0) first_ended_ = node;
   }
 
   // A node that was killed since its last poll is busy no more.
@@ -272,7 +281,7 @@ class Runner {
   Network& network_;
   Fabric& fabric_;
   Machines& machines_;
-  const Tick& tick_;
+  const Tick tick_;
   std::vector<bool> busy_;
   Deadlines deadlines_;
   DueSteps due_;
@@ -288,6 +297,7 @@ class Runner {
   std::string message_;
   std::int64_t busy_count_ = 0;
   std::uint32_t first_busy_ = 0;
+  std::int64_t first_ended_ = -1;
   std::uint64_t polls_ = 0, visits_ = 0;
   // With a pace: when each node will look at its endpoint; kNoDeadline: as soon as something comes.
   std::vector<std::uint64_t> looks_at_;
@@ -301,6 +311,10 @@ RunResult run(Network& network, Machines& machines, const Tick& tick) {
 RunResult run_lock_step(Network& network, Machines& machines, std::uint32_t latency_ticks,
                         const Tick& tick) {
   return Runner(network, machines, tick).lock_step(latency_ticks);
+}
+
+std::int64_t first_to_end(Network& network, Machines& machines, std::uint64_t until_ns) {
+  return Runner(network, machines, nullptr).first_to_end(until_ns);
 }
 
 RunResult run(Network& network, const std::vector<Machine*>& machines) {

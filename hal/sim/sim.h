@@ -182,5 +182,8 @@ using Tick = std::function<void(std::int64_t step)>;
                                       std::uint32_t latency_ticks = 1);
 [[nodiscard]] RunResult run_lock_step(Network& network, Machines& machines,
                                       std::uint32_t latency_ticks = 1, const Tick& tick = nullptr);
+// Free running, until a machine ends well or nothing happens until `until_ns`: that node, or -1.
+[[nodiscard]] std::int64_t first_to_end(Network& network, Machines& machines,
+                                        std::uint64_t until_ns);
 
 }  // namespace espalier::sim
