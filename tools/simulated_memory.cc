@@ -8,10 +8,23 @@
 #include "tools/output.h"
 
 namespace espalier::tools {
+namespace {
+
+// What the machines and the network hold, about: docs/results/simulate.md has what was measured.
+constexpr std::uint64_t kBytesPerNode = 1600, kBytesPerLink = 800;  // each way
+
+std::uint64_t state_bytes(const StoredSchedule& schedule) {
+  std::uint64_t bytes = schedule.nodes() * kBytesPerNode;
+  for (const auto& links : schedule.links()) bytes += links.size() * kBytesPerLink;
+  return bytes;
+}
+
+}  // namespace
 
 SimulatedMemory::SimulatedMemory(const StoredSchedule& schedule, const reference::Case& run,
                                  const Layout& layout, bool data)
     : schedule_(schedule), run_(run), layout_(layout) {
+  check_available(data);
   if (!data) {
     std::uint64_t most = 0;
     for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {
@@ -26,7 +39,6 @@ SimulatedMemory::SimulatedMemory(const StoredSchedule& schedule, const reference
     }
     return;
   }
-  check_available();
   nodes_.resize(schedule.nodes());
   for (std::uint32_t rank = 0; rank < run.ranks; ++rank) {
     Node& node = nodes_[rank];
@@ -40,9 +52,9 @@ SimulatedMemory::SimulatedMemory(const StoredSchedule& schedule, const reference
   }
 }
 
-void SimulatedMemory::check_available() const {
-  std::uint64_t needed = 0;
-  for (std::uint32_t node = 0; node < schedule_.nodes(); ++node) {
+void SimulatedMemory::check_available(bool data) const {
+  std::uint64_t needed = state_bytes(schedule_);
+  for (std::uint32_t node = 0; node < schedule_.nodes() && data; ++node) {
     const Program& program = schedule_.program(node);
     needed += scratch_needed(program, layout_);
     if (is_router(program)) continue;
@@ -52,9 +64,8 @@ void SimulatedMemory::check_available() const {
   if (needed <= there) return;
   bad_input(std::to_string(run_.bytes) + " bytes on " + counted(schedule_.nodes(), "node") +
             " need " + std::to_string(needed / 1'000'000) + " MB, " +
-            std::to_string(there / 1'000'000) +
-            " MB are available here; expected fewer bytes (blocks, not bytes, make steps), or "
-            "--no-data");
+            std::to_string(there / 1'000'000) + " MB are available here; expected fewer " +
+            (data ? "bytes (blocks, not bytes, make steps), or --no-data" : "nodes"));
 }
 
 void SimulatedMemory::spoil() {

@@ -38,7 +38,7 @@ class SimulatedMemory {
     std::vector<std::uint8_t> input, output;
     std::unique_ptr<std::max_align_t[]> scratch;
   };
-  void check_available() const;
+  void check_available(bool data) const;
 
   const StoredSchedule& schedule_;
   const reference::Case& run_;
