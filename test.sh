@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs and builds what is needed and runs every test: all of this machine's build and, beside them, in the time that those
 # spend waiting for processes and deadlines,
-#   - the tests of descriptors, images, the machine and the simulated and faulty networks under ASan and UBSan,
+#   - the tests of descriptors, images, the machine, the simulated and faulty networks, and the tools under ASan and UBSan
+#     (the tools' run a sample, which they print),
 #   - those of the Cortex-M3 (boards/mps2-an385) under qemu-system-arm,
 #   - the unit, conformance and grid suites of aarch64 (boards/linux-aarch64) under qemu-user.
 # The last line says how many cases passed, failed and were skipped; exit status 1 if any failed.
@@ -10,7 +11,9 @@ set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 export PATH
-sanitized='collectives/schedule collectives/machine firmware/image firmware/boot hal/sim hal/serial hal/fault hal/conformance'
+sanitized='collectives/schedule collectives/machine firmware/image firmware/boot hal/sim hal/serial hal/fault hal/conformance tools tests/compile'
+# -O2 and -g would more than double the time of compiling; -g1 is enough for the lines of a report.
+sanitizers='-Dbuildtype=debug -Doptimization=1 -Dcpp_args=-g1 -Db_sanitize=address,undefined -Dofi=false'
 
 give_up() {
   echo "test.sh: $1"
@@ -50,12 +53,12 @@ for build in $emulated; do
 done
 rm -f build/*.xml build-*/*.xml build*/meson-logs/testlog*  # of earlier runs
 
-if ! [ -f build-sanitize/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" build-sanitize/meson-info/meson-info.json; then
+if ! [ -f build-sanitize/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" build-sanitize/meson-info/meson-info.json ||
+  [ "$(cat build-sanitize/options 2>/dev/null)" != "$sanitizers" ]; then
   rm -rf build-sanitize
-  # -O2 and -g would more than double the time of compiling; -g1 is enough for the lines of a report.
-  meson setup build-sanitize -Dbuildtype=debug -Doptimization=1 -Dcpp_args=-g1 -Db_sanitize=address,undefined \
-    -Dtools=false -Dofi=false >build/setup-sanitize.log ||
+  meson setup build-sanitize $sanitizers >build/setup-sanitize.log ||
     { cat build/setup-sanitize.log; give_up 'the sanitizers cannot be set up'; }
+  echo "$sanitizers" >build-sanitize/options
 fi
 names=$(/usr/bin/python3 tests/summary.py --names build-sanitize $sanitized) || give_up 'no tests to sanitize'
 

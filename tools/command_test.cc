@@ -83,7 +83,8 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
            Row{"--collective broadcast --algorithm chain --root -1", "from 0 to 3"},
            Row{"--collective broadcast --algorithm chain --root one", "from 0 to 3"},
            Row{"--collective broadcast --algorithm two-tree-mirror",
-               "algorithm 'two-tree-mirror' cannot do broadcast on complete:4 with root 0"},
+               "algorithm 'two-tree-mirror' cannot do broadcast on complete:4 with root 0: its "
+               "mirrored trees need an odd number of ranks, not 4; expected two-tree"},
        }) {
     expect_refused(on_four + row.arguments, row.words);
   }
@@ -94,6 +95,22 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
                  "cannot write 'no/x': No such file or directory");
   expect_refused("topology mesh:2x2 --svg no/x", "cannot write 'no/x'");
   expect_refused("topology complete:1000000 --format json", "999999000000 links, too many");
+}
+
+// What is written is verified, unless that is not wanted.
+TEST_F(Command, VerifiesWhatItCompiles) {
+  const std::string what =
+      "compile --topology fattree:k=2,h=2,c=2,3 --collective allgather --algorithm leaf -o x";
+  const Result proven = run(what);
+  EXPECT_EQ(proven.status, 0) << proven.err;
+  EXPECT_NE(proven.out.find("\nproven for every N\n"), std::string::npos) << proven.out;
+  const Result unproven = run(what + " --no-verify");
+  EXPECT_NE(unproven.out.find("\nnot verified\n"), std::string::npos) << unproven.out;
+  const auto json = nlohmann::json::parse(run(what + " --format json").out);
+  EXPECT_EQ(json["verified"], true);
+  EXPECT_EQ(json["proven_for"], "every N");
+  EXPECT_EQ(nlohmann::json::parse(run(what + " --no-verify --format json").out)["verified"], false);
+  EXPECT_EQ(run("verify x").status, 0);
 }
 
 TEST_F(Command, RefusesFilesThatAreNone) {

@@ -10,6 +10,7 @@
 #include "tools/commands.h"
 #include "tools/embedding.h"
 #include "tools/output.h"
+#include "tools/prove.h"
 #include "tools/selection.h"
 
 namespace espalier::tools {
@@ -18,6 +19,7 @@ namespace {
 struct Arguments {
   Selection selection;
   std::string output;
+  bool unverified = false;
   Format format = Format::kText;
 };
 
@@ -47,7 +49,10 @@ nlohmann::json to_json(const Choice& choice) {
 
 void run_compile(const Arguments& arguments) {
   const Choice choice = choose(arguments.selection);
-  const std::vector<std::uint8_t> bytes = compile(choice);
+  std::vector<std::uint8_t> bytes = compile(choice);
+  const bool modelled = arguments.selection.links == "modelled";
+  const std::string proven =
+      arguments.unverified ? "" : prove_compiled(arguments.output, bytes, modelled);
   write_file(arguments.output, bytes);
   const double a_node = static_cast<double>(bytes.size()) / choice.nodes;
   if (arguments.format == Format::kJson) {
@@ -60,7 +65,9 @@ void run_compile(const Arguments& arguments) {
                            {"nodes", choice.nodes},
                            {"root", choice.group.root},
                            {"embedding", choice.embedding ? choice.embedding->name : "none"},
-                           {"bytes", bytes.size()}};
+                           {"bytes", bytes.size()},
+                           {"verified", !arguments.unverified}};
+    if (!arguments.unverified) json["proven_for"] = proven;
     if (choice.report.changed) json["lowered"] = to_json(choice);
     print_json(json);
     return;
@@ -69,13 +76,15 @@ void run_compile(const Arguments& arguments) {
               one_line(arguments.output).c_str(), collective_name(choice.algorithm.collective),
               choice.algorithm.name.c_str(), choice.topology->title().c_str(), choice.group.root,
               counted(choice.nodes, "program").c_str(), bytes.size(), a_node);
+  std::printf("%s\n", arguments.unverified ? "not verified" : ("proven for " + proven).c_str());
   if (choice.embedding) {
     std::printf("ranks stand as in embedding %s\n", quoted_name(*choice.embedding).c_str());
   }
-  if (arguments.selection.links != "modelled") return;
+  if (!modelled) return;
   std::fputs(lower::describe(*choice.topology, choice.report).c_str(), stdout);
   const auto [least, most] = scratch_of(choice);
-  std::printf("scratch %u to %u blocks a node, window %u\n", least, most, choice.group.window);
+  std::printf("scratch %u to %u blocks a node, window %u\n", least, most,
+              choice.found.front().window);
 }
 
 }  // namespace
@@ -88,9 +97,11 @@ void add_compile(CLI::App& app) {
   add_schedule_window(*command, arguments->selection);
   add_links(*command, arguments->selection);
   command->add_option("-o,--output", arguments->output, "The schedule file to write")->required();
+  command->add_flag("--no-verify", arguments->unverified,
+                    "Write it without a proof: for schedules that are too large to verify");
   add_format(*command, arguments->format);
   command->footer(
-      "One file serves every message size.\nExamples:\n"
+      "One file serves every message size. It is verified before it is written.\nExamples:\n"
       "  espalier compile --topology complete:16 --collective broadcast --algorithm two-tree -o "
       "b.esp\n"
       "  espalier compile --topology mesh:4x4 --collective reduce --algorithm chain --root 15 -o "

@@ -50,14 +50,14 @@ CostModel::Line CostModel::line(double bytes) const {
   return {0, alpha / bytes + beta};
 }
 
-double predict(const std::vector<Program>& programs, const Layout& layout, const CostModel& model) {
+double predict(const Programs& programs, const Layout& layout, const CostModel& model) {
   const auto program = [&programs](std::uint32_t node) -> const Program& { return programs[node]; };
   return predict(static_cast<std::uint32_t>(programs.size()), program, layout, model);
 }
 
 double predict(std::uint32_t nodes, const std::function<const Program&(std::uint32_t)>& program,
                const Layout& layout, const CostModel& model) {
-  const Program& first = program(0);
+  const OwnedProgram first = program(0);
   const double block = static_cast<double>(slot_bytes(layout));
   const double ticks = std::max<std::uint32_t>(1, first.send_ticks);
   const std::int64_t steps = count_value(first.counts[first.steps_ref], layout.blocks);

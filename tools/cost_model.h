@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 
 namespace espalier::tools {
 
@@ -45,7 +45,7 @@ class CostModel {
 
 // s: the steps of `programs` (all nodes') one after the other, each as long as its longest run of
 // blocks takes; in the postal model a step is one of the send_ticks of a send.
-[[nodiscard]] double predict(const std::vector<Program>& programs, const Layout& layout,
+[[nodiscard]] double predict(const Programs& programs, const Layout& layout,
                              const CostModel& model);
 // The same of the programs of `nodes` nodes, told one after the other: program(node) is valid until
 // the next call.

@@ -17,7 +17,7 @@ namespace {
 
 struct Arguments {
   std::string file, page, svg, blocks, step, trace, topology;
-  std::string show = "step";
+  std::string show;
 };
 
 constexpr std::uint32_t kMostNodes = 1024;
@@ -37,10 +37,23 @@ void write_text(const std::string& path, const std::string& text) {
 }
 
 View view_of(const std::string& name) {
-  if (name == "step") return View::kStep;
+  if (name.empty() || name == "step") return View::kStep;
   if (name == "trees") return View::kTrees;
   if (name == "load") return View::kLoad;
   bad_input("unknown --show '" + one_line(name) + "'; expected step, trees or load");
+}
+
+// What is asked of an output that is not written.
+void check_outputs(const Arguments& arguments, View view) {
+  if (arguments.svg.empty() && !arguments.show.empty()) {
+    bad_input("--show is for a picture, the page shows all; expected --svg as well");
+  }
+  if (arguments.page.empty() && !arguments.trace.empty()) {
+    bad_input("--trace is for a page; expected -o PAGE.html as well");
+  }
+  if (arguments.page.empty() && view != View::kStep && !arguments.step.empty()) {
+    bad_input("--show " + arguments.show + " is of all steps; expected no --step");
+  }
 }
 
 void run_draw(const Arguments& arguments) {
@@ -48,6 +61,7 @@ void run_draw(const Arguments& arguments) {
     bad_input("nothing to write; expected -o PAGE.html or --svg PICTURE.svg");
   }
   const View view = view_of(arguments.show);
+  check_outputs(arguments, view);
   const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
   const topology::Topology& topology = *loaded.topology;
   if (topology.nodes() > kMostNodes || topology.link_count() > kMostLinks) {
@@ -87,11 +101,10 @@ void add_draw(CLI::App& app) {
   command->add_option("file", arguments->file, "The schedule file")->required();
   command->add_option("-o,--output", arguments->page, "Write a page: one HTML file, no network");
   command->add_option("--svg", arguments->svg, "Write a picture for a document");
-  command
-      ->add_option("--show", arguments->show,
-                   "What is in the picture: step, trees (the pairs that blocks pass) or load (of "
-                   "links, a period)")
-      ->capture_default_str();
+  command->add_option(
+      "--show", arguments->show,
+      "What is in the picture: step, trees (the pairs that blocks pass) or load (of "
+      "links, a period); default: step");
   command->add_option("--blocks", arguments->blocks,
                       "N, blocks a segment, one that the schedule has; the page can change it; "
                       "default: 8, or 1 where N adds no steps");

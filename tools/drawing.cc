@@ -23,7 +23,7 @@ std::string at(const char* letter, const Point& point) {
 
 }  // namespace
 
-std::vector<Transfer> transfers(const std::vector<Program>& programs, std::int64_t blocks) {
+std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks) {
   std::vector<Transfer> all;
   for (const Program& program : programs) {
     for (const Instance& its : expand(program, blocks)) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 #include "topology/topology.h"
 
 namespace espalier::tools {
@@ -19,8 +19,7 @@ struct Transfer {
   std::uint32_t run = 1, phase = 0;
 };
 // All of them for N = blocks, by (step, from).
-[[nodiscard]] std::vector<Transfer> transfers(const std::vector<Program>& programs,
-                                              std::int64_t blocks);
+[[nodiscard]] std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks);
 
 class Drawing {
  public:

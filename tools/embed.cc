@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "collectives/embed/groups.h"
 #include "collectives/embed/place.h"
@@ -18,7 +19,7 @@ namespace {
 
 struct Arguments {
   Selection selection;
-  std::string hops = "cut-through", seed = "1", moves = "10000000", period, group, tree = "least";
+  std::string hops = "cut-through", seed = "1", moves = "10000000", period, group, tree;
   std::string output;
   Format format = Format::kText;
 };
@@ -52,6 +53,10 @@ embed::Search search_of(const Arguments& arguments, const topology::Topology& to
   return search;
 }
 
+std::string tree_of(const Arguments& arguments) {
+  return arguments.tree.empty() ? "least" : arguments.tree;
+}
+
 // The command that finds the same, all that matters written out.
 std::string command_of(const Arguments& arguments) {
   const Selection& selection = arguments.selection;
@@ -62,7 +67,7 @@ std::string command_of(const Arguments& arguments) {
   };
   add("--run", selection.run);
   add("--group", arguments.group);
-  if (!arguments.group.empty()) add("--tree", arguments.tree);
+  if (!arguments.group.empty()) add("--tree", tree_of(arguments));
   add("--root", selection.root);
   add("--hops", arguments.hops);
   add("--period", arguments.period);
@@ -107,10 +112,10 @@ topology::Embedding find_by_groups(const Arguments& arguments, const topology::T
   check_size(topology);
   const embed::GroupShape shape = shape_of(arguments.group, topology);
   const std::uint32_t run = shape.rows * shape.columns, groups = topology.ranks() / run;
-  const bool complete = arguments.tree != "least";
-  if (complete && arguments.tree != "complete" && arguments.tree != "h-tree") {
-    bad_input("unknown --tree '" + one_line(arguments.tree) +
-              "'; expected least, complete or h-tree");
+  const std::string shape_name = tree_of(arguments);
+  const bool complete = shape_name != "least";
+  if (complete && shape_name != "complete" && shape_name != "h-tree") {
+    bad_input("unknown --tree '" + one_line(shape_name) + "'; expected least, complete or h-tree");
   }
   if (complete && (groups & (groups - 1)) != 0) {
     bad_input("a complete tree of " + counted(groups, "group") +
@@ -118,7 +123,7 @@ topology::Embedding find_by_groups(const Arguments& arguments, const topology::T
   }
   embed::GroupTree tree =
       complete ? embed::complete_tree(run, groups) : embed::least_tree(run, groups);
-  tree.keeps_h_tree = arguments.tree == "h-tree";
+  tree.keeps_h_tree = shape_name == "h-tree";
   embed::GroupPlacement found =
       embed::find_groups(topology, embed::Routes(topology), shape, tree, search);
   if (!search.root_moves && found.placement.node_of.front() != search.root) {
@@ -146,7 +151,7 @@ topology::Embedding find_by_ranks(const Arguments& arguments, embed::Search& sea
     bad_input("algorithm '" + choice.algorithm.name + "' is for " + choice.algorithm.topologies +
               " as they are; expected one for any topology");
   }
-  std::vector<Program> programs(choice.nodes);
+  Programs programs(choice.nodes);
   for (std::uint32_t node = 0; node < choice.nodes; ++node) generate(choice, node, programs[node]);
   const embed::Traffic traffic = embed::traffic_of(programs);
   if (search.period == 0) search.period = embed::whole_period(traffic);
@@ -187,8 +192,15 @@ void run_embed(const Arguments& arguments) {
     Progress progress("placing");
     search.progress = [&progress](double done) { progress.at(done); };
     const bool groups = arguments.selection.algorithm == "fractional-mesh";
-    if (!groups && !arguments.group.empty()) {
-      bad_input("--group is for --algorithm fractional-mesh alone");
+    for (const auto& [option, value] :
+         {std::pair{"--group", &arguments.group}, std::pair{"--tree", &arguments.tree}}) {
+      if (groups || value->empty()) continue;
+      bad_input(std::string(option) + " is for --algorithm fractional-mesh alone");
+    }
+    if (groups && !arguments.period.empty()) {
+      bad_input(
+          "the period of fractional-mesh is one more than a group has ranks; expected no "
+          "--period");
     }
     embedding = groups ? find_by_groups(arguments, *topology, search, placement)
                        : find_by_ranks(arguments, search, placement);
@@ -236,11 +248,10 @@ void add_embed(CLI::App& app) {
       "many times; default: the algorithm's");
   command->add_option("--group", arguments->group,
                       "fractional-mesh: rows x columns of a group, e.g. 1x2");
-  command
-      ->add_option("--tree", arguments->tree,
-                   "fractional-mesh: least, of least depth; complete; or h-tree, a complete tree "
-                   "that stays near an H-tree")
-      ->capture_default_str();
+  command->add_option(
+      "--tree", arguments->tree,
+      "fractional-mesh: least, of least depth; complete; or h-tree, a complete tree "
+      "that stays near an H-tree; default: least");
   command->add_option("--seed", arguments->seed, "The same seed finds the same")
       ->capture_default_str();
   command->add_option("--moves", arguments->moves, "to try at most; about a second a million")

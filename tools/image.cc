@@ -66,7 +66,7 @@ void print_text(const std::string& path, const Image& image) {
     const LinkRow row = image.link(at);
     std::printf("  link %u: to node %u, device %u port %u\n", at, row.peer, row.device, row.port);
   }
-  const auto program = std::make_unique<Program>();
+  const auto program = std::make_unique<DecodedProgram>();
   for (std::uint32_t at = 0; at < image.programs; ++at) {
     const ProgramRow row = image.program(at);
     std::printf("  program %u: %s by %s, root %u: %u bytes", at, collective_name(row.collective),
@@ -77,7 +77,7 @@ void print_text(const std::string& path, const Image& image) {
                   static_cast<unsigned>(program->actions_count), program->window,
                   hex(program->schedule_digest).c_str());
     } else {
-      std::printf(", does not load: %s\n", status_name(status));
+      std::printf(", does not load: %s\n", load_reason(status).c_str());
     }
   }
 }
@@ -97,7 +97,7 @@ void print_as_json(const std::string& path, const Image& image) {
     const LinkRow row = image.link(at);
     json["links"].push_back({{"peer", row.peer}, {"device", row.device}, {"port", row.port}});
   }
-  const auto program = std::make_unique<Program>();
+  const auto program = std::make_unique<DecodedProgram>();
   for (std::uint32_t at = 0; at < image.programs; ++at) {
     const ProgramRow row = image.program(at);
     json["programs"].push_back({{"collective", collective_name(row.collective)},
@@ -202,6 +202,22 @@ std::string reason(Status status) {
     case Status::kWrongNode: return "wrong node: it was built for another one";
     case Status::kRolledBack: return "rolled back: its security counter is below the stored one";
     case Status::kTooLarge: return "too large: more links or programs than a node has room for";
+    default: return status_name(status);
+  }
+}
+
+std::string load_reason(Status status) {
+  switch (status) {
+    case Status::kTruncated: return "its descriptor ends early, or is none";
+    case Status::kBadVersion:
+      return "its descriptor is of a format that this espalier does not know";
+    case Status::kUnknownFeature: return "it needs a feature that this espalier does not know";
+    case Status::kTooLarge: return "it is larger than a node has room for";
+    case Status::kMalformed:
+      return "its descriptor breaks the format's rules, or is not the one that the index names";
+    case Status::kWrongTopology: return "it was compiled for another topology than the image's";
+    case Status::kWrongNode: return "it is another node's";
+    case Status::kNoSuchPeer: return "it has a peer that the link table has not";
     default: return status_name(status);
   }
 }

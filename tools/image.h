@@ -22,6 +22,9 @@ namespace espalier::tools::image {
 // What is wrong with an image that check_image() refused, and what would be right: one line.
 [[nodiscard]] std::string reason(Status status);
 
+// Why a program does not load from an image that check_image() took: one line.
+[[nodiscard]] std::string load_reason(Status status);
+
 // What the header of an image says, whatever it is worth: null where it has none.
 [[nodiscard]] std::string claims(const std::vector<std::uint8_t>& bytes);
 

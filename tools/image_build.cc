@@ -150,7 +150,7 @@ std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node)
   content.links = link_table(sources.board, peers, node);
   std::vector<std::uint8_t> bytes;
   if (const Status status = write_image(content, bytes); status != Status::kOk) {
-    bad_input("node " + std::to_string(node) + " gets no image: " + status_name(status));
+    bad_input("node " + std::to_string(node) + " gets no image: " + reason(status));
   }
   if (sources.is_signed) {
     sign_image(bytes, [&sources](std::span<const std::uint8_t> part) {

@@ -72,11 +72,11 @@ std::size_t failing_rule(Status status) {
 }
 
 Status load_all(const Image& image, std::string& which) {
-  const auto program = std::make_unique<Program>();
+  const auto program = std::make_unique<DecodedProgram>();
   for (std::uint32_t at = 0; at < image.programs; ++at) {
     const Status status = image.load(at, *program);
     if (status == Status::kOk) continue;
-    which = "program " + std::to_string(at) + " does not load: ";
+    which = "program " + std::to_string(at) + " does not load: " + load_reason(status);
     return status;
   }
   return Status::kOk;
@@ -103,7 +103,7 @@ void run_check(Arguments& arguments) {
   Status status = check_image(bytes.data(), bytes.size(), expectation, image);
   if (status == Status::kOk && image.size != bytes.size()) {
     status = Status::kMalformed;
-    which = "bytes behind its end: ";
+    which = "bytes behind its end: " + reason(status);
   }
   if (status != Status::kOk) {
     failed = failing_rule(status);
@@ -133,8 +133,8 @@ void run_check(Arguments& arguments) {
   }
   if (status == Status::kOk) return;
   const std::string says = claims(bytes);
-  negative("'" + one_line(arguments.file) + "' is refused: " + which + reason(status) +
-           (says.empty() ? "" : "; " + says));
+  negative("'" + one_line(arguments.file) + "' is refused: " +
+           (which.empty() ? reason(status) : which) + (says.empty() ? "" : "; " + says));
 }
 
 void print_slots(const std::string& path, const BootReport& report) {
@@ -201,8 +201,7 @@ void run_install(Arguments& arguments) {
     status = slots.confirm();
     if (status == Status::kOk) status = slots.inspect(expectation, loads, image, report);
   }
-  if (status != Status::kOk)
-    negative("the flash does not boot: " + std::string(status_name(status)));
+  if (status != Status::kOk) negative("the flash does not boot: " + reason(status));
   print_slots(arguments.flash, report);
   std::printf("%s: slot %u boots next\n", one_line(arguments.flash).c_str(), report.slot);
 }

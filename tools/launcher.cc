@@ -107,7 +107,8 @@ SharedMemory::SharedMemory(SharedMemory&& other) noexcept
       descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 SharedMemory::~SharedMemory() {
-  if (bytes_ != nullptr) munmap(bytes_, control::memory_bytes(input_bytes_, output_bytes_, events_));
+  if (bytes_ != nullptr)
+    munmap(bytes_, control::memory_bytes(input_bytes_, output_bytes_, events_));
   if (descriptor_ >= 0) close(descriptor_);
 }
 

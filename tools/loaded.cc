@@ -24,8 +24,10 @@ std::string reason(Status status) {
   bad_input("'" + one_line(name) + "': " + why + "; 'espalier compile' writes schedule files");
 }
 
-LoadedSchedule open_bytes(std::string name, std::vector<std::uint8_t> bytes,
-                          const std::string& topology) {
+}  // namespace
+
+LoadedSchedule open_schedule(std::string name, std::vector<std::uint8_t> bytes,
+                             const std::string& topology) {
   LoadedSchedule loaded;
   loaded.name = std::move(name);
   loaded.bytes = std::move(bytes);
@@ -51,23 +53,27 @@ LoadedSchedule open_bytes(std::string name, std::vector<std::uint8_t> bytes,
   return loaded;
 }
 
-}  // namespace
-
-void decode(const LoadedSchedule& loaded, std::uint32_t node, Program& program) {
+void decode(const LoadedSchedule& loaded, std::uint32_t node, DecodedProgram& program) {
   const Status status = loaded.file.program(node, program);
   if (status != Status::kOk) {
     refuse(loaded.name, "descriptor of node " + std::to_string(node) + ": " + reason(status));
   }
 }
 
+void decode(const LoadedSchedule& loaded, std::uint32_t node, OwnedProgram& program) {
+  const auto decoded = std::make_unique<DecodedProgram>();
+  decode(loaded, node, *decoded);
+  program = *decoded;
+}
+
 LoadedSchedule open_schedule(const std::string& path, const std::string& topology) {
   const std::string text = read_file(path);
-  return open_bytes(path, std::vector<std::uint8_t>(text.begin(), text.end()), topology);
+  return open_schedule(path, std::vector<std::uint8_t>(text.begin(), text.end()), topology);
 }
 
 LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
                              const std::string& topology) {
-  LoadedSchedule loaded = open_bytes(std::move(name), std::move(bytes), topology);
+  LoadedSchedule loaded = open_schedule(std::move(name), std::move(bytes), topology);
   Progress progress("loading");
   loaded.programs.resize(loaded.file.nodes());
   for (std::uint32_t node = 0; node < loaded.file.nodes(); ++node) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/schedule/file.h"
+#include "collectives/schedule/programs.h"
 #include "topology/topology.h"
 
 namespace espalier::tools {
@@ -16,13 +17,18 @@ struct LoadedSchedule {
   std::vector<std::uint8_t> bytes;
   ScheduleFile file;
   std::unique_ptr<topology::Topology> topology;  // the file's own
-  std::vector<Program> programs;                 // by node
+  Programs programs;                             // by node
 };
 
-// The same, with no program decoded yet: for schedules too large to hold them all.
+// The same, with no program decoded yet: for schedules too large to hold them all. The file at
+// `path`, or bytes in memory, called `name` in messages.
 [[nodiscard]] LoadedSchedule open_schedule(const std::string& path, const std::string& topology);
+[[nodiscard]] LoadedSchedule open_schedule(std::string name, std::vector<std::uint8_t> bytes,
+                                           const std::string& topology);
 // Decodes node's program. Throws Failure.
-void decode(const LoadedSchedule& loaded, std::uint32_t node, Program& program);
+void decode(const LoadedSchedule& loaded, std::uint32_t node, OwnedProgram& program);
+// The same; loaded.bytes keep its table.
+void decode(const LoadedSchedule& loaded, std::uint32_t node, DecodedProgram& program);
 
 // Reads the file at `path`. `topology`: if not empty, the specification that it must be for. Throws
 // Failure (bad input): unreadable, truncated, corrupt, malformed, of another topology, ...

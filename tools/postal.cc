@@ -115,7 +115,7 @@ std::vector<std::uint8_t> experiment_file(Experiment experiment, std::uint32_t r
   std::vector<std::uint8_t> file;
   Status status = Status::kOk;
   for (std::uint32_t rank = 0; rank < ranks && status == Status::kOk; ++rank) {
-    *program = Program{};
+    program->clear();
     status = experiment_program(experiment, receivers, rank, topology->digest(), *program);
     if (status == Status::kOk) status = writer.add(*program);
   }

@@ -74,13 +74,10 @@ std::int64_t verified_blocks(const LoadedSchedule& schedule, const reference::Ca
   };
   verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
   if (!verdict.valid && verdict.counterexample.point == verify::Point::kForm) {
-    Layout layout;
-    const std::uint32_t size = element_bytes(what.op);
-    if (make_layout(schedule.programs.front(), most / size, size, layout) != Status::kOk) {
-      bad_input("the schedule takes no messages of " + counted(most, "byte"));
-    }
+    reference::Case longest = what;
+    longest.bytes = most;
     options.method = verify::Method::kExhaustive;
-    options.max_blocks = layout.blocks;
+    options.max_blocks = layout_of(schedule.programs.front(), longest).blocks;
     verdict = verify::verify(*schedule.topology, program, options);
   }
   if (verdict.valid) return verdict.proven_blocks;
@@ -89,21 +86,8 @@ std::int64_t verified_blocks(const LoadedSchedule& schedule, const reference::Ca
 
 // What the schedule and the options say together.
 reference::Case describe_case(const Options& options, const Program& program) {
-  reference::Case what;
-  what.collective = program.collective;
-  what.ranks = program.ranks;
-  what.root = program.root;
+  reference::Case what = case_of(program, options.combining);
   std::string error;
-  if (reference::combines(what.collective) &&
-      !reference::parse_operator(options.op, options.type, what.op, error)) {
-    bad_input(one_line(error));
-  }
-  if (program.needs_commutative && !what.op.commutes) {
-    bad_input("operator '" + one_line(options.op) + "' does not commute, and " +
-              collective_name(what.collective) + " by " + program.algorithm + " with root " +
-              std::to_string(what.root) + " does not keep the order of ranks; expected another " +
-              "algorithm, or sum, product, ...");
-  }
   if (!options.input.empty() && what.collective != espalier_Collective_BROADCAST) {
     bad_input("--input is for broadcast; other collectives make their own vectors of --bytes");
   }
@@ -117,7 +101,11 @@ reference::Case describe_case(const Options& options, const Program& program) {
 // Nodes that boot from images of their own get no schedule.
 void add_boot_words(Options& options) {
   const bool flash = !options.flash.empty();
-  if (options.image.empty() && !flash) return;
+  if (options.image.empty() && !flash) {
+    if (options.public_key.empty() && !options.takes_unsigned) return;
+    bad_input(std::string(options.takes_unsigned ? "--unsigned" : "--public-key") +
+              " is for nodes that boot images; expected --image or --flash as well");
+  }
   if (options.public_key.empty() != options.takes_unsigned) {
     bad_input("whose images do nodes take? expected one of --public-key FILE and --unsigned");
   }
@@ -149,7 +137,7 @@ RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
   result.algorithm = program.algorithm;
   result.provider = options.launch.provider;
   result.combines = reference::combines(what.collective);
-  result.op = result.combines ? options.op : op_name(what.op.op);
+  result.op = result.combines ? options.combining.op_or_default() : op_name(what.op.op);
   result.type = result.combines && what.op.op == Op::kCustom ? "maps" : type_name(what.op.type);
   result.ranks = what.ranks;
   result.nodes = schedule.file.nodes();
@@ -171,6 +159,7 @@ RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
 
 void run_run(Options options) {
   find_node(options.launch);
+  add_boot_words(options);
   const LoadedSchedule schedule = obtain_schedule(options);
   const Program& program = schedule.programs.front();
   std::string input;
@@ -208,7 +197,6 @@ void run_run(Options options) {
   result.modelled = modelled;
 
   launch::Cluster cluster;
-  add_boot_words(options);
   std::vector<std::vector<std::uint8_t>> files;
   if (options.launch.boot.empty()) files.push_back(schedule.bytes);
   start_cluster(options.launch, files, cluster);
@@ -259,11 +247,7 @@ void add_message_options(CLI::App& command, Options& options) {
   command.add_option("--output", options.output, "Write each rank's result to DIR/rank-N.bin");
   command.add_option("--events", options.events,
                      "Write what each node did in the last collective to DIR/node-N.events");
-  command.add_option("--type", options.type, "Element type of reductions and scans")
-      ->capture_default_str();
-  command
-      .add_option("--op", options.op, "Operator of reductions and scans; affine does not commute")
-      ->capture_default_str();
+  add_operator_options(command, options.combining);
   command.add_option("--repeat", options.repeat, "Timed repetitions, all ranks starting together")
       ->check(CLI::Range(1u, 1000000u))
       ->capture_default_str();
@@ -275,14 +259,18 @@ void add_message_options(CLI::App& command, Options& options) {
                   "Collectives a repetition, one after the other without a barrier")
       ->check(CLI::Range(1u, 1000000000u))
       ->capture_default_str();
-  command.add_option("--alpha", options.alpha, "Predicted start-up time of a block, s")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command.add_option("--beta", options.beta, "Predicted time per byte, s/B")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command.add_option("--model", options.model,
-                     "alpha and beta as 'espalier measure --format json' measured them");
+  auto* alpha =
+      command.add_option("--alpha", options.alpha, "Predicted start-up time of a block, s")
+          ->check(CLI::NonNegativeNumber)
+          ->capture_default_str();
+  auto* beta = command.add_option("--beta", options.beta, "Predicted time per byte, s/B")
+                   ->check(CLI::NonNegativeNumber)
+                   ->capture_default_str();
+  command
+      .add_option("--model", options.model,
+                  "alpha and beta as 'espalier measure --format json' measured them")
+      ->excludes(alpha)
+      ->excludes(beta);
 }
 
 void add_launch_options(CLI::App& command, Options& options) {
@@ -342,8 +330,8 @@ void add_run(CLI::App& app) {
       "lane "
       "to a neighbour and no others (a selection is lowered for that, a file must be modelled); "
       "default: modelled where all messages go to neighbours, but on a complete graph");
-  for (const char* name :
-       {"--topology", "--collective", "--algorithm", "--root", "--run", "--lambda", "--ports"}) {
+  for (const char* name : {"--topology", "--collective", "--algorithm", "--root", "--run",
+                           "--lambda", "--ports", "--embedding"}) {
     command->get_option(name)->excludes(file)->capture_default_str();
   }
   add_message_options(*command, *options);
@@ -354,6 +342,7 @@ void add_run(CLI::App& app) {
     // Else the schedule allows what it does by default, and nodes as much as it allows.
     if (command->count("--window") > 0) {
       options->selection.window = std::to_string(options->launch.window);
+      options->selection.window_is_limit = true;
     }
     run_run(*options);
   });

@@ -12,6 +12,7 @@
 #include "tools/reference.h"
 #include "tools/run_report.h"
 #include "tools/selection.h"
+#include "tools/workload.h"
 
 namespace espalier::run {
 
@@ -24,8 +25,7 @@ struct Options {
   std::string output;                // directory for the results
   std::string events;                // directory for what each node did in the last collective
   std::string trace;                 // file for a trace of the last collective; empty: none
-  std::string type = "f32";
-  std::string op = "sum";
+  tools::OperatorOptions combining;
   std::uint32_t repeat = 1;
   std::uint32_t warmup = 0;
   std::uint32_t back_to_back = 1;

@@ -68,13 +68,7 @@ class SizeRun {
  private:
   void predict(SizeResult& size) const {
     const Program& program = schedule_.programs[0];
-    Layout layout;
-    const Status status =
-        make_layout(program, reference::count(what_), element_bytes(what_.op), layout);
-    if (status != Status::kOk) {
-      tools::bad_input("the schedule cannot cut " + tools::counted(what_.bytes, "byte") +
-                       " into blocks: " + status_name(status));
-    }
+    const Layout layout = tools::layout_of(program, what_);
     const tools::CostModel cost = options_.model.empty()
                                       ? tools::CostModel(options_.alpha, options_.beta)
                                       : tools::CostModel::read(options_.model);

@@ -12,13 +12,7 @@ namespace {
 std::int64_t last_blocks(const Options& options, const tools::LoadedSchedule& schedule,
                          reference::Case what) {
   what.bytes = options.bytes.back();
-  Layout layout;
-  const Status status = make_layout(schedule.programs.front(), reference::count(what),
-                                    element_bytes(what.op), layout);
-  if (status != Status::kOk) {
-    tools::bad_input(tools::counted(what.bytes, "byte") + ": " + status_name(status));
-  }
-  return layout.blocks;
+  return tools::layout_of(schedule.programs.front(), what).blocks;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "collectives/embed/place.h"
 #include "collectives/schedule/file_writer.h"
+#include "collectives/verify/verify.h"
 #include "tools/embedding.h"
 #include "tools/failure.h"
 #include "tools/numbers.h"
@@ -46,9 +47,15 @@ Offer choose_algorithm(Collective collective, const std::string& name) {
   bad_input("unknown algorithm '" + one_line(name) + "' for " + wanted + expected);
 }
 
-std::uint32_t choose_root(const std::string& text, const topology::Topology& topology) {
+std::uint32_t choose_root(const std::string& text, const topology::Topology& topology,
+                          Collective collective) {
   const std::string what = "--root on " + topology.title() + ":";
-  return static_cast<std::uint32_t>(whole_number(what, text, 0, topology.ranks() - 1));
+  const auto root = static_cast<std::uint32_t>(whole_number(what, text, 0, topology.ranks() - 1));
+  if (root != 0 && !has_root(collective)) {
+    bad_input(std::string(collective_name(collective)) + " has no root; expected no --root " +
+              std::to_string(root));
+  }
+  return root;
 }
 
 // "L/S" or "L".
@@ -85,8 +92,8 @@ void choose_parameters(const Selection& selection, Choice& choice) {
     choose_lambda(selection.lambda, group);
   }
   if (!selection.window.empty()) {
-    group.window =
-        static_cast<std::uint32_t>(whole_number("--window", selection.window, 1, kMaxFieldWindow));
+    group.window = static_cast<std::uint32_t>(
+        whole_number("--window", selection.window, 1, verify::kMostWindow));
   }
 }
 
@@ -155,13 +162,42 @@ void choose_nodes(Choice& choice) {
   choice.nodes = static_cast<std::uint32_t>(choice.found.size());
 }
 
+// Why a rank-local algorithm makes no program of this choice, and what it would make one of.
+std::string reason(const Choice& choice, Status status) {
+  const std::string& name = choice.algorithm.name;
+  const Group& group = choice.group;
+  const std::string ranks = counted(group.ranks, "rank");
+  switch (status) {
+    case Status::kTooLarge:
+      return "a node's program is larger than nodes have room for (proto/schedule.options); "
+             "expected fewer than " +
+             ranks + (group.latency_ticks > 1 ? ", or a smaller --lambda" : "");
+    case Status::kMalformed:
+      return "a program of it breaks the format's rules, which is a fault of this espalier; "
+             "expected another algorithm";
+    case Status::kUnsupported: break;
+    default: return std::string(status_name(status)) + "; expected another algorithm";
+  }
+  if (name == "two-tree-mirror") {
+    return "its mirrored trees need an odd number of ranks, not " + std::to_string(group.ranks) +
+           "; expected two-tree";
+  }
+  if (choice.algorithm.parameter == "--run") {
+    return "it has no runs of " + std::to_string(group.run) + " blocks; expected a smaller --run";
+  }
+  if (choice.algorithm.generator->where == Where::kFatTree) {
+    return "it is for one lane at the leaves, and on each level at most k times the lanes of the "
+           "level below; expected such capacities c";
+  }
+  return "it is not for " + ranks + "; expected another algorithm";
+}
+
 [[noreturn]] void cannot_do(const Choice& choice, Status status) {
   const Offer& offer = choice.algorithm;
   const std::string root =
       has_root(offer.collective) ? " with root " + std::to_string(choice.group.root) : "";
   bad_input("algorithm '" + offer.name + "' cannot do " + collective_name(offer.collective) +
-            " on " + choice.topology->title() + root + ": " + status_name(status) + " (" +
-            offer.summary + ")");
+            " on " + choice.topology->title() + root + ": " + reason(choice, status));
 }
 
 bool is_modelled(const Selection& selection) {
@@ -184,7 +220,7 @@ PortModel choose_ports(const Selection& selection) {
 
 // Of a rank-local algorithm, placed.
 void generate_here(const Choice& choice, std::uint32_t node, Program& program) {
-  program = Program{};
+  program.clear();
   const std::uint32_t rank = choice.embedding ? choice.rank_at.at(node) : node;
   const Status status = choice.algorithm.generator->generate(virtual_group(choice), rank, program);
   if (status != Status::kOk) cannot_do(choice, status);
@@ -204,6 +240,18 @@ void lower_choice(PortModel ports, Choice& choice) {
   if (!error.empty()) bad_input(one_line(error));
   choice.found = std::move(lowered);
   choice.nodes = static_cast<std::uint32_t>(choice.found.size());
+}
+
+// A schedule may need more steps in flight than were asked for, or have no room for as many.
+void check_window(const Selection& selection, const Choice& choice) {
+  if (selection.window.empty()) return;
+  const auto first = std::make_unique<OwnedProgram>();
+  generate(choice, 0, *first);
+  const bool fewer = first->window < choice.group.window;
+  if (fewer ? selection.window_is_limit : first->window == choice.group.window) return;
+  bad_input("algorithm '" + choice.algorithm.name + "' on " + choice.topology->title() +
+            (fewer ? " has room for " : " needs ") + counted(first->window, "step") +
+            " in flight; expected --window " + std::to_string(first->window));
 }
 
 std::string parameter_of(const std::string& name, std::uint32_t max_run) {
@@ -285,17 +333,18 @@ Choice choose(const Selection& selection) {
   }
   choice.algorithm = choose_algorithm(collective, selection.algorithm);
   choice.group.ranks = choice.topology->ranks();
-  choice.group.root = choose_root(selection.root, *choice.topology);
+  choice.group.root = choose_root(selection.root, *choice.topology, collective);
   choice.group.topology_digest = choice.topology->digest();
   choose_parameters(selection, choice);
   choose_shape(choice);
   choose_places(selection, choice);
   choose_nodes(choice);
   if (is_modelled(selection)) lower_choice(choose_ports(selection), choice);
+  check_window(selection, choice);
   return choice;
 }
 
-void generate(const Choice& choice, std::uint32_t node, Program& program) {
+void generate(const Choice& choice, std::uint32_t node, OwnedProgram& program) {
   if (choice.found.empty()) {
     generate_here(choice, node, program);
   } else {
@@ -308,7 +357,7 @@ std::vector<std::uint8_t> compile(const Choice& choice) {
   ScheduleFileWriter writer(choice.topology->spec(), group.topology_digest, group.ranks,
                             choice.nodes);
   Progress progress("compiling");
-  auto program = std::make_unique<Program>();
+  auto program = std::make_unique<OwnedProgram>();
   for (std::uint32_t node = 0; node < choice.nodes; ++node) {
     generate(choice, node, *program);
     const Status status = writer.add(*program);

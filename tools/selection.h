@@ -22,6 +22,7 @@ struct Selection {
   std::string topology, collective, algorithm, root = "0";
   std::string run = {}, lambda = {};   // what some algorithms let the user choose
   std::string window = {};             // steps in flight that the schedule is to allow
+  bool window_is_limit = false;        // a schedule that allows fewer will do
   std::string links = {}, ports = {};  // "direct" or "modelled", "multiport" or "single-send"
   std::string embedding = {};          // where ranks stand: none, snake, a known one's name, a file
 };
@@ -63,7 +64,7 @@ struct Choice {
 [[nodiscard]] Choice choose(const Selection& selection);
 
 // Writes node's program into `program`. Throws Failure if the algorithm cannot do it.
-void generate(const Choice& choice, std::uint32_t node, Program& program);
+void generate(const Choice& choice, std::uint32_t node, OwnedProgram& program);
 
 // The schedule file: a descriptor for each node. Throws Failure if the algorithm cannot do it.
 [[nodiscard]] std::vector<std::uint8_t> compile(const Choice& choice);

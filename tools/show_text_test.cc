@@ -17,7 +17,7 @@ TEST(ShowText, WritesCounts) {
 }
 
 TEST(ShowText, WritesIndices) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   EXPECT_EQ(index_text(program, 0), "0");
   EXPECT_EQ(index_text(program, 2), "i");
   EXPECT_EQ(index_text(program, 3), "i mod 4");
@@ -32,7 +32,7 @@ TEST(ShowText, WritesIndices) {
 }
 
 TEST(ShowText, WritesActionsAndInstances) {
-  const Program program = sample_program();
+  const OwnedProgram program = sample_program();
   EXPECT_EQ(action_text(program, program.actions[0]), "scratch#(i mod 4)[0, i] from 0");
   EXPECT_EQ(action_text(program, program.actions[1]),
             "scratch#(i mod 4)[0, i] = scratch#(i mod 4)[0, i] (+) input[0, i]");
@@ -41,7 +41,7 @@ TEST(ShowText, WritesActionsAndInstances) {
 }
 
 TEST(ShowText, WritesPeersByTheirRule) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.peers_count = 0;
   program.ring_peers = 2;
   EXPECT_EQ(action_text(program, program.actions[0]), "scratch#(i mod 4)[0, i] from 2");

@@ -24,21 +24,13 @@ namespace espalier::tools {
 namespace {
 
 reference::Case make_case(const Program& program, const SimulateOptions& arguments) {
-  reference::Case run;
-  run.collective = program.collective;
-  run.ranks = program.ranks;
-  run.root = program.root;
+  reference::Case run = case_of(program, arguments.combining);
   if (!arguments.bytes.empty()) {
     run.bytes = byte_count("--bytes", arguments.bytes, kMaxMessageBytes);
   } else if (run.collective != espalier_Collective_BARRIER) {
     bad_input("no --bytes; expected the size of the message, e.g. 64KiB");
   }
   std::string error;
-  const std::string op = arguments.op.empty() ? "sum" : arguments.op;
-  if (reference::combines(run.collective) &&
-      !reference::parse_operator(op, arguments.type, run.op, error)) {
-    bad_input(one_line(error));
-  }
   const bool can =
       arguments.no_data ? reference::whole_elements(run, error) : reference::supported(run, error);
   if (!can) bad_input(error);
@@ -51,7 +43,7 @@ void check_no_data(const SimulateOptions& arguments) {
   if (!arguments.output.empty()) {
     bad_input("--output with --no-data: no rank has a result; expected one of them");
   }
-  if (!arguments.op.empty()) {
+  if (!arguments.combining.op.empty()) {
     bad_input(
         "--op with --no-data: no operator is applied; expected one of them (--type sets the "
         "size of an element)");
@@ -62,6 +54,17 @@ sim::Hops hops_of(const std::string& name) {
   if (name == "cut-through") return sim::Hops::kCutThrough;
   if (name == "store-and-forward") return sim::Hops::kStoreAndForward;
   bad_input("unknown --hops '" + one_line(name) + "'; expected cut-through or store-and-forward");
+}
+
+// All jitter's.
+std::uint64_t seed_of(const SimulateOptions& arguments) {
+  if (arguments.seed.empty()) return 1;
+  const bool jitter =
+      arguments.jitter != 0 || arguments.link_jitter != 0 || arguments.node_jitter != 0;
+  if (!jitter) {
+    bad_input("--seed is for jitter; expected --jitter, --link-jitter or --node-jitter as well");
+  }
+  return whole_number("--seed", arguments.seed, 0, ~0ull);
 }
 
 CostModel cost_of(const SimulateOptions& arguments) {
@@ -83,21 +86,13 @@ void predict_into(SimulateReport& report, const StoredSchedule& schedule, const 
   report.predicted_seconds = predict(schedule.nodes(), program_of, report.layout, cost);
 }
 
-Layout layout_of(const Program& program, const reference::Case& run) {
-  Layout layout;
-  const Status status = make_layout(program, reference::count(run), element_bytes(run.op), layout);
-  if (status != Status::kOk) {
-    bad_input(std::to_string(run.bytes) + " bytes: " + status_name(status));
-  }
-  return layout;
-}
-
 SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& arguments) {
   const reference::Case run = make_case(schedule.first(), arguments);
   SimulateReport report;
   report.data = !arguments.no_data;
   report.bytes = run.bytes;
   report.layout = layout_of(schedule.first(), run);
+  const std::uint64_t seed = seed_of(arguments);
   const CostModel cost = cost_of(arguments);
   predict_into(report, schedule, cost);
   SimulatedMemory memory(schedule, run, report.layout, report.data);
@@ -111,7 +106,7 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   model.jitter = arguments.jitter;
   model.link_jitter = arguments.link_jitter;
   model.pace = arguments.node_jitter * cost.step(static_cast<double>(slot_bytes(report.layout)));
-  model.seed = whole_number("--seed", arguments.seed, 0, ~0ull);
+  model.seed = seed;
   const bool logged = !arguments.trace.empty() || !arguments.events.empty();
   if (logged) {
     schedule.decode_all();
@@ -190,11 +185,14 @@ void add_simulate_options(CLI::App& command, SimulateOptions& options) {
       "--bytes", options.bytes,
       "The message, e.g. 4096 or 64KiB; scatter, gather, allgather, reduce-scatter and "
       "all-to-all: one rank's part");
-  command.add_option("--alpha", options.alpha, "Start-up of a block, seconds")
-      ->capture_default_str();
-  command.add_option("--beta", options.beta, "Seconds a byte")->capture_default_str();
-  command.add_option("--model", options.model,
-                     "alpha and beta as 'espalier measure --format json' measured them");
+  auto* alpha = command.add_option("--alpha", options.alpha, "Start-up of a block, seconds")
+                    ->capture_default_str();
+  auto* beta = command.add_option("--beta", options.beta, "Seconds a byte")->capture_default_str();
+  command
+      .add_option("--model", options.model,
+                  "alpha and beta as 'espalier measure --format json' measured them")
+      ->excludes(alpha)
+      ->excludes(beta);
   command.add_option("--jitter", options.jitter, "Each transfer is up to this fraction longer")
       ->capture_default_str();
   command
@@ -205,17 +203,13 @@ void add_simulate_options(CLI::App& command, SimulateOptions& options) {
       .add_option("--node-jitter", options.node_jitter,
                   "Each node looks late at what has come, by up to this many times a block's time")
       ->capture_default_str();
-  command.add_option("--seed", options.seed, "Of all jitter")->capture_default_str();
+  command.add_option("--seed", options.seed, "Of all jitter; default: 1");
   command
       .add_option("--hops", options.hops,
                   "cut-through: a block holds all links of its way at once; store-and-forward: one "
                   "after the other")
       ->capture_default_str();
-  command
-      .add_option("--op", options.op, "Operator of a reduction or scan; affine does not commute")
-      ->default_str("sum");
-  command.add_option("--type", options.type, "Element type of a reduction or scan")
-      ->capture_default_str();
+  add_operator_options(command, options.combining);
   command.add_option("--topology", options.topology, "Refuse the file if it is for another");
   add_format(command, options.format);
 }

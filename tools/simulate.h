@@ -5,12 +5,13 @@
 #include <string>
 
 #include "tools/output.h"
+#include "tools/workload.h"
 
 namespace espalier::tools {
 
 struct SimulateOptions {
-  std::string file, bytes, seed = "1", topology, type = "f32", model;
-  std::string op;      // empty: sum
+  std::string file, bytes, seed, topology, model;
+  OperatorOptions combining;
   std::string trace;   // file to write a trace of the free run into; empty: none
   std::string output;  // directory for the free run's results
   std::string events;  // directory for what its nodes did

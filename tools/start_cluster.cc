@@ -76,6 +76,9 @@ bool node_takes(const std::string& node_binary, const std::string& provider) {
 void find_node(launch::Options& options) {
   options.node_binary = find_node_binary(options.node_binary);
   const std::string& provider = options.provider;
+  if (provider == "shm" && !options.address.empty()) {
+    bad_input("--address is an IP to bind, and shm binds none; expected --provider tcp");
+  }
   if (provider == "tcp" || provider == "shm" || node_takes(options.node_binary, provider)) return;
   bad_input("unknown provider '" + one_line(provider) + "'; expected tcp or shm");
 }

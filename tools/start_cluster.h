@@ -9,9 +9,10 @@
 
 namespace espalier::tools {
 
-// Completes `options.node_binary`, the espalier-node to start: where it is empty the one that belongs
-// to this program (beside it when installed, in firmware/node in a build directory). Throws Failure
-// (bad input), also where that one knows no such provider as `options` name: tcp and shm it does.
+// Completes `options.node_binary`, the espalier-node to start: where it is empty the one that
+// belongs to this program (beside it when installed, in firmware/node in a build directory). Throws
+// Failure (bad input), also where that one knows no such provider as `options` name: tcp and shm it
+// does.
 void find_node(launch::Options& options);
 
 // Starts the cluster with these schedule files' bytes, which the nodes load from a directory that

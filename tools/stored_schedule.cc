@@ -6,17 +6,16 @@
 namespace espalier::tools {
 
 StoredSchedule::StoredSchedule(const std::string& path, const std::string& topology)
-    : loaded_(open_schedule(path, topology)),
-      first_(std::make_unique<Program>()),
-      buffer_(std::make_unique<Program>()) {
+    : loaded_(open_schedule(path, topology)), buffer_(std::make_unique<StoredProgram>()) {
   const std::uint32_t nodes = loaded_.file.nodes();
   sim::LinkCollector links;
+  const auto program = std::make_unique<DecodedProgram>();
   Progress progress("loading");
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    decode(loaded_, node, *buffer_);
-    programs_.add(*buffer_);
-    links.add(node, *buffer_);
-    if (node == 0) *first_ = *buffer_;
+    decode(loaded_, node, *program);
+    programs_.add(*program);
+    links.add(node, *program);
+    if (node == 0) first_ = *program;
     progress.at(static_cast<double>(node) / nodes);
   }
   links_ = links.links(nodes);
@@ -30,7 +29,7 @@ void StoredSchedule::decode_all() {
 }
 
 const Program& StoredSchedule::program(std::uint32_t node) const {
-  programs_.load(node, *buffer_, in_buffer_);
+  programs_.load(node, *buffer_);
   return *buffer_;
 }
 

@@ -24,7 +24,7 @@ class StoredSchedule {
   [[nodiscard]] std::uint32_t nodes() const { return programs_.size(); }
   // node's program; valid until the next call.
   [[nodiscard]] const Program& program(std::uint32_t node) const;
-  [[nodiscard]] const Program& first() const { return *first_; }
+  [[nodiscard]] const Program& first() const { return first_; }
   // The links that the programs name, as sim::Network takes them.
   [[nodiscard]] const std::vector<std::vector<std::uint32_t>>& links() const { return links_; }
 
@@ -32,8 +32,8 @@ class StoredSchedule {
   LoadedSchedule loaded_;
   ProgramStore programs_;
   std::vector<std::vector<std::uint32_t>> links_;
-  std::unique_ptr<Program> first_, buffer_;
-  mutable ProgramStore::Body in_buffer_ = ProgramStore::kNoBody;
+  OwnedProgram first_;
+  std::unique_ptr<StoredProgram> buffer_;
 };
 
 }  // namespace espalier::tools

@@ -4,6 +4,7 @@
 
 #include "tools/commands.h"
 #include "tools/failure.h"
+#include "tools/loaded.h"
 #include "tools/simulate.h"
 #ifdef ESPALIER_WITH_OFI
 #include "tools/run.h"
@@ -14,11 +15,11 @@ namespace {
 
 #ifdef ESPALIER_WITH_OFI
 void run_real(const CLI::App& command, const SimulateOptions& told, const std::string& provider) {
+  if (!told.topology.empty()) (void)open_schedule(told.file, told.topology);
   run::Options options;
   options.file = told.file;
   if (!told.bytes.empty()) options.sizes = {told.bytes};
-  options.type = told.type;
-  if (!told.op.empty()) options.op = told.op;
+  options.combining = told.combining;
   if (command.count("--alpha") > 0) options.alpha = told.alpha;
   if (command.count("--beta") > 0) options.beta = told.beta;
   options.model = told.model;
@@ -41,8 +42,12 @@ void add_trace(CLI::App& app) {
   add_simulate_options(*command, *options);
   command->add_option("-o,--output", options->trace, "The file to write (JSON)")->required();
 #ifdef ESPALIER_WITH_OFI
-  command->add_option("--provider", *provider,
-                      "tcp or shm: of a real run, a process a node; else of a simulated one");
+  auto* real =
+      command->add_option("--provider", *provider,
+                          "tcp or shm: of a real run, a process a node; else of a simulated one");
+  for (const char* name : {"--jitter", "--link-jitter", "--node-jitter", "--seed", "--hops"}) {
+    real->excludes(command->get_option(name));
+  }
 #endif
   command->footer(
       "Writes the Trace Event Format, which ui.perfetto.dev, chrome://tracing and the page of\n"

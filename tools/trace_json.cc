@@ -222,7 +222,7 @@ class Writer {
 
 }  // namespace
 
-std::vector<std::uint32_t> log_room(const std::vector<Program>& programs, std::int64_t blocks) {
+std::vector<std::uint32_t> log_room(const Programs& programs, std::int64_t blocks) {
   std::vector<std::uint32_t> rooms;
   std::uint64_t all = 0;
   for (const Program& program : programs) {

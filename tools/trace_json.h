@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/machine/event_log.h"
+#include "collectives/schedule/programs.h"
 #include "tools/loaded.h"
 
 namespace espalier::tools {
@@ -21,8 +22,7 @@ struct Trace {
 
 // Room for all that the programs (by node) do with N = blocks. Throws Failure (bad input) where
 // that is more than a trace can show.
-[[nodiscard]] std::vector<std::uint32_t> log_room(const std::vector<Program>& programs,
-                                                  std::int64_t blocks);
+[[nodiscard]] std::vector<std::uint32_t> log_room(const Programs& programs, std::int64_t blocks);
 
 // logs: by node (with times), of one run whose endpoints had one clock. Times are from the first
 // step's beginning, in us. A link's messages complete in order: a slice begins when its message was

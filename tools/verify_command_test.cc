@@ -106,6 +106,13 @@ TEST_F(VerifyCommand, ProvesManyRanksForEveryBlocks) {
   }
 }
 
+// Compiled when the claim of allgather by leaf did not count the lanes of the branches.
+TEST_F(VerifyCommand, ABoundThatLanesRefuteIsRefused) {
+  const std::string file = std::string(ESPALIER_REFUSED) + "/allgather-leaf-c23.esp";
+  expect_refused("verify '" + file + "'",
+                 "steps: N = 2: a lower bound of 7 steps is claimed; bounds prove 5", 1);
+}
+
 // Neither valid nor wrong: to find out would take too long.
 TEST_F(VerifyCommand, ATooLargeScheduleIsStatusTwo) {
   write(directory_ / "large", changed_sum([](Program& program) { program.segments = 1 << 30; }));

@@ -13,19 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "every N", "every N = 0 mod 3 up to 21", "N = 1, the only one that its block table gives"
-std::string scope(const Program& program, const verify::Verdict& verdict) {
-  if (!cuts_messages(program)) {
-    return "N = " + std::to_string(verdict.proven_blocks) + ", the only one its block table gives";
-  }
-  std::string text = "every N";
-  if (program.residue_mod > 1) {
-    text += " = " + std::to_string(program.residue) + " mod " + std::to_string(program.residue_mod);
-  }
-  if (!verdict.for_all) text += " up to " + std::to_string(verdict.proven_blocks);
-  return text;
-}
-
 std::string steps_text(const Program& program) {
   return count_text(program.counts[program.steps_ref]);
 }
@@ -113,7 +100,7 @@ std::string busiest_text(Source& source, const Proof& proof) {
 }
 
 std::string range_text(const Program& program, const verify::Verdict& verdict) {
-  std::string text = scope(program, verdict) + ": ";
+  std::string text = proven_for(program, verdict) + ": ";
   if (!cuts_messages(program)) {
     text += "proven for it";
   } else if (verdict.for_all) {
@@ -148,11 +135,23 @@ Json counterexample_json(const verify::Counterexample& wrong) {
 
 }  // namespace
 
+std::string proven_for(const Program& program, const verify::Verdict& verdict) {
+  if (!cuts_messages(program)) {
+    return "N = " + std::to_string(verdict.proven_blocks) + ", the only one its block table gives";
+  }
+  std::string text = "every N";
+  if (program.residue_mod > 1) {
+    text += " = " + std::to_string(program.residue) + " mod " + std::to_string(program.residue_mod);
+  }
+  if (!verdict.for_all) text += " up to " + std::to_string(verdict.proven_blocks);
+  return text;
+}
+
 std::string summary(Source& source, const Proof& proof) {
   const Program& program = source.program(0);
   const verify::Verdict& verdict = proof.verdict;
   return one_line(source.name()) + ": valid: " + name_of(program) + " on " +
-         source.topology().title() + ", proven for " + scope(program, verdict) + ": " +
+         source.topology().title() + ", proven for " + proven_for(program, verdict) + ": " +
          steps_text(program) + " steps, at least " + bound_text(verdict.witnesses, program) + "; " +
          links_text(proof) + (verdict.in_place ? "; in place too\n" : "; not in place\n");
 }
@@ -212,7 +211,9 @@ Json to_json(Source& source, const Proof& proof) {
   json["for_all"] = verdict.for_all;
   if (verdict.for_all) json["period"] = verdict.period;
   if (!verdict.limited.empty()) json["limited"] = verdict.limited;
+  json["proven_for"] = proven_for(program, verdict);
   json["checks"] = verdict.checks;
+  json["progressions"] = verdict.progressions;
   json["steps"] = steps_text(program);
   json["steps_at_one"] = verdict.steps_at_one;
   json["steps_at_most"] = verdict.steps_at_most;

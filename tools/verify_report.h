@@ -19,6 +19,8 @@ struct Proof {
   std::uint32_t most_links = 0;                       // of one rank
 };
 
+// The N that a valid schedule is proven for: "every N", "every N up to 21", ...
+[[nodiscard]] std::string proven_for(const Program& program, const verify::Verdict& verdict);
 // One line. Of valid schedules only.
 [[nodiscard]] std::string summary(Source& source, const Proof& proof);
 // A line for each point, with its numbers, and what is not proven. Of valid schedules only.

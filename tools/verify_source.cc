@@ -1,5 +1,7 @@
 #include "tools/verify_source.h"
 
+#include <utility>
+
 #include "tools/output.h"
 
 namespace espalier::tools {
@@ -10,10 +12,16 @@ constexpr std::uint32_t kMostKept = 4096;  // programs, of 9 KB each
 }  // namespace
 
 Source::Source(const std::string& path, const std::string& topology)
-    : loaded_(open_schedule(path, topology)),
-      name_(path),
+    : Source(open_schedule(path, topology)) {}
+
+Source::Source(std::string name, std::vector<std::uint8_t> bytes)
+    : Source(open_schedule(std::move(name), std::move(bytes), "")) {}
+
+Source::Source(LoadedSchedule loaded)
+    : loaded_(std::move(loaded)),
+      name_(loaded_.name),
       topology_(loaded_.topology.get()),
-      buffer_(std::make_unique<Program>()) {
+      buffer_(std::make_unique<OwnedProgram>()) {
   // A file that is no schedule is to be told from one that is wrong before anything is proven.
   const std::uint32_t nodes = loaded_.file.nodes();
   const bool keep = nodes <= kMostKept;
@@ -28,7 +36,7 @@ Source::Source(const std::string& path, const std::string& topology)
 Source::Source(const Selection& selection)
     : choice_(choose(selection)),
       topology_(choice_.topology.get()),
-      buffer_(std::make_unique<Program>()) {
+      buffer_(std::make_unique<OwnedProgram>()) {
   name_ = choice_.algorithm.name + ", root " + std::to_string(choice_.group.root);
 }
 

@@ -66,10 +66,12 @@ class Reader {
   [[nodiscard]] int line() const { return line_ + 1; }
 
  private:
+  // index: of an entry of a list; -1: the field, or a list that is not there, which has no line.
   void fail(const char* field, int index, const std::string& what) {
     if (!what_.empty()) return;
     what_ = what;
     const auto* descriptor = EmbeddingFile::descriptor()->FindFieldByName(field);
+    if (descriptor->is_repeated() && index < 0) return;
     line_ = tree_.GetLocation(descriptor, index).line;
     // Of a list in brackets only the beginning is known.
     if (line_ < 0 && index > 0) line_ = tree_.GetLocation(descriptor, 0).line;

@@ -139,7 +139,7 @@ Status generate(const Group& group, std::uint32_t me, Collective collective, Pro
   const std::uint32_t p = group.ranks;
   if (p == 1) return builder.finish_alone();
   if (p > 2 * kLongestRun) {
-    out = Program{};
+    out.clear();
     return Status::kTooLarge;
   }
   const Tree tree{log2_ceil(p), given_to(p, group.root, me), me};

@@ -229,7 +229,7 @@ Status combine_allreduce(const Group& group, std::uint32_t me, Program& out) {
   if (p == 1) return builder.finish_alone();
   const Timing timing = timing_of(p, group.send_ticks, group.latency_ticks);
   if (timing.rounds >= kMostRounds) {
-    out = Program{};
+    out.clear();
     return Status::kTooLarge;
   }
   Plan plan(timing, p);

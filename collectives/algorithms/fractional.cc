@@ -166,7 +166,7 @@ Status generate(const Group& group, std::uint32_t me, Collective collective, Pro
   if (status != Status::kOk) return status;
   const std::uint32_t run = fractional_run(group);
   if (run > (reduces ? kMaxReduceRun : kMaxRun)) {
-    out = Program{};
+    out.clear();
     return Status::kTooLarge;
   }
   if (p == 1) return builder.finish_alone();

@@ -117,7 +117,7 @@ Status fractional_simplex_broadcast(const Group& group, std::uint32_t me, Progra
   if (status != Status::kOk) return status;
   const std::uint32_t run = fractional_run(group);
   if (run > kMaxSimplexRun) {
-    out = Program{};
+    out.clear();
     return Status::kTooLarge;
   }
   const std::uint32_t p = group.ranks;

@@ -88,7 +88,7 @@ Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out)
   const std::uint32_t steps = reach.ticks();
   // The first rank that the root sends to has a full tree of T - L ticks, the most sends of all.
   if (steps >= 2 * ticks.latency && (steps - 2 * ticks.latency) / ticks.send >= kMostSends) {
-    out = Program{};
+    out.clear();
     return Status::kTooLarge;
   }
   Subtree tree{0, p, 0};

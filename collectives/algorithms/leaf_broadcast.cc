@@ -74,12 +74,15 @@ Status broadcast(const Group& group, std::uint32_t me, bool multiport, Program& 
   }
   const auto k = static_cast<std::int32_t>(node.arity);
   const auto h = static_cast<std::int32_t>(node.height);
-  // Bounds: the furthest leaf is 2h hops away and the root sends one block a step; a router of
-  // level 1 sends k messages a block (the only router of h = 1: k - 1), none before block 0 can be
-  // there.
+  // Bounds: the furthest leaf is 2h hops away, over branches of all levels; a router of level 1
+  // sends k messages a block (the only router of h = 1: k - 1), none before block 0 can be there.
   if (multiport) {
+    std::uint32_t lanes = branch_lanes(group, 1);
+    for (std::uint32_t level = 2; level <= node.height; ++level) {
+      lanes = lanes < branch_lanes(group, level) ? lanes : branch_lanes(group, level);
+    }
     builder.phase(1, 2 * h - 1, 1);
-    return builder.finish(2 * h - 1, 1);
+    return builder.finish(steps_over_lanes(2 * node.height - 1, 1, lanes));
   }
   builder.phase(node.arity, (k + 1) * h - 1 - k, k);
   return h == 1 ? builder.finish(1, k - 1) : builder.finish(2 * h - 1, k);

@@ -38,6 +38,30 @@ std::uint32_t leaf_tree_nodes(const LeafNode& node) {
   return (node.ranks - 1) / (node.arity - 1) + node.ranks;
 }
 
+std::uint32_t branch_lanes(const Group& group, std::uint32_t level) {
+  return group.capacities == nullptr ? 1 : group.capacities[level - 1];
+}
+
+Count steps_over_lanes(std::uint32_t a, std::uint32_t blocks, std::uint32_t lanes) {
+  const std::uint32_t rest = blocks % lanes, lack = lanes - rest;
+  Count count{};
+  count.a = static_cast<std::int32_t>(a);
+  count.b = static_cast<std::int32_t>(blocks / lanes);
+  if (rest == 0) return count;
+  if (rest <= lack) {
+    // ceil(N rest / lanes) >= ceil(N / e), e = ceil(lanes / rest).
+    count.c = 1;
+    count.e = (lanes + rest - 1) / rest;
+    return count;
+  }
+  // ... >= N - floor(N / e), e = floor(lanes / lack); floor(N / e) = ceil((N - e + 1) / e).
+  count.e = lanes / lack;
+  ++count.b;
+  count.c = -1;
+  count.d = 1 - static_cast<std::int32_t>(count.e);
+  return count;
+}
+
 void add_leaf_links(Builder& builder, const LeafNode& node) {
   if (node.level > 0) {
     for (std::uint32_t branch = 0; branch < node.arity; ++branch) {

@@ -39,6 +39,13 @@ struct LeafNode {
 // Ranks and routers.
 [[nodiscard]] std::uint32_t leaf_tree_nodes(const LeafNode& node);
 
+// Lanes of the branches between `level` - 1 and `level`, 1 <= level <= height.
+[[nodiscard]] std::uint32_t branch_lanes(const Group& group, std::uint32_t level);
+
+// For lower bounds: never above a + ceil(blocks * N / lanes), and equal to it where blocks mod
+// lanes is 0, lanes - 1, or divides lanes. lanes >= 1.
+[[nodiscard]] Count steps_over_lanes(std::uint32_t a, std::uint32_t blocks, std::uint32_t lanes);
+
 // Links of a router's program: its children are 0 .. k-1, its parent (below the root) is k. A
 // rank's parent is 0. Adds them all.
 void add_leaf_links(Builder& builder, const LeafNode& node);

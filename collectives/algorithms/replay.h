@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/programs.h"
 
 namespace espalier::replay {
 
 // The programs of all nodes, checked by check_program and for what must be the same on all.
 struct Schedule {
   Group group;
-  std::vector<Program> programs;
+  Programs programs;
   std::string error;  // empty if all is well
 };
 [[nodiscard]] Schedule generate(const Algorithm& algorithm, const Group& group);

@@ -18,7 +18,7 @@ bool agrees(const Program& a, const Program& b) {
 
 Schedule generate(const Algorithm& algorithm, const Group& group) {
   const std::uint32_t nodes = algorithm_nodes(algorithm, group);
-  Schedule schedule{group, std::vector<Program>(nodes), ""};
+  Schedule schedule{group, Programs(nodes), ""};
   for (std::uint32_t rank = 0; rank < nodes; ++rank) {
     Program& program = schedule.programs[rank];
     Status status = algorithm.generate(group, rank, program);

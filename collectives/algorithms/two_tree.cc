@@ -115,7 +115,7 @@ Status generate(const Group& group, std::uint32_t me, const char* algorithm, Col
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
   if (pairing == Pairing::kMirror && p % 2 == 0) {
-    out = Program{};
+    out.clear();
     return Status::kUnsupported;
   }
   const TwoTrees trees(p - 1, pairing);

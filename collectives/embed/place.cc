@@ -1,6 +1,7 @@
 #include "collectives/embed/place.h"
 
 #include <iterator>
+#include <utility>
 
 namespace espalier::embed {
 namespace {
@@ -44,13 +45,14 @@ Status place(std::span<const std::uint32_t> node_of, Program& program) {
 }
 
 Status place_all(std::span<const std::uint32_t> node_of, Programs& programs) {
-  std::vector<Program> placed(programs.size());
-  for (Program program : programs) {
+  Programs placed(programs.size());
+  for (OwnedProgram program : programs) {
     const Status status = place(node_of, program);
     if (status != Status::kOk) return status;
-    placed[program.node] = program;
+    const std::uint32_t node = program.node;
+    placed[node] = std::move(program);
   }
-  static_cast<std::vector<Program>&>(programs) = std::move(placed);
+  programs = std::move(placed);
   return Status::kOk;
 }
 

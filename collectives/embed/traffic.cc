@@ -34,7 +34,7 @@ std::vector<PhaseTime> phases_of(const Program& program) {
 
 }  // namespace
 
-Traffic traffic_of(const std::vector<Program>& programs) {
+Traffic traffic_of(const Programs& programs) {
   Traffic traffic;
   traffic.ranks = static_cast<std::uint32_t>(programs.size());
   const std::vector<PhaseTime> phases = phases_of(programs.front());

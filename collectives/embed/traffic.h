@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 
 namespace espalier::embed {
 
@@ -25,6 +25,6 @@ struct Traffic {
 };
 
 // The programs are of ranks 0, 1, .., with constant links where they are pipelined over blocks.
-[[nodiscard]] Traffic traffic_of(const std::vector<Program>& programs);
+[[nodiscard]] Traffic traffic_of(const Programs& programs);
 
 }  // namespace espalier::embed

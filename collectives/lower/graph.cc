@@ -20,7 +20,7 @@ struct Memory {
 // A lock-step run for one N, by the values alone.
 class Reader {
  public:
-  Reader(const std::vector<Program>& direct, std::int64_t blocks)
+  Reader(const Programs& direct, std::int64_t blocks)
       : direct_(direct), blocks_(blocks), memory_(direct.size()) {}
 
   std::string read(Graph& graph) {
@@ -161,7 +161,7 @@ class Reader {
     }
   }
 
-  const std::vector<Program>& direct_;
+  const Programs& direct_;
   std::int64_t blocks_;
   std::vector<Memory> memory_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Values>> on_way_;
@@ -268,7 +268,7 @@ bool always_one_block(const Program& program) {
 
 }  // namespace
 
-std::string find_graph(const std::vector<Program>& direct, Graph& graph) {
+std::string find_graph(const Programs& direct, Graph& graph) {
   if (direct.empty()) return "there are no programs";
   if (always_one_block(direct[0])) {
     std::string wrong = Reader(direct, 1).read(graph);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 
 namespace espalier::lower {
 
@@ -48,7 +48,7 @@ struct Graph {
 // one for every message. Runs of segments are split into single segments. `direct`: the programs of
 // all ranks, valid (nothing is proven here). A line that says why, where there is no such number or
 // the programs are not one schedule.
-[[nodiscard]] std::string find_graph(const std::vector<Program>& direct, Graph& graph);
+[[nodiscard]] std::string find_graph(const Programs& direct, Graph& graph);
 
 inline constexpr std::int32_t kMostBlocks = 64;
 // Messages and operations of a graph; more are refused.

@@ -11,13 +11,13 @@
 namespace espalier::lower {
 namespace {
 
-std::vector<Program> direct(Collective collective, const char* name, std::uint32_t ranks,
-                            std::uint32_t run = 0) {
+Programs direct(Collective collective, const char* name, std::uint32_t ranks,
+                std::uint32_t run = 0) {
   Group group;
   group.ranks = ranks;
   group.run = run;
   group.topology_digest = 1;
-  std::vector<Program> programs(ranks);
+  Programs programs(ranks);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     const Algorithm* algorithm = find_algorithm(collective, name);
     EXPECT_EQ(algorithm->generate(group, rank, programs[rank]), Status::kOk) << name;
@@ -25,7 +25,7 @@ std::vector<Program> direct(Collective collective, const char* name, std::uint32
   return programs;
 }
 
-Graph graph_of(const std::vector<Program>& programs) {
+Graph graph_of(const Programs& programs) {
   Graph graph;
   EXPECT_EQ(find_graph(programs, graph), "");
   return graph;
@@ -97,7 +97,7 @@ TEST(Graph, KeepsTheOrderThatIsRightInPlace) {
 
 // Block 0 goes to rank 1 alone, all others to rank 2.
 TEST(Graph, RefusesWhatDoesNotRepeat) {
-  std::vector<Program> programs(3);
+  Programs programs(3);
   Group group;
   group.ranks = 3;
   group.topology_digest = 1;
@@ -128,7 +128,7 @@ TEST(Graph, RefusesWhatDoesNotRepeat) {
 }
 
 TEST(Graph, RefusesWhatIsNoSchedule) {
-  std::vector<Program> programs = direct(espalier_Collective_BROADCAST, "chain", 4);
+  Programs programs = direct(espalier_Collective_BROADCAST, "chain", 4);
   programs[1].actions_count = 0;
   programs[1].phases[0].actions = 0;
   Graph graph;

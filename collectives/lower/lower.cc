@@ -111,6 +111,14 @@ std::int32_t direct_period(const Program& direct, std::int32_t blocks) {
                                              : count_value(steps, 2 * blocks) - once);
 }
 
+// Whether programs that stay as they are send no more in a step than `ports` allow.
+bool keeps_ports(const Programs& programs, PortModel ports) {
+  return ports != espalier_PortModel_SINGLE_SEND ||
+         std::all_of(programs.begin(), programs.end(), [](const Program& program) {
+           return program.port_model != espalier_PortModel_MULTIPORT;
+         });
+}
+
 void fill(const Hops& hops, const Plan& plan, const Program& direct, Report& report) {
   report.changed = true;
   report.period = plan.period;
@@ -132,20 +140,24 @@ void fill(const Hops& hops, const Plan& plan, const Program& direct, Report& rep
 
 }  // namespace
 
-bool is_modelled(const topology::Topology& topology, const std::vector<Program>& programs) {
+bool is_modelled(const topology::Topology& topology, const Programs& programs) {
   return programs.size() == topology.nodes() && !find_stranger(topology, programs);
 }
 
 std::string lower(const topology::Topology& topology, const Group& group, PortModel ports,
-                  const std::vector<Program>& direct, Programs& lowered, Report& report) {
+                  const Programs& direct, Programs& lowered, Report& report) {
   report = {};
   lowered.clear();
-  if (is_modelled(topology, direct)) {
-    lowered.assign(direct.begin(), direct.end());
-    return "";
-  }
   const std::string name = direct.empty() ? "" : direct[0].algorithm;
   const std::string who = "'" + name + "' on " + topology.title() + " cannot be lowered: ";
+  if (is_modelled(topology, direct)) {
+    if (!keeps_ports(direct, ports)) {
+      return who + "every peer is a neighbour already, and its nodes send over several links in " +
+             "a step; expected ports multiport, not single-send";
+    }
+    lowered = direct;
+    return "";
+  }
   if (topology.nodes() > kMostNodes) {
     return who + "at most " + std::to_string(kMostNodes) + " nodes can, this has " +
            std::to_string(topology.nodes());

@@ -33,17 +33,16 @@ struct Report {
 };
 
 // Whether every node of the topology has its program, and every peer is a neighbour.
-[[nodiscard]] bool is_modelled(const topology::Topology& topology,
-                               const std::vector<Program>& programs);
+[[nodiscard]] bool is_modelled(const topology::Topology& topology, const Programs& programs);
 
 // Programs of all nodes of the topology that do what `direct` does, for any number of blocks; where
 // that is modelled already, the same. `group`: what it was generated for; its block table and
 // window are the new programs'. `ports`: MULTIPORT or SINGLE_SEND. A line that says why, where it
 // cannot be done (no repeating round of blocks, tables too small, too many nodes, a route that is
-// none), and no programs.
+// none, a modelled schedule of other ports), and no programs.
 [[nodiscard]] std::string lower(const topology::Topology& topology, const Group& group,
-                                PortModel ports, const std::vector<Program>& direct,
-                                Programs& lowered, Report& report);
+                                PortModel ports, const Programs& direct, Programs& lowered,
+                                Report& report);
 
 // In a line or more, ends of lines included: the period, what makes it so, hops and steps.
 [[nodiscard]] std::string describe(const topology::Topology& topology, const Report& report);

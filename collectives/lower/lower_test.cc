@@ -21,8 +21,8 @@ Group group_for(const topology::Topology& topology) {
   return group;
 }
 
-std::vector<Program> direct(const Group& group, Collective collective, const char* name) {
-  std::vector<Program> programs(group.ranks);
+Programs direct(const Group& group, Collective collective, const char* name) {
+  Programs programs(group.ranks);
   for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
     const Algorithm* algorithm = find_algorithm(collective, name);
     EXPECT_EQ(algorithm->generate(group, rank, programs[rank]), Status::kOk) << name;
@@ -56,7 +56,7 @@ TEST(Lower, ASmallScheduleHasNoTables) {
 TEST(Lower, AModelledScheduleStaysAsItIs) {
   const auto line = parsed("mesh:1x5");
   const Group group = group_for(*line);
-  const std::vector<Program> chain = direct(group, espalier_Collective_BROADCAST, "chain");
+  const Programs chain = direct(group, espalier_Collective_BROADCAST, "chain");
   ASSERT_TRUE(is_modelled(*line, chain));
   Programs lowered;
   Report report;
@@ -71,10 +71,57 @@ TEST(Lower, AModelledScheduleStaysAsItIs) {
       is_modelled(*tree, direct(group_for(*tree), espalier_Collective_BROADCAST, "chain")));
 }
 
+// ... and what it looks up as well, whatever becomes of what it was made of.
+TEST(Lower, AModelledScheduleKeepsItsTables) {
+  const auto tree = parsed("fattree:k=3,h=2,c=1");
+  const Group group = group_for(*tree);
+  Programs lowered;
+  Report report;
+  std::vector<std::vector<std::uint8_t>> tables;
+  {
+    Programs once;
+    const Programs exchange = direct(group, espalier_Collective_ALL_TO_ALL, "pairwise");
+    ASSERT_EQ(lower(*tree, group, espalier_PortModel_SINGLE_SEND, exchange, once, report), "");
+    ASSERT_EQ(lower(*tree, group, espalier_PortModel_SINGLE_SEND, once, lowered, report), "");
+    for (const Program& program : once) {
+      tables.emplace_back(program.table.bytes, program.table.bytes + program.table.size);
+    }
+  }
+  EXPECT_FALSE(report.changed);
+  ASSERT_EQ(lowered.size(), tables.size());
+  std::size_t entries = 0;
+  for (std::size_t node = 0; node < lowered.size(); ++node) {
+    const auto& table = lowered[node].table;
+    EXPECT_EQ(std::vector<std::uint8_t>(table.bytes, table.bytes + table.size), tables[node]);
+    entries += table.size / 2;
+  }
+  EXPECT_GT(entries, 0u);
+}
+
+TEST(Lower, AModelledScheduleOfOtherPortsIsRefused) {
+  const auto tree = parsed("fattree:k=3,h=1,c=1");
+  Group group = group_for(*tree);
+  group.arity = 3;
+  group.height = 1;
+  const Algorithm* leaf = find_algorithm(espalier_Collective_BROADCAST, "leaf-multiport");
+  Programs programs(algorithm_nodes(*leaf, group)), lowered;
+  for (std::uint32_t node = 0; node < programs.size(); ++node) {
+    ASSERT_EQ(leaf->generate(group, node, programs[node]), Status::kOk);
+  }
+  Report report;
+  EXPECT_EQ(lower(*tree, group, espalier_PortModel_SINGLE_SEND, programs, lowered, report),
+            "'leaf-multiport' on fattree:k=3,h=1,c=1 cannot be lowered: every peer is a neighbour "
+            "already, and its nodes send over several links in a step; expected ports multiport, "
+            "not single-send");
+  EXPECT_TRUE(lowered.empty());
+  EXPECT_EQ(lower(*tree, group, espalier_PortModel_MULTIPORT, programs, lowered, report), "");
+  EXPECT_EQ(lowered.size(), programs.size());
+}
+
 TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
   const auto mesh = parsed("mesh:3x3");
   Group group = group_for(*mesh);
-  const std::vector<Program> ring = direct(group, espalier_Collective_ALLGATHER, "ring");
+  const Programs ring = direct(group, espalier_Collective_ALLGATHER, "ring");
   Programs wide, narrow, single;
   Report report;
   ASSERT_EQ(lower(*mesh, group, espalier_PortModel_MULTIPORT, ring, wide, report), "");
@@ -102,7 +149,7 @@ TEST(Lower, ALongNameIsCut) {
 TEST(Lower, RefusesInOneLine) {
   const auto mesh = parsed("mesh:3x3");
   const Group group = group_for(*mesh);
-  std::vector<Program> chain = direct(group, espalier_Collective_BROADCAST, "chain");
+  Programs chain = direct(group, espalier_Collective_BROADCAST, "chain");
   chain[3].actions_count = 0;
   chain[3].phases[0].actions = 0;
   Programs lowered;

@@ -3,7 +3,7 @@
 namespace espalier::lower {
 
 std::optional<Stranger> find_stranger(const topology::Topology& topology,
-                                      std::span<const Program> programs) {
+                                      const Programs& programs) {
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     const Program& program = programs[node];
     for (std::uint32_t link = 0; link < links_count(program); ++link) {

@@ -3,9 +3,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 #include "topology/topology.h"
 
 namespace espalier::lower {
@@ -20,6 +19,6 @@ struct Stranger {
 // topology has no link; its first such peer. None: the schedule is modelled. `programs`: of the
 // nodes 0, 1, ...
 [[nodiscard]] std::optional<Stranger> find_stranger(const topology::Topology& topology,
-                                                    std::span<const Program> programs);
+                                                    const Programs& programs);
 
 }  // namespace espalier::lower

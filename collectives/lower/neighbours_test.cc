@@ -17,8 +17,7 @@ std::unique_ptr<topology::Topology> parse(const std::string& spec) {
   return topology;
 }
 
-std::vector<Program> generate(const topology::Topology& topology, Collective collective,
-                              const char* name) {
+Programs generate(const topology::Topology& topology, Collective collective, const char* name) {
   const Algorithm* algorithm = find_algorithm(collective, name);
   EXPECT_NE(algorithm, nullptr);
   const topology::Shape shape = topology.shape();
@@ -27,7 +26,7 @@ std::vector<Program> generate(const topology::Topology& topology, Collective col
   group.arity = shape.arity;
   group.height = shape.height;
   group.capacities = shape.capacities.data();
-  std::vector<Program> programs(algorithm_nodes(*algorithm, group));
+  Programs programs(algorithm_nodes(*algorithm, group));
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     EXPECT_EQ(algorithm->generate(group, node, programs[node]), Status::kOk);
   }
@@ -63,7 +62,7 @@ TEST(Neighbours, PeersByARuleAreNamedToo) {
 
 TEST(Neighbours, LeafCommunicationsKeepToTheirTree) {
   const auto topology = parse("fattree:k=4,h=2,c=k");
-  const std::vector<Program> programs = generate(*topology, espalier_Collective_ALLGATHER, "leaf");
+  const Programs programs = generate(*topology, espalier_Collective_ALLGATHER, "leaf");
   EXPECT_EQ(programs.size(), 21u);
   EXPECT_FALSE(find_stranger(*topology, programs));
 }

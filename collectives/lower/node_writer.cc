@@ -240,7 +240,7 @@ Status write_node(const Group& group, const TimedSchedule& schedule, bool paced,
   for (const std::size_t least : kLeastRows) {
     NodeWriter writer(schedule, {paced, least}, programs[node]);
     status = writer.write(group, node, rows);
-    if (status == Status::kOk) programs.set_table(programs[node], writer.entries());
+    if (status == Status::kOk) programs[node].set_table(writer.entries());
     if (status != Status::kTooLarge || !paced) break;
   }
   return status;

@@ -326,7 +326,7 @@ TEST_F(MachineTest, OperationsKeepTheirPace) {
 
 TEST_F(MachineTest, APaceThatRestsOrLeavesItsPhaseEndsTheCollective) {
   // Not what check_program can see: 0, 1, 0 and then beyond the last step.
-  const Program valid = program;
+  const OwnedProgram valid = program;
   init();
   program.actions[2].pace_ref = 3;  // i mod 2
   ASSERT_EQ(check_program(program), Status::kOk);
@@ -373,7 +373,7 @@ TEST_F(MachineTest, OnePollDoesBoundedWork) {
 
 // 16 steps for 10 blocks.
 TEST(Timetable, TellsWhatItCountsFits) {
-  Program program = chain_program(5, false);
+  OwnedProgram program = chain_program(5, false);
   EXPECT_TRUE(Timetable::fits(program, 10, 16));
   EXPECT_FALSE(Timetable::fits(program, 10, 15));
   EXPECT_FALSE(Timetable::fits(program, 11, 16));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 #include "collectives/schedule/sample_program.h"
 
 namespace espalier {
@@ -158,8 +158,8 @@ std::vector<Break> action_breaks() {
 }
 
 // A program of one block always, with a run of two segments in everything.
-Program program_with_runs() {
-  Program program = sample_program();
+OwnedProgram program_with_runs() {
+  OwnedProgram program = sample_program();
   program.blocks_count = 1;
   program.blocks[0] = {0, 0};
   program.residue_mod = program.residue = 0;
@@ -191,14 +191,14 @@ TEST(CheckProgram, TakesRunsWhereAMessageIsOneBlock) {
        }},
   };
   for (const Break& broken : breaks) {
-    Program program = program_with_runs();
+    OwnedProgram program = program_with_runs();
     broken.apply(program);
     EXPECT_EQ(check_program(program), broken.expected) << broken.what;
   }
 }
 
 TEST(CheckProgram, ARoutersProgramNamesScratchOnly) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.nodes = 5;
   EXPECT_EQ(check_program(program), Status::kOk);
   program.node = 4;
@@ -213,7 +213,7 @@ TEST(CheckProgram, ARoutersProgramNamesScratchOnly) {
 
 TEST(CheckProgram, CountsPerRankGoWithOneSegmentARank) {
   for (int collective = 1; collective <= _espalier_Collective_MAX; ++collective) {
-    Program program = sample_program();
+    OwnedProgram program = sample_program();
     program.collective = static_cast<Collective>(collective);
     const bool per_rank = counts_per_rank(program.collective);
     EXPECT_EQ(check_program(program), per_rank ? Status::kMalformed : Status::kOk) << collective;
@@ -223,7 +223,7 @@ TEST(CheckProgram, CountsPerRankGoWithOneSegmentARank) {
 }
 
 TEST(CheckProgram, LinksAround) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.peers_count = 0;
   program.ring_peers = 2;
   ASSERT_EQ(check_program(program), Status::kOk);
@@ -249,7 +249,7 @@ TEST(CheckProgram, TablesLieInTheirEntries) {
       {"all", [](Program& p) { p.terms[0].table = 1, p.terms[0].mod = 6; }, Status::kOk},
   };
   for (const Break& broken : breaks) {
-    Program program = sample_program_with_table();
+    OwnedProgram program = sample_program_with_table();
     broken.apply(program);
     EXPECT_EQ(check_program(program), broken.expected) << broken.what;
   }
@@ -259,7 +259,7 @@ TEST(CheckProgram, TablesLieInTheirEntries) {
 TEST(CheckProgram, PacesRiseWithinTheirTables) {
   static constexpr std::uint8_t kEntries[] = {0, 0, 2, 0, 2, 0, 5, 0, 1, 0};
   const auto status_of = [](std::uint32_t action, std::uint32_t first, std::uint32_t entries) {
-    Program program = sample_program_with_table();
+    OwnedProgram program = sample_program_with_table();
     program.table = {kEntries, sizeof kEntries};
     program.indices_count = 7;
     program.indices[6] = {0, 0, 0, 0, 0, 1, 2};  // 9 * floor(i / entries) + entry
@@ -284,7 +284,7 @@ TEST(CheckProgram, PacesRiseWithinTheirTables) {
 TEST(CheckProgram, AcceptsTheSample) {
   EXPECT_EQ(check_program(sample_program()), Status::kOk);
   EXPECT_EQ(check_program(sample_program_with_table()), Status::kOk);
-  Program bounds = sample_program();
+  OwnedProgram bounds = sample_program();
   bounds.counts[1] = {kMaxField, -kMaxSlope, kMaxSlope, -kMaxField, kMaxField};
   bounds.indices[5] = {kMaxField, -kMaxField, kMaxField, kMaxField, kMaxField, 0, 0};
   EXPECT_EQ(check_program(bounds), Status::kOk);
@@ -296,7 +296,7 @@ TEST(CheckProgram, RefusesEveryBrokenRule) {
     breaks.insert(breaks.end(), more.begin(), more.end());
   }
   for (const Break& broken : breaks) {
-    Program program = sample_program();
+    OwnedProgram program = sample_program();
     broken.apply(program);
     EXPECT_EQ(check_program(program), broken.expected) << broken.what;
   }

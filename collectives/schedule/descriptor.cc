@@ -3,8 +3,6 @@
 #include <pb_decode.h>
 #include <pb_encode.h>
 
-#include <cstring>
-
 #include "collectives/schedule/program.h"
 
 namespace espalier {
@@ -36,7 +34,7 @@ bool table_inside(const Program& program, const std::uint8_t* bytes, std::size_t
 }
 
 Status decode_into(const std::uint8_t* bytes, std::size_t size, std::uint64_t topology_digest,
-                   std::uint32_t node, Program& program) {
+                   std::uint32_t node, DecodedProgram& program) {
   pb_istream_t stream = pb_istream_from_buffer(bytes, size);
   if (!pb_decode(&stream, espalier_Program_fields, &program)) {
     // A later version may have larger tables: say so first if that much was read.
@@ -56,11 +54,11 @@ Status decode_into(const std::uint8_t* bytes, std::size_t size, std::uint64_t to
 }  // namespace
 
 Status decode_program(const std::uint8_t* bytes, std::size_t size, std::uint64_t topology_digest,
-                      std::uint32_t node, Program& program) {
-  std::memset(&program, 0, sizeof program);
+                      std::uint32_t node, DecodedProgram& program) {
+  program.clear();
   if (bytes == nullptr || size == 0) return Status::kTruncated;
   const Status status = decode_into(bytes, size, topology_digest, node, program);
-  if (status != Status::kOk) std::memset(&program, 0, sizeof program);
+  if (status != Status::kOk) program.clear();
   return status;
 }
 

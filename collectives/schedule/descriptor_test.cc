@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 #include "collectives/schedule/sample_program.h"
 
 namespace espalier {
@@ -24,7 +24,7 @@ Bytes encoded(const Program& program) {
 }
 
 // Decodes from memory of exactly that size, so that a sanitizer sees every read beyond it.
-Status decode(const Bytes& bytes, Program& program, std::uint64_t topology = kAnyTopology,
+Status decode(const Bytes& bytes, DecodedProgram& program, std::uint64_t topology = kAnyTopology,
               std::uint32_t node = kAnyNode) {
   const auto exact = std::make_unique<std::uint8_t[]>(bytes.size());
   if (!bytes.empty()) std::memcpy(exact.get(), bytes.data(), bytes.size());
@@ -48,7 +48,7 @@ bool is_clear(const Program& program) {
 
 TEST(Descriptor, RoundTrips) {
   const Bytes bytes = encoded(sample_program());
-  Program program;
+  DecodedProgram program;
   ASSERT_EQ(decode(bytes, program, 0x0123456789abcdefull, 1), Status::kOk);
   EXPECT_EQ(encoded(program), bytes);
   EXPECT_STREQ(program.algorithm, "pipeline");
@@ -60,7 +60,7 @@ TEST(Descriptor, RoundTrips) {
 // The table is where its bytes are in the descriptor, and is written from there.
 TEST(Descriptor, TablesAreNotCopied) {
   const Bytes bytes = encoded(sample_program_with_table());
-  Program program;
+  DecodedProgram program;
   ASSERT_EQ(decode_program(bytes.data(), bytes.size(), kAnyTopology, kAnyNode, program),
             Status::kOk);
   ASSERT_EQ(program.table.size, 12u);
@@ -78,7 +78,7 @@ TEST(Descriptor, TablesAreBytesAndWhole) {
     const Bytes table = field(espalier_Program_table_tag, wire_type, static_cast<uint8_t>(value));
     bytes.insert(bytes.end(), table.begin(), table.end());
     if (value == 1) bytes.push_back(7);
-    Program program;
+    DecodedProgram program;
     EXPECT_EQ(decode(bytes, program), value == 1 ? Status::kMalformed : Status::kTruncated);
     EXPECT_TRUE(is_clear(program));
   }
@@ -86,13 +86,14 @@ TEST(Descriptor, TablesAreBytesAndWhole) {
 
 TEST(Descriptor, LongestTablesAreWritten) {
   const Bytes entries(kMaxTableBytes, 1);
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.table.bytes = entries.data();
   program.table.size = kMaxTableBytes;
   const Bytes bytes = encoded(program);
-  ASSERT_EQ(decode_program(bytes.data(), bytes.size(), kAnyTopology, kAnyNode, program),
+  DecodedProgram decoded;
+  ASSERT_EQ(decode_program(bytes.data(), bytes.size(), kAnyTopology, kAnyNode, decoded),
             Status::kOk);
-  EXPECT_EQ(program.table.size, kMaxTableBytes);
+  EXPECT_EQ(decoded.table.size, kMaxTableBytes);
 }
 
 TEST(Descriptor, EncodesIntoWhatRoomThereIs) {
@@ -106,7 +107,7 @@ TEST(Descriptor, EncodesIntoWhatRoomThereIs) {
 }
 
 TEST(Descriptor, WritesNothingThatCannotBeLoaded) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.root = 9;
   Bytes bytes(kMaxDescriptorBytes);
   std::size_t written = 7;
@@ -116,7 +117,7 @@ TEST(Descriptor, WritesNothingThatCannotBeLoaded) {
 
 TEST(Descriptor, OtherTopologyOrNodeIsRefused) {
   const Bytes bytes = encoded(sample_program());
-  Program program;
+  DecodedProgram program;
   EXPECT_EQ(decode(bytes, program, 1), Status::kWrongTopology);
   EXPECT_TRUE(is_clear(program));
   EXPECT_EQ(decode(bytes, program, kAnyTopology, 2), Status::kWrongNode);
@@ -126,7 +127,8 @@ TEST(Descriptor, OtherTopologyOrNodeIsRefused) {
 TEST(Descriptor, TruncatedAnywhereIsRefused) {
   const Bytes whole = encoded(sample_program());
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    Program program = sample_program();
+    DecodedProgram program;
+    ASSERT_EQ(decode(whole, program), Status::kOk);
     const Status status = decode(Bytes(whole.begin(), whole.begin() + size), program);
     // A cut between two fields leaves a shorter message, which then breaks the rules.
     const bool named = status == Status::kTruncated || status == Status::kMalformed ||
@@ -134,7 +136,7 @@ TEST(Descriptor, TruncatedAnywhereIsRefused) {
     EXPECT_TRUE(named) << size << ": " << status_name(status);
     EXPECT_TRUE(is_clear(program)) << size;
   }
-  Program program;
+  DecodedProgram program;
   EXPECT_EQ(decode_program(nullptr, 0, kAnyTopology, kAnyNode, program), Status::kTruncated);
 }
 
@@ -145,7 +147,7 @@ TEST(Descriptor, AnyFlippedBitIsRefusedOrStillAGoodProgram) {
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     Bytes bytes = whole;
     bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << (bit % 8));
-    Program program;
+    DecodedProgram program;
     if (decode(bytes, program) == Status::kOk) {
       EXPECT_EQ(check_program(program), Status::kOk) << bit;
     } else {
@@ -156,7 +158,7 @@ TEST(Descriptor, AnyFlippedBitIsRefusedOrStillAGoodProgram) {
 
 TEST(Descriptor, AnyBytesAreSurvived) {
   EXPECT_TRUE(rc::check("decoding is total", [](const Bytes& bytes) {
-    Program program;
+    DecodedProgram program;
     const Status status = decode(bytes, program);
     RC_ASSERT(status == Status::kOk || is_clear(program));
   }));
@@ -164,7 +166,7 @@ TEST(Descriptor, AnyBytesAreSurvived) {
     Bytes bytes = encoded(sample_program());
     bytes.resize(*rc::gen::inRange<std::size_t>(0, bytes.size() + 1));
     bytes.insert(bytes.end(), tail.begin(), tail.end());
-    Program program;
+    DecodedProgram program;
     const Status status = decode(bytes, program);
     RC_ASSERT((status == Status::kOk ? check_program(program) == Status::kOk : is_clear(program)));
   }));
@@ -172,7 +174,7 @@ TEST(Descriptor, AnyBytesAreSurvived) {
 
 TEST(Descriptor, LaterVersionsAndFeaturesAreNamed) {
   const Bytes whole = encoded(sample_program());
-  Program program;
+  DecodedProgram program;
   Bytes later = whole;
   ASSERT_EQ(later[0], 0x08);  // format_version
   later[1] = 2;
@@ -189,7 +191,7 @@ TEST(Descriptor, LaterVersionsAndFeaturesAreNamed) {
 TEST(Descriptor, UnknownFieldsAreSkipped) {
   Bytes bytes = encoded(sample_program());
   bytes.insert(bytes.end(), {0xfa, 0x07, 0x02, 0x55, 0x66});  // field 127, two bytes
-  Program program;
+  DecodedProgram program;
   EXPECT_EQ(decode(bytes, program), Status::kOk);
   EXPECT_EQ(encoded(program), encoded(sample_program()));
 }
@@ -206,7 +208,7 @@ TEST(Descriptor, TablesTooLongForThisNodeAreTooLarge) {
       const Bytes row = packed ? field(table, 0, 5) : field(table, 2, 0);
       bytes.insert(bytes.end(), row.begin(), row.end());
     }
-    Program program;
+    DecodedProgram program;
     EXPECT_EQ(decode(bytes, program), Status::kTooLarge) << table;
     EXPECT_TRUE(is_clear(program));
   }

@@ -29,7 +29,7 @@ TEST(Expand, StopsAtThePhasesLastStep) {
 }
 
 TEST(Expand, StopsAtTheInstancesAndSkipsBlocksThatAreNone) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.counts[0] = {2, 0, 0, 0, 0};  // t0 = instances = 2
   EXPECT_EQ(steps_and_blocks(program, 4, 0), (Pairs{{2, 0}, {3, 1}}));
   program.indices[2].base = -1;  // block i-1
@@ -37,7 +37,7 @@ TEST(Expand, StopsAtTheInstancesAndSkipsBlocksThatAreNone) {
 }
 
 TEST(Expand, ClampsToTheLastBlock) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.actions[2].t0_ref = 3;  // -1: instance 0 does not exist
   program.counts[0] = {9, 0, 0, 0, 0};
   EXPECT_EQ(steps_and_blocks(program, 3, 2), (Pairs{{0, 1}, {1, 2}, {2, 2}, {3, 2}}));
@@ -47,7 +47,7 @@ TEST(Expand, ClampsToTheLastBlock) {
 
 // Phase 1 begins after phase 0's N+1 steps, has ceil((N+1)/2) of its own, and period 2.
 TEST(Expand, CountsStepsThroughThePhases) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.actions[3].t0_ref = 2;  // ceil((N+1)/2) = 2 for N = 3: no step left
   EXPECT_EQ(steps_and_blocks(program, 3, 3), Pairs{});
   program.counts[3] = {1, 0, 0, 0, 0};
@@ -57,7 +57,7 @@ TEST(Expand, CountsStepsThroughThePhases) {
 }
 
 TEST(Expand, OrdersByStepThenAction) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.counts[0] = {1, 0, 0, 0, 0};
   program.counts[4] = {9, 0, 0, 0, 0};
   program.actions[2].t0_ref = 0;
@@ -71,7 +71,7 @@ TEST(Expand, OrdersByStepThenAction) {
 
 // Pace floor(i/2): two instances a step.
 TEST(Expand, StepsByThePace) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.counts[0] = {5, 0, 0, 0, 0};  // instances
   program.counts[3] = {1, 0, 0, 0, 0};  // t0
   program.indices_count = 7;
@@ -85,7 +85,7 @@ TEST(Expand, StepsByThePace) {
 // Pace 2i + 1, by a table: a copy that skips steps.
 TEST(Expand, CopiesStepByThePace) {
   static constexpr std::uint8_t kEntries[] = {1, 0, 3, 0, 5, 0};
-  Program program = sample_program_with_table();
+  OwnedProgram program = sample_program_with_table();
   program.table = {kEntries, sizeof kEntries};
   program.counts[0] = {3, 0, 0, 0, 0};  // instances
   program.counts[2] = {9, 0, 0, 0, 0};  // steps of phase 1
@@ -111,7 +111,7 @@ TEST(Expand, FillsLinksAndPlaces) {
 }
 
 TEST(Expand, KeepsRuns) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.actions[0].into.run = 3;
   const std::vector<Instance> all = expand(program, 1);
   ASSERT_FALSE(all.empty());

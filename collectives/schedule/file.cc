@@ -70,14 +70,14 @@ Status ScheduleFile::descriptor(std::uint32_t node, const std::uint8_t*& bytes,
   return Status::kOk;
 }
 
-Status ScheduleFile::program(std::uint32_t node, Program& out) const {
+Status ScheduleFile::program(std::uint32_t node, DecodedProgram& out) const {
   const std::uint8_t* bytes = nullptr;
   std::size_t size = 0;
   Status status = descriptor(node, bytes, size);
   if (status == Status::kOk) status = decode_program(bytes, size, topology_digest_, node, out);
   const bool fits = out.ranks == ranks_ && program_nodes(out) == nodes_;
   if (status == Status::kOk && !fits) status = Status::kMalformed;
-  if (status != Status::kOk) std::memset(&out, 0, sizeof out);
+  if (status != Status::kOk) out.clear();
   return status;
 }
 

@@ -40,7 +40,7 @@ class ScheduleFile {
                                   std::size_t& size) const;
   // Decodes and checks node's program (decode_program's errors too). The file's bytes must outlive
   // it: it points into them.
-  [[nodiscard]] Status program(std::uint32_t node, Program& out) const;
+  [[nodiscard]] Status program(std::uint32_t node, DecodedProgram& out) const;
 
  private:
   [[nodiscard]] Status check_table();

@@ -19,8 +19,8 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 constexpr std::uint64_t kTopology = 0x0123456789abcdefull;
 
-Program program_of(std::uint32_t node) {
-  Program program = sample_program();
+OwnedProgram program_of(std::uint32_t node) {
+  OwnedProgram program = sample_program();
   program.node = node;
   program.peers[0] = (node + 1) % 3;
   program.peers[1] = (node + 2) % 3;
@@ -43,7 +43,7 @@ Status load(const Bytes& bytes) {
   if (!bytes.empty()) std::memcpy(exact.get(), bytes.data(), bytes.size());
   ScheduleFile file;
   Status status = file.open(exact.get(), bytes.size());
-  const auto program = std::make_unique<Program>();
+  const auto program = std::make_unique<DecodedProgram>();
   for (std::uint32_t node = 0; status == Status::kOk && node < file.nodes(); ++node) {
     status = file.program(node, *program);
   }
@@ -64,7 +64,7 @@ TEST(ScheduleFile, HoldsWhatWasWritten) {
   EXPECT_EQ(file.ranks(), 3u);
   EXPECT_EQ(file.topology_digest(), kTopology);
   EXPECT_EQ(std::string(file.spec(), file.spec_size()), "complete:3");
-  Program program;
+  DecodedProgram program;
   for (std::uint32_t node = 0; node < 3; ++node) {
     ASSERT_EQ(file.program(node, program), Status::kOk);
     EXPECT_EQ(program.node, node);
@@ -146,7 +146,7 @@ TEST(ScheduleFileWriter, TakesEachNodeOnceInOrder) {
   Bytes file;
   EXPECT_EQ(writer.finish(file), Status::kBadArgument);
   EXPECT_EQ(writer.add(program_of(1)), Status::kBadArgument);
-  Program other = program_of(0);
+  OwnedProgram other = program_of(0);
   other.topology_digest = 1;
   EXPECT_EQ(writer.add(other), Status::kBadArgument);
   other = program_of(0);

@@ -41,7 +41,7 @@ Term any_term() {
   return term;
 }
 
-Program any_program() {
+OwnedProgram any_program() {
   Program program{};
   program.table.bytes = entries();
   program.table.size = 2 * kEntries;
@@ -61,7 +61,7 @@ Program any_program() {
 
 TEST(IndexCursor, StepsAsTheFormulaSays) {
   const bool holds = rc::check("cursor equals index_value", [] {
-    const Program program = any_program();
+    const OwnedProgram program = any_program();
     const std::int64_t first = *rc::gen::inRange<std::int64_t>(0, 100000);
     std::array<TermCursor, 8> terms;
     IndexCursor cursor;
@@ -99,7 +99,7 @@ TEST(IndexValue, ReversesDigits) {
 
 // table[1 + i mod 3] by hand, and one whose entries have a sign.
 TEST(IndexValue, ReadsTables) {
-  Program program = sample_program_with_table();
+  OwnedProgram program = sample_program_with_table();
   const int expected[] = {0, 2, 1, 0, 2, 1, 0};
   for (int i = 0; i < 7; ++i) EXPECT_EQ(index_value(program, 4, i), expected[i]);
   program.terms[0] = {10, -1, 1, 0, 2, 0, 0, 5};

@@ -5,13 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "collectives/schedule/status.h"
 #include "schedule.pb.h"
 
 namespace espalier {
 
-using Program = espalier_Program;
 using Action = espalier_Action;
 using Place = espalier_Place;
 using Phase = espalier_Phase;
@@ -24,6 +24,22 @@ using Collective = espalier_Collective;
 using PortModel = espalier_PortModel;
 using Grade = espalier_Grade;
 using BlockRule = espalier_BlockRule;
+
+// One node's part of a schedule. `table` points to memory that the type of the object names:
+//   DecodedProgram  the descriptor's bytes, which must outlive it (on nodes they lie in flash);
+//   OwnedProgram    the object's own, on hosts (collectives/schedule/programs.h);
+//   StoredProgram   a store's, which must outlive it (collectives/schedule/program_store.h);
+//   Program         no table: generators make none. A reference may be to any of them.
+// A copy would share the table without keeping it alive, so a Program is never copied. OwnedProgram
+// makes deep copies.
+struct Program : espalier_Program {
+  Program() = default;
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  // Sets every field to 0.
+  void clear() { std::memset(static_cast<espalier_Program*>(this), 0, sizeof(espalier_Program)); }
+};
+struct DecodedProgram : Program {};
 
 inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::uint32_t kKnownFeatures = 0;
@@ -173,12 +189,12 @@ struct Span {
 // schedule.options is too small, or of the board's limits), check_program's errors, and
 // kWrongTopology / kWrongNode where `topology_digest` / `node` differ. `program` is cleared on any
 // error. Any bytes may be given. Program.table points into `bytes` (a table may be longer than all
-// the rest, and lies in flash): they, unchanged, must outlive `program` and its copies.
+// the rest, and lies in flash): they, unchanged, must outlive `program`.
 inline constexpr std::uint32_t kAnyNode = 0xffffffffu;
 inline constexpr std::uint64_t kAnyTopology = 0;
 [[nodiscard]] Status decode_program(const std::uint8_t* bytes, std::size_t size,
                                     std::uint64_t topology_digest, std::uint32_t node,
-                                    Program& program);
+                                    DecodedProgram& program);
 
 // Encodes `program`; `written` is its size, 0 on error. kTooLarge if `capacity` is too small;
 // check_program's errors: what cannot be loaded is not written.

@@ -1,5 +1,3 @@
-#include "collectives/schedule/program.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "collectives/schedule/arithmetic.h"
+#include "collectives/schedule/programs.h"
 #include "collectives/schedule/sample_program.h"
 
 namespace espalier {
@@ -50,7 +49,7 @@ TEST(Count, DoesNotOverflowWithinTheBounds) {
 }
 
 TEST(PhaseSteps, AddsPhasesAndTakesNegativeOnesAsEmpty) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   EXPECT_EQ(phase_steps(program, 6), 7 + 4);
   program.phases[1].steps_ref = 3;  // -1
   EXPECT_EQ(phase_steps(program, 6), 7);
@@ -62,7 +61,7 @@ Status layout_of(const Program& program, std::uint64_t count, std::uint32_t elem
 }
 
 TEST(Layout, TakesTheLastRuleThatBegins) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.residue_mod = program.residue = 0;
   Layout layout;
   ASSERT_EQ(layout_of(program, 4095, 1, layout), Status::kOk);
@@ -77,7 +76,7 @@ TEST(Layout, TakesTheLastRuleThatBegins) {
 }
 
 TEST(Layout, OfNothingIsOneEmptyBlockASegment) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.residue_mod = program.residue = 0;
   Layout layout;
   ASSERT_EQ(layout_of(program, 0, 8, layout), Status::kOk);
@@ -87,7 +86,7 @@ TEST(Layout, OfNothingIsOneEmptyBlockASegment) {
 }
 
 TEST(Layout, BlockBytesZeroIsOneBlock) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.residue_mod = program.residue = 0;
   program.blocks_count = 1;
   program.blocks[0].block_bytes = 0;
@@ -97,7 +96,7 @@ TEST(Layout, BlockBytesZeroIsOneBlock) {
 }
 
 TEST(Layout, ElementsLongerThanABlockTravelAlone) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.residue_mod = program.residue = 0;
   Layout layout;
   ASSERT_EQ(layout_of(program, 4, 100, layout), Status::kOk);  // blocks of 64 bytes
@@ -106,7 +105,7 @@ TEST(Layout, ElementsLongerThanABlockTravelAlone) {
 }
 
 TEST(Layout, RefusesWhatItCannotCut) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   Layout layout;
   EXPECT_EQ(layout_of(program, 1, 0, layout), Status::kBadArgument);
   EXPECT_EQ(layout_of(program, kMaxMessageBytes + 1, 1, layout), Status::kTooLarge);
@@ -118,8 +117,8 @@ TEST(Layout, RefusesWhatItCannotCut) {
   EXPECT_EQ(layout_of(program, 1, 1, layout), Status::kMalformed);
 }
 
-Program any_cut() {
-  Program program = sample_program();
+OwnedProgram any_cut() {
+  OwnedProgram program = sample_program();
   program.segments = *rc::gen::inRange(1u, 9u);
   program.residue_mod = *rc::gen::inRange(0u, 7u);
   program.residue = program.residue_mod == 0 ? 0 : *rc::gen::inRange(0u, program.residue_mod);
@@ -132,7 +131,7 @@ Program any_cut() {
 // slot.
 TEST(Layout, BlocksPartitionTheMessage) {
   EXPECT_TRUE(rc::check("blocks partition the message", [] {
-    const Program program = any_cut();
+    const OwnedProgram program = any_cut();
     const auto count = *rc::gen::inRange<std::uint64_t>(0, 400);
     const auto element_bytes = *rc::gen::inRange(1u, 17u);
     Layout layout;
@@ -158,7 +157,7 @@ TEST(Layout, BlocksPartitionTheMessage) {
 
 // Slots hold the longest block and no more: a run of them is one piece.
 TEST(Layout, SlotsArePacked) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.residue_mod = program.residue = 0;
   Layout layout;
   ASSERT_EQ(layout_of(program, 5, 3, layout), Status::kOk);  // two segments, of 3 elements and 2
@@ -166,7 +165,7 @@ TEST(Layout, SlotsArePacked) {
 }
 
 TEST(Layout, ARunIsAllItsSegments) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.residue_mod = program.residue = 0;
   program.blocks_count = 1;
   program.blocks[0].block_bytes = 0;
@@ -187,7 +186,7 @@ TEST(Layout, ARunIsAllItsSegments) {
 }
 
 TEST(Layout, CountsOfOneRankAreMultiplied) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.residue_mod = program.residue = 0;
   program.segments = program.ranks;
   program.collective = espalier_Collective_ALLGATHER;
@@ -204,7 +203,7 @@ TEST(Layout, CountsOfOneRankAreMultiplied) {
 }
 
 TEST(Layout, ABarrierHasNoElements) {
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.residue_mod = program.residue = 0;
   program.collective = espalier_Collective_BARRIER;
   Layout layout;
@@ -232,7 +231,7 @@ TEST(BufferExtent, IsWhatTheTableSays) {
                                 {espalier_Collective_ALL_TO_ALL, "ww", "ww"},
                                 {espalier_Collective_BARRIER, "--", "--"}};
   for (const Extents& row : kTable) {
-    Program program = sample_program();
+    OwnedProgram program = sample_program();
     program.collective = row.collective;
     program.segments = program.ranks;
     program.residue_mod = program.residue = program.root = 0;

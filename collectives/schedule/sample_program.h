@@ -3,14 +3,14 @@
 
 #include <cstring>
 
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 
 namespace espalier {
 
 // Node 1 of a pipeline over three ranks that combines on the way, with a ring index, a digit
 // reversal, two phases, and a rule of every kind. It passes check_program; what it computes is
 // nobody's matter.
-inline Program sample_program() {
+inline OwnedProgram sample_program() {
   Program program{};
   program.format_version = kFormatVersion;
   program.topology_digest = 0x0123456789abcdefull;
@@ -71,9 +71,9 @@ inline Program sample_program() {
 }
 
 // The same, its reversal another by a table: 0, 2, 1 of 3, 0, 2, 1, 300, -2.
-inline Program sample_program_with_table() {
+inline OwnedProgram sample_program_with_table() {
   static constexpr std::uint8_t kEntries[] = {3, 0, 0, 0, 2, 0, 1, 0, 0x2c, 1, 0xfe, 0xff};
-  Program program = sample_program();
+  OwnedProgram program = sample_program();
   program.terms[0] = {1, 1, 0, 0, 3, 0, 0, 2};
   program.table.bytes = kEntries;
   program.table.size = sizeof kEntries;

@@ -28,6 +28,7 @@
 #include <utility>
 
 #include "collectives/schedule/arithmetic.h"
+#include "collectives/schedule/programs.h"
 #include "collectives/verify/check.h"
 
 namespace espalier::verify {
@@ -142,7 +143,7 @@ std::vector<LowerBound> describe(const std::vector<Witness>& all) {
 
 std::vector<LowerBound> lower_bounds(const topology::Topology& topology, const Programs& programs,
                                      bool links) {
-  Program common{};
+  OwnedProgram common;
   std::int64_t run = 1;
   bool neighbours = true;
   for (std::uint32_t node = 0; node == 0 || node < program_nodes(common); ++node) {

@@ -5,7 +5,7 @@
 namespace espalier::verify {
 namespace {
 
-using Programs = std::vector<Program>;
+using Programs = std::vector<OwnedProgram>;
 
 Broken start(std::string name, const std::string& topology, std::string story) {
   Broken broken;
@@ -244,7 +244,7 @@ Programs gathered(const topology::Topology& topology, bool phases) {
       hand.receive(0, 0, slot);
       hand.copy(0, hand.output(), slot);
     }
-    Program program = hand.finish(1, 0, 1, 0);
+    OwnedProgram program = hand.finish(1, 0, 1, 0);
     if (phases) {
       program.phases[1] = program.phases[0];
       program.phases[0].actions = 1;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/schedule/programs.h"
 #include "collectives/verify/hand_made.h"
 
 namespace espalier::verify {
@@ -14,7 +15,7 @@ struct Broken {
   std::string name;   // of its file
   std::string story;  // what its author did wrong
   std::unique_ptr<topology::Topology> topology;
-  std::vector<Program> sound, broken;
+  std::vector<OwnedProgram> sound, broken;
   Point point = Point::kForm;      // the one that must refuse it
   std::vector<std::string> words;  // what the counterexample must name
 };

@@ -23,7 +23,7 @@ bool write(const std::string& path, const char* bytes, std::size_t size) {
 }
 
 bool write_schedule(const std::string& path, const topology::Topology& topology,
-                    const std::vector<Program>& programs) {
+                    const std::vector<OwnedProgram>& programs) {
   ScheduleFileWriter writer(topology.spec(), topology.digest(), topology.ranks(), topology.ranks());
   std::vector<std::uint8_t> bytes;
   Status status = Status::kOk;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/schedule/expand.h"
+#include "collectives/schedule/programs.h"
 #include "collectives/verify/verify.h"
 
 namespace espalier::verify {

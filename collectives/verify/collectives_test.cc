@@ -47,13 +47,13 @@ class Collectives : public ::testing::Test {
   }
 
   std::unique_ptr<topology::Topology> topology = make_topology("complete:4");
-  std::vector<Program> programs;
+  std::vector<OwnedProgram> programs;
 };
 
 // What rank r passes on is that of ranks 0 .. r.
-std::vector<Program> chain_scan(const topology::Topology& topology, bool inclusive) {
+std::vector<OwnedProgram> chain_scan(const topology::Topology& topology, bool inclusive) {
   const std::uint32_t p = topology.ranks();
-  std::vector<Program> programs;
+  std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < p; ++me) {
     Hand hand(topology, inclusive ? espalier_Collective_SCAN : espalier_Collective_EXSCAN, me, 4);
     hand.program.scratch_blocks = 9;
@@ -110,7 +110,7 @@ TEST_F(Collectives, ScatterByRuns) {
     programs.push_back(hand.finish(1, 2, 0, 1));
   }
   expect_valid();
-  const std::vector<Program> valid = programs;
+  const std::vector<OwnedProgram> valid = programs;
   programs[2].actions[2].after = 0;
   expect_refused(Point::kHazards, "scratch slot 1 is read before it must be written");
   programs = valid;
@@ -216,7 +216,7 @@ TEST_F(Collectives, BarrierByDissemination) {
     programs.push_back(hand.finish(1, 2, 0, 1));
   }
   expect_valid();
-  const std::vector<Program> valid = programs;
+  const std::vector<OwnedProgram> valid = programs;
   programs[1].actions[3].a = programs[1].actions[0].a;
   programs[1].actions[3].after = 0;
   expect_refused(Point::kDataFlow, "at its end it has heard of ranks 1-3; it must have");

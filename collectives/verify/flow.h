@@ -70,7 +70,7 @@ class Wanted {
   [[nodiscard]] RankSet ranks(std::uint32_t node, std::int64_t segment) const;
 
  private:
-  Program program_;  // of the node asked for, as far as buffer_extent() looks
+  OwnedProgram program_;  // of the node asked for, as far as buffer_extent() looks
 };
 
 // A block of memory.

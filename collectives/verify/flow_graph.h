@@ -68,7 +68,7 @@ class FlowGraph {
     return combines_ && kinds_[cell] == espalier_Kind_COMBINE;
   }
 
-  Program common_{};
+  OwnedProgram common_;
   Join join_ = Join::kOrdered;
   bool combines_ = false, all_to_all_ = false;
   // Sources are cells; -1 - node: that node's input.

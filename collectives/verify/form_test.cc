@@ -21,7 +21,7 @@ class Form : public ::testing::Test {
     EXPECT_EQ(line.find('\n'), std::string::npos) << line;
   }
   std::unique_ptr<topology::Topology> topology = make_topology("complete:4");
-  std::vector<Program> programs = chain_broadcast(*topology);
+  std::vector<OwnedProgram> programs = chain_broadcast(*topology);
 };
 
 TEST_F(Form, AnotherNodesProgram) {
@@ -52,7 +52,7 @@ TEST_F(Form, NotAProgram) {
 }
 
 TEST_F(Form, HeadersThatDiffer) {
-  const std::vector<Program> valid = programs;
+  const std::vector<OwnedProgram> valid = programs;
   const auto differs = [&](const std::string& what, const std::function<void(Program&)>& change) {
     programs = valid;
     change(programs[2]);
@@ -153,7 +153,7 @@ TEST_F(Form, SetsOfTooManyGaps) {
 }
 
 TEST_F(Form, PlacesThatAreNotThere) {
-  const std::vector<Program> valid = programs;
+  const std::vector<OwnedProgram> valid = programs;
   Program& program = programs[2];
   // A changing index, which the loader cannot judge.
   const auto changing = [&](std::int32_t base) {
@@ -173,7 +173,7 @@ TEST_F(Form, PlacesThatAreNotThere) {
 }
 
 TEST_F(Form, CallersBuffersThatAreMissing) {
-  const std::vector<Program> valid = programs;
+  const std::vector<OwnedProgram> valid = programs;
   programs[1].actions[1].a.buffer = espalier_Buffer_INPUT;
   expect_refused(Point::kDataFlow, "the input of rank 1 is used, but");
   programs = valid;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/schedule/programs.h"
 #include "collectives/verify/verify.h"
 
 namespace espalier::verify {
@@ -89,7 +90,7 @@ class Hand {
     return action;
   }
   // One phase of all actions so far, of a + b*N steps, claimed, with the lower bound `bound` + N.
-  Program finish(std::uint32_t period, std::int32_t a, std::int32_t b, std::int32_t bound) {
+  OwnedProgram finish(std::uint32_t period, std::int32_t a, std::int32_t b, std::int32_t bound) {
     program.phases_count = 1;
     program.phases[0] = {period, count(a, b), static_cast<std::uint8_t>(program.actions_count)};
     program.steps_ref = count(a, b);
@@ -97,7 +98,7 @@ class Hand {
     return program;
   }
 
-  Program program{};
+  OwnedProgram program;
 
  private:
   std::uint8_t link(std::uint32_t peer) {
@@ -112,9 +113,9 @@ inline std::unique_ptr<topology::Topology> make_topology(const std::string& spec
 }
 
 // Broadcast from rank 0 along the chain 0, 1, 2, 3.
-inline std::vector<Program> chain_broadcast(const topology::Topology& topology) {
+inline std::vector<OwnedProgram> chain_broadcast(const topology::Topology& topology) {
   const std::uint32_t p = topology.ranks();
-  std::vector<Program> programs;
+  std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < p; ++me) {
     Hand hand(topology, espalier_Collective_BROADCAST, me, 4);
     const auto step = static_cast<std::int32_t>(me);
@@ -129,10 +130,10 @@ inline std::vector<Program> chain_broadcast(const topology::Topology& topology) 
 
 // Reduce to rank 0 along the chain: each rank puts its own input before what comes from the next.
 // Actions of an inner rank: 0 receive, 1 combine, 2 send.
-inline std::vector<Program> chain_reduce(const topology::Topology& topology, std::uint32_t window,
-                                         std::uint32_t slots) {
+inline std::vector<OwnedProgram> chain_reduce(const topology::Topology& topology,
+                                              std::uint32_t window, std::uint32_t slots) {
   const std::uint32_t p = topology.ranks();
-  std::vector<Program> programs;
+  std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < p; ++me) {
     Hand hand(topology, espalier_Collective_REDUCE, me, window);
     const auto step = static_cast<std::int32_t>(p - 2 - me);
@@ -151,8 +152,8 @@ inline std::vector<Program> chain_reduce(const topology::Topology& topology, std
   return programs;
 }
 
-inline Verdict verdict_of(const topology::Topology& topology, const std::vector<Program>& programs,
-                          const Options& options = {}) {
+inline Verdict verdict_of(const topology::Topology& topology,
+                          const std::vector<OwnedProgram>& programs, const Options& options = {}) {
   return verify(
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
 }

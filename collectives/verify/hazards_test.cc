@@ -11,7 +11,7 @@ namespace {
 // input in step i and the result comes to rank 1's output.
 class Relay : public ::testing::Test {
  protected:
-  std::vector<Program> with(std::int32_t steps, const std::function<void(Hand&)>& rank_1) {
+  std::vector<OwnedProgram> with(std::int32_t steps, const std::function<void(Hand&)>& rank_1) {
     Hand root(*topology, espalier_Collective_BROADCAST, 0, 4);
     root.send(0, 1, root.input(), 0);
     Hand other(*topology, espalier_Collective_BROADCAST, 1, 4);
@@ -60,7 +60,7 @@ class Paced : public ::testing::Test {
     return ref;
   }
   // N is even.
-  static Program finish(Hand& hand) {
+  static OwnedProgram finish(Hand& hand) {
     Program& program = hand.program;
     program.residue_mod = 2;
     hand.finish(1, 0, 0, 0);
@@ -128,8 +128,8 @@ TEST_F(Relay, BeyondTheWindowEverythingHasRetired) {
 // Allreduce of two ranks by exchange: each sends its input and combines what comes.
 class Exchange : public ::testing::Test {
  protected:
-  std::vector<Program> programs(std::int32_t combine_step) {
-    std::vector<Program> all;
+  std::vector<OwnedProgram> programs(std::int32_t combine_step) {
+    std::vector<OwnedProgram> all;
     for (std::uint32_t me = 0; me < 2; ++me) {
       Hand hand(*topology, espalier_Collective_ALLREDUCE, me, 4);
       hand.program.scratch_blocks = 8;
@@ -157,7 +157,7 @@ TEST_F(Exchange, InPlaceByRule5d) {
 }
 
 // All of `programs` a step later, and in step `step` a copy of the input into the output.
-void add_copy(std::vector<Program>& programs, std::int32_t step) {
+void add_copy(std::vector<OwnedProgram>& programs, std::int32_t step) {
   for (Program& program : programs) {
     const std::int32_t others = 1 - step;
     for (std::uint32_t at = 0; at < 3; ++at) {
@@ -178,7 +178,7 @@ void add_copy(std::vector<Program>& programs, std::int32_t step) {
 }
 
 TEST_F(Exchange, ABlockMayBeCopiedOntoItself) {
-  std::vector<Program> all = programs(0);
+  std::vector<OwnedProgram> all = programs(0);
   add_copy(all, 0);
   const Verdict verdict = verdict_of(*topology, all);
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
@@ -186,7 +186,7 @@ TEST_F(Exchange, ABlockMayBeCopiedOntoItself) {
 }
 
 TEST_F(Exchange, NotInPlaceWhereInputIsReadAfterwards) {
-  std::vector<Program> all = programs(0);
+  std::vector<OwnedProgram> all = programs(0);
   add_copy(all, 1);
   for (Program& program : all) {
     // Into a slot, after the output has been written.
@@ -206,7 +206,7 @@ TEST(Dependency, OneStepIsNotTheOther) {
   const auto topology = make_topology("complete:4");
   // 0 -> 2 -> 3 with 2 receiving from 1 in between: reduce to 3 of {0, 1, 2, 3}.
   for (const bool waits_for_both : {false, true}) {
-    std::vector<Program> programs;
+    std::vector<OwnedProgram> programs;
     for (std::uint32_t me = 0; me < 4; ++me) {
       Hand hand(*topology, espalier_Collective_REDUCE, me, 4);
       hand.program.root = 3;

@@ -150,12 +150,16 @@ Finding check_loads(Case& at, std::vector<LinkUse> uses, Verdict& verdict) {
   if (!claimed.too_much()) return std::nullopt;
   std::uint32_t node = 0;
   const Instance* send = sender_over(at, claimed.link, by_drift ? nullptr : &claimed.slot, node);
-  Counterexample example = found(Point::kLinks, at, send == nullptr ? -1 : node, send,
-                                 "the link " + at.topology->node_name(claimed.link.from) + " -> " +
-                                     at.topology->node_name(claimed.link.to) +
-                                     " on its route carries " + std::to_string(claimed.link.load) +
-                                     (by_drift ? " at once under drift" : " in the step") +
-                                     "; its capacity is " + std::to_string(claimed.link.capacity));
+  const std::int64_t where = send == nullptr ? -1 : std::int64_t{node};
+  Counterexample example = found(
+      Point::kLinks, at, where, send,
+      "the link " + at.topology->node_name(claimed.link.from) + " -> " +
+          at.topology->node_name(claimed.link.to) + " on its route carries " +
+          std::to_string(claimed.link.load) + (by_drift ? " at once under drift" : " in the step") +
+          "; its capacity is " + std::to_string(claimed.link.capacity) +
+          (by_drift && !slot.too_much() ? ", which lock step keeps: grade ASYNC is claimed, and "
+                                          "only SLOT holds"
+                                        : ""));
   if (send == nullptr) {
     example.from = claimed.link.from;
     example.to = claimed.link.to;

@@ -80,7 +80,6 @@ class Periodic {
     coarser_ = 0;
     match_ = {};
     flow_ = {};
-    stages_ = StageSteps(stride_);
     neighbours_ = true;
     run_ = 1;
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
@@ -108,7 +107,9 @@ class Periodic {
     // N keeps to a residue of the stride, too.
     const auto mod = std::clamp<std::int64_t>(common_.residue_mod, 1, kMaxStride);
     if (mod < common_.residue_mod) verdict_.limited = "the residue takes too many turns";
-    stride_ = std::lcm(stride_, mod);
+    stride_ = single_ ? next_blocks(common_, 1) : std::lcm(stride_, mod);
+    if (single_ && stride_ > kMaxStride) verdict_.limited = "the only N is too large";
+    if (!unknown()) stages_ = StageSteps(stride_);
     at_.instances.resize(std::min(program_nodes(common_), topology_.nodes()));
     ranks_.emplace(at_, verdict_);
     flow_.begin(common_);
@@ -137,6 +138,7 @@ class Periodic {
   Finding read_every_blocks(std::uint32_t node, const Program& program) {
     progressions_.stride = stride_;
     Unread unread = read_progressions(common_, program, progressions_);
+    verdict_.progressions += progressions_.all.size();
     verdict_.limited = unread.why;
     if (unread.wrong_from > 0) {
       return ranks_->expand_wrong(node, program, unread.wrong_from,
@@ -149,17 +151,16 @@ class Periodic {
 
   // The only N that occurs.
   Finding read_only_blocks(std::uint32_t node, const Program& program) {
-    const std::int64_t blocks = next_blocks(common_, 1);
-    if (blocks > kMaxStride) verdict_.limited = "the only N is too large";
-    if (unknown()) return std::nullopt;
-    stride_ = blocks;
-    set_blocks(at_, blocks);
+    set_blocks(at_, stride_);
     if (Finding finding = check_size(at_, node, program)) return finding;
     std::vector<Instance>& all = at_.instances[node];
-    all = expand(program, blocks);
+    all = expand(program, stride_);
     Finding finding = check_instances(at_, node, program);
     if (!finding) finding = check_ports(at_, node);
-    if (!finding) read_single(program, all, blocks, progressions_);
+    if (!finding) {
+      read_single(program, all, stride_, progressions_);
+      verdict_.progressions += progressions_.all.size();
+    }
     std::vector<Instance>().swap(all);
     return finding;
   }
@@ -335,7 +336,8 @@ class Periodic {
       verdict_.limited = "the routes of actions that go on at different paces are not followed";
       return std::nullopt;
     }
-    set_blocks(at_, single_ ? stride_ : 1);
+    const std::int64_t together = stages_.blocks_together(send_ticks(common_));
+    set_blocks(at_, single_ ? stride_ : next_blocks(common_, together));
     std::vector<LinkUse> uses;
     for (std::uint32_t node = 0; node < program_nodes(common_); ++node) {
       if (Finding finding = add_uses(node, uses)) return finding;
@@ -363,7 +365,7 @@ class Periodic {
   const Programs& programs_;
   const Options& options_;
   Verdict& verdict_;
-  Program common_{};
+  OwnedProgram common_;
   Case at_;
   std::optional<RankProofs> ranks_;
   bool single_ = false;            // only one N occurs

@@ -334,7 +334,7 @@ class Picture {
   const topology::Topology& topology_;
   const Programs& programs_;
   const Counterexample* fault_;
-  Program common_;
+  OwnedProgram common_;
   std::uint32_t nodes_ = 0;  // with programs
   std::int64_t blocks_ = 1, steps_ = 0;
   std::vector<std::uint32_t> ranks_;

@@ -13,8 +13,9 @@ int count(const std::string& text, const std::string& piece) {
   return number;
 }
 
-std::string picture_of(const topology::Topology& topology, const std::vector<Program>& programs,
-                       std::int64_t blocks, const Counterexample* fault = nullptr) {
+std::string picture_of(const topology::Topology& topology,
+                       const std::vector<OwnedProgram>& programs, std::int64_t blocks,
+                       const Counterexample* fault = nullptr) {
   return draw_svg(
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, blocks,
       fault);
@@ -78,7 +79,7 @@ TEST(Picture, OfPartOfALargeSchedule) {
 // No node would load it: nothing of it is drawn, whatever its tables say.
 TEST(Picture, LeavesOutWhatCannotBeLoaded) {
   const auto topology = make_topology("complete:4");
-  std::vector<Program> programs = chain_broadcast(*topology);
+  std::vector<OwnedProgram> programs = chain_broadcast(*topology);
   programs[2].actions[0].t0_ref = 200;
   const Verdict verdict = verdict_of(*topology, programs);
   ASSERT_FALSE(verdict.valid);

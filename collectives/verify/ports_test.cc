@@ -10,7 +10,7 @@ namespace {
 
 class Ports : public ::testing::Test {
  protected:
-  void expect_valid(const std::vector<Program>& programs) const {
+  void expect_valid(const std::vector<OwnedProgram>& programs) const {
     const Verdict at_once = verdict_by(Method::kPeriodic, programs);
     EXPECT_TRUE(at_once.valid) << at_once.counterexample.message;
     EXPECT_TRUE(at_once.for_all);
@@ -18,7 +18,7 @@ class Ports : public ::testing::Test {
     EXPECT_TRUE(exhaustive.valid) << exhaustive.counterexample.message;
   }
   // Refused at `point` by both, N = blocks, by lines that hold all of `words`.
-  void expect_refused(const std::vector<Program>& programs, Point point, std::int64_t blocks,
+  void expect_refused(const std::vector<OwnedProgram>& programs, Point point, std::int64_t blocks,
                       const std::vector<std::string>& words) const {
     for (const Method method : {Method::kPeriodic, Method::kExhaustive}) {
       const Verdict verdict = verdict_by(method, programs);
@@ -32,12 +32,12 @@ class Ports : public ::testing::Test {
       }
     }
   }
-  [[nodiscard]] Verdict verdict_by(Method method, const std::vector<Program>& programs) const {
+  [[nodiscard]] Verdict verdict_by(Method method, const std::vector<OwnedProgram>& programs) const {
     Options options;
     options.method = method;
     return verdict_of(*topology, programs, options);
   }
-  static std::vector<Program> with(PortModel model, std::vector<Program> programs) {
+  static std::vector<OwnedProgram> with(PortModel model, std::vector<OwnedProgram> programs) {
     for (Program& program : programs) program.port_model = model;
     return programs;
   }
@@ -46,8 +46,8 @@ class Ports : public ::testing::Test {
 };
 
 // A chain broadcast of that period: a rank's receive of block i and its send are a step apart.
-std::vector<Program> chain(const topology::Topology& topology, std::uint32_t period) {
-  std::vector<Program> programs;
+std::vector<OwnedProgram> chain(const topology::Topology& topology, std::uint32_t period) {
+  std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 4; ++me) {
     Hand hand(topology, espalier_Collective_BROADCAST, me, 4);
     const auto step = static_cast<std::int32_t>(me);
@@ -70,8 +70,8 @@ TEST_F(Ports, SimplexDoesEitherInAStep) {
 }
 
 // Ranks 1 and 2 send to rank 0 in the same step.
-std::vector<Program> star_reduce(const topology::Topology& topology) {
-  std::vector<Program> programs;
+std::vector<OwnedProgram> star_reduce(const topology::Topology& topology) {
+  std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
     Hand hand(topology, espalier_Collective_REDUCE, me, 2);
     if (me > 0) {
@@ -97,10 +97,10 @@ TEST_F(Ports, SingleSendReceivesWithoutLimit) {
 }
 
 // Rank 0 sends to ranks 1 and 2 in steps `second` apart, which arrive `latency` - 1 steps later.
-std::vector<Program> star_broadcast(const topology::Topology& topology, std::int32_t second,
-                                    std::uint32_t period, std::int32_t latency,
-                                    std::int32_t bound_a, std::int32_t bound_b) {
-  std::vector<Program> programs;
+std::vector<OwnedProgram> star_broadcast(const topology::Topology& topology, std::int32_t second,
+                                         std::uint32_t period, std::int32_t latency,
+                                         std::int32_t bound_a, std::int32_t bound_b) {
+  std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
     Hand hand(topology, espalier_Collective_BROADCAST, me, 4);
     if (me == 0) hand.send(0, 1, hand.input(), 0);
@@ -108,7 +108,7 @@ std::vector<Program> star_broadcast(const topology::Topology& topology, std::int
     if (me == 1) hand.receive(latency - 1, 0, hand.output());
     if (me == 2) hand.receive(second + latency - 1, 0, hand.output());
     const auto b = static_cast<std::int32_t>(period);
-    Program program = hand.finish(period, second + latency - b, b, 0);
+    OwnedProgram program = hand.finish(period, second + latency - b, b, 0);
     program.counts[program.bound_ref] = {bound_a, bound_b, 0, 0, 0};
     programs.push_back(program);
   }
@@ -125,10 +125,10 @@ TEST_F(Ports, MultiportSendsOverAllLinks) {
 class Postal : public Ports {
  protected:
   // S = 2, L = 3: a block is at both others after 5 steps, the next two steps later.
-  std::vector<Program> programs_of(std::int32_t second, std::uint32_t period,
-                                   std::uint32_t window = 4) {
+  std::vector<OwnedProgram> programs_of(std::int32_t second, std::uint32_t period,
+                                        std::uint32_t window = 4) {
     topology = make_topology("complete:3");
-    std::vector<Program> programs = star_broadcast(*topology, second, period, 3, 3, 2);
+    std::vector<OwnedProgram> programs = star_broadcast(*topology, second, period, 3, 3, 2);
     for (Program& program : programs) {
       program.send_ticks = 2;
       program.latency_ticks = 3;
@@ -148,7 +148,7 @@ TEST_F(Postal, IsValid) {
 }
 
 TEST_F(Postal, ASendHoldsItsPort) {
-  std::vector<Program> programs = programs_of(1, 4);
+  std::vector<OwnedProgram> programs = programs_of(1, 4);
   for (Program& program : programs) program.counts[program.bound_ref] = {1, 0, 0, 0, 0};
   expect_refused(programs, Point::kPorts, 1, {"rank 0", "step 1", "node 1", "node 2"});
   // The second send of block i while the first of block i + 1 begins.
@@ -158,7 +158,7 @@ TEST_F(Postal, ASendHoldsItsPort) {
 }
 
 TEST_F(Postal, AReceiveIsLater) {
-  std::vector<Program> programs = programs_of(2, 4);
+  std::vector<OwnedProgram> programs = programs_of(2, 4);
   programs[1].counts[programs[1].actions[0].t0_ref].a -= 1;
   expect_refused(programs, Point::kDeadlock, 1, {"rank 0 -> rank 1", "2 steps after its send"});
 }
@@ -170,13 +170,13 @@ TEST_F(Postal, TheWindowMustHoldAFlight) {
 }
 
 TEST_F(Postal, AllRanksAgree) {
-  std::vector<Program> programs = programs_of(2, 4);
+  std::vector<OwnedProgram> programs = programs_of(2, 4);
   programs[2].latency_ticks = 4;
   expect_refused(programs, Point::kForm, -1, {"rank 2", "latency_ticks"});
 }
 
 TEST_F(Ports, ABoundThatFailsForLargeNOnly) {
-  std::vector<Program> programs = chain(*topology, 1);
+  std::vector<OwnedProgram> programs = chain(*topology, 1);
   // Two ranks need N steps more than this up to N = 21: 2N - 20 against N + 1.
   for (Program& program : programs) program.counts[program.bound_ref] = {-20, 2, 0, 0, 0};
   const Verdict at_once = verdict_by(Method::kPeriodic, programs);
@@ -193,7 +193,7 @@ TEST_F(Ports, ABoundThatFailsForLargeNOnly) {
 
 TEST_F(Ports, StreamsThatCollideForLargeNOnly) {
   // Rank 0 also sends each block a hundred steps late, over the other link.
-  std::vector<Program> programs;
+  std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
     topology = make_topology("complete:3");
     Hand hand(*topology, espalier_Collective_BROADCAST, me, 4);

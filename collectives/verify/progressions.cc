@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kMaxProgressions = std::int64_t{1} << 22;  // of a node
 constexpr std::int64_t kMaxFirst = std::int64_t{1} << 40;         // steps; nothing real is near
+constexpr std::int64_t kMaxStep = std::int64_t{1} << 62;          // no sum of two overflows
 constexpr std::size_t kMaxStages = 200;
 
 std::int64_t or_one(std::uint32_t divisor) { return divisor == 0 ? 1 : divisor; }
@@ -104,8 +105,31 @@ class ProgressionReader {
     return index_value(program_, ref, i);
   }
 
+  // More instances than the action has for any N.
+  [[nodiscard]] std::int64_t max_instances(const Action& action) const {
+    const Count& count = program_.counts[action.instances_ref];
+    return std::max(count_value(count, 1), count_value(count, kMaxProvenBlocks)) + kMaxSlope;
+  }
+
+  // Whether no index of the action overflows in any of its instances.
+  [[nodiscard]] bool has_exact_indices(const Action& action) const {
+    const std::int64_t instances = max_instances(action);
+    const auto exact = [&](std::uint32_t ref) {
+      return is_exact(program_, program_.indices[ref], instances);
+    };
+    bool all = (!is_transfer(action) || exact(action.link_ref)) &&
+               (action.pace_ref == 0 || exact(action.pace_ref));
+    for (const auto& [present, place] : places(action)) {
+      if (!present) continue;
+      all = all && exact(place->block_ref) && exact(place->segment_ref) &&
+            (place->buffer != espalier_Buffer_SCRATCH || exact(place->slot_ref));
+    }
+    return all;
+  }
+
   Unread read_round(std::uint32_t at) {
     const Action& action = program_.actions[at];
+    if (!has_exact_indices(action)) return {"its indices overflow for large N"};
     const Repeat block = repeat(moved_by(action).block_ref);
     if (block.every == 0 || block.add <= 0) return {"its blocks do not ascend in equal rounds"};
     std::int64_t every = block.every;
@@ -173,31 +197,46 @@ class ProgressionReader {
     std::int64_t last = value(action.pace_ref, 0);
     if (std::abs(last) > kMaxFirst / period) return {"it begins too late"};
     if (begin.a + begin.b + period * last < 0) return {"", blocks_for(action, 0)};
-    for (std::int64_t i = 1; i <= rounds_[at].every; ++i) {
+    std::int64_t falls = 0;  // the least N for which it falls
+    for (std::int64_t i = 1; i <= rounds_[at].every && falls == 0; ++i) {
       const std::int64_t next = value(action.pace_ref, i);
-      if (next < last + apart) return {"", blocks_for(action, i)};
+      // A pace that never falls keeps inside the round, which is far shorter.
+      if (std::abs(next) > kMaxStep / period) return {"its pace leaves its round"};
+      if (next < last + apart) falls = blocks_for(action, i);
       last = next;
     }
+    return check_last_step(at, phase, falls);
+  }
+
+  // The rest of check_pace: the step of the last instance lies in the phase, for every N.
+  Unread check_last_step(std::uint32_t at, std::uint32_t phase, std::int64_t falls) const {
+    const Action& action = program_.actions[at];
     const Count& count = program_.counts[action.instances_ref];
     const Count& steps = common_.counts[common_.phases[phase].steps_ref];
-    std::int64_t left = 0;  // steps after the last instance, `stride` blocks before
+    // Steps after the last instance.
+    const auto left = [&](std::int64_t blocks) {
+      const std::int64_t i = count_value(count, blocks) - 1;
+      return count_value(steps, blocks) - 1 - count_value(program_.counts[action.t0_ref], blocks) -
+             program_.phases[phase].period * value(action.pace_ref, i);
+    };
     for (std::int64_t blocks = 1; blocks <= 3 * ranks_.stride; ++blocks) {
+      if (falls > 0 && blocks >= falls) return {"", falls};
       if (next_blocks(common_, blocks) != blocks) continue;
-      const std::int64_t instances = count_value(count, blocks);
-      if (instances <= 0) continue;
-      const std::int64_t step = count_value(program_.counts[action.t0_ref], blocks) +
-                                period * value(action.pace_ref, instances - 1);
-      left = count_value(steps, blocks) - 1 - step;
-      if (left < 0) return {"", blocks};
+      const bool some = count_value(count, blocks) > 0;
+      if (some && left(blocks) < 0) return {"", blocks};
       if (blocks <= 2 * ranks_.stride) continue;
       const std::int64_t fewer = blocks - ranks_.stride;
-      const std::int64_t earlier = count_value(program_.counts[action.t0_ref], fewer) +
-                                   period * value(action.pace_ref, count_value(count, fewer) - 1);
-      if (count_value(count, fewer) <= 0 || left < count_value(steps, fewer) - 1 - earlier) {
+      if (count_value(count, fewer) <= 0) return {"its instances begin only with more blocks"};
+      if (left(blocks) < left(fewer)) {
         return {"its instances come nearer to the end of the phase with more blocks"};
       }
     }
-    return {};
+    if (falls > 0) return {"", falls};
+    // So much for N up to 3 stride. What repeats every stride goes on like that.
+    const bool repeats = count.c == 0 || ranks_.stride % or_one(count.e) == 0;
+    const std::int64_t grown = count_value(count, 1 + ranks_.stride) - count_value(count, 1);
+    if (repeats && grown == rounds_[at].every) return {};
+    return {"its instances do not grow by a round in a stride"};
   }
 
   std::uint8_t stage_of(const Stage& stage) {
@@ -251,10 +290,7 @@ class ProgressionReader {
 
   // Whether instances whose first round has this block never reach block 0.
   [[nodiscard]] bool never(const Action& action, const Round& round, std::int64_t block) const {
-    const Count& count = program_.counts[action.instances_ref];
-    const std::int64_t most =
-        std::max(count_value(count, 1), count_value(count, kMaxProvenBlocks)) + kMaxSlope;
-    return block < 0 && ceil_div(most, round.every) < -block / round.blocks;
+    return block < 0 && ceil_div(max_instances(action), round.every) < -block / round.blocks;
   }
 
   static constexpr const char* kNotAll = "its instances are not all of its blocks below N";
@@ -268,10 +304,7 @@ class ProgressionReader {
     if (cycle > kMaxStride) return {"its instances grow in too long a cycle"};
     const std::int64_t grown = count_value(count, 1 + cycle) - count_value(count, 1);
     const std::int64_t needed = cycle / round.blocks * round.every;
-    // Of an action with a pace all instances must lie in the phase, for every N.
-    const bool exactly = action.clamp || action.pace_ref != 0;
-    if (grown < needed || (exactly && grown != needed)) return {kNotAll};
-    if (action.pace_ref != 0 && cycle != round.blocks) return {kNotAll};
+    if (grown < needed || (action.clamp && grown != needed)) return {kNotAll};
     for (std::int64_t blocks = 1; blocks <= block + cycle; ++blocks) {
       if (next_blocks(common_, blocks) != blocks) continue;
       const std::int64_t next = instance + ceil_div(blocks - block, round.blocks) * round.every;

@@ -1,5 +1,7 @@
 #include "collectives/verify/repeat.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 
@@ -40,6 +42,25 @@ std::int64_t common_every(std::int64_t a, std::int64_t b) {
   if (a == 0 || b == 0) return 0;
   const std::int64_t every = std::lcm(a, b);  // at most 2^40
   return every > kMostEvery ? 0 : every;
+}
+
+// Estimates from above, in floating point: rounding is far below the distance of 2^62 to 2^63.
+bool is_exact(const Program& program, const Index& index, std::int64_t instances) {
+  constexpr double kLimit = 0x1p62, kMaxEntry = 0x1p15;  // of a table
+  const auto size = [](double value) { return std::abs(value); };
+  const auto last = static_cast<double>(std::max<std::int64_t>(0, instances));
+  double sum = size(index.off) + size(index.coef) * last;
+  for (std::uint32_t k = 0; k < index.terms; ++k) {
+    const Term& term = program.terms[index.first_term + k];
+    const double inner = size(term.mul) * last + size(term.add);
+    if (inner >= kLimit) return false;
+    double value = inner / static_cast<double>(or_one(term.div)) + 1;
+    if (term.mod != 0) value = std::min<double>(value, term.mod);
+    if (term.table != 0) value = kMaxEntry;
+    if (term.digits != 0) value = term.mod;
+    sum += size(term.coef) * value;
+  }
+  return sum < kLimit;
 }
 
 Repeat repeat_of(const Program& program, const Index& index) {

@@ -71,4 +71,13 @@ bool StageSteps::overtakes(std::int64_t blocks) const {
   return false;
 }
 
+std::int64_t StageSteps::blocks_together(std::int64_t ticks) const {
+  std::int64_t rounds = 0;
+  for (std::size_t number = 0; number < stages_.size(); ++number) {
+    const std::int64_t latest = *std::max_element(latest_[number].begin(), latest_[number].end());
+    rounds = std::max(rounds, (latest + ticks - 1) / stages_[number].period);
+  }
+  return stride_ * (rounds + 1);
+}
+
 }  // namespace espalier::verify

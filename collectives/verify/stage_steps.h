@@ -28,6 +28,9 @@ class StageSteps {
   // Whether some stage takes more additional steps than its phase from N = blocks - stride on, and
   // so ends after it for a larger N. blocks > 2 * stride.
   [[nodiscard]] bool overtakes(std::int64_t blocks) const;
+  // An N for which all progressions of a stage that share a step of the period do so in one step. A
+  // send takes `ticks` steps.
+  [[nodiscard]] std::int64_t blocks_together(std::int64_t ticks) const;
 
  private:
   [[nodiscard]] std::int64_t used(std::size_t number, std::int64_t blocks) const;

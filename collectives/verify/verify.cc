@@ -245,7 +245,7 @@ class Run {
   const topology::Topology& topology_;
   const Programs& programs_;
   const Options& options_;
-  Program common_{};
+  OwnedProgram common_;
   std::int64_t bound_ = 1;
   Case at_;
   DataFlow flow_;

@@ -77,6 +77,9 @@ struct Verdict {
   std::int64_t period = 1;        // blocks after which all that depends on N repeats
   std::uint64_t checks = 0;       // accesses to places ordered against those before, all N together
   std::vector<LowerBound> witnesses;  // of the steps: all that apply; their greatest is the bound
+  // Progressions read from all nodes' programs, again where a program is read again; 0 where each N
+  // was expanded.
+  std::uint64_t progressions = 0;
   // Whether link use holds in lock step, and under any drift, whatever the grade claims. Only with
   // Options::links.
   bool slot = false, async = false;

@@ -30,7 +30,7 @@ class Chain : public ::testing::Test {
   }
 
   std::unique_ptr<topology::Topology> topology = make_topology("complete:4");
-  std::vector<Program> programs;
+  std::vector<OwnedProgram> programs;
 };
 
 class Broadcast : public Chain {
@@ -212,6 +212,28 @@ TEST_F(Broadcast, LinksOfAMesh) {
   Options without;
   without.links = false;
   EXPECT_TRUE(verdict_of(*topology, programs, without).valid);
+}
+
+// Ranks 0 and 1 send across the middle in different steps, which drift may bring together.
+TEST_F(Broadcast, LinksOfAMeshInLockStepOnly) {
+  topology = make_topology("mesh:4x1");
+  programs.clear();
+  for (std::uint32_t me = 0; me < 4; ++me) {
+    Hand hand(*topology, espalier_Collective_BROADCAST, me, 4);
+    if (me == 0) hand.send(0, 1, hand.input(), 0);
+    if (me == 0) hand.send(1, 2, hand.input(), 0);
+    if (me == 1) hand.receive(0, 0, hand.output());
+    if (me == 1) hand.send(2, 3, hand.output(), 2);
+    if (me == 2) hand.receive(1, 0, hand.output());
+    if (me == 3) hand.receive(2, 1, hand.output());
+    programs.push_back(hand.finish(3, 0, 3, 1));
+  }
+  expect_refused(Point::kLinks,
+                 {"carries 2 at once under drift",
+                  "capacity is 1, which lock step keeps: grade ASYNC is claimed, and "
+                  "only SLOT holds"});
+  on_all([](Program& program) { program.grade = espalier_Grade_SLOT; });
+  expect_valid();
 }
 
 TEST_F(Reduce, IsValid) {

@@ -320,7 +320,7 @@ class Graph {
 
 std::vector<std::string> wait_cycle(const topology::Topology& topology, const Programs& programs,
                                     std::int64_t blocks) {
-  const Program common = programs(0);
+  const OwnedProgram common = programs(0);
   Case at;
   at.topology = &topology;
   at.common = &common;

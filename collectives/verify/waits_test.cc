@@ -8,7 +8,7 @@ namespace espalier::verify {
 namespace {
 
 std::vector<std::string> cycle_of(const topology::Topology& topology,
-                                  const std::vector<Program>& programs, std::int64_t blocks) {
+                                  const std::vector<OwnedProgram>& programs, std::int64_t blocks) {
   return wait_cycle(
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, blocks);
 }
@@ -21,7 +21,7 @@ TEST(Waits, SoundSchedulesHaveNoCycle) {
 
 TEST(Waits, AMessageThatNeverComesIsNoCycle) {
   const auto topology = make_topology("complete:4");
-  std::vector<Program> programs = chain_broadcast(*topology);
+  std::vector<OwnedProgram> programs = chain_broadcast(*topology);
   programs[1].actions[1].kind = espalier_Kind_COPY;  // rank 1 sends nothing
   programs[1].actions[1].has_into = true;
   programs[1].actions[1].into = programs[1].actions[0].into;
@@ -32,9 +32,9 @@ TEST(Waits, AMessageThatNeverComesIsNoCycle) {
 }
 
 // Each rank of a ring sends to the next in step 0 and awaits the one before in step `later`.
-std::vector<Program> ring(const topology::Topology& topology, std::int32_t later,
-                          std::uint32_t window, std::uint16_t after) {
-  std::vector<Program> programs;
+std::vector<OwnedProgram> ring(const topology::Topology& topology, std::int32_t later,
+                               std::uint32_t window, std::uint16_t after) {
+  std::vector<OwnedProgram> programs;
   const std::uint32_t p = topology.ranks();
   for (std::uint32_t me = 0; me < p; ++me) {
     Hand hand(topology, espalier_Collective_ALLREDUCE, me, window);
@@ -61,7 +61,7 @@ TEST(Waits, ARingOfSendsBeforeReceives) {
 TEST(Waits, TwoRanksThatEachSendWhatTheOtherWillHaveSent) {
   // Each sends in step 1 what it receives in step 0, from the other's step 1.
   const auto topology = make_topology("complete:2");
-  std::vector<Program> programs;
+  std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
     Hand hand(*topology, espalier_Collective_ALLREDUCE, me, 4);
     hand.receive(0, 1 - me, hand.output());
@@ -77,7 +77,7 @@ TEST(Waits, TwoRanksThatEachSendWhatTheOtherWillHaveSent) {
 
 TEST(Waits, TwoRanksThatEachCombineFirst) {
   const auto topology = make_topology("complete:2");
-  std::vector<Program> programs;
+  std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
     Hand hand(*topology, espalier_Collective_ALLREDUCE, me, 4);
     hand.program.scratch_blocks = 8;

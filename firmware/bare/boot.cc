@@ -8,7 +8,7 @@ namespace {
 
 // Decodes every program of the image into `context`, Booted's; also how a slot is accepted.
 Status load_all(void* context, const Image& image) {
-  auto* programs = static_cast<Program*>(context);
+  auto* programs = static_cast<DecodedProgram*>(context);
   for (std::uint32_t at = 0; at < image.links; ++at) {
     if (image.link(at).device != 0) return Status::kNoSuchPeer;
   }

@@ -7,11 +7,11 @@
 namespace espalier::bare {
 
 struct Booted {
-  explicit Booted(Program* room) : programs(room) {}
+  explicit Booted(DecodedProgram* room) : programs(room) {}
   Status status = Status::kNothingToBoot;  // kOk: there is an image
   BootReport report;
   Image image;
-  Program* programs;  // kMaxPrograms of them
+  DecodedProgram* programs;  // kMaxPrograms of them
 };
 
 // Slots::boot() with the board's name and key; kBadArgument: the board should have a key, and has

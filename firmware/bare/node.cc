@@ -49,7 +49,7 @@ alignas(4) std::uint8_t frames[2 * kMostMtu];
 SerialLink agent_link[1];
 SerialLink links[kMaxLinks];
 std::uint32_t peers[kMaxLinks];
-Program programs[kMaxPrograms];
+DecodedProgram programs[kMaxPrograms];
 
 }  // namespace
 

@@ -75,6 +75,16 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
         "--help";
     return false;
   }
+  const bool remote = !options.node_command.empty();
+  if (remote && !(options.start.empty() && options.console.empty())) {
+    error = std::string(options.start.empty() ? "--console" : "--start") +
+            " is for a board at a --device; give none with --node-command";
+    return false;
+  }
+  if (options.start.empty() && !options.console.empty()) {
+    error = "--console is for what --start COMMAND writes; give --start as well";
+    return false;
+  }
   options.node_words.assign(rest.begin() + 1, rest.end());
   rest.push_back(nullptr);
   if (!node::parse_options(static_cast<int>(rest.size()) - 1, rest.data(), options.node, error)) {

@@ -179,7 +179,7 @@ ProgramRow Image::program(std::uint32_t at) const {
           reinterpret_cast<const char*>(row + 16), bytes + load_u32(row), load_u32(row + 4)};
 }
 
-Status Image::load(std::uint32_t at, Program& out) const {
+Status Image::load(std::uint32_t at, DecodedProgram& out) const {
   const ProgramRow row = program(at);
   Status status = decode_program(row.bytes, row.size, topology_digest, node, out);
   if (status != Status::kOk) return status;
@@ -191,7 +191,7 @@ Status Image::load(std::uint32_t at, Program& out) const {
   for (std::uint32_t link = 0; status == Status::kOk && link < links_count(out); ++link) {
     if (!has_peer(*this, peer_of(out, link))) status = Status::kNoSuchPeer;
   }
-  if (status != Status::kOk) std::memset(&out, 0, sizeof out);
+  if (status != Status::kOk) out.clear();
   return status;
 }
 

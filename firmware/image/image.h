@@ -92,8 +92,9 @@ struct Image {
   [[nodiscard]] LinkRow link(std::uint32_t at) const;        // at < links
   [[nodiscard]] ProgramRow program(std::uint32_t at) const;  // at < programs
   // Decodes program `at`: decode_program's errors; kMalformed where the index says something else
-  // than the descriptor; kNoSuchPeer where it has a peer that the link table has not.
-  [[nodiscard]] Status load(std::uint32_t at, Program& out) const;
+  // than the descriptor; kNoSuchPeer where it has a peer that the link table has not. The image's
+  // bytes must outlive it.
+  [[nodiscard]] Status load(std::uint32_t at, DecodedProgram& out) const;
 };
 
 // Checks the image that the first of `size` bytes begin, by nothing but the bytes themselves: no

@@ -66,7 +66,7 @@ TEST_F(Images, KeepsWhatWasWritten) {
   ASSERT_EQ(image_.programs, 2u);
   EXPECT_EQ(image_.program(1).collective, espalier_Collective_ALLREDUCE);
   EXPECT_STREQ(image_.program(0).algorithm, "two-tree");
-  const auto program = std::make_unique<Program>();
+  const auto program = std::make_unique<DecodedProgram>();
   for (std::uint32_t at = 0; at < 2; ++at) {
     ASSERT_EQ(image_.load(at, *program), Status::kOk);
     EXPECT_EQ(program->node, kSampleNode);
@@ -231,7 +231,7 @@ TEST_F(Images, PaddingIsZero) {
 }
 
 TEST_F(Images, TheIndexMustSayWhatTheDescriptorSays) {
-  const auto program = std::make_unique<Program>();
+  const auto program = std::make_unique<DecodedProgram>();
   const auto load = [&](const std::function<void(ImageContent&)>& change) {
     ImageContent content = sample_content(1, 3);
     change(content);

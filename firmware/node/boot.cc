@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <memory>
 #include <sstream>
 
 #include "collectives/schedule/file.h"
@@ -76,9 +77,19 @@ const char* remedy(Status status) {
   }
 }
 
+// As Topology::digest() makes it of a canonical specification.
+std::uint64_t topology_digest(const char* spec, std::size_t size) {
+  const std::uint64_t digest = digest_bytes(kDigestSeed, spec, size);
+  return digest == 0 ? 1 : digest;
+}
+
+// Whether the file's topology is the one that it spells out. Nodes do not read the specification.
+bool is_specified(const ScheduleFile& file) {
+  return topology_digest(file.spec(), file.spec_size()) == file.topology_digest();
+}
+
 bool load_program(const std::string& path, const Options& options, std::uint32_t node,
                   Programs& programs, std::string& error) {
-  Program& program = programs.programs[programs.count];
   MappedFile mapped;
   if (!mapped.open(path)) {
     error = "cannot read the schedule " + path + ": " + std::strerror(errno);
@@ -87,8 +98,13 @@ bool load_program(const std::string& path, const Options& options, std::uint32_t
   ScheduleFile file;
   Status status = file.open(mapped.bytes(), mapped.size());
   if (status == Status::kOk) {
+    if (!is_specified(file)) {
+      error = path + " is not consistent: its topology's digest is not that of the specification " +
+              "beside it; compile it again";
+      return false;
+    }
     if (!options.topology.empty() &&
-        digest_bytes(kDigestSeed, options.topology.data(), options.topology.size()) !=
+        topology_digest(options.topology.data(), options.topology.size()) !=
             file.topology_digest()) {
       error = path + " was compiled for the topology " +
               std::string(file.spec(), file.spec_size()) + ", this node is in " + options.topology +
@@ -100,13 +116,12 @@ bool load_program(const std::string& path, const Options& options, std::uint32_t
               std::to_string(file.nodes() - 1);
       return false;
     }
-    status = file.program(node, program);
+    const auto decoded = std::make_unique<DecodedProgram>();
+    status = file.program(node, *decoded);
+    programs.programs[programs.count] = *decoded;
   }
   if (status == Status::kOk) {
     programs.sources.push_back(path);
-    auto& table = program.table;
-    programs.tables.emplace_back(table.bytes, table.bytes + table.size);
-    table.bytes = programs.tables.back().data();
   } else {
     error = "cannot load node " + std::to_string(node) + "'s descriptor from " + path + ": " +
             status_name(status) + "; " + remedy(status);
@@ -220,6 +235,9 @@ void check_sources(const Options& options, std::string& error) {
   if (from_image(options) && options.public_key.empty() != options.takes_unsigned) {
     error = "whom to trust? give one of --public-key FILE and --unsigned";
   }
+  if (!from_image(options) && options.image_only != nullptr) {
+    error = std::string("--") + options.image_only + " is for --image and --flash";
+  }
 }
 
 }  // namespace
@@ -237,7 +255,8 @@ const char* usage() {
          "\n"
          "Loads node I's descriptors, wires up with its neighbours through the control channel\n"
          "(an inherited SOCK_SEQPACKET socket; `espalier run` starts nodes so) and runs what it\n"
-         "is told until the channel ends. --check loads the descriptors, prints them, and ends;\n"
+         "is told until the channel ends. --check loads the descriptors, prints them, and ends\n"
+         "(of a schedule file node I's own: other nodes' are not looked at);\n"
          "without any it says whether libfabric has the provider.\n"
          "--stdio: the launcher is at the other end of standard input and output, through\n"
          "espalier-gateway --node-command, which sends the rest of the command line and the\n"
@@ -276,6 +295,7 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
               "; see espalier-node --help";
       return false;
     }
+    if (found >= kPublicKey && found <= kCounter) options.image_only = kOptions[found].name;
     if (!take(found, optarg, options)) {
       error = std::string("bad value for --") + kOptions[found].name + ": " + optarg +
               "; see espalier-node --help";
@@ -289,6 +309,9 @@ bool parse_options(int argc, char** argv, Options& options, std::string& error) 
   check_sources(options, error);
   if (options.schedules.size() > kMaxPrograms) {
     error = "too many schedules: a node holds at most " + std::to_string(kMaxPrograms);
+  }
+  if (options.provider == "shm" && !options.address.empty()) {
+    error = "--address is an IP to bind, and shm binds none; give --provider tcp";
   }
   if (options.nodes.empty()) error = "no node number: give --node I";
   if (!options.check_only && options.controls.size() != options.nodes.size()) {

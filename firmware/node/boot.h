@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 #include "firmware/limits.h"
 
 namespace espalier::node {
@@ -26,6 +26,7 @@ struct Options {
   bool takes_unsigned = false;  // instead of a key: anybody's
   std::string board = ESPALIER_BOARD;
   std::uint32_t counter = 0;         // images with a lower security counter are refused
+  const char* image_only = nullptr;  // the name of a given option that is for images alone
   std::vector<std::uint32_t> nodes;  // that this process drives
   std::string topology;              // canonical specification of the node's topology; empty: any
   std::string provider = "tcp";
@@ -48,12 +49,11 @@ struct Options {
 
 // A node's programs, decoded once, and every node that any of them has a link to, ascending.
 struct Programs {
-  std::array<Program, kMaxPrograms> programs;
+  // They own their tables: a file may be written anew under a running node.
+  std::array<OwnedProgram, kMaxPrograms> programs;
   std::uint32_t count = 0;
   std::vector<std::uint32_t> peers;  // of an image: in the order of its link table
   std::vector<std::string> sources;  // where each came from, for messages
-  // What the programs look up: copies, as a file may be written anew under a running node.
-  std::vector<std::vector<std::uint8_t>> tables;
 };
 
 // Loads node's own descriptor of every schedule file. False and one line in `error` (what was

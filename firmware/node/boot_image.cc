@@ -60,9 +60,11 @@ bool read_file(const std::string& path, std::vector<std::uint8_t>& bytes, std::s
 Status load_all(void* context, const Image& image) {
   Programs& programs = *static_cast<Programs*>(context);
   programs.count = 0;
+  const auto decoded = std::make_unique<DecodedProgram>();
   for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const Status status = image.load(at, programs.programs[at]);
+    const Status status = image.load(at, *decoded);
     if (status != Status::kOk) return status;
+    programs.programs[at] = *decoded;
   }
   programs.count = image.programs;
   return Status::kOk;

@@ -29,7 +29,7 @@ std::vector<std::uint8_t> schedule(const char* spec, std::uint32_t ranks, const 
   EXPECT_NE(chosen, nullptr);
   const auto program = std::make_unique<Program>();
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    *program = Program{};
+    program->clear();
     EXPECT_EQ(chosen->generate({.ranks = ranks, .topology_digest = digest}, rank, *program),
               Status::kOk);
     EXPECT_EQ(writer.add(*program), Status::kOk);
@@ -92,7 +92,7 @@ TEST_F(Boot, KeepsTables) {
   constexpr char kThree[] = "complete:3";
   const std::uint64_t digest = digest_bytes(kDigestSeed, kThree, sizeof kThree - 1);
   ScheduleFileWriter writer(kThree, digest, 3, 3);
-  Program program = sample_program_with_table();
+  OwnedProgram program = sample_program_with_table();
   program.topology_digest = digest;
   for (program.node = 0; program.node < 3; ++program.node) {
     for (std::uint32_t link = 0; link < 2; ++link)
@@ -135,6 +135,35 @@ TEST_F(Boot, RefusesAFileThatIsNotThereOrNoSchedule) {
   EXPECT_NE(load({write("text", std::vector<std::uint8_t>(4096, 'x'))}), "");
 }
 
+// A file whose every checksum is right, and whose specification is another's or nobody's.
+TEST_F(Boot, RefusesASpecificationThatIsNotItsTopologys) {
+  for (const char* spec : {"complete:4", "no topology at all"}) {
+    ScheduleFileWriter writer(spec, digest_bytes(kDigestSeed, kSpec, sizeof kSpec - 1), 5, 5);
+    const std::vector<std::uint8_t> whole = schedule(kSpec, 5, "chain");
+    ScheduleFile file;
+    ASSERT_EQ(file.open(whole.data(), whole.size()), Status::kOk);
+    const auto program = std::make_unique<DecodedProgram>();
+    for (std::uint32_t node = 0; node < 5; ++node) {
+      ASSERT_EQ(file.program(node, *program), Status::kOk);
+      ASSERT_EQ(writer.add(*program), Status::kOk);
+    }
+    std::vector<std::uint8_t> bytes;
+    ASSERT_EQ(writer.finish(bytes), Status::kOk);
+    const std::string error = load({write("garbage", bytes)});
+    EXPECT_NE(error.find("is not consistent: its topology's digest"), std::string::npos) << error;
+  }
+}
+
+// What a node does not look at: docs/verifier.md, "What a node checks itself".
+TEST_F(Boot, LooksAtItsOwnDescriptorOnly) {
+  std::vector<std::uint8_t> bytes = schedule(kSpec, 5, "chain");
+  bytes.back() ^= 1;  // of the last node's descriptor
+  const std::string path = write("damaged", bytes);
+  for (node_ = 0; node_ < 4; ++node_) EXPECT_EQ(load({path}), "") << node_;
+  node_ = 4;
+  EXPECT_NE(load({path}).find("a checksum does not match"), std::string::npos);
+}
+
 TEST_F(Boot, RefusesEveryTruncation) {
   const std::vector<std::uint8_t> whole = schedule(kSpec, 5, "chain");
   for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -175,7 +204,7 @@ std::string parse(std::vector<std::string> words, Options& options) {
 TEST(NodeOptions, AreTaken) {
   Options options;
   ASSERT_EQ(parse({"--schedule", "a", "--schedule=b", "--node", "7", "--control", "5", "--provider",
-                   "shm", "--deadline", "250", "--window", "2", "--address", "10.0.0.1"},
+                   "net", "--deadline", "250", "--window", "2", "--address", "10.0.0.1"},
                   options),
             "");
   EXPECT_EQ(options.schedules, (std::vector<std::string>{"a", "b"}));
@@ -183,7 +212,7 @@ TEST(NodeOptions, AreTaken) {
   EXPECT_EQ(options.controls, (std::vector<int>{5}));
   EXPECT_EQ(options.deadline_ns, 250'000'000u);
   EXPECT_EQ(options.window, 2u);
-  EXPECT_EQ(options.provider, "shm");
+  EXPECT_EQ(options.provider, "net");
   EXPECT_EQ(options.address, "10.0.0.1");
   ASSERT_EQ(
       parse({"--schedule", "a", "--node", "7", "--control", "5", "--node", "8", "--control", "6"},
@@ -198,9 +227,23 @@ TEST(NodeOptions, AreRefusedWithOneLine) {
   const std::vector<std::string> good = {"--schedule", "a", "--node", "0", "--control", "5"};
   ASSERT_EQ(parse(good, options), "");
   const std::vector<std::vector<std::string>> bad = {
-      {"--node", "x"},   {"--node", "-1"},    {"--node"},           {"--nodes", "2"},
-      {"--window", "0"}, {"--deadline", "0"}, {"--deadline", "1s"}, {"surplus"},
-      {"--control", ""}, {"--control", "-1"}, {"--window", "1000"}, {"--node", "1"}};
+      {"--node", "x"},
+      {"--node", "-1"},
+      {"--node"},
+      {"--nodes", "2"},
+      {"--window", "0"},
+      {"--deadline", "0"},
+      {"--deadline", "1s"},
+      {"surplus"},
+      {"--control", ""},
+      {"--control", "-1"},
+      {"--window", "1000"},
+      {"--node", "1"},
+      {"--unsigned"},
+      {"--public-key", "k"},
+      {"--board", "b"},
+      {"--counter", "1"},
+      {"--provider", "shm", "--address", "10.0.0.1"}};
   for (const std::vector<std::string>& words : bad) {
     std::vector<std::string> all = good;
     all.insert(all.end(), words.begin(), words.end());

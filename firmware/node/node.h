@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectives/machine/machine.h"
+#include "collectives/schedule/programs.h"
 #include "firmware/node/control.h"
 
 namespace espalier::node {
@@ -36,7 +37,7 @@ class Mapping {
 class Node {
  public:
   // The endpoint carries all links of `programs`; everything outlives the node.
-  Node(Endpoint& endpoint, const Program* programs, std::uint32_t count, int channel)
+  Node(Endpoint& endpoint, const OwnedProgram* programs, std::uint32_t count, int channel)
       : endpoint_(endpoint), programs_(programs), count_(count), channel_(channel) {}
   // Binds the machine; call before serve(). log: keeps one, where a Memory packet has room for it.
   [[nodiscard]] Status init(MachineConfig config, bool log) {
@@ -75,7 +76,7 @@ class Node {
   void finish(Status status);
 
   Endpoint& endpoint_;
-  const Program* programs_;
+  const OwnedProgram* programs_;
   std::uint32_t count_;
   int channel_;
   Machine machine_;

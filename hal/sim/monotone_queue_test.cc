@@ -20,7 +20,9 @@ class Pair {
     ASSERT_EQ(queue_.least(), sorted_.begin()->first);
     const std::uint32_t* const ahead = queue_.ahead(0);
     const std::uint32_t expected = sorted_.begin()->second;
-    if (ahead != nullptr) EXPECT_EQ(*ahead, expected);
+    if (ahead != nullptr) {
+      EXPECT_EQ(*ahead, expected);
+    }
     ASSERT_EQ(queue_.pop(), expected) << "key " << sorted_.begin()->first;
     sorted_.erase(sorted_.begin());
     ASSERT_EQ(queue_.empty(), sorted_.empty());
@@ -36,7 +38,8 @@ class Pair {
 
 TEST(MonotoneQueue, PopsByKeyAndThenInTheOrderOfComing) {
   std::mt19937_64 random(1);
-  for (const std::uint64_t spread : {1ull, 3ull, 100ull, 1ull << 20, 1ull << 62, UINT64_MAX}) {
+  constexpr std::uint64_t kSpreads[] = {1, 3, 100, 1u << 20, 1ull << 62, UINT64_MAX};
+  for (const std::uint64_t spread : kSpreads) {
     Pair pair;
     std::uint64_t now = 0;
     for (int round = 0; round < 2000; ++round) {

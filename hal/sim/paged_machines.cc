@@ -25,7 +25,7 @@ Status PagedMachines::start(std::uint32_t node, const MachineConfig& config, con
   if (frame.node != kNobody) put_away(frame);
   Endpoint& endpoint = network_.endpoint(node);
   frame.state.clear(endpoint.links());
-  programs_.load(node, frame.program, frame.body);
+  programs_.load(node, frame.program);
   frame.node = node;
   pages_[node].started = true;
   const Status status = frame.machine.init(endpoint, config);
@@ -37,7 +37,7 @@ Machine& PagedMachines::at(std::uint32_t node) {
   if (frame.node == node) return frame.machine;
   if (frame.node != kNobody) put_away(frame);
   frame.node = node;
-  programs_.load(node, frame.program, frame.body);
+  programs_.load(node, frame.program);
   frame.state.unpack(pages_[node].bytes);
   return frame.machine;
 }

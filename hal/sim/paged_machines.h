@@ -39,8 +39,7 @@ class PagedMachines final : public Machines {
   struct Frame {
     Machine machine;
     PackedState state{machine};
-    Program program = {};
-    ProgramStore::Body body = ProgramStore::kNoBody;
+    StoredProgram program;
     std::uint32_t node = kNobody;
   };
   // A node's packed state; where it is in a frame, its room.

@@ -95,7 +95,7 @@ class GatewayCarrier final : public Carrier {
 
 Status load_all(void* context, const Image& image) {
   for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const Status status = image.load(at, static_cast<Program*>(context)[at]);
+    const Status status = image.load(at, static_cast<DecodedProgram*>(context)[at]);
     if (status != Status::kOk) return status;
   }
   return Status::kOk;
@@ -216,7 +216,7 @@ class Node {
 
   MemoryFlash flash_;
   Slots slots_;
-  Program programs_[kPrograms] = {};
+  DecodedProgram programs_[kPrograms] = {};
   Authority authority_;
 
  public:

@@ -17,7 +17,7 @@ constexpr std::uint32_t kNode = 2, kRelease = 0x01020003, kCounter = 4, kProgram
 constexpr std::uint32_t kSize = sizeof golden::node_2;
 
 std::uint8_t spoilt[kSize];
-Program program;
+DecodedProgram program;
 
 struct Check {
   Check() {

@@ -19,7 +19,7 @@ int main() {
     for (std::size_t at = 0; at + 1 < text.size(); at += 2) {
       bytes.push_back(static_cast<std::uint8_t>(std::stoul(text.substr(at, 2), nullptr, 16)));
     }
-    static Program program;
+    static DecodedProgram program;
     const auto status = static_cast<unsigned>(
         decode_program(bytes.data(), bytes.size(), kAnyTopology, kAnyNode, program));
     ++seen[status];

@@ -38,7 +38,7 @@ std::string text(const Answer& answer) {
 
 // Everything but the links must hold; these are claimed to hold in lock step.
 Answer verifiers(const Case& at) {
-  std::vector<Program> programs = at.programs;
+  Programs programs = at.programs;
   for (Program& program : programs) program.grade = espalier_Grade_SLOT;
   verify::Options options;
   options.method = verify::Method::kExhaustive;

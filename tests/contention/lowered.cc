@@ -43,7 +43,7 @@ class Thick final : public topology::Topology {
   const Topology& real_;
 };
 
-bool valid_but_for_lanes(const Case& at, std::vector<Program> programs) {
+bool valid_but_for_lanes(const Case& at, Programs programs) {
   // No bound that counts on the lanes.
   for (Program& program : programs) {
     if (program.counts_count == std::size(program.counts)) return false;
@@ -77,7 +77,7 @@ std::int64_t block_at(const Program& program, const Place& place) {
   return index_value(program, place.block_ref, 0);
 }
 
-std::vector<Hop> hops_of(const std::vector<Program>& programs) {
+std::vector<Hop> hops_of(const Programs& programs) {
   std::vector<Hop> hops;
   for (std::uint32_t from = 0; from < programs.size(); ++from) {
     for (std::uint32_t send = 0; send < programs[from].actions_count; ++send) {
@@ -135,7 +135,7 @@ std::vector<Move> moves_of(Dice& dice, const std::vector<Hop>& hops, std::int32_
 }
 
 // Both ends of the hop in that step; the send waits for the same receive as before.
-bool put(const Move& move, std::vector<Program>& programs) {
+bool put(const Move& move, Programs& programs) {
   const Hop& hop = move.hop;
   if (move.step < 0 || move.step == hop.step) return false;
   if (!set_step(programs[hop.from], hop.send, move.step) ||
@@ -174,7 +174,7 @@ std::string lower_case(Dice& dice, Case& at) {
 std::string move_hop(Dice& dice, Case& at) {
   const auto period = static_cast<std::int32_t>(at.programs[0].phases[0].period);
   for (const Move& move : moves_of(dice, hops_of(at.programs), period)) {
-    std::vector<Program> moved = at.programs;
+    Programs moved = at.programs;
     if (!put(move, moved) || !valid_but_for_lanes(at, moved)) continue;
     std::copy(moved.begin(), moved.end(), at.programs.begin());
     at.links = "lowered, a hop moved";

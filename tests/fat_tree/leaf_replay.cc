@@ -202,7 +202,7 @@ class Replay {
     }
   }
 
-  const std::vector<Program>& programs_;
+  const Programs& programs_;
   const topology::Topology& topology_;
   const std::int64_t blocks_;
   std::size_t node_ = 0;
@@ -234,7 +234,7 @@ Group group_of(const Tree& tree, std::uint32_t root) {
 }
 
 Schedule generate(const Algorithm& algorithm, const Group& group) {
-  Schedule schedule{std::vector<Program>(algorithm_nodes(algorithm, group)), ""};
+  Schedule schedule{Programs(algorithm_nodes(algorithm, group)), ""};
   for (std::uint32_t node = 0; node < schedule.programs.size(); ++node) {
     Program& program = schedule.programs[node];
     Status status = algorithm.generate(group, node, program);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/programs.h"
 #include "topology/topology.h"
 
 namespace espalier::leaf_replay {
@@ -22,7 +23,7 @@ struct Tree {
 
 // All nodes' programs; `error` is empty if all could be made and check_program accepts them.
 struct Schedule {
-  std::vector<Program> programs;
+  Programs programs;
   std::string error;
 };
 [[nodiscard]] Schedule generate(const Algorithm& algorithm, const Group& group);

@@ -37,7 +37,7 @@ std::vector<std::int64_t> blocks_to_try(const Algorithm& algorithm, std::uint32_
   return tried;
 }
 
-testing::Job job_of(const std::vector<Program>& programs, std::int64_t blocks) {
+testing::Job job_of(const Programs& programs, std::int64_t blocks) {
   testing::Job job;
   job.root = programs[0].root;
   job.op.op = Op::kSum;
@@ -52,7 +52,7 @@ void verify_and_run(const Algorithm& algorithm, const Tree& tree, std::uint32_t 
   group.topology_digest = topology->digest();
   group.blocks = &kBlocks;
   group.blocks_count = 1;
-  const std::vector<Program> programs = grid::programs_of(algorithm, group);
+  const Programs programs = grid::programs_of(algorithm, group);
   ASSERT_FALSE(programs.empty());
   const std::string name = grid::name_of(algorithm, *topology, group);
   const std::vector<std::int64_t> tried = blocks_to_try(algorithm, group.ranks);
@@ -125,7 +125,7 @@ TEST(Leaf, RunsUnderDrift) {
     Group group = leaf_replay::group_of(tree, 3);
     group.blocks = &kBlocks;
     group.blocks_count = 1;
-    const std::vector<Program> programs = grid::programs_of(algorithm, group);
+    const Programs programs = grid::programs_of(algorithm, group);
     for (const std::uint32_t window : {1u, 3u, 8u}) {
       testing::Cluster::Options options;
       options.model = testing::model_for(programs[0]);

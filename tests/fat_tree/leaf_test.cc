@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/leaf_tree.h"
 #include "tests/fat_tree/leaf_replay.h"
 #include "tests/fat_tree/trees.h"
 
@@ -118,6 +119,26 @@ TEST(Leaf, ClaimsThePrototypesSteps) {
     EXPECT_EQ(claimed(espalier_Collective_ALLGATHER, tree), row.allgather);
     EXPECT_EQ(claimed(espalier_Collective_ALL_TO_ALL, tree), row.constant);
     EXPECT_EQ(claimed(espalier_Collective_ALL_TO_ALL, fat), row.exponential);
+  }
+}
+
+// The form of the leaf algorithms' claimed bounds.
+TEST(Leaf, StepsOverLanesAreNeverTooMany) {
+  for (std::uint32_t lanes = 1; lanes <= 12; ++lanes) {
+    for (std::uint32_t blocks = 1; blocks <= 40; ++blocks) {
+      const Count count = steps_over_lanes(3, blocks, lanes);
+      const std::uint32_t rest = blocks % lanes;
+      const bool exact = rest == 0 || rest + 1 == lanes || lanes % rest == 0;
+      for (std::int64_t n = 1; n <= 100; ++n) {
+        const std::int64_t least = 3 + (blocks * n + lanes - 1) / lanes;
+        const std::int64_t value = count_value(count, n);
+        ASSERT_LE(value, least) << blocks << " over " << lanes << ", N = " << n;
+        if (exact) {
+          ASSERT_EQ(value, least) << blocks << " over " << lanes << ", N = " << n;
+        }
+        ASSERT_GE(value, 3 + blocks * n / (2 * lanes)) << blocks << " over " << lanes;
+      }
+    }
   }
 }
 

@@ -41,8 +41,8 @@ void use(const Image& image) {
     const ProgramRow row = image.program(at);
     expect(row.size > 0 && inside(image, row.bytes, row.size), "a descriptor lies in its image");
     expect(inside(image, row.algorithm, std::strlen(row.algorithm) + 1), "a name ends");
-    static Program program;
-    static const Program kCleared{};
+    static DecodedProgram program;
+    static const DecodedProgram kCleared{};
     if (image.load(at, program) == Status::kOk) {
       expect(program.node == image.node, "a program is its node's");
       expect(check_program(program) == Status::kOk, "what is loaded keeps the rules");

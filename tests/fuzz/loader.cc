@@ -63,7 +63,7 @@ void use(const Program& program) {
   std::size_t size = 0, size_again = 0;
   expect(encode_program(program, bytes, sizeof bytes, size) == Status::kOk,
          "what is loaded can be written");
-  static Program copy;
+  static DecodedProgram copy;
   expect(decode_program(bytes, size, program.topology_digest, program.node, copy) == Status::kOk,
          "what is written can be loaded");
   expect(encode_program(copy, again, sizeof again, size_again) == Status::kOk &&
@@ -72,11 +72,11 @@ void use(const Program& program) {
 }
 
 void load_descriptor(const std::uint8_t* bytes, std::size_t size) {
-  static Program program;
+  static DecodedProgram program;
   if (decode_program(bytes, size, kAnyTopology, kAnyNode, program) == Status::kOk) {
     use(program);
   } else {
-    static const Program kCleared{};
+    static const DecodedProgram kCleared{};
     expect(std::memcmp(&program, &kCleared, sizeof program) == 0, "nothing of a bad one is kept");
   }
 }
@@ -90,7 +90,7 @@ void load_file(const std::uint8_t* bytes, std::size_t size) {
   std::string error;
   (void)topology::parse(std::string_view(file.spec(), file.spec_size()), error);
   for (std::uint32_t node = 0; node < std::min(file.nodes(), kMostNodes); ++node) {
-    static Program program;
+    static DecodedProgram program;
     if (file.program(node, program) == Status::kOk) use(program);
   }
   const std::uint8_t* found = nullptr;

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstring>
-#include <deque>
 #include <string>
 #include <vector>
 
@@ -50,19 +49,15 @@ constexpr auto kEntries = [] {
   return entries;
 }();
 
-// Programs look up entries in these: they last as long as an input.
-std::deque<Edit> kept_edits;
-std::deque<std::vector<std::uint8_t>> kept_descriptors;
-
-Program generated(Input& input, const Group& group, std::uint32_t me) {
+OwnedProgram generated(Input& input, const Group& group, std::uint32_t me) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  Program program{};
+  OwnedProgram program;
   const Algorithm& algorithm = table[input.below(count)];
   const bool fits = algorithm.where == Where::kAnywhere || group.arity > 0;
   if (!fits || me >= algorithm_nodes(algorithm, group) ||
       algorithm.generate(group, me, program) != Status::kOk) {
-    std::memset(&program, 0, sizeof program);
+    program.clear();
   }
   return program;
 }
@@ -133,34 +128,35 @@ void set_number(Input& input, Program& program) {
   }
 }
 
-void edit_field(Input& input, Program& program, Scope scope) {
+void edit_field(Input& input, OwnedProgram& program, Scope scope) {
   const std::size_t edits = mutation::count_edits(program, scope);
-  Edit& edit = kept_edits.emplace_back();
+  Edit edit;
   const unsigned at = input.below(65536);
   if (edits > 0) (void)mutation::make_edit(program, scope, at % edits, edit);
 }
 
-void change_bytes(Input& input, Program& program) {
+void change_bytes(Input& input, OwnedProgram& program) {
   static std::uint8_t room[kMaxDescriptorBytes];
   std::size_t size = 0;
   const unsigned at = input.below(65536), value = input.byte();
   if (encode_program(program, room, sizeof room, size) != Status::kOk || size == 0) return;
-  std::vector<std::uint8_t>& bytes = kept_descriptors.emplace_back(room, room + size);
-  bytes[at % size] = static_cast<std::uint8_t>(value);
-  (void)decode_program(bytes.data(), size, kAnyTopology, kAnyNode, program);
+  room[at % size] = static_cast<std::uint8_t>(value);
+  static DecodedProgram decoded;
+  (void)decode_program(room, size, kAnyTopology, kAnyNode, decoded);
+  program = decoded;
 }
 
-void change(Input& input, const Group& group, std::vector<Program>& programs) {
+void change(Input& input, const Group& group, Programs& programs) {
   const unsigned kind = input.below(8);
   const auto rank = static_cast<std::uint32_t>(input.below(8) % programs.size());
-  Program& program = programs[rank];
+  OwnedProgram& program = programs[rank];
   // The references of `claims` are looked up: only in a program that would be loaded.
   const bool loadable = check_program(program) == Status::kOk;
   switch (kind) {
     case 0:
     case 1: edit_field(input, program, Scope::kRank); break;
     case 2:
-      for (Program& each : programs) {
+      for (OwnedProgram& each : programs) {
         Input same = input;
         if (check_program(each) == Status::kOk) edit_field(same, each, Scope::kShared);
       }
@@ -168,7 +164,7 @@ void change(Input& input, const Group& group, std::vector<Program>& programs) {
       break;
     case 3: set_number(input, program); break;
     case 4:
-      for (Program& each : programs) {
+      for (OwnedProgram& each : programs) {
         Input same = input;
         set_number(same, each);
       }
@@ -190,7 +186,7 @@ bool cuts(const Program& program) {
   return any;
 }
 
-void judge(const topology::Topology& topology, const std::vector<Program>& programs, bool links,
+void judge(const topology::Topology& topology, const Programs& programs, bool links,
            bool periodic) {
   verify::Options options;
   options.max_blocks = periodic ? 0 : kMostBlocks;
@@ -226,8 +222,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace espalier;
   using namespace espalier::fuzz;
   Input input(bytes, size);
-  kept_edits.clear();
-  kept_descriptors.clear();
   std::string error;
   const auto topology = topology::parse(kSpecs[input.below(std::size(kSpecs))], error);
   expect(topology != nullptr, "the topologies exist");
@@ -241,7 +235,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   group.height = shape.height;
   group.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
   const unsigned options = input.below(4);
-  std::vector<Program> programs;
+  Programs programs;
   for (std::uint32_t me = 0; me < topology->nodes(); ++me) {
     Input same = input;  // the same algorithm on all nodes
     programs.push_back(generated(same, group, me));

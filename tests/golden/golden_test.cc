@@ -84,18 +84,18 @@ Group golden_group(Where where) {
 
 // With a producer of its own, so that a new version of the library does not change the bytes.
 Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program) {
-  program = Program{};
+  program.clear();
   const Status status = algorithm.generate(golden_group(algorithm.where), node, program);
   std::snprintf(program.producer, sizeof program.producer, "golden");
   return status;
 }
 
-// Programs, with the tables that they look up, of schedules lowered onto the fat tree.
+// All programs of a schedule that is lowered onto the fat tree.
 Programs lower_onto_tree(Collective collective, const char* name) {
   std::string error;
   const auto topology = topology::parse(kFatTreeSpec, error);
   const Group group = golden_group(Where::kFatTree);
-  std::vector<Program> direct(group.ranks);
+  Programs direct(group.ranks);
   for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
     EXPECT_EQ(find_algorithm(collective, name)->generate(group, rank, direct[rank]), Status::kOk);
   }
@@ -110,9 +110,9 @@ Programs lower_onto_tree(Collective collective, const char* name) {
 }
 
 // Every golden program by the name of its files.
-std::map<std::string, Program> programs() {
-  std::map<std::string, Program> all = {{"sample", sample_program()},
-                                        {"table", sample_program_with_table()}};
+std::map<std::string, OwnedProgram> programs() {
+  std::map<std::string, OwnedProgram> all = {{"sample", sample_program()},
+                                             {"table", sample_program_with_table()}};
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t at = 0; at < count; ++at) {
@@ -122,8 +122,8 @@ std::map<std::string, Program> programs() {
     if (table[at].where != Where::kFatTree) continue;
     EXPECT_EQ(generate(table[at], kRouter, all[name + "-router"]), Status::kOk) << name;
   }
-  static const Programs exchange = lower_onto_tree(espalier_Collective_ALL_TO_ALL, "pairwise");
-  static const Programs trees = lower_onto_tree(espalier_Collective_ALLREDUCE, "two-tree");
+  const Programs exchange = lower_onto_tree(espalier_Collective_ALL_TO_ALL, "pairwise");
+  const Programs trees = lower_onto_tree(espalier_Collective_ALLREDUCE, "two-tree");
   all["lowered-all-to-all-pairwise"] = exchange[kRank];
   all["lowered-all-to-all-pairwise-router"] = exchange[kRouter];
   all["lowered-allreduce-two-tree"] = trees[kRank];
@@ -161,7 +161,7 @@ TEST(Golden, ProgramsEncodeToTheSameBytes) {
 TEST(Golden, ProgramsDecodeAndEncodeAgain) {
   for (const auto& [name, program] : programs()) {
     const std::string bytes = read(kGolden / (name + ".binpb"));
-    Program decoded;
+    DecodedProgram decoded;
     ASSERT_EQ(decode_program(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(),
                              program.topology_digest, program.node, decoded),
               Status::kOk)

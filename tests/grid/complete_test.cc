@@ -38,7 +38,7 @@ TEST(Grid, CompleteGraphs) {
         group.topology_digest = topology->digest();
         group.blocks = &kBlocks;
         group.blocks_count = 1;
-        const std::vector<Program> programs = programs_of(algorithm, group);
+        const Programs programs = programs_of(algorithm, group);
         if (HasFailure()) return;
         if (programs.empty()) continue;
         // Collectives without a root have one schedule.

@@ -26,7 +26,7 @@ struct Grades {
   bool slot = true, async = true;
 };
 
-Grades grades_of(const topology::Topology& topology, const std::vector<Program>& programs,
+Grades grades_of(const topology::Topology& topology, const Programs& programs,
                  std::int64_t blocks) {
   std::map<std::tuple<std::int64_t, std::uint32_t, std::uint32_t>, std::uint32_t> sends;
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
@@ -64,7 +64,7 @@ Grades grades_of(const topology::Topology& topology, const std::vector<Program>&
 }
 
 // Valid without the links; with them exactly if the grade that it claims holds.
-void expect_verdicts(const topology::Topology& topology, const std::vector<Program>& programs,
+void expect_verdicts(const topology::Topology& topology, const Programs& programs,
                      std::int64_t most, const std::string& name) {
   const verify::Programs all = [&](std::uint32_t node) -> const Program& { return programs[node]; };
   verify::Options options;
@@ -109,7 +109,7 @@ void verify_and_run(const std::string& file) {
     group.topology_digest = topology->digest();
     group.blocks = &kBlocks;
     group.blocks_count = 1;
-    const std::vector<Program> programs = programs_of(algorithm, group);
+    const Programs programs = programs_of(algorithm, group);
     if (testing::Test::HasFailure()) return;
     if (programs.empty()) continue;
     const std::string name = name_of(algorithm, *topology, group);

@@ -47,7 +47,7 @@ Programs found(const char* name, const topology::Topology& topology, std::uint32
   return programs;
 }
 
-testing::Job job_of(const std::vector<Program>& programs, std::int64_t blocks) {
+testing::Job job_of(const Programs& programs, std::int64_t blocks) {
   testing::Job job;
   job.op.op = Op::kSum;
   job.op.type = Type::kI32;

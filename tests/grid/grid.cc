@@ -13,8 +13,8 @@ std::unique_ptr<topology::Topology> parsed(const std::string& spec) {
   return topology;
 }
 
-std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group) {
-  std::vector<Program> programs(algorithm_nodes(algorithm, group));
+Programs programs_of(const Algorithm& algorithm, const Group& group) {
+  Programs programs(algorithm_nodes(algorithm, group));
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     const Status status = algorithm.generate(group, node, programs[node]);
     if (status == Status::kUnsupported) return {};
@@ -32,7 +32,7 @@ std::string name_of(const Algorithm& algorithm, const topology::Topology& topolo
          std::to_string(group.latency_ticks) + "/" + std::to_string(group.send_ticks);
 }
 
-verify::Verdict verified(const topology::Topology& topology, const std::vector<Program>& programs,
+verify::Verdict verified(const topology::Topology& topology, const Programs& programs,
                          std::int64_t max_blocks, const std::string& name) {
   verify::Options options;
   options.max_blocks = max_blocks;
@@ -42,7 +42,7 @@ verify::Verdict verified(const topology::Topology& topology, const std::vector<P
   return verdict;
 }
 
-void run(const std::vector<Program>& programs, const Group& group, std::int64_t blocks,
+void run(const Programs& programs, const Group& group, std::int64_t blocks,
          const std::string& name) {
   testing::Job job;
   job.root = group.root;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/programs.h"
 #include "collectives/verify/verify.h"
 #include "tests/whole.h"
 #include "topology/topology.h"
@@ -17,19 +18,19 @@ namespace espalier::grid {
 
 // All nodes' programs; empty where the algorithm cannot do the group (kUnsupported). A gtest
 // failure on any other error.
-[[nodiscard]] std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group);
+[[nodiscard]] Programs programs_of(const Algorithm& algorithm, const Group& group);
 
 // "broadcast chain on complete:5, root 1"
 [[nodiscard]] std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,
                                   const Group& group);
 
 // Verified for every N up to max_blocks; a gtest failure where it is not valid.
-verify::Verdict verified(const topology::Topology& topology, const std::vector<Program>& programs,
+verify::Verdict verified(const topology::Topology& topology, const Programs& programs,
                          std::int64_t max_blocks, const std::string& name);
 
 // Runs the programs in lock step with N blocks a segment, the last one short: results as the
 // reference's, steps as claimed; gtest failures else.
-void run(const std::vector<Program>& programs, const Group& group, std::int64_t blocks,
+void run(const Programs& programs, const Group& group, std::int64_t blocks,
          const std::string& name);
 
 }  // namespace espalier::grid

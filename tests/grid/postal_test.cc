@@ -26,7 +26,7 @@ void check_lambda(const Algorithm& algorithm, std::uint32_t ranks) {
       group.window = window;
       group.send_ticks = send;
       group.latency_ticks = latency;
-      const std::vector<Program> programs = programs_of(algorithm, group);
+      const Programs programs = programs_of(algorithm, group);
       ASSERT_FALSE(programs.empty());
       const std::string name = name_of(algorithm, *topology, group);
       (void)verified(*topology, programs, 1, name);
@@ -60,7 +60,7 @@ void check_mesh(std::uint32_t rows, std::uint32_t columns) {
       group.columns = columns;
       group.send_ticks = send;
       group.latency_ticks = latency;
-      const std::vector<Program> programs = programs_of(algorithm, group);
+      const Programs programs = programs_of(algorithm, group);
       ASSERT_FALSE(programs.empty());
       ASSERT_EQ(programs[0].grade, espalier_Grade_SLOT);
       const std::string name = name_of(algorithm, *topology, group);

@@ -29,7 +29,7 @@ Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint
 std::set<std::uint32_t> roots(std::uint32_t ranks) { return {0, ranks > 1 ? 1u : 0u, ranks - 1}; }
 
 void prove_and_run(const topology::Topology& topology, const Group& group,
-                   const std::vector<Program>& programs) {
+                   const Programs& programs) {
   const std::string name = std::string(programs[0].algorithm) + " on " + topology.spec() +
                            ", root " + std::to_string(group.root) + ", r " +
                            std::to_string(group.run);

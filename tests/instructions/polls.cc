@@ -22,7 +22,7 @@ constexpr std::uint32_t kRoom = 4 << 20;
 alignas(16) [[gnu::section(".slots")]] std::uint8_t input[kRoom];
 alignas(16) [[gnu::section(".slots")]] std::uint8_t output[kRoom];
 alignas(16) [[gnu::section(".slots")]] std::uint8_t scratch[kRoom];
-Program program;
+DecodedProgram program;
 
 // Instructions so far; reading it twice in a row costs the same each time.
 std::uint64_t count() { return (board::clock().now() + kInstructionNs / 2) / kInstructionNs; }

@@ -86,7 +86,7 @@ std::int64_t least_period(const topology::Topology& topology, const Programs& di
   return period;
 }
 
-testing::Job job_of(const std::vector<Program>& programs, std::int64_t blocks) {
+testing::Job job_of(const Programs& programs, std::int64_t blocks) {
   testing::Job job;
   job.root = programs[0].root;
   job.op.op = Op::kSum;

@@ -67,8 +67,8 @@ class Walk {
   void BYTES(const char* name, decltype(Program::table)& table) {
     if (table.size == 0 || !with_entries_) return;
     const auto entries = [&](std::uint32_t from, std::uint32_t to) {
-      edit_->entries.assign(table.bytes + from, table.bytes + to);
-      table.bytes = edit_->entries.data();
+      entries_.assign(table.bytes + from, table.bytes + to);
+      table.bytes = entries_.data();
       table.size = to - from;
       changed_ = true;
     };
@@ -80,8 +80,8 @@ class Walk {
         if (!mine(name, "entry " + std::to_string(at / 2) + " " + sign)) continue;
         entries(0, table.size);
         const int entry = table_entry(table.bytes, at / 2) + by;
-        edit_->entries[at] = static_cast<std::uint8_t>(entry & 255);
-        edit_->entries[at + 1] = static_cast<std::uint8_t>((entry >> 8) & 255);
+        entries_[at] = static_cast<std::uint8_t>(entry & 255);
+        entries_[at + 1] = static_cast<std::uint8_t>((entry >> 8) & 255);
         return;
       }
     }
@@ -193,6 +193,7 @@ class Walk {
   bool changed_ = false;
   bool with_entries_ = true;
   std::string prefix_, row_;
+  std::vector<std::uint8_t> entries_;  // of the table, once it is edited
 };
 
 void walk(Walk& walker, Program& program, Scope scope) {
@@ -206,15 +207,16 @@ void walk(Walk& walker, Program& program, Scope scope) {
 }  // namespace
 
 std::size_t count_edits(const Program& program, Scope scope) {
-  Program copy = program;
+  OwnedProgram copy = program;
   Walk walker(static_cast<std::size_t>(-1), nullptr);
   walk(walker, copy, scope);
   return walker.edits();
 }
 
-bool make_edit(Program& program, Scope scope, std::size_t at, Edit& edit) {
+bool make_edit(OwnedProgram& program, Scope scope, std::size_t at, Edit& edit) {
   Walk walker(at, &edit);
   walk(walker, program, scope);
+  program.keep_table();  // the walker's, if that was edited
   return walker.changed();
 }
 

@@ -4,9 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 
 namespace espalier::mutation {
 
@@ -17,8 +16,6 @@ namespace espalier::mutation {
 struct Edit {
   std::string field;   // "actions.after"
   std::string change;  // "row 2: 1 -> 2"
-  // Where the program's entries are from then on, if they were changed.
-  std::vector<std::uint8_t> entries = {};
 };
 
 // The fields that are rank-local (all of them), or those that all ranks must agree on: the header,
@@ -27,8 +24,7 @@ enum class Scope { kRank, kShared };
 
 // How many edits a program has; some change nothing (0 to 0).
 [[nodiscard]] std::size_t count_edits(const Program& program, Scope scope);
-// Makes edit `at` of `program`, at < count_edits. False if it changes nothing. `edit` must outlive
-// `program`, and stay where it is.
-[[nodiscard]] bool make_edit(Program& program, Scope scope, std::size_t at, Edit& edit);
+// Makes edit `at` of `program`, at < count_edits. False if it changes nothing.
+[[nodiscard]] bool make_edit(OwnedProgram& program, Scope scope, std::size_t at, Edit& edit);
 
 }  // namespace espalier::mutation

@@ -23,7 +23,7 @@ struct Tally {
   std::uint32_t proven = 0, refused = 0, unknown = 0;
 };
 
-verify::Verdict verdict_of(const topology::Topology& topology, const std::vector<Program>& programs,
+verify::Verdict verdict_of(const topology::Topology& topology, const Programs& programs,
                            verify::Method method, std::int64_t most) {
   verify::Options options;
   options.method = method;
@@ -36,8 +36,8 @@ verify::Verdict verdict_of(const topology::Topology& topology, const std::vector
 constexpr std::int64_t kMostBlocks = 220;
 
 // Both verdicts on one schedule; false ends the test.
-void compare(const topology::Topology& topology, const std::vector<Program>& programs,
-             const std::string& name, Tally& tally) {
+void compare(const topology::Topology& topology, const Programs& programs, const std::string& name,
+             Tally& tally) {
   const verify::Verdict at_once = verdict_of(topology, programs, verify::Method::kPeriodic, 0);
   if (!at_once.valid && !at_once.limited.empty()) {
     ++tally.unknown;
@@ -96,14 +96,14 @@ TEST(EveryBlocks, ValidSchedules) {
 }
 
 // Every `sample`th mutant, of one node's program and of all alike.
-void compare_mutants(const topology::Topology& topology, const std::vector<Program>& programs,
+void compare_mutants(const topology::Topology& topology, const Programs& programs,
                      const std::string& name, std::size_t sample, std::size_t& salt, Tally& tally) {
   for (const Scope scope : {Scope::kRank, Scope::kShared}) {
     const auto rank = static_cast<std::uint32_t>(salt % programs.size());
     const std::size_t edits = count_edits(programs[rank], scope);
     for (std::size_t at = salt++ % sample; at < edits; at += sample) {
       if (::testing::Test::HasFatalFailure()) return;
-      std::vector<Program> mutant = programs;
+      Programs mutant = programs;
       Edit edit;
       bool changed = false;
       for (std::uint32_t other = 0; other < mutant.size(); ++other) {
@@ -188,8 +188,8 @@ TEST_F(Million, TwoTreeBroadcast) {
 TEST(Interpreter, PlaysNoMoreRanksThanThereArePrograms) {
   std::string error;
   const auto topology = topology::parse("complete:4", error);
-  std::vector<Program> programs = programs_of(
-      *find_algorithm(espalier_Collective_ALLREDUCE, "chain"), group_of(*topology, 0, 4));
+  Programs programs = programs_of(*find_algorithm(espalier_Collective_ALLREDUCE, "chain"),
+                                  group_of(*topology, 0, 4));
   EXPECT_EQ(check_limits(unroll(*topology, programs, 1)), "");
   for (Program& program : programs) program.ranks = 5;
   EXPECT_EQ(check_limits(unroll(*topology, programs, 1)), "there are fewer nodes than ranks");

@@ -78,6 +78,7 @@ std::string check_statically(const Play& play) {
   }
   for (std::size_t me = 0; me < play.parts.size(); ++me) {
     const Part& part = play.parts[me];
+    if (!part.keeps_pace) return "node " + std::to_string(me) + " stalls at a pace";
     for (std::size_t k = 0; k < part.moves.size(); ++k) {
       const Move& move = part.moves[k];
       if (move.step >= part.claimed) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/schedule/programs.h"
 #include "schedule.pb.h"
 #include "topology/topology.h"
 
@@ -34,6 +35,7 @@ struct Move {
 // What one node does for one N.
 struct Part {
   std::int64_t window = 1, scratch = 0, claimed = 0;
+  bool keeps_pace = true;  // paces neither fall nor leave their phase; those of operations rise
   std::vector<std::int64_t> phase_ends;  // steps, cumulative
   // By step; in a step sends and receives by peer, else in the program's order.
   std::vector<Move> moves;
@@ -62,8 +64,8 @@ struct Play {
 [[nodiscard]] bool same_course(const Play& a, const Play& b);
 
 // At most 15 ranks, with any number of routers; as many programs as the first says, or fewer.
-[[nodiscard]] Play unroll(const topology::Topology& topology,
-                          const std::vector<espalier_Program>& programs, std::int64_t blocks);
+[[nodiscard]] Play unroll(const topology::Topology& topology, const Programs& programs,
+                          std::int64_t blocks);
 
 // Empty if the play keeps within its claimed steps, ports, lanes and scratch, in lock step; else
 // one line that says what is wrong.

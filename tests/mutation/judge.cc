@@ -9,7 +9,7 @@
 namespace espalier::mutation {
 namespace {
 
-verify::Verdict verdict_of(const Schedule& schedule, const std::vector<Program>& programs,
+verify::Verdict verdict_of(const Schedule& schedule, const Programs& programs,
                            std::int64_t max_blocks = 0) {
   verify::Options options;
   options.max_blocks = max_blocks;
@@ -87,7 +87,7 @@ Schedule make_schedule(const std::string& spec, Made made) {
   return schedule;
 }
 
-Judgement Judge::judge(const Schedule& schedule, std::vector<Program>& mutant,
+Judgement Judge::judge(const Schedule& schedule, Programs& mutant,
                        const std::vector<std::uint32_t>& changed) {
   Judgement judgement;
   static thread_local std::vector<std::uint8_t> bytes(2 * kMaxDescriptorBytes);
@@ -95,9 +95,9 @@ Judgement Judge::judge(const Schedule& schedule, std::vector<Program>& mutant,
     std::size_t size = 0;
     Status status = encode_program(mutant[rank], bytes.data(), bytes.size(), size);
     if (status == Status::kOk) {
-      const auto table = mutant[rank].table;  // `bytes` does not last
-      status = decode_program(bytes.data(), size, schedule.topology->digest(), rank, mutant[rank]);
-      mutant[rank].table = table;
+      static thread_local DecodedProgram decoded;
+      status = decode_program(bytes.data(), size, schedule.topology->digest(), rank, decoded);
+      mutant[rank] = decoded;
     }
     if (status != Status::kOk) {
       judgement.reason = status_name(status);
@@ -130,7 +130,7 @@ std::string Judge::interpret_unmutated(const Schedule& schedule, const Play& pla
   return outcome->second;
 }
 
-std::string Judge::interpret_all(const Schedule& schedule, const std::vector<Program>& mutant,
+std::string Judge::interpret_all(const Schedule& schedule, const Programs& mutant,
                                  std::int64_t proven_blocks, bool& new_course) {
   const std::int64_t most = std::max(proven_blocks, schedule.proven_blocks);
   for (const std::int64_t blocks : possible_blocks(mutant[0], most)) {
@@ -149,7 +149,7 @@ std::string Judge::interpret_all(const Schedule& schedule, const std::vector<Pro
   return {};
 }
 
-std::string Judge::second_opinion(const Schedule& schedule, const std::vector<Program>& mutant,
+std::string Judge::second_opinion(const Schedule& schedule, const Programs& mutant,
                                   const verify::Counterexample& counterexample) const {
   std::vector<std::int64_t> tried{counterexample.blocks};
   if (counterexample.blocks <= 0) tried = possible_blocks(mutant[0], 4);

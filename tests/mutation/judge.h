@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/schedule/programs.h"
 #include "collectives/verify/verify.h"
 #include "tests/mutation/interpreter.h"
 #include "tests/mutation/schedules.h"
@@ -52,12 +53,11 @@ class Judge {
   // Every play is run in lock step and under `drifts` seeded drifts.
   explicit Judge(std::uint32_t drifts) : drifts_(drifts) {}
   // `mutant`: all nodes' programs, those of the `changed` mutated.
-  [[nodiscard]] Judgement judge(const Schedule& schedule, std::vector<Program>& mutant,
+  [[nodiscard]] Judgement judge(const Schedule& schedule, Programs& mutant,
                                 const std::vector<std::uint32_t>& changed);
   // What the interpreter says of a killed mutant, at the N where the verifier saw it fail; empty:
   // it finds nothing wrong.
-  [[nodiscard]] std::string second_opinion(const Schedule& schedule,
-                                           const std::vector<Program>& mutant,
+  [[nodiscard]] std::string second_opinion(const Schedule& schedule, const Programs& mutant,
                                            const verify::Counterexample& counterexample) const;
   // Plays run by the interpreter; those that are move for move the unmutated schedule's, whose
   // outcome is known, are not run again.
@@ -65,8 +65,7 @@ class Judge {
   [[nodiscard]] std::uint64_t plays_known() const { return plays_known_; }
 
  private:
-  [[nodiscard]] std::string interpret_all(const Schedule& schedule,
-                                          const std::vector<Program>& mutant,
+  [[nodiscard]] std::string interpret_all(const Schedule& schedule, const Programs& mutant,
                                           std::int64_t proven_blocks, bool& new_course);
   [[nodiscard]] std::string interpret_unmutated(const Schedule& schedule, const Play& play);
   std::uint32_t drifts_;

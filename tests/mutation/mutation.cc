@@ -154,14 +154,14 @@ class Worker {
   }
 
   void run(const Task& task, std::uint64_t salt) {
-    const std::vector<Program>& programs = task.schedule->programs;
+    const Programs& programs = task.schedule->programs;
     const std::size_t edits = count_edits(programs[task.rank], task.scope);
     std::vector<std::uint32_t> changed{task.rank};
     if (task.scope == Scope::kShared) {
       for (std::uint32_t rank = 1; rank < programs.size(); ++rank) changed.push_back(rank);
     }
     for (std::size_t at = salt % options_.sample; at < edits; at += options_.sample) {
-      std::vector<Program> mutant = programs;
+      Programs mutant = programs;
       Edit edit;
       bool changes = false;
       for (const std::uint32_t rank : changed) {
@@ -172,8 +172,8 @@ class Worker {
   }
 
  private:
-  void judge(const Task& task, std::vector<Program>& mutant,
-             const std::vector<std::uint32_t>& changed, const Edit& edit) {
+  void judge(const Task& task, Programs& mutant, const std::vector<std::uint32_t>& changed,
+             const Edit& edit) {
     const Judgement judgement = judge_.judge(*task.schedule, mutant, changed);
     const bool everywhere = task.scope == Scope::kShared;
     const std::string what = task.schedule->name + ", " +

@@ -48,9 +48,9 @@ Group group_of(const topology::Topology& topology, std::uint32_t root, std::uint
   return group;
 }
 
-std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group) {
+Programs programs_of(const Algorithm& algorithm, const Group& group) {
   if (algorithm.where == Where::kFatTree && group.arity == 0) return {};
-  std::vector<Program> programs(algorithm_nodes(algorithm, group));
+  Programs programs(algorithm_nodes(algorithm, group));
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     const Status status = algorithm.generate(group, node, programs[node]);
     if (status == Status::kOk) continue;

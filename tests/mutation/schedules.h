@@ -24,7 +24,7 @@ struct Made {
 [[nodiscard]] Group group_of(const topology::Topology& topology, std::uint32_t root,
                              std::uint32_t window);
 // All nodes' programs; empty where the algorithm cannot do the group.
-[[nodiscard]] std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group);
+[[nodiscard]] Programs programs_of(const Algorithm& algorithm, const Group& group);
 
 // Calls `use` with each: all algorithms and the searched ones that do this topology, each root of
 // `roots` where they have one, a few values of what the caller may choose.

@@ -26,7 +26,7 @@ struct Mesh {
 };
 
 // Whether some link carries two blocks in a step: first along the row, then along the column.
-bool overloaded(const Mesh& mesh, const std::vector<Program>& programs, std::int64_t blocks) {
+bool overloaded(const Mesh& mesh, const Programs& programs, std::int64_t blocks) {
   std::map<std::tuple<std::int64_t, std::uint32_t, std::uint32_t>, int> loads;
   for (std::uint32_t rank = 0; rank < programs.size(); ++rank) {
     for (const Instance& send : expand(programs[rank], blocks)) {
@@ -53,7 +53,7 @@ struct Tally {
 };
 
 void compare(const Mesh& mesh, const topology::Topology& topology, const Made& made, Tally& tally) {
-  std::vector<Program> programs = made.programs;
+  Programs programs = made.programs;
   for (Program& program : programs) program.grade = espalier_Grade_SLOT;
   const auto verdict_by = [&](verify::Method method) {
     verify::Options options;

@@ -1,51 +1,13 @@
 #include <algorithm>
 #include <tuple>
 
+#include "tests/mutation/formulas.h"
 #include "tests/mutation/interpreter.h"
 
 namespace espalier::mutation {
 namespace {
 
-// Rounds down, for a positive divisor.
-std::int64_t down(std::int64_t value, std::int64_t by) {
-  std::int64_t quotient = value / by;
-  if (quotient * by > value) --quotient;
-  return quotient;
-}
-
-std::int64_t count_at(const espalier_Count& count, std::int64_t blocks) {
-  const std::int64_t divisor = std::max<std::int64_t>(1, count.e);
-  const std::int64_t rounded_up = -down(-(blocks + count.d), divisor);
-  return count.a + count.b * blocks + count.c * rounded_up;
-}
-
-std::int64_t term_at(const espalier_Program& program, const espalier_Term& term, std::int64_t i) {
-  std::int64_t value =
-      down(std::int64_t{term.mul} * i + term.add, std::max<std::int64_t>(1, term.div));
-  if (term.mod != 0) value -= down(value, term.mod) * term.mod;
-  if (term.table != 0) {
-    const std::int64_t at = 2 * (std::int64_t{term.table} - 1 + value);
-    const std::int64_t bits = program.table.bytes[at] + 256 * program.table.bytes[at + 1];
-    return term.coef * (bits < 32768 ? bits : bits - 65536);
-  }
-  std::int64_t reversed = 0;
-  for (std::uint32_t digit = 0; digit < term.digits; ++digit) {
-    reversed = reversed * term.base + value % term.base;
-    value /= term.base;
-  }
-  return term.coef * (term.digits != 0 ? reversed : value);
-}
-
-std::int64_t index_at(const espalier_Program& program, std::uint32_t at, std::int64_t i) {
-  const espalier_Index& index = program.indices[at];
-  std::int64_t sum = std::int64_t{index.coef} * i + index.off;
-  for (std::uint32_t k = 0; k < index.terms; ++k) {
-    sum += term_at(program, program.terms[index.first_term + k], i);
-  }
-  sum = down(sum, std::max<std::int64_t>(1, index.div));
-  if (index.mod != 0) sum -= down(sum, index.mod) * index.mod;
-  return index.base + sum;
-}
+constexpr std::int64_t kFarPace = std::int64_t{1} << 32;
 
 Spot spot_at(const espalier_Program& program, const espalier_Action& action, bool has,
              const espalier_Place& place, std::int64_t i, std::int64_t blocks) {
@@ -61,17 +23,22 @@ Spot spot_at(const espalier_Program& program, const espalier_Action& action, boo
 }
 
 void unroll_action(const espalier_Program& program, const espalier_Phase& phase, std::uint32_t at,
-                   std::int64_t first, std::int64_t steps, std::int64_t blocks,
-                   std::vector<Move>& moves) {
+                   std::int64_t first, std::int64_t steps, std::int64_t blocks, Part& part) {
   const espalier_Action& action = program.actions[at];
   const std::int64_t start = count_at(program.counts[action.t0_ref], blocks);
   const std::int64_t many = count_at(program.counts[action.instances_ref], blocks);
   const bool transfer = action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
+  const bool paced = action.pace_ref != 0;
+  std::int64_t earliest = 0;
   for (std::int64_t i = 0; i < many; ++i) {
-    const bool paced = action.pace_ref != 0;
-    const std::int64_t step =
-        start + (paced ? index_at(program, action.pace_ref, i) : i) * phase.period;
+    // A pace outside these steps leaves any phase.
+    const std::int64_t pace =
+        paced ? std::clamp(index_at(program, action.pace_ref, i), -kFarPace, kFarPace) : i;
+    const std::int64_t step = start + pace * phase.period;
     if (step >= steps && !paced) break;
+    // The rule binds instances that do not exist, too: a machine steps through all of them.
+    part.keeps_pace = part.keeps_pace && (!paced || (step >= earliest && step < steps));
+    earliest = step + (transfer ? 0 : 1);
     if (step < 0 || step >= steps) continue;
     const bool send = action.kind == espalier_Kind_SEND;
     const std::int64_t block =
@@ -91,7 +58,7 @@ void unroll_action(const espalier_Program& program, const espalier_Phase& phase,
     move.into = spot_at(program, action, action.has_into, action.into, i, blocks);
     move.a = spot_at(program, action, action.has_a, action.a, i, blocks);
     move.b = spot_at(program, action, action.has_b, action.b, i, blocks);
-    moves.push_back(move);
+    part.moves.push_back(move);
   }
 }
 
@@ -114,7 +81,7 @@ Part unroll_part(const espalier_Program& program, std::int64_t blocks) {
     const std::int64_t steps =
         std::max<std::int64_t>(0, count_at(program.counts[phase.steps_ref], blocks));
     for (std::uint32_t n = 0; n < phase.actions; ++n) {
-      unroll_action(program, phase, action++, first, steps, blocks, part.moves);
+      unroll_action(program, phase, action++, first, steps, blocks, part);
     }
     first += steps;
     part.phase_ends.push_back(first);
@@ -129,8 +96,7 @@ Part unroll_part(const espalier_Program& program, std::int64_t blocks) {
 
 }  // namespace
 
-Play unroll(const topology::Topology& topology, const std::vector<espalier_Program>& programs,
-            std::int64_t blocks) {
+Play unroll(const topology::Topology& topology, const Programs& programs, std::int64_t blocks) {
   const espalier_Program& first = programs.front();
   Play play;
   play.blocks = blocks;

@@ -20,7 +20,7 @@ std::unique_ptr<topology::Topology> complete(std::uint32_t ranks) {
   return topology;
 }
 
-verify::Verdict verdict_of(const topology::Topology& topology, const std::vector<Program>& programs,
+verify::Verdict verdict_of(const topology::Topology& topology, const Programs& programs,
                            std::int64_t max_blocks = 0) {
   verify::Options options;
   options.max_blocks = max_blocks;
@@ -86,7 +86,7 @@ TEST(Valid, LargerGroups) {
     for (const Collective collective : {espalier_Collective_BROADCAST, espalier_Collective_REDUCE,
                                         espalier_Collective_ALLREDUCE, espalier_Collective_SCAN}) {
       const Group group = mutation::group_of(*topology, 0, 8);
-      const std::vector<Program> programs =
+      const Programs programs =
           mutation::programs_of(*find_algorithm(collective, "two-tree"), group);
       const verify::Verdict verdict = verdict_of(*topology, programs);
       EXPECT_TRUE(verdict.valid) << ranks << " ranks: " << verdict.counterexample.message;

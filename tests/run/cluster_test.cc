@@ -45,7 +45,7 @@ class ClusterTest : public testing::TestWithParam<const char*> {
     ASSERT_NE(chosen, nullptr);
     const auto program = std::make_unique<Program>();
     for (std::uint32_t rank = 0; rank < options_.nodes; ++rank) {
-      *program = Program{};
+      program->clear();
       ASSERT_EQ(chosen->generate({.ranks = options_.nodes, .root = root, .topology_digest = digest},
                                  rank, *program),
                 Status::kOk);

@@ -231,6 +231,9 @@ class Refusals(unittest.TestCase):
         node = ["--node", 1, "--control", 3, "--schedule", "/nothing"]
         for words, says in (
                 ([], "which board?"), (["--device", "unix:a,b", "--node-command", "true", *node], "which board?"),
+                (["--node-command", "true", "--start", "true", *node], "--start is for a board at a --device"),
+                (["--node-command", "true", "--console", "log", *node], "--console is for a board at a --device"),
+                (["--device", "unix:a,b", "--console", "log", *node], "give --start as well"),
                 (["--device"], "no value after --device"), (["--device", "", *node], "no value after --device"),
                 (["--device", "unix:a,b", *node, "--surplus"], "unknown option --surplus"),
                 (["--device", "unix:a,b", "--schedule", "x", "--node", 1, "--check"], "one --node I and one --control FD"),

@@ -71,7 +71,7 @@ Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
   ProgramStore store;
   sim::LinkCollector links;
   for (std::uint32_t node = 0; node < ranks; ++node) {
-    *program = Program{};
+    program->clear();
     EXPECT_EQ(one->generate(group, node, *program), Status::kOk);
     store.add(*program);
     links.add(node, *program);
@@ -89,12 +89,12 @@ Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
   };
   sim::Network network(model, links.links(ranks));
   sim::PagedMachines machines(network, store);
+  const auto stored = std::make_unique<StoredProgram>();
   for (std::uint32_t node = 0; node < ranks; ++node) {
     MachineConfig config;
     config.no_data = true;
-    ProgramStore::Body body = ProgramStore::kNoBody;
-    store.load(node, *program, body);
-    EXPECT_EQ(machines.start(node, config, addresses.buffers(*program, layout), Operator(), count),
+    store.load(node, *stored);
+    EXPECT_EQ(machines.start(node, config, addresses.buffers(*stored, layout), Operator(), count),
               Status::kOk);
   }
   const sim::RunResult result =

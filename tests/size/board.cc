@@ -96,7 +96,7 @@ class MailboxEndpoint final : public espalier::Endpoint {
 };
 
 constexpr std::size_t kMessageBytes = 1024;
-constinit espalier::Program program = {};
+constinit espalier::DecodedProgram program = {};
 constinit espalier::Machine machine;
 alignas(16) std::uint8_t message[kMessageBytes];
 alignas(16) std::uint8_t scratch[kMessageBytes];

@@ -135,7 +135,7 @@ struct Variant {
 };
 
 std::string search(const Variant& variant, const topology::Topology& topology, const Group& group,
-                   std::vector<Program>& programs) {
+                   Programs& programs) {
   programs.clear();
   std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;

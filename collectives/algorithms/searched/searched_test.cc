@@ -275,7 +275,7 @@ TEST(FractionalDirect, Proven) {
 }
 
 TEST(Searched, Refusals) {
-  Programs programs(std::vector<Program>(3));
+  Programs programs(Programs(3));
   const auto refusal = [&](const char* name, const char* spec, const Group& group) {
     const std::string line = find_searched(espalier_Collective_BROADCAST, name)
                                  ->search(*must_parse(spec), group, programs);

@@ -70,7 +70,7 @@ void add_reduce(Builder& builder, const Broadcast& broadcast, std::uint32_t last
 }
 
 std::string write(const Group& group, const Broadcast& broadcast, bool reduces,
-                  std::vector<Program>& programs) {
+                  Programs& programs) {
   programs.assign(group.ranks, Program{});
   const std::vector<Ends> ends = ends_of(broadcast, group.ranks);
   std::uint32_t last = 0;
@@ -115,13 +115,11 @@ std::string wrong_group(const topology::Topology& topology, const Group& group) 
   return "";
 }
 
-std::string write_broadcast(const Group& group, const Broadcast& broadcast,
-                            std::vector<Program>& programs) {
+std::string write_broadcast(const Group& group, const Broadcast& broadcast, Programs& programs) {
   return write(group, broadcast, false, programs);
 }
 
-std::string write_reduce(const Group& group, const Broadcast& reversed,
-                         std::vector<Program>& programs) {
+std::string write_reduce(const Group& group, const Broadcast& reversed, Programs& programs) {
   return write(group, reversed, true, programs);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/algorithms/builder.h"
+#include "collectives/schedule/programs.h"
 #include "topology/topology.h"
 
 namespace espalier::searched {
@@ -37,9 +38,9 @@ struct Broadcast {
 
 // The programs of all ranks, as Search returns them (searched.h).
 [[nodiscard]] std::string write_broadcast(const Group& group, const Broadcast& broadcast,
-                                          std::vector<Program>& programs);
+                                          Programs& programs);
 // The same reversed in time: a commuting reduce of as many steps. Only for `every` = 1.
 [[nodiscard]] std::string write_reduce(const Group& group, const Broadcast& reversed,
-                                       std::vector<Program>& programs);
+                                       Programs& programs);
 
 }  // namespace espalier::searched

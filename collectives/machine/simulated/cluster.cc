@@ -55,7 +55,7 @@ const Program& Cluster::program(const Job& job, std::uint32_t node) {
        {job.root, job.window, job.block_bytes, job.run, job.send_ticks, job.latency_ticks}) {
     key += " " + std::to_string(number);
   }
-  std::vector<Program>& programs = programs_[key];
+  Programs& programs = programs_[key];
   if (programs.empty()) {
     const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
     EXPECT_NE(algorithm, nullptr) << describe(job, ranks());

@@ -12,6 +12,7 @@
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/machine/machine.h"
 #include "collectives/machine/simulated/reference.h"
+#include "collectives/schedule/programs.h"
 #include "hal/sim/sim.h"
 
 namespace espalier::testing {
@@ -117,11 +118,11 @@ class Cluster {
   std::uint32_t ranks_;
   sim::Network network_;
   std::vector<Node> nodes_;
-  std::map<std::string, std::vector<Program>> programs_;
+  std::map<std::string, Programs> programs_;
 };
 
 // The links that the programs name.
-[[nodiscard]] Cluster::Links links_between(const std::vector<Program>& programs);
+[[nodiscard]] Cluster::Links links_between(const Programs& programs);
 
 // The model that a program's ports ask for: one port a node, or one a link (and lane; of a link
 // from one node to another: `lanes`, null: 1).
@@ -138,11 +139,10 @@ class Cluster {
 // what they name), in lock step, and checks every result; gtest failures where something is wrong.
 // `job` says the count, operator, root and seed; its collective and programs are set here. The
 // result's `steps` are those in which something moved.
-sim::RunResult run_in_lock_step(const std::vector<Program>& programs, Job job,
-                                const sim::Model& model);
+sim::RunResult run_in_lock_step(const Programs& programs, Job job, const sim::Model& model);
 // The same freely, with jitter, unwilling endpoints and the window from options, `times` times back
 // to back.
-void run_freely(const std::vector<Program>& programs, Job job, const Cluster::Options& options,
+void run_freely(const Programs& programs, Job job, const Cluster::Options& options,
                 std::uint32_t times = 2);
 
 }  // namespace espalier::testing

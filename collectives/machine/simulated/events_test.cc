@@ -36,7 +36,7 @@ struct Logs {
   std::vector<EventLog> logs;
 };
 
-Job job_of(const std::vector<Program>& programs, const Group& group) {
+Job job_of(const Programs& programs, const Group& group) {
   Job job;
   job.collective = programs[0].collective;
   job.programs = &programs;
@@ -47,7 +47,7 @@ Job job_of(const std::vector<Program>& programs, const Group& group) {
   return job;
 }
 
-std::vector<std::uint8_t> in_lock_step(const std::vector<Program>& programs, const Job& job) {
+std::vector<std::uint8_t> in_lock_step(const Programs& programs, const Job& job) {
   Logs logs(programs.size());
   Cluster::Options options;
   options.model = model_for(programs[0]);
@@ -60,8 +60,7 @@ std::vector<std::uint8_t> in_lock_step(const std::vector<Program>& programs, con
   return logs.bytes();
 }
 
-std::vector<std::uint8_t> freely(const std::vector<Program>& programs, const Job& job,
-                                 std::uint64_t seed) {
+std::vector<std::uint8_t> freely(const Programs& programs, const Job& job, std::uint64_t seed) {
   Logs logs(programs.size());
   Cluster::Options options;
   options.model = model_for(programs[0]);
@@ -93,7 +92,7 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
         group.arity = ranks == 2 ? 2 : 3;
         group.height = ranks == 2 ? 1 : 2;
       }
-      std::vector<Program> programs(algorithm_nodes(table[at], group));
+      Programs programs(algorithm_nodes(table[at], group));
       Status status = Status::kOk;
       for (std::uint32_t v = 0; v < programs.size() && status == Status::kOk; ++v) {
         status = table[at].generate(group, v, programs[v]);

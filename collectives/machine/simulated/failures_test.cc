@@ -219,7 +219,7 @@ TEST(Death, OfALeafOrARouter) {
        {espalier_Collective_BROADCAST, espalier_Collective_ALLGATHER}) {
     const Algorithm* algorithm = find_algorithm(collective, "leaf");
     ASSERT_NE(algorithm, nullptr);
-    std::vector<Program> programs(algorithm_nodes(*algorithm, group));
+    Programs programs(algorithm_nodes(*algorithm, group));
     for (std::uint32_t v = 0; v < programs.size(); ++v) {
       ASSERT_EQ(algorithm->generate(group, v, programs[v]), Status::kOk);
     }

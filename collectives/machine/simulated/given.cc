@@ -8,7 +8,7 @@
 
 namespace espalier::testing {
 
-Cluster::Links links_between(const std::vector<Program>& programs) {
+Cluster::Links links_between(const Programs& programs) {
   std::vector<const Program*> list;
   for (const Program& program : programs) list.push_back(&program);
   return sim::links_of(list);
@@ -33,8 +33,7 @@ std::uint64_t count_of_blocks(const Program& program, const Operator& op, std::u
   return segments * block * blocks - missing;
 }
 
-sim::RunResult run_in_lock_step(const std::vector<Program>& programs, Job job,
-                                const sim::Model& model) {
+sim::RunResult run_in_lock_step(const Programs& programs, Job job, const sim::Model& model) {
   job.collective = programs[0].collective;
   job.programs = &programs;
   Cluster::Options options;
@@ -56,7 +55,7 @@ sim::RunResult run_in_lock_step(const std::vector<Program>& programs, Job job,
   return result;
 }
 
-void run_freely(const std::vector<Program>& programs, Job job, const Cluster::Options& options,
+void run_freely(const Programs& programs, Job job, const Cluster::Options& options,
                 std::uint32_t times) {
   job.collective = programs[0].collective;
   job.programs = &programs;

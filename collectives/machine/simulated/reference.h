@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collectives/machine/operators.h"
-#include "collectives/schedule/program.h"
+#include "collectives/schedule/programs.h"
 
 namespace espalier::testing {
 
@@ -15,7 +15,7 @@ struct Job {
   const char* algorithm = "chain";
   // programs[v] is node v's, ranks and then routers; null: `algorithm` makes them, as the next
   // lines say. They outlive the cluster.
-  const std::vector<Program>* programs = nullptr;
+  const Programs* programs = nullptr;
   std::uint32_t window = 8;                         // of the schedule
   std::uint32_t block_bytes = 64;                   // 0: one block
   std::uint32_t run = 0;                            // fractional trees

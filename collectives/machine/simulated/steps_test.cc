@@ -21,8 +21,8 @@ Operator sum() {
 }
 
 // The programs of all nodes; none where the algorithm cannot do this group.
-std::vector<Program> programs_of(const Algorithm& algorithm, const Group& group) {
-  std::vector<Program> programs(algorithm_nodes(algorithm, group));
+Programs programs_of(const Algorithm& algorithm, const Group& group) {
+  Programs programs(algorithm_nodes(algorithm, group));
   for (std::uint32_t v = 0; v < programs.size(); ++v) {
     const Status status = algorithm.generate(group, v, programs[v]);
     if (status == Status::kUnsupported) return {};
@@ -46,7 +46,7 @@ std::uint32_t lanes_between(const Group& group, std::uint32_t a, std::uint32_t b
 
 // Some of the grid: the whole one is tests/grid's.
 void check_steps(const Algorithm& algorithm, const Group& group) {
-  const std::vector<Program> programs = programs_of(algorithm, group);
+  const Programs programs = programs_of(algorithm, group);
   if (programs.empty()) return;
   const auto lanes = [&](std::uint32_t a, std::uint32_t b) { return lanes_between(group, a, b); };
   for (const std::uint64_t blocks : {1u, 2u, 3u, 7u}) {
@@ -110,7 +110,7 @@ TEST(Steps, AreAsClaimedAmongAHundred) {
   group.ranks = 100;
   group.blocks = &kBlocks;
   group.blocks_count = 1;
-  const std::vector<Program> programs = programs_of(*algorithm, group);
+  const Programs programs = programs_of(*algorithm, group);
   ASSERT_EQ(programs.size(), 100u);
   Job job;
   job.op = sum();

@@ -5,6 +5,7 @@
 
 #include "collectives/machine/machine.h"
 #include "collectives/machine/testing/scripted_endpoint.h"
+#include "collectives/schedule/programs.h"
 
 namespace espalier::testing {
 
@@ -12,7 +13,7 @@ inline constexpr std::uint64_t kD = 8000;  // the deadline, ns
 
 // Node 1 of a chain 0 -> 1 -> 2 of `gap` empty steps before the first: receives block i into
 // OUTPUT, sends it on a step later, copies (or combines with INPUT) it into scratch slot i mod 2.
-inline Program chain_program(std::int32_t gap, bool combine) {
+inline OwnedProgram chain_program(std::int32_t gap, bool combine) {
   Program program{};
   program.format_version = kFormatVersion;
   program.schedule_digest = 77;
@@ -99,7 +100,7 @@ class ChainTest : public ::testing::Test {
   alignas(16) std::uint8_t input[256] = {};
   alignas(16) std::uint8_t output[256] = {};
   alignas(16) std::uint8_t scratch[256] = {};
-  Program program = chain_program(0, false);
+  OwnedProgram program = chain_program(0, false);
   Buffers buffers{input, output, scratch, sizeof scratch};
   Operator op;
   ScriptedEndpoint endpoint;  // links: 0 to node 5, 1 to node 2, 2 to node 0

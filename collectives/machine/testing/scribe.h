@@ -20,7 +20,7 @@ inline std::int32_t pick(Random& random, std::int32_t low, std::int32_t high) {
 class Scribe {
  public:
   explicit Scribe(Random& random) : random_(random) {
-    program = Program{};
+    program.clear();
     program.format_version = kFormatVersion;
     constexpr Collective kCollectives[] = {
         espalier_Collective_ALLREDUCE, espalier_Collective_ALLREDUCE, espalier_Collective_ALLGATHER,

@@ -49,7 +49,7 @@ class Machines {
   void run(const Job& job, std::uint32_t dead = UINT32_MAX) {
     const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
     ASSERT_NE(algorithm, nullptr);
-    std::vector<Program> programs(ranks_);
+    Programs programs(ranks_);
     std::vector<Bytes> in(ranks_), out(ranks_);
     std::vector<std::vector<std::uint64_t>> scratch(ranks_);
     const BlockRule blocks = {0, job.block_bytes};

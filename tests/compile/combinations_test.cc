@@ -1,0 +1,241 @@
+// What `espalier compile` does with every algorithm, on small topologies of each kind, direct and
+// modelled, with each port model: the same bytes both times, which verify, or the same refusal.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tools/failure.h"
+#include "tools/prove.h"
+#include "tools/selection.h"
+
+namespace espalier::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Two triangles of ranks with a router between them.
+constexpr char kTriangles[] =
+    "name: \"triangles\"\nranks: 6\nrouters: 1\n"
+    "link { from: 0 to: 1 } link { from: 1 to: 2 } link { from: 0 to: 2 }\n"
+    "link { from: 3 to: 4 } link { from: 4 to: 5 } link { from: 3 to: 5 }\n"
+    "link { from: 2 to: 6 capacity: 2 } link { from: 6 to: 3 capacity: 2 }\n";
+
+// A sanitizer makes proofs ten times slower: then only every so many combinations are proven. All
+// are compiled twice.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kProofs = 20;
+#else
+constexpr int kProofs = 1;
+#endif
+
+// Bytes, or the line of a refusal.
+struct Outcome {
+  std::vector<std::uint8_t> bytes;
+  std::string refusal;
+  [[nodiscard]] bool operator==(const Outcome&) const = default;
+};
+
+Outcome compiled(const Selection& selection) {
+  try {
+    return {compile(choose(selection)), ""};
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.exit_status, kBadInput) << failure.line;
+    return {{}, failure.line};
+  }
+}
+
+std::string text_of(const Selection& selection) {
+  std::string text = selection.topology + " " + selection.collective + " " + selection.algorithm;
+  for (const auto& [option, value] : {std::pair{" --root ", selection.root},
+                                      {" --run ", selection.run},
+                                      {" --lambda ", selection.lambda},
+                                      {" --links ", selection.links},
+                                      {" --ports ", selection.ports}}) {
+    if (!value.empty()) text += option + value;
+  }
+  return text;
+}
+
+bool has_word(const std::string& line, const std::string& word) {
+  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  for (std::size_t at = line.find(word); at != std::string::npos; at = line.find(word, at + 1)) {
+    const bool begins = at == 0 || !is_letter(line[at - 1]);
+    const std::size_t end = at + word.size();
+    if (begins && (end == line.size() || !is_letter(line[end]))) return true;
+  }
+  return false;
+}
+
+// One line that names what is refused, and no bare status.
+void expect_clear(const std::string& line, const Selection& selection) {
+  EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  const bool names = line.find(selection.algorithm) != std::string::npos ||
+                     line.find(selection.collective) != std::string::npos ||
+                     line.find("--ports") != std::string::npos;
+  EXPECT_TRUE(names) << line;
+  for (const char* status : {"unsupported", "malformed", "bad argument", "too large", "unknown"}) {
+    EXPECT_FALSE(has_word(line, status)) << text_of(selection) << ": " << line;
+  }
+}
+
+// Of what was compiled, modelled or with routers.
+void expect_valid(Outcome outcome, bool modelled) {
+  try {
+    EXPECT_NE(prove_compiled("it", outcome.bytes, modelled), "");
+  } catch (const Failure& failure) {
+    ADD_FAILURE() << failure.line;
+  }
+}
+
+// Links and ports as they may be given; empty: not given.
+struct Way {
+  const char* links;
+  const char* ports;
+};
+constexpr Way kWays[] = {{"", ""},
+                         {"modelled", ""},
+                         {"modelled", "multiport"},
+                         {"modelled", "single-send"},
+                         {"direct", "single-send"}};
+
+class Combinations : public ::testing::Test {
+ protected:
+  struct Tally {
+    int compiled = 0, refused = 0, proven = 0;
+    std::set<std::string> algorithms;  // compiled
+  };
+
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "espalier-test-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    std::ofstream(directory_ / "triangles.textproto") << kTriangles;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  // Every algorithm on this topology.
+  void all_on(const std::string& topology, Tally& tally) const {
+    for (const Offer& offer : offers()) {
+      const std::uint32_t last = parse_topology(topology)->ranks() - 1;
+      std::set<std::uint32_t> roots = {0};
+      if (has_root(offer.collective)) roots.insert(last);
+      for (const std::uint32_t root : roots) {
+        for (const Way& way : kWays) {
+          Selection selection{.topology = topology,
+                              .collective = collective_name(offer.collective),
+                              .algorithm = offer.name,
+                              .root = std::to_string(root)};
+          selection.links = way.links;
+          selection.ports = way.ports;
+          one(selection, tally);
+          if (offer.parameter == "--run") selection.run = "2";
+          if (offer.parameter == "--lambda") selection.lambda = "3/2";
+          if (!offer.parameter.empty()) one(selection, tally);
+        }
+      }
+    }
+  }
+
+  fs::path directory_;
+
+ private:
+  static void one(const Selection& selection, Tally& tally) {
+    SCOPED_TRACE(text_of(selection));
+    const Outcome first = compiled(selection);
+    EXPECT_EQ(compiled(selection), first);
+    if (first.bytes.empty()) {
+      ++tally.refused;
+      expect_clear(first.refusal, selection);
+      return;
+    }
+    tally.algorithms.insert(selection.collective + " " + selection.algorithm);
+    if (tally.compiled++ % kProofs != 0) return;
+    ++tally.proven;
+    expect_valid(first, selection.links == "modelled");
+  }
+};
+
+TEST_F(Combinations, AreTheSameTwiceAndVerify) {
+  std::vector<std::string> topologies = {"complete:1",
+                                         "complete:2",
+                                         "complete:6",
+                                         "complete:9",
+                                         "mesh:2x4",
+                                         "mesh:3x3",
+                                         "mesh:1x5",
+                                         "crossbar:2x4",
+                                         "fattree:k=3,h=2,c=1",
+                                         "fattree:k=3,h=2,c=k",
+                                         "fattree:k=2,h=3,c=1",
+                                         "fattree:k=2,h=3,c=k",
+                                         "file:" + (directory_ / "triangles.textproto").string()};
+  Tally all;
+  for (const std::string& topology : topologies) {
+    Tally tally;
+    all_on(topology, tally);
+    std::printf("%s: %d compiled twice, %d of them proven; %d refused twice\n",
+                parse_topology(topology)->title().c_str(), tally.compiled, tally.proven,
+                tally.refused);
+    EXPECT_GT(tally.compiled, 40);
+    EXPECT_GT(tally.refused, 40);
+    all.compiled += tally.compiled;
+    all.algorithms.merge(tally.algorithms);
+  }
+  EXPECT_GT(all.compiled, 1000);
+  EXPECT_EQ(all.algorithms.size(), offers().size());
+}
+
+// The leaf algorithms' claimed bounds count the lanes of the branches.
+TEST_F(Combinations, OfAllCapacitiesVerify) {
+  int compiled_ones = 0, proven_ones = 0;
+  for (const auto& [arity, height, most] :
+       {std::tuple{2, 1, 4}, {3, 1, 4}, {2, 2, 4}, {3, 2, 3}, {2, 3, 3}}) {
+    std::vector<int> lanes(static_cast<std::size_t>(height), 1);
+    for (bool more = true; more;) {
+      std::string spec = "fattree:k=" + std::to_string(arity) + ",h=" + std::to_string(height);
+      for (std::size_t level = 0; level < lanes.size(); ++level) {
+        spec += (level == 0 ? ",c=" : ",") + std::to_string(lanes[level]);
+      }
+      for (const Offer& offer : offers()) {
+        const bool leaf = offer.name.starts_with("leaf");
+        // Others claim what the verifier's own provable_bound() says.
+        if (!leaf && offer.name != "two-tree" && offer.name != "ring") continue;
+        Selection selection{.topology = spec,
+                            .collective = collective_name(offer.collective),
+                            .algorithm = offer.name,
+                            .root = "0"};
+        selection.links = leaf ? "" : "modelled";
+        SCOPED_TRACE(text_of(selection));
+        const Outcome outcome = compiled(selection);
+        if (outcome.bytes.empty()) {
+          expect_clear(outcome.refusal, selection);
+          continue;
+        }
+        if (compiled_ones++ % kProofs != 0) continue;
+        ++proven_ones;
+        expect_valid(outcome, true);
+      }
+      more = false;
+      for (int& count : lanes) {
+        if (++count <= most) {
+          more = true;
+          break;
+        }
+        count = 1;
+      }
+    }
+  }
+  std::printf("%d compiled, %d of them proven\n", compiled_ones, proven_ones);
+  EXPECT_GT(compiled_ones, 500);
+}
+
+}  // namespace
+}  // namespace espalier::tools

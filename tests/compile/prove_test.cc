@@ -1,0 +1,81 @@
+// What `espalier compile` does not write: a schedule that is wrong, or too large to verify.
+
+#include "tools/prove.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/file_writer.h"
+#include "tools/failure.h"
+#include "topology/topology.h"
+
+namespace espalier::tools {
+namespace {
+
+// The sum along a chain of three ranks, each program changed.
+std::vector<std::uint8_t> changed_sum(const std::function<void(Program&)>& change) {
+  std::string error;
+  Group group;
+  group.ranks = 3;
+  group.topology_digest = topology::parse("complete:3", error)->digest();
+  ScheduleFileWriter writer("complete:3", group.topology_digest, 3, 3);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    Program program{};
+    EXPECT_EQ(find_algorithm(espalier_Collective_REDUCE, "chain")->generate(group, rank, program),
+              Status::kOk);
+    change(program);
+    EXPECT_EQ(writer.add(program), Status::kOk);
+  }
+  std::vector<std::uint8_t> bytes;
+  EXPECT_EQ(writer.finish(bytes), Status::kOk);
+  return bytes;
+}
+
+Failure failure_of(const std::function<void(Program&)>& change) {
+  try {
+    std::vector<std::uint8_t> bytes = changed_sum(change);
+    (void)prove_compiled("s.esp", bytes, false);
+  } catch (const Failure& failure) {
+    return failure;
+  }
+  return {0, ""};
+}
+
+TEST(ProveCompiled, SaysForWhichN) {
+  std::vector<std::uint8_t> bytes = changed_sum([](Program&) {});
+  const std::vector<std::uint8_t> before = bytes;
+  EXPECT_EQ(prove_compiled("s.esp", bytes, false), "every N");
+  EXPECT_EQ(bytes, before);
+  bytes = changed_sum([](Program& program) {
+    program.blocks_count = 1;
+    program.blocks[0].block_bytes = 0;
+  });
+  EXPECT_EQ(prove_compiled("s.esp", bytes, false), "N = 1, the only one its block table gives");
+}
+
+TEST(ProveCompiled, RefusesAWrongSchedule) {
+  const Failure wrong = failure_of([](Program& program) {
+    Count& bound = program.counts[program.counts_count];  // steps may share the old one
+    bound = program.counts[program.bound_ref];
+    ++bound.a;
+    program.bound_ref = static_cast<std::uint8_t>(program.counts_count++);
+  });
+  EXPECT_EQ(wrong.exit_status, kNegative);
+  EXPECT_EQ(wrong.line.find("'s.esp' is not written: it is not valid: steps: N = "), 0u)
+      << wrong.line;
+  EXPECT_NE(wrong.line.find("a lower bound of "), std::string::npos) << wrong.line;
+}
+
+TEST(ProveCompiled, RefusesATooLargeSchedule) {
+  const Failure large = failure_of([](Program& program) { program.segments = 1 << 30; });
+  EXPECT_EQ(large.exit_status, kBadInput);
+  EXPECT_EQ(large.line.find("'s.esp' is not written: it is too large to verify: "), 0u)
+      << large.line;
+  EXPECT_NE(large.line.find("--no-verify writes it unverified"), std::string::npos) << large.line;
+}
+
+}  // namespace
+}  // namespace espalier::tools

@@ -1,0 +1,122 @@
+#pragma once
+// A third reading of docs/architecture.md: a fast one, in lock step, for every N that it is asked
+// for. Shares no code with the verifier, the machine or collectives/schedule beyond the program's
+// struct; with tests/mutation it shares the formulas of counts and indices.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/schedule/programs.h"
+#include "topology/topology.h"
+
+namespace espalier::random {
+
+// A place of an event; buffer 0: none.
+struct Memory {
+  std::uint8_t buffer = 0;  // espalier_Buffer
+  std::int32_t segment = 0, block = 0, slot = 0, run = 1;
+};
+
+// An instance that exists.
+struct Event {
+  std::int64_t step = 0;  // of the schedule
+  std::uint8_t kind = 0;  // espalier_Kind
+  std::uint8_t phase = 0, action = 0;
+  std::int32_t peer = -1;
+  std::uint32_t after = 0;
+  Memory into, a, b;
+  [[nodiscard]] bool is_send() const { return kind == espalier_Kind_SEND; }
+  [[nodiscard]] bool is_receive() const { return kind == espalier_Kind_RECEIVE; }
+  [[nodiscard]] bool is_operation() const { return !is_send() && !is_receive(); }
+};
+
+// A program's rows, each read once: what they give for an instance does not depend on N.
+class Reading {
+ public:
+  explicit Reading(const Program& program) : program_(program) {}
+  [[nodiscard]] std::int64_t value(std::uint32_t ref, std::int64_t i);
+  [[nodiscard]] const espalier_Program& program() const { return program_; }
+  // Whether a value that was asked for is not what a machine computes, in 64 bits.
+  [[nodiscard]] bool wraps() const { return wraps_; }
+
+ private:
+  [[nodiscard]] std::int64_t read(std::uint32_t ref, std::int64_t i);
+  bool wraps_ = false;
+  const Program& program_;
+  std::vector<std::vector<std::int64_t>> rows_;  // by index and instance
+};
+
+// What a rank's caller gives: which segments of a buffer, [first, end).
+[[nodiscard]] std::pair<std::int64_t, std::int64_t> given_segments(const espalier_Program& program,
+                                                                   std::uint8_t buffer);
+
+// One node's events for one N, in the order of a lock-step run's steps and of the program.
+struct NodeEvents {
+  const espalier_Program* program = nullptr;
+  std::int64_t blocks = 1;
+  std::vector<std::int64_t> phase_ends;  // steps, cumulative
+  std::vector<Event> events;
+};
+
+// Whether input and output are the same memory: each segment that both hold.
+enum class InPlace : std::uint8_t { kNo, kYes };
+
+// Empty if no event of the node can begin before the end of one that it needs, or that uses the
+// same memory, however late messages are (rules 2 to 7): each event in turn is held back, and all
+// else goes on as far as the rules let it.
+[[nodiscard]] std::string find_hazard(const NodeEvents& node, InPlace in_place);
+
+class Brute {
+ public:
+  // The programs of all nodes, which are kept. `links`: whether the topology's links count.
+  Brute(const topology::Topology& topology, const Programs& programs,
+        bool links);
+
+  // Empty if a lock-step run for N = blocks is right in all that docs/verifier.md promises: paces,
+  // places, claims, ports, matching, results, hazards, links. Otherwise one line.
+  [[nodiscard]] std::string check(std::int64_t blocks, InPlace in_place);
+  // Steps of the schedule: [first, end).
+  struct Window {
+    std::int64_t first = 0, end = INT64_MAX;
+  };
+  // The same of a part of a run whose N may be large, as far as it can be seen there: what was
+  // written before it is unknown.
+  [[nodiscard]] std::string check_window(std::int64_t blocks, Window window);
+  // Of the last check.
+  [[nodiscard]] const std::vector<NodeEvents>& nodes() const { return nodes_; }
+
+ private:
+  using Pair = std::pair<std::int32_t, std::int32_t>;
+  [[nodiscard]] std::string expand(std::uint32_t node, std::int64_t blocks, Window window);
+  [[nodiscard]] std::string expand_action(Reading& reading, const espalier_Action& action,
+                                          const espalier_Phase& phase, std::int64_t steps,
+                                          Window window, NodeEvents& out);
+  // Whose steps lie in [first, end) of their phase.
+  [[nodiscard]] Window find_instances(Reading& reading, const espalier_Action& action,
+                                      std::int64_t period, Window steps, std::int64_t blocks);
+  [[nodiscard]] std::string check_place(const NodeEvents& node, const Memory& place) const;
+  [[nodiscard]] std::string check_claims() const;
+  [[nodiscard]] std::string check_ports(std::size_t node) const;
+  [[nodiscard]] std::string check_matching(Window window) const;
+  [[nodiscard]] std::string check_links() const;
+  [[nodiscard]] std::int64_t lanes(std::int32_t from, std::int32_t to) const;
+
+  const topology::Topology& topology_;
+  const Programs& programs_;
+  bool links_;
+  std::vector<Reading> readings_;
+  std::vector<NodeEvents> nodes_;
+  std::map<Pair, std::int64_t> capacities_;
+  std::map<Pair, std::vector<std::uint32_t>> routes_;
+};
+
+// Empty if every slot that is read in the window holds what it must, as far as it was written there.
+[[nodiscard]] std::string check_slots(const NodeEvents& node);
+
+// Empty if a lock-step run of the nodes' events gives every rank what its collective must.
+[[nodiscard]] std::string run_in_lock_step(const std::vector<NodeEvents>& nodes, InPlace in_place);
+
+}  // namespace espalier::random

@@ -1,0 +1,249 @@
+// Random programs, different at every rank, before the verifier and before brute force; each that is
+// accepted is tried again with one of its programs broken. The page goes to stdout.
+//
+//   random-programs [--first S] [--seeds K | --accepted A] [--threads T] [--keep DIR]
+//
+// Seeds S, S + 1, ...: K of them (400 if nothing is given), or as many as it takes until A whole
+// schedules are accepted for every N. --keep writes what is accepted and wrong into DIR, as
+// schedule files. Exit 0 if nothing is, 1 if something is, 2 on bad options.
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <thread>
+
+#include "tests/random/trial.h"
+
+namespace espalier::random {
+namespace {
+
+constexpr std::uint64_t kSample = 400;  // seeds that ./test.sh runs
+constexpr std::uint64_t kBatch = 400;   // seeds between two looks at how many were accepted
+
+struct Options {
+  std::uint64_t first = 1, seeds = kSample, accepted = 0;
+  unsigned threads = 2;
+  std::string keep;
+};
+
+[[noreturn]] void bad_option(const std::string& text) {
+  std::cerr << "random-programs: " << text << "\n";
+  std::exit(2);
+}
+
+std::uint64_t number(const std::string& name, const std::string& text, std::uint64_t most) {
+  char* end = nullptr;
+  const unsigned long long value = std::strtoull(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || value < 1 || value > most) {
+    bad_option(name + " is '" + text + "'; expected a number from 1 to " + std::to_string(most));
+  }
+  return value;
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int k = 1; k < argc; k += 2) {
+    const std::string name = argv[k];
+    if (k + 1 == argc) bad_option(name + " needs a value");
+    const std::string value = argv[k + 1];
+    if (name == "--first") {
+      options.first = number(name, value, 1ull << 40);
+    } else if (name == "--seeds") {
+      options.seeds = number(name, value, 1ull << 30);
+    } else if (name == "--accepted") {
+      options.accepted = number(name, value, 1ull << 30);
+    } else if (name == "--threads") {
+      options.threads = static_cast<unsigned>(number(name, value, 64));
+    } else if (name == "--keep") {
+      options.keep = value;
+    } else {
+      bad_option(name + " is unknown; see the head of tests/random/campaign.cc");
+    }
+  }
+  return options;
+}
+
+// Of one kind of break.
+struct Broken {
+  std::uint64_t tried = 0, unloaded = 0, refused = 0, refused_right = 0, limited = 0,
+                accepted_right = 0, accepted_wrong = 0;
+};
+
+struct Tally {
+  std::uint64_t seeds = 0, made = 0, accepted = 0, pipelined = 0, differ = 0, limited = 0,
+                refused = 0, runs = 0, drifts = 0, windows = 0, wrong = 0;
+  std::map<std::string, std::uint64_t> reasons, broken_reasons;
+  std::map<std::string, Broken> broken;
+
+  void add(const Trial& trial) {
+    ++seeds;
+    if (trial.whole.answer == Answer::kNone) return;
+    ++made;
+    runs += trial.runs;
+    drifts += trial.drifts;
+    windows += trial.windows;
+    if (trial.accepted_wrong() || trial.made_wrong()) ++wrong;
+    if (trial.whole.answer == Answer::kAccepted) {
+      ++accepted;
+      if (trial.pipelined) ++pipelined;
+      if (trial.differ) ++differ;
+    } else {
+      ++(trial.whole.answer == Answer::kLimited ? limited : refused);
+      ++reasons[trial.whole.reason];
+    }
+    if (trial.broken_kind.empty()) return;
+    add_broken(trial.broken, broken[trial.broken_kind]);
+    const bool unknown = trial.broken.answer == Answer::kRefused && trial.broken.wrong.empty();
+    if (unknown) ++broken_reasons[trial.broken.reason];
+  }
+
+  static void add_broken(const Opinion& opinion, Broken& row) {
+    ++row.tried;
+    const bool right = opinion.wrong.empty();
+    switch (opinion.answer) {
+      case Answer::kUnloaded: ++row.unloaded; break;
+      case Answer::kRefused: ++(right ? row.refused_right : row.refused); break;
+      case Answer::kLimited: ++(right ? row.limited : row.accepted_wrong); break;
+      default: ++(right ? row.accepted_right : row.accepted_wrong);
+    }
+  }
+};
+
+unsigned long long big(std::uint64_t number) { return number; }
+
+void print_broken(const Tally& tally) {
+  std::printf(
+      "| broken | tried | refused by the loader | refused, wrong | refused, not found wrong | valid "
+      "for some N, right | accepted, right | accepted, wrong |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  Broken all;
+  const auto print = [](const std::string& kind, const Broken& row) {
+    std::printf("| %s | %llu | %llu | %llu | %llu | %llu | %llu | %llu |\n", kind.c_str(),
+                big(row.tried), big(row.unloaded), big(row.refused), big(row.refused_right),
+                big(row.limited), big(row.accepted_right), big(row.accepted_wrong));
+  };
+  for (const auto& [kind, row] : tally.broken) {
+    print(kind, row);
+    all.tried += row.tried;
+    all.unloaded += row.unloaded;
+    all.refused += row.refused;
+    all.refused_right += row.refused_right;
+    all.limited += row.limited;
+    all.accepted_right += row.accepted_right;
+    all.accepted_wrong += row.accepted_wrong;
+  }
+  print("all", all);
+}
+
+void print_reasons(const char* title, const std::map<std::string, std::uint64_t>& reasons) {
+  if (reasons.empty()) return;
+  std::printf("\n| %s | schedules |\n| --- | --- |\n", title);
+  for (const auto& [reason, many] : reasons) {
+    std::printf("| %s | %llu |\n", reason.c_str(), big(many));
+  }
+}
+
+void print(const std::string& title, const Tally& tally) {
+  std::printf("\n## %s\n\n| schedules | |\n| --- | --- |\n", title.c_str());
+  const auto row = [](const char* name, std::uint64_t number) {
+    std::printf("| %s | %llu |\n", name, big(number));
+  };
+  row("seeds", tally.seeds);
+  row("seeds that make a schedule", tally.made);
+  row("accepted for every N", tally.accepted);
+  row("of these pipelined", tally.pipelined);
+  row("of these with ranks that differ in strides, paces or instances", tally.differ);
+  row("valid, but not proven for every N", tally.limited);
+  row("refused though right", tally.refused);
+  row("lock-step runs, whole and broken", tally.runs);
+  row("drifting runs", tally.drifts);
+  row("looked at near an N of up to 2^29", tally.windows);
+  row("**accepted and wrong, whole or broken**", tally.wrong);
+  std::printf("\n");
+  print_broken(tally);
+  print_reasons("right, but not accepted for every N: why", tally.reasons);
+  print_reasons("broken, refused, and brute force finds nothing wrong: why", tally.broken_reasons);
+}
+
+void keep(const Options& options, const Trial& trial) {
+  for (const bool whole : {true, false}) {
+    const std::vector<std::uint8_t>& bytes = whole ? trial.whole_file : trial.broken_file;
+    const Opinion& opinion = whole ? trial.whole : trial.broken;
+    if (opinion.wrong.empty() || bytes.empty()) continue;
+    std::string place;
+    if (!options.keep.empty()) {
+      place = options.keep + "/random-" + std::to_string(trial.seed) + (whole ? "" : "-broken") +
+              ".esp";
+      std::ofstream file(place, std::ios::binary);
+      file.write(reinterpret_cast<const char*>(bytes.data()),
+                 static_cast<std::streamsize>(bytes.size()));
+      if (!file) bad_option("cannot write '" + place + "'");
+    }
+    std::fprintf(stderr, "WRONG seed %llu, %s%s%s%s: %s; verifier: %s %s\n", big(trial.seed),
+                 trial.name.c_str(), whole ? "" : ", broken: ",
+                 whole ? "" : trial.broken_kind.c_str(),
+                 whole ? "" : (" (" + trial.broken_where + ")").c_str(), opinion.wrong.c_str(),
+                 opinion.line.empty() ? "accepts it" : opinion.line.c_str(), place.c_str());
+  }
+}
+
+// The trials of a batch of seeds, in their order.
+std::vector<Trial> run_batch(std::uint64_t first, std::uint64_t many, unsigned threads) {
+  std::vector<Trial> trials(many);
+  std::atomic<std::uint64_t> next{0};
+  std::vector<std::thread> workers;
+  for (unsigned k = 0; k < threads; ++k) {
+    workers.emplace_back([&] {
+      for (std::uint64_t at = next++; at < many; at = next++) trials[at] = run_trial(first + at);
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  return trials;
+}
+
+int run(const Options& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  Tally tally, sample;
+  const auto goes_on = [&] {
+    return options.accepted > 0 ? tally.accepted < options.accepted : tally.seeds < options.seeds;
+  };
+  while (goes_on()) {
+    std::uint64_t many = kBatch;
+    if (options.accepted == 0) many = std::min(many, options.seeds - tally.seeds);
+    for (const Trial& trial : run_batch(options.first + tally.seeds, many, options.threads)) {
+      tally.add(trial);
+      if (tally.seeds == kSample) sample = tally;
+      if (trial.accepted_wrong() || trial.made_wrong()) keep(options, trial);
+    }
+    if (isatty(STDERR_FILENO) != 0) {
+      std::fprintf(stderr, "\r%llu seeds, %llu accepted, %llu wrong", big(tally.seeds),
+                   big(tally.accepted), big(tally.wrong));
+    }
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::fprintf(stderr, "%s%.1f s\n", isatty(STDERR_FILENO) != 0 ? "\n" : "", seconds);
+  std::printf("# Random programs, different at every rank\n\n");
+  std::printf("Written by `build/tests/random/random-programs%s%s`; docs/verifier.md, \"How the "
+              "verifier is judged\", says what the rows mean.\n",
+              options.accepted > 0 ? " --accepted " : " --seeds ",
+              std::to_string(options.accepted > 0 ? options.accepted : options.seeds).c_str());
+  if (options.first == 1 && tally.seeds >= kSample) {
+    print("The first " + std::to_string(kSample) + " seeds, which ./test.sh runs", sample);
+  }
+  if (tally.seeds != kSample) print("All of this run", tally);
+  return tally.wrong == 0 && tally.accepted > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace espalier::random
+
+int main(int argc, char** argv) {
+  return espalier::random::run(espalier::random::parse(argc, argv));
+}

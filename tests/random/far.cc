@@ -1,0 +1,145 @@
+#include "tests/random/far.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "collectives/machine/timetable.h"
+#include "tests/mutation/formulas.h"
+
+namespace espalier::random {
+namespace {
+
+constexpr std::int64_t kMostBlocks = std::int64_t{1} << 29;
+constexpr std::int64_t kWindow = 160;      // steps: longer than any block stays in a slot
+constexpr std::int64_t kTimetable = 48;    // steps of its beginning
+
+// At most 2^29, and one of those that the residue allows.
+std::int64_t choose_blocks(const Program& program, contention::Dice& dice) {
+  static constexpr std::int64_t kMost[] = {kMostBlocks, kMostBlocks, kMostBlocks - 1,
+                                           kMostBlocks / 2, 1 << 20, 1 << 14};
+  std::int64_t blocks = kMost[dice.number(0, 5)] - dice.number(0, 9);
+  if (program.residue_mod == 0) return blocks;
+  while (blocks % program.residue_mod != program.residue % program.residue_mod) --blocks;
+  return blocks;
+}
+
+using Row = std::tuple<std::int64_t, std::uint32_t, std::int64_t>;  // step, action, block
+
+// What the machine would do in the first steps, each step's in the order of actions.
+std::vector<Row> first_rows(const Program& program, std::int64_t blocks) {
+  std::vector<Row> rows;
+  const auto table = std::make_unique<Timetable>();
+  if (!Timetable::fits(program, static_cast<std::uint32_t>(blocks))) return rows;
+  table->start(program, static_cast<std::uint32_t>(blocks));
+  while (table->next_step() < kTimetable) {
+    const std::int64_t step = table->next_step();
+    for (std::uint32_t row = 0; row < kMaxActions; ++row) {
+      if ((table->next_rows() >> row & 1) == 0) continue;
+      const Action& action = table->action(row);
+      const bool paced = action.pace_ref != 0;
+      const bool transfer =
+          action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
+      const std::uint32_t ref =
+          action.kind == espalier_Kind_SEND ? action.a.block_ref : action.into.block_ref;
+      for (std::uint32_t left = table->in_step(row); left > 0; --left) {
+        const std::uint32_t number = table->first_action() + row;
+        if (table->exists(row)) rows.emplace_back(step, number, table->block(row, ref));
+        if (paced && transfer) table->advance(row);
+      }
+    }
+    const Rows taken = table->next_rows();
+    table->take_step();
+    for (std::uint32_t row = 0; row < kMaxActions; ++row) {
+      if ((taken >> row & 1) == 0) continue;
+      const Action& action = table->action(row);
+      const bool transfer =
+          action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
+      if (action.pace_ref == 0 || !transfer) table->advance(row);
+    }
+    if (!table->good()) break;
+  }
+  return rows;
+}
+
+std::string check_timetable(const NodeEvents& node) {
+  const auto& program = static_cast<const Program&>(*node.program);
+  const std::vector<Row> rows = first_rows(program, node.blocks);
+  std::vector<Row> wanted;
+  const std::int64_t end = node.phase_ends.empty() ? 0 : node.phase_ends[0];
+  for (const Event& event : node.events) {
+    if (event.step >= std::min(end, kTimetable)) continue;
+    const Memory& moved = event.is_send() ? event.a : event.into;
+    wanted.emplace_back(event.step, event.action, moved.block);
+  }
+  std::vector<Row> first_phase;
+  for (const Row& row : rows) {
+    if (std::get<0>(row) < end) first_phase.push_back(row);
+  }
+  return first_phase == wanted ? std::string()
+                               : "node " + std::to_string(program.node) +
+                                     ": the machine's timetable does something else";
+}
+
+}  // namespace
+
+std::string check_slots(const NodeEvents& node) {
+  const bool named = node.program->collective != espalier_Collective_ALL_TO_ALL;
+  std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>> holds;  // segment, block; by slot
+  const auto read = [&](const Memory& place) {
+    if (place.buffer != espalier_Buffer_SCRATCH) return true;
+    const auto at = holds.find(place.slot);
+    if (at == holds.end()) return true;
+    return (!named || at->second.first == place.segment) && at->second.second == place.block;
+  };
+  const std::vector<Event>& events = node.events;
+  for (std::size_t begin = 0, end = 0; begin < events.size(); begin = end) {
+    while (end < events.size() && events[end].step == events[begin].step) ++end;
+    for (int turn = 0; turn < 3; ++turn) {
+      for (std::size_t k = begin; k < end; ++k) {
+        const Event& event = events[k];
+        if ((event.is_send() ? 0 : event.is_receive() ? 1 : 2) != turn) continue;
+        if (!read(event.a) || !read(event.b)) {
+          return "node " + std::to_string(node.program->node) +
+                 " reads a slot of another block in step " + std::to_string(event.step);
+        }
+        if (event.into.buffer != espalier_Buffer_SCRATCH) continue;
+        holds[event.into.slot] = {event.into.segment, event.into.block};
+      }
+    }
+  }
+  return {};
+}
+
+std::string check_far(const Programs& programs, Brute& brute, contention::Dice& dice) {
+  const Program& common = programs[0];
+  const std::int64_t blocks = choose_blocks(common, dice);
+  std::int64_t begin = 0;
+  for (std::uint32_t phase = 0; phase < common.phases_count; ++phase) {
+    const std::int64_t steps =
+        mutation::count_at(common.counts[common.phases[phase].steps_ref], blocks);
+    const std::int64_t end = begin + steps;
+    const std::int64_t middle =
+        begin + static_cast<std::int64_t>(static_cast<double>(steps) *
+                                          (dice.number(0, 999) / 1000.0));
+    for (const std::int64_t first : {begin, middle, end - kWindow}) {
+      const Brute::Window window{std::max(begin, first),
+                                 std::min(end, std::max(begin, first) + kWindow)};
+      std::string wrong = brute.check_window(blocks, window);
+      if (!wrong.empty()) return wrong;
+      bool used = window.end < end;
+      for (const NodeEvents& node : brute.nodes()) {
+        used = used || (!node.events.empty() && node.events.back().step == end - 1);
+        if (wrong.empty() && first == 0) wrong = check_timetable(node);
+      }
+      if (!used) wrong = "a phase claims more steps than it takes";
+      if (!wrong.empty()) return "N = " + std::to_string(blocks) + ": " + wrong;
+    }
+    begin = end;
+  }
+  return {};
+}
+
+}  // namespace espalier::random

@@ -1,0 +1,19 @@
+#pragma once
+// What can be seen of a schedule at an N that is far too large to run: the steps around the ends of
+// its phases, and some between.
+
+#include <cstdint>
+#include <string>
+
+#include "collectives/schedule/programs.h"
+#include "tests/contention/dice.h"
+#include "tests/random/brute.h"
+
+namespace espalier::random {
+
+// Empty if nothing wrong is seen in windows at an N up to 2^29 that the dice choose; the machine's
+// timetable begins with the events that are there.
+[[nodiscard]] std::string check_far(const Programs& programs, Brute& brute,
+                                    contention::Dice& dice);
+
+}  // namespace espalier::random

@@ -1,0 +1,205 @@
+// What every node holds in a lock-step run. Part of brute.h.
+
+#include <algorithm>
+#include <deque>
+
+#include "tests/random/brute.h"
+
+namespace espalier::random {
+namespace {
+
+// Whose data a block is the combination of: in their order, a rank + 1 a nibble, or where the order
+// does not count, how often each is in it, a nibble a rank. Length 0: nothing of use.
+struct Datum {
+  std::uint64_t ranks = 0;
+  std::uint32_t length = 0;
+  std::int32_t segment = -1, block = -1;  // in an all-to-all the segment is for whom it is
+  friend bool operator==(const Datum&, const Datum&) = default;
+};
+
+class LockStep {
+ public:
+  LockStep(const std::vector<NodeEvents>& nodes, InPlace in_place)
+      : nodes_(nodes), common_(*nodes[0].program), blocks_(nodes[0].blocks),
+        ordered_(!common_.needs_commutative),
+        barrier_(common_.collective == espalier_Collective_BARRIER), memory_(nodes.size()) {
+    const auto places = static_cast<std::size_t>(common_.segments * blocks_);
+    for (std::size_t at = 0; at < nodes.size(); ++at) {
+      memory_[at].caller.resize(places);
+      memory_[at].scratch.resize(nodes[at].program->scratch_blocks);
+      memory_[at].heard = std::uint64_t{1} << at;
+      memory_[at].aliased = in_place == InPlace::kYes;
+      if (in_place == InPlace::kYes) fill(at);
+    }
+  }
+
+  std::string run() {
+    std::vector<std::size_t> next(nodes_.size(), 0);
+    for (;;) {
+      std::int64_t step = INT64_MAX;
+      for (std::size_t at = 0; at < nodes_.size(); ++at) {
+        const std::vector<Event>& events = nodes_[at].events;
+        if (next[at] < events.size()) step = std::min(step, events[next[at]].step);
+      }
+      if (step == INT64_MAX) return wrong_result();
+      for (int turn = 0; turn < 3; ++turn) {
+        for (std::size_t at = 0; at < nodes_.size(); ++at) {
+          const std::vector<Event>& events = nodes_[at].events;
+          std::size_t k = next[at];
+          for (; k < events.size() && events[k].step == step; ++k) perform(at, events[k], turn);
+          if (turn == 2) next[at] = k;
+        }
+      }
+    }
+  }
+
+ private:
+  struct Node {
+    std::vector<Datum> caller, scratch;  // `caller`: the output; in place the input, too
+    std::uint64_t heard = 0;             // barrier: of whom, a bit each
+    bool aliased = false;
+  };
+  using Pair = std::pair<std::int32_t, std::int32_t>;
+
+  [[nodiscard]] Datum own(std::size_t at, std::int32_t segment, std::int32_t block) const {
+    if (barrier_) return {std::uint64_t{1} << at, 1, segment, block};
+    return {ordered_ ? at + 1 : std::uint64_t{1} << (4 * at), 1, segment, block};
+  }
+
+  // The input lies where the output will.
+  void fill(std::size_t at) {
+    const auto [first, end] = given_segments(*nodes_[at].program, espalier_Buffer_INPUT);
+    const auto [out_first, out_end] = given_segments(*nodes_[at].program, espalier_Buffer_OUTPUT);
+    for (std::int64_t segment = std::max(first, out_first); segment < std::min(end, out_end);
+         ++segment) {
+      for (std::int64_t block = 0; block < blocks_; ++block) {
+        memory_[at].caller[static_cast<std::size_t>(segment * blocks_ + block)] =
+            own(at, static_cast<std::int32_t>(segment), static_cast<std::int32_t>(block));
+      }
+    }
+  }
+
+  Datum& cell(std::size_t at, const Memory& place, std::int32_t part) {
+    Node& node = memory_[at];
+    if (place.buffer == espalier_Buffer_SCRATCH) {
+      return node.scratch[static_cast<std::size_t>(place.slot + part)];
+    }
+    const std::int64_t position = (place.segment + part) * blocks_ + place.block;
+    return node.caller[static_cast<std::size_t>(position)];
+  }
+
+  Datum load(std::size_t at, const Memory& place, std::int32_t part) {
+    if (place.buffer == espalier_Buffer_INPUT) {
+      const auto [first, end] = given_segments(*nodes_[at].program, espalier_Buffer_OUTPUT);
+      const std::int32_t segment = place.segment + part;
+      const bool shared = memory_[at].aliased && segment >= first && segment < end;
+      if (!shared) return own(at, segment, place.block);
+    }
+    return cell(at, place, part);
+  }
+
+  void store(std::size_t at, const Memory& place, std::int32_t part, const Datum& datum) {
+    cell(at, place, part) = datum;
+    if (barrier_ && datum.length > 0) memory_[at].heard |= datum.ranks;
+  }
+
+  [[nodiscard]] Datum combined(const Datum& left, const Datum& right) const {
+    if (left.length == 0 || right.length == 0) return {};
+    if (barrier_) return {left.ranks | right.ranks, 1, 0, 0};
+    const bool usable = left.segment == right.segment && left.block == right.block &&
+                        left.length + right.length <= 15;
+    if (!usable) return {};
+    const std::uint64_t ranks = ordered_ ? left.ranks << (4 * right.length) | right.ranks
+                                         : left.ranks + right.ranks;
+    return {ranks, left.length + right.length, left.segment, left.block};
+  }
+
+  // A step's sends read, then its receives write, then its operations run.
+  void perform(std::size_t at, const Event& event, int turn) {
+    const auto me = static_cast<std::int32_t>(at);
+    if (event.is_send() && turn == 0) {
+      std::vector<Datum>& message = links_[{me, event.peer}].emplace_back();
+      for (std::int32_t part = 0; part < event.a.run; ++part) {
+        message.push_back(load(at, event.a, part));
+      }
+    } else if (event.is_receive() && turn == 1) {
+      std::deque<std::vector<Datum>>& messages = links_[{event.peer, me}];
+      for (std::int32_t part = 0; part < event.into.run; ++part) {
+        store(at, event.into, part, messages.front()[static_cast<std::size_t>(part)]);
+      }
+      messages.pop_front();
+    } else if (event.is_operation() && turn == 2) {
+      operate(at, event);
+    }
+  }
+
+  void operate(std::size_t at, const Event& event) {
+    std::vector<Datum> results;
+    for (std::int32_t part = 0; part < event.into.run; ++part) {
+      Datum datum = load(at, event.a, part);
+      if (event.b.buffer != 0) datum = combined(datum, load(at, event.b, part));
+      results.push_back(datum);
+    }
+    for (std::int32_t part = 0; part < event.into.run; ++part) {
+      store(at, event.into, part, results[static_cast<std::size_t>(part)]);
+    }
+  }
+
+  [[nodiscard]] Datum wanted(std::size_t at, std::int64_t segment, std::int64_t block) const {
+    auto first = std::int64_t{0}, last = static_cast<std::int64_t>(common_.ranks) - 1;
+    std::int64_t carried = segment;
+    const auto me = static_cast<std::int64_t>(at);
+    switch (common_.collective) {
+      case espalier_Collective_BROADCAST:
+      case espalier_Collective_SCATTER: first = last = common_.root; break;
+      case espalier_Collective_SCAN: last = me; break;
+      case espalier_Collective_EXSCAN: last = me - 1; break;
+      case espalier_Collective_ALL_TO_ALL: carried = me; [[fallthrough]];
+      case espalier_Collective_GATHER:
+      case espalier_Collective_ALLGATHER: first = last = segment; break;
+      default: break;
+    }
+    Datum datum{0, static_cast<std::uint32_t>(last - first + 1),
+                static_cast<std::int32_t>(carried), static_cast<std::int32_t>(block)};
+    for (std::int64_t rank = first; rank <= last; ++rank) {
+      const std::uint64_t one = own(static_cast<std::size_t>(rank), 0, 0).ranks;
+      datum.ranks = ordered_ ? datum.ranks << 4 | one : datum.ranks + one;
+    }
+    return datum;
+  }
+
+  [[nodiscard]] std::string wrong_result() const {
+    for (std::size_t at = 0; at < common_.ranks; ++at) {
+      const std::string who = "rank " + std::to_string(at);
+      if (barrier_) {
+        if (memory_[at].heard == (std::uint64_t{1} << common_.ranks) - 1) continue;
+        return who + " ends before it has heard of all";
+      }
+      const auto [first, end] = given_segments(*nodes_[at].program, espalier_Buffer_OUTPUT);
+      for (std::int64_t place = first * blocks_; place < end * blocks_; ++place) {
+        const std::int64_t segment = place / blocks_, block = place % blocks_;
+        if (memory_[at].caller[static_cast<std::size_t>(place)] == wanted(at, segment, block)) {
+          continue;
+        }
+        return who + " ends with a wrong result in block " + std::to_string(block) +
+               " of segment " + std::to_string(segment);
+      }
+    }
+    return {};
+  }
+
+  const std::vector<NodeEvents>& nodes_;
+  const espalier_Program& common_;
+  std::int64_t blocks_;
+  bool ordered_, barrier_;
+  std::vector<Node> memory_;
+  std::map<Pair, std::deque<std::vector<Datum>>> links_;
+};
+
+}  // namespace
+
+std::string run_in_lock_step(const std::vector<NodeEvents>& nodes, InPlace in_place) {
+  return LockStep(nodes, in_place).run();
+}
+
+}  // namespace espalier::random

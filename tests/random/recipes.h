@@ -1,0 +1,24 @@
+#pragma once
+// Which messages and operations a collective consists of, at random. Part of plan.h.
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "tests/random/sketch.h"
+
+namespace espalier::random {
+
+// What one stage does, for each of its segments and each block of a round.
+struct Part {
+  std::vector<std::uint32_t> segments;
+  std::function<void(Sketch&, std::uint32_t segment, std::uint32_t block)> emit;
+};
+
+// The collective of `plan`, whose topology, root, segments and operator are set, as stages that
+// follow one another. `modelled`: routers have programs, every message goes to a neighbour;
+// `neighbours`: the latter alone. The recipe refers to `plan` and `dice`.
+[[nodiscard]] std::vector<Part> make_recipe(const Plan& plan, bool modelled, bool neighbours,
+                                            Dice& dice);
+
+}  // namespace espalier::random

@@ -1,0 +1,165 @@
+#include "tests/random/trial.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "collectives/schedule/file_writer.h"
+#include "collectives/verify/verify.h"
+#include "tests/mutation/interpreter.h"
+#include "tests/random/breaks.h"
+#include "tests/random/brute.h"
+#include "tests/random/encode.h"
+#include "tests/random/far.h"
+#include "tests/random/plan.h"
+
+namespace espalier::random {
+namespace {
+
+constexpr std::int64_t kAll = 24;     // every N up to here is run
+constexpr std::int64_t kMost = 200;   // and some up to here
+constexpr int kSome = 6;
+constexpr int kDrifts = 2;
+// No proof here needs more; what is not proven for every N at once is given up sooner.
+constexpr std::int64_t kMaxInstances = std::int64_t{1} << 22;
+
+// A message without numbers and names of nodes, for a table.
+std::string without_numbers(const std::string& line) {
+  std::string text;
+  for (const char letter : line) {
+    const bool digit = letter >= '0' && letter <= '9';
+    if (!digit) {
+      text += letter;
+    } else if (text.empty() || text.back() != '#') {
+      text += '#';
+    }
+  }
+  for (const char* node : {"rank # (row #, column #)", "router # (level #)", "router #", "rank #"}) {
+    for (std::size_t at = text.find(node); at != std::string::npos; at = text.find(node)) {
+      text.replace(at, std::string(node).size(), "a node");
+    }
+  }
+  return text;
+}
+
+class Judge {
+ public:
+  Judge(const Plan& plan, Dice& dice, Trial& trial) : plan_(plan), dice_(dice), trial_(trial) {}
+
+  Opinion judge(const Programs& programs) {
+    Opinion opinion;
+    for (const Program& program : programs) {
+      if (check_program(program) != Status::kOk) opinion.answer = Answer::kUnloaded;
+    }
+    if (opinion.answer == Answer::kUnloaded) return opinion;
+    verify::Options options;
+    options.links = plan_.links;
+    options.max_instances_total = kMaxInstances;
+    const verify::Verdict verdict = verify::verify(
+        *plan_.topology,
+        [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+    opinion.answer = !verdict.valid    ? Answer::kRefused
+                     : verdict.for_all ? Answer::kAccepted
+                                       : Answer::kLimited;
+    opinion.line = verdict.valid ? verdict.limited : verdict.counterexample.message;
+    opinion.reason = without_numbers(opinion.line);
+    opinion.wrong = find_wrong(programs, verdict);
+    return opinion;
+  }
+
+ private:
+  // Every N to be run: where the verifier has one that fails, that first.
+  std::vector<std::int64_t> choose_blocks(const verify::Verdict& verdict) {
+    std::vector<std::int64_t> all;
+    std::int64_t most = kMost;
+    if (verdict.valid && !verdict.for_all) most = std::min(most, verdict.proven_blocks);
+    const auto add = [&](std::int64_t blocks) {
+      const bool known = std::find(all.begin(), all.end(), blocks) != all.end();
+      if (blocks >= 1 && blocks <= most && allows(plan_, blocks) && !known) all.push_back(blocks);
+    };
+    if (!verdict.valid) add(verdict.counterexample.blocks);
+    for (std::int64_t blocks = 1; blocks <= kAll; ++blocks) add(blocks);
+    for (int some = 0; some < kSome; ++some) add(dice_.number(kAll + 1, kMost));
+    add(kMost);
+    for (std::int64_t blocks = 1; dice_.one_in(32) && blocks <= kMost; ++blocks) add(blocks);
+    return all;
+  }
+
+  std::string find_wrong(const Programs& programs, const verify::Verdict& verdict) {
+    Brute brute(*plan_.topology, programs, plan_.links);
+    bool in_place = false;
+    for (const std::int64_t blocks : choose_blocks(verdict)) {
+      in_place = verdict.valid && verdict.in_place && !in_place;
+      ++trial_.runs;
+      std::string wrong = brute.check(blocks, in_place ? InPlace::kYes : InPlace::kNo);
+      if (!wrong.empty()) return wrong;
+    }
+    for (const std::int64_t blocks : {std::int64_t{2}, std::int64_t{dice_.number(3, 12)}}) {
+      if (!allows(plan_, blocks)) continue;
+      if (verdict.valid && !verdict.for_all && blocks > verdict.proven_blocks) continue;
+      trial_.drifts += kDrifts;
+      const mutation::Play play = mutation::unroll(*plan_.topology, programs, blocks);
+      std::string wrong = mutation::interpret(play, kDrifts);
+      if (!wrong.empty()) return "N = " + std::to_string(blocks) + ", drifting: " + wrong;
+    }
+    if (!plan_.pipelined || !verdict.for_all) return {};
+    ++trial_.windows;
+    return check_far(programs, brute, dice_);
+  }
+
+  const Plan& plan_;
+  Dice& dice_;
+  Trial& trial_;
+};
+
+std::vector<std::uint8_t> file_of(const Plan& plan, const Programs& programs) {
+  ScheduleFileWriter writer(plan.topology->spec(), plan.topology->digest(),
+                            plan.topology->ranks(), static_cast<std::uint32_t>(programs.size()));
+  bool good = true;
+  for (const Program& program : programs) good = good && writer.add(program) == Status::kOk;
+  std::vector<std::uint8_t> file;
+  if (!good || writer.finish(file) != Status::kOk) file.clear();
+  return file;
+}
+
+}  // namespace
+
+bool Trial::accepted_wrong() const {
+  const auto bad = [](const Opinion& opinion) {
+    const bool accepted = opinion.answer == Answer::kAccepted || opinion.answer == Answer::kLimited;
+    return accepted && !opinion.wrong.empty();
+  };
+  return bad(whole) || bad(broken);
+}
+
+bool Trial::made_wrong() const {
+  return whole.answer == Answer::kUnloaded || !whole.wrong.empty();
+}
+
+Trial run_trial(std::uint64_t seed) {
+  Trial trial;
+  trial.seed = seed;
+  Dice dice(seed);
+  const std::optional<Plan> plan = make_plan(dice);
+  if (!plan) return trial;
+  std::optional<Encoded> encoded = encode(*plan, dice);
+  if (!encoded) return trial;
+  trial.pipelined = plan->pipelined;
+  trial.differ = encoded->differ();
+  trial.name = std::string(collective_name(plan->collective)) + " on " + plan->topology->spec() +
+               ", window " + std::to_string(plan->window);
+  Judge judge(*plan, dice, trial);
+  trial.whole = judge.judge(encoded->programs);
+  if (!trial.whole.wrong.empty()) trial.whole_file = file_of(*plan, encoded->programs);
+  if (trial.whole.answer != Answer::kAccepted) return trial;
+  Programs broken = encoded->programs;
+  const Break what = break_one(broken, dice);
+  if (what.kind.empty()) return trial;
+  trial.broken_kind = what.kind;
+  trial.broken_where = what.where;
+  trial.broken = judge.judge(broken);
+  if (trial.accepted_wrong()) trial.broken_file = file_of(*plan, broken);
+  return trial;
+}
+
+}  // namespace espalier::random

@@ -1,0 +1,118 @@
+"""The proofs of docs/results/verify.md: which there are, and what one takes. Every proof is a process of its own."""
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+ANYWHERE, ROUTERS = "any topology", "fat trees, whose routers run programs too"
+# Collectives whose rank-local algorithms are proven for a million ranks.
+FOR_A_MILLION = ("broadcast", "reduce", "allreduce", "scan", "exscan", "barrier")
+PARAMETERS = {"": ("",), "--run": ("--run 4",), "--lambda": ("--lambda 2", "--lambda 9/5")}
+# Topologies by what `espalier list` says an algorithm is for.
+DIRECT = {
+    "64": {ANYWHERE: ("complete:64",), ROUTERS: ("fattree:k=4,h=3,c=1", "fattree:k=2,h=6,c=k"),
+           "mesh:RxC": ("mesh:8x8",), "crossbar:AxB": ("crossbar:8x8",),
+           "fattree:k=K,h=H,c=1": ("fattree:k=4,h=3,c=1",),
+           "fattree:k=K,h=H": ("fattree:k=4,h=3,c=1", "fattree:k=2,h=6,c=k")},
+    "1,024": {ANYWHERE: ("complete:1024",), ROUTERS: ("fattree:k=4,h=5,c=1", "fattree:k=32,h=2,c=1"),
+              "mesh:RxC": ("mesh:16x16", "mesh:32x32"), "crossbar:AxB": ("crossbar:32x32",),
+              "fattree:k=K,h=H,c=1": ("fattree:k=4,h=5,c=1",), "fattree:k=K,h=H": ("fattree:k=4,h=5,c=1",)},
+    "1,048,576": {ANYWHERE: ("complete:1048576",), ROUTERS: ("fattree:k=4,h=10,c=1",)},
+}
+MODELLED = {
+    "64": {ANYWHERE: ("mesh:8x8", "fattree:k=4,h=3,c=1"), "mesh:RxC": ("mesh:8x8",), "crossbar:AxB": ("crossbar:8x8",)},
+    "256": {ANYWHERE: ("mesh:16x16", "fattree:k=4,h=4,c=1"), "mesh:RxC": ("mesh:16x16",),
+            "crossbar:AxB": ("crossbar:16x16",)},
+}
+# two-tree-mirror is for odd numbers of ranks: in its rows these topologies take the place of the others.
+ODD = {"complete:64": "complete:63", "complete:1024": "complete:1023", "complete:1048576": "complete:1048575",
+       "mesh:8x8": "mesh:7x9", "fattree:k=4,h=3,c=1": "fattree:k=3,h=4,c=1",
+       "mesh:16x16": "mesh:15x17", "fattree:k=4,h=4,c=1": "fattree:k=3,h=5,c=1",
+       "mesh:32x32": "mesh:31x33", "fattree:k=4,h=5,c=1": "fattree:k=3,h=6,c=1"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What is proven: a rank-local algorithm as its programs are generated, any other from its file."""
+    collective: str
+    algorithm: str
+    topology: str
+    parameters: str = ""  # "--run 4"
+    modelled: bool = False
+    searched: bool = False
+
+    def words(self):
+        return ["--topology", self.topology, "--collective", self.collective, "--algorithm", self.algorithm,
+                *self.parameters.split(), *(["--links", "modelled"] if self.modelled else [])]
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    verdict: dict   # as `espalier verify --format json` prints it; None: refused
+    refusal: str    # the line that says why
+    seconds: float  # of processor time
+    memory: int     # bytes, at most
+
+    def exact(self):
+        """The cells of the page that are the same on every machine."""
+        if self.verdict is None:
+            return [f"refused: {self.refusal}"] + 5 * ["-"]
+        reason = "" if self.verdict["for_all"] else f": {self.verdict['limited']}"
+        counts = [self.verdict[name] for name in ("proven_blocks", "progressions", "instances", "checks")]
+        return [self.verdict["proven_for"] + reason, self.verdict["steps"], *(f"{count:,}" for count in counts)]
+
+    def operations(self):
+        """What the verifier did, counted."""
+        return sum(self.verdict[name] for name in ("progressions", "instances", "checks"))
+
+
+def cases_of(algorithms, by_place, modelled):
+    cases = []
+    for row in algorithms:
+        for topology in by_place.get(row["topologies"], ()):
+            if row["algorithm"] == "two-tree-mirror":
+                topology = ODD[topology]
+            cases += [Case(row["collective"], row["algorithm"], topology, parameters, modelled, row["searched"])
+                      for parameters in PARAMETERS[row["parameter"]]]
+    return cases
+
+
+def sections(program):
+    """The page's tables: (title, cases) each. Every algorithm that `espalier list` prints has rows."""
+    listed = json.loads(subprocess.run([program, "list", "--format", "json"], check=True, stdout=subprocess.PIPE).stdout)
+    unknown = {row["topologies"] for row in listed} - DIRECT["64"].keys()
+    assert not unknown, f"DIRECT has no topology for algorithms that are for {unknown}"
+    local = [row for row in listed if row["collective"] in FOR_A_MILLION and not row["searched"]]
+    found = [(f"{ranks} ranks", cases_of(local if ranks == "1,048,576" else listed, by_place, False))
+             for ranks, by_place in DIRECT.items()]
+    return found + [(f"{ranks} ranks, `--links modelled`", cases_of(listed, by_place, True))
+                    for ranks, by_place in MODELLED.items()]
+
+
+def run(words):
+    """(what it printed, its one line of complaint, seconds of processor time, bytes of memory)."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        printed, complaint = out.read(), err.read().strip()
+    if process.returncode not in (0, 2) or (process.returncode == 2) != complaint.startswith("espalier: "):
+        raise AssertionError(f"{' '.join(words)}: exit status {process.returncode}: {complaint}")
+    return printed, complaint.removeprefix("espalier: "), used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+
+
+def prove(program, case, *options):
+    """Proves `case` in a process of its own; where programs are searched or lowered, another makes the file before."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = case.words()
+        if case.searched or case.modelled:
+            words = [str(pathlib.Path(folder) / "schedule.esp")]
+            _, refusal, seconds, memory = run([program, "compile", "--no-verify", *case.words(), "-o", *words])
+            if refusal:
+                return Proof(None, refusal, seconds, memory)
+        printed, refusal, seconds, memory = run([program, "verify", *words, *options, "--format", "json"])
+    return Proof(json.loads(printed) if not refusal else None, refusal, seconds, memory)

@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+"""docs/results/verify.md has what its command prints now, and proofs grow with the schedule and no faster.
+
+verify_test.py ESPALIER PAGE      ESPALIER_WHOLE=1: also the rows of the page that take longer
+"""
+import os
+import pathlib
+import re
+import sys
+import unittest
+
+import proofs
+import verify_page
+
+PROGRAM, PAGE = sys.argv[1:3]
+WHOLE = os.environ.get("ESPALIER_WHOLE") == "1"
+
+
+def tables(text):
+    """The page's rows, as cells, by title."""
+    found = {}
+    for section in re.split(r"^## ", text, flags=re.M)[1:]:
+        title, *lines = section.splitlines()
+        rows = [line[2:-2].split(" | ") for line in lines if line.startswith("| ")]
+        found[title] = rows[2:]  # without the names of the columns and the line below them
+    return found
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.printed = tables(pathlib.Path(PAGE).read_text())
+        cls.sections = proofs.sections(PROGRAM)
+
+    def test_has_every_row(self):
+        self.assertEqual(list(self.printed), [title for title, _ in self.sections])
+        for title, cases in self.sections:
+            with self.subTest(title):
+                self.assertEqual([cells[:4] for cells in self.printed[title]], [verify_page.key(case) for case in cases])
+
+    def test_every_row_is_for_every_block_count_or_says_why_not(self):
+        for title, rows in self.printed.items():
+            for cells in rows:
+                self.assertRegex(cells[4], r"^(every N( = \d+ mod \d+)?$|N = 1, the only one |refused: .*(expected |"
+                                           r"cannot be lowered: |are more than can be checked; ))", f"{title}: {cells}")
+
+    def test_figures(self):
+        compared = 0
+        for title, cases in self.sections:
+            for cells, case in zip(self.printed[title], cases):
+                if float(cells[-2]) >= verify_page.AFFORDABLE_SECONDS and not WHOLE:
+                    continue
+                self.assertEqual(proofs.prove(PROGRAM, case).exact(), cells[4:-2], f"{title}, {case}: write the page anew")
+                compared += 1
+        self.assertGreater(compared, 100)
+
+
+class Scale(unittest.TestCase):
+    """Counts, not times: a proof that expands what it need not fails on every machine."""
+    # Operations for each progression read; two-tree allreduce of 1,024 ranks takes 4, all-to-all by leaf 5.
+    MOST_PER_PROGRESSION = 8
+    TWO_TREE_MOST_GROWTH = 1.1  # of operations a rank
+    LEAF_MOST_GROWTH = 4 / 3    # of operations a message: the longest way has 8 links for h = 4, and 6 for h = 3
+
+    def operations(self, case):
+        proof = proofs.prove(PROGRAM, case)
+        self.assertTrue(proof.verdict["for_all"], proof.verdict)
+        self.assertLessEqual(proof.operations(), self.MOST_PER_PROGRESSION * proof.verdict["progressions"], case)
+        return proof.operations()
+
+    @staticmethod
+    def two_tree(ranks):
+        return proofs.Case("allreduce", "two-tree", f"complete:{ranks}")
+
+    def test_allreduce_by_two_trees(self):
+        few, many = (self.operations(self.two_tree(ranks)) / ranks for ranks in (1024, 16384))
+        self.assertLessEqual(many / few, self.TWO_TREE_MOST_GROWTH)
+
+    def test_all_to_all_by_leaf(self):
+        few, many = (self.operations(proofs.Case("all-to-all", "leaf", f"fattree:k=4,h={height},c=1")) /
+                     (4**height * (4**height - 1)) for height in (3, 4))
+        self.assertLessEqual(many / few, self.LEAF_MOST_GROWTH)
+
+    def test_the_limits_see_an_expansion(self):
+        """Where every N is expanded on all ranks, as is done with schedules that are not periodic."""
+        periodic = proofs.prove(PROGRAM, self.two_tree(256))
+        expanded = proofs.prove(PROGRAM, self.two_tree(256), "--blocks", str(periodic.verdict["proven_blocks"]))
+        self.assertFalse(expanded.verdict["for_all"])
+        self.assertEqual(expanded.verdict["progressions"], 0)
+        self.assertGreater(expanded.operations(), self.MOST_PER_PROGRESSION * periodic.verdict["progressions"])
+        self.assertGreater(expanded.operations() / periodic.operations(), 5 * self.TWO_TREE_MOST_GROWTH)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
