@@ -105,6 +105,7 @@ void print_as_json(const StoredSchedule& schedule, const SimulateReport& report)
        {"topology", schedule.loaded().topology->spec()},
        {"collective", collective_name(program.collective)},
        {"algorithm", program.algorithm},
+       {"nodes", schedule.nodes()},
        {"bytes", report.bytes},
        {"bytes_are", counts_per_rank(program.collective) ? "per rank" : "whole message"},
        {"segments", report.layout.segments},

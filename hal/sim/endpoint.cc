@@ -68,6 +68,7 @@ Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   send.post = post;
   if (link < 32) sent_on |= 1u << link;
   send.step = static_cast<std::uint32_t>(fabric_->step);
+  send.left = send.slot = false;
   send.planned = Stays::kUnknown;
   if (fabric_->stays.begun() && fabric_->polled != nullptr) {
     send.planned = static_cast<std::int32_t>(fabric_->polled->step_of(post.cookie));

@@ -27,7 +27,9 @@ void check_model(const Model& model) {
   if (model.scramble && model.no_data) {
     throw std::invalid_argument("sim: without data there is nothing to scramble");
   }
-  if (model.window == 0) throw std::invalid_argument("sim: the window must be at least 1");
+  if (model.window == 0 || model.window > kMaxFieldWindow) {
+    throw std::invalid_argument("sim: the window must be from 1 to 65535");
+  }
 }
 
 }  // namespace
@@ -183,7 +185,7 @@ Extras& Fabric::extras_of(Channel& channel) {
 }
 
 void Fabric::schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control) {
-  events.push(at, {where, kind, control});
+  events.push(at, {where, kind, control, 0});
 }
 
 bool Fabric::advance(Picoseconds until) {
@@ -268,7 +270,7 @@ void Fabric::run_next() {
   const Event event = events.pop();
   ++events_run;
   switch (event.kind) {
-    case EventKind::kLeft: left(channels[event.where]); break;
+    case EventKind::kLeft: left(channels[event.where], event.message); break;
     case EventKind::kMoved: moved(channels[event.where]); break;
     case EventKind::kAnnounced: {
       Channel& channel = channels[event.where];
@@ -293,7 +295,7 @@ void Fabric::run_next() {
     case EventKind::kWake: touch(event.where); break;
     case EventKind::kKill: kill(event.where); break;
     case EventKind::kCome: come(event.where); break;
-    case EventKind::kPassed: passed(wires->legs[event.where]); break;
+    case EventKind::kPassed: passed(wires->legs[event.where], event.message); break;
   }
 }
 
@@ -368,7 +370,7 @@ void Fabric::start(Channel& channel) {
   const Picoseconds takes = duration(channel, message, 0, slower);
   const Send& send = channel.send(message);
   stays.leaves(index(channel), channel.from, send.planned, send.furthest);
-  schedule(now + takes, EventKind::kLeft, index(channel));
+  schedule_left(now + takes, EventKind::kLeft, index(channel), message);
   land(channel, takes);
 }
 
@@ -381,8 +383,54 @@ void Fabric::land(Channel& channel, Picoseconds takes) {
   schedule(free, EventKind::kMoved, index(channel));
 }
 
+// The message has left: its sender may have its bytes back, and its port is free. `message`: the
+// lowest bits of its number. No message is done before it has left, and those that have not are
+// fewer than the window.
+void Fabric::left(Channel& channel, std::uint16_t message) {
+  const auto further = static_cast<std::uint16_t>(message - channel.sends_done);
+  if (!channel.closed) {
+    channel.send(channel.sends_done + further).left = true;
+    if (further == 0) complete_sends(channel);
+  }
+  free_port(channel);
+}
+
+// Completes the sends whose blocks have left, in their order.
+void Fabric::complete_sends(Channel& channel) {
+  const std::uint64_t before = channel.sends_done;
+  while (channel.sends_done < channel.started && channel.send(channel.sends_done).left &&
+         give_bytes(channel, channel.sends_done)) {
+    ++channel.sends_done;
+  }
+  if (channel.sends_done > before) touch_sender(channel);
+}
+
+// The message that left needs its sender's bytes no more: they are at its receive, which has been
+// the fabric's since it was posted, or in a slot. False: it must wait for its receive.
+bool Fabric::give_bytes(Channel& channel, std::uint64_t message) {
+  Send& send = channel.send(message);
+  const bool bytes = send.post.size > 0 && !model.no_data;
+  if (message < channel.receives_posted) {
+    const ReceivePost& receive = channel.receive(message).post;
+    const bool agreed = send.post.tag == receive.tag && send.post.size == receive.size;
+    if (agreed && bytes) std::memmove(receive.bytes, send.post.bytes, send.post.size);
+    send.status = agreed ? Status::kOk : Status::kMismatch;
+    return true;
+  }
+  if (!model.eager_copies) return false;
+  // Above eager_bytes it would not have left without its receive.
+  send.slot = true;
+  send.status = Status::kOk;
+  if (bytes) {
+    std::uint8_t* const slot = slots.take();
+    std::memcpy(slot, send.post.bytes, send.post.size);
+    send.post.bytes = slot;
+  }
+  return true;
+}
+
 // The out-port is free: for this channel's next message, or one that has waited longer.
-void Fabric::left(Channel& channel) {
+void Fabric::free_port(Channel& channel) {
   // Its next message queues behind those that wait already.
   update(channel);
   --leaving(channel);
@@ -409,32 +457,16 @@ void Fabric::stop_waiting(Channel& channel) {
 
 void Fabric::moved(Channel& channel) {
   if (channel.closed) return;
-  arrive(channel);
+  ++channel.moved;
+  channel.announced = std::max(channel.announced, channel.moved);
   if (channel.receives_posted < channel.moved) touch_receiver(channel);
   match(channel);
   update(channel);
 }
 
-// The message that moved is at the receiver now.
-void Fabric::arrive(Channel& channel) {
-  Send& send = channel.send(channel.moved);
-  ++channel.moved;
-  channel.announced = std::max(channel.announced, channel.moved);
-  send.eager_done = model.eager_copies && send.post.size <= model.eager_bytes &&
-                    channel.receives_posted < channel.moved;
-  if (!send.eager_done) return;
-  if (send.post.size > 0 && !model.no_data) {
-    std::uint8_t* const bytes = slots.take();
-    std::memcpy(bytes, send.post.bytes, send.post.size);
-    send.post.bytes = bytes;
-  }
-  send.status = Status::kOk;
-  channel.sends_done = channel.moved;
-  touch_sender(channel);
-}
-
 void Fabric::match(Channel& channel) {
   if (channel.closed) return;
+  if (channel.sends_done < channel.started) complete_sends(channel);
   const std::uint64_t until = std::min(channel.moved, channel.receives_posted);
   if (channel.completed >= until) return;
   for (; channel.completed < until; ++channel.completed) match_next(channel);
@@ -450,21 +482,17 @@ void Fabric::match_next(Channel& channel) {
   stays.comes(channel.to, send.planned);
   --open_sends;
   --open_receives;
-  if (send.post.size > 0 && !model.no_data) {
-    // The sender's bytes are the fabric's until its completion, so they are read as late as this.
-    if (agreed) std::memmove(receive.post.bytes, send.post.bytes, send.post.size);
-    // They are a slot's.
-    if (send.eager_done) slots.give(static_cast<std::uint8_t*>(const_cast<void*>(send.post.bytes)));
-  }
   receive.status = agreed ? Status::kOk : Status::kMismatch;
-  if (!send.eager_done) {
-    send.status = receive.status;
-    channel.sends_done = channel.completed + 1;
-    touch_sender(channel);
-  } else if (!agreed && !extras_of(channel).late_mismatch) {
-    extras_of(channel).late_mismatch = true;
-    extras_of(channel).late_cookie = send.post.cookie;
-    touch_sender(channel);
+  if (send.slot) {
+    if (send.post.size > 0 && !model.no_data) {
+      if (agreed) std::memcpy(receive.post.bytes, send.post.bytes, send.post.size);
+      slots.give(static_cast<std::uint8_t*>(const_cast<void*>(send.post.bytes)));
+    }
+    if (!agreed && !extras_of(channel).late_mismatch) {
+      extras_of(channel).late_mismatch = true;
+      extras_of(channel).late_cookie = send.post.cookie;
+      touch_sender(channel);
+    }
   }
   receive.check = send.post.check;
   receive.tag = send.post.tag;

@@ -25,12 +25,13 @@ inline constexpr Picoseconds kNever = UINT64_MAX;
 
 // A posted send, until its receive is complete and its own completion polled.
 struct Send {
-  SendPost post;          // bytes: the sender's, from its arrival as an eager one a slot's
+  SendPost post;          // bytes: the sender's; if `slot`, a slot's
   std::int64_t step = 0;  // lock step: of the post
   std::int32_t planned = Stays::kUnknown;  // free running: the step that its schedule says
   std::int32_t furthest = -1;              // and Stays::furthest() when it was posted
   Status status = Status::kOk;
-  bool eager_done = false;  // completed at the sender when it had moved into a slot
+  bool left = false;  // it has left its sender's port
+  bool slot = false;  // its bytes left for an eager slot, as no receive was posted
 };
 
 // A posted receive, and what its completion will say.
@@ -68,7 +69,7 @@ struct alignas(128) Channel {
   Ring<Receive> receives;
   std::uint64_t sends_posted = 0;
   std::uint64_t receives_posted = 0;
-  std::uint64_t started = 0;    // has left
+  std::uint64_t started = 0;    // begins to leave
   std::uint64_t moved = 0;      // is in
   std::uint64_t announced = 0;  // its header is known at the receiver
   std::uint64_t early_told = 0;
@@ -103,6 +104,7 @@ struct Event {
   std::uint32_t where = 0;  // channel; node for kWake and kKill; leg for kCome and kPassed
   EventKind kind = EventKind::kWake;
   std::uint8_t control = 0;
+  std::uint16_t message = 0;  // kLeft, kPassed: the lowest bits of its number
 };
 
 struct Node;
@@ -209,6 +211,10 @@ struct Fabric {
   void count_send(Channel& channel);
   void count_receive(Channel& channel);
   void schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control = 0);
+  // When the channel's message has left.
+  void schedule_left(Picoseconds at, EventKind kind, std::uint32_t where, std::uint64_t message) {
+    events.push(at, {where, kind, 0, static_cast<std::uint16_t>(message)});
+  }
   // When the next event is; kNever if there is none.
   [[nodiscard]] Picoseconds next_event() const {
     return events.empty() ? kNever : std::max(events.least(), now);
@@ -293,10 +299,12 @@ struct Fabric {
   void land(Channel& channel, Picoseconds takes);
   [[nodiscard]] bool ready(Channel& channel);
   void start(Channel& channel);
-  void left(Channel& channel);
+  void left(Channel& channel, std::uint16_t message);
+  void free_port(Channel& channel);
+  void complete_sends(Channel& channel);
+  [[nodiscard]] bool give_bytes(Channel& channel, std::uint64_t message);
   void stop_waiting(Channel& channel);
   void moved(Channel& channel);
-  void arrive(Channel& channel);
   void match_next(Channel& channel);
   void close(Channel& channel);
 
@@ -304,7 +312,7 @@ struct Fabric {
   void come(std::uint32_t leg);
   void go_on(Leg& leg);
   void set_out(Leg& leg);
-  void passed(Leg& leg);
+  void passed(Leg& leg, std::uint16_t message);
 
   struct Port {
     std::uint16_t leaving = 0;

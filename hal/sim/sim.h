@@ -7,9 +7,9 @@
 // (none by default: at the same time), or, where the receiver's in-port is busy, is queued there in
 // the order of leaving, as in a switch. Without one_port every link has ports of its own, one a
 // lane. (Were the out-port held meanwhile, schedules that use every port in every step would fall
-// out of step and lose a third of their throughput, which no switch and no TCP does.) Both ends
-// complete when the block is in and the receive is posted (a short send once it is in, see
-// eager_copies); acknowledgements cost nothing. Controls take alpha, latency and no port; one that
+// out of step and lose a third of their throughput, which no switch and no TCP does.) A send
+// completes when its block has left (see also eager_copies), a receive when the block is in;
+// acknowledgements cost nothing. Controls take alpha, latency and no port; one that
 // is still on its way is replaced by a newer one of its kind.
 //
 // With Model::route a block travels over the real links between its ends, each of which carries as
@@ -53,8 +53,8 @@ struct Model {
   Hops hops = Hops::kCutThrough;
   std::uint32_t window = kMaxWindow;
   std::uint64_t eager_bytes = 4096;
-  // A send of at most eager_bytes completes once it has moved, into a slot at the receiver (so that
-  // its mismatch may be told late); false: once it was compared with its receive.
+  // A send of at most eager_bytes completes once it has left, though its receive is not posted: its
+  // bytes go into a slot, so that its mismatch may be told late. False: once its receive is posted.
   bool eager_copies = true;
   double jitter = 0;       // each transfer takes up to this fraction longer, from `seed`
   double link_jitter = 0;  // each link always takes its own fraction longer, up to this
