@@ -111,26 +111,19 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
-Progress::Progress(std::string label, bool always)
-    : label_(std::move(label)),
-      terminal_(isatty(STDERR_FILENO) == 1),
-      shown_(terminal_ || always) {}
+Progress::Progress(std::string label)
+    : label_(std::move(label)), shown_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
-  if (drawn_ && terminal_) std::fputs("\r\033[K", stderr);
+  if (drawn_) std::fputs("\r\033[K", stderr);
 }
 
 void Progress::at(double done) {
   const int percent = static_cast<int>(done * 100);
   if (!shown_ || percent == percent_) return;
   if (!drawn_ && std::chrono::steady_clock::now() - since_ < std::chrono::seconds(1)) return;
-  const bool tenth = percent / 10 != percent_ / 10;
   percent_ = percent;
   drawn_ = true;
-  if (!terminal_) {
-    if (tenth) std::fprintf(stderr, "%s: %d %%\n", label_.c_str(), percent);
-    return;
-  }
   constexpr int kWidth = 30;
   const int full = percent * kWidth / 100;
   std::fprintf(stderr, "\r%s [%s%s] %3d%%", label_.c_str(), std::string(full, '#').c_str(),

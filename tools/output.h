@@ -33,20 +33,19 @@ void write_file(const std::string& path, std::span<const std::uint8_t> bytes);
 // "1.25 ms"
 [[nodiscard]] std::string seconds_text(double seconds);
 
-// A bar on stderr while work goes on that takes more than a second; gone when it ends. Where stderr
-// is no terminal only if `always`: then a line for each tenth.
+// A bar on stderr, if that is a terminal, for work that takes more than a second. Cleared at the
+// end.
 class Progress {
  public:
-  explicit Progress(std::string label, bool always = false);
+  explicit Progress(std::string label);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();
-  void at(double done);  // 0 .. 1
+  void at(double done);  // the part that is done, 0 .. 1
 
  private:
   std::string label_;
-  bool terminal_;
-  bool shown_;
+  bool shown_ = false;
   bool drawn_ = false;
   int percent_ = 0;
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();

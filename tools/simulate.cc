@@ -37,16 +37,16 @@ reference::Case make_case(const Program& program, const SimulateOptions& argumen
   return run;
 }
 
-// Refuses what needs the bytes that --no-data leaves out.
+// Refuses the options that need the bytes.
 void check_no_data(const SimulateOptions& arguments) {
   if (!arguments.no_data) return;
   if (!arguments.output.empty()) {
-    bad_input("--output with --no-data: no rank has a result; expected one of them");
+    bad_input("--output writes results, and with --no-data no rank has one; expected one of them");
   }
   if (!arguments.combining.op.empty()) {
     bad_input(
-        "--op with --no-data: no operator is applied; expected one of them (--type sets the "
-        "size of an element)");
+        "--op is for data, and with --no-data no operator is applied; expected one of them (--type "
+        "stays: it sets the size of an element)");
   }
 }
 
@@ -92,14 +92,19 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   report.data = !arguments.no_data;
   report.bytes = run.bytes;
   report.layout = layout_of(schedule.first(), run);
+  report.hops = hops_of(arguments.hops);
   const std::uint64_t seed = seed_of(arguments);
   const CostModel cost = cost_of(arguments);
   predict_into(report, schedule, cost);
   SimulatedMemory memory(schedule, run, report.layout, report.data);
+  // Nothing is refused any more.
+  for (const std::string& directory : {arguments.output, arguments.events}) {
+    if (!directory.empty()) make_directory(directory);
+  }
   sim::Model model = model_of(schedule, report.layout, report.line);
   model.no_data = arguments.no_data;
-  model.hops = report.hops = hops_of(arguments.hops);
-  Progress progress("simulating", arguments.progress);
+  model.hops = report.hops;
+  Progress progress("simulating");
   report.lock_step =
       Simulation(schedule, memory, report.layout, model)
           .lock_step(report.predicted_steps, [&progress](double done) { progress.at(0.5 * done); });
@@ -125,7 +130,7 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
                   [&memory](std::uint32_t rank) { return memory.rank(rank); });
   }
   if (run.collective == espalier_Collective_BARRIER && report.data) {
-    Progress checking("checking", arguments.progress);
+    Progress checking("checking");
     report.free_running.wrong = check_barrier(schedule, memory, report.layout, model,
                                               [&checking](double done) { checking.at(done); });
   }
@@ -155,9 +160,6 @@ void run_simulate(const SimulateOptions& arguments) {
   }
   check_no_data(arguments);
   StoredSchedule schedule(arguments.file, arguments.topology);
-  for (const std::string& directory : {arguments.output, arguments.events}) {
-    if (!directory.empty()) make_directory(directory);
-  }
   const SimulateReport report = make_report(schedule, arguments);
   for (std::uint32_t node = 0; !arguments.events.empty() && node < report.logs.size(); ++node) {
     write_events(arguments.events, node, report.logs[node].log);
@@ -223,10 +225,8 @@ void add_simulate(CLI::App& app) {
                       "Also write what happened into this file (see 'espalier trace')");
   command->add_flag(
       "--no-data", arguments->no_data,
-      "Steps, times and what links carry only: no byte is moved and no result checked, so "
-      "that very many nodes fit into little memory");
-  command->add_flag("--progress", arguments->progress,
-                    "Tell on stderr how much is done, though it is no terminal");
+      "Moves no byte and checks no result. Steps, times, link loads and events are those of a run "
+      "with data; time and memory are far less");
   command->add_option("--output", arguments->output,
                       "Write each rank's result to DIR/rank-N.bin, as 'espalier run' does");
   command->add_option("--events", arguments->events,

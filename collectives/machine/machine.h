@@ -33,7 +33,7 @@ struct MachineConfig {
   std::uint32_t window = kMaxWindow;          // at most; the program's own is the other limit
   std::uint64_t deadline_ns = 2'000'000'000;  // D: silence on an awaited link before it is given up
   bool check_blocks = false;                  // CRC-32 of every block, sent and checked
-  bool no_data = false;  // combines and copies take their turn but touch no byte of the buffers
+  bool no_data = false;     // combines and copies take their turn but touch no byte of the buffers
   EventLog* log = nullptr;  // of the collective started last; outlives the machine
 };
 

@@ -13,7 +13,8 @@ namespace {
 static_assert(std::is_trivially_copyable_v<espalier_Program> &&
               std::is_standard_layout_v<espalier_Program>);
 
-// Calls f(array, its number of entries) for each array of which a program uses a part, except peers.
+// Calls f(array, its number of entries) for each array of which a program uses a part, except
+// peers.
 template <typename P, typename F>
 void for_each_array(P& program, F f) {
   f(program.blocks, program.blocks_count);

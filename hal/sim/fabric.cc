@@ -361,6 +361,7 @@ bool Fabric::ready(Channel& channel) {
 
 void Fabric::start(Channel& channel) {
   const std::uint64_t message = channel.started++;
+  ++blocks;
   ++leaving(channel);
   if (wires != nullptr) return come(wires->first_leg(index(channel)));
   const double slower =

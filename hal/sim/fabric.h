@@ -25,8 +25,8 @@ inline constexpr Picoseconds kNever = UINT64_MAX;
 
 // A posted send, until its receive is complete and its own completion polled.
 struct Send {
-  SendPost post;          // bytes: the sender's; if `slot`, a slot's
-  std::int64_t step = 0;  // lock step: of the post
+  SendPost post;                           // bytes: the sender's; if `slot`, a slot's
+  std::int64_t step = 0;                   // lock step: of the post
   std::int32_t planned = Stays::kUnknown;  // free running: the step that its schedule says
   std::int32_t furthest = -1;              // and Stays::furthest() when it was posted
   Status status = Status::kOk;
@@ -263,7 +263,8 @@ struct Fabric {
   Picoseconds now = 0;
   std::uint64_t order = 0;  // of transfers that wait
   std::uint64_t events_run = 0;
-  std::uint32_t dead = 0;  // nodes
+  std::uint64_t blocks = 0;  // that began to leave
+  std::uint32_t dead = 0;    // nodes
   // Lock step: channels with a post of the present step; and with a send of an earlier one that is
   // not complete. Posts of all channels that are not compared yet. Whether a node or a link had too
   // many posts in the step; whether there were posts.

@@ -77,11 +77,7 @@ std::uint64_t Network::received(std::uint32_t node) const {
   return blocks;
 }
 
-std::uint64_t Network::blocks() const {
-  std::uint64_t blocks = 0;
-  for (const Channel& channel : fabric_->channels) blocks += channel.started;
-  return blocks;
-}
+std::uint64_t Network::blocks() const { return fabric_->blocks; }
 
 std::uint64_t Network::events() const { return fabric_->events_run; }
 
