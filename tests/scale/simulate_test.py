@@ -5,7 +5,10 @@ simulate_test.py ESPALIER PAGE      ESPALIER_WHOLE=1: also the rows of the page 
 """
 import os
 import pathlib
+import pty
+import subprocess
 import sys
+import tempfile
 import unittest
 
 import simulate_page
@@ -54,6 +57,29 @@ class Page(unittest.TestCase):
                              f"{case}: write the page anew")
             compared += 1
         self.assertGreaterEqual(compared, 4)
+
+
+class Bar(unittest.TestCase):
+    def test_is_drawn_on_a_terminal_and_cleared(self):
+        """A run of some seconds: the bar is drawn after the first. proofs.run() sees that a file gets none."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = str(pathlib.Path(folder) / "schedule.esp")
+            subprocess.run([PROGRAM, "compile", "--no-verify", "--topology", "complete:30000", "--collective", "broadcast",
+                            "--algorithm", "two-tree", "-o", file], check=True, stdout=subprocess.DEVNULL)
+            parent, child = pty.openpty()
+            with subprocess.Popen([PROGRAM, "simulate", file, "--bytes", "512KiB", "--no-data"], stdout=subprocess.DEVNULL,
+                                  stderr=child) as process:
+                os.close(child)
+                drawn = b""
+                try:
+                    while chunk := os.read(parent, 4096):
+                        drawn += chunk
+                except OSError:  # the terminal's other end is closed
+                    pass
+            os.close(parent)
+        self.assertEqual(process.returncode, 0, drawn)
+        self.assertRegex(drawn, rb"\rsimulating \[[#.]*\] +\d+%")
+        self.assertTrue(drawn.endswith(b"\r\x1b[K"), drawn[-80:])
 
 
 if __name__ == "__main__":
