@@ -41,11 +41,6 @@ constexpr std::uint32_t kMaxLevels = 32;
 
 std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
 
-// What the branches between `level` - 1 and `level` have.
-std::uint32_t lanes_of(const Group& group, std::uint32_t level) {
-  return group.capacities == nullptr ? 1 : group.capacities[level - 1];
-}
-
 // Whether `lanes` messages a slot of stage `stage` ask no branch below for more than used[].
 // `lanes` is at most k times the next level's.
 bool spreads(const LeafNode& node, const std::uint32_t* used, std::uint32_t stage,
@@ -61,9 +56,9 @@ bool spreads(const LeafNode& node, const std::uint32_t* used, std::uint32_t stag
 
 // The lanes that the schedule uses, by level.
 void used_lanes(const Group& group, const LeafNode& node, std::uint32_t* used) {
-  std::uint64_t most = lanes_of(group, 1);
+  std::uint64_t most = branch_lanes(group, 1);
   for (std::uint32_t level = 1; level <= node.height; ++level) {
-    std::uint64_t lanes = std::min<std::uint64_t>(most, lanes_of(group, level));
+    std::uint64_t lanes = std::min<std::uint64_t>(most, branch_lanes(group, level));
     while (!spreads(node, used, level, lanes)) --lanes;
     used[level - 1] = static_cast<std::uint32_t>(lanes);
     most = lanes * node.arity;
@@ -327,7 +322,7 @@ Status TotalExchange::finish() {
     steps += slots(stage);
     // What a branch sends to all ranks outside it, over its own link.
     const std::uint64_t crossing =
-        std::uint64_t{branch(stage)} * (node_.ranks - branch(stage)) / lanes_of(group_, stage);
+        std::uint64_t{branch(stage)} * (node_.ranks - branch(stage)) / branch_lanes(group_, stage);
     if (crossing < bound) continue;
     bound = static_cast<std::uint32_t>(crossing);
     bound_stage = stage;
@@ -340,7 +335,7 @@ Status TotalExchange::finish() {
 Status check_size(const Group& group, const LeafNode& node) {
   std::uint64_t branch = 1, messages = 0;
   for (std::uint32_t level = 1; level <= node.height; ++level) {
-    if (lanes_of(group, level) < 1) return Status::kBadArgument;
+    if (branch_lanes(group, level) < 1) return Status::kBadArgument;
     messages += branch * branch * node.arity * (node.arity - 1);
     branch *= node.arity;
   }

@@ -106,8 +106,8 @@ TEST_F(Form, MoreThanCanBeCheckedTogether) {
   EXPECT_NEAR(static_cast<double>(verdict.counterexample.blocks), 50, 2);
   options.max_blocks = 0;  // the proof for every N at once
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
-  options.max_instances_total = 20;
-  expect_refused(Point::kForm, "20 are for all N together", options);
+  options.max_instances_total = 12;
+  expect_refused(Point::kForm, "12 are for all N together", options);
 }
 
 // Nor are steps without end in which nothing happens.

@@ -78,7 +78,7 @@ class Periodic {
 
   Finding read_nodes() {
     coarser_ = 0;
-    match_ = {};
+    match_ = LinkMatch();
     flow_ = {};
     neighbours_ = true;
     run_ = 1;
@@ -92,7 +92,7 @@ class Periodic {
         verdict_.limited = topology_.node_name(node) + ": " + verdict_.limited;
         return std::nullopt;
       }
-      finding = match(node + 1, node + 1 == program_nodes(common_));
+      finding = match(node + 1 == program_nodes(common_));
       if (finding || unknown()) return finding;
       if (options_.progress && node % 1024 == 0) {
         options_.progress(0.8 * node / program_nodes(common_));
@@ -177,6 +177,7 @@ class Periodic {
         return;
       }
     }
+    make_room(program);
     const std::int64_t flight = latency_ticks(program) - 1;
     const bool named = common_.collective != espalier_Collective_ALL_TO_ALL;
     for (std::size_t k = 0; k < progressions_.all.size(); ++k) {
@@ -184,11 +185,9 @@ class Periodic {
       const std::size_t stage = numbers[one.stage];
       stages_.add(stage, one);
       if (one.link < 0) continue;
-      const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(one.link));
       const bool send = one.kind == espalier_Kind_SEND;
       const std::int64_t first = one.first + (send ? flight : 0);
       LinkEnd end;
-      end.link = send ? link_key(node, peer) : link_key(peer, node);
       end.first = time_of(stage, first);
       end.slot = time_of(stage, first % stages_.period(stage));
       end.segment = named ? one.segment : 0;
@@ -196,25 +195,38 @@ class Periodic {
       end.cell = base + static_cast<std::uint32_t>(k);
       end.part = one.part;
       end.run = one.run;
-      match_.add(end, send);
+      match_.add(static_cast<std::size_t>(one.link), end, send);
     }
   }
 
-  // Points 1 and 4: each link's sends and receives are the same progressions.
-  Finding match(std::uint32_t nodes, bool all) {
-    const auto mismatch = match_.settle(
-        all ? UINT32_MAX : nodes, all,
-        [this](std::uint32_t send, std::uint32_t receive) { flow_.connect(send, receive); });
-    if (!mismatch) return std::nullopt;
-    const LinkEnd& wrong = mismatch->end;
-    // Ends of different stages may agree on their first blocks.
-    for (std::int64_t blocks = wrong.block + 1; blocks <= wrong.block + 1 + 2 * stride_;
-         blocks += stride_) {
-      if (Finding finding = expand_at(blocks, {wrong.from(), wrong.to()})) return finding;
-      if (Finding finding = check_link(at_, wrong.from(), wrong.to())) return finding;
+  // For the ends that add_node() adds.
+  void make_room(const Program& program) {
+    std::vector<LinkMatch::Room> rooms(links_count(program));
+    for (std::uint32_t link = 0; link < rooms.size(); ++link) {
+      rooms[link].peer = peer_of(program, link);
     }
-    verdict_.limited = "the ends of link " + topology_.node_name(wrong.from()) + " -> " +
-                       topology_.node_name(wrong.to()) + " go on differently";
+    for (const Progression& one : progressions_.all) {
+      if (one.link < 0) continue;
+      LinkMatch::Room& room = rooms[static_cast<std::size_t>(one.link)];
+      ++(one.kind == espalier_Kind_SEND ? room.sends : room.receives);
+    }
+    match_.begin_node(rooms);
+  }
+
+  // Points 1 and 4: each link's sends and receives are the same progressions.
+  Finding match(bool last) {
+    auto wrong = match_.end_node(
+        [this](std::uint32_t send, std::uint32_t receive) { flow_.connect(send, receive); });
+    if (!wrong && last) wrong = match_.finish();
+    if (!wrong) return std::nullopt;
+    // Ends of different stages may agree on their first blocks.
+    for (std::int64_t blocks = wrong->end.block + 1; blocks <= wrong->end.block + 1 + 2 * stride_;
+         blocks += stride_) {
+      if (Finding finding = expand_at(blocks, {wrong->from, wrong->to})) return finding;
+      if (Finding finding = check_link(at_, wrong->from, wrong->to)) return finding;
+    }
+    verdict_.limited = "the ends of link " + topology_.node_name(wrong->from) + " -> " +
+                       topology_.node_name(wrong->to) + " go on differently";
     return std::nullopt;
   }
 

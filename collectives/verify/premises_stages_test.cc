@@ -82,6 +82,61 @@ TEST_F(StageKey, TellsWhereAListEnds) {
   EXPECT_NE(stage_key(one), stage_key(other));
 }
 
+// N* alone stands for every N below: only where each event waits for what it needs by itself.
+class LastRun : public ::testing::Test {
+ protected:
+  LastRun() {
+    form.window = 4;
+    form.stride = 2;
+    form.period = 8;
+    form.outputs = form.slots = 1;
+  }
+  void add(Kind kind, std::int64_t first, std::int32_t block, std::uint16_t after, Buffer into,
+           Buffer a) {
+    form.all.push_back({.first = first,
+                        .block = block,
+                        .after = after,
+                        .kind = kind,
+                        .into = {.buffer = into},
+                        .a = {.buffer = a},
+                        .b = {}});
+  }
+  // Sends block 0 two steps after it was copied to OUTPUT.
+  void receive_copy_and_send(std::uint16_t after) {
+    add(espalier_Kind_RECEIVE, 0, 0, 0, espalier_Buffer_SCRATCH, espalier_Buffer_BUFFER_NONE);
+    add(espalier_Kind_COPY, 1, 0, 1, espalier_Buffer_OUTPUT, espalier_Buffer_SCRATCH);
+    add(espalier_Kind_COPY, 2, 1, 0, espalier_Buffer_OUTPUT, espalier_Buffer_INPUT);
+    add(espalier_Kind_SEND, 3, 0, after, espalier_Buffer_BUFFER_NONE, espalier_Buffer_OUTPUT);
+  }
+  [[nodiscard]] StageProof proof() const { return prove_stage(form, 1 << 20); }
+
+  StageForm form;
+};
+
+TEST_F(LastRun, IsEnoughWhereEventsWaitByThemselves) {
+  receive_copy_and_send(2);
+  const StageProof all = proof();
+  EXPECT_EQ(all.wrong_at, 0);
+  EXPECT_EQ(all.why, "");
+  EXPECT_EQ(all.max_blocks, 4);     // R (c + 2), c = floor((3 + 4 - 1) / 8)
+  EXPECT_EQ(all.instances, 4 * 2);  // of that N alone
+  EXPECT_EQ(all.sources[3].a, 1);
+}
+
+// With an even N the copy of block 1 in step 2, which runs after that of block 0, is waited for.
+TEST_F(LastRun, IsNotWhereTheyWaitByOthers) {
+  receive_copy_and_send(1);
+  EXPECT_EQ(proof().wrong_at, 1);
+}
+
+// With an even N the copy in step 1 waits for the receive that the one in step 3 does not wait for.
+TEST_F(LastRun, IsNotWhereOthersOverwriteFirst) {
+  add(espalier_Kind_RECEIVE, 0, 0, 0, espalier_Buffer_SCRATCH, espalier_Buffer_BUFFER_NONE);
+  add(espalier_Kind_COPY, 1, 1, 1, espalier_Buffer_SCRATCH, espalier_Buffer_INPUT);
+  add(espalier_Kind_COPY, 3, 0, 0, espalier_Buffer_SCRATCH, espalier_Buffer_INPUT);
+  EXPECT_EQ(proof().wrong_at, 1);
+}
+
 // Broadcasts whose rank 1 receives into slots and copies from there.
 class Stages : public Premises {
  protected:

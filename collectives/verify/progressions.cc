@@ -60,6 +60,9 @@ class ProgressionReader {
     if (!unread.none()) return unread;
     if (ranks_.stride > kMaxStride) return {"its blocks take too many turns"};
     if (ranks_.stride != least) return {};
+    std::int64_t most = 0;
+    for (const Round& round : rounds_) most += round.every * (ranks_.stride / round.blocks);
+    ranks_.all.reserve(static_cast<std::size_t>(std::min(most, kMaxProgressions)));
     unread = each_action([this](std::uint32_t at, std::uint32_t phase) {
       Unread one = scale_round(at, phase);
       if (one.none()) one = check_pace(at, phase);
@@ -263,6 +266,7 @@ class ProgressionReader {
     one.action = static_cast<std::uint8_t>(at);
     one.stage = stage_of({phase, begin.b, period * round.periods});
     slots_.begin_action(action, round.every);
+    std::int64_t cycle = 0;
     for (std::int64_t residue = 0; residue < round.every; ++residue) {
       std::int64_t block = value(moved_by(action).block_ref, residue);
       if (never(action, round, block)) continue;
@@ -280,7 +284,8 @@ class ProgressionReader {
       one.first = begin.a + period * pace;
       if (block >= round.blocks || one.first < 0 || one.first > kMaxFirst) return {kNotAll};
       one.block = static_cast<std::int32_t>(block);
-      Unread unread = check_instances(action, round, block, instance);
+      Unread unread = cycle == 0 ? check_growth(action, round, cycle) : Unread{};
+      if (unread.none()) unread = check_instances(action, round, cycle, block, instance);
       if (unread.none()) unread = read_places(action, instance, one);
       if (!unread.none()) return unread;
       ranks_.all.push_back(one);
@@ -295,16 +300,22 @@ class ProgressionReader {
 
   static constexpr const char* kNotAll = "its instances are not all of its blocks below N";
 
-  // That the instances are those of all the progression's blocks below N, for every N that occurs.
-  Unread check_instances(const Action& action, const Round& round, std::int64_t block,
-                         std::int64_t instance) const {
+  // Finds the cycle: both instances and blocks repeat with it, so instances(N + cycle) -
+  // instances(N) is the same for all N.
+  Unread check_growth(const Action& action, const Round& round, std::int64_t& cycle) const {
     const Count& count = program_.counts[action.instances_ref];
-    // Both repeat with this: instances(N + cycle) - instances(N) is the same for all N.
-    const std::int64_t cycle = std::lcm(round.blocks, count.c == 0 ? 1 : or_one(count.e));
+    cycle = std::lcm(round.blocks, count.c == 0 ? 1 : or_one(count.e));
     if (cycle > kMaxStride) return {"its instances grow in too long a cycle"};
     const std::int64_t grown = count_value(count, 1 + cycle) - count_value(count, 1);
     const std::int64_t needed = cycle / round.blocks * round.every;
     if (grown < needed || (action.clamp && grown != needed)) return {kNotAll};
+    return {};
+  }
+
+  // That the instances are those of all the progression's blocks below N, for every N that occurs.
+  Unread check_instances(const Action& action, const Round& round, std::int64_t cycle,
+                         std::int64_t block, std::int64_t instance) const {
+    const Count& count = program_.counts[action.instances_ref];
     for (std::int64_t blocks = 1; blocks <= block + cycle; ++blocks) {
       if (next_blocks(common_, blocks) != blocks) continue;
       const std::int64_t next = instance + ceil_div(blocks - block, round.blocks) * round.every;

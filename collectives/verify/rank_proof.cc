@@ -6,7 +6,7 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::size_t kMaxKept = std::size_t{1} << 26;  // bytes of proofs that are kept
+constexpr std::size_t kMaxKept = std::size_t{1} << 25;  // bytes of proofs that are kept
 constexpr std::size_t kMaxResults = 1 << 20;            // segments, times the stride
 constexpr std::int64_t kMaxPhrased = 4096;              // N of a counterexample that is expanded
 

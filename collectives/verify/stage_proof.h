@@ -55,7 +55,7 @@ struct StageProof {
     std::int32_t a = kUnknownSource, b = kUnknownSource;
   };
   std::vector<Sources> sources;            // by progression
-  std::int64_t max_blocks = 1;             // N*: everything was checked for N = 1 .. N*
+  std::int64_t max_blocks = 1;             // N*: everything holds for N = 1 .. N*
   std::int64_t instances = 0, checks = 0;  // events, and accesses to places
   // What is not proven. At most one of these:
   std::int64_t wrong_at = 0;  // above 0: a hazard, or wrong data, for this N

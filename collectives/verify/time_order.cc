@@ -8,6 +8,8 @@
 namespace espalier::verify {
 namespace {
 
+constexpr std::size_t kMaxSpare = std::size_t{1} << 18;  // progressions; few nodes have more
+
 // A progression by its time: step of the period, then sends, receives, operations, by action.
 struct TimeKey {
   std::int64_t step;
@@ -40,10 +42,12 @@ class TimeOrder {
       if (dense) count_sort(begin, end, period);
       sort_steps(begin, end, dense);
     }
-    std::vector<Progression> sorted;
+    std::vector<Progression>& sorted = ranks_.spare;
+    sorted.clear();
     sorted.reserve(keys_.size());
     for (const TimeKey& key : keys_) sorted.push_back(ranks_.all[key.position]);
-    ranks_.all = std::move(sorted);
+    sorted.swap(ranks_.all);
+    if (sorted.capacity() > kMaxSpare) std::vector<Progression>().swap(sorted);
   }
 
  private:

@@ -25,6 +25,8 @@ MODELLED = {
     "64": {ANYWHERE: ("mesh:8x8", "fattree:k=4,h=3,c=1"), "mesh:RxC": ("mesh:8x8",), "crossbar:AxB": ("crossbar:8x8",)},
     "256": {ANYWHERE: ("mesh:16x16", "fattree:k=4,h=4,c=1"), "mesh:RxC": ("mesh:16x16",),
             "crossbar:AxB": ("crossbar:16x16",)},
+    "1,024": {ANYWHERE: ("mesh:32x32", "fattree:k=4,h=5,c=1"), "mesh:RxC": ("mesh:32x32",),
+              "crossbar:AxB": ("crossbar:32x32",)},
 }
 # two-tree-mirror is for odd numbers of ranks: in its rows these topologies take the place of the others.
 ODD = {"complete:64": "complete:63", "complete:1024": "complete:1023", "complete:1048576": "complete:1048575",

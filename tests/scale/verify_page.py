@@ -21,7 +21,7 @@ links (`--links modelled`), `espalier compile --no-verify` with the same options
 
 - *proven for*: the verdict holds for these N (blocks per segment). "refused": the command's line that says why there is no verdict.
 - *steps*: steps that the schedule takes, exactly.
-- *N\\**: the forms of the stages were expanded for N up to this ([verifier.md](../verifier.md)).
+- *N\\**: the forms of the stages were checked for N up to this ([verifier.md](../verifier.md)).
 - *progressions*: progressions read from all nodes' programs. *instances*, *checks*: instances expanded and accesses to places
   checked, for all N together.
 - *s*: processor time of the process (user and system). *MiB*: its largest memory. {floor} MiB means at most {floor}: the

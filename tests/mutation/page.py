@@ -1,0 +1,54 @@
+#!/usr/bin/python3
+"""A sample of the mutants, by topology: docs/results/mutation.md.
+
+page.py build/tests/mutation/mutation >docs/results/mutation.md
+page.py --check build/tests/mutation/mutation PAGE     whether it is what would be written now; exit status 1 if not
+"""
+import re
+import subprocess
+import sys
+
+SAMPLES = (("--ranks 2..4 --sample 1999 --drifts 20", "on the topology's routes"),
+           ("--links modelled --ranks 4 --sample 3999 --drifts 20", "lowered onto the topology's links"))
+HEAD = """# What becomes of mutants
+
+Written by `tests/mutation/page.py build/tests/mutation/mutation >docs/results/mutation.md`, which runs the two samples below;
+`./test.sh` runs them too, and compares. [verifier.md](../verifier.md#how-the-verifier-is-judged) says what a mutant is and how it is judged.
+
+- *refused by the loader*, *killed* by the verifier, *equivalent*: found right by the interpreter in every run.
+- *survived*: accepted and wrong. There must be none."""
+COLUMNS = ("on", "mutants", "refused by the loader", "killed", "equivalent", "survived")
+NAMES = {"all": "all", "on complete": "complete graph", "on fattree": "fat tree", "on mesh": "mesh",
+         "on fattree, direct run": "fat tree, direct run", "on mesh, direct run": "mesh, direct run"}
+
+
+def section(program, options, where):
+    ran = subprocess.run([program, *options.split()], stdout=subprocess.PIPE, text=True)
+    if ran.returncode != 0:
+        sys.exit(f"{program} {options}: exit status {ran.returncode}\n{ran.stdout}")
+    lines = [f"## Schedules {where}", "", f"    build/tests/mutation/mutation {options}", "",
+             f"| {' | '.join(COLUMNS)} |", f"| --- |{5 * ' ---: |'}"]
+    for found in re.finditer(r"^(on .*?|all)  +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)$", ran.stdout, re.MULTILINE):
+        lines.append(f"| {' | '.join([NAMES[found[1]], *found.groups()[1:]])} |")
+    assert lines[-1].startswith("| all |"), ran.stdout
+    return "\n".join(lines)
+
+
+def page(program):
+    return "\n\n".join([HEAD, *(section(program, *sample) for sample in SAMPLES)]) + "\n"
+
+
+def main():
+    if sys.argv[1] != "--check":
+        sys.stdout.write(page(sys.argv[1]))
+        return
+    program, path = sys.argv[2:]
+    now = page(program)
+    print(now)
+    with open(path, encoding="utf-8") as old:
+        if old.read() != now:
+            sys.exit(f"{path} is old: tests/mutation/page.py writes it anew")
+
+
+if __name__ == "__main__":
+    main()
