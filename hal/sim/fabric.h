@@ -19,6 +19,10 @@ namespace espalier::sim {
 
 inline constexpr Picoseconds kNever = UINT64_MAX;
 
+[[nodiscard]] inline Picoseconds picoseconds(double seconds) {
+  return static_cast<Picoseconds>(seconds * 1e12 + 0.5);
+}
+
 // 0 <= x < 1, a number that depends on nothing but these, so that jitter does not depend on the
 // order of polling.
 [[nodiscard]] double random_part(std::uint64_t seed, std::uint64_t who, std::uint64_t which);

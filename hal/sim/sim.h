@@ -51,7 +51,7 @@ struct Model {
   // all peers are neighbours, and their links, unless they have ports, are never busy.
   std::function<std::vector<std::uint32_t>(std::uint32_t from, std::uint32_t to)> route;
   Hops hops = Hops::kCutThrough;
-  std::uint32_t window = kMaxWindow;
+  std::uint32_t window = kMaxWindow;  // 1 .. kMaxFieldWindow
   std::uint64_t eager_bytes = 4096;
   // A send of at most eager_bytes completes once it has left, though its receive is not posted: its
   // bytes go into a slot, so that its mismatch may be told late. False: once its receive is posted.
