@@ -5,6 +5,7 @@ simulate_page.py build/tools/espalier >docs/results/simulate.md     1,000,000 ra
 """
 import dataclasses
 import json
+import multiprocessing
 import os
 import pathlib
 import sys
@@ -28,7 +29,8 @@ and matched, but it has no bytes ([simulator.md](../simulator.md)).
 - *N*: blocks per segment. *messages*: block messages of one run. Both runs send the same.
 - *steps*: steps of the run in lock step. *lock step*, *freely*: virtual time of the two runs.
 - *s*: processor time of the process (user and system), on one core. *messages/s*: the messages of both runs divided by *s*.
-- *MB*: its largest memory. *bytes/node*: that memory divided by the nodes (ranks and routers with programs).
+- *MB*: its largest memory. *bytes/node*: that memory divided by the nodes (ranks and routers with programs). {floor} MB means at most
+  {floor}: the script that starts the process takes that itself.
 
 A test compares every column up to *freely*: rows of less than {affordable} s always, the others with `ESPALIER_WHOLE=1`. The other columns
 are of the machine that wrote the page. It has {cores} cores, and its load from other processes was {load:.1f} at the start."""
@@ -61,7 +63,7 @@ SECTIONS = (("Without data", TWO_TREE + RING), ("With and without data", BESIDE_
 
 @dataclasses.dataclass(frozen=True)
 class Simulation:
-    report: dict    # as `espalier simulate --format json` prints it
+    report: dict    # the numbers that `espalier simulate --format json` prints, without its lists
     nodes: int      # with programs
     seconds: float  # of processor time
     memory: int     # bytes, at most
@@ -88,17 +90,24 @@ def simulate(program, case):
         printed, refusal, seconds, memory = proofs.run([program, "simulate", file, "--bytes", str(case.bytes), "--format", "json",
                                                         *([] if case.data else ["--no-data"])])
         assert not refusal, refusal
-    report = json.loads(printed)
+    report = {name: value for name, value in json.loads(printed).items() if not isinstance(value, (dict, list))}
     return Simulation(report, report["nodes"], seconds, memory)
+
+
+def in_a_small_process(function, *arguments):
+    """A process counts the memory of the one that started it: this one grows as it reads reports."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
 
 
 def main():
     program = sys.argv[1]
-    print(HEAD.format(affordable=AFFORDABLE_SECONDS, cores=os.cpu_count(), load=os.getloadavg()[0]))
+    floor = in_a_small_process(proofs.run, ["true"])[3]
+    print(HEAD.format(affordable=AFFORDABLE_SECONDS, floor=f"{floor / MB:.0f}", cores=os.cpu_count(), load=os.getloadavg()[0]))
     for title, cases in SECTIONS:
         print(f"\n## {title}\n\n{row(COLUMNS)}\n|{5 * ' --- |'}{9 * ' ---: |'}", flush=True)
         for case in cases:
-            found = simulate(program, case)
+            found = in_a_small_process(simulate, program, case)
             print(row([*case.key(), *found.exact(), *found.measured()]), flush=True)
 
 
