@@ -48,7 +48,7 @@ void cut_messages(const Program& program) {
     if (make_layout(program, count, 4, layout) != Status::kOk) continue;
     expect(layout.blocks >= 1, "a segment has a block");
     const Span last = block_span(layout, layout.segments - 1, layout.blocks - 1);
-    expect(last.offset + last.bytes <= 4 * count, "a block lies inside its message");
+    expect(last.offset + last.bytes <= layout.count * 4, "a block lies inside its message");
     expect(last.bytes <= slot_bytes(layout), "a slot holds a block");
   }
 }
