@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,7 +36,7 @@ class LargeAllocator {
 
  private:
   static constexpr std::size_t kLargePage = std::size_t{1} << 21;
-  static constexpr std::size_t kLine = 64;
+  static constexpr std::size_t kLine = std::max<std::size_t>(64, alignof(T));
   static std::align_val_t alignment(std::size_t bytes) {
     return std::align_val_t{bytes >= kLargePage ? kLargePage : kLine};
   }
