@@ -23,9 +23,14 @@ std::string formula(const verify::LowerBound& bound) {
 }  // namespace
 
 std::vector<verify::LowerBound> bounds_of(const LoadedSchedule& loaded) {
-  return verify::lower_bounds(
-      *loaded.topology,
-      [&loaded](std::uint32_t node) -> const Program& { return loaded.programs.at(node); }, false);
+  return bounds_of(*loaded.topology, [&loaded](std::uint32_t node) -> const Program& {
+    return loaded.programs.at(node);
+  });
+}
+
+std::vector<verify::LowerBound> bounds_of(const topology::Topology& topology,
+                                          const verify::Programs& programs) {
+  return verify::lower_bounds(topology, programs, false);
 }
 
 std::string bound_text(const std::vector<verify::LowerBound>& bounds, const Program& program) {

@@ -14,6 +14,9 @@ namespace espalier::tools {
 // Of a schedule that is not proven here: those that hold on any links. None where its programs do
 // not agree; then the functions below give what `program` claims.
 [[nodiscard]] std::vector<verify::LowerBound> bounds_of(const LoadedSchedule& loaded);
+// The same of programs that are kept elsewhere.
+[[nodiscard]] std::vector<verify::LowerBound> bounds_of(const topology::Topology& topology,
+                                                        const verify::Programs& programs);
 
 // "2N+3", or "max(2N+3, ceil(26N/7))" where none is the greatest for every N that `program` has.
 [[nodiscard]] std::string bound_text(const std::vector<verify::LowerBound>& bounds,

@@ -51,20 +51,27 @@ CostModel::Line CostModel::line(double bytes) const {
 }
 
 double predict(const Programs& programs, const Layout& layout, const CostModel& model) {
-  const Program& first = programs.front();
+  const auto program = [&programs](std::uint32_t node) -> const Program& { return programs[node]; };
+  return predict(static_cast<std::uint32_t>(programs.size()), program, layout, model);
+}
+
+double predict(std::uint32_t nodes, const std::function<const Program&(std::uint32_t)>& program,
+               const Layout& layout, const CostModel& model) {
+  const OwnedProgram first = program(0);
   const double block = static_cast<double>(slot_bytes(layout));
   const double ticks = std::max<std::uint32_t>(1, first.send_ticks);
   const std::int64_t steps = count_value(first.counts[first.steps_ref], layout.blocks);
   bool runs = false;
-  for (const Program& program : programs) {
-    for (std::uint32_t at = 0; at < program.actions_count; ++at) {
-      runs = runs || (program.actions[at].has_a && program.actions[at].a.run > 1);
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const Program& its = program(node);
+    for (std::uint32_t at = 0; at < its.actions_count; ++at) {
+      runs = runs || (its.actions[at].has_a && its.actions[at].a.run > 1);
     }
   }
   if (!runs) return static_cast<double>(steps) * model.step(block) / ticks;
   std::map<std::int64_t, std::uint32_t> longest;  // by step
-  for (const Program& program : programs) {
-    for (const Instance& instance : expand(program, layout.blocks)) {
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    for (const Instance& instance : expand(program(node), layout.blocks)) {
       if (instance.kind != espalier_Kind_SEND) continue;
       std::uint32_t& run = longest[instance.step];
       run = std::max(run, instance.a.run);

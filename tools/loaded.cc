@@ -53,12 +53,16 @@ LoadedSchedule open_schedule(std::string name, std::vector<std::uint8_t> bytes,
   return loaded;
 }
 
-void decode(const LoadedSchedule& loaded, std::uint32_t node, OwnedProgram& program) {
-  const auto decoded = std::make_unique<DecodedProgram>();
-  const Status status = loaded.file.program(node, *decoded);
+void decode(const LoadedSchedule& loaded, std::uint32_t node, DecodedProgram& program) {
+  const Status status = loaded.file.program(node, program);
   if (status != Status::kOk) {
     refuse(loaded.name, "descriptor of node " + std::to_string(node) + ": " + reason(status));
   }
+}
+
+void decode(const LoadedSchedule& loaded, std::uint32_t node, OwnedProgram& program) {
+  const auto decoded = std::make_unique<DecodedProgram>();
+  decode(loaded, node, *decoded);
   program = *decoded;
 }
 

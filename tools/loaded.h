@@ -27,6 +27,8 @@ struct LoadedSchedule {
                                            const std::string& topology);
 // Decodes node's program. Throws Failure.
 void decode(const LoadedSchedule& loaded, std::uint32_t node, OwnedProgram& program);
+// The same; loaded.bytes keep its table.
+void decode(const LoadedSchedule& loaded, std::uint32_t node, DecodedProgram& program);
 
 // Reads the file at `path`. `topology`: if not empty, the specification that it must be for. Throws
 // Failure (bad input): unreadable, truncated, corrupt, malformed, of another topology, ...

@@ -60,7 +60,15 @@ TEST_F(OptionsCommand, RefusesWhatARunInVirtualTimeCannotHonour) {
            Row{"simulate good --bytes 8 --seed 7", "--seed is for jitter; expected --jitter"},
            Row{"simulate good --bytes 8 --model model --alpha 1e-6", "--alpha excludes --model"},
            Row{"simulate good --bytes 8 --model model --beta 1e-9", "--beta excludes --model"},
+           Row{"simulate good --bytes 8 --op sum --output d", "broadcast combines nothing"},
+           Row{"simulate good --bytes 8 --hops none --events d", "unknown --hops 'none'"},
            Row{"trace good --bytes 8 -o t --op sum", "broadcast combines nothing"},
+           Row{"simulate good --bytes 8 --no-data --output d", "--output writes results"},
+           Row{"simulate sum --bytes 8 --no-data --op max", "--op is for data"},
+           Row{"simulate good --bytes 8 --no-data --op sum", "--op is for data"},
+           Row{"simulate good --bytes 8 --no-data --type f64", "expected no --type"},
+           Row{"simulate sum --bytes 9 --no-data", "9 bytes are no whole number of f32"},
+           Row{"simulate good --bytes 8 --no-data --seed 7", "--seed is for jitter"},
        }) {
     expect_refused(row.arguments, row.words);
   }

@@ -121,6 +121,7 @@ Progress::~Progress() {
 void Progress::at(double done) {
   const int percent = static_cast<int>(done * 100);
   if (!shown_ || percent == percent_) return;
+  if (!drawn_ && std::chrono::steady_clock::now() - since_ < std::chrono::seconds(1)) return;
   percent_ = percent;
   drawn_ = true;
   constexpr int kWidth = 30;

@@ -2,6 +2,7 @@
 // What all subcommands print and write.
 
 #include <CLI/App.hpp>
+#include <chrono>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -32,20 +33,22 @@ void write_file(const std::string& path, std::span<const std::uint8_t> bytes);
 // "1.25 ms"
 [[nodiscard]] std::string seconds_text(double seconds);
 
-// A bar on stderr while long work goes on, if stderr is a terminal; gone when it ends.
+// A bar on stderr, if that is a terminal, for work that takes more than a second. Cleared at the
+// end.
 class Progress {
  public:
   explicit Progress(std::string label);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();
-  void at(double done);  // 0 .. 1
+  void at(double done);  // the part that is done, 0 .. 1
 
  private:
   std::string label_;
   bool shown_ = false;
   bool drawn_ = false;
-  int percent_ = -1;
+  int percent_ = 0;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace espalier::tools

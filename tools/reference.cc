@@ -230,7 +230,7 @@ bool parse_operator(const std::string& op, const std::string& type, Operator& ou
   return error.empty();
 }
 
-bool supported(const Case& run, std::string& error) {
+bool whole_elements(const Case& run, std::string& error) {
   if (run.collective == espalier_Collective_BARRIER && run.bytes != 0) {
     error = "a barrier moves no bytes, not " + std::to_string(run.bytes) + "; expected 0";
   }
@@ -240,9 +240,15 @@ bool supported(const Case& run, std::string& error) {
   if (run.bytes % size != 0) {
     error = std::to_string(run.bytes) + " bytes are no whole number of " + type +
             "; expected a multiple of " + std::to_string(size);
-  } else if (!is_affine(run) && spread(run) < 2) {
-    error = "a sum over " + std::to_string(run.ranks) + " ranks is not exact in " + type +
-            "; take a wider type";
+  }
+  return error.empty();
+}
+
+bool supported(const Case& run, std::string& error) {
+  if (!whole_elements(run, error) || !combines(run.collective)) return error.empty();
+  if (!is_affine(run) && spread(run) < 2) {
+    error = "a sum over " + std::to_string(run.ranks) + " ranks is not exact in " +
+            type_name(run.op.type) + "; take a wider type";
   }
   return error.empty();
 }

@@ -31,6 +31,10 @@ struct Case {
 // exactly.
 [[nodiscard]] bool supported(const Case& run, std::string& error);
 
+// The part of that which a run without data needs: whether the bytes are a whole number of
+// elements.
+[[nodiscard]] bool whole_elements(const Case& run, std::string& error);
+
 // Elements to start the collective with.
 [[nodiscard]] std::uint64_t count(const Case& run);
 // Bytes that rank gives and gets; 0 where it gives or gets nothing.
@@ -50,6 +54,8 @@ class Results {
   // result_bytes() of a rank that has a result; good until the next call. Ask in ascending order of
   // ranks: scans go on from the rank before.
   [[nodiscard]] const std::vector<std::uint8_t>& of(std::uint32_t rank);
+  // Whether of() has found one result for all ranks: then it may be asked again, in any order.
+  [[nodiscard]] bool same_for_all() const { return made_; }
 
  private:
   void move(std::uint32_t rank);

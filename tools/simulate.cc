@@ -6,18 +6,18 @@
 #include <memory>
 
 #include "collectives/algorithms/algorithms.h"
-#include "tools/available_memory.h"
 #include "tools/bound.h"
 #include "tools/commands.h"
 #include "tools/cost_model.h"
 #include "tools/failure.h"
-#include "tools/loaded.h"
 #include "tools/numbers.h"
 #include "tools/output.h"
 #include "tools/reference.h"
 #include "tools/run_files.h"
 #include "tools/simulate_report.h"
+#include "tools/simulated_memory.h"
 #include "tools/simulation.h"
+#include "tools/stored_schedule.h"
 #include "tools/trace_json.h"
 
 namespace espalier::tools {
@@ -31,8 +31,23 @@ reference::Case make_case(const Program& program, const SimulateOptions& argumen
     bad_input("no --bytes; expected the size of the message, e.g. 64KiB");
   }
   std::string error;
-  if (!reference::supported(run, error)) bad_input(error);
+  const bool can =
+      arguments.no_data ? reference::whole_elements(run, error) : reference::supported(run, error);
+  if (!can) bad_input(error);
   return run;
+}
+
+// Refuses the options that need the bytes.
+void check_no_data(const SimulateOptions& arguments) {
+  if (!arguments.no_data) return;
+  if (!arguments.output.empty()) {
+    bad_input("--output writes results, and with --no-data no rank has one; expected one of them");
+  }
+  if (!arguments.combining.op.empty()) {
+    bad_input(
+        "--op is for data, and with --no-data no operator is applied; expected one of them (--type "
+        "stays: it sets the size of an element)");
+  }
 }
 
 sim::Hops hops_of(const std::string& name) {
@@ -52,55 +67,72 @@ std::uint64_t seed_of(const SimulateOptions& arguments) {
   return whole_number("--seed", arguments.seed, 0, ~0ull);
 }
 
-void check_memory(const LoadedSchedule& loaded, const reference::Case& run, const Layout& layout) {
-  const std::uint64_t needed = memory_needed(loaded, run, layout), there = available_memory();
-  if (needed <= there) return;
-  bad_input(std::to_string(run.bytes) + " bytes on " + counted(loaded.programs.size(), "node") +
-            " need " + std::to_string(needed / 1'000'000) + " MB, " +
-            std::to_string(there / 1'000'000) +
-            " MB are available here; expected fewer bytes (blocks, not bytes, make steps)");
+CostModel cost_of(const SimulateOptions& arguments) {
+  return arguments.model.empty() ? CostModel(arguments.alpha, arguments.beta)
+                                 : CostModel::read(arguments.model);
 }
 
-SimulateReport make_report(const LoadedSchedule& loaded, const SimulateOptions& arguments) {
-  const Program& program = loaded.programs.front();
-  const reference::Case run = make_case(program, arguments);
-  SimulateReport report;
-  report.bytes = run.bytes;
-  report.layout = layout_of(program, run);
-  const std::uint64_t seed = seed_of(arguments);
-  check_memory(loaded, run, report.layout);
-  const CostModel cost = arguments.model.empty() ? CostModel(arguments.alpha, arguments.beta)
-                                                 : CostModel::read(arguments.model);
+// What is known before anything runs.
+void predict_into(SimulateReport& report, const StoredSchedule& schedule, const CostModel& cost) {
+  const Program& program = schedule.first();
+  const auto program_of = [&schedule](std::uint32_t node) -> const Program& {
+    return schedule.program(node);
+  };
   const std::int64_t blocks = report.layout.blocks;
   report.line = cost.line(static_cast<double>(slot_bytes(report.layout)));
   report.predicted_steps = count_value(program.counts[program.steps_ref], blocks);
-  report.bound_steps = bound_steps(bounds_of(loaded), program, blocks);
-  report.predicted_seconds = predict(loaded.programs, report.layout, cost);
-  sim::Model model = model_of(loaded, report.layout, report.line);
-  model.hops = report.hops = hops_of(arguments.hops);
+  report.bound_steps =
+      bound_steps(bounds_of(*schedule.loaded().topology, program_of), program, blocks);
+  report.predicted_seconds = predict(schedule.nodes(), program_of, report.layout, cost);
+}
+
+SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& arguments) {
+  const reference::Case run = make_case(schedule.first(), arguments);
+  SimulateReport report;
+  report.data = !arguments.no_data;
+  report.bytes = run.bytes;
+  report.layout = layout_of(schedule.first(), run);
+  report.hops = hops_of(arguments.hops);
+  const std::uint64_t seed = seed_of(arguments);
+  const CostModel cost = cost_of(arguments);
+  predict_into(report, schedule, cost);
+  SimulatedMemory memory(schedule, run, report.layout, report.data);
+  // Nothing is refused any more.
+  for (const std::string& directory : {arguments.output, arguments.events}) {
+    if (!directory.empty()) make_directory(directory);
+  }
+  sim::Model model = model_of(schedule, report.layout, report.line);
+  model.no_data = arguments.no_data;
+  model.hops = report.hops;
   Progress progress("simulating");
-  progress.at(0);
-  report.lock_step = Simulation(loaded, run, report.layout, model).finish(run, true);
-  progress.at(0.5);
+  report.lock_step =
+      Simulation(schedule, memory, report.layout, model)
+          .lock_step(report.predicted_steps, [&progress](double done) { progress.at(0.5 * done); });
   model.jitter = arguments.jitter;
   model.link_jitter = arguments.link_jitter;
   model.pace = arguments.node_jitter * cost.step(static_cast<double>(slot_bytes(report.layout)));
   model.seed = seed;
   const bool logged = !arguments.trace.empty() || !arguments.events.empty();
   if (logged) {
-    for (const std::uint32_t room : log_room(loaded.programs, report.layout.blocks)) {
+    schedule.decode_all();
+    for (const std::uint32_t room : log_room(schedule.loaded().programs, report.layout.blocks)) {
       report.logs.emplace_back(room);
     }
   }
-  Simulation free(loaded, run, report.layout, model, logged ? &report.logs : nullptr);
-  report.free_running = free.finish(run, false);
+  report.free_running =
+      Simulation(schedule, memory, report.layout, model, logged ? &report.logs : nullptr)
+          .run_freely(report.lock_step.blocks,
+                      [&progress](double done) { progress.at(0.5 + 0.5 * done); });
   const bool right =
       report.free_running.run.status == Status::kOk && report.free_running.wrong.empty();
   if (right && !arguments.output.empty()) {
-    write_results(arguments.output, run, [&free](std::uint32_t rank) { return free.memory(rank); });
+    write_results(arguments.output, run,
+                  [&memory](std::uint32_t rank) { return memory.rank(rank); });
   }
-  if (run.collective == espalier_Collective_BARRIER) {
-    report.free_running.wrong = check_barrier(loaded, run, report.layout, model);
+  if (run.collective == espalier_Collective_BARRIER && report.data) {
+    Progress checking("checking");
+    report.free_running.wrong = check_barrier(schedule, memory, report.layout, model,
+                                              [&checking](double done) { checking.at(done); });
   }
   return report;
 }
@@ -126,20 +158,18 @@ void run_simulate(const SimulateOptions& arguments) {
       bad_input("--jitter, --link-jitter and --node-jitter must be numbers from 0 to 1000");
     }
   }
-  const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
-  for (const std::string& directory : {arguments.output, arguments.events}) {
-    if (!directory.empty()) make_directory(directory);
-  }
-  const SimulateReport report = make_report(loaded, arguments);
+  check_no_data(arguments);
+  StoredSchedule schedule(arguments.file, arguments.topology);
+  const SimulateReport report = make_report(schedule, arguments);
   for (std::uint32_t node = 0; !arguments.events.empty() && node < report.logs.size(); ++node) {
     write_events(arguments.events, node, report.logs[node].log);
   }
-  print_report(loaded, report, arguments.format);
+  print_report(schedule, report, arguments.format);
   if (!arguments.trace.empty()) {
     std::vector<EventLog> logs;
     for (const NodeLog& its : report.logs) logs.push_back(its.log);
     write_trace(arguments.trace,
-                make_trace(loaded, logs, report.bytes, report.layout.blocks,
+                make_trace(schedule.loaded(), logs, report.bytes, report.layout.blocks,
                            "virtual time of the simulation"),
                 arguments.format == Format::kText);
   }
@@ -193,6 +223,10 @@ void add_simulate(CLI::App& app) {
   add_simulate_options(*command, *arguments);
   command->add_option("--trace", arguments->trace,
                       "Also write what happened into this file (see 'espalier trace')");
+  command->add_flag(
+      "--no-data", arguments->no_data,
+      "Moves no byte and checks no result. Steps, times, link loads and events are those of a run "
+      "with data; time and memory are far less");
   command->add_option("--output", arguments->output,
                       "Write each rank's result to DIR/rank-N.bin, as 'espalier run' does");
   command->add_option("--events", arguments->events,
@@ -204,7 +238,8 @@ void add_simulate(CLI::App& app) {
       "  espalier simulate b.esp --bytes 1MiB\n"
       "  espalier simulate b.esp --bytes 64MiB --alpha 30e-6 --beta 0.8e-10\n"
       "  espalier simulate b.esp --bytes 1MiB --jitter 0.5 --node-jitter 2 --seed 7\n"
-      "  espalier simulate b.esp --bytes 1MiB --hops store-and-forward --format json");
+      "  espalier simulate b.esp --bytes 1MiB --hops store-and-forward --format json\n"
+      "  espalier simulate million.esp --bytes 512KiB --no-data");
   command->callback([arguments] { run_simulate(*arguments); });
 }
 

@@ -16,11 +16,12 @@ struct SimulateOptions {
   std::string output;  // directory for the free run's results
   std::string events;  // directory for what its nodes did
   std::string hops = "cut-through";
+  bool no_data = false;  // no byte is moved
   double alpha = 1e-6, beta = 1e-9, jitter = 0, link_jitter = 0, node_jitter = 0;
   Format format = Format::kText;
 };
 
-// Adds the options but --trace, --output and --events.
+// Adds the options that 'espalier trace' has too.
 void add_simulate_options(CLI::App& command, SimulateOptions& options);
 
 // Simulates, prints the report, throws Failure where something is wrong.

@@ -74,11 +74,62 @@ TEST_F(Command, SimulatedSecondsHaveLambda) {
         json::parse(run("simulate l --bytes 1000 --alpha 1e-6 --beta 1e-9 --format json").out);
     EXPECT_NEAR(slow["simulated_seconds"], 2 * seconds, 1e-11) << "alpha + beta x 1000 is 2 us";
   }
-  compile("c", "complete:64", "allreduce", "combine", "--lambda 4");
-  const json out =
-      json::parse(run("simulate c --bytes 1000 --alpha 1e-6 --beta 0 --format json").out);
-  EXPECT_NEAR(out["lock_step_seconds"], 15e-6, 1e-11);
-  EXPECT_GE(out["simulated_seconds"], 15e-6 - 1e-11);
+}
+
+// It combines into the block that it sends, which it has back when the block has left its port.
+TEST_F(Command, CombineTakesThePredictedTime) {
+  struct Row {
+    const char* ranks;
+    const char* lambda;
+  };
+  for (const Row& row :
+       {Row{"8", "1"}, Row{"8", "2"}, Row{"13", "5/3"}, Row{"13", "5/2"}, Row{"64", "4"}}) {
+    compile("c", std::string("complete:") + row.ranks, "allreduce", "combine",
+            std::string("--lambda ") + row.lambda);
+    const json out =
+        json::parse(run("simulate c --bytes 1000 --alpha 1e-6 --beta 0 --format json").out);
+    const double predicted = out["predicted_seconds"];
+    EXPECT_GT(predicted, 0);
+    EXPECT_NEAR(out["lock_step_seconds"], predicted, 1e-11) << row.ranks << ' ' << row.lambda;
+    EXPECT_NEAR(out["simulated_seconds"], predicted, 1e-11) << row.ranks << ' ' << row.lambda;
+  }
+}
+
+// The command's whole report, and the events and the trace that it writes.
+TEST_F(Command, WithoutDataAllButTheResultsIsTheSame) {
+  compile("lines", "mesh:2x3", "allreduce", "two-tree");
+  compile("tree", "fattree:k=2,h=2,c=1", "all-to-all", "leaf");
+  compile("hops", "mesh:3x3", "broadcast", "two-tree", "--links modelled");
+  compile("postal", "complete:9", "allreduce", "combine", "--lambda 5/2");
+  compile("wait", "complete:5", "barrier", "dissemination");
+  for (const std::string file : {"lines", "tree", "hops", "postal", "wait"}) {
+    const std::string bytes = file == "wait" ? "" : " --bytes 20000";
+    for (const std::string mode : {"", " --hops store-and-forward", " --jitter 0.5 --seed 3",
+                                   " --link-jitter 1 --node-jitter 1 --seed 4"}) {
+      const std::string command = "simulate " + file + bytes + mode + " --format json";
+      const Result data = run(command + " --events a --trace a.json");
+      const Result none = run(command + " --no-data --events b --trace b.json");
+      EXPECT_EQ(data.status, 0) << data.err;
+      EXPECT_EQ(none.status, 0) << none.err;
+      json with = json::parse(data.out), without = json::parse(none.out);
+      EXPECT_EQ(with["right"], true);
+      EXPECT_EQ(without["right"], nullptr);
+      for (json* report : {&with, &without}) {
+        report->erase("data");
+        report->erase("right");
+      }
+      EXPECT_EQ(with, without) << command;
+      EXPECT_NE(read(directory_ / "a.json"), "") << command;
+      EXPECT_NE(read(directory_ / "a" / "node-0.events"), "") << command;
+      EXPECT_EQ(read(directory_ / "a.json"), read(directory_ / "b.json")) << command;
+      for (std::uint32_t node = 0; node < with["nodes"]; ++node) {
+        const std::string name = "node-" + std::to_string(node) + ".events";
+        EXPECT_EQ(read(directory_ / "a" / name), read(directory_ / "b" / name)) << command;
+      }
+    }
+  }
+  const std::string text = run("simulate lines --bytes 8 --no-data").out;
+  EXPECT_NE(text.find("not checked: no byte was moved"), std::string::npos) << text;
 }
 
 TEST_F(Command, SimulateHopsAndJitter) {

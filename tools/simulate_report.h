@@ -4,13 +4,13 @@
 #include <cstdint>
 
 #include "tools/cost_model.h"
-#include "tools/loaded.h"
 #include "tools/output.h"
 #include "tools/simulation.h"
 
 namespace espalier::tools {
 
 struct SimulateReport {
+  bool data = true;  // else no result was checked
   std::uint64_t bytes = 0;
   Layout layout;
   std::int64_t predicted_steps = 0, bound_steps = 0;
@@ -22,6 +22,6 @@ struct SimulateReport {
 };
 
 // On stdout.
-void print_report(const LoadedSchedule& loaded, const SimulateReport& report, Format format);
+void print_report(const StoredSchedule& schedule, const SimulateReport& report, Format format);
 
 }  // namespace espalier::tools

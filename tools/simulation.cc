@@ -22,99 +22,76 @@ double tick_of(const Program& program, const Layout& layout, const sim::Model& m
   return block_seconds(layout, model.alpha, model.beta) / send_ticks(program);
 }
 
-std::vector<const Program*> pointers(const LoadedSchedule& loaded) {
-  std::vector<const Program*> programs;
-  for (const Program& program : loaded.programs) programs.push_back(&program);
-  return programs;
-}
-
 }  // namespace
 
-Simulation::Simulation(const LoadedSchedule& loaded, const reference::Case& run,
+Simulation::Simulation(const StoredSchedule& schedule, SimulatedMemory& memory,
                        const Layout& layout, const sim::Model& model, std::vector<NodeLog>* logs,
                        std::uint32_t absent)
-    : programs_(pointers(loaded)),
-      blocks_(layout.blocks),
-      tick_(tick_of(loaded.programs.front(), layout, model)),
-      network_(model, sim::links_of(programs_)),
-      nodes_(programs_.size()) {
-  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    : schedule_(schedule),
+      memory_(memory),
+      tick_(tick_of(schedule.first(), layout, model)),
+      network_(model, schedule.links()),
+      machines_(network_, schedule.programs()) {
+  memory.spoil();
+  for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {
     EventLog* log = logs == nullptr ? nullptr : &(*logs)[node].log;
-    if (node != absent) start(loaded, node, run, layout, log);
-    machines_.push_back(nodes_[node].machine.get());
+    if (node != absent) start(node, log);
   }
 }
 
-void Simulation::start(const LoadedSchedule& loaded, std::uint32_t number,
-                       const reference::Case& run, const Layout& layout, EventLog* log) {
-  Node& node = nodes_[number];
+void Simulation::start(std::uint32_t node, EventLog* log) {
   MachineConfig config;
   config.log = log;
-  const Program& program = loaded.programs[number];
-  const bool input = !is_router(program) && reference::has_input(run, number);
-  const bool output = !is_router(program) && reference::has_result(run, number);
-  if (input) {
-    node.input.resize(std::max<std::uint64_t>(reference::input_bytes(run, number), 1));
-    reference::fill_input(run, number, 0, node.input.data());
-  }
-  // Rubbish, so that a byte never written shows.
-  if (output) {
-    node.output.assign(std::max<std::uint64_t>(reference::result_bytes(run, number), 1), 0xa5);
-  }
-  Buffers buffers;
-  buffers.input = input ? node.input.data() : nullptr;
-  buffers.output = output ? node.output.data() : nullptr;
-  buffers.scratch_bytes = scratch_needed(program, layout);
-  node.scratch =
-      std::make_unique<std::max_align_t[]>(buffers.scratch_bytes / sizeof(std::max_align_t) + 1);
-  buffers.scratch = node.scratch.get();
-  node.machine = std::make_unique<Machine>();
-  Status status = node.machine->init(network_.endpoint(number), config);
-  if (status == Status::kOk) {
-    status = node.machine->start(program, buffers, run.op, reference::count(run));
-  }
+  config.no_data = !memory_.has_data();
+  const reference::Case& run = memory_.run();
+  const Status status = machines_.start(node, config, memory_.of(schedule_.program(node)), run.op,
+                                        reference::count(run));
   if (status == Status::kOk) return;
-  negative(loaded.topology->node_name(number) + " cannot start: " + status_name(status));
+  negative(schedule_.loaded().topology->node_name(node) + " cannot start: " + status_name(status));
 }
 
-Outcome Simulation::finish(const reference::Case& run, bool lock_step) {
-  Outcome outcome;
-  if (lock_step) {
-    outcome.run = sim::run_lock_step(network_, machines_, latency_ticks(*programs_.front()));
-    // There a step ends when its blocks are in. A tick lasts as long as any other.
-    if (tick_ > 0) outcome.run.seconds = static_cast<double>(outcome.run.steps) * tick_;
-  } else {
-    network_.foresee(programs_, blocks_);
-    outcome.run = sim::run(network_, machines_);
-  }
-  outcome.links = network_.traffic();
-  outcome.contention = network_.contention();
-  outcome.residence = network_.residence();
-  reference::Results results(run, 0);
-  for (std::uint32_t rank = 0; rank < run.ranks && outcome.wrong.empty(); ++rank) {
-    if (reference::result_bytes(run, rank) == 0) continue;
-    if (nodes_[rank].output != results.of(rank)) {
-      outcome.wrong = "wrong result on rank " + std::to_string(rank);
-    }
-  }
-  return outcome;
+Outcome Simulation::lock_step(std::int64_t steps, const Report& report) {
+  const sim::Tick tick = [&](std::int64_t step) {
+    report(steps > 0 ? std::min(1.0, static_cast<double>(step) / static_cast<double>(steps)) : 1);
+  };
+  Outcome all =
+      outcome(sim::run_lock_step(network_, machines_, latency_ticks(schedule_.first()), tick));
+  // There a step ends when its blocks are in. A tick lasts as long as any other.
+  if (tick_ > 0) all.run.seconds = static_cast<double>(all.run.steps) * tick_;
+  return all;
 }
 
-std::int64_t Simulation::first_to_end(std::uint64_t until_ns) {
-  do {
-    for (std::uint32_t node = 0; node < machines_.size(); ++node) {
-      if (machines_[node] != nullptr && machines_[node]->poll() == Status::kOk) return node;
-    }
-  } while (network_.advance(until_ns));
-  return -1;
+Outcome Simulation::run_freely(std::uint64_t blocks, const Report& report) {
+  const sim::Tick tick = [&](std::int64_t /*step*/) {
+    const auto sent = static_cast<double>(network_.blocks());
+    report(blocks > 0 ? std::min(1.0, sent / static_cast<double>(blocks)) : 1);
+  };
+  network_.begin_residence(latency_ticks(schedule_.first()));
+  Outcome all = outcome(sim::run(network_, machines_, tick));
+  all.links = network_.traffic();
+  return all;
 }
 
-std::string check_barrier(const LoadedSchedule& loaded, const reference::Case& run,
-                          const Layout& layout, const sim::Model& model) {
+Outcome Simulation::outcome(sim::RunResult result) {
+  Outcome all;
+  all.run = std::move(result);
+  all.blocks = network_.blocks();
+  all.events = network_.events();
+  all.contention = network_.contention();
+  all.residence = network_.residence();
+  all.wrong = memory_.wrong();
+  return all;
+}
+
+std::string check_barrier(const StoredSchedule& schedule, SimulatedMemory& memory,
+                          const Layout& layout, const sim::Model& model,
+                          const Simulation::Report& report) {
   constexpr std::uint64_t kLong = 500'000'000;  // ns, before any machine gives a link up
-  for (std::uint32_t absent = 0; run.ranks > 1 && absent < run.ranks; ++absent) {
+  const std::uint32_t ranks = memory.run().ranks;
+  for (std::uint32_t absent = 0; ranks > 1 && absent < ranks; ++absent) {
+    report(static_cast<double>(absent) / ranks);
     const std::int64_t node =
-        Simulation(loaded, run, layout, model, nullptr, absent).first_to_end(kLong);
+        Simulation(schedule, memory, layout, model, nullptr, absent).first_to_end(kLong);
     if (node >= 0) {
       return "rank " + std::to_string(node) + " ends the barrier while rank " +
              std::to_string(absent) + " has not begun it";
@@ -123,27 +100,16 @@ std::string check_barrier(const LoadedSchedule& loaded, const reference::Case& r
   return "";
 }
 
-std::uint64_t memory_needed(const LoadedSchedule& loaded, const reference::Case& run,
-                            const Layout& layout) {
-  std::uint64_t bytes = 0;
-  for (const Program& program : loaded.programs) {
-    bytes += scratch_needed(program, layout);
-    if (is_router(program)) continue;
-    bytes += reference::input_bytes(run, program.node) + reference::result_bytes(run, program.node);
-  }
-  return bytes;
-}
-
-sim::Model model_of(const LoadedSchedule& loaded, const Layout& layout,
+sim::Model model_of(const StoredSchedule& schedule, const Layout& layout,
                     const CostModel::Line& line) {
-  const Program& program = loaded.programs.front();
+  const Program& program = schedule.first();
   sim::Model model;
   model.alpha = line.alpha;
   model.beta = line.beta;
   // Else a port is a link's own, or only sends have one.
   model.one_port = program.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
                    program.port_model == espalier_PortModel_SIMPLEX;
-  const topology::Topology* topology = loaded.topology.get();
+  const topology::Topology* topology = schedule.loaded().topology.get();
   model.lanes = [topology](std::uint32_t from, std::uint32_t to) {
     return topology->capacity(from, to);
   };

@@ -33,6 +33,7 @@ struct MachineConfig {
   std::uint32_t window = kMaxWindow;          // at most; the program's own is the other limit
   std::uint64_t deadline_ns = 2'000'000'000;  // D: silence on an awaited link before it is given up
   bool check_blocks = false;                  // CRC-32 of every block, sent and checked
+  bool no_data = false;     // combines and copies take their turn but touch no byte of the buffers
   EventLog* log = nullptr;  // of the collective started last; outlives the machine
 };
 
@@ -57,7 +58,8 @@ class Machine {
   Machine& operator=(const Machine&) = delete;
 
   // Binds the machine to its endpoint, for life. That and every program outlive it. Nothing is
-  // sent. kBadArgument: a second time, or a window of 0; kTooLarge: more than kMaxLinks links.
+  // sent. kBadArgument: a second time, a window of 0, or blocks to be checked without data;
+  // kTooLarge: more than kMaxLinks links.
   [[nodiscard]] Status init(Endpoint& endpoint, const MachineConfig& config);
 
   // Starts a collective of `count` elements of op.type, of the whole message or of a rank's part
@@ -85,11 +87,22 @@ class Machine {
   // After init(). Lock step: steps at or above `horizon` are not let in until it is raised.
   // Unlimited by default.
   void set_horizon(std::int64_t horizon);
+  // For simulators. The first step that is not let in, as far as it is known while steps before it
+  // are in flight; INT64_MAX: none. Whether the fabric had no room for a post in the last poll. The
+  // step of a post with this cookie, during the post.
+  [[nodiscard]] std::int64_t next_step() const {
+    return running_ ? timetable_.next_step() : Timetable::kNever;
+  }
+  [[nodiscard]] bool refused() const { return no_room_; }
+  [[nodiscard]] std::int64_t step_of(std::uint32_t cookie) const {
+    return step(static_cast<std::uint8_t>(cookie)).number;
+  }
   // endpoint.now() at which poll() has something to do even if nothing arrives; UINT64_MAX:
   // nothing.
   [[nodiscard]] std::uint64_t next_deadline() const;
 
  private:
+  friend class PackedState;
   // A step that is let in and not retired.
   struct Step {
     std::int64_t number = 0;
@@ -174,6 +187,7 @@ class Machine {
   Endpoint* endpoint_ = nullptr;
   std::uint8_t window_limit_ = 0;
   bool check_blocks_ = false;
+  bool no_data_ = false;
   EventLog* log_ = nullptr;
   const Program* program_ = nullptr;
   Watch watch_;

@@ -66,6 +66,7 @@ class Timetable {
   [[nodiscard]] std::uint32_t first_action() const { return first_action_; }
 
  private:
+  friend class PackedState;
   // What fits() has let in fits these.
   using Number = std::ptrdiff_t;
   static constexpr Number kNoStep = std::numeric_limits<Number>::max();

@@ -59,6 +59,7 @@ class Watch {
   [[nodiscard]] std::uint64_t next_deadline() const;
 
  private:
+  friend class PackedState;
   struct Link {
     std::uint32_t peer = 0;
     std::uint32_t answer = 0;    // number of the probe to answer

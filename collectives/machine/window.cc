@@ -293,6 +293,7 @@ bool Machine::operate(std::uint32_t row) {
   }
   if (into.size == 0) return true;
   if (being_sent(into)) return false;
+  if (no_data_) return true;
   if (combine) {
     espalier::combine(op_, into.bytes, a.bytes, b.bytes, into.elements);
   } else if (into.bytes != a.bytes) {

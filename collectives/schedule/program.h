@@ -28,7 +28,8 @@ using BlockRule = espalier_BlockRule;
 // One node's part of a schedule. `table` points to memory that the type of the object names:
 //   DecodedProgram  the descriptor's bytes, which must outlive it (on nodes they lie in flash);
 //   OwnedProgram    the object's own, on hosts (collectives/schedule/programs.h);
-//   Program         no table: generators make none. A reference may be to any of the three.
+//   StoredProgram   a store's, which must outlive it (collectives/schedule/program_store.h);
+//   Program         no table: generators make none. A reference may be to any of them.
 // A copy would share the table without keeping it alive, so a Program is never copied. OwnedProgram
 // makes deep copies.
 struct Program : espalier_Program {

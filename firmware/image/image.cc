@@ -117,7 +117,9 @@ bool programs_fit(const Image& image) {
 
 Status check_tables(const Image& image) {
   if (image.links > kMaxLinks || image.programs > kMaxPrograms) return Status::kTooLarge;
-  const bool fits = image.programs > 0 && all_zero(image.bytes + 52, 12) &&
+  // To load() these mean any node's programs, and those of any topology.
+  const bool is_for_one = image.node != kAnyNode && image.topology_digest != kAnyTopology;
+  const bool fits = is_for_one && image.programs > 0 && all_zero(image.bytes + 52, 12) &&
                     is_name(image.bytes + kBoardAt, kBoardNameBytes) && programs_fit(image) &&
                     links_fit(image);
   return fits ? Status::kOk : Status::kMalformed;

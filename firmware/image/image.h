@@ -112,10 +112,10 @@ struct Image {
 //   kBadSignature  the signature is not by the key's owner
 //   kWrongBoard, kWrongTopology, kWrongNode, kRolledBack
 //   kTooLarge      more links than kMaxLinks or programs than kMaxPrograms
-//   kMalformed     anything the layout above does not allow: a table or descriptor not where it
-//   must
-//                  be, an unknown collective, a peer or (device, port) twice, the node its own
-//                  peer, no program, a byte that must be 0
+//   kMalformed     anything the layout above does not allow: a table or descriptor elsewhere than
+//                  it must be, an unknown collective, a peer or (device, port) twice, the node
+//                  its own peer, kAnyNode or kAnyTopology as what it is for, no program, a byte
+//                  that must be 0
 // Costs one pass over the bytes and one signature; no memory but the stack.
 [[nodiscard]] Status check_image(const std::uint8_t* bytes, std::size_t size,
                                  const Expectation& expectation, Image& image);

@@ -160,6 +160,17 @@ TEST_F(Images, TheOrderOfChecksIsKept) {
   EXPECT_EQ(check(good_), Status::kBadArgument);
 }
 
+// Such an image's programs would be taken whatever they are for.
+TEST_F(Images, IsForOneNodeOfOneTopology) {
+  expectation_.node = kAnyNode;
+  expectation_.topology_digest = kAnyTopology;
+  EXPECT_EQ(check(good_), Status::kOk);
+  EXPECT_EQ(check_changed([](Bytes& bytes) { store_le(bytes.data() + 32, kAnyNode, 4); }),
+            Status::kMalformed);
+  EXPECT_EQ(check_changed([](Bytes& bytes) { store_le(bytes.data() + 24, kAnyTopology, 8); }),
+            Status::kMalformed);
+}
+
 TEST_F(Images, BoardsWithoutSignaturesSaySo) {
   expectation_.authority = &kTakesUnsigned;
   ASSERT_EQ(check(sample_image(sample_content(1, 3), nullptr)), Status::kOk);

@@ -19,53 +19,64 @@ Status NodeEndpoint::prepare(const Region* regions, std::uint32_t count) {
     if (in.receives_posted != in.receives_polled) return Status::kBadArgument;
     for (std::uint64_t k = out.sends_polled; k < out.sends_posted; ++k) {
       // A wrapper may still send from memory of its own.
-      const SendPost& post = fabric_->sends[fabric_->slot(out, k)].post;
+      const SendPost& post = out.send(k).post;
       if (reachable(post.bytes, post.size)) return Status::kBadArgument;
     }
   }
-  for (std::uint32_t i = 0; i < count; ++i) regions_[i] = regions[i];
-  regions_count_ = count;
+  if (fabric_->model.no_data) return Status::kOk;
+  Fabric::Regions& its = fabric_->regions[node_];
+  for (std::uint32_t i = 0; i < count; ++i) its.regions[i] = regions[i];
+  its.count = count;
   return Status::kOk;
 }
 
 bool NodeEndpoint::reachable(const void* bytes, std::uint64_t size) const {
+  if (fabric_->model.no_data) return true;
   const auto at = reinterpret_cast<std::uintptr_t>(bytes);
-  for (std::uint32_t i = 0; i < regions_count_; ++i) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(regions_[i].bytes);
-    if (at >= begin && at - begin <= regions_[i].size && size <= regions_[i].size - (at - begin)) {
-      return true;
-    }
-  }
-  return false;
+  const Fabric::Regions& its = fabric_->regions[node_];
+  return std::any_of(its.regions, its.regions + its.count, [at, size](const Region& region) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(region.bytes);
+    return at >= begin && at - begin <= region.size && size <= region.size - (at - begin);
+  });
 }
 
 Status NodeEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
-  if (link >= links() || fabric_->nodes[node_].released) return Status::kBadArgument;
-  if (post.size > eager_bytes() && !reachable(post.bytes, post.size)) return Status::kBadArgument;
+  if (link >= fabric_->nodes[node_].links || fabric_->nodes[node_].released)
+    return Status::kBadArgument;
+  if (post.size > fabric_->model.eager_bytes && !reachable(post.bytes, post.size))
+    return Status::kBadArgument;
   Channel& channel = fabric_->in(node_, link);
-  if (channel.receives_posted - channel.receives_polled >= window()) return Status::kTooLarge;
-  fabric_->receives[fabric_->slot(channel, channel.receives_posted)].post = post;
-  ++fabric_->this_step(channel).receives_of_step;
-  ++fabric_->nodes[node_].activity;
+  if (channel.receives_posted - channel.receives_polled >= fabric_->model.window)
+    return Status::kTooLarge;
+  fabric_->next_receive(channel).post = post;
+  if (link < 32) received_on |= 1u << link;
+  ++activity;
   if (fabric_->model.scramble && post.size > 0) std::memset(post.bytes, 0xa5, post.size);
-  ++channel.receives_posted;
+  fabric_->count_receive(channel);
   fabric_->match(channel);
   fabric_->update(channel);
   return Status::kOk;
 }
 
 Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
-  if (link >= links() || fabric_->nodes[node_].released) return Status::kBadArgument;
+  if (link >= fabric_->nodes[node_].links || fabric_->nodes[node_].released)
+    return Status::kBadArgument;
   Channel& channel = fabric_->out(node_, link);
-  if (channel.sends_posted - channel.sends_polled >= window()) return Status::kTooLarge;
-  Send& send = fabric_->sends[fabric_->slot(channel, channel.sends_posted)];
+  if (channel.sends_posted - channel.sends_polled >= fabric_->model.window)
+    return Status::kTooLarge;
+  Send& send = fabric_->next_send(channel);
   send.post = post;
-  send.step = fabric_->step;
-  send.furthest = fabric_->stays.furthest(node_);
-  ++fabric_->this_step(channel).sends_of_step;
-  ++fabric_->nodes[node_].activity;
+  if (link < 32) sent_on |= 1u << link;
+  send.step = static_cast<std::uint32_t>(fabric_->step);
+  send.left = send.slot = false;
+  send.planned = Stays::kUnknown;
+  if (fabric_->stays.begun() && fabric_->polled != nullptr) {
+    send.planned = static_cast<std::int32_t>(fabric_->polled->step_of(post.cookie));
+    send.furthest = fabric_->stays.furthest(node_);
+  }
+  ++activity;
   if (fabric_->step > 0) fabric_->ask(channel);
-  ++channel.sends_posted;
+  fabric_->count_send(channel);
   fabric_->update(channel);
   return Status::kOk;
 }
@@ -74,9 +85,10 @@ Status NodeEndpoint::post_control(std::uint32_t link, const Control& control) {
   const auto kind = static_cast<std::uint8_t>(control.kind);
   if (link >= links() || kind >= kControlKinds) return Status::kBadArgument;
   Channel& channel = fabric_->out(node_, link);
-  channel.flying[kind] = control;
-  if (channel.control_flying[kind] || fabric_->nodes[node_].dead) return Status::kOk;
-  channel.control_flying[kind] = true;
+  Extras& its = fabric_->extras_of(channel);
+  its.on_its_way[kind] = control;
+  if (its.flying[kind] || fabric_->nodes[node_].dead) return Status::kOk;
+  its.flying[kind] = true;
   fabric_->schedule(fabric_->now + fabric_->alpha + fabric_->latency, EventKind::kControl,
                     fabric_->nodes[node_].first + link, kind);
   return Status::kOk;
@@ -84,48 +96,52 @@ Status NodeEndpoint::post_control(std::uint32_t link, const Control& control) {
 
 bool NodeEndpoint::poll(Completion& completion) {
   Node& node = fabric_->nodes[node_];
-  if (node.dead) return false;
-  for (std::uint32_t link = 0; (link = node.pending.next(link)) != LinkSet::kNone;) {
+  if (node.dead || !node.pending()) return false;
+  const LinkSet pending = node.pending_out | node.pending_in;
+  for (std::uint32_t link = 0; (link = pending.next(link)) != LinkSet::kNone; ++link) {
     completion = Completion();
     completion.link = link;
-    if (take(link, completion)) {
-      ++node.activity;
+    if (take(node, link, completion)) {
+      ++activity;
       return true;
     }
-    node.pending.erase(link);
+    node.pending_out.erase(link);
+    node.pending_in.erase(link);
   }
   return false;
 }
 
 // The next completion of the link, if there is one.
-bool NodeEndpoint::take(std::uint32_t link, Completion& completion) {
-  Channel& in = fabric_->in(node_, link);
-  for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
-    if (!in.control_there[kind]) continue;
-    in.control_there[kind] = false;
-    completion.kind = Completion::Kind::kControl;
-    completion.control = in.there[kind];
+bool NodeEndpoint::take(const Node& node, std::uint32_t link, Completion& completion) {
+  const bool out = node.pending_out.contains(link), in = node.pending_in.contains(link);
+  if (in && !fabric_->extras.empty() && take_control(fabric_->in(node_, link), completion)) {
     return true;
   }
-  if (fabric_->nodes[node_].released) return false;
-  Channel& out = fabric_->out(node_, link);
+  if (node.released) return false;
+  if (out && take_sent(fabric_->out(node_, link), completion)) return true;
+  return in && take_received(fabric_->in(node_, link), completion);
+}
+
+bool NodeEndpoint::take_sent(Channel& out, Completion& completion) {
+  completion.kind = Completion::Kind::kSent;
   if (out.sends_polled < out.sends_done) {
-    const Send& send = fabric_->sends[fabric_->slot(out, out.sends_polled++)];
-    completion.kind = Completion::Kind::kSent;
+    const Send& send = out.send(out.sends_polled++);
     completion.cookie = send.post.cookie;
     completion.tag = send.post.tag;
     completion.status = send.status;
     return true;
   }
-  if (out.late_mismatch) {
-    out.late_mismatch = false;
-    completion.kind = Completion::Kind::kSent;
-    completion.cookie = out.late_cookie;
-    completion.status = Status::kMismatch;
-    return true;
-  }
+  if (out.extras == Channel::kNoExtras || !fabric_->extras_of(out).late_mismatch) return false;
+  Extras& extras = fabric_->extras_of(out);
+  extras.late_mismatch = false;
+  completion.cookie = extras.late_cookie;
+  completion.status = Status::kMismatch;
+  return true;
+}
+
+bool NodeEndpoint::take_received(Channel& in, Completion& completion) {
   if (in.receives_polled < in.completed) {
-    const Receive& receive = fabric_->receives[fabric_->slot(in, in.receives_polled++)];
+    const Receive& receive = in.receive(in.receives_polled++);
     completion.kind = Completion::Kind::kReceived;
     completion.cookie = receive.post.cookie;
     completion.tag = receive.tag;
@@ -134,12 +150,21 @@ bool NodeEndpoint::take(std::uint32_t link, Completion& completion) {
     return true;
   }
   const std::uint64_t message = std::max(in.early_told, in.receives_posted);
-  if (message < in.announced && !in.closed) {
-    in.early_told = message + 1;
-    completion.kind = Completion::Kind::kEarly;
-    const std::size_t i = fabric_->slot(in, message);
-    completion.tag =
-        message < in.moved ? fabric_->arrivals[i].post.tag : fabric_->sends[i].post.tag;
+  if (message >= in.announced || in.closed) return false;
+  in.early_told = message + 1;
+  completion.kind = Completion::Kind::kEarly;
+  completion.tag = in.send(message).post.tag;
+  return true;
+}
+
+bool NodeEndpoint::take_control(Channel& in, Completion& completion) {
+  if (in.extras == Channel::kNoExtras) return false;
+  Extras& its = fabric_->extras_of(in);
+  for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
+    if (!its.there[kind]) continue;
+    its.there[kind] = false;
+    completion.kind = Completion::Kind::kControl;
+    completion.control = its.arrived[kind];
     return true;
   }
   return false;
@@ -152,7 +177,7 @@ void NodeEndpoint::release() {
 }
 
 void NodeEndpoint::wait(std::uint64_t until) {
-  if (!fabric_->nodes[node_].pending.empty() || until <= now()) return;
+  if (fabric_->nodes[node_].pending() || until <= now()) return;
   fabric_->advance(until > kNever / 1000 ? kNever : until * 1000);
 }
 

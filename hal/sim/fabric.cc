@@ -1,8 +1,6 @@
 #include "hal/sim/fabric.h"
 
 #include <algorithm>
-#include <cstring>
-#include <map>
 #include <stdexcept>
 
 #include "hal/splitmix64.h"
@@ -10,14 +8,7 @@
 namespace espalier::sim {
 namespace {
 
-constexpr double kPicosecondsPerSecond = 1e12;
-Picoseconds picoseconds(double seconds) {
-  return static_cast<Picoseconds>(seconds * kPicosecondsPerSecond + 0.5);
-}
-
-bool later(const Event& a, const Event& b) {
-  return a.at != b.at ? a.at > b.at : a.order > b.order;
-}
+constexpr std::size_t kEventsAhead = 6, kEventStages = 4;
 
 void check_model(const Model& model) {
   const bool times = model.alpha >= 0 && model.beta >= 0 && model.jitter >= 0 &&
@@ -28,7 +19,12 @@ void check_model(const Model& model) {
     throw std::invalid_argument(
         "sim: alpha, beta, latency, pace or jitter is negative or too large");
   }
-  if (model.window == 0) throw std::invalid_argument("sim: the window must be at least 1");
+  if (model.scramble && model.no_data) {
+    throw std::invalid_argument("sim: without data there is nothing to scramble");
+  }
+  if (model.window == 0 || model.window > kMaxFieldWindow) {
+    throw std::invalid_argument("sim: the window must be from 1 to 65535");
+  }
 }
 
 }  // namespace
@@ -41,82 +37,235 @@ double random_part(std::uint64_t seed, std::uint64_t who, std::uint64_t which) {
 Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32_t>>& peers)
     : model(the_model),
       alpha(picoseconds(the_model.alpha)),
-      latency(picoseconds(the_model.latency)) {
+      latency(picoseconds(the_model.latency)),
+      slots(the_model.eager_bytes, 0) {
   check_model(model);
   const auto count = static_cast<std::uint32_t>(peers.size());
   nodes.resize(count);
-  // (from, to) -> channels from one to the other, in the order of their links.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> between;
-  for (std::uint32_t v = 0; v < count; ++v) {
+  add_channels(peers);
+  pair_channels();
+  turns.resize(channels.size());
+  if (!model.one_port) ports.resize(channels.size());
+  if (!model.no_data) regions.resize(count);
+  if (model.route) wires = std::make_unique<Wires>(model, channels);
+  stays.blocks.reserve(model.window + 1);
+  touched.reserve(count);
+  endpoints.reserve(count);
+  for (std::uint32_t v = 0; v < count; ++v) endpoints.emplace_back(*this, v);
+  if (model.reserve) reserve();
+}
+
+void Fabric::add_channels(const std::vector<std::vector<std::uint32_t>>& peers) {
+  std::size_t all = 0;
+  for (const auto& links : peers) all += links.size();
+  channels.reserve(all);
+  for (std::uint32_t v = 0; v < peers.size(); ++v) {
     if (peers[v].size() > kMaxLinks) {
       throw std::invalid_argument("sim: node " + std::to_string(v) + " has " +
                                   std::to_string(peers[v].size()) + " links, at most " +
                                   std::to_string(kMaxLinks) + " are allowed");
     }
     nodes[v].first = static_cast<std::uint32_t>(channels.size());
-    nodes[v].links = static_cast<std::uint32_t>(peers[v].size());
+    nodes[v].links = static_cast<std::uint8_t>(peers[v].size());
     for (std::uint32_t link = 0; link < nodes[v].links; ++link) {
       const std::uint32_t to = peers[v][link];
-      if (to >= count || to == v) {
+      if (to >= peers.size() || to == v) {
         throw std::invalid_argument("sim: node " + std::to_string(v) + " has a link to node " +
                                     std::to_string(to) + ", which is not another node");
       }
-      between[{v, to}].push_back(static_cast<std::uint32_t>(channels.size()));
-      Channel channel;
+      Channel& channel = channels.emplace_back();
       channel.from = v;
-      channel.from_link = link;
+      channel.from_link = static_cast<std::uint8_t>(link);
       channel.to = to;
       if (model.lanes) channel.lanes = model.lanes(v, to);
       // To a node that is no neighbour the fabric routes.
       if (model.route) channel.lanes = std::max(channel.lanes, 1u);
       if (channel.lanes == 0) throw std::invalid_argument("sim: a link has at least one lane");
-      channels.push_back(channel);
     }
   }
+}
+
+// Finds the way back of each channel: the k-th link of v to u is the k-th of u to v.
+void Fabric::pair_channels() {
   in_channel.resize(channels.size());
-  for (const auto& [pair, forward] : between) {
-    const auto found = between.find({pair.second, pair.first});
-    if (found == between.end() || found->second.size() != forward.size()) {
-      throw std::invalid_argument("sim: the links of nodes " + std::to_string(pair.first) +
-                                  " and " + std::to_string(pair.second) + " are not mutual");
+  for (Channel& channel : channels) {
+    const Node& own = nodes[channel.from];
+    const Node& other = nodes[channel.to];
+    std::uint32_t before = 0, there = 0, back = 0;  // links of v to u before this one; of u to v
+    for (std::uint32_t link = 0; link < own.links; ++link) {
+      if (channels[own.first + link].to != channel.to) continue;
+      before += link < channel.from_link ? 1 : 0;
+      ++there;
     }
-    for (std::size_t i = 0; i < forward.size(); ++i) {
-      const std::uint32_t back = found->second[i];
-      channels[forward[i]].to_link = channels[back].from_link;
-      in_channel[back] = forward[i];
+    for (std::uint32_t link = 0; link < other.links; ++link) {
+      if (channels[other.first + link].to != channel.from) continue;
+      if (back++ == before) channel.to_link = static_cast<std::uint8_t>(link);
     }
+    if (back != there) {
+      throw std::invalid_argument("sim: the links of nodes " + std::to_string(channel.from) +
+                                  " and " + std::to_string(channel.to) + " are not mutual");
+    }
+    in_channel[other.first + channel.to_link] = index(channel);
   }
-  sends.resize(channels.size() * model.window);
-  arrivals.resize(sends.size());
-  receives.resize(sends.size());
-  if (model.eager_copies) slots.reset(new std::uint8_t[sends.size() * model.eager_bytes]);
-  ports.resize(model.one_port ? count : channels.size());
-  if (model.route) wires = std::make_unique<Wires>(model, channels);
-  // A channel has at most `window` blocks on their way, as many leaving (or each of a leg), one
-  // announced, and one control of each kind.
+}
+
+// A channel has at most `window` blocks on their way, as many leaving (or each of a leg), one
+// announced, and one control of each kind; and as many that moved and are not awaited.
+void Fabric::reserve() {
   const std::size_t legs = wires == nullptr ? channels.size() : wires->legs.size();
   events.reserve(2 * legs * model.window + channels.size() * (1 + kControlKinds) + 16);
-  stays.blocks.reserve(model.window + 1);
-  touched.resize(count);
-  for (std::uint32_t v = 0; v < count; ++v) endpoints.emplace_back(*this, v);
+  extras.reserve(channels.size());
+  for (Channel& channel : channels) {
+    send_rings.reserve(channel.sends, channel.sends_log, 2 * std::uint64_t{model.window});
+    receive_rings.reserve(channel.receives, channel.receives_log, model.window);
+  }
+  if (model.eager_copies && !model.no_data) {
+    slots = EagerSlots(model.eager_bytes, channels.size() * model.window);
+  }
+}
+
+Send& Fabric::next_send(Channel& channel) {
+  const std::uint64_t first = std::min(channel.sends_polled, channel.completed);
+  if (channel.sends_posted - first == Ring<Send>::capacity(channel.sends_log)) {
+    send_rings.grow(channel.sends, channel.sends_log, first, channel.sends_posted);
+  }
+  return channel.send(channel.sends_posted);
+}
+
+Receive& Fabric::next_receive(Channel& channel) {
+  const std::uint64_t first = channel.receives_polled;
+  if (channel.receives_posted - first == Ring<Receive>::capacity(channel.receives_log)) {
+    receive_rings.grow(channel.receives, channel.receives_log, first, channel.receives_posted);
+  }
+  return channel.receive(channel.receives_posted);
+}
+
+// The channel's counts of a step are those of the present one.
+void Fabric::enter_step(Channel& channel) {
+  if (in_this_step(channel)) return;
+  channel.sends_of_step = channel.receives_of_step = 0;
+  channel.step = static_cast<std::uint32_t>(step);
+  step_moved = true;
+  if (step > 0) step_channels.push_back(index(channel));
+}
+
+void Fabric::count_send(Channel& channel) {
+  ++channel.sends_posted;
+  ++open_sends;
+  enter_step(channel);
+  ++channel.sends_of_step;
+  std::uint32_t& last = endpoints[channel.from].send_step;
+  crowded =
+      crowded || (model.one_port ? last == channel.step : channel.sends_of_step > channel.lanes);
+  last = channel.step;
+}
+
+void Fabric::count_receive(Channel& channel) {
+  ++channel.receives_posted;
+  ++open_receives;
+  enter_step(channel);
+  ++channel.receives_of_step;
+  std::uint32_t& last = endpoints[channel.to].receive_step;
+  crowded =
+      crowded || (model.one_port ? last == channel.step : channel.receives_of_step > channel.lanes);
+  last = channel.step;
+}
+
+Extras& Fabric::extras_of(Channel& channel) {
+  if (channel.extras == Channel::kNoExtras) {
+    channel.extras = static_cast<std::uint32_t>(extras.size());
+    extras.emplace_back();
+  }
+  return extras[channel.extras];
 }
 
 void Fabric::schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control) {
-  events.push_back({at, order++, kind, control, where});
-  std::push_heap(events.begin(), events.end(), later);
+  events.push(at, {where, kind, control, 0});
 }
 
 bool Fabric::advance(Picoseconds until) {
-  if (events.empty() || events.front().at > until) {
+  if (events.empty() || events.least() > until) {
     if (until != kNever) now = std::max(now, until);
     return false;
   }
-  const Event event = events.front();
-  std::pop_heap(events.begin(), events.end(), later);
-  events.pop_back();
-  now = std::max(now, event.at);
+  run_next();
+  return true;
+}
+
+bool Fabric::advance_moment(Picoseconds until) {
+  if (!advance(until)) return false;
+  while (!events.empty() && events.least() <= now) {
+    for (std::size_t stage = 0; stage < kEventStages; ++stage) {
+      const Event* const event = events.ahead((kEventStages - stage) * kEventsAhead);
+      if (event != nullptr) expect_event(*event, stage);
+    }
+    run_next();
+  }
+  return true;
+}
+
+void Fabric::expect_event(const Event& event, std::size_t stage) {
+  if (event.kind == EventKind::kMoved) {
+    const Channel& channel = channels[event.where];
+    if (stage == 0) {
+      expect_use(&channel, sizeof channel);
+    } else if (stage == 1) {
+      expect_use(&channel.send(channel.moved), sizeof(Send));
+      if (channel.receives_log != Ring<Receive>::kEmpty) {
+        expect_use(&channel.receive(channel.moved), sizeof(Receive));
+      }
+      expect_use(&nodes[channel.from]);
+      expect_use(&nodes[channel.to]);
+    }
+  } else if (event.kind == EventKind::kPassed) {
+    const Leg& leg = wires->legs[event.where];
+    if (stage == 0) return expect_use(&leg);
+    if (stage == 1) return expect_use(&wires->wires[leg.wire]);
+    // The port is then free for another of the node's channels.
+    if (!model.one_port) return;
+    const Node& node = nodes[channels[leg.channel].from];
+    const std::uint32_t link = node.waiting.next(0);
+    if (link != LinkSet::kNone) expect_send(node.first + link, stage == 2 ? 1 : 3);
+  }
+}
+
+void Fabric::expect_poll(std::uint32_t number, std::size_t stage) {
+  const Node& node = nodes[number];
+  const NodeEndpoint& endpoint = endpoints[number];
+  if (stage == 0) {
+    expect_use(&node);
+    expect_use(&endpoint);
+    return;
+  }
+  if (stage == 1) expect_use(&in_channel[node.first]);
+  for (std::uint32_t links = endpoint.sent_on; links != 0; links &= links - 1) {
+    expect_send(node.first + static_cast<std::uint32_t>(std::countr_zero(links)), stage);
+  }
+  for (std::uint32_t links = endpoint.received_on; links != 0 && stage > 1; links &= links - 1) {
+    const Channel& in = this->in(number, static_cast<std::uint32_t>(std::countr_zero(links)));
+    if (stage == 2) expect_use(&in, sizeof in);
+    if (stage == 3) expect_use(&in.receive(in.receives_polled), sizeof(Receive));
+  }
+}
+
+void Fabric::expect_send(std::uint32_t number, std::size_t stage) {
+  const Channel& out = channels[number];
+  if (stage == 1) {
+    expect_use(&out, sizeof out);
+    if (wires != nullptr) expect_use(&wires->legs[wires->first_leg(number)]);
+  } else if (stage == 2) {
+    expect_use(&out.send(out.sends_polled), sizeof(Send));
+  } else if (wires != nullptr) {
+    expect_use(&wires->wires[wires->legs[wires->first_leg(number)].wire]);
+  }
+}
+
+void Fabric::run_next() {
+  now = std::max(now, events.least());
+  const Event event = events.pop();
+  ++events_run;
   switch (event.kind) {
-    case EventKind::kLeft: left(channels[event.where]); break;
+    case EventKind::kLeft: left(channels[event.where], event.message); break;
     case EventKind::kMoved: moved(channels[event.where]); break;
     case EventKind::kAnnounced: {
       Channel& channel = channels[event.where];
@@ -124,185 +273,46 @@ bool Fabric::advance(Picoseconds until) {
       if (!channel.closed && channel.moved == channel.started &&
           channel.moved < channel.sends_posted) {
         channel.announced = std::max(channel.announced, channel.moved + 1);
-        touch_link(channel.to, channel.to_link);
+        touch_receiver(channel);
       }
       break;
     }
     case EventKind::kControl: {
       Channel& channel = channels[event.where];
-      channel.control_flying[event.control] = false;
+      Extras& its = extras_of(channel);
+      its.flying[event.control] = false;
       if (nodes[channel.from].dead || nodes[channel.to].dead) break;
-      channel.control_there[event.control] = true;
-      channel.there[event.control] = channel.flying[event.control];
-      touch_link(channel.to, channel.to_link);
+      its.there[event.control] = true;
+      its.arrived[event.control] = its.on_its_way[event.control];
+      touch_receiver(channel);
       break;
     }
     case EventKind::kWake: touch(event.where); break;
     case EventKind::kKill: kill(event.where); break;
     case EventKind::kCome: come(event.where); break;
-    case EventKind::kPassed: passed(wires->legs[event.where]); break;
+    case EventKind::kPassed: passed(wires->legs[event.where], event.message); break;
   }
-  return true;
 }
 
 void Fabric::touch(std::uint32_t node) {
   if (nodes[node].touched || nodes[node].dead) return;
   nodes[node].touched = true;
-  touched[(touched_first + touched_count++) % touched.size()] = node;
+  touched.push_back(node);
 }
 
-void Fabric::touch_link(std::uint32_t node, std::uint32_t link) {
-  nodes[node].pending.insert(link);
-  touch(node);
+void Fabric::touch_sender(const Channel& channel) {
+  nodes[channel.from].pending_out.insert(channel.from_link);
+  touch(channel.from);
 }
 
-Picoseconds Fabric::duration(const Channel& channel, std::uint64_t message, std::uint32_t hop,
-                             double slower) const {
-  const SendPost& send = sends[slot(channel, message)].post;
-  double seconds = model.alpha + model.beta * static_cast<double>(send.size);
-  // A rendezvous finds a disagreement before any byte travels.
-  if (channel.receives_posted > message && send.size > model.eager_bytes) {
-    const ReceivePost& receive = receives[slot(channel, message)].post;
-    if (receive.tag != send.tag || receive.size != send.size) seconds = model.alpha;
-  }
-  if (model.jitter > 0) {
-    const std::uint64_t who = index(channel) | std::uint64_t{hop} << 32;
-    seconds *= 1 + model.jitter * random_part(model.seed, who, message);
-  }
-  return picoseconds(seconds * (1 + slower));
-}
-
-void Fabric::update(Channel& channel) {
-  while (ready(channel)) {
-    if (!out_free(channel)) {
-      channel.waiting = true;
-      channel.turn = order++;
-      out_port(channel).waiting.insert(channel.from_link);
-      return;
-    }
-    start(channel);
-  }
-}
-
-// Whether the channel's next message may leave as soon as there is a port; announces it if it only
-// lacks its receive.
-bool Fabric::ready(Channel& channel) {
-  if (channel.closed || channel.waiting) return false;
-  const std::uint64_t message = channel.started;
-  if (message == channel.sends_posted || message >= channel.completed + model.window) return false;
-  if (sends[slot(channel, message)].post.size <= model.eager_bytes ||
-      message < channel.receives_posted) {
-    return true;
-  }
-  // Told once all before it are in.
-  if (channel.announcing || channel.announced > message || channel.moved < message) return false;
-  channel.announcing = true;
-  schedule(now + alpha + latency, EventKind::kAnnounced, index(channel));
-  return false;
-}
-
-void Fabric::start(Channel& channel) {
-  const std::uint64_t message = channel.started++;
-  ++nodes[channel.from].sent;
-  ++nodes[channel.to].received;
-  ++out_port(channel).leaving;
-  if (wires != nullptr) return come(wires->first_leg(index(channel)));
-  const double slower =
-      model.link_jitter == 0
-          ? 0
-          : model.link_jitter * random_part(model.seed, ~std::uint64_t{index(channel)}, 0);
-  const Picoseconds takes = duration(channel, message, 0, slower);
-  stays.leaves(index(channel), channel.from, message, sends[slot(channel, message)].furthest);
-  schedule(now + takes, EventKind::kLeft, index(channel));
-  land(channel, takes);
-}
-
-// The channel's next message comes in, in its turn, having begun its last hop now.
-void Fabric::land(Channel& channel, Picoseconds takes) {
-  Picoseconds& in_free = in_port(channel).in_free;
-  // Lanes do not wait for each other, but messages of a link come in order.
-  in_free = model.one_port ? std::max(in_free, now + latency) + takes
-                           : std::max(in_free, now + latency + takes);
-  schedule(in_free, EventKind::kMoved, index(channel));
-}
-
-// The out-port is free: for this channel's next message, or one that has waited longer.
-void Fabric::left(Channel& channel) {
-  Port& port = out_port(channel);
-  // Its next message queues behind those that wait already.
-  update(channel);
-  --port.leaving;
-  Channel* first = nullptr;
-  port.waiting.for_each([&](std::uint32_t link) {
-    Channel& other = out(channel.from, link);
-    if (first == nullptr || other.turn < first->turn) first = &other;
-  });
-  if (first == nullptr) return;
-  first->waiting = false;
-  port.waiting.erase(first->from_link);
-  start(*first);
-}
-
-void Fabric::moved(Channel& channel) {
-  if (channel.closed) return;
-  arrive(channel);
-  if (channel.receives_posted < channel.moved) touch_link(channel.to, channel.to_link);
-  match(channel);
-  update(channel);
-}
-
-// The message that moved is at the receiver now.
-void Fabric::arrive(Channel& channel) {
-  const std::size_t i = slot(channel, channel.moved);
-  ++channel.moved;
-  channel.announced = std::max(channel.announced, channel.moved);
-  Arrival& arrival = arrivals[i];
-  arrival.post = sends[i].post;
-  arrival.step = sends[i].step;
-  arrival.sent_done = model.eager_copies && arrival.post.size <= model.eager_bytes &&
-                      channel.receives_posted < channel.moved;
-  if (!arrival.sent_done) return;
-  std::uint8_t* bytes = slots.get() + i * model.eager_bytes;
-  if (arrival.post.size > 0) std::memcpy(bytes, arrival.post.bytes, arrival.post.size);
-  arrival.post.bytes = bytes;
-  sends[i].status = Status::kOk;
-  channel.sends_done = channel.moved;
-  touch_link(channel.from, channel.from_link);
-}
-
-void Fabric::match(Channel& channel) {
-  if (channel.closed) return;
-  const std::uint64_t until = std::min(channel.moved, channel.receives_posted);
-  if (channel.completed >= until) return;
-  for (; channel.completed < until; ++channel.completed) {
-    const std::size_t i = slot(channel, channel.completed);
-    const SendPost& send = arrivals[i].post;
-    const ReceivePost& receive = receives[i].post;
-    const bool agreed = send.tag == receive.tag && send.size == receive.size;
-    stays.comes(index(channel), channel.to, channel.completed);
-    // The sender's bytes are the fabric's until its completion, so they are read as late as this.
-    if (agreed && send.size > 0) std::memmove(receive.bytes, send.bytes, send.size);
-    receives[i].status = agreed ? Status::kOk : Status::kMismatch;
-    if (!arrivals[i].sent_done) {
-      sends[i].status = receives[i].status;
-      channel.sends_done = channel.completed + 1;
-    } else if (!agreed && !channel.late_mismatch) {
-      channel.late_mismatch = true;
-      channel.late_cookie = send.cookie;
-    }
-    receives[i].check = send.check;
-    receives[i].tag = send.tag;
-  }
-  touch_link(channel.from, channel.from_link);
-  touch_link(channel.to, channel.to_link);
-  update(channel);  // a slot may be free again
+void Fabric::touch_receiver(const Channel& channel) {
+  nodes[channel.to].pending_in.insert(channel.to_link);
+  touch(channel.to);
 }
 
 void Fabric::close(Channel& channel) {
   channel.closed = true;
-  if (!channel.waiting) return;
-  channel.waiting = false;
-  out_port(channel).waiting.erase(channel.from_link);
+  if (channel.waiting) stop_waiting(channel);
 }
 
 void Fabric::close_all(std::uint32_t node) {
@@ -313,6 +323,7 @@ void Fabric::close_all(std::uint32_t node) {
 }
 
 void Fabric::kill(std::uint32_t node) {
+  dead += nodes[node].dead ? 0 : 1;
   nodes[node].dead = true;
   close_all(node);
 }

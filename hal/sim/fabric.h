@@ -7,6 +7,10 @@
 #include <vector>
 
 #include "hal/link_set.h"
+#include "hal/sim/large_memory.h"
+#include "hal/sim/monotone_queue.h"
+#include "hal/sim/node_order.h"
+#include "hal/sim/ring.h"
 #include "hal/sim/sim.h"
 #include "hal/sim/stay.h"
 #include "hal/sim/wires.h"
@@ -15,18 +19,61 @@ namespace espalier::sim {
 
 inline constexpr Picoseconds kNever = UINT64_MAX;
 
+[[nodiscard]] inline Picoseconds picoseconds(double seconds) {
+  return static_cast<Picoseconds>(seconds * 1e12 + 0.5);
+}
+
 // 0 <= x < 1, a number that depends on nothing but these, so that jitter does not depend on the
 // order of polling.
 [[nodiscard]] double random_part(std::uint64_t seed, std::uint64_t who, std::uint64_t which);
 
+// A posted send, until its receive is complete and its own completion polled.
+struct Send {
+  SendPost post;                           // bytes: the sender's; if `slot`, a slot's
+  std::int64_t step = 0;                   // lock step: of the post
+  std::int32_t planned = Stays::kUnknown;  // free running: the step that its schedule says
+  std::int32_t furthest = -1;              // and Stays::furthest() when it was posted
+  Status status = Status::kOk;
+  bool left = false;  // it has left its sender's port
+  bool slot = false;  // its bytes left for an eager slot, as no receive was posted
+};
+
+// A posted receive, and what its completion will say.
+struct Receive {
+  ReceivePost post;
+  std::uint64_t tag = 0;
+  std::uint32_t check = 0;
+  Status status = Status::kOk;
+};
+
+// What few channels ever have: control messages, by kind, and a send that had completed and was
+// then found to disagree; the first such one is told.
+struct Extras {
+  bool flying[kControlKinds] = {};
+  bool there[kControlKinds] = {};
+  Control on_its_way[kControlKinds];
+  Control arrived[kControlKinds];
+  bool late_mismatch = false;
+  std::uint32_t late_cookie = 0;
+};
+
 // One direction of a link. Messages have numbers 0, 1, ...; every counter below is the number of
-// the first message that has not got there.
-struct Channel {
-  std::uint32_t from = 0, from_link = 0;
-  std::uint32_t to = 0, to_link = 0;
+// the first message that has not got there. Two cache lines, as a run's time goes by how many of
+// them it reads.
+struct alignas(128) Channel {
+  std::uint32_t from = 0, to = 0;
+  std::uint8_t from_link = 0, to_link = 0;
+  std::uint8_t sends_log = Ring<Send>::kEmpty, receives_log = Ring<Receive>::kEmpty;
+  bool waiting = false;              // a transfer is ready and waits for the out-port
+  bool announcing = false;           // an announcement is under way
+  bool closed = false;               // an end is dead or was released: no block moves any more
+  std::uint32_t extras = kNoExtras;  // in Fabric::extras, if it has some
+  std::uint32_t lanes = 1;           // blocks on their way at once, without one_port
+  Ring<Send> sends;
+  Ring<Receive> receives;
   std::uint64_t sends_posted = 0;
   std::uint64_t receives_posted = 0;
-  std::uint64_t started = 0;    // has left
+  std::uint64_t started = 0;    // begins to leave
   std::uint64_t moved = 0;      // is in
   std::uint64_t announced = 0;  // its header is known at the receiver
   std::uint64_t early_told = 0;
@@ -34,21 +81,17 @@ struct Channel {
   std::uint64_t sends_done = 0;  // completed at the sender
   std::uint64_t sends_polled = 0;
   std::uint64_t receives_polled = 0;
-  std::uint32_t lanes = 1;  // blocks on their way at once, without one_port
-  // Lock step: of the step `step`.
-  std::int64_t step = -1;
-  std::uint32_t sends_of_step = 0, receives_of_step = 0;
-  bool late_mismatch = false;  // of a send that had completed; the first is told
-  std::uint32_t late_cookie = 0;
-  std::uint64_t turn = 0;   // of the waiting transfer: first come, first served
-  bool waiting = false;     // a transfer is ready and waits for the out-port
-  bool announcing = false;  // an announcement is under way
-  bool closed = false;      // an end is dead or was released: no block moves any more
-  bool control_flying[kControlKinds] = {};
-  bool control_there[kControlKinds] = {};
-  Control flying[kControlKinds];
-  Control there[kControlKinds];
+  // Lock step: of the step `step` (the lowest bits of its number).
+  std::uint32_t step = 0xffffffffu;
+  std::uint16_t sends_of_step = 0, receives_of_step = 0;
+
+  static constexpr std::uint32_t kNoExtras = 0xffffffffu;
+  [[nodiscard]] Send& send(std::uint64_t message) const { return sends.at(message, sends_log); }
+  [[nodiscard]] Receive& receive(std::uint64_t message) const {
+    return receives.at(message, receives_log);
+  }
 };
+static_assert(sizeof(Channel) == 128);
 
 enum class EventKind : std::uint8_t {
   kLeft,
@@ -62,33 +105,13 @@ enum class EventKind : std::uint8_t {
 };
 
 struct Event {
-  Picoseconds at = 0;
-  std::uint64_t order = 0;
+  std::uint32_t where = 0;  // channel; node for kWake and kKill; leg for kCome and kPassed
   EventKind kind = EventKind::kWake;
   std::uint8_t control = 0;
-  std::uint32_t where = 0;  // channel; node for kWake and kKill; leg for kCome and kPassed
+  std::uint16_t message = 0;  // kLeft, kPassed: the lowest bits of its number
 };
 
-// A posted receive, and what its completion will say.
-struct Receive {
-  ReceivePost post;
-  Status status = Status::kOk;
-  std::uint32_t check = 0;
-  std::uint64_t tag = 0;
-};
-
-struct Send {
-  SendPost post;
-  std::int64_t step = 0;       // lock step: of the post
-  std::int32_t furthest = -1;  // free running: Stays::furthest() when it was posted
-  Status status = Status::kOk;
-};
-
-struct Arrival {
-  SendPost post;           // bytes: the slot's or the sender's
-  std::int64_t step = 0;   // of the Send
-  bool sent_done = false;  // completed at the sender
-};
+struct Node;
 
 class NodeEndpoint final : public Endpoint {
  public:
@@ -109,23 +132,66 @@ class NodeEndpoint final : public Endpoint {
 
  private:
   [[nodiscard]] bool reachable(const void* bytes, std::uint64_t size) const;
-  bool take(std::uint32_t link, Completion& completion);
+  bool take(const Node& node, std::uint32_t link, Completion& completion);
+  bool take_control(Channel& in, Completion& completion);
+  bool take_sent(Channel& out, Completion& completion);
+  bool take_received(Channel& in, Completion& completion);
   Fabric* fabric_;
   std::uint32_t node_;
-  Region regions_[kMaxRegions];
-  std::uint32_t regions_count_ = 0;
+
+ public:
+  // Of the first 32 links: those that were ever sent on, or received on.
+  std::uint32_t sent_on = 0, received_on = 0;
+  // Lock step: the last step with a send, and with a receive (the lowest bits of their numbers).
+  std::uint32_t send_step = 0, receive_step = 0;
+  std::uint32_t activity = 0;  // posts taken and completions given (the lowest bits)
 };
 
 struct Node {
   std::uint32_t first = 0;  // its channels: first .. first+links-1
-  std::uint32_t links = 0;
-  bool dead = false;
-  bool released = false;
-  bool touched = false;
-  LinkSet pending;  // links with something to poll
-  std::uint64_t sent = 0;
-  std::uint64_t received = 0;
-  std::uint64_t activity = 0;  // posts taken and completions given
+  std::uint8_t links = 0;
+  bool dead : 1 = false;
+  bool released : 1 = false;
+  bool touched : 1 = false;
+  // With one_port: blocks that are leaving, when the in-port is free, links with a transfer that
+  // waits for the out-port.
+  std::uint16_t leaving = 0;
+  Picoseconds in_free = 0;
+  LinkSet waiting;
+  // Links with something to poll: of messages sent, and of all that comes in.
+  LinkSet pending_out, pending_in;
+
+  [[nodiscard]] bool pending() const { return !pending_out.empty() || !pending_in.empty(); }
+};
+static_assert(sizeof(Node) <= 64, "a cache line");
+
+// Memory for eager messages that arrived before their receive was posted: eager_bytes each.
+class EagerSlots {
+ public:
+  EagerSlots(std::uint64_t bytes, std::size_t reserved) : bytes_(bytes) {
+    if (reserved > 0) add(reserved);
+  }
+  [[nodiscard]] std::uint8_t* take() {
+    if (free_.empty()) add(kBlock);
+    std::uint8_t* const slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  void give(std::uint8_t* slot) { free_.push_back(slot); }
+
+ private:
+  static constexpr std::size_t kBlock = 16;
+  void add(std::size_t slots) {
+    // Not cleared: pages come as they are used.
+    blocks_.emplace_back(new std::uint8_t[slots * bytes_]);
+    free_.reserve(free_.size() + slots);
+    for (std::size_t slot = slots; slot-- > 0;) {
+      free_.push_back(blocks_.back().get() + slot * bytes_);
+    }
+  }
+  std::uint64_t bytes_;
+  std::vector<std::unique_ptr<std::uint8_t[]>> blocks_;
+  std::vector<std::uint8_t*> free_;
 };
 
 struct Fabric {
@@ -137,22 +203,36 @@ struct Fabric {
   [[nodiscard]] Channel& in(std::uint32_t node, std::uint32_t link) {
     return channels[in_channel[nodes[node].first + link]];
   }
-  [[nodiscard]] std::size_t slot(const Channel& channel, std::uint64_t message) const {
-    const auto index = static_cast<std::size_t>(&channel - channels.data());
-    return index * model.window + message % model.window;
-  }
+  // The next post's entry of the ring.
+  [[nodiscard]] Send& next_send(Channel& channel);
+  [[nodiscard]] Receive& next_receive(Channel& channel);
+  [[nodiscard]] Extras& extras_of(Channel& channel);
 
-  // The channel, whose counts of a step are those of the present one.
-  [[nodiscard]] Channel& this_step(Channel& channel) const {
-    if (channel.step != step) channel.sends_of_step = channel.receives_of_step = 0;
-    channel.step = step;
-    return channel;
+  [[nodiscard]] bool in_this_step(const Channel& channel) const {
+    return channel.step == static_cast<std::uint32_t>(step);
   }
+  // The channel's next send / receive is posted, in the present step.
+  void count_send(Channel& channel);
+  void count_receive(Channel& channel);
   void schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control = 0);
-  // Runs the next event if it is not later than `until`.
+  // When the channel's message has left.
+  void schedule_left(Picoseconds at, EventKind kind, std::uint32_t where, std::uint64_t message) {
+    events.push(at, {where, kind, 0, static_cast<std::uint16_t>(message)});
+  }
+  // When the next event is; kNever if there is none.
+  [[nodiscard]] Picoseconds next_event() const {
+    return events.empty() ? kNever : std::max(events.least(), now);
+  }
+  // Runs the next event if it is not later than `until`; or all events of its moment.
   bool advance(Picoseconds until);
+  bool advance_moment(Picoseconds until);
+  // The node will be polled soon: in three stages, of which each needs what the one before fetched.
+  static constexpr std::size_t kExpectStages = 4;
+  void expect_poll(std::uint32_t node, std::size_t stage);
   void touch(std::uint32_t node);
-  void touch_link(std::uint32_t node, std::uint32_t link);
+  // The sender, or the receiver, of the channel has something to poll.
+  void touch_sender(const Channel& channel);
+  void touch_receiver(const Channel& channel);
   // Something about the channel's next message changed: starts, queues or announces it.
   void update(Channel& channel);
   // Completes what has moved and is awaited.
@@ -167,41 +247,56 @@ struct Fabric {
   Picoseconds alpha = 0;
   Picoseconds latency = 0;
   std::int64_t step = 0;  // lock step: the present one, counted on through all runs
-  std::vector<Node> nodes;
-  std::vector<Channel> channels;
-  std::vector<std::uint32_t> in_channel;  // by the receiving end's position
-  std::vector<Send> sends;                // window a channel
-  std::vector<Arrival> arrivals;          // what has moved
-  std::vector<Receive> receives;
-  std::unique_ptr<std::uint8_t[]> slots;  // eager_bytes a message; pages come as they are used
-  std::vector<Event> events;              // a heap
-  std::vector<std::uint32_t> touched;     // a ring of as many as there are nodes
-  std::size_t touched_first = 0;
-  std::size_t touched_count = 0;
-  std::vector<NodeEndpoint> endpoints;
+  LargeVector<Node> nodes;
+  LargeVector<Channel> channels;
+  LargeVector<std::uint32_t> in_channel;  // by the receiving end's position
+  LargeVector<std::uint64_t> turns;  // of the channels' waiting transfers: first come, first served
+  RingStore<Send> send_rings;
+  RingStore<Receive> receive_rings;
+  std::vector<Extras> extras;
+  EagerSlots slots;
+  MonotoneQueue<Event> events;         // by time
+  std::vector<std::uint32_t> touched;  // at whose endpoint something happened; in any order
+  LargeVector<NodeEndpoint> endpoints;
+  // Of a node: what its endpoint was told to reach. Without data none is needed.
+  struct Regions {
+    Region regions[Endpoint::kMaxRegions];
+    std::uint32_t count = 0;
+  };
+  LargeVector<Regions> regions;
   Picoseconds now = 0;
-  std::uint64_t order = 0;
+  std::uint64_t order = 0;  // of transfers that wait
+  std::uint64_t events_run = 0;
+  std::uint64_t blocks = 0;  // that began to leave
+  std::uint32_t dead = 0;    // nodes
+  // Lock step: channels with a post of the present step; and with a send of an earlier one that is
+  // not complete. Posts of all channels that are not compared yet. Whether a node or a link had too
+  // many posts in the step; whether there were posts.
+  std::vector<std::uint32_t> step_channels, late_channels;
+  std::uint64_t open_sends = 0, open_receives = 0;
+  bool crowded = false, step_moved = false;
   std::unique_ptr<Wires> wires;  // null: every peer is a neighbour
   Stays stays;
+  const Machine* polled = nullptr;  // whose posts the present ones are; null: not known
 
- private:
-  struct Port {
-    std::uint32_t leaving = 0;
-    Picoseconds in_free = 0;
-    LinkSet waiting;  // links with a transfer that waits to leave
-  };
   [[nodiscard]] std::uint32_t index(const Channel& channel) const {
     return static_cast<std::uint32_t>(&channel - channels.data());
   }
+
+ private:
+  void enter_step(Channel& channel);
+  void add_channels(const std::vector<std::vector<std::uint32_t>>& peers);
+  void pair_channels();
+  void reserve();
+  void run_next();
+  void expect_event(const Event& event, std::size_t stage);
+  void expect_send(std::uint32_t channel, std::size_t stage);
   // The ports of a node, or of a channel where each has its own.
-  [[nodiscard]] Port& out_port(const Channel& channel) {
-    return ports[model.one_port ? channel.from : index(channel)];
+  [[nodiscard]] std::uint16_t& leaving(const Channel& channel) {
+    return model.one_port ? nodes[channel.from].leaving : ports[index(channel)].leaving;
   }
-  [[nodiscard]] Port& in_port(const Channel& channel) {
-    return ports[model.one_port ? channel.to : index(channel)];
-  }
-  [[nodiscard]] bool out_free(const Channel& channel) {
-    return out_port(channel).leaving < (model.one_port ? 1 : channel.lanes);
+  [[nodiscard]] Picoseconds& in_free(const Channel& channel) {
+    return model.one_port ? nodes[channel.to].in_free : ports[index(channel)].in_free;
   }
   // Of the channel's message, on the hop-th leg of its way.
   [[nodiscard]] Picoseconds duration(const Channel& channel, std::uint64_t message,
@@ -209,18 +304,26 @@ struct Fabric {
   void land(Channel& channel, Picoseconds takes);
   [[nodiscard]] bool ready(Channel& channel);
   void start(Channel& channel);
-  void left(Channel& channel);
+  void left(Channel& channel, std::uint16_t message);
+  void free_port(Channel& channel);
+  void complete_sends(Channel& channel);
+  [[nodiscard]] bool give_bytes(Channel& channel, std::uint64_t message);
+  void stop_waiting(Channel& channel);
   void moved(Channel& channel);
-  void arrive(Channel& channel);
+  void match_next(Channel& channel);
   void close(Channel& channel);
 
   // hops.cc: the way over the wires.
   void come(std::uint32_t leg);
   void go_on(Leg& leg);
   void set_out(Leg& leg);
-  void passed(Leg& leg);
+  void passed(Leg& leg, std::uint16_t message);
 
-  std::vector<Port> ports;
+  struct Port {
+    std::uint16_t leaving = 0;
+    Picoseconds in_free = 0;
+  };
+  LargeVector<Port> ports;  // by channel, without one_port
 };
 
 }  // namespace espalier::sim

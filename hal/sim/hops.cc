@@ -11,7 +11,7 @@ namespace espalier::sim {
 void Fabric::ask(Channel& channel) {
   std::uint32_t steps = 0;
   if (wires != nullptr) {
-    steps = wires->ask(index(channel), {channel.from, channel.to, channel.sends_posted}, step);
+    steps = wires->ask(index(channel), channel.sends_posted, step);
   }
   stays.add(index(channel), steps);
 }
@@ -37,15 +37,16 @@ void Fabric::set_out(Leg& leg) {
   const Picoseconds takes = duration(channel, message, leg.hop, wires->slower(leg));
   wires->held(leg, takes);
   if (leg.hop == 0) {
-    stays.leaves(leg.channel, channel.from, message, sends[slot(channel, message)].furthest);
+    const Send& send = channel.send(message);
+    stays.leaves(leg.channel, channel.from, send.planned, send.furthest);
   }
-  schedule(now + takes, EventKind::kPassed, number);
+  schedule_left(now + takes, EventKind::kPassed, number, message);
   if (leg.last) return land(channel, takes);
   leg.end_of_last = std::max(leg.end_of_last, now + takes);
   schedule(leg.end_of_last, EventKind::kCome, number + 1);
 }
 
-void Fabric::passed(Leg& leg) {
+void Fabric::passed(Leg& leg, std::uint16_t message) {
   wires->give_back(leg);
   for (std::uint32_t at = leg.first; at < leg.end; ++at) {
     Wire& wire = wires->wires[wires->path[at]];
@@ -61,7 +62,7 @@ void Fabric::passed(Leg& leg) {
       wires->wait(next, wire, now);
     }
   }
-  if (leg.hop == 0) left(channels[leg.channel]);
+  if (leg.hop == 0) left(channels[leg.channel], message);
 }
 
 }  // namespace espalier::sim

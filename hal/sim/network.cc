@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <set>
+#include <vector>
 
 #include "hal/sim/fabric.h"
 
@@ -16,16 +16,14 @@ std::string post_text(const char* what, std::uint32_t node, const char* directio
 }
 
 // The channel's oldest send / receive that has not completed.
-std::string send_text(const Fabric& fabric, const Channel& channel) {
-  const std::size_t i = fabric.slot(channel, channel.completed);
-  const bool moved = channel.completed < channel.moved;
+std::string send_text(const Channel& channel) {
   return post_text("send", channel.from, "to", channel.to, channel.completed,
-                   moved ? fabric.arrivals[i].post.size : fabric.sends[i].post.size);
+                   channel.send(channel.completed).post.size);
 }
 
-std::string receive_text(const Fabric& fabric, const Channel& channel) {
+std::string receive_text(const Channel& channel) {
   return post_text("receive", channel.to, "from", channel.from, channel.completed,
-                   fabric.receives[fabric.slot(channel, channel.completed)].post.size);
+                   channel.receive(channel.completed).post.size);
 }
 
 }  // namespace
@@ -61,72 +59,115 @@ std::uint64_t Network::delay_ns(std::uint32_t node, std::uint64_t which) const {
   return static_cast<std::uint64_t>(model.pace * 1e9 * (own + moment) / 2);
 }
 
-bool Network::next_touched(std::uint32_t& node) {
-  Fabric& fabric = *fabric_;
-  if (fabric.touched_count == 0) return false;
-  node = fabric.touched[fabric.touched_first];
-  fabric.touched_first = (fabric.touched_first + 1) % fabric.touched.size();
-  --fabric.touched_count;
-  fabric.nodes[node].touched = false;
-  return true;
+bool Network::pending(std::uint32_t node) const { return fabric_->nodes[node].pending(); }
+
+std::uint64_t Network::sent(std::uint32_t node) const {
+  std::uint64_t blocks = 0;
+  for (std::uint32_t link = 0; link < fabric_->nodes[node].links; ++link) {
+    blocks += fabric_->out(node, link).started;
+  }
+  return blocks;
 }
 
-bool Network::pending(std::uint32_t node) const { return !fabric_->nodes[node].pending.empty(); }
-std::uint64_t Network::activity(std::uint32_t node) const { return fabric_->nodes[node].activity; }
-std::uint64_t Network::sent(std::uint32_t node) const { return fabric_->nodes[node].sent; }
-std::uint64_t Network::received(std::uint32_t node) const { return fabric_->nodes[node].received; }
+std::uint64_t Network::received(std::uint32_t node) const {
+  std::uint64_t blocks = 0;
+  for (std::uint32_t link = 0; link < fabric_->nodes[node].links; ++link) {
+    blocks += fabric_->in(node, link).started;
+  }
+  return blocks;
+}
+
+std::uint64_t Network::blocks() const { return fabric_->blocks; }
+
+std::uint64_t Network::events() const { return fabric_->events_run; }
 
 std::string Network::outstanding() const {
   const Fabric& fabric = *fabric_;
   for (const Channel& channel : fabric.channels) {
     if (channel.closed) continue;
-    if (channel.sends_posted > channel.completed) return send_text(fabric, channel);
-    if (channel.receives_posted > channel.completed) return receive_text(fabric, channel);
+    if (channel.sends_posted > channel.completed) return send_text(channel);
+    if (channel.receives_posted > channel.completed) return receive_text(channel);
   }
   return "";
 }
 
-void Network::begin_step() { ++fabric_->step; }
+void Network::begin_step() {
+  ++fabric_->step;
+  fabric_->crowded = fabric_->step_moved = false;
+  fabric_->step_channels.clear();
+}
 
 namespace {
 
 // A post that should have found its partner by the end of the present step.
-std::string unmatched(const Fabric& fabric, const Channel& channel, std::uint32_t latency_ticks) {
-  if (channel.closed) return "";
-  if (channel.receives_posted > channel.completed) return receive_text(fabric, channel);
-  if (channel.sends_posted == channel.completed) return "";
-  const std::size_t i = fabric.slot(channel, channel.completed);
-  const std::int64_t step =
-      channel.completed < channel.moved ? fabric.arrivals[i].step : fabric.sends[i].step;
-  return step + latency_ticks - 1 <= fabric.step ? send_text(fabric, channel) : "";
+bool unmatched(const Fabric& fabric, const Channel& channel, std::uint32_t latency_ticks) {
+  if (channel.closed) return false;
+  if (channel.receives_posted > channel.completed) return true;
+  if (channel.sends_posted == channel.completed) return false;
+  const auto now = static_cast<std::uint32_t>(fabric.step);
+  return now - channel.send(channel.completed).step >= latency_ticks - 1;
 }
 
-}  // namespace
+bool beyond_lanes(const Fabric& fabric, const Channel& channel) {
+  return !fabric.model.one_port && fabric.in_this_step(channel) &&
+         std::max(channel.sends_of_step, channel.receives_of_step) > channel.lanes;
+}
 
-std::string Network::end_step(std::uint32_t latency_ticks, bool& moved) const {
-  const Fabric& fabric = *fabric_;
-  moved = false;
-  std::vector<std::uint32_t> sends(nodes()), receives(nodes());
+// What is wrong in the step: the first channel with a fault, else the first node.
+std::string fault_of_step(const Fabric& fabric, std::uint32_t latency_ticks) {
   for (const Channel& channel : fabric.channels) {
-    const std::string late = unmatched(fabric, channel, latency_ticks);
-    if (!late.empty()) return late + " found no partner in this step";
-    if (channel.step != fabric.step) continue;
-    moved = true;
-    sends[channel.from] += channel.sends_of_step;
-    receives[channel.to] += channel.receives_of_step;
-    const std::uint32_t most = std::max(channel.sends_of_step, channel.receives_of_step);
-    if (!fabric.model.one_port && most > channel.lanes) {
-      return "node " + std::to_string(channel.from) + " sends " + std::to_string(most) +
+    if (unmatched(fabric, channel, latency_ticks)) {
+      const bool receive = channel.receives_posted > channel.completed;
+      return (receive ? receive_text(channel) : send_text(channel)) +
+             " found no partner in this step";
+    }
+    if (beyond_lanes(fabric, channel)) {
+      return "node " + std::to_string(channel.from) + " sends " +
+             std::to_string(std::max(channel.sends_of_step, channel.receives_of_step)) +
              " blocks to node " + std::to_string(channel.to) + "; the link has " +
              std::to_string(channel.lanes) + (channel.lanes == 1 ? " lane" : " lanes");
     }
   }
-  for (std::uint32_t v = 0; v < nodes() && fabric.model.one_port; ++v) {
+  if (!fabric.model.one_port) return "";
+  std::vector<std::uint32_t> sends(fabric.nodes.size()), receives(fabric.nodes.size());
+  for (const Channel& channel : fabric.channels) {
+    if (!fabric.in_this_step(channel)) continue;
+    sends[channel.from] += channel.sends_of_step;
+    receives[channel.to] += channel.receives_of_step;
+  }
+  for (std::uint32_t v = 0; v < fabric.nodes.size(); ++v) {
     if (sends[v] <= 1 && receives[v] <= 1) continue;
     return "node " + std::to_string(v) + (sends[v] > 1 ? " sends " : " receives ") +
            std::to_string(sends[v] > 1 ? sends[v] : receives[v]) + " blocks";
   }
   return "";
+}
+
+}  // namespace
+
+bool Network::step_is_complete(std::uint32_t latency_ticks) {
+  Fabric& fabric = *fabric_;
+  if (fabric.crowded || fabric.open_receives > 0) return false;
+  if (latency_ticks <= 1) return fabric.open_sends == 0;
+  // Some sends may be under way still: those of the channels that sent in this step or earlier.
+  std::vector<std::uint32_t>& late = fabric.late_channels;
+  late.insert(late.end(), fabric.step_channels.begin(), fabric.step_channels.end());
+  fabric.step_channels.clear();
+  std::sort(late.begin(), late.end());
+  late.erase(std::unique(late.begin(), late.end()), late.end());
+  std::erase_if(late, [&fabric](std::uint32_t number) {
+    const Channel& channel = fabric.channels[number];
+    return channel.closed || channel.sends_posted == channel.completed;
+  });
+  return std::none_of(late.begin(), late.end(), [&](std::uint32_t number) {
+    return unmatched(fabric, fabric.channels[number], latency_ticks);
+  });
+}
+
+// What was wrong in the step: looked for only where something is.
+std::string Network::end_step(std::uint32_t latency_ticks, bool& moved) {
+  moved = fabric_->step_moved;
+  return step_is_complete(latency_ticks) ? "" : fault_of_step(*fabric_, latency_ticks);
 }
 
 std::vector<std::vector<std::uint32_t>> complete_links(std::uint32_t nodes) {
@@ -140,18 +181,36 @@ std::vector<std::vector<std::uint32_t>> complete_links(std::uint32_t nodes) {
 }
 
 std::vector<std::vector<std::uint32_t>> links_of(const std::vector<const Program*>& programs) {
-  std::vector<std::set<std::uint32_t>> sets(programs.size());
+  LinkCollector links;
   for (std::uint32_t v = 0; v < programs.size(); ++v) {
-    if (programs[v] == nullptr) continue;
-    for (std::uint32_t i = 0; i < links_count(*programs[v]); ++i) {
-      const std::uint32_t u = peer_of(*programs[v], i);
-      if (u >= sets.size()) continue;  // the machine's start() says kNoSuchPeer
-      sets[v].insert(u);
-      sets[u].insert(v);
+    if (programs[v] != nullptr) links.add(v, *programs[v]);
+  }
+  return links.links(static_cast<std::uint32_t>(programs.size()));
+}
+
+void LinkCollector::add(std::uint32_t node, const Program& program) {
+  for (std::uint32_t i = 0; i < links_count(program); ++i) {
+    const std::uint32_t peer = peer_of(program, i);
+    pairs_.push_back(std::uint64_t{node} << 32 | peer);
+    pairs_.push_back(std::uint64_t{peer} << 32 | node);
+  }
+}
+
+std::vector<std::vector<std::uint32_t>> LinkCollector::links(std::uint32_t nodes) {
+  std::sort(pairs_.begin(), pairs_.end());
+  pairs_.erase(std::unique(pairs_.begin(), pairs_.end()), pairs_.end());
+  std::vector<std::vector<std::uint32_t>> peers(nodes);
+  for (auto first = pairs_.begin(); first != pairs_.end();) {
+    const auto node = static_cast<std::uint32_t>(*first >> 32);
+    const auto end = std::find_if(first, pairs_.end(),
+                                  [node](std::uint64_t pair) { return pair >> 32 != node; });
+    if (node < nodes) peers[node].reserve(static_cast<std::size_t>(end - first));
+    for (; first != end; ++first) {
+      const auto peer = static_cast<std::uint32_t>(*first);
+      // Of another than those here the machine's start() says kNoSuchPeer.
+      if (node < nodes && peer < nodes) peers[node].push_back(peer);
     }
   }
-  std::vector<std::vector<std::uint32_t>> peers;
-  for (const auto& set : sets) peers.emplace_back(set.begin(), set.end());
   return peers;
 }
 

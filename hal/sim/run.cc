@@ -1,13 +1,15 @@
 #include <algorithm>
-#include <bit>
 #include <limits>
 
+#include "hal/sim/deadlines.h"
+#include "hal/sim/due_steps.h"
+#include "hal/sim/fabric.h"
 #include "hal/sim/sim.h"
 
 namespace espalier::sim {
 namespace {
 
-constexpr std::uint64_t kNoDeadline = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kNoDeadline = Deadlines::kNone;
 // The network counts picoseconds: no time after this one comes.
 constexpr std::uint64_t kEndOfTime = kNoDeadline / 1000 - 1;
 constexpr std::int64_t kNoHorizon = std::numeric_limits<std::int64_t>::max();
@@ -15,35 +17,34 @@ constexpr std::int64_t kNoHorizon = std::numeric_limits<std::int64_t>::max();
 constexpr int kMaxIdlePolls = 1'000'000;
 // So is a program whose machines are busy through this many steps in which no block moves.
 constexpr int kMaxIdleSteps = 65'536;
+// Visits of nodes between two ticks.
+constexpr std::uint64_t kVisitsPerTick = 1 << 16;
+// How many nodes ahead a machine is announced to Machines::expect().
+constexpr std::size_t kAhead = 2;
 
-// The least of one value a node, updated in O(log n).
-class Deadlines {
+// Machines that are all in memory.
+class Pointers final : public Machines {
  public:
-  explicit Deadlines(std::size_t nodes)
-      : leaves_(std::bit_ceil(std::max<std::size_t>(nodes, 1))), least_(2 * leaves_, kNoDeadline) {}
-  void set(std::size_t node, std::uint64_t value) {
-    std::size_t i = leaves_ + node;
-    if (least_[i] == value) return;
-    least_[i] = value;
-    for (i /= 2; i > 0; i /= 2) least_[i] = std::min(least_[2 * i], least_[2 * i + 1]);
+  explicit Pointers(const std::vector<Machine*>& machines) : machines_(machines) {}
+  [[nodiscard]] std::uint32_t size() const override {
+    return static_cast<std::uint32_t>(machines_.size());
   }
-  [[nodiscard]] std::uint64_t least() const { return least_[1]; }
-  [[nodiscard]] std::uint32_t node() const {
-    std::size_t i = 1;
-    while (i < leaves_) i = least_[2 * i] == least_[1] ? 2 * i : 2 * i + 1;
-    return static_cast<std::uint32_t>(i - leaves_);
-  }
+  [[nodiscard]] bool has(std::uint32_t node) const override { return machines_[node] != nullptr; }
+  [[nodiscard]] Machine& at(std::uint32_t node) override { return *machines_[node]; }
 
  private:
-  std::size_t leaves_;
-  std::vector<std::uint64_t> least_;
+  const std::vector<Machine*>& machines_;
 };
+
+}  // namespace
 
 class Runner {
  public:
-  Runner(Network& network, const std::vector<Machine*>& machines)
+  Runner(Network& network, Machines& machines, const Tick& tick)
       : network_(network),
+        fabric_(*network.fabric_),
         machines_(machines),
+        tick_(tick),
         busy_(machines.size(), false),
         deadlines_(machines.size()),
         start_(network.now()),
@@ -54,41 +55,56 @@ class Runner {
     while (message_.empty() && any_busy()) {
       poll_touched();
       if (!any_busy()) break;
-      if (deadlines_.least() <= network_.now_ns()) {
-        poll(deadlines_.node());
-      } else if (!network_.advance(deadlines_.least()) && deadlines_.least() == kNoDeadline) {
+      if (next_deadline() <= network_.now_ns()) {
+        poll(deadlines_.least().node);
+      } else if (!advance(next_deadline()) && next_deadline() == kNoDeadline) {
         fail(Status::kStalled, stuck());
       }
     }
+    fabric_.polled = nullptr;
     return result();
+  }
+
+  std::int64_t first_to_end(std::uint64_t until_ns) {
+    poll_all();
+    do {
+      poll_touched();
+    } while (first_ended_ < 0 && advance(until_ns));
+    return first_ended_;
   }
 
   RunResult lock_step(std::uint32_t latency_ticks) {
     int idle = 0;
-    for (std::int64_t step = 0;; ++step) {
+    in_lock_step_ = true;
+    for (step_ = 0;; ++step_) {
       network_.begin_step();
-      set_horizon(step + 1);
-      settle();
-      if (status_ != Status::kOk || !message_.empty() || any_dead()) break;
+      horizon_ = step_ + 1;
+      settle(latency_ticks);
+      if (status_ != Status::kOk || !message_.empty() || fabric_.dead > 0) break;
       bool moved = false;
       const std::string wrong = network_.end_step(latency_ticks, moved);
       if (!wrong.empty()) {
-        fail(Status::kUnforeseen, "step " + std::to_string(step) + ": " + wrong);
+        fail(Status::kUnforeseen, "step " + std::to_string(step_) + ": " + wrong);
         break;
       }
-      if (moved) steps_ = step + 1;
+      if (moved) steps_ = step_ + 1;
       if (!any_busy()) break;
       idle = moved ? 0 : idle + 1;
       if (idle > kMaxIdleSteps) fail(Status::kStalled, stuck());
     }
-    set_horizon(kNoHorizon);
+    in_lock_step_ = false;
+    horizon_ = kNoHorizon;
     // To find a dead node, and for a machine that failed to tell the others, takes deadlines.
-    return message_.empty() ? free_run() : result();
+    if (message_.empty()) return free_run();
+    for (std::uint32_t v = 0; v < machines_.size(); ++v) {
+      if (machines_.has(v)) machines_.at(v).set_horizon(kNoHorizon);
+    }
+    return result();
   }
 
  private:
   [[nodiscard]] bool here(std::uint32_t node) const {
-    return machines_[node] != nullptr && network_.alive(node);
+    return machines_.has(node) && !fabric_.nodes[node].dead;
   }
 
   void fail(Status status, const std::string& message) {
@@ -96,15 +112,42 @@ class Runner {
     message_ = message;
   }
 
+  // The least deadline, or less where the network's next event is earlier still.
+  std::uint64_t next_deadline() {
+    const std::uint64_t bound = deadlines_.bound();
+    const bool event_first = fabric_.next_event() / 1000 < bound && bound > network_.now_ns();
+    return event_first ? bound : deadlines_.least().value;
+  }
+
+  bool advance(std::uint64_t until_ns) {
+    return fabric_.advance_moment(until_ns > kNever / 1000 ? kNever : until_ns * 1000);
+  }
+
   void poll_all() {
     for (std::uint32_t v = 0; v < machines_.size(); ++v) poll(v);
   }
 
   void poll_touched() {
-    std::uint32_t node = 0;
-    while (network_.next_touched(node)) {
-      if (node < machines_.size() && !waits(node)) poll(node);
+    while (!fabric_.touched.empty()) {
+      touched_.swap(fabric_.touched);
+      node_order_.sort(touched_, network_.nodes());
+      for (std::size_t at = 0; at < touched_.size(); ++at) {
+        for (std::size_t stage = 0; stage < Fabric::kExpectStages; ++stage) {
+          const std::size_t later = at + (Fabric::kExpectStages - stage) * kAhead;
+          if (later < touched_.size()) expect(touched_[later], stage);
+        }
+        const std::uint32_t node = touched_[at];
+        fabric_.nodes[node].touched = false;
+        if (node < machines_.size() && !waits(node)) poll(node);
+      }
+      touched_.clear();
     }
+  }
+
+  void expect(std::uint32_t node, std::size_t stage) {
+    if (node >= machines_.size()) return;
+    fabric_.expect_poll(node, stage);
+    machines_.expect(node, stage);
   }
 
   // Whether the node, at whose endpoint something has happened, looks at it later: it is woken
@@ -131,14 +174,19 @@ class Runner {
       deadlines_.set(node, kNoDeadline);
       return;
     }
-    Machine& machine = *machines_[node];
+    Machine& machine = machines_.at(node);
+    const Node& its = fabric_.nodes[node];
+    const NodeEndpoint& endpoint = fabric_.endpoints[node];
+    fabric_.polled = &machine;
+    machine.set_horizon(horizon_);
     std::uint64_t deadline = kNoDeadline;
     for (int idle = 0;; ++idle) {
-      const std::uint64_t before = network_.activity(node);
+      const std::uint32_t before = endpoint.activity;
       note(node, machine.poll());
+      ++polls_;
       deadline = busy_[node] ? machine.next_deadline() : kNoDeadline;
       if (deadline > kEndOfTime) deadline = kNoDeadline;
-      if (network_.activity(node) != before || network_.pending(node)) {
+      if (endpoint.activity != before || its.pending()) {
         idle = 0;
       } else if (deadline > network_.now_ns()) {
         break;
@@ -150,6 +198,19 @@ class Runner {
       }
     }
     deadlines_.set(node, deadline);
+    if (in_lock_step_) await_step(node, machine);
+    if (tick_ && ++visits_ % kVisitsPerTick == 0) tick_(step_);
+  }
+
+  // The node has nothing to do before its next step. One that could not let in a step that it may,
+  // or post what it let in, is asked again in the next one.
+  void await_step(std::uint32_t node, const Machine& machine) {
+    const std::int64_t next = machine.next_step();
+    if (next < horizon_ || machine.refused()) {
+      due_.add(node, horizon_);
+    } else if (next != Timetable::kNever) {
+      due_.add(node, next);
+    }
   }
 
   void note(std::uint32_t node, Status status) {
@@ -160,6 +221,7 @@ class Runner {
       if (!busy) end_ = network_.now();
     }
     if (!busy && status != Status::kOk && status_ == Status::kOk) status_ = status;
+    if (status == Status::kOk && first_ended_ < 0) first_ended_ = node;
   }
 
   // A node that was killed since its last poll is busy no more.
@@ -178,30 +240,29 @@ class Runner {
     return false;
   }
 
-  [[nodiscard]] bool any_dead() const {
-    for (std::uint32_t v = 0; v < network_.nodes(); ++v) {
-      if (!network_.alive(v)) return true;
+  // All that happens in the step. Where no post lacks its partner then, nodes look at what has
+  // come and gone when they are asked for the next step, and not in between: once per step.
+  void settle(std::uint32_t latency_ticks) {
+    if (step_ == 0) {
+      poll_all();
+    } else {
+      due_.take(step_, fabric_.touched);
+      poll_touched();
     }
-    return false;
-  }
-
-  void settle() {
-    poll_all();
+    if (network_.model().pace == 0 && message_.empty()) {
+      while (advance(kNoDeadline)) {
+      }
+      if (network_.step_is_complete(latency_ticks)) return;
+    }
     do {
       poll_touched();
-    } while (message_.empty() && network_.advance(kNoDeadline));
-  }
-
-  void set_horizon(std::int64_t horizon) {
-    for (Machine* machine : machines_) {
-      if (machine != nullptr) machine->set_horizon(horizon);
-    }
+    } while (message_.empty() && advance(kNoDeadline));
   }
 
   [[nodiscard]] std::string stuck() const {
     for (std::uint32_t v = 0; v < machines_.size(); ++v) {
       if (!busy_[v] || !here(v)) continue;
-      const StallReport report = machines_[v]->stall_report();
+      const StallReport report = machines_.at(v).stall_report();
       std::string text = "node " + std::to_string(v) + " is busy and nothing will ever happen";
       if (report.waiting) {
         text += "; in step " + std::to_string(report.step) + " it awaits a " +
@@ -213,33 +274,58 @@ class Runner {
     return "";
   }
 
-  [[nodiscard]] RunResult result() const { return {status_, end_ - start_, steps_, message_}; }
+  [[nodiscard]] RunResult result() const {
+    return {status_, end_ - start_, steps_, message_, polls_};
+  }
 
   Network& network_;
-  const std::vector<Machine*>& machines_;
+  Fabric& fabric_;
+  Machines& machines_;
+  const Tick tick_;
   std::vector<bool> busy_;
   Deadlines deadlines_;
+  DueSteps due_;
+  std::vector<std::uint32_t> touched_;
+  NodeOrder node_order_;
   double start_;
   double end_;
   Status status_ = Status::kOk;
+  std::int64_t step_ = 0;
+  std::int64_t horizon_ = kNoHorizon;
+  bool in_lock_step_ = false;
   std::int64_t steps_ = 0;
   std::string message_;
   std::int64_t busy_count_ = 0;
   std::uint32_t first_busy_ = 0;
+  std::int64_t first_ended_ = -1;
+  std::uint64_t polls_ = 0, visits_ = 0;
   // With a pace: when each node will look at its endpoint; kNoDeadline: as soon as something comes.
   std::vector<std::uint64_t> looks_at_;
   std::uint64_t looks_ = 0;
 };
 
-}  // namespace
+RunResult run(Network& network, Machines& machines, const Tick& tick) {
+  return Runner(network, machines, tick).free_run();
+}
+
+RunResult run_lock_step(Network& network, Machines& machines, std::uint32_t latency_ticks,
+                        const Tick& tick) {
+  return Runner(network, machines, tick).lock_step(latency_ticks);
+}
+
+std::int64_t first_to_end(Network& network, Machines& machines, std::uint64_t until_ns) {
+  return Runner(network, machines, nullptr).first_to_end(until_ns);
+}
 
 RunResult run(Network& network, const std::vector<Machine*>& machines) {
-  return Runner(network, machines).free_run();
+  Pointers all(machines);
+  return run(network, all);
 }
 
 RunResult run_lock_step(Network& network, const std::vector<Machine*>& machines,
                         std::uint32_t latency_ticks) {
-  return Runner(network, machines).lock_step(latency_ticks);
+  Pointers all(machines);
+  return run_lock_step(network, all, latency_ticks);
 }
 
 }  // namespace espalier::sim

@@ -7,9 +7,9 @@
 // (none by default: at the same time), or, where the receiver's in-port is busy, is queued there in
 // the order of leaving, as in a switch. Without one_port every link has ports of its own, one a
 // lane. (Were the out-port held meanwhile, schedules that use every port in every step would fall
-// out of step and lose a third of their throughput, which no switch and no TCP does.) Both ends
-// complete when the block is in and the receive is posted (a short send once it is in, see
-// eager_copies); acknowledgements cost nothing. Controls take alpha, latency and no port; one that
+// out of step and lose a third of their throughput, which no switch and no TCP does.) A send
+// completes when its block has left (see also eager_copies), a receive when the block is in;
+// acknowledgements cost nothing. Controls take alpha, latency and no port; one that
 // is still on its way is replaced by a newer one of its kind.
 //
 // With Model::route a block travels over the real links between its ends, each of which carries as
@@ -19,7 +19,8 @@
 // + beta*n, with buffers between that never fill up. It has its sender's port from before it waits
 // for the first link until it has left over it.
 //
-// Memory is allocated by the constructor only (wake() and kill() apart).
+// Memory grows with the nodes, their links and the most messages in flight at once; with
+// Model::reserve the constructor takes all of it (wake() and kill() apart).
 
 #include <cstdint>
 #include <functional>
@@ -29,6 +30,7 @@
 
 #include "collectives/machine/machine.h"
 #include "hal/endpoint.h"
+#include "hal/sim/machines.h"
 #include "hal/sim/traffic.h"
 
 namespace espalier::sim {
@@ -49,10 +51,10 @@ struct Model {
   // all peers are neighbours, and their links, unless they have ports, are never busy.
   std::function<std::vector<std::uint32_t>(std::uint32_t from, std::uint32_t to)> route;
   Hops hops = Hops::kCutThrough;
-  std::uint32_t window = kMaxWindow;
+  std::uint32_t window = kMaxWindow;  // 1 .. kMaxFieldWindow
   std::uint64_t eager_bytes = 4096;
-  // A send of at most eager_bytes completes once it has moved, into a slot at the receiver (so that
-  // its mismatch may be told late); false: once it was compared with its receive.
+  // A send of at most eager_bytes completes once it has left, though its receive is not posted: its
+  // bytes go into a slot, so that its mismatch may be told late. False: once its receive is posted.
   bool eager_copies = true;
   double jitter = 0;       // each transfer takes up to this fraction longer, from `seed`
   double link_jitter = 0;  // each link always takes its own fraction longer, up to this
@@ -64,9 +66,15 @@ struct Model {
   bool scramble = false;
   // Lock step: for how many steps a block holds the links of its way (S of the postal model).
   std::uint32_t send_ticks = 1;
+  // No byte of any message is read or written: for machines without data (MachineConfig::no_data).
+  // All else is as with data, eager messages too.
+  bool no_data = false;
+  // The constructor takes all the memory that any run may need, the window's for every link.
+  bool reserve = false;
 };
 
 struct Fabric;
+class Runner;
 
 class Network {
  public:
@@ -91,41 +99,43 @@ class Network {
   void kill(std::uint32_t node);
   void kill(std::uint32_t node, std::uint64_t at_ns);
   [[nodiscard]] bool alive(std::uint32_t node) const;
-  // next_touched() will name the node at `at_ns`: for wrappers that hold something back.
+  // run() will poll the node's machine at `at_ns`: for wrappers that hold something back.
   void wake(std::uint32_t node, std::uint64_t at_ns);
   // How late the node looks at its endpoint for the which-th time, by Model::pace.
   [[nodiscard]] std::uint64_t delay_ns(std::uint32_t node, std::uint64_t which) const;
-  // Takes a node at whose endpoint something has happened since it was taken last; false if none.
-  bool next_touched(std::uint32_t& node);
   // The node's endpoint has completions that were not polled.
   [[nodiscard]] bool pending(std::uint32_t node) const;
-  // Posts taken and completions given at the node's endpoint, since construction.
-  [[nodiscard]] std::uint64_t activity(std::uint32_t node) const;
 
   // Lock step: posts from now on are of another step, the next one.
   void begin_step();
   // What was wrong in the step, one line; empty if nothing. latency_ticks: L of the postal model.
   // `moved`: something was posted in it.
-  [[nodiscard]] std::string end_step(std::uint32_t latency_ticks, bool& moved) const;
+  [[nodiscard]] std::string end_step(std::uint32_t latency_ticks, bool& moved);
+  // Whether end_step() would find nothing wrong.
+  [[nodiscard]] bool step_is_complete(std::uint32_t latency_ticks);
 
   // Of every real link that blocks of these peers may cross; empty without Model::route. Of both
   // kinds of run, since construction.
   [[nodiscard]] std::vector<LinkTraffic> traffic() const;
   // What links were asked for in lock step; with Model::route.
   [[nodiscard]] const Contention& contention() const;
-  // Tells the steps of the blocks of the next collective, by the programs that run it (as for
-  // links_of) for N = blocks. Then residence() knows of it, free running.
-  void foresee(const std::vector<const Program*>& programs, std::int64_t blocks);
-  // Lock step: of all blocks (0 without Model::route); free running: see foresee().
+  // Before a collective that run() polls: residence() then counts its blocks. latency_ticks: L of
+  // the postal model.
+  void begin_residence(std::uint32_t latency_ticks = 1);
+  // Lock step: of all blocks (0 without Model::route); free running: see begin_residence().
   [[nodiscard]] Residence residence() const;
 
   // Blocks that node has begun to send / whose coming to node has begun, since construction.
   [[nodiscard]] std::uint64_t sent(std::uint32_t node) const;
   [[nodiscard]] std::uint64_t received(std::uint32_t node) const;
+  // Blocks that all nodes have begun to send, and events of the network, since construction.
+  [[nodiscard]] std::uint64_t blocks() const;
+  [[nodiscard]] std::uint64_t events() const;
   // One line naming a post of a live node that has not completed; empty if there is none.
   [[nodiscard]] std::string outstanding() const;
 
  private:
+  friend class Runner;
   std::unique_ptr<Fabric> fabric_;
 };
 
@@ -135,12 +145,26 @@ class Network {
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> links_of(
     const std::vector<const Program*>& programs);
 
+// The same, told one program after the other.
+class LinkCollector {
+ public:
+  void add(std::uint32_t node, const Program& program);
+  [[nodiscard]] std::vector<std::vector<std::uint32_t>> links(std::uint32_t nodes);
+
+ private:
+  std::vector<std::uint64_t> pairs_;  // of nodes, both ways, in any order
+};
+
 struct RunResult {
   Status status = Status::kOk;  // of the first machine that failed, else kOk
   double seconds = 0;           // virtual, from the start to the last machine's end
   std::int64_t steps = 0;       // lock step only: the last step in which a block left or came, + 1
   std::string message;          // what was wrong, where `status` is the runner's own finding
+  std::uint64_t polls = 0;      // of all machines
 };
+
+// Called now and then while a run goes on, with the step in lock step: for progress bars.
+using Tick = std::function<void(std::int64_t step)>;
 
 // Polls machines (machines[v] bound to endpoint v, or to a wrapper of it; null: none) until none is
 // busy: free running, at the model's speed. A machine is polled when something happened at its
@@ -148,6 +172,7 @@ struct RunResult {
 // found as on a real fabric. Machines of killed nodes are left alone. kStalled with a message:
 // machines are busy but nothing will ever happen.
 [[nodiscard]] RunResult run(Network& network, const std::vector<Machine*>& machines);
+[[nodiscard]] RunResult run(Network& network, Machines& machines, const Tick& tick = nullptr);
 // In lock step: step s+1 is let in when all of step s has finished everywhere. kUnforeseen with a
 // message: a node sends or receives twice in a step (one_port), a link has more blocks a step than
 // lanes (else), or a receive of step s found no send of step s-L+1 (L = latency_ticks, of the
@@ -155,5 +180,10 @@ struct RunResult {
 // failed, the rest runs freely.
 [[nodiscard]] RunResult run_lock_step(Network& network, const std::vector<Machine*>& machines,
                                       std::uint32_t latency_ticks = 1);
+[[nodiscard]] RunResult run_lock_step(Network& network, Machines& machines,
+                                      std::uint32_t latency_ticks = 1, const Tick& tick = nullptr);
+// Free running, until a machine ends well or nothing happens until `until_ns`: that node, or -1.
+[[nodiscard]] std::int64_t first_to_end(Network& network, Machines& machines,
+                                        std::uint64_t until_ns);
 
 }  // namespace espalier::sim

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <vector>
 
 #include "hal/sim/watcher.h"
 
@@ -79,7 +81,69 @@ TEST(Network, LatencyHoldsNoPort) {
   ASSERT_EQ(watchers[0].endpoint.post_control(0, Control()), Status::kOk);
   settle(watchers, network);
   EXPECT_EQ(watchers[1].received, (Times{6000, 8000}));
+  EXPECT_EQ(watchers[0].sent, (Times{2000, 4000})) << "its sender has it back when it has left";
   EXPECT_EQ(watchers[1].control, Times{5000});
+}
+
+TEST(Network, ASendCompletesWhenItsBlockHasLeft) {
+  for (const std::uint64_t size : {100u, 1000u}) {  // a short one and a long one
+    Network network(slow(), complete_links(3));
+    std::array watchers = {Watcher(network, 0), Watcher(network, 1), Watcher(network, 2)};
+    for (const std::uint32_t link : {0u, 1u}) watchers[1].receive(link, size);
+    watchers[0].send(0, size);
+    watchers[2].send(1, size);  // queued at node 1's in-port
+    settle(watchers, network);
+    const std::uint64_t takes = 1000 + size;
+    EXPECT_EQ(watchers[1].received, (Times{takes, 2 * takes}));
+    EXPECT_EQ(watchers[0].sent, Times{takes});
+    EXPECT_EQ(watchers[2].sent, Times{takes});
+  }
+}
+
+// On its way a block has bytes of its own: the sender may write its memory, the receiver gets what
+// was sent, whenever its receive is posted.
+TEST(Network, ABlockOnItsWayIsNotItsSendersMemory) {
+  for (const bool copies : {true, false}) {
+    for (const std::uint64_t size : {8u, 1000u}) {
+      for (const bool late : {false, true}) {
+        Model model = slow();
+        model.latency = 4e-3;
+        model.eager_copies = copies;
+        Network network(model, {{1}, {0}});
+        std::vector<std::uint8_t> from(size, 7), to(size, 1);
+        const Region given{from.data(), size}, taken{to.data(), size};
+        ASSERT_EQ(network.endpoint(0).prepare(&given, 1), Status::kOk);
+        ASSERT_EQ(network.endpoint(1).prepare(&taken, 1), Status::kOk);
+        const auto receive = [&] {
+          ReceivePost post;
+          post.bytes = to.data();
+          post.size = size;
+          ASSERT_EQ(network.endpoint(1).post_receive(0, post), Status::kOk);
+        };
+        if (!late) receive();
+        SendPost post;
+        post.bytes = from.data();
+        post.size = size;
+        ASSERT_EQ(network.endpoint(0).post_send(0, post), Status::kOk);
+        Completion completion;
+        bool sent = false;
+        const auto take_sent = [&] {
+          if (!network.endpoint(0).poll(completion)) return;
+          EXPECT_EQ(completion.kind, Completion::Kind::kSent);
+          EXPECT_EQ(completion.status, Status::kOk);
+          std::fill(from.begin(), from.end(), 9);
+          sent = true;
+        };
+        while (network.advance(UINT64_MAX)) take_sent();
+        EXPECT_EQ(sent, !late || (copies && size == 8));
+        if (late) receive();
+        while (network.advance(UINT64_MAX)) take_sent();
+        take_sent();
+        EXPECT_TRUE(sent);
+        EXPECT_EQ(to, std::vector<std::uint8_t>(size, 7)) << size << copies << late;
+      }
+    }
+  }
 }
 
 TEST(Network, ALinkCarriesAsManyBlocksAsItHasLanes) {
@@ -98,6 +162,7 @@ TEST(Network, ALinkCarriesAsManyBlocksAsItHasLanes) {
   EXPECT_EQ(watchers[1].received, (Times{4000, 4000, 5000}))
       << "in order, though the second is short";
   EXPECT_EQ(watchers[0].received, (Times{4000, 6000, 9000}));
+  EXPECT_EQ(watchers[0].sent, (Times{4000, 4000, 5000})) << "in order too";
 }
 
 TEST(Network, ShortBlocksTravelEarlyLongOnesWait) {

@@ -11,36 +11,29 @@ namespace espalier::sim {
 
 class Stays {
  public:
-  // The steps in which the channel's next messages, from number `first` on, are sent and received.
-  struct Foreseen {
-    std::uint64_t first = 0;
-    std::vector<std::int32_t> sent;
-    std::int32_t flight = 0;  // received so many steps later
-  };
-  void foresee(std::uint32_t channels, std::uint32_t nodes) {
-    foreseen_.assign(channels, {});
+  static constexpr std::int32_t kUnknown = -1;
+
+  // A collective begins, whose blocks are received `flight` steps after the step of their send.
+  void begin(std::uint32_t nodes, std::int32_t flight) {
     furthest_.assign(nodes, -1);
+    flight_ = flight;
   }
-  [[nodiscard]] Foreseen& of(std::uint32_t channel) { return foreseen_[channel]; }
+  [[nodiscard]] bool begun() const { return !furthest_.empty(); }
 
   // The furthest step of which the node has begun to send or has received something; -1: none yet.
-  [[nodiscard]] std::int32_t furthest(std::uint32_t node) const {
-    return furthest_.empty() ? -1 : furthest_[node];
-  }
-  // A message begins to leave the node, which had got as far as `furthest` when it was posted; it
-  // has come to the node, which awaits it.
-  void leaves(std::uint32_t channel, std::uint32_t node, std::uint64_t message,
+  [[nodiscard]] std::int32_t furthest(std::uint32_t node) const { return furthest_[node]; }
+  // A block that the schedule sends in step `planned` (or kUnknown) begins to leave the node, which
+  // had got as far as `furthest` when it was posted; it has come to the node, which awaits it.
+  void leaves(std::uint32_t channel, std::uint32_t node, std::int32_t planned,
               std::int32_t furthest) {
-    const std::int32_t* step = find(channel, message);
-    if (step == nullptr) return;
-    const std::int32_t due = std::max(furthest, *step);
+    if (planned == kUnknown || !begun()) return;
+    const std::int32_t due = std::max(furthest, planned);
     add(channel, static_cast<std::uint32_t>(std::max(0, furthest_[node] - due)));
-    furthest_[node] = std::max(furthest_[node], *step);
+    furthest_[node] = std::max(furthest_[node], planned);
   }
-  void comes(std::uint32_t channel, std::uint32_t node, std::uint64_t message) {
-    const std::int32_t* step = find(channel, message);
-    if (step == nullptr) return;
-    furthest_[node] = std::max(furthest_[node], *step + foreseen_[channel].flight);
+  void comes(std::uint32_t node, std::int32_t planned) {
+    if (planned == kUnknown || !begun()) return;
+    furthest_[node] = std::max(furthest_[node], planned + flight_);
   }
   void add(std::uint32_t channel, std::uint32_t steps) {
     if (steps >= blocks.size()) {
@@ -54,15 +47,8 @@ class Stays {
   std::uint32_t longest_channel = 0;
 
  private:
-  [[nodiscard]] const std::int32_t* find(std::uint32_t channel, std::uint64_t message) const {
-    if (foreseen_.empty()) return nullptr;
-    const Foreseen& its = foreseen_[channel];
-    const std::uint64_t at = message - its.first;
-    return at < its.sent.size() ? &its.sent[at] : nullptr;
-  }
-
-  std::vector<Foreseen> foreseen_;      // by channel
   std::vector<std::int32_t> furthest_;  // by node
+  std::int32_t flight_ = 0;
 };
 
 }  // namespace espalier::sim

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "collectives/schedule/expand.h"
 #include "hal/sim/fabric.h"
 
 namespace espalier::sim {
@@ -10,10 +9,14 @@ namespace espalier::sim {
 std::vector<LinkTraffic> Network::traffic() const {
   std::vector<LinkTraffic> all;
   if (fabric_->wires == nullptr) return all;
-  for (const Wire& wire : fabric_->wires->wires) {
-    all.push_back({wire.from, wire.to, wire.lanes, wire.blocks,
-                   static_cast<double>(wire.held) * 1e-12, wire.waits,
-                   static_cast<double>(wire.waited) * 1e-12});
+  const Wires& wires = *fabric_->wires;
+  all.reserve(wires.wires.size());
+  for (std::size_t at = 0; at < wires.wires.size(); ++at) {
+    const Wire& wire = wires.wires[at];
+    const WireDetails& details = wires.details[at];
+    all.push_back({details.from, details.to, wire.lanes, wire.blocks,
+                   static_cast<double>(wire.held) * 1e-12, details.waits,
+                   static_cast<double>(details.waited) * 1e-12});
   }
   return all;
 }
@@ -23,26 +26,8 @@ const Contention& Network::contention() const {
   return fabric_->wires == nullptr ? kNone : fabric_->wires->contention;
 }
 
-void Network::foresee(const std::vector<const Program*>& programs, std::int64_t blocks) {
-  Fabric& fabric = *fabric_;
-  fabric.stays.foresee(static_cast<std::uint32_t>(fabric.channels.size()), nodes());
-  for (std::uint32_t node = 0; node < programs.size(); ++node) {
-    if (programs[node] == nullptr) continue;
-    std::vector<std::uint32_t> channel_to(nodes(), 0);
-    const Node& its = fabric.nodes[node];
-    for (std::uint32_t at = its.first + its.links; at-- > its.first;) {
-      channel_to[fabric.channels[at].to] = at;
-    }
-    for (const Instance& one : expand(*programs[node], blocks)) {
-      if (one.kind != espalier_Kind_SEND || one.peer < 0 || one.peer >= nodes()) continue;
-      const std::uint32_t channel = channel_to[static_cast<std::size_t>(one.peer)];
-      Stays::Foreseen& foreseen = fabric.stays.of(channel);
-      foreseen.first = fabric.channels[channel].sends_posted;
-      foreseen.flight =
-          static_cast<std::int32_t>(std::max<std::uint32_t>(programs[node]->latency_ticks, 1)) - 1;
-      foreseen.sent.push_back(static_cast<std::int32_t>(one.step));
-    }
-  }
+void Network::begin_residence(std::uint32_t latency_ticks) {
+  fabric_->stays.begin(nodes(), static_cast<std::int32_t>(std::max(latency_ticks, 1u)) - 1);
 }
 
 Residence Network::residence() const {

@@ -24,9 +24,7 @@ void run(const Case& at, const sim::Model& model, std::uint32_t window, Seen& se
   testing::Cluster cluster(at.programs[0].ranks, testing::links_between(at.programs), options);
   cluster.give_all({job_of(at, at.blocks)});
   cluster.start_all();
-  std::vector<const Program*> programs;
-  for (const Program& program : at.programs) programs.push_back(&program);
-  cluster.network().foresee(programs, cluster.machine(0).blocks());
+  cluster.network().begin_residence(at.programs[0].latency_ticks);
   const sim::RunResult result = sim::run(cluster.network(), cluster.machines());
   ASSERT_EQ(result.status, Status::kOk) << at.name << ": " << result.message;
   cluster.drive();

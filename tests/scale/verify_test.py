@@ -5,25 +5,15 @@ verify_test.py ESPALIER PAGE      ESPALIER_WHOLE=1: also the rows of the page th
 """
 import os
 import pathlib
-import re
 import sys
 import unittest
 
 import proofs
 import verify_page
+from pages import tables
 
 PROGRAM, PAGE = sys.argv[1:3]
 WHOLE = os.environ.get("ESPALIER_WHOLE") == "1"
-
-
-def tables(text):
-    """The page's rows, as cells, by title."""
-    found = {}
-    for section in re.split(r"^## ", text, flags=re.M)[1:]:
-        title, *lines = section.splitlines()
-        rows = [line[2:-2].split(" | ") for line in lines if line.startswith("| ")]
-        found[title] = rows[2:]  # without the names of the columns and the line below them
-    return found
 
 
 class Page(unittest.TestCase):

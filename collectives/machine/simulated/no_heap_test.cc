@@ -136,7 +136,9 @@ struct World {
 TEST(NoHeap, BetweenBootAndTheLastResult) {
   if (!ESPALIER_OWN_MALLOC) GTEST_SKIP() << "AddressSanitizer has its own malloc";
   ASSERT_GT(allocations, 0) << "this test's malloc is not the one in use";
-  const auto world = std::make_unique<World>(sim::Model());
+  sim::Model model;
+  model.reserve = true;
+  const auto world = std::make_unique<World>(model);
   int runs = 0;
   std::uint32_t algorithms_count = 0;
   const Algorithm* table = algorithms(algorithms_count);

@@ -1,0 +1,56 @@
+#pragma once
+// Addresses without memory, for machines without data (MachineConfig::no_data): such machines
+// compute where blocks would be, and whoever touches one is ended by the system. All nodes may be
+// given the same addresses, as no node ever sees another's. Host only.
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "collectives/machine/machine.h"
+
+namespace espalier::sim {
+
+class AddressRange {
+ public:
+  // std::bad_alloc if the system has no such range.
+  explicit AddressRange(std::uint64_t bytes) : bytes_(bytes == 0 ? 1 : bytes) {
+    base_ = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base_ == MAP_FAILED) throw std::bad_alloc();
+  }
+  AddressRange(const AddressRange&) = delete;
+  AddressRange& operator=(const AddressRange&) = delete;
+  ~AddressRange() { munmap(base_, bytes_); }
+
+  // The buffers of a node with this program, which touch each other nowhere. Valid where
+  // bytes_for() is at most the range's size.
+  [[nodiscard]] Buffers buffers(const Program& program, const Layout& layout) const {
+    auto* at = static_cast<std::uint8_t*>(base_);
+    const auto next = [&at](std::uint64_t bytes) {
+      void* const begin = at;
+      at += padded(bytes);
+      return begin;
+    };
+    Buffers buffers;
+    buffers.input = next(buffer_bytes(program, layout, espalier_Buffer_INPUT));
+    buffers.output = next(buffer_bytes(program, layout, espalier_Buffer_OUTPUT));
+    buffers.scratch_bytes = scratch_needed(program, layout);
+    buffers.scratch = next(buffers.scratch_bytes);
+    return buffers;
+  }
+  [[nodiscard]] static std::uint64_t bytes_for(const Program& program, const Layout& layout) {
+    return padded(buffer_bytes(program, layout, espalier_Buffer_INPUT)) +
+           padded(buffer_bytes(program, layout, espalier_Buffer_OUTPUT)) +
+           padded(scratch_needed(program, layout));
+  }
+
+ private:
+  // Blocks of 0 bytes have addresses too, and scratch is aligned.
+  static std::uint64_t padded(std::uint64_t bytes) { return bytes / 16 * 16 + 32; }
+  std::uint64_t bytes_;
+  void* base_;
+};
+
+}  // namespace espalier::sim

@@ -1,0 +1,70 @@
+#pragma once
+// The least of one deadline per node. Host only.
+//
+// Deadlines are set with every poll and almost never come: they are seconds ahead, where a block
+// takes microseconds. So setting one is cheap, and only the question for the least one searches:
+// above each 64 entries is a bound that is at most their least, lowered when one of them falls,
+// raised when somebody asks.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace espalier::sim {
+
+class Deadlines {
+ public:
+  static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+
+  explicit Deadlines(std::size_t nodes) {
+    do {
+      levels_.emplace_back(nodes, kNone);
+      nodes = (nodes + kFan - 1) / kFan;
+    } while (levels_.back().size() > 1);
+    if (levels_[0].empty()) levels_[0].push_back(kNone);
+  }
+
+  void set(std::size_t node, std::uint64_t value) {
+    levels_[0][node] = value;
+    for (std::size_t level = 1; level < levels_.size(); ++level) {
+      node /= kFan;
+      if (levels_[level][node] <= value) return;
+      levels_[level][node] = value;
+    }
+  }
+  // At most the least deadline.
+  [[nodiscard]] std::uint64_t bound() const { return levels_.back()[0]; }
+  // The first node with the least deadline.
+  struct Least {
+    std::uint64_t value = kNone;
+    std::uint32_t node = 0;
+  };
+  [[nodiscard]] Least least() {
+    for (;;) {
+      // Down to a node, always where the bound is least; if a bound on the way was too low, it is
+      // raised and the search begins anew.
+      std::size_t level = levels_.size() - 1, at = 0;
+      while (level > 0) {
+        const std::uint64_t bound = levels_[level][at];
+        const auto first = levels_[level - 1].begin() + static_cast<std::ptrdiff_t>(at * kFan);
+        const auto last =
+            levels_[level - 1].begin() +
+            static_cast<std::ptrdiff_t>(std::min((at + 1) * kFan, levels_[level - 1].size()));
+        const auto found = std::min_element(first, last);
+        levels_[level][at] = *found;
+        if (*found != bound) break;
+        --level;
+        at = static_cast<std::size_t>(found - levels_[level].begin());
+      }
+      if (level == 0) return {levels_[0][at], static_cast<std::uint32_t>(at)};
+    }
+  }
+
+ private:
+  static constexpr std::size_t kFan = 64;
+  std::vector<std::vector<std::uint64_t>> levels_;  // the nodes', then bounds; the last has one
+};
+
+}  // namespace espalier::sim

@@ -1,0 +1,85 @@
+#include "hal/sim/paged_machines.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace espalier::sim {
+namespace {
+
+constexpr std::uint32_t kUnit = 128;  // bytes
+constexpr std::size_t kBlockBytes = std::size_t{1} << 21;
+// Room for more steps and messages in flight than there were when the page was made.
+constexpr std::uint32_t kSpare = 128;
+
+}  // namespace
+
+PagedMachines::PagedMachines(Network& network, const ProgramStore& programs, std::uint32_t frames)
+    : network_(network), programs_(programs), pages_(network.nodes()) {
+  frames_.resize(std::clamp<std::uint32_t>(frames, 1, std::max(1u, network.nodes())));
+  for (auto& frame : frames_) frame = std::make_unique<Frame>();
+}
+
+Status PagedMachines::start(std::uint32_t node, const MachineConfig& config, const Buffers& buffers,
+                            const Operator& op, std::uint64_t count) {
+  Frame& frame = frame_of(node);
+  if (frame.node != kNobody) put_away(frame);
+  Endpoint& endpoint = network_.endpoint(node);
+  frame.state.clear(endpoint.links());
+  programs_.load(node, frame.program);
+  frame.node = node;
+  pages_[node].started = true;
+  const Status status = frame.machine.init(endpoint, config);
+  return status == Status::kOk ? frame.machine.start(frame.program, buffers, op, count) : status;
+}
+
+Machine& PagedMachines::at(std::uint32_t node) {
+  Frame& frame = frame_of(node);
+  if (frame.node == node) return frame.machine;
+  if (frame.node != kNobody) put_away(frame);
+  frame.node = node;
+  programs_.load(node, frame.program);
+  frame.state.unpack(pages_[node].bytes);
+  return frame.machine;
+}
+
+void PagedMachines::put_away(Frame& frame) {
+  Page& page = pages_[frame.node];
+  const std::size_t size = frame.state.pack();
+  if (size > page.capacity) {
+    if (page.capacity > 0) free_[page.capacity / kUnit].push_back(page.bytes);
+    page.capacity = (static_cast<std::uint32_t>(size) + kSpare + kUnit - 1) / kUnit * kUnit;
+    page.bytes = take(page.capacity);
+  }
+  std::memcpy(page.bytes, frame.state.bytes(), size);
+  frame.node = kNobody;
+}
+
+std::uint8_t* PagedMachines::take(std::uint32_t bytes) {
+  free_.resize(std::max<std::size_t>(free_.size(), bytes / kUnit + 1));
+  std::vector<std::uint8_t*>& free = free_[bytes / kUnit];
+  if (!free.empty()) {
+    std::uint8_t* const page = free.back();
+    free.pop_back();
+    return page;
+  }
+  if (left_ < bytes) {
+    left_ = std::max<std::size_t>(kBlockBytes, bytes);
+    next_ = blocks_.emplace_back(left_).data();
+  }
+  std::uint8_t* const page = next_;
+  next_ += bytes;
+  left_ -= bytes;
+  return page;
+}
+
+void PagedMachines::expect(std::uint32_t node, std::size_t stage) const {
+  const Page& page = pages_[node];
+  if (stage == 0) {
+    expect_use(&page);
+    programs_.expect(node);
+  } else if (stage == 1 && frames_[node % frames_.size()]->node != node) {
+    expect_use(page.bytes, page.capacity);
+  }
+}
+
+}  // namespace espalier::sim

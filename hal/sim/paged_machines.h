@@ -1,0 +1,67 @@
+#pragma once
+// Machines and programs of very many nodes. A few Machine objects, the frames, serve all nodes:
+// node v's machine and program are brought into frame v mod frames() when it is polled, and the
+// node that was there before is packed away (collectives/machine/packed_state.h). The machines'
+// code and what they do are the same as if each node had a Machine of its own. Host only.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "collectives/machine/packed_state.h"
+#include "collectives/schedule/program_store.h"
+#include "hal/sim/large_memory.h"
+#include "hal/sim/machines.h"
+#include "hal/sim/sim.h"
+
+namespace espalier::sim {
+
+class PagedMachines final : public Machines {
+ public:
+  static constexpr std::uint32_t kFrames = 32;
+
+  // For the nodes of `network`, whose programs are `programs`; both outlive it.
+  PagedMachines(Network& network, const ProgramStore& programs, std::uint32_t frames = kFrames);
+
+  // Starts node's collective: Machine::init() and start(), once per node.
+  [[nodiscard]] Status start(std::uint32_t node, const MachineConfig& config,
+                             const Buffers& buffers, const Operator& op, std::uint64_t count);
+
+  [[nodiscard]] std::uint32_t size() const override {
+    return static_cast<std::uint32_t>(pages_.size());
+  }
+  [[nodiscard]] bool has(std::uint32_t node) const override { return pages_[node].started; }
+  [[nodiscard]] Machine& at(std::uint32_t node) override;
+  void expect(std::uint32_t node, std::size_t stage) const override;
+
+ private:
+  static constexpr std::uint32_t kNobody = 0xffffffffu;
+  struct Frame {
+    Machine machine;
+    PackedState state{machine};
+    StoredProgram program;
+    std::uint32_t node = kNobody;
+  };
+  // A node's packed state; where it is in a frame, its room.
+  struct Page {
+    std::uint8_t* bytes = nullptr;
+    std::uint32_t capacity = 0;
+    bool started = false;
+  };
+  [[nodiscard]] Frame& frame_of(std::uint32_t node) { return *frames_[node % frames_.size()]; }
+  void put_away(Frame& frame);
+  [[nodiscard]] std::uint8_t* take(std::uint32_t bytes);
+
+  Network& network_;
+  const ProgramStore& programs_;
+  std::vector<std::unique_ptr<Frame>> frames_;
+  LargeVector<Page> pages_;  // by node
+  // The memory of pages: of each size, in units, those that are free; and the rest of the last
+  // block.
+  std::vector<std::vector<std::uint8_t*>> free_;
+  std::vector<LargeBytes> blocks_;
+  std::uint8_t* next_ = nullptr;
+  std::size_t left_ = 0;
+};
+
+}  // namespace espalier::sim

@@ -1,0 +1,83 @@
+#pragma once
+// Rings of messages, each as long as the most messages that were in flight at once on its channel.
+// Host only.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hal/sim/large_memory.h"
+
+namespace espalier::sim {
+
+// Entry of message `number`: number modulo the capacity, 2^log. The owner keeps `log` (one byte,
+// where there is room for it).
+template <typename T>
+class Ring {
+ public:
+  static constexpr std::uint8_t kEmpty = 0xff;  // log of a ring without room
+
+  [[nodiscard]] T& at(std::uint64_t number, std::uint8_t log) const {
+    return entries_[number & ((std::uint64_t{1} << log) - 1)];
+  }
+  [[nodiscard]] static std::uint64_t capacity(std::uint8_t log) {
+    return log == kEmpty ? 0 : std::uint64_t{1} << log;
+  }
+
+ private:
+  template <typename>
+  friend class RingStore;
+  T* entries_ = nullptr;
+};
+
+// The memory of all rings of one kind.
+template <typename T>
+class RingStore {
+ public:
+  // Doubles the ring; messages first .. end-1 stay in it.
+  void grow(Ring<T>& ring, std::uint8_t& log, std::uint64_t first, std::uint64_t end) {
+    Ring<T> larger;
+    const auto larger_log = static_cast<std::uint8_t>(log == Ring<T>::kEmpty ? 0 : log + 1);
+    larger.entries_ = take(larger_log);
+    for (std::uint64_t number = first; number < end; ++number) {
+      larger.at(number, larger_log) = ring.at(number, log);
+    }
+    if (log != Ring<T>::kEmpty) free_[log].push_back(ring.entries_);
+    ring = larger;
+    log = larger_log;
+  }
+  // Makes room for `entries` messages in an empty ring.
+  void reserve(Ring<T>& ring, std::uint8_t& log, std::uint64_t entries) {
+    while (Ring<T>::capacity(log) < entries) grow(ring, log, 0, 0);
+  }
+
+ private:
+  // Entries of a block: few at first, as most networks are small.
+  static constexpr std::size_t kSmallest = 256, kLargest = std::size_t{1} << 16;
+
+  T* take(std::uint8_t log) {
+    std::vector<T*>& free = free_[log];
+    if (!free.empty()) {
+      T* const entries = free.back();
+      free.pop_back();
+      return entries;
+    }
+    const std::size_t wanted = std::size_t{1} << log;
+    if (left_ < wanted) {
+      left_ = std::max(std::clamp(blocks_.size() * kSmallest, kSmallest, kLargest), wanted);
+      next_ = blocks_.emplace_back(left_).data();
+    }
+    T* const entries = next_;
+    next_ += wanted;
+    left_ -= wanted;
+    return entries;
+  }
+
+  std::vector<LargeVector<T>> blocks_;
+  T* next_ = nullptr;  // the rest of the last block
+  std::size_t left_ = 0;
+  std::vector<T*> free_[64];  // by log
+};
+
+}  // namespace espalier::sim

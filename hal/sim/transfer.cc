@@ -1,0 +1,194 @@
+// A block between two ports: when it may leave, how long it takes, when each end completes.
+
+#include <algorithm>
+#include <cstring>
+
+#include "hal/sim/fabric.h"
+
+namespace espalier::sim {
+
+Picoseconds Fabric::duration(const Channel& channel, std::uint64_t message, std::uint32_t hop,
+                             double slower) const {
+  const SendPost& send = channel.send(message).post;
+  double seconds = model.alpha + model.beta * static_cast<double>(send.size);
+  // A rendezvous finds a disagreement before any byte travels.
+  if (channel.receives_posted > message && send.size > model.eager_bytes) {
+    const ReceivePost& receive = channel.receive(message).post;
+    if (receive.tag != send.tag || receive.size != send.size) seconds = model.alpha;
+  }
+  if (model.jitter > 0) {
+    const std::uint64_t who = index(channel) | std::uint64_t{hop} << 32;
+    seconds *= 1 + model.jitter * random_part(model.seed, who, message);
+  }
+  return picoseconds(seconds * (1 + slower));
+}
+
+void Fabric::update(Channel& channel) {
+  while (ready(channel)) {
+    if (leaving(channel) >= (model.one_port ? 1 : channel.lanes)) {
+      channel.waiting = true;
+      turns[index(channel)] = order++;
+      nodes[channel.from].waiting.insert(channel.from_link);
+      return;
+    }
+    start(channel);
+  }
+}
+
+// Whether the channel's next message may leave as soon as there is a port; announces it if it only
+// lacks its receive.
+bool Fabric::ready(Channel& channel) {
+  if (channel.closed || channel.waiting) return false;
+  const std::uint64_t message = channel.started;
+  if (message == channel.sends_posted || message >= channel.completed + model.window) return false;
+  if (channel.send(message).post.size <= model.eager_bytes || message < channel.receives_posted) {
+    return true;
+  }
+  // Told once all before it are in.
+  if (channel.announcing || channel.announced > message || channel.moved < message) return false;
+  channel.announcing = true;
+  schedule(now + alpha + latency, EventKind::kAnnounced, index(channel));
+  return false;
+}
+
+void Fabric::start(Channel& channel) {
+  const std::uint64_t message = channel.started++;
+  ++blocks;
+  ++leaving(channel);
+  if (wires != nullptr) return come(wires->first_leg(index(channel)));
+  const double slower =
+      model.link_jitter == 0
+          ? 0
+          : model.link_jitter * random_part(model.seed, ~std::uint64_t{index(channel)}, 0);
+  const Picoseconds takes = duration(channel, message, 0, slower);
+  const Send& send = channel.send(message);
+  stays.leaves(index(channel), channel.from, send.planned, send.furthest);
+  schedule_left(now + takes, EventKind::kLeft, index(channel), message);
+  land(channel, takes);
+}
+
+// The channel's next message comes in, in its turn, having begun its last hop now.
+void Fabric::land(Channel& channel, Picoseconds takes) {
+  Picoseconds& free = in_free(channel);
+  // Lanes do not wait for each other, but messages of a link come in order.
+  free = model.one_port ? std::max(free, now + latency) + takes
+                        : std::max(free, now + latency + takes);
+  schedule(free, EventKind::kMoved, index(channel));
+}
+
+// The message has left: its sender may have its bytes back, and its port is free. `message`: the
+// lowest bits of its number. No message is done before it has left, and those that have not are
+// fewer than the window.
+void Fabric::left(Channel& channel, std::uint16_t message) {
+  const auto further = static_cast<std::uint16_t>(message - channel.sends_done);
+  if (!channel.closed) {
+    channel.send(channel.sends_done + further).left = true;
+    if (further == 0) complete_sends(channel);
+  }
+  free_port(channel);
+}
+
+// Completes the sends whose blocks have left, in their order.
+void Fabric::complete_sends(Channel& channel) {
+  const std::uint64_t before = channel.sends_done;
+  while (channel.sends_done < channel.started && channel.send(channel.sends_done).left &&
+         give_bytes(channel, channel.sends_done)) {
+    ++channel.sends_done;
+  }
+  if (channel.sends_done > before) touch_sender(channel);
+}
+
+// The message that left needs its sender's bytes no more: they are at its receive, which has been
+// the fabric's since it was posted, or in a slot. False: it must wait for its receive.
+bool Fabric::give_bytes(Channel& channel, std::uint64_t message) {
+  Send& send = channel.send(message);
+  const bool bytes = send.post.size > 0 && !model.no_data;
+  if (message < channel.receives_posted) {
+    const ReceivePost& receive = channel.receive(message).post;
+    const bool agreed = send.post.tag == receive.tag && send.post.size == receive.size;
+    if (agreed && bytes) std::memmove(receive.bytes, send.post.bytes, send.post.size);
+    send.status = agreed ? Status::kOk : Status::kMismatch;
+    return true;
+  }
+  if (!model.eager_copies) return false;
+  // Above eager_bytes it would not have left without its receive.
+  send.slot = true;
+  send.status = Status::kOk;
+  if (bytes) {
+    std::uint8_t* const slot = slots.take();
+    std::memcpy(slot, send.post.bytes, send.post.size);
+    send.post.bytes = slot;
+  }
+  return true;
+}
+
+// The out-port is free: for this channel's next message, or one that has waited longer.
+void Fabric::free_port(Channel& channel) {
+  // Its next message queues behind those that wait already.
+  update(channel);
+  --leaving(channel);
+  Channel* first = &channel;  // without one_port the port is its own
+  if (model.one_port) {
+    const LinkSet& waiting = nodes[channel.from].waiting;
+    std::uint32_t link = waiting.next(0);
+    if (link == LinkSet::kNone) return;
+    first = &out(channel.from, link);
+    while ((link = waiting.next(link + 1)) != LinkSet::kNone) {
+      Channel& other = out(channel.from, link);
+      if (turns[index(other)] < turns[index(*first)]) first = &other;
+    }
+  }
+  if (!first->waiting) return;
+  stop_waiting(*first);
+  start(*first);
+}
+
+void Fabric::stop_waiting(Channel& channel) {
+  channel.waiting = false;
+  nodes[channel.from].waiting.erase(channel.from_link);
+}
+
+void Fabric::moved(Channel& channel) {
+  if (channel.closed) return;
+  ++channel.moved;
+  channel.announced = std::max(channel.announced, channel.moved);
+  if (channel.receives_posted < channel.moved) touch_receiver(channel);
+  match(channel);
+  update(channel);
+}
+
+void Fabric::match(Channel& channel) {
+  if (channel.closed) return;
+  if (channel.sends_done < channel.started) complete_sends(channel);
+  const std::uint64_t until = std::min(channel.moved, channel.receives_posted);
+  if (channel.completed >= until) return;
+  for (; channel.completed < until; ++channel.completed) match_next(channel);
+  touch_receiver(channel);
+  update(channel);  // the window may have room again
+}
+
+// The message that moved and is awaited is compared with its receive.
+void Fabric::match_next(Channel& channel) {
+  Send& send = channel.send(channel.completed);
+  Receive& receive = channel.receive(channel.completed);
+  const bool agreed = send.post.tag == receive.post.tag && send.post.size == receive.post.size;
+  stays.comes(channel.to, send.planned);
+  --open_sends;
+  --open_receives;
+  receive.status = agreed ? Status::kOk : Status::kMismatch;
+  if (send.slot) {
+    if (send.post.size > 0 && !model.no_data) {
+      if (agreed) std::memcpy(receive.post.bytes, send.post.bytes, send.post.size);
+      slots.give(static_cast<std::uint8_t*>(const_cast<void*>(send.post.bytes)));
+    }
+    if (!agreed && !extras_of(channel).late_mismatch) {
+      extras_of(channel).late_mismatch = true;
+      extras_of(channel).late_cookie = send.post.cookie;
+      touch_sender(channel);
+    }
+  }
+  receive.check = send.post.check;
+  receive.tag = send.post.tag;
+}
+
+}  // namespace espalier::sim

@@ -1,0 +1,160 @@
+// What a simulated block message costs does not grow with the nodes: polls of machines and events
+// of the network per message, and bytes per node, for few nodes and for eight times as many.
+// Counted, not timed.
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/program_store.h"
+#include "hal/sim/address_range.h"
+#include "hal/sim/paged_machines.h"
+
+namespace {
+std::size_t held = 0, most_held = 0;
+
+void* count(void* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  held += malloc_usable_size(memory);
+  most_held = std::max(most_held, held);
+  return memory;
+}
+
+void release(void* memory) {
+  if (memory == nullptr) return;
+  held -= malloc_usable_size(memory);
+  std::free(memory);
+}
+}  // namespace
+
+void* operator new(std::size_t size) { return count(std::malloc(size)); }
+void* operator new[](std::size_t size) { return count(std::malloc(size)); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  const auto unit = static_cast<std::size_t>(alignment);
+  return count(std::aligned_alloc(unit, (size + unit - 1) / unit * unit));
+}
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete[](void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
+
+namespace espalier {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 4096};
+constexpr std::uint32_t kFew = 256, kMany = 2048;
+
+// Of a run without data.
+struct Cost {
+  std::uint64_t messages = 0, polls = 0, events = 0;
+  double polls_each = 0, events_each = 0;
+  std::uint64_t bytes = 0;  // that it held at most
+};
+
+Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
+             std::uint64_t blocks, bool lock_step) {
+  const Algorithm* one = find_algorithm(collective, algorithm);
+  Group group;
+  group.ranks = ranks;
+  group.blocks = &kBlocks;
+  group.blocks_count = 1;
+  const std::size_t before = held;
+  most_held = held;
+  auto program = std::make_unique<Program>();
+  ProgramStore store;
+  sim::LinkCollector links;
+  for (std::uint32_t node = 0; node < ranks; ++node) {
+    program->clear();
+    EXPECT_EQ(one->generate(group, node, *program), Status::kOk);
+    store.add(*program);
+    links.add(node, *program);
+  }
+  const std::uint64_t segments = counts_per_rank(collective) ? 1 : program->segments;
+  const std::uint64_t count = segments * blocks * kBlocks.block_bytes;
+  Layout layout;
+  EXPECT_EQ(make_layout(*program, count, 1, layout), Status::kOk);
+  EXPECT_EQ(layout.blocks, blocks);
+  const sim::AddressRange addresses(2 * (layout.count + layout.segments) * layout.element_bytes);
+  sim::Model model;
+  model.no_data = true;
+  model.route = [](std::uint32_t from, std::uint32_t to) {
+    return std::vector<std::uint32_t>{from, to};
+  };
+  sim::Network network(model, links.links(ranks));
+  sim::PagedMachines machines(network, store);
+  const auto stored = std::make_unique<StoredProgram>();
+  for (std::uint32_t node = 0; node < ranks; ++node) {
+    MachineConfig config;
+    config.no_data = true;
+    store.load(node, *stored);
+    EXPECT_EQ(machines.start(node, config, addresses.buffers(*stored, layout), Operator(), count),
+              Status::kOk);
+  }
+  const sim::RunResult result =
+      lock_step ? sim::run_lock_step(network, machines) : sim::run(network, machines);
+  EXPECT_EQ(result.status, Status::kOk) << result.message;
+  Cost cost;
+  cost.messages = network.blocks();
+  cost.polls = result.polls;
+  cost.events = network.events();
+  const auto messages = static_cast<double>(cost.messages);
+  cost.polls_each = static_cast<double>(cost.polls) / messages;
+  cost.events_each = static_cast<double>(cost.events) / messages;
+  cost.bytes = most_held - before;
+  std::printf(
+      "%s by %s, %5u ranks, N = %llu, %s: %8llu messages, %.2f polls and %.2f events each, %llu "
+      "bytes\n",
+      collective_name(collective), algorithm, ranks, static_cast<unsigned long long>(blocks),
+      lock_step ? "in lock step" : "freely", static_cast<unsigned long long>(cost.messages),
+      cost.polls_each, cost.events_each, static_cast<unsigned long long>(cost.bytes));
+  return cost;
+}
+
+void expect_same_cost(Collective collective, const char* algorithm, std::uint64_t blocks,
+                      double most_polls) {
+  for (const bool lock_step : {true, false}) {
+    const Cost few = cost_of(collective, algorithm, kFew, blocks, lock_step);
+    const Cost many = cost_of(collective, algorithm, kMany, blocks, lock_step);
+    EXPECT_LT(many.polls_each, 1.1 * few.polls_each);
+    EXPECT_LT(many.polls_each, most_polls);
+    EXPECT_EQ(many.events, 2 * many.messages) << "a block leaves its port, and is in";
+    EXPECT_EQ(few.events, 2 * few.messages);
+    // Beyond what any simulation takes, such as the machines that all nodes share.
+    EXPECT_LT((many.bytes - few.bytes) / (kMany - kFew), 8192u) << "bytes per node";
+  }
+}
+
+TEST(Scale, TwoTreeBroadcastCostsTheSamePerMessage) {
+  expect_same_cost(espalier_Collective_BROADCAST, "two-tree", 64, 2.5);
+}
+
+// The blocks of a message are many more than those in flight.
+TEST(Scale, MemoryDoesNotGrowWithTheMessage) {
+  for (const bool lock_step : {true, false}) {
+    const Cost few = cost_of(espalier_Collective_BROADCAST, "two-tree", kFew, 64, lock_step);
+    const Cost many = cost_of(espalier_Collective_BROADCAST, "two-tree", kFew, 1024, lock_step);
+    EXPECT_EQ(many.messages, 16 * few.messages);
+    EXPECT_LT(static_cast<double>(many.bytes), 1.01 * static_cast<double>(few.bytes));
+  }
+}
+
+// Almost all nodes have nothing to do in almost all steps.
+TEST(Scale, ChainBroadcastCostsTheSamePerMessage) {
+  expect_same_cost(espalier_Collective_BROADCAST, "chain", 4, 6);
+}
+
+// Every node has a program of its own, and all have something to do in every step.
+TEST(Scale, RingAllgatherCostsTheSamePerMessage) {
+  expect_same_cost(espalier_Collective_ALLGATHER, "ring", 1, 4);
+}
+
+}  // namespace
+}  // namespace espalier

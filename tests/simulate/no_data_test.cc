@@ -1,0 +1,328 @@
+// Simulation without data, on machines that share frames, against simulation with data, on machines
+// of their own: times, steps, what links carry and the log of every node are the same. Every
+// algorithm, direct and lowered onto the links, in lock step and free running, with jitter and with
+// both kinds of hops.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithms/searched/searched.h"
+#include "collectives/lower/lower.h"
+#include "collectives/machine/simulated/cluster.h"
+#include "collectives/schedule/program_store.h"
+#include "hal/sim/address_range.h"
+#include "hal/sim/paged_machines.h"
+#include "topology/topology.h"
+
+namespace espalier {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 64};
+constexpr std::uint32_t kLogRoom = 1024;
+
+struct Schedule {
+  std::string name;
+  const topology::Topology& topology;
+  Programs programs;
+  std::uint32_t root = 0;
+};
+
+struct Mode {
+  const char* name;
+  bool lock_step;
+  sim::Hops hops;
+  double jitter;
+  std::uint64_t eager_bytes;
+};
+constexpr Mode kModes[] = {
+    {"in lock step", true, sim::Hops::kCutThrough, 0, 4096},
+    {"in lock step, store and forward", true, sim::Hops::kStoreAndForward, 0, 0},
+    {"freely", false, sim::Hops::kCutThrough, 0, 4096},
+    {"freely, with jitter", false, sim::Hops::kCutThrough, 1, 0},
+    {"freely, with jitter, store and forward", false, sim::Hops::kStoreAndForward, 1, 4096}};
+
+// All that a run shows.
+struct Seen {
+  sim::RunResult result;
+  std::vector<sim::LinkTraffic> traffic;
+  sim::Contention contention;
+  sim::Residence residence;
+  std::vector<std::vector<std::uint8_t>> events;  // by node
+  std::vector<std::vector<EventTimes>> times;
+};
+
+struct Logs {
+  explicit Logs(std::size_t nodes)
+      : events(nodes, std::vector<Event>(kLogRoom)),
+        times(nodes, std::vector<EventTimes>(kLogRoom)) {
+    for (std::size_t node = 0; node < nodes; ++node) {
+      logs.emplace_back(events[node].data(), times[node].data(), kLogRoom);
+    }
+  }
+  std::vector<std::vector<Event>> events;
+  std::vector<std::vector<EventTimes>> times;
+  std::vector<EventLog> logs;
+};
+
+void keep(Seen& seen, const sim::Network& network, const Logs& logs) {
+  seen.traffic = network.traffic();
+  seen.contention = network.contention();
+  seen.residence = network.residence();
+  for (std::size_t node = 0; node < logs.logs.size(); ++node) {
+    const EventLog& log = logs.logs[node];
+    ASSERT_EQ(log.lost(), 0u);
+    std::vector<std::uint8_t> bytes(std::size_t{log.retired()} * kEventBytes);
+    for (std::uint32_t at = 0; at < log.retired(); ++at) {
+      event_bytes(log.event(at), bytes.data() + std::size_t{at} * kEventBytes);
+    }
+    seen.events.push_back(bytes);
+    seen.times.emplace_back(logs.times[node].begin(), logs.times[node].begin() + log.retired());
+  }
+}
+
+sim::Model model_of(const Schedule& schedule, const Mode& mode) {
+  const topology::Topology& topology = schedule.topology;
+  const Program& program = schedule.programs[0];
+  sim::Model model = testing::model_for(program, [&topology](std::uint32_t from, std::uint32_t to) {
+    return topology.capacity(from, to);
+  });
+  model.route = [&topology](std::uint32_t from, std::uint32_t to) {
+    return topology.route(from, to);
+  };
+  model.send_ticks = program.send_ticks;
+  model.hops = mode.hops;
+  model.eager_bytes = mode.eager_bytes;
+  model.jitter = model.link_jitter = mode.jitter;
+  model.pace = mode.jitter * model.alpha;
+  model.seed = 5;
+  return model;
+}
+
+testing::Job job_of(const Schedule& schedule, std::uint64_t blocks) {
+  testing::Job job;
+  job.collective = schedule.programs[0].collective;
+  job.programs = &schedule.programs;
+  job.root = schedule.root;
+  job.op.op = Op::kSum;
+  job.op.type = Type::kI32;
+  job.count = testing::count_of_blocks(schedule.programs[0], job.op, blocks, blocks > 1 ? 3 : 0);
+  if (job.collective == espalier_Collective_BARRIER) job.op = Operator();
+  return job;
+}
+
+std::uint32_t latency_of(const Schedule& schedule) {
+  return std::max(1u, schedule.programs[0].latency_ticks);
+}
+
+// With data, each node with a machine of its own; the results are checked.
+Seen with_data(const Schedule& schedule, const Mode& mode, std::uint64_t blocks) {
+  Logs logs(schedule.programs.size());
+  testing::Cluster::Options options;
+  options.model = model_of(schedule, mode);
+  options.logs = &logs.logs;
+  testing::Cluster cluster(schedule.programs[0].ranks, testing::links_between(schedule.programs),
+                           options);
+  cluster.give_all({job_of(schedule, blocks)});
+  cluster.start_all();
+  Seen seen;
+  if (mode.lock_step) {
+    seen.result = sim::run_lock_step(cluster.network(), cluster.machines(), latency_of(schedule));
+  } else {
+    cluster.network().begin_residence(latency_of(schedule));
+    seen.result = sim::run(cluster.network(), cluster.machines());
+  }
+  keep(seen, cluster.network(), logs);
+  if (seen.result.status == Status::kOk) cluster.drive();
+  return seen;
+}
+
+// Without data, all nodes in `frames` machines.
+Seen without_data(const Schedule& schedule, const Mode& mode, std::uint64_t blocks,
+                  std::uint32_t frames) {
+  const auto nodes = static_cast<std::uint32_t>(schedule.programs.size());
+  const testing::Job job = job_of(schedule, blocks);
+  Logs logs(nodes);
+  ProgramStore store;
+  sim::LinkCollector links;
+  std::uint64_t room = 0;
+  Layout layout;
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const Program& program = schedule.programs[node];
+    store.add(program);
+    links.add(node, program);
+    EXPECT_EQ(make_layout(program, job.count, element_bytes(job.op), layout), Status::kOk);
+    room = std::max(room, sim::AddressRange::bytes_for(program, layout));
+  }
+  const sim::AddressRange addresses(room);
+  sim::Model model = model_of(schedule, mode);
+  model.scramble = false;
+  model.no_data = true;
+  sim::Network network(model, links.links(nodes));
+  sim::PagedMachines machines(network, store, frames);
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    MachineConfig config;
+    config.no_data = true;
+    config.log = &logs.logs[node];
+    EXPECT_EQ(machines.start(node, config, addresses.buffers(schedule.programs[node], layout),
+                             job.op, job.count),
+              Status::kOk);
+  }
+  Seen seen;
+  if (mode.lock_step) {
+    seen.result = sim::run_lock_step(network, machines, latency_of(schedule));
+  } else {
+    network.begin_residence(latency_of(schedule));
+    seen.result = sim::run(network, machines);
+  }
+  keep(seen, network, logs);
+  return seen;
+}
+
+void expect_same(const Seen& data, const Seen& none) {
+  EXPECT_EQ(data.result.status, Status::kOk) << data.result.message;
+  EXPECT_EQ(none.result.status, Status::kOk) << none.result.message;
+  EXPECT_EQ(data.result.steps, none.result.steps);
+  EXPECT_EQ(data.result.seconds, none.result.seconds);
+  EXPECT_EQ(data.result.polls, none.result.polls);
+  ASSERT_EQ(data.traffic.size(), none.traffic.size());
+  for (std::size_t at = 0; at < data.traffic.size(); ++at) {
+    const sim::LinkTraffic &a = data.traffic[at], &b = none.traffic[at];
+    EXPECT_TRUE(a.from == b.from && a.to == b.to && a.lanes == b.lanes && a.blocks == b.blocks &&
+                a.busy == b.busy && a.waits == b.waits && a.waited == b.waited)
+        << a.from << " -> " << a.to;
+  }
+  EXPECT_EQ(data.contention.conflicts, none.contention.conflicts);
+  EXPECT_EQ(data.contention.most_asked, none.contention.most_asked);
+  EXPECT_EQ(data.contention.step, none.contention.step);
+  EXPECT_EQ(data.residence.blocks, none.residence.blocks);
+  EXPECT_EQ(data.events, none.events);
+  ASSERT_EQ(data.times.size(), none.times.size());
+  for (std::size_t node = 0; node < data.times.size(); ++node) {
+    ASSERT_EQ(data.times[node].size(), none.times[node].size());
+    for (std::size_t at = 0; at < data.times[node].size(); ++at) {
+      const EventTimes &a = data.times[node][at], &b = none.times[node][at];
+      EXPECT_TRUE(a.let_in == b.let_in && a.posted == b.posted && a.done == b.done &&
+                  a.retired == b.retired)
+          << "node " << node << ", record " << at;
+    }
+  }
+}
+
+void compare(const Schedule& schedule) {
+  const bool pipelined = schedule.programs[0].blocks[0].block_bytes != 0;
+  for (const std::uint64_t blocks : {1, 5}) {
+    if (blocks > 1 && !pipelined) continue;
+    for (const Mode& mode : kModes) {
+      SCOPED_TRACE(schedule.name + " " + mode.name + ", N = " + std::to_string(blocks));
+      const Seen data = with_data(schedule, mode, blocks);
+      expect_same(data, without_data(schedule, mode, blocks, 2));
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+constexpr const char* kTopologies[] = {
+    "complete:2", "complete:7",          "complete:8",          "mesh:2x4",
+    "mesh:3x3",   "fattree:k=2,h=2,c=1", "fattree:k=3,h=2,c=k", "crossbar:2x4"};
+
+class NoData : public ::testing::TestWithParam<const char*> {
+ protected:
+  // Each algorithm of the tables must have been compared on one of the topologies.
+  static void TearDownTestSuite() {
+    if (topologies_ < std::size(kTopologies)) return;  // a part was asked for
+    std::uint32_t count = 0;
+    const Algorithm* table = algorithms(count);
+    for (std::uint32_t at = 0; at < count; ++at) {
+      EXPECT_EQ(compared_.count(name(table[at].collective, table[at].name)), 1u)
+          << name(table[at].collective, table[at].name);
+    }
+    for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
+      EXPECT_EQ(compared_.count(name(one.collective, one.name)), 1u)
+          << name(one.collective, one.name);
+    }
+  }
+  void SetUp() override {
+    std::string error;
+    topology_ = topology::parse(GetParam(), error);
+    ASSERT_NE(topology_, nullptr) << error;
+    shape_ = topology_->shape();
+    group_.ranks = topology_->ranks();
+    group_.topology_digest = topology_->digest();
+    group_.blocks = &kBlocks;
+    group_.blocks_count = 1;
+    group_.rows = shape_.rows;
+    group_.columns = shape_.columns;
+    group_.arity = shape_.arity;
+    group_.height = shape_.height;
+    group_.capacities = shape_.capacities.empty() ? nullptr : shape_.capacities.data();
+    ++topologies_;
+  }
+
+  // Of a schedule that routes: also lowered onto the links.
+  void compare_both(Schedule schedule) {
+    compared_.insert(schedule.name);
+    schedule.name += std::string(" on ") + GetParam();
+    compare(schedule);
+    for (const PortModel ports : {espalier_PortModel_MULTIPORT, espalier_PortModel_SINGLE_SEND}) {
+      if (HasFailure() || schedule.programs.size() != topology_->ranks()) return;
+      Schedule lowered{schedule.name + ", lowered", *topology_, Programs(), schedule.root};
+      lower::Report report;
+      const std::string error =
+          lower::lower(*topology_, group_, ports, schedule.programs, lowered.programs, report);
+      if (error.empty()) compare(lowered);
+    }
+  }
+
+  [[nodiscard]] static std::string name(Collective collective, const char* algorithm) {
+    return std::string(collective_name(collective)) + " by " + algorithm;
+  }
+
+  static inline std::set<std::string> compared_;
+  static inline std::size_t topologies_ = 0;
+  std::unique_ptr<topology::Topology> topology_;
+  topology::Shape shape_;
+  Group group_;
+};
+
+TEST_P(NoData, GivesTheSameTimesStepsLoadsAndEvents) {
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  for (std::uint32_t at = 0; at < count && !HasFailure(); ++at) {
+    const Algorithm& one = table[at];
+    if (one.where == Where::kFatTree && group_.arity == 0) continue;
+    const bool postal =
+        std::string(one.name) == "lambda-tree" || std::string(one.name) == "combine";
+    group_.send_ticks = postal ? 2 : 1;
+    group_.latency_ticks = postal ? 3 : 1;
+    group_.root = has_root(one.collective) ? group_.ranks - 1 : 0;
+    Schedule schedule{name(one.collective, one.name), *topology_, Programs(), group_.root};
+    schedule.programs.resize(algorithm_nodes(one, group_));
+    Status status = Status::kOk;
+    for (std::uint32_t node = 0; node < schedule.programs.size() && status == Status::kOk; ++node) {
+      status = one.generate(group_, node, schedule.programs[node]);
+    }
+    if (status != Status::kOk) {  // not for this many ranks
+      EXPECT_EQ(status, Status::kUnsupported) << schedule.name;
+      continue;
+    }
+    compare_both(std::move(schedule));
+  }
+  group_.send_ticks = group_.latency_ticks = 1;
+  for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
+    if (HasFailure() || !one.applies(*topology_)) continue;
+    group_.root = has_root(one.collective) ? group_.ranks - 1 : 0;
+    Schedule schedule{name(one.collective, one.name), *topology_, Programs(), group_.root};
+    if (!one.search(*topology_, group_, schedule.programs).empty()) continue;
+    compare_both(std::move(schedule));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Topologies, NoData, ::testing::ValuesIn(kTopologies));
+
+}  // namespace
+}  // namespace espalier
