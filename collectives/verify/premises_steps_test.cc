@@ -1,6 +1,9 @@
 // Premises 9, 10 and 14: claimed steps and claimed lower bounds, for every N up to 2^29.
 
+#include <random>
+
 #include "collectives/verify/premises.h"
+#include "collectives/verify/stage_steps.h"
 
 namespace espalier::verify {
 namespace {
@@ -34,6 +37,69 @@ TEST_F(StepPremises, NoStageOvertakesItsPhase) {
   }
   finish({10, 1, 0, 0, 0});
   expect_unproven("a phase takes longer than it claims for large N", 12);
+}
+
+// Steps are kept for each block of a stride. Only the residue says that the stride is not 1: it
+// must be known before there is room for them.
+TEST_F(StepPremises, StagesHaveAsManyBlocksAsTheResidue) {
+  // Only N = 3, 6, ... occur. Blocks 3 i, 3 i + 1 and 3 i + 2 take steps 5 i, 5 i + 1 and 5 i + 3.
+  const auto make = [this](const Count& steps) {
+    begin("complete:2", espalier_Collective_BROADCAST);
+    for (const std::int32_t block : {0, 1, 2}) {
+      const std::int32_t first = block + block / 2;
+      nodes[0].send(first, 1, nodes[0].input());
+      nodes[1].receive(first, 0, nodes[1].output());
+      for (const std::uint32_t node : {0u, 1u}) {
+        Action& last = action(node, static_cast<std::uint32_t>(block));
+        (node == 0 ? last.a : last.into).block_ref = nodes[node].index(block, 3);
+        last.instances_ref = nodes[node].count({0, 0, 1, 0, 3});
+      }
+    }
+    for (NodeWriter& node : nodes) node.program.residue_mod = 3;
+    finish(steps, 5);
+  };
+  make({-1, 0, 5, 0, 3});
+  expect_proven();
+  make({0, 0, 5, 0, 3});
+  expect_refused(Point::kSteps, 3);
+}
+
+TEST(StageSteps, AreThoseOfTheLastInstance) {
+  std::mt19937_64 random(1);
+  const auto dice = [&random](std::int64_t from, std::int64_t to) {
+    return from + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(to - from + 1));
+  };
+  for (int tried = 0; tried < 300; ++tried) {
+    const std::int64_t stride = dice(1, 7);
+    StageSteps stages(stride);
+    const std::vector<Stage> all = {{0, 0, dice(1, 9)}, {0, dice(1, 3), dice(1, 9)}, {1, 0, 2}};
+    std::vector<std::vector<Progression>> parts(all.size());
+    for (std::size_t at = 0; at < all.size(); ++at) {
+      const std::size_t number = stages.number_of(all[at]);
+      for (std::int64_t many = dice(1, 5); many > 0; --many) {
+        Progression one;
+        one.first = dice(0, 30);
+        one.block = static_cast<std::int32_t>(many == 1 ? stride - 1 : dice(0, stride - 1));
+        stages.add(number, one);
+        parts[at].push_back(one);
+      }
+    }
+    stages.finish();
+    for (std::int64_t blocks = 1; blocks <= 3 * stride; ++blocks) {
+      std::int64_t used[2] = {0, 0};
+      for (std::size_t at = 0; at < all.size(); ++at) {
+        for (const Progression& one : parts[at]) {
+          for (std::int64_t block = one.block, k = 0; block < blocks; block += stride, ++k) {
+            const std::int64_t step = all[at].slope * blocks + one.first + all[at].period * k;
+            used[all[at].phase] = std::max(used[all[at].phase], step + 1);
+          }
+        }
+      }
+      for (const std::uint32_t phase : {0u, 1u}) {
+        ASSERT_EQ(stages.phase_used(phase, blocks), used[phase]) << stride << ", N = " << blocks;
+      }
+    }
+  }
 }
 
 class BoundPremises : public Premises {

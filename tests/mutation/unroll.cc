@@ -8,6 +8,8 @@ namespace espalier::mutation {
 namespace {
 
 constexpr std::int64_t kFarPace = std::int64_t{1} << 32;
+// Of an action with a pace; nothing that ends has more.
+constexpr std::int64_t kMostInstances = 1 << 16;
 
 Spot spot_at(const espalier_Program& program, const espalier_Action& action, bool has,
              const espalier_Place& place, std::int64_t i, std::int64_t blocks) {
@@ -30,14 +32,15 @@ void unroll_action(const espalier_Program& program, const espalier_Phase& phase,
   const bool transfer = action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
   const bool paced = action.pace_ref != 0;
   std::int64_t earliest = 0;
-  for (std::int64_t i = 0; i < many; ++i) {
+  const std::int64_t first_inside = std::max<std::int64_t>(0, -down(start, phase.period));
+  for (std::int64_t i = paced ? 0 : first_inside; i < many && part.keeps_pace; ++i) {
     // A pace outside these steps leaves any phase.
     const std::int64_t pace =
         paced ? std::clamp(index_at(program, action.pace_ref, i), -kFarPace, kFarPace) : i;
     const std::int64_t step = start + pace * phase.period;
     if (step >= steps && !paced) break;
     // The rule binds instances that do not exist, too: a machine steps through all of them.
-    part.keeps_pace = part.keeps_pace && (!paced || (step >= earliest && step < steps));
+    part.keeps_pace = !paced || (step >= earliest && step < steps && i < kMostInstances);
     earliest = step + (transfer ? 0 : 1);
     if (step < 0 || step >= steps) continue;
     const bool send = action.kind == espalier_Kind_SEND;

@@ -13,7 +13,7 @@ using mutation::count_at;
 using mutation::down;
 
 constexpr std::int64_t kFitBlocks = 160;
-constexpr std::int64_t kMaxLength = 512;  // of what a row looks up
+constexpr std::int64_t kMaxLength = 512;    // of what a row looks up
 constexpr std::int64_t kMaxInstances = 96;  // of a round
 
 bool is_transfer(Kind kind) { return kind == espalier_Kind_SEND || kind == espalier_Kind_RECEIVE; }
@@ -69,7 +69,8 @@ bool ActionDraft::lay_out_paced(Choice& choice) {
     paces_.push_back(turn(members[at]));
     // Instances between that never exist.
     const std::int64_t next = at + 1 < members.size() ? turn(members[at + 1]) : end;
-    for (std::uint32_t more = !plain_ && choice.one_in(4) ? choice.number(1, 2) : 0; more > 0; --more) {
+    for (std::uint32_t more = !plain_ && choice.one_in(4) ? choice.number(1, 2) : 0; more > 0;
+         --more) {
       const std::int64_t least = paces_.back() + (rises ? 1 : 0), most = next - (rises ? 1 : 0);
       if (least > most) break;
       paces_.push_back(least + choice.number(0, static_cast<std::uint32_t>(most - least)));
@@ -78,8 +79,8 @@ bool ActionDraft::lay_out_paced(Choice& choice) {
   q_ = static_cast<std::int64_t>(paces_.size());
   if (q_ > kMaxInstances) return false;
   if (base_ >= pace && choice.one_in(4)) {
-    const std::int64_t rounds = choice.number(1, static_cast<std::uint32_t>(
-                                                     std::min<std::int64_t>(3, base_ / pace)));
+    const std::int64_t rounds =
+        choice.number(1, static_cast<std::uint32_t>(std::min<std::int64_t>(3, base_ / pace)));
     base_ -= rounds * pace;
     for (Member& member : members) member.late += rounds;
   }
@@ -100,8 +101,7 @@ std::uint8_t ActionDraft::block_row(RowWriter& rows) const {
   row.far = true;
   row.slope = members[0].stride;
   for (const Member& member : members) {
-    row.values[static_cast<std::size_t>(member.slot)] =
-        member.block - member.stride * member.late;
+    row.values[static_cast<std::size_t>(member.slot)] = member.block - member.stride * member.late;
   }
   return rows.index(row);
 }
@@ -116,8 +116,7 @@ std::uint8_t ActionDraft::constant_row(RowWriter& rows, const Value& value) cons
   return rows.index(row);
 }
 
-std::uint8_t ActionDraft::slot_row(RowWriter& rows, Spot Progression::*spot,
-                                   Choice& choice) const {
+std::uint8_t ActionDraft::slot_row(RowWriter& rows, Spot Progression::*spot, Choice& choice) const {
   const auto ring_of = [&](const Member& member) -> const Ring& {
     return node_->rings[static_cast<std::size_t>((member.of->*spot).ring)];
   };

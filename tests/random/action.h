@@ -13,8 +13,8 @@ namespace espalier::random {
 struct Member {
   const Progression* of = nullptr;
   std::int64_t more = 1, turn = 0;
-  std::int64_t first = 0, block = 0;   // of its first round
-  std::int64_t stride = 1, pace = 1;   // of its rounds
+  std::int64_t first = 0, block = 0;  // of its first round
+  std::int64_t stride = 1, pace = 1;  // of its rounds
   // Where the action has it: instance q * (round + late) + slot.
   std::int64_t slot = 0, late = 0;
 };
@@ -60,7 +60,7 @@ class ActionDraft {
   std::int64_t period_;
   bool plain_;
   std::int64_t q_ = 1;
-  std::int64_t base_ = 0;             // step of instance 0, from the stage's start
+  std::int64_t base_ = 0;            // step of instance 0, from the stage's start
   std::vector<std::int64_t> paces_;  // by slot
 };
 

@@ -76,9 +76,9 @@ class Breaker {
       all.push_back(&action_->link_ref);
     }
     if (!slots && action_->pace_ref != 0) all.push_back(&action_->pace_ref);
-    for (const auto& [has, place] : {std::pair(action_->has_into, &action_->into),
-                                     std::pair(action_->has_a, &action_->a),
-                                     std::pair(action_->has_b, &action_->b)}) {
+    for (const auto& [has, place] :
+         {std::pair(action_->has_into, &action_->into), std::pair(action_->has_a, &action_->a),
+          std::pair(action_->has_b, &action_->b)}) {
       if (!has) continue;
       if (!slots) all.insert(all.end(), {&place->segment_ref, &place->block_ref});
       if (place->buffer == espalier_Buffer_SCRATCH) all.push_back(&place->slot_ref);
@@ -113,7 +113,9 @@ class Breaker {
       case 0: of->base += by; break;
       case 1: of->coef += by; break;
       case 2: of->off += by; break;
-      case 3: of->div = static_cast<std::uint32_t>(std::max(0, static_cast<int>(of->div) + by)); break;
+      case 3:
+        of->div = static_cast<std::uint32_t>(std::max(0, static_cast<int>(of->div) + by));
+        break;
       default: of->mod = static_cast<std::uint32_t>(std::max(0, static_cast<int>(of->mod) + by));
     }
     return true;
@@ -282,8 +284,8 @@ class Breaker {
 
   // What comes near 2^29 blocks, or near the ends of 32 and 64 bits.
   bool large() {
-    static constexpr std::int32_t kLarge[] = {kMaxField, kMaxField - 1, 1 << 29, (1 << 29) - 1,
-                                              (1 << 29) + 1, 1 << 28, kMaxSlope};
+    static constexpr std::int32_t kLarge[] = {kMaxField,     kMaxField - 1, 1 << 29,  (1 << 29) - 1,
+                                              (1 << 29) + 1, 1 << 28,       kMaxSlope};
     const std::int32_t value = kLarge[below(std::size(kLarge))] * (dice_.one_in(2) ? 1 : -1);
     const auto positive = static_cast<std::uint32_t>(std::abs(value));
     const std::int32_t slope = std::clamp(value, -kMaxSlope, kMaxSlope);
@@ -429,16 +431,17 @@ class Breaker {
 }  // namespace
 
 Break break_one(Programs& programs, Dice& dice) {
-  if (dice.one_in(24)) {
-    for (Program& program : programs) ++program.window;
-    return {"a longer window", "all nodes"};
-  }
   for (int tried = 0; tried < 20; ++tried) {
     const std::uint32_t node = dice.number(0, static_cast<std::uint32_t>(programs.size()) - 1);
     Break one = Breaker(programs, node, dice).any();
     if (!one.kind.empty()) return one;
   }
   return {};
+}
+
+Break lengthen_windows(Programs& programs) {
+  for (Program& program : programs) ++program.window;
+  return {"all ranks: a longer window", "all nodes"};
 }
 
 }  // namespace espalier::random

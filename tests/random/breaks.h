@@ -1,5 +1,5 @@
 #pragma once
-// Breaks one program of a schedule, or one number of all of them, at random.
+// Breaks one program of a schedule at random, or the window of all of them.
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,9 @@ struct Break {
   std::string kind, where;
 };
 
-// Changes `programs`; a program may still be right, or be refused by a loader.
+// Changes one of `programs`, which may still be right, or be refused by a loader.
 [[nodiscard]] Break break_one(Programs& programs, Dice& dice);
+// Changes all: on one it would be a disagreement.
+[[nodiscard]] Break lengthen_windows(Programs& programs);
 
 }  // namespace espalier::random

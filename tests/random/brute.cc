@@ -3,18 +3,15 @@
 #include <algorithm>
 #include <array>
 
-#include "collectives/schedule/program.h"
 #include "tests/mutation/formulas.h"
 
 namespace espalier::random {
 namespace {
 
 using mutation::count_at;
-using mutation::down;
 
-// No phase is this long, and of no action are so many instances looked at.
-constexpr std::int64_t kFar = std::int64_t{1} << 44;
-constexpr std::int64_t kMaxInstances = 1 << 20;
+// Counters for each use of a link, beyond which they are sorted.
+constexpr std::int64_t kSparse = 16;
 
 std::string name(std::size_t node) { return "node " + std::to_string(node); }
 
@@ -34,24 +31,6 @@ bool clash(espalier_PortModel model, const Event& one, const Event& other) {
 }
 
 }  // namespace
-
-std::int64_t Reading::read(std::uint32_t ref, std::int64_t i) {
-  const std::int64_t value = mutation::index_at(program_, ref, i);
-  if (index_value(program_, ref, i) != value) wraps_ = true;
-  return value;
-}
-
-std::int64_t Reading::value(std::uint32_t ref, std::int64_t i) {
-  if (rows_.empty()) rows_.resize(program_.indices_count);
-  std::vector<std::int64_t>& row = rows_[ref];
-  if (i < 0 || i >= kMaxInstances) return read(ref, i);
-  // A window's instances are far from those at hand.
-  if (i > static_cast<std::int64_t>(row.size()) + 1024) return read(ref, i);
-  while (static_cast<std::int64_t>(row.size()) <= i) {
-    row.push_back(read(ref, static_cast<std::int64_t>(row.size())));
-  }
-  return row[static_cast<std::size_t>(i)];
-}
 
 std::pair<std::int64_t, std::int64_t> given_segments(const espalier_Program& program,
                                                      std::uint8_t buffer) {
@@ -73,168 +52,40 @@ std::pair<std::int64_t, std::int64_t> given_segments(const espalier_Program& pro
   }
 }
 
-Brute::Brute(const topology::Topology& topology, const Programs& programs,
-             bool links)
+Brute::Brute(const topology::Topology& topology, const Programs& programs, bool links)
     : topology_(topology), programs_(programs), links_(links), nodes_(programs.size()) {
   for (const Program& program : programs) readings_.emplace_back(program);
+  capacities_.assign(static_cast<std::size_t>(width()) * width(), 0);
   for (const topology::Link& link : topology.links()) {
-    capacities_[{static_cast<std::int32_t>(link.from), static_cast<std::int32_t>(link.to)}] =
+    capacities_[at({static_cast<std::int32_t>(link.from), static_cast<std::int32_t>(link.to)})] =
         link.capacity;
   }
 }
 
 std::int64_t Brute::lanes(std::int32_t from, std::int32_t to) const {
-  const auto link = capacities_.find({from, to});
-  if (link != capacities_.end()) return link->second;
+  const std::int64_t capacity = capacities_[at({from, to})];
+  if (capacity > 0) return capacity;
   // Where routers have no programs the fabric takes a message to any rank.
   return programs_.size() > programs_[0].ranks ? 0 : 1;
-}
-
-Brute::Window Brute::find_instances(Reading& reading, const espalier_Action& action,
-                                    std::int64_t period, Window steps, std::int64_t blocks) {
-  const espalier_Program& program = reading.program();
-  const std::int64_t start = count_at(program.counts[action.t0_ref], blocks);
-  const std::int64_t many = count_at(program.counts[action.instances_ref], blocks);
-  if (action.pace_ref == 0) {
-    return {std::max<std::int64_t>(0, -down(start - steps.first, period)),
-            std::min(many, down(steps.end - 1 - start, period) + 1)};
-  }
-  // A pace does not fall, or falls where a whole run shows it.
-  const auto find = [&](std::int64_t step) {
-    std::int64_t low = 0, high = std::max<std::int64_t>(0, many);
-    while (low < high) {
-      const std::int64_t middle = low + (high - low) / 2;
-      const std::int64_t far = kFar / period;
-      const std::int64_t turn = std::clamp(reading.value(action.pace_ref, middle), -far, far);
-      if (start + period * turn < step) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
-  };
-  return {find(steps.first), find(steps.end)};
-}
-
-std::string Brute::expand_action(Reading& reading, const espalier_Action& action,
-                                 const espalier_Phase& phase, std::int64_t steps, Window window,
-                                 NodeEvents& out) {
-  const espalier_Program& program = reading.program();
-  const std::int64_t start = count_at(program.counts[action.t0_ref], out.blocks);
-  const std::int64_t period = phase.period, before = out.phase_ends.back();
-  const bool send = action.kind == espalier_Kind_SEND;
-  const bool transfer = send || action.kind == espalier_Kind_RECEIVE;
-  const bool paced = action.pace_ref != 0, whole = window.first <= 0 && window.end == INT64_MAX;
-  // Every instance of a pace counts; without one those outside the phase do not exist.
-  Window instances{0, count_at(program.counts[action.instances_ref], out.blocks)};
-  if (!paced || !whole) {
-    const Window inside{std::max<std::int64_t>(0, window.first - before),
-                        std::min(steps, whole ? steps : window.end - before)};
-    instances = find_instances(reading, action, period, inside, out.blocks);
-  }
-  const std::int64_t first = instances.first, end = instances.end;
-  if (end - first > kMaxInstances) return "more instances than can be looked at";
-  std::int64_t earliest = whole ? 0 : window.first - before;
-  const auto place_at = [&](bool has, const espalier_Place& place, std::int64_t i) {
-    Memory at;
-    if (!has) return at;
-    const auto narrow = [](std::int64_t value) {
-      return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, -2, 1 << 30));
-    };
-    at.buffer = static_cast<std::uint8_t>(place.buffer);
-    at.segment = narrow(reading.value(place.segment_ref, i));
-    std::int64_t block = reading.value(place.block_ref, i);
-    if (action.clamp && block >= out.blocks) block = out.blocks - 1;
-    at.block = narrow(block);
-    at.run = std::max<std::int32_t>(1, place.run);
-    if (place.buffer == espalier_Buffer_SCRATCH) at.slot = narrow(reading.value(place.slot_ref, i));
-    return at;
-  };
-  const std::uint32_t moved = send ? action.a.block_ref : action.into.block_ref;
-  for (std::int64_t i = first; i < end; ++i) {
-    std::int64_t turn = i;
-    if (paced) turn = std::clamp(reading.value(action.pace_ref, i), -kFar / period, kFar / period);
-    const std::int64_t step = start + period * turn;
-    if (paced && (step < earliest || step >= steps)) {
-      return name(program.node) + " stalls: the pace of an action falls or leaves its phase";
-    }
-    earliest = step + (transfer ? 0 : 1);
-    const std::int64_t block = reading.value(moved, i);
-    if (block < 0 || (block >= out.blocks && !action.clamp)) continue;
-    Event event;
-    event.step = before + step;
-    event.kind = static_cast<std::uint8_t>(action.kind);
-    event.action = static_cast<std::uint8_t>(&action - program.actions);
-    event.phase = static_cast<std::uint8_t>(&phase - program.phases);
-    event.after = action.after;
-    if (transfer) {
-      const std::int64_t link = reading.value(action.link_ref, i);
-      const bool ring = program.ring_peers > 0;
-      const std::int64_t links = ring ? program.ring_peers : program.peers_count;
-      if (link < 0 || link >= links) return name(program.node) + " names a link that is not there";
-      event.peer = static_cast<std::int32_t>(ring ? (program.node + 1 + link) % program.ranks
-                                                  : program.peers[link]);
-    }
-    event.into = place_at(action.has_into, action.into, i);
-    event.a = place_at(action.has_a, action.a, i);
-    event.b = place_at(action.has_b, action.b, i);
-    out.events.push_back(event);
-  }
-  return {};
 }
 
 std::string Brute::check_place(const NodeEvents& node, const Memory& place) const {
   if (place.buffer == 0) return {};
   const espalier_Program& program = *node.program;
-  const std::string who = name(program.node);
   const bool scratch = place.buffer == espalier_Buffer_SCRATCH;
   const auto segments = static_cast<std::int64_t>(program.segments);
   if (place.segment < 0 || place.segment + place.run > segments || place.block < 0 ||
       place.block >= node.blocks || (place.run > 1 && node.blocks > 1)) {
-    return who + " uses a block that is not there";
+    return name(program.node) + " uses a block that is not there";
   }
-  if (scratch && (place.slot < 0 || place.slot + place.run >
-                                        static_cast<std::int64_t>(program.scratch_blocks))) {
-    return who + " uses a slot that it does not claim";
+  if (scratch && (place.slot < 0 ||
+                  place.slot + place.run > static_cast<std::int64_t>(program.scratch_blocks))) {
+    return name(program.node) + " uses a slot that it does not claim";
   }
   if (scratch) return {};
   const auto [first, end] = given_segments(program, place.buffer);
   if (place.segment >= first && place.segment + place.run <= end) return {};
-  return who + " uses a buffer that its caller does not give";
-}
-
-std::string Brute::expand(std::uint32_t at, std::int64_t blocks, Window window) {
-  NodeEvents& node = nodes_[at];
-  const espalier_Program& program = programs_[at];
-  node.program = &program;
-  node.blocks = blocks;
-  node.phase_ends.assign(1, 0);
-  node.events.clear();
-  std::uint32_t next = 0;
-  for (std::uint32_t k = 0; k < program.phases_count; ++k) {
-    const espalier_Phase& phase = program.phases[k];
-    const std::int64_t steps =
-        std::max<std::int64_t>(0, count_at(program.counts[phase.steps_ref], blocks));
-    for (std::uint32_t end = next + phase.actions; next < end; ++next) {
-      std::string wrong =
-          expand_action(readings_[at], program.actions[next], phase, steps, window, node);
-      if (!wrong.empty()) return wrong;
-    }
-    node.phase_ends.push_back(node.phase_ends.back() + steps);
-  }
-  node.phase_ends.erase(node.phase_ends.begin());
-  if (readings_[at].wraps()) return name(at) + " has an index that wraps";
-  // Events were added in the order of actions and instances, which is that of a step.
-  std::stable_sort(node.events.begin(), node.events.end(),
-                   [](const Event& a, const Event& b) { return a.step < b.step; });
-  for (const Event& event : node.events) {
-    for (const Memory* place : {&event.into, &event.a, &event.b}) {
-      std::string wrong = check_place(node, *place);
-      if (!wrong.empty()) return wrong;
-    }
-  }
-  return {};
+  return name(program.node) + " uses a buffer that its caller does not give";
 }
 
 // All nodes have the same phases, each as long as what is done in it, and so many steps in all.
@@ -285,74 +136,101 @@ std::string Brute::check_ports(std::size_t at) const {
 }
 
 std::string Brute::check_matching(Window window) const {
-  std::map<Pair, std::array<std::vector<const Event*>, 2>> ends;
+  std::vector<std::array<std::vector<const Event*>, 2>> ends(nodes_.size() * nodes_.size());
   const std::int64_t flight = ticks(programs_[0].latency_ticks) - 1;
-  for (std::size_t at = 0; at < nodes_.size(); ++at) {
-    const auto me = static_cast<std::int32_t>(at);
-    for (const Event& event : nodes_[at].events) {
+  for (std::size_t me = 0; me < nodes_.size(); ++me) {
+    for (const Event& event : nodes_[me].events) {
       if (event.is_operation()) continue;
       // Of a part of a run only what has both ends in it.
       if (event.is_send() && event.step >= window.end - flight) continue;
       if (event.is_receive() && event.step < window.first + flight) continue;
-      const Pair link = event.is_send() ? Pair{me, event.peer} : Pair{event.peer, me};
-      ends[link][event.is_send() ? 0 : 1].push_back(&event);
+      const auto peer = static_cast<std::size_t>(event.peer);
+      const std::size_t from = event.is_send() ? me : peer, to = event.is_send() ? peer : me;
+      ends[from * nodes_.size() + to][event.is_send() ? 0 : 1].push_back(&event);
     }
   }
   const bool named = programs_[0].collective != espalier_Collective_ALL_TO_ALL;
-  for (const auto& [link, both] : ends) {
-    const std::string where = name(static_cast<std::size_t>(link.first)) + " and " +
-                              name(static_cast<std::size_t>(link.second));
-    if (both[0].size() != both[1].size()) return where + " have messages without another end";
+  for (std::size_t link = 0; link < ends.size(); ++link) {
+    const auto& both = ends[link];
+    const auto where = [&] {
+      return name(link / nodes_.size()) + " and " + name(link % nodes_.size());
+    };
+    if (both[0].size() != both[1].size()) return where() + " have messages without another end";
     for (std::size_t k = 0; k < both[0].size(); ++k) {
       const Event& send = *both[0][k];
       const Event& receive = *both[1][k];
       const bool same = send.step + flight == receive.step && send.a.block == receive.into.block &&
                         send.a.run == receive.into.run &&
                         (!named || send.a.segment == receive.into.segment);
-      if (!same) return where + " disagree on step or block in step " + std::to_string(send.step);
+      if (!same) return where() + " disagree on step or block in step " + std::to_string(send.step);
     }
   }
   return {};
 }
 
+const std::vector<std::uint32_t>& Brute::route(Pair pair) {
+  if (routes_.empty()) routes_.resize(capacities_.size());
+  std::vector<std::uint32_t>& links = routes_[at(pair)];
+  if (!links.empty()) return links;
+  const std::vector<std::uint32_t> nodes = topology_.route(static_cast<std::uint32_t>(pair.first),
+                                                           static_cast<std::uint32_t>(pair.second));
+  for (std::size_t hop = 0; hop + 1 < nodes.size(); ++hop) {
+    links.push_back(static_cast<std::uint32_t>(
+        at({static_cast<std::int32_t>(nodes[hop]), static_cast<std::int32_t>(nodes[hop + 1])})));
+  }
+  return links;
+}
+
 // In lock step, and as many transfers of each pair at once as it ever has in a step.
-std::string Brute::check_links() const {
+std::string Brute::check_links() {
   if (!links_) return {};
-  std::map<std::pair<std::int64_t, Pair>, std::int64_t> loads, pairs;
-  std::map<Pair, std::int64_t> most;
-  auto& routes = const_cast<Brute*>(this)->routes_;
-  const bool any_drift = programs_[0].grade == espalier_Grade_ASYNC;
+  using Use = std::pair<std::int64_t, std::uint32_t>;  // tick, and a link or pair
+  std::vector<Use> loads, pairs;
   const std::int64_t hold = ticks(programs_[0].send_ticks);
-  for (std::size_t at = 0; at < nodes_.size(); ++at) {
-    for (const Event& event : nodes_[at].events) {
+  for (std::size_t me = 0; me < nodes_.size(); ++me) {
+    for (const Event& event : nodes_[me].events) {
       if (!event.is_send()) continue;
-      const Pair pair{static_cast<std::int32_t>(at), event.peer};
-      std::vector<std::uint32_t>& route = routes[pair];
-      if (route.empty()) {
-        route = topology_.route(static_cast<std::uint32_t>(pair.first),
-                                static_cast<std::uint32_t>(pair.second));
-      }
-      for (std::int64_t tick = 0; tick < hold; ++tick) {
-        most[pair] = std::max(most[pair], ++pairs[{event.step + tick, pair}]);
-        for (std::size_t hop = 0; hop + 1 < route.size(); ++hop) {
-          const Pair link{static_cast<std::int32_t>(route[hop]),
-                          static_cast<std::int32_t>(route[hop + 1])};
-          if (++loads[{event.step + tick, link}] > capacities_.at(link)) {
-            return "a link carries more than it can in step " + std::to_string(event.step + tick);
-          }
-        }
+      const Pair pair{static_cast<std::int32_t>(me), event.peer};
+      for (std::int64_t tick = event.step; tick < event.step + hold; ++tick) {
+        pairs.emplace_back(tick, static_cast<std::uint32_t>(at(pair)));
+        for (const std::uint32_t link : route(pair)) loads.emplace_back(tick, link);
       }
     }
   }
-  if (!any_drift) return {};
-  std::map<Pair, std::int64_t> worst;
-  for (const auto& [pair, many] : most) {
-    const std::vector<std::uint32_t>& route = routes[pair];
-    for (std::size_t hop = 0; hop + 1 < route.size(); ++hop) {
-      const Pair link{static_cast<std::int32_t>(route[hop]),
-                      static_cast<std::int32_t>(route[hop + 1])};
-      worst[link] += many;
-      if (worst[link] > capacities_.at(link)) return "a link carries more than it can at some drift";
+  // Calls use(use, how many of it there are); for less, too, before that.
+  const auto each = [this](std::vector<Use>& uses, const auto& use) {
+    if (uses.empty()) return;
+    const auto [first, last] = std::minmax_element(uses.begin(), uses.end());
+    const std::int64_t begin = first->first, ticks = last->first - begin + 1;
+    const auto many = static_cast<std::int64_t>(capacities_.size());
+    if (ticks > kSparse * static_cast<std::int64_t>(uses.size()) / many) {
+      std::sort(uses.begin(), uses.end());
+      for (std::size_t at = 0, end = 0; at < uses.size(); at = end) {
+        while (end < uses.size() && uses[end] == uses[at]) ++end;
+        use(uses[at], static_cast<std::int64_t>(end - at));
+      }
+      return;
+    }
+    loads_.assign(static_cast<std::size_t>(ticks * many), 0);
+    for (const auto& [tick, at] : uses) {
+      use(Use{tick, at}, ++loads_[static_cast<std::size_t>((tick - begin) * many + at)]);
+    }
+  };
+  std::string wrong;
+  each(loads, [&](const Use& use, std::int64_t many) {
+    if (!wrong.empty() || many <= capacities_[use.second]) return;
+    wrong = "a link carries more than it can in step " + std::to_string(use.first);
+  });
+  if (!wrong.empty() || programs_[0].grade != espalier_Grade_ASYNC) return wrong;
+  std::vector<std::int64_t> most(capacities_.size(), 0), worst = most;
+  each(pairs, [&](const Use& use, std::int64_t many) {
+    most[use.second] = std::max(most[use.second], many);
+  });
+  for (std::size_t pair = 0; pair < most.size(); ++pair) {
+    if (most[pair] == 0) continue;
+    for (const std::uint32_t link : routes_[pair]) {
+      worst[link] += most[pair];
+      if (worst[link] > capacities_[link]) return "a link carries more than it can at some drift";
     }
   }
   return {};

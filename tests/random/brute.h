@@ -3,8 +3,8 @@
 // for. Shares no code with the verifier, the machine or collectives/schedule beyond the program's
 // struct; with tests/mutation it shares the formulas of counts and indices.
 
+#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +31,8 @@ struct Event {
   [[nodiscard]] bool is_send() const { return kind == espalier_Kind_SEND; }
   [[nodiscard]] bool is_receive() const { return kind == espalier_Kind_RECEIVE; }
   [[nodiscard]] bool is_operation() const { return !is_send() && !is_receive(); }
+  // What comes first in a step: sends, then receives, then operations.
+  [[nodiscard]] int turn() const { return is_send() ? 0 : is_receive() ? 1 : 2; }
 };
 
 // A program's rows, each read once: what they give for an instance does not depend on N.
@@ -53,7 +55,8 @@ class Reading {
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> given_segments(const espalier_Program& program,
                                                                    std::uint8_t buffer);
 
-// One node's events for one N, in the order of a lock-step run's steps and of the program.
+// One node's events for one N, in the order of a lock-step run: by step, turn, and position in the
+// program.
 struct NodeEvents {
   const espalier_Program* program = nullptr;
   std::int64_t blocks = 1;
@@ -72,8 +75,7 @@ enum class InPlace : std::uint8_t { kNo, kYes };
 class Brute {
  public:
   // The programs of all nodes, which are kept. `links`: whether the topology's links count.
-  Brute(const topology::Topology& topology, const Programs& programs,
-        bool links);
+  Brute(const topology::Topology& topology, const Programs& programs, bool links);
 
   // Empty if a lock-step run for N = blocks is right in all that docs/verifier.md promises: paces,
   // places, claims, ports, matching, results, hazards, links. Otherwise one line.
@@ -94,6 +96,7 @@ class Brute {
   [[nodiscard]] std::string expand_action(Reading& reading, const espalier_Action& action,
                                           const espalier_Phase& phase, std::int64_t steps,
                                           Window window, NodeEvents& out);
+  void sort_by_time(std::vector<Event>& events);
   // Whose steps lie in [first, end) of their phase.
   [[nodiscard]] Window find_instances(Reading& reading, const espalier_Action& action,
                                       std::int64_t period, Window steps, std::int64_t blocks);
@@ -101,7 +104,9 @@ class Brute {
   [[nodiscard]] std::string check_claims() const;
   [[nodiscard]] std::string check_ports(std::size_t node) const;
   [[nodiscard]] std::string check_matching(Window window) const;
-  [[nodiscard]] std::string check_links() const;
+  [[nodiscard]] std::string check_links();
+  // The links, by at().
+  [[nodiscard]] const std::vector<std::uint32_t>& route(Pair pair);
   [[nodiscard]] std::int64_t lanes(std::int32_t from, std::int32_t to) const;
 
   const topology::Topology& topology_;
@@ -109,11 +114,22 @@ class Brute {
   bool links_;
   std::vector<Reading> readings_;
   std::vector<NodeEvents> nodes_;
-  std::map<Pair, std::int64_t> capacities_;
-  std::map<Pair, std::vector<std::uint32_t>> routes_;
+  std::vector<std::uint32_t> begins_;  // sort_by_time()'s own
+  std::vector<Event> sorted_;
+  std::vector<std::int64_t> loads_;  // check_links()'s own
+  // Of what is kept by pair of nodes, programs or not.
+  [[nodiscard]] std::uint32_t width() const {
+    return std::max(topology_.nodes(), static_cast<std::uint32_t>(programs_.size()));
+  }
+  [[nodiscard]] std::size_t at(Pair pair) const {
+    return static_cast<std::size_t>(pair.first) * width() + static_cast<std::size_t>(pair.second);
+  }
+  std::vector<std::int64_t> capacities_;            // by at(); 0: no such link
+  std::vector<std::vector<std::uint32_t>> routes_;  // by at()
 };
 
-// Empty if every slot that is read in the window holds what it must, as far as it was written there.
+// Empty if every slot that is read in the window holds what it must, as far as it was written
+// there.
 [[nodiscard]] std::string check_slots(const NodeEvents& node);
 
 // Empty if a lock-step run of the nodes' events gives every rank what its collective must.

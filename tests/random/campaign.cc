@@ -1,5 +1,5 @@
-// Random programs, different at every rank, before the verifier and before brute force; each that is
-// accepted is tried again with one of its programs broken. The page goes to stdout.
+// Random programs, different at every rank, before the verifier and before brute force; each that
+// is accepted is tried again with one of its programs broken. The page goes to stdout.
 //
 //   random-programs [--first S] [--seeds K | --accepted A] [--threads T] [--keep DIR]
 //
@@ -23,8 +23,9 @@
 namespace espalier::random {
 namespace {
 
-constexpr std::uint64_t kSample = 400;  // seeds that ./test.sh runs
-constexpr std::uint64_t kBatch = 400;   // seeds between two looks at how many were accepted
+constexpr std::uint64_t kSample = 400;    // seeds that ./test.sh runs
+constexpr std::uint64_t kBatch = 400;     // seeds between two looks at how many were accepted
+constexpr std::uint64_t kReport = 10000;  // seeds between two lines of progress in a log
 
 struct Options {
   std::uint64_t first = 1, seeds = kSample, accepted = 0;
@@ -71,12 +72,12 @@ Options parse(int argc, char** argv) {
 
 // Of one kind of break.
 struct Broken {
-  std::uint64_t tried = 0, unloaded = 0, refused = 0, refused_right = 0, limited = 0,
-                accepted_right = 0, accepted_wrong = 0;
+  std::uint64_t tried = 0, unloaded = 0, refused = 0, refused_right = 0, unproven = 0,
+                unproven_right = 0, accepted_right = 0, accepted_wrong = 0;
 };
 
 struct Tally {
-  std::uint64_t seeds = 0, made = 0, accepted = 0, pipelined = 0, differ = 0, limited = 0,
+  std::uint64_t seeds = 0, made = 0, accepted = 0, pipelined = 0, differ = 0, unproven = 0,
                 refused = 0, runs = 0, drifts = 0, windows = 0, wrong = 0;
   std::map<std::string, std::uint64_t> reasons, broken_reasons;
   std::map<std::string, Broken> broken;
@@ -94,13 +95,16 @@ struct Tally {
       if (trial.pipelined) ++pipelined;
       if (trial.differ) ++differ;
     } else {
-      ++(trial.whole.answer == Answer::kLimited ? limited : refused);
+      ++(trial.whole.answer == Answer::kRefused ? refused : unproven);
       ++reasons[trial.whole.reason];
     }
-    if (trial.broken_kind.empty()) return;
-    add_broken(trial.broken, broken[trial.broken_kind]);
-    const bool unknown = trial.broken.answer == Answer::kRefused && trial.broken.wrong.empty();
-    if (unknown) ++broken_reasons[trial.broken.reason];
+    for (const Attempt& attempt : trial.broken) {
+      const Opinion& opinion = attempt.opinion;
+      add_broken(opinion, broken[attempt.kind]);
+      const bool refused =
+          opinion.answer != Answer::kUnloaded && opinion.answer != Answer::kAccepted;
+      if (refused && opinion.wrong.empty()) ++broken_reasons[opinion.reason];
+    }
   }
 
   static void add_broken(const Opinion& opinion, Broken& row) {
@@ -109,7 +113,8 @@ struct Tally {
     switch (opinion.answer) {
       case Answer::kUnloaded: ++row.unloaded; break;
       case Answer::kRefused: ++(right ? row.refused_right : row.refused); break;
-      case Answer::kLimited: ++(right ? row.limited : row.accepted_wrong); break;
+      case Answer::kUnproven: ++(right ? row.unproven_right : row.unproven); break;
+      case Answer::kLimited: ++(right ? row.unproven_right : row.accepted_wrong); break;
       default: ++(right ? row.accepted_right : row.accepted_wrong);
     }
   }
@@ -119,14 +124,16 @@ unsigned long long big(std::uint64_t number) { return number; }
 
 void print_broken(const Tally& tally) {
   std::printf(
-      "| broken | tried | refused by the loader | refused, wrong | refused, not found wrong | valid "
-      "for some N, right | accepted, right | accepted, wrong |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+      "| broken | tried | refused by the loader | refused, wrong | refused, not found wrong | not "
+      "proven for every N, wrong | not proven for every N, not found wrong | accepted, right | "
+      "**accepted, wrong** |\n"
+      "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
   Broken all;
   const auto print = [](const std::string& kind, const Broken& row) {
-    std::printf("| %s | %llu | %llu | %llu | %llu | %llu | %llu | %llu |\n", kind.c_str(),
+    std::printf("| %s | %llu | %llu | %llu | %llu | %llu | %llu | %llu | %llu |\n", kind.c_str(),
                 big(row.tried), big(row.unloaded), big(row.refused), big(row.refused_right),
-                big(row.limited), big(row.accepted_right), big(row.accepted_wrong));
+                big(row.unproven), big(row.unproven_right), big(row.accepted_right),
+                big(row.accepted_wrong));
   };
   for (const auto& [kind, row] : tally.broken) {
     print(kind, row);
@@ -134,7 +141,8 @@ void print_broken(const Tally& tally) {
     all.unloaded += row.unloaded;
     all.refused += row.refused;
     all.refused_right += row.refused_right;
-    all.limited += row.limited;
+    all.unproven += row.unproven;
+    all.unproven_right += row.unproven_right;
     all.accepted_right += row.accepted_right;
     all.accepted_wrong += row.accepted_wrong;
   }
@@ -143,14 +151,14 @@ void print_broken(const Tally& tally) {
 
 void print_reasons(const char* title, const std::map<std::string, std::uint64_t>& reasons) {
   if (reasons.empty()) return;
-  std::printf("\n| %s | schedules |\n| --- | --- |\n", title);
+  std::printf("\n| %s | schedules |\n| --- | ---: |\n", title);
   for (const auto& [reason, many] : reasons) {
     std::printf("| %s | %llu |\n", reason.c_str(), big(many));
   }
 }
 
 void print(const std::string& title, const Tally& tally) {
-  std::printf("\n## %s\n\n| schedules | |\n| --- | --- |\n", title.c_str());
+  std::printf("\n## %s\n\n| schedules | |\n| --- | ---: |\n", title.c_str());
   const auto row = [](const char* name, std::uint64_t number) {
     std::printf("| %s | %llu |\n", name, big(number));
   };
@@ -159,37 +167,43 @@ void print(const std::string& title, const Tally& tally) {
   row("accepted for every N", tally.accepted);
   row("of these pipelined", tally.pipelined);
   row("of these with ranks that differ in strides, paces or instances", tally.differ);
-  row("valid, but not proven for every N", tally.limited);
-  row("refused though right", tally.refused);
+  row("not proven for every N, nor refused", tally.unproven);
+  row("refused with a counterexample, though right", tally.refused);
   row("lock-step runs, whole and broken", tally.runs);
   row("drifting runs", tally.drifts);
   row("looked at near an N of up to 2^29", tally.windows);
   row("**accepted and wrong, whole or broken**", tally.wrong);
   std::printf("\n");
   print_broken(tally);
-  print_reasons("right, but not accepted for every N: why", tally.reasons);
-  print_reasons("broken, refused, and brute force finds nothing wrong: why", tally.broken_reasons);
+  print_reasons("whole, right, but not accepted for every N: why", tally.reasons);
+  print_reasons("broken, not accepted for every N, and brute force finds nothing wrong: why",
+                tally.broken_reasons);
 }
 
-void keep(const Options& options, const Trial& trial) {
-  for (const bool whole : {true, false}) {
-    const std::vector<std::uint8_t>& bytes = whole ? trial.whole_file : trial.broken_file;
-    const Opinion& opinion = whole ? trial.whole : trial.broken;
-    if (opinion.wrong.empty() || bytes.empty()) continue;
-    std::string place;
-    if (!options.keep.empty()) {
-      place = options.keep + "/random-" + std::to_string(trial.seed) + (whole ? "" : "-broken") +
-              ".esp";
-      std::ofstream file(place, std::ios::binary);
-      file.write(reinterpret_cast<const char*>(bytes.data()),
-                 static_cast<std::streamsize>(bytes.size()));
-      if (!file) bad_option("cannot write '" + place + "'");
-    }
-    std::fprintf(stderr, "WRONG seed %llu, %s%s%s%s: %s; verifier: %s %s\n", big(trial.seed),
-                 trial.name.c_str(), whole ? "" : ", broken: ",
-                 whole ? "" : trial.broken_kind.c_str(),
-                 whole ? "" : (" (" + trial.broken_where + ")").c_str(), opinion.wrong.c_str(),
-                 opinion.line.empty() ? "accepts it" : opinion.line.c_str(), place.c_str());
+// Says what is accepted and wrong, or was made wrong; writes it to a file if asked.
+void tell_wrong(const Options& options, const Trial& trial, const std::string& what,
+                const Opinion& opinion, const std::vector<std::uint8_t>& bytes,
+                const std::string& suffix) {
+  std::string place;
+  if (!options.keep.empty() && !bytes.empty()) {
+    place = options.keep + "/random-" + std::to_string(trial.seed) + suffix + ".esp";
+    std::ofstream file(place, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    if (!file) bad_option("cannot write '" + place + "'");
+  }
+  std::fprintf(stderr, "WRONG seed %llu, %s%s: %s; verifier: %s %s\n", big(trial.seed),
+               trial.name.c_str(), what.c_str(),
+               opinion.wrong.empty() ? "the loader refuses it" : opinion.wrong.c_str(),
+               opinion.line.empty() ? "accepts it" : opinion.line.c_str(), place.c_str());
+}
+
+void tell_wrong(const Options& options, const Trial& trial) {
+  if (trial.made_wrong()) tell_wrong(options, trial, "", trial.whole, trial.file, "");
+  for (const Attempt& attempt : trial.broken) {
+    if (!attempt.accepted_wrong()) continue;
+    tell_wrong(options, trial, ", broken: " + attempt.kind + " (" + attempt.where + ")",
+               attempt.opinion, attempt.file, "-broken");
   }
 }
 
@@ -207,8 +221,39 @@ std::vector<Trial> run_batch(std::uint64_t first, std::uint64_t many, unsigned t
   return trials;
 }
 
+void print_head(const Options& options) {
+  constexpr const char* kText =
+      R"(# Random programs, different at every rank
+
+Written by `build/tests/random/random-programs %s %llu >docs/results/random.md`. A seed makes a correct schedule and
+writes every rank's program in a way of its own. Each schedule that the verifier accepts for every N goes to it again with the program of
+one rank changed; one in %llu goes to it once more with a longer window at all ranks.
+[verifier.md](../verifier.md), "How the verifier is judged", says how schedules are made.
+
+Brute force runs each of these schedules until it finds something wrong, for numbers of blocks N that the schedule allows:
+
+- in lock step, and with every message and operation held back in turn. If it is accepted: every N up to %lld (of one schedule in %llu: up to
+  %lld); N\* - 1, N\* and N\* + 1, if at most %lld, where the proof expanded instances for N up to N\*; %lld random N from %lld to %lld; the last N
+  up to %lld. If it is not: the N that the verifier names, every N up to %lld, %lld random ones and the last;
+- under %lld random drifts each: N = 2, and one N from 3 to %lld;
+- if it is pipelined and accepted for every N: windows at the beginning, at the end and at a random place of each phase, for one N
+  that is a little below 2^14, 2^20, 2^28, 2^29 - 1 or 2^29.
+
+Ranks *differ* if not all have the same strides, instances of a round, and steps that a pace adds in a round. *Not proven for every N*:
+the verifier was asked for every N at once, as for all pipelined schedules but those of every %lluth seed, and says why it cannot; or it then
+checked every N up to a bound, and found nothing wrong; or there was too much to check.
+)";
+  const auto number = [](std::int64_t value) { return static_cast<long long>(value); };
+  std::printf(kText, options.accepted > 0 ? "--accepted" : "--seeds",
+              big(options.accepted > 0 ? options.accepted : options.seeds), big(kLonger),
+              number(kAll), big(kWhole), number(kMost), number(kMost), number(kSome),
+              number(kAll + 1), number(kMost), number(kMost), number(kAllRefused),
+              number(kSomeRefused), number(kDrifts), number(kMostDrifting), big(kEach));
+}
+
 int run(const Options& options) {
   const auto begin = std::chrono::steady_clock::now();
+  const bool terminal = isatty(STDERR_FILENO) != 0;
   Tally tally, sample;
   const auto goes_on = [&] {
     return options.accepted > 0 ? tally.accepted < options.accepted : tally.seeds < options.seeds;
@@ -219,21 +264,17 @@ int run(const Options& options) {
     for (const Trial& trial : run_batch(options.first + tally.seeds, many, options.threads)) {
       tally.add(trial);
       if (tally.seeds == kSample) sample = tally;
-      if (trial.accepted_wrong() || trial.made_wrong()) keep(options, trial);
+      tell_wrong(options, trial);
     }
-    if (isatty(STDERR_FILENO) != 0) {
-      std::fprintf(stderr, "\r%llu seeds, %llu accepted, %llu wrong", big(tally.seeds),
-                   big(tally.accepted), big(tally.wrong));
+    if (terminal || tally.seeds % kReport == 0) {
+      std::fprintf(stderr, "%s%llu seeds, %llu accepted, %llu wrong%s", terminal ? "\r" : "",
+                   big(tally.seeds), big(tally.accepted), big(tally.wrong), terminal ? "" : "\n");
     }
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::fprintf(stderr, "%s%.1f s\n", isatty(STDERR_FILENO) != 0 ? "\n" : "", seconds);
-  std::printf("# Random programs, different at every rank\n\n");
-  std::printf("Written by `build/tests/random/random-programs%s%s`; docs/verifier.md, \"How the "
-              "verifier is judged\", says what the rows mean.\n",
-              options.accepted > 0 ? " --accepted " : " --seeds ",
-              std::to_string(options.accepted > 0 ? options.accepted : options.seeds).c_str());
+  std::fprintf(stderr, "%s%.1f s\n", terminal ? "\n" : "", seconds);
+  print_head(options);
   if (options.first == 1 && tally.seeds >= kSample) {
     print("The first " + std::to_string(kSample) + " seeds, which ./test.sh runs", sample);
   }

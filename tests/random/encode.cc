@@ -36,14 +36,18 @@ struct Common {
   // Beyond these a node's actions are put as shortly as they can be.
   std::int64_t most_actions = 40;
   std::uint32_t most_terms = 16;
-  bool twins = false;       // nodes differ only in which actions have a pace
+  bool twins = false;  // nodes differ only in which actions have a pace
   Count bound{};
 };
 
 class Encoder {
  public:
   Encoder(const Plan& plan, std::uint32_t node, const Common& common, Choice& choice)
-      : plan_(plan), part_(plan.nodes[node]), node_(node), common_(common), choice_(choice),
+      : plan_(plan),
+        part_(plan.nodes[node]),
+        node_(node),
+        common_(common),
+        choice_(choice),
         rows_(program_, choice) {}
 
   std::optional<OwnedProgram> encode(Rounds& rounds) {
@@ -102,8 +106,7 @@ class Encoder {
     }
     std::vector<std::uint32_t> peers;
     for (const Progression& one : part_.all) {
-      const bool transfer =
-          one.kind == espalier_Kind_SEND || one.kind == espalier_Kind_RECEIVE;
+      const bool transfer = one.kind == espalier_Kind_SEND || one.kind == espalier_Kind_RECEIVE;
       const auto at = transfer ? std::find(peers.begin(), peers.end(), one.peer) : peers.end();
       if (!transfer || at != peers.end()) continue;
       peers.insert(peers.begin() + choice_.number(0, static_cast<std::uint32_t>(peers.size())),
@@ -214,7 +217,8 @@ class Encoder {
       // Alone; at last with as few rows as can be.
       with.clear();
       const bool plain = first.pace != period_;
-      full_ = !write(first, with, paced, false, false) && !write(first, with, !paced, false, false) &&
+      full_ = !write(first, with, paced, false, false) &&
+              !write(first, with, !paced, false, false) &&
               !write(first, with, plain, false, true) && !write(first, with, !plain, false, true);
     }
     std::erase_if(loose, [&](const Member& one) {
@@ -247,9 +251,8 @@ class Encoder {
     draft.members = with;
     draft.members.push_back(first);
     if (bundle) {
-      std::sort(draft.members.begin(), draft.members.end(), [](const Member& a, const Member& b) {
-        return a.of->message < b.of->message;
-      });
+      std::sort(draft.members.begin(), draft.members.end(),
+                [](const Member& a, const Member& b) { return a.of->message < b.of->message; });
     }
     choice_.go_to(mark_ + 1);
     if (!(paced ? draft.lay_out_paced(choice_) : draft.lay_out_evenly(choice_))) return false;

@@ -13,13 +13,13 @@ namespace espalier::random {
 namespace {
 
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 29;
-constexpr std::int64_t kWindow = 160;      // steps: longer than any block stays in a slot
-constexpr std::int64_t kTimetable = 48;    // steps of its beginning
+constexpr std::int64_t kWindow = 160;    // steps: longer than any block stays in a slot
+constexpr std::int64_t kTimetable = 48;  // steps of its beginning
 
 // At most 2^29, and one of those that the residue allows.
 std::int64_t choose_blocks(const Program& program, contention::Dice& dice) {
-  static constexpr std::int64_t kMost[] = {kMostBlocks, kMostBlocks, kMostBlocks - 1,
-                                           kMostBlocks / 2, 1 << 20, 1 << 14};
+  static constexpr std::int64_t kMost[] = {kMostBlocks,     kMostBlocks, kMostBlocks - 1,
+                                           kMostBlocks / 2, 1 << 20,     1 << 14};
   std::int64_t blocks = kMost[dice.number(0, 5)] - dice.number(0, 9);
   if (program.residue_mod == 0) return blocks;
   while (blocks % program.residue_mod != program.residue % program.residue_mod) --blocks;
@@ -74,6 +74,10 @@ std::string check_timetable(const NodeEvents& node) {
     const Memory& moved = event.is_send() ? event.a : event.into;
     wanted.emplace_back(event.step, event.action, moved.block);
   }
+  // In the order of actions; an action's instances of one step keep theirs.
+  std::stable_sort(wanted.begin(), wanted.end(), [](const Row& a, const Row& b) {
+    return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b));
+  });
   std::vector<Row> first_phase;
   for (const Row& row : rows) {
     if (std::get<0>(row) < end) first_phase.push_back(row);
@@ -95,20 +99,13 @@ std::string check_slots(const NodeEvents& node) {
     return (!named || at->second.first == place.segment) && at->second.second == place.block;
   };
   const std::vector<Event>& events = node.events;
-  for (std::size_t begin = 0, end = 0; begin < events.size(); begin = end) {
-    while (end < events.size() && events[end].step == events[begin].step) ++end;
-    for (int turn = 0; turn < 3; ++turn) {
-      for (std::size_t k = begin; k < end; ++k) {
-        const Event& event = events[k];
-        if ((event.is_send() ? 0 : event.is_receive() ? 1 : 2) != turn) continue;
-        if (!read(event.a) || !read(event.b)) {
-          return "node " + std::to_string(node.program->node) +
-                 " reads a slot of another block in step " + std::to_string(event.step);
-        }
-        if (event.into.buffer != espalier_Buffer_SCRATCH) continue;
-        holds[event.into.slot] = {event.into.segment, event.into.block};
-      }
+  for (const Event& event : events) {
+    if (!read(event.a) || !read(event.b)) {
+      return "node " + std::to_string(node.program->node) +
+             " reads a slot of another block in step " + std::to_string(event.step);
     }
+    if (event.into.buffer != espalier_Buffer_SCRATCH) continue;
+    holds[event.into.slot] = {event.into.segment, event.into.block};
   }
   return {};
 }
@@ -121,9 +118,8 @@ std::string check_far(const Programs& programs, Brute& brute, contention::Dice& 
     const std::int64_t steps =
         mutation::count_at(common.counts[common.phases[phase].steps_ref], blocks);
     const std::int64_t end = begin + steps;
-    const std::int64_t middle =
-        begin + static_cast<std::int64_t>(static_cast<double>(steps) *
-                                          (dice.number(0, 999) / 1000.0));
+    const std::int64_t middle = begin + static_cast<std::int64_t>(static_cast<double>(steps) *
+                                                                  (dice.number(0, 999) / 1000.0));
     for (const std::int64_t first : {begin, middle, end - kWindow}) {
       const Brute::Window window{std::max(begin, first),
                                  std::min(end, std::max(begin, first) + kWindow)};

@@ -13,7 +13,6 @@ namespace espalier::random {
 
 // Empty if nothing wrong is seen in windows at an N up to 2^29 that the dice choose; the machine's
 // timetable begins with the events that are there.
-[[nodiscard]] std::string check_far(const Programs& programs, Brute& brute,
-                                    contention::Dice& dice);
+[[nodiscard]] std::string check_far(const Programs& programs, Brute& brute, contention::Dice& dice);
 
 }  // namespace espalier::random

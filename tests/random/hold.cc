@@ -11,51 +11,59 @@ class Holder {
  public:
   Holder(const NodeEvents& node, InPlace in_place)
       : node_(node), events_(node.events), window_(node.program->window) {
-    if (in_place != InPlace::kYes) return;
-    const auto [in_first, in_end] = given_segments(*node.program, espalier_Buffer_INPUT);
-    const auto [out_first, out_end] = given_segments(*node.program, espalier_Buffer_OUTPUT);
-    shared_first_ = std::max(in_first, out_first);
-    shared_end_ = std::min(in_end, out_end);
+    if (in_place == InPlace::kYes) {
+      const auto [in_first, in_end] = given_segments(*node.program, espalier_Buffer_INPUT);
+      const auto [out_first, out_end] = given_segments(*node.program, espalier_Buffer_OUTPUT);
+      shared_first_ = std::max(in_first, out_first);
+      shared_end_ = std::min(in_end, out_end);
+    }
+    for (const Event& event : events_) {
+      uses_.push_back({key(event.into), key(event.a), key(event.b), changes(event)});
+      runs_ = runs_ || event.into.run > 1 || event.a.run > 1;
+    }
   }
 
   std::string find() {
     for (held_ = 0; held_ < events_.size(); ++held_) {
       find_open();
-      candidates_.clear();
-      for (std::size_t k = begin_; k < end_; ++k) {
-        if (k != held_ && comes_after(k, held_) && collide(events_[held_], events_[k])) {
-          candidates_.push_back(k);
-        }
+      std::size_t last = held_;
+      for (std::size_t k = held_ + 1; k < end_; ++k) {
+        if (collide(held_, k)) last = k;
       }
-      if (candidates_.empty()) continue;
-      go_on();
-      for (const std::size_t k : candidates_) {
-        if (!begun_[k - begin_]) continue;
-        return "node " + std::to_string(node_.program->node) + ": action " +
-               std::to_string(events_[k].action) + " of step " + std::to_string(events_[k].step) +
-               " does not wait for action " + std::to_string(events_[held_].action) + " of step " +
-               std::to_string(events_[held_].step) + ", which uses the same memory";
-      }
+      const std::size_t k = last == held_ ? last : go_on(last);
+      if (k == held_) continue;
+      return "node " + std::to_string(node_.program->node) + ": action " +
+             std::to_string(events_[k].action) + " of step " + std::to_string(events_[k].step) +
+             " does not wait for action " + std::to_string(events_[held_].action) + " of step " +
+             std::to_string(events_[held_].step) + ", which uses the same memory";
     }
     return {};
   }
 
  private:
-  static int turn(const Event& event) {
-    return event.is_send() ? 0 : event.is_receive() ? 1 : 2;
-  }
-  [[nodiscard]] bool comes_after(std::size_t k, std::size_t other) const {
-    const Event& a = events_[k];
-    const Event& b = events_[other];
-    if (a.step != b.step) return a.step > b.step;
-    return turn(a) != turn(b) ? turn(a) > turn(b) : k > other;
-  }
+  // What an event does with memory: places of one block as numbers, 0: none.
+  struct Use {
+    std::uint64_t into = 0, a = 0, b = 0;
+    bool changes = false;
+  };
+  // What has become of a step's events.
+  struct Step {
+    bool receives = true, operations = true;  // whether all of them are complete
+  };
 
   // Input is only read, but where it is the output's memory.
   [[nodiscard]] std::uint8_t buffer_of(const Memory& place) const {
     const bool shared = place.segment >= shared_first_ && place.segment < shared_end_;
     const auto output = static_cast<std::uint8_t>(espalier_Buffer_OUTPUT);
     return place.buffer == espalier_Buffer_INPUT && shared ? output : place.buffer;
+  }
+  [[nodiscard]] std::uint64_t key(const Memory& place) const {
+    const std::uint64_t buffer = buffer_of(place);
+    if (buffer == 0) return 0;
+    const bool slot = buffer == espalier_Buffer_SCRATCH;
+    const auto segment = static_cast<std::uint64_t>(slot ? 0 : place.segment);
+    return buffer << 61 | segment << 31 |
+           static_cast<std::uint64_t>(slot ? place.slot : place.block);
   }
   [[nodiscard]] bool overlap(const Memory& a, const Memory& b) const {
     const std::uint8_t buffer = buffer_of(a);
@@ -66,14 +74,21 @@ class Holder {
   }
   // A copy of a block onto itself changes nothing.
   [[nodiscard]] bool changes(const Event& event) const {
-    const bool same = event.kind == espalier_Kind_COPY &&
-                      event.a.buffer == espalier_Buffer_INPUT &&
+    const bool same = event.kind == espalier_Kind_COPY && event.a.buffer == espalier_Buffer_INPUT &&
                       event.a.segment == event.into.segment;
     return !same || buffer_of(event.a) != event.into.buffer;
   }
   // Whether the two use the same memory, and one of them writes it.
-  [[nodiscard]] bool collide(const Event& a, const Event& b) const {
-    if (!changes(a) || !changes(b)) return false;
+  [[nodiscard]] bool collide(std::size_t one, std::size_t other) const {
+    const Use& x = uses_[one];
+    const Use& y = uses_[other];
+    if (!x.changes || !y.changes) return false;
+    if (!runs_) {
+      return (x.into != 0 && (x.into == y.into || x.into == y.a || x.into == y.b)) ||
+             (y.into != 0 && (y.into == x.a || y.into == x.b));
+    }
+    const Event& a = events_[one];
+    const Event& b = events_[other];
     return overlap(a.into, b.into) || overlap(a.into, b.a) || overlap(a.into, b.b) ||
            overlap(b.into, a.a) || overlap(b.into, a.b);
   }
@@ -82,67 +97,67 @@ class Holder {
   // have.
   void find_open() {
     const std::int64_t first = events_[held_].step;
-    const std::int64_t last =
-        std::min(first + window_, node_.phase_ends[events_[held_].phase]) - 1;
-    begin_ = held_;
-    while (begin_ > 0 && events_[begin_ - 1].step == first) --begin_;
-    end_ = held_;
+    const std::int64_t last = std::min(first + window_, node_.phase_ends[events_[held_].phase]) - 1;
+    end_ = std::max(end_, held_ + 1);
     while (end_ < events_.size() && events_[end_].step <= last) ++end_;
   }
 
-  void go_on() {
-    begun_.assign(end_ - begin_, false);
-    done_.assign(end_ - begin_, false);
-    for (bool moved = true; moved;) {
-      moved = false;
-      bool operations = true;  // those before have run
-      for (std::size_t k = begin_; k < end_; ++k) {
-        const bool may = !begun_[k - begin_] && may_begin(k, operations);
-        if (may) {
-          moved = true;
-          begun_[k - begin_] = true;
-          done_[k - begin_] = k != held_;
-        }
-        if (events_[k].is_operation()) operations = operations && done_[k - begin_];
-      }
+  // Lets everything but the held event go on. Every event waits only for events before it in the
+  // order of time, so one pass is enough. The first up to `last` that begins too early; held_: none
+  // does.
+  [[nodiscard]] std::size_t go_on(std::size_t last) {
+    const std::int64_t first = events_[held_].step;
+    steps_.assign(static_cast<std::size_t>(events_[last].step - first) + 1, {});
+    late_peers_.clear();
+    sends_ = operations_ = true;
+    note(events_[held_], true, false);
+    for (std::size_t k = held_ + 1; k <= last; ++k) {
+      const bool begins = may_begin(k);
+      if (begins && collide(held_, k)) return k;
+      note(events_[k], begins, begins);
+    }
+    return held_;
+  }
+
+  void note(const Event& event, bool begun, bool done) {
+    if (event.is_send()) {
+      if (begun) return;
+      sends_ = false;
+      late_peers_.push_back(event.peer);
+    } else if (!done) {
+      Step& step = steps_[static_cast<std::size_t>(event.step - events_[held_].step)];
+      (event.is_receive() ? step.receives : step.operations) = false;
+      operations_ = operations_ && event.is_receive();
     }
   }
 
-  [[nodiscard]] bool may_begin(std::size_t k, bool operations) const {
+  [[nodiscard]] bool may_begin(std::size_t k) const {
     const Event& event = events_[k];
     if (event.is_receive()) return true;
+    const std::int64_t back = event.step - event.after - events_[held_].step;
+    const Step awaited = back < 0 ? Step{} : steps_[static_cast<std::size_t>(back)];
     if (event.is_send()) {
-      for (std::size_t j = begin_; j < k; ++j) {
-        const bool before = events_[j].is_send() && events_[j].peer == event.peer;
-        if (before && !begun_[j - begin_]) return false;
-      }
-      return event.after == 0 || ready(event.step - event.after, true);
+      const bool late =
+          std::find(late_peers_.begin(), late_peers_.end(), event.peer) != late_peers_.end();
+      return !late && (event.after == 0 || (awaited.receives && awaited.operations));
     }
-    if (!operations || !ready(event.step - event.after, false)) return false;
-    for (std::size_t j = begin_; j < end_ && events_[j].step <= event.step; ++j) {
-      if (events_[j].is_send() && !begun_[j - begin_]) return false;
-    }
-    const Event& held = events_[held_];
-    return !(held.is_send() && begun_[held_ - begin_] && changes(event) &&
-             overlap(held.a, event.into));
-  }
-
-  // The step's receives are complete, and, if asked, its operations have run.
-  [[nodiscard]] bool ready(std::int64_t step, bool operations) const {
-    for (std::size_t k = begin_; k < end_ && events_[k].step <= step; ++k) {
-      if (events_[k].step != step || events_[k].is_send() || done_[k - begin_]) continue;
-      if (operations || events_[k].is_receive()) return false;
-    }
-    return true;
+    if (!operations_ || !sends_ || !awaited.receives) return false;
+    // It waits for the end of a send that reads what it writes.
+    return !(events_[held_].is_send() && collide(held_, k));
   }
 
   const NodeEvents& node_;
   const std::vector<Event>& events_;
   std::int64_t window_;
   std::int64_t shared_first_ = 0, shared_end_ = 0;  // segments of input and output in one memory
-  std::size_t held_ = 0, begin_ = 0, end_ = 0;
-  std::vector<std::size_t> candidates_;
-  std::vector<bool> begun_, done_;  // from begin_ on
+  std::vector<Use> uses_;                           // by event
+  bool runs_ = false;                               // some place is more than one block
+  std::size_t held_ = 0, end_ = 0;
+  // While one is held: from its step on; whether all sends have begun, all operations are done; to
+  // whom a send has not begun.
+  std::vector<Step> steps_;
+  bool sends_ = true, operations_ = true;
+  std::vector<std::int32_t> late_peers_;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 // What every node holds in a lock-step run. Part of brute.h.
 
 #include <algorithm>
-#include <deque>
 
 #include "tests/random/brute.h"
 
@@ -20,9 +19,13 @@ struct Datum {
 class LockStep {
  public:
   LockStep(const std::vector<NodeEvents>& nodes, InPlace in_place)
-      : nodes_(nodes), common_(*nodes[0].program), blocks_(nodes[0].blocks),
+      : nodes_(nodes),
+        common_(*nodes[0].program),
+        blocks_(nodes[0].blocks),
         ordered_(!common_.needs_commutative),
-        barrier_(common_.collective == espalier_Collective_BARRIER), memory_(nodes.size()) {
+        barrier_(common_.collective == espalier_Collective_BARRIER),
+        memory_(nodes.size()),
+        channels_(nodes.size() * nodes.size()) {
     const auto places = static_cast<std::size_t>(common_.segments * blocks_);
     for (std::size_t at = 0; at < nodes.size(); ++at) {
       memory_[at].caller.resize(places);
@@ -45,9 +48,10 @@ class LockStep {
       for (int turn = 0; turn < 3; ++turn) {
         for (std::size_t at = 0; at < nodes_.size(); ++at) {
           const std::vector<Event>& events = nodes_[at].events;
-          std::size_t k = next[at];
-          for (; k < events.size() && events[k].step == step; ++k) perform(at, events[k], turn);
-          if (turn == 2) next[at] = k;
+          std::size_t& k = next[at];
+          for (; k < events.size() && events[k].step == step && events[k].turn() == turn; ++k) {
+            perform(at, events[k]);
+          }
         }
       }
     }
@@ -59,7 +63,14 @@ class LockStep {
     std::uint64_t heard = 0;             // barrier: of whom, a bit each
     bool aliased = false;
   };
-  using Pair = std::pair<std::int32_t, std::int32_t>;
+  // What has been sent over a link, in order. Both ends agree on every message's length.
+  struct Channel {
+    std::vector<Datum> data;
+    std::size_t received = 0;
+  };
+  Channel& channel_of(std::size_t from, std::size_t to) {
+    return channels_[from * nodes_.size() + to];
+  }
 
   [[nodiscard]] Datum own(std::size_t at, std::int32_t segment, std::int32_t block) const {
     if (barrier_) return {std::uint64_t{1} << at, 1, segment, block};
@@ -109,39 +120,37 @@ class LockStep {
     const bool usable = left.segment == right.segment && left.block == right.block &&
                         left.length + right.length <= 15;
     if (!usable) return {};
-    const std::uint64_t ranks = ordered_ ? left.ranks << (4 * right.length) | right.ranks
-                                         : left.ranks + right.ranks;
+    const std::uint64_t ranks =
+        ordered_ ? left.ranks << (4 * right.length) | right.ranks : left.ranks + right.ranks;
     return {ranks, left.length + right.length, left.segment, left.block};
   }
 
   // A step's sends read, then its receives write, then its operations run.
-  void perform(std::size_t at, const Event& event, int turn) {
-    const auto me = static_cast<std::int32_t>(at);
-    if (event.is_send() && turn == 0) {
-      std::vector<Datum>& message = links_[{me, event.peer}].emplace_back();
+  void perform(std::size_t at, const Event& event) {
+    if (event.is_send()) {
+      Channel& channel = channel_of(at, static_cast<std::size_t>(event.peer));
       for (std::int32_t part = 0; part < event.a.run; ++part) {
-        message.push_back(load(at, event.a, part));
+        channel.data.push_back(load(at, event.a, part));
       }
-    } else if (event.is_receive() && turn == 1) {
-      std::deque<std::vector<Datum>>& messages = links_[{event.peer, me}];
+    } else if (event.is_receive()) {
+      Channel& channel = channel_of(static_cast<std::size_t>(event.peer), at);
       for (std::int32_t part = 0; part < event.into.run; ++part) {
-        store(at, event.into, part, messages.front()[static_cast<std::size_t>(part)]);
+        store(at, event.into, part, channel.data[channel.received++]);
       }
-      messages.pop_front();
-    } else if (event.is_operation() && turn == 2) {
+    } else {
       operate(at, event);
     }
   }
 
   void operate(std::size_t at, const Event& event) {
-    std::vector<Datum> results;
+    results_.clear();
     for (std::int32_t part = 0; part < event.into.run; ++part) {
       Datum datum = load(at, event.a, part);
       if (event.b.buffer != 0) datum = combined(datum, load(at, event.b, part));
-      results.push_back(datum);
+      results_.push_back(datum);
     }
     for (std::int32_t part = 0; part < event.into.run; ++part) {
-      store(at, event.into, part, results[static_cast<std::size_t>(part)]);
+      store(at, event.into, part, results_[static_cast<std::size_t>(part)]);
     }
   }
 
@@ -159,8 +168,8 @@ class LockStep {
       case espalier_Collective_ALLGATHER: first = last = segment; break;
       default: break;
     }
-    Datum datum{0, static_cast<std::uint32_t>(last - first + 1),
-                static_cast<std::int32_t>(carried), static_cast<std::int32_t>(block)};
+    Datum datum{0, static_cast<std::uint32_t>(last - first + 1), static_cast<std::int32_t>(carried),
+                static_cast<std::int32_t>(block)};
     for (std::int64_t rank = first; rank <= last; ++rank) {
       const std::uint64_t one = own(static_cast<std::size_t>(rank), 0, 0).ranks;
       datum.ranks = ordered_ ? datum.ranks << 4 | one : datum.ranks + one;
@@ -170,10 +179,10 @@ class LockStep {
 
   [[nodiscard]] std::string wrong_result() const {
     for (std::size_t at = 0; at < common_.ranks; ++at) {
-      const std::string who = "rank " + std::to_string(at);
+      const auto who = [&] { return "rank " + std::to_string(at); };
       if (barrier_) {
         if (memory_[at].heard == (std::uint64_t{1} << common_.ranks) - 1) continue;
-        return who + " ends before it has heard of all";
+        return who() + " ends before it has heard of all";
       }
       const auto [first, end] = given_segments(*nodes_[at].program, espalier_Buffer_OUTPUT);
       for (std::int64_t place = first * blocks_; place < end * blocks_; ++place) {
@@ -181,7 +190,7 @@ class LockStep {
         if (memory_[at].caller[static_cast<std::size_t>(place)] == wanted(at, segment, block)) {
           continue;
         }
-        return who + " ends with a wrong result in block " + std::to_string(block) +
+        return who() + " ends with a wrong result in block " + std::to_string(block) +
                " of segment " + std::to_string(segment);
       }
     }
@@ -193,7 +202,8 @@ class LockStep {
   std::int64_t blocks_;
   bool ordered_, barrier_;
   std::vector<Node> memory_;
-  std::map<Pair, std::deque<std::vector<Datum>>> links_;
+  std::vector<Channel> channels_;
+  std::vector<Datum> results_;  // of one operation
 };
 
 }  // namespace

@@ -35,9 +35,9 @@ struct Progression {
   Kind kind = espalier_Kind_KIND_NONE;
   std::uint32_t stage = 0;
   std::int64_t first = 0;
-  std::uint32_t block = 0;                // below the stage's stride
-  std::uint32_t peer = 0;                 // SEND, RECEIVE
-  std::uint32_t message = 0;              // SEND, RECEIVE: the same number at both ends
+  std::uint32_t block = 0;    // below the stage's stride
+  std::uint32_t peer = 0;     // SEND, RECEIVE
+  std::uint32_t message = 0;  // SEND, RECEIVE: the same number at both ends
   std::uint32_t after = 0, run = 1;
   Spot into, a, b;
 };
@@ -78,8 +78,7 @@ struct Plan {
 // A count with values[N-1] for each N = 1, 2, ... that `wanted[N-1]` names: linear in N, or with
 // one divisor up to `divisor`. Nothing if there is none.
 [[nodiscard]] std::optional<Count> fit_count(const std::vector<std::int64_t>& values,
-                                             const std::vector<bool>& wanted,
-                                             std::int64_t divisor);
+                                             const std::vector<bool>& wanted, std::int64_t divisor);
 
 // Nothing where the dice lead to no schedule: throw them again.
 [[nodiscard]] std::optional<Plan> make_plan(Dice& dice);

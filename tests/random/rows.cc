@@ -155,9 +155,8 @@ void RowWriter::fill_dead(Draft& draft, const RowShape& shape) {
   const auto q = static_cast<std::size_t>(shape.q);
   if (std::count(shape.alive.begin(), shape.alive.end(), false) == 0) return;
   const std::uint32_t way = choice_.number(0, 3);
-  const auto alive =
-      static_cast<std::size_t>(std::find(shape.alive.begin(), shape.alive.end(), true) -
-                               shape.alive.begin());
+  const auto alive = static_cast<std::size_t>(
+      std::find(shape.alive.begin(), shape.alive.end(), true) - shape.alive.begin());
   for (std::size_t k = 0; k < draft.values.size(); ++k) {
     if (shape.alive[k % q]) continue;
     draft.values[k] = way == 0 ? static_cast<std::int64_t>(choice_.number(0, 12)) - 4
@@ -205,9 +204,8 @@ void RowWriter::add_periodic(Draft& draft, const RowShape& shape) {
   std::vector<std::int64_t>& values = draft.values;
   const auto length = static_cast<std::int64_t>(values.size());
   const std::int64_t first = values[0];
-  const bool constant = std::all_of(values.begin(), values.end(), [&](std::int64_t value) {
-    return value == first;
-  });
+  const bool constant =
+      std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == first; });
   const std::uint32_t way = choice_.number(0, 3);
   if (constant) return add_constant(draft, shape, first);
   bool line = true;

@@ -10,6 +10,26 @@
 
 namespace espalier::random {
 
+// Dice that begin anew in no time (SplitMix64).
+class QuickDice {
+ public:
+  explicit QuickDice(std::uint64_t seed) : state_(seed) {}
+  // from .. to
+  std::uint32_t number(std::uint32_t from, std::uint32_t to) {
+    return from + static_cast<std::uint32_t>(next() % (to - from + 1));
+  }
+  bool one_in(std::uint32_t many) { return number(1, many) == 1; }
+
+ private:
+  std::uint64_t next() {
+    std::uint64_t mixed = state_ += 0x9e3779b97f4a7c15ull;
+    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9ull;
+    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebull;
+    return mixed ^ mixed >> 31;
+  }
+  std::uint64_t state_;
+};
+
 // Two dice in step. Ranks that share the first and throw the second seldom have programs that
 // differ in few choices.
 class Choice {
@@ -19,8 +39,9 @@ class Choice {
       : shared_seed_(shared), own_seed_(own), shared_(shared), own_(own), own_share_(own_share) {}
   // Begins again, so that nodes that went different ways before are in step again.
   void go_to(std::uint64_t mark) {
-    shared_ = Dice(shared_seed_ + 0x9e3779b97f4a7c15ull * mark);
-    own_ = Dice(own_seed_ + 0x9e3779b97f4a7c15ull * mark);
+    // Not the generator's own increment, or one mark's numbers would be the next one's.
+    shared_ = QuickDice(shared_seed_ + 0xd1342543de82ef95ull * mark);
+    own_ = QuickDice(own_seed_ + 0xd1342543de82ef95ull * mark);
   }
   std::uint32_t number(std::uint32_t from, std::uint32_t to) {
     const std::uint32_t shared = shared_.number(from, to), own = own_.number(from, to);
@@ -33,7 +54,7 @@ class Choice {
 
  private:
   std::uint64_t shared_seed_, own_seed_;
-  Dice shared_, own_;
+  QuickDice shared_, own_;
   std::uint32_t own_share_;
 };
 

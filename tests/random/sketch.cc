@@ -144,9 +144,8 @@ void Sketch::each_port(const Task& task, std::int64_t step, std::int64_t pace, c
 bool Sketch::fits(const Task& task, std::int64_t step, std::int64_t pace) {
   if (task.kind != espalier_Kind_SEND) return true;
   bool fits = plan_.send_ticks <= pace;
-  each_port(task, step, pace, [&](std::int64_t& uses, std::int64_t most) {
-    fits = fits && uses < most;
-  });
+  each_port(task, step, pace,
+            [&](std::int64_t& uses, std::int64_t most) { fits = fits && uses < most; });
   return fits;
 }
 

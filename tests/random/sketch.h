@@ -18,7 +18,7 @@ class Sketch {
     std::uint32_t node = 0;
     Buffer buffer = espalier_Buffer_BUFFER_NONE;
     std::uint32_t segment = 0, block = 0, run = 1;
-    bool before = false;  // written in an earlier stage
+    bool before = false;                // written in an earlier stage
     std::vector<std::int32_t> writers;  // the last; several where each wrote a part
     std::vector<std::int32_t> readers;  // since then
     // Steps of the first and last access of a round, once they are known.
@@ -91,8 +91,8 @@ class Sketch {
   std::map<std::pair<std::pair<std::uint32_t, int>, std::pair<std::uint32_t, std::uint32_t>>,
            std::int32_t>
       callers_;
-  std::map<std::pair<std::uint32_t, int>, Uses> ports_;              // node; send 0, receive 1
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Uses> lanes_;    // link
+  std::map<std::pair<std::uint32_t, int>, Uses> ports_;            // node; send 0, receive 1
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Uses> lanes_;  // link
 };
 
 }  // namespace espalier::random

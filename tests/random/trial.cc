@@ -16,12 +16,8 @@
 namespace espalier::random {
 namespace {
 
-constexpr std::int64_t kAll = 24;     // every N up to here is run
-constexpr std::int64_t kMost = 200;   // and some up to here
-constexpr int kSome = 6;
-constexpr int kDrifts = 2;
 // No proof here needs more; what is not proven for every N at once is given up sooner.
-constexpr std::int64_t kMaxInstances = std::int64_t{1} << 22;
+constexpr std::int64_t kMaxInstances = std::int64_t{1} << 21;
 
 // A message without numbers and names of nodes, for a table.
 std::string without_numbers(const std::string& line) {
@@ -34,7 +30,8 @@ std::string without_numbers(const std::string& line) {
       text += '#';
     }
   }
-  for (const char* node : {"rank # (row #, column #)", "router # (level #)", "router #", "rank #"}) {
+  for (const char* node :
+       {"rank # (row #, column #)", "router # (level #)", "router #", "rank #"}) {
     for (std::size_t at = text.find(node); at != std::string::npos; at = text.find(node)) {
       text.replace(at, std::string(node).size(), "a node");
     }
@@ -55,13 +52,18 @@ class Judge {
     verify::Options options;
     options.links = plan_.links;
     options.max_instances_total = kMaxInstances;
+    const bool at_once = trial_.seed % kEach != 0 && plan_.pipelined;
+    if (at_once) options.method = verify::Method::kPeriodic;
     const verify::Verdict verdict = verify::verify(
-        *plan_.topology,
-        [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
-    opinion.answer = !verdict.valid    ? Answer::kRefused
-                     : verdict.for_all ? Answer::kAccepted
-                                       : Answer::kLimited;
-    opinion.line = verdict.valid ? verdict.limited : verdict.counterexample.message;
+        *plan_.topology, [&](std::uint32_t node) -> const Program& { return programs[node]; },
+        options);
+    const bool unproven = verdict.counterexample.too_large || (at_once && !verdict.limited.empty());
+    opinion.answer = verdict.for_all ? Answer::kAccepted
+                     : verdict.valid ? Answer::kLimited
+                     : unproven      ? Answer::kUnproven
+                                     : Answer::kRefused;
+    const bool why = verdict.valid || (unproven && !verdict.limited.empty());
+    opinion.line = why ? verdict.limited : verdict.counterexample.message;
     opinion.reason = without_numbers(opinion.line);
     opinion.wrong = find_wrong(programs, verdict);
     return opinion;
@@ -78,10 +80,18 @@ class Judge {
       if (blocks >= 1 && blocks <= most && allows(plan_, blocks) && !known) all.push_back(blocks);
     };
     if (!verdict.valid) add(verdict.counterexample.blocks);
-    for (std::int64_t blocks = 1; blocks <= kAll; ++blocks) add(blocks);
-    for (int some = 0; some < kSome; ++some) add(dice_.number(kAll + 1, kMost));
-    add(kMost);
-    for (std::int64_t blocks = 1; dice_.one_in(32) && blocks <= kMost; ++blocks) add(blocks);
+    const std::int64_t few = verdict.valid ? kAll : kAllRefused;
+    const std::int64_t in_turn = verdict.valid && dice_.one_in(kWhole) ? kMost : few;
+    for (std::int64_t blocks = 1; blocks <= in_turn; ++blocks) add(blocks);
+    // Where the proof stopped to look, and beyond.
+    for (const std::int64_t by : {-1, 0, 1}) add(verdict.proven_blocks + by);
+    for (int some = verdict.valid ? kSome : kSomeRefused; some > 0; --some) {
+      add(dice_.number(kAll + 1, kMost));
+    }
+    // With a residue, the last that occurs.
+    std::int64_t last = most;
+    while (last > 1 && !allows(plan_, last)) --last;
+    add(last);
     return all;
   }
 
@@ -94,7 +104,8 @@ class Judge {
       std::string wrong = brute.check(blocks, in_place ? InPlace::kYes : InPlace::kNo);
       if (!wrong.empty()) return wrong;
     }
-    for (const std::int64_t blocks : {std::int64_t{2}, std::int64_t{dice_.number(3, 12)}}) {
+    for (const std::int64_t blocks :
+         {std::int64_t{2}, std::int64_t{dice_.number(3, kMostDrifting)}}) {
       if (!allows(plan_, blocks)) continue;
       if (verdict.valid && !verdict.for_all && blocks > verdict.proven_blocks) continue;
       trial_.drifts += kDrifts;
@@ -113,8 +124,8 @@ class Judge {
 };
 
 std::vector<std::uint8_t> file_of(const Plan& plan, const Programs& programs) {
-  ScheduleFileWriter writer(plan.topology->spec(), plan.topology->digest(),
-                            plan.topology->ranks(), static_cast<std::uint32_t>(programs.size()));
+  ScheduleFileWriter writer(plan.topology->spec(), plan.topology->digest(), plan.topology->ranks(),
+                            static_cast<std::uint32_t>(programs.size()));
   bool good = true;
   for (const Program& program : programs) good = good && writer.add(program) == Status::kOk;
   std::vector<std::uint8_t> file;
@@ -124,17 +135,17 @@ std::vector<std::uint8_t> file_of(const Plan& plan, const Programs& programs) {
 
 }  // namespace
 
-bool Trial::accepted_wrong() const {
-  const auto bad = [](const Opinion& opinion) {
-    const bool accepted = opinion.answer == Answer::kAccepted || opinion.answer == Answer::kLimited;
-    return accepted && !opinion.wrong.empty();
-  };
-  return bad(whole) || bad(broken);
+bool Attempt::accepted_wrong() const {
+  const bool accepted = opinion.answer == Answer::kAccepted || opinion.answer == Answer::kLimited;
+  return accepted && !opinion.wrong.empty();
 }
 
-bool Trial::made_wrong() const {
-  return whole.answer == Answer::kUnloaded || !whole.wrong.empty();
+bool Trial::accepted_wrong() const {
+  const auto bad = [](const Attempt& attempt) { return attempt.accepted_wrong(); };
+  return std::any_of(broken.begin(), broken.end(), bad);
 }
+
+bool Trial::made_wrong() const { return whole.answer == Answer::kUnloaded || !whole.wrong.empty(); }
 
 Trial run_trial(std::uint64_t seed) {
   Trial trial;
@@ -150,15 +161,18 @@ Trial run_trial(std::uint64_t seed) {
                ", window " + std::to_string(plan->window);
   Judge judge(*plan, dice, trial);
   trial.whole = judge.judge(encoded->programs);
-  if (!trial.whole.wrong.empty()) trial.whole_file = file_of(*plan, encoded->programs);
+  if (!trial.whole.wrong.empty()) trial.file = file_of(*plan, encoded->programs);
   if (trial.whole.answer != Answer::kAccepted) return trial;
-  Programs broken = encoded->programs;
-  const Break what = break_one(broken, dice);
-  if (what.kind.empty()) return trial;
-  trial.broken_kind = what.kind;
-  trial.broken_where = what.where;
-  trial.broken = judge.judge(broken);
-  if (trial.accepted_wrong()) trial.broken_file = file_of(*plan, broken);
+  const bool longer = dice.one_in(kLonger);
+  for (const bool all : {false, true}) {
+    if (all && !longer) continue;
+    Programs programs = encoded->programs;
+    const Break what = all ? lengthen_windows(programs) : break_one(programs, dice);
+    if (what.kind.empty()) continue;
+    Attempt attempt{what.kind, what.where, judge.judge(programs), {}};
+    if (attempt.accepted_wrong()) attempt.file = file_of(*plan, programs);
+    trial.broken.push_back(attempt);
+  }
   return trial;
 }
 

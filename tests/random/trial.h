@@ -1,6 +1,6 @@
 #pragma once
-// One seed of the campaign: a random schedule, and the same with one program broken, before the
-// verifier and before brute force.
+// One seed of the campaign: a random schedule, and the same with one program broken (of some also
+// with all windows longer), before the verifier and before brute force.
 
 #include <cstdint>
 #include <string>
@@ -8,11 +8,28 @@
 
 namespace espalier::random {
 
+// Which N of those that occur brute force runs of what is accepted: every one up to kAll (up to
+// kMost of one schedule in kWhole), those next to the last that the proof expanded, kSome others
+// and the last up to kMost. Of what is refused: the N that the verifier names, every one up to
+// kAllRefused, kSomeRefused others, and the last up to kMost.
+inline constexpr std::int64_t kAll = 40, kAllRefused = 16, kMost = 200;
+inline constexpr int kSome = 4, kSomeRefused = 2;
+inline constexpr std::uint32_t kWhole = 100;
+// Of so many accepted schedules one is tried with longer windows, too.
+inline constexpr std::uint32_t kLonger = 16;
+// Of so many seeds one is checked for every N up to a bound if it is not proven for every N at
+// once. That takes longest.
+inline constexpr std::uint64_t kEach = 16;
+// Under drift N = 2, and one from 3 to kMostDrifting.
+inline constexpr int kDrifts = 2;
+inline constexpr std::uint32_t kMostDrifting = 12;
+
 enum class Answer : std::uint8_t {
   kNone,      // there is no such schedule: the dice led to none, or nothing could be broken
   kUnloaded,  // the loader refuses a program
   kRefused,   // the verifier does
-  kLimited,   // valid, but not for every N
+  kUnproven,  // it finds no proof for every N, and was not asked for a part of them
+  kLimited,   // it finds none, but every N up to some is right
   kAccepted,  // proven for every N
 };
 
@@ -23,16 +40,23 @@ struct Opinion {
   std::string line;    // the verifier's
 };
 
+// What was broken, and what came of it.
+struct Attempt {
+  std::string kind, where;
+  Opinion opinion;
+  std::vector<std::uint8_t> file;  // the schedule, if it is accepted and wrong
+
+  [[nodiscard]] bool accepted_wrong() const;
+};
+
 struct Trial {
   std::uint64_t seed = 0;
   bool pipelined = false, differ = false;  // differ: in strides, paces or instances
-  Opinion whole, broken;
-  std::string name;         // "broadcast on complete:4, window 2"
-  std::string broken_kind;  // empty: it was not broken
-  std::string broken_where;
+  Opinion whole;
+  std::string name;                // "broadcast on complete:4, window 2"
+  std::vector<std::uint8_t> file;  // the schedule, if it is wrong
+  std::vector<Attempt> broken;     // if it is accepted
   std::uint64_t runs = 0, drifts = 0, windows = 0;
-  // Schedule files of what is accepted and wrong.
-  std::vector<std::uint8_t> whole_file, broken_file;
 
   // Whether the verifier or the generator made a mistake.
   [[nodiscard]] bool accepted_wrong() const;

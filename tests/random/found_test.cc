@@ -1,0 +1,81 @@
+// What the campaign found in the verifier, each as small as it is: accepted and wrong, or refused
+// though right.
+
+#include <gtest/gtest.h>
+
+#include "collectives/verify/hand_made.h"
+#include "tests/random/brute.h"
+
+namespace espalier::random {
+namespace {
+
+using verify::chain_broadcast;
+using verify::chain_reduce;
+using verify::make_topology;
+using verify::verdict_of;
+
+std::string brute(const topology::Topology& topology, const Programs& programs,
+                  std::int64_t blocks) {
+  return Brute(topology, programs, true).check(blocks, InPlace::kNo);
+}
+
+// Ranks 1 and 2 do the same a step apart, but that rank 2 looks its steps up, and has an instance
+// more, which never exists: its step is past the phase, and a machine ends there.
+TEST(Found, OneRankStandsForAnotherWithAPace) {
+  const auto topology = make_topology("complete:4");
+  Programs programs = chain_broadcast(*topology);
+  EXPECT_TRUE(verdict_of(*topology, programs).for_all);
+  Program& other = programs[2];
+  for (std::uint32_t at = 0; at < other.actions_count; ++at) {
+    other.indices[other.indices_count] = {0, 1, 0, 0, 0, 0, 0};
+    other.actions[at].pace_ref = static_cast<std::uint8_t>(other.indices_count++);
+  }
+  EXPECT_TRUE(verdict_of(*topology, programs).for_all);
+  other.counts[other.actions[1].instances_ref].a = 2;
+  EXPECT_NE(brute(*topology, programs, 1), "");
+  const verify::Verdict verdict = verdict_of(*topology, programs);
+  EXPECT_FALSE(verdict.valid);
+  EXPECT_NE(verdict.counterexample.message.find("rank 2"), std::string::npos)
+      << verdict.counterexample.message;
+}
+
+// Slots by instance modulo 3, put as a product that leaves 64 bits at instance 2^13: from there on
+// the machine's slots are others than the formula's.
+TEST(Found, AnIndexWraps) {
+  const auto topology = make_topology("complete:3");
+  Programs programs = chain_reduce(*topology, 2, 3);
+  Program& inner = programs[1];
+  Index& slots = inner.indices[inner.actions[0].into.slot_ref];
+  ASSERT_EQ(slots.mod, 3u);
+  slots.coef = 0;
+  slots.terms = 1;
+  inner.terms[0] = {};
+  inner.terms[0].coef = 1 << 30;  // 1 modulo 3, as the next
+  inner.terms[0].mul = 1 << 20;
+  inner.terms_count = 1;
+  EXPECT_EQ(brute(*topology, programs, 20), "");
+  EXPECT_NE(brute(*topology, programs, 8200), "");
+  const verify::Verdict verdict = verdict_of(*topology, programs);
+  EXPECT_FALSE(verdict.valid && verdict.for_all) << "proven for every N, and wrong at 8200";
+}
+
+// Only odd N occur: that an even one would beat a bound says nothing.
+TEST(Found, ABoundCountsWhereNOccurs) {
+  const auto topology = make_topology("complete:3");
+  Programs programs = chain_broadcast(*topology);
+  for (Program& program : programs) {
+    program.residue_mod = 2;
+    program.residue = 1;
+    // N + 1 where N is odd, N where it is even.
+    Count& steps = program.counts[program.phases[0].steps_ref];
+    steps = {0, 0, 2, 0, 2};
+    program.counts[program.steps_ref] = steps;
+    program.counts[program.bound_ref] = {1, 0, 0, 0, 0};
+  }
+  EXPECT_EQ(brute(*topology, programs, 7), "");
+  const verify::Verdict verdict = verdict_of(*topology, programs);
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+}
+
+}  // namespace
+}  // namespace espalier::random

@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+"""docs/results/random.md has what the command prints for the sample now; nothing wrong was accepted in the whole campaign.
+
+page_test.py RANDOM_PROGRAMS PAGE
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+PROGRAM, PAGE = sys.argv[1:3]
+WHOLE = "--accepted 100000"
+
+
+def sections(text):
+    """The lines before the first second-level heading, and by the title of each those below it."""
+    head, *parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
+    return head.splitlines(), {title: body.strip().splitlines() for title, body in zip(parts[::2], parts[1::2])}
+
+
+def row(lines, name):
+    """The numbers of the row with this name."""
+    return next([int(cell) for cell in line.split("|")[2:-1]] for line in lines
+                if line.startswith("|") and line.split("|")[1].strip() == name)
+
+
+class Page(unittest.TestCase):
+    head, page = sections(pathlib.Path(PAGE).read_text())
+
+    def compare(self, written, read):
+        for new, old in zip(written, read):
+            self.assertEqual(new, old, f"{PAGE} is old: {PROGRAM} {WHOLE} writes it anew")
+        self.assertEqual(len(written), len(read))
+
+    def test_sample(self):
+        ran = subprocess.run([PROGRAM], stdout=subprocess.PIPE, text=True)
+        head, printed = sections(ran.stdout)
+        ((title, written),) = printed.items()
+        print(f"a sample: {title}; the whole campaign: {PROGRAM} {WHOLE}")
+        self.assertEqual(ran.returncode, 0, "something wrong was accepted")
+        self.compare([re.sub(r"--seeds \d+", WHOLE, line) for line in head], self.head)
+        self.compare(written, self.page[title])
+
+    def test_whole(self):
+        whole = self.page["All of this run"]
+        (accepted,) = row(whole, "accepted for every N")
+        self.assertGreaterEqual(accepted, 100000)
+        (differ,) = row(whole, "of these with ranks that differ in strides, paces or instances")
+        self.assertGreaterEqual(2 * differ, accepted)
+        (windows,) = row(whole, "looked at near an N of up to 2^29")
+        self.assertGreater(windows, accepted / 2)
+        broken = row(whole, "all")
+        self.assertEqual(sum(broken[1:]), broken[0])
+        longer = row(whole, "all ranks: a longer window")[0]
+        self.assertEqual(broken[0] - longer, accepted, "each is tried again with one rank's program broken")
+        self.assertEqual([*row(whole, "**accepted and wrong, whole or broken**"), broken[-1]], [0, 0])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
