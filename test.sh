@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs and builds what is needed and runs every test: all of this machine's build and, beside them, in the time that those
 # spend waiting for processes and deadlines,
-#   - the tests of descriptors, images, the machine, the simulated and faulty networks, the tools, and random programs under ASan
-#     and UBSan (the tools and random programs run a sample, which they print),
+#   - the tests of descriptors, images, the machine, the verifier, the simulated and faulty networks, the tools, and random programs
+#     under ASan and UBSan (the tools and random programs run a sample, which they print),
 #   - those of the Cortex-M3 (boards/mps2-an385) under qemu-system-arm,
 #   - the unit, conformance and grid suites of aarch64 (boards/linux-aarch64) under qemu-user.
 # The last line says how many cases passed, failed and were skipped; exit status 1 if any failed.
@@ -11,7 +11,8 @@ set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 export PATH
-sanitized='collectives/schedule collectives/machine firmware/image firmware/boot hal/sim hal/serial hal/fault hal/conformance tools tests/compile tests/random tests/simulate'
+sanitized='collectives/schedule collectives/machine collectives/verify firmware/image firmware/boot hal/sim hal/serial hal/fault
+  hal/conformance tools tests/compile tests/simulate tests/random'
 # -O2 and -g would more than double the time of compiling; -g1 is enough for the lines of a report.
 sanitizers='-Dbuildtype=debug -Doptimization=1 -Dcpp_args=-g1 -Db_sanitize=address,undefined -Dofi=false'
 
