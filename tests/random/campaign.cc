@@ -227,7 +227,7 @@ void print_head(const Options& options) {
 
 Written by `build/tests/random/random-programs %s %llu >docs/results/random.md`. A seed makes a correct schedule and
 writes every rank's program in a way of its own. Each schedule that the verifier accepts for every N goes to it again with the program of
-one rank changed; one in %llu goes to it once more with a longer window at all ranks.
+one rank changed, if 20 throws of the dice find a change; one in %llu goes to it once more with a longer window at all ranks.
 [verifier.md](../verifier.md), "How the verifier is judged", says how schedules are made.
 
 Brute force runs each of these schedules until it finds something wrong, for numbers of blocks N that the schedule allows:
