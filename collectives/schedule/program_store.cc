@@ -1,5 +1,6 @@
 #include "collectives/schedule/program_store.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -80,7 +81,8 @@ void ProgramStore::load(std::uint32_t which, StoredProgram& out) const {
     out.table.size = static_cast<std::uint32_t>(end - bytes);
   }
   out.node = node.node;
-  std::memcpy(out.peers, peers_.data() + node.first_peer, out.peers_count * sizeof out.peers[0]);
+  std::copy_n(peers_.begin() + static_cast<std::ptrdiff_t>(node.first_peer), out.peers_count,
+              out.peers);
 }
 
 }  // namespace espalier

@@ -65,6 +65,18 @@ TEST(ProgramStore, ComparesTablesByTheirEntries) {
   EXPECT_EQ(store.bodies(), 2u) << "one entry differs";
 }
 
+// As the only rank of complete:1 has.
+TEST(ProgramStore, KeepsAProgramWithoutPeers) {
+  ProgramStore store;
+  OwnedProgram program = sample_program();
+  program.peers_count = 0;
+  store.add(program);
+  const auto loaded = std::make_unique<StoredProgram>();
+  store.load(0, *loaded);
+  EXPECT_EQ(loaded->peers_count, 0u);
+  EXPECT_EQ(loaded->window, program.window);
+}
+
 TEST(ProgramStore, AProgramMayBeLoadedFromAnotherStore) {
   ProgramStore one, other;
   const auto expected_one = fill(one, 4), expected_other = fill(other, 5);
