@@ -20,5 +20,8 @@ TEST(LargeMemory, IsAlignedAsItsValuesAre) {
   }
 }
 
+// Under a sanitizer.
+TEST(LargeMemory, NothingIsExpectedOfNoMemory) { expect_use(nullptr, 0); }
+
 }  // namespace
 }  // namespace espalier::sim
