@@ -26,6 +26,10 @@
 #define ESPALIER_COMPACT_OPERATORS 0
 #endif
 #endif
+#ifndef ESPALIER_WITHOUT_DATA
+// 1: machines can run without data (MachineConfig::no_data), which only simulators ask for.
+#define ESPALIER_WITHOUT_DATA __STDC_HOSTED__
+#endif
 
 namespace espalier {
 inline constexpr std::uint32_t kMaxLinks = ESPALIER_MAX_LINKS;

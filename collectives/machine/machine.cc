@@ -19,12 +19,14 @@ constexpr std::uint64_t kRetryNs = 20'000;
 
 Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
   if (endpoint_ != nullptr || config.window == 0) return Status::kBadArgument;
+#if ESPALIER_WITHOUT_DATA
   if (config.check_blocks && config.no_data) return Status::kBadArgument;
+  no_data_ = config.no_data;
+#endif
   if (endpoint.links() > kMaxLinks) return Status::kTooLarge;
   endpoint_ = &endpoint;
   window_limit_ = static_cast<std::uint8_t>(std::min(config.window, kMaxWindow));
   check_blocks_ = config.check_blocks;
-  no_data_ = config.no_data;
   log_ = config.log;
   horizon_ = Timetable::kNever;
   watch_.init(endpoint, config.deadline_ns);

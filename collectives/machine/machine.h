@@ -33,7 +33,9 @@ struct MachineConfig {
   std::uint32_t window = kMaxWindow;          // at most; the program's own is the other limit
   std::uint64_t deadline_ns = 2'000'000'000;  // D: silence on an awaited link before it is given up
   bool check_blocks = false;                  // CRC-32 of every block, sent and checked
-  bool no_data = false;     // combines and copies take their turn but touch no byte of the buffers
+#if ESPALIER_WITHOUT_DATA
+  bool no_data = false;  // combines and copies take their turn but touch no byte of the buffers
+#endif
   EventLog* log = nullptr;  // of the collective started last; outlives the machine
 };
 
@@ -187,7 +189,9 @@ class Machine {
   Endpoint* endpoint_ = nullptr;
   std::uint8_t window_limit_ = 0;
   bool check_blocks_ = false;
+#if ESPALIER_WITHOUT_DATA
   bool no_data_ = false;
+#endif
   EventLog* log_ = nullptr;
   const Program* program_ = nullptr;
   Watch watch_;

@@ -293,7 +293,9 @@ bool Machine::operate(std::uint32_t row) {
   }
   if (into.size == 0) return true;
   if (being_sent(into)) return false;
+#if ESPALIER_WITHOUT_DATA
   if (no_data_) return true;
+#endif
   if (combine) {
     espalier::combine(op_, into.bytes, a.bytes, b.bytes, into.elements);
   } else if (into.bytes != a.bytes) {
