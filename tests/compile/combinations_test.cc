@@ -164,19 +164,15 @@ class Combinations : public ::testing::Test {
 };
 
 TEST_F(Combinations, AreTheSameTwiceAndVerify) {
-  std::vector<std::string> topologies = {"complete:1",
-                                         "complete:2",
-                                         "complete:6",
-                                         "complete:9",
-                                         "mesh:2x4",
-                                         "mesh:3x3",
-                                         "mesh:1x5",
-                                         "crossbar:2x4",
-                                         "fattree:k=3,h=2,c=1",
-                                         "fattree:k=3,h=2,c=k",
-                                         "fattree:k=2,h=3,c=1",
-                                         "fattree:k=2,h=3,c=k",
-                                         "file:" + (directory_ / "triangles.textproto").string()};
+  std::vector<std::string> topologies = {
+      "complete:6",          "mesh:2x4",
+      "crossbar:2x4",        "fattree:k=3,h=2,c=1",
+      "fattree:k=3,h=2,c=k", "fattree:k=2,h=3,c=1",
+      "fattree:k=2,h=3,c=k", "file:" + (directory_ / "triangles.textproto").string()};
+#ifndef __SANITIZE_ADDRESS__  // searches take fifteen times as long there
+  topologies.insert(topologies.end(),
+                    {"complete:1", "complete:2", "complete:9", "mesh:3x3", "mesh:1x5"});
+#endif
   Tally all;
   for (const std::string& topology : topologies) {
     Tally tally;
