@@ -20,8 +20,5 @@ TEST(LargeMemory, IsAlignedAsItsValuesAre) {
   }
 }
 
-// Under a sanitizer.
-TEST(LargeMemory, NothingIsExpectedOfNoMemory) { expect_use(nullptr, 0); }
-
 }  // namespace
 }  // namespace espalier::sim

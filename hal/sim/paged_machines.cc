@@ -77,7 +77,7 @@ void PagedMachines::expect(std::uint32_t node, std::size_t stage) const {
   if (stage == 0) {
     expect_use(&page);
     programs_.expect(node);
-  } else if (stage == 1 && frames_[node % frames_.size()]->node != node) {
+  } else if (stage == 1 && page.capacity > 0 && frames_[node % frames_.size()]->node != node) {
     expect_use(page.bytes, page.capacity);
   }
 }
