@@ -6,10 +6,11 @@
 namespace espalier {
 
 // A bijection of 64 bits that leaves no pattern: what splitmix64 (Steele, Lea, Flood: Fast
-// splittable pseudorandom number generators, 2014) gives next in state x. It depends on nothing but x, so
-// draws need no order.
+// splittable pseudorandom number generators, 2014) gives next in state x. It depends on nothing but
+// x, so draws need no order.
+inline constexpr std::uint64_t kSplitmix64Step = 0x9e3779b97f4a7c15ull;  // from state to state
 [[nodiscard]] constexpr std::uint64_t splitmix64(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
+  x += kSplitmix64Step;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
   return x ^ (x >> 31);

@@ -89,13 +89,14 @@ class Machine {
   // After init(). Lock step: steps at or above `horizon` are not let in until it is raised.
   // Unlimited by default.
   void set_horizon(std::int64_t horizon);
-  // For simulators. The first step that is not let in, as far as it is known while steps before it
-  // are in flight; INT64_MAX: none. Whether the fabric had no room for a post in the last poll. The
-  // step of a post with this cookie, during the post.
+  // The next three are for simulators.
+  // The first step that is not let in; INT64_MAX: none is known.
   [[nodiscard]] std::int64_t next_step() const {
     return running_ ? timetable_.next_step() : Timetable::kNever;
   }
+  // Whether the fabric had no room for a post in the last poll.
   [[nodiscard]] bool refused() const { return no_room_; }
+  // The step of the post with this cookie. Valid while the endpoint takes that post.
   [[nodiscard]] std::int64_t step_of(std::uint32_t cookie) const {
     return step(static_cast<std::uint8_t>(cookie)).number;
   }

@@ -1,7 +1,7 @@
 #pragma once
-// Addresses without memory, for machines without data (MachineConfig::no_data): such machines
-// compute where blocks would be, and whoever touches one is ended by the system. All nodes may be
-// given the same addresses, as no node ever sees another's. Host only.
+// Addresses without memory, for machines without data (MachineConfig::no_data). Such a machine
+// computes where its blocks would be and accesses none of them; an access would end the process.
+// All nodes may have the same addresses, because no node sees another's. Host only.
 
 #include <sys/mman.h>
 

@@ -1,10 +1,9 @@
 #pragma once
 // The least of one deadline per node. Host only.
 //
-// Deadlines are set with every poll and almost never come: they are seconds ahead, where a block
-// takes microseconds. So setting one is cheap, and only the question for the least one searches:
-// above each 64 entries is a bound that is at most their least, lowered when one of them falls,
-// raised when somebody asks.
+// Deadlines are set with every poll and almost never reached: they are seconds ahead, and a block
+// takes microseconds. So set() is cheap, and only least() searches. Each 64 entries have a bound at
+// most their least one. set() lowers it where an entry falls; least() raises it.
 
 #include <algorithm>
 #include <cstddef>

@@ -153,22 +153,20 @@ void Fabric::count_send(Channel& channel) {
   ++channel.sends_posted;
   ++open_sends;
   enter_step(channel);
-  ++channel.sends_of_step;
-  std::uint32_t& last = endpoints[channel.from].send_step;
-  crowded =
-      crowded || (model.one_port ? last == channel.step : channel.sends_of_step > channel.lanes);
-  last = channel.step;
+  count_post(channel, ++channel.sends_of_step, endpoints[channel.from].send_step);
 }
 
 void Fabric::count_receive(Channel& channel) {
   ++channel.receives_posted;
   ++open_receives;
   enter_step(channel);
-  ++channel.receives_of_step;
-  std::uint32_t& last = endpoints[channel.to].receive_step;
-  crowded =
-      crowded || (model.one_port ? last == channel.step : channel.receives_of_step > channel.lanes);
-  last = channel.step;
+  count_post(channel, ++channel.receives_of_step, endpoints[channel.to].receive_step);
+}
+
+// The channel has `posts` of one kind in this step; `last_step` is the node's last step with any.
+void Fabric::count_post(const Channel& channel, std::uint32_t posts, std::uint32_t& last_step) {
+  crowded = crowded || (model.one_port ? last_step == channel.step : posts > channel.lanes);
+  last_step = channel.step;
 }
 
 Extras& Fabric::extras_of(Channel& channel) {

@@ -214,6 +214,7 @@ struct Fabric {
   // The channel's next send / receive is posted, in the present step.
   void count_send(Channel& channel);
   void count_receive(Channel& channel);
+  void count_post(const Channel& channel, std::uint32_t posts, std::uint32_t& last_step);
   void schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control = 0);
   // When the channel's message has left.
   void schedule_left(Picoseconds at, EventKind kind, std::uint32_t where, std::uint64_t message) {

@@ -1,7 +1,8 @@
 #pragma once
-// Memory for arrays that grow with the nodes: in large pages, where the system has them, as a walk
-// through them in an order that is not theirs else waits more for addresses than for data. And
-// hints to the processor that some memory will be used soon. Host only.
+// Memory for arrays that grow with the nodes, and prefetching. Host only.
+//
+// The arrays are in large pages where the system has them. With small pages, access in random order
+// waits longer for the translation of addresses than for the data.
 
 #include <sys/mman.h>
 
@@ -64,12 +65,14 @@ class LargeBytes {
   std::size_t bytes_;
 };
 
-// `bytes` > 0 from `memory` on will be read and written soon. No early return here: with one g++ 12
-// takes this for a function without effects, and simulations take twice as long.
+// Prefetches `bytes` > 0 from `memory` on, which will be read and written soon.
 inline void expect_use(const void* memory, std::size_t bytes = 1) {
   const auto* const first = static_cast<const std::uint8_t*>(memory);
   for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(first + at, 1);
   __builtin_prefetch(first + bytes - 1, 1);
+  // Otherwise g++ may find that a caller has no effects, and drop its calls: prefetching is not
+  // one.
+  asm volatile("");
 }
 
 }  // namespace espalier::sim

@@ -211,15 +211,7 @@ sim::Model model_of(const Case& at) {
 }
 
 testing::Job job_of(const Case& at, std::int64_t blocks) {
-  testing::Job job;
-  job.collective = at.programs[0].collective;
-  job.programs = &at.programs;
-  job.root = at.root;
-  job.op.op = Op::kSum;
-  job.op.type = Type::kI32;
-  job.count = testing::count_of_blocks(at.programs[0], job.op, static_cast<std::uint64_t>(blocks),
-                                       at.missing);
-  return job;
+  return testing::sum_job(at.programs, at.root, static_cast<std::uint64_t>(blocks), at.missing);
 }
 
 }  // namespace espalier::contention

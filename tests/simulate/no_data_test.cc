@@ -104,15 +104,7 @@ sim::Model model_of(const Schedule& schedule, const Mode& mode) {
 }
 
 testing::Job job_of(const Schedule& schedule, std::uint64_t blocks) {
-  testing::Job job;
-  job.collective = schedule.programs[0].collective;
-  job.programs = &schedule.programs;
-  job.root = schedule.root;
-  job.op.op = Op::kSum;
-  job.op.type = Type::kI32;
-  job.count = testing::count_of_blocks(schedule.programs[0], job.op, blocks, blocks > 1 ? 3 : 0);
-  if (job.collective == espalier_Collective_BARRIER) job.op = Operator();
-  return job;
+  return testing::sum_job(schedule.programs, schedule.root, blocks, blocks > 1 ? 3 : 0);
 }
 
 std::uint32_t latency_of(const Schedule& schedule) {

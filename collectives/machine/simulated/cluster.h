@@ -135,6 +135,10 @@ class Cluster {
 [[nodiscard]] std::uint64_t count_of_blocks(const Program& program, const Operator& op,
                                             std::uint64_t blocks, std::uint64_t missing = 0);
 
+// The sum of i32 values by these programs (of a barrier: no values), of that many blocks.
+[[nodiscard]] Job sum_job(const Programs& programs, std::uint32_t root, std::uint64_t blocks,
+                          std::uint64_t missing);
+
 // Runs one collective of these programs (programs[v] is node v's, ranks and then routers; links are
 // what they name), in lock step, and checks every result; gtest failures where something is wrong.
 // `job` says the count, operator, root and seed; its collective and programs are set here. The

@@ -33,6 +33,19 @@ std::uint64_t count_of_blocks(const Program& program, const Operator& op, std::u
   return segments * block * blocks - missing;
 }
 
+Job sum_job(const Programs& programs, std::uint32_t root, std::uint64_t blocks,
+            std::uint64_t missing) {
+  Job job;
+  job.collective = programs[0].collective;
+  job.programs = &programs;
+  job.root = root;
+  job.op.op = Op::kSum;
+  job.op.type = Type::kI32;
+  job.count = count_of_blocks(programs[0], job.op, blocks, missing);
+  if (job.collective == espalier_Collective_BARRIER) job.op = Operator();
+  return job;
+}
+
 sim::RunResult run_in_lock_step(const Programs& programs, Job job, const sim::Model& model) {
   job.collective = programs[0].collective;
   job.programs = &programs;
