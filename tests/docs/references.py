@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""references.py [--write] ROOT PAGE...: each file that a page names in backticks exists, and defines the name after its colon.
+"""references.py [--write] ROOT (--all | PAGE...): each file that a page names in backticks exists, and defines the name after its colon.
 
 A reference is `FILE` or `FILE:NAME` in backticks, FILE relative to ROOT and below one of its folders. NAME is a function, a type
 or a constant, members with their class: `collectives/machine/window.cc:Machine::retire`. `PROTO:Message.field` names a field.
 Prints a line for each reference that does not resolve, with the files that do define the name; exit status 1 if there is any.
+--all: every page of the tree, except the changelog, which may name files that are gone. NAME in a path is a placeholder.
 --write puts the new file into the page where exactly one file defines the name: for after files were moved."""
 import ast
 import pathlib
@@ -135,6 +136,11 @@ class Tree:
             self.names[path] = defined_names(path) if path.suffix in SOURCES else set()
         return name in self.names[path]
 
+    def pages(self):
+        for path in sorted(self.root.rglob("*.md")):
+            if not self.foreign(path.relative_to(self.root).parts[0]) and path.name != "CHANGELOG.md":
+                yield path
+
     def files(self):
         for folder in sorted(self.folders):
             yield from (path for path in sorted((self.root / folder).rglob("*")) if path.is_file())
@@ -154,6 +160,8 @@ def check(tree, page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
     for found in dict.fromkeys(REFERENCE.findall(text)):
         file, name = found
+        if "NAME" in file.split("/"):
+            continue
         if file.split("/")[0] not in tree.folders or "/" not in file:
             if name and pathlib.PurePath(file).suffix in SOURCES:
                 bad.append((f"{file}:{name}", "no such file; expected a path from the root of the sources", tree.where(name)))
@@ -170,10 +178,11 @@ def check(tree, page):
 
 def main(arguments):
     write = "--write" in arguments
-    root, *pages = [argument for argument in arguments if argument != "--write"]
+    root, *given = [argument for argument in arguments if argument not in ("--write", "--all")]
     tree = Tree(root)
+    pages = list(tree.pages() if "--all" in arguments else map(pathlib.Path, given))
     failed, total = False, 0
-    for page in map(pathlib.Path, pages):
+    for page in pages:
         bad, count = check(tree, page)
         total += count
         for reference, what, files in bad:

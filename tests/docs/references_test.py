@@ -91,6 +91,15 @@ class References(unittest.TestCase):
         self.assertEqual(self.run_on("Nothing `here` and `build/x.h:y`.")[0], 1)
         self.assertEqual(self.run_on("```\n`room/machine.h:plan`\n```\n")[0], 1)
 
+    def test_all_pages(self):
+        (self.root / "room/README.md").write_text("`room/machine.h:gone`")
+        (self.root / "CHANGELOG.md").write_text("`room/removed.h`")
+        (self.root / "build/x.md").write_text("`room/removed.h`")
+        (self.root / "page.md").write_text("`room/machine.h:plan`, `room/NAME/board.h`")
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            self.assertEqual(references.main([str(self.root), "--all"]), 1)
+        self.assertEqual(len(printed.getvalue().splitlines()), 1, printed.getvalue())
+
     def test_moved(self):
         (self.root / "base").mkdir()
         (self.root / "room/machine.h").rename(self.root / "base/machine.h")
