@@ -5,7 +5,7 @@ A reference is `FILE` or `FILE:NAME` in backticks, FILE relative to ROOT and bel
 or a constant, members with their class: `collectives/machine/window.cc:Machine::retire`. `PROTO:Message.field` names a field.
 Prints a line for each reference that does not resolve, with the files that do define the name; exit status 1 if there is any.
 --all: every page of the tree, except the changelog, which may name files that are gone. NAME in a path is a placeholder.
---write puts the new file into the page where exactly one file defines the name: for after files were moved."""
+--write is for after files were moved: it puts the new file into the page if exactly one file of that kind defines the name."""
 import ast
 import pathlib
 import re
@@ -187,8 +187,10 @@ def main(arguments):
         total += count
         for reference, what, files in bad:
             name = reference.partition(":")[2]
-            if write and len(files) == 1:
-                new = files[0] + (":" + name if name else "")
+            suffix = pathlib.PurePath(reference.partition(":")[0]).suffix
+            same = [file for file in files if pathlib.PurePath(file).suffix == suffix]
+            if write and len(same) == 1:
+                new = same[0] + (":" + name if name else "")
                 page.write_text(page.read_text().replace(f"`{reference}`", f"`{new}`"))
                 print(f"{page}: `{reference}` is now `{new}`")
                 continue

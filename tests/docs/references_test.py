@@ -103,11 +103,15 @@ class References(unittest.TestCase):
     def test_moved(self):
         (self.root / "base").mkdir()
         (self.root / "room/machine.h").rename(self.root / "base/machine.h")
+        (self.root / "base/machine.cc").write_text("int plan(int group) { return group; }\n")
         status, printed, _ = self.run_on("`room/machine.h:plan`")
         self.assertEqual(status, 1)
-        self.assertIn("found in base/machine.h", printed)
+        self.assertIn("found in base/machine.cc, base/machine.h", printed)
         status, _, page = self.run_on("`room/machine.h:plan` and `room/machine.h`", "--write")
         self.assertEqual((status, page), (0, "`base/machine.h:plan` and `base/machine.h`"))
+        (self.root / "base/other.h").write_text("int plan(int group);\n")
+        status, _, page = self.run_on("`room/machine.h:plan`", "--write")
+        self.assertEqual((status, page), (1, "`room/machine.h:plan`"))
         status, _, page = self.run_on("`room/machine.h:Machine::retire`", "--write")
         self.assertEqual((status, page), (1, "`room/machine.h:Machine::retire`"))
 
