@@ -22,24 +22,24 @@ void Conversation::expect(std::span<std::uint8_t> first, std::span<std::uint8_t>
 }
 
 Conversation::Event Conversation::poll() {
-  go_on();
+  post_all();
   Completion completion;
   while (endpoint_.poll(completion)) {
     const Event event = take(completion);
     if (event != Event::kNothing) return event;
-    go_on();
+    post_all();
   }
   return Event::kNothing;
 }
 
 Conversation::Event Conversation::take(const Completion& completion) {
-  ++moves_;
+  ++completions_;
   switch (completion.kind) {
     case Completion::Kind::kSent:
       if (sends_ > 0) --sends_;
-      return completion.status == Status::kOk ? Event::kNothing : Event::kStrange;
+      return completion.status == Status::kOk ? Event::kNothing : Event::kViolation;
     case Completion::Kind::kReceived:
-      if (completion.status != Status::kOk || receives_ == 0) return Event::kStrange;
+      if (completion.status != Status::kOk || receives_ == 0) return Event::kViolation;
       --receives_;
       if (packet_posted_) {
         packet_posted_ = false;
@@ -52,12 +52,12 @@ Conversation::Event Conversation::take(const Completion& completion) {
       out_ = {};
       in_[0] = in_[1] = {};
       return Event::kRestarted;
-    default: return Event::kNothing;  // early words, controls
+    default: return Event::kNothing;  // unexpected messages, controls
   }
 }
 
-// Posts what there is room for.
-void Conversation::go_on() {
+// Posts sends and receives while the window has room.
+void Conversation::post_all() {
   if (packet_to_send_ && sends_ < agent::kWindow) {
     const SendPost post{&out_packet_, sizeof out_packet_, agent::kPacketTag};
     if (endpoint_.post_send(0, post) != Status::kOk) return;

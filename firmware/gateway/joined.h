@@ -44,7 +44,7 @@ class Joined {
     for (std::uint32_t link = 0; link < links; ++link) {
       shape.fabric_links.push_back(links - 1 - link);
     }
-    shape.tells_early.assign(links, true);
+    shape.reports_unexpected.assign(links, true);
     shape.block_bytes = links == 1 ? 4 << 20 : 1 << 17;  // the longest that the tests send
     return shape;
   }
