@@ -1,5 +1,5 @@
-// Implements firmware/bare/board.h for the MPS2: the carrier is Ethernet or UART1, the console is UART0.
-// The flash and the owner's key are files of the emulator's host.
+// Implements firmware/bare/board.h for the MPS2: the carrier is Ethernet or UART1, the console is
+// UART0. The flash and the owner's key are files of the emulator's host.
 
 #include "firmware/bare/board.h"
 
@@ -67,8 +67,8 @@ struct Devices {
   Uart1Stream uart1;
   EmulatedFlash slots;
 };
-// Constructed by begin(): with an initialiser it would be initialised memory, which no code here sets up
-// before main().
+// Constructed by begin(): with an initialiser it would be initialised memory, which no code here
+// sets up before main().
 alignas(Devices) std::byte devices_room[sizeof(Devices)];
 Devices& devices() { return *std::launder(reinterpret_cast<Devices*>(devices_room)); }
 
@@ -88,8 +88,8 @@ void Timers::wait(std::uint64_t until) {
   device(kPending) = kUart1Interrupt | kEthernetInterrupt;
 }
 
-// From -semihosting-config arg=...: the program's name, the flash's file, the file of the owner's public
-// key.
+// From -semihosting-config arg=...: the program's name, the flash's file, the file of the owner's
+// public key.
 char words[512];
 std::uint8_t key[kPublicKeyBytes];
 Authority owner;
@@ -119,8 +119,8 @@ std::uint32_t base64(char letter) {
   return value;
 }
 
-// Reads a public key in one of the forms of firmware/image/key_file.h: 32 bytes, or PEM. The second line
-// of PEM is, in base64, 12 bytes of RFC 8410's prefix and then the key.
+// Reads a public key in one of the forms of firmware/image/key_file.h: 32 bytes, or PEM. The second
+// line of PEM is, in base64, 12 bytes of RFC 8410's prefix and then the key.
 bool parse_key(const char* text, std::uint32_t size) {
   constexpr std::uint32_t kPrefixLetters = 16;  // base64 of the 12 bytes
   if (size == sizeof key) {
@@ -169,9 +169,9 @@ void read_key(const char* path) {
 }  // namespace
 
 void begin() {
-  Devices& all = *new (devices_room) Devices;
-  all.timers.begin();
-  all.ethernet.begin();
+  Devices& board_devices = *new (devices_room) Devices;
+  board_devices.timers.begin();
+  board_devices.ethernet.begin();
   kUart1.begin();
   if (!semihost::command_line(words, sizeof words)) words[0] = '\0';
   char* flash_path = cut(words);

@@ -1,7 +1,7 @@
 #pragma once
-// The emulated flash: the board's PSRAM, with a file of the emulator's host as its permanent contents.
-// The file is read at boot. Each erase and write reaches the file before the next one begins, so a
-// reset or a killed emulator loses none of the earlier ones.
+// The emulated flash: the board's PSRAM, with a file of the emulator's host as its permanent
+// contents. The file is read at boot. Each erase and write reaches the file before the next one
+// begins, so a reset or a killed emulator loses none of the earlier ones.
 
 #include <cstdint>
 
@@ -11,8 +11,8 @@ namespace espalier {
 
 class EmulatedFlash final : public Flash {
  public:
-  // Reads the file. False if it cannot be opened for writing or does not have exactly bytes() bytes: the
-  // flash is then blank, and every erase and write fails.
+  // Reads the file. False if it cannot be opened for writing or does not have exactly bytes()
+  // bytes: the flash is then blank, and every erase and write fails.
   [[nodiscard]] bool open(const char* path);
   void close();
 

@@ -1,6 +1,6 @@
 #pragma once
-// Services of the emulator's host for a program: files, the command line, the exit status. Specified in
-// Arm's "Semihosting for AArch32 and AArch64".
+// Services of the emulator's host for a program: files, the command line, the exit status.
+// Specified in Arm's "Semihosting for AArch32 and AArch64".
 
 #include <cstdint>
 

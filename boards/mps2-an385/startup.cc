@@ -35,6 +35,7 @@ extern const void* const vectors[16];
     reinterpret_cast<const void*>(&fault),
 };
 
-// No pure virtual function is ever called, but the tables of abstract classes refer to this function.
+// No pure virtual function is ever called, but the tables of abstract classes refer to this
+// function.
 [[noreturn]] void __cxa_pure_virtual() { fault(); }
 }

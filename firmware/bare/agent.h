@@ -178,9 +178,11 @@ struct Configure {
 };
 
 // Requests `repetitions` collectives from the input to the output, without a pause between them.
-// Answers: kBadArgument if the board has no such schedule or the numbers of bytes are too small for
-// it; kTooLarge if the board has no room; kBadOperator and make_layout()'s errors; the cause if an
-// earlier run failed.
+// Answers:
+//   kBadArgument   the board has no such schedule, or the numbers of bytes are too small for it
+//   kTooLarge      the board has no room
+//   kBadOperator   unknown operator or type, and make_layout()'s errors
+//   the cause of an earlier failed run
 struct RunRequest {
   Kind kind = Kind::kRun;
   std::uint32_t number = 0;

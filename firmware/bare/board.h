@@ -36,7 +36,7 @@ void print(const char* text);
 // Returns the parameters of that carrier's speed.
 [[nodiscard]] SerialPortConfig port_config();
 
-// Returns a number that is not 0 and differs from the previous start's: random, or counted in
+// Returns a number that is not 0 and differs from that of the last start: random, or counted in
 // flash.
 [[nodiscard]] std::uint32_t session();
 

@@ -28,13 +28,13 @@ Expectation expectation() {
 }
 
 void print_slot(const Booted& booted, std::uint32_t slot) {
-  const SlotReport& found = booted.report.slots[slot];
+  const SlotReport& entry = booted.report.slots[slot];
   Text line;
   line << "boot: slot " << slot << ": ";
-  if (found.status != Status::kOk) {
-    line << "refused, " << status_name(found.status) << " (status " << found.status << ")";
-  } else if (!found.looked_at) {
-    line << "release " << Release{found.release} << ", the older one";
+  if (entry.status != Status::kOk) {
+    line << "refused, " << status_name(entry.status) << " (status " << entry.status << ")";
+  } else if (!entry.looked_at) {
+    line << "release " << Release{entry.release} << ", the older one";
   } else {
     line << "boots, " << (booted.report.trial ? "for the first time" : "confirmed");
   }

@@ -65,8 +65,9 @@ struct Lifetime {
           << status_name(report.slots[0].status) << ", " << status_name(report.slots[1].status);
       // The running image is complete, one of the two candidates, and not older than the confirmed
       // one.
-      const Bytes& is = images.at(image.release - 1);
-      ASSERT_TRUE(image.size == is.size() && std::equal(is.begin(), is.end(), image.bytes));
+      const Bytes& running = images.at(image.release - 1);
+      ASSERT_TRUE(image.size == running.size() &&
+                  std::equal(running.begin(), running.end(), image.bytes));
       ASSERT_GE(image.release, confirmed);
       ASSERT_GE(image.release + 1, installed);
       ASSERT_GE(slots.counter(), counter);
@@ -106,15 +107,15 @@ void cut_everywhere(const Lifetime& born) {
   ASSERT_FALSE(whole.lives_until_cut());
   const int operations = whole.flash.operations() - before;
   ASSERT_GT(operations, 50);
-  for (int at = 0; at < operations; ++at) {
+  for (int operation = 0; operation < operations; ++operation) {
     for (const Tear tear : kTears) {
       for (std::uint32_t seed = 0; seed < (tear == Tear::kSomeBits ? 4u : 2u); ++seed) {
         Lifetime life = born;
-        life.flash.cut(at, tear, seed);
+        life.flash.cut(operation, tear, seed);
         ASSERT_TRUE(life.lives_until_cut());
         ASSERT_FALSE(life.lives_until_cut());
-        ASSERT_FALSE(testing::Test::HasFailure())
-            << "operation " << at << ", tear " << static_cast<int>(tear) << ", seed " << seed;
+        ASSERT_FALSE(testing::Test::HasFailure()) << "operation " << operation << ", tear "
+                                                  << static_cast<int>(tear) << ", seed " << seed;
       }
     }
   }
@@ -128,10 +129,10 @@ void cut_twice(const Lifetime& born) {
   ASSERT_FALSE(whole.lives_until_cut());
   const int operations = whole.flash.operations() - before;
   std::uint64_t lives = 0;
-  for (int at = 0; at < operations; ++at) {
+  for (int operation = 0; operation < operations; ++operation) {
     for (const Tear tear : kTears) {
       Lifetime torn = born;
-      torn.flash.cut(at, tear, static_cast<std::uint32_t>(at));
+      torn.flash.cut(operation, tear, static_cast<std::uint32_t>(operation));
       ASSERT_TRUE(torn.lives_until_cut());
       for (int again = 0;; ++again) {
         for (const Tear then : kTears) {
@@ -141,8 +142,8 @@ void cut_twice(const Lifetime& born) {
           if (!life.lives_until_cut()) goto next;
           ASSERT_FALSE(life.lives_until_cut());
           ASSERT_FALSE(testing::Test::HasFailure())
-              << "operation " << at << ", tear " << static_cast<int>(tear) << ", then " << again
-              << ", tear " << static_cast<int>(then);
+              << "operation " << operation << ", tear " << static_cast<int>(tear) << ", then "
+              << again << ", tear " << static_cast<int>(then);
         }
       }
     next:;

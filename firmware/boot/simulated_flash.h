@@ -73,16 +73,16 @@ class SimulatedFlash final : public Flash {
     const bool cut = until_cut_ == 0;
     if (until_cut_ >= 0) --until_cut_;
     const Tear tear = cut ? tear_ : Tear::kAll;
-    std::uint8_t* at = memory_.data() + offset;
-    if (tear == Tear::kAll) std::memcpy(at, after, size);
+    std::uint8_t* target = memory_.data() + offset;
+    if (tear == Tear::kAll) std::memcpy(target, after, size);
     if (tear == Tear::kHalf) {
       const std::uint32_t half = size / 2;
       const bool second = random_() % 2 == 1;
-      std::memcpy(at + (second ? half : 0), after + (second ? half : 0), half);
+      std::memcpy(target + (second ? half : 0), after + (second ? half : 0), half);
     }
     for (std::uint32_t k = 0; tear == Tear::kSomeBits && k < size; ++k) {
       const auto some = static_cast<std::uint8_t>(random_());
-      at[k] = static_cast<std::uint8_t>((at[k] & ~some) | (after[k] & some));
+      target[k] = static_cast<std::uint8_t>((target[k] & ~some) | (after[k] & some));
     }
     if (cut) throw PowerLost{};
     return Status::kOk;

@@ -54,14 +54,14 @@ std::uint32_t Slots::record_bytes() const {
 }
 
 bool Slots::blank(std::uint32_t offset, std::uint32_t size) const {
-  const std::uint8_t* bytes = at(offset);
+  const std::uint8_t* bytes = bytes_at(offset);
   std::uint8_t all = 0xff;
   for (std::uint32_t k = 0; k < size; ++k) all = static_cast<std::uint8_t>(all & bytes[k]);
   return all == 0xff;
 }
 
 bool Slots::read_record(std::uint32_t offset, Mark kind, std::uint32_t& value) const {
-  const std::uint8_t* record = at(offset);
+  const std::uint8_t* record = bytes_at(offset);
   value = load_u32(record + kRecordValueAt);
   return load_u32(record) == kMarkMagic + static_cast<std::uint32_t>(kind) &&
          load_u32(record + kRecordComplementAt) == ~value &&
@@ -159,27 +159,27 @@ Status Slots::examine(std::uint32_t slot, const Expectation& expectation,
   Expectation expected = expectation;
   const std::uint32_t stored = counter();
   if (stored > expected.counter) expected.counter = stored;
-  const Status status = check_image(at(plan_.slots[slot]), image_bytes(), expected, image);
+  const Status status = check_image(bytes_at(plan_.slots[slot]), image_bytes(), expected, image);
   if (status != Status::kOk || acceptance.accepts == nullptr) return status;
   return acceptance.accepts(acceptance.context, image);
 }
 
 // Reads a slot's marks and, unchecked, its image's release.
-void Slots::look(std::uint32_t slot, SlotReport& found) const {
+void Slots::look(std::uint32_t slot, SlotReport& entry) const {
   const Marks marks = read_marks(slot);
-  found.sequence = marks.sequence;
-  found.tried = marks.tried;
-  found.confirmed = marks.confirmed;
-  const std::uint8_t* header = at(plan_.slots[slot]);
+  entry.sequence = marks.sequence;
+  entry.tried = marks.tried;
+  entry.confirmed = marks.confirmed;
+  const std::uint8_t* header = bytes_at(plan_.slots[slot]);
   if (marks.sequence == 0) {
-    found.looked_at = true;
+    entry.looked_at = true;
     const bool empty = !marks.any && blank(plan_.slots[slot], kImageHeaderBytes);
-    found.status = empty ? Status::kNoImage : Status::kUnfinished;
+    entry.status = empty ? Status::kNoImage : Status::kUnfinished;
   } else if (std::memcmp(header, kImageMagic, sizeof kImageMagic) == 0) {
-    found.release = load_u32(header + kImageReleaseAt);
+    entry.release = load_u32(header + kImageReleaseAt);
   } else {
-    found.looked_at = true;
-    found.status = Status::kNoImage;
+    entry.looked_at = true;
+    entry.status = Status::kNoImage;
   }
 }
 
@@ -214,18 +214,18 @@ Status Slots::choose(const Expectation& expectation, const Acceptance& acceptanc
   const std::uint32_t first = newer_slot(report.slots[0], report.slots[1]);
   for (std::uint32_t turn = 0; turn < 2; ++turn) {
     const std::uint32_t slot = turn == 0 ? first : 1 - first;
-    SlotReport& found = report.slots[slot];
-    if (found.looked_at) continue;
-    found.looked_at = true;
-    found.status = examine(slot, expectation, acceptance, image);
-    if (found.status != Status::kOk) continue;
-    if (found.tried && !found.confirmed) {
-      found.status = Status::kUnconfirmed;
+    SlotReport& entry = report.slots[slot];
+    if (entry.looked_at) continue;
+    entry.looked_at = true;
+    entry.status = examine(slot, expectation, acceptance, image);
+    if (entry.status != Status::kOk) continue;
+    if (entry.tried && !entry.confirmed) {
+      entry.status = Status::kUnconfirmed;
       if (last_resort == kNone) last_resort = slot;
       continue;
     }
-    found.status = take(slot, image, write, report);
-    if (found.status == Status::kOk) return Status::kOk;
+    entry.status = take(slot, image, write, report);
+    if (entry.status == Status::kOk) return Status::kOk;
   }
   if (last_resort != kNone && examine(last_resort, expectation, acceptance, image) == Status::kOk) {
     report.last_resort = true;

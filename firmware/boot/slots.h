@@ -61,7 +61,7 @@ class Slots {
 
   // Chooses a slot and returns its image. A slot boots if it meets these conditions:
   //  * it is committed;
-  //  * check_image() accepts it, with the larger of the stored counter and the expectation's;
+  //  * check_image() accepts it, with the larger of the stored and the expected counter;
   //  * `acceptance` accepts it;
   //  * it was not tried before without being confirmed.
   // Tries the slot with the higher release first, of equal releases the one installed later, then
@@ -84,20 +84,22 @@ class Slots {
   [[nodiscard]] Status confirm();
 
   // begin(), append() and finish() install an image into the slot that did not boot (slot 0 if none
-  // did). append() takes the bytes in pieces of any size. Power may fail at any time: the slot
-  // boots only after finish() has returned kOk, or if power failed after its last write. begin():
-  // erases the slot. kUnconfirmed: the running image must be confirmed first, because the other
-  // slot is its fall-back; kTruncated: fewer bytes than a header; kTooLarge: the slot has no room
-  // for `size` bytes; kBadArgument: the plan does not fit the flash; kBackEnd.
+  // did). Power may fail at any time: the slot boots only after the last write of finish().
+
+  // Erases the slot for an image of `size` bytes.
+  // kUnconfirmed: the running image must be confirmed first; the other slot is its fall-back.
+  // kTruncated: `size` is less than a header. kTooLarge: the slot has no room for `size` bytes.
+  // kBadArgument: the plan does not fit the flash. kBackEnd.
   [[nodiscard]] Status begin(std::uint32_t size);
-  // kTooLarge: more bytes than begin() announced; kBadArgument: no installation, or null bytes;
-  // kBackEnd: the installation is abandoned.
+  // Appends bytes of the image, in pieces of any size.
+  // kTooLarge: more bytes than begin() announced. kBadArgument: no installation, or null bytes.
+  // kBackEnd: the flash failed, and the installation is abandoned.
   [[nodiscard]] Status append(const std::uint8_t* bytes, std::uint32_t size);
   // Checks the image in its slot as boot() would, then commits it. After an error other than
-  // kBackEnd the slot is uncommitted. kTruncated: fewer bytes than announced (more may follow);
-  // kMalformed: the image has another size; check_image()'s and the acceptance's errors;
-  // kRolledBack: also if the image's release is below the running one's, because boot() would
-  // always prefer that; kBadArgument: no installation; kBackEnd.
+  // kBackEnd the slot is uncommitted. kBadArgument: no installation. kTruncated: fewer bytes than
+  // announced; more may follow. check_image()'s and the acceptance's errors. kMalformed: the image
+  // has another size. kRolledBack: also if the image's release is below the running image's
+  // release, which boot() would always prefer. kBackEnd.
   [[nodiscard]] Status finish(const Expectation& expectation, const Acceptance& acceptance);
 
   // Returns the stored security counter; 0 if none was ever stored.
@@ -121,7 +123,7 @@ class Slots {
   [[nodiscard]] std::uint32_t marks_at(std::uint32_t slot) const {
     return plan_.slots[slot] + image_bytes();
   }
-  [[nodiscard]] const std::uint8_t* at(std::uint32_t offset) const {
+  [[nodiscard]] const std::uint8_t* bytes_at(std::uint32_t offset) const {
     return flash_.memory() + offset;
   }
   [[nodiscard]] bool blank(std::uint32_t offset, std::uint32_t size) const;
@@ -134,7 +136,7 @@ class Slots {
   [[nodiscard]] Status raise_counter(std::uint32_t value);
   [[nodiscard]] Status examine(std::uint32_t slot, const Expectation& expectation,
                                const Acceptance& acceptance, Image& image) const;
-  void look(std::uint32_t slot, SlotReport& found) const;
+  void look(std::uint32_t slot, SlotReport& entry) const;
   [[nodiscard]] Status choose(const Expectation& expectation, const Acceptance& acceptance,
                               bool write, Image& image, BootReport& report);
   [[nodiscard]] Status take(std::uint32_t slot, const Image& image, bool write, BootReport& report);

@@ -147,9 +147,9 @@ TEST_F(BootSlots, EveryRefusedImageFallsBackWithItsStatus) {
     change(content);
     return sample_image(content, &key_);
   };
-  const auto damaged = [&](std::size_t at, std::uint8_t value) {
+  const auto damaged = [&](std::size_t offset, std::uint8_t value) {
     Bytes bytes = image(2, 1);
-    bytes[at] = value;
+    bytes[offset] = value;
     return bytes;
   };
   refused(Status::kCorrupt, damaged(300, 0xaa));
@@ -183,18 +183,18 @@ TEST_F(BootSlots, FinishRefusesWhatBootWould) {
   update();
   ASSERT_EQ(boot(), Status::kOk);
   ASSERT_EQ(slots_->confirm(), Status::kOk);
-  const auto left = [&] {
+  const auto next_boot_status = [&] {
     const Status booted = boot();
     return booted == Status::kOk ? report_.slots[0].status : booted;
   };
   Bytes bytes = image(3, 1);
   bytes[300] ^= 1;
   EXPECT_EQ(install(bytes), Status::kCorrupt);
-  EXPECT_EQ(left(), Status::kUnfinished);
+  EXPECT_EQ(next_boot_status(), Status::kUnfinished);
   EXPECT_EQ(install(image(3, 0)), Status::kRolledBack);
-  EXPECT_EQ(left(), Status::kUnfinished);
+  EXPECT_EQ(next_boot_status(), Status::kUnfinished);
   EXPECT_EQ(install(image(1, 1)), Status::kRolledBack) << "boot would never take it";
-  EXPECT_EQ(left(), Status::kUnfinished);
+  EXPECT_EQ(next_boot_status(), Status::kUnfinished);
   bytes = image(3, 1);
   bytes.resize(bytes.size() + 8);
   EXPECT_EQ(install(bytes), Status::kMalformed);

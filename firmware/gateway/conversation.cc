@@ -45,7 +45,8 @@ Conversation::Event Conversation::take(const Completion& completion) {
         packet_posted_ = false;
         return Event::kPacket;
       }
-      return receives_ == 0 && in_[0].left() + in_[1].left() == 0 ? Event::kData : Event::kNothing;
+      return receives_ == 0 && in_[0].remaining() + in_[1].remaining() == 0 ? Event::kData
+                                                                            : Event::kNothing;
     case Completion::Kind::kLinkDown:
       packet_to_send_ = packet_posted_ = false;
       sends_ = receives_ = 0;
@@ -64,7 +65,7 @@ void Conversation::post_all() {
     packet_to_send_ = false;
     ++sends_;
   }
-  while (!packet_to_send_ && out_.left() > 0 && sends_ < agent::kWindow) {
+  while (!packet_to_send_ && out_.remaining() > 0 && sends_ < agent::kWindow) {
     const SendPost post{out_.bytes + out_.posted, out_.next(), agent::kDataTag};
     if (endpoint_.post_send(0, post) != Status::kOk) return;
     out_.posted += out_.next();
@@ -72,7 +73,7 @@ void Conversation::post_all() {
   }
   if (packet_posted_) return;
   for (Data<std::uint8_t>& data : in_) {
-    while (data.left() > 0) {
+    while (data.remaining() > 0) {
       const ReceivePost post{data.bytes + data.posted, data.next(), agent::kDataTag};
       if (receives_ >= agent::kWindow || endpoint_.post_receive(0, post) != Status::kOk) return;
       data.posted += data.next();

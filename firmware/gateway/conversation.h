@@ -31,7 +31,7 @@ class Conversation {
 
   // Whether the board has received everything that was sent, so that the next packet may be sent.
   [[nodiscard]] bool can_send() const {
-    return !packet_to_send_ && sends_ == 0 && out_.left() == 0;
+    return !packet_to_send_ && sends_ == 0 && out_.remaining() == 0;
   }
   template <typename T>
   void send(const T& packet);
@@ -48,9 +48,9 @@ class Conversation {
     Byte* bytes = nullptr;
     std::uint64_t size = 0;
     std::uint64_t posted = 0;
-    [[nodiscard]] std::uint64_t left() const { return size - posted; }
+    [[nodiscard]] std::uint64_t remaining() const { return size - posted; }
     [[nodiscard]] std::uint64_t next() const {
-      return left() < agent::kPieceBytes ? left() : agent::kPieceBytes;
+      return remaining() < agent::kPieceBytes ? remaining() : agent::kPieceBytes;
     }
   };
 

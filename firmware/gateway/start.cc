@@ -35,11 +35,11 @@ std::string release_text(std::uint32_t release) {
 }
 
 std::string slot_text(const agent::Hello& hello, std::uint32_t slot) {
-  const agent::Slot& found = hello.slots[slot];
-  const std::string status = found.looked_at == 0 ? "older" : status_name(found.status);
+  const agent::Slot& entry = hello.slots[slot];
+  const std::string status = entry.looked_at == 0 ? "older" : status_name(entry.status);
   return "slot " + std::to_string(slot) + ": " + status +
-         (found.looked_at != 0 && found.status != Status::kOk
-              ? " (status " + std::to_string(static_cast<int>(found.status)) + ")"
+         (entry.looked_at != 0 && entry.status != Status::kOk
+              ? " (status " + std::to_string(static_cast<int>(entry.status)) + ")"
               : "");
 }
 
@@ -178,11 +178,11 @@ bool Gateway::check_hello() {
   }
   for (std::uint32_t i = 0; programs_ != nullptr && i < programs_->count; ++i) {
     const std::uint64_t digest = programs_->programs[i].schedule_digest;
-    bool found = false;
+    bool has_program = false;
     for (const agent::ProgramEntry& entry : board_programs_) {
-      found = found || entry.schedule == digest;
+      has_program = has_program || entry.schedule == digest;
     }
-    if (found) continue;
+    if (has_program) continue;
     char text[64];
     std::snprintf(text, sizeof text, "%016" PRIx64, digest);
     return fail_board("none of its " + std::to_string(hello_.programs) +
@@ -231,13 +231,13 @@ bool Gateway::open_fabric() {
   for (std::uint32_t i = 0; i < needed.size(); ++i) {
     std::size_t link = 0;
     while (link < board_links_.size() && board_links_[link].peer != needed[i]) ++link;
-    const bool found = link < board_links_.size();
-    if (found) shape.fabric_links[link] = i;
+    const bool has_link = link < board_links_.size();
+    if (has_link) shape.fabric_links[link] = i;
     config.peers.push_back(needed[i]);
     if (hop_by_hop != nullptr) {  // a board has links only to neighbours that its programs use
       config.lanes.push_back({(*hop_by_hop)[i].out, (*hop_by_hop)[i].in});
-      if (found) shape.reports_unexpected[link] = (*hop_by_hop)[i].in <= 1;
-    } else if (!found) {
+      if (has_link) shape.reports_unexpected[link] = (*hop_by_hop)[i].in <= 1;
+    } else if (!has_link) {
       return fail_board("it has no link to node " + std::to_string(needed[i]));
     }
   }

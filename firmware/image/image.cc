@@ -8,6 +8,14 @@
 namespace espalier {
 namespace {
 
+// Offsets of the columns of a row of the link table; the peer comes first.
+constexpr std::uint32_t kDeviceAt = 4;
+constexpr std::uint32_t kPortAt = 6;
+// Offsets of the columns of a row of the index; the descriptor's offset comes first.
+constexpr std::uint32_t kLengthAt = 4;
+constexpr std::uint32_t kCollectiveAt = 8;
+constexpr std::uint32_t kRootAt = 12;
+constexpr std::uint32_t kAlgorithmAt = 16;
 static_assert(sizeof(Program::algorithm) == kAlgorithmNameBytes);
 static_assert(kDigestBytes == kSha256Bytes);
 
@@ -99,11 +107,11 @@ bool programs_fit(const Image& image) {
   if (next > image.size) return false;
   for (std::uint32_t i = 0; i < image.programs; ++i) {
     const std::uint8_t* row = rows + i * kProgramRowBytes;
-    const std::uint32_t length = load_u32(row + 4);
+    const std::uint32_t length = load_u32(row + kLengthAt);
     if (load_u32(row) != next || length == 0 || length > image.size - next) return false;
-    const std::uint32_t collective = load_u32(row + 8);
+    const std::uint32_t collective = load_u32(row + kCollectiveAt);
     if (collective == 0 || collective > espalier_Collective_BARRIER) return false;
-    if (!is_name(row + 16, kAlgorithmNameBytes)) return false;
+    if (!is_name(row + kAlgorithmAt, kAlgorithmNameBytes)) return false;
     const std::uint32_t padding = (0 - length) % 4;
     if (padding > image.size - next - length) return false;
     if (!all_zero(image.bytes + next + length, padding)) return false;
@@ -169,14 +177,15 @@ Status check_image(const std::uint8_t* bytes, std::size_t size, const Expectatio
 
 LinkRow Image::link(std::uint32_t index) const {
   const std::uint8_t* row = bytes + kImageHeaderBytes + index * kLinkRowBytes;
-  return {load_u32(row), load_u16(row + 4), load_u16(row + 6)};
+  return {load_u32(row), load_u16(row + kDeviceAt), load_u16(row + kPortAt)};
 }
 
 ProgramRow Image::program(std::uint32_t index) const {
   const std::uint8_t* row =
       bytes + kImageHeaderBytes + links * kLinkRowBytes + index * kProgramRowBytes;
-  return {static_cast<Collective>(load_u32(row + 8)), load_u32(row + 12),
-          reinterpret_cast<const char*>(row + 16), bytes + load_u32(row), load_u32(row + 4)};
+  return {static_cast<Collective>(load_u32(row + kCollectiveAt)), load_u32(row + kRootAt),
+          reinterpret_cast<const char*>(row + kAlgorithmAt), bytes + load_u32(row),
+          load_u32(row + kLengthAt)};
 }
 
 Status Image::load(std::uint32_t index, DecodedProgram& out) const {

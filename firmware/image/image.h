@@ -11,11 +11,11 @@
 //   32   4  node                         128  64  signature of bytes 0 .. 127; zeros if none
 //   36   4  release: 8 bits major, 8 minor, 16 patch, from the highest
 //
-// Three tables follow from byte 192 onward. Their columns, with sizes in bytes:
-//   the link table, one row per physical link: 4 peer (node), 2 device, 2 port of the device
-//   the index, one row per program: 4 offset, 4 length, 4 collective (schedule.proto), 4 root,
-//     24 algorithm's name, padded with zeros, at least one
-//   the descriptors in the index's order, each padded with zeros to a multiple of 4, without gaps
+// From byte 192 onward, with the sizes of columns in bytes:
+//  * The link table, one row per physical link: 4 peer (node), 2 device, 2 port of the device.
+//  * The index, one row per program: 4 offset, 4 length, 4 collective (schedule.proto), 4 root,
+//    24 algorithm's name, padded with zeros, at least one.
+//  * The descriptors in the index's order, each padded with zeros to a multiple of 4, without gaps.
 //
 // All numbers are little-endian. The signature covers the digest and therefore every byte of the
 // image.
@@ -132,10 +132,12 @@ struct Image {
 //   kBadSignature  the signature is not by the key's owner
 //   kWrongBoard, kWrongTopology, kWrongNode, kRolledBack   the expectation differs
 //   kTooLarge      more links than kMaxLinks or programs than kMaxPrograms
-//   kMalformed     a violation of the layout above: a table or descriptor at a wrong position; an
-//                  unknown collective; a peer or (device, port) that occurs twice; the node as its
-//                  own peer; kAnyNode or kAnyTopology as the image's own value; no program; a byte
-//                  that must be 0 and is not
+//   kMalformed     any other violation of the layout above; among others:
+//                   * a table or descriptor at a wrong position, or no program
+//                   * an unknown collective
+//                   * a peer or (device, port) that occurs twice, or the node as its own peer
+//                   * kAnyNode or kAnyTopology as the image's own value
+//                   * a byte that must be 0 and is not
 // Takes one pass over the bytes and one signature check. Uses no memory except the stack.
 [[nodiscard]] Status check_image(const std::uint8_t* bytes, std::size_t size,
                                  const Expectation& expectation, Image& image);

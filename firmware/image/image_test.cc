@@ -67,10 +67,10 @@ TEST_F(Images, KeepsWhatWasWritten) {
   EXPECT_EQ(image_.program(1).collective, espalier_Collective_ALLREDUCE);
   EXPECT_STREQ(image_.program(0).algorithm, "two-tree");
   const auto program = std::make_unique<DecodedProgram>();
-  for (std::uint32_t at = 0; at < 2; ++at) {
-    ASSERT_EQ(image_.load(at, *program), Status::kOk);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(image_.load(i, *program), Status::kOk);
     EXPECT_EQ(program->node, kSampleNode);
-    EXPECT_STREQ(program->algorithm, image_.program(at).algorithm);
+    EXPECT_STREQ(program->algorithm, image_.program(i).algorithm);
   }
 }
 
@@ -111,8 +111,8 @@ TEST_F(Images, EveryFlippedBitIsRefused) {
 
 TEST_F(Images, EachRefusalHasItsOwnStatus) {
   EXPECT_EQ(check(Bytes(good_.size(), 0xff)), Status::kNoImage) << "an erased slot";
-  const auto field = [](std::size_t at, std::uint64_t value, unsigned size) {
-    return [=](Bytes& bytes) { store_le(bytes.data() + at, value, size); };
+  const auto field = [](std::size_t offset, std::uint64_t value, unsigned size) {
+    return [=](Bytes& bytes) { store_le(bytes.data() + offset, value, size); };
   };
   EXPECT_EQ(check_changed([](Bytes&) {}), Status::kOk);
   EXPECT_EQ(check_changed(field(0, 'e', 1)), Status::kNoImage);
@@ -179,26 +179,26 @@ TEST_F(Images, BoardsWithoutSignaturesSaySo) {
   EXPECT_FALSE(image_.signature_checked);
   ASSERT_EQ(check(good_), Status::kOk);
   EXPECT_TRUE(image_.is_signed);
-  EXPECT_FALSE(image_.signature_checked) << "nobody looked at it";
+  EXPECT_FALSE(image_.signature_checked) << "no key checked it";
 }
 
 TEST_F(Images, TablesThatTheLayoutDoesNotAllow) {
   const std::size_t links = kImageHeaderBytes;
   const std::size_t index = links + 4 * kLinkRowBytes;
   const std::size_t descriptors = index + 2 * kProgramRowBytes;
-  const auto malformed = [&](std::size_t at, std::uint64_t value, unsigned size) {
+  const auto malformed = [&](std::size_t offset, std::uint64_t value, unsigned size) {
     const Status status =
-        check_changed([=](Bytes& bytes) { store_le(bytes.data() + at, value, size); });
-    EXPECT_EQ(status, Status::kMalformed) << "byte " << at;
+        check_changed([=](Bytes& bytes) { store_le(bytes.data() + offset, value, size); });
+    EXPECT_EQ(status, Status::kMalformed) << "byte " << offset;
   };
-  malformed(44, 3, 4);
-  malformed(44, 5, 4);
-  malformed(44, kMaxLinks, 4);
-  malformed(48, 0, 4);
-  malformed(48, 1, 4);
-  malformed(48, 3, 4);
-  malformed(63, 1, 1);
-  malformed(95, 1, 1);
+  malformed(kImageLinksAt, 3, 4);
+  malformed(kImageLinksAt, 5, 4);
+  malformed(kImageLinksAt, kMaxLinks, 4);
+  malformed(kImageProgramsAt, 0, 4);
+  malformed(kImageProgramsAt, 1, 4);
+  malformed(kImageProgramsAt, 3, 4);
+  malformed(kImageBoardAt - 1, 1, 1);
+  malformed(kImageDigestAt - 1, 1, 1);
   malformed(links, kSampleNode, 4);
   malformed(links, 1, 4);      // peer 1 twice
   malformed(links + 6, 3, 2);  // a port twice

@@ -59,12 +59,12 @@ Status load_all(void* context, const Image& image) {
 std::string slots_text(const std::string& path, const BootReport& report, Status status) {
   std::string text;
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
-    const SlotReport& found = report.slots[slot];
+    const SlotReport& entry = report.slots[slot];
     text += "boot: " + path + " slot " + std::to_string(slot) + ": ";
-    if (!found.looked_at) {
-      text += "release " + release_text(found.release) + ", the older one\n";
-    } else if (found.status != Status::kOk) {
-      text += std::string("refused, ") + status_name(found.status) + "\n";
+    if (!entry.looked_at) {
+      text += "release " + release_text(entry.release) + ", the older one\n";
+    } else if (entry.status != Status::kOk) {
+      text += std::string("refused, ") + status_name(entry.status) + "\n";
     } else {
       text += std::string("boots, ") + (report.trial ? "for the first time" : "confirmed") + "\n";
     }

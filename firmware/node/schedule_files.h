@@ -23,10 +23,9 @@ struct Programs {
   std::vector<std::string> sources;  // the file of each program, for messages
 };
 
-// Loads the descriptor of `node` from every schedule file of `options`. False and one line in
-// `error` (what is wrong, where, what to do) if a file cannot be read, is truncated or corrupt, is
-// for another topology, or has a program beyond this node's limits. `programs` must then not be
-// used.
+// Loads the descriptor of `node` from every schedule file of `options`.
+// False and one line in `error` if a file cannot be read, is truncated or corrupt, is for another
+// topology, or has a program beyond this node's limits. `programs` must then not be used.
 [[nodiscard]] bool load_programs(const BootOptions& options, std::uint32_t node, Programs& programs,
                                  std::string& error);
 

@@ -83,11 +83,11 @@ TEST_F(ScheduleFiles, LoadsItsOwnDescriptorsAndUnitesTheirPeers) {
   ASSERT_EQ(load({tree, chain}), "");
   EXPECT_EQ(programs_->count, 2u);
   EXPECT_STREQ(programs_->programs[1].algorithm, "chain");
-  // In the binomial tree rank 3 hears from rank 1.
+  // In the binomial tree rank 3 receives from rank 1.
   EXPECT_EQ(programs_->peers, (std::vector<std::uint32_t>{1, 2, 4}));
 }
 
-// What a program looks up outlives the file.
+// A program's table outlives the file.
 TEST_F(ScheduleFiles, KeepsTables) {
   constexpr char kThree[] = "complete:3";
   const std::uint64_t digest = digest_bytes(kDigestSeed, kThree, sizeof kThree - 1);
@@ -135,7 +135,7 @@ TEST_F(ScheduleFiles, RefusesAFileThatIsNotThereOrNoSchedule) {
   EXPECT_NE(load({write("text", std::vector<std::uint8_t>(4096, 'x'))}), "");
 }
 
-// A file whose every checksum is right, and whose specification is another's or nobody's.
+// The checksums are correct, but the specification is another topology's, or not a topology.
 TEST_F(ScheduleFiles, RefusesASpecificationThatIsNotItsTopologys) {
   for (const char* spec : {"complete:4", "no topology at all"}) {
     ScheduleFileWriter writer(spec, digest_bytes(kDigestSeed, kSpec, sizeof kSpec - 1), 5, 5);
@@ -154,7 +154,7 @@ TEST_F(ScheduleFiles, RefusesASpecificationThatIsNotItsTopologys) {
   }
 }
 
-// What a node does not look at: docs/verifier.md, "What a node checks itself".
+// A node does not check other nodes' descriptors: docs/verifier.md, "What a node checks itself".
 TEST_F(ScheduleFiles, LooksAtItsOwnDescriptorOnly) {
   std::vector<std::uint8_t> bytes = schedule(kSpec, 5, "chain");
   bytes.back() ^= 1;  // of the last node's descriptor
@@ -173,8 +173,7 @@ TEST_F(ScheduleFiles, RefusesEveryTruncation) {
   }
 }
 
-// The nodes of one file read different bytes of it, so a flip may hit others only, but some node
-// must see it.
+// The nodes of one file read different bytes of it. At least one node must detect each flipped bit.
 TEST_F(ScheduleFiles, SomeNodeRefusesEveryFlippedBit) {
   std::vector<std::uint8_t> bytes = schedule(kSpec, 5, "chain");
   for (std::size_t bit = 0; bit < bytes.size() * 8; bit += emulated() ? 7 : 1) {
