@@ -2,15 +2,15 @@
 // The protocol between a bare-metal node and its gateway (a process of a host). Freestanding; all
 // numbers are little-endian, and every struct has a fixed layout without padding.
 //
-// The two exchange messages over one link, for which each has a SerialEndpoint with that single
-// link: channel kChannel of the carrier that also carries the node's links, with window kWindow. On
-// this link the node has its image's number (kNoNode without an image), and the gateway has
+// The two exchange messages over one link, and each has a SerialEndpoint with that single link. The
+// link is channel kChannel of the carrier that also carries the node's links, with window kWindow.
+// On this link the node has its image's number (kNoNode without an image), and the gateway has
 // kGateway. Both ends of a message must know its size beforehand, so there are only two kinds of
 // message:
 //
 //  * packets of kPacketBytes, with tag kPacketTag: one of the structs below, then zeros;
-//  * data, with tag kDataTag, announced by the previous packet in the same direction: the bytes in
-//    pieces of kPieceBytes, of which the last may be shorter; no message for 0 bytes.
+//  * data, with tag kDataTag, announced by the previous packet in the same direction. They are sent
+//    in pieces of kPieceBytes, of which the last may be shorter. 0 bytes need no message.
 //
 //   board                               gateway
 //   Hello, data: the tables        ->

@@ -86,20 +86,27 @@ class Slots {
   // begin(), append() and finish() install an image into the slot that did not boot (slot 0 if none
   // did). Power may fail at any time: the slot boots only after the last write of finish().
 
-  // Erases the slot for an image of `size` bytes.
-  // kUnconfirmed: the running image must be confirmed first; the other slot is its fall-back.
-  // kTruncated: `size` is less than a header. kTooLarge: the slot has no room for `size` bytes.
-  // kBadArgument: the plan does not fit the flash. kBackEnd.
+  // Erases the slot for an image of `size` bytes. Errors:
+  //  * kUnconfirmed: the running image must be confirmed first; the other slot is its fall-back.
+  //  * kTruncated: `size` is less than a header.
+  //  * kTooLarge: the slot has no room for `size` bytes.
+  //  * kBadArgument: the plan does not fit the flash.
+  //  * kBackEnd: the flash failed.
   [[nodiscard]] Status begin(std::uint32_t size);
-  // Appends bytes of the image, in pieces of any size.
-  // kTooLarge: more bytes than begin() announced. kBadArgument: no installation, or null bytes.
-  // kBackEnd: the flash failed, and the installation is abandoned.
+  // Appends bytes of the image, in pieces of any size. Errors:
+  //  * kTooLarge: more bytes than begin() announced.
+  //  * kBadArgument: no installation, or null bytes.
+  //  * kBackEnd: the flash failed, and the installation is abandoned.
   [[nodiscard]] Status append(const std::uint8_t* bytes, std::uint32_t size);
   // Checks the image in its slot as boot() would, then commits it. After an error other than
-  // kBackEnd the slot is uncommitted. kBadArgument: no installation. kTruncated: fewer bytes than
-  // announced; more may follow. check_image()'s and the acceptance's errors. kMalformed: the image
-  // has another size. kRolledBack: also if the image's release is below the running image's
-  // release, which boot() would always prefer. kBackEnd.
+  // kBackEnd the slot is uncommitted. Errors:
+  //  * kBadArgument: no installation.
+  //  * kTruncated: fewer bytes than announced; more may follow.
+  //  * check_image()'s and the acceptance's errors.
+  //  * kMalformed: the image has another size.
+  //  * kRolledBack: also if the image's release is below that of the running image, which boot()
+  //    would always prefer.
+  //  * kBackEnd: the flash failed.
   [[nodiscard]] Status finish(const Expectation& expectation, const Acceptance& acceptance);
 
   // Returns the stored security counter; 0 if none was ever stored.

@@ -3,9 +3,8 @@
 // Allocates only in the constructor.
 //
 //  * Receives: when the board grants its k-th receive on a link (clear to send), the bridge posts
-//  the
-//    k-th receive of the fabric with the same tag and size. When that completes, its bytes become
-//    the k-th send to the board; a mismatch becomes a refusal.
+//    the k-th receive of the fabric with the same tag and size. When that completes, its bytes
+//    become the k-th send to the board; a mismatch becomes a refusal.
 //  * Sends: when the board opens its k-th send (request to send), the bridge receives the message
 //    from the board and posts it as the k-th send of the fabric. The board's send completes, so
 //    that the board may reuse its memory, only when the fabric's send has completed.
@@ -31,9 +30,8 @@ class Bridge final : public SerialLinks {
     // The fabric's link for each link of the board; kNone: no program of this run uses it. Other
     // links of the fabric carry nothing.
     std::vector<std::uint32_t> fabric_links;
-    // For each link of the board, whether unexpected messages are reported to it. Not possible with
-    // several lanes: their messages arrive in any order, and kEarly does not say which one it
-    // means.
+    // For each link of the board, whether unexpected messages are reported to it. Impossible with
+    // several lanes: their messages arrive in any order, and kEarly does not identify one.
     std::vector<bool> reports_unexpected;
     std::uint64_t block_bytes = 0;  // size of the longest message
   };

@@ -59,8 +59,7 @@ class Gateway {
   void wait();
   [[nodiscard]] int serve();
   [[nodiscard]] int fail(int status);
-  // Whether the board made progress within `patience_ns`; otherwise error_ names the awaited
-  // `what`.
+  // Whether the board made progress within `patience_ns`; otherwise error_ names `what`.
   [[nodiscard]] bool patient(std::uint64_t patience_ns, const std::string& what);
   [[nodiscard]] std::string board() const;
   // Sets error_ to a failure of the board, unless it is set. Returns false.

@@ -94,9 +94,12 @@ struct Peers {
   Address addresses[kMaxLanes];  // by lane, as in Hello
 };
 
-// Travels with a file descriptor. The file contains, each part at a multiple of kMemoryAlignment:
-// input_bytes of input, output_bytes of output, and a log's records (all EventTimes, then all
-// Event) if the node keeps a log. It replaces the previous memory.
+// Travels with a file descriptor. The file contains three parts, each at a multiple of
+// kMemoryAlignment:
+//  * input_bytes of input;
+//  * output_bytes of output;
+//  * if the node keeps a log, its records: all EventTimes, then all Event.
+// It replaces the previous memory.
 inline constexpr std::uint64_t kMemoryAlignment = 4096;
 struct Memory {
   Packet packet = Packet::kMemory;
