@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Derives the compiler's macros and nanopb's options from a board's description.
 
-limits.py macros BOARD_FILE PROTO_FOLDER     prints the -D options for firmware/limits.h and the board's own sources, one per line
+limits.py macros BOARD_FILE PROTO_FOLDER     prints the -D options for espalier/base/limits.h and the board's own sources, one per line
 limits.py options BOARD_FILE PROTO_FOLDER    prints nanopb's options of schedule.proto: schedule.options, then the board's own
 
 `meson setup -Dboard=NAME` runs it, so that a board's firmware has room for everything that `espalier image build` accepts for its
@@ -14,7 +14,7 @@ import sys
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-# The macros of firmware/limits.h: the field of board.proto and its maximum.
+# The macros of include/espalier/base/limits.h: the field of board.proto and its maximum.
 MACROS = {"links": 128, "window": 64, "programs": 16, "cursors": 1024}
 
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "espalier/hal/ofi/ofi_endpoint.h"
 #include "firmware/gateway/bridge.h"
 #include "firmware/gateway/child.h"
 #include "firmware/gateway/conversation.h"
@@ -13,7 +14,6 @@
 #include "firmware/node/control.h"
 #include "firmware/node/mapping.h"
 #include "firmware/node/schedule_files.h"
-#include "hal/ofi/ofi_endpoint.h"
 #include "hal/serial/host/carriers.h"
 
 namespace espalier::gateway {

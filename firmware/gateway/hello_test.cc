@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "espalier/hal/serial/serial_endpoint.h"
 #include "firmware/gateway/gateway.h"
 #include "hal/serial/host/carriers.h"
-#include "hal/serial/serial_endpoint.h"
 
 namespace espalier::gateway {
 namespace {

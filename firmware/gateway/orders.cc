@@ -18,7 +18,7 @@ constexpr char kViolation[] =
 // For the board's next packet, or the next piece of data in either direction.
 constexpr std::uint64_t kPatience = 10 * kSecond;
 
-// A record of event_bytes() (collectives/machine/event_log.h).
+// A record of event_bytes() (include/espalier/collectives/machine/event_log.h).
 struct EventRecord {
   std::uint32_t step, segment, block;
   std::uint8_t action, link, kind, zero;

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "espalier/base/digest.h"
 #include "firmware/image/read_file.h"
 
 namespace espalier::node {
@@ -25,7 +26,8 @@ const char* remedy(Status status) {
     case Status::kWrongNode: return "give the node the image of its own number";
     case Status::kRolledBack:
       return "its security counter is below this node's; build it with a higher one";
-    case Status::kTooLarge: return "it needs more than this node's limits (firmware/limits.h)";
+    case Status::kTooLarge:
+      return "it needs more than this node's limits (include/espalier/base/limits.h)";
     case Status::kNothingToBoot: return "install an image that this node accepts";
     default: return "see the status";
   }

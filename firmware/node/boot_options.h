@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "firmware/limits.h"
+#include "espalier/base/limits.h"
 #include "firmware/node/command_line.h"
 
 namespace espalier::node {

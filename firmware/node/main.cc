@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "espalier/hal/ofi/ofi_endpoint.h"
 #include "firmware/node/boot_image.h"
 #include "firmware/node/boot_options.h"
 #include "firmware/node/control.h"
@@ -18,7 +19,6 @@
 #include "firmware/node/schedule_files.h"
 #include "firmware/node/standard_io.h"
 #include "firmware/node/wire_up.h"
-#include "hal/ofi/ofi_endpoint.h"
 
 namespace {
 

@@ -10,7 +10,8 @@
 #include <cstring>
 #include <memory>
 
-#include "collectives/schedule/file.h"
+#include "espalier/base/digest.h"
+#include "espalier/collectives/schedule/file.h"
 
 namespace espalier::node {
 namespace {
