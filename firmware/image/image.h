@@ -117,9 +117,9 @@ struct Image {
   [[nodiscard]] Status load(std::uint32_t index, DecodedProgram& out) const;
 };
 
-// Checks the image at the beginning of the `size` bytes, without running a parser. Ignores bytes
-// after the image's end. Makes the following checks in this order. Returns the status of the first
-// that fails, and `image` is then empty:
+// Checks the image that begins with the first of the `size` bytes, without running a parser.
+// Ignores bytes after the image's end. Makes the following checks in this order. Returns the status
+// of the first that fails, and `image` is then empty:
 //   kBadArgument   the expectation has no board's name or no authority
 //   kTruncated     there is no whole header
 //   kNoImage       the magic
