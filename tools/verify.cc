@@ -7,7 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "collectives/verify/picture.h"
+#include "collectives/verify/report/picture.h"
 #include "tools/blocks.h"
 #include "tools/commands.h"
 #include "tools/failure.h"

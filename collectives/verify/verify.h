@@ -86,7 +86,8 @@ struct Verdict {
 };
 
 enum class Method : std::uint8_t {
-  // For every N at once if the schedule is periodic (docs/verifier.md); otherwise, and to phrase the
+  // For every N at once if the schedule is periodic (docs/verifier.md); otherwise, and to phrase
+  // the
   // counterexamples of small schedules, exhaustively.
   kAuto = 0,
   kExhaustive = 1,  // every N up to the bound

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/verify/hand_made.h"
+#include "collectives/verify/testing/program_builder.h"
 
 namespace espalier::verify {
 namespace {

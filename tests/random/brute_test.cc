@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "collectives/verify/hand_made.h"
+#include "collectives/verify/testing/program_builder.h"
 #include "tests/mutation/formulas.h"
 #include "tests/mutation/interpreter.h"
 #include "tests/random/breaks.h"

@@ -1,0 +1,29 @@
+#pragma once
+// The lower bound that a schedule claims (property steps), compared with the known lower bounds and
+// with the steps. Internal to collectives/verify.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/verify/properties/expanded_schedule.h"
+#include "collectives/verify/report/counterexample.h"
+
+namespace espalier::verify {
+
+// Checks the claim for N = at.blocks: it exceeds neither the greatest of at.witnesses nor `steps`.
+[[nodiscard]] Finding check_bound(const Case& at, std::int64_t steps);
+
+// Steps of a schedule for every N. From N = stride on they grow by a constant from N to N + stride.
+struct Steps {
+  std::vector<std::int64_t> first;  // for N = 1 .. 3 stride; 0 if no message has so many blocks
+  std::int64_t stride = 1;          // blocks; a multiple of the residue's modulus
+};
+// Checks the claim for every N. `limited` becomes the reason if that is not possible.
+[[nodiscard]] Finding check_bound(Case& at, const Steps& steps, std::string& limited);
+
+// Checks that no lower bound exceeds the steps of an otherwise valid schedule. A bound that does is
+// itself wrong.
+[[nodiscard]] Finding check_witnesses(const Case& at, std::int64_t steps);
+
+}  // namespace espalier::verify

@@ -1,0 +1,271 @@
+// Lower bounds where all peers are neighbours, so that every message goes one hop.
+//
+// * What crosses a cut (from nodes U to the others, V) comes from as far behind its links as its
+//   ranks are, and goes on as far beyond them. x blocks that each need t more steps or longer once
+//   across, and all at least h before: the last crosses in step h + ceil(x / lanes) or later:
+//   T >= h + ceil(x / lanes) + t. (002's bounds, for any topology.) Reversed in time as well: t
+//   before, h after. Where a block has several origins or targets, its furthest count.
+// * t and h are the hops from (to) the nearest link of the cut: to the nearest rank it may be for;
+//   to the furthest, where it must go to all; and in a tree where a node sends (receives) once a
+//   step, the least steps of a broadcast there (a reduction, reversed): a node serves its
+//   neighbours in turn, the slowest first (Slater, Cockayne and Hedetniemi 1981).
+// * One send a step: the links out of u share it. One receive a step: those into v.
+// * Cuts: a tree at each of its links; other topologies one node off, and between any two
+//   coordinates of their nodes.
+
+#include "collectives/verify/bounds/hops.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "collectives/verify/bounds/lower_bounds.h"
+
+namespace espalier::verify {
+namespace {
+
+// So many blocks (for N = 1) with so many steps elsewhere: before, or after.
+struct Load {
+  std::int64_t there = 0, blocks = 0;
+  std::int64_t opposite = 0;  // at least so many on the other side
+};
+
+class Hops {
+ public:
+  Hops(const topology::Topology& topology, const Program& common, std::int64_t run)
+      : topology_(topology),
+        common_(common),
+        run_(run),
+        multiport_(common.port_model == espalier_PortModel_MULTIPORT) {}
+
+  void in_tree(const Tree& tree) {
+    const auto loads_of = [&](std::uint32_t edge, bool after) {
+      return loads(tree.edges()[edge ^ 1].beyond, tree.edges()[edge].beyond, after);
+    };
+    for (std::uint32_t node = 0; node < topology_.nodes(); ++node) {
+      std::vector<Load> out, in;
+      for (const std::uint32_t edge : tree.edges_from(node)) {
+        const Tree::Edge& link = tree.edges()[edge];
+        const std::string name = topology_.node_name(node) + " -> " + topology_.node_name(link.to);
+        const std::int64_t lanes = multiport_ ? link.capacity : 1;
+        const std::vector<Load> after = loads_of(edge, true);
+        add("hops and links: " + name, after, lanes);
+        add("hops and links: " + name, loads_of(edge, false), lanes);
+        out.insert(out.end(), after.begin(), after.end());
+        const std::vector<Load> before = loads_of(edge ^ 1, false);
+        in.insert(in.end(), before.begin(), before.end());
+      }
+      if (multiport_) continue;
+      add("hops and port: all that " + topology_.node_name(node) + " sends", out, 1);
+      if (!one_receive()) continue;
+      add("hops and port: all that " + topology_.node_name(node) + " receives", in, 1);
+    }
+  }
+
+  void in_graph();
+  [[nodiscard]] std::vector<Witness> take() { return std::move(found_); }
+
+ private:
+  // Of the nodes that are `inside` from the others.
+  void add_cut(const std::string& name, const std::vector<bool>& inside);
+  [[nodiscard]] bool branch_of(const std::vector<bool>& inside, bool inner,
+                               const std::set<std::uint32_t>& ends, Branch& branch) const;
+  void between_coordinates();
+
+  [[nodiscard]] bool one_receive() const {
+    return common_.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
+           common_.port_model == espalier_PortModel_SIMPLEX;
+  }
+  // Steps to all ranks of the branch (from all, where they combine).
+  [[nodiscard]] std::int64_t to_all(const Branch& branch, bool after) const {
+    const bool by_turns = after ? !multiport_ : one_receive();
+    return by_turns ? branch.spread : branch.depth;
+  }
+
+  // What crosses between, by the steps after it (else before it).
+  [[nodiscard]] std::vector<Load> loads(const Branch& from, const Branch& to, bool after) const {
+    const std::int64_t blocks = crossing(common_, from.side, to.side);
+    if (blocks == 0) return {};
+    // On each side: the least steps, and where blocks differ in theirs, how many there are of each.
+    std::int64_t before_it = from.nearest, after_it = to.nearest;
+    bool origins = false, targets = false;
+    switch (common_.collective) {
+      case espalier_Collective_BROADCAST:
+        before_it = from.root_at;
+        after_it = to_all(to, true);
+        break;
+      case espalier_Collective_REDUCE:
+        before_it = to_all(from, false);
+        after_it = to.root_at;
+        break;
+      case espalier_Collective_ALLREDUCE:
+      case espalier_Collective_BARRIER:
+        before_it = to_all(from, false);
+        after_it = to_all(to, true);
+        break;
+      case espalier_Collective_SCATTER:
+        before_it = from.root_at;
+        targets = true;
+        break;
+      case espalier_Collective_GATHER:
+        after_it = to.root_at;
+        origins = true;
+        break;
+      case espalier_Collective_ALLGATHER:
+        after_it = to_all(to, true);
+        origins = true;
+        break;
+      case espalier_Collective_REDUCE_SCATTER:
+        before_it = to_all(from, false);
+        targets = true;
+        break;
+      case espalier_Collective_ALL_TO_ALL: origins = targets = true; break;
+      default: break;  // scans: whose input is wanted where is not looked at
+    }
+    if (!(after ? targets : origins)) {
+      return {{after ? after_it : before_it, blocks, after ? before_it : after_it}};
+    }
+    const Branch& side = after ? to : from;
+    std::vector<Load> all;
+    for (std::size_t hops = 0; hops < side.at.size(); ++hops) {
+      all.push_back({static_cast<std::int64_t>(hops), side.at[hops] * (blocks / side.side.ranks),
+                     after ? before_it : after_it});
+    }
+    return all;
+  }
+
+  // The slowest first, then with the next, and so on.
+  void add(const std::string& reason, std::vector<Load> loads, std::int64_t lanes) {
+    std::sort(loads.begin(), loads.end(),
+              [](const Load& a, const Load& b) { return a.there > b.there; });
+    std::int64_t blocks = 0, opposite = 0;
+    for (const Load& load : loads) {
+      opposite = blocks == 0 ? load.opposite : std::min(opposite, load.opposite);
+      blocks += load.blocks;
+      if (load.blocks == 0) continue;
+      found_.push_back({reason, (opposite + load.there) * lanes * run_, blocks, lanes * run_});
+    }
+  }
+
+  const topology::Topology& topology_;
+  const Program& common_;
+  std::int64_t run_;
+  bool multiport_;
+  std::vector<topology::Link> links_;                            // of a graph
+  std::vector<std::vector<std::uint32_t>> leads_to_, led_from_;  // by node
+  std::vector<Witness> found_;
+};
+
+// One side of a cut, seen from the ends of its links there. False where some rank cannot be
+// reached.
+bool Hops::branch_of(const std::vector<bool>& inside, bool inner,
+                     const std::set<std::uint32_t>& ends, Branch& branch) const {
+  const auto& next = inner ? led_from_ : leads_to_;
+  std::vector<std::int64_t> away(inside.size(), -1);
+  std::vector<std::uint32_t> order(ends.begin(), ends.end());
+  for (const std::uint32_t node : ends) away[node] = 0;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    for (const std::uint32_t on : next[order[at]]) {
+      if (away[on] >= 0) continue;
+      away[on] = away[order[at]] + 1;
+      order.push_back(on);
+    }
+  }
+  for (std::uint32_t node = 0; node < common_.ranks; ++node) {
+    if (inside[node] != inner) continue;
+    if (away[node] < 0) return false;
+    const auto hops = static_cast<std::size_t>(away[node]);
+    branch.side.add(common_, node);
+    branch.at.resize(std::max(branch.at.size(), hops + 1), 0);
+    ++branch.at[hops];
+    if (node == common_.root) branch.root_at = away[node];
+  }
+  branch.depth = branch.spread = static_cast<std::int64_t>(branch.at.size()) - 1;
+  const auto nearest =
+      std::find_if(branch.at.begin(), branch.at.end(), [](std::int64_t many) { return many > 0; });
+  branch.nearest = nearest - branch.at.begin();
+  return branch.side.ranks > 0;
+}
+
+void Hops::add_cut(const std::string& name, const std::vector<bool>& inside) {
+  std::set<std::uint32_t> tails, heads;
+  std::int64_t lanes = 0;
+  for (const topology::Link& link : links_) {
+    if (!inside[link.from] || inside[link.to]) continue;
+    tails.insert(link.from);
+    heads.insert(link.to);
+    lanes += link.capacity;
+  }
+  Branch from, to;
+  if (!branch_of(inside, true, tails, from) || !branch_of(inside, false, heads, to)) return;
+  if (!multiport_) lanes = std::min(lanes, static_cast<std::int64_t>(tails.size()));
+  if (one_receive()) lanes = std::min(lanes, static_cast<std::int64_t>(heads.size()));
+  add(name, loads(from, to, true), lanes);
+  add(name, loads(from, to, false), lanes);
+}
+
+void Hops::between_coordinates() {
+  const std::uint32_t nodes = topology_.nodes();
+  for (const bool across : {true, false}) {
+    std::vector<double> coordinates;
+    for (std::uint32_t node = 0; node < nodes; ++node) {
+      const auto position = topology_.position(node);
+      coordinates.push_back(across ? position.x : position.y);
+    }
+    std::set<double> values(coordinates.begin(), coordinates.end());
+    values.erase(std::prev(values.end()));
+    for (const double at : values) {
+      std::vector<bool> inside;
+      for (const double coordinate : coordinates) inside.push_back(coordinate <= at);
+      const auto ranks = std::count(inside.begin(), inside.begin() + common_.ranks, true);
+      const std::string name = "hops and links: between the " + std::to_string(ranks) +
+                               " ranks of the first " + (across ? "columns and " : "rows and ") +
+                               std::to_string(common_.ranks - ranks) + " others";
+      add_cut(name, inside);
+      inside.flip();
+      add_cut(name, inside);
+    }
+  }
+}
+
+void Hops::in_graph() {
+  const std::uint32_t nodes = topology_.nodes();
+  if (topology_.link_count() > kMostCutWork / 64) return;
+  links_ = topology_.links();
+  leads_to_.resize(nodes);
+  led_from_.resize(nodes);
+  for (const topology::Link& link : links_) {
+    leads_to_[link.from].push_back(link.to);
+    led_from_[link.to].push_back(link.from);
+  }
+  std::set<std::uint32_t> alone = {0, common_.root, common_.ranks - 1};
+  if (links_.size() * nodes <= kMostCutWork) {
+    for (std::uint32_t node = 0; node < common_.ranks; ++node) alone.insert(node);
+  }
+  for (const std::uint32_t node : alone) {
+    std::vector<bool> inside(nodes, false);
+    inside[node] = true;
+    add_cut("hops and links: out of " + topology_.node_name(node), inside);
+    inside.flip();
+    add_cut("hops and links: into " + topology_.node_name(node), inside);
+  }
+  const bool complete = links_.size() >= std::uint64_t{nodes} * (nodes - 1);
+  if (!complete) between_coordinates();
+}
+
+}  // namespace
+
+std::vector<Witness> hop_bounds(const topology::Topology& topology, const Program& common,
+                                std::int64_t run, const std::optional<Tree>& tree) {
+  Hops hops(topology, common, run);
+  if (tree) {
+    hops.in_tree(*tree);
+  } else {
+    hops.in_graph();
+  }
+  return hops.take();
+}
+
+}  // namespace espalier::verify

@@ -1,0 +1,27 @@
+#pragma once
+// Lower bounds on the steps of any schedule of a collective: those by ports, log p and messages,
+// and all together. Internal to collectives/verify.
+
+#include <cstdint>
+#include <vector>
+
+#include "collectives/schedule/program.h"
+#include "collectives/verify/verify.h"
+#include "topology/topology.h"
+
+namespace espalier::verify {
+
+using Witness = LowerBound;
+
+// What is known of a schedule besides rank 0's program.
+struct Facts {
+  bool links = false;       // no link carries more than its capacity in a step
+  bool neighbours = false;  // every message goes from a node to a neighbour
+};
+// Returns all lower bounds that apply, at least one. `run`: the largest segment count of a message.
+[[nodiscard]] std::vector<Witness> witnesses(const topology::Topology& topology,
+                                             const Program& common, std::int64_t run, Facts facts);
+// Returns the bounds for a verdict: of several with the same formula only the first.
+[[nodiscard]] std::vector<LowerBound> describe(const std::vector<Witness>& all);
+
+}  // namespace espalier::verify

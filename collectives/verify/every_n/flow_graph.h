@@ -1,0 +1,109 @@
+#pragma once
+// What every progression of every node carries, for every block and N. Internal to
+// collectives/verify.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "collectives/verify/every_n/progressions.h"
+#include "collectives/verify/every_n/rank_proof.h"
+#include "collectives/verify/properties/data_flow.h"
+#include "collectives/verify/properties/expanded_schedule.h"
+#include "collectives/verify/properties/rank_sets.h"
+
+namespace espalier::verify {
+
+// Progressions of all nodes as cells, each with the cells that its data comes from. Where operands
+// always come from the same progressions (RankProofs) and both ends of each link name the same
+// messages (LinkMatch), a cell carries the same set of ranks for each of its blocks and every N.
+// Sources come earlier in a lock-step run, so they do not go round.
+class FlowGraph {
+ public:
+  void begin(const Program& common);
+  // Adds the cells of the next node; returns the first one's number.
+  std::uint32_t add_node(std::uint32_t node, const RankProgressions& ranks, const RankFlow& flow);
+  void connect(std::uint32_t send, std::uint32_t receive) {
+    cells_[receive].a = static_cast<std::int32_t>(send);
+  }
+  [[nodiscard]] std::size_t size() const { return cells_.size(); }
+
+  // A combine whose operands must not be combined.
+  struct BadCombine {
+    std::uint32_t cell = 0;
+    RankSet left = RankSets::kNone, right = RankSets::kNone;
+  };
+  // Follows all data. Stops early where the sets take more than at.most_instances.
+  [[nodiscard]] std::optional<BadCombine> follow(const Case& at);
+  // An output block that does not end as the collective must leave it.
+  struct BadResult {
+    std::uint32_t node = 0;
+    std::int64_t segment = 0, block = 0;
+    Value value;
+    RankSet wanted = RankSets::kNone;
+  };
+  [[nodiscard]] std::optional<BadResult> check_results();
+  // The first node that has not heard of all ranks in a barrier, and of whom it has.
+  [[nodiscard]] std::optional<std::pair<std::uint32_t, RankSet>> check_barrier();
+
+  // The node that a cell is of, and its position among that node's progressions.
+  [[nodiscard]] std::pair<std::uint32_t, std::size_t> place_of(std::uint32_t cell) const;
+  [[nodiscard]] const RankSets& sets() const { return sets_; }
+
+ private:
+  static constexpr RankSet kUnknown = -2, kBegun = -3;
+  static constexpr std::int32_t kNoSource = INT32_MIN;
+  [[nodiscard]] RankSet set_of(std::int32_t source) const {
+    if (source >= 0) return cells_[static_cast<std::size_t>(source)].value;
+    if (source == kNoSource) return RankSets::kNone;
+    const auto node = static_cast<std::uint32_t>(-1 - source);
+    return RankSets::range(node, node);
+  }
+  [[nodiscard]] std::optional<BadCombine> resolve(std::uint32_t cell);
+  [[nodiscard]] bool push(std::int32_t source);
+  [[nodiscard]] std::optional<BadCombine> finish(std::uint32_t cell);
+  [[nodiscard]] bool is_ready(std::int32_t source) const {
+    return source < 0 || cells_[static_cast<std::size_t>(source)].value != kUnknown;
+  }
+  [[nodiscard]] bool is_combine(std::uint32_t cell) const {
+    return combines_ && kinds_[cell] == espalier_Kind_COMBINE;
+  }
+
+  OwnedProgram common_;
+  Join join_ = Join::kOrdered;
+  bool combines_ = false, all_to_all_ = false;
+  // Sources are cells; -1 - node: that node's input.
+  struct Cell {
+    std::int32_t a = kNoSource;
+    std::int32_t b = kNoSource;  // in an all-to-all: of which segment of the input its data is
+    RankSet value = kUnknown;    // what it moves or makes
+  };
+  // Grows without moving or doubling: there may be tens of millions.
+  class Cells {
+   public:
+    void push_back(const Cell& cell) {
+      if (size_ % kChunk == 0) chunks_.emplace_back(new Cell[kChunk]);
+      (*this)[size_++] = cell;
+    }
+    [[nodiscard]] Cell& operator[](std::size_t at) { return chunks_[at / kChunk][at % kChunk]; }
+    [[nodiscard]] const Cell& operator[](std::size_t at) const {
+      return chunks_[at / kChunk][at % kChunk];
+    }
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+   private:
+    static constexpr std::size_t kChunk = 1 << 16;
+    std::vector<std::unique_ptr<Cell[]>> chunks_;
+    std::size_t size_ = 0;
+  };
+  Cells cells_;
+  std::vector<Kind> kinds_;                // of cells, where operations combine
+  std::vector<std::uint32_t> node_begin_;  // first cell of each node
+  std::vector<std::int32_t> results_;      // cells by node, output segment and first block; -1
+  std::vector<std::uint32_t> stack_;
+  std::int64_t stride_ = 1;
+  RankSets sets_;
+};
+
+}  // namespace espalier::verify

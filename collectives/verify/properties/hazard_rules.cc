@@ -1,0 +1,57 @@
+#include "collectives/verify/properties/hazard_rules.h"
+
+namespace espalier::verify {
+
+void HazardRules::begin_step(std::int64_t step, std::int64_t retired) {
+  step_ = step;
+  let_in_ = Known{};
+  let_in_.retire(retired);
+  operated_ = false;
+}
+
+// Rule 4: posted when let in, once step - after is ready, behind the link's earlier sends.
+const Known& HazardRules::post_send(std::size_t link, std::int64_t after) {
+  LastSend& last = last_send_[link];
+  (void)post_send_alone(after);
+  if (last.sent) {
+    posted_.merge(last.known);
+    all_posted_.merge(posted_);
+  }
+  last = {true, posted_};
+  return posted_;
+}
+
+const Known& HazardRules::post_send_alone(std::int64_t after) {
+  posted_ = let_in_;
+  const std::int64_t awaited = step_ - after;
+  if (after > 0 && awaited > let_in_.retired) {
+    // Steps less than a window back: a ring holds them. Without instances nothing is known.
+    const Ready& ready = ready_[static_cast<std::size_t>(awaited % kMostWindow)];
+    if (ready.step == awaited) posted_.merge(ready.known);
+  }
+  all_posted_.merge(posted_);
+  return posted_;
+}
+
+// Rule 5. (c) puts the sends of its step and before ahead of it, (d) waits for their end.
+const Known& HazardRules::run_operation(std::int64_t after) {
+  Known before = let_in_;
+  before.merge(run_);
+  before.merge(all_posted_);
+  before.add_received(step_ - after);
+  before.operations = operations_++;
+  operated_ = true;
+  return run_ = before;
+}
+
+void HazardRules::end_step() {
+  Known ready = let_in_;
+  ready.add_received(step_);
+  if (operated_) {
+    run_.operations = operations_;
+    ready.merge(run_);
+  }
+  ready_[static_cast<std::size_t>(step_ % kMostWindow)] = {step_, ready};
+}
+
+}  // namespace espalier::verify

@@ -1,0 +1,188 @@
+// Point 3. In lock step a link carries the transfers of one step; under drift, in the worst case,
+// of every pair of nodes whose route crosses it as many as the pair ever has in one step (others of
+// the pair follow when these are over).
+
+#include "collectives/verify/properties/links.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "collectives/verify/properties/expanded_schedule.h"
+#include "collectives/verify/properties/program_facts.h"
+
+namespace espalier::verify {
+
+namespace {
+
+std::uint64_t key(std::uint32_t from, std::uint32_t to) {
+  return (static_cast<std::uint64_t>(from) << 32) | to;
+}
+
+// A link's load in one slot.
+struct Load {
+  LinkLoad link;
+  std::int64_t slot = 0;
+
+  [[nodiscard]] bool too_much() const { return link.load > link.capacity; }
+};
+
+bool is_nearer(const LinkLoad& a, const LinkLoad& b) {
+  return std::uint64_t{a.load} * b.capacity > std::uint64_t{b.load} * a.capacity;
+}
+
+// Uses or hops in the memory of an instance, and less than its time.
+constexpr std::int64_t kHopsAnInstance = 4;
+
+std::size_t most_hops(const Case& at) {
+  const std::int64_t left = std::min(at.max_instances, at.max_instances_total - at.spent);
+  return static_cast<std::size_t>(kHopsAnInstance * std::max<std::int64_t>(0, left));
+}
+
+Counterexample too_many_hops(const Case& at) {
+  return too_large(Point::kLinks, at, -1,
+                   "the routes of all transfers have more hops than the " +
+                       std::to_string(most_hops(at)) + " that can be checked");
+}
+
+// Counts what each link carries in one slot after the other.
+class SlotLoads {
+ public:
+  explicit SlotLoads(const topology::Topology& topology) : topology_(topology) {}
+
+  // Adds a message on its route; returns its hops.
+  std::size_t add(std::uint32_t from, std::uint32_t to) {
+    const std::vector<std::uint32_t> nodes = topology_.route(from, to);
+    for (std::size_t hop = 1; hop < nodes.size(); ++hop) {
+      std::uint32_t& load = loads_[key(nodes[hop - 1], nodes[hop])];
+      if (load++ == 0) touched_.push_back(key(nodes[hop - 1], nodes[hop]));
+    }
+    return nodes.size() - 1;
+  }
+
+  // Ends the slot: keeps its busiest link if that is nearer to its capacity than `busiest`, or as
+  // near and before it.
+  void end_slot(std::int64_t slot, Load& busiest) {
+    for (const std::uint64_t link : touched_) {
+      std::uint32_t& load = loads_[link];
+      LinkLoad here{static_cast<std::uint32_t>(link >> 32), static_cast<std::uint32_t>(link), load,
+                    1};
+      load = 0;
+      here.capacity = topology_.capacity(here.from, here.to);
+      const std::uint64_t there = key(busiest.link.from, busiest.link.to);
+      const bool first = link != there ? link < there : slot < busiest.slot;
+      if (is_nearer(here, busiest.link) || (first && !is_nearer(busiest.link, here))) {
+        busiest = {here, slot};
+      }
+    }
+    touched_.clear();
+  }
+
+ private:
+  const topology::Topology& topology_;
+  std::unordered_map<std::uint64_t, std::uint32_t> loads_;
+  std::vector<std::uint64_t> touched_;  // links with a load in this slot
+};
+
+// The link that carries the most of its capacity, over all slots; `uses` by slot. False: too many
+// hops.
+bool find_busiest(Case& at, const std::vector<LinkUse>& uses, Load& busiest) {
+  SlotLoads loads(*at.topology);
+  const std::size_t most = most_hops(at);
+  std::size_t hops = 0;
+  for (std::size_t begin = 0, end = 0; begin < uses.size(); begin = end) {
+    for (; end < uses.size() && uses[end].slot == uses[begin].slot; ++end) {
+      hops += loads.add(uses[end].from, uses[end].to);
+      if (hops > most) return false;
+    }
+    loads.end_slot(uses[begin].slot, busiest);
+  }
+  at.spent += static_cast<std::int64_t>(hops) / kHopsAnInstance;
+  return true;
+}
+
+// As many uses of each pair of nodes as it has in its busiest slot, all in one.
+std::vector<LinkUse> most_of_each_pair(std::vector<LinkUse> uses) {
+  const auto pair = [](const LinkUse& use) { return key(use.from, use.to); };
+  std::sort(uses.begin(), uses.end(), [&](const LinkUse& a, const LinkUse& b) {
+    return pair(a) != pair(b) ? pair(a) < pair(b) : a.slot < b.slot;
+  });
+  std::vector<LinkUse> most;
+  for (std::size_t begin = 0, end = 0; begin < uses.size();) {
+    std::size_t in_slot = 0, in_busiest = 0;
+    for (end = begin; end < uses.size() && pair(uses[end]) == pair(uses[begin]); ++end) {
+      in_slot = end > begin && uses[end].slot == uses[end - 1].slot ? in_slot + 1 : 1;
+      in_busiest = std::max(in_busiest, in_slot);
+    }
+    most.insert(most.end(), in_busiest, {uses[begin].from, uses[begin].to, 0});
+    begin = end;
+  }
+  return most;
+}
+
+// A send over the link, in the slot; null slot: in any.
+const Instance* sender_over(const Case& at, const LinkLoad& link, const std::int64_t* slot,
+                            std::uint32_t& node) {
+  for (node = 0; node < at.instances.size(); ++node) {
+    for (const Instance& send : at.instances[node]) {
+      if (send.kind != espalier_Kind_SEND || (slot != nullptr && send.step != *slot)) continue;
+      const auto route = at.topology->route(node, static_cast<std::uint32_t>(send.peer));
+      for (std::size_t hop = 1; hop < route.size(); ++hop) {
+        if (route[hop - 1] == link.from && route[hop] == link.to) return &send;
+      }
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Finding check_loads(Case& at, std::vector<LinkUse> uses, Verdict& verdict) {
+  Load slot, drift;
+  std::sort(uses.begin(), uses.end(),
+            [](const LinkUse& a, const LinkUse& b) { return a.slot < b.slot; });
+  if (!find_busiest(at, uses, slot) ||
+      !find_busiest(at, most_of_each_pair(std::move(uses)), drift)) {
+    return too_many_hops(at);
+  }
+  verdict.slot = verdict.slot && !slot.too_much();
+  verdict.async = verdict.async && !drift.too_much();
+  const bool by_drift = at.common->grade == espalier_Grade_ASYNC;
+  const Load& claimed = by_drift ? drift : slot;
+  if (is_nearer(claimed.link, verdict.busiest)) verdict.busiest = claimed.link;
+  if (!claimed.too_much()) return std::nullopt;
+  std::uint32_t node = 0;
+  const Instance* send = sender_over(at, claimed.link, by_drift ? nullptr : &claimed.slot, node);
+  const std::int64_t where = send == nullptr ? -1 : std::int64_t{node};
+  Counterexample example = found(
+      Point::kLinks, at, where, send,
+      "the link " + at.topology->node_name(claimed.link.from) + " -> " +
+          at.topology->node_name(claimed.link.to) + " on its route carries " +
+          std::to_string(claimed.link.load) + (by_drift ? " at once under drift" : " in the step") +
+          "; its capacity is " + std::to_string(claimed.link.capacity) +
+          (by_drift && !slot.too_much() ? ", which lock step keeps: grade ASYNC is claimed, and "
+                                          "only SLOT holds"
+                                        : ""));
+  if (send == nullptr) {
+    example.from = claimed.link.from;
+    example.to = claimed.link.to;
+  }
+  return example;
+}
+
+Finding check_links(Case& at, Verdict& verdict) {
+  std::vector<LinkUse> uses;
+  const std::size_t most = most_hops(at);
+  for (std::uint32_t node = 0; node < at.instances.size(); ++node) {
+    for (const Instance& send : at.instances[node]) {
+      if (send.kind != espalier_Kind_SEND) continue;
+      for (std::int64_t tick = 0; tick < send_ticks(*at.common); ++tick) {
+        uses.push_back({node, static_cast<std::uint32_t>(send.peer), send.step + tick});
+      }
+      if (uses.size() > most) return too_many_hops(at);
+    }
+  }
+  return check_loads(at, std::move(uses), verdict);
+}
+
+}  // namespace espalier::verify

@@ -1,0 +1,18 @@
+#pragma once
+// Properties matching and deadlock: on every link send k, by (step, action), is receive k, of the
+// same blocks (kMatching), and its receive is L - 1 steps later (rule 8: otherwise kDeadlock).
+// Internal to collectives/verify.
+
+#include <cstdint>
+
+#include "collectives/verify/properties/expanded_schedule.h"
+#include "collectives/verify/report/counterexample.h"
+
+namespace espalier::verify {
+
+// Checks all links of at.instances, step by step.
+[[nodiscard]] Finding check_matching(const Case& at);
+// Checks the link from -> to alone. Reads the instances of these two nodes only.
+[[nodiscard]] Finding check_link(const Case& at, std::uint32_t from, std::uint32_t to);
+
+}  // namespace espalier::verify

@@ -1,0 +1,64 @@
+#include "collectives/verify/properties/size.h"
+
+#include <algorithm>
+#include <string>
+
+#include "collectives/schedule/arithmetic.h"
+#include "collectives/schedule/programs.h"
+#include "collectives/verify/properties/expanded_schedule.h"
+
+namespace espalier::verify {
+namespace {
+
+// Steps that a rank does nothing in, in the time that an instance takes.
+constexpr std::int64_t kIdleSteps = 32;
+// More of anything is too much; products of it with what tables hold stay inside 64 bits.
+constexpr std::int64_t kMost = std::int64_t{1} << 32;
+
+// How many instances expand() looks at, one of a run for each of its segments. Without a pace an
+// action has at most one a period of its phase.
+std::int64_t possible_instances(const Case& at, const Program& program) {
+  std::int64_t sum = 0;
+  std::uint32_t next = 0;
+  for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
+    const std::int64_t steps = at.phase_first[phase + 1] - at.phase_first[phase];
+    const std::int64_t periods = std::min(kMost, ceil_div(steps, program.phases[phase].period));
+    for (std::uint32_t end = next + program.phases[phase].actions; next < end; ++next) {
+      const Action& action = program.actions[next];
+      const std::int64_t instances = count_value(program.counts[action.instances_ref], at.blocks);
+      const std::int64_t run = std::max(place_run(action.into), place_run(action.a));
+      sum += run * std::clamp<std::int64_t>(instances, 0, action.pace_ref == 0 ? periods : kMost);
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+void add_steps(Case& at) {
+  at.spent += std::min(kMost, ceil_div(at.steps(), kIdleSteps)) * program_nodes(*at.common);
+}
+
+Finding check_size(Case& at, std::uint32_t node, const Program& program) {
+  const std::int64_t needed = possible_instances(at, program) +
+                              std::int64_t{program.segments} * at.blocks +
+                              std::int64_t{program.scratch_blocks};
+  at.held += needed;
+  at.spent += needed;
+  const auto too_many = [&](std::int64_t taken, std::int64_t most, const std::string& what,
+                            const std::string& scope) {
+    return too_large(Point::kForm, at, node,
+                     std::to_string(taken) + " " + what + " up to here are more than can be " +
+                         "checked; " + std::to_string(most) + " are for " + scope);
+  };
+  if (at.held > at.max_instances) {
+    return too_many(at.held, at.max_instances, "instances and places", "one N");
+  }
+  if (at.spent > at.max_instances_total) {
+    return too_many(at.spent, at.max_instances_total, "instances, places and steps",
+                    "all N together");
+  }
+  return std::nullopt;
+}
+
+}  // namespace espalier::verify
