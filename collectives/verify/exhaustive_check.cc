@@ -23,9 +23,10 @@
 namespace espalier::verify {
 namespace {
 
-class Run {
+class ExhaustiveCheck {
  public:
-  Run(const topology::Topology& topology, const Programs& programs, const Options& options)
+  ExhaustiveCheck(const topology::Topology& topology, const Programs& programs,
+                  const VerifyOptions& options)
       : topology_(topology), programs_(programs), options_(options) {}
 
   Verdict verify() {
@@ -48,7 +49,7 @@ class Run {
     }
     verdict_.valid = true;
     verdict_.for_all = !cuts_messages(common_);
-    verdict_.witnesses = describe(at_.witnesses);
+    verdict_.witnesses = describe(schedule_.bounds);
     return verdict_;
   }
 
@@ -64,8 +65,8 @@ class Run {
 
   void add_cycle(Counterexample& example) {
     example.cycle = wait_cycle(topology_, programs_, example.blocks);
-    for (std::size_t at = 0; at < example.cycle.size(); ++at) {
-      example.message += (at == 0 ? "; wait cycle: " : "; ") + example.cycle[at];
+    for (std::size_t i = 0; i < example.cycle.size(); ++i) {
+      example.message += (i == 0 ? "; wait cycle: " : "; ") + example.cycle[i];
     }
   }
 
@@ -81,47 +82,47 @@ class Run {
       run = std::max(run, longest_run(program));
       neighbours = neighbours && only_neighbours(topology_, program);
     }
-    at_.witnesses = witnesses(topology_, common_, run, {options_.links, neighbours});
+    schedule_.bounds = all_bounds(topology_, common_, run, {options_.links, neighbours});
     return std::nullopt;
   }
 
   Finding check_blocks(std::int64_t blocks) {
-    at_.topology = &topology_;
-    at_.common = &common_;
-    at_.max_instances = options_.max_instances;
-    at_.max_instances_total = options_.max_instances_total;
-    set_blocks(at_, blocks);
-    add_steps(at_);
+    schedule_.topology = &topology_;
+    schedule_.common = &common_;
+    schedule_.max_instances = options_.max_instances;
+    schedule_.max_instances_total = options_.max_instances_total;
+    set_blocks(schedule_, blocks);
+    add_steps(schedule_);
     const std::uint32_t nodes = program_nodes(common_);
-    at_.instances.assign(nodes, {});
+    schedule_.instances.assign(nodes, {});
     for (std::uint32_t node = 0; node < nodes; ++node) {
       const Program& program = programs_(node);
-      if (Finding finding = check_size(at_, node, program)) return finding;
-      at_.instances[node] = expand(program, blocks);
-      verdict_.instances += at_.instances[node].size();
-      if (Finding finding = check_instances(at_, node, program)) return finding;
+      if (Finding finding = check_size(schedule_, node, program)) return finding;
+      schedule_.instances[node] = expand(program, blocks);
+      verdict_.instances += schedule_.instances[node].size();
+      if (Finding finding = check_instances(schedule_, node, program)) return finding;
     }
     for (std::uint32_t node = 0; node < nodes; ++node) {
-      if (Finding finding = check_ports(at_, node)) return finding;
+      if (Finding finding = check_ports(schedule_, node)) return finding;
     }
-    if (Finding finding = check_matching(at_)) return finding;
-    if (Finding finding = check_steps(at_)) return finding;
+    if (Finding finding = check_matching(schedule_)) return finding;
+    if (Finding finding = check_steps(schedule_)) return finding;
     for (std::uint32_t node = 0; node < nodes; ++node) {
-      if (Finding finding = check_hazards(at_, node, verdict_)) return finding;
+      if (Finding finding = check_hazards(schedule_, node, verdict_)) return finding;
     }
-    if (Finding finding = flow_.check(at_)) return finding;
+    if (Finding finding = flow_.check(schedule_)) return finding;
     if (options_.links) {
-      if (Finding finding = check_links(at_, verdict_)) return finding;
+      if (Finding finding = check_links(schedule_, verdict_)) return finding;
     }
-    return check_witnesses(at_, at_.steps());
+    return check_known_bounds(schedule_, schedule_.steps());
   }
 
   const topology::Topology& topology_;
   const Programs& programs_;
-  const Options& options_;
+  const VerifyOptions& options_;
   OwnedProgram common_;
   std::int64_t bound_ = 1;
-  Case at_;
+  ExpandedSchedule schedule_;
   DataFlow flow_;
   Verdict verdict_;
 };
@@ -129,8 +130,8 @@ class Run {
 }  // namespace
 
 Verdict check_exhaustively(const topology::Topology& topology, const Programs& programs,
-                           const Options& options) {
-  return Run(topology, programs, options).verify();
+                           const VerifyOptions& options) {
+  return ExhaustiveCheck(topology, programs, options).verify();
 }
 
 }  // namespace espalier::verify

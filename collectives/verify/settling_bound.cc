@@ -18,13 +18,13 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::int64_t kMostRounds = 256;   // of divisors; no schedule here comes near
-constexpr std::int64_t kMostBlocks = 4096;  // however odd the descriptor
+constexpr std::int64_t kMaxRounds = 256;   // of divisors; no schedule here comes near
+constexpr std::int64_t kMaxBlocks = 4096;  // however odd the descriptor
 
 void join(std::int64_t& rounds, std::uint64_t divisor) {
   if (divisor == 0) return;
   const std::int64_t joined = std::lcm(rounds, static_cast<std::int64_t>(divisor));
-  rounds = std::min(joined, kMostRounds);
+  rounds = std::min(joined, kMaxRounds);
 }
 
 // Blocks after which all that an action names besides blocks is the same again.
@@ -45,7 +45,7 @@ void join_action(std::int64_t& rounds, const Program& program, const Action& act
     with(present && place->buffer == espalier_Buffer_SCRATCH, place->slot_ref);
   }
   if (every == 0 || block.add <= 0) {
-    rounds = kMostRounds;  // it cannot be told
+    rounds = kMaxRounds;  // it cannot be told
   } else {
     join(rounds, static_cast<std::uint64_t>(every / block.every * block.add));
   }
@@ -73,7 +73,7 @@ std::int64_t blocks_a_period(const Program& program) {
         repeat_of(program, program.indices[(send ? action.a : action.into).block_ref]);
     if (block.every > 0) most = std::max(most, (block.add + block.every - 1) / block.every);
   }
-  return std::min(most, kMostRounds);
+  return std::min(most, kMaxRounds);
 }
 
 // Keeps products of what a descriptor says inside 64 bits; nothing real is cut.
@@ -93,7 +93,7 @@ std::int64_t reach(const Program& program, std::uint32_t phase, std::uint32_t fi
     // that some came before.
     // Far below 0 are instances that are not meant to be.
     std::int64_t block = index_value(program, place.block_ref, 0);
-    if (std::abs(block) > kMostBlocks) block = 0;
+    if (std::abs(block) > kMaxBlocks) block = 0;
     const std::int64_t begin =
         cut(count_value(program.counts[action.t0_ref], 1)) - cut(period) * block;
     earliest = k == 0 ? begin : std::min(earliest, begin);
@@ -115,7 +115,7 @@ std::int64_t settling_bound(const Program& program) {
     bound = std::max(bound, periods * blocks_a_period(program));
     first_action += program.phases[phase].actions;
   }
-  return std::clamp<std::int64_t>(bound + divisor_rounds(program) + 1, 1, kMostBlocks);
+  return std::clamp<std::int64_t>(bound + divisor_rounds(program) + 1, 1, kMaxBlocks);
 }
 
 }  // namespace espalier::verify

@@ -7,7 +7,7 @@ namespace espalier::verify {
 namespace {
 
 Verdict prove(const topology::Topology& topology, const Programs& programs,
-              const Options& options) {
+              const VerifyOptions& options) {
   Verdict verdict;
   const bool at_once = options.method != Method::kExhaustive && options.max_blocks == 0;
   const Outcome outcome =
@@ -20,7 +20,7 @@ Verdict prove(const topology::Topology& topology, const Programs& programs,
     }
     return verdict;
   }
-  if (outcome == Outcome::kRefused && topology.ranks() > kMostRanksToPhrase) return verdict;
+  if (outcome == Outcome::kRefused && topology.ranks() > kMaxRanksToPhrase) return verdict;
   Verdict exhaustive = check_exhaustively(topology, programs, options);
   const bool phrased = !exhaustive.valid && !exhaustive.counterexample.too_large;
   if (outcome == Outcome::kRefused && !phrased) return verdict;
@@ -33,7 +33,7 @@ Verdict prove(const topology::Topology& topology, const Programs& programs,
 }  // namespace
 
 Verdict verify(const topology::Topology& topology, const Programs& programs,
-               const Options& options) {
+               const VerifyOptions& options) {
   Verdict verdict = prove(topology, programs, options);
   if (options.progress) options.progress(1);
   return verdict;

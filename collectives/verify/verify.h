@@ -81,7 +81,7 @@ struct Verdict {
   // was expanded.
   std::uint64_t progressions = 0;
   // Whether link use holds in lock step, and under any drift, whatever the grade claims. Only with
-  // Options::links.
+  // VerifyOptions::links.
   bool slot = false, async = false;
 };
 
@@ -94,7 +94,7 @@ enum class Method : std::uint8_t {
   kPeriodic = 2,    // only for every N at once: a schedule that is not periodic is refused (kForm)
 };
 
-struct Options {
+struct VerifyOptions {
   // Whether the grade's claim on links (point 3) is checked. Without, everything else still is.
   bool links = true;
   Method method = Method::kAuto;
@@ -131,6 +131,6 @@ inline constexpr std::uint32_t kMostWindow = 64;
                                                std::int64_t first);
 
 [[nodiscard]] Verdict verify(const topology::Topology& topology, const Programs& programs,
-                             const Options& options);
+                             const VerifyOptions& options);
 
 }  // namespace espalier::verify

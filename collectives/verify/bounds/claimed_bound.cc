@@ -14,58 +14,58 @@
 
 namespace espalier::verify {
 
-Finding check_bound(const Case& at, std::int64_t steps) {
-  const Program& common = *at.common;
-  const std::int64_t bound = count_value(common.counts[common.bound_ref], at.blocks);
+Finding check_bound(const ExpandedSchedule& schedule, std::int64_t steps) {
+  const Program& common = *schedule.common;
+  const std::int64_t bound = count_value(common.counts[common.bound_ref], schedule.blocks);
   std::int64_t known = 0;
   std::string reason;
-  for (const Witness& witness : at.witnesses) {
-    if (witness.steps(at.blocks) < known) continue;
-    known = witness.steps(at.blocks);
-    reason = witness.reason;
+  for (const LowerBound& lower_bound : schedule.bounds) {
+    if (lower_bound.steps(schedule.blocks) < known) continue;
+    known = lower_bound.steps(schedule.blocks);
+    reason = lower_bound.reason;
   }
   if (bound <= known && bound <= steps) return std::nullopt;
-  return found(Point::kSteps, at, -1, nullptr,
+  return found(Point::kSteps, schedule, -1, nullptr,
                "a lower bound of " + std::to_string(bound) + " steps is claimed; bounds prove " +
                    std::to_string(known) + " (" + reason + "), and the schedule takes " +
                    std::to_string(steps));
 }
 
-Finding check_witnesses(const Case& at, std::int64_t steps) {
-  for (const Witness& witness : at.witnesses) {
-    if (witness.steps(at.blocks) <= steps) continue;
-    return found(Point::kSteps, at, -1, nullptr,
+Finding check_known_bounds(const ExpandedSchedule& schedule, std::int64_t steps) {
+  for (const LowerBound& lower_bound : schedule.bounds) {
+    if (lower_bound.steps(schedule.blocks) <= steps) continue;
+    return found(Point::kSteps, schedule, -1, nullptr,
                  "valid in " + std::to_string(steps) + " steps, but a bound says that none is in " +
-                     "less than " + std::to_string(witness.steps(at.blocks)) + " (" +
-                     witness.reason + "): the verifier is wrong");
+                     "less than " + std::to_string(lower_bound.steps(schedule.blocks)) + " (" +
+                     lower_bound.reason + "): the verifier is wrong");
   }
   return std::nullopt;
 }
 
 namespace {
 
-__extension__ using Wide = __int128;  // products of a witness's numbers, an N and a divisor
+__extension__ using Wide = __int128;  // products of a lower_bound's numbers, an N and a divisor
 
-constexpr std::int64_t kMostCycle = 4096;  // N that are looked at one by one
+constexpr std::int64_t kMaxCycle = 4096;  // N that are looked at one by one
 
 // Steps for any N, of those that are the same every `stride` blocks.
 std::int64_t steps_for(const Steps& steps, std::int64_t blocks) {
   const std::int64_t stride = steps.stride;
   const std::int64_t rounds = std::max<std::int64_t>(0, ceil_div(blocks - 3 * stride, stride));
-  const auto at = static_cast<std::size_t>(blocks - rounds * stride - 1);
-  if (rounds == 0) return steps.first[at];
-  return steps.first[at] +
-         rounds * (steps.first[at] - steps.first[at - static_cast<std::size_t>(stride)]);
+  const auto i = static_cast<std::size_t>(blocks - rounds * stride - 1);
+  if (rounds == 0) return steps.first[i];
+  return steps.first[i] +
+         rounds * (steps.first[i] - steps.first[i - static_cast<std::size_t>(stride)]);
 }
 
 // Of the numbers k >= 0 those with at + grows * k > 0: low <= k <= high.
 struct Ahead {
   Wide low = 0, high = kMaxBlocks;
 
-  void keep(Wide at, Wide grows) {
-    if (grows > 0 && at <= 0) low = std::max(low, -at / grows + 1);
-    if (grows < 0) high = std::min(high, at <= 0 ? Wide{-1} : (at - 1) / -grows);
-    if (grows == 0 && at <= 0) high = -1;
+  void keep(Wide start, Wide grows) {
+    if (grows > 0 && start <= 0) low = std::max(low, -start / grows + 1);
+    if (grows < 0) high = std::min(high, start <= 0 ? Wide{-1} : (start - 1) / -grows);
+    if (grows == 0 && start <= 0) high = -1;
   }
 };
 
@@ -87,18 +87,18 @@ struct Claim {
 // least as much as one of them and 1. 0: none. Claim, witnesses before they are rounded up, and
 // steps are lines in N for those N that are `cycle` apart, from the stride on: the claim is above
 // one of them on a half line.
-std::int64_t first_above(const Case& at, const Steps& steps, const Claim& claim,
+std::int64_t first_above(const ExpandedSchedule& schedule, const Steps& steps, const Claim& claim,
                          std::int64_t cycle) {
   std::int64_t least = 0;
   for (std::int64_t blocks = 1; blocks <= 2 * cycle; ++blocks) {
-    if (next_blocks(*at.common, blocks) != blocks) continue;
+    if (next_blocks(*schedule.common, blocks) != blocks) continue;
     const bool alone = blocks <= cycle;  // they may be below the stride
     const Wide here = claim.at(blocks), grown = claim.at(blocks + cycle) - here;
     Ahead of_all, of_steps;
-    for (const Witness& witness : at.witnesses) {
-      const Wide known = witness.a + Wide{witness.b} * blocks + witness.d;
-      const Wide grows = grown * witness.d - Wide{witness.b} * cycle * claim.divisor;
-      of_all.keep(here * witness.d - known * claim.divisor + 1, alone ? 0 : grows);
+    for (const LowerBound& lower_bound : schedule.bounds) {
+      const Wide known = lower_bound.a + Wide{lower_bound.b} * blocks + lower_bound.d;
+      const Wide grows = grown * lower_bound.d - Wide{lower_bound.b} * cycle * claim.divisor;
+      of_all.keep(here * lower_bound.d - known * claim.divisor + 1, alone ? 0 : grows);
     }
     const std::int64_t taken = steps_for(steps, blocks);
     const Wide grows = grown - Wide{steps_for(steps, blocks + cycle) - taken} * claim.divisor;
@@ -116,44 +116,45 @@ std::int64_t first_above(const Case& at, const Steps& steps, const Claim& claim,
 
 // First by the line above the claim, which needs no cycle of the claim's own; where that is too
 // high somewhere, by the claim itself.
-Finding check_bound(Case& at, const Steps& steps, std::string& limited) {
-  const Program& common = *at.common;
+Finding check_bound(ExpandedSchedule& schedule, const Steps& steps, std::string& limited) {
+  const Program& common = *schedule.common;
   const Count& count = common.counts[common.bound_ref];
   const std::int64_t divisor = count.c == 0 ? 1 : std::max<std::int64_t>(1, count.e);
   const std::int64_t cycle = std::lcm(steps.stride, divisor);
   std::int64_t least = 0;
-  if (steps.stride <= kMostCycle) least = first_above(at, steps, {count, divisor}, steps.stride);
-  if (steps.stride > kMostCycle || (least > 0 && cycle > kMostCycle)) {
+  if (steps.stride <= kMaxCycle)
+    least = first_above(schedule, steps, {count, divisor}, steps.stride);
+  if (steps.stride > kMaxCycle || (least > 0 && cycle > kMaxCycle)) {
     limited = "the claimed lower bound goes on in too long a cycle";
     return std::nullopt;
   }
-  if (least > 0 && divisor > 1) least = first_above(at, steps, {count, 1}, cycle);
+  if (least > 0 && divisor > 1) least = first_above(schedule, steps, {count, 1}, cycle);
   if (least == 0) return std::nullopt;
-  set_blocks(at, least);
-  return check_bound(static_cast<const Case&>(at), phase_steps(common, least));
+  set_blocks(schedule, least);
+  return check_bound(static_cast<const ExpandedSchedule&>(schedule), phase_steps(common, least));
 }
 
 namespace {
 
-// A count that is never above the witness, and mostly the same.
-Count count_of(const Witness& witness) {
+// A count that is never above the lower_bound, and mostly the same.
+Count count_of(const LowerBound& lower_bound) {
   Count count{};
-  const std::int64_t whole = witness.b / witness.d, rest = witness.b % witness.d;
+  const std::int64_t whole = lower_bound.b / lower_bound.d, rest = lower_bound.b % lower_bound.d;
   count.b = static_cast<std::int32_t>(whole);
   if (rest == 0) {
-    count.a = static_cast<std::int32_t>(ceil_div(witness.a, witness.d));
+    count.a = static_cast<std::int32_t>(ceil_div(lower_bound.a, lower_bound.d));
     return count;
   }
-  const std::int64_t lack = witness.d - rest;
-  std::int64_t e = ceil_div(witness.d, rest), x = 0;
-  if (2 * rest <= witness.d) {
+  const std::int64_t lack = lower_bound.d - rest;
+  std::int64_t e = ceil_div(lower_bound.d, rest), x = 0;
+  if (2 * rest <= lower_bound.d) {
     // (rest N + a) / d >= (N + x) / e for all N >= 1.
-    x = floor_div(e * (rest + witness.a), witness.d) - 1;
+    x = floor_div(e * (rest + lower_bound.a), lower_bound.d) - 1;
     count.c = 1;
   } else {
     // (N - lack N / d) + a / d >= N - (N + x) / e.
-    e = witness.d / lack;
-    x = ceil_div(e * (lack - witness.a), witness.d) - 1;
+    e = lower_bound.d / lack;
+    x = ceil_div(e * (lack - lower_bound.a), lower_bound.d) - 1;
     ++count.b;
     count.c = -1;
   }
@@ -171,9 +172,10 @@ Count provable_bound(const topology::Topology& topology, const Program& common, 
   const auto value = [](const Count& count) {
     return std::pair(count_value(count, kMany), count_value(count, 1));
   };
-  for (const Witness& witness : witnesses(topology, common, run, {neighbours, neighbours})) {
-    if (witness.b / witness.d > kMaxSlope || witness.steps(1) > kMaxField) continue;
-    const Count count = count_of(witness);
+  for (const LowerBound& lower_bound :
+       all_bounds(topology, common, run, {neighbours, neighbours})) {
+    if (lower_bound.b / lower_bound.d > kMaxSlope || lower_bound.steps(1) > kMaxField) continue;
+    const Count count = count_of(lower_bound);
     if (value(count) > value(best)) best = count;
   }
   return best;

@@ -11,8 +11,9 @@
 
 namespace espalier::verify {
 
-// Checks the claim for N = at.blocks: it exceeds neither the greatest of at.witnesses nor `steps`.
-[[nodiscard]] Finding check_bound(const Case& at, std::int64_t steps);
+// Checks the claim for N = schedule.blocks: it exceeds neither the greatest of schedule.bounds
+// nor `steps`.
+[[nodiscard]] Finding check_bound(const ExpandedSchedule& schedule, std::int64_t steps);
 
 // Steps of a schedule for every N. From N = stride on they grow by a constant from N to N + stride.
 struct Steps {
@@ -20,10 +21,11 @@ struct Steps {
   std::int64_t stride = 1;          // blocks; a multiple of the residue's modulus
 };
 // Checks the claim for every N. `limited` becomes the reason if that is not possible.
-[[nodiscard]] Finding check_bound(Case& at, const Steps& steps, std::string& limited);
+[[nodiscard]] Finding check_bound(ExpandedSchedule& schedule, const Steps& steps,
+                                  std::string& limited);
 
 // Checks that no lower bound exceeds the steps of an otherwise valid schedule. A bound that does is
 // itself wrong.
-[[nodiscard]] Finding check_witnesses(const Case& at, std::int64_t steps);
+[[nodiscard]] Finding check_known_bounds(const ExpandedSchedule& schedule, std::int64_t steps);
 
 }  // namespace espalier::verify

@@ -38,7 +38,7 @@ class Dice {
 // A claim, witnesses and steps; nothing else of a schedule.
 struct Claimed {
   Program common{};
-  Case at;
+  ExpandedSchedule schedule;
   Steps steps;
 
   Claimed(const Count& claim, const Count& taken, std::uint32_t mod, std::uint32_t residue) {
@@ -53,7 +53,7 @@ struct Claimed {
     common.blocks[0].block_bytes = 8;
     common.residue_mod = mod;
     common.residue = residue;
-    at.common = &common;
+    schedule.common = &common;
     steps.stride = std::lcm(std::max(1u, mod), std::max(1u, taken.e));
     for (std::int64_t blocks = 1; blocks <= 3 * steps.stride; ++blocks) {
       const bool occurs = next_blocks(common, blocks) == blocks;
@@ -62,7 +62,7 @@ struct Claimed {
   }
   [[nodiscard]] bool wrong(std::int64_t blocks) const {
     const std::int64_t claim = count_value(common.counts[0], blocks);
-    return claim > greatest_steps(at.witnesses, blocks) ||
+    return claim > greatest_steps(schedule.bounds, blocks) ||
            claim > count_value(common.counts[1], blocks);
   }
 };
@@ -78,13 +78,13 @@ TEST(ClaimedBound, IsComparedForEveryBlocks) {
     const auto mod = static_cast<std::uint32_t>(dice(0, 4));
     const std::uint32_t residue = mod == 0 ? 0 : static_cast<std::uint32_t>(dice(0, 99)) % mod;
     Claimed claimed(claim, taken, mod, residue);
-    for (int many = dice(1, 4); many > 0; --many) claimed.at.witnesses.push_back(dice.bound());
+    for (int many = dice(1, 4); many > 0; --many) claimed.schedule.bounds.push_back(dice.bound());
     std::int64_t first = 0;
     for (std::int64_t blocks = 1; blocks <= kLooked && first == 0; ++blocks) {
       if (next_blocks(claimed.common, blocks) == blocks && claimed.wrong(blocks)) first = blocks;
     }
     std::string limited;
-    const Finding finding = check_bound(claimed.at, claimed.steps, limited);
+    const Finding finding = check_bound(claimed.schedule, claimed.steps, limited);
     ASSERT_EQ(limited, "");
     if (first > 0) {
       ASSERT_TRUE(finding) << "round " << round << ": wrong for N = " << first;
@@ -99,17 +99,17 @@ TEST(ClaimedBound, IsComparedForEveryBlocks) {
   EXPECT_GT(right, 2000);
 }
 
-// A witness may repeat after as many blocks as there are ranks, and a claim as well.
+// A lower_bound may repeat after as many blocks as there are ranks, and a claim as well.
 TEST(ClaimedBound, NoCycleIsTooLong) {
   constexpr std::int32_t kEvery = 1 << 18;  // a quarter of the ranks
   Claimed claimed({0, 4, -1, 1 - kEvery, kEvery}, {72, 4, 0, 0, 0}, 0, 0);
-  claimed.at.witnesses = {{"log p", 19, 2, 1}, {"messages", 0, 8 * kEvery - 2, 2 * kEvery}};
+  claimed.schedule.bounds = {{"log p", 19, 2, 1}, {"messages", 0, 8 * kEvery - 2, 2 * kEvery}};
   std::string limited;
-  EXPECT_FALSE(check_bound(claimed.at, claimed.steps, limited));
+  EXPECT_FALSE(check_bound(claimed.schedule, claimed.steps, limited));
   EXPECT_EQ(limited, "");
-  claimed.at.witnesses[1].b -= 2;
+  claimed.schedule.bounds[1].b -= 2;
   claimed.common.counts[0] = {0, 4, 0, 0, 0};
-  const Finding finding = check_bound(claimed.at, claimed.steps, limited);
+  const Finding finding = check_bound(claimed.schedule, claimed.steps, limited);
   ASSERT_TRUE(finding);
   EXPECT_TRUE(claimed.wrong(finding->blocks));
   EXPECT_FALSE(claimed.wrong(finding->blocks - 1));

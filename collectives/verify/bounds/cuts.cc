@@ -85,14 +85,14 @@ class Cuts {
         values.insert(coordinate(node));
       }
       values.erase(std::prev(values.end()));
-      for (const double at : values) {
+      for (const double border : values) {
         Side in, out;
         for (std::uint32_t node = 0; node < common_.ranks; ++node) {
-          (coordinate(node) <= at ? in : out).add(common_, node);
+          (coordinate(node) <= border ? in : out).add(common_, node);
         }
         std::int64_t leaving = 0, entering = 0;
         for (const topology::Link& link : links) {
-          const bool from = coordinate(link.from) <= at, to = coordinate(link.to) <= at;
+          const bool from = coordinate(link.from) <= border, to = coordinate(link.to) <= border;
           if (from && !to) leaving += link.capacity;
           if (to && !from) entering += link.capacity;
         }
@@ -104,7 +104,7 @@ class Cuts {
     }
   }
 
-  [[nodiscard]] std::vector<Witness> take() { return std::move(found_); }
+  [[nodiscard]] std::vector<LowerBound> take() { return std::move(found_); }
 
  private:
   void add(const std::string& reason, std::int64_t blocks, std::int64_t lanes) {
@@ -116,16 +116,16 @@ class Cuts {
   const topology::Topology& topology_;
   const Program& common_;
   std::int64_t run_;
-  std::vector<Witness> found_;
+  std::vector<LowerBound> found_;
 };
 
 }  // namespace
 
 void add_cuts(const topology::Topology& topology, const Program& common, std::int64_t run,
-              Facts facts, std::vector<Witness>& all) {
+              Facts facts, std::vector<LowerBound>& all) {
   const bool by_links = facts.links || facts.neighbours;
   const std::optional<Tree> tree = by_links ? Tree::read(topology, common) : std::nullopt;
-  std::vector<Witness> found;
+  std::vector<LowerBound> found;
   if (facts.neighbours && send_ticks(common) == 1 && latency_ticks(common) == 1) {
     found = hop_bounds(topology, common, run, tree);
   } else {
@@ -137,12 +137,12 @@ void add_cuts(const topology::Topology& topology, const Program& common, std::in
     const bool complete = topology.link_count() >= nodes * (nodes - 1);
     if (tree) {
       cuts.at_each_link(*tree);
-    } else if (by_links && !complete && topology.link_count() * nodes <= kMostCutWork) {
+    } else if (by_links && !complete && topology.link_count() * nodes <= kMaxCutWork) {
       cuts.between_coordinates();
     }
     found = cuts.take();
   }
-  for (Witness& witness : greatest(found, 1)) all.push_back(std::move(witness));
+  for (LowerBound& lower_bound : greatest(found, 1)) all.push_back(std::move(lower_bound));
 }
 
 }  // namespace espalier::verify

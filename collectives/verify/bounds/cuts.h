@@ -11,6 +11,6 @@ namespace espalier::verify {
 
 // Adds the bounds by links to `all`. `run`: the largest segment count of a message.
 void add_cuts(const topology::Topology& topology, const Program& common, std::int64_t run,
-              Facts facts, std::vector<Witness>& all);
+              Facts facts, std::vector<LowerBound>& all);
 
 }  // namespace espalier::verify

@@ -38,14 +38,14 @@ std::int64_t first_above(const LowerBound& one, const LowerBound& other, std::in
 }
 
 // A bound, and the first N for which its line is the highest.
-struct Reign {
+struct EnvelopeLine {
   const LowerBound* bound;
   std::int64_t first;
 };
 
 // The upper envelope from N = first on.
-std::vector<Reign> envelope(const std::vector<LowerBound>& all, std::int64_t first) {
-  std::vector<Reign> reigns;
+std::vector<EnvelopeLine> envelope(const std::vector<LowerBound>& all, std::int64_t first) {
+  std::vector<EnvelopeLine> lines;
   const LowerBound* best = &all.front();
   for (const LowerBound& bound : all) {
     const bool level = !above(bound, *best, first) && !above(*best, bound, first);
@@ -53,7 +53,7 @@ std::vector<Reign> envelope(const std::vector<LowerBound>& all, std::int64_t fir
   }
   std::int64_t from = first;
   while (from <= kMaxBlocks) {
-    reigns.push_back({best, from});
+    lines.push_back({best, from});
     const LowerBound* next = nullptr;
     std::int64_t soonest = std::int64_t{kMaxBlocks} + 1;
     for (const LowerBound& bound : all) {
@@ -69,7 +69,7 @@ std::vector<Reign> envelope(const std::vector<LowerBound>& all, std::int64_t fir
     best = next;
     from = soonest;
   }
-  return reigns;
+  return lines;
 }
 
 }  // namespace
@@ -77,32 +77,32 @@ std::vector<Reign> envelope(const std::vector<LowerBound>& all, std::int64_t fir
 // Rounded up, a line may say no more than its neighbours wherever it is the highest: it goes. What
 // reigns for longer than is looked through stays.
 std::vector<LowerBound> greatest(const std::vector<LowerBound>& all, std::int64_t first) {
-  constexpr std::int64_t kMostLookedAt = 4096;
+  constexpr std::int64_t kMaxLookedAt = 4096;
   if (all.empty()) return {};
-  std::vector<Reign> reigns = envelope(all, first);
-  for (std::size_t at = 0; at + 1 < reigns.size();) {
-    const std::int64_t end = reigns[at + 1].first;
-    bool needed = end - reigns[at].first > kMostLookedAt;
-    for (std::int64_t blocks = reigns[at].first; blocks < end && !needed; ++blocks) {
+  std::vector<EnvelopeLine> lines = envelope(all, first);
+  for (std::size_t i = 0; i + 1 < lines.size();) {
+    const std::int64_t end = lines[i + 1].first;
+    bool needed = end - lines[i].first > kMaxLookedAt;
+    for (std::int64_t blocks = lines[i].first; blocks < end && !needed; ++blocks) {
       std::int64_t others = 0;
-      for (std::size_t other = 0; other < reigns.size(); ++other) {
-        if (other != at) others = std::max(others, reigns[other].bound->steps(blocks));
+      for (std::size_t other = 0; other < lines.size(); ++other) {
+        if (other != i) others = std::max(others, lines[other].bound->steps(blocks));
       }
-      needed = reigns[at].bound->steps(blocks) > others;
+      needed = lines[i].bound->steps(blocks) > others;
     }
     if (needed) {
-      ++at;
+      ++i;
       continue;
     }
-    if (at > 0) {
-      reigns.erase(reigns.begin() + static_cast<std::ptrdiff_t>(at));
+    if (i > 0) {
+      lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(i));
     } else {
-      reigns[1].first = reigns[0].first;
-      reigns.erase(reigns.begin());
+      lines[1].first = lines[0].first;
+      lines.erase(lines.begin());
     }
   }
   std::vector<LowerBound> few;
-  for (const Reign& reign : reigns) few.push_back(*reign.bound);
+  for (const EnvelopeLine& line : lines) few.push_back(*line.bound);
   return few;
 }
 

@@ -28,7 +28,7 @@ namespace {
 
 // So many blocks (for N = 1) with so many steps elsewhere: before, or after.
 struct Load {
-  std::int64_t there = 0, blocks = 0;
+  std::int64_t steps = 0, blocks = 0;
   std::int64_t opposite = 0;  // at least so many on the other side
 };
 
@@ -65,7 +65,7 @@ class Hops {
   }
 
   void in_graph();
-  [[nodiscard]] std::vector<Witness> take() { return std::move(found_); }
+  [[nodiscard]] std::vector<LowerBound> take() { return std::move(found_); }
 
  private:
   // Of the nodes that are `inside` from the others.
@@ -129,8 +129,9 @@ class Hops {
     }
     const Branch& side = after ? to : from;
     std::vector<Load> all;
-    for (std::size_t hops = 0; hops < side.at.size(); ++hops) {
-      all.push_back({static_cast<std::int64_t>(hops), side.at[hops] * (blocks / side.side.ranks),
+    for (std::size_t hops = 0; hops < side.ranks_at.size(); ++hops) {
+      all.push_back({static_cast<std::int64_t>(hops),
+                     side.ranks_at[hops] * (blocks / side.side.ranks),
                      after ? before_it : after_it});
     }
     return all;
@@ -139,13 +140,13 @@ class Hops {
   // The slowest first, then with the next, and so on.
   void add(const std::string& reason, std::vector<Load> loads, std::int64_t lanes) {
     std::sort(loads.begin(), loads.end(),
-              [](const Load& a, const Load& b) { return a.there > b.there; });
+              [](const Load& a, const Load& b) { return a.steps > b.steps; });
     std::int64_t blocks = 0, opposite = 0;
     for (const Load& load : loads) {
       opposite = blocks == 0 ? load.opposite : std::min(opposite, load.opposite);
       blocks += load.blocks;
       if (load.blocks == 0) continue;
-      found_.push_back({reason, (opposite + load.there) * lanes * run_, blocks, lanes * run_});
+      found_.push_back({reason, (opposite + load.steps) * lanes * run_, blocks, lanes * run_});
     }
   }
 
@@ -155,7 +156,7 @@ class Hops {
   bool multiport_;
   std::vector<topology::Link> links_;                            // of a graph
   std::vector<std::vector<std::uint32_t>> leads_to_, led_from_;  // by node
-  std::vector<Witness> found_;
+  std::vector<LowerBound> found_;
 };
 
 // One side of a cut, seen from the ends of its links there. False where some rank cannot be
@@ -166,10 +167,10 @@ bool Hops::branch_of(const std::vector<bool>& inside, bool inner,
   std::vector<std::int64_t> away(inside.size(), -1);
   std::vector<std::uint32_t> order(ends.begin(), ends.end());
   for (const std::uint32_t node : ends) away[node] = 0;
-  for (std::size_t at = 0; at < order.size(); ++at) {
-    for (const std::uint32_t on : next[order[at]]) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (const std::uint32_t on : next[order[i]]) {
       if (away[on] >= 0) continue;
-      away[on] = away[order[at]] + 1;
+      away[on] = away[order[i]] + 1;
       order.push_back(on);
     }
   }
@@ -178,14 +179,14 @@ bool Hops::branch_of(const std::vector<bool>& inside, bool inner,
     if (away[node] < 0) return false;
     const auto hops = static_cast<std::size_t>(away[node]);
     branch.side.add(common_, node);
-    branch.at.resize(std::max(branch.at.size(), hops + 1), 0);
-    ++branch.at[hops];
+    branch.ranks_at.resize(std::max(branch.ranks_at.size(), hops + 1), 0);
+    ++branch.ranks_at[hops];
     if (node == common_.root) branch.root_at = away[node];
   }
-  branch.depth = branch.spread = static_cast<std::int64_t>(branch.at.size()) - 1;
-  const auto nearest =
-      std::find_if(branch.at.begin(), branch.at.end(), [](std::int64_t many) { return many > 0; });
-  branch.nearest = nearest - branch.at.begin();
+  branch.depth = branch.spread = static_cast<std::int64_t>(branch.ranks_at.size()) - 1;
+  const auto nearest = std::find_if(branch.ranks_at.begin(), branch.ranks_at.end(),
+                                    [](std::int64_t count) { return count > 0; });
+  branch.nearest = nearest - branch.ranks_at.begin();
   return branch.side.ranks > 0;
 }
 
@@ -216,9 +217,9 @@ void Hops::between_coordinates() {
     }
     std::set<double> values(coordinates.begin(), coordinates.end());
     values.erase(std::prev(values.end()));
-    for (const double at : values) {
+    for (const double border : values) {
       std::vector<bool> inside;
-      for (const double coordinate : coordinates) inside.push_back(coordinate <= at);
+      for (const double coordinate : coordinates) inside.push_back(coordinate <= border);
       const auto ranks = std::count(inside.begin(), inside.begin() + common_.ranks, true);
       const std::string name = "hops and links: between the " + std::to_string(ranks) +
                                " ranks of the first " + (across ? "columns and " : "rows and ") +
@@ -232,7 +233,7 @@ void Hops::between_coordinates() {
 
 void Hops::in_graph() {
   const std::uint32_t nodes = topology_.nodes();
-  if (topology_.link_count() > kMostCutWork / 64) return;
+  if (topology_.link_count() > kMaxCutWork / 64) return;
   links_ = topology_.links();
   leads_to_.resize(nodes);
   led_from_.resize(nodes);
@@ -241,7 +242,7 @@ void Hops::in_graph() {
     led_from_[link.to].push_back(link.from);
   }
   std::set<std::uint32_t> alone = {0, common_.root, common_.ranks - 1};
-  if (links_.size() * nodes <= kMostCutWork) {
+  if (links_.size() * nodes <= kMaxCutWork) {
     for (std::uint32_t node = 0; node < common_.ranks; ++node) alone.insert(node);
   }
   for (const std::uint32_t node : alone) {
@@ -257,8 +258,8 @@ void Hops::in_graph() {
 
 }  // namespace
 
-std::vector<Witness> hop_bounds(const topology::Topology& topology, const Program& common,
-                                std::int64_t run, const std::optional<Tree>& tree) {
+std::vector<LowerBound> hop_bounds(const topology::Topology& topology, const Program& common,
+                                   std::int64_t run, const std::optional<Tree>& tree) {
   Hops hops(topology, common, run);
   if (tree) {
     hops.in_tree(*tree);

@@ -99,7 +99,7 @@ Port port_of(const Program& common, std::int64_t run) {
 }
 
 // By ports, log p and messages: no more than one send a step.
-void add_ports(const Program& common, std::int64_t run, std::vector<Witness>& all) {
+void add_ports(const Program& common, std::int64_t run, std::vector<LowerBound>& all) {
   const std::int64_t p = common.ranks;
   const std::int64_t s = send_ticks(common), l = latency_ticks(common);
   const std::int64_t reach = steps_to_reach(p, s, l);
@@ -125,22 +125,23 @@ void add_ports(const Program& common, std::int64_t run, std::vector<Witness>& al
 
 }  // namespace
 
-std::vector<Witness> witnesses(const topology::Topology& topology, const Program& common,
-                               std::int64_t run, Facts facts) {
+std::vector<LowerBound> all_bounds(const topology::Topology& topology, const Program& common,
+                                   std::int64_t run, Facts facts) {
   if (common.ranks == 1) return {{"one rank: nothing", 0, 0, 1}};
-  std::vector<Witness> all = {{"latency: some message must arrive", latency_ticks(common), 0, 1}};
+  std::vector<LowerBound> all = {
+      {"latency: some message must arrive", latency_ticks(common), 0, 1}};
   if (common.port_model != espalier_PortModel_MULTIPORT) add_ports(common, run, all);
   add_cuts(topology, common, run, facts, all);
   return all;
 }
 
-std::vector<LowerBound> describe(const std::vector<Witness>& all) {
+std::vector<LowerBound> describe(const std::vector<LowerBound>& all) {
   std::vector<LowerBound> bounds;
-  for (const Witness& witness : all) {
+  for (const LowerBound& lower_bound : all) {
     const bool known = std::any_of(bounds.begin(), bounds.end(), [&](const LowerBound& bound) {
-      return bound.a == witness.a && bound.b == witness.b && bound.d == witness.d;
+      return bound.a == lower_bound.a && bound.b == lower_bound.b && bound.d == lower_bound.d;
     });
-    if (!known) bounds.push_back(witness);
+    if (!known) bounds.push_back(lower_bound);
   }
   return bounds;
 }
@@ -157,7 +158,7 @@ std::vector<LowerBound> lower_bounds(const topology::Topology& topology, const P
     run = std::max(run, longest_run(program));
     neighbours = neighbours && only_neighbours(topology, program);
   }
-  return describe(witnesses(topology, common, run, {links, neighbours}));
+  return describe(all_bounds(topology, common, run, {links, neighbours}));
 }
 
 }  // namespace espalier::verify

@@ -11,17 +11,16 @@
 
 namespace espalier::verify {
 
-using Witness = LowerBound;
-
 // What is known of a schedule besides rank 0's program.
 struct Facts {
   bool links = false;       // no link carries more than its capacity in a step
   bool neighbours = false;  // every message goes from a node to a neighbour
 };
 // Returns all lower bounds that apply, at least one. `run`: the largest segment count of a message.
-[[nodiscard]] std::vector<Witness> witnesses(const topology::Topology& topology,
-                                             const Program& common, std::int64_t run, Facts facts);
+[[nodiscard]] std::vector<LowerBound> all_bounds(const topology::Topology& topology,
+                                                 const Program& common, std::int64_t run,
+                                                 Facts facts);
 // Returns the bounds for a verdict: of several with the same formula only the first.
-[[nodiscard]] std::vector<LowerBound> describe(const std::vector<Witness>& all);
+[[nodiscard]] std::vector<LowerBound> describe(const std::vector<LowerBound>& all);
 
 }  // namespace espalier::verify

@@ -22,9 +22,9 @@ std::int64_t best(const std::string& spec, Collective collective, PortModel mode
   common.segments = counts_per_rank(collective) ? common.ranks : 1;
   common.port_model = model;
   std::int64_t steps = 0;
-  for (const Witness& witness :
-       witnesses(*topology, common, run, {.links = true, .neighbours = neighbours})) {
-    steps = std::max(steps, witness.steps(blocks));
+  for (const LowerBound& lower_bound :
+       all_bounds(*topology, common, run, {.links = true, .neighbours = neighbours})) {
+    steps = std::max(steps, lower_bound.steps(blocks));
   }
   return steps;
 }

@@ -37,10 +37,10 @@ std::optional<Tree> Tree::read(const topology::Topology& topology, const Program
     open[edge] = static_cast<std::uint32_t>(tree.from_[tree.edges_[edge].to].size()) - 1;
     if (open[edge] == 0) order.push_back(edge);
   }
-  for (std::size_t at = 0; at < order.size(); ++at) {
-    tree.fill(common, order[at]);
-    for (const std::uint32_t back : tree.from_[tree.edges_[order[at]].from]) {
-      if (back != order[at] && --open[back ^ 1] == 0) order.push_back(back ^ 1);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    tree.fill(common, order[i]);
+    for (const std::uint32_t back : tree.from_[tree.edges_[order[i]].from]) {
+      if (back != order[i] && --open[back ^ 1] == 0) order.push_back(back ^ 1);
     }
   }
   if (order.size() != tree.edges_.size()) return std::nullopt;  // it has a cycle
@@ -51,7 +51,7 @@ void Tree::fill(const Program& common, std::uint32_t edge) {
   const std::uint32_t node = edges_[edge].to;
   Branch branch;
   branch.side.add(common, node);
-  branch.at.assign(1, branch.side.ranks);
+  branch.ranks_at.assign(1, branch.side.ranks);
   std::vector<std::int64_t> spreads;
   for (const std::uint32_t on : from_[node]) {
     if (on == (edge ^ 1)) continue;
@@ -59,9 +59,9 @@ void Tree::fill(const Program& common, std::uint32_t edge) {
     if (next.side.ranks == 0) continue;
     branch.side.add(next.side);
     if (next.side.root) branch.root_at = next.root_at + 1;
-    branch.at.resize(std::max(branch.at.size(), next.at.size() + 1), 0);
-    for (std::size_t hops = 0; hops < next.at.size(); ++hops) {
-      branch.at[hops + 1] += next.at[hops];
+    branch.ranks_at.resize(std::max(branch.ranks_at.size(), next.ranks_at.size() + 1), 0);
+    for (std::size_t hops = 0; hops < next.ranks_at.size(); ++hops) {
+      branch.ranks_at[hops + 1] += next.ranks_at[hops];
     }
     spreads.push_back(next.spread);
   }
@@ -70,10 +70,10 @@ void Tree::fill(const Program& common, std::uint32_t edge) {
     const auto sent = static_cast<std::int64_t>(turn) + 1;
     branch.spread = std::max(branch.spread, sent + spreads[turn]);
   }
-  branch.depth = static_cast<std::int64_t>(branch.at.size()) - 1;
-  const auto nearest =
-      std::find_if(branch.at.begin(), branch.at.end(), [](std::int64_t many) { return many > 0; });
-  branch.nearest = nearest - branch.at.begin();
+  branch.depth = static_cast<std::int64_t>(branch.ranks_at.size()) - 1;
+  const auto nearest = std::find_if(branch.ranks_at.begin(), branch.ranks_at.end(),
+                                    [](std::int64_t count) { return count > 0; });
+  branch.nearest = nearest - branch.ranks_at.begin();
   edges_[edge].beyond = std::move(branch);
 }
 

@@ -23,7 +23,7 @@ struct Side {
 // All that lies beyond a link u -> v, seen from v, in hops.
 struct Branch {
   Side side;
-  std::vector<std::int64_t> at;         // ranks, by distance from v
+  std::vector<std::int64_t> ranks_at;   // ranks, by distance from v
   std::int64_t root_at = 0;             // distance of the root, if it is there
   std::int64_t nearest = 0, depth = 0;  // to a rank
   // The least steps of a broadcast from v to its ranks, one send a step and node.

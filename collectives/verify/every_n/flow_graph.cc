@@ -30,10 +30,10 @@ std::uint32_t FlowGraph::add_node(std::uint32_t node, const RankProgressions& ra
     cells_.push_back({cell_of(flow.sources[k].a), b, kUnknown});
     if (combines_) kinds_.push_back(ranks.all[k].kind);
   }
-  Wanted wanted(common_);
-  const auto [first, end] = wanted.segments(node);
-  for (std::int64_t at = first * stride_; at < end * stride_; ++at) {
-    const std::int32_t last = flow.results[static_cast<std::size_t>(at)];
+  ExpectedResults expected(common_);
+  const auto [first, end] = expected.segments(node);
+  for (std::int64_t i = first * stride_; i < end * stride_; ++i) {
+    const std::int32_t last = flow.results[static_cast<std::size_t>(i)];
     results_.push_back(last < 0 ? -1 : cell_of(last));
   }
   return base;
@@ -45,14 +45,14 @@ bool FlowGraph::push(std::int32_t source) {
   return true;
 }
 
-std::optional<FlowGraph::BadCombine> FlowGraph::finish(std::uint32_t at) {
-  Cell& cell = cells_[at];
+std::optional<FlowGraph::BadCombine> FlowGraph::finish(std::uint32_t number) {
+  Cell& cell = cells_[number];
   RankSet set = set_of(cell.a);
   if (all_to_all_ && cell.a >= 0) cell.b = cells_[static_cast<std::size_t>(cell.a)].b;
-  if (is_combine(at)) {
+  if (is_combine(number)) {
     const RankSet left = set, right = set_of(cell.b);
     set = left < 0 || right < 0 ? RankSets::kNone : sets_.combine(left, right, join_);
-    if (set < 0) return BadCombine{at, left, right};
+    if (set < 0) return BadCombine{number, left, right};
   }
   cell.value = set;
   return std::nullopt;
@@ -62,19 +62,19 @@ std::optional<FlowGraph::BadCombine> FlowGraph::finish(std::uint32_t at) {
 std::optional<FlowGraph::BadCombine> FlowGraph::resolve(std::uint32_t first) {
   stack_.assign(1, first);
   while (!stack_.empty()) {
-    const std::uint32_t at = stack_.back();
-    cells_[at].value = kBegun;
-    if (push(cells_[at].a)) continue;
-    if (is_combine(at) && push(cells_[at].b)) continue;
+    const std::uint32_t number = stack_.back();
+    cells_[number].value = kBegun;
+    if (push(cells_[number].a)) continue;
+    if (is_combine(number) && push(cells_[number].b)) continue;
     stack_.pop_back();
-    if (auto bad = finish(at)) return bad;
+    if (auto bad = finish(number)) return bad;
   }
   return std::nullopt;
 }
 
 // Data mostly rise from low nodes to high ones, and then fall: a pass upwards takes what is ready,
 // and one downwards the rest. Sources are fetched ahead, as hardly any is in a cache.
-std::optional<FlowGraph::BadCombine> FlowGraph::follow(const Case& at) {
+std::optional<FlowGraph::BadCombine> FlowGraph::follow(const ExpandedSchedule& schedule) {
   constexpr std::uint32_t kAhead = 16;
   const auto cells = static_cast<std::uint32_t>(cells_.size());
   const auto fetch = [this, cells](std::uint32_t cell) {
@@ -85,24 +85,24 @@ std::optional<FlowGraph::BadCombine> FlowGraph::follow(const Case& at) {
     fetch(cell + kAhead);
     if (!is_ready(cells_[cell].a) || (is_combine(cell) && !is_ready(cells_[cell].b))) continue;
     if (auto bad = finish(cell)) return bad;
-    if (sets_.intervals_read() > at.max_instances) return std::nullopt;
+    if (sets_.intervals_read() > schedule.max_instances) return std::nullopt;
   }
   for (std::uint32_t cell = cells; cell-- > 0;) {
     fetch(cell - kAhead);
     if (cells_[cell].value != kUnknown) continue;
     if (auto bad = resolve(cell)) return bad;
-    if (sets_.intervals_read() > at.max_instances) break;
+    if (sets_.intervals_read() > schedule.max_instances) break;
   }
   return std::nullopt;
 }
 
 std::optional<FlowGraph::BadResult> FlowGraph::check_results() {
-  Wanted wanted(common_);
+  ExpectedResults expected(common_);
   std::size_t next = 0;
   for (std::uint32_t node = 0; node < node_begin_.size(); ++node) {
-    const auto [first, end] = wanted.segments(node);
+    const auto [first, end] = expected.segments(node);
     for (std::int64_t segment = first; segment < end; ++segment) {
-      const RankSet ranks = wanted.ranks(node, segment);
+      const RankSet ranks = expected.ranks(node, segment);
       for (std::int64_t block = 0; block < stride_; ++block) {
         const std::int32_t cell = results_[next++];
         Value value{RankSets::kNone, -1, block};

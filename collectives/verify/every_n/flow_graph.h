@@ -34,14 +34,14 @@ class FlowGraph {
     std::uint32_t cell = 0;
     RankSet left = RankSets::kNone, right = RankSets::kNone;
   };
-  // Follows all data. Stops early where the sets take more than at.most_instances.
-  [[nodiscard]] std::optional<BadCombine> follow(const Case& at);
+  // Follows all data. Stops early where the sets take more than schedule.most_instances.
+  [[nodiscard]] std::optional<BadCombine> follow(const ExpandedSchedule& schedule);
   // An output block that does not end as the collective must leave it.
   struct BadResult {
     std::uint32_t node = 0;
     std::int64_t segment = 0, block = 0;
     Value value;
-    RankSet wanted = RankSets::kNone;
+    RankSet expected = RankSets::kNone;
   };
   [[nodiscard]] std::optional<BadResult> check_results();
   // The first node that has not heard of all ranks in a barrier, and of whom it has.
@@ -86,9 +86,9 @@ class FlowGraph {
       if (size_ % kChunk == 0) chunks_.emplace_back(new Cell[kChunk]);
       (*this)[size_++] = cell;
     }
-    [[nodiscard]] Cell& operator[](std::size_t at) { return chunks_[at / kChunk][at % kChunk]; }
-    [[nodiscard]] const Cell& operator[](std::size_t at) const {
-      return chunks_[at / kChunk][at % kChunk];
+    [[nodiscard]] Cell& operator[](std::size_t i) { return chunks_[i / kChunk][i % kChunk]; }
+    [[nodiscard]] const Cell& operator[](std::size_t i) const {
+      return chunks_[i / kChunk][i % kChunk];
     }
     [[nodiscard]] std::size_t size() const { return size_; }
 

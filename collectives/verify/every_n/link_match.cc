@@ -11,8 +11,8 @@ namespace {
 // The ends of one link come as a few sorted runs, as a rule one or two a stage.
 void sort_runs(std::vector<LinkEnd>::iterator begin, std::vector<LinkEnd>::iterator end) {
   std::vector<std::vector<LinkEnd>::iterator> runs;
-  for (auto at = begin; at != end; ++at) {
-    if (at == begin || *at < *(at - 1)) runs.push_back(at);
+  for (auto one = begin; one != end; ++one) {
+    if (one == begin || *one < *(one - 1)) runs.push_back(one);
   }
   while (runs.size() > 1) {
     for (std::size_t k = 0; k + 1 < runs.size(); k += 2) {

@@ -40,13 +40,13 @@ constexpr std::int64_t kProgressionsPerInstance = 8;
 
 class Periodic {
  public:
-  Periodic(const topology::Topology& topology, const Programs& programs, const Options& options,
-           Verdict& verdict)
+  Periodic(const topology::Topology& topology, const Programs& programs,
+           const VerifyOptions& options, Verdict& verdict)
       : topology_(topology), programs_(programs), options_(options), verdict_(verdict) {
-    at_.topology = &topology_;
-    at_.common = &common_;
-    at_.max_instances = options_.max_instances;
-    at_.max_instances_total = options_.max_instances_total;
+    schedule_.topology = &topology_;
+    schedule_.common = &common_;
+    schedule_.max_instances = options_.max_instances;
+    schedule_.max_instances_total = options_.max_instances_total;
   }
 
   Outcome prove() {
@@ -66,8 +66,8 @@ class Periodic {
     const std::int64_t last = single_ ? first : ranks_->max_blocks();
     for (const std::int64_t blocks : {first, last}) {
       if (finding) break;  // what is refused may name counts that are not there
-      set_blocks(at_, blocks);
-      finding = check_witnesses(at_, at_.steps());
+      set_blocks(schedule_, blocks);
+      finding = check_known_bounds(schedule_, schedule_.steps());
     }
     if (finding) {
       verdict_.counterexample = *finding;
@@ -76,7 +76,7 @@ class Periodic {
     verdict_.valid = verdict_.for_all = true;
     verdict_.proven_blocks = last;
     verdict_.period = stride_;
-    verdict_.witnesses = describe(at_.witnesses);
+    verdict_.witnesses = describe(schedule_.bounds);
     verdict_.steps_at_one = phase_steps(common_, first);
     verdict_.steps_at_most = phase_steps(common_, last);
     return Outcome::kProven;
@@ -124,8 +124,8 @@ class Periodic {
     stride_ = single_ ? next_blocks(common_, 1) : std::lcm(stride_, mod);
     if (single_ && stride_ > kMaxStride) verdict_.limited = "the only N is too large";
     if (!unknown()) stages_ = StageSteps(stride_);
-    at_.instances.resize(std::min(program_nodes(common_), topology_.nodes()));
-    ranks_.emplace(at_, verdict_);
+    schedule_.instances.resize(std::min(program_nodes(common_), topology_.nodes()));
+    ranks_.emplace(schedule_, verdict_);
     flow_.begin(common_);
   }
 
@@ -133,11 +133,11 @@ class Periodic {
     if (unknown()) return std::nullopt;
     Finding finding = single_ ? read_only_blocks(node, program) : read_every_blocks(node, program);
     if (finding || unknown() || coarser_ > 0) return finding;
-    at_.spent += static_cast<std::int64_t>(progressions_.all.size());
+    schedule_.spent += static_cast<std::int64_t>(progressions_.all.size());
     const auto cells = static_cast<std::int64_t>(flow_.size() + progressions_.all.size());
     if (cells > kProgressionsPerInstance * options_.max_instances ||
-        at_.spent > options_.max_instances_total) {
-      return too_large(Point::kForm, at_, node,
+        schedule_.spent > options_.max_instances_total) {
+      return too_large(Point::kForm, schedule_, node,
                        std::to_string(cells) +
                            " progressions up to here are more than can be "
                            "checked");
@@ -165,12 +165,12 @@ class Periodic {
 
   // The only N that occurs.
   Finding read_only_blocks(std::uint32_t node, const Program& program) {
-    set_blocks(at_, stride_);
-    if (Finding finding = check_size(at_, node, program)) return finding;
-    std::vector<Instance>& all = at_.instances[node];
+    set_blocks(schedule_, stride_);
+    if (Finding finding = check_size(schedule_, node, program)) return finding;
+    std::vector<Instance>& all = schedule_.instances[node];
     all = expand(program, stride_);
-    Finding finding = check_instances(at_, node, program);
-    if (!finding) finding = check_ports(at_, node);
+    Finding finding = check_instances(schedule_, node, program);
+    if (!finding) finding = check_ports(schedule_, node);
     if (!finding) {
       read_single(program, all, stride_, progressions_);
       verdict_.progressions += progressions_.all.size();
@@ -237,7 +237,7 @@ class Periodic {
     for (std::int64_t blocks = wrong->end.block + 1; blocks <= wrong->end.block + 1 + 2 * stride_;
          blocks += stride_) {
       if (Finding finding = expand_at(blocks, {wrong->from, wrong->to})) return finding;
-      if (Finding finding = check_link(at_, wrong->from, wrong->to)) return finding;
+      if (Finding finding = check_link(schedule_, wrong->from, wrong->to)) return finding;
     }
     verdict_.limited = "the ends of link " + topology_.node_name(wrong->from) + " -> " +
                        topology_.node_name(wrong->to) + " go on differently";
@@ -246,11 +246,11 @@ class Periodic {
 
   // For the least N from `blocks` on that occurs.
   Finding expand_at(std::int64_t blocks, const std::vector<std::uint32_t>& nodes) {
-    set_blocks(at_, single_ ? next_blocks(common_, 1) : next_blocks(common_, blocks));
+    set_blocks(schedule_, single_ ? next_blocks(common_, 1) : next_blocks(common_, blocks));
     for (const std::uint32_t node : nodes) {
       const Program& program = programs_(node);
-      if (Finding finding = check_size(at_, node, program)) return finding;
-      at_.instances[node] = expand(program, at_.blocks);
+      if (Finding finding = check_size(schedule_, node, program)) return finding;
+      schedule_.instances[node] = expand(program, schedule_.blocks);
     }
     return std::nullopt;
   }
@@ -280,17 +280,17 @@ class Periodic {
       if (finding || unknown()) return finding;
       sum.first.push_back(whole);
     }
-    at_.witnesses = witnesses(topology_, common_, run_, {options_.links, neighbours_});
+    schedule_.bounds = all_bounds(topology_, common_, run_, {options_.links, neighbours_});
     if (single_) {
-      set_blocks(at_, last);
-      return check_bound(at_, sum.first.back());
+      set_blocks(schedule_, last);
+      return check_bound(schedule_, sum.first.back());
     }
     for (std::int64_t blocks = 2 * stride_ + 1; blocks <= 3 * stride_; ++blocks) {
       if (next_blocks(common_, blocks) != blocks || !stages_.overtakes(blocks)) continue;
       verdict_.limited = "a phase takes longer than it claims for large N";
       return std::nullopt;
     }
-    return check_bound(at_, sum, verdict_.limited);
+    return check_bound(schedule_, sum, verdict_.limited);
   }
 
   Finding check_claim(std::uint32_t ref, std::int64_t blocks, std::int64_t taken,
@@ -302,53 +302,54 @@ class Periodic {
       return std::nullopt;
     }
     if (claimed == taken) return std::nullopt;
-    if (!single_ && claimed < taken && topology_.ranks() <= kMostRanksToPhrase) {
+    if (!single_ && claimed < taken && topology_.ranks() <= kMaxRanksToPhrase) {
       // Steps that are not there cut instances off; that may be meant, but is not periodic.
       verdict_.limited = who + "too few steps for all blocks of its actions";
       return std::nullopt;
     }
-    set_blocks(at_, blocks);
-    return found(Point::kSteps, at_, -1, nullptr,
+    set_blocks(schedule_, blocks);
+    return found(Point::kSteps, schedule_, -1, nullptr,
                  who + std::to_string(claimed) + " steps, but its actions take " +
                      std::to_string(taken) + "; the claim must be exact");
   }
 
   // Point 7, of the first block of every progression.
   Finding follow() {
-    const auto bad = flow_.follow(at_);
+    const auto bad = flow_.follow(schedule_);
     if (bad) return wrong_operands(*bad);
-    if (flow_.sets().intervals_read() > at_.max_instances) return check_sets(at_, flow_.sets());
+    if (flow_.sets().intervals_read() > schedule_.max_instances)
+      return check_sets(schedule_, flow_.sets());
     if (common_.collective == espalier_Collective_BARRIER) return check_barrier();
     const auto wrong = flow_.check_results();
     if (!wrong) return std::nullopt;
-    set_blocks(at_, single_ ? stride_ : next_blocks(common_, wrong->block + 1));
-    return wrong_result(at_, flow_.sets(), wrong->node, wrong->segment, wrong->block, wrong->value,
-                        wrong->wanted);
+    set_blocks(schedule_, single_ ? stride_ : next_blocks(common_, wrong->block + 1));
+    return wrong_result(schedule_, flow_.sets(), wrong->node, wrong->segment, wrong->block,
+                        wrong->value, wrong->expected);
   }
 
   Finding wrong_operands(const FlowGraph::BadCombine& bad) {
     const auto [node, position] = flow_.place_of(bad.cell);
     if (Finding finding = expand_at(stride_, {node})) return finding;
     if (single_) {
-      read_single(programs_(node), at_.instances[node], stride_, progressions_);
+      read_single(programs_(node), schedule_.instances[node], stride_, progressions_);
     } else if (!read_progressions(common_, programs_(node), progressions_).none()) {
-      return found(Point::kDataFlow, at_, node, nullptr, "its program changed");
+      return found(Point::kDataFlow, schedule_, node, nullptr, "its program changed");
     }
     const Progression& cell = progressions_.all[position];
-    const std::vector<Instance>& all = at_.instances[node];
+    const std::vector<Instance>& all = schedule_.instances[node];
     const auto wrong = std::find_if(all.begin(), all.end(), [&cell](const Instance& one) {
       return one.action == cell.action && one.into.block == cell.block;
     });
-    return found(Point::kDataFlow, at_, node, wrong == all.end() ? nullptr : &*wrong,
+    return found(Point::kDataFlow, schedule_, node, wrong == all.end() ? nullptr : &*wrong,
                  flow_.sets().why_not_combined(bad.left, bad.right, join_of(common_)));
   }
 
   // A rank has heard of another before it ends if it has ever received what that rank sent.
   Finding check_barrier() {
-    const auto deaf = flow_.check_barrier();
-    if (!deaf) return std::nullopt;
-    set_blocks(at_, stride_);
-    return not_heard(at_, flow_.sets(), deaf->first, deaf->second);
+    const auto unheard = flow_.check_barrier();
+    if (!unheard) return std::nullopt;
+    set_blocks(schedule_, stride_);
+    return not_heard(schedule_, flow_.sets(), unheard->first, unheard->second);
   }
 
   // Point 3: what each link carries, in the busiest step of a period and under any drift.
@@ -363,12 +364,12 @@ class Periodic {
       return std::nullopt;
     }
     const std::int64_t together = stages_.blocks_together(send_ticks(common_));
-    set_blocks(at_, single_ ? stride_ : next_blocks(common_, together));
+    set_blocks(schedule_, single_ ? stride_ : next_blocks(common_, together));
     std::vector<LinkUse> uses;
     for (std::uint32_t node = 0; node < program_nodes(common_); ++node) {
       if (Finding finding = add_uses(node, uses)) return finding;
     }
-    return check_loads(at_, std::move(uses), verdict_);
+    return check_loads(schedule_, std::move(uses), verdict_);
   }
 
   Finding add_uses(std::uint32_t node, std::vector<LinkUse>& uses) {
@@ -389,10 +390,10 @@ class Periodic {
 
   const topology::Topology& topology_;
   const Programs& programs_;
-  const Options& options_;
+  const VerifyOptions& options_;
   Verdict& verdict_;
   OwnedProgram common_;
-  Case at_;
+  ExpandedSchedule schedule_;
   std::optional<RankProofs> ranks_;
   bool single_ = false;            // only one N occurs
   std::int64_t stride_ = 1;        // of all progressions; that N, if it is the only one
@@ -408,7 +409,7 @@ class Periodic {
 }  // namespace
 
 Outcome prove_every_blocks(const topology::Topology& topology, const Programs& programs,
-                           const Options& options, Verdict& verdict) {
+                           const VerifyOptions& options, Verdict& verdict) {
   return Periodic(topology, programs, options, verdict).prove();
 }
 

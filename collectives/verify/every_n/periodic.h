@@ -9,7 +9,7 @@
 namespace espalier::verify {
 
 // Above this the exhaustive check takes too much memory to judge, or to phrase a counterexample.
-inline constexpr std::uint32_t kMostRanksToPhrase = 4096;
+inline constexpr std::uint32_t kMaxRanksToPhrase = 4096;
 
 enum class Outcome {
   kProven,   // for every N
@@ -20,7 +20,7 @@ enum class Outcome {
 // Asks for each node's program once; again if the fabric routes, and to phrase a counterexample.
 // Memory: about 25 bytes per progression, and one proof per form of stage (stage_proof.h).
 [[nodiscard]] Outcome prove_every_blocks(const topology::Topology& topology,
-                                         const Programs& programs, const Options& options,
+                                         const Programs& programs, const VerifyOptions& options,
                                          Verdict& verdict);
 
 }  // namespace espalier::verify

@@ -27,9 +27,9 @@ class StageKey : public ::testing::Test {
     field = before;
   }
   void change_place(FormPlace& place) {
-    auto& [buffer, at] = place;
+    auto& [buffer, index] = place;
     change(buffer, espalier_Buffer_OUTPUT);
-    change(at, 9);
+    change(index, 9);
   }
 
   StageForm form;
@@ -281,8 +281,8 @@ TEST_F(Stages, HazardsOfAResidue) {
     for (const std::uint32_t node : {0u, 1u}) {
       nodes[node].program.residue_mod = 2;
       nodes[node].program.residue = 1;
-      for (std::uint32_t at = 0; at < nodes[node].program.actions_count; ++at) {
-        action(node, at).instances_ref = nodes[node].count(1, 1);
+      for (std::uint32_t i = 0; i < nodes[node].program.actions_count; ++i) {
+        action(node, i).instances_ref = nodes[node].count(1, 1);
       }
     }
     finish_in(1);

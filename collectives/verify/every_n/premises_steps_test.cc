@@ -74,24 +74,24 @@ TEST(StageSteps, AreThoseOfTheLastInstance) {
     StageSteps stages(stride);
     const std::vector<Stage> all = {{0, 0, dice(1, 9)}, {0, dice(1, 3), dice(1, 9)}, {1, 0, 2}};
     std::vector<std::vector<Progression>> parts(all.size());
-    for (std::size_t at = 0; at < all.size(); ++at) {
-      const std::size_t number = stages.number_of(all[at]);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::size_t number = stages.number_of(all[i]);
       for (std::int64_t many = dice(1, 5); many > 0; --many) {
         Progression one;
         one.first = dice(0, 30);
         one.block = static_cast<std::int32_t>(many == 1 ? stride - 1 : dice(0, stride - 1));
         stages.add(number, one);
-        parts[at].push_back(one);
+        parts[i].push_back(one);
       }
     }
     stages.finish();
     for (std::int64_t blocks = 1; blocks <= 3 * stride; ++blocks) {
       std::int64_t used[2] = {0, 0};
-      for (std::size_t at = 0; at < all.size(); ++at) {
-        for (const Progression& one : parts[at]) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        for (const Progression& one : parts[i]) {
           for (std::int64_t block = one.block, k = 0; block < blocks; block += stride, ++k) {
-            const std::int64_t step = all[at].slope * blocks + one.first + all[at].period * k;
-            used[all[at].phase] = std::max(used[all[at].phase], step + 1);
+            const std::int64_t step = all[i].slope * blocks + one.first + all[i].period * k;
+            used[all[i].phase] = std::max(used[all[i].phase], step + 1);
           }
         }
       }
@@ -133,7 +133,7 @@ class BoundPremises : public Premises {
 
 // By messages it takes ceil(4 N / 3) steps. N + ceil(N / 2) - 10 is above that first for N = 63:
 // for N = 61, 82 steps are those of 4 N / 3 = 81 1/3, rounded up.
-TEST_F(BoundPremises, WitnessesAreRoundedUp) {
+TEST_F(BoundPremises, BoundsAreRoundedUp) {
   bound = {0, 1, 1, 0, 3};
   allreduce();
   expect_proven();

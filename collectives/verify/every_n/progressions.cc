@@ -56,17 +56,18 @@ class ProgressionReader {
     ranks_.stages.clear();
     ranks_.single = false;
     rounds_.resize(program_.actions_count);
-    Unread unread = each_action([this](std::uint32_t at, std::uint32_t) { return read_round(at); });
+    Unread unread =
+        each_action([this](std::uint32_t number, std::uint32_t) { return read_round(number); });
     if (!unread.none()) return unread;
     if (ranks_.stride > kMaxStride) return {"its blocks take too many turns"};
     if (ranks_.stride != least) return {};
     std::int64_t most = 0;
     for (const Round& round : rounds_) most += round.every * (ranks_.stride / round.blocks);
     ranks_.all.reserve(static_cast<std::size_t>(std::min(most, kMaxProgressions)));
-    unread = each_action([this](std::uint32_t at, std::uint32_t phase) {
-      Unread one = scale_round(at, phase);
-      if (one.none()) one = check_pace(at, phase);
-      if (one.none()) one = add_progressions(at, phase);
+    unread = each_action([this](std::uint32_t number, std::uint32_t phase) {
+      Unread one = scale_round(number, phase);
+      if (one.none()) one = check_pace(number, phase);
+      if (one.none()) one = add_progressions(number, phase);
       return one;
     });
     if (!unread.none()) return unread;
@@ -130,8 +131,8 @@ class ProgressionReader {
     return all;
   }
 
-  Unread read_round(std::uint32_t at) {
-    const Action& action = program_.actions[at];
+  Unread read_round(std::uint32_t number) {
+    const Action& action = program_.actions[number];
     if (!has_exact_indices(action)) return {"its indices overflow for large N"};
     const Repeat block = repeat(moved_by(action).block_ref);
     if (block.every == 0 || block.add <= 0) return {"its blocks do not ascend in equal rounds"};
@@ -158,15 +159,15 @@ class ProgressionReader {
       every = common_every(every, pace.every);
     }
     if (every == 0) return {"its rounds are too long"};
-    rounds_[at] = {every, block.add * (every / block.every), pace.add * (every / pace.every)};
-    const std::int64_t stride = common_every(ranks_.stride, rounds_[at].blocks);
+    rounds_[number] = {every, block.add * (every / block.every), pace.add * (every / pace.every)};
+    const std::int64_t stride = common_every(ranks_.stride, rounds_[number].blocks);
     ranks_.stride = stride == 0 ? kMaxStride + 1 : stride;
     return {};
   }
 
   // Makes the action's round one stride long.
-  Unread scale_round(std::uint32_t at, std::uint32_t phase) {
-    Round& round = rounds_[at];
+  Unread scale_round(std::uint32_t number, std::uint32_t phase) {
+    Round& round = rounds_[number];
     const std::int64_t rounds = ranks_.stride / round.blocks;
     if (round.every > kMaxProgressions / rounds) return {"its rounds are too long"};
     round = {round.every * rounds, ranks_.stride, round.periods * rounds};
@@ -188,8 +189,8 @@ class ProgressionReader {
   // The steps of all instances, also of those whose block does not exist: from 0 on, never falling
   // (of operations: rising), inside the phase. All three repeat after a round, so one round and
   // one stride of N are enough.
-  Unread check_pace(std::uint32_t at, std::uint32_t phase) const {
-    const Action& action = program_.actions[at];
+  Unread check_pace(std::uint32_t number, std::uint32_t phase) const {
+    const Action& action = program_.actions[number];
     if (action.pace_ref == 0) return {};
     Linear begin;
     if (!is_linear(program_.counts[action.t0_ref], begin) || begin.b < 0) {
@@ -201,19 +202,19 @@ class ProgressionReader {
     if (std::abs(last) > kMaxFirst / period) return {"it begins too late"};
     if (begin.a + begin.b + period * last < 0) return {"", blocks_for(action, 0)};
     std::int64_t falls = 0;  // the least N for which it falls
-    for (std::int64_t i = 1; i <= rounds_[at].every && falls == 0; ++i) {
+    for (std::int64_t i = 1; i <= rounds_[number].every && falls == 0; ++i) {
       const std::int64_t next = value(action.pace_ref, i);
       // A pace that never falls keeps inside the round, which is far shorter.
       if (std::abs(next) > kMaxStep / period) return {"its pace leaves its round"};
       if (next < last + apart) falls = blocks_for(action, i);
       last = next;
     }
-    return check_last_step(at, phase, falls);
+    return check_last_step(number, phase, falls);
   }
 
   // The rest of check_pace: the step of the last instance lies in the phase, for every N.
-  Unread check_last_step(std::uint32_t at, std::uint32_t phase, std::int64_t falls) const {
-    const Action& action = program_.actions[at];
+  Unread check_last_step(std::uint32_t number, std::uint32_t phase, std::int64_t falls) const {
+    const Action& action = program_.actions[number];
     const Count& count = program_.counts[action.instances_ref];
     const Count& steps = common_.counts[common_.phases[phase].steps_ref];
     // Steps after the last instance.
@@ -238,7 +239,7 @@ class ProgressionReader {
     // So much for N up to 3 stride. What repeats every stride goes on like that.
     const bool repeats = count.c == 0 || ranks_.stride % or_one(count.e) == 0;
     const std::int64_t grown = count_value(count, 1 + ranks_.stride) - count_value(count, 1);
-    if (repeats && grown == rounds_[at].every) return {};
+    if (repeats && grown == rounds_[number].every) return {};
     return {"its instances do not grow by a round in a stride"};
   }
 
@@ -249,9 +250,9 @@ class ProgressionReader {
     return position;
   }
 
-  Unread add_progressions(std::uint32_t at, std::uint32_t phase) {
-    const Action& action = program_.actions[at];
-    const Round& round = rounds_[at];
+  Unread add_progressions(std::uint32_t number, std::uint32_t phase) {
+    const Action& action = program_.actions[number];
+    const Round& round = rounds_[number];
     const std::int64_t period = program_.phases[phase].period;
     Linear begin;
     if (!is_linear(program_.counts[action.t0_ref], begin) || begin.b < 0) {
@@ -263,7 +264,7 @@ class ProgressionReader {
     if (ranks_.stages.size() > kMaxStages) return {"its phase has too many stages"};
     Progression one;
     one.kind = action.kind;
-    one.action = static_cast<std::uint8_t>(at);
+    one.action = static_cast<std::uint8_t>(number);
     one.stage = stage_of({phase, begin.b, period * round.periods});
     slots_.begin_action(action, round.every);
     std::int64_t cycle = 0;
@@ -420,8 +421,10 @@ void read_single(const Program& program, const std::vector<Instance>& instances,
     one.block = static_cast<std::int32_t>(place.block);
     one.link = static_cast<std::int32_t>(instance.link);
     one.run = static_cast<std::uint16_t>(place.run);
-    const auto slot_of = [](const PlaceAt& at, std::uint32_t part) {
-      return at.buffer == espalier_Buffer_SCRATCH ? static_cast<std::int32_t>(at.slot + part) : -1;
+    const auto slot_of = [](const PlaceAt& operand, std::uint32_t part) {
+      return operand.buffer == espalier_Buffer_SCRATCH
+                 ? static_cast<std::int32_t>(operand.slot + part)
+                 : -1;
     };
     for (std::uint32_t part = 0; part < place.run; ++part) {
       one.part = static_cast<std::uint16_t>(part);

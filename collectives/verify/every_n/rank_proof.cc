@@ -100,15 +100,15 @@ std::string places_meet(const Program& program, const RankProgressions& ranks) {
 
 Finding RankProofs::expand_wrong(std::uint32_t node, const Program& program, std::int64_t blocks,
                                  const std::string& otherwise, std::string& why) {
-  set_blocks(at_, next_blocks(program, blocks));
-  if (at_.blocks <= kMaxPhrased) {
-    if (Finding finding = check_size(at_, node, program)) return finding;
-    at_.instances[node] = expand(program, at_.blocks);
+  set_blocks(schedule_, next_blocks(program, blocks));
+  if (schedule_.blocks <= kMaxPhrased) {
+    if (Finding finding = check_size(schedule_, node, program)) return finding;
+    schedule_.instances[node] = expand(program, schedule_.blocks);
     Verdict unused;
-    Finding finding = check_instances(at_, node, program);
-    if (!finding) finding = check_ports(at_, node);
-    if (!finding) finding = check_hazards(at_, node, unused);
-    std::vector<Instance>().swap(at_.instances[node]);
+    Finding finding = check_instances(schedule_, node, program);
+    if (!finding) finding = check_ports(schedule_, node);
+    if (!finding) finding = check_hazards(schedule_, node, unused);
+    std::vector<Instance>().swap(schedule_.instances[node]);
     if (finding) return finding;
   }
   why = otherwise;
@@ -152,8 +152,8 @@ const StageProof& RankProofs::proof_of_form() {
     const auto known = proofs_.find(key);
     if (known != proofs_.end()) return known->second;
   }
-  alone_ = prove_stage(form_, at_.max_instances_total - at_.spent);
-  at_.spent += alone_.instances;
+  alone_ = prove_stage(form_, schedule_.max_instances_total - schedule_.spent);
+  schedule_.spent += alone_.instances;
   verdict_.instances += static_cast<std::uint64_t>(alone_.instances);
   verdict_.checks += static_cast<std::uint64_t>(alone_.checks);
   const std::size_t bytes = key.size() + alone_.sources.size() * sizeof(StageProof::Sources);
@@ -173,9 +173,9 @@ Finding RankProofs::prove_stage_of(std::uint32_t node, const Program& program,
   }
   const StageProof& proof = *found;
   if (proof.too_large) {
-    return too_large(Point::kForm, at_, node,
+    return too_large(Point::kForm, schedule_, node,
                      "the instances up to here are more than can be checked; " +
-                         std::to_string(at_.max_instances_total) + " are for all N together");
+                         std::to_string(schedule_.max_instances_total) + " are for all N together");
   }
   if (proof.wrong_at > 0) {
     return expand_wrong(node, program, proof.wrong_at,

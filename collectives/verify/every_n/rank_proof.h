@@ -51,9 +51,10 @@ class FirstUseNames {
 // for every N. A stage whose form was proven before is not proven again (stage_proof.h).
 class RankProofs {
  public:
-  // `at`: topology and common are set, instances has a place for each node; scratch otherwise. Adds
-  // to `verdict` what it counts, and clears in_place where it does not hold.
-  RankProofs(Case& at, Verdict& verdict) : at_(at), verdict_(verdict), ports_(*at.topology) {}
+  // `schedule`: topology and common are set, instances has a place for each node; scratch
+  // otherwise. Adds to `verdict` what it counts, and clears in_place where it does not hold.
+  RankProofs(ExpandedSchedule& schedule, Verdict& verdict)
+      : schedule_(schedule), verdict_(verdict), ports_(*schedule.topology) {}
 
   // Null `flow` if the rank is refused (the result) or cannot be proven for every N (`why`).
   [[nodiscard]] Finding prove(std::uint32_t node, const Program& program,
@@ -98,7 +99,7 @@ class RankProofs {
   [[nodiscard]] bool is_in_place(const Program& program, const RankProgressions& ranks,
                                  std::size_t stage);
 
-  Case& at_;
+  ExpandedSchedule& schedule_;
   Verdict& verdict_;
   PortResidues ports_;
   std::unordered_map<std::string, StageProof> proofs_;  // by stage_key()

@@ -18,7 +18,7 @@ std::int64_t times(std::int64_t a, std::int64_t b, bool& lost) {
 }
 
 Repeat checked(Repeat repeat, bool lost) {
-  return lost || repeat.every <= 0 || repeat.every > kMostEvery ? Repeat{0, 0} : repeat;
+  return lost || repeat.every <= 0 || repeat.every > kMaxEvery ? Repeat{0, 0} : repeat;
 }
 
 // After how many instances floor(inner / div) mod mod goes on by the same, where `inner` goes on by
@@ -41,7 +41,7 @@ Repeat divided(Repeat inner, std::uint32_t div, std::uint32_t mod) {
 std::int64_t common_every(std::int64_t a, std::int64_t b) {
   if (a == 0 || b == 0) return 0;
   const std::int64_t every = std::lcm(a, b);  // at most 2^40
-  return every > kMostEvery ? 0 : every;
+  return every > kMaxEvery ? 0 : every;
 }
 
 // Estimates from above, in floating point: rounding is far below the distance of 2^62 to 2^63.

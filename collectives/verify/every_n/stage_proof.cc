@@ -38,8 +38,8 @@ class KeyWriter {
     for (const Entry& entry : entries) put_one(entry);
   }
   void put_one(const FormPlace& place) {
-    const auto& [buffer, at] = place;
-    put(buffer, at);
+    const auto& [buffer, index] = place;
+    put(buffer, index);
   }
   void put_one(const FormProgression& one) {
     const auto& [first, block, link, segment, after, kind, into, a, b] = one;
@@ -128,7 +128,7 @@ class StageRun {
     write_earlier();
     for (std::size_t k = 0; k < form_.all.size(); ++k) {
       const FormProgression& one = form_.all[k];
-      slots_now_[k] = {one.into.at, one.a.at, one.b.at};
+      slots_now_[k] = {one.into.index, one.a.index, one.b.index};
     }
     const std::int64_t rounds = form_.single ? 1 : ceil_div(blocks, form_.stride) + last_round_;
     for (std::int64_t round = 0; round < rounds && !stopped(); ++round) run_round(round);
@@ -136,15 +136,15 @@ class StageRun {
 
   // Earlier phases have retired before the stage begins.
   void write_earlier() {
-    for (std::size_t at = 0; at < form_.written.size(); ++at) {
-      if (form_.written[at] == 0) continue;
+    for (std::size_t i = 0; i < form_.written.size(); ++i) {
+      if (form_.written[i] == 0) continue;
       StageUses uses;
       uses.write_step = -1;
       uses.write = kEarlierEvent;
       const auto stride = static_cast<std::size_t>(form_.stride);
-      for (auto block = static_cast<std::int64_t>(at % stride); block < blocks_;
+      for (auto block = static_cast<std::int64_t>(i % stride); block < blocks_;
            block += form_.stride) {
-        output_[at / stride * static_cast<std::size_t>(blocks_) + static_cast<std::size_t>(block)] =
+        output_[i / stride * static_cast<std::size_t>(blocks_) + static_cast<std::size_t>(block)] =
             uses;
       }
     }
@@ -274,7 +274,7 @@ class StageRun {
   StageUses& of(const FormPlace& place, std::int32_t slot) {
     ++proof_.checks;
     if (place.buffer == espalier_Buffer_SCRATCH) return scratch_[static_cast<std::size_t>(slot)];
-    return output_[static_cast<std::size_t>(place.at * blocks_ + block_)];
+    return output_[static_cast<std::size_t>(place.index * blocks_ + block_)];
   }
 
   static constexpr std::int64_t kEarlierEvent = INT64_MAX;  // a write of an earlier phase

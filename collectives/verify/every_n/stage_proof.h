@@ -18,7 +18,7 @@ struct FormPlace {
   Buffer buffer = espalier_Buffer_BUFFER_NONE;
   // INPUT, OUTPUT: the segment's name, by its first use in that buffer; SCRATCH: the slot of the
   // first block.
-  std::int32_t at = 0;
+  std::int32_t index = 0;
 };
 struct FormProgression {
   std::int64_t first = 0;  // steps after the stage's earliest

@@ -15,23 +15,24 @@ constexpr Buffer kScratch = espalier_Buffer_SCRATCH;
 class Collectives : public ::testing::Test {
  protected:
   // A program of one block a segment.
-  Hand whole(Collective collective, std::uint32_t me, std::uint32_t slots) const {
-    Hand hand(*topology, collective, me, 8);
-    hand.program.blocks[0] = {0, 0};
-    hand.program.scratch_blocks = slots;
-    if (counts_per_rank(collective)) hand.program.segments = topology->ranks();
-    return hand;
+  ProgramBuilder whole(Collective collective, std::uint32_t me, std::uint32_t slots) const {
+    ProgramBuilder builder(*topology, collective, me, 8);
+    builder.program.blocks[0] = {0, 0};
+    builder.program.scratch_blocks = slots;
+    if (counts_per_rank(collective)) builder.program.segments = topology->ranks();
+    return builder;
   }
   // `run` segments from `segment` on; in scratch in slots from `slot` on.
-  static Place run_of(Hand& hand, Buffer buffer, std::uint32_t segment, std::uint32_t run,
-                      std::uint32_t slot = 0) {
-    Place place = hand.place(buffer, static_cast<std::int32_t>(segment));
-    place.slot_ref = hand.index(static_cast<std::int32_t>(slot), 0);
+  static Place run_of(ProgramBuilder& builder, Buffer buffer, std::uint32_t segment,
+                      std::uint32_t run, std::uint32_t slot = 0) {
+    Place place = builder.place(buffer, static_cast<std::int32_t>(segment));
+    place.slot_ref = builder.index(static_cast<std::int32_t>(slot), 0);
     place.run = static_cast<std::uint16_t>(run);
     return place;
   }
-  static Place at(Hand& hand, Buffer buffer, std::uint32_t segment, std::uint32_t slot = 0) {
-    return run_of(hand, buffer, segment, 1, slot);
+  static Place operand(ProgramBuilder& builder, Buffer buffer, std::uint32_t segment,
+                       std::uint32_t slot = 0) {
+    return run_of(builder, buffer, segment, 1, slot);
   }
   void expect_valid() const {
     const Verdict verdict = verdict_of(*topology, programs);
@@ -55,19 +56,20 @@ std::vector<OwnedProgram> chain_scan(const topology::Topology& topology, bool in
   const std::uint32_t p = topology.ranks();
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < p; ++me) {
-    Hand hand(topology, inclusive ? espalier_Collective_SCAN : espalier_Collective_EXSCAN, me, 4);
-    hand.program.scratch_blocks = 9;
+    ProgramBuilder builder(
+        topology, inclusive ? espalier_Collective_SCAN : espalier_Collective_EXSCAN, me, 4);
+    builder.program.scratch_blocks = 9;
     const auto step = static_cast<std::int32_t>(me);
-    const Place before = inclusive ? hand.slot(0, 9) : hand.output();
-    const Place sum = me == 0 ? hand.input() : inclusive ? hand.output() : hand.slot(0, 9);
+    const Place before = inclusive ? builder.slot(0, 9) : builder.output();
+    const Place sum = me == 0 ? builder.input() : inclusive ? builder.output() : builder.slot(0, 9);
     if (me > 0) {
-      hand.receive(step - 1, me - 1, before);
-      hand.combine(step - 1, sum, before, hand.input());
+      builder.receive(step - 1, me - 1, before);
+      builder.combine(step - 1, sum, before, builder.input());
     } else if (inclusive) {
-      hand.copy(0, hand.output(), hand.input());
+      builder.copy(0, builder.output(), builder.input());
     }
-    if (me + 1 < p) hand.send(step, me + 1, sum, me == 0 ? 0 : 1);
-    programs.push_back(hand.finish(1, static_cast<std::int32_t>(p) - 2, 1, 1));
+    if (me + 1 < p) builder.send(step, me + 1, sum, me == 0 ? 0 : 1);
+    programs.push_back(builder.finish(1, static_cast<std::int32_t>(p) - 2, 1, 1));
   }
   return programs;
 }
@@ -95,19 +97,19 @@ TEST_F(Collectives, Exscan) {
 // Ranks 0 -> 2 (segments 2 and 3 in one message), then 0 -> 1 and 2 -> 3.
 TEST_F(Collectives, ScatterByRuns) {
   for (std::uint32_t me = 0; me < 4; ++me) {
-    Hand hand = whole(espalier_Collective_SCATTER, me, me == 2 ? 2 : 0);
+    ProgramBuilder builder = whole(espalier_Collective_SCATTER, me, me == 2 ? 2 : 0);
     if (me == 0) {
-      hand.send(0, 2, run_of(hand, kInput, 2, 2), 0);
-      hand.send(1, 1, at(hand, kInput, 1), 0);
-      hand.copy(0, at(hand, kOutput, 0), at(hand, kInput, 0));
+      builder.send(0, 2, run_of(builder, kInput, 2, 2), 0);
+      builder.send(1, 1, operand(builder, kInput, 1), 0);
+      builder.copy(0, operand(builder, kOutput, 0), operand(builder, kInput, 0));
     }
-    if (me == 1 || me == 3) hand.receive(1, me - 1, at(hand, kOutput, me));
+    if (me == 1 || me == 3) builder.receive(1, me - 1, operand(builder, kOutput, me));
     if (me == 2) {
-      hand.receive(0, 0, run_of(hand, kScratch, 2, 2));
-      hand.copy(0, at(hand, kOutput, 2), at(hand, kScratch, 2, 0));
-      hand.send(1, 3, at(hand, kScratch, 3, 1), 1);
+      builder.receive(0, 0, run_of(builder, kScratch, 2, 2));
+      builder.copy(0, operand(builder, kOutput, 2), operand(builder, kScratch, 2, 0));
+      builder.send(1, 3, operand(builder, kScratch, 3, 1), 1);
     }
-    programs.push_back(hand.finish(1, 2, 0, 1));
+    programs.push_back(builder.finish(1, 2, 0, 1));
   }
   expect_valid();
   const std::vector<OwnedProgram> valid = programs;
@@ -128,19 +130,19 @@ TEST_F(Collectives, ScatterByRuns) {
 // Ranks 1 -> 0 and 3 -> 2, then 2 -> 0 (segments 2 and 3).
 TEST_F(Collectives, GatherByRuns) {
   for (std::uint32_t me = 0; me < 4; ++me) {
-    Hand hand = whole(espalier_Collective_GATHER, me, me == 2 ? 2 : 0);
+    ProgramBuilder builder = whole(espalier_Collective_GATHER, me, me == 2 ? 2 : 0);
     if (me == 0) {
-      hand.receive(0, 1, at(hand, kOutput, 1));
-      hand.receive(1, 2, run_of(hand, kOutput, 2, 2));
-      hand.copy(0, at(hand, kOutput, 0), at(hand, kInput, 0));
+      builder.receive(0, 1, operand(builder, kOutput, 1));
+      builder.receive(1, 2, run_of(builder, kOutput, 2, 2));
+      builder.copy(0, operand(builder, kOutput, 0), operand(builder, kInput, 0));
     }
-    if (me % 2 == 1) hand.send(0, me - 1, at(hand, kInput, me), 0);
+    if (me % 2 == 1) builder.send(0, me - 1, operand(builder, kInput, me), 0);
     if (me == 2) {
-      hand.receive(0, 3, at(hand, kScratch, 3, 1));
-      hand.copy(0, at(hand, kScratch, 2, 0), at(hand, kInput, 2));
-      hand.send(1, 0, run_of(hand, kScratch, 2, 2), 1);
+      builder.receive(0, 3, operand(builder, kScratch, 3, 1));
+      builder.copy(0, operand(builder, kScratch, 2, 0), operand(builder, kInput, 2));
+      builder.send(1, 0, run_of(builder, kScratch, 2, 2), 1);
     }
-    programs.push_back(hand.finish(1, 2, 0, 1));
+    programs.push_back(builder.finish(1, 2, 0, 1));
   }
   expect_valid();
   programs[2].actions[0].into.slot_ref = programs[2].actions[1].into.slot_ref;
@@ -150,20 +152,21 @@ TEST_F(Collectives, GatherByRuns) {
 // Neighbours pass on what came last.
 TEST_F(Collectives, AllgatherByARing) {
   for (std::uint32_t me = 0; me < 4; ++me) {
-    Hand hand = whole(espalier_Collective_ALLGATHER, me, 0);
-    hand.copy(0, at(hand, kOutput, me), at(hand, kInput, me));
+    ProgramBuilder builder = whole(espalier_Collective_ALLGATHER, me, 0);
+    builder.copy(0, operand(builder, kOutput, me), operand(builder, kInput, me));
     for (std::uint32_t step = 0; step < 3; ++step) {
       const auto t = static_cast<std::int32_t>(step);
       const std::uint32_t sent = (me + 4 - step) % 4, awaited = (me + 3 - step) % 4;
-      hand.receive(t, (me + 3) % 4, at(hand, kOutput, awaited));
-      hand.send(t, (me + 1) % 4, at(hand, step == 0 ? kInput : kOutput, sent), step == 0 ? 0 : 1);
+      builder.receive(t, (me + 3) % 4, operand(builder, kOutput, awaited));
+      builder.send(t, (me + 1) % 4, operand(builder, step == 0 ? kInput : kOutput, sent),
+                   step == 0 ? 0 : 1);
     }
     // Hand gives each use of a peer a link of its own.
-    for (std::uint32_t k = 1; k < hand.program.actions_count; ++k) {
-      hand.program.actions[k].link_ref = hand.program.actions[k < 3 ? k : 2 - k % 2].link_ref;
+    for (std::uint32_t k = 1; k < builder.program.actions_count; ++k) {
+      builder.program.actions[k].link_ref = builder.program.actions[k < 3 ? k : 2 - k % 2].link_ref;
     }
-    hand.program.peers_count = 2;
-    programs.push_back(hand.finish(1, 3, 0, 2));
+    builder.program.peers_count = 2;
+    programs.push_back(builder.finish(1, 3, 0, 2));
   }
   expect_valid();
   programs[1].actions[0].into = programs[1].actions[1].into;
@@ -172,27 +175,27 @@ TEST_F(Collectives, AllgatherByARing) {
 
 TEST_F(Collectives, AllToAllByPairs) {
   for (std::uint32_t me = 0; me < 4; ++me) {
-    Hand hand = whole(espalier_Collective_ALL_TO_ALL, me, 0);
-    hand.copy(0, at(hand, kOutput, me), at(hand, kInput, me));
+    ProgramBuilder builder = whole(espalier_Collective_ALL_TO_ALL, me, 0);
+    builder.copy(0, operand(builder, kOutput, me), operand(builder, kInput, me));
     for (std::uint32_t by = 1; by < 4; ++by) {
       const std::uint32_t to = (me + by) % 4, from = (me + 4 - by) % 4;
       if (to == from) {
-        hand.send(1, to, at(hand, kInput, to), 0);
-        hand.receive(1, from, at(hand, kOutput, from));
-        hand.program.actions[hand.program.actions_count - 1].link_ref =
-            hand.program.actions[hand.program.actions_count - 2].link_ref;
-        hand.program.peers_count -= 1;
+        builder.send(1, to, operand(builder, kInput, to), 0);
+        builder.receive(1, from, operand(builder, kOutput, from));
+        builder.program.actions[builder.program.actions_count - 1].link_ref =
+            builder.program.actions[builder.program.actions_count - 2].link_ref;
+        builder.program.peers_count -= 1;
         continue;
       }
       const auto t = static_cast<std::int32_t>(by - 1);
-      hand.send(t, to, at(hand, kInput, to), 0);
-      hand.receive(t, from, at(hand, kOutput, from));
+      builder.send(t, to, operand(builder, kInput, to), 0);
+      builder.receive(t, from, operand(builder, kOutput, from));
     }
     // by = 3 goes over by = 1's links the other way round.
-    hand.program.actions[5].link_ref = hand.program.actions[2].link_ref;
-    hand.program.actions[6].link_ref = hand.program.actions[1].link_ref;
-    hand.program.peers_count = 3;
-    programs.push_back(hand.finish(1, 3, 0, 2));
+    builder.program.actions[5].link_ref = builder.program.actions[2].link_ref;
+    builder.program.actions[6].link_ref = builder.program.actions[1].link_ref;
+    builder.program.peers_count = 3;
+    programs.push_back(builder.finish(1, 3, 0, 2));
   }
   expect_valid();
   programs[2].actions[1].a = programs[2].actions[3].a;
@@ -204,16 +207,17 @@ TEST_F(Collectives, AllToAllByPairs) {
 // Step 0: rank r tells r + 1; step 1: it tells r + 2 what it has heard.
 TEST_F(Collectives, BarrierByDissemination) {
   for (std::uint32_t me = 0; me < 4; ++me) {
-    Hand hand = whole(espalier_Collective_BARRIER, me, 2);
+    ProgramBuilder builder = whole(espalier_Collective_BARRIER, me, 2);
     const std::uint32_t far = (me + 2) % 4;
-    hand.send(0, (me + 1) % 4, at(hand, kInput, 0), 0);
-    hand.receive(0, (me + 3) % 4, at(hand, kScratch, 0, 0));
-    hand.combine(0, at(hand, kScratch, 0, 0), at(hand, kInput, 0), at(hand, kScratch, 0, 0));
-    hand.send(1, far, at(hand, kScratch, 0, 0), 1);
-    hand.receive(1, far, at(hand, kScratch, 0, 1));
-    hand.program.actions[4].link_ref = hand.program.actions[3].link_ref;
-    hand.program.peers_count -= 1;
-    programs.push_back(hand.finish(1, 2, 0, 1));
+    builder.send(0, (me + 1) % 4, operand(builder, kInput, 0), 0);
+    builder.receive(0, (me + 3) % 4, operand(builder, kScratch, 0, 0));
+    builder.combine(0, operand(builder, kScratch, 0, 0), operand(builder, kInput, 0),
+                    operand(builder, kScratch, 0, 0));
+    builder.send(1, far, operand(builder, kScratch, 0, 0), 1);
+    builder.receive(1, far, operand(builder, kScratch, 0, 1));
+    builder.program.actions[4].link_ref = builder.program.actions[3].link_ref;
+    builder.program.peers_count -= 1;
+    programs.push_back(builder.finish(1, 2, 0, 1));
   }
   expect_valid();
   const std::vector<OwnedProgram> valid = programs;
@@ -247,24 +251,24 @@ class Routers : public Collectives {
     topology = make_topology(spec);
     programs.clear();
     for (std::uint32_t me = 0; me < 7; ++me) {
-      Hand hand(*topology, espalier_Collective_BROADCAST, me, 4);
-      hand.program.nodes = 7;
-      hand.program.port_model = espalier_PortModel_MULTIPORT;
-      hand.program.scratch_blocks = me < 4 ? 0 : 5;
-      const Place kept = hand.slot(0, 5);
-      if (me == 0) hand.send(0, 4, hand.input(), 0);
-      if (me == 4) pass(hand, 1, 0, {1, 6}, kept);
-      if (me == 1) hand.receive(1, 4, hand.output());
-      if (me == 6) pass(hand, 2, 4, {5}, kept);
-      if (me == 5) pass(hand, 3, 6, {2, 3}, kept);
-      if (me == 2 || me == 3) hand.receive(3, 5, hand.output());
-      programs.push_back(hand.finish(1, 3, 1, 1));
+      ProgramBuilder builder(*topology, espalier_Collective_BROADCAST, me, 4);
+      builder.program.nodes = 7;
+      builder.program.port_model = espalier_PortModel_MULTIPORT;
+      builder.program.scratch_blocks = me < 4 ? 0 : 5;
+      const Place kept = builder.slot(0, 5);
+      if (me == 0) builder.send(0, 4, builder.input(), 0);
+      if (me == 4) pass(builder, 1, 0, {1, 6}, kept);
+      if (me == 1) builder.receive(1, 4, builder.output());
+      if (me == 6) pass(builder, 2, 4, {5}, kept);
+      if (me == 5) pass(builder, 3, 6, {2, 3}, kept);
+      if (me == 2 || me == 3) builder.receive(3, 5, builder.output());
+      programs.push_back(builder.finish(1, 3, 1, 1));
     }
   }
-  static void pass(Hand& hand, std::int32_t step, std::uint32_t from,
+  static void pass(ProgramBuilder& builder, std::int32_t step, std::uint32_t from,
                    const std::vector<std::uint32_t>& to, const Place& kept) {
-    hand.receive(step - 1, from, kept);
-    for (const std::uint32_t node : to) hand.send(step, node, kept, 1);
+    builder.receive(step - 1, from, kept);
+    for (const std::uint32_t node : to) builder.send(step, node, kept, 1);
   }
 };
 
@@ -304,27 +308,27 @@ class Lanes : public Collectives {
     topology = make_topology(spec);
     programs.clear();
     for (std::uint32_t me = 0; me < 3; ++me) {
-      Hand hand(*topology, espalier_Collective_BROADCAST, me, 4);
-      hand.program.nodes = 3;
-      hand.program.port_model = espalier_PortModel_MULTIPORT;
-      hand.program.segments = 2;
-      hand.program.scratch_blocks = me < 2 ? 0 : 10;
+      ProgramBuilder builder(*topology, espalier_Collective_BROADCAST, me, 4);
+      builder.program.nodes = 3;
+      builder.program.port_model = espalier_PortModel_MULTIPORT;
+      builder.program.segments = 2;
+      builder.program.scratch_blocks = me < 2 ? 0 : 10;
       for (std::int32_t segment = 0; segment < 2; ++segment) {
-        if (me == 0) hand.send(0, 2, hand.place(kInput, segment), 0);
-        if (me == 1) hand.receive(1, 2, hand.place(kOutput, segment));
+        if (me == 0) builder.send(0, 2, builder.place(kInput, segment), 0);
+        if (me == 1) builder.receive(1, 2, builder.place(kOutput, segment));
         if (me != 2) continue;
-        Place kept = hand.place(kScratch, segment);
-        kept.slot_ref = hand.index(segment * 5, 1, 5);
-        hand.receive(0, 0, kept);
-        hand.send(1, 1, kept, 1);
+        Place kept = builder.place(kScratch, segment);
+        kept.slot_ref = builder.index(segment * 5, 1, 5);
+        builder.receive(0, 0, kept);
+        builder.send(1, 1, kept, 1);
       }
       // One link a neighbour.
-      Program& program = hand.program;
+      Program& program = builder.program;
       for (std::uint32_t k = me == 2 ? 2 : 1; k < program.actions_count; ++k) {
         program.actions[k].link_ref = program.actions[me == 2 ? k % 2 : 0].link_ref;
       }
       program.peers_count = me == 2 ? 2 : 1;
-      programs.push_back(hand.finish(1, 1, 1, 1));
+      programs.push_back(builder.finish(1, 1, 1, 1));
     }
   }
 };
@@ -332,7 +336,7 @@ class Lanes : public Collectives {
 TEST_F(Lanes, CarryAMessageEach) {
   make("fattree:k=2,h=1,c=2");
   for (const Method method : {Method::kPeriodic, Method::kExhaustive}) {
-    Options options;
+    VerifyOptions options;
     options.method = method;
     const Verdict verdict = verdict_of(*topology, programs, options);
     EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
@@ -348,7 +352,7 @@ TEST_F(Lanes, CarryAMessageEach) {
 TEST_F(Lanes, CarryNoMore) {
   make("fattree:k=2,h=1,c=1");
   for (const Method method : {Method::kPeriodic, Method::kExhaustive}) {
-    Options options;
+    VerifyOptions options;
     options.method = method;
     const Verdict verdict = verdict_of(*topology, programs, options);
     EXPECT_EQ(verdict.counterexample.point, Point::kPorts) << verdict.counterexample.message;

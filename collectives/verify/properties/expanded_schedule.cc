@@ -4,14 +4,14 @@
 
 namespace espalier::verify {
 
-void set_blocks(Case& at, std::int64_t blocks) {
-  at.blocks = blocks;
-  at.held = 0;
-  at.phase_first.assign(1, 0);
-  for (std::uint32_t phase = 0; phase < at.common->phases_count; ++phase) {
-    const Count& steps = at.common->counts[at.common->phases[phase].steps_ref];
-    at.phase_first.push_back(at.phase_first.back() +
-                             std::max<std::int64_t>(0, count_value(steps, blocks)));
+void set_blocks(ExpandedSchedule& schedule, std::int64_t blocks) {
+  schedule.blocks = blocks;
+  schedule.held = 0;
+  schedule.phase_first.assign(1, 0);
+  for (std::uint32_t phase = 0; phase < schedule.common->phases_count; ++phase) {
+    const Count& steps = schedule.common->counts[schedule.common->phases[phase].steps_ref];
+    schedule.phase_first.push_back(schedule.phase_first.back() +
+                                   std::max<std::int64_t>(0, count_value(steps, blocks)));
   }
 }
 

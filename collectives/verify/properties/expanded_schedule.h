@@ -11,15 +11,15 @@
 namespace espalier::verify {
 
 // All programs of a schedule for one N.
-struct Case {
+struct ExpandedSchedule {
   const topology::Topology* topology = nullptr;
   const Program* common = nullptr;  // rank 0's program: the source of all that ranks must agree on
   std::int64_t blocks = 1;          // N
-  std::int64_t max_instances = Options{}.max_instances;
-  std::int64_t max_instances_total = Options{}.max_instances_total;
+  std::int64_t max_instances = VerifyOptions{}.max_instances;
+  std::int64_t max_instances_total = VerifyOptions{}.max_instances_total;
   std::int64_t held = 0;   // instances and places of this N that check_size() counted so far
   std::int64_t spent = 0;  // the same of all N, plus their steps (size.h)
-  std::vector<LowerBound> witnesses;             // lower bounds on the steps
+  std::vector<LowerBound> bounds;                // lower bounds on the steps
   std::vector<std::int64_t> phase_first;         // first step of each phase, then the end
   std::vector<std::vector<Instance>> instances;  // by node; each ordered by (step, action)
 
@@ -32,7 +32,7 @@ struct Case {
   }
 };
 
-// Sets at.blocks and at.phase_first, and at.held to 0: nothing of this N is held yet.
-void set_blocks(Case& at, std::int64_t blocks);
+// Sets schedule.blocks and schedule.phase_first, and at.held to 0: nothing of this N is held yet.
+void set_blocks(ExpandedSchedule& schedule, std::int64_t blocks);
 
 }  // namespace espalier::verify

@@ -2,7 +2,7 @@
 
 namespace espalier::verify {
 
-std::pair<std::int64_t, std::int64_t> Wanted::segments(std::uint32_t node) {
+std::pair<std::int64_t, std::int64_t> ExpectedResults::segments(std::uint32_t node) {
   program_.node = node;
   switch (buffer_extent(program_, espalier_Buffer_OUTPUT)) {
     case Extent::kWhole: return {0, program_.segments};
@@ -11,7 +11,7 @@ std::pair<std::int64_t, std::int64_t> Wanted::segments(std::uint32_t node) {
   }
 }
 
-RankSet Wanted::ranks(std::uint32_t node, std::int64_t segment) const {
+RankSet ExpectedResults::ranks(std::uint32_t node, std::int64_t segment) const {
   const auto origin = static_cast<std::uint32_t>(segment);
   switch (program_.collective) {
     case espalier_Collective_BROADCAST:

@@ -10,9 +10,9 @@
 namespace espalier::verify {
 
 // What the collective must give.
-class Wanted {
+class ExpectedResults {
  public:
-  explicit Wanted(const Program& common) : program_(common) {}
+  explicit ExpectedResults(const Program& common) : program_(common) {}
   // The segments of the node's output that must hold a result: first, end.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> segments(std::uint32_t node);
   // Whose data that of `segment` must combine. In an all-to-all: what they have for `node`.

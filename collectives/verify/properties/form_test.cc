@@ -15,7 +15,8 @@ namespace {
 class Form : public ::testing::Test {
  protected:
   // Refused at `point`, by one line with `words` in it.
-  void expect_refused(Point point, const std::string& words, const Options& options = {}) const {
+  void expect_refused(Point point, const std::string& words,
+                      const VerifyOptions& options = {}) const {
     const Verdict verdict = verdict_of(*topology, programs, options);
     ASSERT_FALSE(verdict.valid);
     const std::string& line = verdict.counterexample.message;
@@ -90,7 +91,7 @@ TEST_F(Form, HeadersThatDiffer) {
 
 // For N blocks the chain of 4 takes 6 N instances and 4 N places.
 TEST_F(Form, MoreThanCanBeCheckedForOneN) {
-  Options options;
+  VerifyOptions options;
   options.links = false;
   options.max_instances = 60;
   options.max_blocks = 6;
@@ -102,7 +103,7 @@ TEST_F(Form, MoreThanCanBeCheckedForOneN) {
 
 // Each N is small enough, but they are many.
 TEST_F(Form, MoreThanCanBeCheckedTogether) {
-  Options options;
+  VerifyOptions options;
   options.links = false;
   options.max_blocks = 100;
   options.max_instances_total = 50500 + 1600;  // 5 N (N + 1), and steps below 4 * 32
@@ -122,7 +123,7 @@ TEST_F(Form, MoreThanCanBeCheckedTogether) {
 // Nor are steps without end in which nothing happens.
 TEST_F(Form, IdleSteps) {
   for (Program& program : programs) program.counts[program.phases[0].steps_ref].a = 1 << 30;
-  Options options;
+  VerifyOptions options;
   options.max_instances_total = 1 << 20;
   options.max_blocks = 1;
   expect_refused(Point::kForm, "instances, places and steps", options);
@@ -135,7 +136,7 @@ TEST_F(Form, IdleSteps) {
 TEST_F(Form, RoutesTooLong) {
   topology = make_topology("mesh:1x64");
   programs = chain_broadcast(*topology);
-  Options options;
+  VerifyOptions options;
   options.max_blocks = 1;
   options.max_instances_total = 126 + 64 + 128;  // 63 steps of 64 ranks: twice 32
   expect_refused(Point::kLinks, "more hops than the 0 that can be checked", options);
@@ -146,16 +147,16 @@ TEST_F(Form, RoutesTooLong) {
 
 // Every second rank of many: sets with a gap at each.
 TEST_F(Form, SetsOfTooManyGaps) {
-  Case at;
-  at.max_instances = 100;
+  ExpandedSchedule schedule;
+  schedule.max_instances = 100;
   RankSets sets;
   RankSet every_second = sets.range(0, 0);
   std::uint32_t rank = 0;
   for (; rank <= 28; rank += 2) {
-    EXPECT_FALSE(check_sets(at, sets)) << rank;
+    EXPECT_FALSE(check_sets(schedule, sets)) << rank;
     every_second = sets.combine(every_second, sets.range(rank + 2, rank + 2), Join::kDisjoint);
   }
-  const Finding finding = check_sets(at, sets);
+  const Finding finding = check_sets(schedule, sets);
   ASSERT_TRUE(finding);
   EXPECT_TRUE(finding->too_large);
   EXPECT_NE(finding->message.find("more than 100 gaps"), std::string::npos) << finding->message;
@@ -194,7 +195,7 @@ TEST_F(Form, CallersBuffersThatAreMissing) {
 }
 
 TEST_F(Form, ProvenAtOnceOrNotAtAll) {
-  Options options;
+  VerifyOptions options;
   options.method = Method::kPeriodic;
   const Verdict verdict = verdict_of(*topology, programs, options);
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;

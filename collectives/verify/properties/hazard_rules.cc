@@ -4,8 +4,8 @@ namespace espalier::verify {
 
 void HazardRules::begin_step(std::int64_t step, std::int64_t retired) {
   step_ = step;
-  let_in_ = Known{};
-  let_in_.retire(retired);
+  before_issue_ = Known{};
+  before_issue_.retire(retired);
   operated_ = false;
 }
 
@@ -22,9 +22,9 @@ const Known& HazardRules::post_send(std::size_t link, std::int64_t after) {
 }
 
 const Known& HazardRules::post_send_alone(std::int64_t after) {
-  posted_ = let_in_;
+  posted_ = before_issue_;
   const std::int64_t awaited = step_ - after;
-  if (after > 0 && awaited > let_in_.retired) {
+  if (after > 0 && awaited > before_issue_.retired) {
     // Steps less than a window back: a ring holds them. Without instances nothing is known.
     const Ready& ready = ready_[static_cast<std::size_t>(awaited % kMostWindow)];
     if (ready.step == awaited) posted_.merge(ready.known);
@@ -35,7 +35,7 @@ const Known& HazardRules::post_send_alone(std::int64_t after) {
 
 // Rule 5. (c) puts the sends of its step and before ahead of it, (d) waits for their end.
 const Known& HazardRules::run_operation(std::int64_t after) {
-  Known before = let_in_;
+  Known before = before_issue_;
   before.merge(run_);
   before.merge(all_posted_);
   before.add_received(step_ - after);
@@ -45,7 +45,7 @@ const Known& HazardRules::run_operation(std::int64_t after) {
 }
 
 void HazardRules::end_step() {
-  Known ready = let_in_;
+  Known ready = before_issue_;
   ready.add_received(step_);
   if (operated_) {
     run_.operations = operations_;

@@ -64,7 +64,7 @@ class HazardRules {
   [[nodiscard]] const Known& post_send_alone(std::int64_t after);
   [[nodiscard]] const Known& run_operation(std::int64_t after);
   void end_step();
-  [[nodiscard]] const Known& let_in() const { return let_in_; }
+  [[nodiscard]] const Known& before_issue() const { return before_issue_; }
   // The number of the operation that run_operation() began.
   [[nodiscard]] std::int64_t operation() const { return operations_ - 1; }
 
@@ -75,7 +75,7 @@ class HazardRules {
   }
   // Whether a receive of this step may overwrite the place: every access so far has retired.
   [[nodiscard]] bool is_free(const PlaceUses& uses) const {
-    return uses.last_step <= let_in_.retired;
+    return uses.last_step <= before_issue_.retired;
   }
   // Whether an operation may overwrite it: sends that read it are waited for, operations run in
   // order, so only a receive could still be writing.
@@ -94,12 +94,12 @@ class HazardRules {
     Known known;
   };
   std::array<Ready, kMostWindow> ready_;  // before a step is known to be ready
-  std::vector<LastSend> last_send_;       // by link
+  std::vector<LastSend> last_send_;      // by link
   std::int64_t step_ = 0;
-  Known let_in_;      // before the step is let in
-  Known posted_;      // before the last send was posted
-  Known run_;         // before the last combine or copy, and itself
-  Known all_posted_;  // before the posting of all sends so far
+  Known before_issue_;  // before the step is let in
+  Known posted_;        // before the last send was posted
+  Known run_;           // before the last combine or copy, and itself
+  Known all_posted_;    // before the posting of all sends so far
   bool operated_ = false;
   std::int64_t operations_ = 0;
 };

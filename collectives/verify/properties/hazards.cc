@@ -12,13 +12,14 @@ namespace espalier::verify {
 namespace {
 
 // The instances of one node, put to the rules.
-class NodeHazards {
+class HazardChecker {
  public:
-  NodeHazards(const Case& at, std::uint32_t node, const std::vector<Instance>& all)
-      : at_(at), node_(node), all_(all), rules_(links_of(all)) {
-    const auto blocks =
-        static_cast<std::size_t>(at.common->segments) * static_cast<std::size_t>(at.blocks);
-    if (node < at.common->ranks) {
+  HazardChecker(const ExpandedSchedule& schedule, std::uint32_t node,
+                const std::vector<Instance>& all)
+      : schedule_(schedule), node_(node), all_(all), rules_(links_of(all)) {
+    const auto blocks = static_cast<std::size_t>(schedule.common->segments) *
+                        static_cast<std::size_t>(schedule.blocks);
+    if (node < schedule.common->ranks) {
       input_.resize(blocks);
       output_.resize(blocks);
     }
@@ -30,7 +31,7 @@ class NodeHazards {
     for (std::size_t begin = 0; begin < all_.size();) {
       std::size_t end = begin;
       while (end < all_.size() && all_[end].step == all_[begin].step) ++end;
-      rules_.begin_step(all_[begin].step, at_.gate(all_[begin].step, all_[begin].phase));
+      rules_.begin_step(all_[begin].step, schedule_.gate(all_[begin].step, all_[begin].phase));
       for (int turn = 0; turn < 3; ++turn) {
         for (std::size_t k = begin; k < end; ++k) {
           if (turn_of(all_[k].kind) != turn) continue;
@@ -111,12 +112,12 @@ class NodeHazards {
       return std::nullopt;
     }
     if (uses.write < 0) {
-      return found(Point::kHazards, at_, node_, &reader,
+      return found(Point::kHazards, schedule_, node_, &reader,
                    place_name(place) + " is read, but nothing has been written to it");
     }
     if (HazardRules::is_written(uses, before)) return std::nullopt;
     const std::int64_t back = reader.step - uses.write_step;
-    return found(Point::kHazards, at_, node_, &reader,
+    return found(Point::kHazards, schedule_, node_, &reader,
                  place_name(place) + " is read before it must be written: action " +
                      std::to_string(instance(uses.write).action) + " of step " +
                      std::to_string(uses.write_step) +
@@ -126,12 +127,12 @@ class NodeHazards {
 
   Finding too_early(const Instance& writer, const PlaceAt& place, const Instance& earlier) {
     const bool send = earlier.kind == espalier_Kind_SEND;
-    return found(Point::kHazards, at_, node_, &writer,
+    return found(Point::kHazards, schedule_, node_, &writer,
                  place_name(place) + " may be overwritten too early: action " +
                      std::to_string(earlier.action) + " of step " + std::to_string(earlier.step) +
                      (send ? " may still be sending from it" : " uses it") + "; with window " +
-                     std::to_string(at_.common->window) + " only steps up to " +
-                     std::to_string(rules_.let_in().retired) + " are sure to be over" +
+                     std::to_string(schedule_.common->window) + " only steps up to " +
+                     std::to_string(rules_.before_issue().retired) + " are sure to be over" +
                      smaller_window(writer.step - earlier.step));
   }
 
@@ -147,7 +148,7 @@ class NodeHazards {
     return all_[static_cast<std::size_t>(event)];
   }
   [[nodiscard]] std::size_t index(const PlaceAt& place) const {
-    return static_cast<std::size_t>(place.segment * at_.blocks + place.block);
+    return static_cast<std::size_t>(place.segment * schedule_.blocks + place.block);
   }
   PlaceUses& of(const PlaceAt& place) {
     ++verdict_->checks;
@@ -157,7 +158,7 @@ class NodeHazards {
     return (place.buffer == espalier_Buffer_INPUT ? input_ : output_)[index(place)];
   }
 
-  const Case& at_;
+  const ExpandedSchedule& schedule_;
   std::uint32_t node_;
   const std::vector<Instance>& all_;
   Verdict* verdict_ = nullptr;
@@ -167,8 +168,8 @@ class NodeHazards {
 
 }  // namespace
 
-Finding check_hazards(const Case& at, std::uint32_t node, Verdict& verdict) {
-  return NodeHazards(at, node, at.instances[node]).check(verdict);
+Finding check_hazards(const ExpandedSchedule& schedule, std::uint32_t node, Verdict& verdict) {
+  return HazardChecker(schedule, node, schedule.instances[node]).check(verdict);
 }
 
 }  // namespace espalier::verify

@@ -14,8 +14,9 @@
 
 namespace espalier::verify {
 
-// Checks the instances of `node` in at.instances. Clears verdict.in_place if input and output may
-// not be the same memory, and adds to verdict.checks.
-[[nodiscard]] Finding check_hazards(const Case& at, std::uint32_t node, Verdict& verdict);
+// Checks the instances of `node` in schedule.instances. Clears verdict.in_place if input and output
+// may not be the same memory, and adds to verdict.checks.
+[[nodiscard]] Finding check_hazards(const ExpandedSchedule& schedule, std::uint32_t node,
+                                    Verdict& verdict);
 
 }  // namespace espalier::verify

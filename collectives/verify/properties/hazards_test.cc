@@ -11,34 +11,35 @@ namespace {
 // input in step i and the result comes to rank 1's output.
 class Relay : public ::testing::Test {
  protected:
-  std::vector<OwnedProgram> with(std::int32_t steps, const std::function<void(Hand&)>& rank_1) {
-    Hand root(*topology, espalier_Collective_BROADCAST, 0, 4);
+  std::vector<OwnedProgram> with(std::int32_t steps,
+                                 const std::function<void(ProgramBuilder&)>& rank_1) {
+    ProgramBuilder root(*topology, espalier_Collective_BROADCAST, 0, 4);
     root.send(0, 1, root.input(), 0);
-    Hand other(*topology, espalier_Collective_BROADCAST, 1, 4);
+    ProgramBuilder other(*topology, espalier_Collective_BROADCAST, 1, 4);
     rank_1(other);
     return {root.finish(1, steps - 1, 1, 0), other.finish(1, steps - 1, 1, 0)};
   }
-  Verdict verdict(std::int32_t steps, const std::function<void(Hand&)>& rank_1) {
+  Verdict verdict(std::int32_t steps, const std::function<void(ProgramBuilder&)>& rank_1) {
     return verdict_of(*topology, with(steps, rank_1));
   }
   std::unique_ptr<topology::Topology> topology = make_topology("complete:2");
 };
 
-void copy_out(Hand& hand, std::int32_t t0, std::uint32_t slots, std::uint16_t after) {
-  hand.program.scratch_blocks = slots;
-  hand.receive(0, 0, hand.slot(0, slots));
-  hand.copy(t0, hand.output(), hand.slot(0, slots)).after = after;
+void copy_out(ProgramBuilder& builder, std::int32_t t0, std::uint32_t slots, std::uint16_t after) {
+  builder.program.scratch_blocks = slots;
+  builder.receive(0, 0, builder.slot(0, slots));
+  builder.copy(t0, builder.output(), builder.slot(0, slots)).after = after;
 }
 
 TEST_F(Relay, CopyInTheReceivesStepNeedsWSlots) {
   // Receive of step t needs step t - 4 retired; the copy of step s belongs to it.
-  EXPECT_TRUE(verdict(1, [](Hand& hand) { copy_out(hand, 0, 4, 0); }).valid);
-  EXPECT_FALSE(verdict(1, [](Hand& hand) { copy_out(hand, 0, 3, 0); }).valid);
+  EXPECT_TRUE(verdict(1, [](ProgramBuilder& builder) { copy_out(builder, 0, 4, 0); }).valid);
+  EXPECT_FALSE(verdict(1, [](ProgramBuilder& builder) { copy_out(builder, 0, 3, 0); }).valid);
 }
 
 TEST_F(Relay, LaterCopyNeedsMoreSlots) {
-  EXPECT_TRUE(verdict(3, [](Hand& hand) { copy_out(hand, 2, 6, 2); }).valid);
-  EXPECT_FALSE(verdict(3, [](Hand& hand) { copy_out(hand, 2, 5, 2); }).valid);
+  EXPECT_TRUE(verdict(3, [](ProgramBuilder& builder) { copy_out(builder, 2, 6, 2); }).valid);
+  EXPECT_FALSE(verdict(3, [](ProgramBuilder& builder) { copy_out(builder, 2, 5, 2); }).valid);
 }
 
 // Rank 1 hears of blocks 2r and 2r + 1 in steps 5r and 5r + 2, and copies each a step later.
@@ -46,33 +47,33 @@ class Paced : public ::testing::Test {
  protected:
   static constexpr std::uint8_t kEntries[] = {0, 0, 2, 0, 1, 0, 3, 0};
   // 5 * floor(i / 2) + the entry from `first` on.
-  static std::uint8_t pace(Hand& hand, std::uint32_t first) {
-    Program& program = hand.program;
+  static std::uint8_t pace(ProgramBuilder& builder, std::uint32_t first) {
+    Program& program = builder.program;
     program.table = {kEntries, sizeof kEntries};
     const std::uint32_t term = program.terms_count;
     program.terms[term] = {5, 1, 0, 2, 0, 0, 0, 0};
     program.terms[term + 1] = {1, 1, 0, 0, 2, 0, 0, first + 1};
     program.terms_count += 2;
-    if (program.indices_count == 0) hand.index(0, 0);  // the first is no pace
-    const std::uint8_t ref = hand.index(0, 0);
+    if (program.indices_count == 0) builder.index(0, 0);  // the first is no pace
+    const std::uint8_t ref = builder.index(0, 0);
     program.indices[ref].first_term = static_cast<std::uint8_t>(term);
     program.indices[ref].terms = 2;
     return ref;
   }
   // N is even.
-  static OwnedProgram finish(Hand& hand) {
-    Program& program = hand.program;
+  static OwnedProgram finish(ProgramBuilder& builder) {
+    Program& program = builder.program;
     program.residue_mod = 2;
-    hand.finish(1, 0, 0, 0);
+    builder.finish(1, 0, 0, 0);
     program.counts[program.steps_ref] = {-1, 0, 5, 0, 2};
     program.counts[program.phases[0].steps_ref] = {-1, 0, 5, 0, 2};
     program.counts[program.bound_ref] = {1, 0, 0, 0, 0};
     return program;
   }
-  Verdict verdict(const std::function<void(Hand&, Action&)>& change) {
-    Hand root(*topology, espalier_Collective_BROADCAST, 0, 4);
+  Verdict verdict(const std::function<void(ProgramBuilder&, Action&)>& change) {
+    ProgramBuilder root(*topology, espalier_Collective_BROADCAST, 0, 4);
     root.send(0, 1, root.input(), 0).pace_ref = pace(root, 0);
-    Hand other(*topology, espalier_Collective_BROADCAST, 1, 4);
+    ProgramBuilder other(*topology, espalier_Collective_BROADCAST, 1, 4);
     other.program.scratch_blocks = 2;
     other.receive(0, 0, other.slot(0, 2)).pace_ref = pace(other, 0);
     Action& copy = other.copy(0, other.output(), other.slot(0, 2));
@@ -85,13 +86,13 @@ class Paced : public ::testing::Test {
 };
 
 TEST_F(Paced, CopiesByATable) {
-  const Verdict proven = verdict([](Hand&, Action&) {});
+  const Verdict proven = verdict([](ProgramBuilder&, Action&) {});
   EXPECT_TRUE(proven.valid) << proven.counterexample.message;
 }
 
 TEST_F(Paced, CopiesInStepsOfTheirOwn) {
   const auto expect = [&](Point point, const std::string& words,
-                          const std::function<void(Hand&, Action&)>& change) {
+                          const std::function<void(ProgramBuilder&, Action&)>& change) {
     const Verdict refused = verdict(change);
     ASSERT_FALSE(refused.valid) << words;
     EXPECT_EQ(refused.counterexample.point, point) << refused.counterexample.message;
@@ -99,30 +100,30 @@ TEST_F(Paced, CopiesInStepsOfTheirOwn) {
         << refused.counterexample.message;
   };
   expect(Point::kForm, "the pace of action 1 gives instance 2 step 3 of phase 0; it must be 4",
-         [](Hand& hand, Action&) { hand.program.terms[2].coef = 2; });
+         [](ProgramBuilder& builder, Action&) { builder.program.terms[2].coef = 2; });
   expect(Point::kForm, "it must be 4 or later, and the phase has 4",
-         [](Hand& hand, Action& copy) { copy.instances_ref = hand.count(1, 1); });
+         [](ProgramBuilder& builder, Action& copy) { copy.instances_ref = builder.count(1, 1); });
   expect(Point::kForm, "not one a node would load",
-         [](Hand& hand, Action& copy) { copy.pace_ref = hand.index(0, 0); });
+         [](ProgramBuilder& builder, Action& copy) { copy.pace_ref = builder.index(0, 0); });
   expect(Point::kHazards, "is read before it must be written",
-         [](Hand&, Action& copy) { copy.after = 2; });
+         [](ProgramBuilder&, Action& copy) { copy.after = 2; });
 }
 
 TEST_F(Relay, AfterZeroWaitsForItsOwnStepOnly) {
-  EXPECT_FALSE(verdict(3, [](Hand& hand) { copy_out(hand, 2, 6, 0); }).valid);
+  EXPECT_FALSE(verdict(3, [](ProgramBuilder& builder) { copy_out(builder, 2, 6, 0); }).valid);
 }
 
 TEST_F(Relay, OperationOrderCarriesOverEarlierReceives) {
   // The copy of step i + 2 waits for the receive of step i + 1; the copy before it has waited for
   // that of step i. Only the first copy has none before it.
-  const Verdict refused = verdict(3, [](Hand& hand) { copy_out(hand, 2, 6, 1); });
+  const Verdict refused = verdict(3, [](ProgramBuilder& builder) { copy_out(builder, 2, 6, 1); });
   EXPECT_FALSE(refused.valid);
   EXPECT_EQ(refused.counterexample.point, Point::kHazards);
   EXPECT_EQ(refused.counterexample.block, 0);
 }
 
 TEST_F(Relay, BeyondTheWindowEverythingHasRetired) {
-  EXPECT_TRUE(verdict(5, [](Hand& hand) { copy_out(hand, 4, 8, 1); }).valid);
+  EXPECT_TRUE(verdict(5, [](ProgramBuilder& builder) { copy_out(builder, 4, 8, 1); }).valid);
 }
 
 // Allreduce of two ranks by exchange: each sends its input and combines what comes.
@@ -131,18 +132,18 @@ class Exchange : public ::testing::Test {
   std::vector<OwnedProgram> programs(std::int32_t combine_step) {
     std::vector<OwnedProgram> all;
     for (std::uint32_t me = 0; me < 2; ++me) {
-      Hand hand(*topology, espalier_Collective_ALLREDUCE, me, 4);
-      hand.program.scratch_blocks = 8;
-      const Place slot = hand.slot(0, 8);
-      const Place own = hand.input();
-      hand.send(0, 1 - me, own, 0);
-      const std::uint8_t link = hand.program.actions[0].link_ref;
-      Action& receive = hand.act(espalier_Kind_RECEIVE, 0);
+      ProgramBuilder builder(*topology, espalier_Collective_ALLREDUCE, me, 4);
+      builder.program.scratch_blocks = 8;
+      const Place slot = builder.slot(0, 8);
+      const Place own = builder.input();
+      builder.send(0, 1 - me, own, 0);
+      const std::uint8_t link = builder.program.actions[0].link_ref;
+      Action& receive = builder.act(espalier_Kind_RECEIVE, 0);
       receive.link_ref = link;
       receive.has_into = true;
       receive.into = slot;
-      hand.combine(combine_step, hand.output(), me == 0 ? own : slot, me == 0 ? slot : own);
-      all.push_back(hand.finish(1, combine_step, 1, 0));
+      builder.combine(combine_step, builder.output(), me == 0 ? own : slot, me == 0 ? slot : own);
+      all.push_back(builder.finish(1, combine_step, 1, 0));
     }
     return all;
   }
@@ -160,8 +161,8 @@ TEST_F(Exchange, InPlaceByRule5d) {
 void add_copy(std::vector<OwnedProgram>& programs, std::int32_t step) {
   for (Program& program : programs) {
     const std::int32_t others = 1 - step;
-    for (std::uint32_t at = 0; at < 3; ++at) {
-      program.counts[program.actions[at].t0_ref].a = others;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      program.counts[program.actions[i].t0_ref].a = others;
     }
     Action& copy = program.actions[program.actions_count++];
     copy.kind = espalier_Kind_COPY;
@@ -208,26 +209,26 @@ TEST(Dependency, OneStepIsNotTheOther) {
   for (const bool waits_for_both : {false, true}) {
     std::vector<OwnedProgram> programs;
     for (std::uint32_t me = 0; me < 4; ++me) {
-      Hand hand(*topology, espalier_Collective_REDUCE, me, 4);
-      hand.program.root = 3;
-      hand.program.needs_commutative = true;
-      hand.program.scratch_blocks = 24;
-      if (me == 0) hand.send(0, 2, hand.input(), 0);
-      if (me == 1) hand.send(1, 2, hand.input(), 0);
+      ProgramBuilder builder(*topology, espalier_Collective_REDUCE, me, 4);
+      builder.program.root = 3;
+      builder.program.needs_commutative = true;
+      builder.program.scratch_blocks = 24;
+      if (me == 0) builder.send(0, 2, builder.input(), 0);
+      if (me == 1) builder.send(1, 2, builder.input(), 0);
       if (me == 2) {
-        hand.receive(0, 0, hand.slot(0, 8));
-        hand.receive(1, 1, hand.slot(8, 8));
+        builder.receive(0, 0, builder.slot(0, 8));
+        builder.receive(1, 1, builder.slot(8, 8));
         // The sum is of step 2; its combines wait for one receive, or for both.
-        hand.combine(2, hand.slot(16, 8), hand.slot(0, 8), hand.input()).after =
+        builder.combine(2, builder.slot(16, 8), builder.slot(0, 8), builder.input()).after =
             waits_for_both ? 2 : 1;
-        hand.combine(2, hand.slot(16, 8), hand.slot(16, 8), hand.slot(8, 8)).after = 1;
-        hand.send(3, 3, hand.slot(16, 8), 1);
+        builder.combine(2, builder.slot(16, 8), builder.slot(16, 8), builder.slot(8, 8)).after = 1;
+        builder.send(3, 3, builder.slot(16, 8), 1);
       }
       if (me == 3) {
-        hand.receive(3, 2, hand.slot(0, 8));
-        hand.combine(3, hand.output(), hand.slot(0, 8), hand.input());
+        builder.receive(3, 2, builder.slot(0, 8));
+        builder.combine(3, builder.output(), builder.slot(0, 8), builder.input());
       }
-      programs.push_back(hand.finish(4, 0, 4, 0));
+      programs.push_back(builder.finish(4, 0, 4, 0));
     }
     const Verdict verdict = verdict_of(*topology, programs);
     EXPECT_EQ(verdict.valid, waits_for_both) << verdict.counterexample.message;

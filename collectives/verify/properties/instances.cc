@@ -11,24 +11,24 @@ namespace espalier::verify {
 namespace {
 
 // Whether `place`, which `instance` uses, lies inside what there is; empty if so.
-Finding check_place(const Case& at, std::uint32_t node, const Program& program,
+Finding check_place(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
                     const Instance& instance, const PlaceAt& place) {
   const std::int64_t last = place.run - std::int64_t{1};
   if (place.segment < 0 || place.segment + last >= program.segments) {
     const std::int64_t wrong = place.segment < 0 ? place.segment : place.segment + last;
-    return found(Point::kForm, at, node, &instance,
+    return found(Point::kForm, schedule, node, &instance,
                  "segment " + std::to_string(wrong) + " does not exist; there are " +
                      std::to_string(program.segments));
   }
-  if (place.block < 0 || place.block >= at.blocks) {
-    return found(Point::kForm, at, node, &instance,
+  if (place.block < 0 || place.block >= schedule.blocks) {
+    return found(Point::kForm, schedule, node, &instance,
                  "block " + std::to_string(place.block) + " does not exist; there are " +
-                     std::to_string(at.blocks));
+                     std::to_string(schedule.blocks));
   }
   if (place.buffer == espalier_Buffer_SCRATCH &&
       (place.slot < 0 || place.slot + last >= program.scratch_blocks)) {
     const std::int64_t wrong = place.slot < 0 ? place.slot : place.slot + last;
-    return found(Point::kClaims, at, node, &instance,
+    return found(Point::kClaims, schedule, node, &instance,
                  "scratch slot " + std::to_string(wrong) + " is used, but only " +
                      std::to_string(program.scratch_blocks) + " blocks of scratch are claimed");
   }
@@ -37,7 +37,7 @@ Finding check_place(const Case& at, std::uint32_t node, const Program& program,
 
 // What of the message a buffer holds, and so which places in it there are (buffer_extent). In a
 // barrier INPUT, of no bytes, stands for the rank's own coming.
-Finding check_buffer(const Case& at, std::uint32_t node, const Program& program,
+Finding check_buffer(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
                      const Instance& instance, const PlaceAt& place) {
   if (place.buffer == espalier_Buffer_SCRATCH) return std::nullopt;
   const bool input = place.buffer == espalier_Buffer_INPUT;
@@ -47,13 +47,13 @@ Finding check_buffer(const Case& at, std::uint32_t node, const Program& program,
     extent = Extent::kWhole;
   }
   if (extent == Extent::kNothing) {
-    return found(Point::kDataFlow, at, node, &instance,
-                 "the " + name + " of " + at.topology->node_name(node) + " is used, but " +
+    return found(Point::kDataFlow, schedule, node, &instance,
+                 "the " + name + " of " + schedule.topology->node_name(node) + " is used, but " +
                      (is_router(program) ? "routers have scratch only"
                                          : "in this collective its caller gives none"));
   }
   if (extent == Extent::kOwn && (place.segment != node || place.run != 1)) {
-    return found(Point::kDataFlow, at, node, &instance,
+    return found(Point::kDataFlow, schedule, node, &instance,
                  place_name(place) +
                      " is used, but that buffer holds the node's own segment only, " +
                      std::to_string(node));
@@ -63,18 +63,18 @@ Finding check_buffer(const Case& at, std::uint32_t node, const Program& program,
 
 // `place` against the one whose block the instance moves: the same block, and the same memory or
 // none of it.
-Finding check_operand(const Case& at, std::uint32_t node, const Instance& instance,
-                      const PlaceAt& place) {
+Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node,
+                      const Instance& instance, const PlaceAt& place) {
   const PlaceAt& target = moved(instance);
-  if (!same_blocks(*at.common, place, target)) {
-    return found(Point::kForm, at, node, &instance,
+  if (!same_blocks(*schedule.common, place, target)) {
+    return found(Point::kForm, schedule, node, &instance,
                  "an operand is " + block_name(place) + ", the result " + block_name(target) +
                      "; both must be the same block");
   }
   const bool slots = place.buffer == espalier_Buffer_SCRATCH;
   const std::int64_t apart = slots ? place.slot - target.slot : place.segment - target.segment;
   if (place.buffer == target.buffer && apart != 0 && std::abs(apart) < place.run) {
-    return found(Point::kHazards, at, node, &instance,
+    return found(Point::kHazards, schedule, node, &instance,
                  place_name(place) + " and " + place_name(target) +
                      " overlap; what is read and what is written must be the same place or apart");
   }
@@ -83,16 +83,16 @@ Finding check_operand(const Case& at, std::uint32_t node, const Instance& instan
 
 // A pace never falls, that of a combine or copy rises, and it keeps within its phase: machines step
 // through its instances in order.
-Finding check_paces(const Case& at, std::uint32_t node, const Program& program) {
+Finding check_paces(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program) {
   std::uint32_t k = 0;
   for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
     const std::int64_t steps =
-        count_value(program.counts[program.phases[phase].steps_ref], at.blocks);
+        count_value(program.counts[program.phases[phase].steps_ref], schedule.blocks);
     for (const std::uint32_t end = k + program.phases[phase].actions; k < end; ++k) {
       const Action& action = program.actions[k];
       if (action.pace_ref == 0) continue;
-      const std::int64_t first = count_value(program.counts[action.t0_ref], at.blocks);
-      const std::int64_t many = count_value(program.counts[action.instances_ref], at.blocks);
+      const std::int64_t first = count_value(program.counts[action.t0_ref], schedule.blocks);
+      const std::int64_t many = count_value(program.counts[action.instances_ref], schedule.blocks);
       const bool transfer =
           action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
       std::int64_t earliest = 0;
@@ -103,7 +103,7 @@ Finding check_paces(const Case& at, std::uint32_t node, const Program& program) 
           earliest = step + (transfer ? 0 : 1);
           continue;
         }
-        return found(Point::kForm, at, node, nullptr,
+        return found(Point::kForm, schedule, node, nullptr,
                      "the pace of action " + std::to_string(k) + " gives instance " +
                          std::to_string(i) + " step " + std::to_string(step) + " of phase " +
                          std::to_string(phase) + "; it must be " + std::to_string(earliest) +
@@ -116,24 +116,25 @@ Finding check_paces(const Case& at, std::uint32_t node, const Program& program) 
 
 }  // namespace
 
-Finding check_instances(const Case& at, std::uint32_t node, const Program& program) {
-  if (Finding finding = check_paces(at, node, program)) return finding;
-  for (const Instance& instance : at.instances[node]) {
+Finding check_instances(const ExpandedSchedule& schedule, std::uint32_t node,
+                        const Program& program) {
+  if (Finding finding = check_paces(schedule, node, program)) return finding;
+  for (const Instance& instance : schedule.instances[node]) {
     const bool transfer =
         instance.kind == espalier_Kind_SEND || instance.kind == espalier_Kind_RECEIVE;
     if (transfer && instance.peer < 0) {
-      return found(Point::kForm, at, node, &instance,
+      return found(Point::kForm, schedule, node, &instance,
                    "link " + std::to_string(instance.link) + " is not in the table of " +
                        std::to_string(links_count(program)) + " peers");
     }
     for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
       if (place->buffer == espalier_Buffer_BUFFER_NONE) continue;
-      if (Finding finding = check_place(at, node, program, instance, *place)) return finding;
-      if (Finding finding = check_buffer(at, node, program, instance, *place)) return finding;
-      if (Finding finding = check_operand(at, node, instance, *place)) return finding;
+      if (Finding finding = check_place(schedule, node, program, instance, *place)) return finding;
+      if (Finding finding = check_buffer(schedule, node, program, instance, *place)) return finding;
+      if (Finding finding = check_operand(schedule, node, instance, *place)) return finding;
     }
     if (instance.kind == espalier_Kind_COMBINE && !has_operator(program.collective)) {
-      return found(Point::kForm, at, node, &instance,
+      return found(Point::kForm, schedule, node, &instance,
                    "it combines, but this collective takes no operator");
     }
   }

@@ -11,8 +11,9 @@
 
 namespace espalier::verify {
 
-// Checks the instances of `node` in at.instances, expanded from `program`. kForm, kClaims, kHazards
-// or kDataFlow.
-[[nodiscard]] Finding check_instances(const Case& at, std::uint32_t node, const Program& program);
+// Checks the instances of `node` in schedule.instances, expanded from `program`. kForm, kClaims,
+// kHazards or kDataFlow.
+[[nodiscard]] Finding check_instances(const ExpandedSchedule& schedule, std::uint32_t node,
+                                      const Program& program);
 
 }  // namespace espalier::verify

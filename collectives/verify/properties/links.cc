@@ -34,15 +34,16 @@ bool is_nearer(const LinkLoad& a, const LinkLoad& b) {
 // Uses or hops in the memory of an instance, and less than its time.
 constexpr std::int64_t kHopsAnInstance = 4;
 
-std::size_t most_hops(const Case& at) {
-  const std::int64_t left = std::min(at.max_instances, at.max_instances_total - at.spent);
+std::size_t most_hops(const ExpandedSchedule& schedule) {
+  const std::int64_t left =
+      std::min(schedule.max_instances, schedule.max_instances_total - schedule.spent);
   return static_cast<std::size_t>(kHopsAnInstance * std::max<std::int64_t>(0, left));
 }
 
-Counterexample too_many_hops(const Case& at) {
-  return too_large(Point::kLinks, at, -1,
+Counterexample too_many_hops(const ExpandedSchedule& schedule) {
+  return too_large(Point::kLinks, schedule, -1,
                    "the routes of all transfers have more hops than the " +
-                       std::to_string(most_hops(at)) + " that can be checked");
+                       std::to_string(most_hops(schedule)) + " that can be checked");
 }
 
 // Counts what each link carries in one slot after the other.
@@ -86,9 +87,9 @@ class SlotLoads {
 
 // The link that carries the most of its capacity, over all slots; `uses` by slot. False: too many
 // hops.
-bool find_busiest(Case& at, const std::vector<LinkUse>& uses, Load& busiest) {
-  SlotLoads loads(*at.topology);
-  const std::size_t most = most_hops(at);
+bool find_busiest(ExpandedSchedule& schedule, const std::vector<LinkUse>& uses, Load& busiest) {
+  SlotLoads loads(*schedule.topology);
+  const std::size_t most = most_hops(schedule);
   std::size_t hops = 0;
   for (std::size_t begin = 0, end = 0; begin < uses.size(); begin = end) {
     for (; end < uses.size() && uses[end].slot == uses[begin].slot; ++end) {
@@ -97,7 +98,7 @@ bool find_busiest(Case& at, const std::vector<LinkUse>& uses, Load& busiest) {
     }
     loads.end_slot(uses[begin].slot, busiest);
   }
-  at.spent += static_cast<std::int64_t>(hops) / kHopsAnInstance;
+  schedule.spent += static_cast<std::int64_t>(hops) / kHopsAnInstance;
   return true;
 }
 
@@ -121,12 +122,12 @@ std::vector<LinkUse> most_of_each_pair(std::vector<LinkUse> uses) {
 }
 
 // A send over the link, in the slot; null slot: in any.
-const Instance* sender_over(const Case& at, const LinkLoad& link, const std::int64_t* slot,
-                            std::uint32_t& node) {
-  for (node = 0; node < at.instances.size(); ++node) {
-    for (const Instance& send : at.instances[node]) {
+const Instance* sender_over(const ExpandedSchedule& schedule, const LinkLoad& link,
+                            const std::int64_t* slot, std::uint32_t& node) {
+  for (node = 0; node < schedule.instances.size(); ++node) {
+    for (const Instance& send : schedule.instances[node]) {
       if (send.kind != espalier_Kind_SEND || (slot != nullptr && send.step != *slot)) continue;
-      const auto route = at.topology->route(node, static_cast<std::uint32_t>(send.peer));
+      const auto route = schedule.topology->route(node, static_cast<std::uint32_t>(send.peer));
       for (std::size_t hop = 1; hop < route.size(); ++hop) {
         if (route[hop - 1] == link.from && route[hop] == link.to) return &send;
       }
@@ -137,27 +138,28 @@ const Instance* sender_over(const Case& at, const LinkLoad& link, const std::int
 
 }  // namespace
 
-Finding check_loads(Case& at, std::vector<LinkUse> uses, Verdict& verdict) {
+Finding check_loads(ExpandedSchedule& schedule, std::vector<LinkUse> uses, Verdict& verdict) {
   Load slot, drift;
   std::sort(uses.begin(), uses.end(),
             [](const LinkUse& a, const LinkUse& b) { return a.slot < b.slot; });
-  if (!find_busiest(at, uses, slot) ||
-      !find_busiest(at, most_of_each_pair(std::move(uses)), drift)) {
-    return too_many_hops(at);
+  if (!find_busiest(schedule, uses, slot) ||
+      !find_busiest(schedule, most_of_each_pair(std::move(uses)), drift)) {
+    return too_many_hops(schedule);
   }
   verdict.slot = verdict.slot && !slot.too_much();
   verdict.async = verdict.async && !drift.too_much();
-  const bool by_drift = at.common->grade == espalier_Grade_ASYNC;
+  const bool by_drift = schedule.common->grade == espalier_Grade_ASYNC;
   const Load& claimed = by_drift ? drift : slot;
   if (is_nearer(claimed.link, verdict.busiest)) verdict.busiest = claimed.link;
   if (!claimed.too_much()) return std::nullopt;
   std::uint32_t node = 0;
-  const Instance* send = sender_over(at, claimed.link, by_drift ? nullptr : &claimed.slot, node);
+  const Instance* send =
+      sender_over(schedule, claimed.link, by_drift ? nullptr : &claimed.slot, node);
   const std::int64_t where = send == nullptr ? -1 : std::int64_t{node};
   Counterexample example = found(
-      Point::kLinks, at, where, send,
-      "the link " + at.topology->node_name(claimed.link.from) + " -> " +
-          at.topology->node_name(claimed.link.to) + " on its route carries " +
+      Point::kLinks, schedule, where, send,
+      "the link " + schedule.topology->node_name(claimed.link.from) + " -> " +
+          schedule.topology->node_name(claimed.link.to) + " on its route carries " +
           std::to_string(claimed.link.load) + (by_drift ? " at once under drift" : " in the step") +
           "; its capacity is " + std::to_string(claimed.link.capacity) +
           (by_drift && !slot.too_much() ? ", which lock step keeps: grade ASYNC is claimed, and "
@@ -170,19 +172,19 @@ Finding check_loads(Case& at, std::vector<LinkUse> uses, Verdict& verdict) {
   return example;
 }
 
-Finding check_links(Case& at, Verdict& verdict) {
+Finding check_links(ExpandedSchedule& schedule, Verdict& verdict) {
   std::vector<LinkUse> uses;
-  const std::size_t most = most_hops(at);
-  for (std::uint32_t node = 0; node < at.instances.size(); ++node) {
-    for (const Instance& send : at.instances[node]) {
+  const std::size_t most = most_hops(schedule);
+  for (std::uint32_t node = 0; node < schedule.instances.size(); ++node) {
+    for (const Instance& send : schedule.instances[node]) {
       if (send.kind != espalier_Kind_SEND) continue;
-      for (std::int64_t tick = 0; tick < send_ticks(*at.common); ++tick) {
+      for (std::int64_t tick = 0; tick < send_ticks(*schedule.common); ++tick) {
         uses.push_back({node, static_cast<std::uint32_t>(send.peer), send.step + tick});
       }
-      if (uses.size() > most) return too_many_hops(at);
+      if (uses.size() > most) return too_many_hops(schedule);
     }
   }
-  return check_loads(at, std::move(uses), verdict);
+  return check_loads(schedule, std::move(uses), verdict);
 }
 
 }  // namespace espalier::verify

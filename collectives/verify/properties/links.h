@@ -16,11 +16,12 @@ struct LinkUse {
   std::int64_t slot = 0;           // messages with equal slots travel in the same step
 };
 
-// Checks the loads of all links for N = at.blocks. Clears verdict.slot and verdict.async if they do
-// not hold, and sets verdict.busiest to the busiest link under the claimed one if that link is
-// closer to its capacity.
-[[nodiscard]] Finding check_links(Case& at, Verdict& verdict);
+// Checks the loads of all links for N = schedule.blocks. Clears verdict.slot and verdict.async if
+// they do not hold, and sets verdict.busiest to the busiest link under the claimed one if that link
+// is closer to its capacity.
+[[nodiscard]] Finding check_links(ExpandedSchedule& schedule, Verdict& verdict);
 // Does the same for these uses.
-[[nodiscard]] Finding check_loads(Case& at, std::vector<LinkUse> uses, Verdict& verdict);
+[[nodiscard]] Finding check_loads(ExpandedSchedule& schedule, std::vector<LinkUse> uses,
+                                  Verdict& verdict);
 
 }  // namespace espalier::verify

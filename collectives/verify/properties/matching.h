@@ -10,9 +10,10 @@
 
 namespace espalier::verify {
 
-// Checks all links of at.instances, step by step.
-[[nodiscard]] Finding check_matching(const Case& at);
+// Checks all links of schedule.instances, step by step.
+[[nodiscard]] Finding check_matching(const ExpandedSchedule& schedule);
 // Checks the link from -> to alone. Reads the instances of these two nodes only.
-[[nodiscard]] Finding check_link(const Case& at, std::uint32_t from, std::uint32_t to);
+[[nodiscard]] Finding check_link(const ExpandedSchedule& schedule, std::uint32_t from,
+                                 std::uint32_t to);
 
 }  // namespace espalier::verify

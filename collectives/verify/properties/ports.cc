@@ -33,16 +33,16 @@ std::int64_t port_begin(const Program& program, bool send, std::int64_t step) {
   return send ? step : step - send_ticks(program) + 1;
 }
 
-Finding check_ports(const Case& at, std::uint32_t node) {
-  const std::vector<Instance>& all = at.instances[node];
-  const Program& common = *at.common;
+Finding check_ports(const ExpandedSchedule& schedule, std::uint32_t node) {
+  const std::vector<Instance>& all = schedule.instances[node];
+  const Program& common = *schedule.common;
   const std::int64_t held = send_ticks(common);
   for (std::size_t second = 0; second < all.size(); ++second) {
     if (!is_transfer(all[second])) continue;
     const bool send = all[second].kind == espalier_Kind_SEND;
     const auto peer = static_cast<std::uint32_t>(all[second].peer);
     const std::int64_t begin = port_begin(common, send, all[second].step);
-    std::uint32_t free = lanes_of(*at.topology, send ? node : peer, send ? peer : node);
+    std::uint32_t free = lanes_of(*schedule.topology, send ? node : peer, send ? peer : node);
     // Ports of earlier transfers may be held up to 2 (held - 1) steps.
     for (std::size_t first = second;
          first-- > 0 && all[first].step + 2 * (held - 1) >= all[second].step;) {
@@ -51,7 +51,7 @@ Finding check_ports(const Case& at, std::uint32_t node) {
       if (std::abs(begin - port_begin(common, other, all[first].step)) >= held) continue;
       const bool same_lane = send == other && peer == all[first].peer && --free == 0;
       if (!same_lane && !share_port(common.port_model, send, other)) continue;
-      return found(Point::kPorts, at, node, &all[second],
+      return found(Point::kPorts, schedule, node, &all[second],
                    std::string(held == 1 ? "in this step it " : "while its port is held it ") +
                        words(all[first]) + " and " + words(all[second]) +
                        (same_lane ? "; the link has too few lanes for both"

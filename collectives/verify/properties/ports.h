@@ -9,8 +9,8 @@
 
 namespace espalier::verify {
 
-// Checks the instances of `node` in at.instances.
-[[nodiscard]] Finding check_ports(const Case& at, std::uint32_t node);
+// Checks the instances of `node` in schedule.instances.
+[[nodiscard]] Finding check_ports(const ExpandedSchedule& schedule, std::uint32_t node);
 
 // Whether two transfers of one node, each a send or a receive, need the same port of the model if
 // they hold it at the same time. The lanes of links are counted in addition, in every model.

@@ -33,7 +33,7 @@ class Ports : public ::testing::Test {
     }
   }
   [[nodiscard]] Verdict verdict_by(Method method, const std::vector<OwnedProgram>& programs) const {
-    Options options;
+    VerifyOptions options;
     options.method = method;
     return verdict_of(*topology, programs, options);
   }
@@ -49,12 +49,13 @@ class Ports : public ::testing::Test {
 std::vector<OwnedProgram> chain(const topology::Topology& topology, std::uint32_t period) {
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 4; ++me) {
-    Hand hand(topology, espalier_Collective_BROADCAST, me, 4);
+    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 4);
     const auto step = static_cast<std::int32_t>(me);
-    if (me > 0) hand.receive(step - 1, me - 1, hand.output());
-    if (me < 3) hand.send(step, me + 1, me == 0 ? hand.input() : hand.output(), me == 0 ? 0 : 1);
+    if (me > 0) builder.receive(step - 1, me - 1, builder.output());
+    if (me < 3)
+      builder.send(step, me + 1, me == 0 ? builder.input() : builder.output(), me == 0 ? 0 : 1);
     const auto b = static_cast<std::int32_t>(period);
-    programs.push_back(hand.finish(period, 3 - b, b, 1));
+    programs.push_back(builder.finish(period, 3 - b, b, 1));
   }
   return programs;
 }
@@ -73,18 +74,18 @@ TEST_F(Ports, SimplexDoesEitherInAStep) {
 std::vector<OwnedProgram> star_reduce(const topology::Topology& topology) {
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
-    Hand hand(topology, espalier_Collective_REDUCE, me, 2);
+    ProgramBuilder builder(topology, espalier_Collective_REDUCE, me, 2);
     if (me > 0) {
-      hand.send(0, 0, hand.input(), 0);
+      builder.send(0, 0, builder.input(), 0);
     } else {
-      hand.program.scratch_blocks = 4;
-      const Place one = hand.slot(0, 2), two = hand.slot(2, 2), sum = hand.output();
-      hand.receive(0, 1, one);
-      hand.receive(0, 2, two);
-      hand.combine(0, sum, hand.input(), one);
-      hand.combine(0, sum, sum, two);
+      builder.program.scratch_blocks = 4;
+      const Place one = builder.slot(0, 2), two = builder.slot(2, 2), sum = builder.output();
+      builder.receive(0, 1, one);
+      builder.receive(0, 2, two);
+      builder.combine(0, sum, builder.input(), one);
+      builder.combine(0, sum, sum, two);
     }
-    programs.push_back(hand.finish(1, 0, 1, 0));
+    programs.push_back(builder.finish(1, 0, 1, 0));
   }
   return programs;
 }
@@ -102,13 +103,13 @@ std::vector<OwnedProgram> star_broadcast(const topology::Topology& topology, std
                                          std::int32_t bound_a, std::int32_t bound_b) {
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
-    Hand hand(topology, espalier_Collective_BROADCAST, me, 4);
-    if (me == 0) hand.send(0, 1, hand.input(), 0);
-    if (me == 0) hand.send(second, 2, hand.input(), 0);
-    if (me == 1) hand.receive(latency - 1, 0, hand.output());
-    if (me == 2) hand.receive(second + latency - 1, 0, hand.output());
+    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 4);
+    if (me == 0) builder.send(0, 1, builder.input(), 0);
+    if (me == 0) builder.send(second, 2, builder.input(), 0);
+    if (me == 1) builder.receive(latency - 1, 0, builder.output());
+    if (me == 2) builder.receive(second + latency - 1, 0, builder.output());
     const auto b = static_cast<std::int32_t>(period);
-    OwnedProgram program = hand.finish(period, second + latency - b, b, 0);
+    OwnedProgram program = builder.finish(period, second + latency - b, b, 0);
     program.counts[program.bound_ref] = {bound_a, bound_b, 0, 0, 0};
     programs.push_back(program);
   }
@@ -184,7 +185,7 @@ TEST_F(Ports, ABoundThatFailsForLargeNOnly) {
   EXPECT_EQ(at_once.counterexample.point, Point::kSteps);
   EXPECT_EQ(at_once.counterexample.blocks, 22);
   EXPECT_FALSE(verdict_by(Method::kAuto, programs).valid);
-  Options options;
+  VerifyOptions options;
   options.max_blocks = 21;
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
   options.max_blocks = 22;
@@ -196,12 +197,12 @@ TEST_F(Ports, StreamsThatCollideForLargeNOnly) {
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
     topology = make_topology("complete:3");
-    Hand hand(*topology, espalier_Collective_BROADCAST, me, 4);
-    if (me == 0) hand.send(0, 1, hand.input(), 0);
-    if (me == 0) hand.send(100, 2, hand.input(), 0);
-    if (me == 1) hand.receive(0, 0, hand.output());
-    if (me == 2) hand.receive(100, 0, hand.output());
-    programs.push_back(hand.finish(2, 99, 2, 1));
+    ProgramBuilder builder(*topology, espalier_Collective_BROADCAST, me, 4);
+    if (me == 0) builder.send(0, 1, builder.input(), 0);
+    if (me == 0) builder.send(100, 2, builder.input(), 0);
+    if (me == 1) builder.receive(0, 0, builder.output());
+    if (me == 2) builder.receive(100, 0, builder.output());
+    programs.push_back(builder.finish(2, 99, 2, 1));
   }
   expect_refused(programs, Point::kPorts, 51, {"rank 0", "step 100", "node 1", "node 2"});
 }

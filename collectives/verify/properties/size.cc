@@ -17,15 +17,16 @@ constexpr std::int64_t kMost = std::int64_t{1} << 32;
 
 // How many instances expand() looks at, one of a run for each of its segments. Without a pace an
 // action has at most one a period of its phase.
-std::int64_t possible_instances(const Case& at, const Program& program) {
+std::int64_t possible_instances(const ExpandedSchedule& schedule, const Program& program) {
   std::int64_t sum = 0;
   std::uint32_t next = 0;
   for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
-    const std::int64_t steps = at.phase_first[phase + 1] - at.phase_first[phase];
+    const std::int64_t steps = schedule.phase_first[phase + 1] - schedule.phase_first[phase];
     const std::int64_t periods = std::min(kMost, ceil_div(steps, program.phases[phase].period));
     for (std::uint32_t end = next + program.phases[phase].actions; next < end; ++next) {
       const Action& action = program.actions[next];
-      const std::int64_t instances = count_value(program.counts[action.instances_ref], at.blocks);
+      const std::int64_t instances =
+          count_value(program.counts[action.instances_ref], schedule.blocks);
       const std::int64_t run = std::max(place_run(action.into), place_run(action.a));
       sum += run * std::clamp<std::int64_t>(instances, 0, action.pace_ref == 0 ? periods : kMost);
     }
@@ -35,27 +36,28 @@ std::int64_t possible_instances(const Case& at, const Program& program) {
 
 }  // namespace
 
-void add_steps(Case& at) {
-  at.spent += std::min(kMost, ceil_div(at.steps(), kIdleSteps)) * program_nodes(*at.common);
+void add_steps(ExpandedSchedule& schedule) {
+  schedule.spent +=
+      std::min(kMost, ceil_div(schedule.steps(), kIdleSteps)) * program_nodes(*schedule.common);
 }
 
-Finding check_size(Case& at, std::uint32_t node, const Program& program) {
-  const std::int64_t needed = possible_instances(at, program) +
-                              std::int64_t{program.segments} * at.blocks +
+Finding check_size(ExpandedSchedule& schedule, std::uint32_t node, const Program& program) {
+  const std::int64_t needed = possible_instances(schedule, program) +
+                              std::int64_t{program.segments} * schedule.blocks +
                               std::int64_t{program.scratch_blocks};
-  at.held += needed;
-  at.spent += needed;
+  schedule.held += needed;
+  schedule.spent += needed;
   const auto too_many = [&](std::int64_t taken, std::int64_t most, const std::string& what,
                             const std::string& scope) {
-    return too_large(Point::kForm, at, node,
+    return too_large(Point::kForm, schedule, node,
                      std::to_string(taken) + " " + what + " up to here are more than can be " +
                          "checked; " + std::to_string(most) + " are for " + scope);
   };
-  if (at.held > at.max_instances) {
-    return too_many(at.held, at.max_instances, "instances and places", "one N");
+  if (schedule.held > schedule.max_instances) {
+    return too_many(schedule.held, schedule.max_instances, "instances and places", "one N");
   }
-  if (at.spent > at.max_instances_total) {
-    return too_many(at.spent, at.max_instances_total, "instances, places and steps",
+  if (schedule.spent > schedule.max_instances_total) {
+    return too_many(schedule.spent, schedule.max_instances_total, "instances, places and steps",
                     "all N together");
   }
   return std::nullopt;

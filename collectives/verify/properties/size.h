@@ -1,6 +1,7 @@
 #pragma once
-// Whether a schedule stays within the limits of Options. Proves nothing about it: what exceeds them
-// is refused as too large, before memory of that size is taken. Internal to collectives/verify.
+// Whether a schedule stays within the limits of VerifyOptions. Proves nothing about it: what
+// exceeds them is refused as too large, before memory of that size is taken. Internal to
+// collectives/verify.
 
 #include <cstdint>
 
@@ -9,11 +10,12 @@
 
 namespace espalier::verify {
 
-// Adds the cost of expanding `program` for N = at.blocks to at.held and at.spent. too_large if that
-// exceeds the limits. Call before expanding.
-[[nodiscard]] Finding check_size(Case& at, std::uint32_t node, const Program& program);
-// Adds the cost of walking through the steps of all nodes to at.spent. If that exceeds the limit,
-// the next check_size() refuses.
-void add_steps(Case& at);
+// Adds the cost of expanding `program` for N = schedule.blocks to schedule.held and at.spent.
+// too_large if that exceeds the limits. Call before expanding.
+[[nodiscard]] Finding check_size(ExpandedSchedule& schedule, std::uint32_t node,
+                                 const Program& program);
+// Adds the cost of walking through the steps of all nodes to schedule.spent. If that exceeds the
+// limit, the next check_size() refuses.
+void add_steps(ExpandedSchedule& schedule);
 
 }  // namespace espalier::verify

@@ -9,34 +9,34 @@
 
 namespace espalier::verify {
 
-Finding check_steps(const Case& at) {
-  std::vector<std::int64_t> used(at.common->phases_count, 0);
-  for (const std::vector<Instance>& node : at.instances) {
+Finding check_steps(const ExpandedSchedule& schedule) {
+  std::vector<std::int64_t> used(schedule.common->phases_count, 0);
+  for (const std::vector<Instance>& node : schedule.instances) {
     for (const Instance& instance : node) {
       std::int64_t& steps = used[instance.phase];
-      steps = std::max(steps, instance.step + 1 - at.phase_first[instance.phase]);
+      steps = std::max(steps, instance.step + 1 - schedule.phase_first[instance.phase]);
     }
   }
-  const Program& common = *at.common;
+  const Program& common = *schedule.common;
   std::int64_t sum = 0;
   for (std::uint32_t phase = 0; phase < common.phases_count; ++phase) {
     const std::int64_t claimed =
-        count_value(common.counts[common.phases[phase].steps_ref], at.blocks);
+        count_value(common.counts[common.phases[phase].steps_ref], schedule.blocks);
     if (claimed != used[phase]) {
-      return found(Point::kSteps, at, -1, nullptr,
+      return found(Point::kSteps, schedule, -1, nullptr,
                    "phase " + std::to_string(phase) + " claims " + std::to_string(claimed) +
                        " steps, but " + std::to_string(used[phase]) +
                        " are used; the claim must be exact");
     }
     sum += claimed;
   }
-  const std::int64_t claimed = count_value(common.counts[common.steps_ref], at.blocks);
+  const std::int64_t claimed = count_value(common.counts[common.steps_ref], schedule.blocks);
   if (claimed != sum) {
-    return found(Point::kSteps, at, -1, nullptr,
+    return found(Point::kSteps, schedule, -1, nullptr,
                  std::to_string(claimed) + " steps are claimed, but the phases have " +
                      std::to_string(sum) + " together; the claim must be exact");
   }
-  return check_bound(at, sum);
+  return check_bound(schedule, sum);
 }
 
 }  // namespace espalier::verify

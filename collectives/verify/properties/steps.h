@@ -9,7 +9,7 @@
 
 namespace espalier::verify {
 
-// Checks the claims for N = at.blocks.
-[[nodiscard]] Finding check_steps(const Case& at);
+// Checks the claims for N = schedule.blocks.
+[[nodiscard]] Finding check_steps(const ExpandedSchedule& schedule);
 
 }  // namespace espalier::verify

@@ -19,16 +19,16 @@ const char* point_name(Point point) {
   return "unknown";
 }
 
-Counterexample found(Point point, const Case& at, std::int64_t node, const Instance* instance,
-                     const std::string& text) {
+Counterexample found(Point point, const ExpandedSchedule& schedule, std::int64_t node,
+                     const Instance* instance, const std::string& text) {
   Counterexample example;
   example.point = point;
-  example.blocks = at.blocks;
+  example.blocks = schedule.blocks;
   example.node = node;
-  std::string line = std::string(point_name(point)) + ": N = " + std::to_string(at.blocks);
+  std::string line = std::string(point_name(point)) + ": N = " + std::to_string(schedule.blocks);
   const auto name = [&](std::int64_t other) {
-    return other >= 0 && other < at.topology->nodes()
-               ? at.topology->node_name(static_cast<std::uint32_t>(other))
+    return other >= 0 && other < schedule.topology->nodes()
+               ? schedule.topology->node_name(static_cast<std::uint32_t>(other))
                : "node " + std::to_string(other);
   };
   if (node >= 0) line += ", " + name(node);
@@ -52,8 +52,9 @@ Counterexample found(Point point, const Case& at, std::int64_t node, const Insta
   return example;
 }
 
-Counterexample too_large(Point point, const Case& at, std::int64_t node, const std::string& text) {
-  Counterexample example = found(point, at, node, nullptr, text);
+Counterexample too_large(Point point, const ExpandedSchedule& schedule, std::int64_t node,
+                         const std::string& text) {
+  Counterexample example = found(point, schedule, node, nullptr, text);
   example.too_large = true;
   return example;
 }

@@ -24,8 +24,8 @@ constexpr double kCell = 64;     // px of a step
 constexpr double kRow = 48;      // px of a rank
 constexpr double kTop = 64;      // px above the first rank
 constexpr double kLetter = 7.2;  // px of a letter, about
-constexpr std::size_t kMostRanks = 24;
-constexpr std::int64_t kMostSteps = 32;
+constexpr std::size_t kMaxRanks = 24;
+constexpr std::int64_t kMaxSteps = 32;
 constexpr std::size_t kLineLetters = 110;
 
 constexpr const char* kStyle =
@@ -77,7 +77,7 @@ class Picture {
   void choose_ranks() {
     std::set<std::uint32_t> chosen;
     const auto take = [&](std::int64_t node) {
-      if (node >= 0 && node < nodes_ && chosen.size() < kMostRanks) {
+      if (node >= 0 && node < nodes_ && chosen.size() < kMaxRanks) {
         chosen.insert(static_cast<std::uint32_t>(node));
       }
     };
@@ -93,7 +93,7 @@ class Picture {
       for (std::uint32_t link = 0; link < links_count(program); ++link)
         take(peer_of(program, link));
     }
-    for (std::int64_t by = 1; by < nodes_ && chosen.size() < kMostRanks; ++by) {
+    for (std::int64_t by = 1; by < nodes_ && chosen.size() < kMaxRanks; ++by) {
       take(middle - by);
       take(middle + by);
     }
@@ -103,17 +103,17 @@ class Picture {
   void read(std::uint32_t node) {
     const Program& program = programs_(node);
     if (check_program(program) != Status::kOk) return;
-    Case at;
-    at.topology = &topology_;
-    at.common = &program;
-    set_blocks(at, blocks_);
-    at.held = held_;
-    if (check_size(at, node, program)) return;
-    held_ = at.held;
+    ExpandedSchedule schedule;
+    schedule.topology = &topology_;
+    schedule.common = &program;
+    set_blocks(schedule, blocks_);
+    schedule.held = held_;
+    if (check_size(schedule, node, program)) return;
+    held_ = schedule.held;
     instances_[node] = expand(program, blocks_);
-    if (steps_ < at.steps()) {
-      steps_ = at.steps();
-      phases_ = at.phase_first;
+    if (steps_ < schedule.steps()) {
+      steps_ = schedule.steps();
+      phases_ = schedule.phase_first;
     }
     for (const Instance& instance : instances_[node]) {
       auto& lanes = instance.kind == espalier_Kind_SEND ? sends_ : receives_;
@@ -127,8 +127,8 @@ class Picture {
 
   void choose_steps() {
     const std::int64_t middle = fault_ == nullptr || fault_->step < 0 ? 0 : fault_->step;
-    end_ = std::min(steps_, std::max<std::int64_t>(middle + kMostSteps / 2, kMostSteps));
-    first_ = std::max<std::int64_t>(0, end_ - kMostSteps);
+    end_ = std::min(steps_, std::max<std::int64_t>(middle + kMaxSteps / 2, kMaxSteps));
+    first_ = std::max<std::int64_t>(0, end_ - kMaxSteps);
     end_ = std::max(end_, first_ + 1);
   }
 
@@ -137,8 +137,8 @@ class Picture {
   }
   [[nodiscard]] double y(std::size_t row) const { return kTop + kRow * static_cast<double>(row); }
   [[nodiscard]] int row_of(std::int64_t node) const {
-    const auto at = std::find(ranks_.begin(), ranks_.end(), node);
-    return at == ranks_.end() ? -1 : static_cast<int>(at - ranks_.begin());
+    const auto row = std::find(ranks_.begin(), ranks_.end(), node);
+    return row == ranks_.end() ? -1 : static_cast<int>(row - ranks_.begin());
   }
   [[nodiscard]] bool drawn(std::int64_t step) const { return step >= first_ && step < end_; }
   [[nodiscard]] const char* colour(const PlaceAt& place) const {
@@ -296,12 +296,12 @@ class Picture {
               " to " + std::to_string(end_ - 1) + ".";
     }
     std::string text;
-    double at = y(ranks_.size()) + 4;
+    double line_y = y(ranks_.size()) + 4;
     const auto put = [&](const std::string& line, const char* style) {
       for (const std::string& piece : wrapped(line)) {
-        print(text, "<text class=\"%s\" x=\"16\" y=\"%.1f\">", style, at);
+        print(text, "<text class=\"%s\" x=\"16\" y=\"%.1f\">", style, line_y);
         text += escaped(piece) + "</text>\n";
-        at += 18;
+        line_y += 18;
       }
     };
     put(std::string(common_.algorithm) + (common_.algorithm[0] == 0 ? "" : " on ") +
@@ -315,7 +315,7 @@ class Picture {
     print(svg,
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
           "height=\"%.0f\">\n",
-          width, at, width, at);
+          width, line_y, width, line_y);
     return svg + kStyle + "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" + svg_ + text +
            "</svg>\n";
   }

@@ -9,7 +9,9 @@ namespace {
 
 int count(const std::string& text, const std::string& piece) {
   int number = 0;
-  for (auto at = text.find(piece); at != std::string::npos; at = text.find(piece, at + 1)) ++number;
+  for (auto found = text.find(piece); found != std::string::npos;
+       found = text.find(piece, found + 1))
+    ++number;
   return number;
 }
 

@@ -18,15 +18,15 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::int64_t kMostInstances = std::int64_t{1} << 21;  // and places
+constexpr std::int64_t kMaxInstances = std::int64_t{1} << 21;  // and places
 
 using EventId = std::uint32_t;
 constexpr EventId kNone = 0xffffffffu;
 
-enum class What : std::uint8_t { kLetIn, kPost, kTransfer, kRun, kRetire };
+enum class EventKind : std::uint8_t { kIssue, kPost, kTransfer, kRun, kRetire };
 
 struct Event {
-  What what = What::kLetIn;
+  EventKind kind = EventKind::kIssue;
   std::uint32_t node = 0;  // a transfer's receiver
   std::int64_t step = 0;
   const Instance* instance = nullptr;  // a transfer's receive
@@ -36,15 +36,16 @@ struct Event {
 // The events of one rank.
 struct Rank {
   std::vector<std::int64_t> steps;          // those that have an action
-  std::vector<EventId> let_in, retired;     // by position in `steps`
+  std::vector<EventId> issued, retired;     // by position in `steps`
   std::vector<std::vector<EventId>> ready;  // receives and operations, likewise
   std::map<std::uint32_t, std::vector<EventId>> sends, receives;  // by peer: posts, transfers
 };
 
 class Graph {
  public:
-  Graph(const topology::Topology& topology, Case& at) : topology_(topology), at_(at) {
-    ranks_.resize(at.instances.size());
+  Graph(const topology::Topology& topology, ExpandedSchedule& schedule)
+      : topology_(topology), schedule_(schedule) {
+    ranks_.resize(schedule.instances.size());
     for (std::uint32_t node = 0; node < ranks_.size(); ++node) add_rank(node);
     for (std::uint32_t node = 0; node < ranks_.size(); ++node) join_ends(node);
   }
@@ -56,10 +57,10 @@ class Graph {
   }
 
  private:
-  EventId add(What what, std::uint32_t node, std::int64_t step, const Instance* instance,
+  EventId add(EventKind kind, std::uint32_t node, std::int64_t step, const Instance* instance,
               std::vector<EventId> before) {
     std::erase(before, kNone);
-    events_.push_back({what, node, step, instance, std::move(before)});
+    events_.push_back({kind, node, step, instance, std::move(before)});
     return static_cast<EventId>(events_.size() - 1);
   }
 
@@ -69,7 +70,7 @@ class Graph {
   }
 
   void add_rank(std::uint32_t node) {
-    const std::vector<Instance>& all = at_.instances[node];
+    const std::vector<Instance>& all = schedule_.instances[node];
     last_run_ = kNone;
     reads_.clear();
     for (std::size_t begin = 0; begin < all.size();) {
@@ -81,44 +82,44 @@ class Graph {
   }
 
   void add_step(std::uint32_t node, std::size_t begin, std::size_t end) {
-    const std::vector<Instance>& all = at_.instances[node];
+    const std::vector<Instance>& all = schedule_.instances[node];
     Rank& rank = ranks_[node];
     const Instance& first = all[begin];
-    const std::int64_t gate = position(rank, at_.gate(first.step, first.phase));
-    const EventId let_in = add(What::kLetIn, node, first.step, nullptr,
+    const std::int64_t gate = position(rank, schedule_.gate(first.step, first.phase));
+    const EventId issued = add(EventKind::kIssue, node, first.step, nullptr,
                                {gate >= 0 ? rank.retired[static_cast<std::size_t>(gate)] : kNone,
-                                rank.let_in.empty() ? kNone : rank.let_in.back()});
-    std::vector<EventId> over = {rank.retired.empty() ? kNone : rank.retired.back(), let_in};
-    std::vector<EventId> ready = {let_in};
+                                rank.issued.empty() ? kNone : rank.issued.back()});
+    std::vector<EventId> over = {rank.retired.empty() ? kNone : rank.retired.back(), issued};
+    std::vector<EventId> ready = {issued};
     rank.steps.push_back(first.step);
-    rank.let_in.push_back(let_in);
+    rank.issued.push_back(issued);
     std::vector<EventId> posts;
     for (std::size_t k = begin; k < end; ++k) {
       if (all[k].kind == espalier_Kind_RECEIVE) {
-        const EventId id = add(What::kTransfer, node, first.step, &all[k], {let_in});
+        const EventId id = add(EventKind::kTransfer, node, first.step, &all[k], {issued});
         rank.receives[static_cast<std::uint32_t>(all[k].peer)].push_back(id);
         ready.push_back(id);
       }
     }
     for (std::size_t k = begin; k < end; ++k) {
-      if (all[k].kind == espalier_Kind_SEND) posts.push_back(add_send(node, all[k], let_in));
+      if (all[k].kind == espalier_Kind_SEND) posts.push_back(add_send(node, all[k], issued));
     }
     for (std::size_t k = begin; k < end; ++k) {
       if (all[k].kind != espalier_Kind_COMBINE && all[k].kind != espalier_Kind_COPY) continue;
-      add_operation(node, all[k], let_in, posts, ready);
+      add_operation(node, all[k], issued, posts, ready);
       ready.push_back(last_run_);
     }
     over.insert(over.end(), ready.begin(), ready.end());
     over.insert(over.end(), posts.begin(), posts.end());  // join_ends puts their end there
     rank.ready.push_back(std::move(ready));
-    rank.retired.push_back(add(What::kRetire, node, first.step, nullptr, std::move(over)));
+    rank.retired.push_back(add(EventKind::kRetire, node, first.step, nullptr, std::move(over)));
   }
 
   // Rule 4.
-  EventId add_send(std::uint32_t node, const Instance& send, EventId let_in) {
+  EventId add_send(std::uint32_t node, const Instance& send, EventId issued) {
     Rank& rank = ranks_[node];
     std::vector<EventId>& lane = rank.sends[static_cast<std::uint32_t>(send.peer)];
-    std::vector<EventId> before = {let_in, lane.empty() ? kNone : lane.back()};
+    std::vector<EventId> before = {issued, lane.empty() ? kNone : lane.back()};
     const std::int64_t awaited = position(rank, send.step - send.after);
     const bool waits = send.after > 0 && awaited >= 0 &&
                        rank.steps[static_cast<std::size_t>(awaited)] == send.step - send.after;
@@ -126,7 +127,7 @@ class Graph {
       const std::vector<EventId>& ready = rank.ready[static_cast<std::size_t>(awaited)];
       before.insert(before.end(), ready.begin(), ready.end());
     }
-    const EventId id = add(What::kPost, node, send.step, &send, std::move(before));
+    const EventId id = add(EventKind::kPost, node, send.step, &send, std::move(before));
     lane.push_back(id);
     for (std::uint32_t part = 0; part < send.a.run; ++part) {
       reads_[key(part_of(send.a, part))].push_back(id);
@@ -135,21 +136,21 @@ class Graph {
   }
 
   // Rule 5. A wait for the end of a send is noted as one for its posting, until join_ends.
-  void add_operation(std::uint32_t node, const Instance& operation, EventId let_in,
+  void add_operation(std::uint32_t node, const Instance& operation, EventId issued,
                      const std::vector<EventId>& posts, const std::vector<EventId>& own_ready) {
     Rank& rank = ranks_[node];
-    std::vector<EventId> before = {let_in, last_run_};
+    std::vector<EventId> before = {issued, last_run_};
     const std::int64_t awaited = position(rank, operation.step - operation.after);
     if (operation.after == 0) {
       before.insert(before.end(), own_ready.begin(), own_ready.end());
     } else if (awaited >= 0 &&
                rank.steps[static_cast<std::size_t>(awaited)] == operation.step - operation.after) {
       for (const EventId id : rank.ready[static_cast<std::size_t>(awaited)]) {
-        if (events_[id].what != What::kRun) before.push_back(id);
+        if (events_[id].kind != EventKind::kRun) before.push_back(id);
       }
     }
     before.insert(before.end(), posts.begin(), posts.end());
-    last_run_ = add(What::kRun, node, operation.step, &operation, std::move(before));
+    last_run_ = add(EventKind::kRun, node, operation.step, &operation, std::move(before));
     for (std::uint32_t part = 0; part < operation.into.run; ++part) {
       const PlaceKey written = key(part_of(operation.into, part));
       for (const EventId send : reads_[written]) ends_before_.push_back({send, last_run_});
@@ -187,13 +188,13 @@ class Graph {
   // What `id` waits for, with the ends of sends in place of their postings where those are meant.
   void resolve_ends() {
     for (Event& event : events_) {
-      if (event.what != What::kRetire) continue;
+      if (event.kind != EventKind::kRetire) continue;
       for (EventId& id : event.before) id = end_of(id);
     }
     for (const auto& [send, run] : ends_before_) events_[run].before.push_back(end_of(send));
   }
   EventId end_of(EventId id) {
-    if (events_[id].what != What::kPost) return id;
+    if (events_[id].kind != EventKind::kPost) return id;
     const auto end = end_of_.find(id);
     if (end == end_of_.end() || end->second == kNone) {
       never_.push_back(id);
@@ -266,19 +267,20 @@ class Graph {
     const auto crosses = [&](std::size_t k) {
       const EventId last = path[(k + path.size() - 1) % path.size()];
       const EventId next = path[(k + 1) % path.size()];
-      return events_[path[k]].what == What::kTransfer && events_[last].node != events_[next].node;
+      return events_[path[k]].kind == EventKind::kTransfer &&
+             events_[last].node != events_[next].node;
     };
     std::vector<std::size_t> transfers;
     for (std::size_t k = 0; k < path.size(); ++k) {
       if (crosses(k)) transfers.push_back(k);
     }
     std::vector<std::string> lines;
-    for (std::size_t at = 0; at < transfers.size(); ++at) {
-      const std::size_t k = transfers[at];
+    for (std::size_t i = 0; i < transfers.size(); ++i) {
+      const std::size_t k = transfers[i];
       const Event& waiting = events_[path[(k + path.size() - 1) % path.size()]];
       const Event& transfer = events_[path[k]];
       const Event& other = events_[path[(k + 1) % path.size()]];
-      const std::size_t end = transfers[(at + 1) % transfers.size()];
+      const std::size_t end = transfers[(i + 1) % transfers.size()];
       const std::string there = topology_.node_name(other.node);
       lines.push_back(
           topology_.node_name(waiting.node) + " waits in step " + std::to_string(waiting.step) +
@@ -297,11 +299,11 @@ class Graph {
     for (; k != end; k = (k + 1) % path.size()) {
       const Event& event = events_[path[k]];
       const std::string step = std::to_string(event.step);
-      if (event.what == What::kRetire) {
+      if (event.kind == EventKind::kRetire) {
         return ", once its step " + step + " is over (window " +
-               std::to_string(at_.common->window) + ")";
+               std::to_string(schedule_.common->window) + ")";
       }
-      if (event.what == What::kRun) {
+      if (event.kind == EventKind::kRun) {
         return ", once it has computed " + block_name(event.instance->into) + " in step " + step;
       }
     }
@@ -309,7 +311,7 @@ class Graph {
   }
 
   const topology::Topology& topology_;
-  const Case& at_;
+  const ExpandedSchedule& schedule_;
   std::vector<Rank> ranks_;
   std::vector<Event> events_;
   std::map<EventId, EventId> end_of_;                     // posting of a send -> its transfer
@@ -324,25 +326,25 @@ class Graph {
 std::vector<std::string> wait_cycle(const topology::Topology& topology, const Programs& programs,
                                     std::int64_t blocks) {
   const OwnedProgram common = programs(0);
-  Case at;
-  at.topology = &topology;
-  at.common = &common;
-  at.max_instances = kMostInstances;
-  set_blocks(at, blocks);
+  ExpandedSchedule schedule;
+  schedule.topology = &topology;
+  schedule.common = &common;
+  schedule.max_instances = kMaxInstances;
+  set_blocks(schedule, blocks);
   const std::uint32_t nodes = program_nodes(common);
   if (nodes > topology.nodes()) return {};
-  at.instances.resize(nodes);
+  schedule.instances.resize(nodes);
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const Program& program = programs(node);
-    if (check_size(at, node, program)) return {};
-    at.instances[node] = expand(program, blocks);
-    for (const Instance& instance : at.instances[node]) {
+    if (check_size(schedule, node, program)) return {};
+    schedule.instances[node] = expand(program, blocks);
+    for (const Instance& instance : schedule.instances[node]) {
       const bool transfer =
           instance.kind == espalier_Kind_SEND || instance.kind == espalier_Kind_RECEIVE;
       if (transfer && (instance.peer < 0 || instance.peer >= nodes)) return {};
     }
   }
-  return Graph(topology, at).cycle();
+  return Graph(topology, schedule).cycle();
 }
 
 }  // namespace espalier::verify

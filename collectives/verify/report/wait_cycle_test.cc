@@ -37,10 +37,10 @@ std::vector<OwnedProgram> ring(const topology::Topology& topology, std::int32_t 
   std::vector<OwnedProgram> programs;
   const std::uint32_t p = topology.ranks();
   for (std::uint32_t me = 0; me < p; ++me) {
-    Hand hand(topology, espalier_Collective_ALLREDUCE, me, window);
-    hand.receive(later, (me + p - 1) % p, hand.output());
-    hand.send(0, (me + 1) % p, hand.input(), after);
-    programs.push_back(hand.finish(1, later, 1, 0));
+    ProgramBuilder builder(topology, espalier_Collective_ALLREDUCE, me, window);
+    builder.receive(later, (me + p - 1) % p, builder.output());
+    builder.send(0, (me + 1) % p, builder.input(), after);
+    programs.push_back(builder.finish(1, later, 1, 0));
   }
   return programs;
 }
@@ -63,11 +63,11 @@ TEST(Waits, TwoRanksThatEachSendWhatTheOtherWillHaveSent) {
   const auto topology = make_topology("complete:2");
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
-    Hand hand(*topology, espalier_Collective_ALLREDUCE, me, 4);
-    hand.receive(0, 1 - me, hand.output());
-    hand.send(1, 1 - me, hand.output(), 1).link_ref = hand.program.actions[0].link_ref;
-    hand.program.peers_count = 1;
-    programs.push_back(hand.finish(1, 1, 1, 0));
+    ProgramBuilder builder(*topology, espalier_Collective_ALLREDUCE, me, 4);
+    builder.receive(0, 1 - me, builder.output());
+    builder.send(1, 1 - me, builder.output(), 1).link_ref = builder.program.actions[0].link_ref;
+    builder.program.peers_count = 1;
+    programs.push_back(builder.finish(1, 1, 1, 0));
   }
   const std::vector<std::string> cycle = cycle_of(*topology, programs, 1);
   ASSERT_EQ(cycle.size(), 2u);
@@ -79,14 +79,14 @@ TEST(Waits, TwoRanksThatEachCombineFirst) {
   const auto topology = make_topology("complete:2");
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
-    Hand hand(*topology, espalier_Collective_ALLREDUCE, me, 4);
-    hand.program.scratch_blocks = 8;
-    const Place slot = hand.slot(0, 8);
-    hand.receive(0, 1 - me, slot);
-    hand.combine(1, hand.output(), hand.input(), slot).after = 1;
-    hand.send(2, 1 - me, hand.output(), 1).link_ref = hand.program.actions[0].link_ref;
-    hand.program.peers_count = 1;
-    programs.push_back(hand.finish(1, 2, 1, 0));
+    ProgramBuilder builder(*topology, espalier_Collective_ALLREDUCE, me, 4);
+    builder.program.scratch_blocks = 8;
+    const Place slot = builder.slot(0, 8);
+    builder.receive(0, 1 - me, slot);
+    builder.combine(1, builder.output(), builder.input(), slot).after = 1;
+    builder.send(2, 1 - me, builder.output(), 1).link_ref = builder.program.actions[0].link_ref;
+    builder.program.peers_count = 1;
+    programs.push_back(builder.finish(1, 2, 1, 0));
   }
   const std::vector<std::string> cycle = cycle_of(*topology, programs, 1);
   ASSERT_EQ(cycle.size(), 2u);

@@ -23,18 +23,18 @@ void expect(Broken& broken, Point point, std::vector<std::string> words) {
 // Two segments from rank 0 to rank 1, one after the other.
 Programs two_segments(const topology::Topology& topology, bool swapped) {
   Programs programs;
-  Hand root(topology, espalier_Collective_BROADCAST, 0, 4);
-  Hand other(topology, espalier_Collective_BROADCAST, 1, 4);
+  ProgramBuilder root(topology, espalier_Collective_BROADCAST, 0, 4);
+  ProgramBuilder other(topology, espalier_Collective_BROADCAST, 1, 4);
   root.send(0, 1, root.place(espalier_Buffer_INPUT, 0), 0);
   root.send(1, 1, root.place(espalier_Buffer_INPUT, 1), 0);
   other.receive(0, 0, other.place(espalier_Buffer_OUTPUT, swapped ? 1 : 0));
   other.receive(1, 0, other.place(espalier_Buffer_OUTPUT, swapped ? 0 : 1));
-  for (Hand* hand : {&root, &other}) {
+  for (ProgramBuilder* builder : {&root, &other}) {
     // Both messages of a rank go over its one link.
-    hand->program.peers_count = 1;
-    hand->program.actions[1].link_ref = hand->program.actions[0].link_ref;
-    hand->program.segments = 2;
-    programs.push_back(hand->finish(2, 0, 2, 0));
+    builder->program.peers_count = 1;
+    builder->program.actions[1].link_ref = builder->program.actions[0].link_ref;
+    builder->program.segments = 2;
+    programs.push_back(builder->finish(2, 0, 2, 0));
   }
   return programs;
 }
@@ -55,16 +55,16 @@ Broken send_order() {
 Programs exchange(const topology::Topology& topology, std::int32_t later) {
   Programs programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
-    Hand hand(topology, espalier_Collective_ALLREDUCE, me, 4);
-    hand.program.scratch_blocks = 4;
-    const Place slot = hand.slot(0, 4);
-    const Place own = hand.input();
-    hand.send(0, 1 - me, own, 0);
-    const std::uint8_t link = hand.program.actions[0].link_ref;
-    hand.receive(later, 1 - me, slot).link_ref = link;
-    hand.program.peers_count = 1;
-    hand.combine(later, hand.output(), me == 0 ? own : slot, me == 0 ? slot : own);
-    programs.push_back(hand.finish(1, later, 1, 0));
+    ProgramBuilder builder(topology, espalier_Collective_ALLREDUCE, me, 4);
+    builder.program.scratch_blocks = 4;
+    const Place slot = builder.slot(0, 4);
+    const Place own = builder.input();
+    builder.send(0, 1 - me, own, 0);
+    const std::uint8_t link = builder.program.actions[0].link_ref;
+    builder.receive(later, 1 - me, slot).link_ref = link;
+    builder.program.peers_count = 1;
+    builder.combine(later, builder.output(), me == 0 ? own : slot, me == 0 ? slot : own);
+    programs.push_back(builder.finish(1, later, 1, 0));
   }
   return programs;
 }
@@ -85,25 +85,25 @@ Broken wait_cycle() {
 Programs detour(const topology::Topology& topology, std::uint16_t after) {
   Programs programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
-    Hand hand(topology, espalier_Collective_BROADCAST, me, 8);
-    hand.program.segments = 2;
+    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 8);
+    builder.program.segments = 2;
     if (me == 0) {
-      hand.send(0, 2, hand.place(espalier_Buffer_INPUT, 0), 0);
-      hand.send(1, 1, hand.place(espalier_Buffer_INPUT, 1), 0);
+      builder.send(0, 2, builder.place(espalier_Buffer_INPUT, 0), 0);
+      builder.send(1, 1, builder.place(espalier_Buffer_INPUT, 1), 0);
     } else if (me == 1) {
-      hand.receive(1, 0, hand.place(espalier_Buffer_OUTPUT, 1));
-      hand.send(2, 2, hand.place(espalier_Buffer_OUTPUT, 1), 1);
-      hand.receive(3, 2, hand.place(espalier_Buffer_OUTPUT, 0)).link_ref =
-          hand.program.actions[1].link_ref;
-      hand.program.peers_count = 2;
+      builder.receive(1, 0, builder.place(espalier_Buffer_OUTPUT, 1));
+      builder.send(2, 2, builder.place(espalier_Buffer_OUTPUT, 1), 1);
+      builder.receive(3, 2, builder.place(espalier_Buffer_OUTPUT, 0)).link_ref =
+          builder.program.actions[1].link_ref;
+      builder.program.peers_count = 2;
     } else {
-      hand.receive(0, 0, hand.place(espalier_Buffer_OUTPUT, 0));
-      hand.receive(2, 1, hand.place(espalier_Buffer_OUTPUT, 1));
-      hand.send(3, 1, hand.place(espalier_Buffer_OUTPUT, 0), after).link_ref =
-          hand.program.actions[1].link_ref;
-      hand.program.peers_count = 2;
+      builder.receive(0, 0, builder.place(espalier_Buffer_OUTPUT, 0));
+      builder.receive(2, 1, builder.place(espalier_Buffer_OUTPUT, 1));
+      builder.send(3, 1, builder.place(espalier_Buffer_OUTPUT, 0), after).link_ref =
+          builder.program.actions[1].link_ref;
+      builder.program.peers_count = 2;
     }
-    programs.push_back(hand.finish(4, 0, 4, 0));
+    programs.push_back(builder.finish(4, 0, 4, 0));
   }
   return programs;
 }
@@ -125,18 +125,18 @@ Broken missing_dependency() {
 Programs fan_out(const topology::Topology& topology, std::uint32_t slots) {
   Programs programs;
   for (std::uint32_t me = 0; me < 4; ++me) {
-    Hand hand(topology, espalier_Collective_BROADCAST, me, 3);
-    if (me == 0) hand.send(0, 1, hand.input(), 0);
+    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 3);
+    if (me == 0) builder.send(0, 1, builder.input(), 0);
     if (me == 1) {
-      hand.program.scratch_blocks = slots;
-      const Place slot = hand.slot(0, slots);
-      hand.receive(0, 0, slot);
-      hand.copy(0, hand.output(), slot);
-      hand.send(1, 2, slot, 1);
-      hand.send(2, 3, slot, 2);
+      builder.program.scratch_blocks = slots;
+      const Place slot = builder.slot(0, slots);
+      builder.receive(0, 0, slot);
+      builder.copy(0, builder.output(), slot);
+      builder.send(1, 2, slot, 1);
+      builder.send(2, 3, slot, 2);
     }
-    if (me > 1) hand.receive(static_cast<std::int32_t>(me) - 1, 1, hand.output());
-    programs.push_back(hand.finish(2, 1, 2, 0));
+    if (me > 1) builder.receive(static_cast<std::int32_t>(me) - 1, 1, builder.output());
+    programs.push_back(builder.finish(2, 1, 2, 0));
   }
   return programs;
 }
@@ -167,25 +167,25 @@ Broken absent_link() {
 Programs partial_sums(const topology::Topology& topology, bool twice) {
   Programs programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
-    Hand hand(topology, espalier_Collective_REDUCE, me, 4);
-    hand.program.needs_commutative = true;
-    hand.program.scratch_blocks = 8;
-    const Place slot = hand.slot(0, 4);
+    ProgramBuilder builder(topology, espalier_Collective_REDUCE, me, 4);
+    builder.program.needs_commutative = true;
+    builder.program.scratch_blocks = 8;
+    const Place slot = builder.slot(0, 4);
     if (me == 0) {
-      const Place other = hand.slot(4, 4);
-      hand.receive(0, 1, slot);
-      hand.combine(0, hand.output(), hand.input(), slot);
-      hand.receive(2, 2, other);
-      hand.combine(2, hand.output(), hand.output(), other);
+      const Place other = builder.slot(4, 4);
+      builder.receive(0, 1, slot);
+      builder.combine(0, builder.output(), builder.input(), slot);
+      builder.receive(2, 2, other);
+      builder.combine(2, builder.output(), builder.output(), other);
     } else if (me == 1) {
-      hand.send(0, 0, hand.input(), 0);
-      if (twice) hand.send(1, 2, hand.input(), 0);
+      builder.send(0, 0, builder.input(), 0);
+      if (twice) builder.send(1, 2, builder.input(), 0);
     } else {
-      if (twice) hand.receive(1, 1, slot);
-      if (twice) hand.combine(1, slot, slot, hand.input());
-      hand.send(2, 0, twice ? slot : hand.input(), twice ? 1 : 0);
+      if (twice) builder.receive(1, 1, slot);
+      if (twice) builder.combine(1, slot, slot, builder.input());
+      builder.send(2, 0, twice ? slot : builder.input(), twice ? 1 : 0);
     }
-    programs.push_back(hand.finish(3, 0, 3, 0));
+    programs.push_back(builder.finish(3, 0, 3, 0));
   }
   return programs;
 }
@@ -236,15 +236,15 @@ Broken small_window() {
 Programs gathered(const topology::Topology& topology, bool phases) {
   Programs programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
-    Hand hand(topology, espalier_Collective_BROADCAST, me, 4);
-    if (me == 0) hand.send(0, 1, hand.input(), 0);
+    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 4);
+    if (me == 0) builder.send(0, 1, builder.input(), 0);
     if (me == 1) {
-      hand.program.scratch_blocks = 7;
-      const Place slot = hand.slot(0, 7);
-      hand.receive(0, 0, slot);
-      hand.copy(0, hand.output(), slot);
+      builder.program.scratch_blocks = 7;
+      const Place slot = builder.slot(0, 7);
+      builder.receive(0, 0, slot);
+      builder.copy(0, builder.output(), slot);
     }
-    OwnedProgram program = hand.finish(1, 0, 1, 0);
+    OwnedProgram program = builder.finish(1, 0, 1, 0);
     if (phases) {
       program.phases[1] = program.phases[0];
       program.phases[0].actions = 1;

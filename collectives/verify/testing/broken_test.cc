@@ -36,7 +36,7 @@ TEST(BrokenSchedules, EachIsRefusedByNameOfWhatIsWrong) {
 // What breaks at N = 8 does not break before.
 TEST(BrokenSchedules, TheEighthBlockIsTheFirstToFail) {
   const std::vector<Broken> all = broken_schedules();
-  Options options;
+  VerifyOptions options;
   options.max_blocks = 7;
   const Verdict verdict = verdict_of(*all.back().topology, all.back().broken, options);
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;

@@ -13,11 +13,11 @@
 namespace espalier::verify {
 
 // Writes one node's program; a peer that is named several times is one link.
-class NodeWriter : public Hand {
+class NodeWriter : public ProgramBuilder {
  public:
-  using Hand::count;
-  using Hand::Hand;
-  using Hand::index;
+  using ProgramBuilder::count;
+  using ProgramBuilder::index;
+  using ProgramBuilder::ProgramBuilder;
 
   std::uint8_t count(const Count& count) {
     program.counts[program.counts_count] = count;
@@ -56,10 +56,10 @@ class NodeWriter : public Hand {
   }
   // Block `block` of segment 0 in slot `slot`, both given as indices.
   [[nodiscard]] Place slot_at(std::uint8_t block, std::uint8_t slot) {
-    Place at = place(espalier_Buffer_SCRATCH);
-    at.block_ref = block;
-    at.slot_ref = slot;
-    return at;
+    Place operand = place(espalier_Buffer_SCRATCH);
+    operand.block_ref = block;
+    operand.slot_ref = slot;
+    return operand;
   }
 
  private:
@@ -132,12 +132,12 @@ class Premises : public ::testing::Test {
   }
 
   [[nodiscard]] Verdict proof() const {
-    Options options;
+    VerifyOptions options;
     options.method = Method::kPeriodic;
     return verdict_of(*topology, programs, options);
   }
   [[nodiscard]] Verdict brute_force(std::int64_t most) const {
-    Options options;
+    VerifyOptions options;
     options.method = Method::kExhaustive;
     options.max_blocks = most;
     return verdict_of(*topology, programs, options);

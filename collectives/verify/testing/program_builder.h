@@ -14,10 +14,10 @@
 namespace espalier::verify {
 
 // Writes one rank's program.
-class Hand {
+class ProgramBuilder {
  public:
-  Hand(const topology::Topology& topology, Collective collective, std::uint32_t node,
-       std::uint32_t window) {
+  ProgramBuilder(const topology::Topology& topology, Collective collective, std::uint32_t node,
+                 std::uint32_t window) {
     program.format_version = kFormatVersion;
     program.topology_digest = topology.digest();
     program.collective = collective;
@@ -47,9 +47,9 @@ class Hand {
   Place output() { return place(espalier_Buffer_OUTPUT); }
   // Block i in slot first + i mod slots.
   Place slot(std::int32_t first, std::uint32_t slots) {
-    Place at = place(espalier_Buffer_SCRATCH);
-    at.slot_ref = index(first, 1, slots);
-    return at;
+    Place operand = place(espalier_Buffer_SCRATCH);
+    operand.slot_ref = index(first, 1, slots);
+    return operand;
   }
 
   Action& act(Kind kind, std::int32_t t0) {
@@ -117,13 +117,13 @@ inline std::vector<OwnedProgram> chain_broadcast(const topology::Topology& topol
   const std::uint32_t p = topology.ranks();
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < p; ++me) {
-    Hand hand(topology, espalier_Collective_BROADCAST, me, 4);
+    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 4);
     const auto step = static_cast<std::int32_t>(me);
-    if (me > 0) hand.receive(step - 1, me - 1, hand.output());
+    if (me > 0) builder.receive(step - 1, me - 1, builder.output());
     if (me + 1 < p) {
-      hand.send(step, me + 1, me == 0 ? hand.input() : hand.output(), me == 0 ? 0 : 1);
+      builder.send(step, me + 1, me == 0 ? builder.input() : builder.output(), me == 0 ? 0 : 1);
     }
-    programs.push_back(hand.finish(1, static_cast<std::int32_t>(p) - 2, 1, 1));
+    programs.push_back(builder.finish(1, static_cast<std::int32_t>(p) - 2, 1, 1));
   }
   return programs;
 }
@@ -135,25 +135,26 @@ inline std::vector<OwnedProgram> chain_reduce(const topology::Topology& topology
   const std::uint32_t p = topology.ranks();
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < p; ++me) {
-    Hand hand(topology, espalier_Collective_REDUCE, me, window);
+    ProgramBuilder builder(topology, espalier_Collective_REDUCE, me, window);
     const auto step = static_cast<std::int32_t>(p - 2 - me);
-    Place sum = hand.input();
+    Place sum = builder.input();
     if (me + 1 < p) {
-      const Place slot = hand.slot(0, slots);
-      hand.program.scratch_blocks = slots;
+      const Place slot = builder.slot(0, slots);
+      builder.program.scratch_blocks = slots;
       const Place own = sum;
-      sum = me == 0 ? hand.output() : slot;
-      hand.receive(step, me + 1, slot);
-      hand.combine(step, sum, own, slot);
+      sum = me == 0 ? builder.output() : slot;
+      builder.receive(step, me + 1, slot);
+      builder.combine(step, sum, own, slot);
     }
-    if (me > 0) hand.send(step + 1, me - 1, sum, me + 1 < p ? 1 : 0);
-    programs.push_back(hand.finish(1, static_cast<std::int32_t>(p) - 2, 1, 1));
+    if (me > 0) builder.send(step + 1, me - 1, sum, me + 1 < p ? 1 : 0);
+    programs.push_back(builder.finish(1, static_cast<std::int32_t>(p) - 2, 1, 1));
   }
   return programs;
 }
 
 inline Verdict verdict_of(const topology::Topology& topology,
-                          const std::vector<OwnedProgram>& programs, const Options& options = {}) {
+                          const std::vector<OwnedProgram>& programs,
+                          const VerifyOptions& options = {}) {
   return verify(
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
 }
