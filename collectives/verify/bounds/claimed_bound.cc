@@ -116,7 +116,7 @@ std::int64_t first_above(const ExpandedSchedule& schedule, const Steps& steps, c
 
 // First by the line above the claim, which needs no cycle of the claim's own; where that is too
 // high somewhere, by the claim itself.
-Finding check_bound(ExpandedSchedule& schedule, const Steps& steps, std::string& limited) {
+ProofResult check_bound_for_all(ExpandedSchedule& schedule, const Steps& steps) {
   const Program& common = *schedule.common;
   const Count& count = common.counts[common.bound_ref];
   const std::int64_t divisor = count.c == 0 ? 1 : std::max<std::int64_t>(1, count.e);
@@ -125,13 +125,12 @@ Finding check_bound(ExpandedSchedule& schedule, const Steps& steps, std::string&
   if (steps.stride <= kMaxCycle)
     least = first_above(schedule, steps, {count, divisor}, steps.stride);
   if (steps.stride > kMaxCycle || (least > 0 && cycle > kMaxCycle)) {
-    limited = "the claimed lower bound goes on in too long a cycle";
-    return std::nullopt;
+    return Undecided{"the claimed lower bound goes on in too long a cycle"};
   }
   if (least > 0 && divisor > 1) least = first_above(schedule, steps, {count, 1}, cycle);
-  if (least == 0) return std::nullopt;
+  if (least == 0) return {};
   set_blocks(schedule, least);
-  return check_bound(static_cast<const ExpandedSchedule&>(schedule), phase_steps(common, least));
+  return check_bound(schedule, phase_steps(common, least));
 }
 
 namespace {

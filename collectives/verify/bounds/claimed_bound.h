@@ -3,11 +3,11 @@
 // with the steps. Internal to collectives/verify.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/report/counterexample.h"
+#include "collectives/verify/report/proof_result.h"
 
 namespace espalier::verify {
 
@@ -20,9 +20,8 @@ struct Steps {
   std::vector<std::int64_t> first;  // for N = 1 .. 3 stride; 0 if no message has so many blocks
   std::int64_t stride = 1;          // blocks; a multiple of the residue's modulus
 };
-// Checks the claim for every N. `limited` becomes the reason if that is not possible.
-[[nodiscard]] Finding check_bound(ExpandedSchedule& schedule, const Steps& steps,
-                                  std::string& limited);
+// Checks the claim for every N. Undecided if the claim and the steps repeat in too long a cycle.
+[[nodiscard]] ProofResult check_bound_for_all(ExpandedSchedule& schedule, const Steps& steps);
 
 // Checks that no lower bound exceeds the steps of an otherwise valid schedule. A bound that does is
 // itself wrong.

@@ -83,9 +83,9 @@ TEST(ClaimedBound, IsComparedForEveryBlocks) {
     for (std::int64_t blocks = 1; blocks <= kLooked && first == 0; ++blocks) {
       if (next_blocks(claimed.common, blocks) == blocks && claimed.wrong(blocks)) first = blocks;
     }
-    std::string limited;
-    const Finding finding = check_bound(claimed.schedule, claimed.steps, limited);
-    ASSERT_EQ(limited, "");
+    const ProofResult result = check_bound_for_all(claimed.schedule, claimed.steps);
+    ASSERT_EQ(result.undecided(), nullptr);
+    const Counterexample* const finding = result.error();
     if (first > 0) {
       ASSERT_TRUE(finding) << "round " << round << ": wrong for N = " << first;
       ASSERT_EQ(finding->blocks, first) << "round " << round;
@@ -104,12 +104,11 @@ TEST(ClaimedBound, NoCycleIsTooLong) {
   constexpr std::int32_t kEvery = 1 << 18;  // a quarter of the ranks
   Claimed claimed({0, 4, -1, 1 - kEvery, kEvery}, {72, 4, 0, 0, 0}, 0, 0);
   claimed.schedule.bounds = {{"log p", 19, 2, 1}, {"messages", 0, 8 * kEvery - 2, 2 * kEvery}};
-  std::string limited;
-  EXPECT_FALSE(check_bound(claimed.schedule, claimed.steps, limited));
-  EXPECT_EQ(limited, "");
+  EXPECT_TRUE(check_bound_for_all(claimed.schedule, claimed.steps).passed());
   claimed.schedule.bounds[1].b -= 2;
   claimed.common.counts[0] = {0, 4, 0, 0, 0};
-  const Finding finding = check_bound(claimed.schedule, claimed.steps, limited);
+  const ProofResult result = check_bound_for_all(claimed.schedule, claimed.steps);
+  const Counterexample* const finding = result.error();
   ASSERT_TRUE(finding);
   EXPECT_TRUE(claimed.wrong(finding->blocks));
   EXPECT_FALSE(claimed.wrong(finding->blocks - 1));

@@ -51,26 +51,29 @@ class Periodic {
 
   Outcome prove() {
     verdict_.slot = verdict_.async = options_.links;
-    Finding finding = read_nodes();
+    ProofResult result = read_nodes();
     // A node's blocks may take more turns than those of the nodes before it.
     for (std::int64_t tried = 0; coarser_ > 0 && tried < 4; ++tried) {
       stride_ = coarser_;
-      finding = read_nodes();
+      result = read_nodes();
     }
-    if (coarser_ > 0) verdict_.limited = "its blocks take too many turns";
-    if (!finding && !unknown()) finding = check_steps();
-    if (!finding && !unknown()) finding = check_links();
-    if (unknown()) return Outcome::kUnknown;
-    if (!finding) finding = follow();
+    if (coarser_ > 0) result = Undecided{"its blocks take too many turns"};
+    if (result.passed()) result = check_steps();
+    if (result.passed()) result = check_links();
+    if (result.passed()) result = follow();
     const std::int64_t first = next_blocks(common_, 1);
-    const std::int64_t last = single_ ? first : ranks_->max_blocks();
+    const std::int64_t last = single_ || !result.passed() ? first : ranks_->max_blocks();
     for (const std::int64_t blocks : {first, last}) {
-      if (finding) break;  // what is refused may name counts that are not there
+      if (!result.passed()) break;  // a refused program may name counts that do not exist
       set_blocks(schedule_, blocks);
-      finding = check_known_bounds(schedule_, schedule_.steps());
+      result = check_known_bounds(schedule_, schedule_.steps());
     }
-    if (finding) {
-      verdict_.counterexample = *finding;
+    if (const Undecided* undecided = result.undecided()) {
+      verdict_.limited = undecided->reason;
+      return Outcome::kUnknown;
+    }
+    if (const Counterexample* example = result.error()) {
+      verdict_.counterexample = *example;
       return Outcome::kRefused;
     }
     verdict_.valid = verdict_.for_all = true;
@@ -83,14 +86,12 @@ class Periodic {
   }
 
  private:
-  [[nodiscard]] bool unknown() const { return !verdict_.limited.empty(); }
-
   // Steps of different stages, on one axis that is the same for every N.
   [[nodiscard]] static std::int64_t time_of(std::size_t stage, std::int64_t step) {
     return (static_cast<std::int64_t>(stage) << 48) + step;
   }
 
-  Finding read_nodes() {
+  ProofResult read_nodes() {
     coarser_ = 0;
     match_ = LinkMatch();
     flow_ = {};
@@ -98,73 +99,68 @@ class Periodic {
     run_ = 1;
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
-      if (node == 0) begin(program);
+      ProofResult result = node == 0 ? begin(program) : ProofResult();
       if (Finding finding = check_agreement(topology_, common_, node, program)) return finding;
-      Finding finding = read_node(node, program);
-      if (finding || coarser_ > 0) return finding;
-      if (unknown()) {
-        verdict_.limited = topology_.node_name(node) + ": " + verdict_.limited;
-        return std::nullopt;
+      if (result.passed()) result = read_node(node, program);
+      if (const Undecided* undecided = result.undecided()) {
+        return Undecided{topology_.node_name(node) + ": " + undecided->reason};
       }
-      finding = match(node + 1 == program_nodes(common_));
-      if (finding || unknown()) return finding;
+      if (result.passed() && coarser_ == 0) result = match(node + 1 == program_nodes(common_));
+      if (!result.passed() || coarser_ > 0) return result;
       if (options_.progress && node % 1024 == 0) {
         options_.progress(0.8 * node / program_nodes(common_));
       }
     }
-    return std::nullopt;
+    return {};
   }
 
-  void begin(const Program& program) {
+  ProofResult begin(const Program& program) {
     common_ = program;
     single_ = !cuts_messages(program);
-    // N keeps to a residue of the stride, too.
-    const auto mod = std::clamp<std::int64_t>(common_.residue_mod, 1, kMaxStride);
-    if (mod < common_.residue_mod) verdict_.limited = "the residue takes too many turns";
-    stride_ = single_ ? next_blocks(common_, 1) : std::lcm(stride_, mod);
-    if (single_ && stride_ > kMaxStride) verdict_.limited = "the only N is too large";
-    if (!unknown()) stages_ = StageSteps(stride_);
     schedule_.instances.resize(std::min(program_nodes(common_), topology_.nodes()));
     ranks_.emplace(schedule_, verdict_);
     flow_.begin(common_);
+    // N keeps to a residue of the stride, too.
+    const auto mod = std::clamp<std::int64_t>(common_.residue_mod, 1, kMaxStride);
+    if (mod < common_.residue_mod) return Undecided{"the residue takes too many turns"};
+    stride_ = single_ ? next_blocks(common_, 1) : std::lcm(stride_, mod);
+    if (single_ && stride_ > kMaxStride) return Undecided{"the only N is too large"};
+    stages_ = StageSteps(stride_);
+    return {};
   }
 
-  Finding read_node(std::uint32_t node, const Program& program) {
-    if (unknown()) return std::nullopt;
-    Finding finding = single_ ? read_only_blocks(node, program) : read_every_blocks(node, program);
-    if (finding || unknown() || coarser_ > 0) return finding;
+  ProofResult read_node(std::uint32_t node, const Program& program) {
+    ProofResult result =
+        single_ ? read_only_blocks(node, program) : read_every_blocks(node, program);
+    if (!result.passed() || coarser_ > 0) return result;
     schedule_.spent += static_cast<std::int64_t>(progressions_.all.size());
     const auto cells = static_cast<std::int64_t>(flow_.size() + progressions_.all.size());
     if (cells > kProgressionsPerInstance * options_.max_instances ||
         schedule_.spent > options_.max_instances_total) {
-      return too_large(Point::kForm, schedule_, node,
-                       std::to_string(cells) +
-                           " progressions up to here are more than can be "
-                           "checked");
+      return too_large(
+          Point::kForm, schedule_, node,
+          std::to_string(cells) + " progressions up to here are more than can be checked");
     }
     const RankFlow* inside = nullptr;
-    finding = ranks_->prove(node, program, progressions_, inside, verdict_.limited);
-    if (finding || unknown()) return finding;
-    add_node(node, program, *inside);
-    return std::nullopt;
+    result = ranks_->prove(node, program, progressions_, inside);
+    return result.passed() ? add_node(node, program, *inside) : result;
   }
 
-  Finding read_every_blocks(std::uint32_t node, const Program& program) {
+  ProofResult read_every_blocks(std::uint32_t node, const Program& program) {
     progressions_.stride = stride_;
-    Unread unread = read_progressions(common_, program, progressions_);
+    const ReadResult read = read_progressions(common_, program, progressions_);
     verdict_.progressions += progressions_.all.size();
-    verdict_.limited = unread.why;
-    if (unread.wrong_from > 0) {
-      return ranks_->expand_wrong(node, program, unread.wrong_from,
-                                  "an instance that may not exist names no place",
-                                  verdict_.limited);
+    if (const WrongFrom* wrong_from = read.error()) {
+      return ranks_->expand_wrong(node, program, *wrong_from,
+                                  "an instance that may not exist names no place");
     }
-    if (!unknown() && progressions_.stride != stride_) coarser_ = progressions_.stride;
-    return std::nullopt;
+    if (read.undecided() != nullptr) return *read.undecided();
+    if (progressions_.stride != stride_) coarser_ = progressions_.stride;
+    return {};
   }
 
   // The only N that occurs.
-  Finding read_only_blocks(std::uint32_t node, const Program& program) {
+  ProofResult read_only_blocks(std::uint32_t node, const Program& program) {
     set_blocks(schedule_, stride_);
     if (Finding finding = check_size(schedule_, node, program)) return finding;
     std::vector<Instance>& all = schedule_.instances[node];
@@ -179,7 +175,7 @@ class Periodic {
     return finding;
   }
 
-  void add_node(std::uint32_t node, const Program& program, const RankFlow& inside) {
+  ProofResult add_node(std::uint32_t node, const Program& program, const RankFlow& inside) {
     neighbours_ = neighbours_ && only_neighbours(topology_, program);
     run_ = std::max(run_, longest_run(program));
     const std::uint32_t base = flow_.add_node(node, progressions_, inside);
@@ -187,8 +183,7 @@ class Periodic {
     for (const Stage& stage : progressions_.stages) {
       numbers.push_back(stages_.number_of(stage));
       if (numbers.back() == StageSteps::kMaxStages) {
-        verdict_.limited = "its actions go on at too many different paces";
-        return;
+        return Undecided{"its actions go on at too many different paces"};
       }
     }
     make_room(program);
@@ -211,6 +206,7 @@ class Periodic {
       end.run = one.run;
       match_.add(static_cast<std::size_t>(one.link), end, send);
     }
+    return {};
   }
 
   // For the ends that add_node() adds.
@@ -228,20 +224,19 @@ class Periodic {
   }
 
   // Points 1 and 4: each link's sends and receives are the same progressions.
-  Finding match(bool last) {
+  ProofResult match(bool last) {
     auto wrong = match_.end_node(
         [this](std::uint32_t send, std::uint32_t receive) { flow_.connect(send, receive); });
     if (!wrong && last) wrong = match_.finish();
-    if (!wrong) return std::nullopt;
+    if (!wrong) return {};
     // Ends of different stages may agree on their first blocks.
     for (std::int64_t blocks = wrong->end.block + 1; blocks <= wrong->end.block + 1 + 2 * stride_;
          blocks += stride_) {
       if (Finding finding = expand_at(blocks, {wrong->from, wrong->to})) return finding;
       if (Finding finding = check_link(schedule_, wrong->from, wrong->to)) return finding;
     }
-    verdict_.limited = "the ends of link " + topology_.node_name(wrong->from) + " -> " +
-                       topology_.node_name(wrong->to) + " go on differently";
-    return std::nullopt;
+    return Undecided{"the ends of link " + topology_.node_name(wrong->from) + " -> " +
+                     topology_.node_name(wrong->to) + " go on differently"};
   }
 
   // For the least N from `blocks` on that occurs.
@@ -258,7 +253,7 @@ class Periodic {
   // Point 8. From N = stride on, each stage's steps and the claims grow by the same every `stride`
   // blocks: claims that agree up to N = 3 stride always do, if no stage grows faster than its
   // phase.
-  Finding check_steps() {
+  ProofResult check_steps() {
     Steps sum;
     sum.stride = stride_;
     const std::int64_t last = single_ ? next_blocks(common_, 1) : 3 * stride_;
@@ -271,13 +266,13 @@ class Periodic {
       }
       for (std::uint32_t phase = 0; phase < common_.phases_count; ++phase) {
         const std::int64_t used = stages_.phase_used(phase, blocks);
-        Finding finding = check_claim(common_.phases[phase].steps_ref, blocks, used,
-                                      "phase " + std::to_string(phase) + " claims ");
-        if (finding || unknown()) return finding;
+        ProofResult result = check_claim(common_.phases[phase].steps_ref, blocks, used,
+                                         "phase " + std::to_string(phase) + " claims ");
+        if (!result.passed()) return result;
         whole += used;
       }
-      Finding finding = check_claim(common_.steps_ref, blocks, whole, "the schedule claims ");
-      if (finding || unknown()) return finding;
+      ProofResult result = check_claim(common_.steps_ref, blocks, whole, "the schedule claims ");
+      if (!result.passed()) return result;
       sum.first.push_back(whole);
     }
     schedule_.bounds = all_bounds(topology_, common_, run_, {options_.links, neighbours_});
@@ -287,25 +282,22 @@ class Periodic {
     }
     for (std::int64_t blocks = 2 * stride_ + 1; blocks <= 3 * stride_; ++blocks) {
       if (next_blocks(common_, blocks) != blocks || !stages_.overtakes(blocks)) continue;
-      verdict_.limited = "a phase takes longer than it claims for large N";
-      return std::nullopt;
+      return Undecided{"a phase takes longer than it claims for large N"};
     }
-    return check_bound(schedule_, sum, verdict_.limited);
+    return check_bound_for_all(schedule_, sum);
   }
 
-  Finding check_claim(std::uint32_t ref, std::int64_t blocks, std::int64_t taken,
-                      const std::string& who) {
+  ProofResult check_claim(std::uint32_t ref, std::int64_t blocks, std::int64_t taken,
+                          const std::string& who) {
     const Count& count = common_.counts[ref];
     const std::int64_t claimed = count_value(count, blocks);
     if (!single_ && count.c != 0 && count.e > 1 && stride_ % count.e != 0) {
-      verdict_.limited = "the claimed steps do not go on as the blocks do";
-      return std::nullopt;
+      return Undecided{"the claimed steps do not go on as the blocks do"};
     }
-    if (claimed == taken) return std::nullopt;
+    if (claimed == taken) return {};
     if (!single_ && claimed < taken && topology_.ranks() <= kMaxRanksToPhrase) {
       // Steps that are not there cut instances off; that may be meant, but is not periodic.
-      verdict_.limited = who + "too few steps for all blocks of its actions";
-      return std::nullopt;
+      return Undecided{who + "too few steps for all blocks of its actions"};
     }
     set_blocks(schedule_, blocks);
     return found(Point::kSteps, schedule_, -1, nullptr,
@@ -332,7 +324,7 @@ class Periodic {
     if (Finding finding = expand_at(stride_, {node})) return finding;
     if (single_) {
       read_single(programs_(node), schedule_.instances[node], stride_, progressions_);
-    } else if (!read_progressions(common_, programs_(node), progressions_).none()) {
+    } else if (!read_progressions(common_, programs_(node), progressions_).passed()) {
       return found(Point::kDataFlow, schedule_, node, nullptr, "its program changed");
     }
     const Progression& cell = progressions_.all[position];
@@ -353,29 +345,30 @@ class Periodic {
   }
 
   // Point 3: what each link carries, in the busiest step of a period and under any drift.
-  Finding check_links() {
-    if (!options_.links) return std::nullopt;
+  ProofResult check_links() {
+    if (!options_.links) return {};
     if (neighbours_) {  // the port check has counted each link's messages, and found no more
       verdict_.busiest = ranks_->busiest();
-      return std::nullopt;
+      return {};
     }
     if (stages_.share_a_phase() && !single_) {
-      verdict_.limited = "the routes of actions that go on at different paces are not followed";
-      return std::nullopt;
+      return Undecided{"the routes of actions that go on at different paces are not followed"};
     }
     const std::int64_t together = stages_.blocks_together(send_ticks(common_));
     set_blocks(schedule_, single_ ? stride_ : next_blocks(common_, together));
     std::vector<LinkUse> uses;
     for (std::uint32_t node = 0; node < program_nodes(common_); ++node) {
-      if (Finding finding = add_uses(node, uses)) return finding;
+      ProofResult result = add_uses(node, uses);
+      if (!result.passed()) return result;
     }
     return check_loads(schedule_, std::move(uses), verdict_);
   }
 
-  Finding add_uses(std::uint32_t node, std::vector<LinkUse>& uses) {
+  ProofResult add_uses(std::uint32_t node, std::vector<LinkUse>& uses) {
     const Program& program = programs_(node);
-    Finding finding = single_ ? read_only_blocks(node, program) : read_every_blocks(node, program);
-    if (finding || unknown()) return finding;
+    ProofResult result =
+        single_ ? read_only_blocks(node, program) : read_every_blocks(node, program);
+    if (!result.passed()) return result;
     for (const Progression& one : progressions_.all) {
       if (one.kind != espalier_Kind_SEND || one.part > 0) continue;
       const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(one.link));
@@ -385,7 +378,7 @@ class Periodic {
         uses.push_back({node, peer, time_of(stage, (one.first + tick) % period)});
       }
     }
-    return std::nullopt;
+    return {};
   }
 
   const topology::Topology& topology_;

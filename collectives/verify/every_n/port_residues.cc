@@ -103,17 +103,19 @@ std::uint32_t PortResidues::lanes_at(const Program& program, const Progression& 
   return lanes;
 }
 
-std::int64_t PortResidues::least_collision(const Program& program, const RankProgressions& ranks,
-                                           std::string& why) {
+ReadResult PortResidues::check_stages(const Program& program, const RankProgressions& ranks) {
   begin_node(program);
   const bool unit = send_ticks(program) == 1;
-  std::int64_t least = 0;
+  std::optional<WrongFrom> first;  // of all groups
+  std::optional<Undecided> undecided;
   Group group;
   const auto flush = [&] {
     count_loads(program, group);
     if (!ranks.single && (!unit || !suffice(program, group))) {
-      const std::int64_t blocks = collision(program, ranks, group, why);
-      if (blocks > 0 && (least == 0 || blocks < least)) least = blocks;
+      const ReadResult result = check_group(program, ranks, group);
+      if (result.undecided() != nullptr) undecided = *result.undecided();
+      const WrongFrom* const wrong = result.error();
+      if (wrong != nullptr && (!first || wrong->blocks < first->blocks)) first = *wrong;
     }
     group.clear();
   };
@@ -130,7 +132,7 @@ std::int64_t PortResidues::least_collision(const Program& program, const RankPro
     }
     flush();
   }
-  return least;
+  return undecided ? ReadResult(*undecided) : ReadResult(first);
 }
 
 void PortResidues::count_loads(const Program& program, const Group& group) {
@@ -158,12 +160,9 @@ bool PortResidues::suffice(const Program& program, const Group& group) {
   return lanes_suffice && (alone || !share_port(program.port_model, true, false));
 }
 
-std::int64_t PortResidues::collision(const Program& program, const RankProgressions& ranks,
-                                     const Group& group, std::string& why) {
-  if (group.size() > kMaxTogether) {
-    why = "too many transfers to compare";
-    return 0;
-  }
+ReadResult PortResidues::check_group(const Program& program, const RankProgressions& ranks,
+                                     const Group& group) {
+  if (group.size() > kMaxTogether) return Undecided{"too many transfers to compare"};
   std::int64_t least = 0;
   const auto collide = [&least](std::int64_t blocks) {
     if (blocks > 0 && (least == 0 || blocks < least)) least = blocks;
@@ -174,13 +173,14 @@ std::int64_t PortResidues::collision(const Program& program, const RankProgressi
       collide(blocks_to_collide(program, ranks, *one, *other, lanes));
     }
     if (lanes <= 1) continue;
-    if (send_ticks(program) != 1) why = "links of several lanes in the postal model";
+    if (send_ticks(program) != 1) return Undecided{"links of several lanes in the postal model"};
     collide(blocks_to_fill(ranks, *one, group, lanes));
   }
-  return least;
+  return least > 0 ? ReadResult(WrongFrom{least}) : ReadResult();
 }
 
-std::string PortResidues::stages_meet(const Program& program, const RankProgressions& ranks) {
+std::optional<Undecided> PortResidues::stages_meet(const Program& program,
+                                                   const RankProgressions& ranks) {
   const std::size_t channels = 2 * std::size_t{links_count(program)};
   const std::size_t stages = ranks.stages.size();
   // By channel (each link and direction, then all sends, all receives, both), then stage.
@@ -211,11 +211,11 @@ std::string PortResidues::stages_meet(const Program& program, const RankProgress
             is_before(all[other], all[one], ranks.stride, steps)) {
           continue;
         }
-        return "actions that go on at different paces may share a port or link";
+        return Undecided{"actions that go on at different paces may share a port or link"};
       }
     }
   }
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace espalier::verify

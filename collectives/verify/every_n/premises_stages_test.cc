@@ -117,7 +117,7 @@ TEST_F(LastRun, IsEnoughWhereEventsWaitByThemselves) {
   receive_copy_and_send(2);
   const StageProof all = proof();
   EXPECT_EQ(all.wrong_at, 0);
-  EXPECT_EQ(all.why, "");
+  EXPECT_FALSE(all.undecided);
   EXPECT_EQ(all.max_blocks, 4);     // R (c + 2), c = floor((3 + 4 - 1) / 8)
   EXPECT_EQ(all.instances, 4 * 2);  // of that N alone
   EXPECT_EQ(all.sources[3].a, 1);

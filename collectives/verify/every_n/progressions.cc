@@ -50,30 +50,31 @@ class ProgressionReader {
         input_(buffer_extent(program, espalier_Buffer_INPUT)),
         output_(buffer_extent(program, espalier_Buffer_OUTPUT)) {}
 
-  Unread read() {
+  ReadResult read() {
     const std::int64_t least = ranks_.stride;
     ranks_.all.clear();
     ranks_.stages.clear();
     ranks_.single = false;
     rounds_.resize(program_.actions_count);
-    Unread unread =
+    ReadResult result =
         each_action([this](std::uint32_t number, std::uint32_t) { return read_round(number); });
-    if (!unread.none()) return unread;
-    if (ranks_.stride > kMaxStride) return {"its blocks take too many turns"};
+    if (!result.passed()) return result;
+    if (ranks_.stride > kMaxStride) return Undecided{"its blocks take too many turns"};
     if (ranks_.stride != least) return {};
     std::int64_t most = 0;
     for (const Round& round : rounds_) most += round.every * (ranks_.stride / round.blocks);
     ranks_.all.reserve(static_cast<std::size_t>(std::min(most, kMaxProgressions)));
-    unread = each_action([this](std::uint32_t number, std::uint32_t phase) {
-      Unread one = scale_round(number, phase);
-      if (one.none()) one = check_pace(number, phase);
-      if (one.none()) one = add_progressions(number, phase);
+    result = each_action([this](std::uint32_t number, std::uint32_t phase) {
+      ReadResult one = scale_round(number, phase);
+      if (one.passed()) one = check_pace(number, phase);
+      if (one.passed()) one = add_progressions(number, phase);
       return one;
     });
-    if (!unread.none()) return unread;
+    if (!result.passed()) return result;
     if (slots_.rounds() > 1) {  // they do not turn alike: with more blocks a round they do not turn
       ranks_.stride *= slots_.rounds();
-      return ranks_.stride > kMaxStride ? Unread{"its slots do not repeat soon"} : Unread{};
+      return ranks_.stride > kMaxStride ? ReadResult(Undecided{"its slots do not repeat soon"})
+                                        : ReadResult();
     }
     ranks_.next_slot = slots_.next();
     std::vector<std::int64_t> every;
@@ -84,19 +85,20 @@ class ProgressionReader {
 
  private:
   template <typename Read>
-  Unread each_action(const Read& read) {
+  ReadResult each_action(const Read& read) {
     std::uint32_t action = 0;
     for (std::uint32_t phase = 0; phase < program_.phases_count; ++phase) {
       if (program_.phases[phase].period != common_.phases[phase].period) {
-        return {"phase " + std::to_string(phase) + " has a period of " +
-                std::to_string(program_.phases[phase].period) + ", rank 0's one of " +
-                std::to_string(common_.phases[phase].period)};
+        return Undecided{"phase " + std::to_string(phase) + " has a period of " +
+                         std::to_string(program_.phases[phase].period) + ", rank 0's one of " +
+                         std::to_string(common_.phases[phase].period)};
       }
       for (std::uint32_t end = action + program_.phases[phase].actions; action < end; ++action) {
-        Unread unread = read(action, phase);
-        if (!unread.why.empty())
-          unread.why = "action " + std::to_string(action) + ": " + unread.why;
-        if (!unread.none()) return unread;
+        ReadResult result = read(action, phase);
+        if (const Undecided* undecided = result.undecided()) {
+          return Undecided{"action " + std::to_string(action) + ": " + undecided->reason};
+        }
+        if (!result.passed()) return result;
       }
     }
     return {};
@@ -131,34 +133,36 @@ class ProgressionReader {
     return all;
   }
 
-  Unread read_round(std::uint32_t number) {
+  ReadResult read_round(std::uint32_t number) {
     const Action& action = program_.actions[number];
-    if (!has_exact_indices(action)) return {"its indices overflow for large N"};
+    if (!has_exact_indices(action)) return Undecided{"its indices overflow for large N"};
     const Repeat block = repeat(moved_by(action).block_ref);
-    if (block.every == 0 || block.add <= 0) return {"its blocks do not ascend in equal rounds"};
+    if (block.every == 0 || block.add <= 0)
+      return Undecided{"its blocks do not ascend in equal rounds"};
     std::int64_t every = block.every;
     if (is_transfer(action)) {
       const Repeat link = repeat(action.link_ref);
-      if (link.every == 0 || link.add != 0) return {"its links do not repeat"};
+      if (link.every == 0 || link.add != 0) return Undecided{"its links do not repeat"};
       every = common_every(every, link.every);
     }
     for (const auto& [present, place] : places(action)) {
       if (!present) continue;
       const Repeat segment = repeat(place->segment_ref);
-      if (segment.every == 0 || segment.add != 0) return {"its segments do not repeat"};
+      if (segment.every == 0 || segment.add != 0) return Undecided{"its segments do not repeat"};
       const Repeat other = repeat(place->block_ref);
       if (other.every == 0 || other.add * block.every != block.add * other.every) {
-        return {"it mixes blocks"};
+        return Undecided{"it mixes blocks"};
       }
       every = common_every(common_every(every, segment.every), other.every);
     }
     Repeat pace{1, 1};
     if (action.pace_ref != 0) {
       pace = repeat(action.pace_ref);
-      if (pace.every == 0 || pace.add <= 0) return {"its pace does not ascend in equal rounds"};
+      if (pace.every == 0 || pace.add <= 0)
+        return Undecided{"its pace does not ascend in equal rounds"};
       every = common_every(every, pace.every);
     }
-    if (every == 0) return {"its rounds are too long"};
+    if (every == 0) return Undecided{"its rounds are too long"};
     rounds_[number] = {every, block.add * (every / block.every), pace.add * (every / pace.every)};
     const std::int64_t stride = common_every(ranks_.stride, rounds_[number].blocks);
     ranks_.stride = stride == 0 ? kMaxStride + 1 : stride;
@@ -166,12 +170,13 @@ class ProgressionReader {
   }
 
   // Makes the action's round one stride long.
-  Unread scale_round(std::uint32_t number, std::uint32_t phase) {
+  ReadResult scale_round(std::uint32_t number, std::uint32_t phase) {
     Round& round = rounds_[number];
     const std::int64_t rounds = ranks_.stride / round.blocks;
-    if (round.every > kMaxProgressions / rounds) return {"its rounds are too long"};
+    if (round.every > kMaxProgressions / rounds) return Undecided{"its rounds are too long"};
     round = {round.every * rounds, ranks_.stride, round.periods * rounds};
-    if (round.periods > kMaxFirst / program_.phases[phase].period) return {"its pace is too slow"};
+    if (round.periods > kMaxFirst / program_.phases[phase].period)
+      return Undecided{"its pace is too slow"};
     return {};
   }
 
@@ -189,23 +194,23 @@ class ProgressionReader {
   // The steps of all instances, also of those whose block does not exist: from 0 on, never falling
   // (of operations: rising), inside the phase. All three repeat after a round, so one round and
   // one stride of N are enough.
-  Unread check_pace(std::uint32_t number, std::uint32_t phase) const {
+  ReadResult check_pace(std::uint32_t number, std::uint32_t phase) const {
     const Action& action = program_.actions[number];
     if (action.pace_ref == 0) return {};
     Linear begin;
     if (!is_linear(program_.counts[action.t0_ref], begin) || begin.b < 0) {
-      return {"its first step does not grow in proportion to N"};
+      return Undecided{"its first step does not grow in proportion to N"};
     }
     const std::int64_t period = program_.phases[phase].period;
     const std::int64_t apart = is_transfer(action) ? 0 : 1;
     std::int64_t last = value(action.pace_ref, 0);
-    if (std::abs(last) > kMaxFirst / period) return {"it begins too late"};
-    if (begin.a + begin.b + period * last < 0) return {"", blocks_for(action, 0)};
+    if (std::abs(last) > kMaxFirst / period) return Undecided{"it begins too late"};
+    if (begin.a + begin.b + period * last < 0) return WrongFrom{blocks_for(action, 0)};
     std::int64_t falls = 0;  // the least N for which it falls
     for (std::int64_t i = 1; i <= rounds_[number].every && falls == 0; ++i) {
       const std::int64_t next = value(action.pace_ref, i);
       // A pace that never falls keeps inside the round, which is far shorter.
-      if (std::abs(next) > kMaxStep / period) return {"its pace leaves its round"};
+      if (std::abs(next) > kMaxStep / period) return Undecided{"its pace leaves its round"};
       if (next < last + apart) falls = blocks_for(action, i);
       last = next;
     }
@@ -213,7 +218,7 @@ class ProgressionReader {
   }
 
   // The rest of check_pace: the step of the last instance lies in the phase, for every N.
-  Unread check_last_step(std::uint32_t number, std::uint32_t phase, std::int64_t falls) const {
+  ReadResult check_last_step(std::uint32_t number, std::uint32_t phase, std::int64_t falls) const {
     const Action& action = program_.actions[number];
     const Count& count = program_.counts[action.instances_ref];
     const Count& steps = common_.counts[common_.phases[phase].steps_ref];
@@ -224,23 +229,24 @@ class ProgressionReader {
              program_.phases[phase].period * value(action.pace_ref, i);
     };
     for (std::int64_t blocks = 1; blocks <= 3 * ranks_.stride; ++blocks) {
-      if (falls > 0 && blocks >= falls) return {"", falls};
+      if (falls > 0 && blocks >= falls) return WrongFrom{falls};
       if (next_blocks(common_, blocks) != blocks) continue;
       const bool some = count_value(count, blocks) > 0;
-      if (some && left(blocks) < 0) return {"", blocks};
+      if (some && left(blocks) < 0) return WrongFrom{blocks};
       if (blocks <= 2 * ranks_.stride) continue;
       const std::int64_t fewer = blocks - ranks_.stride;
-      if (count_value(count, fewer) <= 0) return {"its instances begin only with more blocks"};
+      if (count_value(count, fewer) <= 0)
+        return Undecided{"its instances begin only with more blocks"};
       if (left(blocks) < left(fewer)) {
-        return {"its instances come nearer to the end of the phase with more blocks"};
+        return Undecided{"its instances come nearer to the end of the phase with more blocks"};
       }
     }
-    if (falls > 0) return {"", falls};
+    if (falls > 0) return WrongFrom{falls};
     // So much for N up to 3 stride. What repeats every stride goes on like that.
     const bool repeats = count.c == 0 || ranks_.stride % or_one(count.e) == 0;
     const std::int64_t grown = count_value(count, 1 + ranks_.stride) - count_value(count, 1);
     if (repeats && grown == rounds_[number].every) return {};
-    return {"its instances do not grow by a round in a stride"};
+    return Undecided{"its instances do not grow by a round in a stride"};
   }
 
   std::uint8_t stage_of(const Stage& stage) {
@@ -250,18 +256,18 @@ class ProgressionReader {
     return position;
   }
 
-  Unread add_progressions(std::uint32_t number, std::uint32_t phase) {
+  ReadResult add_progressions(std::uint32_t number, std::uint32_t phase) {
     const Action& action = program_.actions[number];
     const Round& round = rounds_[number];
     const std::int64_t period = program_.phases[phase].period;
     Linear begin;
     if (!is_linear(program_.counts[action.t0_ref], begin) || begin.b < 0) {
-      return {"its first step does not grow in proportion to N"};
+      return Undecided{"its first step does not grow in proportion to N"};
     }
     if (static_cast<std::int64_t>(ranks_.all.size()) + round.every > kMaxProgressions) {
-      return {"it is too many progressions"};
+      return Undecided{"it is too many progressions"};
     }
-    if (ranks_.stages.size() > kMaxStages) return {"its phase has too many stages"};
+    if (ranks_.stages.size() > kMaxStages) return Undecided{"its phase has too many stages"};
     Progression one;
     one.kind = action.kind;
     one.action = static_cast<std::uint8_t>(number);
@@ -274,21 +280,23 @@ class ProgressionReader {
       std::int64_t instance = residue;
       if (block < 0) {
         const std::int64_t rounds = ceil_div(-block, round.blocks);
-        if (rounds > kMaxFirst / kMaxProgressions) return {"its blocks begin too far below 0"};
+        if (rounds > kMaxFirst / kMaxProgressions)
+          return Undecided{"its blocks begin too far below 0"};
         instance += rounds * round.every;
         block += rounds * round.blocks;
       }
-      if (instance > kMaxFirst / period) return {"it begins too late"};
+      if (instance > kMaxFirst / period) return Undecided{"it begins too late"};
       const std::int64_t pace = action.pace_ref != 0 ? value(action.pace_ref, instance) : instance;
-      if (std::abs(pace) > kMaxFirst / period) return {"it begins too late"};
+      if (std::abs(pace) > kMaxFirst / period) return Undecided{"it begins too late"};
       one.turn = instance;
       one.first = begin.a + period * pace;
-      if (block >= round.blocks || one.first < 0 || one.first > kMaxFirst) return {kNotAll};
+      if (block >= round.blocks || one.first < 0 || one.first > kMaxFirst)
+        return Undecided{kNotAll};
       one.block = static_cast<std::int32_t>(block);
-      Unread unread = cycle == 0 ? check_growth(action, round, cycle) : Unread{};
-      if (unread.none()) unread = check_instances(action, round, cycle, block, instance);
-      if (unread.none()) unread = read_places(action, instance, one);
-      if (!unread.none()) return unread;
+      ReadResult result = cycle == 0 ? check_growth(action, round, cycle) : ReadResult();
+      if (result.passed()) result = check_instances(action, round, cycle, block, instance);
+      if (result.passed()) result = read_places(action, instance, one);
+      if (!result.passed()) return result;
       ranks_.all.push_back(one);
     }
     return {};
@@ -303,19 +311,19 @@ class ProgressionReader {
 
   // Finds the cycle: both instances and blocks repeat with it, so instances(N + cycle) -
   // instances(N) is the same for all N.
-  Unread check_growth(const Action& action, const Round& round, std::int64_t& cycle) const {
+  ReadResult check_growth(const Action& action, const Round& round, std::int64_t& cycle) const {
     const Count& count = program_.counts[action.instances_ref];
     cycle = std::lcm(round.blocks, count.c == 0 ? 1 : or_one(count.e));
-    if (cycle > kMaxStride) return {"its instances grow in too long a cycle"};
+    if (cycle > kMaxStride) return Undecided{"its instances grow in too long a cycle"};
     const std::int64_t grown = count_value(count, 1 + cycle) - count_value(count, 1);
     const std::int64_t needed = cycle / round.blocks * round.every;
-    if (grown < needed || (action.clamp && grown != needed)) return {kNotAll};
+    if (grown < needed || (action.clamp && grown != needed)) return Undecided{kNotAll};
     return {};
   }
 
   // That the instances are those of all the progression's blocks below N, for every N that occurs.
-  Unread check_instances(const Action& action, const Round& round, std::int64_t cycle,
-                         std::int64_t block, std::int64_t instance) const {
+  ReadResult check_instances(const Action& action, const Round& round, std::int64_t cycle,
+                             std::int64_t block, std::int64_t instance) const {
     const Count& count = program_.counts[action.instances_ref];
     for (std::int64_t blocks = 1; blocks <= block + cycle; ++blocks) {
       if (next_blocks(common_, blocks) != blocks) continue;
@@ -324,7 +332,7 @@ class ProgressionReader {
       // The last below N is one round before the next; a clamp would make more of that.
       const bool all = blocks <= block || instances > next - round.every;
       if (!all || (action.clamp && instances > (blocks <= block ? instance : next))) {
-        return {kNotAll};
+        return Undecided{kNotAll};
       }
     }
     return {};
@@ -337,7 +345,7 @@ class ProgressionReader {
     return extent == Extent::kWhole || (extent == Extent::kOwn && segment == program_.node);
   }
 
-  Unread read_places(const Action& action, std::int64_t i, Progression& one) {
+  ReadResult read_places(const Action& action, std::int64_t i, Progression& one) {
     const Place& moved = moved_by(action);
     const std::int64_t segment = value(moved.segment_ref, i);
     const std::int64_t from =
@@ -351,24 +359,24 @@ class ProgressionReader {
       std::int64_t named = segment;
       if (place != &moved) {
         named = place == &action.a ? from : value(place->segment_ref, i);
-        if (named != segment && !any_segment) return {"it mixes segments"};
-        if (value(place->block_ref, i) != one.block) return {"it mixes blocks"};
+        if (named != segment && !any_segment) return Undecided{"it mixes segments"};
+        if (value(place->block_ref, i) != one.block) return Undecided{"it mixes blocks"};
       }
-      if (!exists(*place, named)) return {"", one.block + 1};
+      if (!exists(*place, named)) return WrongFrom{one.block + 1};
       if (place->buffer != espalier_Buffer_SCRATCH) continue;
       std::int64_t outside = -1;  // the round in which its slot does not exist
       slot = slots_.add(operand - 1, i, outside);
-      if (outside >= 0) return {"", one.block + outside * ranks_.stride + 1};
-      if (slots_.rounds() == 0) return {"its slots do not repeat"};
+      if (outside >= 0) return WrongFrom{one.block + outside * ranks_.stride + 1};
+      if (slots_.rounds() == 0) return Undecided{"its slots do not repeat"};
     }
     if (action.kind == espalier_Kind_COMBINE && !has_operator(program_.collective)) {
-      return {"", one.block + 1};
+      return WrongFrom{one.block + 1};
     }
     one.segment = static_cast<std::int32_t>(segment);
     one.from_segment = static_cast<std::int32_t>(from);
     if (!is_transfer(action)) return {};
     const std::int64_t link = value(action.link_ref, i);
-    if (link < 0 || link >= links_count(program_)) return {"", one.block + 1};
+    if (link < 0 || link >= links_count(program_)) return WrongFrom{one.block + 1};
     one.link = static_cast<std::int32_t>(link);
     return {};
   }
@@ -392,7 +400,8 @@ bool is_linear(const Count& count, Linear& line) {
   return true;
 }
 
-Unread read_progressions(const Program& common, const Program& program, RankProgressions& ranks) {
+ReadResult read_progressions(const Program& common, const Program& program,
+                             RankProgressions& ranks) {
   return ProgressionReader(common, program, ranks).read();
 }
 

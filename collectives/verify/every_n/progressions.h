@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/schedule/expand.h"
+#include "collectives/verify/report/proof_result.h"
 
 namespace espalier::verify {
 
@@ -66,19 +67,19 @@ struct RankProgressions {
   bool single = false;  // the one N that occurs: every progression is one instance
 };
 
-// Why a program was not read.
-struct Unread {
-  std::string why;              // not of the form that is proven for every N; empty otherwise
-  std::int64_t wrong_from = 0;  // above 0: the program is wrong for the least N from here on
-  [[nodiscard]] bool none() const { return why.empty() && wrong_from == 0; }
+// The program is wrong for the smallest N >= blocks that occurs.
+struct WrongFrom {
+  std::int64_t blocks = 0;
 };
+// Passed: the program was read.
+using ReadResult = CheckResult<WrongFrom>;
 
 // Reads `program`, which check_program accepts. It is periodic if all actions consist of
 // progressions of one stride for every N that the residue allows; if every link, segment, buffer
 // and slot that they name exists; and if paces keep their rules for every N. The stride is a
 // multiple of `ranks.stride` as given; if a larger one is needed, only ranks.stride is set.
-[[nodiscard]] Unread read_progressions(const Program& common, const Program& program,
-                                       RankProgressions& ranks);
+[[nodiscard]] ReadResult read_progressions(const Program& common, const Program& program,
+                                           RankProgressions& ranks);
 
 // Reads the instances of `program` for the only N that occurs, each as a progression of its own
 // (of a run: one for each of its segments). `instances` passed check_instances.

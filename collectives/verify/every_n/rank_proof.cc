@@ -53,7 +53,7 @@ std::vector<std::int32_t> turns_of(const RankProgressions& ranks, std::uint32_t 
 
 // Why stages of one phase do not keep to places of their own; empty if they do. A segment of INPUT
 // may be read by several.
-std::string places_meet(const Program& program, const RankProgressions& ranks) {
+std::optional<Undecided> places_meet(const Program& program, const RankProgressions& ranks) {
   const std::vector<std::int32_t> turn = turns_of(ranks, program.scratch_blocks);
   struct Owner {
     std::int32_t output = -1, input = -1;  // stages; input: -2 for several
@@ -93,14 +93,15 @@ std::string places_meet(const Program& program, const RankProgressions& ranks) {
     use(action.has_a, action.a, send ? one.segment : one.from_segment);
     use(action.has_b, action.b, one.segment);
   }
-  return apart ? "" : "actions that go on at different paces share a place";
+  if (apart) return std::nullopt;
+  return Undecided{"actions that go on at different paces share a place"};
 }
 
 }  // namespace
 
-Finding RankProofs::expand_wrong(std::uint32_t node, const Program& program, std::int64_t blocks,
-                                 const std::string& otherwise, std::string& why) {
-  set_blocks(schedule_, next_blocks(program, blocks));
+ProofResult RankProofs::expand_wrong(std::uint32_t node, const Program& program,
+                                     WrongFrom wrong_from, const std::string& otherwise) {
+  set_blocks(schedule_, next_blocks(program, wrong_from.blocks));
   if (schedule_.blocks <= kMaxPhrased) {
     if (Finding finding = check_size(schedule_, node, program)) return finding;
     schedule_.instances[node] = expand(program, schedule_.blocks);
@@ -111,37 +112,37 @@ Finding RankProofs::expand_wrong(std::uint32_t node, const Program& program, std
     std::vector<Instance>().swap(schedule_.instances[node]);
     if (finding) return finding;
   }
-  why = otherwise;
-  return std::nullopt;
+  return Undecided{otherwise};
 }
 
-Finding RankProofs::prove(std::uint32_t node, const Program& program, const RankProgressions& ranks,
-                          const RankFlow*& flow, std::string& why) {
+ProofResult RankProofs::prove(std::uint32_t node, const Program& program,
+                              const RankProgressions& ranks, const RankFlow*& flow) {
   flow = nullptr;
-  const std::int64_t collision = ports_.least_collision(program, ranks, why);
-  if (collision > 0) {
-    return expand_wrong(node, program, collision, "two transfers share a port in a step", why);
+  const ReadResult ports = ports_.check_stages(program, ranks);
+  if (const WrongFrom* wrong_from = ports.error()) {
+    return expand_wrong(node, program, *wrong_from, "two transfers share a port in a step");
   }
-  if (why.empty() && !ranks.single && has_stages(ranks)) {
-    why = ports_.stages_meet(program, ranks);
-    if (why.empty()) why = places_meet(program, ranks);
+  if (ports.undecided() != nullptr) return *ports.undecided();
+  if (!ranks.single && has_stages(ranks)) {
+    std::optional<Undecided> meet = ports_.stages_meet(program, ranks);
+    if (!meet) meet = places_meet(program, ranks);
+    if (meet) return *meet;
   }
   const std::size_t results =
       std::size_t{program.segments} * static_cast<std::size_t>(ranks.stride);
-  if (why.empty() && results > kMaxResults) why = "too many segments";
-  if (!why.empty()) return std::nullopt;
+  if (results > kMaxResults) return Undecided{"too many segments"};
   flow_.sources.assign(ranks.all.size(), {});
   results_.assign(results, {});
   for (FirstUseNames* names : {&segments_, &inputs_, &outputs_}) names->reserve(program.segments);
   links_.reserve(links_count(program));
   for (std::size_t stage = 0; stage < ranks.stages.size(); ++stage) {
-    Finding finding = prove_stage_of(node, program, ranks, stage, why);
-    if (finding || !why.empty()) return finding;
+    ProofResult result = prove_stage_of(node, program, ranks, stage);
+    if (!result.passed()) return result;
   }
   flow_.results.clear();
   for (const Result& result : results_) flow_.results.push_back(result.by);
   flow = &flow_;
-  return std::nullopt;
+  return {};
 }
 
 const StageProof& RankProofs::proof_of_form() {
@@ -162,9 +163,8 @@ const StageProof& RankProofs::proof_of_form() {
   return proofs_.emplace(std::move(key), std::move(alone_)).first->second;
 }
 
-Finding RankProofs::prove_stage_of(std::uint32_t node, const Program& program,
-                                   const RankProgressions& ranks, std::size_t stage,
-                                   std::string& why) {
+ProofResult RankProofs::prove_stage_of(std::uint32_t node, const Program& program,
+                                       const RankProgressions& ranks, std::size_t stage) {
   make_form(program, ranks, stage);
   const StageProof* found = &proof_of_form();
   if (found->wrong_at > 0) {  // perhaps only because the order on links was left out
@@ -178,16 +178,15 @@ Finding RankProofs::prove_stage_of(std::uint32_t node, const Program& program,
                          std::to_string(schedule_.max_instances_total) + " are for all N together");
   }
   if (proof.wrong_at > 0) {
-    return expand_wrong(node, program, proof.wrong_at,
-                        "a place does not hold the block that is read from it", why);
+    return expand_wrong(node, program, WrongFrom{proof.wrong_at},
+                        "a place does not hold the block that is read from it");
   }
-  why = proof.why;
-  if (!why.empty()) return std::nullopt;
+  if (proof.undecided) return *proof.undecided;
   verdict_.in_place = verdict_.in_place && is_in_place(program, ranks, stage);
   max_blocks_ = std::max(max_blocks_, proof.max_blocks);
   add_sources(ranks, stage, proof);
   add_results(program, ranks, stage);
-  return std::nullopt;
+  return {};
 }
 
 FormPlace RankProofs::form_place(bool present, const Place& place, std::int32_t segment,

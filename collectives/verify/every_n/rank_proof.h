@@ -56,15 +56,14 @@ class RankProofs {
   RankProofs(ExpandedSchedule& schedule, Verdict& verdict)
       : schedule_(schedule), verdict_(verdict), ports_(*schedule.topology) {}
 
-  // Null `flow` if the rank is refused (the result) or cannot be proven for every N (`why`).
-  [[nodiscard]] Finding prove(std::uint32_t node, const Program& program,
-                              const RankProgressions& ranks, const RankFlow*& flow,
-                              std::string& why);
-  // The counterexample of a program that is wrong for the least N >= `blocks`; without one, `why`
-  // becomes `otherwise`.
-  [[nodiscard]] Finding expand_wrong(std::uint32_t node, const Program& program,
-                                     std::int64_t blocks, const std::string& otherwise,
-                                     std::string& why);
+  // Proves the program of `node`. `flow` becomes null unless that passes.
+  [[nodiscard]] ProofResult prove(std::uint32_t node, const Program& program,
+                                  const RankProgressions& ranks, const RankFlow*& flow);
+  // Returns the counterexample of a program that is wrong for the smallest N >= wrong_from.blocks
+  // that occurs; undecided, with the reason `otherwise`, if expanding that N finds nothing wrong or
+  // N is too large to expand.
+  [[nodiscard]] ProofResult expand_wrong(std::uint32_t node, const Program& program,
+                                         WrongFrom wrong_from, const std::string& otherwise);
 
   [[nodiscard]] std::int64_t max_blocks() const { return max_blocks_; }  // N* of all ranks
   // The link that carries the most of its capacity in a step, if all messages go one hop.
@@ -84,9 +83,8 @@ class RankProofs {
     Time last_read{-1, 0}, first_change{INT64_MAX, 0};
     std::int64_t first_receive = INT64_MAX;
   };
-  [[nodiscard]] Finding prove_stage_of(std::uint32_t node, const Program& program,
-                                       const RankProgressions& ranks, std::size_t stage,
-                                       std::string& why);
+  [[nodiscard]] ProofResult prove_stage_of(std::uint32_t node, const Program& program,
+                                           const RankProgressions& ranks, std::size_t stage);
   [[nodiscard]] const StageProof& proof_of_form();
   void make_form(const Program& program, const RankProgressions& ranks, std::size_t stage);
   void make_places(const Program& program, const RankProgressions& ranks, std::size_t begin,

@@ -85,7 +85,7 @@ class StageRun {
       if (form_.single) break;
       last = std::max(last, settled());
       if (last > kMaxLocalBlocks) {
-        proof_.why = "it settles only after " + std::to_string(last) + " blocks";
+        proof_.undecided = Undecided{"it settles only after " + std::to_string(last) + " blocks"};
         break;
       }
     }
@@ -108,7 +108,7 @@ class StageRun {
 
  private:
   [[nodiscard]] bool stopped() const {
-    return proof_.wrong_at > 0 || !proof_.why.empty() || proof_.too_large;
+    return proof_.wrong_at > 0 || proof_.undecided || proof_.too_large;
   }
   [[nodiscard]] std::int64_t next_blocks(std::int64_t blocks) const {
     const std::int64_t mod = std::max<std::int64_t>(1, form_.residue_mod);
@@ -246,7 +246,7 @@ class StageRun {
     const bool scratch = place.buffer == espalier_Buffer_SCRATCH;
     if (uses.write < 0) {
       if (!scratch || !form_.slots_before) return wrong();
-      proof_.why = "a slot is read in a later phase";
+      proof_.undecided = Undecided{"a slot is read in a later phase"};
       return;
     }
     if (!is_written(form_.all[k], uses, before)) return wrong();
@@ -262,8 +262,8 @@ class StageRun {
   void set_source(std::size_t k, std::int32_t& source, std::int32_t from) {
     if (source == kUnknownSource) source = from;
     if (source == from) return;
-    proof_.why =
-        "progression " + std::to_string(k) + " does not always read the same action's data";
+    proof_.undecided = Undecided{"progression " + std::to_string(k) +
+                                 " does not always read the same action's data"};
   }
 
   void wrong() { proof_.wrong_at = blocks_; }
@@ -307,7 +307,7 @@ std::string stage_key(const StageForm& form) {
 StageProof prove_stage(const StageForm& form, std::int64_t max_events) {
   if (!form.single) {
     StageProof proof = StageRun(form, Certain::kByItself, max_events).prove_last();
-    if (proof.wrong_at == 0 && proof.why.empty() && !proof.too_large) return proof;
+    if (proof.wrong_at == 0 && !proof.undecided && !proof.too_large) return proof;
   }
   return StageRun(form, Certain::kByAll, max_events).prove_each();
 }

@@ -3,11 +3,13 @@
 // Internal to collectives/verify. The argument is in docs/verifier.md, "For every N".
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "collectives/verify/every_n/progressions.h"
+#include "collectives/verify/report/proof_result.h"
 
 namespace espalier::verify {
 
@@ -59,8 +61,8 @@ struct StageProof {
   std::int64_t instances = 0, checks = 0;  // events, and accesses to places
   // What is not proven. At most one of these:
   std::int64_t wrong_at = 0;  // above 0: a hazard, or wrong data, for this N
-  std::string why;            // not of the form that is proven for every N
-  bool too_large = false;     // it takes more events than allowed
+  std::optional<Undecided> undecided;
+  bool too_large = false;  // it takes more events than allowed
 };
 // Takes at most `max_events` events.
 [[nodiscard]] StageProof prove_stage(const StageForm& form, std::int64_t max_events);

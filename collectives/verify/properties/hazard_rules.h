@@ -94,7 +94,7 @@ class HazardRules {
     Known known;
   };
   std::array<Ready, kMostWindow> ready_;  // before a step is known to be ready
-  std::vector<LastSend> last_send_;      // by link
+  std::vector<LastSend> last_send_;       // by link
   std::int64_t step_ = 0;
   Known before_issue_;  // before the step is let in
   Known posted_;        // before the last send was posted
