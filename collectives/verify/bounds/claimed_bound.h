@@ -17,7 +17,7 @@ namespace espalier::verify {
 
 // Steps of a schedule for every N. From N = stride on they grow by a constant from N to N + stride.
 struct Steps {
-  std::vector<std::int64_t> first;  // for N = 1 .. 3 stride; 0 if no message has so many blocks
+  std::vector<std::int64_t> first;  // for N = 1 .. 3 stride; 0 if no message has that many blocks
   std::int64_t stride = 1;          // blocks; a multiple of the residue's modulus
 };
 // Checks the claim for every N. Undecided if the claim and the steps repeat in too long a cycle.

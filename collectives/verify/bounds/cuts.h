@@ -1,5 +1,5 @@
 #pragma once
-// Lower bounds on the steps by links: what must cross a cut of the topology. Internal to
+// Lower bounds on the steps by links: blocks that must cross a cut of the topology. Internal to
 // collectives/verify.
 
 #include <cstdint>

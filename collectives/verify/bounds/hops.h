@@ -11,13 +11,14 @@
 
 namespace espalier::verify {
 
-// So many links times cuts are looked at.
+// Maximum of links times cuts that are examined.
 inline constexpr std::uint64_t kMaxCutWork = std::uint64_t{1} << 24;
 
-// Blocks that cross from one side to the other, for N = 1 (cuts.cc).
+// Returns the blocks that must cross from one side to the other, for N = 1 (cuts.cc).
 [[nodiscard]] std::int64_t crossing(const Program& common, const Side& from, const Side& to);
 
-// Where all peers of all nodes are neighbours, S = L = 1. `tree`: the topology's, if it is one.
+// Returns the bounds of schedules whose peers are all neighbours, with S = L = 1. `tree`: the
+// topology as a tree, if it is one.
 [[nodiscard]] std::vector<LowerBound> hop_bounds(const topology::Topology& topology,
                                                  const Program& common, std::int64_t run,
                                                  const std::optional<Tree>& tree);

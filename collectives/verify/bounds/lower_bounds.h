@@ -11,7 +11,7 @@
 
 namespace espalier::verify {
 
-// What is known of a schedule besides rank 0's program.
+// Facts about a schedule that rank 0's program does not contain.
 struct Facts {
   bool links = false;       // no link carries more than its capacity in a step
   bool neighbours = false;  // every message goes from a node to a neighbour

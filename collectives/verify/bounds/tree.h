@@ -1,5 +1,6 @@
 #pragma once
-// A tree of nodes, as lower bounds need it. Internal to collectives/verify.
+// A topology that is a tree, with the distances that lower bounds need. Internal to
+// collectives/verify.
 
 #include <cstdint>
 #include <optional>
@@ -13,26 +14,26 @@ namespace espalier::verify {
 // The ranks on one side of a cut.
 struct Side {
   std::int64_t ranks = 0;
-  std::uint32_t lowest = 0, highest = 0;  // by number
-  bool root = false;
+  std::uint32_t lowest = 0, highest = 0;  // rank numbers
+  bool root = false;                      // whether the root is among them
 
-  void add(const Program& common, std::uint32_t node);  // nothing if it is a router
+  void add(const Program& common, std::uint32_t node);  // no effect for a router
   void add(const Side& other);
 };
 
-// All that lies beyond a link u -> v, seen from v, in hops.
+// Everything beyond a link u -> v. Distances are hops from v.
 struct Branch {
   Side side;
-  std::vector<std::int64_t> ranks_at;   // ranks, by distance from v
-  std::int64_t root_at = 0;             // distance of the root, if it is there
-  std::int64_t nearest = 0, depth = 0;  // to a rank
-  // The least steps of a broadcast from v to its ranks, one send a step and node.
+  std::vector<std::int64_t> ranks_at;   // number of ranks, by distance
+  std::int64_t root_at = 0;             // distance of the root, if it is among them
+  std::int64_t nearest = 0, depth = 0;  // distances of the nearest and the furthest rank
+  // Minimum steps of a broadcast from v to these ranks, with one send per step and node.
   std::int64_t spread = 0;
 };
 
 class Tree {
  public:
-  // Nothing if the topology is no tree.
+  // Returns nothing if the topology is not a tree.
   [[nodiscard]] static std::optional<Tree> read(const topology::Topology& topology,
                                                 const Program& common);
 
@@ -40,7 +41,7 @@ class Tree {
     std::uint32_t from = 0, to = 0, capacity = 1;
     Branch beyond;
   };
-  // Both directions of each link; edges 2k and 2k + 1 are one another's reverse.
+  // Both directions of each link: edge 2k + 1 is the reverse of edge 2k.
   [[nodiscard]] const std::vector<Edge>& edges() const { return edges_; }
   [[nodiscard]] const std::vector<std::uint32_t>& edges_from(std::uint32_t node) const {
     return from_[node];

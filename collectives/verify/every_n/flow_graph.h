@@ -1,5 +1,5 @@
 #pragma once
-// What every progression of every node carries, for every block and N. Internal to
+// Property data flow for every N: the set of ranks that each progression carries. Internal to
 // collectives/verify.
 
 #include <cstdint>
@@ -15,28 +15,30 @@
 
 namespace espalier::verify {
 
-// Progressions of all nodes as cells, each with the cells that its data comes from. Where operands
-// always come from the same progressions (RankProofs) and both ends of each link name the same
-// messages (LinkMatch), a cell carries the same set of ranks for each of its blocks and every N.
-// Sources come earlier in a lock-step run, so they do not go round.
+// The progressions of all nodes as cells, each with the cells that its data comes from. RankProofs
+// shows that each operand always comes from the same progression, LinkMatch that both ends of each
+// link name the same messages. So a cell carries one set of ranks, for all its blocks and every N.
+// A source is earlier in a lock-step run, so the graph has no cycle.
 class FlowGraph {
  public:
   void begin(const Program& common);
-  // Adds the cells of the next node; returns the first one's number.
+  // Adds the cells of the next node. Returns the number of its first cell.
   std::uint32_t add_node(std::uint32_t node, const RankProgressions& ranks, const RankFlow& flow);
+  // Makes `send` the source of `receive`.
   void connect(std::uint32_t send, std::uint32_t receive) {
     cells_[receive].a = static_cast<std::int32_t>(send);
   }
   [[nodiscard]] std::size_t size() const { return cells_.size(); }
 
-  // A combine whose operands must not be combined.
+  // A combine whose operands must not be combined: a rank would count twice, or out of order.
   struct BadCombine {
     std::uint32_t cell = 0;
     RankSet left = RankSets::kNone, right = RankSets::kNone;
   };
-  // Follows all data. Stops early where the sets take more than schedule.most_instances.
+  // Computes the sets of all cells. Stops early if the sets take more than
+  // schedule.max_instances.
   [[nodiscard]] std::optional<BadCombine> follow(const ExpandedSchedule& schedule);
-  // An output block that does not end as the collective must leave it.
+  // An output block whose final value is not the one that the collective must give.
   struct BadResult {
     std::uint32_t node = 0;
     std::int64_t segment = 0, block = 0;
@@ -44,10 +46,11 @@ class FlowGraph {
     RankSet expected = RankSets::kNone;
   };
   [[nodiscard]] std::optional<BadResult> check_results();
-  // The first node that has not heard of all ranks in a barrier, and of whom it has.
+  // Returns the first rank that does not receive from all ranks in a barrier, directly or not, and
+  // the ranks that it does receive from.
   [[nodiscard]] std::optional<std::pair<std::uint32_t, RankSet>> check_barrier();
 
-  // The node that a cell is of, and its position among that node's progressions.
+  // Returns the node of a cell, and the cell's position among the progressions of that node.
   [[nodiscard]] std::pair<std::uint32_t, std::size_t> place_of(std::uint32_t cell) const;
   [[nodiscard]] const RankSets& sets() const { return sets_; }
 
@@ -73,13 +76,13 @@ class FlowGraph {
   OwnedProgram common_;
   Join join_ = Join::kOrdered;
   bool combines_ = false, all_to_all_ = false;
-  // Sources are cells; -1 - node: that node's input.
+  // A source is the number of a cell, or -1 - node for the input of that node.
   struct Cell {
     std::int32_t a = kNoSource;
-    std::int32_t b = kNoSource;  // in an all-to-all: of which segment of the input its data is
-    RankSet value = kUnknown;    // what it moves or makes
+    std::int32_t b = kNoSource;  // in an all-to-all: the input segment of its data
+    RankSet value = kUnknown;    // the set that it moves or computes
   };
-  // Grows without moving or doubling: there may be tens of millions.
+  // Grows without moving or doubling, because there may be tens of millions of cells.
   class Cells {
    public:
     void push_back(const Cell& cell) {
@@ -98,9 +101,9 @@ class FlowGraph {
     std::size_t size_ = 0;
   };
   Cells cells_;
-  std::vector<Kind> kinds_;                // of cells, where operations combine
+  std::vector<Kind> kinds_;                // by cell, only if operations combine
   std::vector<std::uint32_t> node_begin_;  // first cell of each node
-  std::vector<std::int32_t> results_;      // cells by node, output segment and first block; -1
+  std::vector<std::int32_t> results_;  // cells by node, output segment and first block; -1: none
   std::vector<std::uint32_t> stack_;
   std::int64_t stride_ = 1;
   RankSets sets_;

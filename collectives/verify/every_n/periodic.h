@@ -8,17 +8,19 @@
 
 namespace espalier::verify {
 
-// Above this the exhaustive check takes too much memory to judge, or to phrase a counterexample.
+// Maximum number of ranks for which an error is also expanded exhaustively. Above it that takes too
+// much memory.
 inline constexpr std::uint32_t kMaxRanksToPhrase = 4096;
 
 enum class Outcome {
   kProven,   // for every N
-  kRefused,  // verdict.counterexample says why
-  kUnknown,  // not periodic: verdict.limited says why
+  kRefused,  // wrong: verdict.counterexample is set
+  kUnknown,  // not periodic: verdict.limited is the reason
 };
 
-// Asks for each node's program once; again if the fabric routes, and to phrase a counterexample.
-// Memory: about 25 bytes per progression, and one proof per form of stage (stage_proof.h).
+// Proves the schedule for every N at once. Asks for the program of each node once, and again if the
+// fabric routes or an error is expanded. Memory: about 25 bytes per progression, and one proof per
+// form of stage (stage_proof.h).
 [[nodiscard]] Outcome prove_every_blocks(const topology::Topology& topology,
                                          const Programs& programs, const VerifyOptions& options,
                                          Verdict& verdict);

@@ -1,5 +1,5 @@
 #pragma once
-// Ports and lanes of one node, for every N. Internal to collectives/verify.
+// Property ports for every N, one node at a time. Internal to collectives/verify.
 
 #include <cstdint>
 #include <optional>
@@ -22,8 +22,8 @@ class PortResidues {
   [[nodiscard]] std::optional<Undecided> stages_meet(const Program& program,
                                                      const RankProgressions& ranks);
 
-  // Of all nodes asked for so far: the link that carries the most of its capacity in a step, if
-  // every message goes one hop.
+  // The busiest link of all nodes checked so far, in relation to its capacity in a step. Valid if
+  // every message goes to a neighbour.
   [[nodiscard]] const LinkLoad& busiest() const { return busiest_; }
 
  private:
@@ -36,7 +36,7 @@ class PortResidues {
   [[nodiscard]] std::uint32_t lanes_at(const Program& program, const Progression& one);
 
   const topology::Topology& topology_;
-  std::vector<std::uint32_t> lanes_, loads_;  // by link and direction, of the node at hand
+  std::vector<std::uint32_t> lanes_, loads_;  // by link and direction, of the current node
   LinkLoad busiest_;
 };
 

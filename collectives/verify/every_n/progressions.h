@@ -1,5 +1,5 @@
 #pragma once
-// A program as progressions: the form of it that does not change with N. Internal to
+// A program as progressions: the form of a program that does not depend on N. Internal to
 // collectives/verify.
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace espalier::verify {
 
-// The proof for every N is for every N up to this. Generators keep instances that are not meant to
-// exist at blocks further below 0 than that.
+// The proof for every N covers every N up to this. Generators place instances that must never exist
+// at blocks below -kMaxProvenBlocks.
 inline constexpr std::int64_t kMaxProvenBlocks = std::int64_t{1} << 29;
 
 // Upper limit, in blocks, of the stride and of the period after which scratch slots repeat.
@@ -23,11 +23,12 @@ struct Linear {
   std::int64_t a = 0, b = 0;
   friend bool operator==(const Linear&, const Linear&) = default;
 };
-// Whether `count` is linear in N, and which line.
+// Whether `count` is linear in N. Sets `line` if so.
 [[nodiscard]] bool is_linear(const Count& count, Linear& line);
 
-// Actions of one phase that go on alike. A stage begins `slope` * N steps after its phase; each of
-// its progressions goes on by the schedule's stride, in blocks, every `period` steps.
+// The actions of one phase that advance at the same rate. A stage begins slope * N steps after its
+// phase. Each of its progressions advances by the schedule's stride, in blocks, every `period`
+// steps.
 struct Stage {
   std::uint32_t phase = 0;
   std::int64_t slope = 0;
@@ -35,16 +36,16 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-// Instances of an action that are exactly the blocks block + stride*k below N, k = 0, 1, ..., of
-// one segment over one link, for every N. Block block + stride*k is moved in step
-// first + period*k of the stage.
+// A part of an action. For every N its instances k = 0, 1, ... are exactly those with
+// block + stride * k < N. Instance k moves block + stride * k of one segment over one link, in step
+// first + period * k of its stage.
 struct Progression {
-  std::int64_t first = 0;         // step of its first block, from the stage's beginning; >= 0
-  std::int64_t turn = 0;          // orders the instances of one action in one step
-  std::int32_t block = 0;         // its first: 0 .. stride-1
+  std::int64_t first = 0;         // step of its first block, counted from the stage's start; >= 0
+  std::int64_t turn = 0;          // order among the instances of its action in one step
+  std::int32_t block = 0;         // its first block: 0 .. stride-1
   std::int32_t link = -1;         // position among the program's links; SEND, RECEIVE
-  std::int32_t segment = 0;       // of the block it moves
-  std::int32_t from_segment = 0;  // of the place it reads first, if any
+  std::int32_t segment = 0;       // of the block that it moves
+  std::int32_t from_segment = 0;  // of its first operand that is read, if any
   std::int32_t into_slot = -1, a_slot = -1, b_slot = -1;  // of its first block; SCRATCH only
   std::uint16_t part = 0, run = 1;  // position in a run of segments, and its length
   std::uint8_t action = 0;          // position in Program.actions
@@ -54,17 +55,17 @@ struct Progression {
 
 // One node's program as progressions.
 struct RankProgressions {
-  // Stage by stage; in a stage in time order: by (first mod period, sends before receives before
-  // operations, action, turn). Instances of one step run in this order, for every N.
+  // Stage by stage. Within a stage in time order: by first mod period, then sends, receives,
+  // operations, then by action, then by turn. Instances of one step run in this order, for every N.
   std::vector<Progression> all;
-  std::vector<Progression> spare;        // memory that sort_by_time() keeps
+  std::vector<Progression> spare;        // memory that sort_by_time() reuses
   std::vector<Stage> stages;             // by (phase, appearance)
   std::vector<std::size_t> stage_begin;  // first progression of each stage; then all.size()
   std::int64_t stride = 1;               // blocks
-  // The slot of a place moves on to next_slot[slot] whenever its progression goes on by one stride;
-  // a permutation of the slots in use. Empty where no slot moves.
+  // An operand in `slot` moves to next_slot[slot] when its progression advances by one stride. This
+  // is a permutation of the slots in use. Empty if every operand keeps its slot.
   std::vector<std::int32_t> next_slot;
-  bool single = false;  // the one N that occurs: every progression is one instance
+  bool single = false;  // only N = stride occurs: every progression is one instance
 };
 
 // The program is wrong for the smallest N >= blocks that occurs.
@@ -74,15 +75,18 @@ struct WrongFrom {
 // Passed: the program was read.
 using ReadResult = CheckResult<WrongFrom>;
 
-// Reads `program`, which check_program accepts. It is periodic if all actions consist of
-// progressions of one stride for every N that the residue allows; if every link, segment, buffer
-// and slot that they name exists; and if paces keep their rules for every N. The stride is a
-// multiple of `ranks.stride` as given; if a larger one is needed, only ranks.stride is set.
+// Reads `program`, which check_program() accepts. Passes if the program is periodic for every N
+// that the residue allows:
+//  * all actions consist of progressions of one stride;
+//  * every link, segment, buffer and slot that they name exists;
+//  * paces keep their rules.
+// The stride becomes a multiple of the given ranks.stride. If a larger one is needed, the result is
+// passed, but only ranks.stride is set.
 [[nodiscard]] ReadResult read_progressions(const Program& common, const Program& program,
                                            RankProgressions& ranks);
 
-// Reads the instances of `program` for the only N that occurs, each as a progression of its own
-// (of a run: one for each of its segments). `instances` passed check_instances.
+// Reads the instances of `program` for the only N that occurs, blocks. Each instance becomes one
+// progression per segment. `instances` must have passed check_instances().
 void read_single(const Program& program, const std::vector<Instance>& instances,
                  std::int64_t blocks, RankProgressions& ranks);
 

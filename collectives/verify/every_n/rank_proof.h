@@ -1,5 +1,5 @@
 #pragma once
-// What one rank alone decides, for every N. Internal to collectives/verify.
+// The properties that one node alone decides, for every N. Internal to collectives/verify.
 
 #include <cstdint>
 #include <string>
@@ -15,14 +15,14 @@
 
 namespace espalier::verify {
 
-// Where a node's data comes from, by progressions: the same for each of their blocks and every N.
+// The sources of a node's data, by progression. They are the same for all blocks and every N.
 struct RankFlow {
-  std::vector<StageProof::Sources> sources;  // by progression: one, or kFromInput
-  // By output segment, then first block: the last progression that writes it; -1: none.
+  std::vector<StageProof::Sources> sources;  // by progression
+  // By output segment, then first block: the last progression that writes there; -1: none.
   std::vector<std::int32_t> results;
 };
 
-// Numbers things by their first use.
+// Renumbers things in the order of their first use.
 class FirstUseNames {
  public:
   void reserve(std::size_t things) {
@@ -47,8 +47,8 @@ class FirstUseNames {
   std::vector<std::int32_t> named_;  // by name
 };
 
-// Proves ranks alone: ports, hazards, and that each operand comes from the same action and block
-// for every N. A stage whose form was proven before is not proven again (stage_proof.h).
+// Proves each node alone: ports, hazards, and that each operand comes from the same progression for
+// every N. A stage whose form was proven before is not proven again (stage_proof.h).
 class RankProofs {
  public:
   // `schedule`: topology and common are set, instances has a place for each node; scratch
@@ -66,18 +66,18 @@ class RankProofs {
                                          WrongFrom wrong_from, const std::string& otherwise);
 
   [[nodiscard]] std::int64_t max_blocks() const { return max_blocks_; }  // N* of all ranks
-  // The link that carries the most of its capacity in a step, if all messages go one hop.
+  // The busiest link in relation to its capacity, if all messages go to neighbours.
   [[nodiscard]] const LinkLoad& busiest() const { return ports_.busiest(); }
 
  private:
-  // How a block of the rank's output was left.
+  // The state of a block of the node's output.
   struct Result {
-    std::int32_t by = -1;  // the progression that wrote it last
+    std::int32_t by = -1;  // the progression that wrote it last; -1: none
     std::int64_t first = 0;
-    std::int32_t stage = -1;  // in which it was written last
-    bool changed = false;     // by more than a copy of the same block of INPUT
+    std::int32_t stage = -1;  // the stage in which it was written last
+    bool changed = false;     // by anything except a copy of the same block of INPUT
   };
-  // When a stage uses one block of INPUT and OUTPUT: first step, and position in time order.
+  // The time of a use in a stage: first step, and position in time order.
   using Time = std::pair<std::int64_t, std::size_t>;
   struct BlockTimes {
     Time last_read{-1, 0}, first_change{INT64_MAX, 0};
@@ -101,12 +101,12 @@ class RankProofs {
   Verdict& verdict_;
   PortResidues ports_;
   std::unordered_map<std::string, StageProof> proofs_;  // by stage_key()
-  std::size_t kept_bytes_ = 0;                          // of their keys and sources
-  StageProof alone_;                                    // a proof that is not kept
+  std::size_t kept_bytes_ = 0;                          // of the keys and sources of proofs_
+  StageProof alone_;                                    // the latest proof that is not kept
   StageForm form_;
   RankFlow flow_;
-  std::vector<Result> results_;                        // of the node at hand, as RankFlow::results
-  std::vector<BlockTimes> times_;                      // scratch of is_in_place()
+  std::vector<Result> results_;    // of the current node, indexed as RankFlow::results
+  std::vector<BlockTimes> times_;  // scratch of is_in_place()
   FirstUseNames segments_, inputs_, outputs_, links_;  // in the form
   std::int64_t max_blocks_ = 1;
 };

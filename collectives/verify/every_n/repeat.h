@@ -1,5 +1,5 @@
 #pragma once
-// How an index goes on: exactly, for every instance. Internal to collectives/verify.
+// The constant by which an index advances, for every instance. Internal to collectives/verify.
 
 #include <cstdint>
 
@@ -7,18 +7,18 @@
 
 namespace espalier::verify {
 
-// index(i + every) = index(i) + add, for every i up to which the index is exact (is_exact).
-// every = 0: no such number was found.
+// index(i + every) = index(i) + add, for every i for which is_exact() holds. every = 0: no such
+// number was found.
 struct Repeat {
   std::int64_t every = 1, add = 0;
 };
-// Numbers above this count as not found; nothing real is near.
+// Larger numbers count as not found. Real schedules stay far below.
 inline constexpr std::int64_t kMaxEvery = std::int64_t{1} << 20;
 
 [[nodiscard]] Repeat repeat_of(const Program& program, const Index& index);
 // Whether no sum in index_value() overflows for any i < instances.
 [[nodiscard]] bool is_exact(const Program& program, const Index& index, std::int64_t instances);
-// Least common multiple; 0 if it is above kMaxEvery, or one of both is.
+// Returns the least common multiple; 0 if it is above kMaxEvery, or if a or b is 0.
 [[nodiscard]] std::int64_t common_every(std::int64_t a, std::int64_t b);
 
 }  // namespace espalier::verify

@@ -1,5 +1,5 @@
 #pragma once
-// The order in which the progressions of a stage take place. Internal to collectives/verify.
+// The order in which the progressions of a stage run. Internal to collectives/verify.
 
 #include <cstdint>
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace espalier::verify {
 
-// Puts the progressions of each stage in the time order that RankProgressions describes, and sets
-// ranks.stage_begin. `turn` of a progression is the number of its first instance; it becomes the
-// progression's turn. `every`: by action, its instances per round.
+// Sorts the progressions of each stage into the time order that RankProgressions describes, and
+// sets ranks.stage_begin. Before the call Progression::turn is the number of the first instance;
+// after it, the order in its step. `every`: instances per round, by action.
 void sort_by_time(RankProgressions& ranks, const std::vector<std::int64_t>& every);
 
 }  // namespace espalier::verify

@@ -12,40 +12,42 @@
 
 namespace espalier::verify {
 
-// Whether the sets take more than the options allow (too_large).
+// Checks the size of the sets against the limits of VerifyOptions (too_large).
 [[nodiscard]] Finding check_sets(const ExpandedSchedule& schedule, const RankSets& sets);
 
-// A block of memory.
+// The content of a block of memory.
 struct Value {
-  RankSet ranks = RankSets::kNone;        // whose inputs it combines; kNone: undefined
-  std::int64_t segment = -1, block = -1;  // of these inputs: in an all-to-all, for whom
+  RankSet ranks = RankSets::kNone;  // the ranks whose inputs it combines; kNone: undefined
+  std::int64_t segment = -1,
+               block = -1;  // of these inputs; in an all-to-all the segment is the destination
 };
-// The counterexample of an output block that ends as `value` instead of the data of `wanted`.
+// Returns the counterexample of an output block whose final content is `value` instead of the data
+// of the ranks `expected`.
 [[nodiscard]] Counterexample wrong_result(const ExpandedSchedule& schedule, const RankSets& sets,
                                           std::uint32_t node, std::int64_t segment,
                                           std::int64_t block, const Value& value, RankSet expected);
 
-// The counterexample of a rank that ends a barrier having heard of `heard` only.
+// Returns the counterexample of a rank that leaves a barrier after hearing from `heard` only.
 [[nodiscard]] Counterexample not_heard(const ExpandedSchedule& schedule, const RankSets& sets,
                                        std::uint32_t node, RankSet heard);
 
-// Follows the data of schedules of one group; the sets are shared by all N.
+// Follows the data through a lock-step run, one N after the other. All N share the sets.
 class DataFlow {
  public:
-  // In the order of a lock-step run. Where the hazards are absent and the messages match, every run
-  // reads and writes in that order, so what holds here holds under any drift.
+  // Checks one N. The hazards must be absent and the messages must match: then every run reads and
+  // writes in the order of the lock-step run, and the result holds under any timing skew.
   [[nodiscard]] Finding check(const ExpandedSchedule& schedule);
 
  private:
   struct Memory {
     std::vector<Value> output, scratch;
-    RankSet heard = RankSets::kNone;  // barrier: of whom
+    RankSet heard = RankSets::kNone;  // barrier: the ranks heard from
   };
   [[nodiscard]] Value& memory(const ExpandedSchedule& schedule, std::uint32_t node,
                               const PlaceAt& place);
   [[nodiscard]] Finding read(const ExpandedSchedule& schedule, std::uint32_t node,
                              const Instance& reader, const PlaceAt& place, Value& value);
-  // All blocks of the place's run.
+  // Reads all segments of the operand.
   [[nodiscard]] Finding read_run(const ExpandedSchedule& schedule, std::uint32_t node,
                                  const Instance& reader, const PlaceAt& place,
                                  std::vector<Value>& values);

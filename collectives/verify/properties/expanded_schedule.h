@@ -1,5 +1,5 @@
 #pragma once
-// A schedule expanded for one N: what the checks of all properties read. Internal to
+// A schedule expanded for one N: the input of the checks of all properties. Internal to
 // collectives/verify.
 
 #include <cstdint>

@@ -1,8 +1,10 @@
 #pragma once
-// Properties form, claims, hazards and data flow, as far as one instance alone decides them: every
-// instance names a link, segments, blocks and slots that exist and that its node may use, its
-// operands are the same block, and they are the same place or do not overlap; paces keep their
-// rules. Internal to collectives/verify.
+// Properties form, claims, hazards and data flow, as far as one instance alone decides them:
+//  * it names a link, segments, blocks and slots that exist and that its node may use;
+//  * its operands are the same block;
+//  * its operands are the same place, or do not overlap;
+//  * the pace of its action keeps the rules.
+// Internal to collectives/verify.
 
 #include <cstdint>
 

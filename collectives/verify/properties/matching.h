@@ -1,7 +1,7 @@
 #pragma once
-// Properties matching and deadlock: on every link send k, by (step, action), is receive k, of the
-// same blocks (kMatching), and its receive is L - 1 steps later (rule 8: otherwise kDeadlock).
-// Internal to collectives/verify.
+// Properties matching and deadlock. On every link send k, by (step, action), matches receive k: it
+// moves the same blocks (kMatching). The receive is L - 1 steps later (rule 8; otherwise
+// kDeadlock). Internal to collectives/verify.
 
 #include <cstdint>
 

@@ -16,7 +16,7 @@ namespace espalier::verify {
 // they hold it at the same time. The lanes of links are counted in addition, in every model.
 [[nodiscard]] bool share_port(PortModel model, bool send, bool other_send);
 // Returns the first of the S steps in which a transfer of `step` holds its port. A send holds it
-// from its step on, a receive up to its step.
+// from its step onward, a receive up to its step.
 [[nodiscard]] std::int64_t port_begin(const Program& program, bool send, std::int64_t step);
 
 }  // namespace espalier::verify

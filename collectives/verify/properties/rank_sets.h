@@ -12,15 +12,15 @@
 
 namespace espalier::verify {
 
-// Which two sets of ranks may be combined.
+// The condition for combining two sets of ranks.
 enum class Join : std::uint8_t {
   kOrdered,   // left must end just before right begins
-  kDisjoint,  // none twice
-  kUnion,     // any: a barrier's, who has been heard of
+  kDisjoint,  // no rank may be in both
+  kUnion,     // none: in a barrier, the ranks heard from
 };
 [[nodiscard]] Join join_of(const Program& common);
 
-// A set of ranks, by number: the same set has the same number.
+// The number of a set of ranks. Equal sets have equal numbers.
 using RankSet = std::int64_t;
 
 // Sets of ranks, as ascending intervals.
@@ -32,16 +32,18 @@ class RankSets {
   [[nodiscard]] static RankSet range(std::uint32_t first, std::uint32_t last) {
     return static_cast<RankSet>(first) << 31 | last;
   }
-  // left followed by right (left (+) right). kNone: what `join` forbids.
+  // Returns left (+) right; kNone if `join` forbids it.
   RankSet combine(RankSet left, RankSet right, Join join);
-  // Intervals read so far to make new sets, minus one per set: what time and memory grow with.
+  // Intervals read so far to build new sets, minus one per set. Time and memory grow with this
+  // number.
   [[nodiscard]] std::int64_t intervals_read() const { return intervals_read_; }
   [[nodiscard]] std::string name(RankSet set) const;  // "ranks 0-3, 5"
-  // Why combine() gave kNone, for a counterexample.
+  // Returns the reason why combine() gave kNone, for a counterexample.
   [[nodiscard]] std::string why_not_combined(RankSet left, RankSet right, Join join) const;
 
  private:
-  static constexpr RankSet kSeveral = RankSet{1} << 62;  // of several intervals: plus a position
+  static constexpr RankSet kSeveral =
+      RankSet{1} << 62;  // a set of several intervals: this plus its position in sets_
   [[nodiscard]] static bool is_range(RankSet set) { return set < kSeveral; }
   [[nodiscard]] static Interval interval(RankSet range) {
     return {static_cast<std::uint32_t>(range >> 31),

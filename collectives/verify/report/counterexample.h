@@ -10,7 +10,7 @@
 
 namespace espalier::verify {
 
-// What a check returns: the first error that it found, or nothing.
+// The result of a check: the first error that it found, or nothing.
 using Finding = std::optional<Counterexample>;
 
 // Returns a counterexample at `instance` of `node`. Without an instance (null) or a node (-1) the

@@ -1,5 +1,5 @@
 #pragma once
-// The picture of a schedule: ranks down, steps across, transfers as arrows; a fault marked in red.
+// The picture of a schedule: ranks down, steps across, transfers as arrows. A fault is red.
 
 #include <cstdint>
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace espalier::verify {
 
-// A self-contained SVG of the schedule for N = `blocks` (0: the smallest that can occur). `fault`:
-// null, or the counterexample to mark; its N is taken where it has one. Of large schedules the
-// ranks and steps around the fault, or the first ones. Reads the programs drawn, and no others.
+// Returns a self-contained SVG of the schedule for N = `blocks` (0: the smallest N that can occur).
+// `fault`: null, or the counterexample to mark; if it has an N, that N is drawn. A large schedule
+// is drawn around the fault, or from its beginning. Only the programs that are drawn are read.
 // Programs that no node would load are left out.
 [[nodiscard]] std::string draw_svg(const topology::Topology& topology, const Programs& programs,
                                    std::int64_t blocks, const Counterexample* fault);

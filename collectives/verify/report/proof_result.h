@@ -1,5 +1,5 @@
 #pragma once
-// What a part of the proof for every N returns. Internal to collectives/verify.
+// The result of a part of the proof for every N. Internal to collectives/verify.
 
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// Who waits for whom: the wait cycle that a schedule's ranks end in, if they do.
+// The wait cycle of a schedule that deadlocks: ranks that wait for each other.
 
 #include <cstdint>
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace espalier::verify {
 
-// One cycle of ranks that wait for each other when the schedule runs with `blocks` = N and every
-// send waits for its receive (rendezvous): a line for each wait, the last for what the first keeps
-// from happening ("rank 0 waits in step 0 for rank 1 to receive block 0 of segment 0, which rank 1
-// does in step 4, once its step 0 is over (window 4)"). By rules 2 to 6 alone; the k-th message
-// sent over a link meets the k-th awaited, whatever they carry. Empty: the ranks come to an end, or
-// only wait for messages that nobody sends; or there are more than a few million instances.
+// Returns one cycle of ranks that wait for each other when the schedule runs with N = `blocks` and
+// every send waits for its receive (rendezvous). Each line is one wait, on an event that the next
+// line's wait delays; the last line's event is delayed by the first line's wait. An example: "rank
+// 0 waits in step 0 for rank 1 to receive block 0 of segment 0, which rank 1 does in step 4, once
+// its step 0 is over (window 4)". Only rules 2 to 6 count: send k of a link matches receive k, even
+// if they carry different blocks. Empty if all ranks finish, if they wait only for messages that no
+// rank sends, or if there are more than a few million instances.
 [[nodiscard]] std::vector<std::string> wait_cycle(const topology::Topology& topology,
                                                   const Programs& programs, std::int64_t blocks);
 

@@ -17,7 +17,7 @@ struct Broken {
   std::unique_ptr<topology::Topology> topology;
   std::vector<OwnedProgram> sound, broken;
   Point point = Point::kForm;      // the one that must refuse it
-  std::vector<std::string> words;  // what the counterexample must name
+  std::vector<std::string> words;  // words that the counterexample must contain
 };
 
 // All ten, in the order of docs/verifier.md.
