@@ -70,7 +70,7 @@ class StageRun {
     for (const FormProgression& one : form.all) {
       round_.push_back(static_cast<std::int32_t>(one.first / form.period));
       last_round_ = std::max<std::int64_t>(last_round_, round_.back());
-      skew_ = std::max(skew_, one.first);
+      span_ = std::max(span_, one.first);
     }
     slots_now_.resize(form.all.size());
   }
@@ -114,10 +114,10 @@ class StageRun {
     const std::int64_t mod = std::max<std::int64_t>(1, form_.residue_mod);
     return blocks + floor_mod(form_.residue - blocks, mod);
   }
-  // N* = R (c + 2), c = floor((skew + D - 1) / T), D the furthest that a check looks back.
+  // N* = R (c + 2), c = floor((span + D - 1) / T), D the furthest that a check looks back.
   [[nodiscard]] std::int64_t settled() const {
     const std::int64_t reach = std::max<std::int64_t>(form_.window, longest_ + 1);
-    return form_.stride * ((skew_ + reach - 1) / form_.period + 2);
+    return form_.stride * ((span_ + reach - 1) / form_.period + 2);
   }
 
   void run(std::int64_t blocks) {
@@ -285,7 +285,7 @@ class StageRun {
   StageProof proof_;
   HazardRules rules_;
   std::vector<std::int32_t> round_;  // in which a progression has its first block
-  std::int64_t last_round_ = 0, skew_ = 0;
+  std::int64_t last_round_ = 0, span_ = 0;
   std::int64_t longest_ = 0;  // most steps from a write of a slot to a read of it
   std::int64_t blocks_ = 1, step_ = 0, block_ = 0, turn_ = 0;
   std::int64_t retired_ = -1;  // all steps up to here, before step_ is let in
