@@ -36,7 +36,7 @@ class ExhaustiveCheck {
     const std::int64_t mod = std::max<std::int64_t>(1, common_.residue_mod);
     const std::int64_t first = next_blocks(common_, 1);
     last = cuts_messages(common_) ? std::max(last, first) : first;
-    // A case costs about N instances, so progress goes by N squared.
+    // One N costs about N instances, so progress is proportional to N squared.
     const double whole = static_cast<double>(last) * static_cast<double>(last);
     for (std::int64_t blocks = first; blocks <= last; blocks += mod) {
       if (Finding finding = check_blocks(blocks)) return refused(*finding);
@@ -73,7 +73,7 @@ class ExhaustiveCheck {
   Finding check_form() {
     std::int64_t run = 1;
     bool neighbours = true;
-    // How many nodes there are is rank 0's word, which is checked before the second is asked for.
+    // Rank 0's program contains the number of nodes. It is checked before the second is asked for.
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
       if (node == 0) common_ = program;

@@ -1,11 +1,12 @@
-// How far the exhaustive check goes: every N from 1 to settling_bound(); beyond it proves nothing.
+// The end of the exhaustive check: it covers every N from 1 to settling_bound() and proves nothing
+// beyond.
 //
-// The bound is chosen so that what can happen does happen below it. A program repeats every
-// `period` steps. With N so large that ramp-up and drain are further apart than the first steps of
-// its actions are, plus what a window and `after` can reach, a node sees one whole undisturbed
-// period; from then on more blocks add more periods of the same. What depends on N otherwise
-// (segments, links and slots that change with the instance, the divisors of counts, the residue)
-// repeats after so many blocks, of which one round more is checked.
+// The bound is chosen so that everything that can occur does occur below it. A program repeats
+// every `period` steps. Let N be so large that ramp-up and drain are further apart than the first
+// steps of the actions, plus the reach of the window and of `after`. Then a node runs one whole
+// undisturbed period, and more blocks only add more periods of the same kind. Other things that
+// depend on N are segments, links and slots that change with the instance, the divisors of counts,
+// and the residue. They repeat after a round of blocks, and one more round is checked.
 
 #include <algorithm>
 #include <cstdlib>
@@ -18,8 +19,8 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::int64_t kMaxRounds = 256;   // of divisors; no schedule here comes near
-constexpr std::int64_t kMaxBlocks = 4096;  // however odd the descriptor
+constexpr std::int64_t kMaxRounds = 256;           // of divisors; real schedules stay far below
+constexpr std::int64_t kMaxSettlingBlocks = 4096;  // for any descriptor
 
 void join(std::int64_t& rounds, std::uint64_t divisor) {
   if (divisor == 0) return;
@@ -27,7 +28,7 @@ void join(std::int64_t& rounds, std::uint64_t divisor) {
   rounds = std::min(joined, kMaxRounds);
 }
 
-// Blocks after which all that an action names besides blocks is the same again.
+// Joins the number of blocks after which the links, segments and slots of an action repeat.
 void join_action(std::int64_t& rounds, const Program& program, const Action& action) {
   const bool send = action.kind == espalier_Kind_SEND;
   const auto of = [&](std::uint32_t ref) { return repeat_of(program, program.indices[ref]); };
@@ -45,7 +46,7 @@ void join_action(std::int64_t& rounds, const Program& program, const Action& act
     with(present && place->buffer == espalier_Buffer_SCRATCH, place->slot_ref);
   }
   if (every == 0 || block.add <= 0) {
-    rounds = kMaxRounds;  // it cannot be told
+    rounds = kMaxRounds;  // unknown
   } else {
     join(rounds, static_cast<std::uint64_t>(every / block.every * block.add));
   }
@@ -63,7 +64,7 @@ std::int64_t divisor_rounds(const Program& program) {
   return rounds;
 }
 
-// Blocks of a segment in a period, rounded up: more than one where instances skip blocks.
+// Returns the blocks of a segment per period, rounded up. More than one if instances skip blocks.
 std::int64_t blocks_a_period(const Program& program) {
   std::int64_t most = 1;
   for (std::uint32_t k = 0; k < program.actions_count; ++k) {
@@ -76,29 +77,28 @@ std::int64_t blocks_a_period(const Program& program) {
   return std::min(most, kMaxRounds);
 }
 
-// Keeps products of what a descriptor says inside 64 bits; nothing real is cut.
+// Keeps products of a descriptor's numbers inside 64 bits. Real values are not changed.
 std::int64_t cut(std::int64_t value) {
   constexpr std::int64_t kMost = std::int64_t{1} << 24;
   return std::clamp(value, -kMost, kMost);
 }
 
-// Steps that ramp-up, drain, window and dependencies of one phase reach over.
+// Returns the steps that ramp-up, drain, window and dependencies of one phase extend over.
 std::int64_t reach(const Program& program, std::uint32_t phase, std::uint32_t first_action) {
   const std::int64_t period = program.phases[phase].period;
   std::int64_t earliest = 0, latest = 0, after = 0;
   for (std::uint32_t k = 0; k < program.phases[phase].actions; ++k) {
     const Action& action = program.actions[first_action + k];
     const Place& place = action.kind == espalier_Kind_SEND ? action.a : action.into;
-    // A block index that begins below 0 delays its first instance, one that begins above it means
-    // that some came before.
-    // Far below 0 are instances that are not meant to be.
+    // A block index that begins below 0 delays its first instance. One that begins above 0 means
+    // that earlier blocks came first. Instances far below 0 never exist.
     std::int64_t block = index_value(program, place.block_ref, 0);
-    if (std::abs(block) > kMaxBlocks) block = 0;
+    if (std::abs(block) > kMaxSettlingBlocks) block = 0;
     const std::int64_t begin =
         cut(count_value(program.counts[action.t0_ref], 1)) - cut(period) * block;
     earliest = k == 0 ? begin : std::min(earliest, begin);
     latest = k == 0 ? begin : std::max(latest, begin);
-    // Whatever is further back than the window has retired.
+    // Steps further back than the window have retired.
     after = std::max<std::int64_t>(after, std::min<std::uint32_t>(action.after, program.window));
   }
   return latest - earliest + 2 * std::int64_t{program.window} + after;
@@ -115,7 +115,7 @@ std::int64_t settling_bound(const Program& program) {
     bound = std::max(bound, periods * blocks_a_period(program));
     first_action += program.phases[phase].actions;
   }
-  return std::clamp<std::int64_t>(bound + divisor_rounds(program) + 1, 1, kMaxBlocks);
+  return std::clamp<std::int64_t>(bound + divisor_rounds(program) + 1, 1, kMaxSettlingBlocks);
 }
 
 }  // namespace espalier::verify

@@ -1,5 +1,5 @@
-// The lower bound that a schedule claims, against the bounds that are known (bounds.cc): for one N,
-// for every N, and the best one that can be claimed.
+// The lower bound that a schedule claims, compared with the known bounds (lower_bounds.cc): for one
+// N, for every N, and the greatest bound that can be claimed.
 
 #include "collectives/verify/bounds/claimed_bound.h"
 
@@ -44,11 +44,11 @@ Finding check_known_bounds(const ExpandedSchedule& schedule, std::int64_t steps)
 
 namespace {
 
-__extension__ using Wide = __int128;  // products of a lower_bound's numbers, an N and a divisor
+__extension__ using Wide = __int128;  // products of a bound's coefficients, an N and a divisor
 
-constexpr std::int64_t kMaxCycle = 4096;  // N that are looked at one by one
+constexpr std::int64_t kMaxCycle = 4096;  // maximum of N that are examined one by one
 
-// Steps for any N, of those that are the same every `stride` blocks.
+// Returns the steps for any N; they grow by a constant every `stride` blocks.
 std::int64_t steps_for(const Steps& steps, std::int64_t blocks) {
   const std::int64_t stride = steps.stride;
   const std::int64_t rounds = std::max<std::int64_t>(0, ceil_div(blocks - 3 * stride, stride));
@@ -58,7 +58,7 @@ std::int64_t steps_for(const Steps& steps, std::int64_t blocks) {
          rounds * (steps.first[i] - steps.first[i - static_cast<std::size_t>(stride)]);
 }
 
-// Of the numbers k >= 0 those with at + grows * k > 0: low <= k <= high.
+// The numbers k >= 0 with start + grows * k > 0: low <= k <= high.
 struct Ahead {
   Wide low = 0, high = kMaxBlocks;
 
@@ -69,8 +69,9 @@ struct Ahead {
   }
 };
 
-// The claim for N blocks, times `divisor`: itself (1), or (its quotient's e) the line through its
-// highest points, which is nowhere below it and everywhere less than |c| above.
+// The claim for N blocks, times `divisor`. With divisor 1 it is the claim itself. With the divisor
+// e of its quotient it is the line through its highest points: never below the claim, and less than
+// |c| above it.
 struct Claim {
   const Count& count;
   std::int64_t divisor;
@@ -83,10 +84,10 @@ struct Claim {
   }
 };
 
-// The least N for which the claim, a whole number, is above all witnesses or above the steps: at
-// least as much as one of them and 1. 0: none. Claim, witnesses before they are rounded up, and
-// steps are lines in N for those N that are `cycle` apart, from the stride on: the claim is above
-// one of them on a half line.
+// Returns the smallest N for which the claim exceeds all bounds, or exceeds the steps; 0: none. The
+// claim is a whole number, so it exceeds them if it is at least 1 more. For N that are `cycle`
+// apart, from the stride onward, the claim, the bounds before rounding up, and the steps are lines
+// in N. So the claim exceeds each of them on a half line.
 std::int64_t first_above(const ExpandedSchedule& schedule, const Steps& steps, const Claim& claim,
                          std::int64_t cycle) {
   std::int64_t least = 0;
@@ -114,8 +115,8 @@ std::int64_t first_above(const ExpandedSchedule& schedule, const Steps& steps, c
 
 }  // namespace
 
-// First by the line above the claim, which needs no cycle of the claim's own; where that is too
-// high somewhere, by the claim itself.
+// First tries the line above the claim, because its cycle does not contain the claim's divisor. If
+// that is too high somewhere, tries the claim itself.
 ProofResult check_bound_for_all(ExpandedSchedule& schedule, const Steps& steps) {
   const Program& common = *schedule.common;
   const Count& count = common.counts[common.bound_ref];
@@ -135,7 +136,7 @@ ProofResult check_bound_for_all(ExpandedSchedule& schedule, const Steps& steps) 
 
 namespace {
 
-// A count that is never above the lower_bound, and mostly the same.
+// Returns a count that is never above the bound, and mostly equal to it.
 Count count_of(const LowerBound& lower_bound) {
   Count count{};
   const std::int64_t whole = lower_bound.b / lower_bound.d, rest = lower_bound.b % lower_bound.d;

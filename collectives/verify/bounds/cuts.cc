@@ -1,14 +1,16 @@
-// Lower bounds on the steps by links: what must cross a cut of the topology, at so many messages a
-// step. A message of a run of R segments carries R blocks.
+// Lower bounds on the steps by links: blocks that must cross a cut of the topology, at a limited
+// number of messages per step. A message with R segments carries R blocks.
 //
-// * Across a cut (from nodes U to the others, V), per block of N: a broadcast's root in U sends all
-//   segments, a reduce's in V gets them; those of an allreduce cross, and those of a scan where a
-//   rank in U comes before one in V; a scatter's cross once for each rank in V, a gather's and an
-//   allgather's once for each in U; in a reduce-scatter something of U for each segment of V; in an
-//   all-to-all one for each pair. That holds whoever passes them on. So T >= ceil(blocks / lanes).
-//   Cuts: one node off, a tree at each of its links, other topologies (meshes) between any two
-//   coordinates of their nodes.
-// * Where all peers are neighbours: hops.cc.
+// A cut separates nodes U from the other nodes V. Blocks that cross from U to V, per block of N:
+//
+// * broadcast: all segments if the root is in U; reduce: all segments if the root is in V;
+// * allreduce: all segments; scan, exscan: all segments if a rank in U precedes a rank in V;
+// * scatter: one per rank in V if the root is in U; gather: one per rank in U if the root is in V;
+// * allgather: one per rank in U; reduce-scatter: one per segment of V; all-to-all: one per pair.
+//
+// This holds regardless of the nodes that pass them on. So T >= ceil(blocks / lanes). Cuts: around
+// one node, at each link of a tree, and in other topologies (meshes) between any two coordinates of
+// the nodes. If all peers are neighbours, hops.cc has stronger bounds.
 
 #include "collectives/verify/bounds/cuts.h"
 
@@ -47,7 +49,7 @@ class Cuts {
   Cuts(const topology::Topology& topology, const Program& common, std::int64_t run)
       : topology_(topology), common_(common), run_(run) {}
 
-  // One rank against the others. Without `links`: one message for every pair.
+  // The cut around one rank. Without `links`: one message per pair of ranks.
   void around(std::uint32_t node, bool links) {
     std::int64_t out = 0, in = 0;
     for (std::uint32_t other = 0; links && other < topology_.nodes(); ++other) {

@@ -1,5 +1,5 @@
-// The greatest of several lower bounds, for every N: lines in N, of which the upper envelope
-// counts.
+// The greatest of several lower bounds, for every N. A bound is a line in N, rounded up; the upper
+// envelope of the lines decides.
 
 #include <algorithm>
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 
 __extension__ using Wide = __int128;  // products of two coefficients and an N
 
-// Whether `one` is above `other` as a line, before anything is rounded up, at N = blocks.
+// Whether the line `one` is above the line `other`, before rounding up, at N = blocks.
 bool above(const LowerBound& one, const LowerBound& other, std::int64_t blocks) {
   const auto scaled = [blocks](const LowerBound& bound, std::int64_t by) {
     return (bound.a + Wide{bound.b} * blocks) * by;
@@ -23,7 +23,7 @@ bool steeper(const LowerBound& one, const LowerBound& other) {
   return Wide{one.b} * other.d > Wide{other.b} * one.d;
 }
 
-// The first N from which on `one`, which is steeper, is above `other`; at most kMaxBlocks + 1.
+// Returns the first N at which `one`, the steeper line, is above `other`; at most kMaxBlocks + 1.
 std::int64_t first_above(const LowerBound& one, const LowerBound& other, std::int64_t from) {
   std::int64_t low = from, high = std::int64_t{kMaxBlocks} + 1;
   while (low < high) {
@@ -43,7 +43,7 @@ struct EnvelopeLine {
   std::int64_t first;
 };
 
-// The upper envelope from N = first on.
+// Returns the upper envelope for N >= first.
 std::vector<EnvelopeLine> envelope(const std::vector<LowerBound>& all, std::int64_t first) {
   std::vector<EnvelopeLine> lines;
   const LowerBound* best = &all.front();
@@ -74,15 +74,15 @@ std::vector<EnvelopeLine> envelope(const std::vector<LowerBound>& all, std::int6
 
 }  // namespace
 
-// Rounded up, a line may say no more than its neighbours wherever it is the highest: it goes. What
-// reigns for longer than is looked through stays.
+// After rounding up, a line can be no greater than other lines everywhere where it is the highest.
+// Then it is left out. A line that is the highest for more than kMaxExamined N is kept unexamined.
 std::vector<LowerBound> greatest(const std::vector<LowerBound>& all, std::int64_t first) {
-  constexpr std::int64_t kMaxLookedAt = 4096;
+  constexpr std::int64_t kMaxExamined = 4096;
   if (all.empty()) return {};
   std::vector<EnvelopeLine> lines = envelope(all, first);
   for (std::size_t i = 0; i + 1 < lines.size();) {
     const std::int64_t end = lines[i + 1].first;
-    bool needed = end - lines[i].first > kMaxLookedAt;
+    bool needed = end - lines[i].first > kMaxExamined;
     for (std::int64_t blocks = lines[i].first; blocks < end && !needed; ++blocks) {
       std::int64_t others = 0;
       for (std::size_t other = 0; other < lines.size(); ++other) {

@@ -1,17 +1,19 @@
-// Lower bounds where all peers are neighbours, so that every message goes one hop.
+// Lower bounds if all peers are neighbours, so that every message goes one hop.
 //
-// * What crosses a cut (from nodes U to the others, V) comes from as far behind its links as its
-//   ranks are, and goes on as far beyond them. x blocks that each need t more steps or longer once
-//   across, and all at least h before: the last crosses in step h + ceil(x / lanes) or later:
-//   T >= h + ceil(x / lanes) + t. (002's bounds, for any topology.) Reversed in time as well: t
-//   before, h after. Where a block has several origins or targets, its furthest count.
-// * t and h are the hops from (to) the nearest link of the cut: to the nearest rank it may be for;
-//   to the furthest, where it must go to all; and in a tree where a node sends (receives) once a
-//   step, the least steps of a broadcast there (a reduction, reversed): a node serves its
-//   neighbours in turn, the slowest first (Slater, Cockayne and Hedetniemi 1981).
-// * One send a step: the links out of u share it. One receive a step: those into v.
-// * Cuts: a tree at each of its links; other topologies one node off, and between any two
-//   coordinates of their nodes.
+// * A cut separates nodes U from the other nodes V. A block that crosses it first travels from its
+//   ranks to the links of the cut, and then on to its ranks beyond. Let x blocks each need t or
+//   more steps after the crossing and h or more before it. The last of them crosses in step h +
+//   ceil(x / lanes) or later, so T >= h + ceil(x / lanes) + t. (The bounds of [DD96], for any
+//   topology.) The same holds reversed in time, with t before and h after. If a block has several
+//   origins or targets, the furthest counts.
+// * t and h are hops from (to) the nearest link of the cut: to the nearest rank that the block may
+//   be for, or to the furthest if it must reach all. In a tree whose nodes send (receive) once per
+//   step, it is the minimum number of steps of a broadcast (a reduction, reversed) there. A node
+//   then serves its neighbours in turn, the slowest first (Slater, Cockayne and Hedetniemi 1981).
+// * With one send per step, the links out of u share it. With one receive per step, the links into
+//   v share it.
+// * Cuts of a tree: each of its links. Cuts of other topologies: around one node, and between any
+//   two coordinates of the nodes.
 
 #include "collectives/verify/bounds/hops.h"
 
@@ -26,10 +28,10 @@
 namespace espalier::verify {
 namespace {
 
-// So many blocks (for N = 1) with so many steps elsewhere: before, or after.
+// Blocks (for N = 1) that need a number of steps on one side of the cut: before it, or after it.
 struct Load {
   std::int64_t steps = 0, blocks = 0;
-  std::int64_t opposite = 0;  // at least so many on the other side
+  std::int64_t opposite = 0;  // minimum number of steps on the other side
 };
 
 class Hops {
@@ -68,7 +70,7 @@ class Hops {
   [[nodiscard]] std::vector<LowerBound> take() { return std::move(found_); }
 
  private:
-  // Of the nodes that are `inside` from the others.
+  // Adds the bounds of the cut that separates the nodes `inside` from the others.
   void add_cut(const std::string& name, const std::vector<bool>& inside);
   [[nodiscard]] bool branch_of(const std::vector<bool>& inside, bool inner,
                                const std::set<std::uint32_t>& ends, Branch& branch) const;
@@ -78,17 +80,18 @@ class Hops {
     return common_.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
            common_.port_model == espalier_PortModel_SIMPLEX;
   }
-  // Steps to all ranks of the branch (from all, where they combine).
+  // Returns the steps to all ranks of the branch, or from all ranks if they combine.
   [[nodiscard]] std::int64_t to_all(const Branch& branch, bool after) const {
     const bool by_turns = after ? !multiport_ : one_receive();
     return by_turns ? branch.spread : branch.depth;
   }
 
-  // What crosses between, by the steps after it (else before it).
+  // Returns the blocks that cross, by their steps after the cut (`after`) or before it.
   [[nodiscard]] std::vector<Load> loads(const Branch& from, const Branch& to, bool after) const {
     const std::int64_t blocks = crossing(common_, from.side, to.side);
     if (blocks == 0) return {};
-    // On each side: the least steps, and where blocks differ in theirs, how many there are of each.
+    // On each side the minimum steps. If blocks differ in their origins or targets, their number
+    // per distance counts.
     std::int64_t before_it = from.nearest, after_it = to.nearest;
     bool origins = false, targets = false;
     switch (common_.collective) {
@@ -122,7 +125,7 @@ class Hops {
         targets = true;
         break;
       case espalier_Collective_ALL_TO_ALL: origins = targets = true; break;
-      default: break;  // scans: whose input is wanted where is not looked at
+      default: break;  // scans: no distances are derived from rank order
     }
     if (!(after ? targets : origins)) {
       return {{after ? after_it : before_it, blocks, after ? before_it : after_it}};
@@ -137,7 +140,7 @@ class Hops {
     return all;
   }
 
-  // The slowest first, then with the next, and so on.
+  // Adds a bound for the slowest blocks, for these and the next slowest, and so on.
   void add(const std::string& reason, std::vector<Load> loads, std::int64_t lanes) {
     std::sort(loads.begin(), loads.end(),
               [](const Load& a, const Load& b) { return a.steps > b.steps; });
@@ -159,8 +162,8 @@ class Hops {
   std::vector<LowerBound> found_;
 };
 
-// One side of a cut, seen from the ends of its links there. False where some rank cannot be
-// reached.
+// Sets `branch` to one side of a cut, as seen from the ends of its links there. False if some rank
+// cannot be reached.
 bool Hops::branch_of(const std::vector<bool>& inside, bool inner,
                      const std::set<std::uint32_t>& ends, Branch& branch) const {
   const auto& next = inner ? led_from_ : leads_to_;

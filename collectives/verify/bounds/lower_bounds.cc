@@ -1,26 +1,27 @@
 // Lower bounds on the steps of any schedule of a collective.
 //
-// K = segments * N blocks in all; a transfer carries one block (or one partial result of one). In
-// the postal model a send holds its port S steps and its receive is L - 1 steps later; S = L = 1
-// elsewhere. F(p): the steps in which one block can reach p ranks, ceil(log2 p) where S = L = 1.
-// A message of a run of R segments carries R blocks at once; there N = 1.
-// * One block, one send a step: whoever is to hear of a rank's input has it, alone or combined, and
-//   so has whoever passes it on: F(p) steps until one rank's input has reached p. It must in all
-//   collectives but reduce and gather; there the same holds for one receive a step, reversed in
-//   time.
-// * Every block, one send a step: the root of a broadcast (of an allreduce any rank, of a scan and
-//   exscan rank 0) sends K different blocks, so one of them leaves it for the first time in step
-//   (K - 1) S + 1 at the earliest; from then on its holders can at most do what is best for one
-//   block: (K - 1) S + F(p). (Bar-Noy and Kipnis 1992.) A reduce with one
-//   receive a step: the same, reversed in time.
-// * Parts: the root of a scatter sends p - 1 parts of N blocks, each rank of a reduce-scatter or
-//   all-to-all as well; the root of a gather, each rank of an allgather, receives as many. If
-//   receives are unlimited, an allgather's p ranks still send p (p - 1) N blocks.
-// * Allreduce: for each block everyone learns of everyone, which takes 2 (p - 1) one-way messages
-//   (Harary and Schwenk 1974, the one-way gossip). A rank begins at most one send in S steps, the
-//   last L steps before the end: p ((T - L) / S + 1) >= messages.
-// * Simplex: a transfer holds two ports, so at most floor(nodes / 2) run in a step; every rank that
-//   is to get something of a block, or of a part, receives it.
+// K = segments * N is the number of blocks in all. A transfer carries one block, or one partial
+// result of a block. In the postal model a send holds its port S steps and its receive is L - 1
+// steps later; otherwise S = L = 1. F(p) is the number of steps in which one block can reach p
+// ranks: ceil(log2 p) if S = L = 1. A message with R segments carries R blocks at once; then N = 1.
+//
+// * One block, one send per step. Each rank that must receive a rank's input gets it, alone or
+//   combined, from a rank that already has it. So one rank's input reaches p ranks in F(p) steps at
+//   the earliest. It must in all collectives except reduce and gather. For these the same holds for
+//   one receive per step, reversed in time.
+// * Every block, one send per step. The root of a broadcast sends K different blocks; so does any
+//   rank of an allreduce, and rank 0 of a scan and exscan. One of these blocks leaves it for the
+//   first time in step (K - 1) S + 1 at the earliest. From then on its holders can at most do the
+//   optimum for one block: (K - 1) S + F(p) (Bar-Noy and Kipnis 1992). For a reduce with one
+//   receive per step the same holds, reversed in time.
+// * Parts. The root of a scatter sends p - 1 parts of N blocks; so does each rank of a
+//   reduce-scatter or all-to-all. The root of a gather and each rank of an allgather receive p - 1
+//   parts. If receives are unlimited, the p ranks of an allgather still send p (p - 1) N blocks.
+// * Allreduce. For each block every rank needs data from every rank, which takes 2 (p - 1) one-way
+//   messages (Harary and Schwenk 1974, one-way gossip). A rank begins at most one send per S steps,
+//   the last one L steps before the end: p ((T - L) / S + 1) >= messages.
+// * Simplex. A transfer holds two ports, so at most floor(nodes / 2) run in a step. Every rank that
+//   must get data of a block, or of a part, receives it.
 // * Links: cuts.cc. Hops: hops.cc.
 
 #include "collectives/verify/bounds/lower_bounds.h"
@@ -38,7 +39,8 @@
 namespace espalier::verify {
 namespace {
 
-// In how many steps one block can reach p ranks: holders(t) = holders(t - S) + holders(t - L).
+// Returns the steps in which one block can reach p ranks: holders(t) = holders(t - S) +
+// holders(t - L).
 std::int64_t steps_to_reach(std::int64_t p, std::int64_t send, std::int64_t latency) {
   std::vector<std::int64_t> holders;
   for (std::int64_t t = 0;; ++t) {
@@ -48,7 +50,7 @@ std::int64_t steps_to_reach(std::int64_t p, std::int64_t send, std::int64_t late
   }
 }
 
-// Blocks that must be received in all, for N = 1 and runs of one.
+// Returns the number of blocks that must be received in all, for N = 1 and messages of one segment.
 std::int64_t transfers(const Program& common) {
   const std::int64_t p = common.ranks;
   switch (common.collective) {
@@ -62,10 +64,10 @@ std::int64_t transfers(const Program& common) {
   }
 }
 
-// What one port must carry: for N = 1 so many messages.
+// The messages that one port must carry, for N = 1.
 struct Port {
   std::int64_t messages = 0;
-  bool then_reach = false;  // and the last must still reach, or come from, everyone
+  bool then_reach = false;  // and the last must still reach, or come from, all ranks
   const char* reason = "";
 };
 
@@ -84,7 +86,7 @@ Port port_of(const Program& common, std::int64_t run) {
       return {1, false, "port: each rank sends its part"};
     case espalier_Collective_SCATTER: return {parts, false, "port: the root sends all parts"};
     case espalier_Collective_ALLGATHER:
-      // With routers, which send too, only who receives is sure to be busy.
+      // Routers send too, so only receivers are guaranteed to be busy.
       if (!one_receive && is_modelled(common)) return {1, false, "port: each rank sends its part"};
       return {parts, false, "port: each rank gets all other parts"};
     case espalier_Collective_REDUCE_SCATTER:
@@ -98,7 +100,7 @@ Port port_of(const Program& common, std::int64_t run) {
   }
 }
 
-// By ports, log p and messages: no more than one send a step.
+// Adds the bounds by ports, log p and messages, for at most one send per step.
 void add_ports(const Program& common, std::int64_t run, std::vector<LowerBound>& all) {
   const std::int64_t p = common.ranks;
   const std::int64_t s = send_ticks(common), l = latency_ticks(common);

@@ -31,7 +31,7 @@ std::optional<Tree> Tree::read(const topology::Topology& topology, const Program
     tree.from_[link.to].push_back(static_cast<std::uint32_t>(tree.edges_.size()));
     tree.edges_.push_back({link.to, link.from, back, {}});
   }
-  // From the ends inwards: an edge after all those that lead on from it.
+  // From the leaves inwards: an edge after all edges that follow it.
   std::vector<std::uint32_t> open(tree.edges_.size()), order;
   for (std::uint32_t edge = 0; edge < tree.edges_.size(); ++edge) {
     open[edge] = static_cast<std::uint32_t>(tree.from_[tree.edges_[edge].to].size()) - 1;
@@ -43,7 +43,7 @@ std::optional<Tree> Tree::read(const topology::Topology& topology, const Program
       if (back != order[i] && --open[back ^ 1] == 0) order.push_back(back ^ 1);
     }
   }
-  if (order.size() != tree.edges_.size()) return std::nullopt;  // it has a cycle
+  if (order.size() != tree.edges_.size()) return std::nullopt;  // the topology has a cycle
   return tree;
 }
 

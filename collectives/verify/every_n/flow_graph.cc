@@ -58,7 +58,7 @@ std::optional<FlowGraph::BadCombine> FlowGraph::finish(std::uint32_t number) {
   return std::nullopt;
 }
 
-// Depth first: a cell's sources before the cell.
+// Depth first: the sources of a cell before the cell.
 std::optional<FlowGraph::BadCombine> FlowGraph::resolve(std::uint32_t first) {
   stack_.assign(1, first);
   while (!stack_.empty()) {
@@ -72,8 +72,9 @@ std::optional<FlowGraph::BadCombine> FlowGraph::resolve(std::uint32_t first) {
   return std::nullopt;
 }
 
-// Data mostly rise from low nodes to high ones, and then fall: a pass upwards takes what is ready,
-// and one downwards the rest. Sources are fetched ahead, as hardly any is in a cache.
+// Data usually flow from low node numbers to high ones, and then back. So an ascending pass
+// computes the cells whose sources are ready, and a descending pass the rest. Sources are
+// prefetched, because hardly any is in a cache.
 std::optional<FlowGraph::BadCombine> FlowGraph::follow(const ExpandedSchedule& schedule) {
   constexpr std::uint32_t kAhead = 16;
   const auto cells = static_cast<std::uint32_t>(cells_.size());

@@ -8,7 +8,7 @@
 namespace espalier::verify {
 namespace {
 
-// The ends of one link come as a few sorted runs, as a rule one or two a stage.
+// The ends of one link arrive as a few sorted sequences, usually one or two per stage.
 void sort_runs(std::vector<LinkEnd>::iterator begin, std::vector<LinkEnd>::iterator end) {
   std::vector<std::vector<LinkEnd>::iterator> runs;
   for (auto one = begin; one != end; ++one) {
@@ -88,7 +88,7 @@ LinkMatch::Part* LinkMatch::find(NodeEnds& node, std::uint32_t peer, bool is_sen
   return there ? &*found : nullptr;
 }
 
-// With the other end, at an earlier node.
+// Compares the ends of `part` with those of the other end of the link, at an earlier node.
 std::optional<LinkMatch::Mismatch> LinkMatch::compare(std::uint32_t node, const Part& part,
                                                       const Pair& pair) {
   std::unique_ptr<NodeEnds>& peer = nodes_[part.peer];
@@ -107,14 +107,14 @@ std::optional<LinkMatch::Mismatch> LinkMatch::compare(std::uint32_t node, const 
     }
     return std::nullopt;
   }
-  // The earlier of the two that do not meet.
+  // The earlier of the two unequal ends.
   const bool of_mine = theirs == theirs_end || (mine != mine_end && when(*mine) < when(*theirs));
   const std::uint32_t from = part.is_send ? node : part.peer;
   const std::uint32_t to = part.is_send ? part.peer : node;
   return Mismatch{of_mine ? *mine : *theirs, from, to, of_mine == part.is_send};
 }
 
-// A node's memory is at most twice that of its ends that have not met.
+// Keeps the memory of a node below twice that of its unmatched ends.
 void LinkMatch::shrink(std::unique_ptr<NodeEnds>& node) {
   if (node->left == 0) return node.reset();
   if (node->left > node->ends.size() / 2) return;

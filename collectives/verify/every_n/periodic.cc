@@ -1,9 +1,9 @@
-// The proof for every N at once. A periodic schedule's actions are progressions: block
-// b + stride*k of a segment in step first + period*k of their stage, k = 0, 1, ..., for every N.
-// The messages between ranks then do not depend on N: links match, and data flow alike, for every
-// block of every N if they do for the first block of every progression. Each rank alone is proven
-// in rank_proof.h. Schedules with only one N are proven in the same way, each instance a
-// progression of its own. The argument is in docs/verifier.md, "For every N".
+// The proof for every N at once. The actions of a periodic schedule are progressions: for every N
+// they move block b + stride * k of a segment in step first + period * k of their stage. So the
+// messages between ranks do not depend on N. If links match and data flow is right for the first
+// block of every progression, they are for every block of every N. rank_proof.h proves each node
+// alone. A schedule with only one N is proven in the same way, each instance as a progression. The
+// proof is in docs/verifier.md, "For every N".
 
 #include "collectives/verify/every_n/periodic.h"
 
@@ -35,7 +35,7 @@
 namespace espalier::verify {
 namespace {
 
-// Progressions of all nodes in the memory of an instance that is expanded.
+// Progressions of all nodes that fit into the memory of one expanded instance.
 constexpr std::int64_t kProgressionsPerInstance = 8;
 
 class Periodic {
@@ -52,7 +52,7 @@ class Periodic {
   Outcome prove() {
     verdict_.slot = verdict_.async = options_.links;
     ProofResult result = read_nodes();
-    // A node's blocks may take more turns than those of the nodes before it.
+    // A node may need a larger stride than the nodes before it.
     for (std::int64_t tried = 0; coarser_ > 0 && tried < 4; ++tried) {
       stride_ = coarser_;
       result = read_nodes();
@@ -86,7 +86,7 @@ class Periodic {
   }
 
  private:
-  // Steps of different stages, on one axis that is the same for every N.
+  // Numbers the steps of all stages on one axis that is the same for every N.
   [[nodiscard]] static std::int64_t time_of(std::size_t stage, std::int64_t step) {
     return (static_cast<std::int64_t>(stage) << 48) + step;
   }
@@ -120,7 +120,7 @@ class Periodic {
     schedule_.instances.resize(std::min(program_nodes(common_), topology_.nodes()));
     ranks_.emplace(schedule_, verdict_);
     flow_.begin(common_);
-    // N keeps to a residue of the stride, too.
+    // The stride is a multiple of the residue's modulus.
     const auto mod = std::clamp<std::int64_t>(common_.residue_mod, 1, kMaxStride);
     if (mod < common_.residue_mod) return Undecided{"the residue takes too many turns"};
     stride_ = single_ ? next_blocks(common_, 1) : std::lcm(stride_, mod);
@@ -159,7 +159,7 @@ class Periodic {
     return {};
   }
 
-  // The only N that occurs.
+  // Reads a program for the only N that occurs.
   ProofResult read_only_blocks(std::uint32_t node, const Program& program) {
     set_blocks(schedule_, stride_);
     if (Finding finding = check_size(schedule_, node, program)) return finding;
@@ -209,7 +209,7 @@ class Periodic {
     return {};
   }
 
-  // For the ends that add_node() adds.
+  // Makes room for the ends that add_node() adds.
   void make_room(const Program& program) {
     std::vector<LinkMatch::Room> rooms(links_count(program));
     for (std::uint32_t link = 0; link < rooms.size(); ++link) {
@@ -223,13 +223,14 @@ class Periodic {
     match_.begin_node(rooms);
   }
 
-  // Points 1 and 4: each link's sends and receives are the same progressions.
+  // Properties matching and deadlock: the sends and receives of each link are the same
+  // progressions.
   ProofResult match(bool last) {
     auto wrong = match_.end_node(
         [this](std::uint32_t send, std::uint32_t receive) { flow_.connect(send, receive); });
     if (!wrong && last) wrong = match_.finish();
     if (!wrong) return {};
-    // Ends of different stages may agree on their first blocks.
+    // Ends of different stages may agree on their first blocks and differ later.
     for (std::int64_t blocks = wrong->end.block + 1; blocks <= wrong->end.block + 1 + 2 * stride_;
          blocks += stride_) {
       if (Finding finding = expand_at(blocks, {wrong->from, wrong->to})) return finding;
@@ -239,7 +240,7 @@ class Periodic {
                      topology_.node_name(wrong->to) + " go on differently"};
   }
 
-  // For the least N from `blocks` on that occurs.
+  // Expands these nodes for the smallest N >= blocks that occurs.
   Finding expand_at(std::int64_t blocks, const std::vector<std::uint32_t>& nodes) {
     set_blocks(schedule_, single_ ? next_blocks(common_, 1) : next_blocks(common_, blocks));
     for (const std::uint32_t node : nodes) {
@@ -250,9 +251,9 @@ class Periodic {
     return std::nullopt;
   }
 
-  // Point 8. From N = stride on, each stage's steps and the claims grow by the same every `stride`
-  // blocks: claims that agree up to N = 3 stride always do, if no stage grows faster than its
-  // phase.
+  // Property steps. From N = stride onward, the steps of each stage and the claims grow by
+  // constants from N to N + stride. Claims that are exact up to N = 3 stride are exact for every N,
+  // if no stage grows faster than its phase.
   ProofResult check_steps() {
     Steps sum;
     sum.stride = stride_;
@@ -296,7 +297,7 @@ class Periodic {
     }
     if (claimed == taken) return {};
     if (!single_ && claimed < taken && topology_.ranks() <= kMaxRanksToPhrase) {
-      // Steps that are not there cut instances off; that may be meant, but is not periodic.
+      // Too few steps cut instances off. That may be intended, but it is not periodic.
       return Undecided{who + "too few steps for all blocks of its actions"};
     }
     set_blocks(schedule_, blocks);
@@ -305,7 +306,7 @@ class Periodic {
                      std::to_string(taken) + "; the claim must be exact");
   }
 
-  // Point 7, of the first block of every progression.
+  // Property data flow, for the first block of every progression.
   Finding follow() {
     const auto bad = flow_.follow(schedule_);
     if (bad) return wrong_operands(*bad);
@@ -336,7 +337,7 @@ class Periodic {
                  flow_.sets().why_not_combined(bad.left, bad.right, join_of(common_)));
   }
 
-  // A rank has heard of another before it ends if it has ever received what that rank sent.
+  // A rank waits for another, directly or not, if it ever receives data that contains its arrival.
   Finding check_barrier() {
     const auto unheard = flow_.check_barrier();
     if (!unheard) return std::nullopt;
@@ -344,10 +345,11 @@ class Periodic {
     return not_heard(schedule_, flow_.sets(), unheard->first, unheard->second);
   }
 
-  // Point 3: what each link carries, in the busiest step of a period and under any drift.
+  // Property links: the load of each link in the busiest step of a period, and under any timing
+  // skew.
   ProofResult check_links() {
     if (!options_.links) return {};
-    if (neighbours_) {  // the port check has counted each link's messages, and found no more
+    if (neighbours_) {  // the port check has counted the messages of each link, and found no excess
       verdict_.busiest = ranks_->busiest();
       return {};
     }
@@ -388,15 +390,15 @@ class Periodic {
   OwnedProgram common_;
   ExpandedSchedule schedule_;
   std::optional<RankProofs> ranks_;
-  bool single_ = false;            // only one N occurs
-  std::int64_t stride_ = 1;        // of all progressions; that N, if it is the only one
-  std::int64_t coarser_ = 0;       // what it must be, where that is not enough
-  RankProgressions progressions_;  // of the node at hand
+  bool single_ = false;       // only one N occurs
+  std::int64_t stride_ = 1;   // of all progressions; the only N, if single_
+  std::int64_t coarser_ = 0;  // the stride that is needed, if stride_ is not enough; otherwise 0
+  RankProgressions progressions_;  // of the current node
   StageSteps stages_{1};           // of all nodes
   LinkMatch match_;
   FlowGraph flow_;
-  bool neighbours_ = true;  // all peers are
-  std::int64_t run_ = 1;    // longest of any message
+  bool neighbours_ = true;  // whether all peers are neighbours
+  std::int64_t run_ = 1;    // largest segment count of a message
 };
 
 }  // namespace

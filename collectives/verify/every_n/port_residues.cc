@@ -10,18 +10,18 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::size_t kMaxTogether = 4096;  // transfers compared in pairs
+constexpr std::size_t kMaxTogether = 4096;  // transfers that are compared in pairs
 
 bool is_send(const Progression& one) { return one.kind == espalier_Kind_SEND; }
-// Of a run one message is sent: that of its first segment.
+// The segments of one operand travel in one message: the one of part 0.
 bool is_message(const Progression& one) { return one.link >= 0 && one.part == 0; }
 
 std::size_t channel_of(const Progression& one) {
   return 2 * static_cast<std::size_t>(one.link) + (is_send(one) ? 1 : 0);
 }
 
-// The least N for which two progressions of a stage (or one with itself) share a port in some step,
-// on links of `lanes`; 0: none. Above one lane blocks_to_fill() counts them.
+// Returns the smallest N for which two progressions of a stage, or one with itself, share a port in
+// some step, on links of `lanes`; 0: none. With several lanes blocks_to_fill() counts instead.
 std::int64_t blocks_to_collide(const Program& program, const RankProgressions& ranks,
                                const Progression& one, const Progression& other,
                                std::uint32_t lanes) {
@@ -29,13 +29,13 @@ std::int64_t blocks_to_collide(const Program& program, const RankProgressions& r
   const bool same_lane = send == other_send && one.link == other.link && lanes == 1;
   if (!same_lane && !share_port(program.port_model, send, other_send)) return 0;
   const std::int64_t held = send_ticks(program), period = ranks.stages[one.stage].period;
-  // The least N for which `other` has the block that is `rounds` of its own ahead of one of `one`.
+  // The smallest N for which `other` has a block `rounds` rounds ahead of a block of `one`.
   const auto both = [&](std::int64_t rounds) {
     const std::int64_t here = one.block + (rounds < 0 ? -rounds * ranks.stride : 0);
     const std::int64_t there = other.block + (rounds > 0 ? rounds * ranks.stride : 0);
     return std::max(here, there) + 1;
   };
-  // A progression that returns before its port is free meets itself.
+  // A progression whose period is shorter than the time of a send collides with itself.
   if (&one == &other) return period < held ? both(1) : 0;
   const std::int64_t apart =
       port_begin(program, send, one.first) - port_begin(program, other_send, other.first);
@@ -49,12 +49,13 @@ std::int64_t blocks_to_collide(const Program& program, const RankProgressions& r
   return least;
 }
 
-// The least N for which more progressions of `together`, all in the same step of the period, than
-// the link has lanes need it in the step of `one`'s first block; S = 1. 0: none.
+// Returns the smallest N for which more progressions of `together` than the link has lanes use it
+// in the step of the first block of `one`; 0: none. All are in the same step of the period, and S =
+// 1.
 std::int64_t blocks_to_fill(const RankProgressions& ranks, const Progression& one,
                             const std::vector<const Progression*>& together, std::uint32_t lanes) {
   const std::int64_t period = ranks.stages[one.stage].period;
-  std::vector<std::int64_t> blocks;  // that others on the lanes have in the step of its first
+  std::vector<std::int64_t> blocks;  // of the others on the link in the step of its first block
   for (const Progression* other : together) {
     const bool same = other->kind == one.kind && other->link == one.link;
     const std::int64_t apart = one.first - other->first;
@@ -67,8 +68,8 @@ std::int64_t blocks_to_fill(const RankProgressions& ranks, const Progression& on
   return std::max<std::int64_t>(one.block, blocks[lanes - 1]) + 1;
 }
 
-// The steps in which a stage's progressions may use a port or link, for every N: from
-// slope * N + first on, up to slope * N + (last + period * (N - 1)) / stride.
+// The steps in which the progressions of a stage may use a port or link, for every N: from
+// slope * N + first to slope * N + (last + period * (N - 1)) / stride.
 struct Times {
   std::int64_t slope = 0, period = 1, first = INT64_MAX, last = INT64_MIN;
   void add(const RankProgressions& ranks, const Progression& one) {
@@ -77,8 +78,8 @@ struct Times {
   }
 };
 
-// Whether `earlier` ends at least `steps` steps before `later` begins, for every N: the distance is
-// at least a line in N, which is not negative for N = 1 and does not fall.
+// Whether `earlier` ends at least `steps` steps before `later` begins, for every N. The distance is
+// at least a line in N; that line must be >= 0 for N = 1 and must not decrease.
 bool is_before(const Times& earlier, const Times& later, std::int64_t stride, std::int64_t steps) {
   const std::int64_t growth = stride * (later.slope - earlier.slope) - earlier.period;
   const std::int64_t at_one =
@@ -106,7 +107,7 @@ std::uint32_t PortResidues::lanes_at(const Program& program, const Progression& 
 ReadResult PortResidues::check_stages(const Program& program, const RankProgressions& ranks) {
   begin_node(program);
   const bool unit = send_ticks(program) == 1;
-  std::optional<WrongFrom> first;  // of all groups
+  std::optional<WrongFrom> first;  // the smallest N of all groups
   std::optional<Undecided> undecided;
   Group group;
   const auto flush = [&] {
@@ -121,11 +122,11 @@ ReadResult PortResidues::check_stages(const Program& program, const RankProgress
   };
   for (std::size_t stage = 0; stage < ranks.stages.size(); ++stage) {
     const std::int64_t period = ranks.stages[stage].period;
-    std::int64_t step = -1;  // of the group, in the period
+    std::int64_t step = -1;  // of the group, modulo the period
     for (std::size_t k = ranks.stage_begin[stage]; k < ranks.stage_begin[stage + 1]; ++k) {
       const Progression& one = ranks.all[k];
       if (!is_message(one)) continue;
-      // Where a port is held for one step, only transfers in the same step of the period share it.
+      // If a port is held for one step, only transfers in the same step of the period share it.
       if (unit && one.first % period != step) flush();
       step = one.first % period;
       group.push_back(&one);

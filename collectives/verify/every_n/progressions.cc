@@ -15,9 +15,9 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::int64_t kMaxProgressions = std::int64_t{1} << 22;  // of a node
-constexpr std::int64_t kMaxFirst = std::int64_t{1} << 40;         // steps; nothing real is near
-constexpr std::int64_t kMaxStep = std::int64_t{1} << 62;          // no sum of two overflows
+constexpr std::int64_t kMaxProgressions = std::int64_t{1} << 22;  // per node
+constexpr std::int64_t kMaxFirst = std::int64_t{1} << 40;  // steps; real schedules stay far below
+constexpr std::int64_t kMaxStep = std::int64_t{1} << 62;   // no sum of two overflows
 constexpr std::size_t kMaxStages = 200;
 
 std::int64_t or_one(std::uint32_t divisor) { return divisor == 0 ? 1 : divisor; }
@@ -34,8 +34,8 @@ std::array<std::pair<bool, const Place*>, 3> places(const Action& action) {
   return {{{action.has_into, &action.into}, {action.has_a, &action.a}, {action.has_b, &action.b}}};
 }
 
-// How an action goes on: every `every` instances by `blocks` blocks and `periods` periods, all else
-// the same.
+// The round of an action: after `every` instances it is `blocks` blocks and `periods` periods
+// further; everything else repeats.
 struct Round {
   std::int64_t every = 1, blocks = 1, periods = 1;
 };
@@ -71,7 +71,7 @@ class ProgressionReader {
       return one;
     });
     if (!result.passed()) return result;
-    if (slots_.rounds() > 1) {  // they do not turn alike: with more blocks a round they do not turn
+    if (slots_.rounds() > 1) {  // no permutation: with more blocks per round slots stay
       ranks_.stride *= slots_.rounds();
       return ranks_.stride > kMaxStride ? ReadResult(Undecided{"its slots do not repeat soon"})
                                         : ReadResult();
@@ -111,13 +111,13 @@ class ProgressionReader {
     return index_value(program_, ref, i);
   }
 
-  // More instances than the action has for any N.
+  // Returns a number of instances that the action exceeds for no N.
   [[nodiscard]] std::int64_t max_instances(const Action& action) const {
     const Count& count = program_.counts[action.instances_ref];
     return std::max(count_value(count, 1), count_value(count, kMaxProvenBlocks)) + kMaxSlope;
   }
 
-  // Whether no index of the action overflows in any of its instances.
+  // Whether the indices of the action do not overflow in any of its instances.
   [[nodiscard]] bool has_exact_indices(const Action& action) const {
     const std::int64_t instances = max_instances(action);
     const auto exact = [&](std::uint32_t ref) {
@@ -169,7 +169,7 @@ class ProgressionReader {
     return {};
   }
 
-  // Makes the action's round one stride long.
+  // Makes the round of the action one stride long.
   ReadResult scale_round(std::uint32_t number, std::uint32_t phase) {
     Round& round = rounds_[number];
     const std::int64_t rounds = ranks_.stride / round.blocks;
@@ -180,7 +180,7 @@ class ProgressionReader {
     return {};
   }
 
-  // The least N for which the action has instance i.
+  // Returns the smallest N for which the action has instance i.
   [[nodiscard]] std::int64_t blocks_for(const Action& action, std::int64_t i) const {
     const Count& count = program_.counts[action.instances_ref];
     std::int64_t none = 0, some = kMaxProvenBlocks;
@@ -191,9 +191,9 @@ class ProgressionReader {
     return some;
   }
 
-  // The steps of all instances, also of those whose block does not exist: from 0 on, never falling
-  // (of operations: rising), inside the phase. All three repeat after a round, so one round and
-  // one stride of N are enough.
+  // Checks the steps of all instances, including those whose block does not exist: they are >= 0,
+  // never decrease (those of operations increase), and stay inside the phase. All three repeat
+  // after a round, so one round and one stride of N are enough.
   ReadResult check_pace(std::uint32_t number, std::uint32_t phase) const {
     const Action& action = program_.actions[number];
     if (action.pace_ref == 0) return {};
@@ -206,10 +206,10 @@ class ProgressionReader {
     std::int64_t last = value(action.pace_ref, 0);
     if (std::abs(last) > kMaxFirst / period) return Undecided{"it begins too late"};
     if (begin.a + begin.b + period * last < 0) return WrongFrom{blocks_for(action, 0)};
-    std::int64_t falls = 0;  // the least N for which it falls
+    std::int64_t falls = 0;  // the smallest N for which the pace decreases; 0: none
     for (std::int64_t i = 1; i <= rounds_[number].every && falls == 0; ++i) {
       const std::int64_t next = value(action.pace_ref, i);
-      // A pace that never falls keeps inside the round, which is far shorter.
+      // A pace that never decreases stays inside the round, which is far shorter.
       if (std::abs(next) > kMaxStep / period) return Undecided{"its pace leaves its round"};
       if (next < last + apart) falls = blocks_for(action, i);
       last = next;
@@ -217,12 +217,12 @@ class ProgressionReader {
     return check_last_step(number, phase, falls);
   }
 
-  // The rest of check_pace: the step of the last instance lies in the phase, for every N.
+  // The rest of check_pace: the step of the last instance is inside the phase, for every N.
   ReadResult check_last_step(std::uint32_t number, std::uint32_t phase, std::int64_t falls) const {
     const Action& action = program_.actions[number];
     const Count& count = program_.counts[action.instances_ref];
     const Count& steps = common_.counts[common_.phases[phase].steps_ref];
-    // Steps after the last instance.
+    // Steps left after the last instance.
     const auto left = [&](std::int64_t blocks) {
       const std::int64_t i = count_value(count, blocks) - 1;
       return count_value(steps, blocks) - 1 - count_value(program_.counts[action.t0_ref], blocks) -
@@ -242,7 +242,7 @@ class ProgressionReader {
       }
     }
     if (falls > 0) return WrongFrom{falls};
-    // So much for N up to 3 stride. What repeats every stride goes on like that.
+    // N up to 3 stride are checked. If the count repeats every stride, so does the result.
     const bool repeats = count.c == 0 || ranks_.stride % or_one(count.e) == 0;
     const std::int64_t grown = count_value(count, 1 + ranks_.stride) - count_value(count, 1);
     if (repeats && grown == rounds_[number].every) return {};
@@ -302,15 +302,15 @@ class ProgressionReader {
     return {};
   }
 
-  // Whether instances whose first round has this block never reach block 0.
+  // Whether the instances with this block in the first round never reach block 0.
   [[nodiscard]] bool never(const Action& action, const Round& round, std::int64_t block) const {
     return block < 0 && ceil_div(max_instances(action), round.every) < -block / round.blocks;
   }
 
   static constexpr const char* kNotAll = "its instances are not all of its blocks below N";
 
-  // Finds the cycle: both instances and blocks repeat with it, so instances(N + cycle) -
-  // instances(N) is the same for all N.
+  // Sets `cycle` so that instances(N + cycle) - instances(N) is the same for all N: both the
+  // instance count and the blocks repeat with it. Checks that difference.
   ReadResult check_growth(const Action& action, const Round& round, std::int64_t& cycle) const {
     const Count& count = program_.counts[action.instances_ref];
     cycle = std::lcm(round.blocks, count.c == 0 ? 1 : or_one(count.e));
@@ -321,7 +321,7 @@ class ProgressionReader {
     return {};
   }
 
-  // That the instances are those of all the progression's blocks below N, for every N that occurs.
+  // Checks for every N that occurs that the instances are exactly the progression's blocks below N.
   ReadResult check_instances(const Action& action, const Round& round, std::int64_t cycle,
                              std::int64_t block, std::int64_t instance) const {
     const Count& count = program_.counts[action.instances_ref];
@@ -329,7 +329,7 @@ class ProgressionReader {
       if (next_blocks(common_, blocks) != blocks) continue;
       const std::int64_t next = instance + ceil_div(blocks - block, round.blocks) * round.every;
       const std::int64_t instances = count_value(count, blocks);
-      // The last below N is one round before the next; a clamp would make more of that.
+      // The last block below N is one round before `next`; a clamp would add instances of it.
       const bool all = blocks <= block || instances > next - round.every;
       if (!all || (action.clamp && instances > (blocks <= block ? instance : next))) {
         return Undecided{kNotAll};
@@ -364,7 +364,7 @@ class ProgressionReader {
       }
       if (!exists(*place, named)) return WrongFrom{one.block + 1};
       if (place->buffer != espalier_Buffer_SCRATCH) continue;
-      std::int64_t outside = -1;  // the round in which its slot does not exist
+      std::int64_t outside = -1;  // the first round in which the slot does not exist; -1: none
       slot = slots_.add(operand - 1, i, outside);
       if (outside >= 0) return WrongFrom{one.block + outside * ranks_.stride + 1};
       if (slots_.rounds() == 0) return Undecided{"its slots do not repeat"};

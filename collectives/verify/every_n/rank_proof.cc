@@ -14,15 +14,15 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::size_t kMaxKept = std::size_t{1} << 25;  // bytes of proofs that are kept
-constexpr std::size_t kMaxResults = 1 << 20;            // segments, times the stride
-constexpr std::int64_t kMaxPhrased = 4096;              // N of a counterexample that is expanded
+constexpr std::size_t kMaxKept = std::size_t{1} << 25;  // maximum bytes of proofs that are kept
+constexpr std::size_t kMaxResults = 1 << 20;            // maximum of segments times the stride
+constexpr std::int64_t kMaxPhrased = 4096;  // maximum N of a counterexample that is expanded
 
 bool writes_output(const Action& action) {
   return action.has_into && action.into.buffer == espalier_Buffer_OUTPUT;
 }
 
-// Whether it copies a block of INPUT to the same block of OUTPUT.
+// Whether the action copies a block of INPUT to the same block of OUTPUT.
 bool is_same_copy(const Action& action, const Progression& one) {
   return one.kind == espalier_Kind_COPY && action.a.buffer == espalier_Buffer_INPUT &&
          one.from_segment == one.segment;
@@ -38,7 +38,7 @@ bool has_stages(const RankProgressions& ranks) {
   return false;
 }
 
-// The least slot that each slot is in turn with.
+// Returns by slot the representative of its cycle under next_slot: one slot per cycle.
 std::vector<std::int32_t> turns_of(const RankProgressions& ranks, std::uint32_t slots) {
   std::vector<std::int32_t> turn(slots, -1);
   for (std::size_t slot = 0; slot < turn.size(); ++slot) {
@@ -51,8 +51,8 @@ std::vector<std::int32_t> turns_of(const RankProgressions& ranks, std::uint32_t 
   return turn;
 }
 
-// Why stages of one phase do not keep to places of their own; empty if they do. A segment of INPUT
-// may be read by several.
+// Passes (nothing) if the stages of each phase use separate places. Several stages may read one
+// segment of INPUT.
 std::optional<Undecided> places_meet(const Program& program, const RankProgressions& ranks) {
   const std::vector<std::int32_t> turn = turns_of(ranks, program.scratch_blocks);
   struct Owner {
@@ -167,7 +167,7 @@ ProofResult RankProofs::prove_stage_of(std::uint32_t node, const Program& progra
                                        const RankProgressions& ranks, std::size_t stage) {
   make_form(program, ranks, stage);
   const StageProof* found = &proof_of_form();
-  if (found->wrong_at > 0) {  // perhaps only because the order on links was left out
+  if (found->wrong_at > 0) {  // perhaps only because links were left out
     name_links(ranks, ranks.stage_begin[stage]);
     found = &proof_of_form();
   }
@@ -262,9 +262,9 @@ void RankProofs::name_links(const RankProgressions& ranks, std::size_t begin) {
   links_.clear();
 }
 
-// All that use one block of INPUT or OUTPUT do so in the round of that block, so their first steps
-// decide for every block and N: every read of INPUT must come before every change of OUTPUT, a
-// window of steps before if a receive changes it.
+// All uses of one block of INPUT or OUTPUT are in the round of that block, so their first steps
+// decide for every block and N. Every read of INPUT must come before every change of OUTPUT. It
+// must come at least a window of steps before a receive that changes OUTPUT.
 bool RankProofs::is_in_place(const Program& program, const RankProgressions& ranks,
                              std::size_t stage) {
   times_.assign(results_.size(), {});
@@ -315,7 +315,7 @@ void RankProofs::add_sources(const RankProgressions& ranks, std::size_t stage,
   }
 }
 
-// The last writer of a block is the same for every N: all that write it do so in the round of that
+// The last writer of a block is the same for every N: all its writes are in the round of that
 // block, in the order of their first steps.
 void RankProofs::add_results(const Program& program, const RankProgressions& ranks,
                              std::size_t stage) {

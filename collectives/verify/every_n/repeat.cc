@@ -10,7 +10,7 @@ namespace {
 
 std::int64_t or_one(std::uint32_t divisor) { return divisor == 0 ? 1 : divisor; }
 
-// a * b; `lost` becomes true where 64 bits do not hold it.
+// Returns a * b. Sets `lost` if that overflows 64 bits.
 std::int64_t times(std::int64_t a, std::int64_t b, bool& lost) {
   std::int64_t product = 0;
   lost = __builtin_mul_overflow(a, b, &product) || lost;
@@ -21,8 +21,8 @@ Repeat checked(Repeat repeat, bool lost) {
   return lost || repeat.every <= 0 || repeat.every > kMaxEvery ? Repeat{0, 0} : repeat;
 }
 
-// After how many instances floor(inner / div) mod mod goes on by the same, where `inner` goes on by
-// `inner.add` every `inner.every`.
+// Returns the repeat of floor(inner / div) mod mod, for an index `inner` that advances by inner.add
+// every inner.every instances.
 Repeat divided(Repeat inner, std::uint32_t div, std::uint32_t mod) {
   if (inner.every == 0) return inner;
   bool lost = false;
@@ -44,7 +44,7 @@ std::int64_t common_every(std::int64_t a, std::int64_t b) {
   return every > kMaxEvery ? 0 : every;
 }
 
-// Estimates from above, in floating point: rounding is far below the distance of 2^62 to 2^63.
+// Estimates from above, in floating point. Rounding errors are far below 2^63 - 2^62.
 bool is_exact(const Program& program, const Index& index, std::int64_t instances) {
   constexpr double kLimit = 0x1p62, kMaxEntry = 0x1p15;  // of a table
   const auto size = [](double value) { return std::abs(value); };
@@ -68,7 +68,7 @@ Repeat repeat_of(const Program& program, const Index& index) {
   bool lost = false;
   for (std::uint32_t k = 0; k < index.terms; ++k) {
     const Term& term = program.terms[index.first_term + k];
-    // Digits are reversed, and tables read, of what is below mod: such a term repeats.
+    // The argument of digit reversal and of a table is below mod, so the term repeats.
     const Repeat one = divided({1, term.mul}, term.div, term.mod);
     const std::int64_t every = common_every(sum.every, one.every);
     if (every == 0) return {0, 0};

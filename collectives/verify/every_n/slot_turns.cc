@@ -18,7 +18,7 @@ SlotTurns::Ring SlotTurns::ring_of(const Index& index, std::int64_t every) {
     ring.mod = index.mod == 0 ? 1 : index.mod;
     ring.advance = floor_mod(inner.add % ring.mod * (every / inner.every % ring.mod), ring.mod);
     ring.rounds = ring.mod / std::gcd(ring.mod, ring.advance);
-    if (ring.advance == 0) ring = {0, 0, 0, 1, 0};  // whatever the slot, it stays
+    if (ring.advance == 0) ring = {0, 0, 0, 1, 0};  // every slot stays
     auto& id = ids_.try_emplace({ring.base, ring.mod, ring.advance}, 0).first->second;
     if (id == 0) id = ++last_id_;
     ring.id = id;
@@ -42,7 +42,7 @@ void SlotTurns::begin_action(const Action& action, std::int64_t every) {
     if (!present[operand] || place.buffer != espalier_Buffer_SCRATCH) continue;
     rings_[operand] = ring_of(program_.indices[place.slot_ref], every);
     never_ = never_ || rings_[operand].rounds == 0;
-    rounds_ = std::lcm(rounds_, rings_[operand].rounds);  // 0 stays
+    rounds_ = std::lcm(rounds_, rings_[operand].rounds);  // once 0, it stays 0
     if (rounds_ > kMaxStride) rounds_ = 0;
   }
   if (next_.size() != program_.scratch_blocks) {

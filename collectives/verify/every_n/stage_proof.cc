@@ -9,10 +9,10 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::int64_t kMaxLocalBlocks = 4096;  // where every N up to N* is run
+constexpr std::int64_t kMaxLocalBlocks = 4096;  // maximum N* if every N up to it is run
 
-// Appends every field, small numbers in few bytes: there are many keys, and long ones. Structured
-// bindings name each member: a member added to a struct and not here does not compile.
+// Appends every field, small numbers in few bytes, because there are many long keys. Structured
+// bindings name each member: a member that is added to a struct and not here does not compile.
 class KeyWriter {
  public:
   template <typename... Fields>
@@ -25,8 +25,8 @@ class KeyWriter {
   template <typename Number>
   requires std::is_arithmetic_v<Number> || std::is_enum_v<Number>
   void put_one(const Number& number) {
-    // Seven bits a byte, the sign first; the high bit says that more follow. So no number's bytes
-    // begin another's.
+    // Seven bits per byte, the sign first; the high bit means that more bytes follow. So the bytes
+    // of no number are a prefix of another's.
     const auto value = static_cast<std::int64_t>(number);
     auto bits = static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
     for (; bits >= 128; bits >>= 7) key_.push_back(static_cast<char>(bits | 128));
@@ -34,7 +34,7 @@ class KeyWriter {
   }
   template <typename Entry>
   void put_one(const std::vector<Entry>& entries) {
-    put_one(entries.size());  // so that no two lists of different lengths give the same bytes
+    put_one(entries.size());  // lists of different lengths must differ
     for (const Entry& entry : entries) put_one(entry);
   }
   void put_one(const FormPlace& place) {
@@ -54,13 +54,13 @@ struct StageUses : PlaceUses {
   std::int64_t receive_step = kNever;
 };
 
-// Which events count as certain before an event.
+// The events that count as certain before an event.
 enum class Certain : std::uint8_t {
-  kByAll,    // by all events of the run: HazardRules
-  kByItself  // by the event's own window and `after`, whatever else there is in the run
+  kByAll,    // all that HazardRules derives from the events of the run
+  kByItself  // only those by the event's own window and `after`, in any run
 };
 
-// The stage's events for one N after the other, in the order of a lock-step run.
+// Runs the events of the stage in lock-step order, for one N after the other.
 class StageRun {
  public:
   StageRun(const StageForm& form, Certain certain, std::int64_t max_events)
@@ -75,7 +75,7 @@ class StageRun {
     slots_now_.resize(form.all.size());
   }
 
-  // Every N up to N*, one after the other.
+  // Runs every N up to N*.
   StageProof prove_each() {
     std::int64_t last = form_.single ? form_.stride : next_blocks(1);
     for (std::int64_t blocks = last; blocks <= last; blocks = next_blocks(blocks + 1)) {
@@ -92,7 +92,8 @@ class StageRun {
     return std::move(proof_);
   }
 
-  // Only N* (or the next N that occurs), which with Certain::kByItself stands for all below.
+  // Runs only N* (or the next N that occurs). With Certain::kByItself it stands for every smaller
+  // N.
   StageProof prove_last() {
     for (std::int64_t last = 0; !stopped() && last < settled();) {
       last = next_blocks(settled());
@@ -114,7 +115,7 @@ class StageRun {
     const std::int64_t mod = std::max<std::int64_t>(1, form_.residue_mod);
     return blocks + floor_mod(form_.residue - blocks, mod);
   }
-  // N* = R (c + 2), c = floor((span + D - 1) / T), D the furthest that a check looks back.
+  // N* = R (c + 2), c = floor((span + D - 1) / T). D: the steps that a check looks back, at most.
   [[nodiscard]] std::int64_t settled() const {
     const std::int64_t reach = std::max<std::int64_t>(form_.window, longest_ + 1);
     return form_.stride * ((span_ + reach - 1) / form_.period + 2);
@@ -134,7 +135,8 @@ class StageRun {
     for (std::int64_t round = 0; round < rounds && !stopped(); ++round) run_round(round);
   }
 
-  // Earlier phases have retired before the stage begins.
+  // Marks the blocks of OUTPUT that earlier phases wrote. They have retired before the stage
+  // begins.
   void write_earlier() {
     for (std::size_t i = 0; i < form_.written.size(); ++i) {
       if (form_.written[i] == 0) continue;
@@ -150,7 +152,7 @@ class StageRun {
     }
   }
 
-  // All progressions in the steps round * period .. round * period + period - 1.
+  // Runs all progressions in the steps round * period .. round * period + period - 1.
   void run_round(std::int64_t round) {
     const std::vector<FormProgression>& all = form_.all;
     for (std::size_t begin = 0, end = 0; begin < all.size() && !stopped(); begin = end) {
@@ -217,21 +219,21 @@ class StageRun {
     uses = {{step_, event(k), step_, event(k), rules_.operation(), true}, uses.receive_step};
   }
 
-  // Whether a read by `one` is certain to come after the write.
+  // Whether the latest write is certain before a read by `one`.
   [[nodiscard]] bool is_written(const FormProgression& one, const StageUses& uses,
                                 const Known& before) const {
     if (certain_ == Certain::kByAll) return HazardRules::is_written(uses, before);
     const bool in_turn = one.kind != espalier_Kind_SEND && uses.operation >= 0;
     return in_turn || awaits(one, uses.write_step);
   }
-  // Whether an operation `one` may overwrite the place: only a receive could still be writing.
+  // Whether an operation `one` may overwrite the place. Only a receive could still be writing.
   [[nodiscard]] bool is_received(const FormProgression& one, const StageUses& uses,
                                  const Known& before) const {
     if (certain_ == Certain::kByAll) return HazardRules::is_received(uses, before);
-    // All earlier receives of the place retired before the latest was let in.
+    // All earlier receives into the place retired before the latest was issued.
     return uses.receive_step == StageUses::kNever || awaits(one, uses.receive_step);
   }
-  // Whether what is written in `step` is certain for `one` by its window or its own `after`.
+  // Whether a write in `step` is certain before `one` by its window or its own `after`.
   [[nodiscard]] bool awaits(const FormProgression& one, std::int64_t step) const {
     const bool send_at_once = one.kind == espalier_Kind_SEND && one.after == 0;
     return step <= retired_ || (step == step_ - one.after && !send_at_once);
@@ -284,12 +286,12 @@ class StageRun {
   std::int64_t max_events_;
   StageProof proof_;
   HazardRules rules_;
-  std::vector<std::int32_t> round_;  // in which a progression has its first block
+  std::vector<std::int32_t> round_;  // the round in which each progression has its first block
   std::int64_t last_round_ = 0, span_ = 0;
   std::int64_t longest_ = 0;  // most steps from a write of a slot to a read of it
   std::int64_t blocks_ = 1, step_ = 0, block_ = 0, turn_ = 0;
-  std::int64_t retired_ = -1;  // all steps up to here, before step_ is let in
-  std::vector<std::array<std::int32_t, 3>> slots_now_;  // of into, a and b, in the next round
+  std::int64_t retired_ = -1;  // all steps up to this one, before step_ is issued
+  std::vector<std::array<std::int32_t, 3>> slots_now_;  // slots of into, a and b in the next round
   std::vector<StageUses> output_, scratch_;
 };
 

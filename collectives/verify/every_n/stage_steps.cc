@@ -40,7 +40,7 @@ void StageSteps::finish() {
 }
 
 std::int64_t StageSteps::used(std::size_t number, std::int64_t blocks) const {
-  // Progressions that begin at a block up to `last` go on for one round more than the others.
+  // Progressions whose first block is <= last have one round more than the others.
   const std::int64_t rounds = (blocks - 1) / stride_;
   const auto last = static_cast<std::size_t>((blocks - 1) % stride_);
   const std::vector<std::int64_t>& from = latest_from_[number];

@@ -10,14 +10,14 @@ namespace {
 
 constexpr std::size_t kMaxSpare = std::size_t{1} << 18;  // progressions; few nodes have more
 
-// A progression by its time: step of the period, then sends, receives, operations, by action.
+// The time of a progression: step of the period, then sends, receives, operations, then action.
 struct TimeKey {
   std::int64_t step;
   std::uint32_t turn_action;
   std::uint32_t position;
 };
 
-// Sorts by step in time linear in keys and steps; keys of one step keep their order.
+// Sorts by step, in time linear in keys and steps. Keys of one step keep their order.
 void count_sort(TimeKey* begin, TimeKey* end, std::int64_t steps) {
   std::vector<std::uint32_t> next(static_cast<std::size_t>(steps) + 1, 0);
   for (const TimeKey* key = begin; key != end; ++key)
@@ -70,7 +70,7 @@ class TimeOrder {
     }
   }
 
-  // Sorts all keys; of those that are in the order of their steps already, each step's.
+  // Sorts all keys. If they are sorted by step already (`by_step`), sorts the keys of each step.
   void sort_steps(TimeKey* begin, TimeKey* end, bool by_step) {
     const auto before = [this](const TimeKey& a, const TimeKey& b) {
       if (a.step != b.step) return a.step < b.step;

@@ -63,7 +63,7 @@ Finding DataFlow::read_run(const ExpandedSchedule& schedule, std::uint32_t node,
 void DataFlow::write(const ExpandedSchedule& schedule, std::uint32_t node, const PlaceAt& place,
                      Value value) {
   memory(schedule, node, place) = value;
-  // Of routers nobody asks whom they have heard of.
+  // Only for ranks of a barrier: routers need not hear from all.
   if (schedule.common->collective != espalier_Collective_BARRIER || node >= schedule.common->ranks)
     return;
   RankSet& heard = memory_[node].heard;
@@ -110,7 +110,7 @@ Finding DataFlow::check(const ExpandedSchedule& schedule) {
     std::vector<Value> values;
   };
   const std::size_t nodes = schedule.instances.size();
-  std::vector<std::vector<Message>> inbox(nodes);  // in the order of their sending
+  std::vector<std::vector<Message>> inbox(nodes);  // in the order in which they are sent
   std::vector<std::size_t> begin(nodes, 0), end(nodes, 0);
   clear(schedule);
   for (std::int64_t step = 0; step < schedule.steps(); ++step) {
@@ -130,7 +130,7 @@ Finding DataFlow::check(const ExpandedSchedule& schedule) {
       const std::vector<Instance>& all = schedule.instances[node];
       for (std::size_t k = begin[node]; k < end[node]; ++k) {
         if (all[k].kind != espalier_Kind_RECEIVE) continue;
-        // The link's first: the matching was proved before.
+        // The first message of the link: property matching was checked before.
         const auto message = std::find_if(inbox[node].begin(), inbox[node].end(),
                                           [&](const Message& m) { return m.from == all[k].peer; });
         for (std::uint32_t part = 0; part < all[k].into.run; ++part) {
@@ -163,7 +163,7 @@ Finding DataFlow::check_results(const ExpandedSchedule& schedule) {
   return std::nullopt;
 }
 
-// What a rank has ever received has come before it ends.
+// A rank waits for all its receives before it ends.
 Finding DataFlow::check_barrier(const ExpandedSchedule& schedule) {
   const RankSet all = RankSets::range(0, schedule.common->ranks - 1);
   for (std::uint32_t node = 0; node < schedule.common->ranks; ++node) {
@@ -202,7 +202,7 @@ Counterexample wrong_result(const ExpandedSchedule& schedule, const RankSets& se
   place.buffer = espalier_Buffer_OUTPUT;
   place.segment = segment;
   place.block = block;
-  // In an all-to-all a rank's data for another may have come to the wrong one.
+  // In an all-to-all the data may be for another rank.
   const bool astray =
       schedule.common->collective == espalier_Collective_ALL_TO_ALL && value.ranks >= 0;
   Counterexample example =

@@ -19,8 +19,8 @@ Counterexample badly_formed(const topology::Topology& topology, std::uint32_t no
   return example;
 }
 
-// A peer that is no node with a program, or where routers have programs, none of the node's own
-// neighbours.
+// Returns the counterexample of a peer that has no program, or that is not a neighbour although
+// routers have programs.
 Counterexample absent_link(const topology::Topology& topology, std::uint32_t node,
                            const Program& program, std::uint32_t link) {
   const std::uint32_t peer = peer_of(program, link);
@@ -40,7 +40,7 @@ Counterexample absent_link(const topology::Topology& topology, std::uint32_t nod
   return example;
 }
 
-// The same value for every N. Forms that differ only where it does not matter are the same.
+// Whether two counts have the same value for every N. Fields without effect may differ.
 bool same_count(const Program& left, std::uint32_t left_ref, const Program& right,
                 std::uint32_t right_ref) {
   const Count& a = left.counts[left_ref];

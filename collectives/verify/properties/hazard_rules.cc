@@ -9,7 +9,8 @@ void HazardRules::begin_step(std::int64_t step, std::int64_t retired) {
   operated_ = false;
 }
 
-// Rule 4: posted when let in, once step - after is ready, behind the link's earlier sends.
+// Rule 4: posted when its step is issued, step - after is ready, and the link's earlier sends are
+// posted.
 const Known& HazardRules::post_send(std::size_t link, std::int64_t after) {
   LastSend& last = last_send_[link];
   (void)post_send_alone(after);
@@ -25,7 +26,7 @@ const Known& HazardRules::post_send_alone(std::int64_t after) {
   posted_ = before_issue_;
   const std::int64_t awaited = step_ - after;
   if (after > 0 && awaited > before_issue_.retired) {
-    // Steps less than a window back: a ring holds them. Without instances nothing is known.
+    // A ring holds the steps less than a window back. A step without instances adds nothing.
     const Ready& ready = ready_[static_cast<std::size_t>(awaited % kMostWindow)];
     if (ready.step == awaited) posted_.merge(ready.known);
   }
@@ -33,7 +34,7 @@ const Known& HazardRules::post_send_alone(std::int64_t after) {
   return posted_;
 }
 
-// Rule 5. (c) puts the sends of its step and before ahead of it, (d) waits for their end.
+// Rule 5. (c) posts the sends of its step and of earlier steps first, (d) waits for their end.
 const Known& HazardRules::run_operation(std::int64_t after) {
   Known before = before_issue_;
   before.merge(run_);

@@ -11,7 +11,7 @@
 namespace espalier::verify {
 namespace {
 
-// The instances of one node, put to the rules.
+// Applies the rules to the instances of one node.
 class HazardChecker {
  public:
   HazardChecker(const ExpandedSchedule& schedule, std::uint32_t node,
@@ -59,7 +59,7 @@ class HazardChecker {
     return one.kind == espalier_Kind_RECEIVE ? check_receive(k) : check_operation(k);
   }
 
-  // Rule 7: it may write from the time its step is let in.
+  // Rule 7: it may write any time after its step is issued.
   Finding check_receive(std::size_t k) {
     const Instance& receive = all_[k];
     for (std::uint32_t part = 0; part < receive.into.run; ++part) {

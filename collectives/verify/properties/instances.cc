@@ -10,7 +10,7 @@
 namespace espalier::verify {
 namespace {
 
-// Whether `place`, which `instance` uses, lies inside what there is; empty if so.
+// Checks that the segments, block and slots of an operand of `instance` exist.
 Finding check_place(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
                     const Instance& instance, const PlaceAt& place) {
   const std::int64_t last = place.run - std::int64_t{1};
@@ -35,8 +35,8 @@ Finding check_place(const ExpandedSchedule& schedule, std::uint32_t node, const 
   return std::nullopt;
 }
 
-// What of the message a buffer holds, and so which places in it there are (buffer_extent). In a
-// barrier INPUT, of no bytes, stands for the rank's own coming.
+// Checks that the buffer holds the operand's part of the message (buffer_extent). In a barrier
+// INPUT, of no bytes, stands for the arrival of the rank.
 Finding check_buffer(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
                      const Instance& instance, const PlaceAt& place) {
   if (place.buffer == espalier_Buffer_SCRATCH) return std::nullopt;
@@ -61,8 +61,8 @@ Finding check_buffer(const ExpandedSchedule& schedule, std::uint32_t node, const
   return std::nullopt;
 }
 
-// `place` against the one whose block the instance moves: the same block, and the same memory or
-// none of it.
+// Checks an operand against the one whose block the instance moves: the same block, and either the
+// same memory or none of it.
 Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node,
                       const Instance& instance, const PlaceAt& place) {
   const PlaceAt& target = moved(instance);
@@ -81,8 +81,8 @@ Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node,
   return std::nullopt;
 }
 
-// A pace never falls, that of a combine or copy rises, and it keeps within its phase: machines step
-// through its instances in order.
+// Checks that a pace never decreases, that the pace of a combine or copy increases, and that both
+// stay inside the phase: machines step through the instances in order.
 Finding check_paces(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program) {
   std::uint32_t k = 0;
   for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {

@@ -1,6 +1,6 @@
-// Point 3. In lock step a link carries the transfers of one step; under drift, in the worst case,
-// of every pair of nodes whose route crosses it as many as the pair ever has in one step (others of
-// the pair follow when these are over).
+// In lock step a link carries the transfers of one step. Asynchronously, the worst case is this:
+// every pair of nodes whose route crosses the link has the most transfers under way that the pair
+// ever has in one step. Later transfers of the pair start only when these are over.
 
 #include "collectives/verify/properties/links.h"
 
@@ -19,7 +19,7 @@ std::uint64_t key(std::uint32_t from, std::uint32_t to) {
   return (static_cast<std::uint64_t>(from) << 32) | to;
 }
 
-// A link's load in one slot.
+// The load of a link in one slot.
 struct Load {
   LinkLoad link;
   std::int64_t slot = 0;
@@ -31,7 +31,7 @@ bool is_nearer(const LinkLoad& a, const LinkLoad& b) {
   return std::uint64_t{a.load} * b.capacity > std::uint64_t{b.load} * a.capacity;
 }
 
-// Uses or hops in the memory of an instance, and less than its time.
+// Uses or hops that fit into the memory of one instance; they take less time than it.
 constexpr std::int64_t kHopsAnInstance = 4;
 
 std::size_t most_hops(const ExpandedSchedule& schedule) {
@@ -46,12 +46,12 @@ Counterexample too_many_hops(const ExpandedSchedule& schedule) {
                        std::to_string(most_hops(schedule)) + " that can be checked");
 }
 
-// Counts what each link carries in one slot after the other.
+// Counts the load of each link, one slot after the other.
 class SlotLoads {
  public:
   explicit SlotLoads(const topology::Topology& topology) : topology_(topology) {}
 
-  // Adds a message on its route; returns its hops.
+  // Adds a message along its route. Returns the number of hops.
   std::size_t add(std::uint32_t from, std::uint32_t to) {
     const std::vector<std::uint32_t> nodes = topology_.route(from, to);
     for (std::size_t hop = 1; hop < nodes.size(); ++hop) {
@@ -61,8 +61,8 @@ class SlotLoads {
     return nodes.size() - 1;
   }
 
-  // Ends the slot: keeps its busiest link if that is nearer to its capacity than `busiest`, or as
-  // near and before it.
+  // Ends the slot. Replaces `busiest` by a link of the slot with a higher relative load, or with
+  // the same relative load and a lower (from, to, slot).
   void end_slot(std::int64_t slot, Load& busiest) {
     for (const std::uint64_t link : touched_) {
       std::uint32_t& load = loads_[link];
@@ -85,8 +85,8 @@ class SlotLoads {
   std::vector<std::uint64_t> touched_;  // links with a load in this slot
 };
 
-// The link that carries the most of its capacity, over all slots; `uses` by slot. False: too many
-// hops.
+// Finds the link with the highest relative load over all slots. `uses` must be sorted by slot.
+// False: too many hops.
 bool find_busiest(ExpandedSchedule& schedule, const std::vector<LinkUse>& uses, Load& busiest) {
   SlotLoads loads(*schedule.topology);
   const std::size_t most = most_hops(schedule);
@@ -102,7 +102,7 @@ bool find_busiest(ExpandedSchedule& schedule, const std::vector<LinkUse>& uses, 
   return true;
 }
 
-// As many uses of each pair of nodes as it has in its busiest slot, all in one.
+// Returns for each pair of nodes the uses of its busiest slot, all in one slot.
 std::vector<LinkUse> most_of_each_pair(std::vector<LinkUse> uses) {
   const auto pair = [](const LinkUse& use) { return key(use.from, use.to); };
   std::sort(uses.begin(), uses.end(), [&](const LinkUse& a, const LinkUse& b) {
@@ -121,7 +121,7 @@ std::vector<LinkUse> most_of_each_pair(std::vector<LinkUse> uses) {
   return most;
 }
 
-// A send over the link, in the slot; null slot: in any.
+// Returns a send whose route crosses the link in the slot; in any slot if `slot` is null.
 const Instance* sender_over(const ExpandedSchedule& schedule, const LinkLoad& link,
                             const std::int64_t* slot, std::uint32_t& node) {
   for (node = 0; node < schedule.instances.size(); ++node) {

@@ -11,8 +11,8 @@
 namespace espalier::verify {
 namespace {
 
-// The messages of one direction of a link as its two ends see them: by (step, action), the order in
-// which they meet.
+// The messages of one direction of a link at its two ends, ordered by (step, action): send k
+// matches receive k.
 struct Ends {
   std::vector<const Instance*> sends, receives;
 };
@@ -36,7 +36,8 @@ std::string same_step(const ExpandedSchedule& schedule) {
   return "a receive must be " + std::to_string(flight) + " steps after its send, in its phase";
 }
 
-// `wrong`, on a link from -> to, has no counterpart in its step. Says the likeliest reason.
+// Returns the counterexample of `wrong`, on a link from -> to, which has no counterpart in its
+// step. The text is the most likely reason.
 Counterexample unmatched(const ExpandedSchedule& schedule, std::uint32_t from, std::uint32_t to,
                          const Instance& wrong) {
   const Ends ends = ends_of(schedule, from, to);
@@ -70,12 +71,12 @@ Counterexample other_block(const ExpandedSchedule& schedule, std::uint32_t node,
                    " in that step; both must name the same block");
 }
 
-// The instances of one step of each node, found by walking forward.
+// Finds the instances of one step of each node by walking forward.
 class Cursor {
  public:
   explicit Cursor(const ExpandedSchedule& schedule)
       : schedule_(schedule), next_(schedule.instances.size(), 0) {}
-  // The instances of `node` in `step`; steps must be asked for in order.
+  // Returns the range of the instances of `node` in `step`. Call it with ascending steps.
   std::pair<std::size_t, std::size_t> in_step(std::size_t node, std::int64_t step) {
     const std::vector<Instance>& all = schedule_.instances[node];
     const std::size_t begin = next_[node];

@@ -5,7 +5,7 @@
 namespace espalier::verify {
 namespace {
 
-// "segment 3", of a run of several "segments 3-5".
+// "segment 3"; for several segments "segments 3-5".
 std::string numbered(const std::string& what, std::int64_t first, std::uint32_t run) {
   if (run <= 1) return what + " " + std::to_string(first);
   return what + "s " + std::to_string(first) + "-" + std::to_string(first + run - 1);

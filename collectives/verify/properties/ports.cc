@@ -28,7 +28,6 @@ bool share_port(PortModel model, bool send, bool other_send) {
   }
 }
 
-// A transfer holds its port for S steps: a send from its step on, a receive up to its step.
 std::int64_t port_begin(const Program& program, bool send, std::int64_t step) {
   return send ? step : step - send_ticks(program) + 1;
 }
@@ -43,7 +42,7 @@ Finding check_ports(const ExpandedSchedule& schedule, std::uint32_t node) {
     const auto peer = static_cast<std::uint32_t>(all[second].peer);
     const std::int64_t begin = port_begin(common, send, all[second].step);
     std::uint32_t free = lanes_of(*schedule.topology, send ? node : peer, send ? peer : node);
-    // Ports of earlier transfers may be held up to 2 (held - 1) steps.
+    // An earlier transfer may share its port up to 2 (held - 1) steps later.
     for (std::size_t first = second;
          first-- > 0 && all[first].step + 2 * (held - 1) >= all[second].step;) {
       if (!is_transfer(all[first])) continue;

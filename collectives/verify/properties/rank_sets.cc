@@ -6,7 +6,7 @@
 namespace espalier::verify {
 namespace {
 
-// Sets of fewer intervals are combined again sooner than looked up.
+// Sets of at most this many intervals are combined again, because a lookup takes longer.
 constexpr std::size_t kFewIntervals = 8;
 
 }  // namespace

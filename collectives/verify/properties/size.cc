@@ -10,13 +10,13 @@
 namespace espalier::verify {
 namespace {
 
-// Steps that a rank does nothing in, in the time that an instance takes.
+// Idle steps of a rank that take the time of one instance.
 constexpr std::int64_t kIdleSteps = 32;
-// More of anything is too much; products of it with what tables hold stay inside 64 bits.
+// Larger numbers exceed every limit. Products of this with table entries stay inside 64 bits.
 constexpr std::int64_t kMost = std::int64_t{1} << 32;
 
-// How many instances expand() looks at, one of a run for each of its segments. Without a pace an
-// action has at most one a period of its phase.
+// Returns the number of instances that expand() examines, each counted once per segment. Without a
+// pace an action has at most one instance per period of its phase.
 std::int64_t possible_instances(const ExpandedSchedule& schedule, const Program& program) {
   std::int64_t sum = 0;
   std::uint32_t next = 0;

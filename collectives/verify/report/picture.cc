@@ -20,12 +20,12 @@ namespace {
 using svg::escaped;
 using svg::print;
 
-constexpr double kCell = 64;     // px of a step
-constexpr double kRow = 48;      // px of a rank
+constexpr double kCell = 64;     // px per step
+constexpr double kRow = 48;      // px per rank
 constexpr double kTop = 64;      // px above the first rank
-constexpr double kLetter = 7.2;  // px of a letter, about
-constexpr std::size_t kMaxRanks = 24;
-constexpr std::int64_t kMaxSteps = 32;
+constexpr double kLetter = 7.2;  // px per letter, approximately
+constexpr std::size_t kMaxDrawnRanks = 24;
+constexpr std::int64_t kMaxDrawnSteps = 32;
 constexpr std::size_t kLineLetters = 110;
 
 constexpr const char* kStyle =
@@ -35,7 +35,7 @@ constexpr const char* kStyle =
     ".fault{fill:#c0231c;fill-opacity:.16;stroke:#c0231c;stroke-width:2}"
     ".wrong{fill:#c0231c;font-weight:bold}.phase{stroke:#8a6420;stroke-dasharray:4 3}</style>\n";
 
-// Of blocks, in turn.
+// Colours of blocks, in turn.
 constexpr std::array<const char*, 8> kColours = {"#2f6b3a", "#1f5fa8", "#b0651a", "#7a4a9c",
                                                  "#0f8a8a", "#8c7a10", "#a8447a", "#55606b"};
 constexpr const char* kWrong = "#c0231c";
@@ -73,11 +73,11 @@ class Picture {
   }
 
  private:
-  // Those of the fault, their peers, then the nearest by number; routers too.
+  // Chooses the nodes of the fault, their peers, then the nearest by number, including routers.
   void choose_ranks() {
     std::set<std::uint32_t> chosen;
     const auto take = [&](std::int64_t node) {
-      if (node >= 0 && node < nodes_ && chosen.size() < kMaxRanks) {
+      if (node >= 0 && node < nodes_ && chosen.size() < kMaxDrawnRanks) {
         chosen.insert(static_cast<std::uint32_t>(node));
       }
     };
@@ -93,7 +93,7 @@ class Picture {
       for (std::uint32_t link = 0; link < links_count(program); ++link)
         take(peer_of(program, link));
     }
-    for (std::int64_t by = 1; by < nodes_ && chosen.size() < kMaxRanks; ++by) {
+    for (std::int64_t by = 1; by < nodes_ && chosen.size() < kMaxDrawnRanks; ++by) {
       take(middle - by);
       take(middle + by);
     }
@@ -127,8 +127,8 @@ class Picture {
 
   void choose_steps() {
     const std::int64_t middle = fault_ == nullptr || fault_->step < 0 ? 0 : fault_->step;
-    end_ = std::min(steps_, std::max<std::int64_t>(middle + kMaxSteps / 2, kMaxSteps));
-    first_ = std::max<std::int64_t>(0, end_ - kMaxSteps);
+    end_ = std::min(steps_, std::max<std::int64_t>(middle + kMaxDrawnSteps / 2, kMaxDrawnSteps));
+    first_ = std::max<std::int64_t>(0, end_ - kMaxDrawnSteps);
     end_ = std::max(end_, first_ + 1);
   }
 
@@ -189,7 +189,7 @@ class Picture {
           cell ? kCell : width_ - 24 - left_ + 8, kRow - 4);
   }
 
-  // An arrow from one spot to another; dashed where the other end is missing or disagrees.
+  // Draws an arrow; dashed if the other end is missing or disagrees.
   void arrow(Spot from, Spot to, const char* colour, bool wrong, const std::string& text) {
     const double length = std::hypot(to.x - from.x, to.y - from.y);
     const Spot along = {(to.x - from.x) / length, (to.y - from.y) / length};
@@ -219,7 +219,7 @@ class Picture {
     return {x(receive.step) + 0.72 * kCell, y(static_cast<std::size_t>(row))};
   }
 
-  // The k-th send of a link with the k-th receive.
+  // Joins send k of a link with receive k.
   void draw_transfers() {
     std::set<std::pair<std::int64_t, std::int64_t>> links;
     for (const auto& [link, all] : sends_) links.insert(link);
@@ -253,7 +253,7 @@ class Picture {
     const Instance& there = sends ? *send : *receive;
     const int row = sends ? from_row : to_row;
     if (!drawn(there.step)) return;
-    // The other rank is not in the picture, or it has no such message.
+    // The other node is not in the picture, or it has no matching message.
     const std::int64_t other = sends ? to : from;
     const bool wrong = row_of(other) >= 0 || other < 0 || other >= nodes_;
     const bool red = wrong || is_fault(there, from, to);
@@ -339,14 +339,14 @@ class Picture {
   const Programs& programs_;
   const Counterexample* fault_;
   OwnedProgram common_;
-  std::uint32_t nodes_ = 0;  // with programs
+  std::uint32_t nodes_ = 0;  // nodes that have programs
   std::int64_t blocks_ = 1, steps_ = 0;
   std::vector<std::uint32_t> ranks_;
   std::map<std::uint32_t, std::vector<Instance>> instances_;
-  std::int64_t held_ = 0;   // of these, as check_size counts
+  std::int64_t held_ = 0;   // their size, as check_size() counts
   Lanes sends_, receives_;  // by (from, to), in step order
   std::vector<std::int64_t> phases_;
-  std::int64_t first_ = 0, end_ = 0;  // steps drawn
+  std::int64_t first_ = 0, end_ = 0;  // the steps that are drawn
   double left_ = 0, width_ = 0;
   std::string svg_;
 };

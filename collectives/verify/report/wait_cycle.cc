@@ -1,8 +1,8 @@
-// Every event of every rank (a step let in, a message posted, a message over, an operation run, a
-// step retired) with those that must come before it, by rules 2 to 6 of docs/architecture.md. What
-// waits only for events is monotone: who is stuck does not depend on drift. So events are struck
-// out in any order that the rules allow; if some remain, one that waits for no absent message leads
-// into a cycle.
+// The events of every rank: a step is issued, a message is posted, a message completes, an
+// operation runs, a step retires. Each has the events that must precede it, by rules 2 to 6 of
+// docs/architecture.md. These waits are monotone, so the ranks that are stuck do not depend on
+// timing. So events are removed in any order that the rules allow. Among the rest, following the
+// waits of an event leads into a cycle, unless it waits only for messages that never arrive.
 
 #include "collectives/verify/report/wait_cycle.h"
 
@@ -18,7 +18,7 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::int64_t kMaxInstances = std::int64_t{1} << 21;  // and places
+constexpr std::int64_t kMaxInstances = std::int64_t{1} << 21;  // instances and places
 
 using EventId = std::uint32_t;
 constexpr EventId kNone = 0xffffffffu;
@@ -27,9 +27,9 @@ enum class EventKind : std::uint8_t { kIssue, kPost, kTransfer, kRun, kRetire };
 
 struct Event {
   EventKind kind = EventKind::kIssue;
-  std::uint32_t node = 0;  // a transfer's receiver
+  std::uint32_t node = 0;  // of a transfer: the receiver
   std::int64_t step = 0;
-  const Instance* instance = nullptr;  // a transfer's receive
+  const Instance* instance = nullptr;  // of a transfer: the receive
   std::vector<EventId> before;
 };
 
@@ -37,7 +37,7 @@ struct Event {
 struct Rank {
   std::vector<std::int64_t> steps;          // those that have an action
   std::vector<EventId> issued, retired;     // by position in `steps`
-  std::vector<std::vector<EventId>> ready;  // receives and operations, likewise
+  std::vector<std::vector<EventId>> ready;  // receives and operations, by position in `steps`
   std::map<std::uint32_t, std::vector<EventId>> sends, receives;  // by peer: posts, transfers
 };
 
@@ -64,7 +64,7 @@ class Graph {
     return static_cast<EventId>(events_.size() - 1);
   }
 
-  // Position of the last step of `rank` that is <= step; -1: none.
+  // Returns the position of the last step of `rank` that is <= step; -1: none.
   static std::int64_t position(const Rank& rank, std::int64_t step) {
     return std::upper_bound(rank.steps.begin(), rank.steps.end(), step) - rank.steps.begin() - 1;
   }
@@ -110,12 +110,12 @@ class Graph {
       ready.push_back(last_run_);
     }
     over.insert(over.end(), ready.begin(), ready.end());
-    over.insert(over.end(), posts.begin(), posts.end());  // join_ends puts their end there
+    over.insert(over.end(), posts.begin(), posts.end());  // join_ends() replaces them by their ends
     rank.ready.push_back(std::move(ready));
     rank.retired.push_back(add(EventKind::kRetire, node, first.step, nullptr, std::move(over)));
   }
 
-  // Rule 4.
+  // Adds a send, by rule 4.
   EventId add_send(std::uint32_t node, const Instance& send, EventId issued) {
     Rank& rank = ranks_[node];
     std::vector<EventId>& lane = rank.sends[static_cast<std::uint32_t>(send.peer)];
@@ -135,7 +135,8 @@ class Graph {
     return id;
   }
 
-  // Rule 5. A wait for the end of a send is noted as one for its posting, until join_ends.
+  // Adds an operation, by rule 5. A wait for the end of a send is recorded as a wait for its
+  // posting until join_ends().
   void add_operation(std::uint32_t node, const Instance& operation, EventId issued,
                      const std::vector<EventId>& posts, const std::vector<EventId>& own_ready) {
     Rank& rank = ranks_[node];
@@ -164,8 +165,8 @@ class Graph {
     return {place.buffer, {place.segment, place.block}};
   }
 
-  // The k-th send of a link ends with the k-th receive at the other end; for a send or receive
-  // without the other, an event that never comes.
+  // Send k of a link ends with receive k at the other end. A send or receive without a counterpart
+  // waits for an event that never happens.
   void join_ends(std::uint32_t node) {
     for (auto& [peer, posts] : ranks_[node].sends) {
       const std::vector<EventId> none;
@@ -185,7 +186,7 @@ class Graph {
     }
   }
 
-  // What `id` waits for, with the ends of sends in place of their postings where those are meant.
+  // Replaces postings by the ends of sends where an event waits for the end.
   void resolve_ends() {
     for (Event& event : events_) {
       if (event.kind != EventKind::kRetire) continue;
@@ -228,8 +229,8 @@ class Graph {
     return walk(open, then);
   }
 
-  // A cycle among the events that are still open. Those that lead to none (they wait only for
-  // messages that never come) are struck out from the other end.
+  // Returns a cycle among the events that are still open. Events that wait only for messages that
+  // never arrive are removed first, from the other end.
   std::vector<EventId> walk(std::vector<std::uint32_t>& open,
                             const std::vector<std::vector<EventId>>& then) {
     std::vector<std::uint32_t> waits(events_.size(), 0);
@@ -262,7 +263,8 @@ class Graph {
     return path;
   }
 
-  // A transfer between two ranks of the cycle, and the events of the second up to the next one.
+  // Each line: a transfer between two ranks of the cycle, and the events of the second rank up to
+  // the next transfer.
   std::vector<std::string> sentences(std::vector<EventId> path) const {
     const auto crosses = [&](std::size_t k) {
       const EventId last = path[(k + path.size() - 1) % path.size()];
@@ -291,8 +293,8 @@ class Graph {
     return lines;
   }
 
-  // Why the event at `k` of the cycle waits for the transfer at `end`: the first thing that says
-  // so.
+  // Returns the reason why the event at `k` of the cycle waits for the transfer at `end`: the first
+  // event between them that gives one.
   [[nodiscard]] std::string because(const std::vector<EventId>& path, std::size_t k,
                                     std::size_t end) const {
     const Event& first = events_[path[k]];
@@ -316,9 +318,9 @@ class Graph {
   std::vector<Event> events_;
   std::map<EventId, EventId> end_of_;                     // posting of a send -> its transfer
   std::vector<std::pair<EventId, EventId>> ends_before_;  // a send must end before an operation
-  std::vector<EventId> never_;                            // events that wait for nothing known
-  EventId last_run_ = kNone;                              // of the rank being added
-  std::map<PlaceKey, std::vector<EventId>> reads_;        // sends from each place, likewise
+  std::vector<EventId> never_;                            // events that never happen
+  EventId last_run_ = kNone;                              // of the rank that is being added
+  std::map<PlaceKey, std::vector<EventId>> reads_;        // sends from each place, of the same rank
 };
 
 }  // namespace

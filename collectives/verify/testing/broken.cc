@@ -30,7 +30,7 @@ Programs two_segments(const topology::Topology& topology, bool swapped) {
   other.receive(0, 0, other.place(espalier_Buffer_OUTPUT, swapped ? 1 : 0));
   other.receive(1, 0, other.place(espalier_Buffer_OUTPUT, swapped ? 0 : 1));
   for (ProgramBuilder* builder : {&root, &other}) {
-    // Both messages of a rank go over its one link.
+    // Both messages of a rank use its one link.
     builder->program.peers_count = 1;
     builder->program.actions[1].link_ref = builder->program.actions[0].link_ref;
     builder->program.segments = 2;

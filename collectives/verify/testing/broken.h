@@ -1,6 +1,6 @@
 #pragma once
-// Ten schedules, broken by hand in the ways that users of other libraries reported, each beside the
-// sound one it came from.
+// Ten schedules, broken by hand in ways that users of other libraries reported, each with the
+// correct schedule that it is made from.
 
 #include <memory>
 #include <string>
@@ -12,11 +12,11 @@
 namespace espalier::verify {
 
 struct Broken {
-  std::string name;   // of its file
-  std::string story;  // what its author did wrong
+  std::string name;   // of its file, without extension
+  std::string story;  // the mistake of its author
   std::unique_ptr<topology::Topology> topology;
   std::vector<OwnedProgram> sound, broken;
-  Point point = Point::kForm;      // the one that must refuse it
+  Point point = Point::kForm;      // the property that must fail
   std::vector<std::string> words;  // words that the counterexample must contain
 };
 

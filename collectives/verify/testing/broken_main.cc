@@ -1,6 +1,6 @@
-// broken-schedules DIR: writes the ten schedules broken by hand, the sound ones they came from and
-// a picture of each fault into DIR, and prints the counterexamples. Exit status 0 if every sound
-// one is valid and every broken one refused, 1 if not, 2 if DIR cannot be written.
+// broken-schedules DIR: writes into DIR the ten schedules broken by hand, the sound schedules that
+// they are made from, and a picture of each fault. Prints the counterexamples. Exit status 0: every
+// sound schedule is valid and every broken one refused; 1: otherwise; 2: DIR cannot be written.
 
 #include <cstdio>
 #include <fstream>

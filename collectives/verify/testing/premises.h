@@ -1,6 +1,6 @@
 #pragma once
 // Test helper for the premises of the proof for every N (docs/verifier.md): programs that break one
-// premise each. A brute-force check of one N after the other says for which N they are wrong.
+// premise each. A brute-force check of one N after the other finds the N for which they are wrong.
 
 #include <gtest/gtest.h>
 
@@ -121,7 +121,7 @@ class Premises : public ::testing::Test {
     nodes[1].receive(0, 0, nodes[1].output());
   }
   // The same on three ranks. Rank 2 gets its blocks `late` steps after rank 1, so that the phase of
-  // N + late steps goes on after rank 1's last block.
+  // N + late steps continues after rank 1's last block.
   void begin_long_pipe(std::int32_t late) {
     begin_pipe("complete:3");
     nodes[0].send(late, 2, nodes[0].input());
@@ -142,13 +142,13 @@ class Premises : public ::testing::Test {
     options.max_blocks = most;
     return verdict_of(*topology, programs, options);
   }
-  // Wrong for N = `blocks`, and for no smaller N.
+  // Expects the schedule to be wrong for N = `blocks`, and for no smaller N.
   void expect_wrong_from(std::int64_t blocks) const {
     const Verdict wrong = brute_force(blocks);
     ASSERT_FALSE(wrong.valid);
     EXPECT_EQ(wrong.counterexample.blocks, blocks) << wrong.counterexample.message;
   }
-  // The proof refuses the schedule at `point`, for the least N for which it is wrong.
+  // Expects the proof to refuse the schedule at `point`, for the smallest N for which it is wrong.
   void expect_refused(Point point, std::int64_t blocks) const {
     const Verdict verdict = proof();
     ASSERT_FALSE(verdict.valid);
@@ -157,7 +157,7 @@ class Premises : public ::testing::Test {
     EXPECT_EQ(verdict.counterexample.blocks, blocks) << verdict.counterexample.message;
     expect_wrong_from(blocks);
   }
-  // The proof says that it cannot conclude, by a line with `words`.
+  // Expects the proof to be undecided, with a line that contains `words`.
   void expect_unknown(const std::string& words) const {
     const Verdict verdict = proof();
     ASSERT_FALSE(verdict.valid);
@@ -165,7 +165,7 @@ class Premises : public ::testing::Test {
     EXPECT_NE(line.find("cannot be proven for every N"), std::string::npos) << line;
     EXPECT_NE(line.find(words), std::string::npos) << line;
   }
-  // ... and the schedule is wrong from N = `blocks` on.
+  // Expects the same, and a schedule that is wrong from N = `blocks` onward.
   void expect_unproven(const std::string& words, std::int64_t blocks) const {
     expect_unknown(words);
     expect_wrong_from(blocks);

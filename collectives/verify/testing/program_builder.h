@@ -1,6 +1,6 @@
 #pragma once
-// Test helper: small schedules written by hand, for the verifier to accept, and to refuse once
-// something in them is broken.
+// Test helper: small schedules written by hand. The verifier accepts them, and refuses them after a
+// test breaks something in them.
 
 #include <cstdint>
 #include <functional>
@@ -128,7 +128,7 @@ inline std::vector<OwnedProgram> chain_broadcast(const topology::Topology& topol
   return programs;
 }
 
-// Reduce to rank 0 along the chain: each rank puts its own input before what comes from the next.
+// Reduce to rank 0 along the chain: each rank puts its own input before the data of the next rank.
 // Actions of an inner rank: 0 receive, 1 combine, 2 send.
 inline std::vector<OwnedProgram> chain_reduce(const topology::Topology& topology,
                                               std::uint32_t window, std::uint32_t slots) {

@@ -1,6 +1,6 @@
-// proof-pictures: prints the two pictures of docs/verifier.md, computed by the verifier's own code
-// for rank 1 of a chain reduction on four ranks: the events that precede each event of the rank, and
-// its progressions for N* and for one stride more.
+// proof-pictures: prints the two pictures of docs/verifier.md for rank 1 of a chain reduction on
+// four ranks. The verifier's own code computes them. The first: the events that precede each event
+// of the rank. The second: its progressions for N*, and for one stride more.
 
 #include <cstdio>
 #include <string>
