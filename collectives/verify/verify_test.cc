@@ -13,7 +13,7 @@ class Chain : public ::testing::Test {
     const Verdict verdict = verdict_of(*topology, programs);
     EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
   }
-  // Refused at `point`, by a line that holds all of `words`.
+  // Expects a refusal for this property, by a line that contains all `words`.
   void expect_refused(Point point, const std::vector<std::string>& words) const {
     const Verdict verdict = verdict_of(*topology, programs);
     ASSERT_FALSE(verdict.valid);
@@ -284,7 +284,7 @@ TEST_F(Reduce, CountedTwice) {
 }
 
 TEST_F(Reduce, RankMissing) {
-  // Rank 1 passes on what came from rank 2 without its own.
+  // Rank 1 passes on the data of rank 2 without its own.
   programs[1].actions[1].kind = espalier_Kind_COPY;
   programs[1].actions[1].a = programs[1].actions[1].b;
   programs[1].actions[1].has_b = false;

@@ -35,7 +35,7 @@ class Dice {
   std::mt19937 engine_;
 };
 
-// A claim, witnesses and steps; nothing else of a schedule.
+// A claim, lower bounds and steps; nothing else of a schedule.
 struct Claimed {
   Program common{};
   ExpandedSchedule schedule;
@@ -99,7 +99,7 @@ TEST(ClaimedBound, IsComparedForEveryBlocks) {
   EXPECT_GT(right, 2000);
 }
 
-// A lower_bound may repeat after as many blocks as there are ranks, and a claim as well.
+// The cycle of a lower bound may be as long as the number of ranks, and so may that of a claim.
 TEST(ClaimedBound, NoCycleIsTooLong) {
   constexpr std::int32_t kEvery = 1 << 18;  // a quarter of the ranks
   Claimed claimed({0, 4, -1, 1 - kEvery, kEvery}, {72, 4, 0, 0, 0}, 0, 0);

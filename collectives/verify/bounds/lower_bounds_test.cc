@@ -1,5 +1,6 @@
-// Lower bounds: on fat trees whose routers have programs they are the optima of paper 002,
-// corrected where replays show other numbers; elsewhere what ports, messages and cuts say.
+// Lower bounds. On fat trees whose routers have programs they are the optima of [DD96], corrected
+// where replays show other numbers. On other topologies they are the bounds by ports, messages and
+// cuts.
 
 #include "collectives/verify/bounds/lower_bounds.h"
 
@@ -154,7 +155,7 @@ TEST(Bounds, CutsOfMeshes) {
       best("mesh:4x4", espalier_Collective_BROADCAST, espalier_PortModel_MULTIPORT, false, 10), 5);
 }
 
-// Every message goes one hop: how far it has to go counts too, and whatever way it takes.
+// Every message goes one hop, so the distance of its target counts too, on any route.
 TEST(Bounds, HopsOnMeshes) {
   const auto of = [](const char* spec, Collective collective, std::int64_t blocks) {
     return best(spec, collective, espalier_PortModel_MULTIPORT, true, blocks);
@@ -182,7 +183,7 @@ TEST(Bounds, HopsOnMeshes) {
       10 + 5);
 }
 
-// What a schedule may claim is never above what is proven, and mostly the same.
+// The bound that a schedule may claim never exceeds the proven bounds, and usually equals them.
 TEST(Bounds, ThoseToClaim) {
   for (const char* spec : {"mesh:4x4", "mesh:3x5", "mesh:1x6", "fattree:k=2,h=3,c=1",
                            "fattree:k=4,h=2,c=k", "complete:9"}) {

@@ -1,4 +1,4 @@
-// What counts as a tree: links each way and no cycle, whatever the number of links.
+// A topology is a tree if its links go both ways and form no cycle, regardless of their number.
 
 #include "collectives/verify/bounds/tree.h"
 

@@ -1,5 +1,6 @@
-// Premises 1 and 14: an action's instances are exactly the blocks of its progressions, for every N
-// up to 2^29, and every index goes on by equal rounds.
+// Premises of "one cycle of N" and "one instance" (docs/verifier.md): the instances of an action
+// are exactly the blocks of its progressions, for every N up to 2^29, and every index advances in
+// equal rounds.
 
 #include "collectives/verify/every_n/progressions.h"
 #include "collectives/verify/testing/premises.h"
@@ -12,7 +13,7 @@ constexpr std::int32_t kFar = 1 << 30;  // blocks that are never reached
 
 class Instances : public Premises {
  protected:
-  // Both ends of the pipe have so many instances.
+  // Both ends of the pipe have this number of instances.
   void pipe_of(const Count& instances, const Count& steps) {
     begin_pipe();
     for (const std::uint32_t node : {0u, 1u}) {
@@ -75,7 +76,7 @@ TEST_F(Instances, BeginWithTheirFirstBlock) {
 }
 
 TEST_F(Instances, BeginInThePhase) {
-  // Rank 2's block 0 would come in step -1.
+  // Rank 2 would receive block 0 in step -1.
   begin_pipe("complete:3");
   nodes[0].send(-1, 2, nodes[0].input());
   nodes[2].receive(-1, 0, nodes[2].output());
@@ -171,7 +172,7 @@ TEST_F(Instances, IndicesDoNotOverflow) {
   }
 }
 
-// Rank 0 puts its own input before what comes from rank 1.
+// Rank 0 puts its own input before the data of rank 1.
 class Operands : public Premises {
  protected:
   void begin_reduce(std::uint32_t segments = 1) {

@@ -1,5 +1,6 @@
-// Premises 8, 11 and 13: both ends of a link are the same progressions, and data flow alike for all
-// of their blocks; schedules with only one N.
+// Premises of "progressions of both ends", "first blocks", "first steps of one block" and "one N"
+// (docs/verifier.md): both ends of a link name the same progressions, and data flow alike for all
+// of their blocks.
 
 #include "collectives/verify/testing/premises.h"
 
@@ -68,7 +69,7 @@ TEST_F(Ends, NameTheSameLane) {
   expect_proven();
   lanes({0, 0}, {1, 0});
   expect_refused(Point::kMatching, 1);
-  // The two share steps only from N = 4 on.
+  // The two share steps only for N >= 4.
   lanes({0, 3}, {1, 0});
   expect_unproven("the ends of link router 2 (level 1) -> rank 1 go on differently", 4);
 }
@@ -127,7 +128,7 @@ TEST_F(Ends, AreOfTheSamePhase) {
 
 class Data : public Premises {
  protected:
-  // Rank 0 combines its own input with what comes from rank 1.
+  // Rank 0 combines its own input with the data of rank 1.
   void begin_reduce() {
     begin("complete:2", espalier_Collective_REDUCE);
     nodes[0].program.scratch_blocks = 8;

@@ -1,5 +1,5 @@
-// Premise 7: stages of one phase are proven each alone, so they must not share ports, links or
-// places for any N.
+// Premise of "a stage alone" (docs/verifier.md): each stage of a phase is proven alone, so stages
+// must not share ports, links or places for any N.
 
 #include "collectives/verify/testing/premises.h"
 
@@ -71,7 +71,7 @@ TEST_F(Meeting, SharedPortOfTicks) {
 }
 
 TEST_F(Meeting, SimplexPort) {
-  // Rank 1 passes on from step 3 on while it still receives.
+  // Rank 1 passes blocks on from step 3 onward, while it still receives.
   begin("complete:3", espalier_Collective_BROADCAST);
   nodes[0].send(0, 1, nodes[0].input());
   nodes[1].receive(0, 0, nodes[1].output());

@@ -1,5 +1,5 @@
-// Premise 2: the steps of all instances, also of those whose block does not exist, never fall and
-// stay inside the phase, for every N.
+// Premise of "one round of paces" (docs/verifier.md): the steps of all instances never decrease and
+// stay inside the phase, for every N. Instances whose block does not exist are included.
 
 #include <fstream>
 #include <iterator>
@@ -14,8 +14,8 @@ constexpr std::int32_t kFar = 1 << 30;  // blocks that are never reached
 
 class Paces : public Premises {
  protected:
-  // Rank 1 also awaits blocks that are never reached, in instances at `pace` from step 0 on, in a
-  // phase of N + 10 steps.
+  // Rank 1 also awaits blocks that are never reached, in instances at `pace` from step 0 onward, in
+  // a phase of N + 10 steps.
   Action& await_in_vain(const Count& instances, std::uint8_t pace) {
     Place into = nodes[1].output();
     into.block_ref = nodes[1].index(-kFar, 1);

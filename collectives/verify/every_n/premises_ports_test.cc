@@ -1,4 +1,5 @@
-// Premises 6 and 12: ports, lanes and the links of routes, by the residues of first steps.
+// Premises of "first steps modulo T" and "loads of one period" (docs/verifier.md): ports, lanes and
+// the links of routes.
 
 #include "collectives/verify/testing/premises.h"
 
@@ -56,7 +57,7 @@ TEST_F(PortPremises, SendsThatMeetForLargeN) {
 }
 
 TEST_F(PortPremises, ReceivesThatMeetSends) {
-  // Rank 1 receives in even steps and passes on in the even steps from 10 on.
+  // Rank 1 receives in even steps and passes on in the even steps from step 10 onward.
   const auto pass = [this](std::int32_t first) {
     begin("complete:3", espalier_Collective_BROADCAST);
     nodes[0].send(0, 1, nodes[0].input());
@@ -98,7 +99,7 @@ TEST_F(PortPremises, LanesThatAreHeldForTicks) {
   expect_unproven("links of several lanes in the postal model", 2);
 }
 
-// Messages of ranks that are no neighbours cross the links of others.
+// Messages between ranks that are not neighbours cross the links of others.
 class RoutePremises : public Premises {
  protected:
   // Ranks 1 and 2 send their parts to rank 0, both over the link 1 -> 0.
@@ -139,7 +140,7 @@ TEST_F(RoutePremises, LoadsOfAPeriod) {
 }
 
 TEST_F(RoutePremises, LoadsThatMeetForLargeN) {
-  // In even steps both, from step 10 on.
+  // In even steps both, from step 10 onward.
   begin_gather(0, 10);
   finish({9, 2, 0, 0, 0}, 2);
   expect_loaded(6);
@@ -166,7 +167,7 @@ TEST_F(RoutePremises, LoadsOfTicks) {
 }
 
 TEST_F(RoutePremises, LoadsOfSeveralStages) {
-  // Rank 1 in every step, rank 2 in every second from step 5 on.
+  // Rank 1 in every step, rank 2 in every second step from step 5 onward.
   begin_gather(0, 5);
   action(0, 1).pace_ref = nodes[0].pace(0, 2);
   action(2).pace_ref = nodes[2].pace(0, 2);

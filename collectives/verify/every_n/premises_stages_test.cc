@@ -1,5 +1,6 @@
-// Premises 3 to 5: what one proof of a stage stands for: ranks with the same form, all rounds of
-// its slots, and every N above N*.
+// Premises of "one form of a stage", "one round of slots", "N = 1 .. N*" and "N = N*"
+// (docs/verifier.md): one proof stands for ranks with the same form, for all rounds of slots, and
+// for every N.
 
 #include <set>
 
@@ -82,7 +83,7 @@ TEST_F(StageKey, TellsWhereAListEnds) {
   EXPECT_NE(stage_key(one), stage_key(other));
 }
 
-// N* alone stands for every N below: only where each event waits for what it needs by itself.
+// N* alone stands for every smaller N only if each event waits by itself for the events it needs.
 class LastRun : public ::testing::Test {
  protected:
   LastRun() {
@@ -246,7 +247,7 @@ TEST_F(Stages, HazardsOfLateReads) {
   expect_proven();
 }
 
-// N*: slots that another action writes many steps later, and nobody reads then.
+// N*: slots that another action writes many steps later, without a read after that.
 TEST_F(Stages, HazardsOfLateWrites) {
   const auto make = [this](std::uint32_t slots) {
     begin("complete:3", espalier_Collective_BROADCAST, false, 2);
@@ -262,8 +263,8 @@ TEST_F(Stages, HazardsOfLateWrites) {
   expect_refused(Point::kHazards, 20);
 }
 
-// N*: only every second N occurs. Blocks come in the order 1, 0, 3, 2, ...; block 5 comes into the
-// slot of block 0 too early, which N = 7 shows first.
+// N*: only every second N occurs. Blocks arrive in the order 1, 0, 3, 2, .... Block 5 is received
+// into the slot of block 0 too early; N = 7 is the first to show that.
 TEST_F(Stages, HazardsOfAResidue) {
   const auto make = [this](std::uint32_t slots) {
     begin_copied(4, slots);
@@ -331,8 +332,9 @@ TEST_F(SameMemory, LaterPhasesReadNoInput) {
   expect_in_place(false);
 }
 
-// Rank 1 passes each block on to rank 2 a step after it came, and once more without waiting for it:
-// over the same link that is behind the first, over another it may be too early.
+// Rank 1 passes each block on to rank 2 one step after its arrival, and once more without waiting
+// for it. On the same link the second send is behind the first; on another link it may be too
+// early.
 TEST_F(Stages, LinksAreToldApart) {
   for (const std::uint32_t to : {2u, 3u}) {
     begin("complete:4", espalier_Collective_BROADCAST);

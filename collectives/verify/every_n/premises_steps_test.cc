@@ -1,4 +1,5 @@
-// Premises 9, 10 and 14: claimed steps and claimed lower bounds, for every N up to 2^29.
+// Premises of "claims for N up to 3R" and "bounds residue by residue" (docs/verifier.md): claimed
+// steps and claimed lower bounds, for every N up to 2^29.
 
 #include <random>
 
@@ -25,7 +26,7 @@ TEST_F(StepPremises, ClaimsGoOnAsTheBlocksDo) {
 }
 
 TEST_F(StepPremises, NoStageOvertakesItsPhase) {
-  // Rank 1 gets a block in every second step; rank 2 one in every step, from step 10 on. Up to
+  // Rank 1 gets a block in every second step; rank 2 one in every step, from step 10 onward. Up to
   // N = 11 rank 2 is the last.
   begin_long_pipe(10);
   for (const std::uint32_t node : {0u, 1u}) {
@@ -131,8 +132,8 @@ class BoundPremises : public Premises {
   }
 };
 
-// By messages it takes ceil(4 N / 3) steps. N + ceil(N / 2) - 10 is above that first for N = 63:
-// for N = 61, 82 steps are those of 4 N / 3 = 81 1/3, rounded up.
+// By messages it takes ceil(4 N / 3) steps. The claim N + ceil(N / 2) - 10 exceeds that first for
+// N = 63. For N = 61 it is 82, which is 4 N / 3 = 81 1/3 rounded up.
 TEST_F(BoundPremises, BoundsAreRoundedUp) {
   bound = {0, 1, 1, 0, 3};
   allreduce();

@@ -1,5 +1,5 @@
-// Small schedules of every collective, written by hand: what is right passes, and what is wrong in
-// the way that only this collective can be wrong is refused.
+// Small schedules of every collective, written by hand. Correct ones pass. Ones with an error that
+// only this collective can have are refused.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ constexpr Buffer kScratch = espalier_Buffer_SCRATCH;
 
 class Collectives : public ::testing::Test {
  protected:
-  // A program of one block a segment.
+  // A program with one block per segment.
   ProgramBuilder whole(Collective collective, std::uint32_t me, std::uint32_t slots) const {
     ProgramBuilder builder(*topology, collective, me, 8);
     builder.program.blocks[0] = {0, 0};
@@ -22,7 +22,7 @@ class Collectives : public ::testing::Test {
     if (counts_per_rank(collective)) builder.program.segments = topology->ranks();
     return builder;
   }
-  // `run` segments from `segment` on; in scratch in slots from `slot` on.
+  // `run` segments, the first of them `segment`; in scratch the first slot is `slot`.
   static Place run_of(ProgramBuilder& builder, Buffer buffer, std::uint32_t segment,
                       std::uint32_t run, std::uint32_t slot = 0) {
     Place place = builder.place(buffer, static_cast<std::int32_t>(segment));
@@ -51,7 +51,7 @@ class Collectives : public ::testing::Test {
   std::vector<OwnedProgram> programs;
 };
 
-// What rank r passes on is that of ranks 0 .. r.
+// Rank r passes on the combination of ranks 0 .. r.
 std::vector<OwnedProgram> chain_scan(const topology::Topology& topology, bool inclusive) {
   const std::uint32_t p = topology.ranks();
   std::vector<OwnedProgram> programs;
@@ -149,7 +149,7 @@ TEST_F(Collectives, GatherByRuns) {
   expect_refused(Point::kHazards, "scratch slot 1 is read, but nothing has been written to it");
 }
 
-// Neighbours pass on what came last.
+// Neighbours pass on the block that they received last.
 TEST_F(Collectives, AllgatherByARing) {
   for (std::uint32_t me = 0; me < 4; ++me) {
     ProgramBuilder builder = whole(espalier_Collective_ALLGATHER, me, 0);
@@ -204,7 +204,7 @@ TEST_F(Collectives, AllToAllByPairs) {
                  "rank 2 for it");
 }
 
-// Step 0: rank r tells r + 1; step 1: it tells r + 2 what it has heard.
+// Step 0: rank r sends to r + 1. Step 1: it sends the ranks heard from to r + 2.
 TEST_F(Collectives, BarrierByDissemination) {
   for (std::uint32_t me = 0; me < 4; ++me) {
     ProgramBuilder builder = whole(espalier_Collective_BARRIER, me, 2);

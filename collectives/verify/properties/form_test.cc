@@ -1,5 +1,5 @@
-// What programs must be before anything else is looked at: one's own, of one schedule, of a size
-// that can be checked.
+// Conditions that are checked first: each program is that of its node, all belong to one schedule,
+// and the size is within the limits.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 class Form : public ::testing::Test {
  protected:
-  // Refused at `point`, by one line with `words` in it.
+  // Expects a refusal for this property, by one line that contains `words`.
   void expect_refused(Point point, const std::string& words,
                       const VerifyOptions& options = {}) const {
     const Verdict verdict = verdict_of(*topology, programs, options);
@@ -127,7 +127,8 @@ TEST_F(Form, IdleSteps) {
   options.max_instances_total = 1 << 20;
   options.max_blocks = 1;
   expect_refused(Point::kForm, "instances, places and steps", options);
-  // What the proof for every N finds wrong is not hidden by a check of each N being too long.
+  // An error that the proof for every N finds is reported even if checking each N would be too
+  // large.
   options.max_blocks = 0;
   expect_refused(Point::kSteps, "the claim must be exact", options);
   EXPECT_FALSE(verdict_of(*topology, programs, options).counterexample.too_large);

@@ -1,4 +1,5 @@
-// The hazards' fine print: exactly what rules 4, 5 and the window order, and what they do not.
+// Hazards in detail: the events that rules 4, 5 and the window order, and the events that they do
+// not.
 
 #include <gtest/gtest.h>
 
@@ -46,7 +47,7 @@ TEST_F(Relay, LaterCopyNeedsMoreSlots) {
 class Paced : public ::testing::Test {
  protected:
   static constexpr std::uint8_t kEntries[] = {0, 0, 2, 0, 1, 0, 3, 0};
-  // 5 * floor(i / 2) + the entry from `first` on.
+  // 5 * floor(i / 2) + an entry of the table that starts at `first`.
   static std::uint8_t pace(ProgramBuilder& builder, std::uint32_t first) {
     Program& program = builder.program;
     program.table = {kEntries, sizeof kEntries};
@@ -54,7 +55,7 @@ class Paced : public ::testing::Test {
     program.terms[term] = {5, 1, 0, 2, 0, 0, 0, 0};
     program.terms[term + 1] = {1, 1, 0, 0, 2, 0, 0, first + 1};
     program.terms_count += 2;
-    if (program.indices_count == 0) builder.index(0, 0);  // the first is no pace
+    if (program.indices_count == 0) builder.index(0, 0);  // row 0 means "no pace"
     const std::uint8_t ref = builder.index(0, 0);
     program.indices[ref].first_term = static_cast<std::uint8_t>(term);
     program.indices[ref].terms = 2;
@@ -126,7 +127,7 @@ TEST_F(Relay, BeyondTheWindowEverythingHasRetired) {
   EXPECT_TRUE(verdict(5, [](ProgramBuilder& builder) { copy_out(builder, 4, 8, 1); }).valid);
 }
 
-// Allreduce of two ranks by exchange: each sends its input and combines what comes.
+// Allreduce of two ranks by exchange: each sends its input and combines the received block.
 class Exchange : public ::testing::Test {
  protected:
   std::vector<OwnedProgram> programs(std::int32_t combine_step) {

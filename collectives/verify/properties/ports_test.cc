@@ -1,5 +1,5 @@
-// The port models, each with what it allows and what it does not, and the claims for all N; both
-// for every N at once and exhaustively.
+// The port models, each with transfers that it allows and transfers that it does not, and the
+// claims for all N. Both are checked for every N at once and exhaustively.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,8 @@ class Ports : public ::testing::Test {
     const Verdict exhaustive = verdict_by(Method::kExhaustive, programs);
     EXPECT_TRUE(exhaustive.valid) << exhaustive.counterexample.message;
   }
-  // Refused at `point` by both, N = blocks, by lines that hold all of `words`.
+  // Expects both methods to refuse N = `blocks` for this property, by lines that contain all
+  // `words`.
   void expect_refused(const std::vector<OwnedProgram>& programs, Point point, std::int64_t blocks,
                       const std::vector<std::string>& words) const {
     for (const Method method : {Method::kPeriodic, Method::kExhaustive}) {

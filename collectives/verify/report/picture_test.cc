@@ -31,7 +31,7 @@ TEST(Picture, OfAValidSchedule) {
   EXPECT_EQ(count(svg, "class=\"name\""), 4);
   EXPECT_EQ(count(svg, "class=\"number note\""), 5);  // N + 2 steps
   EXPECT_EQ(count(svg, "<circle "), 9);               // transfers: 3 ranks send 3 blocks
-  EXPECT_EQ(count(svg, "width=\"8\""), 9);            // as many combines
+  EXPECT_EQ(count(svg, "width=\"8\""), 9);            // the same number of combines
   EXPECT_EQ(count(svg, "\"#c0231c\""), 0);            // nothing is red
 }
 
@@ -78,7 +78,7 @@ TEST(Picture, OfPartOfALargeSchedule) {
   EXPECT_NE(svg.find("hazards: &lt;here>"), std::string::npos);
 }
 
-// No node would load it: nothing of it is drawn, whatever its tables say.
+// No node would load the program, so none of it is drawn, even if its tables contain actions.
 TEST(Picture, LeavesOutWhatCannotBeLoaded) {
   const auto topology = make_topology("complete:4");
   std::vector<OwnedProgram> programs = chain_broadcast(*topology);

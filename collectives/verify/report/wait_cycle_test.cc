@@ -59,7 +59,7 @@ TEST(Waits, ARingOfSendsBeforeReceives) {
 }
 
 TEST(Waits, TwoRanksThatEachSendWhatTheOtherWillHaveSent) {
-  // Each sends in step 1 what it receives in step 0, from the other's step 1.
+  // Each sends in step 1 the block that it awaits in step 0, which the other sends in step 1.
   const auto topology = make_topology("complete:2");
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 2; ++me) {

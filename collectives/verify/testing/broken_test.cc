@@ -1,4 +1,5 @@
-// Ten schedules broken by hand: each is refused, at the point and with the words it must be.
+// Ten schedules broken by hand: each is refused, for the expected property and with the expected
+// words.
 
 #include "collectives/verify/testing/broken.h"
 
@@ -33,7 +34,7 @@ TEST(BrokenSchedules, EachIsRefusedByNameOfWhatIsWrong) {
   }
 }
 
-// What breaks at N = 8 does not break before.
+// The schedule that is wrong for N = 8 is correct for every smaller N.
 TEST(BrokenSchedules, TheEighthBlockIsTheFirstToFail) {
   const std::vector<Broken> all = broken_schedules();
   VerifyOptions options;
