@@ -60,7 +60,7 @@ TEST_P(FatTreeBounds, Broadcast) {
     EXPECT_EQ(multi(espalier_Collective_BROADCAST, packets), 2 * h + packets - 1);
     EXPECT_LE(single(espalier_Collective_BROADCAST, packets), (k + 1) * h - 1 + k * (packets - 1));
   }
-  // The slope of paper 002's pipelined broadcast.
+  // The slope of the pipelined broadcast of [DD96].
   if (h > 1) {
     EXPECT_EQ(
         single(espalier_Collective_BROADCAST, 200) - single(espalier_Collective_BROADCAST, 100),
