@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "collectives/schedule/programs.h"
 #include "collectives/verify/bounds/claimed_bound.h"
 #include "collectives/verify/bounds/lower_bounds.h"
 #include "collectives/verify/properties/data_flow.h"
@@ -19,6 +18,7 @@
 #include "collectives/verify/properties/steps.h"
 #include "collectives/verify/report/counterexample.h"
 #include "collectives/verify/report/wait_cycle.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 namespace {

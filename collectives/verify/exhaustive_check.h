@@ -2,8 +2,8 @@
 // The proof by expansion: every N up to a bound, one after the other. Internal to
 // collectives/verify.
 
-#include "collectives/verify/verify.h"
-#include "topology/topology.h"
+#include "espalier/collectives/verify/verify.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::verify {
 

@@ -12,9 +12,9 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/every_n/repeat.h"
-#include "collectives/verify/verify.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::verify {
 namespace {

@@ -1,4 +1,4 @@
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 
 #include "collectives/verify/every_n/periodic.h"
 #include "collectives/verify/exhaustive_check.h"

@@ -7,10 +7,10 @@
 #include <numeric>
 #include <utility>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/bounds/lower_bounds.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/program_facts.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 

@@ -18,10 +18,10 @@
 #include <iterator>
 #include <set>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/bounds/hops.h"
 #include "collectives/verify/bounds/tree.h"
 #include "collectives/verify/properties/program_facts.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 

@@ -30,11 +30,11 @@
 #include <numeric>
 #include <utility>
 
-#include "collectives/schedule/arithmetic.h"
-#include "collectives/schedule/programs.h"
 #include "collectives/verify/bounds/cuts.h"
 #include "collectives/verify/properties/form.h"
 #include "collectives/verify/properties/program_facts.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/schedule/program.h"
-#include "collectives/verify/verify.h"
-#include "topology/topology.h"
+#include "espalier/collectives/schedule/program.h"
+#include "espalier/collectives/verify/verify.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::verify {
 

@@ -11,8 +11,6 @@
 #include <numeric>
 #include <utility>
 
-#include "collectives/schedule/arithmetic.h"
-#include "collectives/schedule/programs.h"
 #include "collectives/verify/bounds/claimed_bound.h"
 #include "collectives/verify/bounds/lower_bounds.h"
 #include "collectives/verify/every_n/flow_graph.h"
@@ -31,6 +29,8 @@
 #include "collectives/verify/properties/rank_sets.h"
 #include "collectives/verify/properties/size.h"
 #include "collectives/verify/report/counterexample.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 namespace {

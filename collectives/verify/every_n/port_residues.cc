@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/properties/ports.h"
 #include "collectives/verify/properties/program_facts.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "collectives/verify/every_n/progressions.h"
-#include "collectives/verify/verify.h"
-#include "topology/topology.h"
+#include "espalier/collectives/verify/verify.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::verify {
 

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "collectives/schedule/file.h"
 #include "collectives/verify/testing/premises.h"
+#include "espalier/collectives/schedule/file.h"
 
 namespace espalier::verify {
 namespace {

@@ -6,11 +6,11 @@
 #include <numeric>
 #include <utility>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/every_n/repeat.h"
 #include "collectives/verify/every_n/slot_turns.h"
 #include "collectives/verify/every_n/time_order.h"
 #include "collectives/verify/properties/program_facts.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

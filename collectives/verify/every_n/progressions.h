@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/expand.h"
 #include "collectives/verify/report/proof_result.h"
+#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::verify {
 

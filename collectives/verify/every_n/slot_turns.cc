@@ -2,9 +2,9 @@
 
 #include <numeric>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/every_n/progressions.h"
 #include "collectives/verify/every_n/repeat.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/schedule/expand.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/schedule/expand.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::verify {
 

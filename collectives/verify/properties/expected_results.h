@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "collectives/schedule/programs.h"
 #include "collectives/verify/properties/rank_sets.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "collectives/schedule/programs.h"
 #include "collectives/verify/properties/program_facts.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 namespace {

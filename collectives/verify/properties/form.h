@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "collectives/verify/report/counterexample.h"
-#include "topology/topology.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::verify {
 

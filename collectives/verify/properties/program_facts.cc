@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collectives/schedule/arithmetic.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 

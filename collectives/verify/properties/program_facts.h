@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "collectives/schedule/program.h"
-#include "collectives/schedule/programs.h"
-#include "topology/topology.h"
+#include "espalier/collectives/schedule/program.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::verify {
 

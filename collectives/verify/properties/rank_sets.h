@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier::verify {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "collectives/schedule/arithmetic.h"
-#include "collectives/schedule/programs.h"
 #include "collectives/verify/properties/expanded_schedule.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 namespace {

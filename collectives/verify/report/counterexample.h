@@ -6,7 +6,7 @@
 #include <string>
 
 #include "collectives/verify/properties/expanded_schedule.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::verify {
 

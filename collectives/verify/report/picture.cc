@@ -7,11 +7,11 @@
 #include <set>
 #include <utility>
 
-#include "collectives/schedule/programs.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "collectives/verify/properties/size.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "topology/svg.h"
 
 namespace espalier::verify {

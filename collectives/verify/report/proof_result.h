@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::verify {
 

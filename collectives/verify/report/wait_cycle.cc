@@ -10,10 +10,10 @@
 #include <map>
 #include <utility>
 
-#include "collectives/schedule/programs.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
 #include "collectives/verify/properties/size.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/file_writer.h"
 #include "collectives/verify/report/picture.h"
 #include "collectives/verify/testing/broken.h"
+#include "espalier/collectives/schedule/file_writer.h"
 
 namespace espalier::verify {
 namespace {
