@@ -1,7 +1,7 @@
 #pragma once
 // Integer arithmetic of counts and indices: floor division, and sums that wrap instead of being
-// undefined. A program that check_program accepts reaches a wrap only past 2^31 instances, where
-// nothing real lies.
+// undefined. Freestanding. A program that check_program accepts wraps only after 2^31 instances,
+// more than any real collective has.
 
 #include <cstdint>
 
@@ -17,7 +17,7 @@ constexpr std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
 
-// d > 0.
+// floor(n / d), n - d * floor(n / d), and ceil(n / d); d > 0.
 constexpr std::int64_t floor_div(std::int64_t n, std::int64_t d) { return n / d - (n % d < 0); }
 constexpr std::int64_t floor_mod(std::int64_t n, std::int64_t d) {
   const std::int64_t rest = n % d;
@@ -25,7 +25,8 @@ constexpr std::int64_t floor_mod(std::int64_t n, std::int64_t d) {
 }
 constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d + (n % d > 0); }
 
-// The lowest `digits` digits of a value >= 0 to this base, the lowest first.
+// Returns the number whose `digits` base-`base` digits are the lowest digits of `value` in reverse
+// order; value >= 0.
 template <typename Integer>
 constexpr Integer reverse_digits(Integer value, std::uint32_t base, std::uint32_t digits) {
   Integer reversed = 0;
@@ -35,14 +36,15 @@ constexpr Integer reverse_digits(Integer value, std::uint32_t base, std::uint32_
   return reversed;
 }
 
-// Divides n by d > 0, and returns the rest. All divisions of 64 bits at run time are this one:
-// boards have only one of 32 bits, and the compiler's functions for it take 900 bytes and much
-// stack.
+// Divides n by d > 0, and returns the remainder. Every 64-bit division at run time uses this
+// function: boards divide 32 bits in hardware only, and the compiler's 64-bit helpers cost 900
+// bytes and much stack.
 std::uint32_t divide(std::uint64_t& n, std::uint32_t d);
+// The same by shifting and subtracting, for targets without a 64-bit division.
 [[gnu::always_inline]] inline std::uint32_t divide_bitwise(std::uint64_t& n, std::uint32_t d) {
   std::uint32_t rest = 0;
   for (int bit = 0; bit < 64; ++bit) {
-    const bool above = rest >> 31 != 0;  // rest has 33 bits
+    const bool above = rest >> 31 != 0;  // the doubled remainder has 33 bits
     rest = rest << 1 | static_cast<std::uint32_t>(n >> 63);
     n <<= 1;
     if (!above && rest < d) continue;
@@ -51,10 +53,10 @@ std::uint32_t divide(std::uint64_t& n, std::uint32_t d);
   }
   return rest;
 }
-// The same towards minus infinity, so that the rest is not negative; d = 0 reads as 1.
+// Divides n by d, rounding down, and returns the remainder, which is >= 0; d = 0 reads as 1.
 std::uint32_t floor_divide(std::int64_t& n, std::uint32_t d);
 
-// The outer part of an index, but for its base: floor(sum / div) mod mod.
+// Returns the outer part of an index without its base: floor(sum / div) mod mod.
 [[nodiscard]] std::int64_t finish_index(const espalier_Index& index, std::int64_t sum);
 
 }  // namespace espalier
