@@ -1,5 +1,5 @@
-// The loader's own checks: a program that passes can be stepped without reading outside its tables
-// and without overflow. Whether it computes anything is the verifier's matter.
+// The loader's own checks. The machine can step a program that passes without reading outside its
+// tables and without overflow. The verifier decides whether the program computes a correct result.
 
 #include <cstddef>
 #include <cstring>
@@ -10,7 +10,8 @@
 namespace espalier {
 namespace {
 
-// The bytes of a decoded enum may hold any value: read as bytes until checked.
+// Returns an enumerator's value before it is checked: a decoded enum may hold any value, so it is
+// read as bytes.
 template <typename Enum>
 std::uint32_t raw(const Enum& value) {
   if constexpr (sizeof(Enum) == 1) {
@@ -53,14 +54,14 @@ bool good_table_sizes(const Program& program) {
          program.phases_count <= capacity(program.phases);
 }
 
-// A block arrives no sooner than it has left.
+// A block does not arrive before its send is over: S <= L.
 bool good_ticks(const Program& program) {
   const std::uint32_t send = program.send_ticks == 0 ? 1 : program.send_ticks;
   const std::uint32_t latency = program.latency_ticks == 0 ? 1 : program.latency_ticks;
   return send <= latency && latency <= kMaxTicks;
 }
 
-// Whose program it is, of how many, and how many parts the message has.
+// Checks nodes, ranks, root, node and segments.
 bool good_group(const Program& program) {
   if (program.ranks < 1 || program.ranks > kMaxNodes || program.root >= program.ranks) return false;
   if (program.nodes != 0 && (program.nodes < program.ranks || program.nodes > kMaxNodes)) {
@@ -129,7 +130,7 @@ bool good_term(const Program& program, const Term& term) {
            term.mod <= entries - (term.table - 1);
   }
   if (term.digits == 0) return term.base == 0;
-  // A reversal is defined on exactly the numbers of that many digits.
+  // A reversal is defined on exactly the numbers with `digits` digits.
   if (term.base < 2) return false;
   std::uint64_t power = 1;
   for (std::uint32_t digit = 0; digit < term.digits && power <= kMaxField; ++digit) {
@@ -144,8 +145,8 @@ bool good_index(const Program& program, const Index& index) {
          index.first_term + index.terms <= program.terms_count;
 }
 
-// Whether the index is in its table and, where it is the same for all instances, `run` positions
-// from it on are below `limit`.
+// Whether `ref` is inside the table of indices and, if that index is the same for all instances,
+// the `run` positions from its value onward are in 0 .. limit-1.
 bool good_ref(const Program& program, std::uint32_t ref, std::int64_t limit, std::int64_t run = 1) {
   if (ref >= program.indices_count) return false;
   const Index& index = program.indices[ref];
@@ -154,7 +155,7 @@ bool good_ref(const Program& program, std::uint32_t ref, std::int64_t limit, std
   return value >= 0 && value <= limit - run;
 }
 
-// Whether a message has one block a segment, whatever its length.
+// Whether a message of any length has one block per segment.
 bool always_one_block(const Program& program) {
   return program.blocks_count == 1 && program.blocks[0].block_bytes == 0 &&
          program.residue_mod == 0;
@@ -181,8 +182,8 @@ bool same_runs(const Action& action) {
          (!action.has_b || place_run(action.b) == run);
 }
 
-// Whether the pace rises (of transfers: does not fall), as far as its coefficient and each of its
-// tables tell; machine and verifier see the rest. 0 is none.
+// Whether the pace strictly increases (for transfers: never decreases), judged by its coefficient
+// or by the values within its longest table. Machine and verifier check the other values. 0: none.
 bool good_pace(const Program& program, const Action& action) {
   if (action.pace_ref == 0) return true;
   if (action.pace_ref >= program.indices_count) return false;

@@ -27,8 +27,8 @@ PlaceAt place_at(const Walk& walk, const Action& action, bool present, const Pla
   return at;
 }
 
-// Adds the instances of one action that exist. `first_step` is the schedule's step of the phase's
-// step 0.
+// Adds the existing instances of one action. `first_step` is the schedule's step number of the
+// phase's step 0.
 void expand_action(const Walk& walk, std::uint32_t phase_at, std::uint32_t action_at,
                    std::int64_t first_step, std::int64_t steps, std::vector<Instance>& out) {
   const Program& program = walk.program;

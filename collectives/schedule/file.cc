@@ -23,7 +23,7 @@ Status ScheduleFile::open(const std::uint8_t* bytes, std::size_t size) {
   const std::uint64_t length = load_u64(bytes + 32);
   const std::uint64_t table_at = (kHeaderBytes + spec_size + 7) / 8 * 8;
   const std::uint64_t table_end = table_at + nodes * kRowBytes;
-  // The lengths are not checked yet: one of them being flipped can look like a short file.
+  // The lengths are not verified yet: a flipped bit in one may look like a short file.
   if (size < table_end || size < length) return Status::kTruncated;
   if (crc32(0, bytes + 16, static_cast<std::size_t>(table_end - 16)) != load_u32(bytes + 12) ||
       length != size) {
@@ -42,8 +42,8 @@ Status ScheduleFile::open(const std::uint8_t* bytes, std::size_t size) {
   return check_table();
 }
 
-// Every byte after the table belongs to exactly one descriptor, so that a flip anywhere is seen by
-// some checksum.
+// Checks that every byte after the table belongs to exactly one descriptor. So some checksum covers
+// every byte.
 Status ScheduleFile::check_table() {
   std::uint64_t next =
       static_cast<std::uint64_t>(table_ - bytes_) + nodes_ * std::uint64_t{kRowBytes};

@@ -51,7 +51,7 @@ std::int64_t term_value(const Program& program, const Term& term, std::int64_t i
   if (term.mod != 0) value = floor_divide(value, term.mod);
   if (term.table != 0) value = table_entry(table_entries(program, term), value);
   if (term.digits != 0) {
-    // Below mod <= 2^30.
+    // 0 <= value < mod <= 2^30.
     const auto digits = static_cast<std::uint32_t>(value);
     value = reverse_digits<std::uint32_t>(digits, term.base, term.digits);
   }
@@ -99,7 +99,7 @@ Extent buffer_extent(const Program& program, Buffer buffer) {
 
 namespace {
 
-// The block size for a message of `bytes`: of the last rule that begins at or below it.
+// Returns the block size for a message of `bytes`: from the last rule with from_bytes <= bytes.
 std::uint32_t block_bytes_for(const Program& program, std::uint64_t bytes) {
   std::uint32_t block_bytes = 0;
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
@@ -223,7 +223,7 @@ const char* collective_name(Collective collective) {
 }
 
 std::uint32_t crc32(std::uint32_t crc, const void* bytes, std::size_t size) {
-  // Four bits at a time: 64 bytes of table, small enough for any flash.
+  // Four bits per lookup: a table of 64 bytes, small enough for any flash.
   static constexpr std::uint32_t kTable[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
                                                0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
                                                0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,

@@ -106,8 +106,8 @@ TEST(OwnedProgram, MovesWithItsTable) {
 TEST(OwnedProgram, KeepsATableThatWasPointedTo) {
   OwnedProgram program = sample_program_with_table();
   const Bytes expected = encoded(program);
-  auto entries = std::make_unique<Bytes>(program.table.bytes,
-                                         program.table.bytes + program.table.size);
+  auto entries =
+      std::make_unique<Bytes>(program.table.bytes, program.table.bytes + program.table.size);
   program.table.bytes = entries->data();
   OwnedProgram moved = std::move(program);
   OwnedProgram kept = moved;
