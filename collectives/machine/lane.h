@@ -1,5 +1,5 @@
 #pragma once
-// The messages of one link and direction that are let in and not complete, in step order, and the
+// Message rings: the issued, incomplete messages of one direction of a link, in step order. And the
 // tags that both ends compare. Freestanding.
 
 #include <bit>
@@ -10,28 +10,30 @@
 
 namespace espalier {
 
+// Capacity of the ring of steps and of each message ring.
 inline constexpr std::uint32_t kRing = std::bit_ceil(kMaxWindow);
 inline constexpr std::uint8_t kRingMask = kRing - 1;
 
-// A send or receive that is let in.
+// An issued send or receive.
 struct Message {
   std::size_t size = 0;
   std::uint8_t* bytes = nullptr;
-  std::uint8_t step = 0;    // its step's place in the ring of steps
+  std::uint8_t step = 0;    // position of its step in the ring of steps
   std::uint8_t action = 0;  // position in the program
 };
 
-// At most one message a step where the link has one lane, so at most W; where it has more, steps
-// wait until there is room. They are posted and complete in order.
+// The ring of messages of one direction of a link. They are posted in order and complete in order.
+// A link with one lane has at most one message per step, so at most W. If a link has more lanes,
+// steps wait until the ring has room.
 struct Lane {
-  // The ring of messages, field by field: no padding.
+  // One array per field of Message, so that nothing is lost to padding.
   std::size_t sizes[kRing] = {};
   std::uint8_t* bytes[kRing] = {};
   std::uint8_t steps[kRing] = {};
   std::uint8_t actions[kRing] = {};
-  // Counters modulo 256, at() of each: `first` to `posted` are posted, `posted` to `end` are not.
+  // Counters modulo 256. Messages first .. posted-1 are posted, posted .. end-1 are not.
   std::uint8_t first = 0, posted = 0, end = 0;
-  std::uint32_t number = 0;  // of the next message to post, in this collective
+  std::uint32_t number = 0;  // number of the next message to post, counted per collective
 
   [[nodiscard]] Message at(std::uint8_t counter) const {
     const std::uint32_t place = counter & kRingMask;
@@ -44,13 +46,16 @@ struct Lane {
     steps[place] = message.step;
     actions[place] = message.action;
   }
+  // Returns the number of issued, incomplete messages.
   [[nodiscard]] std::uint32_t let_in() const { return static_cast<std::uint8_t>(end - first); }
+  // Whether posted messages are incomplete.
   [[nodiscard]] bool outstanding() const { return first != posted; }
   [[nodiscard]] bool unposted() const { return posted != end; }
 };
 
-// A tag: the collective's sequence number in the upper 16 bits, below it a hash of all that the
-// ranks must agree on, plus the message's number on its link.
+// The tags of one collective. The upper 16 bits of a tag are the collective's sequence number. The
+// lower 48 bits are a hash of everything that the ranks must agree on, plus the message's number on
+// its link.
 struct TagBase {
   static constexpr std::uint64_t kMask = (std::uint64_t{1} << 48) - 1;
   std::uint16_t sequence = 0;
@@ -59,18 +64,20 @@ struct TagBase {
   [[nodiscard]] std::uint64_t tag(std::uint64_t number) const {
     return (std::uint64_t{sequence} << 48) | ((hash + number) & kMask);
   }
-  // The number of the message with this tag, if the hashes agree; else (but for 1 in 2^32) more
-  // than any message's.
+  // Returns the number of the message with this tag if the hashes agree. Otherwise returns a number
+  // above that of any message, except with probability 2^-32.
   [[nodiscard]] std::uint64_t number(std::uint64_t tag) const { return (tag - hash) & kMask; }
-  // What probes carry of it: whoever is asked may find that it runs something else, though neither
-  // end sends anything.
+  // Returns the part of the tag that a keepalive probe carries. A probed node can detect that it
+  // runs a different collective even if neither end sends a message.
   [[nodiscard]] std::uint32_t word() const {
     return (std::uint32_t{sequence} << 16) | static_cast<std::uint32_t>(hash & 0xffff);
   }
+  // Whether a probe's word has this sequence number, but a different hash.
   [[nodiscard]] bool contradicts(std::uint32_t word) const {
     return word >> 16 == sequence && word != this->word();
   }
-  // How many collectives later than this one the tag's is.
+  // Returns the number of collectives from this one to the tag's collective; negative if that is
+  // an earlier one. Sequence numbers wrap.
   [[nodiscard]] std::int16_t later(std::uint64_t tag) const {
     return static_cast<std::int16_t>(static_cast<std::uint16_t>((tag >> 48) - sequence));
   }
