@@ -14,7 +14,7 @@ void EventLog::begin() {
   lost_ = 0;
 }
 
-// The first ones are kept: a record after a lost one would get the lost one's times.
+// The first records are kept: a record after a dropped one would get the times of the dropped one.
 void EventLog::let_in(const Event& event, std::uint64_t now) {
   if (count_ == capacity_) {
     ++lost_;
@@ -25,8 +25,9 @@ void EventLog::let_in(const Event& event, std::uint64_t now) {
   ++count_;
 }
 
-// Those of a link and direction are posted, and complete, in order: the first that was not is meant
-// (none, where it was lost). They are of steps in flight, so few.
+// Messages of one link and direction are posted in order and complete in order. So the message is
+// the first unposted one of its link and direction, or was dropped if there is none. Only records
+// of steps in flight are searched, so they are few.
 void EventLog::posted(std::uint8_t port, Kind kind, std::uint64_t now) {
   for (std::uint32_t at = retired_; at < count_; ++at) {
     Event& event = events_[at];

@@ -6,13 +6,15 @@
 namespace espalier {
 namespace {
 
-// Completions a poll: bounds its work.
+// Bounds the work of a poll.
 constexpr int kCompletionsPerPoll = 8;
-// How much earlier than its receive the word of a message may come, in messages of its link: above
-// any window. And how many collectives late a tag is believed to be.
+// An unexpected message of this collective may be at most this many messages of its link ahead of
+// the next receive; more than any window.
 constexpr std::uint64_t kEarlyMessages = 65'536;
+// A tag fewer than this many collectives back is late. Any other belongs to a later collective,
+// because sequence numbers wrap.
 constexpr int kLateCollectives = 1024;
-// How soon a post is tried again for which the fabric had no room.
+// Delay until a post is retried for which the fabric had no room.
 constexpr std::uint64_t kRetryNs = 20'000;
 
 }  // namespace
@@ -48,7 +50,7 @@ Status Machine::poll() {
   return running_ ? Status::kBusy : Status::kOk;
 }
 
-// True if none is left.
+// Returns whether no completion is left.
 bool Machine::take_completions() {
   for (int taken = 0; taken < kCompletionsPerPoll; ++taken) {
     Completion completion;
@@ -78,7 +80,7 @@ void Machine::take(const Completion& completion) {
 
 void Machine::complete(const Completion& completion, bool sent) {
   const std::uint32_t link = completion.link;
-  // An eager send may be found to disagree long after it completed.
+  // An eager send may be reported as a mismatch long after it completed.
   if (completion.status != Status::kOk) return fail(completion.status, link);
   if (!running_ || watch_.failed()) return;
   Lane& lane = sent ? sends_[link] : receives_[link];
@@ -101,9 +103,9 @@ void Machine::complete(const Completion& completion, bool sent) {
   watch_.arrived(link, sends_[link].outstanding() || receives_[link].outstanding());
 }
 
-// A message has come for which no receive is posted: of this collective, then ranks must agree on
-// it and a receive must follow; of a later one, then start() will see; of an earlier one, which did
-// not receive it.
+// Handles an unexpected message. From this collective: the ranks must agree on it, and a receive
+// must follow. From a later one: start() checks it. From an earlier one: that collective never
+// received it.
 void Machine::early(std::uint32_t link, std::uint64_t tag) {
   const int later = tags_.later(tag);
   if (later > 0 || later <= -kLateCollectives) {

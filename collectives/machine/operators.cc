@@ -18,7 +18,7 @@ bool equal(const char* a, const char* b) {
   return *a == *b;
 }
 
-// The position of `name`; false if it is not there.
+// Finds the position of `name` in the table; false if it is not there.
 template <typename Enum, std::size_t kSize>
 bool parse(const char* const (&names)[kSize], const char* name, Enum& value) {
   for (std::size_t at = 0; at < kSize; ++at) {

@@ -12,17 +12,17 @@ namespace espalier {
 
 static_assert(std::is_trivially_copyable_v<Machine> && std::is_standard_layout_v<Machine>);
 
-// What a machine keeps of a link.
+// The machine's state of one link.
 struct PackedState::Link {
   Watch::Link watch;
-  std::uint32_t numbers[2];  // of the lanes of sends and of receives
+  std::uint32_t numbers[2];  // Lane::number of sends and of receives
   std::uint8_t first[2], posted[2], end[2];
   std::uint8_t link_of;
-  bool foretold;  // `early` and `foreseen` follow: else they are 0
+  bool foretold;  // `early` and `foreseen` follow; otherwise both are 0
 };
 
-// Where the arrays are of which a machine uses a part. Every other byte of it is copied, so a
-// member that is added later cannot be forgotten.
+// The arrays of which a machine may use only a part. Every other byte of the machine is copied, so
+// a member that is added later cannot be forgotten.
 struct PackedState::Layout {
   static constexpr std::size_t kWatch = offsetof(Machine, watch_);
   static constexpr std::size_t kTimetable = offsetof(Machine, timetable_);
@@ -39,11 +39,11 @@ struct PackedState::Layout {
       byte_part<decltype(Machine::early_)>(offsetof(Machine, early_)),
       byte_part<decltype(Machine::foreseen_)>(offsetof(Machine, foreseen_))};
   static constexpr auto kFixed = bytes_between(kArrays, sizeof(Machine));
-  // Compared with the model in chunks of this size: a bit each says which of them follow.
+  // Chunks of this size are compared with the model; one bit per chunk says whether it follows.
   static constexpr std::size_t kChunk = 16;
   static constexpr std::size_t kChunks = (bytes_of(kFixed) + kChunk - 1) / kChunk;
   static_assert(kChunks <= 64);
-  // More than any state takes: what is added to the members is less than the fixed part.
+  // Above the size of any state: the data added to the members is smaller than the fixed part.
   static constexpr std::size_t kMost = 2 * sizeof(Machine);
 };
 
@@ -61,7 +61,7 @@ std::uint64_t word_at(const std::uint8_t* bytes) {
 
 }  // namespace
 
-// Values one after the other, each at a multiple of 8 bytes.
+// Writes values one after the other, each at a multiple of 8 bytes.
 struct PackedState::Writer {
   template <typename T>
   T& next(std::size_t count = 1) {
@@ -165,8 +165,8 @@ void PackedState::unpack_fixed(Reader& in) {
   copy_parts_in<Layout::kFixed>(now.data(), &machine_);
 }
 
-// Steps in flight are less than a window apart: of all but the first only the distance is kept.
-// Most have no combine or copy to run.
+// Steps in flight are less than a window apart: only the distance from the first is kept. Most
+// steps have no combine or copy to run.
 void PackedState::pack_steps(Writer& out) {
   const std::uint8_t first = machine_.first_step_;
   const auto count = static_cast<std::uint8_t>(machine_.end_step_ - first);

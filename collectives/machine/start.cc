@@ -1,4 +1,4 @@
-// Starting a collective: everything is checked before anything is done.
+// Starts a collective. Everything is checked before anything is done.
 
 #include <algorithm>
 #include <cstddef>
@@ -26,7 +26,7 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   if (endpoint_ == nullptr) return Status::kBadArgument;
   if (watch_.failed()) return watch_.cause().status;
   if (running_) return Status::kBadArgument;
-  // A barrier's combines say whom a rank has heard of, which its messages' coming says already.
+  // A barrier's combines touch no memory: the arrival of its messages is the information.
   const Operator op = program.collective == espalier_Collective_BARRIER ? Operator() : given;
   const Uses uses = uses_of(program);
   Status status = check_operator(program, uses, op);
@@ -34,7 +34,7 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   Layout layout;
   status = make_layout(program, count, element_bytes(op), layout);
   if (status != Status::kOk) return status;
-  // With 64 bits every program does.
+  // On 64-bit targets every program fits.
   if constexpr (sizeof(std::ptrdiff_t) < sizeof(std::int64_t)) {
     if (!Timetable::fits(program, layout.blocks)) return Status::kTooLarge;
   }
@@ -51,7 +51,8 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   std::uint32_t regions_count = 0;
   status = find_regions(input, output, scratch, regions, regions_count);
   if (status == Status::kOk) status = map_links(program);
-  // A receive is L-1 steps after its send, which waits for it.
+  // A receive is L-1 steps after its send, and the send waits for it: both must be in flight at
+  // once.
   const std::uint8_t window = window_of(program);
   if (status == Status::kOk && program.latency_ticks > window) status = Status::kUnsupported;
   if (status == Status::kOk) status = endpoint_->prepare(regions, regions_count);
@@ -102,7 +103,7 @@ Status Machine::check_operator(const Program& program, const Uses& uses, const O
   return program.needs_commutative && !commutes ? Status::kBadOperator : Status::kOk;
 }
 
-// Of a buffer that the program names.
+// Finds the part of the message in a buffer that the program names.
 Status Machine::hold(const Program& program, const Layout& layout, Buffer buffer, const void* bytes,
                      Held& held) {
   const Span span = buffer_span(program, layout, buffer);
@@ -122,11 +123,11 @@ Status Machine::check_scratch(std::uint64_t needed, const Buffers& buffers) {
   return good ? Status::kOk : Status::kBadArgument;
 }
 
-// What the endpoint is to reach. kBadArgument where buffers overlap, but for in place.
+// Finds the memory that the endpoint must reach. kBadArgument: buffers overlap other than in place.
 Status Machine::find_regions(const Held& input, const Held& output, const Held& scratch,
                              Region* regions, std::uint32_t& count) {
   const bool shared = overlap(input.bytes, input.size, output.bytes, output.size);
-  // Where each would lie if it held the whole message.
+  // Compares the addresses that the two would have if they held the whole message.
   const bool in_place = reinterpret_cast<std::uintptr_t>(input.bytes) - input.offset ==
                         reinterpret_cast<std::uintptr_t>(output.bytes) - output.offset;
   if ((shared && !in_place) || overlap(scratch.bytes, scratch.size, input.bytes, input.size) ||
@@ -135,14 +136,14 @@ Status Machine::find_regions(const Held& input, const Held& output, const Held& 
   }
   const auto add = [&](const Held& held) { regions[count++] = {held.bytes, held.size}; };
   // The endpoint only reads the input: the program sends from it and writes nothing there. In
-  // place, the longer of the two holds the other.
+  // place, the longer buffer contains the other.
   if (output.size > 0 && !(shared && input.size > output.size)) add(output);
   if (scratch.size > 0) add(scratch);
   if (input.size > 0 && !(shared && input.size <= output.size)) add(input);
   return Status::kOk;
 }
 
-// Steps in flight here.
+// Returns the limit on steps in flight for this program.
 std::uint8_t Machine::window_of(const Program& program) const {
   const std::uint32_t window =
       std::min<std::uint32_t>({program.window, window_limit_, endpoint_->window()});

@@ -8,7 +8,7 @@
 namespace espalier {
 namespace {
 
-// An index that the formula gives by one multiplication.
+// Whether the formula of the index is a single multiplication and addition.
 bool straight(const Index& index) { return index.terms == 0 && index.mod == 0 && index.div <= 1; }
 
 }  // namespace
@@ -78,7 +78,7 @@ void Timetable::start_pace(std::uint32_t at) {
   keep_pace(at, first_step_);
 }
 
-// To the step of the row's next instance to let in.
+// Sets row.step to the step of the row's next instance to issue.
 void Timetable::keep_pace(std::uint32_t at, std::int64_t earliest) {
   Row& row = rows_[at];
   row.step = kNoStep;
@@ -91,7 +91,7 @@ void Timetable::keep_pace(std::uint32_t at, std::int64_t earliest) {
   row.step = static_cast<Number>(step);
 }
 
-// Of the row's next instance to let in.
+// Returns the pace of the row's next instance to issue.
 std::int64_t Timetable::pace(std::uint32_t at) const {
   const Row& row = rows_[at];
   const Action& its = action(at);
@@ -105,7 +105,7 @@ std::uint32_t Timetable::block_ref(const Action& action) {
   return action.kind == espalier_Kind_SEND ? action.a.block_ref : action.into.block_ref;
 }
 
-// Leaves those with from < d*i <= to.
+// Keeps the instances i with from < d*i <= to.
 void Timetable::Range::cut(std::int64_t from, std::int64_t to, std::uint32_t d) {
   floor_divide(from, d);
   floor_divide(to, d);
@@ -113,7 +113,8 @@ void Timetable::Range::cut(std::int64_t from, std::int64_t to, std::uint32_t d) 
   end = std::min(end, to + 1);
 }
 
-// The instances whose step is in the phase and whose block is not ruled out: begin <= i < end.
+// Returns the instances whose step is in the phase and whose block is not known to be outside 0 ..
+// N-1.
 Timetable::Range Timetable::range(const Action& action, std::int64_t t0) const {
   const std::int64_t instances = count_value(program_->counts[action.instances_ref], blocks_);
   Range run{0, instances};
@@ -123,7 +124,7 @@ Timetable::Range Timetable::range(const Action& action, std::int64_t t0) const {
   // 0 <= base + floor((off + coef*i) / div) [< N]  <=>  low <= coef*i [< high]
   const std::int64_t div = std::max<std::int64_t>(1, index.div);
   const std::int64_t low = -index.base * div - index.off;
-  // Clamped, none is too high: more than any run has.
+  // With clamp no block is too high: kNever is above every block.
   const std::int64_t high =
       action.clamp ? kNever : (std::int64_t{blocks_} - index.base) * div - index.off;
   if (index.coef > 0) {
@@ -153,7 +154,7 @@ void Timetable::add_place(Row& row, bool present, const Place& place) {
   if (place.buffer == espalier_Buffer_SCRATCH) add_cursor(row, place.slot_ref);
 }
 
-// Where there is no room, value() divides instead.
+// Adds a cursor for an index that needs one. If there is no room for it, value() divides instead.
 void Timetable::add_cursor(Row& row, std::uint32_t ref) {
   const Index& index = program_->indices[ref];
   if (straight(index) || !has_room(index)) return;

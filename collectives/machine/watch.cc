@@ -5,10 +5,11 @@
 namespace espalier {
 namespace {
 
-// How soon a control is tried again for which the fabric had no room.
+// Delay until a control is retried for which the fabric had no room.
 constexpr std::uint64_t kRetryNs = 20'000;
 
-// A deaf finder never learns of another cause, so its own comes before all.
+// The order of causes. A detector that cannot receive never learns of another cause, so its own
+// cause precedes all others.
 bool smaller(const Cause& a, const Cause& b) {
   if (a.deaf != b.deaf) return a.deaf;
   return a.detector != b.detector ? a.detector < b.detector : a.peer < b.peer;
@@ -36,7 +37,7 @@ void Watch::tick() {
   hear_anew();
 }
 
-// What was said meanwhile was not heard: everybody has D/2 from now.
+// This node may have missed replies meanwhile: every awaited peer gets D/2 from now.
 void Watch::hear_anew() {
   awaited_.for_each([this](std::uint32_t link) {
     links_[link].life = now_;
@@ -58,7 +59,7 @@ void Watch::begin_wait(std::uint32_t link) {
   due(links_[link].probe_at);
 }
 
-// When the first probe of the wait is due; a link that is down need not be silent first.
+// Returns the due time of the first probe of the wait: at once if the link is down.
 std::uint64_t Watch::first_probe(std::uint32_t link) const {
   return links_[link].since + (down_.contains(link) ? 0 : deadline_ / 2);
 }
@@ -88,7 +89,7 @@ void Watch::link_down(std::uint32_t link) {
   down_.insert(link);
   Link& its = links_[link];
   its.probe_at = now_;
-  // It may have died long after its last word; the D/2 it has to answer begin now.
+  // The peer may have died long after its last sign of life; its D/2 to reply begin now.
   its.life = now_;
   due(now_);
 }
@@ -97,8 +98,8 @@ void Watch::fail(Status status, std::uint32_t peer) {
   if (!failed()) learn({status, endpoint_->node(), peer});
 }
 
-// D/4: those who await this node hear its cause before its silence tells them anything, which is
-// D/2 after its last answer, which is at most D/8 old.
+// Why D/4: nodes that await this node must get its cause before they declare it dead. They do that
+// D/2 after its last reply at the earliest, and that reply is at most D/8 old.
 void Watch::deafened(std::uint32_t link, bool deafens) {
   const bool deaf = !deafening_.empty();
   if (deafens) {
@@ -113,7 +114,8 @@ void Watch::deafened(std::uint32_t link, bool deafens) {
 }
 
 void Watch::learn(const Cause& cause) {
-  // A peer's may be of no release's: it would be what poll() returns, kBusy for ever if it says so.
+  // A peer may send a status that is not a failure in any release. poll() would return it: with
+  // kBusy, for ever.
   if (ended_ || !is_failure(cause.status)) return;
   if (!failed()) {
     end_at_ = now_ + deadline_ / 4;
@@ -176,7 +178,7 @@ void Watch::send_controls() {
       control.number = kind == ControlKind::kAnswer ? links_[link].answer : word_;
       control.cause = cause_;
       const Status status = endpoint_->post_control(link, control);
-      // A broken link takes no more words; whether it is dead the deadlines say.
+      // A link that is down may never accept the control. The deadlines decide whether it is dead.
       if (status == Status::kTryAgain && !down_.contains(link)) return;
       pending.erase(link);
     });

@@ -1,5 +1,5 @@
-// The steps in flight: letting in, posting, combining, retiring. docs/architecture.md, "The rules
-// of a program", rules 2 to 6.
+// The steps in flight: issues, posts, combines and retires. docs/architecture.md, "The rules of a
+// program", rules 2 to 6.
 
 #include <algorithm>
 #include <bit>
@@ -10,21 +10,21 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint32_t kMaxStepMessages = 255;  // a step counts its sends, and receives, in 8 bits
+constexpr std::uint32_t kMaxStepMessages = 255;  // a step has 8-bit counters of sends and receives
 
 constexpr Rows bit(std::uint32_t row) { return Rows{1} << row; }
 
 }  // namespace
 
-// retry: something that may be posted was not, for the fabric had no room. Else what could not be
-// posted in the last poll still cannot where nothing has moved, and most polls find that.
+// retry: the fabric had no room for a post that was ready. Without it, and if nothing moved, a post
+// that was impossible in the last poll still is; this is the common case.
 void Machine::work(bool retry) {
   run_op();
   let_in();
   if ((moved_ || retry) && running_ && !watch_.failed()) post_all();
 }
 
-// Rules 2 and 6. At most as many steps as the window has.
+// Rules 2 and 6: issues and retires steps, at most kMaxWindow per poll.
 void Machine::let_in() {
   for (std::uint32_t steps = 0; steps < kMaxWindow; ++steps) {
     if (!timetable_.good()) return fail_here(Status::kMalformed);
@@ -80,8 +80,8 @@ void Machine::let_in_step() {
   moved_ = true;
 }
 
-// The link of the row's next message, or of the one `ahead` after it. False if the program names
-// what does not exist.
+// Finds the link of the row's next message, or of the message `ahead` messages after it. False if
+// the program names a link that does not exist.
 bool Machine::link_of(std::uint32_t row, std::uint32_t ahead, std::uint32_t& link) const {
   const std::int64_t at = timetable_.value(row, timetable_.action(row).link_ref, ahead);
   if (at < 0 || at >= links_count(*program_)) return false;
@@ -89,9 +89,9 @@ bool Machine::link_of(std::uint32_t row, std::uint32_t ahead, std::uint32_t& lin
   return true;
 }
 
-// Whether every lane has room for its messages of the next step: all of them are let in, or none.
-// With one message a link and direction there always is; where there are more, steps wait as if
-// the window were smaller.
+// Whether every message ring has room for its messages of the next step: either all of them are
+// issued, or none. With one message per link and direction there always is room. With more
+// messages, steps wait as if the window were smaller.
 bool Machine::room() {
   if (program_->port_model != espalier_PortModel_MULTIPORT) return true;
   std::uint8_t coming[2][kMaxLinks] = {};
@@ -101,7 +101,7 @@ bool Machine::room() {
     const Kind kind = timetable_.action(row).kind;
     if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) continue;
     const bool send = kind == espalier_Kind_SEND;
-    // Those beyond kMaxInStep end it when it is let in.
+    // More than kMaxInStep end the collective when the step is issued.
     const std::uint32_t many = std::min(timetable_.in_step(row), Timetable::kMaxInStep);
     for (std::uint32_t ahead = 0; ahead < many; ++ahead) {
       std::uint32_t link = 0;
@@ -115,7 +115,7 @@ bool Machine::room() {
   return true;
 }
 
-// False if the program names what does not exist.
+// Issues the row's next message. False if the program names a link or operand that does not exist.
 bool Machine::let_in_message(std::uint32_t row) {
   const Action& action = timetable_.action(row);
   const bool send = action.kind == espalier_Kind_SEND;
@@ -140,7 +140,7 @@ bool Machine::let_in_message(std::uint32_t row) {
   return true;
 }
 
-// The row's next instance, or the one `ahead` after it, goes into the log.
+// Logs the row's next instance, or the instance `ahead` instances after it.
 void Machine::log_let_in(std::uint32_t row, std::uint32_t ahead, std::uint64_t now) {
   const Action& action = timetable_.action(row);
   const bool send = action.kind == espalier_Kind_SEND;
@@ -160,7 +160,8 @@ void Machine::log_let_in(std::uint32_t row, std::uint32_t ahead, std::uint64_t n
   log_->let_in(event, now);
 }
 
-// Combines and copies are let in before those of earlier steps have run.
+// Logs a combine or copy when it is issued. Those of earlier steps may not have run yet, so it may
+// be several instances ahead of the row's next one.
 void Machine::log_op(std::uint32_t row, std::uint64_t now) {
   std::uint32_t ahead = 0;
   for (std::uint8_t at = first_step_; at != end_step_; ++at) {
@@ -169,8 +170,8 @@ void Machine::log_op(std::uint32_t row, std::uint64_t now) {
   if (timetable_.exists(row, ahead)) log_let_in(row, ahead, now);
 }
 
-// A fabric serves posts of different links in the order they come, more or less: what an earlier
-// step needs goes first.
+// Posts everything that is ready. A fabric serves posts of different links roughly in order of
+// posting, so the messages of earlier steps go first.
 void Machine::post_all() {
   unposted_receives_.for_each([this](std::uint32_t link) { post_receives(link); });
   for (std::uint8_t at = first_step_; at != end_step_ && !unposted_sends_.empty(); ++at) {
@@ -199,13 +200,13 @@ void Machine::post_receives(std::uint32_t link) {
   }
 }
 
-// Rule 4, of the link's next send. True if it was posted.
+// Rule 4, for the link's next send. True if it was posted.
 bool Machine::post_send(std::uint32_t link) {
   Lane& lane = sends_[link];
   const Message message = lane.at(lane.posted);
   const std::uint32_t after = program_->actions[message.action].after;
   if (after > 0 && !reached(message.step, after, true)) return false;
-  // Before the other end can have it.
+  // Read the clock before the peer can have the message.
   const std::uint64_t now = log_now();
   const std::uint32_t check = check_blocks_ ? crc32(0, message.bytes, message.size) : 0;
   const Status status = endpoint_->post_send(
@@ -240,8 +241,8 @@ void Machine::posted(std::uint32_t link, Lane& lane, LinkSet& unposted) {
   moved_ = true;
 }
 
-// Whether the step `after` before step `from` has all its receives and, if ops_too, has run its
-// combines and copies. A step that is not there is empty or retired.
+// Whether the step `after` steps before step `from` has completed all its receives and, if ops_too,
+// has run its combines and copies. A step that is not in the ring is empty or retired.
 bool Machine::reached(std::uint8_t from, std::uint32_t after, bool ops_too) const {
   const std::int64_t number = step(from).number - after;
   for (;; --from) {
@@ -272,7 +273,7 @@ void Machine::run_op() {
   moved_ = true;
 }
 
-// Rule 5 (a) and (c); (b) by the order of next_op_ and ops.
+// Rule 5 (a) and (c). The order of next_op_ and ops gives (b).
 bool Machine::may_run(const Action& action) const {
   if (!reached(next_op_, action.after, false)) return false;
   for (std::uint8_t at = first_step_;; ++at) {
@@ -281,7 +282,7 @@ bool Machine::may_run(const Action& action) const {
   }
 }
 
-// Runs the combine or copy of that row. False if it has to wait, or the program is broken.
+// Runs the row's next combine or copy. False if it must wait, or if the program is malformed.
 bool Machine::operate(std::uint32_t row) {
   const Action& action = timetable_.action(row);
   Block into, a, b;
@@ -318,7 +319,7 @@ bool Machine::being_sent(const Block& block) const {
   return found;
 }
 
-// Where a place of the row's next instance lies. False if it is none.
+// Finds the memory of an operand of the row's next instance. False if there is none.
 bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const {
   const std::int64_t segment = timetable_.value(row, place.segment_ref);
   const std::int64_t number = timetable_.block(row, place.block_ref);
@@ -329,7 +330,7 @@ bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const 
   }
   const Span span = block_span(layout_, static_cast<std::uint32_t>(segment),
                                static_cast<std::uint32_t>(number), run);
-  // A message of more than the memory's size was refused.
+  // start() refused messages that exceed the address space, so nothing is lost here.
   block = {nullptr, static_cast<std::size_t>(span.bytes), static_cast<std::size_t>(span.elements)};
   if (place.buffer == espalier_Buffer_SCRATCH) {
     const std::int64_t slot = timetable_.value(row, place.slot_ref);
