@@ -1,4 +1,4 @@
-// How one machine ends when its peers, their blocks or its endpoint are not what they should be.
+// One machine ends with the right failure if its peers, their blocks or its endpoint misbehave.
 
 #include "collectives/machine/testing/chain_test.h"
 
@@ -48,7 +48,7 @@ TEST_F(AgreementTest, EarlyWordOfTheSameCollectiveIsFine) {
   ASSERT_EQ(start(), Status::kOk);
   EXPECT_EQ(finish(), Status::kOk);
   ASSERT_EQ(tags.size(), 4u);
-  endpoint.tell_early(2, tags[3]);  // told late: its receive is long complete
+  endpoint.tell_early(2, tags[3]);  // reported late: its receive is complete already
   EXPECT_EQ(machine.poll(), Status::kOk);
   ASSERT_EQ(start(), Status::kOk);
   (void)machine.poll();
@@ -56,7 +56,7 @@ TEST_F(AgreementTest, EarlyWordOfTheSameCollectiveIsFine) {
   endpoint.tell_early(2, tags[7] + 5);  // a window above ours
   EXPECT_EQ(machine.poll(), Status::kBusy);
   EXPECT_EQ(machine.cause().status, Status::kOk);
-  // But then a receive must follow.
+  // Then a receive must follow.
   EXPECT_EQ(finish(), Status::kBusy);
   EXPECT_EQ(machine.cause().status, Status::kUnforeseen);
   EXPECT_EQ(end_after(kD), Status::kUnforeseen);
@@ -115,7 +115,7 @@ TEST_F(AgreementTest, NonsenseFromTheEndpointIsNamed) {
   (void)machine.poll();
   Completion completion;
   completion.kind = Completion::Kind::kReceived;
-  completion.link = 1;  // nothing is posted there
+  completion.link = 1;  // no post is outstanding there
   endpoint.completions.push_back(completion);
   (void)machine.poll();
   EXPECT_EQ(machine.cause().status, Status::kUnforeseen);

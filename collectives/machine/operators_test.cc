@@ -248,7 +248,7 @@ TEST(Operators, InPlaceEitherWayAndAnyLength) {
     op.type = type;
     const std::uint32_t size = element_bytes(op);
     for (std::uint64_t count = 0; count < 70; ++count) {
-      // One element off an aligned place, as blocks are.
+      // One element after an aligned address, as blocks are.
       std::vector<std::uint8_t> a((count + 2) * size, 0);
       std::vector<std::uint8_t> b((count + 2) * size, 0);
       std::mt19937 random(static_cast<unsigned>(count));

@@ -17,7 +17,7 @@ class WatchTest : public ::testing::Test {
  protected:
   WatchTest() : endpoint(5, {7, 9, 11}) { watch.init(endpoint, kD); }
 
-  // One poll at `at` after the test's begin, with what the endpoint has.
+  // Polls once at time `at` after the test's start, with the endpoint's completions.
   void poll_at(std::uint64_t at) {
     endpoint.time = begin + at;
     watch.tick();
@@ -25,7 +25,7 @@ class WatchTest : public ::testing::Test {
     while (endpoint.poll(completion)) watch.control(completion.link, completion.control);
     watch.run(true);
   }
-  // Polls whenever the watch asks to, up to `at`.
+  // Polls whenever the failure detector asks for it, until time `at`.
   void wait_until(std::uint64_t at) {
     while (!watch.ended() && watch.next_deadline() <= begin + at) {
       const std::uint64_t next = watch.next_deadline() - std::min(watch.next_deadline(), begin);
@@ -158,7 +158,7 @@ TEST_F(WatchTest, OversleepingBlamesNobody) {
   poll_at(0);
   watch.await(0);
   wait_until(kD / 2);
-  // Stopped for long; the peer's answer is not yet there in the first polls after.
+  // Stopped for long. The peer's reply has not arrived at the first polls afterwards.
   poll_at(50 * kD);
   poll_at(50 * kD + 1);
   EXPECT_FALSE(watch.failed());
@@ -167,7 +167,7 @@ TEST_F(WatchTest, OversleepingBlamesNobody) {
   poll_at(50 * kD + kD / 8);
   wait_until(50 * kD + kD / 2);
   EXPECT_FALSE(watch.failed());
-  // But a peer that is silent from then on is found.
+  // A peer that is silent from then on is detected.
   wait_until(52 * kD);
   EXPECT_EQ(watch.cause().status, Status::kDeadLink);
 }
@@ -201,7 +201,7 @@ TEST_F(WatchTest, ProbesAreAnsweredAlsoIdleAndAfterTheEnd) {
   endpoint.tell(1, probe);
   poll_at(2 * kD);
   EXPECT_EQ(told(ControlKind::kAnswer, 1), 1u);
-  EXPECT_EQ(told(ControlKind::kCause, 1), 1u);  // whoever asks must know
+  EXPECT_EQ(told(ControlKind::kCause, 1), 1u);  // a peer that probes must learn it
 }
 
 TEST_F(WatchTest, TakesTheSmallestCauseWithinAQuarterAndPassesItOn) {
@@ -260,7 +260,7 @@ TEST_F(WatchTest, DeafForAQuarterBlamesWhoDeafens) {
   watch.deafened(1, true);
   endpoint.controls.clear();
   wait_until(kD - 10 + kD / 4 - 1);
-  EXPECT_FALSE(watch.failed());  // whatever link 0 said was not heard
+  EXPECT_FALSE(watch.failed());  // messages from link 0 may have been missed
   EXPECT_TRUE(endpoint.controls.empty());
   wait_until(kD - 10 + kD / 4);
   EXPECT_EQ(watch.cause().status, Status::kDeadLink);

@@ -1,5 +1,5 @@
-// The machine against the rules: random programs on an endpoint that completes posts in random
-// order; every post and every combine is compared with expand(), and with what the rules allow.
+// Checks the machine against the rules: random programs run on an endpoint that completes posts in
+// random order. Every post and every combine is compared with expand(), and with the rules.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using testing::pick;
 using testing::Random;
 using testing::Scribe;
 using testing::ScriptedEndpoint;
-// Follows a machine: which instances are posted, complete or have run.
+// Tracks a machine: the instances that are posted, are complete or have run.
 class Judge {
  public:
   Judge(const Program& program, const Layout& layout, const Buffers& buffers, std::uint32_t window)
@@ -92,7 +92,7 @@ class Judge {
     return true;
   }
   [[nodiscard]] std::size_t instances() const { return instances_.size(); }
-  // The log has as many of them as it has room for, in their order, and times that ascend.
+  // The log has all of them up to its capacity, in order, with ascending times.
   void check_log(const EventLog& log, std::uint32_t capacity) const {
     ASSERT_EQ(log.count(), std::min<std::size_t>(instances_.size(), capacity));
     ASSERT_EQ(log.lost(), instances_.size() - log.count());
@@ -119,7 +119,7 @@ class Judge {
       ASSERT_LE(times.done, times.retired) << describe(it);
     }
   }
-  // The most messages of a step on one link and in one direction.
+  // Returns the largest number of messages of a step on one link in one direction.
   [[nodiscard]] std::uint32_t most_messages() const {
     std::map<std::array<std::int64_t, 3>, std::uint32_t> messages;
     std::uint32_t most = 0;
@@ -131,7 +131,7 @@ class Judge {
   }
 
  private:
-  // Combines of empty blocks cannot be seen: they count as run.
+  // Combines of empty blocks cannot be observed: they count as run.
   [[nodiscard]] bool empty_op(std::size_t at) const {
     return instances_[at].kind == espalier_Kind_COMBINE && size(instances_[at].into) == 0;
   }
@@ -192,7 +192,7 @@ class Judge {
   std::vector<bool> posted_, done_;
 };
 
-// Sizes of the memory that a run needs.
+// Sizes of the memory that a collective needs.
 struct Memory {
   explicit Memory(const Program& program, const Layout& layout)
       : input(layout.count * layout.element_bytes + 1),
@@ -210,7 +210,7 @@ struct Memory {
 
 struct Seen {
   std::size_t runs = 0;
-  std::size_t crowded = 0;  // with several messages a step on a link
+  std::size_t crowded = 0;  // programs with several messages per step on a link
   std::size_t instances = 0;
 };
 
@@ -221,7 +221,7 @@ void run_one(unsigned seed, Seen& seen) {
   EXPECT_EQ(check_program(program), Status::kOk) << "seed " << seed;
   std::vector<std::uint32_t> peers(program.peers, program.peers + program.peers_count);
   std::shuffle(peers.begin(), peers.end(), random);
-  std::vector<std::uint32_t> program_link(peers.size());  // of the endpoint's link
+  std::vector<std::uint32_t> program_link(peers.size());  // the program's link, by the endpoint's
   for (std::size_t link = 0; link < peers.size(); ++link) program_link[link] = peers[link] - 1;
 
   Operator op;
@@ -291,7 +291,7 @@ void run_one(unsigned seed, Seen& seen) {
 TEST(Window, RandomProgramsKeepTheRules) {
   Seen seen;
   for (unsigned seed = 0; seed < 20000 && !HasFailure(); ++seed) run_one(seed, seen);
-  // The generator would be worthless if its programs were empty.
+  // The programs must not be empty, or the test would check nothing.
   EXPECT_GT(seen.runs, 18'000u);
   EXPECT_GT(seen.crowded, 1'000u);
   EXPECT_GT(seen.instances, 150'000u);

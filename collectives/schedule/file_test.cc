@@ -37,7 +37,7 @@ Bytes sample_file() {
   return file;
 }
 
-// Opens the file and loads every program of it, from memory of exactly its size.
+// Opens the file and loads all its programs, from memory of exactly the file's size.
 Status load(const Bytes& bytes) {
   const auto exact = std::make_unique<std::uint8_t[]>(bytes.size());
   if (!bytes.empty()) std::memcpy(exact.get(), bytes.data(), bytes.size());
@@ -50,7 +50,7 @@ Status load(const Bytes& bytes) {
   return status;
 }
 
-// Makes the header's checksum right again, as a careful forger would.
+// Corrects the header's checksum, as a careful forger would.
 void reseal(Bytes& bytes, std::size_t table_end) {
   const std::uint32_t crc = crc32(0, bytes.data() + 16, table_end - 16);
   for (int at = 0; at < 4; ++at) bytes[12 + at] = static_cast<std::uint8_t>(crc >> (8 * at));
@@ -116,7 +116,7 @@ TEST(ScheduleFile, AnyBytesAreSurvived) {
   }));
 }
 
-// Right checksums do not make a wrong table right.
+// Correct checksums do not make an incorrect table valid.
 TEST(ScheduleFile, ForgedTablesAreRefused) {
   const Bytes whole = sample_file();
   constexpr std::size_t kTable = 56;  // 44 + "complete:3", padded to 8
