@@ -91,7 +91,7 @@ constexpr std::uint8_t kUntouched = 0xee;
 
 }  // namespace
 
-// Memory for the node's buffers, its input in place.
+// Allocates memory for the node's buffers, and copies its input there.
 void Cluster::lay_out(Node& node, const Program& program, const Layout& layout, bool in_place) {
   const Span in = buffer_span(program, layout, espalier_Buffer_INPUT);
   const Span out = buffer_span(program, layout, espalier_Buffer_OUTPUT);
@@ -132,7 +132,7 @@ void Cluster::check(std::uint32_t node) {
   if (its.out != nullptr) {
     EXPECT_TRUE(std::equal(its.output.begin(), its.output.end(), its.out)) << where;
   }
-  // What of the input no output lies on.
+  // The part of the input that shares no memory with the output.
   for (std::size_t at = 0; at < its.input.size(); ++at) {
     const std::uint8_t* byte = its.in + at;
     if (its.out != nullptr && byte >= its.out && byte < its.out + its.output.size()) continue;
@@ -142,7 +142,7 @@ void Cluster::check(std::uint32_t node) {
   }
 }
 
-// Polls the node once, starts its next job. True if it has more to do at once.
+// Polls the node once and starts its next job. Returns whether it has more to do at once.
 bool Cluster::step(std::uint32_t node) {
   Node& its = nodes_[node];
   if (!its.running && its.status == Status::kOk && its.done < its.jobs.size()) start(node);
@@ -157,7 +157,7 @@ bool Cluster::step(std::uint32_t node) {
       return its.done < its.jobs.size();
     }
   } else if (status != Status::kBusy && its.status == Status::kOk) {
-    its.status = status;  // heard while idle
+    its.status = status;  // learned while idle
     if (status != Status::kOk) its.ended_ns = network_.now_ns();
   }
   return its.machine->next_deadline() <= network_.now_ns();
@@ -176,7 +176,7 @@ void Cluster::drive(std::uint64_t until_ns, const Paused& paused) {
         continue;
       }
       more = step(v) || more;
-      // A machine that ends later than it hears of a failure is busy until then.
+      // A machine is busy from the time it learns of a failure until it ends.
       const bool waits = its.running || its.machine->cause().status != its.status ||
                          (its.done < its.jobs.size() && its.status == Status::kOk);
       over = over && !waits;
@@ -185,7 +185,7 @@ void Cluster::drive(std::uint64_t until_ns, const Paused& paused) {
     if (over) return;
     if (more) continue;
     if (until_ns > network_.now_ns()) next = std::min(next, until_ns);
-    // A sleeper must be woken on time, though nothing happens then.
+    // A stopped node must be resumed on time, even if no event happens then.
     if (paused) next = std::min(next, network_.now_ns() + 10'000);
     const bool pending = [&] {
       for (std::uint32_t v = 0; v < nodes(); ++v) {

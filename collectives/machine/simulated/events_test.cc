@@ -1,4 +1,4 @@
-// The event log's bytes: the same whatever the network does, and none but the program's.
+// The event log's bytes depend on the program only, and not on the network's timing.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ struct Logs {
       logs.emplace_back(events.data() + v * kRoom, nullptr, kRoom);
     }
   }
-  // Of all nodes, one after the other.
+  // The logs of all nodes, one after the other.
   [[nodiscard]] std::vector<std::uint8_t> bytes() const {
     std::vector<std::uint8_t> all;
     for (const EventLog& log : logs) {

@@ -9,7 +9,7 @@
 namespace espalier::testing {
 namespace {
 
-// A floating-point value whose reduction is exact in any order.
+// Returns a floating-point value whose reduction is exact in any order.
 double real(Op op, std::uint64_t random) {
   constexpr double kSpecial[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1.5, -2.5, 100.0};
   constexpr double kPowers[] = {1, 2, 0.5, -1};
@@ -20,7 +20,7 @@ double real(Op op, std::uint64_t random) {
   }
 }
 
-// The 16 bits of a value of real(), which both formats hold exactly.
+// Returns the 16 bits of a value of real(), which both formats hold exactly.
 std::uint16_t half_bits(double value, bool bf16) {
   const auto single = static_cast<float>(value);
   std::uint32_t bits;
@@ -59,7 +59,7 @@ void put_element(const Operator& op, Bytes& bytes, std::size_t at, std::uint64_t
   put(bytes, at + 8, index);
 }
 
-// `parts` times `count` elements, rank's own.
+// Returns `parts` times `count` elements of the rank.
 Bytes values(const Job& job, std::uint32_t rank, std::uint32_t parts) {
   const std::uint32_t size = element_bytes(job.op);
   const std::uint64_t elements = job.count * parts;
@@ -75,7 +75,7 @@ Bytes part(const Job& job, const Bytes& whole, std::uint32_t rank) {
   return {whole.begin() + rank * bytes, whole.begin() + (rank + 1) * bytes};
 }
 
-// The inputs of ranks 0 .. end-1, combined in this order.
+// Returns the inputs of ranks 0 .. end-1, combined in this order.
 Bytes combined(const Job& job, std::uint32_t ranks, std::uint32_t end) {
   Bytes result = input_of(job, ranks, 0);
   for (std::uint32_t rank = 1; rank < end; ++rank) {
