@@ -63,9 +63,9 @@ class EventLog {
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
   // Returns the number of records of retired steps. They are the first ones, and final.
   [[nodiscard]] std::uint32_t retired() const { return retired_; }
-  [[nodiscard]] const Event& event(std::uint32_t at) const { return events_[at]; }
+  [[nodiscard]] const Event& event(std::uint32_t index) const { return events_[index]; }
   // Only for a log constructed with `times`.
-  [[nodiscard]] const EventTimes& times(std::uint32_t at) const { return times_[at]; }
+  [[nodiscard]] const EventTimes& times(std::uint32_t index) const { return times_[index]; }
 
   // The rest is called by the machine only.
   [[nodiscard]] bool timed() const { return times_ != nullptr; }

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "collectives/machine/event_log.h"
-#include "collectives/machine/lane.h"
+#include "collectives/machine/message_ring.h"
 #include "collectives/machine/operators.h"
 #include "collectives/machine/timetable.h"
 #include "collectives/machine/watch.h"
@@ -118,7 +118,7 @@ class Machine {
     return running_ ? timetable_.next_step() : Timetable::kNever;
   }
   // Whether the fabric had no room for a post in the last poll().
-  [[nodiscard]] bool refused() const { return no_room_; }
+  [[nodiscard]] bool refused() const { return post_refused_; }
   // Returns the step of the post with this context (cookie). Valid only inside the endpoint's call
   // that takes the post.
   [[nodiscard]] std::int64_t step_of(std::uint32_t cookie) const {
@@ -150,26 +150,26 @@ class Machine {
 
   // The part of the whole message that a buffer of the caller holds; size is 0 if no action names
   // the buffer.
-  struct Held {
+  struct BufferPart {
     std::uint8_t* bytes = nullptr;
     std::size_t size = 0;
     std::uint64_t offset = 0;  // of the part in the whole message, bytes
   };
   // The buffers that the program's actions name, and whether any of them combines.
-  struct Uses {
+  struct BufferUses {
     bool input = false, output = false, combines = false;
-    void place(bool present, const Place& place);
+    void add_operand(bool present, const Place& place);
   };
 
   // start.cc
-  [[nodiscard]] static Uses uses_of(const Program& program);
-  [[nodiscard]] static Status check_operator(const Program& program, const Uses& uses,
+  [[nodiscard]] static BufferUses uses_of(const Program& program);
+  [[nodiscard]] static Status check_operator(const Program& program, const BufferUses& uses,
                                              const Operator& op);
-  [[nodiscard]] static Status hold(const Program& program, const Layout& layout, Buffer buffer,
-                                   const void* bytes, Held& held);
+  [[nodiscard]] static Status find_part(const Program& program, const Layout& layout, Buffer buffer,
+                                        const void* bytes, BufferPart& part);
   [[nodiscard]] static Status check_scratch(std::uint64_t needed, const Buffers& buffers);
-  [[nodiscard]] static Status find_regions(const Held& input, const Held& output,
-                                           const Held& scratch, Region* regions,
+  [[nodiscard]] static Status find_regions(const BufferPart& input, const BufferPart& output,
+                                           const BufferPart& scratch, Region* regions,
                                            std::uint32_t& count);
   [[nodiscard]] Status map_links(const Program& program);
   [[nodiscard]] std::uint8_t window_of(const Program& program) const;
@@ -177,34 +177,34 @@ class Machine {
 
   // machine.cc
   bool take_completions();
-  void take(const Completion& completion);
+  void handle(const Completion& completion);
   void complete(const Completion& completion, bool sent);
-  void early(std::uint32_t link, std::uint64_t tag);
+  void handle_unexpected(std::uint32_t link, std::uint64_t tag);
   void finish();
   void fail(Status status, std::uint32_t link) { watch_.fail(status, watch_.peer(link)); }
   void fail_here(Status status) { watch_.fail(status, endpoint_->node()); }
 
   // window.cc
   void work(bool retry);
-  void let_in();
-  void let_in_step();
-  [[nodiscard]] bool link_of(std::uint32_t row, std::uint32_t ahead, std::uint32_t& link) const;
-  [[nodiscard]] bool room();
-  [[nodiscard]] bool let_in_message(std::uint32_t row);
+  void issue_steps();
+  void issue_step();
+  [[nodiscard]] bool find_link(std::uint32_t row, std::uint32_t ahead, std::uint32_t& link) const;
+  [[nodiscard]] bool has_room();
+  [[nodiscard]] bool issue_message(std::uint32_t row);
   void retire();
   void post_all();
   [[nodiscard]] bool post_send(std::uint32_t link);
   void post_receives(std::uint32_t link);
-  void posted(std::uint32_t link, Lane& lane, LinkSet& unposted);
+  void note_post(std::uint32_t link, MessageRing& ring, LinkSet& unposted);
   void run_op();
   // Whether the endpoint took the post.
-  [[nodiscard]] bool took(Status status, std::uint32_t link);
+  [[nodiscard]] bool check_post(Status status, std::uint32_t link);
   [[nodiscard]] std::uint64_t log_now() const;  // 0 unless there is a log with times
-  void log_let_in(std::uint32_t row, std::uint32_t ahead, std::uint64_t now);
+  void log_issue(std::uint32_t row, std::uint32_t ahead, std::uint64_t now);
   void log_op(std::uint32_t row, std::uint64_t now);
-  [[nodiscard]] bool reached(std::uint8_t from, std::uint32_t after, bool ops_too) const;
-  [[nodiscard]] bool may_run(const Action& action) const;
-  [[nodiscard]] bool being_sent(const Block& block) const;
+  [[nodiscard]] bool has_reached(std::uint8_t from, std::uint32_t after, bool ops_too) const;
+  [[nodiscard]] bool can_run(const Action& action) const;
+  [[nodiscard]] bool is_being_sent(const Block& block) const;
   [[nodiscard]] bool locate(std::uint32_t row, const Place& place, Block& block) const;
   [[nodiscard]] bool operate(std::uint32_t row);
 
@@ -224,16 +224,16 @@ class Machine {
 
   // The collective.
   Layout layout_ = {0, 0, 0, 0, 0, 0};
-  Held input_, output_;
+  BufferPart input_, output_;
   std::uint8_t* scratch_ = nullptr;
   std::size_t slot_bytes_ = 0;
   Operator op_ = {.commutes = false};
   std::uint8_t window_ = 0;
-  std::uint8_t room_ = 0;  // messages that a message ring accepts
+  std::uint8_t ring_limit_ = 0;  // messages that a message ring accepts
   bool running_ = false;
-  bool moved_ = false;    // the last poll() moved the collective
-  bool more_ = false;     // the last poll() may have left completions
-  bool no_room_ = false;  // the fabric had no room for a post in the last poll()
+  bool has_moved_ = false;      // the last poll() moved the collective
+  bool may_have_more_ = false;  // the last poll() may have left completions
+  bool post_refused_ = false;   // the fabric had no room for a post in the last poll()
   // Steps in flight: steps_[first_step_ .. end_step_), counters modulo 256. The next combine or
   // copy belongs to step next_op_ or a later one.
   std::uint8_t first_step_ = 0, end_step_ = 0, next_op_ = 0;
@@ -243,18 +243,18 @@ class Machine {
   Timetable timetable_;
 
   static_assert(kMaxLinks <= 256);
-  std::uint8_t link_of_[kMaxLinks] = {};  // the endpoint's link, by the program's
+  std::uint8_t endpoint_links_[kMaxLinks] = {};  // the endpoint's link, by the program's
   // Message rings, by the endpoint's link.
-  Lane sends_[kMaxLinks];
-  Lane receives_[kMaxLinks];
+  MessageRing sends_[kMaxLinks];
+  MessageRing receives_[kMaxLinks];
   // Links with posted, incomplete sends; with sends, or receives, to post; with an unexpected
   // message of another collective.
-  LinkSet sending_, unposted_sends_, unposted_receives_, told_;
+  LinkSet sending_, unposted_sends_, unposted_receives_, unexpected_links_;
   // By link: the tag of the first unexpected message of another collective.
-  std::uint64_t early_[kMaxLinks] = {};
+  std::uint64_t unexpected_tags_[kMaxLinks] = {};
   // By link: the number of messages that this collective must receive, according to unexpected
   // ones.
-  std::uint32_t foreseen_[kMaxLinks] = {};
+  std::uint32_t expected_receives_[kMaxLinks] = {};
 };
 
 }  // namespace espalier

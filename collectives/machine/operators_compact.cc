@@ -42,21 +42,21 @@ using Bits16 [[gnu::may_alias]] = std::uint16_t;
 using Bits32 [[gnu::may_alias]] = std::uint32_t;
 using Bits64 [[gnu::may_alias]] = std::uint64_t;
 
-std::uint64_t load(const std::uint8_t* at, const Format& format) {
+std::uint64_t load(const std::uint8_t* number, const Format& format) {
   switch (format.bytes) {
-    case 1: return *at;
-    case 2: return *reinterpret_cast<const Bits16*>(at);
-    case 4: return *reinterpret_cast<const Bits32*>(at);
-    default: return *reinterpret_cast<const Bits64*>(at);
+    case 1: return *number;
+    case 2: return *reinterpret_cast<const Bits16*>(number);
+    case 4: return *reinterpret_cast<const Bits32*>(number);
+    default: return *reinterpret_cast<const Bits64*>(number);
   }
 }
 
-void store(std::uint8_t* at, const Format& format, std::uint64_t bits) {
+void store(std::uint8_t* number, const Format& format, std::uint64_t bits) {
   switch (format.bytes) {
-    case 1: *at = static_cast<std::uint8_t>(bits); break;
-    case 2: *reinterpret_cast<Bits16*>(at) = static_cast<std::uint16_t>(bits); break;
-    case 4: *reinterpret_cast<Bits32*>(at) = static_cast<std::uint32_t>(bits); break;
-    default: *reinterpret_cast<Bits64*>(at) = bits; break;
+    case 1: *number = static_cast<std::uint8_t>(bits); break;
+    case 2: *reinterpret_cast<Bits16*>(number) = static_cast<std::uint16_t>(bits); break;
+    case 4: *reinterpret_cast<Bits32*>(number) = static_cast<std::uint32_t>(bits); break;
+    default: *reinterpret_cast<Bits64*>(number) = bits; break;
   }
 }
 
@@ -148,10 +148,11 @@ void combine(const Operator& op, void* into, const void* a, const void* b, std::
     const std::uint64_t bits =
         result(op, format, load(left, format), load(right, format), from_a, from_b);
     if (format.pair) {
-      std::uint64_t at = load(left + format.bytes, index);
-      const std::uint64_t other = load(right + format.bytes, index);
-      if (!from_a || (from_b && ordered(index, other) < ordered(index, at))) at = other;
-      store(to + format.bytes, index, at);
+      std::uint64_t position = load(left + format.bytes, index);
+      const std::uint64_t other_position = load(right + format.bytes, index);
+      if (!from_a || (from_b && ordered(index, other_position) < ordered(index, position)))
+        position = other_position;
+      store(to + format.bytes, index, position);
     }
     store(to, format, bits);
     to += step;

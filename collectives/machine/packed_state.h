@@ -31,7 +31,7 @@ class PackedState {
   void unpack(const std::uint8_t* bytes);
 
  private:
-  struct Link;
+  struct PackedLink;
   struct Layout;
   struct Writer;
   struct Reader;
@@ -42,8 +42,8 @@ class PackedState {
   void pack_links(Writer& out);
   void unpack_links(Reader& in);
   // side: 0 for the message ring of sends, 1 for the ring of receives.
-  static void pack_lane(const Lane& lane, int side, Link& link, Writer& out);
-  static void unpack_lane(const Link& link, int side, Reader& in, Lane& lane);
+  static void pack_ring(const MessageRing& ring, int side, PackedLink& link, Writer& out);
+  static void unpack_ring(const PackedLink& link, int side, Reader& in, MessageRing& ring);
 
   Machine& machine_;
   std::vector<std::uint8_t> model_;   // the fixed part of the first state that was packed

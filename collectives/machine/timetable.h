@@ -24,11 +24,11 @@ class Timetable {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  // Whether all step numbers, instance numbers and values computed from them lie in -most .. most.
+  // Whether all step numbers, instance numbers and values computed from them lie in -max .. max.
   // On 32-bit targets call it before start(): the scheduler cannot hold larger values.
-  static constexpr std::int64_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / 2;
+  static constexpr std::int64_t kMaxValue = std::numeric_limits<std::ptrdiff_t>::max() / 2;
   [[nodiscard]] static bool fits(const Program& program, std::uint32_t blocks,
-                                 std::int64_t most = kMost);
+                                 std::int64_t max = kMaxValue);
   // Begins `program`, which must outlive this use, for N = `blocks`: goes to its first phase with
   // instances.
   void start(const Program& program, std::uint32_t blocks);
@@ -77,11 +77,12 @@ class Timetable {
   struct Row {
     Number step = 0;                 // step of the next instance to issue; kNoStep: there is none
     Number first_step = 0;           // step of instance 0; with a pace, step of pace 0
-    Number left = 0;                 // instances not issued yet
+    Number unissued = 0;             // instances not issued yet
     Number i = 0;                    // next instance to run
     std::uint16_t first_cursor = 0;  // the row's stepped indices: `cursors` cursors from here
     std::uint8_t cursors = 0;
-    bool ahead = false;  // the cursor after these is the pace's, at the next instance to issue
+    bool has_pace_cursor =
+        false;  // the cursor after these is the pace's, at the next instance to issue
   };
   // Instances begin .. end-1.
   struct Range {
@@ -89,7 +90,7 @@ class Timetable {
     void cut(std::int64_t from, std::int64_t to, std::uint32_t d);
   };
 
-  void start_row(std::uint32_t at);
+  void start_row(std::uint32_t row);
   [[nodiscard]] Range range(const Action& action, std::int64_t t0) const;
   [[nodiscard]] static std::uint32_t block_ref(const Action& action);
   void add_cursors(Row& row, const Action& action);
@@ -97,18 +98,18 @@ class Timetable {
   void add_place(Row& row, bool present, const Place& place);
   void start_cursor(Row& row, std::uint32_t ref);
   [[nodiscard]] bool has_room(const Index& index) const;
-  [[nodiscard]] bool paced(std::uint32_t row) const { return action(row).pace_ref != 0; }
+  [[nodiscard]] bool has_pace(std::uint32_t row) const { return action(row).pace_ref != 0; }
   // Whether the action's instances run after they are issued: then the pace is ahead of the other
   // indices.
   [[nodiscard]] static bool runs_later(const Action& action) {
     return action.kind == espalier_Kind_COMBINE || action.kind == espalier_Kind_COPY;
   }
   void start_pace(std::uint32_t row);
-  void keep_pace(std::uint32_t row, std::int64_t earliest);
+  void update_step(std::uint32_t row, std::int64_t earliest);
   [[nodiscard]] std::int64_t pace(std::uint32_t row) const;
   void find_next_step();
   // Merges the row's next instance to issue into next_step_ and next_rows_.
-  void offer(std::uint32_t row);
+  void merge(std::uint32_t row);
 
   // Actions that share a term have a cursor each, hence the factor 2.
   static constexpr std::uint32_t kMaxTermCursors =

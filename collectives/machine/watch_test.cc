@@ -22,7 +22,7 @@ class WatchTest : public ::testing::Test {
     endpoint.time = begin + at;
     watch.tick();
     Completion completion;
-    while (endpoint.poll(completion)) watch.control(completion.link, completion.control);
+    while (endpoint.poll(completion)) watch.handle_control(completion.link, completion.control);
     watch.run(true);
   }
   // Polls whenever the failure detector asks for it, until time `at`.
@@ -121,10 +121,10 @@ TEST_F(WatchTest, WhatArrivesBeginsTheWaitAnew) {
   watch.await(0);
   for (std::uint64_t at = 0; at < 10 * kD; at += kD / 4) {
     poll_at(at);
-    watch.arrived(0, true);
+    watch.note_arrival(0, true);
   }
   EXPECT_TRUE(endpoint.controls.empty());
-  watch.arrived(0, false);
+  watch.note_arrival(0, false);
   wait_until(20 * kD);
   EXPECT_FALSE(watch.failed());
   EXPECT_TRUE(endpoint.controls.empty());
@@ -134,7 +134,7 @@ TEST_F(WatchTest, BrokenLinkIsProbedAtOnceAndDeadAfterHalf) {
   poll_at(0);
   watch.await(2);
   wait_until(kD / 8);
-  watch.link_down(2);
+  watch.note_link_down(2);
   poll_at(kD / 8);
   EXPECT_EQ(told(ControlKind::kProbe, 2), 1u);
   wait_until(kD / 8 + kD / 2 - 1);
@@ -146,7 +146,7 @@ TEST_F(WatchTest, BrokenLinkIsProbedAtOnceAndDeadAfterHalf) {
 
 TEST_F(WatchTest, BrokenWhileIdleHarmsOnlyWhoAwaitsIt) {
   poll_at(0);
-  watch.link_down(2);
+  watch.note_link_down(2);
   wait_until(10 * kD);
   EXPECT_FALSE(watch.failed());
   watch.await(2);
@@ -256,8 +256,8 @@ TEST_F(WatchTest, DeafForAQuarterBlamesWhoDeafens) {
   poll_at(0);
   watch.await(0);
   wait_until(kD - 10);
-  watch.deafened(2, true);
-  watch.deafened(1, true);
+  watch.note_blocked(2, true);
+  watch.note_blocked(1, true);
   endpoint.controls.clear();
   wait_until(kD - 10 + kD / 4 - 1);
   EXPECT_FALSE(watch.failed());  // messages from link 0 may have been missed
@@ -274,7 +274,7 @@ TEST_F(WatchTest, DeafForAQuarterBlamesWhoDeafens) {
 
 TEST_F(WatchTest, DeafWhileIdleIsACauseToo) {
   poll_at(0);
-  watch.deafened(0, true);
+  watch.note_blocked(0, true);
   EXPECT_EQ(watch.next_deadline(), begin + kD / 4);
   wait_until(kD / 4);
   EXPECT_EQ(watch.cause().peer, 7u);
@@ -285,11 +285,11 @@ TEST_F(WatchTest, ShortDeafnessBlamesNobody) {
   poll_at(0);
   watch.await(0);
   wait_until(kD / 2 - 1);
-  watch.deafened(1, true);
+  watch.note_blocked(1, true);
   constexpr std::uint64_t kOver = 5 * kD / 8;
   wait_until(kOver);
   EXPECT_TRUE(endpoint.controls.empty());
-  watch.deafened(1, false);
+  watch.note_blocked(1, false);
   wait_until(kOver + kD / 2 - 1);
   EXPECT_FALSE(watch.failed());
   EXPECT_EQ(told(ControlKind::kProbe, 0), 4u);

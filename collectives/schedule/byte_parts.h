@@ -48,9 +48,9 @@ namespace byte_parts {
 
 template <const auto& kParts, typename F, std::size_t... kPart>
 void for_each(F f, std::index_sequence<kPart...> /*parts*/) {
-  std::size_t at = 0;
-  ((f(kParts[kPart].begin, at, kParts[kPart].end - kParts[kPart].begin),
-    at += kParts[kPart].end - kParts[kPart].begin),
+  std::size_t packed = 0;
+  ((f(kParts[kPart].begin, packed, kParts[kPart].end - kParts[kPart].begin),
+    packed += kParts[kPart].end - kParts[kPart].begin),
    ...);
 }
 
@@ -67,8 +67,8 @@ void for_each_part(F f) {
 template <const auto& kParts>
 void copy_parts_out(const void* object, std::uint8_t* out) {
   const auto* const base = static_cast<const std::uint8_t*>(object);
-  for_each_part<kParts>([base, out](std::size_t offset, std::size_t at, std::size_t size) {
-    std::memcpy(out + at, base + offset, size);
+  for_each_part<kParts>([base, out](std::size_t offset, std::size_t packed, std::size_t size) {
+    std::memcpy(out + packed, base + offset, size);
   });
 }
 
@@ -76,8 +76,8 @@ void copy_parts_out(const void* object, std::uint8_t* out) {
 template <const auto& kParts>
 void copy_parts_in(const std::uint8_t* bytes, void* object) {
   auto* const base = static_cast<std::uint8_t*>(object);
-  for_each_part<kParts>([base, bytes](std::size_t offset, std::size_t at, std::size_t size) {
-    std::memcpy(base + offset, bytes + at, size);
+  for_each_part<kParts>([base, bytes](std::size_t offset, std::size_t packed, std::size_t size) {
+    std::memcpy(base + offset, bytes + packed, size);
   });
 }
 

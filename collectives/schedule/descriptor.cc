@@ -8,7 +8,7 @@
 namespace espalier {
 namespace {
 
-bool same_text(const char* a, const char* b) {
+bool is_same_text(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) {
     ++a;
     ++b;
@@ -19,14 +19,14 @@ bool same_text(const char* a, const char* b) {
 // Returns the status for nanopb's error, which is available only as an English text.
 Status decode_error(const pb_istream_t& stream) {
   const char* text = PB_GET_ERROR(&stream);
-  const bool full = same_text(text, "array overflow") || same_text(text, "string overflow") ||
-                    same_text(text, "integer too large");
+  const bool full = is_same_text(text, "array overflow") || is_same_text(text, "string overflow") ||
+                    is_same_text(text, "integer too large");
   return full ? Status::kTooLarge : Status::kTruncated;
 }
 
 // Whether the table is inside the descriptor. If the field with that number has another wire type,
 // nanopb passes a copy to the callback.
-bool table_inside(const Program& program, const std::uint8_t* bytes, std::size_t size) {
+bool is_table_inside(const Program& program, const std::uint8_t* bytes, std::size_t size) {
   if (program.table.bytes == nullptr) return true;
   const auto table = reinterpret_cast<std::uintptr_t>(program.table.bytes);
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes);
@@ -41,7 +41,7 @@ Status decode_into(const std::uint8_t* bytes, std::size_t size, std::uint64_t to
     const bool other = program.format_version != 0 && program.format_version != kFormatVersion;
     return other ? Status::kBadVersion : decode_error(stream);
   }
-  if (!table_inside(program, bytes, size)) return Status::kTruncated;
+  if (!is_table_inside(program, bytes, size)) return Status::kTruncated;
   const Status status = check_program(program);
   if (status != Status::kOk) return status;
   if (topology_digest != kAnyTopology && program.topology_digest != topology_digest) {

@@ -68,7 +68,7 @@ std::int64_t TermCursor::add_digits(const Term& term, std::uint32_t carry) {
   std::uint64_t packed = 0;
   std::uint32_t reversed = 0;
   std::uint32_t shift = 0;
-  for (std::uint32_t at = 0; at < term.digits; ++at) {
+  for (std::uint32_t i = 0; i < term.digits; ++i) {
     std::uint32_t digit = (static_cast<std::uint32_t>(quotient_ >> shift) & mask) +
                           (static_cast<std::uint32_t>(step_ >> shift) & mask) + carry;
     carry = digit >= term.base ? 1 : 0;
@@ -89,8 +89,8 @@ void IndexCursor::start(const Program& program, std::uint32_t ref, std::int64_t 
     // Starts one instance earlier, because a term cursor has its value only after an advance.
     terms_ = terms;
     sum_ = wrapping_add(index.off, wrapping_mul(index.coef, i - 1));
-    for (std::uint32_t at = 0; at < index.terms; ++at) {
-      terms_[at].start(program.terms[index.first_term + at], i - 1);
+    for (std::uint32_t term = 0; term < index.terms; ++term) {
+      terms_[term].start(program.terms[index.first_term + term], i - 1);
     }
     return advance_terms(program);
   }
@@ -104,8 +104,9 @@ void IndexCursor::start(const Program& program, std::uint32_t ref, std::int64_t 
 void IndexCursor::advance_terms(const Program& program) {
   sum_ = wrapping_add(sum_, index_->coef);
   std::int64_t sum = sum_;
-  for (std::uint32_t at = 0; at < index_->terms; ++at) {
-    sum = wrapping_add(sum, terms_[at].advance(program, program.terms[index_->first_term + at]));
+  for (std::uint32_t term = 0; term < index_->terms; ++term) {
+    sum =
+        wrapping_add(sum, terms_[term].advance(program, program.terms[index_->first_term + term]));
   }
   // In most cases no division is needed.
   const bool below = index_->mod == 0 || static_cast<std::uint64_t>(sum) < index_->mod;

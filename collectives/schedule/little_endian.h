@@ -30,7 +30,7 @@ inline void store_u32(std::uint8_t* bytes, std::uint32_t value) {
 
 // Stores the lowest `size` bytes of `value`, size <= 8.
 inline void store_le(std::uint8_t* bytes, std::uint64_t value, unsigned size) {
-  for (unsigned at = 0; at < size; ++at) bytes[at] = static_cast<std::uint8_t>(value >> (8 * at));
+  for (unsigned i = 0; i < size; ++i) bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
 }
 
 }  // namespace espalier

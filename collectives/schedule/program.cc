@@ -114,10 +114,10 @@ std::uint64_t ceil_divide(std::uint64_t n, std::uint32_t d) {
   return rest != 0 ? n + 1 : n;
 }
 
-bool too_large(std::uint64_t count, std::uint32_t bytes) {
-  std::uint64_t most = kMaxMessageBytes;
-  divide(most, bytes);
-  return count > most;
+bool is_too_large(std::uint64_t count, std::uint32_t bytes) {
+  std::uint64_t max_count = kMaxMessageBytes;
+  divide(max_count, bytes);
+  return count > max_count;
 }
 
 }  // namespace
@@ -128,10 +128,10 @@ Status make_layout(const Program& program, std::uint64_t count, std::uint32_t el
   if (element_bytes == 0) return Status::kBadArgument;
   if (count > 0 && program.collective == espalier_Collective_BARRIER) return Status::kBadArgument;
   if (counts_per_rank(program.collective)) {
-    if (too_large(count, program.segments)) return Status::kTooLarge;
+    if (is_too_large(count, program.segments)) return Status::kTooLarge;
     count *= program.segments;
   }
-  if (too_large(count, element_bytes)) return Status::kTooLarge;
+  if (is_too_large(count, element_bytes)) return Status::kTooLarge;
   const std::uint64_t segment_elements = ceil_divide(count, program.segments);
   const std::uint32_t block_bytes = block_bytes_for(program, count * element_bytes);
   std::uint64_t blocks = 1;
@@ -195,13 +195,13 @@ std::uint64_t buffer_bytes(const Program& program, const Layout& layout, Buffer 
 std::uint64_t digest_bytes(std::uint64_t seed, const void* bytes, std::size_t size) {
   constexpr std::uint64_t kPrime = 0x100000001b3ull;
   const auto* next = static_cast<const std::uint8_t*>(bytes);
-  for (std::size_t at = 0; at < size; ++at) seed = (seed ^ next[at]) * kPrime;
+  for (std::size_t i = 0; i < size; ++i) seed = (seed ^ next[i]) * kPrime;
   return seed;
 }
 
 std::uint64_t digest_u64(std::uint64_t seed, std::uint64_t value) {
   std::uint8_t bytes[8];
-  for (int at = 0; at < 8; ++at) bytes[at] = static_cast<std::uint8_t>(value >> (8 * at));
+  for (int i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
   return digest_bytes(seed, bytes, sizeof bytes);
 }
 
@@ -230,8 +230,8 @@ std::uint32_t crc32(std::uint32_t crc, const void* bytes, std::size_t size) {
                                                0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
   const auto* next = static_cast<const std::uint8_t*>(bytes);
   crc = ~crc;
-  for (std::size_t at = 0; at < size; ++at) {
-    crc ^= next[at];
+  for (std::size_t i = 0; i < size; ++i) {
+    crc ^= next[i];
     crc = (crc >> 4) ^ kTable[crc & 15];
     crc = (crc >> 4) ^ kTable[crc & 15];
   }

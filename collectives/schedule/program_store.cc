@@ -63,8 +63,8 @@ void ProgramStore::add(const Program& program) {
   peers_.insert(peers_.end(), program.peers, program.peers + program.peers_count);
 }
 
-void ProgramStore::load(std::uint32_t which, StoredProgram& out) const {
-  const Node& node = nodes_[which];
+void ProgramStore::load(std::uint32_t index, StoredProgram& out) const {
+  const Node& node = nodes_[index];
   if (out.store_ != this || out.body_ != node.body) {
     out.store_ = this;
     out.body_ = node.body;

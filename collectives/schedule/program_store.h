@@ -41,10 +41,10 @@ class ProgramStore {
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
   // Returns the number of programs that differ in more than their node and peers.
   [[nodiscard]] std::size_t bodies() const { return bodies_.size(); }
-  // Writes program `which` into `out`.
-  void load(std::uint32_t which, StoredProgram& out) const;
-  // Prefetches the memory that load(which) reads first into the processor's cache.
-  void expect(std::uint32_t which) const { __builtin_prefetch(&nodes_[which]); }
+  // Writes program `index` into `out`.
+  void load(std::uint32_t index, StoredProgram& out) const;
+  // Prefetches the memory that load(index) reads first into the processor's cache.
+  void expect(std::uint32_t index) const { __builtin_prefetch(&nodes_[index]); }
 
  private:
   struct Layout;
