@@ -24,7 +24,7 @@ TEST_F(AgreementTest, StallReportOutlastsTheFailure) {
 TEST_F(AgreementTest, ChecksumsAreSentAndChecked) {
   init(true);
   std::uint32_t sent = 0;
-  for (std::size_t at = 0; at < sizeof output; ++at) output[at] = static_cast<std::uint8_t>(at);
+  for (std::size_t i = 0; i < sizeof output; ++i) output[i] = static_cast<std::uint8_t>(i);
   endpoint.on_post = [&](const ScriptedEndpoint::Post& post) {
     if (!post.send) return;
     EXPECT_EQ(post.check, crc32(0, post.bytes, post.size));

@@ -18,8 +18,7 @@ namespace espalier {
 
 // The caller's memory for one collective.
 //  * Input and output have buffer_bytes() bytes each. Either may be null if the program does not
-//  use
-//    it.
+//    use it.
 //  * Input and output may share memory only in place: each segment that both hold has the same
 //    address in both. So a whole input and a whole output begin together; in an allgather the
 //    rank's own input is where its segment goes in the output.

@@ -147,11 +147,11 @@ TEST_F(MachineTest, InPlaceIsWhereEachSegmentIsAtOneAddress) {
     ASSERT_EQ(check_program(program), Status::kOk);
     const bool own_input = collective == espalier_Collective_ALLGATHER;
     std::uint8_t* const own = output + 16;
-    for (std::uint8_t* at = output; at < output + 48; at += 8) {
-      buffers.input = own_input ? at : output;
-      buffers.output = own_input ? output : at;
-      EXPECT_EQ(start(16), at == own ? Status::kOk : Status::kBadArgument) << at - output;
-      if (at != own) continue;
+    for (std::uint8_t* address = output; address < output + 48; address += 8) {
+      buffers.input = own_input ? address : output;
+      buffers.output = own_input ? output : address;
+      EXPECT_EQ(start(16), address == own ? Status::kOk : Status::kBadArgument) << address - output;
+      if (address != own) continue;
       ASSERT_EQ(endpoint.prepared.size(), 1u);
       EXPECT_EQ(endpoint.prepared[0].bytes, output);
       EXPECT_EQ(endpoint.prepared[0].size, 48u);
@@ -197,8 +197,8 @@ TEST_F(MachineTest, RunsAreOneMessage) {
   program.blocks[0].block_bytes = 0;
   program.segments = 4;
   program.scratch_blocks = 4;
-  for (std::uint32_t at = 0; at < program.actions_count; ++at) {
-    program.actions[at].into.run = program.actions[at].a.run = 3;
+  for (std::uint32_t i = 0; i < program.actions_count; ++i) {
+    program.actions[i].into.run = program.actions[i].a.run = 3;
   }
   ASSERT_EQ(check_program(program), Status::kOk);
   program.indices[0].base = 0;

@@ -18,20 +18,20 @@ class WatchTest : public ::testing::Test {
   WatchTest() : endpoint(5, {7, 9, 11}) { watch.init(endpoint, kD); }
 
   // Polls once at time `at` after the test's start, with the endpoint's completions.
-  void poll_at(std::uint64_t at) {
-    endpoint.time = begin + at;
+  void poll_at(std::uint64_t time) {
+    endpoint.time = begin + time;
     watch.tick();
     Completion completion;
     while (endpoint.poll(completion)) watch.handle_control(completion.link, completion.control);
     watch.run(true);
   }
   // Polls whenever the failure detector asks for it, until time `at`.
-  void wait_until(std::uint64_t at) {
-    while (!watch.ended() && watch.next_deadline() <= begin + at) {
+  void wait_until(std::uint64_t time) {
+    while (!watch.ended() && watch.next_deadline() <= begin + time) {
       const std::uint64_t next = watch.next_deadline() - std::min(watch.next_deadline(), begin);
       poll_at(std::max(next, endpoint.time - begin));
     }
-    if (!watch.ended()) poll_at(at);
+    if (!watch.ended()) poll_at(time);
   }
   [[nodiscard]] std::size_t told(ControlKind kind, std::uint32_t link) const {
     std::size_t count = 0;
@@ -93,10 +93,10 @@ TEST_F(WatchTest, ProbesAfterHalfThenEveryEighthAndDeadAtD) {
 TEST_F(WatchTest, AnAnsweringLinkIsNeverDeadButStallsAt2D) {
   poll_at(0);
   watch.await(0);
-  for (std::uint64_t at = 0; at < 2 * kD; at += kD / 16) {
+  for (std::uint64_t time = 0; time < 2 * kD; time += kD / 16) {
     answer(0);
-    poll_at(at);
-    ASSERT_FALSE(watch.failed()) << at;
+    poll_at(time);
+    ASSERT_FALSE(watch.failed()) << time;
   }
   answer(0);
   poll_at(2 * kD);
@@ -119,8 +119,8 @@ TEST_F(WatchTest, SilentHalfADAfterItsLastWord) {
 TEST_F(WatchTest, WhatArrivesBeginsTheWaitAnew) {
   poll_at(0);
   watch.await(0);
-  for (std::uint64_t at = 0; at < 10 * kD; at += kD / 4) {
-    poll_at(at);
+  for (std::uint64_t time = 0; time < 10 * kD; time += kD / 4) {
+    poll_at(time);
     watch.note_arrival(0, true);
   }
   EXPECT_TRUE(endpoint.controls.empty());

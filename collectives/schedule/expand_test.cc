@@ -63,9 +63,9 @@ TEST(Expand, OrdersByStepThenAction) {
   program.actions[2].t0_ref = 0;
   const std::vector<Instance> all = expand(program, 5);
   ASSERT_GE(all.size(), 3u);
-  for (std::size_t at = 1; at < all.size(); ++at) {
-    EXPECT_TRUE(all[at - 1].step < all[at].step ||
-                (all[at - 1].step == all[at].step && all[at - 1].action < all[at].action));
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    EXPECT_TRUE(all[i - 1].step < all[i].step ||
+                (all[i - 1].step == all[i].step && all[i - 1].action < all[i].action));
   }
 }
 

@@ -16,8 +16,7 @@ constexpr std::uint32_t kEntries = 50;
 const std::uint8_t* entries() {
   static const auto kBytes = [] {
     std::array<std::uint8_t, 2 * kEntries> bytes{};
-    for (std::size_t at = 0; at < bytes.size(); ++at)
-      bytes[at] = static_cast<std::uint8_t>(97 * at);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(97 * i);
     return bytes;
   }();
   return kBytes.data();

@@ -94,7 +94,7 @@ TEST(OwnedProgram, CopiesOutliveTheOriginal) {
 TEST(OwnedProgram, MovesWithItsTable) {
   const Bytes expected = encoded(sample_program_with_table());
   Programs programs;
-  for (int at = 0; at < 9; ++at) programs.push_back(sample_program_with_table());  // grows: moves
+  for (int i = 0; i < 9; ++i) programs.push_back(sample_program_with_table());  // grows: moves
   for (const Program& program : programs) EXPECT_EQ(encoded(program), expected);
   OwnedProgram taken = std::move(programs.front());
   programs.clear();

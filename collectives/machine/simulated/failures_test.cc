@@ -50,13 +50,13 @@ Cause common_cause(Cluster& cluster) {
   Cause cause;
   for (std::uint32_t v = 0; v < cluster.nodes(); ++v) {
     if (!cluster.network().alive(v)) continue;
-    const Cause& its = cluster.machine(v).cause();
-    if (cause.status == Status::kOk) cause = its;
-    EXPECT_TRUE(same(its, cause)) << "node " << v << ": " << status_name(its.status) << " "
-                                  << its.detector << " " << its.peer << " and not "
-                                  << status_name(cause.status) << " " << cause.detector << " "
-                                  << cause.peer;
-    EXPECT_EQ(cluster.machine(v).poll(), its.status);
+    const Cause& own_cause = cluster.machine(v).cause();
+    if (cause.status == Status::kOk) cause = own_cause;
+    EXPECT_TRUE(same(own_cause, cause))
+        << "node " << v << ": " << status_name(own_cause.status) << " " << own_cause.detector << " "
+        << own_cause.peer << " and not " << status_name(cause.status) << " " << cause.detector
+        << " " << cause.peer;
+    EXPECT_EQ(cluster.machine(v).poll(), own_cause.status);
   }
   return cause;
 }

@@ -159,7 +159,7 @@ TEST(NoHeap, BetweenBootAndTheLastResult) {
       EXPECT_EQ(allocations, before);
       if (algorithm->collective != espalier_Collective_ALLREDUCE) continue;
       for (const auto& node : world->nodes) {
-        for (std::uint64_t at = 0; at < count; ++at) ASSERT_EQ(node.output[at], 36.0f);
+        for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(node.output[i], 36.0f);
       }
     }
   }

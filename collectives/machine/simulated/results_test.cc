@@ -41,11 +41,11 @@ std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
   std::vector<Job> jobs;
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (table[at].where != Where::kAnywhere) continue;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (table[i].where != Where::kAnywhere) continue;
     Job job;
-    job.collective = table[at].collective;
-    job.algorithm = table[at].name;
+    job.collective = table[i].collective;
+    job.algorithm = table[i].name;
     job.op = op;
     if (std::strstr(job.algorithm, "fractional") != nullptr) job.run = 2;
     jobs.push_back(job);
@@ -53,7 +53,7 @@ std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
     job.send_ticks = 2;
     for (const std::uint32_t latency : {6u, 3u}) {
       job.latency_ticks = latency;
-      const Status status = table[at].generate(group_of(job, 5), 0, program);
+      const Status status = table[i].generate(group_of(job, 5), 0, program);
       if (status == Status::kOk && program.latency_ticks > 1) jobs.push_back(job);
     }
   }

@@ -86,8 +86,8 @@ void check_steps(const Algorithm& algorithm, const Group& group) {
 TEST(Steps, AreAsClaimedAnywhere) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (table[at].where != Where::kAnywhere) continue;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (table[i].where != Where::kAnywhere) continue;
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 11u, 16u, 23u, 40u}) {
       for (const std::uint32_t root : {0u, 1u, ranks - 1}) {
         if (root >= ranks || (emulated() && ranks > 11)) continue;
@@ -96,7 +96,7 @@ TEST(Steps, AreAsClaimedAnywhere) {
         group.root = root;
         group.blocks = &kBlocks;
         group.blocks_count = 1;
-        check_steps(table[at], group);
+        check_steps(table[i], group);
         if (HasFailure()) return;
       }
     }
@@ -150,8 +150,8 @@ struct Tree {
 TEST(Steps, AreAsClaimedOnFatTrees) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (table[at].where != Where::kFatTree) continue;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (table[i].where != Where::kFatTree) continue;
     constexpr Tree kTrees[] = {{2, 1, {1}},    {2, 2, {1, 1}},    {2, 3, {1, 1, 1}},
                                {3, 1, {1}},    {3, 2, {1, 1}},    {4, 2, {1, 1}},
                                {5, 1, {1}},    {2, 3, {1, 2, 4}}, {2, 3, {1, 2, 3}},
@@ -167,7 +167,7 @@ TEST(Steps, AreAsClaimedOnFatTrees) {
       for (const std::uint32_t root : {0u, 1u, group.ranks - 1}) {
         if (emulated() && root > 1) continue;
         group.root = root;
-        check_steps(table[at], group);
+        check_steps(table[i], group);
         if (HasFailure()) return;
       }
     }
