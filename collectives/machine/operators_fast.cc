@@ -1,12 +1,12 @@
 // One loop per operator and type, which the compiler vectorises. For boards: operators_compact.cc.
 
-#include "firmware/limits.h"
+#include "espalier/base/limits.h"
 #if !ESPALIER_COMPACT_OPERATORS
 
 #include <type_traits>
 
 #include "collectives/machine/half.h"
-#include "collectives/machine/operators.h"
+#include "espalier/collectives/machine/operators.h"
 
 // `into` is equal to a or b or does not overlap them, so the elements are independent.
 #if defined(__clang__)

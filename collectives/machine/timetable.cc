@@ -1,9 +1,9 @@
-#include "collectives/machine/timetable.h"
+#include "espalier/collectives/machine/detail/timetable.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "collectives/schedule/arithmetic.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier {
 namespace {
@@ -79,8 +79,8 @@ void Timetable::start_pace(std::uint32_t row) {
   update_step(row, first_step_);
 }
 
-// Sets the row's `step` to the step of its next instance to issue. good_ becomes false if that step is
-// before `earliest` or after the phase.
+// Sets the row's `step` to the step of its next instance to issue. good_ becomes false if that step
+// is before `earliest` or after the phase.
 void Timetable::update_step(std::uint32_t row, std::int64_t earliest) {
   Row& state = rows_[row];
   state.step = kNoStep;
@@ -222,8 +222,7 @@ std::int64_t Timetable::value(std::uint32_t row, std::uint32_t ref) const {
   const Row& state = rows_[row];
   const Index& index = program_->indices[ref];
   if (is_linear(index)) {
-    return wrapping_add(std::int64_t{index.base} + index.off,
-                        wrapping_mul(index.coef, state.i));
+    return wrapping_add(std::int64_t{index.base} + index.off, wrapping_mul(index.coef, state.i));
   }
   for (std::uint32_t cursor = 0; cursor < state.cursors; ++cursor) {
     if (cursor_refs_[state.first_cursor + cursor] == ref) {

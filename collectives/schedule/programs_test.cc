@@ -1,7 +1,7 @@
 // The owner of a program's table. The types prevent that copies share a table: otherwise this file
 // would not compile.
 
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/schedule/programs.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <optional>
 #include <type_traits>
 
-#include "collectives/schedule/file.h"
 #include "collectives/schedule/sample_program.h"
+#include "espalier/collectives/schedule/file.h"
 
 namespace espalier {
 namespace {
