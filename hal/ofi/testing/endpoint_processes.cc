@@ -1,4 +1,4 @@
-#include "hal/ofi/processes.h"
+#include "hal/ofi/testing/endpoint_processes.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -11,13 +11,13 @@
 #include <cstdlib>
 
 #include "hal/ofi/address.h"
-#include "hal/ofi/cluster.h"
 #include "hal/ofi/sweep.h"
+#include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::ofi {
 namespace {
 
-// False if the other end is gone: how it ended is join()'s to tell.
+// False if the process at the other end has ended; join() reports how.
 bool put(int channel, const void* bytes, std::size_t size) {
   return size == 0 || send(channel, bytes, size, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
 }
@@ -45,8 +45,9 @@ bool readable(int channel) {
 
 }  // namespace
 
-Processes::Processes(const Config& config, const std::vector<std::vector<std::uint32_t>>& peers,
-                     const Body& body) {
+EndpointProcesses::EndpointProcesses(const Config& config,
+                                     const std::vector<std::vector<std::uint32_t>>& peers,
+                                     const Body& body) {
   for (std::uint32_t v = 0; v < peers.size(); ++v) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) std::abort();
@@ -56,7 +57,7 @@ Processes::Processes(const Config& config, const std::vector<std::vector<std::ui
     if (pid == 0) {
       for (const Child& child : children_) close(child.channel);
       close(pair[0]);
-      run(own, pair[1], body);
+      execute(own, pair[1], body);
     }
     close(pair[1]);
     children_.push_back({pid, pair[0], false});
@@ -88,7 +89,7 @@ Processes::Processes(const Config& config, const std::vector<std::vector<std::ui
   }
 }
 
-void Processes::run(Config config, int channel, const Body& body) {
+void EndpointProcesses::execute(Config config, int channel, const Body& body) {
   int status = 99;
   {
     std::string error;
@@ -118,12 +119,12 @@ void Processes::run(Config config, int channel, const Body& body) {
   _exit(status);
 }
 
-void Processes::signal(std::uint32_t node, int number) {
+void EndpointProcesses::signal(std::uint32_t node, int number) {
   if (number == SIGKILL) children_[node].killed = true;
   kill(children_[node].pid, number);
 }
 
-int Processes::join() {
+int EndpointProcesses::join() {
   std::string done;
   for (const Child& child : children_) {
     if (!child.killed) (void)get(child.channel, done);
