@@ -1,5 +1,5 @@
 #pragma once
-// Reports to the caller what the lanes have for it, as completions.
+// Reports the results of the lanes to the caller, as completions.
 
 #include <cstdint>
 

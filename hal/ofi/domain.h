@@ -108,7 +108,7 @@ class Domain {
   // Ends the search for shared queue locks. Call when every peer has been written to, and has
   // written: locks that are not found by then never will be.
   void stop_searching_locks();
-  // Whether no call waits without limit for a shared queue lock. Call after stop_searching_locks().
+  // Whether every wait for a shared queue lock is bounded. Call after stop_searching_locks().
   [[nodiscard]] bool locks_bounded() const;
   // False: the peer's process (shm) is stopped or has ended.
   [[nodiscard]] bool process_runs(Target peer) const {

@@ -1,5 +1,5 @@
 // Over libfabric, nothing is allocated between boot and the last result. The test replaces malloc
-// and counts what the threads that run machines allocate outside libfabric's own calls.
+// and counts the allocations of threads that run machines, outside libfabric's own calls.
 
 #include <gtest/gtest.h>
 #include <malloc.h>

@@ -1,5 +1,5 @@
 #pragma once
-// The state of a lane: its two directions, and what must still be announced to the peer.
+// The state of a lane: its two directions, and the announcements that the peer still needs.
 //
 // The directions are independent, each a ring of at most kMaxRing messages. The messages of a
 // direction are numbered from 0 over the lane's whole lifetime. Message n uses position n % ring of
@@ -38,13 +38,13 @@ struct Outgoing {
   std::uint64_t written_bytes = 0;    // of the message to send next, already written in pieces
   std::uint64_t requested_below = 0;  // large messages below this number need no kRequestToSend
   // One bit per position:
-  std::uint64_t clear_to_send = 0;  // the clear to send of the next message here has arrived
-  std::uint64_t in_slot = 0;        // the last message here went into the peer's slot ...
+  std::uint64_t clear_to_send = 0;  // arrived for the message to send next at this position
+  std::uint64_t in_slot = 0;        // the last message here was written to the peer's slot ...
   std::uint64_t may_mismatch = 0;   // ... and the peer may still find a mismatch
   std::uint64_t writing = 0;        // a write is pending that ends with a completion ...
   std::uint64_t own_bytes = 0;      // ... and reads the caller's memory, not the staged copy
   std::uint64_t late_mismatch = 0;  // completed with kOk, mismatch found later, not yet reported
-  std::array<std::uint32_t, kMaxRing> slot_cookies = {};  // of the last eager message there
+  std::array<std::uint32_t, kMaxRing> slot_cookies = {};  // of the last eager message per position
 };
 
 struct Incoming {
@@ -76,7 +76,7 @@ struct Incoming {
   std::uint64_t unexpected = 0;  // one bit per position: kEarly must be reported
 };
 
-// What must be announced to the peer, as soon as libfabric has room.
+// The announcements that the peer still needs. They are written as soon as libfabric has room.
 struct Outbox {
   bool hello = false;
   bool credit = false;

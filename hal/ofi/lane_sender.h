@@ -1,5 +1,5 @@
 #pragma once
-// The sending direction of lanes: posted messages, and what the peer and libfabric say about them.
+// The sending direction of lanes: posted messages, and the feedback of the peer and of libfabric.
 
 #include <cstdint>
 

@@ -7,8 +7,9 @@
 // **Over the provider "shm", link the library espalier-spin-lock-interposer into the program**
 // (dependency and pkg-config file of the same name; docs/using.md). libfabric keeps each endpoint's
 // queue behind a spin lock in shared memory, and waits for that lock without limit. Without the
-// interposer, a peer that is stopped or killed while it holds such a lock makes this process hang
-// inside libfabric: no deadline ends that, and no kDeaf reports the peer. Everything else works.
+// interposer, a peer that is stopped or killed while it holds such a lock can make this process
+// hang inside libfabric. No deadline ends that, and no kDeaf reports the peer. Everything else
+// works.
 // The interposer replaces the whole process's pthread_spin_lock, pthread_spin_trylock and
 // pthread_spin_unlock; the endpoint library alone replaces nothing. Other providers do not need it.
 
@@ -68,7 +69,7 @@ class OfiEndpoint {
   [[nodiscard]] virtual Status start_connecting(const std::vector<std::string>& addresses,
                                                 std::string& error) = 0;
   [[nodiscard]] virtual Status go_on_connecting(std::string& error) = 0;
-  // Whether no call can wait without limit for a spin lock that a stopped or killed peer holds.
+  // Whether every wait for a spin lock is bounded, even if a stopped or killed peer holds the lock.
   // Call after connect(). Always true except over shm. Over shm it is true if the program is linked
   // with espalier-spin-lock-interposer and the locks of this libfabric version were found.
   [[nodiscard]] virtual bool spin_locks_bounded() const = 0;

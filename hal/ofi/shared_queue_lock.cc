@@ -18,8 +18,8 @@
 namespace espalier::ofi {
 namespace {
 
-// A process holds the lock only while it copies what is in the queue, unless it lost its core,
-// stopped or died. The caller has better things to do than to wait for that.
+// A process holds the lock only while it copies data into or out of the queue, unless it lost its
+// core, stopped or died. The caller has better things to do than to wait for that.
 constexpr int kAttempts = 100;
 
 bool interposed() {

@@ -26,7 +26,7 @@ class SharedQueueLock {
   // The lock of the queue in /dev/shm/`file`.
   explicit SharedQueueLock(std::string file) : file_(std::move(file)), searching_(true) {}
   [[nodiscard]] bool found() const { return lock_ != nullptr; }
-  // Whether a guarded call cannot wait without limit for this lock.
+  // Whether every guarded call waits for this lock for a bounded time.
   [[nodiscard]] bool bounded() const { return file_.empty() || found(); }
   // Ends the search: every call from which the lock could be found has been made.
   void stop_searching() { searching_ = false; }

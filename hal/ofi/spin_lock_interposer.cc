@@ -28,7 +28,7 @@ thread_local ThreadState thread;
 
 using Operation = int (*)(pthread_spinlock_t*);
 
-// The definition that this program's shared libraries have, normally the C library's.
+// Finds the function that the interposer replaces: normally the one in the C library.
 Operation next(const char* name) {
   void* found = dlsym(RTLD_NEXT, name);
   if (found != nullptr) return reinterpret_cast<Operation>(found);

@@ -1,6 +1,6 @@
 #pragma once
-// What two endpoints write into each other's arena, and the 8 bytes of immediate data with each
-// write. All numbers are little-endian, as on every host that this back end is built for.
+// The data that two endpoints write into each other's arena, and the 8 bytes of immediate data with
+// each write. All numbers are little-endian, as on every host that this back end is built for.
 
 #include <bit>
 #include <cstdint>
