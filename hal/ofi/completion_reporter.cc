@@ -23,9 +23,20 @@ bool CompletionReporter::take_from(Lane& lane, Completion& completion) {
   completion.link = lane.link;
   if (take_control(lane, completion) || take_blocked_reception(lane, completion)) return true;
   if (state_.released) return false;
-  return take_next_received(lane, completion) || take_unexpected(lane, completion) ||
-         take_next_sent(lane, completion) || take_late_mismatch(lane, completion) ||
-         take_down(lane, completion);
+  // A link's messages are reported in order, even if a later one arrives first on a faster lane.
+  LinkState& link = state_.links[lane.link];
+  if (link.first_lane + link.in.report_lane == lane.index && take_received(lane, completion)) {
+    link.in.count_reported();
+    if (link.in.lanes > 1) state_.to_report.insert(link.first_lane + link.in.report_lane);
+    return true;
+  }
+  if (take_unexpected(lane, completion)) return true;
+  if (link.first_lane + link.out.report_lane == lane.index && take_sent(lane, completion)) {
+    link.out.count_reported();
+    if (link.out.lanes > 1) state_.to_report.insert(link.first_lane + link.out.report_lane);
+    return true;
+  }
+  return take_late_mismatch(lane, completion) || take_down(lane, completion);
 }
 
 bool CompletionReporter::take_control(Lane& lane, Completion& completion) {
@@ -45,21 +56,15 @@ bool CompletionReporter::take_blocked_reception(Lane& lane, Completion& completi
   return true;
 }
 
-// A link's messages are reported in order, even if a later one arrives first on a faster lane.
-bool CompletionReporter::take_next_received(Lane& lane, Completion& completion) {
-  LinkState& link = state_.links[lane.link];
+bool CompletionReporter::take_received(Lane& lane, Completion& completion) {
   Incoming& in = lane.in;
-  if (link.first_lane + link.in.report_lane != lane.index || in.reported == in.consumed) {
-    return false;
-  }
+  if (in.reported == in.consumed) return false;
   const Incoming::Post& post = in.posts[state_.position(in.reported)];
   ++in.reported;
   completion.kind = Completion::Kind::kReceived;
   completion.cookie = post.cookie;
   completion.status = post.status;
   completion.check = post.check;
-  link.in.count_reported();
-  if (link.in.lanes > 1) state_.to_report.insert(link.first_lane + link.in.report_lane);
   return true;
 }
 
@@ -75,20 +80,15 @@ bool CompletionReporter::take_unexpected(Lane& lane, Completion& completion) {
   return true;
 }
 
-bool CompletionReporter::take_next_sent(Lane& lane, Completion& completion) {
-  LinkState& link = state_.links[lane.link];
+bool CompletionReporter::take_sent(Lane& lane, Completion& completion) {
   Outgoing& out = lane.out;
-  if (link.first_lane + link.out.report_lane != lane.index || out.reported == out.sent) {
-    return false;
-  }
+  if (out.reported == out.sent) return false;
   const Outgoing::Post& post = out.posts[state_.position(out.reported)];
   if (!post.done) return false;
   ++out.reported;
   completion.kind = Completion::Kind::kSent;
   completion.cookie = post.cookie;
   completion.status = post.status;
-  link.out.count_reported();
-  if (link.out.lanes > 1) state_.to_report.insert(link.first_lane + link.out.report_lane);
   return true;
 }
 

@@ -20,9 +20,9 @@ class CompletionReporter {
   [[nodiscard]] bool take_from(Lane& lane, Completion& completion);
   [[nodiscard]] bool take_control(Lane& lane, Completion& completion);
   [[nodiscard]] bool take_blocked_reception(Lane& lane, Completion& completion);
-  [[nodiscard]] bool take_next_received(Lane& lane, Completion& completion);
+  [[nodiscard]] bool take_received(Lane& lane, Completion& completion);
   [[nodiscard]] bool take_unexpected(Lane& lane, Completion& completion);
-  [[nodiscard]] bool take_next_sent(Lane& lane, Completion& completion);
+  [[nodiscard]] bool take_sent(Lane& lane, Completion& completion);
   [[nodiscard]] bool take_late_mismatch(Lane& lane, Completion& completion);
   [[nodiscard]] bool take_down(Lane& lane, Completion& completion);
 

@@ -49,25 +49,24 @@ pthread_spinlock_t* recorded_in(const std::string& file) {
 
 }  // namespace
 
-SharedQueueLockGuard::SharedQueueLockGuard(SharedQueueLock& lock) : lock_(lock) {
-  if (lock.lock_ != nullptr) {
-    acquired_ = espalier_spin_lock_hold(lock.lock_, lock.last_attempt_failed_ ? 1 : kAttempts);
+void SharedQueueLockGuard::acquire() {
+  if (lock_.lock_ != nullptr) {
+    acquired_ = espalier_spin_lock_hold(lock_.lock_, lock_.last_attempt_failed_ ? 1 : kAttempts);
     holds_ = acquired_;
-    lock.last_attempt_failed_ = !acquired_;
-  } else if (lock.searching_) {
+    lock_.last_attempt_failed_ = !acquired_;
+  } else {
     static const bool can_record = interposed();
     if (can_record) espalier_spin_lock_record(true);
     records_ = can_record;
   }
 }
 
-SharedQueueLockGuard::~SharedQueueLockGuard() {
+void SharedQueueLockGuard::release() {
   if (holds_) espalier_spin_lock_give_back();
   if (records_) espalier_spin_lock_record(false);
 }
 
-void SharedQueueLockGuard::call_made() {
-  if (!records_) return;
+void SharedQueueLockGuard::find_lock() {
   lock_.lock_ = recorded_in(lock_.file_);
   lock_.searching_ = lock_.lock_ == nullptr;
 }

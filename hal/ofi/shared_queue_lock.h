@@ -42,17 +42,27 @@ class SharedQueueLock {
 // Holds the lock during its lifetime. A thread may have one guard at a time.
 class SharedQueueLockGuard {
  public:
-  explicit SharedQueueLockGuard(SharedQueueLock& lock);
-  ~SharedQueueLockGuard();
+  explicit SharedQueueLockGuard(SharedQueueLock& lock) : lock_(lock) {
+    if (lock.lock_ != nullptr || lock.searching_) acquire();
+  }
+  ~SharedQueueLockGuard() {
+    if (holds_ || records_) release();
+  }
   SharedQueueLockGuard(const SharedQueueLockGuard&) = delete;
   SharedQueueLockGuard& operator=(const SharedQueueLockGuard&) = delete;
   // False: another thread or process holds the lock, and the call must not be made. The guard tried
   // for some microseconds, or only once if the previous guard had failed.
   [[nodiscard]] bool acquired() const { return acquired_; }
   // Call after the call into libfabric: a lock in the file that the call took is the lock.
-  void call_made();
+  void call_made() {
+    if (records_) find_lock();
+  }
 
  private:
+  void acquire();
+  void find_lock();
+  void release();
+
   SharedQueueLock& lock_;
   bool acquired_ = true;
   bool holds_ = false;
