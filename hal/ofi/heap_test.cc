@@ -89,25 +89,25 @@ INSTANTIATE_TEST_SUITE_P(Providers, HeapTest,
                                   (std::get<1>(info.param) ? "_hop_by_hop" : "");
                          });
 
-// Executes one rank's collectives; adds its errors to `wrong`.
+// Executes one rank's collectives; adds its errors to `errors`.
 void run_rank(Endpoint& endpoint, std::atomic<std::uint32_t>& running,
-              std::atomic<std::uint64_t>& wrong) {
+              std::atomic<std::uint64_t>& errors) {
   CollectiveRank rank(kRanks, kMaxCount);
-  if (rank.init(endpoint, 60'000'000'000) != Status::kOk) wrong += 1000;
+  if (rank.init(endpoint, 60'000'000'000) != Status::kOk) errors += 1000;
   for (const Job& job : kJobs) {  // Boot: the scratch that any of them needs.
-    if (!rank.plan(job.collective, job.algorithm)) wrong += 1000;
+    if (!rank.plan(job.collective, job.algorithm)) errors += 1000;
   }
   counted = true;
   for (const Job& job : kJobs) {
-    if (!rank.plan(job.collective, job.algorithm)) wrong += 1000;
+    if (!rank.plan(job.collective, job.algorithm)) errors += 1000;
     for (std::uint32_t round = 0; round < 12; ++round) {
       for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000},
                                         std::uint64_t{1025}, kMaxCount}) {
         if (count == kMaxCount && round != 0) continue;
         Status status = rank.start(count, round);
         if (status == Status::kOk) status = rank.finish();
-        if (status != Status::kOk) wrong += 1;
-        wrong += rank.incorrect();
+        if (status != Status::kOk) errors += 1;
+        errors += rank.incorrect();
       }
     }
   }
@@ -128,13 +128,13 @@ TEST_P(HeapTest, NothingIsAllocatedOutsideLibfabric) {
   ASSERT_EQ(endpoints.error, "");
   ours = theirs = 0;
   std::atomic<std::uint32_t> running{kRanks};
-  std::atomic<std::uint64_t> wrong{0};
+  std::atomic<std::uint64_t> errors{0};
   std::vector<std::thread> threads;
   for (std::uint32_t v = 0; v < kRanks; ++v) {
-    threads.emplace_back([&, v] { run_rank(endpoints[v], running, wrong); });
+    threads.emplace_back([&, v] { run_rank(endpoints[v], running, errors); });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(errors, 0u);
   EXPECT_EQ(ours, 0u);
   std::printf("allocations: ours %llu, in libfabric's calls %llu\n",
               static_cast<unsigned long long>(ours), static_cast<unsigned long long>(theirs));
