@@ -22,7 +22,7 @@ export PKG_CONFIG_PATH
 
 flags=$(pkg-config --cflags espalier)
 cd "$folder/root"
-headers=$(find . -path '*/include/espalier/*.h' | sed 's,.*/include/espalier/,,')
+headers=$(find . -path '*/include/espalier/*.h' | sed 's,.*/include/,,')
 [ "$(echo "$headers" | wc -l)" -gt 30 ] || { echo "few headers were installed: $headers"; exit 1; }
 for header in $headers; do
   echo "#include \"$header\"" | $compiler -std=c++20 -fsyntax-only $flags -x c++ - || { echo "$header"; exit 1; }
@@ -40,7 +40,7 @@ replaced() {
 }
 [ "$(replaced "$folder/build/sum")" = 0 ] || { echo "sum replaces spin locks without asking for it"; exit 1; }
 echo 'int main(int count, char**) { return espalier::ofi::known_provider(count > 1 ? "tcp" : "shm") ? 0 : 1; }' >"$folder/shm.cc"
-quietly shm.log $compiler -std=c++20 -include hal/ofi/ofi_endpoint.h "$folder/shm.cc" -o "$folder/shm" \
+quietly shm.log $compiler -std=c++20 -include espalier/hal/ofi/ofi_endpoint.h "$folder/shm.cc" -o "$folder/shm" \
   $(pkg-config --cflags --libs espalier-ofi espalier-spin-lock-interposer)
 [ "$(replaced "$folder/shm")" = 3 ] || { echo "a program with espalier-spin-lock-interposer does not replace spin locks"; exit 1; }
 grep 'same right sum' "$folder/run.log"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "firmware/limits.h"
+#include "espalier/base/limits.h"
 #include "hal/ofi/lane.h"
 
 namespace espalier::ofi {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "hal/ofi/ofi_endpoint.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::ofi {
 

@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "hal/link_set.h"
+#include "espalier/base/link_set.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 #include "hal/ofi/domain.h"
 #include "hal/ofi/lane.h"
 #include "hal/ofi/link_state.h"
-#include "hal/ofi/ofi_endpoint.h"
 #include "hal/ofi/wire.h"
 
 namespace espalier::ofi {

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 
-#include "hal/endpoint.h"
+#include "espalier/hal/endpoint.h"
 #include "hal/ofi/domain.h"
 
 namespace espalier::ofi {

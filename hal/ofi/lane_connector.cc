@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "hal/ofi/address.h"
+#include "espalier/hal/ofi/address.h"
 
 namespace espalier::ofi {
 namespace {

@@ -1,7 +1,8 @@
 #pragma once
 // The endpoint over libfabric, inside: passes each call on to the part that does the work.
 //
-// The behaviour is described in hal/endpoint.h, the data that two endpoints exchange in wire.h.
+// The behaviour is described in include/espalier/hal/endpoint.h, the data that two endpoints
+// exchange in wire.h.
 //
 // An eager message (at most eager_bytes) is written with its tag and size into the peer's slot for
 // its number. The peer frees slots by announcing how many messages it has consumed. A larger
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "espalier/hal/ofi/ofi_endpoint.h"
 #include "hal/ofi/completion_reporter.h"
 #include "hal/ofi/endpoint_state.h"
 #include "hal/ofi/lane_announcer.h"
@@ -20,7 +22,6 @@
 #include "hal/ofi/lane_receiver.h"
 #include "hal/ofi/lane_sender.h"
 #include "hal/ofi/lane_writer.h"
-#include "hal/ofi/ofi_endpoint.h"
 #include "hal/ofi/prepared_regions.h"
 #include "hal/ofi/reception_monitor.h"
 
