@@ -1,4 +1,4 @@
-#include "hal/ofi/fabric.h"
+#include "hal/ofi/domain.h"
 
 #include <poll.h>
 #include <rdma/fi_errno.h>
@@ -9,19 +9,19 @@
 #include <initializer_list>
 #include <vector>
 
-#include "hal/ofi/in_fabric.h"
+#include "hal/ofi/libfabric_call.h"
 
 namespace espalier::ofi {
 namespace {
 
-constexpr std::uint64_t kLeastInject = 64;  // every entry of wire.h fits
+constexpr std::uint64_t kMinInjectBytes = 64;  // Every entry of wire.h fits.
 
 std::string reason(const char* call, int code) {
   return std::string(call) + ": " + fi_strerror(code < 0 ? -code : code);
 }
 
-// The reliable datagram endpoint of exactly this provider; layered ones ("tcp;ofi_rxm") are not
-// taken for their parts.
+// Finds the reliable datagram endpoint of exactly this provider: a layered provider ("tcp;ofi_rxm")
+// does not match the name of a part of it.
 fi_info* find_exactly(const std::string& name, const std::string& local_address, int mr_mode) {
   fi_info* hints = fi_allocinfo();
   if (hints == nullptr) return nullptr;
@@ -41,7 +41,7 @@ fi_info* find_exactly(const std::string& name, const std::string& local_address,
   if (code != 0) return nullptr;
   fi_info* found = nullptr;
   for (fi_info* info = all; info != nullptr && found == nullptr; info = info->next) {
-    if (name == info->fabric_attr->prov_name && info->tx_attr->inject_size >= kLeastInject) {
+    if (name == info->fabric_attr->prov_name && info->tx_attr->inject_size >= kMinInjectBytes) {
       found = fi_dupinfo(info);
     }
   }
@@ -49,8 +49,8 @@ fi_info* find_exactly(const std::string& name, const std::string& local_address,
   return found;
 }
 
-// The file in /dev/shm that holds the queue of a shm endpoint: "fi_shm://<process>:..." is in
-// "<process>:...".
+// The file in /dev/shm that holds the queue of a shm endpoint: the queue of
+// "fi_shm://<process>:..." is in "<process>:...".
 std::string file_of(const std::string& name) {
   const std::string text = name.c_str();  // to its terminating zero
   return text.substr(text.rfind('/') + 1);
@@ -58,8 +58,8 @@ std::string file_of(const std::string& name) {
 
 }  // namespace
 
-fi_info* Fabric::find(const std::string& provider, const std::string& local_address) {
-  const InFabric mark;
+fi_info* Domain::find(const std::string& provider, const std::string& local_address) {
+  const LibfabricCall mark;
   // "tcp" means the tcp provider with reliable datagram endpoints. libfabric 1.17 ships it under
   // the name "net"; from 1.18 on it is "tcp".
   std::vector<std::string> names = {provider};
@@ -67,7 +67,7 @@ fi_info* Fabric::find(const std::string& provider, const std::string& local_addr
   std::string address = local_address;
   if (address.empty() && (provider == "tcp" || provider == "net")) address = "127.0.0.1";
   if (provider == "shm") address.clear();
-  // Offsets and keys of our own choice where the provider allows it; else what it insists on.
+  // Prefer offsets and keys that we choose; otherwise take the modes that the provider requires.
   for (const int mr_mode : {0, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY}) {
     for (const std::string& name : names) {
       if (fi_info* info = find_exactly(name, address, mr_mode)) return info;
@@ -76,25 +76,24 @@ fi_info* Fabric::find(const std::string& provider, const std::string& local_addr
   return nullptr;
 }
 
-bool Fabric::open(const std::string& provider, const std::string& local_address, const Size& size,
-                  std::string& error) {
-  if (open_all(provider, local_address, size, error)) return true;
-  const std::string at = local_address.empty() ? "" : " at address " + local_address;
-  error = "provider \"" + provider + "\"" + at + ": " + error;
+bool Domain::open(const std::string& provider, const std::string& local_address,
+                  const Capacity& capacity, std::string& error) {
+  if (open_all(provider, local_address, capacity, error)) return true;
+  const std::string where = local_address.empty() ? "" : " at address " + local_address;
+  error = "provider \"" + provider + "\"" + where + ": " + error;
   return false;
 }
 
-bool Fabric::open_all(const std::string& provider, const std::string& local_address,
-                      const Size& size, std::string& error) {
+bool Domain::open_all(const std::string& provider, const std::string& local_address,
+                      const Capacity& capacity, std::string& error) {
   info_ = find(provider, local_address);
   if (info_ == nullptr) {
     error =
-        "this libfabric has no such provider there (want \"tcp\", \"shm\", or any with reliable "
-        "datagram "
-        "endpoints and remote writes)";
+        "this libfabric has no such provider there; expected \"tcp\", \"shm\", or another with "
+        "reliable datagram endpoints and remote writes";
     return false;
   }
-  const InFabric mark;
+  const LibfabricCall mark;
   provider_ = info_->fabric_attr->prov_name;
   inject_bytes_ = info_->tx_attr->inject_size;
   if (const int code = fi_fabric(info_->fabric_attr, &fabric_, nullptr); code != 0) {
@@ -106,11 +105,11 @@ bool Fabric::open_all(const std::string& provider, const std::string& local_addr
     error = reason("fi_domain", code);
     return false;
   }
-  ports_.resize(size.ports);
-  queues_.resize(provider_ == "shm" ? size.ports : 1);
+  ports_.resize(capacity.ports);
+  queues_.resize(provider_ == "shm" ? capacity.ports : 1);
   for (Queue& queue : queues_) {
     fi_cq_attr attributes = {};
-    attributes.size = size.completions * (size.ports / queues_.size());
+    attributes.size = capacity.completions * (capacity.ports / queues_.size());
     attributes.format = FI_CQ_FORMAT_DATA;
     attributes.wait_obj = FI_WAIT_NONE;  // see open_wake()
     if (const int code = fi_cq_open(domain_, &attributes, &queue.queue, nullptr); code != 0) {
@@ -119,15 +118,15 @@ bool Fabric::open_all(const std::string& provider, const std::string& local_addr
     }
   }
   for (std::uint32_t port = 0; port < ports_.size(); ++port) {
-    if (!open_port(port, size, error)) return false;
+    if (!open_port(port, capacity, error)) return false;
   }
   return true;
 }
 
-bool Fabric::open_port(std::uint32_t port, const Size& size, std::string& error) {
+bool Domain::open_port(std::uint32_t port, const Capacity& capacity, std::string& error) {
   fi_av_attr av = {};
   av.type = FI_AV_TABLE;
-  av.count = size.peers + 1;
+  av.count = capacity.peers + 1;
   if (const int code = fi_av_open(domain_, &av, &ports_[port].addresses, nullptr); code != 0) {
     error = reason("fi_av_open", code);
     return false;
@@ -137,11 +136,11 @@ bool Fabric::open_port(std::uint32_t port, const Size& size, std::string& error)
     return false;
   }
   if (!read_name(port, error)) return false;
-  if (provider_ == "shm") queue_of(port).door = Door(file_of(ports_[port].name));
+  if (provider_ == "shm") queue_of(port).lock = SharedQueueLock(file_of(ports_[port].name));
   return true;
 }
 
-int Fabric::open_endpoint(std::uint32_t port) {
+int Domain::open_endpoint(std::uint32_t port) {
   fid_ep*& endpoint = ports_[port].endpoint;
   fid_cq* const queue = queue_of(port).queue;
   int code = fi_endpoint(domain_, info_, &endpoint, nullptr);
@@ -149,7 +148,7 @@ int Fabric::open_endpoint(std::uint32_t port) {
     endpoint = nullptr;
     return code;
   }
-  // Two binds: with both in one, selective completion would hold for what comes in, too.
+  // Two binds: in one, selective completion would apply to received data, too.
   code = fi_ep_bind(endpoint, &queue->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
   if (code == 0) code = fi_ep_bind(endpoint, &queue->fid, FI_RECV);
   if (code == 0) code = fi_ep_bind(endpoint, &ports_[port].addresses->fid, 0);
@@ -157,7 +156,7 @@ int Fabric::open_endpoint(std::uint32_t port) {
   return code;
 }
 
-bool Fabric::read_name(std::uint32_t port, std::string& error) {
+bool Domain::read_name(std::uint32_t port, std::string& error) {
   std::string& name = ports_[port].name;
   std::size_t size = 512;
   name.resize(size);
@@ -170,17 +169,17 @@ bool Fabric::read_name(std::uint32_t port, std::string& error) {
   return true;
 }
 
-void Fabric::restart() {
-  const InFabric mark;
+void Domain::restart() {
+  const LibfabricCall mark;
   void* const source = info_->src_addr;
   const std::size_t source_bytes = info_->src_addrlen;
-  for (std::uint32_t at = 0; at < ports_.size(); ++at) {
-    Port& port = ports_[at];
+  for (std::uint32_t index = 0; index < ports_.size(); ++index) {
+    Port& port = ports_[index];
     if (port.endpoint != nullptr) fi_close(&port.endpoint->fid);
-    queue_of(at).door = Door();  // it went with the endpoint
+    queue_of(index).lock = SharedQueueLock();  // The old one disappeared with the endpoint.
     info_->src_addr = port.name.data();
     info_->src_addrlen = port.name.size();
-    if (open_endpoint(at) == 0) continue;
+    if (open_endpoint(index) == 0) continue;
     if (port.endpoint != nullptr) fi_close(&port.endpoint->fid);
     port.endpoint = nullptr;
   }
@@ -188,10 +187,11 @@ void Fabric::restart() {
   info_->src_addrlen = source_bytes;
 }
 
-// A completion queue that can be waited for makes net start a progress thread, which then races
-// ours for every message. An event queue with a descriptor, opened before the domain, watches the
-// domain's sockets without one. Providers that have no such queue (shm) are napped for.
-void Fabric::open_wake() {
+// If a completion queue supports waiting, the provider net starts a progress thread, which then
+// races ours for every message. An event queue with a descriptor, opened before the domain, watches
+// the domain's sockets without such a thread. For providers that have no such queue (shm), the
+// caller of wait() sleeps instead.
+void Domain::open_wake() {
   fi_eq_attr attributes = {};
   attributes.size = 1;
   attributes.wait_obj = FI_WAIT_FD;
@@ -202,7 +202,7 @@ void Fabric::open_wake() {
   if (fi_control(&events_->fid, FI_GETWAIT, &wake_) != 0) wake_ = -1;
 }
 
-bool Fabric::block(std::uint64_t ns) {
+bool Domain::wait(std::uint64_t ns) {
   if (wake_ < 0) return false;
   const timespec timeout = {static_cast<time_t>(ns / 1'000'000'000),
                             static_cast<long>(ns % 1'000'000'000)};
@@ -211,8 +211,8 @@ bool Fabric::block(std::uint64_t ns) {
   return true;
 }
 
-void Fabric::close() {
-  const InFabric mark;
+void Domain::close() {
+  const LibfabricCall mark;
   const auto close_one = [](auto*& object) {
     if (object != nullptr) fi_close(&object->fid);
     object = nullptr;
@@ -230,24 +230,24 @@ void Fabric::close() {
   info_ = nullptr;
 }
 
-bool Fabric::insert(const std::string& name, Target& target, std::string& error) {
-  const InFabric mark;
+bool Domain::insert(const std::string& name, Target& target, std::string& error) {
+  const LibfabricCall mark;
   Port& port = ports_[target.port];
   const int inserted = fi_av_insert(port.addresses, name.data(), 1, &target.peer, 0, nullptr);
   if (inserted == 1) {
     if (target.peer >= port.peers.size()) port.peers.resize(target.peer + 1);
     if (provider_ != "shm") return true;
     const std::string file = file_of(name);
-    port.peers[target.peer] = {Door(file), PeerProcess(std::atoll(file.c_str()))};
+    port.peers[target.peer] = {SharedQueueLock(file), PeerProcess(std::atoll(file.c_str()))};
     return true;
   }
   error = reason("fi_av_insert", inserted);
   return false;
 }
 
-bool Fabric::expose(void* bytes, std::uint64_t size, Exposed& out) {
-  const InFabric mark;
-  // A new key each time: a write under an old one must never find new memory.
+bool Domain::register_memory(void* bytes, std::uint64_t size, Registration& out) {
+  const LibfabricCall mark;
+  // A new key each time: a write under an old key must never reach new memory.
   if (fi_mr_reg(domain_, bytes, size, FI_REMOTE_WRITE, 0, next_key_, 0, &out.region, nullptr) !=
       0) {
     out.region = nullptr;
@@ -260,42 +260,42 @@ bool Fabric::expose(void* bytes, std::uint64_t size, Exposed& out) {
   return true;
 }
 
-void Fabric::hide(Exposed& exposed) {
-  if (exposed.region == nullptr) return;
-  const InFabric mark;
-  fi_close(&exposed.region->fid);
-  exposed = {};
+void Domain::deregister(Registration& registration) {
+  if (registration.region == nullptr) return;
+  const LibfabricCall mark;
+  fi_close(&registration.region->fid);
+  registration = {};
 }
 
 template <typename Call>
-Fabric::Result Fabric::enter(Target to, Call call) {
+Domain::Result Domain::call_locked(Target to, Call call) {
   Port& port = ports_[to.port];
   if (port.endpoint == nullptr) return Result::kFailed;
-  const InFabric mark;
-  Entry entry(port.peers[to.peer].door);
-  if (!entry.open()) return Result::kNoRoom;
+  const LibfabricCall mark;
+  SharedQueueLockGuard guard(port.peers[to.peer].lock);
+  if (!guard.acquired()) return Result::kNoRoom;
   const ssize_t code = call(port.endpoint);
   if (code == -FI_EAGAIN) return Result::kNoRoom;
   if (code != 0) return Result::kFailed;
-  entry.done();
+  guard.call_made();
   return Result::kDone;
 }
 
-Fabric::Result Fabric::inject_piece(Target to, const void* bytes, std::size_t size,
+Domain::Result Domain::inject_piece(Target to, const void* bytes, std::size_t size,
                                     std::uint64_t address, std::uint64_t key) {
-  return enter(to, [&](fid_ep* endpoint) {
+  return call_locked(to, [&](fid_ep* endpoint) {
     return fi_inject_write(endpoint, bytes, size, to.peer, address, key);
   });
 }
 
-Fabric::Result Fabric::inject(Target to, const void* bytes, std::size_t size, std::uint64_t data,
+Domain::Result Domain::inject(Target to, const void* bytes, std::size_t size, std::uint64_t data,
                               std::uint64_t address, std::uint64_t key) {
-  return enter(to, [&](fid_ep* endpoint) {
+  return call_locked(to, [&](fid_ep* endpoint) {
     return fi_inject_writedata(endpoint, bytes, size, data, to.peer, address, key);
   });
 }
 
-Fabric::Result Fabric::write(Target to, const void* bytes, std::size_t size, std::uint64_t data,
+Domain::Result Domain::write(Target to, const void* bytes, std::size_t size, std::uint64_t data,
                              std::uint64_t address, std::uint64_t key, void* context) {
   iovec from = {const_cast<void*>(bytes), size};
   fi_rma_iov there = {address, size, key};
@@ -307,30 +307,42 @@ Fabric::Result Fabric::write(Target to, const void* bytes, std::size_t size, std
   message.rma_iov_count = 1;
   message.context = context;
   message.data = data;
-  return enter(to, [&](fid_ep* endpoint) {
+  return call_locked(to, [&](fid_ep* endpoint) {
     return fi_writemsg(endpoint, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION);
   });
 }
 
-void Fabric::settle() {
-  for (Queue& queue : queues_) queue.door.settle();
+void Domain::stop_searching_locks() {
+  for (Queue& queue : queues_) queue.lock.stop_searching();
   for (Port& port : ports_) {
-    for (Peer& peer : port.peers) peer.door.settle();
+    for (Peer& peer : port.peers) peer.lock.stop_searching();
   }
 }
 
-int Fabric::completions(std::uint32_t queue, fi_cq_data_entry* entries, std::size_t room) {
-  const InFabric mark;
-  Entry entry(queues_[queue].door);
-  if (!entry.open()) return kShut;
+bool Domain::locks_bounded() const {
+  for (const Queue& queue : queues_) {
+    if (!queue.lock.bounded()) return false;
+  }
+  for (const Port& port : ports_) {
+    for (const Peer& peer : port.peers) {
+      if (!peer.lock.bounded()) return false;
+    }
+  }
+  return true;
+}
+
+int Domain::read_completions(std::uint32_t queue, fi_cq_data_entry* entries, std::size_t room) {
+  const LibfabricCall mark;
+  SharedQueueLockGuard guard(queues_[queue].lock);
+  if (!guard.acquired()) return kLocked;
   const ssize_t count = fi_cq_read(queues_[queue].queue, entries, room);
-  entry.done();
+  guard.call_made();
   if (count >= 0) return static_cast<int>(count);
   return count == -FI_EAVAIL ? kFailure : 0;
 }
 
-void* Fabric::failed(std::uint32_t queue) {
-  const InFabric mark;
+void* Domain::read_failure(std::uint32_t queue) {
+  const LibfabricCall mark;
   fi_cq_err_entry entry = {};
   return fi_cq_readerr(queues_[queue].queue, &entry, 0) == 1 ? entry.op_context : nullptr;
 }

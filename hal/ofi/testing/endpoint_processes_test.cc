@@ -1,6 +1,6 @@
-// One process a node: machines over libfabric, and what happens when a process dies.
+// One process per node: machines over libfabric, and what happens when a process dies.
 
-#include "hal/ofi/processes.h"
+#include "hal/ofi/testing/endpoint_processes.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <set>
 #include <tuple>
 
-#include "hal/ofi/rank.h"
+#include "hal/ofi/testing/collective_rank.h"
 
 namespace espalier::ofi {
 namespace {
@@ -18,13 +18,13 @@ constexpr std::uint64_t kDeadlineNs = 2'000'000'000;
 
 class ProcessesTest : public testing::TestWithParam<std::tuple<const char*, bool>> {
  protected:
-  static bool modelled() { return std::get<1>(GetParam()); }
-  // Modelled every rank has an endpoint for each other.
-  static std::uint32_t ranks() { return modelled() ? 6 : 16; }
+  static bool hop_by_hop() { return std::get<1>(GetParam()); }
+  // Hop by hop, every rank has an endpoint for each other rank.
+  static std::uint32_t ranks() { return hop_by_hop() ? 6 : 16; }
   static Config config() {
     Config config;
     config.provider = std::get<0>(GetParam());
-    if (modelled()) config.lanes = {{1, 1}};
+    if (hop_by_hop()) config.lanes = {{1, 1}};
     return config;
   }
 };
@@ -32,12 +32,12 @@ INSTANTIATE_TEST_SUITE_P(Providers, ProcessesTest,
                          testing::Combine(testing::Values("tcp", "shm"), testing::Bool()),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)) +
-                                  (std::get<1>(info.param) ? "_modelled" : "");
+                                  (std::get<1>(info.param) ? "_hop_by_hop" : "");
                          });
 
-// Runs collectives of mixed sizes; 0 if every result was right.
+// Executes collectives of mixed sizes; 0 if every result is correct.
 int run_collectives(Endpoint& endpoint, std::uint32_t ranks, std::uint32_t rounds) {
-  Rank rank(ranks, 1 << 18);
+  CollectiveRank rank(ranks, 1 << 18);
   if (rank.init(endpoint, 60'000'000'000) != Status::kOk) return 1;
   for (const Collective collective :
        {espalier_Collective_BROADCAST, espalier_Collective_REDUCE, espalier_Collective_ALLREDUCE}) {
@@ -47,7 +47,7 @@ int run_collectives(Endpoint& endpoint, std::uint32_t ranks, std::uint32_t round
         if (count > 5000 && round != 0) continue;
         if (rank.start(count, round) != Status::kOk) return 3;
         if (rank.finish() != Status::kOk) return 4;
-        if (rank.wrong() != 0) return 5;
+        if (rank.incorrect() != 0) return 5;
       }
     }
   }
@@ -55,22 +55,23 @@ int run_collectives(Endpoint& endpoint, std::uint32_t ranks, std::uint32_t round
 }
 
 TEST_P(ProcessesTest, TwoRunCollectives) {
-  Processes processes(config(), complete_peers(2),
-                      [](Endpoint& endpoint) { return run_collectives(endpoint, 2, 50); });
+  EndpointProcesses processes(config(), complete_peers(2),
+                              [](Endpoint& endpoint) { return run_collectives(endpoint, 2, 50); });
   EXPECT_EQ(processes.join(), 0);
 }
 
 TEST_P(ProcessesTest, ManyRunCollectives) {
-  Processes processes(config(), complete_peers(ranks()),
-                      [](Endpoint& endpoint) { return run_collectives(endpoint, ranks(), 10); });
+  EndpointProcesses processes(config(), complete_peers(ranks()), [](Endpoint& endpoint) {
+    return run_collectives(endpoint, ranks(), 10);
+  });
   EXPECT_EQ(processes.join(), 0);
 }
 
 using Fate = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // status, detector, peer
 
-// Runs allreduces for ever, until one fails; writes how.
+// Executes allreduces until one fails; writes its fate to `out`.
 int run_until_failure(Endpoint& endpoint, std::uint32_t ranks, std::uint64_t count, int out) {
-  Rank rank(ranks, count);
+  CollectiveRank rank(ranks, count);
   if (rank.init(endpoint, kDeadlineNs) != Status::kOk) return 1;
   if (!rank.plan(espalier_Collective_ALLREDUCE, "two-tree")) return 2;
   for (std::uint32_t round = 0;; ++round) {
@@ -83,14 +84,15 @@ int run_until_failure(Endpoint& endpoint, std::uint32_t ranks, std::uint64_t cou
   }
 }
 
-// Fells node `victim` in the middle of allreduces of `count` elements; how the others ended.
-std::multiset<Fate> fell(const Config& config, std::uint32_t ranks, std::uint32_t victim,
-                         int signal, std::uint64_t count) {
+// Sends `signal` to node `victim` in the middle of allreduces of `count` elements; returns how the
+// others ended.
+std::multiset<Fate> disturb(const Config& config, std::uint32_t ranks, std::uint32_t victim,
+                            int signal, std::uint64_t count) {
   int channel[2];
   EXPECT_EQ(pipe(channel), 0);
   std::multiset<Fate> fates;
   {
-    Processes processes(config, complete_peers(ranks), [&](Endpoint& endpoint) {
+    EndpointProcesses processes(config, complete_peers(ranks), [&](Endpoint& endpoint) {
       return run_until_failure(endpoint, ranks, count, channel[1]);
     });
     usleep(300'000);
@@ -118,11 +120,11 @@ void expect_blame(const std::multiset<Fate>& fates, std::uint32_t ranks, std::ui
 }
 
 TEST_P(ProcessesTest, AKilledProcessIsNamedByAllOthers) {
-  expect_blame(fell(config(), ranks(), 5, SIGKILL, 100'000), ranks(), 5);
+  expect_blame(disturb(config(), ranks(), 5, SIGKILL, 100'000), ranks(), 5);
 }
 
 TEST_P(ProcessesTest, AStoppedProcessIsNamedByAllOthers) {
-  expect_blame(fell(config(), ranks(), 0, SIGSTOP, 100), ranks(), 0);
+  expect_blame(disturb(config(), ranks(), 0, SIGSTOP, 100), ranks(), 0);
 }
 
 }  // namespace

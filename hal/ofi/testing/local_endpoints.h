@@ -1,5 +1,5 @@
 #pragma once
-// For tests and benchmarks: several endpoints in one process, connected.
+// For tests and benchmarks: several connected endpoints in one process.
 
 #include <memory>
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace espalier::ofi {
 
-// `config` for node `node`, whose links lead to `peers`. Its lanes: none, or one entry, which holds
-// for each link as the lower of its nodes sees it.
+// Returns `config` for node `node`, whose links lead to `peers`. config.lanes is empty or has one
+// entry, which applies to every link from the viewpoint of the lower of its two nodes.
 [[nodiscard]] inline Config for_node(Config config, std::uint32_t node,
                                      const std::vector<std::uint32_t>& peers) {
   config.node = node;
@@ -26,12 +26,12 @@ namespace espalier::ofi {
   return config;
 }
 
-struct Cluster {
+struct LocalEndpoints {
   std::vector<std::unique_ptr<OfiEndpoint>> nodes;
-  std::string error;  // empty: all are connected
+  std::string error;  // empty if all endpoints are connected
 
   // peers[v]: the node at the other end of each link of node v.
-  Cluster(const Config& config, const std::vector<std::vector<std::uint32_t>>& peers) {
+  LocalEndpoints(const Config& config, const std::vector<std::vector<std::uint32_t>>& peers) {
     for (std::uint32_t v = 0; v < peers.size(); ++v) {
       nodes.push_back(OfiEndpoint::open(for_node(config, v, peers[v]), error));
       if (nodes.back() == nullptr) return;
@@ -47,7 +47,7 @@ struct Cluster {
           addresses.push_back(nodes[lanes[v][l]]->addresses()[other_end(lanes, v, l)]);
         }
         if (nodes[v]->connect(addresses, errors[v]) != Status::kOk && errors[v].empty()) {
-          errors[v] = "connect failed without a word";
+          errors[v] = "connect failed without a message";
         }
       });
     }

@@ -1,5 +1,5 @@
 #pragma once
-// For tests: a node that runs collectives over its endpoint, with memory of its own.
+// For tests: a node with its own buffers that executes collectives over its endpoint.
 
 #include <cstdint>
 #include <string>
@@ -12,10 +12,12 @@
 namespace espalier::ofi {
 
 // One rank of a group whose ranks are the nodes 0 .. ranks-1.
-class Rank {
+class CollectiveRank {
  public:
-  // Everything it needs for messages of up to `most` elements (f32) is allocated here.
-  Rank(std::uint32_t ranks, std::uint64_t most) : ranks_(ranks), input_(most), output_(most) {}
+  // Allocates input and output for messages of up to `max_count` elements (f32); plan() allocates
+  // the scratch.
+  CollectiveRank(std::uint32_t ranks, std::uint64_t max_count)
+      : ranks_(ranks), input_(max_count), output_(max_count) {}
 
   [[nodiscard]] Status init(Endpoint& endpoint, std::uint64_t deadline_ns) {
     endpoint_ = &endpoint;
@@ -24,7 +26,7 @@ class Rank {
     return machine_.init(endpoint, config);
   }
 
-  // Plans the algorithm for this node; false if there is no such algorithm.
+  // Plans the algorithm for this node; false if that is not possible.
   [[nodiscard]] bool plan(Collective collective, const char* name) {
     const Algorithm* algorithm = find_algorithm(collective, name);
     Group group;
@@ -40,7 +42,7 @@ class Rank {
     return true;
   }
 
-  // Sets all inputs so that the collective's result of element i is a small integer known to all.
+  // Sets the inputs so that element i of the result is a small integer that every rank knows.
   [[nodiscard]] Status start(std::uint64_t count, std::uint32_t round) {
     count_ = count;
     round_ = round;
@@ -51,16 +53,16 @@ class Rank {
     Operator op;
     op.op = Op::kSum;
     op.type = Type::kF32;
-    const bool here = program_.collective == espalier_Collective_BROADCAST && me() == 0;
+    const bool in_place = program_.collective == espalier_Collective_BROADCAST && me() == 0;
     return machine_.start(
         program_,
-        {input_.data(), here ? nullptr : output_.data(), scratch_.data(), scratch_.size()}, op,
+        {input_.data(), in_place ? nullptr : output_.data(), scratch_.data(), scratch_.size()}, op,
         count);
   }
 
   [[nodiscard]] Status poll() { return machine_.poll(); }
 
-  // Polls to the end, waiting when there is nothing to do.
+  // Polls until the collective ends, and waits when there is nothing to do.
   [[nodiscard]] Status finish() {
     while (true) {
       const Status status = machine_.poll();
@@ -70,8 +72,8 @@ class Rank {
     }
   }
 
-  // Elements of this rank's result that are wrong.
-  [[nodiscard]] std::uint64_t wrong() const {
+  // Number of incorrect elements of this rank's result.
+  [[nodiscard]] std::uint64_t incorrect() const {
     const bool broadcast = program_.collective == espalier_Collective_BROADCAST;
     if (broadcast && me() == 0) return 0;
     if (program_.collective == espalier_Collective_REDUCE && me() != 0) return 0;
@@ -79,8 +81,8 @@ class Rank {
     for (std::uint64_t i = 0; i < count_; ++i) {
       const auto base = static_cast<float>((i + round_) % 31);
       const auto p = static_cast<float>(ranks_);
-      const float right = broadcast ? base : base * p + p * (p - 1) / 2;
-      count += output_[i] != right ? 1 : 0;
+      const float expected = broadcast ? base : base * p + p * (p - 1) / 2;
+      count += output_[i] != expected ? 1 : 0;
     }
     return count;
   }
@@ -100,7 +102,7 @@ class Rank {
   std::uint32_t round_ = 0;
 };
 
-// Node v linked with all others.
+// Returns the peers of nodes that each have a link to every other node.
 [[nodiscard]] inline std::vector<std::vector<std::uint32_t>> complete_peers(std::uint32_t nodes) {
   std::vector<std::vector<std::uint32_t>> peers(nodes);
   for (std::uint32_t v = 0; v < nodes; ++v) {

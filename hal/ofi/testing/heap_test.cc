@@ -1,5 +1,5 @@
-// Nothing is allocated between boot and the last result, over libfabric: replaces malloc and counts
-// what threads that run machines allocate outside libfabric's own calls.
+// Over libfabric, nothing is allocated between boot and the last result. The test replaces malloc
+// and counts the allocations of threads that run machines, outside libfabric's own calls.
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -9,9 +9,9 @@
 #include <thread>
 #include <tuple>
 
-#include "hal/ofi/cluster.h"
-#include "hal/ofi/in_fabric.h"
-#include "hal/ofi/rank.h"
+#include "hal/ofi/libfabric_call.h"
+#include "hal/ofi/testing/collective_rank.h"
+#include "hal/ofi/testing/local_endpoints.h"
 
 namespace {
 
@@ -20,7 +20,7 @@ std::atomic<std::uint64_t> ours{0};
 std::atomic<std::uint64_t> theirs{0};
 
 void note() {
-  if (counted) (espalier::ofi::fabric_depth == 0 ? ours : theirs).fetch_add(1);
+  if (counted) (espalier::ofi::libfabric_call_depth == 0 ? ours : theirs).fetch_add(1);
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ namespace espalier::ofi {
 namespace {
 
 constexpr std::uint32_t kRanks = 4;
-constexpr std::uint64_t kMost = 300'000;
+constexpr std::uint64_t kMaxCount = 300'000;
 
 struct Job {
   Collective collective;
@@ -80,34 +80,34 @@ constexpr Job kJobs[] = {{espalier_Collective_BROADCAST, "two-tree"},
                          {espalier_Collective_REDUCE, "chain"},
                          {espalier_Collective_ALLREDUCE, "two-tree"}};
 
-using Mode = std::tuple<const char*, bool>;  // provider, whether modelled
+using Mode = std::tuple<const char*, bool>;  // provider, hop by hop
 class HeapTest : public testing::TestWithParam<Mode> {};
 INSTANTIATE_TEST_SUITE_P(Providers, HeapTest,
                          testing::Combine(testing::Values("tcp", "shm"), testing::Bool()),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)) +
-                                  (std::get<1>(info.param) ? "_modelled" : "");
+                                  (std::get<1>(info.param) ? "_hop_by_hop" : "");
                          });
 
-// Runs one rank; adds what went wrong.
+// Executes one rank's collectives; adds its errors to `errors`.
 void run_rank(Endpoint& endpoint, std::atomic<std::uint32_t>& running,
-              std::atomic<std::uint64_t>& wrong) {
-  Rank rank(kRanks, kMost);
-  if (rank.init(endpoint, 60'000'000'000) != Status::kOk) wrong += 1000;
-  for (const Job& job : kJobs) {  // boot: all the scratch that any of them needs
-    if (!rank.plan(job.collective, job.algorithm)) wrong += 1000;
+              std::atomic<std::uint64_t>& errors) {
+  CollectiveRank rank(kRanks, kMaxCount);
+  if (rank.init(endpoint, 60'000'000'000) != Status::kOk) errors += 1000;
+  for (const Job& job : kJobs) {  // Boot: the scratch that any of them needs.
+    if (!rank.plan(job.collective, job.algorithm)) errors += 1000;
   }
   counted = true;
   for (const Job& job : kJobs) {
-    if (!rank.plan(job.collective, job.algorithm)) wrong += 1000;
+    if (!rank.plan(job.collective, job.algorithm)) errors += 1000;
     for (std::uint32_t round = 0; round < 12; ++round) {
-      for (const std::uint64_t count :
-           {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000}, std::uint64_t{1025}, kMost}) {
-        if (count == kMost && round != 0) continue;
+      for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000},
+                                        std::uint64_t{1025}, kMaxCount}) {
+        if (count == kMaxCount && round != 0) continue;
         Status status = rank.start(count, round);
         if (status == Status::kOk) status = rank.finish();
-        if (status != Status::kOk) wrong += 1;
-        wrong += rank.wrong();
+        if (status != Status::kOk) errors += 1;
+        errors += rank.incorrect();
       }
     }
   }
@@ -124,29 +124,29 @@ TEST_P(HeapTest, NothingIsAllocatedOutsideLibfabric) {
   Config config;
   config.provider = std::get<0>(GetParam());
   if (std::get<1>(GetParam())) config.lanes = {{2, 2}};
-  Cluster cluster(config, complete_peers(kRanks));
-  ASSERT_EQ(cluster.error, "");
+  LocalEndpoints endpoints(config, complete_peers(kRanks));
+  ASSERT_EQ(endpoints.error, "");
   ours = theirs = 0;
   std::atomic<std::uint32_t> running{kRanks};
-  std::atomic<std::uint64_t> wrong{0};
+  std::atomic<std::uint64_t> errors{0};
   std::vector<std::thread> threads;
   for (std::uint32_t v = 0; v < kRanks; ++v) {
-    threads.emplace_back([&, v] { run_rank(cluster[v], running, wrong); });
+    threads.emplace_back([&, v] { run_rank(endpoints[v], running, errors); });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(errors, 0u);
   EXPECT_EQ(ours, 0u);
   std::printf("allocations: ours %llu, in libfabric's calls %llu\n",
               static_cast<unsigned long long>(ours), static_cast<unsigned long long>(theirs));
 }
 
-TEST(HeapCounter, CountsWhatItMust) {
+TEST(HeapCounter, TellsOurAllocationsFromOthers) {
   if (!kReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
   ours = theirs = 0;
   counted = true;
   {
     const std::vector<int> one(10);
-    const InFabric mark;
+    const LibfabricCall mark;
     const std::vector<int> other(10);
     EXPECT_EQ(one.size(), other.size());
   }

@@ -1,7 +1,7 @@
-// Ping-pong latency and streaming bandwidth over the endpoint, beside the same over a plain TCP
-// socket, interleaved; medians and ratios. And a ring of many processes.
+// Measures ping-pong latency and streaming bandwidth over the endpoint and over a plain TCP socket,
+// interleaved, and prints medians and ratios. Then measures a ring of many processes.
 //
-//   ofi-bench [tcp|shm] [repetitions] [address0 address1]
+//   ofi-bench [tcp|shm] [repetitions]
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "hal/ofi/processes.h"
+#include "hal/ofi/testing/endpoint_processes.h"
 
 namespace espalier::ofi {
 namespace {
@@ -28,18 +28,19 @@ double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-struct Case {
+struct BenchCase {
   bool stream = false;
   std::uint64_t size = 0;
   int count = 0;
 };
 
-constexpr Case kCases[] = {{false, 8, 2000},     {false, 1024, 2000}, {false, 4096, 2000},
-                           {false, 16384, 1000}, {false, 65536, 500}, {false, 1 << 20, 50},
-                           {true, 8, 20000},     {true, 4096, 10000}, {true, 16384, 5000},
-                           {true, 65536, 2000},  {true, 1 << 20, 100}};
+constexpr BenchCase kCases[] = {{false, 8, 2000},     {false, 1024, 2000}, {false, 4096, 2000},
+                                {false, 16384, 1000}, {false, 65536, 500}, {false, 1 << 20, 50},
+                                {true, 8, 20000},     {true, 4096, 10000}, {true, 16384, 5000},
+                                {true, 65536, 2000},  {true, 1 << 20, 100}};
 
-// One end of a link, as the machine uses it: receives posted ahead, waiting when there is nothing.
+// One end of a link, as the machine uses it: receives are posted ahead, and it waits when there is
+// nothing to do.
 class End {
  public:
   explicit End(Endpoint& endpoint) : endpoint_(endpoint) {}
@@ -70,7 +71,7 @@ class End {
   Endpoint& endpoint_;
 };
 
-double run_endpoint(Endpoint& endpoint, const Case& c, std::vector<std::uint8_t>& in,
+double run_endpoint(Endpoint& endpoint, const BenchCase& c, std::vector<std::uint8_t>& in,
                     std::vector<std::uint8_t>& out) {
   End end(endpoint);
   const bool first = endpoint.node() == 0;
@@ -120,7 +121,7 @@ bool transfer(int socket, std::uint8_t* bytes, std::uint64_t size, bool out) {
   return true;
 }
 
-double run_socket(int socket, bool first, const Case& c, std::vector<std::uint8_t>& in,
+double run_socket(int socket, bool first, const BenchCase& c, std::vector<std::uint8_t>& in,
                   std::vector<std::uint8_t>& out) {
   const double start = seconds();
   bool good = true;
@@ -143,7 +144,7 @@ double run_socket(int socket, bool first, const Case& c, std::vector<std::uint8_
   return seconds() - start;
 }
 
-// A connected pair of TCP sockets over the loopback.
+// Makes a connected pair of TCP sockets over the loopback.
 void tcp_pair(int pair[2]) {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
@@ -175,7 +176,7 @@ int pair_body(Endpoint& endpoint, const int sockets[2], int repetitions) {
   if (endpoint.prepare(regions, 2) != Status::kOk) return 1;
   if (first)
     std::printf("%-10s %9s %12s %12s %7s\n", "", "bytes", "endpoint", "tcp socket", "ratio");
-  for (const Case& c : kCases) {
+  for (const BenchCase& c : kCases) {
     std::vector<double> ours, theirs;
     for (int r = 0; r < repetitions; ++r) {
       ours.push_back(run_endpoint(endpoint, c, in, out));
@@ -197,7 +198,7 @@ int pair_body(Endpoint& endpoint, const int sockets[2], int repetitions) {
   return 0;
 }
 
-// Each process passes messages on around a ring, `window` at a time.
+// Each process sends messages around a ring, `window` at a time.
 int ring_body(Endpoint& endpoint, std::uint64_t size, int count) {
   std::vector<std::uint8_t> in(size * endpoint.window()), out(size, 7);
   const Region region = {in.data(), in.size()};
@@ -217,7 +218,7 @@ int ring_body(Endpoint& endpoint, std::uint64_t size, int count) {
   }
   if (endpoint.node() == 0) {
     const double time = seconds() - start;
-    std::printf("%8.2f us a message, %7.3f GB/s a process\n", time / count * 1e6,
+    std::printf("%8.2f us per message, %7.3f GB/s per process\n", time / count * 1e6,
                 static_cast<double>(size) * count / time / 1e9);
   }
   return 0;
@@ -228,8 +229,8 @@ int bench(const std::string& provider, int repetitions) {
   config.provider = provider;
   int sockets[2];
   tcp_pair(sockets);
-  Processes pair(config, {{1}, {0}},
-                 [&](Endpoint& e) { return pair_body(e, sockets, repetitions); });
+  EndpointProcesses pair(config, {{1}, {0}},
+                         [&](Endpoint& e) { return pair_body(e, sockets, repetitions); });
   int worst = pair.join();
   for (const std::uint32_t n : {4u, 8u, 16u, 64u}) {
     std::vector<std::vector<std::uint32_t>> peers(n);
@@ -237,7 +238,7 @@ int bench(const std::string& provider, int repetitions) {
     for (const auto& [size, count] : std::map<std::uint64_t, int>{{8, 20000}, {65536, 1000}}) {
       std::printf("ring of %2u, %6llu bytes: ", n, static_cast<unsigned long long>(size));
       std::fflush(stdout);
-      Processes ring(config, peers, [&](Endpoint& e) { return ring_body(e, size, count); });
+      EndpointProcesses ring(config, peers, [&](Endpoint& e) { return ring_body(e, size, count); });
       worst = std::max(worst, ring.join());
     }
   }
