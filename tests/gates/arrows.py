@@ -36,7 +36,7 @@ class Table:
     """The folders and their arrows, and what is wrong with the table itself."""
 
     def __init__(self, root):
-        self.below, self.lines, self.errors = {}, {}, []
+        self.below, self.lines, self.reach, self.errors = {}, {}, {}, []
         for number, line in enumerate(tree.read(root, TABLE).splitlines(), 1):
             words = line.split("#")[0].split()
             if not words:
@@ -48,9 +48,8 @@ class Table:
                 self.errors.append(f"{where}: '{folder}' has a line above")
             if not any((pathlib.Path(root) / start / folder).is_dir() for start in ("", PUBLIC)):
                 self.errors.append(f"{where}: there is no folder '{folder}'")
-            self.below[folder], self.lines[folder] = [name for name in below if name in self.below], number
-        self.reach = {}
-        for folder, below in self.below.items():
+            below = [name for name in below if name in self.below]
+            self.below[folder], self.lines[folder] = below, number
             self.reach[folder] = {folder}.union(*(self.reach[name] for name in below))
 
     def owner(self, file):

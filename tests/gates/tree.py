@@ -11,7 +11,7 @@ import sys
 
 TOKEN = re.compile(r"""
     (?P<comment>//[^\n]*|/\*.*?\*/)
-  | (?P<directive>(?m:^[ \t]*\#(?:[^\n\\]|\\.|\\\n)*))
+  | (?P<directive>\#(?:[^\n\\]|\\.)*)
   | (?P<raw>R"(?P<delimiter>[^(\s]*)\(.*?\)(?P=delimiter)")
   | (?P<string>"(?:[^"\\\n]|\\.)*"|(?<![0-9a-fA-F])'(?:[^'\\\n]|\\.)*')
   | (?P<space>\s+)
@@ -232,3 +232,11 @@ def declarations(found, scope=(), public=True, default_public=True):
                     k += 1
         k += 1
     return result
+
+
+def comment_column(line):
+    """Where the comment that ends this line begins; -1 if none does."""
+    for match in TOKEN.finditer(line):
+        if match.lastgroup == "comment":
+            return match.start()
+    return -1
