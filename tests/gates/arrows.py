@@ -131,7 +131,7 @@ def page_table(root):
     table = Table(root)
     level = {}
     for folder, below in table.below.items():
-        level[folder] = 1 + max((level[name] for name in below), default=-1)
+        level[folder] = 1 + max((level.get(name, 0) for name in below), default=-1)
     lines = ["| level | folder | includes, besides what those include |", "| ---: | --- | --- |"]
     for folder in sorted(table.below, key=lambda name: (level[name], table.lines[name])):
         lines.append(f"| {level[folder]} | `{folder}` | {', '.join(f'`{name}`' for name in table.below[folder]) or 'nothing'} |")
