@@ -49,9 +49,13 @@ quick() {
 
 tidy() {
   ./setup.sh tidy || give_up 'setup.sh failed'
-  # The headers that the build makes, for the sources to be read.
-  ninja -C build --quiet $(/usr/bin/python3 tests/summary.py --generated build) || give_up 'the build failed'
-  exec /usr/bin/python3 tests/gates/tidy.py . build ${1:+--base "$1"}
+  # A folder of its own, with a command per source; of the build only the headers that it makes are needed.
+  if ! [ -f build-tidy/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" build-tidy/meson-info/meson-info.json; then
+    rm -rf build-tidy
+    meson setup build-tidy >build/setup-tidy.log || { cat build/setup-tidy.log; give_up 'build-tidy cannot be set up'; }
+  fi
+  ninja -C build-tidy --quiet $(/usr/bin/python3 tests/summary.py --generated build-tidy) || give_up 'the build failed'
+  exec /usr/bin/python3 tests/gates/tidy.py . build-tidy ${1:+--base "$1"}
 }
 
 case "${1-}" in

@@ -9,7 +9,6 @@ arrows.py ROOT --freestanding COMMANDS
 arrows.py ROOT --print        prints the table as docs/architecture.md shows it
 arrows.py ROOT --write        writes it there, between the two marks
 """
-import json
 import pathlib
 import re
 import sys
@@ -104,14 +103,8 @@ def check_arrows(root):
 
 
 def check_freestanding(root, commands):
-    root = pathlib.Path(root).resolve()
     present = set(tree.files(root, ".h", ".cc", ".c"))
-    todo = set()
-    for entry in json.loads(pathlib.Path(commands).read_text()):
-        source = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
-        if "-fno-exceptions" in entry["command"].split() and source.is_relative_to(root):
-            todo.add(str(source.relative_to(root)))
-    todo &= present
+    todo = {source for source, arguments in tree.compiled(root, commands) if "-fno-exceptions" in arguments} & present
     first = {file: file for file in todo}  # reached from which source
     findings = [] if todo else [f"{commands}: no source is compiled with -fno-exceptions; expected the freestanding ones"]
     while todo:

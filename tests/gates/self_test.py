@@ -243,6 +243,15 @@ class Arrows(GateTest):
         self.assertEqual(status, 1)
         self.assertIn("hal/host.h:2: <vector> is not freestanding, but hal/f.cc must be", text)
 
+    def test_freestanding_sources_of_a_unity_build(self):
+        self.write("hal/f.cc", "\n#include <vector>\n")
+        self.write("build/x-unity0.cpp", f"#include<{self.root}/build/../hal/f.cc>\n")
+        commands = self.write("build/compile_commands.json", json.dumps([
+            {"directory": str(self.root / "build"), "file": "x-unity0.cpp", "command": "c++ -fno-exceptions -c x-unity0.cpp"}]))
+        status, text = self.run_gate(arrows.main, self.root, "--freestanding", commands)
+        self.assertEqual(status, 1)
+        self.assertIn("hal/f.cc:2: <vector> is not freestanding", text)
+
     def test_no_freestanding_source(self):
         commands = self.write("build/compile_commands.json", "[]")
         self.assertEqual(self.run_gate(arrows.main, self.root, "--freestanding", commands)[0], 1)

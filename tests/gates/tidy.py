@@ -9,7 +9,6 @@ Exit status 1 if anything was found. Needs some seconds per file (./test.sh tidy
 """
 import argparse
 import collections
-import json
 import os
 import pathlib
 import re
@@ -69,13 +68,8 @@ def main(arguments):
         return 1
     wanted = set(options.files) or (changed(options.root, options.base) if options.base else None)
     present = set(tree.files(options.root, ".cc"))
-    sources = set()
-    for entry in json.loads((pathlib.Path(options.build) / "compile_commands.json").read_text()):
-        source = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
-        if source.is_relative_to(options.root):
-            name = str(source.relative_to(options.root))
-            if name in present and (wanted is None or name in wanted):
-                sources.add(source)
+    compiled = {source for source, _ in tree.compiled(options.root, pathlib.Path(options.build) / "compile_commands.json")}
+    sources = [options.root / name for name in compiled & present if wanted is None or name in wanted]
     unknown = set(options.files) - {str(source.relative_to(options.root)) for source in sources}
     if unknown:
         print(f"tidy.py: {options.build} does not compile {', '.join(sorted(unknown))}", file=sys.stderr)

@@ -4,9 +4,11 @@ The reader knows comments, literals, brackets and scopes, no more. That is enoug
 that clang-format has formatted. It is not a compiler: a macro that opens or closes a scope would mislead it.
 """
 import dataclasses
+import json
 import os
 import pathlib
 import re
+import shlex
 import sys
 
 TOKEN = re.compile(r"""
@@ -33,6 +35,21 @@ def files(root, *suffixes):
 
 def read(root, file):
     return (pathlib.Path(root) / file).read_text(encoding="utf-8")
+
+
+def compiled(root, commands):
+    """(source, arguments) for each source of the tree that a compile_commands.json compiles; source: relative to the root. Of a
+    unity build, which compiles files that include several sources, each of these."""
+    root = pathlib.Path(root).resolve()
+    for entry in json.loads(pathlib.Path(commands).read_text()):
+        file = pathlib.Path(os.path.normpath(pathlib.Path(entry["directory"]) / entry["file"]))
+        sources = [file]
+        if not file.is_relative_to(root) or "-unity" in file.name:
+            included = re.findall(r'^#include ?[<"](\S+\.cc?)[>"]', file.read_text(), re.MULTILINE) if file.exists() else []
+            sources = [pathlib.Path(os.path.normpath(name)) for name in included]
+        for source in sources:
+            if source.is_relative_to(root):
+                yield str(source.relative_to(root)), shlex.split(entry["command"])
 
 
 def report(findings, what_to_do):
