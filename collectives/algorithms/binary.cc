@@ -9,7 +9,7 @@
 // reached in i steps: the root, P_{i-1} below its down successor and P_{i-2} below its right one.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

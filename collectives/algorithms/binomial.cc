@@ -6,7 +6,7 @@
 // 1: the number of ranks that have it can at most double).
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 

@@ -10,7 +10,7 @@
 // scatter reversed in time. p is at most 2 * 65535, the longest run twice; kTooLarge above.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -7,7 +7,7 @@
 // operators need not commute; other roots take the ranks from the root on, cyclically.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -9,7 +9,7 @@
 // Cost: steps * (alpha + beta*m/N). Source: 000 section 2's chain, twice.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -8,7 +8,7 @@
 // same memory; its last rank needs no sum and receives into OUTPUT.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

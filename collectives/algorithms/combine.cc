@@ -17,8 +17,8 @@
 // program's tables are too small: lambda of 9 and more beyond 10^6 ranks.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/postal.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -7,7 +7,7 @@
 // which run in order, each after its step's receive, see to that.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 

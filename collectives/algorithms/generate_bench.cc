@@ -1,13 +1,13 @@
 // How long it takes a rank to plan for itself: one rank of 100,000 (as 001 section 6.4 reports:
-// never more than 1.5 us for the two-tree's colours alone), and all ranks of 1,000,000. table/P: all
-// ranks' two-tree broadcasts, as tests/papers/precomputation.py puts them beside 003's Table 1.
+// never more than 1.5 us for the two-tree's colours alone), and all ranks of 1,000,000. table/P:
+// all ranks' two-tree broadcasts, as tests/papers/precomputation.py puts them beside 003's Table 1.
 
 #include <benchmark/benchmark.h>
 
 #include <memory>
 #include <string>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier {
 namespace {

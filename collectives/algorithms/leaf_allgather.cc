@@ -21,9 +21,9 @@
 // Actions: at most 3 + (h-1)(k+1) a router, h + 2 a rank. kTooLarge for h > 6 (k = 2: h > 10), and
 // where a router's actions or links do not fit.
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
 #include "collectives/algorithms/rounds.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

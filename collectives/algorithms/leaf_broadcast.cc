@@ -7,8 +7,8 @@
 // N - 1, of which the distance to the furthest leaf is 2h. Source: 002 section 3.1.
 // Actions: at most k + 1 a router, 1 a rank.
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -7,8 +7,8 @@
 // Parts arrive before the same places of INPUT are sent: INPUT and OUTPUT must differ.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/rounds.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 

@@ -8,8 +8,8 @@
 // at the rank after its owner and goes round to it, so that operators must commute.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/rounds.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -17,8 +17,8 @@
 // must differ there. A scan's may be the same.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/two_trees.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

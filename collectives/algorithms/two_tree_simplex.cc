@@ -10,8 +10,8 @@
 // the root, which only sends, hands each block to that rank in the steps between.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/two_trees.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {
