@@ -22,7 +22,7 @@ BEGIN = "<!-- arrows: printed by tests/gates/arrows.py --write -->"
 END = "<!-- end of arrows -->"
 PUBLIC = "include/espalier/"
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)')
-TEST_FOLDERS = {"testing", "simulated"}
+TEST_FOLDERS = {"conformance", "simulated", "testing"}
 # The standard headers without heap, exceptions, files, threads or locales.
 FREESTANDING = set("""algorithm array atomic bit cfloat climits cmath compare concepts cstdarg cstddef cstdint cstring functional
     initializer_list iterator limits new numeric optional span stdalign.h stdbool.h stddef.h stdint.h string.h string_view tuple
@@ -54,6 +54,8 @@ class Table:
     def owner(self, file):
         """The folder of the table that a file belongs to; None if none."""
         path = pathlib.PurePath(file.removeprefix(PUBLIC))
+        if file.startswith(PUBLIC) and str(path.with_suffix("")) in self.below:
+            return str(path.with_suffix(""))  # the one public header of a folder, named after it
         if path.stem.endswith(("_test", "_bench")) or TEST_FOLDERS.intersection(path.parts):
             return "tests" if "tests" in self.below else None
         for parent in path.parents:
