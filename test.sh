@@ -7,7 +7,8 @@
 #   - of aarch64 (boards/linux-aarch64) under qemu-user the suites of what runs on nodes, and one grid of the rest.
 # The last line says how many cases passed, failed and were skipped; exit status 1 if any failed.
 #   ./test.sh [--without-aarch64]
-#   ./test.sh quick          only the unit tests, with smaller samples, and one collective run on eight node processes
+#   ./test.sh quick          only the unit tests, with smaller samples and without the slow ones, and one collective run on eight
+#                            node processes
 #   ./test.sh tidy [BASE]    only clang-tidy: all sources, or those that differ from the git revision BASE and their users
 # More than ./test.sh runs, by hand: ESPALIER_WHOLE=1 meson test -C build (what the samples are of; hours),
 # meson test -C build-aarch64 (all of its tests), tests/fuzz/run.sh, tests/coverage.sh.
