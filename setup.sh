@@ -86,7 +86,12 @@ fi
 # ./setup.sh build may have configured it before.
 if grep -q '"name": "tests", "value": false' build/meson-info/intro-buildoptions.json; then
   echo 'setup.sh: adding the tests to build/'
-  meson configure build -Dtests=true || fail 'build/ cannot be configured with tests'
+  log=$(mktemp)
+  meson setup --reconfigure build -Dtests=true >"$log" 2>&1 || {
+    cat "$log" >&2
+    fail 'meson could not configure build/ with tests'
+  }
+  rm -f "$log"
 fi
 if [ "${1-}" = aarch64 ]; then
   configure build-aarch64 --cross-file boards/linux-aarch64/cross.ini
