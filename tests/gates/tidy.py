@@ -74,10 +74,11 @@ def main(arguments):
     if unknown:
         print(f"tidy.py: {options.build} does not compile {', '.join(sorted(unknown))}", file=sys.stderr)
         return 1
+    in_tree = {options.root / name for name in tree.files(options.root, ".h", ".cc")}  # not what the build makes
     found = set()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for done in pool.map(lambda source: findings_of(options.root, options.build, source), sorted(sources)):
-            found |= done
+            found |= {finding for finding in done if finding[0] in in_tree}
     print(f"{len(sources)} sources")
     if options.count:
         for check, count in collections.Counter(check for _, _, check, _ in found).most_common():
