@@ -18,7 +18,7 @@ Status NodeEndpoint::prepare(const Region* regions, std::uint32_t count) {
     const Channel& in = fabric_->in(node_, link);
     if (in.receives_posted != in.receives_polled) return Status::kBadArgument;
     for (std::uint64_t k = out.sends_polled; k < out.sends_posted; ++k) {
-      // A wrapper may still send from memory of its own.
+      // A wrapper may still send from its own memory.
       const SendPost& post = out.send(k).post;
       if (reachable(post.bytes, post.size)) return Status::kBadArgument;
     }
@@ -111,7 +111,7 @@ bool NodeEndpoint::poll(Completion& completion) {
   return false;
 }
 
-// The next completion of the link, if there is one.
+// Takes the next completion of the link, if there is one.
 bool NodeEndpoint::take(const Node& node, std::uint32_t link, Completion& completion) {
   const bool out = node.pending_out.contains(link), in = node.pending_in.contains(link);
   if (in && !fabric_->extras.empty() && take_control(fabric_->in(node_, link), completion)) {

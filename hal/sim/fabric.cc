@@ -78,14 +78,14 @@ void Fabric::add_channels(const std::vector<std::vector<std::uint32_t>>& peers) 
       channel.from_link = static_cast<std::uint8_t>(link);
       channel.to = to;
       if (model.lanes) channel.lanes = model.lanes(v, to);
-      // To a node that is no neighbour the fabric routes.
+      // The fabric routes to a node that is not a neighbour.
       if (model.route) channel.lanes = std::max(channel.lanes, 1u);
       if (channel.lanes == 0) throw std::invalid_argument("sim: a link has at least one lane");
     }
   }
 }
 
-// Finds the way back of each channel: the k-th link of v to u is the k-th of u to v.
+// Finds each channel's reverse: the k-th link of v to u is the k-th of u to v.
 void Fabric::pair_channels() {
   in_channel.resize(channels.size());
   for (Channel& channel : channels) {
@@ -109,8 +109,9 @@ void Fabric::pair_channels() {
   }
 }
 
-// A channel has at most `window` blocks on their way, as many leaving (or each of a leg), one
-// announced, and one control of each kind; and as many that moved and are not awaited.
+// Reserves memory for the maximum number of events. A channel has at most `window` blocks in
+// flight, as many leaving (or in each leg), one announcement and one control of each kind, and as
+// many blocks that arrived and have no receive yet.
 void Fabric::reserve() {
   const std::size_t legs = wires == nullptr ? channels.size() : wires->legs.size();
   events.reserve(2 * legs * model.window + channels.size() * (1 + kControlKinds) + 16);
@@ -140,7 +141,7 @@ Receive& Fabric::next_receive(Channel& channel) {
   return channel.receive(channel.receives_posted);
 }
 
-// The channel's counts of a step are those of the present one.
+// Resets the channel's counts if they are of an earlier step.
 void Fabric::enter_step(Channel& channel) {
   if (in_this_step(channel)) return;
   channel.sends_of_step = channel.receives_of_step = 0;
@@ -163,7 +164,8 @@ void Fabric::count_receive(Channel& channel) {
   count_post(channel, ++channel.receives_of_step, endpoints[channel.to].receive_step);
 }
 
-// The channel has `posts` of one kind in this step; `last_step` is the node's last step with any.
+// Counts the channel's `posts` of one kind in this step. `last_step` is the last step in which the
+// node had any.
 void Fabric::count_post(const Channel& channel, std::uint32_t posts, std::uint32_t& last_step) {
   crowded = crowded || (model.one_port ? last_step == channel.step : posts > channel.lanes);
   last_step = channel.step;
@@ -219,7 +221,7 @@ void Fabric::expect_event(const Event& event, std::size_t stage) {
     const Leg& leg = wires->legs[event.where];
     if (stage == 0) return expect_use(&leg);
     if (stage == 1) return expect_use(&wires->wires[leg.wire]);
-    // The port is then free for another of the node's channels.
+    // With one_port the port is then free for another of the node's channels.
     if (!model.one_port) return;
     const Node& node = nodes[channels[leg.channel].from];
     const std::uint32_t link = node.waiting.next(0);

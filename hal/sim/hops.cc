@@ -1,6 +1,6 @@
-// A block's way over the real links, leg by leg. Whoever has the out-port waits for the wires of
-// the first leg, as a sender does whose first link is taken; behind that leg a block waits in the
-// buffers of the node it has come to, which never fill up: so nobody waits in a circle.
+// A block's path over the real links, leg by leg. A block holds the out-port while it waits for the
+// wires of its first leg, as a sender does whose first link is busy. After that leg it waits in the
+// buffers of the node that it has reached. These never fill up, so no circular wait can occur.
 
 #include <algorithm>
 
@@ -29,7 +29,7 @@ void Fabric::go_on(Leg& leg) {
   }
 }
 
-// The leg's wires are its next block's.
+// Gives the wires of the leg to the leg's next block.
 void Fabric::set_out(Leg& leg) {
   const auto number = static_cast<std::uint32_t>(&leg - wires->legs.data());
   Channel& channel = channels[leg.channel];
@@ -57,7 +57,7 @@ void Fabric::passed(Leg& leg, std::uint16_t message) {
       if (!wires->take(next, now)) continue;
       set_out(next);
       if (next.begun == next.come) continue;
-      // Its next block comes behind those that wait already.
+      // The next block of the leg queues behind those that already wait.
       next.turn = order++;
       wires->wait(next, wire, now);
     }

@@ -6,7 +6,7 @@
 namespace espalier::sim {
 namespace {
 
-// Nanoseconds to the fabric's picoseconds; the far future stays the far future.
+// Converts ns to the network's picoseconds; values beyond the range become kNever.
 Picoseconds to_picoseconds(std::uint64_t ns) { return ns > kNever / 1000 ? kNever : ns * 1000; }
 
 std::string post_text(const char* what, std::uint32_t node, const char* direction,
@@ -15,7 +15,7 @@ std::string post_text(const char* what, std::uint32_t node, const char* directio
          direction + " node " + std::to_string(peer) + " (" + std::to_string(bytes) + " bytes)";
 }
 
-// The channel's oldest send / receive that has not completed.
+// The text for the channel's oldest incomplete send / receive.
 std::string send_text(const Channel& channel) {
   return post_text("send", channel.from, "to", channel.to, channel.completed,
                    channel.send(channel.completed).post.size);
@@ -53,7 +53,7 @@ void Network::wake(std::uint32_t node, std::uint64_t at_ns) {
 
 std::uint64_t Network::delay_ns(std::uint32_t node, std::uint64_t which) const {
   const Model& model = fabric_->model;
-  // Half of it is the node's own, so that some nodes are slower than others.
+  // Half of the delay is constant per node, so that some nodes are slower than others.
   const double own = random_part(model.seed, ~std::uint64_t{node}, 1);
   const double moment = random_part(model.seed, ~std::uint64_t{node}, which + 2);
   return static_cast<std::uint64_t>(model.pace * 1e9 * (own + moment) / 2);
@@ -99,7 +99,7 @@ void Network::begin_step() {
 
 namespace {
 
-// A post that should have found its partner by the end of the present step.
+// Whether the channel has a post that should have been matched by the end of the current step.
 bool unmatched(const Fabric& fabric, const Channel& channel, std::uint32_t latency_ticks) {
   if (channel.closed) return false;
   if (channel.receives_posted > channel.completed) return true;
@@ -113,7 +113,7 @@ bool beyond_lanes(const Fabric& fabric, const Channel& channel) {
          std::max(channel.sends_of_step, channel.receives_of_step) > channel.lanes;
 }
 
-// What is wrong in the step: the first channel with a fault, else the first node.
+// Describes the first fault of the step: the first channel's, otherwise the first node's.
 std::string fault_of_step(const Fabric& fabric, std::uint32_t latency_ticks) {
   for (const Channel& channel : fabric.channels) {
     if (unmatched(fabric, channel, latency_ticks)) {
@@ -149,7 +149,7 @@ bool Network::step_is_complete(std::uint32_t latency_ticks) {
   Fabric& fabric = *fabric_;
   if (fabric.crowded || fabric.open_receives > 0) return false;
   if (latency_ticks <= 1) return fabric.open_sends == 0;
-  // Some sends may be under way still: those of the channels that sent in this step or earlier.
+  // Sends on channels that sent in this step or an earlier one may still be in flight.
   std::vector<std::uint32_t>& late = fabric.late_channels;
   late.insert(late.end(), fabric.step_channels.begin(), fabric.step_channels.end());
   fabric.step_channels.clear();
@@ -164,7 +164,7 @@ bool Network::step_is_complete(std::uint32_t latency_ticks) {
   });
 }
 
-// What was wrong in the step: looked for only where something is.
+// The text is only searched for if a fault exists.
 std::string Network::end_step(std::uint32_t latency_ticks, bool& moved) {
   moved = fabric_->step_moved;
   return step_is_complete(latency_ticks) ? "" : fault_of_step(*fabric_, latency_ticks);
@@ -207,7 +207,7 @@ std::vector<std::vector<std::uint32_t>> LinkCollector::links(std::uint32_t nodes
     if (node < nodes) peers[node].reserve(static_cast<std::size_t>(end - first));
     for (; first != end; ++first) {
       const auto peer = static_cast<std::uint32_t>(*first);
-      // Of another than those here the machine's start() says kNoSuchPeer.
+      // A peer outside the nodes is left out; the machine's start() then returns kNoSuchPeer.
       if (node < nodes && peer < nodes) peers[node].push_back(peer);
     }
   }

@@ -10,19 +10,19 @@ namespace espalier::sim {
 namespace {
 
 constexpr std::uint64_t kNoDeadline = Deadlines::kNone;
-// The network counts picoseconds: no time after this one comes.
+// The latest time that can be represented: the network counts picoseconds.
 constexpr std::uint64_t kEndOfTime = kNoDeadline / 1000 - 1;
 constexpr std::int64_t kNoHorizon = std::numeric_limits<std::int64_t>::max();
-// A machine that asks to be polled at once, again and again, and does nothing, is broken.
+// A machine that asks for an immediate poll this many times and does nothing is broken.
 constexpr int kMaxIdlePolls = 1'000'000;
-// So is a program whose machines are busy through this many steps in which no block moves.
+// A program is broken if its machines stay busy through this many steps in which no block moves.
 constexpr int kMaxIdleSteps = 65'536;
 // Visits of nodes between two ticks.
 constexpr std::uint64_t kVisitsPerTick = 1 << 16;
 // How many nodes ahead a machine is announced to Machines::expect().
 constexpr std::size_t kAhead = 2;
 
-// Machines that are all in memory.
+// Machines that are all in memory at once.
 class Pointers final : public Machines {
  public:
   explicit Pointers(const std::vector<Machine*>& machines) : machines_(machines) {}
@@ -94,7 +94,7 @@ class Runner {
     }
     in_lock_step_ = false;
     horizon_ = kNoHorizon;
-    // To find a dead node, and for a machine that failed to tell the others, takes deadlines.
+    // Detecting a dead node, and announcing a machine's failure to the others, needs deadlines.
     if (message_.empty()) return free_run();
     for (std::uint32_t v = 0; v < machines_.size(); ++v) {
       if (machines_.has(v)) machines_.at(v).set_horizon(kNoHorizon);
@@ -112,7 +112,7 @@ class Runner {
     message_ = message;
   }
 
-  // The least deadline, or less where the network's next event is earlier still.
+  // Returns the least deadline, or a lower bound of it if the network's next event is earlier.
   std::uint64_t next_deadline() {
     const std::uint64_t bound = deadlines_.bound();
     const bool event_first = fabric_.next_event() / 1000 < bound && bound > network_.now_ns();
@@ -150,8 +150,7 @@ class Runner {
     machines_.expect(node, stage);
   }
 
-  // Whether the node, at whose endpoint something has happened, looks at it later: it is woken
-  // then.
+  // Whether the node, whose endpoint has changed, polls it later. It is then woken at that time.
   bool waits(std::uint32_t node) {
     if (network_.model().pace == 0) return false;
     const std::uint64_t now = network_.now_ns();
@@ -166,7 +165,7 @@ class Runner {
     return false;
   }
 
-  // Polls until nothing more is to be done before something comes.
+  // Polls until the node has nothing to do before the next event.
   void poll(std::uint32_t node) {
     if (!here(node)) {
       busy_count_ -= busy_[node] ? 1 : 0;
@@ -202,8 +201,9 @@ class Runner {
     if (tick_ && ++visits_ % kVisitsPerTick == 0) tick_(step_);
   }
 
-  // The node has nothing to do before its next step. One that could not let in a step that it may,
-  // or post what it let in, is asked again in the next one.
+  // Schedules the node's next poll, as it has nothing more to do in this step. If it could not
+  // issue a step within the step limit, or could not post an issued step, it is polled again in the
+  // next step.
   void await_step(std::uint32_t node, const Machine& machine) {
     const std::int64_t next = machine.next_step();
     if (next < horizon_ || machine.refused()) {
@@ -224,7 +224,7 @@ class Runner {
     if (status == Status::kOk && first_ended_ < 0) first_ended_ = node;
   }
 
-  // A node that was killed since its last poll is busy no more.
+  // Whether any live node is busy. A node killed since its last poll is not.
   bool any_busy() {
     if (busy_count_ == 0) return false;
     for (std::uint32_t v = first_busy_; v < machines_.size(); ++v) {
@@ -240,8 +240,8 @@ class Runner {
     return false;
   }
 
-  // All that happens in the step. Where no post lacks its partner then, nodes look at what has
-  // come and gone when they are asked for the next step, and not in between: once per step.
+  // Runs all events of the step. If then no post lacks its match, nodes poll only when they are
+  // asked for the next step, and not in between: once per step.
   void settle(std::uint32_t latency_ticks) {
     if (step_ == 0) {
       poll_all();
@@ -299,7 +299,7 @@ class Runner {
   std::uint32_t first_busy_ = 0;
   std::int64_t first_ended_ = -1;
   std::uint64_t polls_ = 0, visits_ = 0;
-  // With a pace: when each node will look at its endpoint; kNoDeadline: as soon as something comes.
+  // With a pace: the time at which each node polls its endpoint; kNoDeadline: at the next event.
   std::vector<std::uint64_t> looks_at_;
   std::uint64_t looks_ = 0;
 };

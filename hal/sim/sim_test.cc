@@ -68,7 +68,7 @@ TEST(Network, OnePortTakesTheLongestWaitingFirst) {
   }
 }
 
-// lambda = 3: the port is free while a block is still on its way.
+// lambda = 3: the port is free while a block is still in flight.
 TEST(Network, LatencyHoldsNoPort) {
   Model model = slow();
   model.latency = 4e-3;
@@ -100,8 +100,8 @@ TEST(Network, ASendCompletesWhenItsBlockHasLeft) {
   }
 }
 
-// On its way a block has bytes of its own: the sender may write its memory, the receiver gets what
-// was sent, whenever its receive is posted.
+// A block in flight has its own bytes: the sender may overwrite its memory, and the receiver gets
+// the original bytes, whenever its receive is posted.
 TEST(Network, ABlockOnItsWayIsNotItsSendersMemory) {
   for (const bool copies : {true, false}) {
     for (const std::uint64_t size : {8u, 1000u}) {

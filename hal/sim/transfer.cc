@@ -11,7 +11,7 @@ Picoseconds Fabric::duration(const Channel& channel, std::uint64_t message, std:
                              double slower) const {
   const SendPost& send = channel.send(message).post;
   double seconds = model.alpha + model.beta * static_cast<double>(send.size);
-  // A rendezvous finds a disagreement before any byte travels.
+  // A rendezvous detects a mismatch before any byte travels.
   if (channel.receives_posted > message && send.size > model.eager_bytes) {
     const ReceivePost& receive = channel.receive(message).post;
     if (receive.tag != send.tag || receive.size != send.size) seconds = model.alpha;
@@ -35,8 +35,8 @@ void Fabric::update(Channel& channel) {
   }
 }
 
-// Whether the channel's next message may leave as soon as there is a port; announces it if it only
-// lacks its receive.
+// Whether the channel's next message may leave as soon as a port is free. Announces the message if
+// only its receive is missing.
 bool Fabric::ready(Channel& channel) {
   if (channel.closed || channel.waiting) return false;
   const std::uint64_t message = channel.started;
@@ -44,7 +44,7 @@ bool Fabric::ready(Channel& channel) {
   if (channel.send(message).post.size <= model.eager_bytes || message < channel.receives_posted) {
     return true;
   }
-  // Told once all before it are in.
+  // Announced once all earlier messages have arrived.
   if (channel.announcing || channel.announced > message || channel.moved < message) return false;
   channel.announcing = true;
   schedule(now + alpha + latency, EventKind::kAnnounced, index(channel));
@@ -67,18 +67,18 @@ void Fabric::start(Channel& channel) {
   land(channel, takes);
 }
 
-// The channel's next message comes in, in its turn, having begun its last hop now.
+// Schedules the arrival of the channel's next message, which now begins its last hop.
 void Fabric::land(Channel& channel, Picoseconds takes) {
   Picoseconds& free = in_free(channel);
-  // Lanes do not wait for each other, but messages of a link come in order.
+  // Lanes do not wait for each other, but the messages of a link arrive in order.
   free = model.one_port ? std::max(free, now + latency) + takes
                         : std::max(free, now + latency + takes);
   schedule(free, EventKind::kMoved, index(channel));
 }
 
-// The message has left: its sender may have its bytes back, and its port is free. `message`: the
-// lowest bits of its number. No message is done before it has left, and those that have not are
-// fewer than the window.
+// The message has left: its sender may reuse the memory, and its port is free. `message`: the
+// lowest bits of its number. They are unambiguous: no message is done before it has left, and fewer
+// than the window have not left.
 void Fabric::left(Channel& channel, std::uint16_t message) {
   const auto further = static_cast<std::uint16_t>(message - channel.sends_done);
   if (!channel.closed) {
@@ -88,7 +88,7 @@ void Fabric::left(Channel& channel, std::uint16_t message) {
   free_port(channel);
 }
 
-// Completes the sends whose blocks have left, in their order.
+// Completes, in order, the sends whose blocks have left.
 void Fabric::complete_sends(Channel& channel) {
   const std::uint64_t before = channel.sends_done;
   while (channel.sends_done < channel.started && channel.send(channel.sends_done).left &&
@@ -98,8 +98,8 @@ void Fabric::complete_sends(Channel& channel) {
   if (channel.sends_done > before) touch_sender(channel);
 }
 
-// The message that left needs its sender's bytes no more: they are at its receive, which has been
-// the fabric's since it was posted, or in a slot. False: it must wait for its receive.
+// Frees the sender's memory of the message that left. Its bytes go to its receive, which has
+// belonged to the fabric since it was posted, or to a slot. False: it must wait for its receive.
 bool Fabric::give_bytes(Channel& channel, std::uint64_t message) {
   Send& send = channel.send(message);
   const bool bytes = send.post.size > 0 && !model.no_data;
@@ -111,7 +111,7 @@ bool Fabric::give_bytes(Channel& channel, std::uint64_t message) {
     return true;
   }
   if (!model.eager_copies) return false;
-  // Above eager_bytes it would not have left without its receive.
+  // A message above eager_bytes would not have left without its receive.
   send.slot = true;
   send.status = Status::kOk;
   if (bytes) {
@@ -122,9 +122,9 @@ bool Fabric::give_bytes(Channel& channel, std::uint64_t message) {
   return true;
 }
 
-// The out-port is free: for this channel's next message, or one that has waited longer.
+// Gives the free out-port to this channel's next message, or to the one that has waited longest.
 void Fabric::free_port(Channel& channel) {
-  // Its next message queues behind those that wait already.
+  // This channel's next message queues behind those that already wait.
   update(channel);
   --leaving(channel);
   Channel* first = &channel;  // without one_port the port is its own
@@ -167,7 +167,7 @@ void Fabric::match(Channel& channel) {
   update(channel);  // the window may have room again
 }
 
-// The message that moved and is awaited is compared with its receive.
+// Compares the message, which has arrived and has a receive, with that receive.
 void Fabric::match_next(Channel& channel) {
   Send& send = channel.send(channel.completed);
   Receive& receive = channel.receive(channel.completed);

@@ -17,10 +17,10 @@ namespace {
 
 }  // namespace
 
-// The numbers of wires, by their ends: a hash table with open addresses.
+// Finds the number of a wire by its ends: a hash table with open addressing.
 class WireNumbers {
  public:
-  // That of the wire; Wires::kNone, to be set, if it is new.
+  // Returns the number of the wire; for a new wire Wires::kNone, which the caller must set.
   std::uint32_t& operator()(std::uint32_t from, std::uint32_t to) {
     if (2 * (used_ + 1) > entries_.size()) grow();
     Entry& entry = find(std::uint64_t{from} << 32 | to);
@@ -48,7 +48,7 @@ class WireNumbers {
       if (entry.number != Wires::kNone) find(entry.ends).number = entry.number;
     }
   }
-  LargeVector<Entry> entries_;  // a power of two of them
+  LargeVector<Entry> entries_;  // the size is a power of two
   std::size_t used_ = 0;
 };
 
@@ -115,7 +115,7 @@ void Wires::add_legs(const Model& model, std::uint32_t channel,
 }
 
 bool Wires::take(Leg& leg, Picoseconds now) {
-  std::uint32_t busy = kNone;  // the first that is
+  std::uint32_t busy = kNone;  // the first busy wire
   for_each_wire(leg, [&](std::uint32_t number) {
     if (busy == kNone && wires[number].taken >= wires[number].lanes) busy = number;
   });
@@ -175,7 +175,7 @@ std::uint32_t Wires::ask(std::uint32_t channel, std::uint64_t number, std::int64
       Asked& asked = asked_of(wire, hop);
       std::uint32_t* const loads =
           ticks_ == 1 ? &asked.load : &loads_[(std::size_t{wire} * hops_ + hop) * ticks_];
-      // Those of steps that are over for longer than a block holds a wire count no more.
+      // Drops the counts of steps that ended longer ago than a block holds a wire.
       const std::int64_t gone = std::min<std::int64_t>(step - asked.step, ticks_);
       for (std::int64_t tick = 0; tick < gone; ++tick) loads[(step - tick) % ticks_] = 0;
       std::uint32_t before = 0;
@@ -197,7 +197,8 @@ void Wires::note(std::uint32_t wire, std::uint32_t load, const Asked& before, co
     all.most_asked = load;
     all.most_lanes = lanes;
   }
-  // Once a step, though a block of an earlier tick may hold the wire still.
+  // Counts each conflict once per step, although a block of an earlier tick may still hold the
+  // wire.
   if (load <= lanes || (before.step == now.step && load > lanes + 1)) return;
   ++all.conflicts;
   if (all.conflicts > 1) return;

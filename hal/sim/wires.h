@@ -1,5 +1,5 @@
 #pragma once
-// The real links below the channels: who holds them, who waits for one, what they carried.
+// The real links below the channels: which legs hold or await them, and what they carried.
 
 #include <cstdint>
 #include <vector>
@@ -11,46 +11,46 @@ namespace espalier::sim {
 
 using Picoseconds = std::uint64_t;
 
-// What a real link was asked for in lock step.
+// The demand on a real link in lock step.
 struct Asked {
-  std::int64_t step = 0;     // the last one
-  std::uint64_t number = 0;  // of the channel's block that asked last
+  std::int64_t step = 0;     // the last step with demand
+  std::uint64_t number = 0;  // number of the block on its channel, for the last demand
   std::uint32_t channel = 0;
   std::uint32_t load = 0;  // blocks posted in the step
 };
 
-// A real link. What waits for it are legs, the one that has waited longest first.
+// A real link. Legs wait for it, the longest-waiting first.
 struct alignas(64) Wire {
   std::uint32_t lanes = 1;
-  std::uint32_t taken = 0;  // lanes
+  std::uint32_t taken = 0;  // lanes in use
   std::uint32_t first_waiter = 0;
-  Asked asked;  // as the first hop of a way
+  Asked asked;  // as the first hop of a route
   std::uint64_t blocks = 0;
   Picoseconds held = 0;
 };
 
-// What is seldom asked of a wire.
+// Data of a wire that is rarely read.
 struct WireDetails {
   std::uint32_t from = 0, to = 0;
-  double slower = 0;  // every block takes this fraction longer
+  double slower = 0;  // every block takes longer by this fraction
   std::uint64_t waits = 0;
   Picoseconds waited = 0;
 };
 
-// What a block takes at once on its way: all wires of the route (cut-through), or one of them
-// (store and forward). The blocks of a channel pass a leg in their order.
+// The wires that a block takes at once on its route: all wires of the route (cut-through), or one
+// of them (store and forward). The blocks of a channel pass a leg in order.
 struct alignas(64) Leg {
   std::uint32_t channel = 0;
-  std::uint16_t hop = 0;  // of the channel's legs
+  std::uint16_t hop = 0;  // position among the channel's legs
   bool last = false;
   bool waiting = false;               // its next block waits for a wire
   std::uint32_t first = 0, end = 0;   // its wires, in Wires::path
   std::uint32_t wire = 0;             // the first of them
-  std::uint32_t next_waiter = 0;      // behind it, for the same wire
+  std::uint32_t next_waiter = 0;      // the next leg that waits for the same wire
   std::uint64_t turn = 0;             // first come, first served
-  std::uint64_t come = 0, begun = 0;  // blocks
+  std::uint64_t come = 0, begun = 0;  // numbers of blocks
   Picoseconds since = 0;              // when the wait began
-  Picoseconds end_of_last = 0;        // when the block before is through
+  Picoseconds end_of_last = 0;        // when the previous block has passed
 };
 static_assert(sizeof(Wire) == 64 && sizeof(Leg) == 64, "a cache line each");
 
@@ -61,32 +61,32 @@ class Wires {
  public:
   static constexpr std::uint32_t kNone = 0xffffffffu;
 
-  // Throws std::invalid_argument where a route is none.
+  // Throws std::invalid_argument for an invalid route.
   Wires(const Model& model, const LargeVector<Channel>& channels);
 
   [[nodiscard]] std::uint32_t first_leg(std::uint32_t channel) const {
     return hops_ == 1 ? channel : first_leg_[channel];
   }
-  // Takes a lane of each wire of the leg. False, and nothing is taken, if one has none free: the
-  // leg waits for that one, by its turn.
+  // Takes a lane of every wire of the leg. If a wire has no free lane, takes nothing and returns
+  // false; the leg then waits for that wire in turn.
   [[nodiscard]] bool take(Leg& leg, Picoseconds now);
-  // Its next block is to wait for the wire, by its turn.
+  // Makes the next block of the leg wait for the wire in turn.
   void wait(Leg& leg, Wire& wire, Picoseconds now);
-  // The leg that has waited longest for the wire, which waits no more; kNone if there is none, or
-  // no lane is free.
+  // Returns the longest-waiting leg of the wire, which then no longer waits. kNone if no leg waits
+  // or no lane is free.
   [[nodiscard]] std::uint32_t next_waiter(Wire& wire, Picoseconds now);
   void give_back(const Leg& leg);
   void held(const Leg& leg, Picoseconds time);
-  // How much longer the slowest of its wires makes a block.
+  // Returns the fraction by which the slowest wire of the leg delays a block.
   [[nodiscard]] double slower(const Leg& leg);
 
-  // Lock step: the channel's block of that number is posted in this step. How many steps it has to
-  // wait for others of the step.
+  // Lock step: the channel's block `number` is posted in this step. Returns how many steps it must
+  // wait for other blocks of the step.
   std::uint32_t ask(std::uint32_t channel, std::uint64_t number, std::int64_t step);
 
   LargeVector<Wire> wires;
   LargeVector<WireDetails> details;  // of the wires
-  LargeVector<Leg> legs;             // of a channel one after the other
+  LargeVector<Leg> legs;             // the legs of each channel are consecutive
   LargeVector<std::uint32_t> path;   // wires
   Contention contention;
 
@@ -107,10 +107,10 @@ class Wires {
   const LargeVector<Channel>& channels_;
   bool jitter_;
   LargeVector<std::uint32_t> first_leg_;  // by channel, and the end
-  std::uint32_t ticks_;                   // that a block holds a wire, in lock step
-  std::uint32_t hops_ = 1;                // the most legs of a channel
-  LargeVector<Asked> further_;            // as further hops of a way: by wire and hop
-  LargeVector<std::uint32_t> loads_;      // where ticks_ > 1: by wire, hop and tick
+  std::uint32_t ticks_;                   // steps for which a block holds a wire in lock step
+  std::uint32_t hops_ = 1;                // the maximum number of legs of a channel
+  LargeVector<Asked> further_;            // demand as a later hop of a route: by wire and hop
+  LargeVector<std::uint32_t> loads_;      // if ticks_ > 1: by wire, hop and tick
 };
 
 }  // namespace espalier::sim

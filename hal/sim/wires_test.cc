@@ -12,7 +12,7 @@ namespace {
 
 using Nodes = std::vector<std::uint32_t>;
 
-// Nodes in a line, each a real link from its neighbours.
+// Nodes in a line; each has a real link to each neighbour.
 Nodes along_line(std::uint32_t from, std::uint32_t to) {
   Nodes nodes = {from};
   while (nodes.back() != to) nodes.push_back(from < to ? nodes.back() + 1 : nodes.back() - 1);
@@ -34,7 +34,7 @@ struct Line {
   explicit Line(const Model& model)
       : network(model, complete_links(kCount)),
         watchers(make(std::make_index_sequence<kCount>())) {}
-  // A block of `bytes`; node v's link to u is u, or u-1 above v.
+  // Transfers a block of `bytes` bytes. Node v's link to u is u if u < v, otherwise u-1.
   void transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) {
     watchers[to].receive(from < to ? from : from - 1, bytes);
     watchers[from].send(to < from ? to : to - 1, bytes);
@@ -61,8 +61,8 @@ struct Line {
 TEST(Wires, CutThroughHoldsTheWholeRouteForOneTransfer) {
   Line<4> at(line(Hops::kCutThrough));
   at.transfer(0, 3, 1000);  // 2 ms on three links
-  at.transfer(1, 2, 500);   // must wait for the middle one
-  at.transfer(3, 0, 1000);  // the other way: other links
+  at.transfer(1, 2, 500);   // must wait for the middle link
+  at.transfer(3, 0, 1000);  // the reverse direction uses other links
   at.settle();
   EXPECT_EQ(at.watchers[3].received, Times{2000});
   EXPECT_EQ(at.watchers[2].received, Times{3500});
@@ -103,8 +103,8 @@ TEST(Wires, FirstComeIsFirstServed) {
     at.transfer(2, 3, 1000);
     at.settle();
     EXPECT_EQ(at.watchers[3].received, (Times{2000, 4000, 6000, 8000}));
-    // Node 2's second block comes to its port, and to the link, at 2 ms; that of node 1 to the link
-    // at 1 ms, or over its first link at 3 ms.
+    // Node 2's second block reaches its port and the link at 2 ms. The block of node 1 reaches the
+    // link at 1 ms, or after its first link at 3 ms.
     const bool through = hops == Hops::kCutThrough;
     EXPECT_EQ(at.watchers[1].sent, through ? Times{4000} : Times{3000}) << "left its first link";
     EXPECT_EQ(at.watchers[2].sent, through ? (Times{2000, 6000, 8000}) : (Times{2000, 4000, 8000}));
@@ -123,7 +123,8 @@ TEST(Wires, LanesCarrySeveralAndBlocksStayInOrder) {
     at.transfer(0, 2, 1000);
     at.transfer(1, 2, 1000);  // shorter than the one before
     at.settle();
-    // Cut-through both lanes are taken until 2 ms; else until the block from node 0 comes to them.
+    // Cut-through: both lanes are taken until 2 ms. Otherwise: until the block from node 0 reaches
+    // them.
     const std::uint64_t first = hops == Hops::kCutThrough ? 2000 : 4000;
     EXPECT_EQ(at.watchers[2].received, (Times{first, 4000, 4000}));
     EXPECT_EQ(at.watchers[1].sent, (Times{4000, 4000}));
@@ -136,7 +137,7 @@ TEST(Wires, APortIsKeptWhileItsBlockWaits) {
   Line<4> at(model);
   at.transfer(1, 3, 1000);
   at.transfer(0, 3, 1000);  // waits for the link 1 -> 2 until 2 ms
-  at.transfer(0, 1, 1000);  // could go, but node 0's port is taken until 4 ms
+  at.transfer(0, 1, 1000);  // could leave, but node 0's port is taken until 4 ms
   at.settle();
   EXPECT_EQ(at.watchers[3].received, (Times{2000, 4000}));
   EXPECT_EQ(at.watchers[1].received, Times{6000});
@@ -227,7 +228,7 @@ TEST(Wires, LockStepNamesTheLinkTheStepAndTheTransfers) {
   EXPECT_EQ(at.network.residence().from, 1u);
 }
 
-// Store and forward: what crosses a link as its first hop does not meet what does as its second.
+// Store and forward: first-hop crossings of a link do not conflict with second-hop crossings.
 TEST(Wires, LockStepCountsHopByHop) {
   Line<4> at(line(Hops::kStoreAndForward));
   at.network.begin_step();
@@ -239,7 +240,7 @@ TEST(Wires, LockStepCountsHopByHop) {
   at.network.begin_step();
   at.transfer(0, 3, 1000);
   at.transfer(1, 3, 1000);
-  at.transfer(1, 2, 1000);  // meets the second one on its first hop
+  at.transfer(1, 2, 1000);  // conflicts with the second one on its first hop
   at.settle();
   EXPECT_EQ(at.network.contention().conflicts, 1u);
   EXPECT_EQ(at.network.contention().from, 1u);
