@@ -14,12 +14,12 @@ namespace espalier::topology {
 namespace {
 
 constexpr std::string_view kPrefix = "custom:";
-constexpr std::size_t kMostBytes = 4u << 20;  // of a topology file
+constexpr std::size_t kMostBytes = 4u << 20;  // maximum size of a topology file
 constexpr std::size_t kMostQuoted = 40;       // characters of a specification in a message
 
 class Custom final : public Topology {
  public:
-  // To be used once it has returned no complaint.
+  // The topology may be used only after this returned no error.
   [[nodiscard]] Complaint read(std::string_view text) {
     Complaint complaint = read_custom(text, content_);
     if (complaint.what.empty()) complaint = routes_.build(content_);
@@ -43,7 +43,8 @@ class Custom final : public Topology {
     return routes_.route(from, to);
   }
 
-  // Without positions on a circle, node 0 at the top, clockwise; neighbours are one unit apart.
+  // Nodes without positions are on a circle, node 0 at the top, clockwise, neighbours one unit
+  // apart.
   [[nodiscard]] Point position(std::uint32_t node) const override {
     if (content_.nodes[node].placed) return content_.nodes[node].at;
     if (nodes() == 1) return {0, 0};

@@ -1,4 +1,4 @@
-// Text format to CustomContent: what is missing, unknown, twice or out of range is found here.
+// Text format to CustomContent. Detects missing, unknown, duplicate and out-of-range entries.
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
@@ -25,14 +25,14 @@ constexpr const char* kGuide = "; expected text as docs/topologies.md describes 
 
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
-  // Both from 0.
+  // line and column count from 0.
   void AddError(int line, int column, const std::string& message) override {
     if (error.what.empty()) error = {{std::max(line, 0), std::max(column, 0)}, message + kGuide};
   }
   Complaint error;
 };
 
-// Keeps the first complaint; after it nothing that is read means anything.
+// Keeps the first error; values read after it are meaningless.
 class Reader {
  public:
   explicit Reader(CustomContent& content) : content_(content) {}
@@ -52,7 +52,7 @@ class Reader {
   void fail(Spot spot, const std::string& what) {
     if (ok()) complaint_ = {spot, what};
   }
-  // A node's number that must be there and be one of the nodes; `what`: "link: 'from'".
+  // Reads a required node number, which must be a node of the topology. `what`: "link: 'from'".
   std::uint32_t number(bool given, std::uint32_t node, const std::string& what, Spot spot);
   [[nodiscard]] std::string numbers() const;
   [[nodiscard]] Spot spot(const char* field, int index = -1) const;
@@ -65,7 +65,7 @@ class Reader {
   std::map<std::pair<std::uint32_t, std::uint32_t>, Spot> link_spots_, hop_spots_, route_spots_;
 };
 
-// "; the first is in line 3", where the text has lines.
+// Returns "; the first is in line 3" if the text has several lines.
 std::string first_at(Spot spot, Spot again) {
   return spot.line == again.line ? ""
                                  : " (the first is in line " + std::to_string(spot.line + 1) + ")";
@@ -141,7 +141,7 @@ void Reader::node(const TopologyFile::Node& entry, Spot spot) {
   if (!inside(entry.x()) || !inside(entry.y())) {
     fail(spot, who + "'s position is out of range; expected x and y from 0 to 1000000");
   }
-  // + 0.0: no minus zero, which would read as another topology.
+  // Adding 0.0 turns minus zero into zero; minus zero would give another canonical text.
   content_.nodes[node] = {entry.name(), entry.has_x(), {entry.x() + 0.0, entry.y() + 0.0}};
 }
 
@@ -251,7 +251,7 @@ void Reader::route(const TopologyFile::Route& entry, Spot spot) {
   content_.routes.push_back({nodes, spot});
 }
 
-// The order that canonical_text() writes, and that searches rely on.
+// Sorts into the order that canonical_text() writes and that searches rely on.
 void Reader::sort() {
   std::sort(content_.hops.begin(), content_.hops.end(), [](const auto& a, const auto& b) {
     return std::tuple(a.at, a.next, a.to) < std::tuple(b.at, b.next, b.to);
@@ -267,7 +267,7 @@ Complaint Reader::read(std::string_view text) {
   parser.RecordErrorsTo(&errors);
   parser.WriteLocationsTo(&tree_);
   if (!parser.ParseFromString(std::string(text), &file_)) {
-    errors.AddError(0, 0, "it cannot be read");  // unless there is an error already
+    errors.AddError(0, 0, "it cannot be read");  // ignored if there is an error already
     return errors.error;
   }
   head();

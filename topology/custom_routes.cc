@@ -56,8 +56,8 @@ Complaint CustomRoutes::all_joined() const {
   return {};
 }
 
-// Breadth first from each destination, against the links. Of the nodes next to one, those nearer
-// by a link are known when it is found, and the lowest of them is taken.
+// Searches breadth first from each destination, against the links. When a node is found, all its
+// neighbours that are one link nearer are already known, and the lowest-numbered of them is taken.
 void CustomRoutes::fill_shortest() {
   std::vector<std::vector<std::uint32_t>> before(count_);
   for (const Link& link : content_->links) before[link.to].push_back(link.from);
@@ -79,8 +79,8 @@ void CustomRoutes::fill_shortest() {
   }
 }
 
-// To the nearest neighbour in the destination's direction that is not beyond it: in the row until
-// the column is right, then in the column. Where there is none the table keeps kNowhere.
+// Chooses the nearest neighbour in the destination's direction that is not beyond it: along the row
+// until the column matches, then along the column. If there is none, the table keeps kNowhere.
 void CustomRoutes::fill_xy() {
   const auto& nodes = content_->nodes;
   for (std::uint32_t at = 0; at < count_; ++at) {
@@ -105,8 +105,8 @@ void CustomRoutes::fill_xy() {
 }
 
 Complaint CustomRoutes::follow(std::uint32_t to) const {
-  std::vector<std::uint32_t> walk(count_,
-                                  kNowhere);  // the first node that came by; `to`: it arrives
+  // By node: the first node whose path passed here; `to`: the path arrives.
+  std::vector<std::uint32_t> walk(count_, kNowhere);
   walk[to] = to;
   for (std::uint32_t from = 0; from < count_; ++from) {
     if (walk[from] != kNowhere || explicit_route(from, to) != nullptr) continue;
@@ -134,7 +134,8 @@ Complaint CustomRoutes::stops(std::uint32_t from, std::uint32_t at, std::uint32_
               " to: " + std::to_string(to) + " next: ... } or a route around"};
 }
 
-// A loop has a next_hop in it: the routings alone always come nearer.
+// Describes a loop. Every loop contains a next_hop, because each step of the routings alone comes
+// nearer.
 Complaint CustomRoutes::loops(std::uint32_t at, std::uint32_t to) const {
   std::string way = std::to_string(at);
   Spot spot;

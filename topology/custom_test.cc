@@ -1,4 +1,4 @@
-// Topologies from text: what is read, what is refused and where, and the routes.
+// Topologies from text: accepted input, refused input with its position, and the routes.
 
 #include "topology/custom.h"
 
@@ -38,7 +38,7 @@ std::string error_of(const std::string& text) {
 const std::string kHead = "name:\"t\" ranks:3 ";
 const std::string kRing = kHead + "link{from:0 to:1} link{from:1 to:2} link{from:2 to:0} ";
 
-// Every node to every other over links, without coming to a node twice.
+// Checks that every node reaches every other over links, visiting no node twice.
 void expect_routes(const Topology& topology) {
   for (std::uint32_t from = 0; from < topology.nodes(); ++from) {
     for (std::uint32_t to = 0; to < topology.nodes(); ++to) {
@@ -67,7 +67,7 @@ void expect_links(const Topology& topology) {
   EXPECT_EQ(topology.capacity(topology.nodes(), 0), 0u);
 }
 
-// The mesh's own XY route wherever that does not cross the link between 5 and 6.
+// The mesh's own XY route, except where it would cross the link between 5 and 6.
 TEST(Custom, ABrokenMeshGoesAroundItsFault) {
   const auto broken = example("broken-mesh");
   const auto mesh = must_parse("mesh:4x4");
@@ -116,7 +116,7 @@ TEST(Custom, AnUnevenTreeRoutesThroughTheLowestCommonSwitch) {
 }
 
 TEST(Custom, ShortestRoutesTakeTheLowestNode) {
-  // Rows 0 1 2 and 3 4 5: three shortest ways from end to end.
+  // Rows 0 1 2 and 3 4 5: three shortest routes from end to end.
   const auto grid = must_parse(
       "custom:name:\"grid\" ranks:6 link{from:0 to:1} link{from:1 to:2} link{from:3 to:4} "
       "link{from:4 to:5} link{from:0 to:3} link{from:1 to:4} link{from:2 to:5}");
@@ -147,7 +147,7 @@ TEST(Custom, LinksOfOneWay) {
   EXPECT_EQ(draw_svg(*must_parse("custom:" + kRing)).find("class=\"way\""), std::string::npos);
 }
 
-// next_hop is for whatever comes by, route for its two ends alone.
+// next_hop applies to all messages that pass; route only to its two ends.
 TEST(Custom, WhatOverridesWhat) {
   const std::string square =
       "custom:name:\"s\" ranks:5 link{from:0 to:1} link{from:1 to:2} link{from:2 to:3} "
@@ -184,7 +184,7 @@ TEST(Custom, ContentIsWhatTheDigestIsOf) {
       "node { node: 1 x: 15e-1 y: -0.0 } node { node: 0 x: 0 y: 0 }");
   EXPECT_EQ(other->spec(), canonical);
   EXPECT_EQ(other->digest(), one->digest());
-  // FNV-1a of the specification: descriptors of old files must go on fitting.
+  // FNV-1a of the specification: descriptors of old files must remain valid.
   EXPECT_EQ(must_parse("custom:" + kRing)->digest(), 0x2f886b162c4b7942ull);
   for (const char* change : {"link{from:1 to:0 one_way:true}", "next_hop{at:1 to:[0] next:2}"}) {
     EXPECT_NE(must_parse(canonical + " " + change)->digest(), one->digest()) << change;
@@ -295,7 +295,7 @@ TEST(Custom, ErrorsOfLinksAndRoutes) {
   }
 }
 
-// An XY route that meets a fault needs help, and says where.
+// The error for an XY route that meets a fault names the position.
 TEST(Custom, XYRoutesThatEnd) {
   const std::string text =
       "name:\"m\" ranks:4 routing:XY node{node:0 x:0 y:0} node{node:1 x:1 y:0} node{node:2 x:0 "
@@ -373,7 +373,7 @@ TEST_F(Files, ErrorsNameFileAndLine) {
   EXPECT_EQ(error, "/dev/zero:1: the file is too large; expected at most 4194304 bytes");
 }
 
-// The path is no part of the topology, and a schedule file's specification opens none.
+// The path is not part of the topology, and a schedule file's specification opens no file.
 TEST_F(Files, AreReadOnlyWhereTheyAreAskedFor) {
   const std::string path = written("# some\n" + kRing);
   std::string error;
