@@ -31,7 +31,7 @@ struct Cooling {
 
 // Requirements on Model: std::int64_t energy(); bool move(Dice&) makes a move, or returns false if
 // it is impossible; void undo() reverts the last move; bool done() ends the search. `progress` is
-// called with
+// called with 0 .. 1.
 template <class Model>
 void anneal(Model& model, Dice& dice, const Cooling& cooling,
             const std::function<void(double)>& progress) {
@@ -56,4 +56,3 @@ void anneal(Model& model, Dice& dice, const Cooling& cooling,
 }
 
 }  // namespace espalier::embed
-// .. 1.
