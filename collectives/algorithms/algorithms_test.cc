@@ -226,7 +226,9 @@ TEST(Algorithms, DescriptorsAreSmall) {
       std::size_t longest = 0;
       for (const std::uint32_t root : {0u, p - 1, p / 2}) {
         const Group group{.ranks = p, .root = root, .topology_digest = ~0ull, .window = 16};
-        for (std::uint32_t rank = 0; rank < p; rank += p < 100 || whole() ? 1 : emulated() ? 997 : 53) {
+        for (std::uint32_t rank = 0; rank < p; rank += p < 100 || whole() ? 1
+                                                       : emulated()       ? 997
+                                                                          : 53) {
           longest = std::max(longest, descriptor_bytes(algorithm, group, rank));
         }
       }

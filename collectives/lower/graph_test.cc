@@ -54,7 +54,7 @@ TEST(Graph, HasAsManyBlocksAsTheScheduleRepeatsAfter) {
 }
 
 TEST(Graph, SplitsRunsOfSegments) {
-  // The root sends parts 2 and 3 as one message to rank 2, which passes part 3 on.
+  // The root sends parts 2 and 3 as one message to rank 2, which forwards part 3.
   const Graph graph = graph_of(direct(espalier_Collective_SCATTER, "binomial", 4));
   std::map<std::int32_t, int> hops;  // by segment
   for (const Task& task : graph.tasks) {
@@ -63,7 +63,7 @@ TEST(Graph, SplitsRunsOfSegments) {
   EXPECT_EQ(hops, (std::map<std::int32_t, int>{{1, 1}, {2, 1}, {3, 2}}));
 }
 
-// Whatever the direct schedule keeps in OUTPUT on the way there.
+// Holds for all intermediate values that the routed schedule keeps in OUTPUT.
 TEST(Graph, WritesEachOutputOnce) {
   for (const auto& [collective, name] : {std::pair(espalier_Collective_ALLREDUCE, "two-tree"),
                                          std::pair(espalier_Collective_SCAN, "two-tree"),
@@ -82,7 +82,7 @@ TEST(Graph, WritesEachOutputOnce) {
   }
 }
 
-// An allreduce reads all input of a rank before its result comes; an exchange cannot.
+// An allreduce reads all input of a rank before its result arrives; an exchange cannot.
 TEST(Graph, KeepsTheOrderThatIsRightInPlace) {
   const Graph sum = graph_of(direct(espalier_Collective_ALLREDUCE, "two-tree", 8));
   EXPECT_FALSE(sum.in_place.empty());

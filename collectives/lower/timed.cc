@@ -10,7 +10,7 @@
 namespace espalier::lower {
 namespace {
 
-// The steps that want a port, and how many of them it has room for in one.
+// The steps that need a port, and the port's lanes.
 struct Wanted {
   std::int32_t lanes = 1;
   std::vector<std::int32_t> steps;

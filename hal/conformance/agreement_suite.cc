@@ -1,4 +1,4 @@
-// Ends that do not agree, and what is told early.
+// Ends that do not agree, and unexpected messages.
 
 #include <string>
 

@@ -68,9 +68,9 @@ TEST(Faults, SaysWhatIsWrong) {
   }
 }
 
-// Sends messages 0 .. 5 from node 0, whose endpoint has the faults, to node 1, where the k-th
-// receive expects message k; letters of what node 1 got: '.' right, 'x' mismatch, 'c' other bytes,
-// '-' none.
+// Sends messages 0 .. 5 from node 0, whose endpoint has the faults, to node 1, where receive k
+// expects message k. Returns one letter per message that node 1 received: '.' correct, 'x'
+// mismatch, 'c' other bytes, '-' none.
 std::string outcome(const char* text, std::string* sender = nullptr) {
   constexpr std::uint32_t kMessages = 6;
   Faults faults;

@@ -1,4 +1,4 @@
-// Links as those use them who join them to another fabric; sessions, silence, wrapping numbers.
+// Links as used by code that connects them to another fabric; sessions, silence, wrapping numbers.
 
 #include "hal/serial/serial_link.h"
 
@@ -14,13 +14,13 @@
 namespace espalier {
 
 struct SerialLinkTest {
-  // As after so many frames.
+  // As after this many frames.
   static void set_sequence(SerialLink& link, std::uint32_t sequence) { link.sequence_ = sequence; }
 };
 
 namespace {
 
-// Writes down what it is told.
+// Records the calls.
 class Joiner final : public SerialLinks {
  public:
   Joiner(SerialPort& port, SerialLink* links, std::uint32_t count, const SerialConfig& config)
@@ -90,7 +90,7 @@ class SerialLinks2 : public testing::Test {
   }
   Joiner& a() { return ends_[0]->joiner; }
   Joiner& b() { return ends_[1]->joiner; }
-  // Until nothing happens any more, at most `ns`.
+  // Runs until nothing happens any more, at most `ns`.
   void run(std::uint64_t ns = 1'000'000) {
     const std::uint64_t until = hub_.now() + ns;
     while (hub_.now() < until) {
@@ -115,7 +115,7 @@ TEST_F(SerialLinks2, TellWhatTheOtherEndHasPosted) {
   EXPECT_EQ(b().openings[0].size, 8u);
   EXPECT_EQ(b().openings[0].check, 99u);
   EXPECT_TRUE(a().told.empty());
-  // Its own posts follow; the send is settled when it says so.
+  // Its own posts follow. The send is settled when the owner says so.
   std::uint8_t landed[8] = {};
   ASSERT_EQ(b().post_receive(0, {landed, 8, 72, 1}), Status::kOk);
   run();
@@ -149,7 +149,7 @@ TEST_F(SerialLinks2, RejectsWhatTheFarEndRejects) {
     ASSERT_TRUE(a().take(0, c));
     EXPECT_EQ(c.status, status);
   }
-  // What did not agree cannot be settled as if it had.
+  // A mismatched message cannot be settled as kOk.
   ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
   ASSERT_EQ(b().post_receive(0, {landed, 4, 2, 0}), Status::kOk);
   run();
@@ -160,7 +160,7 @@ TEST_F(SerialLinks2, RejectsWhatTheFarEndRejects) {
   run();
   ASSERT_TRUE(a().take(0, c));
   EXPECT_EQ(c.status, Status::kMismatch);
-  // And a refusal ends a receive.
+  // A refusal ends a receive.
   ASSERT_EQ(a().post_receive(0, {in, 4, 3, 8}), Status::kOk);
   ASSERT_EQ(b().post_refusal(0, 3, 9), Status::kOk);
   run();
@@ -197,7 +197,7 @@ TEST_F(SerialLinks2, AnnouncesWhatCannotBeSentYet) {
   EXPECT_EQ(a().told.size(), 2u) << "told once";
 }
 
-// Whoever cannot take it is told again, and in order.
+// A report that the owner cannot take is repeated, in order.
 TEST_F(SerialLinks2, RepeatWhatWasNotTaken) {
   b().refusals = 5;
   std::uint8_t in[8];
@@ -231,7 +231,7 @@ TEST_F(SerialLinks2, EitherEndMayStartAnew) {
     run();
     ASSERT_TRUE(b().take(0, c)) << "life " << life;
     ASSERT_EQ(b().settle(0, Status::kOk), Status::kOk);
-    // Another is on its way; then one end is gone, and back with another session.
+    // Another message is in flight; then one end stops and returns with another session.
     ASSERT_EQ(a().post_send(0, {"def", 4, 2, 0, 0}), Status::kOk);
     ASSERT_EQ(a().post_receive(0, {in, 4, 7, 0}), Status::kOk);
     run(15'000);
@@ -271,7 +271,7 @@ TEST_F(SerialLinks2, AFrameOfAnEarlierSessionIsNobodys) {
   for (const auto& frame : old) hub_.inject(1, frame);
   run();
   EXPECT_EQ(b().told.size(), told);
-  // And the new session goes on.
+  // The new session continues.
   Completion c;
   while (b().take(0, c)) {
   }

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kForms =
     "expected unix:LOCAL,REMOTE or udp:LOCALPORT,HOST:PORT or tty:PATH,BAUD or stream:PATH";
 
-// Splits at the last `mark`; false: there is none, or nothing on one side.
+// Splits at the last `mark`. False: there is none, or one side is empty.
 [[nodiscard]] bool split(const std::string& text, char mark, std::string& before,
                          std::string& after) {
   const std::size_t at = text.rfind(mark);

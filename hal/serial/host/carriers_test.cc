@@ -39,14 +39,14 @@ class HostCarriers : public testing::Test {
 
 Frame frame_of(std::uint32_t size, std::uint32_t seed) {
   Frame frame(size);
-  // Zeros among them, and runs without.
+  // With zeros, and with runs without zeros.
   for (std::uint32_t i = 0; i < size; ++i) {
     frame[i] = static_cast<std::uint8_t>(i % 300 < 260 ? (i + seed) % 255 + 1 : 0);
   }
   return frame;
 }
 
-// Frames of many sizes from one to the other, one at a time.
+// Sends frames of many sizes from one carrier to the other, one at a time.
 void exchange(Carrier& from, Carrier& to, const std::function<void()>& relay = nullptr) {
   Frame room(to.mtu());
   for (std::uint32_t size = 1; size <= from.mtu(); size += size < 70 ? 1 : 97) {
@@ -76,7 +76,8 @@ TEST_F(HostCarriers, UnixDatagrams) {
   EXPECT_FALSE(gateway->down());
 }
 
-// What an emulator's Ethernet device sees, and what it may send.
+// The view of an emulator's Ethernet device: the frames that it receives, and those that it may
+// send.
 TEST_F(HostCarriers, UnixDatagramsAreEthernetFrames) {
   std::string error;
   const auto gateway = open_carrier("unix:" + at("host") + "," + at("board"), error);
@@ -90,7 +91,8 @@ TEST_F(HostCarriers, UnixDatagramsAreEthernetFrames) {
   const std::uint8_t expected[] = {0x02, 'E',  's',  'p', 'l', 1, 0x02, 'E', 's', 'p', 'l',
                                    0,    0x88, 0xb5, 5,   0,   1, 2,    3,   4,   5,   0};
   EXPECT_EQ(std::memcmp(seen, expected, sizeof expected), 0);
-  // Back, but for others, of another protocol, longer than its bytes; then a right one.
+  // In the other direction: for another address, of another protocol, longer than its bytes; then a
+  // correct one.
   sockaddr_un host;
   ASSERT_TRUE(address_of(at("host"), host, error));
   const auto send = [&](std::size_t size) {
@@ -176,7 +178,7 @@ TEST_F(HostCarriers, StreamThatDevicesJoinAndLeave) {
     ByteCarrier board(device, kByteMtu);
     exchange(board, *host);
     exchange(*host, board);
-    // It leaves in the middle of a frame.
+    // The device leaves in the middle of a frame.
     ASSERT_TRUE(device.put(9));
     ASSERT_TRUE(device.put(1));
     EXPECT_EQ(host->receive(room.data()), 0u);

@@ -13,8 +13,8 @@
 namespace espalier {
 namespace {
 
-// What went wrong with a message on its way is the loss of that message; nobody at the other end,
-// for one. Only a full buffer is worth another try.
+// An error on the way, such as a missing receiver, loses the message. Only a full buffer is worth
+// another try.
 [[nodiscard]] Status sent(ssize_t result) {
   const bool full = result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS);
   return full ? Status::kTryAgain : Status::kOk;
@@ -43,7 +43,7 @@ class UnixCarrier final : public HostCarrier {
     return sent(sendto(socket_.get(), out_.data(), all, MSG_DONTWAIT,
                        reinterpret_cast<const sockaddr*>(&remote_), sizeof remote_));
   }
-  // Frames for others, as a switch may bring them, are passed over.
+  // Skips frames for others, which a switch may deliver.
   [[nodiscard]] std::uint32_t receive(std::uint8_t* frame) override {
     for (;;) {
       const ssize_t got = recv(socket_.get(), in_.data(), in_.size(), MSG_DONTWAIT);
@@ -62,7 +62,7 @@ class UnixCarrier final : public HostCarrier {
   sockaddr_un remote_;
   EthernetAddress own_, other_;
   std::array<std::uint8_t, kEthernetMaxBytes> out_ = {};
-  std::array<std::uint8_t, 2048> in_ = {};  // with a frame check sequence, a VLAN tag
+  std::array<std::uint8_t, 2048> in_ = {};  // including a frame check sequence and a VLAN tag
 };
 
 class UdpCarrier final : public HostCarrier {
@@ -75,7 +75,7 @@ class UdpCarrier final : public HostCarrier {
     return sent(::send(socket_.get(), frame, size, MSG_DONTWAIT));
   }
   [[nodiscard]] std::uint32_t receive(std::uint8_t* frame) override {
-    // An error stands for a message that nobody took.
+    // An error reports an earlier message that had no receiver.
     for (int tries = 0; tries < 2; ++tries) {
       const ssize_t got = recv(socket_.get(), frame, kUdpMtu, MSG_DONTWAIT);
       if (got > 0) return static_cast<std::uint32_t>(got);
@@ -84,7 +84,7 @@ class UdpCarrier final : public HostCarrier {
   }
 
  private:
-  static constexpr std::uint32_t kUdpMtu = 1472;  // in an Ethernet frame
+  static constexpr std::uint32_t kUdpMtu = 1472;  // fits into an Ethernet frame
   Descriptor socket_;
 };
 
