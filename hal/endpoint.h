@@ -21,7 +21,7 @@
 //    completions of later sends. If several are unpolled on a link, only the first must be given.
 //  * Controls: small fixed-size messages on each link, outside the message order. A newer control
 //    may replace an unread one of the same kind. Controls arrive even when all windows are full.
-//  * Nothing is sent that was not posted.
+//  * Only posted messages and controls are sent.
 
 #include <cstddef>
 #include <cstdint>

@@ -19,7 +19,7 @@ struct Spot {
   int line = 0, column = 0;
 };
 
-// A parse error: what is wrong, what would be right, and where. Empty: no error.
+// A parse error: the error, the correct form, and the position. Empty: no error.
 struct Complaint {
   Spot spot;
   std::string what;

@@ -37,9 +37,9 @@ struct Embedding {
   std::string found_by;       // the command that found it
 };
 
-// Parses text format. On error returns nothing and sets `error` to one line, "NAME:LINE: ...": an
-// unknown entry, an invalid topology, nodes that do not list each rank exactly once, or groups that
-// do not form a binary tree.
+// Parses text format. On error returns nothing and sets `error` to one line, "NAME:LINE: ...".
+// Errors: an unknown entry, an invalid topology, nodes that do not list each rank exactly once, or
+// groups that do not form a binary tree.
 [[nodiscard]] std::optional<Embedding> parse_embedding(std::string_view text,
                                                        const std::string& name, std::string& error);
 // Reads and parses the file at `path`.

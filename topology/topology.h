@@ -16,8 +16,8 @@ struct Link {
   std::uint32_t capacity = 1;  // lanes: blocks per step
 };
 
-// The parameters of the built-in families, for algorithms made for one of them. Those of other
-// families are 0 and empty.
+// The parameters of the built-in families, for algorithms made for one of them. Parameters of
+// other families are 0 and empty.
 struct Shape {
   std::uint32_t arity = 0, height = 0;    // fat tree
   std::vector<std::uint32_t> capacities;  // fat tree: lanes of the branches of level 1 .. height
@@ -60,7 +60,7 @@ class Topology {
 
 // Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]", "fattree:k=K,h=H,c=1|k|c1,c2,..",
 // or "custom:" and a topology file's text in one line. On error returns null and sets `error` to
-// one line: what was wrong, where, and what would be right.
+// one line: the error, its position, and the correct form.
 [[nodiscard]] std::unique_ptr<Topology> parse(std::string_view spec, std::string& error);
 
 // Parses the same, and "file:PATH", a topology file (docs/topologies.md). Use it for user input.

@@ -1,5 +1,5 @@
 #pragma once
-// The position of a node in a fat tree, for all fat-tree generators. Freestanding. Levels are
+// The position of a node in a fat tree, shared by all fat-tree generators. Freestanding. Levels are
 // numbered as in [DD96]: ranks are at level 0, the root router is at level h.
 
 #include <cstdint>

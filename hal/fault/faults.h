@@ -4,7 +4,7 @@
 //   drop link=2 message=5; delay link=0 message=3 ns=1000000; kill after=100
 //   random seed=7 drop=0.001 delay=0.1 ns=50000
 //
-// Statements are separated by ';'. Link numbers are those of the endpoint. Message numbers count
+// Statements are separated by ';'. A link number is a link of the endpoint. Message numbers count
 // the sends posted on the link from 0, over the endpoint's whole lifetime.
 //   drop, duplicate      link= message=
 //   reorder              link= message= [ns=]   sends it after the next message of its link, or
@@ -40,7 +40,7 @@ struct Faults {
   std::uint64_t ns = 1'000'000;
 };
 
-// False on error, with one line in `error`: which statement, what is wrong, what would be right.
+// False on error, with one line in `error`: the statement, the error, and the correct form.
 [[nodiscard]] bool parse_faults(const std::string& text, Faults& faults, std::string& error);
 
 [[nodiscard]] const char* kind_name(Kind kind);  // "drop"

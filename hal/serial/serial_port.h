@@ -33,9 +33,10 @@ class SerialPort {
   // Sends one frame; the links take turns. False: there is nothing to send, or the carrier has no
   // room.
   bool transmit();
-  // Calls receive() until nothing has arrived, then transmit() until nothing is to be sent, at most
-  // kFramesPerPoll times each. Returns whether any frame moved. For owners that take many frames at
-  // once. Owners that examine the effect of each frame call receive() and transmit() themselves.
+  // Calls receive() until nothing has arrived, then transmit() until nothing more can be sent, at
+  // most kFramesPerPoll times each. Returns whether any frame moved. For owners that take many
+  // frames at once. Owners that examine the effect of each frame call receive() and transmit()
+  // themselves.
   static constexpr int kFramesPerPoll = 8;
   bool poll();
 

@@ -1,5 +1,5 @@
 #pragma once
-// Addresses without memory, for machines without data (MachineConfig::no_data). Such a machine
+// Addresses without memory, for machines without data (MachineConfig::no_data). The machine
 // computes where its blocks would be and accesses none of them; an access would end the process.
 // All nodes may have the same addresses, because no node sees another's. Host only.
 

@@ -65,7 +65,7 @@ class LargeBytes {
   std::size_t bytes_;
 };
 
-// Prefetches `bytes` > 0 from `memory` on, which will be read and written soon.
+// Prefetches `bytes` > 0 bytes at `memory`, which will be read and written soon.
 inline void expect_use(const void* memory, std::size_t bytes = 1) {
   const auto* const first = static_cast<const std::uint8_t*>(memory);
   for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(first + at, 1);

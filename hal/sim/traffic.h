@@ -40,10 +40,10 @@ struct Contention {
 // step in which the schedule moves them on.
 //
 // Lock step: the number of blocks that the busiest link of the route must carry first, divided by
-// its lanes. Asynchronous: the number of steps by which the node was ahead of the block's step when
-// the block left, judged by the later steps of which it had begun to send or had received
-// something. Progress that the node had already made when the block was posted does not count,
-// because that block was late and did not stay. The count is below W, by rule 2
+// its lanes. Asynchronous: the number of steps by which the node was ahead of the block's own step
+// when the block left. The node's progress is the latest step of which it had begun to send or had
+// received something. Progress that the node had already made when the block was posted does not
+// count, because that block was late and did not stay. The count is below W, by rule 2
 // (docs/architecture.md).
 struct Residence {
   std::vector<std::uint64_t> blocks;  // [k]: blocks that stayed k steps

@@ -40,7 +40,7 @@ struct PassingSteps {
 struct SimplexFamily {
   std::uint32_t run = 1;
   std::vector<RunSteps> patterns;
-  // Of each pattern; none is later than another in every value.
+  // By pattern; none is later than another in every value.
   std::vector<std::vector<Passing>> passings;
 };
 // The maximum run length for which a family was found.
