@@ -99,7 +99,7 @@ void Reader::head() {
   const std::string& name = file_.name();
   if (name.empty() || name.size() > kMostLetters ||
       !std::all_of(name.begin(), name.end(), allowed)) {
-    fail(spot("name"), std::string(name.empty() ? "the name is missing" : "the name is no name") +
+    fail(spot("name"), std::string(name.empty() ? "the name is missing" : "the name is not valid") +
                            "; expected name: \"...\" of 1 to " + std::to_string(kMostLetters) +
                            " letters, digits, '.', '_' and '-'");
   }
@@ -127,11 +127,11 @@ void Reader::node(const TopologyFile::Node& entry, Spot spot) {
   if (!ok()) return;
   const std::string who = "node " + std::to_string(node);
   if (!described_.insert(node).second)
-    fail(spot, who + " is given twice; expected one entry a node");
+    fail(spot, who + " is listed twice; expected one entry per node");
   const auto allowed = [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; };
   if (entry.name().size() > kMostLetters ||
       !std::all_of(entry.name().begin(), entry.name().end(), allowed)) {
-    fail(spot, who + "'s name is no name; expected at most " + std::to_string(kMostLetters) +
+    fail(spot, who + "'s name is not valid; expected at most " + std::to_string(kMostLetters) +
                    " printable ASCII characters without '\"' and '\\'");
   }
   if (entry.has_x() != entry.has_y()) {
@@ -166,9 +166,8 @@ void Reader::positions() {
     const std::uint32_t node = file_.node(index).node();
     const auto [first, fresh] = taken.insert({{nodes[node].at.x, nodes[node].at.y}, node});
     if (fresh) continue;
-    fail(spot("node", index), "node " + std::to_string(node) + " is where node " +
-                                  std::to_string(first->second) +
-                                  " is; expected a position of its own");
+    fail(spot("node", index), "node " + std::to_string(node) + " has the same position as node " +
+                                  std::to_string(first->second) + "; expected different positions");
   }
 }
 
@@ -176,7 +175,7 @@ void Reader::add_link(Link link, Spot spot) {
   const auto [first, fresh] = link_spots_.insert({{link.from, link.to}, spot});
   if (!fresh) {
     fail(spot, "the link from " + std::to_string(link.from) + " to " + std::to_string(link.to) +
-                   " is there already" + first_at(first->second, spot) +
+                   " exists already" + first_at(first->second, spot) +
                    "; expected it once, as a link { ... } without one_way is one each way");
   }
   content_.links.push_back(link);
@@ -212,13 +211,13 @@ void Reader::hop(const TopologyFile::NextHop& entry, Spot spot) {
     if (!ok()) return;
     if (to == at) {
       fail(spot, "next_hop: node " + std::to_string(at) +
-                     " needs none for itself; expected other nodes in 'to'");
+                     " cannot be its own destination; expected other nodes in 'to'");
     }
     const auto [first, fresh] = hop_spots_.insert({{at, to}, spot});
     if (!fresh) {
-      fail(spot, "next_hop: node " + std::to_string(at) + " has one for node " +
+      fail(spot, "next_hop: node " + std::to_string(at) + " has a next_hop for node " +
                      std::to_string(to) + " already" + first_at(first->second, spot) +
-                     "; expected one for each destination");
+                     "; expected one next_hop per destination");
     }
     content_.hops.push_back({at, to, next, spot});
   }
@@ -233,20 +232,20 @@ void Reader::route(const TopologyFile::Route& entry, Spot spot) {
   for (int index = 0; index < entry.node_size() && ok(); ++index) {
     const std::uint32_t node = number(true, entry.node(index), "route: 'node'", spot);
     if (!passed.insert(node).second && ok()) {
-      fail(spot, "route: it comes to node " + std::to_string(node) +
-                     " twice; expected a way without loops");
+      fail(spot, "route: it visits node " + std::to_string(node) +
+                     " twice; expected a route without loops");
     }
     if (index == 0 || !ok() || content_.capacity(entry.node(index - 1), node) > 0) continue;
     fail(spot, "route: there is no link from " + std::to_string(entry.node(index - 1)) + " to " +
-                   std::to_string(node) + "; expected nodes of which each has a link to the next");
+                   std::to_string(node) + "; expected a link from each node to the next");
   }
   if (!ok()) return;
   const std::vector<std::uint32_t> nodes(entry.node().begin(), entry.node().end());
   const auto [first, fresh] = route_spots_.insert({{nodes.front(), nodes.back()}, spot});
   if (!fresh) {
-    fail(spot, "route: there is one from " + std::to_string(nodes.front()) + " to " +
-                   std::to_string(nodes.back()) + " already" + first_at(first->second, spot) +
-                   "; expected one for each pair of ends");
+    fail(spot, "route: a route from " + std::to_string(nodes.front()) + " to " +
+                   std::to_string(nodes.back()) + " exists already" +
+                   first_at(first->second, spot) + "; expected one route per pair of ends");
   }
   content_.routes.push_back({nodes, spot});
 }
@@ -267,7 +266,7 @@ Complaint Reader::read(std::string_view text) {
   parser.RecordErrorsTo(&errors);
   parser.WriteLocationsTo(&tree_);
   if (!parser.ParseFromString(std::string(text), &file_)) {
-    errors.AddError(0, 0, "it cannot be read");  // ignored if there is an error already
+    errors.AddError(0, 0, "the text cannot be parsed");  // ignored if there is an error already
     return errors.error;
   }
   head();

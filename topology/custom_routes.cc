@@ -147,7 +147,7 @@ Complaint CustomRoutes::loops(std::uint32_t at, std::uint32_t to) const {
     node = next(node, to);
     way += " -> " + std::to_string(node);
   } while (node != at);
-  return {spot, "messages for " + content_->kind(to) + " go round and round, " + way +
+  return {spot, "messages for " + content_->kind(to) + " circulate without end, " + way +
                     "; expected a next_hop that leads to it"};
 }
 

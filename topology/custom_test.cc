@@ -207,7 +207,7 @@ TEST(Custom, ErrorsOfHeadAndNodes) {
            Row{"ranks:3",
                "the name is missing; expected name: \"...\" of 1 to 64 letters, digits, "
                "'.', '_' and '-'"},
-           Row{"name:\"a b\" ranks:3", "the name is no name; expected name: \"...\" of 1 to 64"},
+           Row{"name:\"a b\" ranks:3", "the name is not valid; expected name: \"...\" of 1 to 64"},
            Row{"name:\"t\"", "the number of ranks is missing or 0; expected ranks: 1 to 1024"},
            Row{"name:\"t\" ranks:1000 routers:25",
                "1025 nodes are too many; expected at most 1024 ranks and routers"},
@@ -215,16 +215,16 @@ TEST(Custom, ErrorsOfHeadAndNodes) {
            Row{kRing + "node{name:\"x\"}", "node: 'node' is missing; " + three},
            Row{kRing + "node{node:3}", "node: 'node' is 3, and there is no such node; " + three},
            Row{kRing + "node{node:1} node{node:1}",
-               "node 1 is given twice; expected one entry a node"},
+               "node 1 is listed twice; expected one entry per node"},
            Row{kRing + "node{node:1 name:\"\\n\"}",
-               "node 1's name is no name; expected at most 64"},
+               "node 1's name is not valid; expected at most 64"},
            Row{kRing + "node{node:1 x:1}", "node 1 has only one of x and y; expected both or"},
            Row{kRing + "node{node:1 x:-1 y:0}",
                "node 1's position is out of range; expected x and"},
            Row{kRing + "node{node:1 x:nan y:0}", "node 1's position is out of range"},
            Row{kRing + two, "node 2 has no position, but others have; expected x and y for all"},
            Row{kRing + two + "node{node:2 x:1 y:0}",
-               "node 2 is where node 1 is; expected a position of its own"},
+               "node 2 has the same position as node 1; expected different positions"},
            Row{kRing + "routing:XY",
                "XY routes need positions, and node 0 has none; expected node "
                "{ node: 0 x: ... y: ... } for every node"},
@@ -244,53 +244,53 @@ TEST(Custom, ErrorsOfLinksAndRoutes) {
   const std::string line = kHead + "link{from:0 to:1} link{from:1 to:2} ";
   const std::string square =
       "name:\"s\" ranks:4 link{from:0 to:1} link{from:1 to:2} link{from:2 to:3} link{from:3 to:0} ";
-  for (
-      const Row& row : {
-          Row{kRing + "link{to:1}", "link: 'from' is missing; " + three},
-          Row{kRing + "link{from:1}", "link: 'to' is missing; " + three},
-          Row{kRing + "link{from:1 to:3}", "link: 'to' is 3, and there is no such node; " + three},
-          Row{kRing + "link{from:1 to:1}", "link: node 1 is linked to itself; expected two nodes"},
-          Row{line + "link{from:0 to:2 capacity:0}",
-              "link: capacity is 0; expected 1 to 1048576 lanes"},
-          Row{line + "link{from:1 to:0}",
-              "the link from 1 to 0 is there already; expected it once, as a link { ... } without "
-              "one_way is one each way"},
-          Row{line + "link{from:1 to:0 one_way:true}", "the link from 1 to 0 is there already"},
-          Row{kHead + "link{from:0 to:1}",
-              "rank 0 cannot reach rank 2; expected links by which "
-              "every node reaches every other"},
-          Row{kHead + "link{from:0 to:1} link{from:1 to:2 one_way:true}",
-              "rank 2 cannot reach rank 0"},
-          Row{kHead + "routers:1 link{from:0 to:1} link{from:1 to:2}",
-              "rank 0 cannot reach router 3"},
-          Row{line + "next_hop{to:2 next:1}", "next_hop: 'at' is missing; " + three},
-          Row{line + "next_hop{at:0 to:2}", "next_hop: 'next' is missing; " + three},
-          Row{line + "next_hop{at:0 next:1}", "next_hop: 'to' is missing; " + three},
-          Row{line + "next_hop{at:0 to:[2,7] next:1}",
-              "next_hop: 'to' is 7, and there is no such node; " + three},
-          Row{line + "next_hop{at:0 to:1 next:2}",
-              "next_hop: there is no link from 0 to 2; expected the other end of one of node 0's "
-              "links"},
-          Row{line + "next_hop{at:0 to:0 next:1}",
-              "next_hop: node 0 needs none for itself; expected other nodes in 'to'"},
-          Row{line + "next_hop{at:0 to:[2,2] next:1}",
-              "next_hop: node 0 has one for node 2 already; expected one for each destination"},
-          Row{square + "next_hop{at:1 to:2 next:0}",
-              "messages for rank 2 go round and round, 0 -> 1 -> 0; expected a next_hop that leads "
-              "to it"},
-          Row{square + "next_hop{at:2 to:3 next:1} next_hop{at:1 to:3 next:2}",
-              "messages for rank 3 go round and round, 1 -> 2 -> 1"},
-          Row{line + "route{node:1}", "route: it has 1 nodes; expected two at least"},
-          Row{line + "route{node:[0,1,9]}",
-              "route: 'node' is 9, and there is no such node; " + three},
-          Row{line + "route{node:[0,2]}",
-              "route: there is no link from 0 to 2; expected nodes of which each has a link to the "
-              "next"},
-          Row{line + "route{node:[0,1,0]}",
-              "route: it comes to node 0 twice; expected a way without loops"},
-          Row{line + "route{node:[0,1]} route{node:[0,1]}",
-              "route: there is one from 0 to 1 already; expected one for each pair of ends"},
-      }) {
+  for (const Row& row : {
+           Row{kRing + "link{to:1}", "link: 'from' is missing; " + three},
+           Row{kRing + "link{from:1}", "link: 'to' is missing; " + three},
+           Row{kRing + "link{from:1 to:3}", "link: 'to' is 3, and there is no such node; " + three},
+           Row{kRing + "link{from:1 to:1}", "link: node 1 is linked to itself; expected two nodes"},
+           Row{line + "link{from:0 to:2 capacity:0}",
+               "link: capacity is 0; expected 1 to 1048576 lanes"},
+           Row{line + "link{from:1 to:0}",
+               "the link from 1 to 0 exists already; expected it once, as a link { ... } without "
+               "one_way is one each way"},
+           Row{line + "link{from:1 to:0 one_way:true}", "the link from 1 to 0 exists already"},
+           Row{kHead + "link{from:0 to:1}",
+               "rank 0 cannot reach rank 2; expected links by which "
+               "every node reaches every other"},
+           Row{kHead + "link{from:0 to:1} link{from:1 to:2 one_way:true}",
+               "rank 2 cannot reach rank 0"},
+           Row{kHead + "routers:1 link{from:0 to:1} link{from:1 to:2}",
+               "rank 0 cannot reach router 3"},
+           Row{line + "next_hop{to:2 next:1}", "next_hop: 'at' is missing; " + three},
+           Row{line + "next_hop{at:0 to:2}", "next_hop: 'next' is missing; " + three},
+           Row{line + "next_hop{at:0 next:1}", "next_hop: 'to' is missing; " + three},
+           Row{line + "next_hop{at:0 to:[2,7] next:1}",
+               "next_hop: 'to' is 7, and there is no such node; " + three},
+           Row{line + "next_hop{at:0 to:1 next:2}",
+               "next_hop: there is no link from 0 to 2; expected the other end of one of node 0's "
+               "links"},
+           Row{line + "next_hop{at:0 to:0 next:1}",
+               "next_hop: node 0 cannot be its own destination; expected other nodes in 'to'"},
+           Row{line + "next_hop{at:0 to:[2,2] next:1}",
+               "next_hop: node 0 has a next_hop for node 2 already; expected one next_hop per "
+               "destination"},
+           Row{square + "next_hop{at:1 to:2 next:0}",
+               "messages for rank 2 circulate without end, 0 -> 1 -> 0; expected a next_hop that "
+               "leads "
+               "to it"},
+           Row{square + "next_hop{at:2 to:3 next:1} next_hop{at:1 to:3 next:2}",
+               "messages for rank 3 circulate without end, 1 -> 2 -> 1"},
+           Row{line + "route{node:1}", "route: it has 1 nodes; expected two at least"},
+           Row{line + "route{node:[0,1,9]}",
+               "route: 'node' is 9, and there is no such node; " + three},
+           Row{line + "route{node:[0,2]}",
+               "route: there is no link from 0 to 2; expected a link from each node to the next"},
+           Row{line + "route{node:[0,1,0]}",
+               "route: it visits node 0 twice; expected a route without loops"},
+           Row{line + "route{node:[0,1]} route{node:[0,1]}",
+               "route: a route from 0 to 1 exists already; expected one route per pair of ends"},
+       }) {
     EXPECT_NE(error_of(row.text).find(row.complaint), std::string::npos) << error_of(row.text);
   }
 }
@@ -322,9 +322,10 @@ TEST(Custom, XYRoutesThatEnd) {
 }
 
 TEST(Custom, LongSpecificationsAreCutInMessages) {
-  EXPECT_EQ(error_of("ranks:1 name:\"?\""),
-            "topology 'custom:ranks:1 name:\"?\"', at character 16: the name is no name; expected "
-            "name: \"...\" of 1 to 64 letters, digits, '.', '_' and '-'");
+  EXPECT_EQ(
+      error_of("ranks:1 name:\"?\""),
+      "topology 'custom:ranks:1 name:\"?\"', at character 16: the name is not valid; expected "
+      "name: \"...\" of 1 to 64 letters, digits, '.', '_' and '-'");
   EXPECT_EQ(
       error_of(kRing + "link{from:9 to:1}"),
       "topology 'custom:name:\"t\" ranks:3 link{from:0 to:1} link{...', at character 79: link: "
@@ -349,7 +350,7 @@ class Files : public testing::Test {
 TEST_F(Files, ErrorsNameFileAndLine) {
   for (const Row& row : {
            Row{"name: \"t\"\nranks: 2\n\nlink { from: 0 to: 1 }\nlink {\n  from: 1\n  to: 0\n}\n",
-               ":5: the link from 1 to 0 is there already (the first is in line 4); expected it "
+               ":5: the link from 1 to 0 exists already (the first is in line 4); expected it "
                "once, as a link { ... } without one_way is one each way"},
            Row{"# mine\nname: \"t\"\nranks: 2\n",
                ":3: rank 0 cannot reach rank 1; expected links by which every node reaches every "

@@ -39,7 +39,7 @@ class Reader {
     parser.RecordErrorsTo(&errors);
     parser.WriteLocationsTo(&tree_);
     if (!parser.ParseFromString(std::string(text), &file_)) {
-      errors.AddError(0, 0, "it cannot be read");  // ignored if there is an error already
+      errors.AddError(0, 0, "the text cannot be parsed");  // ignored if there is an error already
       what_ = errors.what;
       line_ = errors.at;
       return {};
@@ -98,7 +98,7 @@ class Reader {
       if (node < ranks && taken.insert(node).second) continue;
       fail("node", index,
            "node " + std::to_string(node) +
-               (node < ranks ? " is given twice" : " is no rank of " + topology->title()) +
+               (node < ranks ? " is listed twice" : " is not a rank of " + topology->title()) +
                "; expected 0 to " + std::to_string(ranks - 1) + ", each once");
     }
   }

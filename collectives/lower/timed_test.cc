@@ -209,7 +209,7 @@ TEST(Timed, BothEndsHaveTheMessagesOfAStepInOneOrder) {
   const Row& scratch = nodes[1].rows[0];
   const Row& output = nodes[1].rows[1];
   ASSERT_LT(nodes[0].rows[1].key(), nodes[0].rows[2].key()) << "input goes first";
-  EXPECT_LT(scratch.key(), output.key()) << "so it comes first";
+  EXPECT_LT(scratch.key(), output.key()) << "so scratch comes first";
   EXPECT_EQ(output.turn, 1);
 }
 

@@ -63,7 +63,7 @@ TEST_P(ConformanceTest, ANewerControlMayReplaceAnOlder) {
       const std::uint32_t number = c.control.kind == ControlKind::kProbe
                                        ? c.control.number
                                        : c.control.cause.detector - 40000;
-      EXPECT_GT(number, last) << "older ones are gone, none comes twice";
+      EXPECT_GT(number, last) << "older controls are replaced, and none arrives twice";
       last = number;
     }
     return probe == kLast && cause == kLast;

@@ -165,7 +165,7 @@ class Attempt {
 void check_common(const Trial& trial, const Outcome& outcome) {
   const std::string text = trial.text();
   EXPECT_EQ(outcome.message, "") << text;
-  EXPECT_EQ(outcome.silent_error, "") << text << ": wrong result without a word";
+  EXPECT_EQ(outcome.silent_error, "") << text << ": incorrect result with status kOk";
   EXPECT_LT(outcome.seconds, (outcome.dead ? 2 : 2.5) * kDeadline * 1e-9) << text;
   for (const Status status : outcome.statuses) EXPECT_NE(status, Status::kBusy) << text;
 }
@@ -282,7 +282,7 @@ TEST(Matrix, WithoutCheckWordsCorruptionPasses) {
   trial.faults = "corrupt link=0 message=1 bit=9";
   trial.check_blocks = false;
   const Outcome outcome = Attempt(trial).go();
-  EXPECT_FALSE(outcome.all_right) << "so the test above is not idle";
+  EXPECT_FALSE(outcome.all_right) << "otherwise the test above checks nothing";
   EXPECT_FALSE(any_failed(outcome));
 }
 
@@ -311,7 +311,7 @@ TEST(Matrix, ADeadNodeIsNamedByAll) {
             // A part that no longer needed the dead node.
             if (cause.status == Status::kOk) continue;
             EXPECT_EQ(cause.status, Status::kDeadLink) << trial.text();
-            EXPECT_EQ(cause.peer, culprit) << trial.text() << ": no live node is blamed";
+            EXPECT_EQ(cause.peer, culprit) << trial.text() << ": a live node is declared dead";
           }
         }
       }

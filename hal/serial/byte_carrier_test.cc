@@ -124,7 +124,7 @@ TEST(ByteCarrier, DropsWhatIsLongerThanItsFrames) {
   const Bytes just = counting(0, 100), over = counting(0, 101);
   ASSERT_EQ(sender.send(over.data(), 101), Status::kOk);
   ASSERT_EQ(sender.send(just.data(), 100), Status::kOk);
-  EXPECT_EQ(receiver.receive(got.data()), 0u) << "it takes a bounded number of bytes a call";
+  EXPECT_EQ(receiver.receive(got.data()), 0u) << "it takes a bounded number of bytes per call";
   EXPECT_EQ(receiver.receive(got.data()), 100u);
   EXPECT_EQ(got, just);
 }

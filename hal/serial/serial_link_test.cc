@@ -194,7 +194,7 @@ TEST_F(SerialLinks2, AnnouncesWhatCannotBeSentYet) {
     ASSERT_TRUE(b().take(0, c));
   }
   EXPECT_STREQ(reinterpret_cast<char*>(in), "one");
-  EXPECT_EQ(a().told.size(), 2u) << "told once";
+  EXPECT_EQ(a().told.size(), 2u) << "reported once";
 }
 
 // A report that the owner cannot take is repeated, in order.
@@ -245,7 +245,7 @@ TEST_F(SerialLinks2, EitherEndMayStartAnew) {
     ASSERT_EQ(other.told.size(), 1u) << "life " << life;
     EXPECT_EQ(other.told[0], "broken 0");
     EXPECT_EQ(other.controls.size(), 1u);
-    EXPECT_FALSE(other.take(0, c)) << "posts of before are gone";
+    EXPECT_FALSE(other.take(0, c)) << "earlier posts are discarded";
     other.controls.clear();
     fresh.controls.clear();
   }
@@ -297,9 +297,9 @@ TEST_F(SerialLinks2, ASilentOtherEndIsAskedEverLessOften) {
   EXPECT_LE(hub_.frames() - before, 45u);
   const std::uint64_t silent = hub_.frames();
   ASSERT_EQ(a().post_control(0, {}), Status::kOk);
-  EXPECT_TRUE(a().told.empty()) << "silence is not for the link to judge";
+  EXPECT_TRUE(a().told.empty()) << "the link itself does not judge silence";
   run(1'000'000);
-  EXPECT_GT(hub_.frames(), silent) << "a control goes at once";
+  EXPECT_GT(hub_.frames(), silent) << "a control is sent at once";
 }
 
 TEST_F(SerialLinks2, NothingIsSentThatWasNotPosted) {
@@ -313,7 +313,7 @@ TEST_F(SerialLinks2, NothingIsSentThatWasNotPosted) {
   run();
   const std::uint64_t frames = hub_.frames();
   run(60'000'000'000);
-  EXPECT_EQ(hub_.frames(), frames) << "all is said";
+  EXPECT_EQ(hub_.frames(), frames) << "nothing is left to send";
 }
 
 class LossyLinks : public SerialLinks2 {

@@ -20,10 +20,10 @@ void check_model(const Model& model) {
         "sim: alpha, beta, latency, pace or jitter is negative or too large");
   }
   if (model.scramble && model.no_data) {
-    throw std::invalid_argument("sim: without data there is nothing to scramble");
+    throw std::invalid_argument("sim: scramble needs data, but no_data is set");
   }
   if (model.window == 0 || model.window > kMaxFieldWindow) {
-    throw std::invalid_argument("sim: the window must be from 1 to 65535");
+    throw std::invalid_argument("sim: the window is out of range; expected 1 to 65535");
   }
 }
 
@@ -80,7 +80,9 @@ void Fabric::add_channels(const std::vector<std::vector<std::uint32_t>>& peers) 
       if (model.lanes) channel.lanes = model.lanes(v, to);
       // The fabric routes to a node that is not a neighbour.
       if (model.route) channel.lanes = std::max(channel.lanes, 1u);
-      if (channel.lanes == 0) throw std::invalid_argument("sim: a link has at least one lane");
+      if (channel.lanes == 0) {
+        throw std::invalid_argument("sim: a link has 0 lanes; expected at least 1");
+      }
     }
   }
 }

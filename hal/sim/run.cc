@@ -192,7 +192,7 @@ class Runner {
       }
       if (idle >= kMaxIdlePolls) {
         fail(Status::kStalled,
-             "node " + std::to_string(node) + ": its machine wants to be polled at once for ever");
+             "node " + std::to_string(node) + ": its machine asks for immediate polls without end");
         break;
       }
     }
@@ -263,9 +263,9 @@ class Runner {
     for (std::uint32_t v = 0; v < machines_.size(); ++v) {
       if (!busy_[v] || !here(v)) continue;
       const StallReport report = machines_.at(v).stall_report();
-      std::string text = "node " + std::to_string(v) + " is busy and nothing will ever happen";
+      std::string text = "node " + std::to_string(v) + " is busy, but no event will follow";
       if (report.waiting) {
-        text += "; in step " + std::to_string(report.step) + " it awaits a " +
+        text += "; in step " + std::to_string(report.step) + " it waits for a " +
                 (report.sending ? "send to" : "receive from") + " node " +
                 std::to_string(report.peer);
       }

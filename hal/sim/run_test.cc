@@ -182,7 +182,7 @@ TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
     rig.start(100);
     const RunResult result = rig.run_lock_step();
     EXPECT_EQ(result.status, Status::kOk) << result.message;
-    EXPECT_EQ(result.steps, 7) << "as many as blocks";
+    EXPECT_EQ(result.steps, 7) << "one step per block";
     EXPECT_TRUE(rig.all_right());
   }
 }
@@ -304,7 +304,7 @@ TEST(Run, ACircularWaitIsAStall) {
                                     ? "step 0: node 1's receive 0 from node 0 (40 bytes) found "
                                       "no partner in this step"
                                     : "")
-          << "free running, the machines find it themselves";
+          << "asynchronously, the machines detect it themselves";
     }
     // Machines with a practically infinite deadline: the runner itself detects the stall.
     MachineConfig patient;
@@ -315,7 +315,7 @@ TEST(Run, ACircularWaitIsAStall) {
     const RunResult result = rig.run();
     EXPECT_EQ(result.status, Status::kStalled);
     EXPECT_EQ(result.message,
-              "node 0 is busy and nothing will ever happen; in step 0 it awaits a receive from "
+              "node 0 is busy, but no event will follow; in step 0 it waits for a receive from "
               "node 3");
   }
 }

@@ -81,7 +81,7 @@ TEST(Network, LatencyHoldsNoPort) {
   ASSERT_EQ(watchers[0].endpoint.post_control(0, Control()), Status::kOk);
   settle(watchers, network);
   EXPECT_EQ(watchers[1].received, (Times{6000, 8000}));
-  EXPECT_EQ(watchers[0].sent, (Times{2000, 4000})) << "its sender has it back when it has left";
+  EXPECT_EQ(watchers[0].sent, (Times{2000, 4000})) << "a send completes when its block has left";
   EXPECT_EQ(watchers[1].control, Times{5000});
 }
 
@@ -219,7 +219,7 @@ TEST(Network, ADeadNodeTakesAndGivesNothing) {
   EXPECT_EQ(watchers[1].received, Times{});
   EXPECT_EQ(watchers[1].early, Times{}) << "its in-port was busy";
   EXPECT_EQ(watchers[0].control, Times{1000});
-  EXPECT_EQ(watchers[0].sent, Times{4000}) << "only what went to node 2, after the port was free";
+  EXPECT_EQ(watchers[0].sent, Times{4000}) << "only the send to node 2, after the port was free";
   EXPECT_EQ(watchers[2].received, Times{4000});
   ASSERT_EQ(watchers[0].endpoint.post_control(0, Control()), Status::kOk);
   ASSERT_EQ(watchers[1].endpoint.post_control(0, Control()), Status::kOk);

@@ -86,7 +86,7 @@ std::uint32_t Wires::add_wire(const Model& model, std::uint32_t from, std::uint3
   Wire& wire = wires.emplace_back();
   wire.lanes = model.lanes ? model.lanes(from, to) : 1;
   wire.first_waiter = kNone;
-  if (wire.lanes == 0) throw std::invalid_argument("sim: a link has at least one lane");
+  if (wire.lanes == 0) throw std::invalid_argument("sim: a link has 0 lanes; expected at least 1");
   const double slower = model.link_jitter * random_part(model.seed, ~std::uint64_t{number}, 0);
   details.push_back({from, to, slower, 0, 0});
   return number;

@@ -258,7 +258,7 @@ TEST(Wires, LockStepCountsLanesAndTicks) {
   EXPECT_EQ(at.network.contention().conflicts, 0u);
   at.network.begin_step();
   at.transfer(0, 3, 10);
-  EXPECT_EQ(at.network.contention().conflicts, 0u) << "the first holds it no more";
+  EXPECT_EQ(at.network.contention().conflicts, 0u) << "the first no longer holds it";
   at.transfer(0, 1, 10);
   at.transfer(0, 2, 10);  // a third on both of its links
   EXPECT_EQ(at.network.contention().conflicts, 2u);

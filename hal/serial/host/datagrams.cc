@@ -99,7 +99,7 @@ std::unique_ptr<HostCarrier> open_unix(const std::string& local, const std::stri
   if (!address_of(remote, address, error)) return nullptr;
   Descriptor fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) {
-    error = "no unix socket: " + reason();
+    error = "cannot create a unix socket: " + reason();
     return nullptr;
   }
   if (!bind_unix(fd.get(), local, error)) return nullptr;
@@ -114,7 +114,7 @@ std::unique_ptr<HostCarrier> open_udp(std::uint16_t local_port, const std::strin
   addrinfo* found = nullptr;
   const int failed = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   if (failed != 0) {
-    error = "'" + host + "' is no host: " + gai_strerror(failed);
+    error = "cannot resolve host '" + host + "': " + gai_strerror(failed);
     return nullptr;
   }
   sockaddr_in remote;
@@ -129,7 +129,7 @@ std::unique_ptr<HostCarrier> open_udp(std::uint16_t local_port, const std::strin
     return nullptr;
   }
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&remote), sizeof remote) != 0) {
-    error = "no way to '" + host + "': " + reason();
+    error = "cannot connect to host '" + host + "': " + reason();
     return nullptr;
   }
   return std::make_unique<UdpCarrier>(std::move(fd));

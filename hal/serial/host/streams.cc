@@ -145,7 +145,7 @@ std::unique_ptr<HostCarrier> open_tty(const std::string& path, std::uint32_t bau
     known += (known.empty() ? "" : ", ") + std::to_string(its.baud);
   }
   if (speed == nullptr) {
-    error = "no device runs at " + std::to_string(baud) + " baud; it may be " + known;
+    error = "unknown baud rate " + std::to_string(baud) + "; expected one of " + known;
     return nullptr;
   }
   Descriptor fd(open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
@@ -171,7 +171,7 @@ std::unique_ptr<HostCarrier> open_tty(const std::string& path, std::uint32_t bau
 std::unique_ptr<HostCarrier> open_stream(const std::string& path, std::string& error) {
   Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) {
-    error = std::string("no unix socket: ") + std::strerror(errno);
+    error = std::string("cannot create a unix socket: ") + std::strerror(errno);
     return nullptr;
   }
   if (!bind_unix(fd.get(), path, error)) return nullptr;
