@@ -15,13 +15,13 @@ namespace espalier::topology {
 inline constexpr std::uint32_t kMaxCustomNodes = 1024;
 
 // A position in the source text, counted from 0.
-struct Spot {
+struct SourcePosition {
   int line = 0, column = 0;
 };
 
 // A parse error: the error, the correct form, and the position. Empty: no error.
-struct Complaint {
-  Spot spot;
+struct ParseError {
+  SourcePosition source;
   std::string what;
 };
 
@@ -33,11 +33,11 @@ struct CustomContent {
   };
   struct NextHop {
     std::uint32_t at = 0, to = 0, next = 0;
-    Spot spot;
+    SourcePosition source;
   };
   struct Route {
     std::vector<std::uint32_t> nodes;  // at least two
-    Spot spot;
+    SourcePosition source;
   };
 
   std::string name;
@@ -47,7 +47,7 @@ struct CustomContent {
   std::vector<Link> links;    // sorted by from, then to; no duplicates
   std::vector<NextHop> hops;  // sorted by (at, next, to); each (at, to) at most once
   std::vector<Route> routes;  // sorted by first, then last node; each pair at most once
-  Spot ranks_spot, routing_spot;
+  SourcePosition ranks_source, routing_source;
 
   // Lanes of the link from -> to; 0 if there is none.
   [[nodiscard]] std::uint32_t capacity(std::uint32_t from, std::uint32_t to) const;
@@ -59,7 +59,7 @@ struct CustomContent {
 
 // Parses text format (proto/topology.proto). Checks nodes and links, and that routes are lists of
 // links. CustomRoutes checks whether the routes reach their destinations.
-[[nodiscard]] Complaint read_custom(std::string_view text, CustomContent& content);
+[[nodiscard]] ParseError read_custom(std::string_view text, CustomContent& content);
 
 // Returns one line of text format that parses as the same content. All files with this content give
 // the same line: comments, order and explicit defaults have no effect.

@@ -197,7 +197,7 @@ TEST(Custom, ContentIsWhatTheDigestIsOf) {
 }
 
 struct Row {
-  std::string text, complaint;
+  std::string text, parse_error;
 };
 
 TEST(Custom, ErrorsOfHeadAndNodes) {
@@ -235,7 +235,7 @@ TEST(Custom, ErrorsOfHeadAndNodes) {
            Row{kRing + "link{", "expected text as docs/topologies.md describes it"},
            Row{"", "the name is missing"},
        }) {
-    EXPECT_NE(error_of(row.text).find(row.complaint), std::string::npos) << error_of(row.text);
+    EXPECT_NE(error_of(row.text).find(row.parse_error), std::string::npos) << error_of(row.text);
   }
 }
 
@@ -291,7 +291,7 @@ TEST(Custom, ErrorsOfLinksAndRoutes) {
            Row{line + "route{node:[0,1]} route{node:[0,1]}",
                "route: a route from 0 to 1 exists already; expected one route per pair of ends"},
        }) {
-    EXPECT_NE(error_of(row.text).find(row.complaint), std::string::npos) << error_of(row.text);
+    EXPECT_NE(error_of(row.text).find(row.parse_error), std::string::npos) << error_of(row.text);
   }
 }
 
@@ -361,7 +361,7 @@ TEST_F(Files, ErrorsNameFileAndLine) {
     const std::string path = written(row.text);
     std::string error;
     EXPECT_EQ(read("file:" + path, error), nullptr);
-    EXPECT_EQ(error, path + row.complaint);
+    EXPECT_EQ(error, path + row.parse_error);
   }
   std::string error;
   EXPECT_EQ(read("file:" + path_.string() + "/none", error), nullptr);

@@ -17,10 +17,10 @@ constexpr double kWidest = 1100;  // maximum width and height of the drawn area 
 constexpr double kMargin = 36;    // px around the area
 constexpr double kCaption = 44;   // px below the area
 constexpr double kLetter = 6.6;   // maximum px per character of the note
-constexpr std::uint32_t kMostNodes = 20000;
-constexpr std::uint64_t kMostLinks = 2500;  // graphs with at most this many links are drawn,
-// And larger ones with at most this many links per node.
-constexpr std::uint64_t kMostLinksANode = 8;
+constexpr std::uint32_t kMaxNodes = 20000;
+// The links are drawn if there are at most kMaxLinks, or at most kMaxLinksPerNode per node.
+constexpr std::uint64_t kMaxLinks = 2500;
+constexpr std::uint64_t kMaxLinksPerNode = 8;
 
 constexpr const char* kStyle =
     "<style>text{font-family:'DejaVu Sans',Helvetica,Arial,sans-serif;fill:#26332a}"
@@ -134,9 +134,9 @@ std::string counted(std::uint64_t number, const char* one) {
 
 std::string draw_svg(const Topology& topology) {
   Canvas canvas{.topology = topology, .svg = ""};
-  const bool draw = topology.nodes() <= kMostNodes;
+  const bool draw = topology.nodes() <= kMaxNodes;
   const std::uint64_t links = topology.link_count();
-  const bool sparse = links <= kMostLinks || links <= kMostLinksANode * topology.nodes();
+  const bool sparse = links <= kMaxLinks || links <= kMaxLinksPerNode * topology.nodes();
   if (draw) {
     measure(canvas);
     if (sparse) draw_links(canvas);

@@ -18,7 +18,7 @@ namespace {
 
 using google::protobuf::TextFormat;
 
-constexpr std::size_t kMostBytes = 4u << 20;  // maximum size of a file
+constexpr std::size_t kMaxBytes = 4u << 20;  // maximum size of a file
 constexpr const char* kGuide = "; expected text as docs/embeddings.md describes it";
 
 class FirstError final : public google::protobuf::io::ErrorCollector {
@@ -149,7 +149,7 @@ std::optional<Embedding> parse_embedding(std::string_view text, const std::strin
 std::optional<Embedding> read_embedding(const std::string& path, std::string& error) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(kMaxBytes + 1, '\0');
   const std::size_t size =
       file == nullptr ? 0 : std::fread(text.data(), 1, text.size(), file.get());
   if (file == nullptr || std::ferror(file.get()) != 0) {
@@ -157,9 +157,9 @@ std::optional<Embedding> read_embedding(const std::string& path, std::string& er
             "; expected an embedding as docs/embeddings.md describes it";
     return std::nullopt;
   }
-  if (size > kMostBytes) {
+  if (size > kMaxBytes) {
     error =
-        path + ": the file is too large; expected at most " + std::to_string(kMostBytes) + " bytes";
+        path + ": the file is too large; expected at most " + std::to_string(kMaxBytes) + " bytes";
     return std::nullopt;
   }
   text.resize(size);

@@ -159,7 +159,7 @@ struct SerialConfig {
   bool settles = false;
 };
 
-// The links of one owner, on adjacent channels of one port. The owner derives from it.
+// The links of one owner, on adjacent channels of one port. The owner derives from this class.
 // SerialPort::receive() reports the peers' actions by calling the virtual functions, which must not
 // post.
 class SerialLinks {
@@ -175,7 +175,8 @@ class SerialLinks {
   // kBadArgument: no such link, or released.
   [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post);
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post);
-  // Replaces a control of the same kind that the peer has not taken. kBadArgument: no such link.
+  // Posts a control. It replaces one of the same kind that the peer has not taken. kBadArgument: no
+  // such link.
   [[nodiscard]] Status post_control(std::uint32_t link, const Control& control);
   // Announces to the peer the next send that is neither posted nor announced, before that send can
   // be posted. The peer gets opened(). The later post must have the same tag. Statuses as
