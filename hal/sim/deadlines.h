@@ -45,20 +45,20 @@ class Deadlines {
     for (;;) {
       // Descends to a node, always to the least bound. If a bound on the path was too low, it is
       // raised and the search restarts.
-      std::size_t level = levels_.size() - 1, at = 0;
+      std::size_t level = levels_.size() - 1, entry = 0;
       while (level > 0) {
-        const std::uint64_t bound = levels_[level][at];
-        const auto first = levels_[level - 1].begin() + static_cast<std::ptrdiff_t>(at * kFan);
+        const std::uint64_t bound = levels_[level][entry];
+        const auto first = levels_[level - 1].begin() + static_cast<std::ptrdiff_t>(entry * kFan);
         const auto last =
             levels_[level - 1].begin() +
-            static_cast<std::ptrdiff_t>(std::min((at + 1) * kFan, levels_[level - 1].size()));
+            static_cast<std::ptrdiff_t>(std::min((entry + 1) * kFan, levels_[level - 1].size()));
         const auto found = std::min_element(first, last);
-        levels_[level][at] = *found;
+        levels_[level][entry] = *found;
         if (*found != bound) break;
         --level;
-        at = static_cast<std::size_t>(found - levels_[level].begin());
+        entry = static_cast<std::size_t>(found - levels_[level].begin());
       }
-      if (level == 0) return {levels_[0][at], static_cast<std::uint32_t>(at)};
+      if (level == 0) return {levels_[0][entry], static_cast<std::uint32_t>(entry)};
     }
   }
 

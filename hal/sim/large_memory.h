@@ -68,7 +68,9 @@ class LargeBytes {
 // Prefetches `bytes` > 0 bytes at `memory`, which will be read and written soon.
 inline void expect_use(const void* memory, std::size_t bytes = 1) {
   const auto* const first = static_cast<const std::uint8_t*>(memory);
-  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(first + at, 1);
+  for (std::size_t offset = 0; offset < bytes; offset += 64) {
+    __builtin_prefetch(first + offset, 1);
+  }
   __builtin_prefetch(first + bytes - 1, 1);
   // Without this, g++ may conclude that a caller has no effects, since prefetching is not an
   // effect, and drop its calls.

@@ -3,7 +3,7 @@
 
 #include "hal/sim/deadlines.h"
 #include "hal/sim/due_steps.h"
-#include "hal/sim/fabric.h"
+#include "hal/sim/network_state.h"
 #include "hal/sim/sim.h"
 
 namespace espalier::sim {
@@ -42,7 +42,7 @@ class Runner {
  public:
   Runner(Network& network, Machines& machines, const Tick& tick)
       : network_(network),
-        fabric_(*network.fabric_),
+        state_(*network.state_),
         machines_(machines),
         tick_(tick),
         busy_(machines.size(), false),
@@ -61,7 +61,7 @@ class Runner {
         fail(Status::kStalled, stuck());
       }
     }
-    fabric_.polled = nullptr;
+    state_.polled = nullptr;
     return result();
   }
 
@@ -80,7 +80,7 @@ class Runner {
       network_.begin_step();
       horizon_ = step_ + 1;
       settle(latency_ticks);
-      if (status_ != Status::kOk || !message_.empty() || fabric_.dead > 0) break;
+      if (status_ != Status::kOk || !message_.empty() || state_.dead > 0) break;
       bool moved = false;
       const std::string wrong = network_.end_step(latency_ticks, moved);
       if (!wrong.empty()) {
@@ -104,7 +104,7 @@ class Runner {
 
  private:
   [[nodiscard]] bool here(std::uint32_t node) const {
-    return machines_.has(node) && !fabric_.nodes[node].dead;
+    return machines_.has(node) && !state_.nodes[node].dead;
   }
 
   void fail(Status status, const std::string& message) {
@@ -115,12 +115,12 @@ class Runner {
   // Returns the least deadline, or a lower bound of it if the network's next event is earlier.
   std::uint64_t next_deadline() {
     const std::uint64_t bound = deadlines_.bound();
-    const bool event_first = fabric_.next_event() / 1000 < bound && bound > network_.now_ns();
+    const bool event_first = state_.next_event() / 1000 < bound && bound > network_.now_ns();
     return event_first ? bound : deadlines_.least().value;
   }
 
   bool advance(std::uint64_t until_ns) {
-    return fabric_.advance_moment(until_ns > kNever / 1000 ? kNever : until_ns * 1000);
+    return state_.advance_moment(until_ns > kNever / 1000 ? kNever : until_ns * 1000);
   }
 
   void poll_all() {
@@ -128,16 +128,16 @@ class Runner {
   }
 
   void poll_touched() {
-    while (!fabric_.touched.empty()) {
-      touched_.swap(fabric_.touched);
+    while (!state_.touched.empty()) {
+      touched_.swap(state_.touched);
       node_order_.sort(touched_, network_.nodes());
-      for (std::size_t at = 0; at < touched_.size(); ++at) {
-        for (std::size_t stage = 0; stage < Fabric::kExpectStages; ++stage) {
-          const std::size_t later = at + (Fabric::kExpectStages - stage) * kAhead;
+      for (std::size_t i = 0; i < touched_.size(); ++i) {
+        for (std::size_t stage = 0; stage < NetworkState::kExpectStages; ++stage) {
+          const std::size_t later = i + (NetworkState::kExpectStages - stage) * kAhead;
           if (later < touched_.size()) expect(touched_[later], stage);
         }
-        const std::uint32_t node = touched_[at];
-        fabric_.nodes[node].touched = false;
+        const std::uint32_t node = touched_[i];
+        state_.nodes[node].touched = false;
         if (node < machines_.size() && !waits(node)) poll(node);
       }
       touched_.clear();
@@ -146,7 +146,7 @@ class Runner {
 
   void expect(std::uint32_t node, std::size_t stage) {
     if (node >= machines_.size()) return;
-    fabric_.expect_poll(node, stage);
+    state_.expect_poll(node, stage);
     machines_.expect(node, stage);
   }
 
@@ -154,14 +154,14 @@ class Runner {
   bool waits(std::uint32_t node) {
     if (network_.model().pace == 0) return false;
     const std::uint64_t now = network_.now_ns();
-    if (looks_at_.empty()) looks_at_.resize(machines_.size(), kNoDeadline);
-    std::uint64_t& at = looks_at_[node];
-    if (at == kNoDeadline) {
-      at = now + network_.delay_ns(node, ++looks_);
-      network_.wake(node, at);
+    if (poll_ns_.empty()) poll_ns_.resize(machines_.size(), kNoDeadline);
+    std::uint64_t& poll_ns = poll_ns_[node];
+    if (poll_ns == kNoDeadline) {
+      poll_ns = now + network_.delay_ns(node, ++late_polls_);
+      network_.wake(node, poll_ns);
     }
-    if (now < at) return true;
-    at = kNoDeadline;
+    if (now < poll_ns) return true;
+    poll_ns = kNoDeadline;
     return false;
   }
 
@@ -174,9 +174,9 @@ class Runner {
       return;
     }
     Machine& machine = machines_.at(node);
-    const Node& its = fabric_.nodes[node];
-    const NodeEndpoint& endpoint = fabric_.endpoints[node];
-    fabric_.polled = &machine;
+    const Node& its = state_.nodes[node];
+    const NodeEndpoint& endpoint = state_.endpoints[node];
+    state_.polled = &machine;
     machine.set_horizon(horizon_);
     std::uint64_t deadline = kNoDeadline;
     for (int idle = 0;; ++idle) {
@@ -246,7 +246,7 @@ class Runner {
     if (step_ == 0) {
       poll_all();
     } else {
-      due_.take(step_, fabric_.touched);
+      due_.take(step_, state_.touched);
       poll_touched();
     }
     if (network_.model().pace == 0 && message_.empty()) {
@@ -279,7 +279,7 @@ class Runner {
   }
 
   Network& network_;
-  Fabric& fabric_;
+  NetworkState& state_;
   Machines& machines_;
   const Tick tick_;
   std::vector<bool> busy_;
@@ -300,8 +300,8 @@ class Runner {
   std::int64_t first_ended_ = -1;
   std::uint64_t polls_ = 0, visits_ = 0;
   // With a pace: the time at which each node polls its endpoint; kNoDeadline: at the next event.
-  std::vector<std::uint64_t> looks_at_;
-  std::uint64_t looks_ = 0;
+  std::vector<std::uint64_t> poll_ns_;
+  std::uint64_t late_polls_ = 0;
 };
 
 RunResult run(Network& network, Machines& machines, const Tick& tick) {

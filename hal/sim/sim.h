@@ -80,7 +80,7 @@ struct Model {
   bool reserve = false;
 };
 
-struct Fabric;
+struct NetworkState;
 class Runner;
 
 class Network {
@@ -144,7 +144,7 @@ class Network {
 
  private:
   friend class Runner;
-  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<NetworkState> state_;
 };
 
 // Links between all pairs: node v's link to u is u if u < v, otherwise u-1.

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "hal/sim/fabric.h"
+#include "hal/sim/network_state.h"
 
 namespace espalier::sim {
 
-Picoseconds Fabric::duration(const Channel& channel, std::uint64_t message, std::uint32_t hop,
-                             double slower) const {
+Picoseconds NetworkState::duration(const Channel& channel, std::uint64_t message, std::uint32_t hop,
+                                   double slower) const {
   const SendPost& send = channel.send(message).post;
   double seconds = model.alpha + model.beta * static_cast<double>(send.size);
   // A rendezvous detects a mismatch before any byte travels.
@@ -23,7 +23,7 @@ Picoseconds Fabric::duration(const Channel& channel, std::uint64_t message, std:
   return picoseconds(seconds * (1 + slower));
 }
 
-void Fabric::update(Channel& channel) {
+void NetworkState::update(Channel& channel) {
   while (ready(channel)) {
     if (leaving(channel) >= (model.one_port ? 1 : channel.lanes)) {
       channel.waiting = true;
@@ -37,7 +37,7 @@ void Fabric::update(Channel& channel) {
 
 // Whether the channel's next message may leave as soon as a port is free. Announces the message if
 // only its receive is missing.
-bool Fabric::ready(Channel& channel) {
+bool NetworkState::ready(Channel& channel) {
   if (channel.closed || channel.waiting) return false;
   const std::uint64_t message = channel.started;
   if (message == channel.sends_posted || message >= channel.completed + model.window) return false;
@@ -51,24 +51,24 @@ bool Fabric::ready(Channel& channel) {
   return false;
 }
 
-void Fabric::start(Channel& channel) {
+void NetworkState::start(Channel& channel) {
   const std::uint64_t message = channel.started++;
   ++blocks;
   ++leaving(channel);
-  if (wires != nullptr) return come(wires->first_leg(index(channel)));
+  if (physical_links != nullptr) return arrive(physical_links->first_segment(index(channel)));
   const double slower =
       model.link_jitter == 0
           ? 0
           : model.link_jitter * random_part(model.seed, ~std::uint64_t{index(channel)}, 0);
   const Picoseconds takes = duration(channel, message, 0, slower);
   const Send& send = channel.send(message);
-  stays.leaves(index(channel), channel.from, send.planned, send.furthest);
+  residence_times.leaves(index(channel), channel.from, send.planned, send.furthest);
   schedule_left(now + takes, EventKind::kLeft, index(channel), message);
   land(channel, takes);
 }
 
 // Schedules the arrival of the channel's next message, which now begins its last hop.
-void Fabric::land(Channel& channel, Picoseconds takes) {
+void NetworkState::land(Channel& channel, Picoseconds takes) {
   Picoseconds& free = in_free(channel);
   // Lanes do not wait for each other, but the messages of a link arrive in order.
   free = model.one_port ? std::max(free, now + latency) + takes
@@ -79,7 +79,7 @@ void Fabric::land(Channel& channel, Picoseconds takes) {
 // The message has left: its sender may reuse the memory, and its port is free. `message`: the
 // lowest bits of its number. They are unambiguous: no message is done before it has left, and fewer
 // than the window have not left.
-void Fabric::left(Channel& channel, std::uint16_t message) {
+void NetworkState::left(Channel& channel, std::uint16_t message) {
   const auto further = static_cast<std::uint16_t>(message - channel.sends_done);
   if (!channel.closed) {
     channel.send(channel.sends_done + further).left = true;
@@ -89,7 +89,7 @@ void Fabric::left(Channel& channel, std::uint16_t message) {
 }
 
 // Completes, in order, the sends whose blocks have left.
-void Fabric::complete_sends(Channel& channel) {
+void NetworkState::complete_sends(Channel& channel) {
   const std::uint64_t before = channel.sends_done;
   while (channel.sends_done < channel.started && channel.send(channel.sends_done).left &&
          give_bytes(channel, channel.sends_done)) {
@@ -100,7 +100,7 @@ void Fabric::complete_sends(Channel& channel) {
 
 // Frees the sender's memory of the message that left. Its bytes go to its receive, which has
 // belonged to the fabric since it was posted, or to a slot. False: it must wait for its receive.
-bool Fabric::give_bytes(Channel& channel, std::uint64_t message) {
+bool NetworkState::give_bytes(Channel& channel, std::uint64_t message) {
   Send& send = channel.send(message);
   const bool bytes = send.post.size > 0 && !model.no_data;
   if (message < channel.receives_posted) {
@@ -123,7 +123,7 @@ bool Fabric::give_bytes(Channel& channel, std::uint64_t message) {
 }
 
 // Gives the free out-port to this channel's next message, or to the one that has waited longest.
-void Fabric::free_port(Channel& channel) {
+void NetworkState::free_port(Channel& channel) {
   // This channel's next message queues behind those that already wait.
   update(channel);
   --leaving(channel);
@@ -143,12 +143,12 @@ void Fabric::free_port(Channel& channel) {
   start(*first);
 }
 
-void Fabric::stop_waiting(Channel& channel) {
+void NetworkState::stop_waiting(Channel& channel) {
   channel.waiting = false;
   nodes[channel.from].waiting.erase(channel.from_link);
 }
 
-void Fabric::moved(Channel& channel) {
+void NetworkState::moved(Channel& channel) {
   if (channel.closed) return;
   ++channel.moved;
   channel.announced = std::max(channel.announced, channel.moved);
@@ -157,7 +157,7 @@ void Fabric::moved(Channel& channel) {
   update(channel);
 }
 
-void Fabric::match(Channel& channel) {
+void NetworkState::match(Channel& channel) {
   if (channel.closed) return;
   if (channel.sends_done < channel.started) complete_sends(channel);
   const std::uint64_t until = std::min(channel.moved, channel.receives_posted);
@@ -168,11 +168,11 @@ void Fabric::match(Channel& channel) {
 }
 
 // Compares the message, which has arrived and has a receive, with that receive.
-void Fabric::match_next(Channel& channel) {
+void NetworkState::match_next(Channel& channel) {
   Send& send = channel.send(channel.completed);
   Receive& receive = channel.receive(channel.completed);
   const bool agreed = send.post.tag == receive.post.tag && send.post.size == receive.post.size;
-  stays.comes(channel.to, send.planned);
+  residence_times.arrives(channel.to, send.planned);
   --open_sends;
   --open_receives;
   receive.status = agreed ? Status::kOk : Status::kMismatch;

@@ -9,7 +9,7 @@
 
 namespace espalier::sim {
 
-class Stays {
+class ResidenceTimes {
  public:
   static constexpr std::int32_t kUnknown = -1;
 
@@ -23,7 +23,7 @@ class Stays {
   // The furthest step of which the node has begun to send or has received something; -1: none yet.
   [[nodiscard]] std::int32_t furthest(std::uint32_t node) const { return furthest_[node]; }
   // leaves: a block that the schedule sends in step `planned` (or kUnknown) begins to leave the
-  // node. The node's furthest step was `furthest` when the block was posted. comes: the block has
+  // node. The node's furthest step was `furthest` when the block was posted. arrives: the block has
   // arrived at the node, which awaits it.
   void leaves(std::uint32_t channel, std::uint32_t node, std::int32_t planned,
               std::int32_t furthest) {
@@ -32,7 +32,7 @@ class Stays {
     add(channel, static_cast<std::uint32_t>(std::max(0, furthest_[node] - due)));
     furthest_[node] = std::max(furthest_[node], planned);
   }
-  void comes(std::uint32_t node, std::int32_t planned) {
+  void arrives(std::uint32_t node, std::int32_t planned) {
     if (planned == kUnknown || !begun()) return;
     furthest_[node] = std::max(furthest_[node], planned + flight_);
   }

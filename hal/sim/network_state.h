@@ -10,10 +10,10 @@
 #include "hal/sim/large_memory.h"
 #include "hal/sim/monotone_queue.h"
 #include "hal/sim/node_order.h"
+#include "hal/sim/physical_links.h"
+#include "hal/sim/residence_times.h"
 #include "hal/sim/ring.h"
 #include "hal/sim/sim.h"
-#include "hal/sim/stay.h"
-#include "hal/sim/wires.h"
 
 namespace espalier::sim {
 
@@ -29,10 +29,11 @@ inline constexpr Picoseconds kNever = UINT64_MAX;
 
 // A posted send, until its receive is complete and its own completion polled.
 struct Send {
-  SendPost post;                           // the sender's memory, or with `slot` a slot
-  std::int64_t step = 0;                   // lock step: step of the post
-  std::int32_t planned = Stays::kUnknown;  // asynchronous: the step that the schedule gives
-  std::int32_t furthest = -1;              // asynchronous: Stays::furthest() at the post
+  SendPost post;          // the sender's memory, or with `slot` a slot
+  std::int64_t step = 0;  // lock step: step of the post
+  std::int32_t planned =
+      ResidenceTimes::kUnknown;  // asynchronous: the step that the schedule gives
+  std::int32_t furthest = -1;    // asynchronous: ResidenceTimes::furthest() at the post
   Status status = Status::kOk;
   bool left = false;  // it has left its sender's port
   bool slot = false;  // it left before its receive was posted: its bytes are in an eager slot
@@ -67,7 +68,7 @@ struct alignas(128) Channel {
   bool waiting = false;              // a transfer is ready and waits for the out-port
   bool announcing = false;           // an announcement is in flight
   bool closed = false;               // an end is dead or was released: no further block moves
-  std::uint32_t extras = kNoExtras;  // index in Fabric::extras, if any
+  std::uint32_t extras = kNoExtras;  // index in NetworkState::extras, if any
   std::uint32_t lanes = 1;           // without one_port: blocks in flight at once
   Ring<Send> sends;
   Ring<Receive> receives;
@@ -100,12 +101,13 @@ enum class EventKind : std::uint8_t {
   kControl,
   kWake,
   kKill,
-  kCome,    // a block has reached the beginning of a leg
-  kPassed,  // a block no longer holds the wires of a leg
+  kArrived,  // a block has reached the beginning of a path segment
+  kPassed,   // a block no longer holds the links of a path segment
 };
 
 struct Event {
-  std::uint32_t where = 0;  // channel; node for kWake and kKill; leg for kCome and kPassed
+  std::uint32_t where =
+      0;  // channel; node for kWake and kKill; path segment for kArrived and kPassed
   EventKind kind = EventKind::kWake;
   std::uint8_t control = 0;
   std::uint16_t message = 0;  // kLeft, kPassed: the lowest bits of the message number
@@ -115,7 +117,7 @@ struct Node;
 
 class NodeEndpoint final : public Endpoint {
  public:
-  NodeEndpoint(Fabric& fabric, std::uint32_t node) : fabric_(&fabric), node_(node) {}
+  NodeEndpoint(NetworkState& state, std::uint32_t node) : state_(&state), node_(node) {}
   [[nodiscard]] std::uint32_t node() const override { return node_; }
   [[nodiscard]] std::uint32_t links() const override;
   [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override;
@@ -136,7 +138,7 @@ class NodeEndpoint final : public Endpoint {
   bool take_control(Channel& in, Completion& completion);
   bool take_sent(Channel& out, Completion& completion);
   bool take_received(Channel& in, Completion& completion);
-  Fabric* fabric_;
+  NetworkState* state_;
   std::uint32_t node_;
 
  public:
@@ -194,8 +196,8 @@ class EagerSlots {
   std::vector<std::uint8_t*> free_;
 };
 
-struct Fabric {
-  Fabric(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers);
+struct NetworkState {
+  NetworkState(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers);
 
   [[nodiscard]] Channel& out(std::uint32_t node, std::uint32_t link) {
     return channels[nodes[node].first + link];
@@ -280,8 +282,8 @@ struct Fabric {
   std::uint64_t open_sends = 0, open_receives = 0;
   // Whether a node or a link had too many posts in the step, and whether there were any posts.
   bool crowded = false, step_moved = false;
-  std::unique_ptr<Wires> wires;  // null: every peer is a neighbour
-  Stays stays;
+  std::unique_ptr<PhysicalLinks> physical_links;  // null: every peer is a neighbour
+  ResidenceTimes residence_times;
   const Machine* polled = nullptr;  // the machine that is posting now; null: unknown
 
   [[nodiscard]] std::uint32_t index(const Channel& channel) const {
@@ -303,7 +305,7 @@ struct Fabric {
   [[nodiscard]] Picoseconds& in_free(const Channel& channel) {
     return model.one_port ? nodes[channel.to].in_free : ports[index(channel)].in_free;
   }
-  // Returns the transfer time of the channel's message on leg number `hop`.
+  // Returns the transfer time of the channel's message on path segment number `hop`.
   [[nodiscard]] Picoseconds duration(const Channel& channel, std::uint64_t message,
                                      std::uint32_t hop, double slower) const;
   void land(Channel& channel, Picoseconds takes);
@@ -318,11 +320,11 @@ struct Fabric {
   void match_next(Channel& channel);
   void close(Channel& channel);
 
-  // hops.cc: crossing the wires.
-  void come(std::uint32_t leg);
-  void go_on(Leg& leg);
-  void set_out(Leg& leg);
-  void passed(Leg& leg, std::uint16_t message);
+  // hops.cc: crossing the links.
+  void arrive(std::uint32_t segment);
+  void proceed(PathSegment& segment);
+  void depart(PathSegment& segment);
+  void passed(PathSegment& segment, std::uint16_t message);
 
   struct Port {
     std::uint16_t leaving = 0;

@@ -58,7 +58,7 @@ struct Line {
   }
 };
 
-TEST(Wires, CutThroughHoldsTheWholeRouteForOneTransfer) {
+TEST(PhysicalLinks, CutThroughHoldsTheWholeRouteForOneTransfer) {
   Line<4> at(line(Hops::kCutThrough));
   at.transfer(0, 3, 1000);  // 2 ms on three links
   at.transfer(1, 2, 500);   // must wait for the middle link
@@ -76,7 +76,7 @@ TEST(Wires, CutThroughHoldsTheWholeRouteForOneTransfer) {
   EXPECT_EQ(at.traffic(2, 3).blocks, 1u);
 }
 
-TEST(Wires, StoreAndForwardHoldsOneLinkAfterTheOther) {
+TEST(PhysicalLinks, StoreAndForwardHoldsOneLinkAfterTheOther) {
   Line<4> at(line(Hops::kStoreAndForward));
   at.transfer(0, 3, 1000);  // on the middle link from 2 ms to 4 ms
   at.transfer(0, 3, 1000);  // and from 4 ms to 6 ms
@@ -93,7 +93,7 @@ TEST(Wires, StoreAndForwardHoldsOneLinkAfterTheOther) {
   EXPECT_DOUBLE_EQ(at.traffic(2, 3).busy, 8e-3);
 }
 
-TEST(Wires, FirstComeIsFirstServed) {
+TEST(PhysicalLinks, FirstComeIsFirstServed) {
   for (const Hops hops : {Hops::kCutThrough, Hops::kStoreAndForward}) {
     Line<4> at(line(hops));
     at.transfer(2, 3, 1000);
@@ -112,7 +112,7 @@ TEST(Wires, FirstComeIsFirstServed) {
   }
 }
 
-TEST(Wires, LanesCarrySeveralAndBlocksStayInOrder) {
+TEST(PhysicalLinks, LanesCarrySeveralAndBlocksStayInOrder) {
   for (const Hops hops : {Hops::kCutThrough, Hops::kStoreAndForward}) {
     Model model = line(hops);
     model.lanes = [](std::uint32_t from, std::uint32_t to) {
@@ -131,7 +131,7 @@ TEST(Wires, LanesCarrySeveralAndBlocksStayInOrder) {
   }
 }
 
-TEST(Wires, APortIsKeptWhileItsBlockWaits) {
+TEST(PhysicalLinks, APortIsKeptWhileItsBlockWaits) {
   Model model = line(Hops::kCutThrough);
   model.one_port = true;
   Line<4> at(model);
@@ -143,7 +143,7 @@ TEST(Wires, APortIsKeptWhileItsBlockWaits) {
   EXPECT_EQ(at.watchers[1].received, Times{6000});
 }
 
-TEST(Wires, ManyBlocksOverManyLinksAllArriveInOrderWhateverTheJitter) {
+TEST(PhysicalLinks, ManyBlocksOverManyLinksAllArriveInOrderWhateverTheJitter) {
   for (const Hops hops : {Hops::kCutThrough, Hops::kStoreAndForward}) {
     for (const std::uint64_t seed : {1u, 2u, 3u}) {
       Model model = line(hops);
@@ -177,7 +177,7 @@ TEST(Wires, ManyBlocksOverManyLinksAllArriveInOrderWhateverTheJitter) {
   }
 }
 
-TEST(Wires, EachLinkHasAPaceOfItsOwnFromTheSeed) {
+TEST(PhysicalLinks, EachLinkHasAPaceOfItsOwnFromTheSeed) {
   const auto finish = [](std::uint64_t seed) {
     Model model = line(Hops::kStoreAndForward);
     model.link_jitter = 0.5;
@@ -197,7 +197,7 @@ TEST(Wires, EachLinkHasAPaceOfItsOwnFromTheSeed) {
   EXPECT_TRUE(slowest > 2000 && slowest < 3000) << "the slower of the two links, every time";
 }
 
-TEST(Wires, LockStepNamesTheLinkTheStepAndTheTransfers) {
+TEST(PhysicalLinks, LockStepNamesTheLinkTheStepAndTheTransfers) {
   Line<5> at(line(Hops::kCutThrough));
   at.network.begin_step();
   at.transfer(0, 2, 1000);
@@ -229,7 +229,7 @@ TEST(Wires, LockStepNamesTheLinkTheStepAndTheTransfers) {
 }
 
 // Store and forward: first-hop crossings of a link do not conflict with second-hop crossings.
-TEST(Wires, LockStepCountsHopByHop) {
+TEST(PhysicalLinks, LockStepCountsHopByHop) {
   Line<4> at(line(Hops::kStoreAndForward));
   at.network.begin_step();
   at.transfer(0, 2, 1000);
@@ -246,7 +246,7 @@ TEST(Wires, LockStepCountsHopByHop) {
   EXPECT_EQ(at.network.contention().from, 1u);
 }
 
-TEST(Wires, LockStepCountsLanesAndTicks) {
+TEST(PhysicalLinks, LockStepCountsLanesAndTicks) {
   Model model = line(Hops::kCutThrough);
   model.lanes = [](std::uint32_t, std::uint32_t) { return 2; };
   model.send_ticks = 2;
@@ -267,7 +267,7 @@ TEST(Wires, LockStepCountsLanesAndTicks) {
   EXPECT_EQ(at.network.contention().step, 2);
 }
 
-TEST(Wires, RefusesRoutesThatAreNone) {
+TEST(PhysicalLinks, RefusesRoutesThatAreNone) {
   for (const Nodes& nodes : {Nodes{}, Nodes{0}, Nodes{0, 1}, Nodes{1, 2}}) {
     Model model;
     model.route = [&](std::uint32_t, std::uint32_t) { return nodes; };
