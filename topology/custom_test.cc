@@ -148,7 +148,7 @@ TEST(Custom, LinksOfOneWay) {
 }
 
 // next_hop applies to all messages that pass; route only to its two ends.
-TEST(Custom, WhatOverridesWhat) {
+TEST(Custom, PrecedenceOfOverrides) {
   const std::string square =
       "custom:name:\"s\" ranks:5 link{from:0 to:1} link{from:1 to:2} link{from:2 to:3} "
       "link{from:3 to:0} link{from:4 to:0} ";
@@ -166,7 +166,7 @@ TEST(Custom, WhatOverridesWhat) {
   EXPECT_NE(route->digest(), hop->digest());
 }
 
-TEST(Custom, ContentIsWhatTheDigestIsOf) {
+TEST(Custom, TheDigestCoversTheContent) {
   const std::string canonical =
       "custom:name:\"c\" ranks:2 routers:1 node{node:0 x:0 y:0} node{node:1 x:1.5 y:0} "
       "node{node:2 name:\"hub\" x:0.1 y:1} link{from:0 to:1 one_way:true} "

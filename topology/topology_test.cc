@@ -248,7 +248,7 @@ std::map<std::string, std::string> errors() {
   return all;
 }
 
-TEST(Topology, ErrorsSayWhatWhereAndWhatWouldBeRight) {
+TEST(Topology, ErrorsGiveCausePositionAndCorrectForm) {
   for (const auto& [spec, message] : errors()) {
     std::string error;
     EXPECT_EQ(parse(spec, error), nullptr) << spec;
@@ -256,7 +256,7 @@ TEST(Topology, ErrorsSayWhatWhereAndWhatWouldBeRight) {
   }
 }
 
-TEST(Draw, NamesEveryNodeAndCountsWhatItLeavesOut) {
+TEST(Draw, NamesEveryNodeAndCountsOmissions) {
   const std::string tree = draw_svg(*must_parse("fattree:k=2,h=2,c=k"));
   EXPECT_NE(tree.find("router 6 (level 2)"), std::string::npos);
   EXPECT_NE(tree.find("4 ranks, 3 routers, 12 links"), std::string::npos);

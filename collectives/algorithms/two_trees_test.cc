@@ -88,8 +88,8 @@ TEST(TwoTrees, MirroredColoursOfThePaper) {
 
 // A whole tree computed from the definitions: children from parents, arrivals downwards.
 struct WholeTree {
-  std::vector<Edge> edges;                           // by PE
-  std::vector<std::vector<std::uint32_t>> children;  // by PE, ascending
+  std::vector<Edge> edges;                           // by rank
+  std::vector<std::vector<std::uint32_t>> children;  // by rank, ascending
 };
 
 WholeTree whole_tree(const TwoTrees& trees, unsigned tree, std::uint32_t n) {

@@ -185,7 +185,7 @@ TEST(Search, FindsLoadsOfAPeriodStoreAndForward) {
 
 // From the end of a row everything uses its one link, which has no room for a third block in a
 // period of two. The search reports this.
-TEST(Search, DoesNotFindWhatIsNotThere) {
+TEST(Search, ReportsThatNoPlacementExists) {
   const auto topology = must_parse("mesh:1x9");
   const Programs programs = direct_programs(*topology, "allreduce", "two-tree", 0);
   const Placement found =
@@ -259,7 +259,7 @@ TEST(Placing, KeepsASchedule) {
   }
 }
 
-TEST(Placing, RefusesWhatTheOrderOfRanksMatters) {
+TEST(Placing, RefusesCollectivesThatDependOnTheOrderOfRanks) {
   const auto topology = must_parse("complete:4");
   const std::vector<std::uint32_t> turned{1, 2, 3, 0}, same{0, 1, 2, 3};
   for (const auto& [collective, algorithm] :

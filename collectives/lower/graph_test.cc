@@ -83,7 +83,7 @@ TEST(Graph, WritesEachOutputOnce) {
 }
 
 // An allreduce reads all input of a rank before its result arrives; an exchange cannot.
-TEST(Graph, KeepsTheOrderThatIsRightInPlace) {
+TEST(Graph, KeepsTheOrderThatInPlaceNeeds) {
   const Graph sum = graph_of(direct(espalier_Collective_ALLREDUCE, "two-tree", 8));
   EXPECT_FALSE(sum.in_place.empty());
   for (const InPlace& order : sum.in_place) {
@@ -96,7 +96,7 @@ TEST(Graph, KeepsTheOrderThatIsRightInPlace) {
 }
 
 // Block 0 goes to rank 1 alone, all others to rank 2.
-TEST(Graph, RefusesWhatDoesNotRepeat) {
+TEST(Graph, RefusesSchedulesThatDoNotRepeat) {
   Programs programs(3);
   Group group;
   group.ranks = 3;
@@ -127,7 +127,7 @@ TEST(Graph, RefusesWhatDoesNotRepeat) {
             "there is no period to lower");
 }
 
-TEST(Graph, RefusesWhatIsNoSchedule) {
+TEST(Graph, RefusesInvalidSchedules) {
   Programs programs = direct(espalier_Collective_BROADCAST, "chain", 4);
   programs[1].actions_count = 0;
   programs[1].phases[0].actions = 0;

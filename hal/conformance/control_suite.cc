@@ -133,7 +133,7 @@ TEST_P(ConformanceTest, ReleaseGivesTheBytesBack) {
   }
 }
 
-TEST_P(ConformanceTest, TimeGoesOnAndWaitReturns) {
+TEST_P(ConformanceTest, TimeAdvancesAndWaitReturns) {
   open(complete(2));
   Endpoint& endpoint = *node(1).endpoint;
   const std::uint64_t start = endpoint.now();

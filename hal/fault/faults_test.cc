@@ -33,7 +33,7 @@ TEST(Faults, ReadsAScript) {
   EXPECT_EQ(faults.chance[1], 1e-3);
 }
 
-TEST(Faults, SaysWhatIsWrong) {
+TEST(Faults, ReportsErrors) {
   const std::pair<const char*, const char*> cases[] = {
       {"dorp link=1 message=2",
        "fault \"dorp link=1 message=2\": unknown fault \"dorp\"; expected drop, duplicate, "
@@ -101,7 +101,7 @@ std::string outcome(const char* text, std::string* sender = nullptr) {
   return got;
 }
 
-TEST(FaultEndpoint, DoesWhatTheScriptSays) {
+TEST(FaultEndpoint, FollowsTheScript) {
   std::string sender;
   EXPECT_EQ(outcome("", &sender), "......");
   EXPECT_EQ(sender, "......");
@@ -151,7 +151,7 @@ TEST(FaultEndpoint, KillSilencesTheNode) {
   EXPECT_EQ(endpoint.struck(Kind::kKill), 1u);
 }
 
-TEST(FaultEndpoint, ChancesComeTrueAboutAsOften) {
+TEST(FaultEndpoint, FaultsOccurWithTheGivenProbability) {
   constexpr std::uint32_t kMessages = 2000;
   Faults faults;
   std::string error;

@@ -3,7 +3,7 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint32_t kLongestRun = 254;  // its length byte says that no zero follows
+constexpr std::uint32_t kMaxRunLength = 254;  // its length byte says that no zero follows
 
 }  // namespace
 
@@ -11,11 +11,11 @@ Status ByteCarrier::send(const std::uint8_t* frame, std::uint32_t size) {
   while (!ending_) {
     if (!begun_) {
       std::uint32_t run = 0;
-      while (run < kLongestRun && sent_ + run < size && frame[sent_ + run] != 0) ++run;
+      while (run < kMaxRunLength && sent_ + run < size && frame[sent_ + run] != 0) ++run;
       if (!stream_->put(static_cast<std::uint8_t>(run + 1))) return Status::kTryAgain;
       begun_ = true;
       run_ = static_cast<std::uint8_t>(run);
-      zero_after_ = run < kLongestRun && sent_ + run < size;
+      zero_after_ = run < kMaxRunLength && sent_ + run < size;
     }
     for (; run_ > 0; --run_, ++sent_) {
       if (!stream_->put(frame[sent_])) return Status::kTryAgain;
@@ -49,7 +49,7 @@ std::uint32_t ByteCarrier::receive(std::uint8_t* frame) {
     }
     if (code) {
       left_ = static_cast<std::uint8_t>(byte - 1);
-      zero_ = byte <= kLongestRun;
+      zero_ = byte <= kMaxRunLength;
     } else {
       --left_;
     }

@@ -117,7 +117,7 @@ TEST(ByteCarrier, FindsTheNextFrameAfterAnyDamage) {
   }
 }
 
-TEST(ByteCarrier, DropsWhatIsLongerThanItsFrames) {
+TEST(ByteCarrier, DropsFramesAboveTheMtu) {
   Loop loop(10'000);
   ByteCarrier sender(loop, 2000), receiver(loop, 100);
   Bytes got(100);

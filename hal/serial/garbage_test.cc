@@ -40,7 +40,7 @@ class Garbage : public testing::TestWithParam<unsigned> {};
 
 // Two nodes communicate. Each frame is followed by mutants of it with correct checksums, many of
 // which belong to the session and are newer than all earlier frames.
-TEST_P(Garbage, HarmsNobodysMemory) {
+TEST_P(Garbage, LeavesAllOtherMemoryUntouched) {
   constexpr std::size_t kGuard = 64, kSize = 3000;
   std::mt19937 random(GetParam());
   serial::CarrierFaults faults;

@@ -8,7 +8,7 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint8_t kWidest = 16;  // window at either end
+constexpr std::uint8_t kMaxPeerWindow = 16;  // maximum window at either end
 
 // Whether sequence number a is newer than b.
 [[nodiscard]] bool newer(std::uint32_t a, std::uint32_t b) {
@@ -83,7 +83,7 @@ inline bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame)
   if (L::minus(taken, in.taken) > L::minus(in.posted, in.taken) ||
       L::minus(arrived, out.arrived) > L::minus(out.posted, out.arrived) ||
       L::minus(settled, out.settled) > L::minus(arrived, out.settled) ||
-      L::minus(opened, arrived) > kWidest ||
+      L::minus(opened, arrived) > kMaxPeerWindow ||
       acked > (arrived == out.posted ? 0 : out.posts[arrived & L::kMask].to_go()) ||
       (arrived == out.arrived && acked < out.acked)) {
     return false;
@@ -163,7 +163,7 @@ inline void SerialLinks::take_grant(std::uint32_t link, std::uint8_t number,
                                     const std::uint8_t* grant) {
   SerialLink::Outgoing& out = links_[link].out_;
   // A short message may have been sent and received before its grant.
-  if (number != out.granted || SerialLink::ahead(number, out.settled + kWidest - 1)) return;
+  if (number != out.granted || SerialLink::ahead(number, out.settled + kMaxPeerWindow - 1)) return;
   if (granted(link, load_u64(grant), load_u32(grant + 8))) ++out.granted;
 }
 
@@ -174,7 +174,7 @@ inline void SerialLinks::take_opening(std::uint32_t link, std::uint8_t number,
   const std::uint64_t tag = load_u64(opening);
   const std::uint32_t size = load_u32(opening + 8);
   const std::uint32_t check = load_u32(opening + 12);
-  if (number == in.opened && SerialLink::minus(number, in.arrived) < kWidest) {
+  if (number == in.opened && SerialLink::minus(number, in.arrived) < kMaxPeerWindow) {
     if (opened(link, {tag, size, check, number})) ++in.opened;
     return;
   }

@@ -45,8 +45,8 @@ namespace {
 using serial::Record;
 
 // The smallest piece of a message that is put into the remaining room of a frame.
-constexpr std::uint32_t kLeastPiece = 24;
-constexpr std::uint8_t kMostBackOff = 6;
+constexpr std::uint32_t kMinPiece = 24;
+constexpr std::uint8_t kMaxBackOff = 6;
 
 [[nodiscard]] bool put_opening(serial::Writer& frame, std::uint8_t number, std::uint64_t tag,
                                std::uint32_t size, std::uint32_t check) {
@@ -98,7 +98,7 @@ bool SerialLinks::wants(SerialLink& link, std::uint32_t now, std::uint32_t inter
     link.out_.ask = true;
     link.out_.due = true;
     link.sent_at_ = now;
-    if (link.out_.back_off < kMostBackOff) ++link.out_.back_off;
+    if (link.out_.back_off < kMaxBackOff) ++link.out_.back_off;
   }
   return link.out_.due;
 }
@@ -200,7 +200,7 @@ inline void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const
     constexpr std::uint32_t kBefore = serial::kRecordBytes + serial::kDataBytes;
     const std::uint32_t opening =
         out.offset == 0 ? serial::kRecordBytes + serial::kOpeningBytes : 0;
-    if (frame.room() < opening + kBefore + std::min(size - out.offset, kLeastPiece)) break;
+    if (frame.room() < opening + kBefore + std::min(size - out.offset, kMinPiece)) break;
     if (opening != 0) {
       static_cast<void>(put_opening(frame, out.next, post.tag, post.size, post.check));
     }

@@ -104,7 +104,7 @@ class SerialLinks2 : public testing::Test {
   std::unique_ptr<End> ends_[2];
 };
 
-TEST_F(SerialLinks2, TellWhatTheOtherEndHasPosted) {
+TEST_F(SerialLinks2, ReportThePostsOfThePeer) {
   std::uint8_t in[8] = {};
   const std::uint8_t out[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   ASSERT_EQ(a().post_receive(0, {in, 8, 71, 5}), Status::kOk);
@@ -135,7 +135,7 @@ TEST_F(SerialLinks2, TellWhatTheOtherEndHasPosted) {
   EXPECT_EQ(c.cookie, 6u);
 }
 
-TEST_F(SerialLinks2, RejectsWhatTheFarEndRejects) {
+TEST_F(SerialLinks2, RejectsWhenThePeerRejects) {
   std::uint8_t in[4], landed[4];
   for (const Status status : {Status::kMismatch, Status::kOk, Status::kMismatch}) {
     ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
@@ -173,7 +173,7 @@ TEST_F(SerialLinks2, RejectsWhatTheFarEndRejects) {
   EXPECT_EQ(c.status, Status::kMismatch);
 }
 
-TEST_F(SerialLinks2, AnnouncesWhatCannotBeSentYet) {
+TEST_F(SerialLinks2, AnnouncesSendsBeforeTheyCanBePosted) {
   ASSERT_EQ(b().announce(0, 44), Status::kOk);
   ASSERT_EQ(b().announce(0, 45), Status::kOk);
   run();
@@ -198,7 +198,7 @@ TEST_F(SerialLinks2, AnnouncesWhatCannotBeSentYet) {
 }
 
 // A report that the owner cannot take is repeated, in order.
-TEST_F(SerialLinks2, RepeatWhatWasNotTaken) {
+TEST_F(SerialLinks2, RepeatUntakenReports) {
   b().refusals = 5;
   std::uint8_t in[8];
   for (std::uint64_t tag = 0; tag < 4; ++tag) {
@@ -252,7 +252,7 @@ TEST_F(SerialLinks2, EitherEndMayStartAnew) {
 }
 
 // A frame that the network held back since before a restart changes nothing.
-TEST_F(SerialLinks2, AFrameOfAnEarlierSessionIsNobodys) {
+TEST_F(SerialLinks2, IgnoresAFrameOfAnEarlierSession) {
   std::vector<std::vector<std::uint8_t>> kept;
   hub_.watch([&](std::uint32_t from, const serial::Hub::Frame& frame) {
     if (from == 0) kept.push_back(frame);
@@ -343,7 +343,7 @@ TEST_F(LossyLinks, SequenceNumbersWrapAround) {
   EXPECT_GT(hub_.frames(), 1000u);
 }
 
-TEST_F(SerialLinks2, RefuseWhatBreaksTheContract) {
+TEST_F(SerialLinks2, RefusePostsThatBreakTheContract) {
   std::uint8_t byte = 0;
   const std::uint64_t size = std::uint64_t{serial::kMaxSize} + 1;
   EXPECT_EQ(a().post_send(1, {&byte, 1, 0, 0, 0}), Status::kBadArgument);

@@ -137,7 +137,7 @@ TEST(PagedMachines, FailAsMachinesOfTheirOwnDo) {
   }
 }
 
-TEST(PagedMachines, RefuseWhatMachinesRefuse) {
+TEST(PagedMachines, ReturnTheErrorsOfMachines) {
   Programs programs("two-tree");
   Network network(without_data(), programs.links.links(kRanks));
   PagedMachines machines(network, programs.store, 2);

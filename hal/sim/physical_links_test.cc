@@ -143,7 +143,7 @@ TEST(PhysicalLinks, APortIsKeptWhileItsBlockWaits) {
   EXPECT_EQ(at.watchers[1].received, Times{6000});
 }
 
-TEST(PhysicalLinks, ManyBlocksOverManyLinksAllArriveInOrderWhateverTheJitter) {
+TEST(PhysicalLinks, ManyBlocksOverManyLinksArriveInOrderWithAnyJitter) {
   for (const Hops hops : {Hops::kCutThrough, Hops::kStoreAndForward}) {
     for (const std::uint64_t seed : {1u, 2u, 3u}) {
       Model model = line(hops);

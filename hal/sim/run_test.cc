@@ -40,7 +40,7 @@ void for_all_algorithms(Check check) {
   }
 }
 
-TEST(Run, GivesRightResultsWhateverTheModel) {
+TEST(Run, GivesCorrectResultsWithAnyModel) {
   for_all_algorithms([](const Algorithm& algorithm, std::uint32_t ranks, const std::string& what) {
     for (int variant = 0; variant < 8; ++variant) {
       Model model;

@@ -193,7 +193,7 @@ TEST(Network, ShortBlocksTravelEarlyLongOnesWait) {
   }
 }
 
-TEST(Network, ControlsTakeAlphaWhateverThePortsDo) {
+TEST(Network, ControlsTakeAlphaRegardlessOfPorts) {
   Network network(slow(), {{1}, {0}});
   std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
   watchers[1].receive(0, 50'000);

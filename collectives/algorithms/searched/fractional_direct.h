@@ -18,7 +18,7 @@ struct DirectTree {
     std::uint32_t down = 0, right = 0;  // ranks that head the successors; 0: none
   };
   std::vector<Group> groups;
-  std::uint32_t depth = 0;  // steps until the last PU has its first block
+  std::uint32_t depth = 0;  // steps until the last rank has its first block
 };
 
 // Returns the tree of least depth for `pus` ranks, with the family's passings; rank 0 is the

@@ -207,7 +207,7 @@ TEST_F(HostCarriers, TtyAndItsHangUp) {
   EXPECT_TRUE(tty->down());
 }
 
-TEST_F(HostCarriers, SaysWhatIsWrongInOneLine) {
+TEST_F(HostCarriers, ReportsErrorsInOneLine) {
   const std::string forms =
       "expected unix:LOCAL,REMOTE or udp:LOCALPORT,HOST:PORT or tty:PATH,BAUD or stream:PATH";
   const std::string longest(200, 'x');
