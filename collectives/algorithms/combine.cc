@@ -10,12 +10,14 @@
 // is our reconstruction of its reports.
 //
 // Choose e_r in {0, 1} such that M_r = M_{r-1} + M_{r-l} - e_r ends as M_t = p. After round r, rank
-// i holds T, the sum of the M_r inputs that end with its own, and S, the sum of the M_r - 1 inputs
-// before its own. In round R it adds the value that was sent to it l - 1 rounds ago: T from rank i
-// - M_{R-1} or, if e_R = 1, S from rank i - M_{R-1} + 1 (nothing if S is empty). It adds this value
-// on the left of both T and S. The order is cyclic, so operators must be commutative. kTooLarge, on
-// every rank, if there are 128 rounds or more or a program's tables are too small: lambda >= 9
-// beyond 10^6 ranks.
+// i holds two sums. T is the sum of the M_r inputs that end with its own. S is the sum of the M_r -
+// 1 inputs before its own. In round R it adds the value that was sent to it l - 1 rounds ago: T
+// from rank i - M_{R-1} or, if e_R = 1, S from rank i - M_{R-1} + 1 (nothing if S is empty). It
+// adds this value on the left of both T and S. The order is cyclic, so operators must be
+// commutative.
+//
+// kTooLarge, on every rank, if there are 128 rounds or more or a program's tables are too small:
+// lambda >= 9 beyond 10^6 ranks.
 
 #include "collectives/algorithms/builder.h"
 #include "collectives/algorithms/generators.h"

@@ -7,12 +7,12 @@
 // Further lanes stay unused. The claimed bound counts them, so for N = 1 it is met only if all
 // branches have one lane.
 //
-// The blocks that arrive at the leaves in one step have turned in routers of one level L. In a
-// round of n - 1 steps (k = 2: n steps, one of them idle), (k-1) k^(L-1) consecutive arrivals are
+// The blocks that arrive at the leaves in one step have turned in routers of one level L. A round
+// has n - 1 steps (k = 2: n steps, one of them idle). In it, (k-1) k^(L-1) consecutive arrivals are
 // of level L, the lower levels first. Leaves send their own block in every wave, one per step, as
 // often as needed. From wave w of a round, a router of level l passes up the block of branch
 // floor((w+1) / k^(l-1)) mod k. So a branch of the turning router delivers leaf (w+1) mod k^(L-1),
-// each one k - 1 times in the waves that turn there. The router gives wave j of branch u to branch
+// each leaf k - 1 times in the waves that turn there. The router gives wave j of branch u to branch
 // u + 1 + floor(j / k^(L-1)); below, routers replicate it at once. A message is forwarded in the
 // step after it arrived, and no link carries two messages in one step. Every round repeats the
 // first one.

@@ -127,9 +127,9 @@ std::uint32_t TwoTrees::arrival(unsigned tree, const Edge& from, unsigned colour
   return from.arrival + (from.colour != colour ? 1 : 2);
 }
 
-// The position of a node relative to the right spine: `low` edges up to the top of a complete
-// subtree, the edge from that top to the spine if the top is not on it, and `spine` edges of the
-// spine.
+// The path from a node to the right spine and along it: `low` edges up to the top of a complete
+// subtree, then the edge from that top to the spine (if the top is not on it), then `spine` edges
+// of the spine.
 struct TwoTrees::Path {
   std::uint32_t low, low_changes, spine;
   bool on_spine;
