@@ -1,10 +1,10 @@
 // Broadcast along one pipelined binary tree: the fractional tree of [Sanders03] with r = 1
 // (sections 2 and 3, Fig. 2), for any number of ranks.
 //
-// Steps: d + 2N - 1 for p >= 3, where d = min{i : P_i >= p} - 1, P_i = 1 + P_{i-1} + P_{i-2}, P_0 =
-// 1 and P_1 = 2. The paper's d + 2N is a safe bound; simulation shows one step less. N steps for p
-// = 2: no rank sends to the right, so there is no pause. Cost: steps * (alpha + beta*m/N), about
-// (sqrt(2*beta*m) + sqrt(d*alpha))^2.
+// Steps: d + 2N - 1 for p >= 3, where d = min{i : P_i >= p} - 1, P_i = 1 + P_{i-1} + P_{i-2},
+// P_0 = 1 and P_1 = 2. The paper's d + 2N is a safe bound; simulation shows one step less. N steps
+// for p = 2: no rank sends to the right, so there is no pause. Cost: steps * (alpha + beta*m/N),
+// about (sqrt(2*beta*m) + sqrt(d*alpha))^2.
 //
 // A rank sends each block down one step after it received the block, and right one step later. P_i
 // ranks can be reached in i steps: the root, P_{i-1} below its down successor and P_{i-2} below its
@@ -18,8 +18,8 @@ namespace {
 
 // A subtree, with ranks counted from the root. Its ranks are first .. first + size - 1. The first
 // is its root, which receives its first block in step `arrival` (-1 at the broadcast's root).
-// `reach` is P_i and `reach_down` P_{i-1} for the i steps that remain after the arrival; size <=
-// reach.
+// `reach` is P_i and `reach_down` P_{i-1} for the i steps that remain after the arrival;
+// size <= reach.
 struct Subtree {
   std::uint32_t first = 0, size = 1;
   std::int32_t arrival = -1;

@@ -262,9 +262,9 @@ void Builder::phase(std::uint32_t period, const Count& steps) {
 namespace {
 
 // p - 1 ranks receive every block, and at most floor(p/2) transfers run in a step. For odd p that
-// is 2 steps per block. For even p it is 2 - 2/p, which gives 2 segments N - floor(2 segments N /
-// p) steps. A count can express at least 2 segments N - floor(N / e) with e = floor(p / (2
-// segments)). Both are equal if 2 segments divides p.
+// is 2 steps per block. For even p it is 2 - 2/p steps per block. With B = 2 * segments * N this
+// gives B - floor(B / p) steps. A count can express at least B - floor(N / e) with
+// e = floor(p / (2 * segments)). Both are equal if 2 * segments divides p.
 Count simplex_bound(std::uint32_t ranks, std::uint32_t segments) {
   Count bound{};
   bound.b = static_cast<std::int32_t>(2 * segments);

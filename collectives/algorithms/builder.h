@@ -113,9 +113,9 @@ class Builder {
   [[nodiscard]] Status finish(const Count& bound);
   // Finishes with the one-port bound of broadcast, reduce and allreduce. The root sends or receives
   // every block at least once, and the last block takes ceil(log2 p) steps from (to) the root. A
-  // reduce reversed in time is a broadcast, and an allreduce contains a reduce. blocks = segments *
-  // N. With simplex ports it uses the bound by the number of messages, which is greater for long
-  // messages.
+  // reduce reversed in time is a broadcast, and an allreduce contains a reduce.
+  // blocks = segments * N. With simplex ports it uses the bound by the number of messages, which is
+  // greater for long messages.
   [[nodiscard]] Status finish_one_port();
   // Writes the whole program for a single rank: copies input to output if both exist.
   [[nodiscard]] Status finish_alone();

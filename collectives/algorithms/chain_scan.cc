@@ -1,7 +1,7 @@
 // Scan and exscan along the chain of all ranks, in rank order: operators need not be commutative.
 //
-// Steps: p-2+N for both. Cost: steps * (alpha + beta*m/N), with the minimum at N =
-// sqrt((p-2)*beta*m/alpha). Source: the pipelined broadcast of [Sanders03] section 2 with an
+// Steps: p-2+N for both. Cost: steps * (alpha + beta*m/N), with the minimum at
+// N = sqrt((p-2)*beta*m/alpha). Source: the pipelined broadcast of [Sanders03] section 2 with an
 // operation at each rank; [SST07] compares its two-tree scan with it.
 //
 // For each block, rank r receives the sum of ranks 0 .. r-1, adds its own, and sends the result on.

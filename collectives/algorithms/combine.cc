@@ -3,16 +3,16 @@
 //
 // Steps (ticks), with lambda = L/S and T_l(p) the least t with N_l(t) >= p (postal.h). For integer
 // lambda: S * T_lambda(p), which is optimal. Otherwise the smaller of
-//   delay-receive, as if lambda were l = ceil(lambda):  S * (T_l(p) - l) + L   ([Bruck96]: S *
-//   T_l(p)), delay-send, l = floor(lambda), a send every L/l ticks:  floor(L * T_l(p) / l).
-// (In [Bruck96] the last receive idles too, although nothing follows it.) Cost: S ticks are alpha +
-// beta*m. Source: [Bruck96] section 3 for n = N_lambda(t). The sequence of deficiencies for any n
-// is our reconstruction of its reports.
+//   * delay-receive, as if lambda were l = ceil(lambda): S * (T_l(p) - l) + L;
+//   * delay-send, l = floor(lambda), a send every L/l ticks: floor(L * T_l(p) / l).
+// (For delay-receive [Bruck96] has S * T_l(p): there the last receive idles too, although nothing
+// follows it.) Cost: S ticks are alpha + beta*m. Source: [Bruck96] section 3 for n = N_lambda(t).
+// The sequence of deficiencies for any n is our reconstruction of its reports.
 //
 // Choose e_r in {0, 1} such that M_r = M_{r-1} + M_{r-l} - e_r ends as M_t = p. After round r, rank
-// i holds two sums. T is the sum of the M_r inputs that end with its own. S is the sum of the M_r -
-// 1 inputs before its own. In round R it adds the value that was sent to it l - 1 rounds ago: T
-// from rank i - M_{R-1} or, if e_R = 1, S from rank i - M_{R-1} + 1 (nothing if S is empty). It
+// i holds two sums. T is the sum of the M_r inputs that end with its own. S is the sum of the
+// M_r - 1 inputs before its own. In round R it adds the value that was sent to it l - 1 rounds ago:
+// T from rank i - M_{R-1} or, if e_R = 1, S from rank i - M_{R-1} + 1 (nothing if S is empty). It
 // adds this value on the left of both T and S. The order is cyclic, so operators must be
 // commutative.
 //

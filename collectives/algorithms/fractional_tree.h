@@ -5,8 +5,8 @@
 // PUs), which form a chain. Every rank of a group forwards every block to the next one, and the
 // last rank to the head of the down successor. In addition, rank i of the group forwards block i of
 // every run of r blocks to the head of the right successor. The heads of the down and right
-// successors are reached r and r+1 steps after the group's own head. Therefore P_i = r + P_{i-r} +
-// P_{i-r-1} ranks are reached in i steps, with P_i = i+1 for i <= r.
+// successors are reached r and r+1 steps after the group's own head. Therefore
+// P_i = r + P_{i-r} + P_{i-r-1} ranks are reached in i steps, with P_i = i+1 for i <= r.
 //
 // Ranks are counted from the source, which is 0 and the head of the whole tree. The ranks of a
 // subtree are consecutive: first its head group, then the subtree of the down successor, then the

@@ -33,8 +33,8 @@ namespace espalier {
 [[nodiscard]] Status two_tree_scan(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status two_tree_exscan(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status two_tree_simplex_broadcast(const Group& group, std::uint32_t me, Program& out);
-// lambda_tree.cc, combine.cc: kBadArgument unless the group's ticks satisfy 1 <= S <= L <=
-// kMaxTicks.
+// lambda_tree.cc, combine.cc: kBadArgument unless the group's ticks satisfy
+// 1 <= S <= L <= kMaxTicks.
 [[nodiscard]] Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status combine_allreduce(const Group& group, std::uint32_t me, Program& out);
 // binomial_scatter.cc, ring.cc, pairwise.cc, dissemination.cc

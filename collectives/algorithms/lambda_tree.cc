@@ -8,8 +8,8 @@
 // to one of these ranks. It keeps the rest, with S ticks less. Ranks are taken in order from the
 // root onward, cyclically. On a mesh this is the row-major list from the source onward, on which
 // the tree's messages of one step share no link ([Bruck96] section 2.6; valid if a message occupies
-// its links for one step). kTooLarge if a rank has more sends than a program has actions: lambda >=
-// 10 beyond 10^6 ranks.
+// its links for one step). kTooLarge if a rank has more sends than a program has actions:
+// lambda >= 10 beyond 10^6 ranks.
 
 #include "collectives/algorithms/builder.h"
 #include "collectives/algorithms/generators.h"

@@ -1,10 +1,10 @@
 // All-to-all (total exchange) on a fat tree of any capacities, without contention or queues.
 //
-// Steps: N * sum over i = 1..h of ceil((k-1) k^(2i-2) / c_i) + 2h-1. Cost: steps * (alpha +
-// beta*m/N), where m is the bytes that one rank sends to another. Source: [DD96] section 3.3,
-// formula (2). The schedule itself is new; the paper only refers to a report. c_i are the lanes
-// that are used (used_lanes). If a branch has more than k times the lanes of those below, only k
-// times as many are used, because more could never be filled. The paper has c_1 = 1.
+// Steps: N * sum over i = 1..h of ceil((k-1) k^(2i-2) / c_i) + 2h-1. Cost:
+// steps * (alpha + beta*m/N), where m is the bytes that one rank sends to another. Source: [DD96]
+// section 3.3, formula (2). The schedule itself is new; the paper only refers to a report. c_i are
+// the lanes that are used (used_lanes). If a branch has more than k times the lanes of those below,
+// only k times as many are used, because more could never be filled. The paper has c_1 = 1.
 //
 // Stage i = h..1 exchanges between the branches of every router of level i. Let m = k^(i-1). Each
 // branch u sends messages q = 0 .. (k-1) m^2 - 1; slot t has messages t c_i to t c_i + c_i - 1.
@@ -16,8 +16,8 @@
 //
 // Consider a node of level l below level i. Let K = k^(i-1-l), and let r be the node's position in
 // its branch, digit-reversed. It sends the messages q = r + K g, g = 0, 1, .. . It receives the
-// messages with (q + b) mod K = r, of which each b has k^l: q = K g + ((r - b) mod K), b = floor(g
-// / k^l).
+// messages with (q + b) mod K = r, of which each b has k^l: q = K g + ((r - b) mod K),
+// b = floor(g / k^l).
 //
 // Claim: no slot gives a branch of level l + 1 more than its c = c_(l+1) lanes. We have c_i <= c K.
 // Upwards, c_i consecutive messages contain at most ceil(c_i / K) with one value r. Downwards there
@@ -29,8 +29,8 @@
 //    span at least c K - B + 1 consecutive messages, and c_i <= c K - B keeps them in different
 //    slots. For c_1 = 1, where c <= k^l, B is 1.
 //
-// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. kTooLarge if the terms do not fit (h > 5; for k
-// = 2: h > 8, or h > 5 if lanes are not powers of two), and if a router forwards more than 2^20
+// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. kTooLarge if the terms do not fit (h > 5; for
+// k = 2: h > 8, or h > 5 if lanes are not powers of two), and if a router forwards more than 2^20
 // messages per block.
 
 #include <algorithm>

@@ -20,8 +20,8 @@
 // Instances. If all waves that turn at one level pass through a node, they are numbered without
 // gaps, (k-1) k^(L-1) per round. If waves of several levels pass, they have n numbers per round,
 // some of which do not exist. Both are multiples of the digits' periods, so the digits do not
-// depend on the round. Actions: at most 3 + (h-1)(k+1) per router, h + 2 per rank. kTooLarge for h
-// > 6 (k = 2: h > 10), and if a router's actions or links do not fit.
+// depend on the round. Actions: at most 3 + (h-1)(k+1) per router, h + 2 per rank. kTooLarge for
+// h > 6 (k = 2: h > 10), and if a router's actions or links do not fit.
 
 #include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"

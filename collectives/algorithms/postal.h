@@ -1,7 +1,7 @@
 #pragma once
 // The postal model ([Bruck96], section 2; Bar-Noy and Kipnis 1992), in ticks. A send holds its port
-// for `send` ticks, and its data can be used `latency` ticks after the send began. lambda = latency
-// / send. Freestanding; memory does not grow with the group.
+// for `send` ticks, and its data can be used `latency` ticks after the send began.
+// lambda = latency / send. Freestanding; memory does not grow with the group.
 
 #include <cstdint>
 
@@ -9,10 +9,10 @@
 
 namespace espalier {
 
-// N_lambda(t): the number of ranks that one rank can reach in t ticks, itself included. N(t) = N(t
-// - send) + N(t - latency); N(t) = 1 for 0 <= t < latency, and 0 for t < 0. The object holds the
-// values around one t and moves it up and down, because the recurrence can be evaluated in both
-// directions. This takes O(latency) memory and no table.
+// N_lambda(t): the number of ranks that one rank can reach in t ticks, itself included.
+// N(t) = N(t - send) + N(t - latency); N(t) = 1 for 0 <= t < latency, and 0 for t < 0. The object
+// holds the values around one t and moves it up and down, because the recurrence can be evaluated
+// in both directions. This takes O(latency) memory and no table.
 class Reach {
  public:
   // Begins at t = 0. Requires 1 <= send <= latency <= kMaxTicks.

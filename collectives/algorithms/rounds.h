@@ -14,9 +14,9 @@ class Rounds {
   Rounds(Builder& builder, std::uint32_t period) : builder_(builder), period_(period) {}
   [[nodiscard]] std::uint32_t period() const { return period_; }
 
-  // Returns the block of an action that runs in steps first .. end-1 of each round, first < end <=
-  // period. Steps are counted from the action's own first step, which is in its first round. Two
-  // consecutive calls share a term.
+  // Returns the block of an action that runs in steps first .. end-1 of each round,
+  // first < end <= period. Steps are counted from the action's own first step, which is in its
+  // first round. Two consecutive calls share a term.
   [[nodiscard]] std::uint8_t block(std::uint32_t first, std::uint32_t end);
   [[nodiscard]] std::uint8_t block(std::uint32_t length) { return block(0, length); }
   // Returns the instances up to the end of the last round. An action with a pace, which must stay

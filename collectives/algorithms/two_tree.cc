@@ -4,8 +4,8 @@
 // Let N be the blocks in each half, n = p-1, h = ceil(log2(n+2)), L = TwoTrees::last_arrival().
 // Steps of broadcast and reduce: L + 1 + 2(N-1), which is between 2h + 2N - 5 and 2h + 2N - 2
 // ([SST09]: at most 2h + 2k). Steps of allreduce: twice that. Cost: steps * (alpha + beta*m/2N).
-// The minimum is at N = sqrt(beta*m*h / (2*alpha)): beta*m + 2*alpha*log2 p +
-// sqrt(8*alpha*beta*m*log2 p).
+// The minimum is at N = sqrt(beta*m*h / (2*alpha)): beta*m + 2*alpha*log2
+// p + sqrt(8*alpha*beta*m*log2 p).
 //
 // The root is outside the trees and feeds (gathers from) their roots alternately. The other ranks,
 // from the root onward, are the trees' ranks 1 .. n (`pe`). Segment 0 travels over T1, segment 1

@@ -3,8 +3,8 @@
 // of a receiver and a sender. Each pair takes the place of one rank of the trees.
 //
 // Steps: 2L + 2 + 4(N-1), with N blocks in each half and L = last_arrival() of the two trees of
-// floor((p-1)/2) places: twice the two-tree's steps; 2N for p = 2. Cost: steps * (alpha +
-// beta*m/2N), about 2*beta*m for long messages, which is optimal.
+// floor((p-1)/2) places: twice the two-tree's steps; 2N for p = 2. Cost:
+// steps * (alpha + beta*m/2N), about 2*beta*m for long messages, which is optimal.
 //
 // In step 2j a pair does what its place in the trees does in step j: its sender sends, its receiver
 // receives. In step 2j+1 the receiver passes the received block to the sender. If p is even, one

@@ -11,8 +11,8 @@
 namespace espalier::cost {
 
 // d = min{i : P_i >= ranks} - 1 with P_i = r + P_{i-r} + P_{i-r-1}, P_i = i + 1 for i <= r: the
-// step in which the last rank gets its first packet. r = 1: a binary tree. Requires ranks >= 1, run
-// >= 1.
+// step in which the last rank gets its first packet. r = 1: a binary tree. Requires ranks >= 1,
+// run >= 1.
 [[nodiscard]] std::int64_t fractional_depth(std::int64_t ranks, std::int64_t run);
 // P_i.
 [[nodiscard]] std::int64_t fractional_size(std::int64_t run, std::int64_t i);
