@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What a board's description makes of the firmware built for it.
 
-limits.py macros BOARD_FILE PROTO_FOLDER     the -D of firmware/limits.h and of what a board's own sources need, one a line
+limits.py macros BOARD_FILE PROTO_FOLDER     the -D of include/espalier/base/limits.h and of what a board's own sources need, one a line
 limits.py options BOARD_FILE PROTO_FOLDER    nanopb's options of schedule.proto: those of schedule.options, with the board's own
 
 `meson setup -Dboard=NAME` runs it, so that a board's firmware holds what `espalier image build` lets into its images. Needs
@@ -14,7 +14,7 @@ import sys
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-# Of firmware/limits.h: the field of board.proto and the most that it may be.
+# Of include/espalier/base/limits.h: the field of board.proto and the most that it may be.
 MACROS = {"links": 128, "window": 64, "programs": 16, "cursors": 1024}
 
 

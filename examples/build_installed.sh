@@ -22,7 +22,7 @@ export PKG_CONFIG_PATH
 
 flags=$(pkg-config --cflags espalier)
 cd "$folder/root"
-headers=$(find . -path '*/include/espalier/*.h' | sed 's,.*/include/espalier/,,')
+headers=$(find . -path '*/include/espalier/*.h' | sed 's,.*/include/,,')
 [ "$(echo "$headers" | wc -l)" -gt 30 ] || { echo "few headers were installed: $headers"; exit 1; }
 for header in $headers; do
   echo "#include \"$header\"" | $compiler -std=c++20 -fsyntax-only $flags -x c++ - || { echo "$header"; exit 1; }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "collectives/schedule/arithmetic.h"
+#include "espalier/base/arithmetic.h"
 #include "tools/blocks.h"
 #include "tools/show_text.h"
 

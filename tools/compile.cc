@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "collectives/schedule/file.h"
+#include "espalier/collectives/schedule/file.h"
 #include "tools/commands.h"
 #include "tools/embedding.h"
 #include "tools/output.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/schedule/expand.h"
 #include "tools/failure.h"
 #include "tools/output.h"
 

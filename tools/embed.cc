@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "collectives/embed/groups.h"
-#include "collectives/embed/place.h"
-#include "collectives/embed/placement.h"
+#include "espalier/collectives/embed/place.h"
+#include "espalier/collectives/embed/placement.h"
 #include "tools/commands.h"
 #include "tools/embedding.h"
 #include "tools/failure.h"

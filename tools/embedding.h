@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "espalier/topology/embedding.h"
 #include "tools/selection.h"
-#include "topology/embedding.h"
 
 namespace espalier::tools {
 

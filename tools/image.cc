@@ -13,8 +13,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/schedule/little_endian.h"
+#include "espalier/base/little_endian.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "firmware/image/image_writer.h"
 #include "tools/commands.h"
 #include "tools/failure.h"

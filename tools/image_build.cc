@@ -5,8 +5,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/verify/verify.h"
 #include "firmware/boot/file_flash.h"
 #include "firmware/boot/slots.h"
 #include "firmware/image/image_writer.h"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/blocks.h"
 #include "tools/bound.h"
 #include "tools/drawing.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/blocks.h"
 #include "tools/drawing.h"
 #include "tools/output.h"

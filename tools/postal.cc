@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/topology/topology.h"
 #include "tools/failure.h"
-#include "topology/topology.h"
 
 namespace espalier::tools {
 namespace {

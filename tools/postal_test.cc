@@ -5,9 +5,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "collectives/machine/machine.h"
-#include "collectives/verify/verify.h"
-#include "hal/sim/sim.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/verify/verify.h"
+#include "espalier/hal/sim/sim.h"
 #include "tools/cost_model.h"
 #include "tools/loaded.h"
 #include "tools/measure_report.h"

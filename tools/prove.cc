@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tools/failure.h"
 #include "tools/output.h"
 #include "tools/verify_report.h"

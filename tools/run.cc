@@ -12,7 +12,7 @@
 #include <iostream>
 #include <memory>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tools/commands.h"
 #include "tools/cost_model.h"
 #include "tools/failure.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/blocks.h"
 #include "tools/bound.h"
 #include "tools/commands.h"

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/bound.h"
 #include "tools/commands.h"
 #include "tools/cost_model.h"

@@ -1,6 +1,6 @@
 #include "tools/stored_schedule.h"
 
-#include "hal/sim/sim.h"
+#include "espalier/hal/sim/sim.h"
 #include "tools/output.h"
 
 namespace espalier::tools {

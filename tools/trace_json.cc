@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/expand.h"
 #include "tools/failure.h"
 #include "tools/output.h"
 #include "tools/show_text.h"

@@ -1,6 +1,6 @@
 // espalier verify: proves a schedule, from a file or of a generator, or says why it is wrong.
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/blocks.h"
 #include "tools/bound.h"
 #include "tools/output.h"

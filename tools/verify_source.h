@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tools/loaded.h"
 #include "tools/selection.h"
 

@@ -4,7 +4,7 @@
 #include <CLI/App.hpp>
 #include <string>
 
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 #include "tools/reference.h"
 
 namespace espalier::tools {

@@ -1,6 +1,6 @@
 // Embedding files: accepted, written and refused text; the choice of the best known embedding.
 
-#include "topology/embedding.h"
+#include "espalier/topology/embedding.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <new>
 
+#include "espalier/hal/serial/byte_carrier.h"
 #include "flash.h"
-#include "hal/serial/byte_carrier.h"
 #include "lan9118.h"
 #include "semihost.h"
 #include "uart.h"

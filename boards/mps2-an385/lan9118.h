@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "hal/serial/carrier.h"
-#include "hal/serial/ethernet.h"
+#include "espalier/hal/serial/carrier.h"
+#include "espalier/hal/serial/ethernet.h"
 
 namespace espalier {
 

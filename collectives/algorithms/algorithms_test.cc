@@ -1,7 +1,7 @@
 // Replays every algorithm step by step. By default a sample of p in 1..300; the whole range with
 // ESPALIER_WHOLE=1 (some minutes).
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 
 #include <gtest/gtest.h>
 

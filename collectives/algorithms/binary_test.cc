@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/prototype_values.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

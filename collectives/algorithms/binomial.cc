@@ -7,7 +7,7 @@
 // section 1: the number of ranks that have the block can at most double per step).
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 

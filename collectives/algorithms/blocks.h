@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier {
 

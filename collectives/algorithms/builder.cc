@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "collectives/algorithms/blocks.h"
+#include "espalier/base/digest.h"
 
 namespace espalier {
 namespace {

@@ -9,7 +9,7 @@
 // Source: the chain of [Sanders03] section 2, twice.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

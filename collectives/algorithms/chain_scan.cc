@@ -9,7 +9,7 @@
 // may be the same memory. Its last rank needs no further sum and receives into OUTPUT.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -20,8 +20,8 @@
 // lambda >= 9 beyond 10^6 ranks.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/postal.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

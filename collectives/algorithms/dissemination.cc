@@ -8,7 +8,7 @@
 // ensure this: they run in order, each after the receive of its step.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 

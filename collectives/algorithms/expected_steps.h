@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier {
 

@@ -13,7 +13,7 @@
 
 #include "collectives/algorithms/builder.h"
 #include "collectives/algorithms/fractional_tree.h"
-#include "collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

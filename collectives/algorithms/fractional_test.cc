@@ -12,9 +12,9 @@
 
 #include "collectives/algorithms/builder.h"
 #include "collectives/algorithms/fractional_tree.h"
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/prototype_values.h"
 #include "collectives/algorithms/replay.h"
+#include "espalier/collectives/algorithms/generators.h"
 #include "tests/whole.h"
 
 namespace espalier {

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier {
 

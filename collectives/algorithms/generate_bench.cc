@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier {
 namespace {

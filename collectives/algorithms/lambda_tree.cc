@@ -12,8 +12,8 @@
 // lambda >= 10 beyond 10^6 ranks.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/postal.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -35,9 +35,9 @@
 
 #include <algorithm>
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
-#include "collectives/schedule/arithmetic.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -23,9 +23,9 @@
 // depend on the round. Actions: at most 3 + (h-1)(k+1) per router, h + 2 per rank. kTooLarge for
 // h > 6 (k = 2: h > 10), and if a router's actions or links do not fit.
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
 #include "collectives/algorithms/rounds.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

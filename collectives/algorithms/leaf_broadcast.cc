@@ -7,8 +7,8 @@
 // received. Steps: 2h + N - 1, where 2h is the distance to the furthest leaf. Source: [DD96]
 // section 3.1. Actions: at most k + 1 per router, 1 per rank.
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -11,9 +11,9 @@
 // in time: nearest first. Actions: O(h) for the root and the routers above it, 1 for other ranks, 2
 // for other routers. kTooLarge if the terms do not fit: k = 2, h > 14.
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/leaf_tree.h"
 #include "collectives/algorithms/rounds.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

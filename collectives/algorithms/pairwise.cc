@@ -9,8 +9,8 @@
 // INPUT are sent, so INPUT and OUTPUT must differ.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/rounds.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
 #include "collectives/algorithms/expected_steps.h"
 #include "collectives/algorithms/prototype_values.h"
 #include "collectives/algorithms/replay.h"
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/expand.h"
 #include "tests/whole.h"
 
 namespace espalier {

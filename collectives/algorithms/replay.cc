@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::replay {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::replay {
 

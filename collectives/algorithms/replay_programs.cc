@@ -1,5 +1,5 @@
 #include "collectives/algorithms/replay.h"
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::replay {
 namespace {

@@ -13,8 +13,8 @@
 // operators need not be commutative.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/two_trees.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -18,8 +18,8 @@
 // and OUTPUT must differ. For a scan they may be the same.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/two_trees.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

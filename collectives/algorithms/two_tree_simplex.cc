@@ -12,8 +12,8 @@
 // between.
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/two_trees.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

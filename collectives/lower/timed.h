@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "collectives/algorithms/builder.h"
-#include "collectives/schedule/programs.h"
-#include "topology/topology.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::lower {
 

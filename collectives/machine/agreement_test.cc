@@ -1,6 +1,7 @@
 // How one machine ends when its peers, their blocks or its endpoint are not what they should be.
 
 #include "collectives/machine/testing/chain_test.h"
+#include "espalier/base/crc32.h"
 
 namespace espalier::testing {
 namespace {

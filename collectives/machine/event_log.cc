@@ -1,4 +1,4 @@
-#include "collectives/machine/event_log.h"
+#include "espalier/collectives/machine/event_log.h"
 
 namespace espalier {
 namespace {

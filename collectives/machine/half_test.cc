@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "collectives/machine/operators.h"
 #include "collectives/machine/testing/combine_one.h"
+#include "espalier/collectives/machine/operators.h"
 
 namespace espalier {
 namespace {

@@ -1,7 +1,9 @@
-#include "collectives/machine/machine.h"
+#include "espalier/collectives/machine/machine.h"
 
 #include <algorithm>
 #include <initializer_list>
+
+#include "espalier/base/crc32.h"
 
 namespace espalier {
 namespace {

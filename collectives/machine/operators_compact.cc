@@ -1,11 +1,11 @@
 // One loop for all operators and types, a third of the flash of operators_fast.cc: on a Cortex-M3 a
 // sum of i32 takes 73 instructions an element, there 9. The results are the same bits.
 
-#include "firmware/limits.h"
+#include "espalier/base/limits.h"
 #if ESPALIER_COMPACT_OPERATORS
 
 #include "collectives/machine/half.h"
-#include "collectives/machine/operators.h"
+#include "espalier/collectives/machine/operators.h"
 
 namespace espalier {
 namespace {

@@ -1,13 +1,13 @@
 // A loop of its own for each operator and type, which the compiler vectorises. For boards there is
 // operators_compact.cc.
 
-#include "firmware/limits.h"
+#include "espalier/base/limits.h"
 #if !ESPALIER_COMPACT_OPERATORS
 
 #include <type_traits>
 
 #include "collectives/machine/half.h"
-#include "collectives/machine/operators.h"
+#include "espalier/collectives/machine/operators.h"
 
 // into may be a or b and nothing in between, so the elements are independent of each other.
 #if defined(__clang__)

@@ -1,4 +1,4 @@
-#include "collectives/machine/operators.h"
+#include "espalier/collectives/machine/operators.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

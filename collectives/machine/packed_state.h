@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/machine/machine.h"
+#include "espalier/collectives/machine/machine.h"
 
 namespace espalier {
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "collectives/machine/machine.h"
+#include "espalier/base/digest.h"
+#include "espalier/collectives/machine/machine.h"
 
 namespace espalier {
 namespace {

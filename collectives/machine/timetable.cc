@@ -1,9 +1,9 @@
-#include "collectives/machine/timetable.h"
+#include "espalier/collectives/machine/detail/timetable.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "collectives/schedule/arithmetic.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier {
 namespace {

@@ -1,4 +1,4 @@
-#include "collectives/machine/watch.h"
+#include "espalier/collectives/machine/detail/watch.h"
 
 #include <algorithm>
 

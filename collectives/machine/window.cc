@@ -5,7 +5,8 @@
 #include <bit>
 #include <cstring>
 
-#include "collectives/machine/machine.h"
+#include "espalier/base/crc32.h"
+#include "espalier/collectives/machine/machine.h"
 
 namespace espalier {
 namespace {

@@ -9,10 +9,10 @@
 #include <random>
 #include <set>
 
-#include "collectives/machine/machine.h"
 #include "collectives/machine/testing/scribe.h"
 #include "collectives/machine/testing/scripted_endpoint.h"
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier {
 namespace {

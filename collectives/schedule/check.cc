@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <cstring>
 
-#include "collectives/schedule/arithmetic.h"
-#include "collectives/schedule/program.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/collectives/schedule/detail/index_cursor.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/programs.h"
 #include "collectives/schedule/sample_program.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier {
 namespace {

@@ -3,7 +3,7 @@
 #include <pb_decode.h>
 #include <pb_encode.h>
 
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier {
 namespace {

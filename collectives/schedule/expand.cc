@@ -1,8 +1,8 @@
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/schedule/expand.h"
 
 #include <algorithm>
 
-#include "collectives/schedule/arithmetic.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier {
 namespace {

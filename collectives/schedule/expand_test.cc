@@ -1,4 +1,4 @@
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/schedule/expand.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,9 @@
-#include "collectives/schedule/file.h"
+#include "espalier/collectives/schedule/file.h"
 
 #include <cstring>
 
-#include "collectives/schedule/little_endian.h"
+#include "espalier/base/crc32.h"
+#include "espalier/base/little_endian.h"
 
 namespace espalier {
 namespace {

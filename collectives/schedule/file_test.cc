@@ -1,6 +1,6 @@
 // Schedule files: any flipped or missing bit is an error.
 
-#include "collectives/schedule/file.h"
+#include "espalier/collectives/schedule/file.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/file_writer.h"
 #include "collectives/schedule/sample_program.h"
+#include "espalier/base/crc32.h"
+#include "espalier/collectives/schedule/file_writer.h"
 
 namespace espalier {
 namespace {

@@ -1,6 +1,8 @@
-#include "collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/file_writer.h"
 
 #include <algorithm>
+
+#include "espalier/base/crc32.h"
 
 namespace espalier {
 namespace {

@@ -1,4 +1,4 @@
-#include "collectives/schedule/index_cursor.h"
+#include "espalier/collectives/schedule/detail/index_cursor.h"
 
 #include <bit>
 

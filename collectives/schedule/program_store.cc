@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "collectives/schedule/byte_parts.h"
+#include "base/byte_parts.h"
 
 namespace espalier {
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier {
 

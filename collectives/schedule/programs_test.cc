@@ -1,7 +1,7 @@
 // Who owns a program's table. That none is shared by copying is a matter of types: this file would
 // not compile.
 
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/schedule/programs.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <optional>
 #include <type_traits>
 
-#include "collectives/schedule/file.h"
 #include "collectives/schedule/sample_program.h"
+#include "espalier/collectives/schedule/file.h"
 
 namespace espalier {
 namespace {
@@ -106,8 +106,8 @@ TEST(OwnedProgram, MovesWithItsTable) {
 TEST(OwnedProgram, KeepsATableThatWasPointedTo) {
   OwnedProgram program = sample_program_with_table();
   const Bytes expected = encoded(program);
-  auto entries = std::make_unique<Bytes>(program.table.bytes,
-                                         program.table.bytes + program.table.size);
+  auto entries =
+      std::make_unique<Bytes>(program.table.bytes, program.table.bytes + program.table.size);
   program.table.bytes = entries->data();
   OwnedProgram moved = std::move(program);
   OwnedProgram kept = moved;

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier {
 

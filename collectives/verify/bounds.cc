@@ -27,9 +27,9 @@
 #include <numeric>
 #include <utility>
 
-#include "collectives/schedule/arithmetic.h"
-#include "collectives/schedule/programs.h"
 #include "collectives/verify/check.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/programs.h"
 #include "collectives/verify/hand_made.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 

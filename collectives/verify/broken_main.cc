@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/file_writer.h"
 #include "collectives/verify/broken.h"
 #include "collectives/verify/picture.h"
+#include "espalier/collectives/schedule/file_writer.h"
 
 namespace espalier::verify {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/expand.h"
-#include "collectives/schedule/programs.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/schedule/expand.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::verify {
 

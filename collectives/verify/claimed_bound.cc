@@ -5,8 +5,8 @@
 #include <numeric>
 #include <utility>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 

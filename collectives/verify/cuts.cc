@@ -14,10 +14,10 @@
 #include <iterator>
 #include <set>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
 #include "collectives/verify/hops.h"
 #include "collectives/verify/tree.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 

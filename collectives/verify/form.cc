@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

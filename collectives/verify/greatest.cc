@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::verify {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::verify {
 

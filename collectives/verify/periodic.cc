@@ -11,13 +11,13 @@
 #include <numeric>
 #include <utility>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
 #include "collectives/verify/flow_graph.h"
 #include "collectives/verify/link_match.h"
 #include "collectives/verify/progressions.h"
 #include "collectives/verify/rank_proof.h"
 #include "collectives/verify/stage_steps.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

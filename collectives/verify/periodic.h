@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::verify {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "collectives/schedule/arithmetic.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

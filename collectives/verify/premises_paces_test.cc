@@ -4,8 +4,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "collectives/schedule/file.h"
 #include "collectives/verify/premises.h"
+#include "espalier/collectives/schedule/file.h"
 
 namespace espalier::verify {
 namespace {

@@ -6,11 +6,11 @@
 #include <numeric>
 #include <utility>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
 #include "collectives/verify/repeat.h"
 #include "collectives/verify/slot_turns.h"
 #include "collectives/verify/time_order.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

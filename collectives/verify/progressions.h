@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::verify {
 
@@ -56,7 +56,7 @@ struct RankProgressions {
   // Stage by stage; in a stage in time order: by (first mod period, sends before receives before
   // operations, action, turn). Instances of one step run in this order, for every N.
   std::vector<Progression> all;
-  std::vector<Progression> spare;  // memory that sort_by_time() keeps
+  std::vector<Progression> spare;        // memory that sort_by_time() keeps
   std::vector<Stage> stages;             // by (phase, appearance)
   std::vector<std::size_t> stage_begin;  // first progression of each stage; then all.size()
   std::int64_t stride = 1;               // blocks

@@ -2,9 +2,9 @@
 
 #include <numeric>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/progressions.h"
 #include "collectives/verify/repeat.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 

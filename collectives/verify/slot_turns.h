@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier::verify {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/hazards.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "collectives/schedule/program.h"
-#include "topology/topology.h"
+#include "espalier/collectives/schedule/program.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::verify {
 

@@ -7,18 +7,18 @@
 // (segments, links and slots that change with the instance, the divisors of counts, the residue)
 // repeats after so many blocks, of which one round more is checked.
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
 
-#include "collectives/schedule/arithmetic.h"
 #include "collectives/verify/check.h"
 #include "collectives/verify/flow.h"
 #include "collectives/verify/periodic.h"
 #include "collectives/verify/repeat.h"
 #include "collectives/verify/waits.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

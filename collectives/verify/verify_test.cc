@@ -1,4 +1,4 @@
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 
 #include <gtest/gtest.h>
 

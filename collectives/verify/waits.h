@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::verify {
 

@@ -1,6 +1,6 @@
-// Four nodes plan a two-tree allreduce for themselves, prove it, and sum a vector each over libfabric.
-// Here all of them share a process and its thread; on a cluster each has its own, and a launcher
-// carries the addresses from one to the others.
+// Four nodes plan a two-tree allreduce for themselves, prove it, and sum a vector each over
+// libfabric. Here all of them share a process and its thread; on a cluster each has its own, and a
+// launcher carries the addresses from one to the others.
 
 #include <cstdint>
 #include <cstdio>
@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/machine/machine.h"
-#include "collectives/verify/verify.h"
-#include "hal/ofi/address.h"
-#include "hal/ofi/ofi_endpoint.h"
-#include "topology/topology.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/verify/verify.h"
+#include "espalier/hal/ofi/address.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
+#include "espalier/topology/topology.h"
 
 namespace {
 

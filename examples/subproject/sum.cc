@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/machine/machine.h"
-#include "hal/sim/sim.h"
-#include "topology/topology.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/hal/sim/sim.h"
+#include "espalier/topology/topology.h"
 
 namespace {
 

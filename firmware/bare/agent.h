@@ -37,8 +37,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "collectives/machine/operators.h"
-#include "collectives/schedule/status.h"
+#include "espalier/base/status.h"
+#include "espalier/collectives/machine/operators.h"
 
 namespace espalier::agent {
 
@@ -141,13 +141,13 @@ struct Report {
   std::uint32_t blocks = 0;     // N of the collective started last
   std::uint64_t completed = 0;  // collectives of the Run that are complete
   std::uint64_t spent_ns = 0;   // by the board's clock, from Go
-  // The cause, if status is a failure's (hal/endpoint.h).
+  // The cause, if status is a failure's (include/espalier/hal/endpoint.h).
   Status cause = Status::kOk;
   std::uint8_t cause_deaf = 0;
   std::uint8_t more_zeros[2] = {};
   std::uint32_t cause_detector = 0;
   std::uint32_t cause_peer = 0;
-  // The stall report (collectives/machine/machine.h).
+  // The stall report (include/espalier/collectives/machine/machine.h).
   std::uint32_t stall_link = 0;
   std::uint32_t stall_peer = 0;
   std::uint32_t stall_action = 0;
@@ -156,7 +156,7 @@ struct Report {
   std::uint8_t yet_more_zeros[6] = {};
   std::int64_t stall_step = 0;
   std::uint64_t stall_ns = 0;  // for how long it has waited
-  // The log's counts (collectives/machine/event_log.h).
+  // The log's counts (include/espalier/collectives/machine/event_log.h).
   std::uint32_t log_count = 0;
   std::uint32_t log_retired = 0;
   std::uint64_t log_lost = 0;

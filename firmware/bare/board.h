@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
+#include "espalier/hal/serial/carrier.h"
+#include "espalier/hal/serial/serial_port.h"
 #include "firmware/boot/flash.h"
 #include "firmware/image/image.h"
-#include "hal/serial/carrier.h"
-#include "hal/serial/serial_port.h"
 
 namespace espalier::board {
 

@@ -1,10 +1,10 @@
 #include "firmware/bare/node.h"
 
+#include "espalier/hal/serial/serial_endpoint.h"
+#include "espalier/hal/serial/serial_port.h"
 #include "firmware/bare/board.h"
 #include "firmware/bare/boot.h"
 #include "firmware/bare/server.h"
-#include "hal/serial/serial_endpoint.h"
-#include "hal/serial/serial_port.h"
 
 #ifndef ESPALIER_ROOM_BYTES
 #define ESPALIER_ROOM_BYTES 262144  // of the input, the output and the scratch of a collective

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "collectives/machine/machine.h"
+#include "espalier/collectives/machine/machine.h"
 #include "firmware/bare/agent.h"
 #include "firmware/bare/boot.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "collectives/schedule/status.h"
+#include "espalier/base/status.h"
 #include "firmware/bare/board.h"
 
 namespace espalier::bare {

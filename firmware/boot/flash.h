@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "collectives/schedule/status.h"
+#include "espalier/base/status.h"
 
 namespace espalier {
 

@@ -2,7 +2,8 @@
 
 #include <cstring>
 
-#include "collectives/schedule/little_endian.h"
+#include "espalier/base/crc32.h"
+#include "espalier/base/little_endian.h"
 
 namespace espalier {
 namespace {

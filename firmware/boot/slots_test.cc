@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "collectives/schedule/little_endian.h"
+#include "espalier/base/little_endian.h"
 #include "firmware/boot/simulated_flash.h"
 #include "firmware/image/sample_image.h"
 

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "hal/endpoint.h"
-#include "hal/serial/serial_link.h"
+#include "espalier/hal/endpoint.h"
+#include "espalier/hal/serial/serial_link.h"
 
 namespace espalier::gateway {
 

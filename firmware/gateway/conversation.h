@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "espalier/hal/serial/serial_endpoint.h"
 #include "firmware/bare/agent.h"
-#include "hal/serial/serial_endpoint.h"
 
 namespace espalier::gateway {
 

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "espalier/hal/ofi/ofi_endpoint.h"
 #include "firmware/gateway/bridge.h"
 #include "firmware/gateway/child.h"
 #include "firmware/gateway/conversation.h"
 #include "firmware/gateway/options.h"
 #include "firmware/node/control.h"
 #include "firmware/node/node.h"
-#include "hal/ofi/ofi_endpoint.h"
 #include "hal/serial/host/carriers.h"
 
 namespace espalier::gateway {

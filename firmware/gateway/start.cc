@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 
+#include "espalier/base/digest.h"
 #include "firmware/gateway/gateway.h"
 #include "firmware/node/wire_up.h"
 

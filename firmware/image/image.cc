@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "collectives/schedule/little_endian.h"
+#include "espalier/base/little_endian.h"
 #include "firmware/image/sha256.h"
 
 namespace espalier {

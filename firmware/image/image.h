@@ -20,8 +20,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "collectives/schedule/program.h"
-#include "firmware/limits.h"
+#include "espalier/base/limits.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collectives/schedule/little_endian.h"
+#include "espalier/base/little_endian.h"
 
 namespace espalier {
 namespace {

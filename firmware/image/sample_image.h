@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "firmware/image/image_writer.h"
 
 namespace espalier {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "collectives/machine/operators.h"
+#include "espalier/collectives/machine/operators.h"
 
 namespace espalier {
 

@@ -13,7 +13,8 @@
 #include <memory>
 #include <sstream>
 
-#include "collectives/schedule/file.h"
+#include "espalier/base/digest.h"
+#include "espalier/collectives/schedule/file.h"
 
 namespace espalier::node {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/programs.h"
-#include "firmware/limits.h"
+#include "espalier/base/limits.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::node {
 

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "espalier/base/digest.h"
+
 namespace espalier::node {
 namespace {
 
@@ -32,7 +34,8 @@ const char* remedy(Status status) {
     case Status::kWrongTopology: return "build it for this node's topology";
     case Status::kWrongNode: return "give it the image of its own number";
     case Status::kRolledBack: return "its security counter is below this node's";
-    case Status::kTooLarge: return "it needs more than this node's limits (firmware/limits.h)";
+    case Status::kTooLarge:
+      return "it needs more than this node's limits (include/espalier/base/limits.h)";
     case Status::kNothingToBoot: return "install an image that this node takes";
     default: return "see the status";
   }

@@ -11,9 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/schedule/file_writer.h"
 #include "collectives/schedule/sample_program.h"
+#include "espalier/base/digest.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/file_writer.h"
 #include "tests/whole.h"
 
 namespace espalier::node {

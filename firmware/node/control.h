@@ -21,8 +21,8 @@
 #include <cstdint>
 #include <string>
 
-#include "collectives/machine/machine.h"
-#include "firmware/limits.h"
+#include "espalier/base/limits.h"
+#include "espalier/collectives/machine/machine.h"
 
 namespace espalier::control {
 

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "espalier/hal/ofi/ofi_endpoint.h"
 #include "firmware/node/boot.h"
 #include "firmware/node/boot_image.h"
 #include "firmware/node/control.h"
 #include "firmware/node/node.h"
 #include "firmware/node/standard_io.h"
 #include "firmware/node/wire_up.h"
-#include "hal/ofi/ofi_endpoint.h"
 
 namespace {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/machine/machine.h"
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "firmware/node/control.h"
 
 namespace espalier::node {

@@ -1,4 +1,4 @@
-#include "hal/ofi/address.h"
+#include "espalier/hal/ofi/address.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

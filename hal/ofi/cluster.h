@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "hal/ofi/address.h"
-#include "hal/ofi/ofi_endpoint.h"
+#include "espalier/hal/ofi/address.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::ofi {
 

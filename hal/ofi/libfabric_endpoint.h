@@ -1,6 +1,6 @@
 #pragma once
-// The endpoint over libfabric, inside. Behaviour: hal/endpoint.h; what goes over the fabric:
-// wire.h.
+// The endpoint over libfabric, inside. Behaviour: include/espalier/hal/endpoint.h; what goes over
+// the fabric: wire.h.
 //
 // A message of at most eager_bytes is written with its tag and size into the peer's slot for its
 // number; the peer gives the slot back by telling how many messages it has consumed. A longer one
@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "hal/link_set.h"
+#include "espalier/base/link_set.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 #include "hal/ofi/fabric.h"
 #include "hal/ofi/link.h"
-#include "hal/ofi/ofi_endpoint.h"
 #include "hal/ofi/wire.h"
 
 namespace espalier::ofi {

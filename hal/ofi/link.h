@@ -6,8 +6,8 @@
 #include <array>
 #include <cstdint>
 
-#include "firmware/limits.h"
-#include "hal/endpoint.h"
+#include "espalier/base/limits.h"
+#include "espalier/hal/endpoint.h"
 #include "hal/ofi/fabric.h"
 
 namespace espalier::ofi {

@@ -1,6 +1,6 @@
 // What the conformance suite cannot know about this back end; see also conformance_test.cc.
 
-#include "hal/ofi/ofi_endpoint.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "firmware/limits.h"
-#include "hal/ofi/address.h"
+#include "espalier/base/limits.h"
+#include "espalier/hal/ofi/address.h"
 #include "hal/ofi/cluster.h"
 
 namespace espalier::ofi {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "hal/ofi/address.h"
+#include "espalier/hal/ofi/address.h"
 #include "hal/ofi/libfabric_endpoint.h"
 #include "hal/ofi/sweep.h"
 

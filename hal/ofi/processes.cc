@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "hal/ofi/address.h"
+#include "espalier/hal/ofi/address.h"
 #include "hal/ofi/cluster.h"
 #include "hal/ofi/sweep.h"
 

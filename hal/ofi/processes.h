@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "hal/ofi/ofi_endpoint.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::ofi {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/machine/machine.h"
-#include "hal/endpoint.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/hal/endpoint.h"
 
 namespace espalier::ofi {
 

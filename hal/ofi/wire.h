@@ -5,8 +5,9 @@
 #include <bit>
 #include <cstdint>
 
-#include "collectives/schedule/program.h"
-#include "hal/endpoint.h"
+#include "espalier/base/digest.h"
+#include "espalier/collectives/schedule/program.h"
+#include "espalier/hal/endpoint.h"
 
 namespace espalier::ofi {
 

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "hal/link_set.h"
+#include "espalier/base/link_set.h"
+#include "espalier/hal/sim/sim.h"
 #include "hal/sim/large_memory.h"
 #include "hal/sim/monotone_queue.h"
 #include "hal/sim/node_order.h"
 #include "hal/sim/physical_links.h"
 #include "hal/sim/residence_times.h"
 #include "hal/sim/ring.h"
-#include "hal/sim/sim.h"
 
 namespace espalier::sim {
 

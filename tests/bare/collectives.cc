@@ -4,11 +4,13 @@
 
 #include <cstring>
 
-#include "collectives/schedule/little_endian.h"
+#include "base/splitmix64.h"
+#include "espalier/base/crc32.h"
+#include "espalier/base/digest.h"
+#include "espalier/base/little_endian.h"
+#include "espalier/hal/serial/serial_endpoint.h"
 #include "firmware/bare/server.h"
 #include "golden.h"
-#include "hal/serial/serial_endpoint.h"
-#include "hal/splitmix64.h"
 #include "tests/bare/check.h"
 #include "tests/bare/golden/digests.h"
 #include "tests/bare/memory_flash.h"

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tests/contention/cases.h"
 #include "tests/whole.h"
 

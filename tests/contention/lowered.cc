@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "collectives/lower/lower.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::contention {
 namespace {

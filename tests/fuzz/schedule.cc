@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tests/fuzz/expect.h"
 #include "tests/mutation/edits.h"
 #include "tests/mutation/interpreter.h"

@@ -9,7 +9,7 @@
 #include <map>
 #include <tuple>
 
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/schedule/expand.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {

@@ -8,10 +8,10 @@
 #include <map>
 #include <utility>
 
-#include "collectives/algorithms/searched/searched.h"
-#include "collectives/lower/lower.h"
 #include "collectives/machine/simulated/cluster.h"
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/schedule/expand.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {

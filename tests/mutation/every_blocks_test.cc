@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/edits.h"
 #include "tests/mutation/interpreter.h"
 #include "tests/mutation/schedules.h"

@@ -12,8 +12,8 @@
 #include <tuple>
 #include <vector>
 
-#include "collectives/schedule/expand.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/schedule/expand.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tests/contention/placed.h"
 #include "tests/mutation/schedules.h"
 

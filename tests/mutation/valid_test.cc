@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/schedules.h"
 
 namespace espalier {

@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "collectives/algorithms/searched/fractional_mesh.h"
-#include "collectives/algorithms/searched/searched.h"
-#include "collectives/embed/place.h"
-#include "collectives/verify/verify.h"
-#include "topology/topology.h"
+#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/embed/place.h"
+#include "espalier/collectives/verify/verify.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::papers {
 namespace {

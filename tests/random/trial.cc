@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "collectives/schedule/file_writer.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/interpreter.h"
 #include "tests/random/breaks.h"
 #include "tests/random/brute.h"

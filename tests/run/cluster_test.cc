@@ -8,8 +8,9 @@
 #include <fstream>
 #include <memory>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/schedule/file_writer.h"
+#include "espalier/base/digest.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/file_writer.h"
 #include "tools/launcher.h"
 #include "tools/link_tables.h"
 #include "tools/reference.h"

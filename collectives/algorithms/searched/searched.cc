@@ -1,4 +1,4 @@
-#include "collectives/algorithms/searched/searched.h"
+#include "espalier/collectives/algorithms/searched.h"
 
 #include "collectives/algorithms/fractional_tree.h"
 #include "collectives/algorithms/searched/searches.h"

@@ -1,7 +1,7 @@
 // Searched schedules: replayed step by step, proven by the verifier, and compared with an
 // independent prototype (testdata/golden.json).
 
-#include "collectives/algorithms/searched/searched.h"
+#include "espalier/collectives/algorithms/searched.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 #include "collectives/algorithms/searched/double_fibonacci.h"
 #include "collectives/algorithms/searched/fractional_direct.h"
 #include "collectives/algorithms/searched/searches.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tests/whole.h"
 
 namespace espalier::searched {

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/machine/machine.h"
 #include "collectives/machine/simulated/reference.h"
-#include "collectives/schedule/programs.h"
-#include "hal/sim/sim.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/hal/sim/sim.h"
 
 namespace espalier::testing {
 

@@ -13,9 +13,9 @@
 #include <new>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/machine/machine.h"
-#include "hal/sim/sim.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/hal/sim/sim.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ESPALIER_OWN_MALLOC 0

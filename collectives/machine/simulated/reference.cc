@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "collectives/algorithms/algorithms.h"
-#include "hal/splitmix64.h"
+#include "base/splitmix64.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::testing {
 namespace {

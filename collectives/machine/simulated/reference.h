@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/machine/operators.h"
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/machine/operators.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::testing {
 

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/machine/machine.h"
 #include "collectives/machine/testing/scripted_endpoint.h"
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::testing {
 

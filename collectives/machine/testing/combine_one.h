@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/machine/operators.h"
+#include "espalier/collectives/machine/operators.h"
 
 namespace espalier {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <random>
 
-#include "collectives/schedule/program.h"
-#include "firmware/limits.h"
+#include "espalier/base/limits.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier::testing {
 

@@ -7,7 +7,8 @@
 #include <functional>
 #include <vector>
 
-#include "hal/endpoint.h"
+#include "espalier/base/limits.h"
+#include "espalier/hal/endpoint.h"
 
 namespace espalier::testing {
 

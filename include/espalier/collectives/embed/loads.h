@@ -1,0 +1,76 @@
+#pragma once
+// The load of a topology's links, slot by slot, while ranks move: the inner loop of the searches.
+// Host only.
+
+#include <cstdint>
+#include <vector>
+
+#include "espalier/topology/topology.h"
+
+namespace espalier::embed {
+
+// The number of pairs limits the ranks, because a route is stored for each pair.
+inline constexpr std::uint32_t kMostPlaced = 1024;
+
+// The routes of all pairs of ranks, as link numbers.
+class Routes {
+ public:
+  // Requires at most kMostPlaced ranks.
+  explicit Routes(const topology::Topology& topology);
+
+  struct Links {
+    const std::uint32_t *first, *last;
+    [[nodiscard]] const std::uint32_t* begin() const { return first; }
+    [[nodiscard]] const std::uint32_t* end() const { return last; }
+    [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(last - first); }
+  };
+  [[nodiscard]] Links links(std::uint32_t from, std::uint32_t to) const {
+    const std::size_t pair = std::size_t{from} * ranks_ + to;
+    return {links_.data() + starts_[pair], links_.data() + starts_[pair + 1]};
+  }
+  [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
+  // The other ranks in order of the length of the route to them, nearest first; index < ranks - 1.
+  [[nodiscard]] std::uint32_t near(std::uint32_t rank, std::uint32_t index) const {
+    return near_[std::size_t{rank} * (ranks_ - 1) + index];
+  }
+  [[nodiscard]] const std::vector<std::uint32_t>& capacities() const { return capacities_; }
+
+ private:
+  std::uint32_t ranks_;
+  std::vector<std::uint32_t> capacities_;  // lanes of each link
+  std::vector<std::uint32_t> starts_;      // ranks^2 + 1
+  std::vector<std::uint32_t> links_, near_;
+};
+
+// The load of each link in each of several bins, and the excess over the limits.
+class Loads {
+ public:
+  // The limit of a link is its lanes times `widths[bin]` in each bin. `routes` must outlive this
+  // object.
+  Loads(const Routes& routes, const std::vector<std::uint32_t>& widths);
+
+  void add(std::uint32_t from, std::uint32_t to, std::uint32_t bin) {
+    std::uint32_t* const loads = loads_.data() + bin * stride_;
+    const std::uint32_t* const most = most_.data() + bin * stride_;
+    for (const std::uint32_t link : routes_.links(from, to)) over_ += loads[link]++ >= most[link];
+    hops_ += routes_.links(from, to).size();
+  }
+  void remove(std::uint32_t from, std::uint32_t to, std::uint32_t bin) {
+    std::uint32_t* const loads = loads_.data() + bin * stride_;
+    const std::uint32_t* const most = most_.data() + bin * stride_;
+    for (const std::uint32_t link : routes_.links(from, to)) over_ -= --loads[link] >= most[link];
+    hops_ -= routes_.links(from, to).size();
+  }
+  // Number of transfers beyond the limits, over all links and bins.
+  [[nodiscard]] std::int64_t over() const { return over_; }
+  // Number of link crossings of all transfers.
+  [[nodiscard]] std::int64_t hops() const { return hops_; }
+
+ private:
+  const Routes& routes_;
+  std::size_t stride_;
+  std::vector<std::uint32_t> loads_, most_;
+  std::int64_t over_ = 0, hops_ = 0;
+};
+
+}  // namespace espalier::embed

@@ -1,0 +1,77 @@
+#pragma once
+// Embeddings: placements of a routed schedule's ranks on a topology under which its links suffice.
+// Host only. Files: proto/embedding.proto, docs/embeddings.md. The files in topology/embeddings are
+// compiled in.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "espalier/topology/topology.h"
+
+namespace espalier::topology {
+
+// How a block crosses the links of its route.
+enum class Hops : std::uint8_t {
+  kCutThrough,       // a block holds its whole path for one step
+  kStoreAndForward,  // each hop is its own step, taken when there is room
+};
+
+struct Embedding {
+  // A node of the binary tree that the groups of a fractional tree form.
+  struct Group {
+    std::uint32_t parent = 0;
+    bool is_right = false;  // right successor of the parent, otherwise its down successor
+  };
+
+  std::string name;                             // used in messages
+  std::string topology, collective, algorithm;  // the specifications
+  std::uint32_t run = 0;  // run length r of a fractional tree; 0: not a fractional tree
+  Hops hops = Hops::kCutThrough;
+  // Virtual rank -> rank of the topology; virtual rank 0 is the root.
+  std::vector<std::uint32_t> node_of;
+  std::vector<Group> groups;  // only for fractional-mesh; parents before children
+  std::string found_by;       // the command that found it
+};
+
+// Parses text format. On error returns nothing and sets `error` to one line, "NAME:LINE: ...".
+// Errors: an unknown entry, an invalid topology, nodes that do not list each rank exactly once, or
+// groups that do not form a binary tree.
+[[nodiscard]] std::optional<Embedding> parse_embedding(std::string_view text,
+                                                       const std::string& name, std::string& error);
+// Reads and parses the file at `path`.
+[[nodiscard]] std::optional<Embedding> read_embedding(const std::string& path, std::string& error);
+// Returns text that parses as an equal embedding.
+[[nodiscard]] std::string write_embedding(const Embedding& embedding);
+
+// known_embeddings() returns the names of the files in topology/embeddings. known_embedding()
+// returns one of them, or nothing if no file has this name.
+[[nodiscard]] std::vector<std::string> known_embeddings();
+[[nodiscard]] std::optional<Embedding> known_embedding(const std::string& name);
+
+// A request for the best known embedding of this topology, collective, algorithm and root. `run` 0
+// accepts any run length. An empty `root` accepts any root (collectives without one). `hops` is a
+// preference.
+struct Wanted {
+  std::string collective, algorithm;
+  std::uint32_t run = 0;
+  std::optional<std::uint32_t> root;
+  Hops hops = Hops::kCutThrough;
+};
+// Returns the best known embedding, preferably one for wanted.hops, otherwise one for the other
+// kind of hops. On a mesh the mirror images of each known embedding are candidates too. Nothing if
+// none fits.
+[[nodiscard]] std::optional<Embedding> best_embedding(const Topology& topology,
+                                                      const Wanted& wanted);
+
+// Returns the snake: an order of the ranks in which consecutive ranks are neighbours on the mesh,
+// beginning at `root`. If the number of rows or columns is even and the mesh has at least two of
+// each, the snake is a ring around the whole mesh. Otherwise it winds along the rows from a corner.
+// Nothing if the topology is not a mesh, or the root admits no such order. collective and algorithm
+// are left empty, because the snake serves any chain or ring.
+[[nodiscard]] std::optional<Embedding> snake(const Topology& topology, std::uint32_t root);
+
+}  // namespace espalier::topology
