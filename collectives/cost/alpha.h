@@ -2,7 +2,7 @@
 // Lambda-trees with a fixed ratio alpha ([Bruck96], section 2.4): the rank that has the message
 // keeps n' = min(round(alpha n), n - 1) of n ranks and gives the rest to another. These functions
 // find the optimal alpha, and the values of n that one alpha serves. The schedules of this library
-// split exactly instead (collectives/algorithms/lambda_tree.cc). Host only.
+// split exactly instead (collectives/algorithms/broadcast_reduce/lambda_tree.cc). Host only.
 //
 // lambda = latency / send, in ticks; 1 <= send <= latency. round(x) is floor(x + 1/2).
 

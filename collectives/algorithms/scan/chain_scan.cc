@@ -1,0 +1,59 @@
+// Scan and exscan along the chain of all ranks, in rank order: operators need not be commutative.
+//
+// Steps: p-2+N for both. Cost: steps * (alpha + beta*m/N), with the minimum at
+// N = sqrt((p-2)*beta*m/alpha). Source: the pipelined broadcast of [Sanders03] section 2 with an
+// operation at each rank; [SST07] compares its two-tree scan with it.
+//
+// For each block, rank r receives the sum of ranks 0 .. r-1, adds its own, and sends the result on.
+// The exscan keeps the received sum in scratch until the own block is added, so INPUT and OUTPUT
+// may be the same memory. Its last rank needs no further sum and receives into OUTPUT.
+
+#include "collectives/algorithms/build/builder.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+void add_rank(Builder& builder, std::uint32_t p, std::uint32_t me, bool inclusive) {
+  const Place own = builder.input(0);
+  if (me == 0) {
+    if (inclusive) builder.copy(0, builder.output(0), own);
+    builder.send(0, 1, own, 0);
+    return;
+  }
+  const bool last = me + 1 == p;
+  const Place result = builder.output(0);
+  if (last && !inclusive) {
+    builder.receive(me - 1, me - 1, result);
+    return;
+  }
+  const Place before = builder.slot(0, builder.ring(0, 1));
+  builder.receive(me - 1, me - 1, before);
+  const Place sum = inclusive ? result : builder.slot(0, builder.ring(1, 1));
+  builder.combine(me - 1, sum, before, own);
+  if (!inclusive) builder.copy(me - 1, result, before);
+  if (!last) builder.send(me, me + 1, sum, 1);
+}
+
+Status generate(const Group& group, std::uint32_t me, Collective collective, Program& out) {
+  Builder builder(out);
+  const Status status = builder.begin(group, me, {.collective = collective, .algorithm = "chain"});
+  if (status != Status::kOk) return status;
+  const std::uint32_t p = group.ranks;
+  if (p == 1) return builder.finish_alone();
+  add_rank(builder, p, me, collective == espalier_Collective_SCAN);
+  builder.phase(1, static_cast<std::int32_t>(p) - 2, 1);
+  return builder.finish_one_port();
+}
+
+}  // namespace
+
+Status chain_scan(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, espalier_Collective_SCAN, out);
+}
+
+Status chain_exscan(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, espalier_Collective_EXSCAN, out);
+}
+
+}  // namespace espalier

@@ -1,0 +1,53 @@
+#pragma once
+// The position of a node in a fat tree, shared by all fat-tree generators. Freestanding. Levels are
+// numbered as in [DD96]: ranks are at level 0, the root router is at level h.
+
+#include <cstdint>
+
+#include "collectives/algorithms/build/builder.h"
+
+namespace espalier {
+
+// A node of a complete k-ary tree of height h, numbered as in topology/fat_tree.h: first the ranks,
+// then the routers level by level, each level from the left.
+struct LeafNode {
+  std::uint32_t arity = 0, height = 0, ranks = 0;
+  std::uint32_t level = 0;
+  std::uint32_t index = 0;   // position in its level, from the left
+  std::uint32_t first = 0;   // first node of its level
+  std::uint32_t leaves = 1;  // ranks below it: k^level
+
+  [[nodiscard]] std::uint32_t parent() const {
+    return first + ranks / leaves + index / arity;  // level < height
+  }
+  [[nodiscard]] std::uint32_t child(std::uint32_t branch) const {
+    return first - ranks / leaves * arity + index * arity + branch;  // level > 0
+  }
+  // The branch of its parent that leads to this node.
+  [[nodiscard]] std::uint32_t branch() const { return index % arity; }
+  [[nodiscard]] bool holds(std::uint32_t rank) const { return rank / leaves == index; }
+  // The level of the lowest router at or above this node that has `rank` below it.
+  [[nodiscard]] std::uint32_t meeting_level(std::uint32_t rank) const;
+};
+
+// k^level, for a level within the tree.
+[[nodiscard]] std::uint32_t leaves_below(const LeafNode& node, std::uint32_t level);
+
+// Finds node `me` of the group's fat tree. kUnsupported: the group is not a fat tree (its arity and
+// height do not yield its number of ranks); kBadArgument: no such node.
+[[nodiscard]] Status find_leaf_node(const Group& group, std::uint32_t me, LeafNode& node);
+// Number of ranks and routers.
+[[nodiscard]] std::uint32_t leaf_tree_nodes(const LeafNode& node);
+
+// Lanes of the branches between `level` - 1 and `level`, 1 <= level <= height.
+[[nodiscard]] std::uint32_t branch_lanes(const Group& group, std::uint32_t level);
+
+// A count for lower bounds. It never exceeds a + ceil(blocks * N / lanes), and equals this value if
+// blocks mod lanes is 0, is lanes - 1, or divides lanes. Requires lanes >= 1.
+[[nodiscard]] Count steps_over_lanes(std::uint32_t a, std::uint32_t blocks, std::uint32_t lanes);
+
+// Adds all links of the node. A router's children are links 0 .. k-1, its parent (below the root)
+// is link k. A rank's parent is link 0.
+void add_leaf_links(Builder& builder, const LeafNode& node);
+
+}  // namespace espalier
