@@ -1,6 +1,6 @@
 #!/bin/sh
-# build_installed.sh ESPALIER BUILD FOLDER [CROSS_FILE]: installs BUILD of the sources in ESPALIER below FOLDER, compiles each
-# header that came by itself with what pkg-config says, builds examples/pkg-config against it, and runs that.
+# build_installed.sh ESPALIER BUILD FOLDER [CROSS_FILE]: installs BUILD, a build of the sources in ESPALIER, below FOLDER. Compiles
+# each installed header by itself with the flags of pkg-config. Builds examples/pkg-config against the installation, and runs it.
 set -eu
 sources=$1 build=$2 folder=$3
 compiler=c++
@@ -32,4 +32,4 @@ cp -r "$sources/examples/pkg-config" "$folder/source"
 quietly setup.log meson setup ${4+--cross-file "$4"} "$folder/build" "$folder/source"
 quietly build.log ninja -C "$folder/build"
 quietly run.log meson test -C "$folder/build" -v
-grep 'same right sum' "$folder/run.log"
+grep 'same correct sum' "$folder/run.log"

@@ -1,7 +1,5 @@
-#include "firmware/node/node.h"
+#include "firmware/node/node_server.h"
 
-#include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,70 +7,45 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/clock.h"
 #include "firmware/node/affine.h"
 
 namespace espalier::node {
 namespace {
 
-// How long the control channel or the machine may go without being looked at.
-constexpr std::uint64_t kControlEvery = 10'000'000;  // ns, while a collective runs
-constexpr std::uint64_t kIdleWait = 1'000'000;       // ns, between collectives
-// All nodes of a Run start at one time: they sleep until shortly before it, then watch the clock.
-constexpr std::uint64_t kWatchClock = 300'000;  // ns
-
-std::uint64_t monotonic() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
+// Interval between two looks at the control channel while a collective runs, in ns.
+constexpr std::uint64_t kControlInterval = 10'000'000;
+// Maximum wait between two polls of the machine, between collectives, in ns.
+constexpr std::uint64_t kIdleWait = 1'000'000;
+// All nodes of a run start at the same time: they sleep until this long before it, then watch the
+// clock. In ns.
+constexpr std::uint64_t kWatchClock = 300'000;
 
 }  // namespace
 
-Mapping::~Mapping() { unmap(); }
+bool NodeServer::ready() { return control::send(channel_, control::Ready{}); }
 
-void Mapping::unmap() {
-  if (bytes_ != nullptr) munmap(bytes_, size_);
-  bytes_ = nullptr;
-  size_ = 0;
-}
-
-bool Mapping::map(std::uint64_t size, int descriptor, std::uint64_t offset, bool writable) {
-  unmap();
-  if (size == 0) return true;
-  // Populated now, so that no page fault falls into a collective.
-  const int flags = MAP_POPULATE | (descriptor < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
-  const int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* bytes = mmap(nullptr, size, access, flags, descriptor, static_cast<off_t>(offset));
-  if (bytes == MAP_FAILED) return false;
-  bytes_ = bytes;
-  size_ = size;
-  return true;
-}
-
-bool Node::ready() { return control::send(channel_, control::Ready{}); }
-
-void Node::step(bool look) {
+void NodeServer::step(bool look) {
   switch (state_) {
     case State::kIdle:
-      if (!look && monotonic() < wake_) break;
-      attend();
-      // Idle, the machine answers probes and passes causes on; how it stands was reported.
+      if (!look && monotonic_ns() < wake_) break;
+      take_packet();
+      // The idle machine answers keepalive probes and forwards causes. Its status was reported.
       (void)machine_.poll();
-      if (state_ == State::kIdle) wake_ = monotonic() + kIdleWait;
+      if (state_ == State::kIdle) wake_ = monotonic_ns() + kIdleWait;
       break;
     case State::kAwaitsStart: await_start(); break;
-    case State::kRunning: go_on(); break;
+    case State::kRunning: continue_run(); break;
     case State::kEnded: break;
   }
 }
 
-void Node::end(int exit_status) {
+void NodeServer::end(int exit_status) {
   exit_status_ = exit_status;
   state_ = State::kEnded;
 }
 
-void Node::map_memory(const control::Memory& memory, int descriptor) {
+void NodeServer::map_memory(const control::Memory& memory, int descriptor) {
   input_bytes_ = memory.input_bytes;
   output_bytes_ = memory.output_bytes;
   const bool mapped =
@@ -93,7 +66,7 @@ void Node::map_memory(const control::Memory& memory, int descriptor) {
   end(1);
 }
 
-void Node::attend() {
+void NodeServer::take_packet() {
   control::Any packet;
   int descriptor = -1;
   const control::Received received = control::receive(channel_, packet, descriptor, 0);
@@ -104,20 +77,20 @@ void Node::attend() {
   if (kind == control::Packet::kMemory && idle) {
     map_memory(packet.memory, descriptor);
   } else if (kind == control::Packet::kRun && idle) {
-    take_run(packet.run);
+    take_request(packet.run_request);
   } else if (kind == control::Packet::kAsk) {
     report_.stall = machine_.stall_report();
     if (!control::send(channel_, report_)) end(1);
-  } else {  // told to end, the channel's end, or no packet for a node as it stands
+  } else {  // Quit, the end of the channel, or a packet that this state does not allow
     end(kind == control::Packet::kQuit ? 0 : 1);
   }
   if (descriptor >= 0) close(descriptor);
 }
 
-void Node::take_run(const control::Run& order) {
-  order_ = order;
+void NodeServer::take_request(const control::RunRequest& request) {
+  request_ = request;
   report_ = control::Report{};
-  report_.number = order_.number;
+  report_.number = request_.number;
   report_.status = Status::kBusy;
   const Status status = prepare();
   if (status != Status::kOk) return finish(status);
@@ -125,28 +98,29 @@ void Node::take_run(const control::Run& order) {
   wake_ = 0;
 }
 
-// Looks the Run's needs up; kBadArgument: no such program, or memory that the message does not fit.
-Status Node::prepare() {
-  if (order_.schedule != 0) {
-    order_.program = 0;
-    while (order_.program < count_ &&
-           programs_[order_.program].schedule_digest != order_.schedule) {
-      ++order_.program;
+// Looks up what the requested run needs. kBadArgument: no such program, or input or output memory
+// too small for the message.
+Status NodeServer::prepare() {
+  if (request_.schedule != 0) {
+    request_.program = 0;
+    while (request_.program < count_ &&
+           programs_[request_.program].schedule_digest != request_.schedule) {
+      ++request_.program;
     }
   }
-  if (order_.program >= count_) return Status::kBadArgument;
-  const Program& program = programs_[order_.program];
-  op_ = order_.op == Op::kCustom ? affine() : Operator{};
-  if (order_.op != Op::kCustom) {
-    op_.op = order_.op;
-    op_.type = order_.type;
+  if (request_.program >= count_) return Status::kBadArgument;
+  const Program& program = programs_[request_.program];
+  op_ = request_.op == Op::kCustom ? affine() : Operator{};
+  if (request_.op != Op::kCustom) {
+    op_.op = request_.op;
+    op_.type = request_.type;
   }
   const std::uint32_t size = element_bytes(op_);
   if (size == 0) return Status::kBadOperator;
   Layout layout;
-  const Status status = make_layout(program, order_.count, size, layout);
+  const Status status = make_layout(program, request_.count, size, layout);
   if (status != Status::kOk) return status;
-  // A launcher gives whole pages, so no memory at all is 0 bytes.
+  // The launcher provides whole pages; 0 bytes mean that there is no memory.
   if (input_bytes_ < buffer_bytes(program, layout, espalier_Buffer_INPUT) ||
       output_bytes_ < buffer_bytes(program, layout, espalier_Buffer_OUTPUT)) {
     return Status::kBadArgument;
@@ -157,45 +131,45 @@ Status Node::prepare() {
   return Status::kOk;
 }
 
-void Node::await_start() {
-  const std::uint64_t now = monotonic();
-  if (now + kWatchClock < order_.start_ns) {
-    attend();
-    wake_ = std::min(order_.start_ns - kWatchClock, now + kIdleWait);
+void NodeServer::await_start() {
+  const std::uint64_t now = monotonic_ns();
+  if (now + kWatchClock < request_.start_ns) {
+    take_packet();
+    wake_ = std::min(request_.start_ns - kWatchClock, now + kIdleWait);
   } else {
     wake_ = 0;
   }
   (void)machine_.poll();
-  if (state_ != State::kAwaitsStart || now < order_.start_ns) return;
+  if (state_ != State::kAwaitsStart || now < request_.start_ns) return;
   state_ = State::kRunning;
-  look_ = now + kControlEvery;
+  next_look_ns_ = now + kControlInterval;
   report_.begin_ns = report_.end_ns = now;
-  if (order_.repetitions == 0) return finish(Status::kOk);
+  if (request_.repetitions == 0) return finish(Status::kOk);
   const Status status = start_one();
   if (status != Status::kOk) finish(status);
 }
 
-Status Node::start_one() {
+Status NodeServer::start_one() {
   wake_ = 0;
-  return machine_.start(programs_[order_.program], buffers_, op_, order_.count);
+  return machine_.start(programs_[request_.program], buffers_, op_, request_.count);
 }
 
-void Node::go_on() {
+void NodeServer::continue_run() {
   Status status = machine_.poll();
   if (status == Status::kBusy) {
     const std::uint64_t now = endpoint_.now();
-    if (now >= look_) {
-      attend();
-      look_ = now + kControlEvery;
+    if (now >= next_look_ns_) {
+      take_packet();
+      next_look_ns_ = now + kControlInterval;
     }
-    wake_ = std::min(machine_.next_deadline(), look_);
+    wake_ = std::min(machine_.next_deadline(), next_look_ns_);
     return;
   }
   if (status == Status::kOk) {
     ++report_.completed;
-    if ((report_.completed & 0xff) == 0) attend();
+    if ((report_.completed & 0xff) == 0) take_packet();
     if (state_ == State::kEnded) return;
-    if (report_.completed < order_.repetitions) {
+    if (report_.completed < request_.repetitions) {
       status = start_one();
       if (status == Status::kOk) return;
     }
@@ -203,8 +177,8 @@ void Node::go_on() {
   finish(status);
 }
 
-void Node::finish(Status status) {
-  if (state_ == State::kRunning) report_.end_ns = monotonic();
+void NodeServer::finish(Status status) {
+  if (state_ == State::kRunning) report_.end_ns = monotonic_ns();
   report_.status = status;
   report_.blocks = machine_.blocks();
   report_.cause = machine_.cause();

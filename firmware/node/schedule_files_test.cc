@@ -1,4 +1,4 @@
-#include "firmware/node/boot.h"
+#include "firmware/node/schedule_files.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ std::vector<std::uint8_t> schedule(const char* spec, std::uint32_t ranks, const 
   return file;
 }
 
-class Boot : public testing::Test {
+class ScheduleFiles : public testing::Test {
  protected:
   void SetUp() override {
     std::string path = (std::filesystem::temp_directory_path() / "espalier-boot-XXXXXX").string();
@@ -70,12 +70,12 @@ class Boot : public testing::Test {
   }
 
   std::filesystem::path directory_;
-  Options options_;
+  BootOptions options_;
   std::uint32_t node_ = 3;
   std::unique_ptr<Programs> programs_;
 };
 
-TEST_F(Boot, LoadsItsOwnDescriptorsAndUnitesTheirPeers) {
+TEST_F(ScheduleFiles, LoadsItsOwnDescriptorsAndUnitesTheirPeers) {
   const std::string chain = write("chain", schedule(kSpec, 5, "chain"));
   const std::string tree = write("tree", schedule(kSpec, 5, "binomial"));
   ASSERT_EQ(load({chain}), "");
@@ -84,12 +84,12 @@ TEST_F(Boot, LoadsItsOwnDescriptorsAndUnitesTheirPeers) {
   ASSERT_EQ(load({tree, chain}), "");
   EXPECT_EQ(programs_->count, 2u);
   EXPECT_STREQ(programs_->programs[1].algorithm, "chain");
-  // In the binomial tree rank 3 hears from rank 1.
+  // In the binomial tree rank 3 receives from rank 1.
   EXPECT_EQ(programs_->peers, (std::vector<std::uint32_t>{1, 2, 4}));
 }
 
-// What a program looks up outlives the file.
-TEST_F(Boot, KeepsTables) {
+// A program's table outlives the file.
+TEST_F(ScheduleFiles, KeepsTables) {
   constexpr char kThree[] = "complete:3";
   const std::uint64_t digest = digest_bytes(kDigestSeed, kThree, sizeof kThree - 1);
   ScheduleFileWriter writer(kThree, digest, 3, 3);
@@ -107,14 +107,14 @@ TEST_F(Boot, KeepsTables) {
   const std::string path = write("table", file);
   ASSERT_EQ(load({path, path}), "");
   write("table", std::vector<std::uint8_t>(file.size()));
-  for (std::uint32_t at = 0; at < 2; ++at) {
-    const Program& loaded = programs_->programs[at];
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const Program& loaded = programs_->programs[i];
     ASSERT_EQ(loaded.table.size, program.table.size);
     EXPECT_EQ(std::memcmp(loaded.table.bytes, program.table.bytes, program.table.size), 0);
   }
 }
 
-TEST_F(Boot, RefusesAnotherTopology) {
+TEST_F(ScheduleFiles, RefusesAnotherTopology) {
   const std::string path = write("chain", schedule("complete:6", 6, "chain"));
   const std::string error = load({path});
   EXPECT_NE(error.find("complete:6"), std::string::npos) << error;
@@ -123,21 +123,21 @@ TEST_F(Boot, RefusesAnotherTopology) {
   EXPECT_EQ(load({path}), "") << "a node that does not know its topology takes any";
 }
 
-TEST_F(Boot, RefusesANodeThatIsNotThere) {
+TEST_F(ScheduleFiles, RefusesANodeThatIsNotThere) {
   node_ = 5;
   const std::string error = load({write("chain", schedule(kSpec, 5, "chain"))});
   EXPECT_NE(error.find("no node 5"), std::string::npos) << error;
 }
 
-TEST_F(Boot, RefusesAFileThatIsNotThereOrNoSchedule) {
+TEST_F(ScheduleFiles, RefusesAFileThatIsNotThereOrNoSchedule) {
   EXPECT_NE(load({(directory_ / "nothing").string()}).find("No such file"), std::string::npos);
   EXPECT_NE(load({directory_.string()}).find("cannot read"), std::string::npos);
   EXPECT_NE(load({write("empty", {})}), "");
   EXPECT_NE(load({write("text", std::vector<std::uint8_t>(4096, 'x'))}), "");
 }
 
-// A file whose every checksum is right, and whose specification is another's or nobody's.
-TEST_F(Boot, RefusesASpecificationThatIsNotItsTopologys) {
+// The checksums are correct, but the specification is another topology's, or not a topology.
+TEST_F(ScheduleFiles, RefusesASpecificationThatIsNotItsTopologys) {
   for (const char* spec : {"complete:4", "no topology at all"}) {
     ScheduleFileWriter writer(spec, digest_bytes(kDigestSeed, kSpec, sizeof kSpec - 1), 5, 5);
     const std::vector<std::uint8_t> whole = schedule(kSpec, 5, "chain");
@@ -155,8 +155,8 @@ TEST_F(Boot, RefusesASpecificationThatIsNotItsTopologys) {
   }
 }
 
-// What a node does not look at: docs/verifier.md, "What a node checks itself".
-TEST_F(Boot, LooksAtItsOwnDescriptorOnly) {
+// A node does not check other nodes' descriptors: docs/verifier.md, "What a node checks itself".
+TEST_F(ScheduleFiles, LooksAtItsOwnDescriptorOnly) {
   std::vector<std::uint8_t> bytes = schedule(kSpec, 5, "chain");
   bytes.back() ^= 1;  // of the last node's descriptor
   const std::string path = write("damaged", bytes);
@@ -165,7 +165,7 @@ TEST_F(Boot, LooksAtItsOwnDescriptorOnly) {
   EXPECT_NE(load({path}).find("a checksum does not match"), std::string::npos);
 }
 
-TEST_F(Boot, RefusesEveryTruncation) {
+TEST_F(ScheduleFiles, RefusesEveryTruncation) {
   const std::vector<std::uint8_t> whole = schedule(kSpec, 5, "chain");
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const std::vector<std::uint8_t> part(whole.begin(),
@@ -174,9 +174,8 @@ TEST_F(Boot, RefusesEveryTruncation) {
   }
 }
 
-// The nodes of one file read different bytes of it, so a flip may hit others only, but some node
-// must see it.
-TEST_F(Boot, SomeNodeRefusesEveryFlippedBit) {
+// The nodes of one file read different bytes of it. At least one node must detect each flipped bit.
+TEST_F(ScheduleFiles, SomeNodeRefusesEveryFlippedBit) {
   std::vector<std::uint8_t> bytes = schedule(kSpec, 5, "chain");
   for (std::size_t bit = 0; bit < bytes.size() * 8; bit += emulated() ? 7 : 1) {
     const auto mask = static_cast<std::uint8_t>(1u << (bit % 8));
@@ -189,73 +188,6 @@ TEST_F(Boot, SomeNodeRefusesEveryFlippedBit) {
     ASSERT_TRUE(refused) << "bit " << bit % 8 << " of byte " << bit / 8;
     bytes[bit / 8] ^= mask;
   }
-}
-
-std::string parse(std::vector<std::string> words, Options& options) {
-  std::vector<char*> argv{const_cast<char*>("espalier-node")};
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  options = Options{};
-  std::string error;
-  const bool good = parse_options(static_cast<int>(argv.size()) - 1, argv.data(), options, error);
-  EXPECT_EQ(good, error.empty());
-  return error;
-}
-
-TEST(NodeOptions, AreTaken) {
-  Options options;
-  ASSERT_EQ(parse({"--schedule", "a", "--schedule=b", "--node", "7", "--control", "5", "--provider",
-                   "net", "--deadline", "250", "--window", "2", "--address", "10.0.0.1"},
-                  options),
-            "");
-  EXPECT_EQ(options.schedules, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(options.nodes, (std::vector<std::uint32_t>{7}));
-  EXPECT_EQ(options.controls, (std::vector<int>{5}));
-  EXPECT_EQ(options.deadline_ns, 250'000'000u);
-  EXPECT_EQ(options.window, 2u);
-  EXPECT_EQ(options.provider, "net");
-  EXPECT_EQ(options.address, "10.0.0.1");
-  ASSERT_EQ(
-      parse({"--schedule", "a", "--node", "7", "--control", "5", "--node", "8", "--control", "6"},
-            options),
-      "");
-  EXPECT_EQ(options.nodes, (std::vector<std::uint32_t>{7, 8}));
-  EXPECT_EQ(options.controls, (std::vector<int>{5, 6}));
-}
-
-TEST(NodeOptions, AreRefusedWithOneLine) {
-  Options options;
-  const std::vector<std::string> good = {"--schedule", "a", "--node", "0", "--control", "5"};
-  ASSERT_EQ(parse(good, options), "");
-  const std::vector<std::vector<std::string>> bad = {
-      {"--node", "x"},
-      {"--node", "-1"},
-      {"--node"},
-      {"--nodes", "2"},
-      {"--window", "0"},
-      {"--deadline", "0"},
-      {"--deadline", "1s"},
-      {"surplus"},
-      {"--control", ""},
-      {"--control", "-1"},
-      {"--window", "1000"},
-      {"--node", "1"},
-      {"--unsigned"},
-      {"--public-key", "k"},
-      {"--board", "b"},
-      {"--counter", "1"},
-      {"--provider", "shm", "--address", "10.0.0.1"}};
-  for (const std::vector<std::string>& words : bad) {
-    std::vector<std::string> all = good;
-    all.insert(all.end(), words.begin(), words.end());
-    const std::string error = parse(all, options);
-    EXPECT_NE(error, "") << words[0];
-    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
-  }
-  EXPECT_NE(parse({"--node", "0", "--control", "5"}, options), "");
-  EXPECT_NE(parse({"--schedule", "a", "--control", "5"}, options), "");
-  EXPECT_NE(parse({"--schedule", "a", "--node", "0"}, options), "");
-  EXPECT_EQ(parse({"--schedule", "a", "--node", "0", "--check"}, options), "");
 }
 
 }  // namespace
