@@ -1,7 +1,7 @@
 #pragma once
 // Leaf communications on k-ary fat trees as in [DD96], with queues in the routers, simulated step
 // by step for the paper's figures only. Real nodes have no queues
-// (collectives/algorithms/leaf_*.cc). Host only.
+// (leaf_*.cc in collectives/algorithms). Host only.
 //
 // A message crosses one link per step. A node may send a message in the step after it received it.
 
