@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "firmware/gateway/joined.h"
-#include "hal/ofi/cluster.h"
-#include "hal/ofi/rank.h"
+#include "hal/ofi/testing/collective_rank.h"
+#include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::gateway {
 namespace {
@@ -28,27 +28,27 @@ ofi::Config config() {
 class MismatchTest : public testing::Test {
  protected:
   MismatchTest()
-      : cluster_(config(), ofi::complete_peers(kRanks)),
+      : hosts_(config(), ofi::complete_peers(kRanks)),
         hub_({{1, 1}, {0, 0}}, {}),
         board_(hub_, kBoard, {2, 0}, serial_config(2, 7)),  // reversed, like JoinedBoard's links
-        joined_(hub_, 0, cluster_[kBoard], 2) {}
+        joined_(hub_, 0, hosts_[kBoard], 2) {}
 
-  void SetUp() override { ASSERT_EQ(cluster_.error, ""); }
+  void SetUp() override { ASSERT_EQ(hosts_.error, ""); }
 
   // Runs one collective in which rank `odd` has the count `other`. Returns each rank's final
   // status.
   std::vector<Status> run(std::uint64_t count, std::uint64_t other, std::uint32_t odd) {
-    std::vector<std::unique_ptr<ofi::Rank>> ranks;
+    std::vector<std::unique_ptr<ofi::CollectiveRank>> ranks;
     for (std::uint32_t v = 0; v < kRanks; ++v) {
-      ranks.push_back(std::make_unique<ofi::Rank>(kRanks, kMaxCount));
-      Endpoint& endpoint = v == kBoard ? board_.endpoint() : cluster_[v];
+      ranks.push_back(std::make_unique<ofi::CollectiveRank>(kRanks, kMaxCount));
+      Endpoint& endpoint = v == kBoard ? board_.endpoint() : hosts_[v];
       EXPECT_EQ(ranks[v]->init(endpoint, kDeadline), Status::kOk);
       EXPECT_TRUE(ranks[v]->plan(espalier_Collective_ALLREDUCE, "two-tree"));
       EXPECT_EQ(ranks[v]->start(v == odd ? other : count, 1), Status::kOk);
     }
     std::vector<Status> ends(kRanks, Status::kBusy);
     // The board's clock advances with the hosts' clocks.
-    const std::uint64_t ahead = hub_.now() - cluster_[0].now();
+    const std::uint64_t ahead = hub_.now() - hosts_[0].now();
     const std::uint64_t until = hub_.now() + 100 * kDeadline;
     bool done = false;
     while (!done && hub_.now() < until) {
@@ -62,19 +62,19 @@ class MismatchTest : public testing::Test {
         failed = failed || cause != Status::kOk;
       }
       joined_.step();
-      hub_.advance(ahead + cluster_[0].now());
+      hub_.advance(ahead + hosts_[0].now());
       done = !busy;
       // A short message completes before it is compared. Its sender may have ended with kOk, and
       // receives the cause a little later.
       for (const Status end : ends) done = done && (end == Status::kOk) == !failed;
     }
     if (count == other) {
-      for (const auto& rank : ranks) EXPECT_EQ(rank->wrong(), 0u);
+      for (const auto& rank : ranks) EXPECT_EQ(rank->incorrect(), 0u);
     }
     return ends;
   }
 
-  ofi::Cluster cluster_;
+  ofi::LocalEndpoints hosts_;
   serial::Hub hub_;
   serial::SerialNode board_;
   JoinedBoard joined_;
