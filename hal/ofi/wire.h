@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "espalier/base/digest.h"
-#include "espalier/collectives/schedule/program.h"
 #include "espalier/hal/endpoint.h"
 
 namespace espalier::ofi {
