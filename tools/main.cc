@@ -10,9 +10,9 @@
 #include <memory>
 #include <new>
 
-#include "tools/commands.h"
-#include "tools/failure.h"
-#include "tools/output.h"
+#include "tools/commands/commands.h"
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
 
 namespace espalier::tools {
 namespace {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/failure.h"
-#include "tools/prove.h"
-#include "tools/selection.h"
+#include "tools/common/failure.h"
+#include "tools/select/prove.h"
+#include "tools/select/selection.h"
 
 namespace espalier::tools {
 namespace {

@@ -1,6 +1,6 @@
 // What `espalier compile` does not write: a schedule that is wrong, or too large to verify.
 
-#include "tools/prove.h"
+#include "tools/select/prove.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/schedule/file_writer.h"
-#include "tools/failure.h"
+#include "tools/common/failure.h"
 #include "topology/topology.h"
 
 namespace espalier::tools {

@@ -10,9 +10,9 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/schedule/file_writer.h"
-#include "tools/launcher.h"
-#include "tools/link_tables.h"
-#include "tools/reference.h"
+#include "tools/launch/launcher.h"
+#include "tools/launch/link_tables.h"
+#include "tools/workload/reference.h"
 
 namespace espalier::launch {
 namespace {

@@ -1,0 +1,133 @@
+#include "tools/common/output.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/Validators.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tools/common/failure.h"
+
+namespace espalier::tools {
+
+namespace {
+
+// What a newly created file would get; mkstemp's is for the owner alone.
+mode_t usual_mode() {
+  const mode_t mask = umask(0);
+  umask(mask);
+  return 0666 & ~mask;
+}
+
+}  // namespace
+
+void add_format(CLI::App& command, Format& format) {
+  command
+      .add_option_function<std::string>(
+          "--format",
+          [&format](const std::string& name) {
+            format = name == "json" ? Format::kJson : Format::kText;
+          },
+          "How results are printed")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->default_str("text");
+}
+
+void print_json(const nlohmann::ordered_json& value) { std::cout << value.dump(2) << '\n'; }
+
+void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
+  const auto fail = [&path](int error) {
+    bad_input("cannot write '" + one_line(path) + "': " + std::strerror(error));
+  };
+  // What is no regular file (/dev/stdout, a pipe) cannot be replaced by renaming: written as it is.
+  struct stat existing {};
+  const bool replace = stat(path.c_str(), &existing) != 0 || S_ISREG(existing.st_mode);
+  std::string target = replace ? path + ".XXXXXX" : path;
+  const int file = replace ? mkstemp(target.data()) : open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) fail(errno);
+  std::size_t written = 0;
+  int error = 0;
+  while (written < bytes.size() && error == 0) {
+    const ssize_t now = write(file, bytes.data() + written, bytes.size() - written);
+    if (now >= 0)
+      written += static_cast<std::size_t>(now);
+    else if (errno != EINTR)
+      error = errno;
+  }
+  if (replace && error == 0 && fchmod(file, usual_mode()) != 0) error = errno;
+  if (close(file) != 0 && error == 0) error = errno;
+  if (replace && error == 0 && rename(target.c_str(), path.c_str()) != 0) error = errno;
+  if (replace && error != 0) unlink(target.c_str());
+  if (error != 0) fail(error);
+}
+
+std::string read_file(const std::string& path) {
+  errno = 0;
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) errno = EISDIR;
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (errno == 0 && file) text << file.rdbuf();
+  if (errno != 0 || !file.is_open() || file.bad()) {
+    bad_input("cannot read '" + one_line(path) + "': " + std::strerror(errno != 0 ? errno : EIO));
+  }
+  return std::move(text).str();
+}
+
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  }
+  return line;
+}
+
+std::string counted(std::uint64_t number, std::string_view one) {
+  return std::to_string(number) + " " + std::string(one) + (number == 1 ? "" : "s");
+}
+
+std::string hex(std::uint64_t number) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::string seconds_text(double seconds) {
+  char text[48];
+  if (seconds < 1e-3)
+    std::snprintf(text, sizeof text, "%.3f us", seconds * 1e6);
+  else if (seconds < 1)
+    std::snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
+  else
+    std::snprintf(text, sizeof text, "%.3f s", seconds);
+  return text;
+}
+
+Progress::Progress(std::string label)
+    : label_(std::move(label)), shown_(isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (drawn_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::at(double done) {
+  const int percent = static_cast<int>(done * 100);
+  if (!shown_ || percent == percent_) return;
+  if (!drawn_ && std::chrono::steady_clock::now() - since_ < std::chrono::seconds(1)) return;
+  percent_ = percent;
+  drawn_ = true;
+  constexpr int kWidth = 30;
+  const int full = percent * kWidth / 100;
+  std::fprintf(stderr, "\r%s [%s%s] %3d%%", label_.c_str(), std::string(full, '#').c_str(),
+               std::string(kWidth - full, '.').c_str(), percent);
+}
+
+}  // namespace espalier::tools

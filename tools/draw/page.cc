@@ -1,0 +1,173 @@
+#include "tools/draw/page.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "collectives/algorithms/algorithms.h"
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
+#include "tools/draw/drawing.h"
+#include "tools/page_text.h"
+#include "tools/report/bound.h"
+#include "tools/report/show_text.h"
+#include "tools/select/blocks.h"
+#include "tools/select/selection.h"
+
+namespace espalier::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json place_json(bool present, const Place& place) {
+  if (!present) return nullptr;
+  return {place.buffer, place.segment_ref, place.block_ref, place.slot_ref, place.run};
+}
+
+// The tables of a program, rows as arrays: schedule.js reads them.
+Json program_json(const Program& program) {
+  Json json;
+  json["peers"] = Json::array();
+  for (std::uint32_t link = 0; link < links_count(program); ++link) {
+    json["peers"].push_back(peer_of(program, link));
+  }
+  Json& counts = json["counts"] = Json::array();
+  for (std::uint32_t at = 0; at < program.counts_count; ++at) {
+    const Count& its = program.counts[at];
+    counts.push_back({its.a, its.b, its.c, its.d, its.e});
+  }
+  Json& terms = json["terms"] = Json::array();
+  for (std::uint32_t at = 0; at < program.terms_count; ++at) {
+    const Term& its = program.terms[at];
+    terms.push_back(
+        {its.coef, its.mul, its.add, its.div, its.mod, its.base, its.digits, its.table});
+  }
+  Json& indices = json["indices"] = Json::array();
+  for (std::uint32_t at = 0; at < program.indices_count; ++at) {
+    const Index& its = program.indices[at];
+    indices.push_back({its.base, its.coef, its.off, its.div, its.mod, its.first_term, its.terms});
+  }
+  Json& phases = json["phases"] = Json::array();
+  for (std::uint32_t at = 0; at < program.phases_count; ++at) {
+    const Phase& its = program.phases[at];
+    phases.push_back({its.period, its.steps_ref, its.actions});
+  }
+  Json& actions = json["actions"] = Json::array();
+  for (std::uint32_t at = 0; at < program.actions_count; ++at) {
+    const Action& its = program.actions[at];
+    actions.push_back({its.kind, its.t0_ref, its.instances_ref, its.link_ref, its.clamp,
+                       its.pace_ref, place_json(its.has_into, its.into),
+                       place_json(its.has_a, its.a), place_json(its.has_b, its.b)});
+  }
+  Json& table = json["table"] = Json::array();
+  for (std::size_t at = 0; at + 1 < program.table.size; at += 2) {
+    table.push_back(table_entry(program.table.bytes, static_cast<std::int64_t>(at / 2)));
+  }
+  return json;
+}
+
+std::string pair_key(std::uint32_t from, std::uint32_t to) {
+  return std::to_string(from) + "-" + std::to_string(to);
+}
+
+// Nodes, links, and every pair that programs may send between.
+void add_map(Json& json, const LoadedSchedule& loaded) {
+  const topology::Topology& topology = *loaded.topology;
+  const Drawing drawing(topology);
+  json["width"] = drawing.width();
+  json["height"] = drawing.height();
+  json["radius"] = Drawing::kRadius;
+  json["nodes"] = Json::array();
+  for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
+    const topology::Topology::Point at = drawing.place(node);
+    json["nodes"].push_back({{"name", topology.node_name(node)}, {"x", at.x}, {"y", at.y}});
+  }
+  json["links"] = Json::array();
+  for (const topology::Link& link : topology.links()) {
+    json["links"].push_back({link.from, link.to, link.capacity, drawing.link(link.from, link.to)});
+  }
+  json["routes"] = Json::object();
+  json["arrows"] = Json::object();
+  for (const Program& program : loaded.programs) {
+    for (std::uint32_t link = 0; link < links_count(program); ++link) {
+      const std::uint32_t peer = peer_of(program, link);
+      const std::vector<std::uint32_t> route = topology.route(program.node, peer);
+      if (route.size() < 2) continue;
+      if (route.size() > 2) json["routes"][pair_key(program.node, peer)] = route;
+      const Drawing::Arrow arrow = drawing.arrow(route);
+      json["arrows"][pair_key(program.node, peer)] = {
+          {"line", arrow.line}, {"head", arrow.head}, {"x", arrow.x}, {"y", arrow.y}};
+    }
+  }
+}
+
+std::string facts(const LoadedSchedule& loaded) {
+  const Program& program = loaded.programs.front();
+  const topology::Topology& topology = *loaded.topology;
+  std::string text = counted(program.ranks, "rank");
+  if (topology.nodes() > program.ranks) {
+    text += ", " + counted(topology.nodes() - program.ranks, "router");
+  }
+  text += ", " + count_text(program.counts[program.steps_ref]) + " steps, at least " +
+          bound_text(bounds_of(loaded), program) + ", " + counted(program.segments, "segment");
+  return text + ", window " + std::to_string(program.window) + ", " +
+         port_model_name(program.port_model) + ", grade " + grade_name(program.grade);
+}
+
+Json parse_trace(const std::string& text) {
+  Json trace = Json::parse(text, nullptr, false);
+  const bool events =
+      trace.is_object() && trace.contains("traceEvents") && trace["traceEvents"].is_array();
+  if (!events) bad_input("the --trace file is no trace; expected what 'espalier trace' writes");
+  return trace;
+}
+
+// `text` with what stands at `mark` replaced; the page has each mark once.
+std::string filled(std::string text, const std::string& mark, const std::string& with) {
+  return text.replace(text.find(mark), mark.size(), with);
+}
+
+// JSON as it may stand in a script: nothing in it can end the script.
+std::string in_script(const Json& json) {
+  std::string out;
+  for (const char c : json.dump(-1, ' ', true)) {
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string make_page(const LoadedSchedule& loaded, std::int64_t blocks, std::int64_t step,
+                      const std::string& trace) {
+  const Program& program = loaded.programs.front();
+  const std::string title = std::string(collective_name(program.collective)) + " by " +
+                            program.algorithm + " on " + loaded.topology->title();
+  Json json = {{"title", one_line(title)},
+               {"collective", collective_name(program.collective)},
+               {"algorithm", program.algorithm},
+               {"topology", loaded.topology->title()},
+               {"facts", facts(loaded)},
+               {"digest", hex(program.schedule_digest)},
+               {"ranks", program.ranks},
+               {"root", program.root},
+               {"rooted", has_root(program.collective)},
+               {"segments", program.segments},
+               {"phases", program.phases_count},
+               {"empty", program.collective == espalier_Collective_BARRIER},
+               {"residue", {{"mod", program.residue_mod}, {"residue", program.residue}}},
+               {"one_block", !cuts_messages(program)},
+               {"blocks", blocks},
+               {"step", step}};
+  json["trace"] = trace.empty() ? Json() : parse_trace(trace);
+  add_map(json, loaded);
+  json["programs"] = Json::array();
+  for (const Program& its : loaded.programs) json["programs"].push_back(program_json(its));
+  std::string name;
+  for (const char c : one_line(title)) name += c == '<' || c == '&' ? '?' : c;
+  return filled(filled(kPage, "@TITLE@", name), "@DATA@", in_script(json));
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,50 @@
+#pragma once
+// The parts of `espalier image`. Host only.
+
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "firmware/image/image.h"
+#include "firmware/image/key_file.h"
+#include "tools/common/output.h"
+
+namespace espalier::tools::image {
+
+// "1.2.3" as an image's header has it, and back. Throws Failure.
+[[nodiscard]] std::uint32_t parse_release(const std::string& text);
+[[nodiscard]] std::string release_text(std::uint32_t release);
+
+// The whole file. Throws Failure.
+[[nodiscard]] std::vector<std::uint8_t> read_bytes(const std::string& path);
+
+// What is wrong with an image that check_image() refused, and what would be right: one line.
+[[nodiscard]] std::string reason(Status status);
+
+// Why a program does not load from an image that check_image() took: one line.
+[[nodiscard]] std::string load_reason(Status status);
+
+// What the header of an image says, whatever it is worth: null where it has none.
+[[nodiscard]] std::string claims(const std::vector<std::uint8_t>& bytes);
+
+// Whom to trust, as typed: one of the two has to be given.
+struct Trust {
+  std::string public_key;  // file
+  bool takes_unsigned = false;
+  Key key{};
+  Authority authority;
+};
+void add_trust(CLI::App& command, Trust& trust);
+// Reads the key. `authority` then points into `trust`. Throws Failure.
+void settle(Trust& trust);
+
+// The subcommands of `espalier image`, a function each.
+void add_build(CLI::App& image);
+void add_show(CLI::App& image);
+void add_sign(CLI::App& image);
+void add_check(CLI::App& image);
+void add_keygen(CLI::App& image);
+void add_install(CLI::App& image);
+
+}  // namespace espalier::tools::image

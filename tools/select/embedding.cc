@@ -1,0 +1,105 @@
+#include "tools/select/embedding.h"
+
+#include <cstdio>
+#include <string_view>
+
+#include "collectives/embed/place.h"
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
+
+namespace espalier::tools {
+namespace {
+
+// Whether its schedules can stand anywhere: the ranks alone have programs, for any topology.
+bool may_stand_anywhere(const Offer& offer) {
+  const bool anywhere = offer.topologies == "any topology" || offer.name == "fractional-mesh";
+  return anywhere && embed::unplaceable(offer.collective).empty() &&
+         offer.collective != espalier_Collective_BARRIER;
+}
+
+std::optional<topology::Embedding> best(const Selection& selection, const Choice& choice) {
+  if (!may_stand_anywhere(choice.algorithm)) return std::nullopt;
+  const bool modelled = selection.links == "modelled";
+  topology::Wanted wanted{
+      .collective = collective_name(choice.algorithm.collective),
+      .algorithm = choice.algorithm.name,
+      .run = choice.group.run,
+      .root = {},
+      .hops = modelled ? topology::Hops::kStoreAndForward : topology::Hops::kCutThrough};
+  if (has_root(choice.algorithm.collective)) wanted.root = choice.group.root;
+  auto found = topology::best_embedding(*choice.topology, wanted);
+  // A chain keeps the order of ranks where its operator may want it.
+  const bool in_any_order = choice.algorithm.collective == espalier_Collective_BROADCAST;
+  if (!found && modelled && choice.algorithm.name == "chain" && in_any_order) {
+    found = topology::snake(*choice.topology, choice.group.root);
+  }
+  return found;
+}
+
+topology::Embedding named(const std::string& name, const Choice& choice) {
+  if (name == "snake") {
+    auto found = topology::snake(*choice.topology, choice.group.root);
+    if (found) return *found;
+    bad_input("no snake on " + choice.topology->title() + " from rank " +
+              std::to_string(choice.group.root) +
+              "; expected a mesh with an even number of rows or columns, or a corner of it");
+  }
+  std::string error;
+  auto found = topology::known_embedding(name);
+  if (!found && (name.find('/') != std::string::npos || name.ends_with(".textproto"))) {
+    found = topology::read_embedding(name, error);
+  } else if (!found) {
+    error = "unknown embedding '" + name +
+            "'; expected none, snake, one that 'espalier list --embeddings' names, or a file "
+            "(NAME.textproto)";
+  }
+  if (!found) bad_input(one_line(error));
+  return *found;
+}
+
+void check(const topology::Embedding& embedding, const Choice& choice) {
+  const Offer& offer = choice.algorithm;
+  const std::string who = "embedding " + quoted_name(embedding) + " is for ";
+  if (embedding.topology != choice.topology->spec()) {
+    std::string error;
+    const auto topology = topology::parse(embedding.topology, error);
+    bad_input(who + "topology " + topology->title() + "; expected one for " +
+              choice.topology->title());
+  }
+  const std::string wanted = std::string(collective_name(offer.collective)) + " by " + offer.name;
+  const std::string own = embedding.collective + " by " + embedding.algorithm;
+  if (!embedding.algorithm.empty() && own != wanted) {
+    bad_input(who + one_line(own) + "; expected one for " + wanted);
+  }
+  if (!may_stand_anywhere(offer)) {
+    const std::string why = embed::unplaceable(offer.collective);
+    bad_input(wanted + " takes no embedding: " +
+              (why.empty() ? "it is for " + offer.topologies + " as they are" : why) +
+              "; expected --embedding none");
+  }
+  if (choice.group.run != 0 && embedding.run != 0 && embedding.run != choice.group.run) {
+    bad_input(who + "runs of " + std::to_string(embedding.run) + "; expected --run " +
+              std::to_string(embedding.run));
+  }
+  if (has_root(offer.collective) && embedding.node_of.front() != choice.group.root) {
+    bad_input(who + "root " + std::to_string(embedding.node_of.front()) + "; expected --root " +
+              std::to_string(embedding.node_of.front()));
+  }
+}
+
+}  // namespace
+
+std::string quoted_name(const topology::Embedding& embedding) {
+  return "'" + one_line(embedding.name) + "'";
+}
+
+std::optional<topology::Embedding> choose_embedding(const Selection& selection,
+                                                    const Choice& choice) {
+  if (selection.embedding.empty()) return best(selection, choice);
+  if (selection.embedding == "none") return std::nullopt;
+  topology::Embedding embedding = named(selection.embedding, choice);
+  check(embedding, choice);
+  return embedding;
+}
+
+}  // namespace espalier::tools

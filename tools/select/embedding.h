@@ -1,0 +1,21 @@
+#pragma once
+// Where the ranks of a schedule are to stand: what --embedding asks for.
+
+#include <optional>
+#include <string>
+
+#include "tools/select/selection.h"
+#include "topology/embedding.h"
+
+namespace espalier::tools {
+
+// The embedding that the selection asks for, by default the best one known; nothing: ranks stand as
+// they are numbered. `choice` has its topology, algorithm and group. Throws Failure (bad input) if
+// it is for something else.
+[[nodiscard]] std::optional<topology::Embedding> choose_embedding(const Selection& selection,
+                                                                  const Choice& choice);
+
+// "'NAME'" in a message; a path is shown as it was given.
+[[nodiscard]] std::string quoted_name(const topology::Embedding& embedding);
+
+}  // namespace espalier::tools
