@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "collectives/schedule/file.h"
 #include "tools/commands/commands.h"
+#include "tools/common/json.h"
 #include "tools/common/output.h"
 #include "tools/select/embedding.h"
 #include "tools/select/prove.h"
@@ -33,7 +33,7 @@ std::pair<std::uint32_t, std::uint32_t> scratch_of(const Choice& choice) {
   return {least, most};
 }
 
-nlohmann::json to_json(const Choice& choice) {
+Json to_json(const Choice& choice) {
   const lower::Report& report = choice.report;
   return {{"period", report.period},
           {"period_blocks", report.blocks},
@@ -48,6 +48,7 @@ nlohmann::json to_json(const Choice& choice) {
 }
 
 void run_compile(const Arguments& arguments) {
+  check_writable(arguments.output);
   const Choice choice = choose(arguments.selection);
   std::vector<std::uint8_t> bytes = compile(choice);
   const bool modelled = arguments.selection.links == "modelled";
@@ -56,17 +57,17 @@ void run_compile(const Arguments& arguments) {
   write_file(arguments.output, bytes);
   const double a_node = static_cast<double>(bytes.size()) / choice.nodes;
   if (arguments.format == Format::kJson) {
-    nlohmann::json json = {{"file", arguments.output},
-                           {"topology", choice.topology->spec()},
-                           {"topology_digest", hex(choice.topology->digest())},
-                           {"collective", collective_name(choice.algorithm.collective)},
-                           {"algorithm", choice.algorithm.name},
-                           {"ranks", choice.group.ranks},
-                           {"nodes", choice.nodes},
-                           {"root", choice.group.root},
-                           {"embedding", choice.embedding ? choice.embedding->name : "none"},
-                           {"bytes", bytes.size()},
-                           {"verified", !arguments.unverified}};
+    Json json = {{"file", arguments.output},
+                 {"topology", choice.topology->spec()},
+                 {"topology_digest", hex(choice.topology->digest())},
+                 {"collective", collective_name(choice.algorithm.collective)},
+                 {"algorithm", choice.algorithm.name},
+                 {"ranks", choice.group.ranks},
+                 {"nodes", choice.nodes},
+                 {"root", choice.group.root},
+                 {"embedding", choice.embedding ? choice.embedding->name : "none"},
+                 {"bytes", bytes.size()},
+                 {"verified", !arguments.unverified}};
     if (!arguments.unverified) json["proven_for"] = proven;
     if (choice.report.changed) json["lowered"] = to_json(choice);
     print_json(json);
@@ -89,18 +90,18 @@ void run_compile(const Arguments& arguments) {
 
 }  // namespace
 
-void add_compile(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("compile", "Compiles a schedule: one descriptor a node, in one file");
+void add_compile(Command app) {
+  Command command =
+      app.add_command("compile", "Compiles a schedule: one descriptor a node, in one file");
   const auto arguments = std::make_shared<Arguments>();
-  add_selection(*command, arguments->selection, true);
-  add_schedule_window(*command, arguments->selection);
-  add_links(*command, arguments->selection);
-  command->add_option("-o,--output", arguments->output, "The schedule file to write")->required();
-  command->add_flag("--no-verify", arguments->unverified,
-                    "Write it without a proof: for schedules that are too large to verify");
-  add_format(*command, arguments->format);
-  command->footer(
+  add_selection(command, arguments->selection, true);
+  add_schedule_window(command, arguments->selection);
+  add_links(command, arguments->selection);
+  command.text("-o,--output", arguments->output, "The schedule file to write").required();
+  command.flag("--no-verify", arguments->unverified,
+               "Write it without a proof: for schedules that are too large to verify");
+  add_format(command, arguments->format);
+  command.set_footer(
       "One file serves every message size. It is verified before it is written.\nExamples:\n"
       "  espalier compile --topology complete:16 --collective broadcast --algorithm two-tree -o "
       "b.esp\n"
@@ -110,7 +111,7 @@ void add_compile(CLI::App& app) {
       "-o a.esp\n"
       "  espalier compile --topology mesh:4x4 --collective broadcast --algorithm two-tree --links "
       "modelled -o m.esp");
-  command->callback([arguments] { run_compile(*arguments); });
+  command.set_action([arguments] { run_compile(*arguments); });
 }
 
 }  // namespace espalier::tools

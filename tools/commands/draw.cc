@@ -62,6 +62,9 @@ void run_draw(const Arguments& arguments) {
   }
   const View view = view_of(arguments.show);
   check_outputs(arguments, view);
+  for (const std::string& path : {arguments.page, arguments.svg}) {
+    if (!path.empty()) check_writable(path);
+  }
   const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
   const topology::Topology& topology = *loaded.topology;
   if (topology.nodes() > kMostNodes || topology.link_count() > kMostLinks) {
@@ -94,26 +97,25 @@ void run_draw(const Arguments& arguments) {
 
 }  // namespace
 
-void add_draw(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("draw", "Draws a schedule on its topology, as a page to play with");
+void add_draw(Command app) {
+  Command command =
+      app.add_command("draw", "Draws a schedule on its topology, as a page to play with");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("file", arguments->file, "The schedule file")->required();
-  command->add_option("-o,--output", arguments->page, "Write a page: one HTML file, no network");
-  command->add_option("--svg", arguments->svg, "Write a picture for a document");
-  command->add_option(
-      "--show", arguments->show,
-      "What is in the picture: step, trees (the pairs that blocks pass) or load (of "
-      "links, a period); default: step");
-  command->add_option("--blocks", arguments->blocks,
-                      "N, blocks a segment, one that the schedule has; the page can change it; "
-                      "default: 8, or 1 where N adds no steps");
-  command->add_option("--step", arguments->step,
-                      "The step in the picture, and on the page at first; default: 0");
-  command->add_option("--trace", arguments->trace,
-                      "Also put this trace (of 'espalier trace') into the page");
-  command->add_option("--topology", arguments->topology, "Refuse the file if it is for another");
-  command->footer(
+  command.text("file", arguments->file, "The schedule file").required();
+  command.text("-o,--output", arguments->page, "Write a page: one HTML file, no network");
+  command.text("--svg", arguments->svg, "Write a picture for a document");
+  command.text("--show", arguments->show,
+               "What is in the picture: step, trees (the pairs that blocks pass) or load (of "
+               "links, a period); default: step");
+  command.text("--blocks", arguments->blocks,
+               "N, blocks a segment, one that the schedule has; the page can change it; "
+               "default: 8, or 1 where N adds no steps");
+  command.text("--step", arguments->step,
+               "The step in the picture, and on the page at first; default: 0");
+  command.text("--trace", arguments->trace,
+               "Also put this trace (of 'espalier trace') into the page");
+  command.text("--topology", arguments->topology, "Refuse the file if it is for another");
+  command.set_footer(
       "The page holds the programs and expands them itself: play the steps with a slider, see "
       "what\n"
       "every node holds, the trees, the load of the links, steps by node and by link, and a "
@@ -122,7 +124,7 @@ void add_draw(CLI::App& app) {
       "  espalier draw b.esp -o b.html\n"
       "  espalier draw b.esp -o b.html --trace real.json\n"
       "  espalier draw b.esp --svg trees.svg --show trees");
-  command->callback([arguments] { run_draw(*arguments); });
+  command.set_action([arguments] { run_draw(*arguments); });
 }
 
 }  // namespace espalier::tools

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "collectives/embed/groups.h"
@@ -10,6 +9,7 @@
 #include "collectives/embed/placement.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
+#include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 #include "tools/select/embedding.h"
@@ -26,15 +26,10 @@ struct Arguments {
 
 constexpr std::uint64_t kMostMoves = 1'000'000'000'000;
 
-topology::Hops hops_of(const std::string& text) {
-  if (text == "cut-through") return topology::Hops::kCutThrough;
-  if (text == "store-and-forward") return topology::Hops::kStoreAndForward;
-  bad_input("unknown --hops '" + one_line(text) + "'; expected cut-through or store-and-forward");
-}
-
 embed::Search search_of(const Arguments& arguments, const topology::Topology& topology) {
   embed::Search search;
-  search.hops = hops_of(arguments.hops);
+  search.hops = arguments.hops == "cut-through" ? topology::Hops::kCutThrough
+                                                : topology::Hops::kStoreAndForward;
   search.root_moves = arguments.selection.root == "any";
   if (!search.root_moves) {
     const std::string what = "--root on " + topology.title() + " (or any):";
@@ -184,6 +179,7 @@ void report(const Arguments& arguments, const topology::Topology& topology,
 }
 
 void run_embed(const Arguments& arguments) {
+  check_writable(arguments.output);
   const auto topology = parse_topology(arguments.selection.topology);
   embed::Search search = search_of(arguments, *topology);
   embed::Placement placement;
@@ -227,38 +223,37 @@ void run_embed(const Arguments& arguments) {
 
 }  // namespace
 
-void add_embed(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("embed", "Searches where ranks should stand, so that links suffice");
+void add_embed(Command app) {
+  Command command =
+      app.add_command("embed", "Searches where ranks should stand, so that links suffice");
   const auto arguments = std::make_shared<Arguments>();
   Selection& selection = arguments->selection;
-  command->add_option("--topology", selection.topology, "As for 'espalier compile'")->required();
-  command->add_option("--collective", selection.collective, "broadcast, reduce or allreduce")
-      ->required();
-  command->add_option("--algorithm", selection.algorithm, "one that 'espalier list' names")
-      ->required();
-  command->add_option("--root", selection.root, "the rank that is the root, or any")
-      ->capture_default_str();
-  command->add_option("--run", selection.run, "fractional trees: r, blocks a run");
-  command->add_option("--hops", arguments->hops, "cut-through or store-and-forward")
-      ->capture_default_str();
-  command->add_option(
-      "--period", arguments->period,
-      "Store-and-forward: steps in which each link may carry a block of each lane so "
-      "many times; default: the algorithm's");
-  command->add_option("--group", arguments->group,
-                      "fractional-mesh: rows x columns of a group, e.g. 1x2");
-  command->add_option(
-      "--tree", arguments->tree,
-      "fractional-mesh: least, of least depth; complete; or h-tree, a complete tree "
-      "that stays near an H-tree; default: least");
-  command->add_option("--seed", arguments->seed, "The same seed finds the same")
-      ->capture_default_str();
-  command->add_option("--moves", arguments->moves, "to try at most; about a second a million")
-      ->capture_default_str();
-  command->add_option("-o,--output", arguments->output, "The embedding to write")->required();
-  add_format(*command, arguments->format);
-  command->footer(
+  command.text("--topology", selection.topology, "As for 'espalier compile'").required();
+  command.text("--collective", selection.collective, "broadcast, reduce or allreduce").required();
+  command.text("--algorithm", selection.algorithm, "one that 'espalier list' names").required();
+  command.text("--root", selection.root, "the rank that is the root, or any")
+      .show_default(selection.root);
+  command.text("--run", selection.run, "fractional trees: r, blocks a run");
+  const std::vector<std::string> hops = {"cut-through", "store-and-forward"};
+  command
+      .word(
+          "--hops", hops, [arguments, hops](std::size_t index) { arguments->hops = hops[index]; },
+          "how a block crosses several links; the footer says which loads count")
+      .show_default(arguments->hops);
+  command.text("--period", arguments->period,
+               "Store-and-forward: steps in which each link may carry a block of each lane so "
+               "many times; default: the algorithm's");
+  command.text("--group", arguments->group, "fractional-mesh: rows x columns of a group, e.g. 1x2");
+  command.text("--tree", arguments->tree,
+               "fractional-mesh: least, of least depth; complete; or h-tree, a complete tree "
+               "that stays near an H-tree; default: least");
+  command.text("--seed", arguments->seed, "The same seed finds the same embedding")
+      .show_default(arguments->seed);
+  command.text("--moves", arguments->moves, "moves to try at most; a million take about a second")
+      .show_default(arguments->moves);
+  command.text("-o,--output", arguments->output, "The embedding to write").required();
+  add_format(command, arguments->format);
+  command.set_footer(
       "Simulated annealing. Cut-through: no link carries two blocks in a step, each holding its "
       "whole\n"
       "path. Store-and-forward: no link carries more than a period's, then the least latency.\n"
@@ -270,7 +265,7 @@ void add_embed(CLI::App& app) {
       "--group 1x2 --tree h-tree --root any -o f.textproto\n"
       "  espalier compile --topology mesh:8x8 --collective broadcast --algorithm two-tree "
       "--embedding e.textproto -o b.esp");
-  command->callback([arguments] { run_embed(*arguments); });
+  command.set_action([arguments] { run_embed(*arguments); });
 }
 
 }  // namespace espalier::tools

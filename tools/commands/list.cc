@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "collectives/algorithms/algorithms.h"
 #include "tools/commands/commands.h"
+#include "tools/common/json.h"
 #include "tools/common/output.h"
 #include "tools/select/selection.h"
 
@@ -14,7 +14,7 @@ namespace espalier::tools {
 namespace {
 
 void list_embeddings(Format format) {
-  auto rows = nlohmann::ordered_json::array();
+  auto rows = Json::array();
   for (const std::string& name : topology::known_embeddings()) {
     const auto known = topology::known_embedding(name);
     if (!known) continue;
@@ -35,7 +35,7 @@ void list_embeddings(Format format) {
 void list(Format format) {
   const std::vector<Offer> all = offers();
   if (format == Format::kJson) {
-    auto rows = nlohmann::ordered_json::array();
+    auto rows = Json::array();
     for (const Offer& offer : all) {
       rows.push_back(
           {{"collective", collective_name(offer.collective)},
@@ -70,17 +70,17 @@ void list(Format format) {
 
 }  // namespace
 
-void add_list(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("list", "Lists the algorithms of each collective");
+void add_list(Command app) {
+  Command command = app.add_command("list", "Lists the algorithms of each collective");
   const auto format = std::make_shared<Format>(Format::kText);
   const auto embeddings = std::make_shared<bool>(false);
-  add_format(*command, *format);
-  command->add_flag("--embeddings", *embeddings, "List the embeddings that are known instead");
-  command->footer(
+  add_format(command, *format);
+  command.flag("--embeddings", *embeddings, "List the embeddings that are known instead");
+  command.set_footer(
       "In the summaries p is the number of ranks and N the number of blocks a segment. Where no\n"
       "topology is named an algorithm is for any, over a fabric that routes.\n"
       "Example:\n  espalier list --format json");
-  command->callback(
+  command.set_action(
       [format, embeddings] { *embeddings ? list_embeddings(*format) : list(*format); });
 }
 

@@ -1,8 +1,6 @@
 // espalier measure: alpha, beta and the postal model's lambda of a fabric, by the two experiments
 // of tools/measure/postal.h between node processes.
 
-#include <CLI/Error.hpp>
-#include <CLI/Validators.hpp>
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -24,7 +22,8 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> sizes = {"8", "64", "512", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB"};
-  std::vector<std::uint32_t> receivers = {2, 4, 8};
+  std::vector<std::string> receivers_text = {"2", "4", "8"};
+  std::vector<std::uint32_t> receivers;
   std::uint32_t repeat = 31;
   std::string plot;
   Format format = Format::kText;
@@ -162,6 +161,7 @@ MeasuredSize measure_size(const Arguments& arguments, std::uint64_t bytes, Group
 }
 
 void run_measure(Arguments arguments) {
+  if (!arguments.plot.empty()) check_writable(arguments.plot);
   find_node(arguments.launch);
   std::vector<std::uint64_t> sizes;
   for (const std::string& size : arguments.sizes) {
@@ -172,6 +172,10 @@ void run_measure(Arguments arguments) {
     list.erase(std::unique(list.begin(), list.end()), list.end());
   };
   ascending(sizes);
+  for (const std::string& text : arguments.receivers_text) {
+    arguments.receivers.push_back(
+        static_cast<std::uint32_t>(whole_number("--receivers", text, 1, kMostReceivers)));
+  }
   arguments.receivers.push_back(1);
   ascending(arguments.receivers);
   if (arguments.receivers.size() < 2) {
@@ -179,6 +183,8 @@ void run_measure(Arguments arguments) {
         "--receivers names none above 1, so nothing tells t_s from lambda; expected e.g. 2,4,8");
   }
   arguments.launch.window = kMaxWindow;
+  arguments.launch.nodes = arguments.receivers.back() + 1;
+  check_addresses(arguments.launch);
 
   Measured measured;
   measured.provider = arguments.launch.provider;
@@ -225,33 +231,28 @@ constexpr const char* kExamples =
 
 }  // namespace
 
-void add_measure(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
+void add_measure(Command app) {
+  Command command = app.add_command(
       "measure", "Measures alpha, beta and lambda of a fabric between real processes");
   const auto arguments = std::make_shared<Arguments>();
   launch::Options& launch = arguments->launch;
-  command->add_option("--provider", launch.provider, "tcp or shm")->capture_default_str();
-  command->add_option("--bytes", arguments->sizes, "Message sizes")
-      ->delimiter(',')
-      ->capture_default_str();
+  command.text("--provider", launch.provider, "tcp or shm").show_default(launch.provider);
+  command.list("--bytes", arguments->sizes, std::string("Message sizes (") + kByteUnits + ")")
+      .show_default("8,64,512,4KiB,16KiB,64KiB,256KiB,1MiB");
   command
-      ->add_option("--receivers", arguments->receivers,
-                   "Numbers of receivers, k; 1 is always measured")
-      ->delimiter(',')
-      ->check(CLI::Range(1u, kMostReceivers))
-      ->capture_default_str();
-  command->add_option("--repeat", arguments->repeat, "Repetitions of which the median counts")
-      ->check(CLI::Range(1u, 100000u))
-      ->capture_default_str();
-  command->add_option("--plot", arguments->plot, "Also draw it into this SVG file");
-  command->add_option("--launch-prefix", launch.prefix,
-                      "Words before each process's command; %r is its node, %n that plus one");
-  command->add_option("--address", launch.address, "IP each process binds; %r and %n as above");
-  command->add_option("--node-binary", launch.node_binary,
-                      "espalier-node; default: beside espalier");
-  add_format(*command, arguments->format);
-  command->footer(kExamples);
-  command->callback([arguments] { run_measure(*arguments); });
+      .list("--receivers", arguments->receivers_text,
+            "Numbers of receivers, k; 1 is always "
+            "measured")
+      .show_default("2,4,8");
+  command.number("--repeat", arguments->repeat, 1, 100000, "Repetitions; the median is printed");
+  command.text("--plot", arguments->plot, "Also draw it into this SVG file");
+  command.text("--launch-prefix", launch.prefix,
+               "Words before each process's command; %r is its node, %n that plus one");
+  command.text("--address", launch.address, "IP each process binds; %r and %n as above");
+  command.text("--node-binary", launch.node_binary, "espalier-node; default: beside espalier");
+  add_format(command, arguments->format);
+  command.set_footer(kExamples);
+  command.set_action([arguments] { run_measure(*arguments); });
 }
 
 }  // namespace espalier::tools

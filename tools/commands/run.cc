@@ -2,8 +2,6 @@
 
 #include "tools/run/run.h"
 
-#include <CLI/Error.hpp>
-#include <CLI/Validators.hpp>
 #include <algorithm>
 #include <charconv>
 #include <csignal>
@@ -16,8 +14,10 @@
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
+#include "tools/image/image.h"
 #include "tools/launch/start_cluster.h"
 #include "tools/measure/cost_model.h"
+#include "tools/report/verify_report.h"
 #include "tools/workload/result_files.h"
 
 namespace espalier::tools {
@@ -58,14 +58,14 @@ LoadedSchedule obtain_schedule(const Options& options) {
   return load_schedule("compiled", compile(choose(options.selection)), "");
 }
 
-// Proves the schedule for every N at once, or where it is none of the kind that can be, for each N
-// up to the largest that the sizes give.
-std::int64_t verified_blocks(const LoadedSchedule& schedule, const reference::Case& what,
-                             std::uint64_t most, bool modelled) {
+// Proves the schedule for every N at once. One that is not periodic is proven for each N up to the
+// largest that the sizes give.
+verify::Verdict prove(const LoadedSchedule& schedule, const reference::Case& what,
+                      std::uint64_t max_bytes, bool modelled) {
   Progress progress("verifying");
   verify::Options options;
-  // Of a modelled run the endpoints are the topology's links; else the fabric routes, and it is not
-  // those links that carry the blocks here.
+  // In a modelled run the endpoints are the topology's links. Otherwise the fabric routes, and
+  // other links carry the blocks.
   options.links = modelled || schedule.file.nodes() > schedule.file.ranks();
   options.progress = [&progress](double done) { progress.at(done); };
   options.method = verify::Method::kPeriodic;
@@ -75,12 +75,12 @@ std::int64_t verified_blocks(const LoadedSchedule& schedule, const reference::Ca
   verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
   if (!verdict.valid && verdict.counterexample.point == verify::Point::kForm) {
     reference::Case longest = what;
-    longest.bytes = most;
+    longest.bytes = max_bytes;
     options.method = verify::Method::kExhaustive;
     options.max_blocks = layout_of(schedule.programs.front(), longest).blocks;
     verdict = verify::verify(*schedule.topology, program, options);
   }
-  if (verdict.valid) return verdict.proven_blocks;
+  if (verdict.valid) return verdict;
   bad_input("the schedule does not verify and is not run: " + verdict.counterexample.message);
 }
 
@@ -90,6 +90,9 @@ reference::Case describe_case(const Options& options, const Program& program) {
   std::string error;
   if (!options.input.empty() && what.collective != espalier_Collective_BROADCAST) {
     bad_input("--input is for broadcast; other collectives make their own vectors of --bytes");
+  }
+  if (!options.output.empty() && what.collective == espalier_Collective_BARRIER) {
+    bad_input("--output writes results, and a barrier has none; expected no --output");
   }
   for (const std::uint64_t bytes : options.bytes) {
     what.bytes = bytes;
@@ -107,12 +110,14 @@ void add_boot_words(Options& options) {
               " is for nodes that boot images; expected --image or --flash as well");
   }
   if (options.public_key.empty() != options.takes_unsigned) {
-    bad_input("whose images do nodes take? expected one of --public-key FILE and --unsigned");
+    bad_input(
+        "nodes that boot images need a key: expected one of --public-key FILE and --unsigned");
   }
   options.launch.boot = {flash ? "--flash" : "--image", flash ? options.flash : options.image};
   if (options.takes_unsigned) {
     options.launch.boot.emplace_back("--unsigned");
   } else {
+    (void)image::trusted_key(options.public_key);
     options.launch.boot.insert(options.launch.boot.end(), {"--public-key", options.public_key});
   }
 }
@@ -134,6 +139,9 @@ RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
   result.topology = schedule.topology->spec();
   result.topology_title = schedule.topology->title();
   result.collective = collective_name(program.collective);
+  result.kind = program.collective;
+  result.default_alpha = !options.alpha_given && options.model.empty();
+  result.default_beta = !options.beta_given && options.model.empty();
   result.algorithm = program.algorithm;
   result.provider = options.launch.provider;
   result.combines = reference::combines(what.collective);
@@ -158,6 +166,10 @@ RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
 }  // namespace
 
 void run_run(Options options) {
+  if (options.ranks && options.format == Format::kJson) {
+    bad_input("--ranks is for text, and JSON has every rank's row; expected one of them");
+  }
+  if (!options.trace.empty()) check_writable(options.trace);
   find_node(options.launch);
   add_boot_words(options);
   const LoadedSchedule schedule = obtain_schedule(options);
@@ -188,12 +200,16 @@ void run_run(Options options) {
   options.launch.log = run::keeps_logs(options);
   options.launch.topology = schedule.topology->spec();
   options.launch.commands = run::start_commands(options.starts, options.launch.nodes);
+  check_addresses(options.launch);
   parse_disturbances(options);
   for (const std::string& directory : {options.output, options.events}) {
     if (!directory.empty()) make_directory(directory);
   }
   RunResult result = describe_run(options, schedule, what);
-  result.proven_blocks = verified_blocks(schedule, what, most, modelled);
+  const verify::Verdict verdict = prove(schedule, what, most, modelled);
+  result.proven_blocks = verdict.proven_blocks;
+  result.proven_for = proven_for(program, verdict);
+  result.bounds = verdict.witnesses;
   result.modelled = modelled;
 
   launch::Cluster cluster;
@@ -204,7 +220,8 @@ void run_run(Options options) {
   run::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster, result);
   if (run::keeps_logs(options)) run::write_logs(options, schedule, what, cluster);
   if (result.right && !options.output.empty()) write_last_results(options, what, cluster);
-  std::cout << (options.format == Format::kJson ? to_json(result) : to_text(result)) << std::flush;
+  std::cout << (options.format == Format::kJson ? to_json(result) : to_text(result, options.ranks))
+            << std::flush;
   if (!result.right) negative("a node failed or a result is wrong");
 }
 
@@ -233,117 +250,102 @@ constexpr const char* kExamples =
     "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
     "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";
 
-void add_message_options(CLI::App& command, Options& options) {
-  auto* bytes =
-      command
-          .add_option("--bytes", options.sizes,
-                      "Message sizes, e.g. 8,64KiB; each is run; default: 1MiB (barrier: 0)")
-          ->delimiter(',')
-          ->allow_extra_args(false);  // a file may follow
-  command.add_option("--input", options.input, "Broadcast this file")->excludes(bytes);
-  command.add_option("--trace", options.trace,
-                     "Write what happened in the last collective into this file (see 'espalier "
-                     "trace')");
-  command.add_option("--output", options.output, "Write each rank's result to DIR/rank-N.bin");
-  command.add_option("--events", options.events,
-                     "Write what each node did in the last collective to DIR/node-N.events");
+void add_message_options(Command command, Options& options) {
+  Option bytes = command.list(
+      "--bytes", options.sizes,
+      std::string("Message sizes, e.g. 8,64KiB; each is run; default: 1MiB (barrier: 0); ") +
+          kByteUnits);
+  command.text("--input", options.input, "Broadcast this file").excludes(bytes);
+  command.text("--trace", options.trace,
+               "Write the events of the last collective into this file (see 'espalier trace')");
+  command.text("--output", options.output, "Write each rank's result to DIR/rank-N.bin");
+  command.text("--events", options.events,
+               "Write each node's events of the last collective to DIR/node-N.events");
   add_operator_options(command, options.combining);
-  command.add_option("--repeat", options.repeat, "Timed repetitions, all ranks starting together")
-      ->check(CLI::Range(1u, 1000000u))
-      ->capture_default_str();
-  command.add_option("--warmup", options.warmup, "Untimed repetitions before")
-      ->check(CLI::Range(0u, 1000000u))
-      ->capture_default_str();
+  command.number("--repeat", options.repeat, 1, 1'000'000,
+                 "Timed repetitions; all ranks start each together");
+  command.number("--warmup", options.warmup, 0, 1'000'000, "Untimed repetitions before");
+  command.number("--back-to-back", options.back_to_back, 1, 1'000'000'000,
+                 "Collectives per repetition, one after the other without a barrier");
+  Option alpha = command.real("--alpha", options.alpha, 0, 1e6,
+                              "Start-up time of a block, s, for the prediction");
+  Option beta =
+      command.real("--beta", options.beta, 0, 1, "Time per byte, s/B, for the prediction");
   command
-      .add_option("--back-to-back", options.back_to_back,
-                  "Collectives a repetition, one after the other without a barrier")
-      ->check(CLI::Range(1u, 1000000000u))
-      ->capture_default_str();
-  auto* alpha =
-      command.add_option("--alpha", options.alpha, "Predicted start-up time of a block, s")
-          ->check(CLI::NonNegativeNumber)
-          ->capture_default_str();
-  auto* beta = command.add_option("--beta", options.beta, "Predicted time per byte, s/B")
-                   ->check(CLI::NonNegativeNumber)
-                   ->capture_default_str();
-  command
-      .add_option("--model", options.model,
-                  "alpha and beta as 'espalier measure --format json' measured them")
-      ->excludes(alpha)
-      ->excludes(beta);
+      .text("--model", options.model,
+            "A file of 'espalier measure --format json' that has alpha and beta")
+      .excludes(alpha)
+      .excludes(beta);
 }
 
-void add_launch_options(CLI::App& command, Options& options) {
+void add_launch_options(Command command, Options& options) {
   launch::Options& launch = options.launch;
-  command.add_option("--provider", launch.provider, "tcp or shm")->capture_default_str();
-  command
-      .add_option("--deadline", launch.deadline_ms,
-                  "Silence in ms after which a link is dead; nodes end within twice of it")
-      ->check(CLI::Range(10u, 3600000u))
-      ->capture_default_str();
-  command.add_option("--window", launch.window, "Steps in flight, at most")
-      ->check(CLI::Range(1u, kMaxWindow))
-      ->capture_default_str();
-  command
-      .add_option("--nodes-per-process", launch.nodes_per_process,
-                  "Nodes that share a process and its one thread")
-      ->check(CLI::Range(1u, kMostPerProcess))
-      ->capture_default_str();
-  command.add_flag("--check-blocks", launch.check_blocks, "A CRC-32 with every block, checked");
-  command.add_option("--launch-prefix", launch.prefix,
-                     "Words before each process's command; %r is its first node, %n that plus one");
-  command.add_option("--address", launch.address, "IP each process binds; %r and %n as above");
-  command.add_option("--node-binary", launch.node_binary,
-                     "espalier-node; default: beside espalier");
-  command
-      .add_option(
-          "--start", options.starts,
-          "NODES=COMMAND: what starts these nodes (4,5 or 4-7) instead of espalier-node, one "
-          "process each; words for sh, %r and %n as above; again for others")
-      ->allow_extra_args(false);
-  auto* image = command.add_option("--image", options.image,
-                                   "Nodes boot from this image each, %r its number");
-  command.add_option("--flash", options.flash, "... from the slots of this flash, %r as above")
-      ->excludes(image);
-  auto* key = command.add_option("--public-key", options.public_key,
-                                 "... and take only images that this key's owner signed");
-  command.add_flag("--unsigned", options.takes_unsigned, "... and take any image")->excludes(key);
-  command
-      .add_option("--kill", options.kill,
-                  "Test aid: NODE@MS kills a node's process MS after the start")
-      ->allow_extra_args(false);
-  command.add_option("--stop", options.stop, "Test aid: NODE@MS stops it (SIGSTOP)")
-      ->allow_extra_args(false);
+  command.text("--provider", launch.provider, "tcp or shm").show_default(launch.provider);
+  command.number("--deadline", launch.deadline_ms, 10, 3'600'000,
+                 "How long an awaited link may stay silent before it is declared dead, ms; nodes "
+                 "end within twice this time");
+  command.number("--window", launch.window, 1, kMaxWindow, "Maximum number of steps in flight");
+  command.number("--nodes-per-process", launch.nodes_per_process, 1, kMostPerProcess,
+                 "Nodes that share a process and its one thread");
+  command.flag("--check-blocks", launch.check_blocks,
+               "Send a CRC-32 with every block, and check it");
+  command.text("--launch-prefix", launch.prefix,
+               "Prefix for each process's command; %r is its first node, %n is %r + 1");
+  command.text("--address", launch.address, "IP that each process binds; %r and %n as above");
+  command.text("--node-binary", launch.node_binary, "espalier-node; default: beside espalier");
+  command.texts(
+      "--start", options.starts,
+      "NODES=COMMAND: the command that starts these nodes (4,5 or 4-7) instead of espalier-node, "
+      "one process each; words for sh, %r and %n as above; may be repeated for other nodes");
+  Option image =
+      command.text("--image", options.image, "Image that each node boots; %r is the node's number");
+  command.text("--flash", options.flash, "Flash file whose slots each node boots; %r as above")
+      .excludes(image);
+  Option key = command.text("--public-key", options.public_key,
+                            "Nodes boot only images signed with this key's private part");
+  command.flag("--unsigned", options.takes_unsigned, "Nodes boot any image").excludes(key);
+  command.texts("--kill", options.kill,
+                "Test aid: NODE@MS kills a node's process MS after the start");
+  command.texts("--stop", options.stop,
+                "Test aid: NODE@MS stops a node's process (SIGSTOP) MS after the start");
 }
 
 }  // namespace
 
-void add_run(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
+void add_run(Command app) {
+  Command command = app.add_command(
       "run", "Runs a collective on real processes over libfabric and checks every result");
   const auto options = std::make_shared<Options>();
-  auto* file = command->add_option("file", options->file, "A schedule file; else one is compiled");
-  add_selection(*command, options->selection, false);
-  add_links(*command, options->selection);
-  command->get_option("--links")->description(
+  Option file =
+      command.text("file", options->file, "A schedule file; without one, a schedule is compiled");
+  add_selection(command, options->selection, false);
+  add_links(command, options->selection);
+  command.option("--links").describe(
       "direct: a node reaches every peer of its program; modelled: it has an endpoint for each "
-      "lane "
-      "to a neighbour and no others (a selection is lowered for that, a file must be modelled); "
-      "default: modelled where all messages go to neighbours, but on a complete graph");
+      "lane to a neighbour and no others (a selection is lowered for that, a file must be "
+      "modelled); default: modelled if all messages go to neighbours, except on a complete graph");
   for (const char* name : {"--topology", "--collective", "--algorithm", "--root", "--run",
                            "--lambda", "--ports", "--embedding"}) {
-    command->get_option(name)->excludes(file)->capture_default_str();
+    command.option(name).excludes(file);
   }
-  add_message_options(*command, *options);
-  add_launch_options(*command, *options);
-  add_format(*command, options->format);
-  command->footer(kExamples);
-  command->callback([options, command] {
-    // Else the schedule allows what it does by default, and nodes as much as it allows.
-    if (command->count("--window") > 0) {
+  command.option("--topology").show_default(options->selection.topology);
+  command.option("--collective").show_default(options->selection.collective);
+  command.option("--algorithm").show_default(options->selection.algorithm);
+  add_message_options(command, *options);
+  add_launch_options(command, *options);
+  command.flag("--ranks", options->ranks,
+               "Also print a row per rank (process, time, SHA-256), and per endpoint of a modelled "
+               "run");
+  add_format(command, options->format);
+  command.set_footer(kExamples);
+  command.set_action([options, command] {
+    // Without --window the schedule allows its default, and nodes issue as much as it allows.
+    if (command.option("--window").is_given()) {
       options->selection.window = std::to_string(options->launch.window);
       options->selection.window_is_limit = true;
     }
+    options->alpha_given = command.option("--alpha").is_given();
+    options->beta_given = command.option("--beta").is_given();
     run_run(*options);
   });
 }

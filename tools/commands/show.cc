@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "collectives/algorithms/algorithms.h"
 #include "tools/commands/commands.h"
+#include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 #include "tools/report/bound.h"
@@ -16,8 +16,6 @@
 
 namespace espalier::tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Arguments {
   std::string file, rank, blocks, topology;
@@ -224,23 +222,23 @@ void run_show(const Arguments& arguments) {
 
 }  // namespace
 
-void add_show(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("show", "Prints a schedule file as people read it");
+void add_show(Command app) {
+  Command command = app.add_command("show", "Prints a schedule file as people read it");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("file", arguments->file, "The schedule file")->required();
-  command->add_option("--rank", arguments->rank, "Only this rank's program");
-  command->add_option("--blocks", arguments->blocks,
-                      "Also expand it into steps, for N blocks a segment; an N that the "
-                      "schedule has");
-  command->add_option("--topology", arguments->topology, "Refuse the file if it is for another");
-  add_format(*command, arguments->format);
-  command->footer(
+  command.text("file", arguments->file, "The schedule file").required();
+  command.text("--rank", arguments->rank, "Only this rank's program");
+  command.text("--blocks", arguments->blocks,
+               "Also expand it into steps, for N blocks a segment; an N that the "
+               "schedule has");
+  command.text("--topology", arguments->topology, "Refuse the file if it is for another");
+  add_format(command, arguments->format);
+  command.set_footer(
       "output[s, b] is block b of segment s. Instance i of an action runs in the step given.\n"
       "Examples:\n"
       "  espalier show b.esp --rank 5\n"
       "  espalier show b.esp --rank 5 --blocks 4\n"
       "  espalier show b.esp --blocks 4");
-  command->callback([arguments] { run_show(*arguments); });
+  command.set_action([arguments] { run_show(*arguments); });
 }
 
 }  // namespace espalier::tools

@@ -23,12 +23,17 @@
 namespace espalier::tools {
 namespace {
 
+constexpr double kMaxJitter = 1000;
+
 reference::Case make_case(const Program& program, const SimulateOptions& arguments) {
   reference::Case run = case_of(program, arguments.combining);
   if (!arguments.bytes.empty()) {
     run.bytes = byte_count("--bytes", arguments.bytes, kMaxMessageBytes);
   } else if (run.collective != espalier_Collective_BARRIER) {
     bad_input("no --bytes; expected the size of the message, e.g. 64KiB");
+  }
+  if (run.collective == espalier_Collective_BARRIER && !arguments.output.empty()) {
+    bad_input("--output writes results, and a barrier has none; expected no --output");
   }
   std::string error;
   const bool can =
@@ -48,12 +53,6 @@ void check_no_data(const SimulateOptions& arguments) {
         "--op is for data, and with --no-data no operator is applied; expected one of them (--type "
         "stays: it sets the size of an element)");
   }
-}
-
-sim::Hops hops_of(const std::string& name) {
-  if (name == "cut-through") return sim::Hops::kCutThrough;
-  if (name == "store-and-forward") return sim::Hops::kStoreAndForward;
-  bad_input("unknown --hops '" + one_line(name) + "'; expected cut-through or store-and-forward");
 }
 
 // All jitter's.
@@ -92,7 +91,7 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   report.data = !arguments.no_data;
   report.bytes = run.bytes;
   report.layout = layout_of(schedule.first(), run);
-  report.hops = hops_of(arguments.hops);
+  report.hops = arguments.hops;
   const std::uint64_t seed = seed_of(arguments);
   const CostModel cost = cost_of(arguments);
   predict_into(report, schedule, cost);
@@ -149,16 +148,8 @@ void judge(const char* how, const Outcome& outcome) {
 }  // namespace
 
 void run_simulate(const SimulateOptions& arguments) {
-  if (!(arguments.alpha >= 0 && arguments.alpha < 1e6 && arguments.beta >= 0 &&
-        arguments.beta < 1)) {
-    bad_input("--alpha must be a number from 0 to 1e6, and --beta one from 0 to 1");
-  }
-  for (const double jitter : {arguments.jitter, arguments.link_jitter, arguments.node_jitter}) {
-    if (!(jitter >= 0 && jitter < 1e3)) {
-      bad_input("--jitter, --link-jitter and --node-jitter must be numbers from 0 to 1000");
-    }
-  }
   check_no_data(arguments);
+  if (!arguments.trace.empty()) check_writable(arguments.trace);
   StoredSchedule schedule(arguments.file, arguments.topology);
   const SimulateReport report = make_report(schedule, arguments);
   for (std::uint32_t node = 0; !arguments.events.empty() && node < report.logs.size(); ++node) {
@@ -181,57 +172,55 @@ void run_simulate(const SimulateOptions& arguments) {
   }
 }
 
-void add_simulate_options(CLI::App& command, SimulateOptions& options) {
-  command.add_option("file", options.file, "The schedule file")->required();
-  command.add_option(
-      "--bytes", options.bytes,
-      "The message, e.g. 4096 or 64KiB; scatter, gather, allgather, reduce-scatter and "
-      "all-to-all: one rank's part");
-  auto* alpha = command.add_option("--alpha", options.alpha, "Start-up of a block, seconds")
-                    ->capture_default_str();
-  auto* beta = command.add_option("--beta", options.beta, "Seconds a byte")->capture_default_str();
+void add_simulate_options(Command command, SimulateOptions& options) {
+  command.text("file", options.file, "The schedule file").required();
+  command.text("--bytes", options.bytes,
+               "The message, e.g. 4096 or 64KiB; scatter, gather, allgather, reduce-scatter and "
+               "all-to-all: one rank's part");
+  Option alpha = command.real("--alpha", options.alpha, 0, 1e6, "Start-up time of a block, s");
+  Option beta = command.real("--beta", options.beta, 0, 1, "Time per byte, s/B");
   command
-      .add_option("--model", options.model,
-                  "alpha and beta as 'espalier measure --format json' measured them")
-      ->excludes(alpha)
-      ->excludes(beta);
-  command.add_option("--jitter", options.jitter, "Each transfer is up to this fraction longer")
-      ->capture_default_str();
+      .text("--model", options.model,
+            "A file of 'espalier measure --format json' that has alpha and beta")
+      .excludes(alpha)
+      .excludes(beta);
+  command.real("--jitter", options.jitter, 0, kMaxJitter,
+               "Each transfer takes up to this fraction longer");
+  command.real("--link-jitter", options.link_jitter, 0, kMaxJitter,
+               "Each link always takes longer, by a fraction of its own up to this one");
+  command.real("--node-jitter", options.node_jitter, 0, kMaxJitter,
+               "Delay each node's polling by up to this many block times");
+  command.text("--seed", options.seed, "Seed of all jitter; default: 1");
   command
-      .add_option("--link-jitter", options.link_jitter,
-                  "Each link always takes a fraction longer, its own, up to this")
-      ->capture_default_str();
-  command
-      .add_option("--node-jitter", options.node_jitter,
-                  "Each node looks late at what has come, by up to this many times a block's time")
-      ->capture_default_str();
-  command.add_option("--seed", options.seed, "Of all jitter; default: 1");
-  command
-      .add_option("--hops", options.hops,
-                  "cut-through: a block holds all links of its way at once; store-and-forward: one "
-                  "after the other")
-      ->capture_default_str();
+      .word(
+          "--hops", {"cut-through", "store-and-forward"},
+          [&options](std::size_t index) {
+            options.hops = index == 0 ? sim::Hops::kCutThrough : sim::Hops::kStoreAndForward;
+          },
+          "cut-through: a block holds all links of its path at once; store-and-forward: one after "
+          "the other")
+      .show_default("cut-through");
   add_operator_options(command, options.combining);
-  command.add_option("--topology", options.topology, "Refuse the file if it is for another");
+  command.text("--topology", options.topology, "Refuse the file if it is for another");
   add_format(command, options.format);
 }
 
-void add_simulate(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "simulate", "Runs a schedule in virtual time and checks every rank's result");
+void add_simulate(Command app) {
+  Command command =
+      app.add_command("simulate", "Runs a schedule in virtual time and checks every rank's result");
   const auto arguments = std::make_shared<SimulateOptions>();
-  add_simulate_options(*command, *arguments);
-  command->add_option("--trace", arguments->trace,
-                      "Also write what happened into this file (see 'espalier trace')");
-  command->add_flag(
+  add_simulate_options(command, *arguments);
+  command.text("--trace", arguments->trace,
+               "Also write what happened into this file (see 'espalier trace')");
+  command.flag(
       "--no-data", arguments->no_data,
       "Moves no byte and checks no result. Steps, times, link loads and events are those of a run "
       "with data; time and memory are far less");
-  command->add_option("--output", arguments->output,
-                      "Write each rank's result to DIR/rank-N.bin, as 'espalier run' does");
-  command->add_option("--events", arguments->events,
-                      "Write what each node did to DIR/node-N.events, as 'espalier run' does");
-  command->footer(
+  command.text("--output", arguments->output,
+               "Write each rank's result to DIR/rank-N.bin, as 'espalier run' does");
+  command.text("--events", arguments->events,
+               "Write what each node did to DIR/node-N.events, as 'espalier run' does");
+  command.set_footer(
       "Runs twice over the topology's links: in lock step, counting steps and what each link is\n"
       "asked for, and free running, with jitter if wanted, measuring virtual time and waits.\n"
       "Examples:\n"
@@ -240,7 +229,7 @@ void add_simulate(CLI::App& app) {
       "  espalier simulate b.esp --bytes 1MiB --jitter 0.5 --node-jitter 2 --seed 7\n"
       "  espalier simulate b.esp --bytes 1MiB --hops store-and-forward --format json\n"
       "  espalier simulate million.esp --bytes 512KiB --no-data");
-  command->callback([arguments] { run_simulate(*arguments); });
+  command.set_action([arguments] { run_simulate(*arguments); });
 }
 
 }  // namespace espalier::tools

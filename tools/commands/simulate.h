@@ -1,9 +1,9 @@
 #pragma once
 // What `espalier simulate` is told; `espalier trace` tells it the same. Host only.
 
-#include <CLI/App.hpp>
 #include <string>
 
+#include "hal/sim/sim.h"
 #include "tools/common/output.h"
 #include "tools/workload/workload.h"
 
@@ -15,14 +15,14 @@ struct SimulateOptions {
   std::string trace;   // file to write a trace of the free run into; empty: none
   std::string output;  // directory for the free run's results
   std::string events;  // directory for what its nodes did
-  std::string hops = "cut-through";
+  sim::Hops hops = sim::Hops::kCutThrough;
   bool no_data = false;  // no byte is moved
   double alpha = 1e-6, beta = 1e-9, jitter = 0, link_jitter = 0, node_jitter = 0;
   Format format = Format::kText;
 };
 
 // Adds the options that 'espalier trace' has too.
-void add_simulate_options(CLI::App& command, SimulateOptions& options);
+void add_simulate_options(Command command, SimulateOptions& options);
 
 // Simulates, prints the report, throws Failure where something is wrong.
 void run_simulate(const SimulateOptions& options);

@@ -2,10 +2,10 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
+#include "tools/common/json.h"
 #include "tools/common/output.h"
 #include "tools/select/selection.h"
 
@@ -44,13 +44,13 @@ void print_as_json(const topology::Topology& topology) {
     bad_input(topology.title() + " has " + counted(topology.link_count(), "link") +
               ", too many to print; expected at most " + std::to_string(kMostAsJson));
   }
-  auto nodes = nlohmann::ordered_json::array();
+  auto nodes = Json::array();
   for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
     nodes.push_back({{"node", node},
                      {"kind", node < topology.ranks() ? "rank" : "router"},
                      {"name", topology.node_name(node)}});
   }
-  auto links = nlohmann::ordered_json::array();
+  auto links = Json::array();
   for (const topology::Link& link : topology.links()) {
     links.push_back({{"from", link.from}, {"to", link.to}, {"capacity", link.capacity}});
   }
@@ -62,6 +62,7 @@ void print_as_json(const topology::Topology& topology) {
 }
 
 void run_topology(const Arguments& arguments) {
+  if (!arguments.svg.empty()) check_writable(arguments.svg);
   const auto topology = parse_topology(arguments.spec);
   if (!arguments.svg.empty()) {
     const std::string picture = topology::draw_svg(*topology);
@@ -77,22 +78,21 @@ void run_topology(const Arguments& arguments) {
 
 }  // namespace
 
-void add_topology(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("topology", "Prints a topology, and draws it");
+void add_topology(Command app) {
+  Command command = app.add_command("topology", "Prints a topology, and draws it");
   const auto arguments = std::make_shared<Arguments>();
   command
-      ->add_option(
-          "topology", arguments->spec,
-          "complete:N, mesh:RxC, crossbar:AxB, fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH")
-      ->required();
-  command->add_option("--svg", arguments->svg, "Also draw it into this file");
-  add_format(*command, arguments->format);
-  command->footer(
+      .text("topology", arguments->spec,
+            "complete:N, mesh:RxC, crossbar:AxB, fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH")
+      .required();
+  command.text("--svg", arguments->svg, "Also draw it into this file");
+  add_format(command, arguments->format);
+  command.set_footer(
       "Examples:\n"
       "  espalier topology mesh:4x4\n"
       "  espalier topology fattree:k=4,h=2,c=k --svg tree.svg\n"
       "  espalier topology file:examples/topologies/broken-mesh.textproto --svg mesh.svg");
-  command->callback([arguments] { run_topology(*arguments); });
+  command.set_action([arguments] { run_topology(*arguments); });
 }
 
 }  // namespace espalier::tools

@@ -14,14 +14,16 @@ namespace espalier::tools {
 namespace {
 
 #ifdef ESPALIER_WITH_OFI
-void run_real(const CLI::App& command, const SimulateOptions& told, const std::string& provider) {
+void run_real(const Command& command, const SimulateOptions& told, const std::string& provider) {
   if (!told.topology.empty()) (void)open_schedule(told.file, told.topology);
   run::Options options;
   options.file = told.file;
   if (!told.bytes.empty()) options.sizes = {told.bytes};
   options.combining = told.combining;
-  if (command.count("--alpha") > 0) options.alpha = told.alpha;
-  if (command.count("--beta") > 0) options.beta = told.beta;
+  options.alpha_given = command.option("--alpha").is_given();
+  options.beta_given = command.option("--beta").is_given();
+  if (options.alpha_given) options.alpha = told.alpha;
+  if (options.beta_given) options.beta = told.beta;
   options.model = told.model;
   options.trace = told.trace;
   options.format = told.format;
@@ -34,22 +36,21 @@ void run_real(const CLI::App& command, const SimulateOptions& told, const std::s
 
 }  // namespace
 
-void add_trace(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("trace", "Writes what every node did, and when, for Perfetto");
+void add_trace(Command app) {
+  Command command = app.add_command("trace", "Writes what every node did, and when, for Perfetto");
   const auto options = std::make_shared<SimulateOptions>();
   const auto provider = std::make_shared<std::string>();
-  add_simulate_options(*command, *options);
-  command->add_option("-o,--output", options->trace, "The file to write (JSON)")->required();
+  add_simulate_options(command, *options);
+  command.text("-o,--output", options->trace, "The file to write (JSON)").required();
 #ifdef ESPALIER_WITH_OFI
-  auto* real =
-      command->add_option("--provider", *provider,
-                          "tcp or shm: of a real run, a process a node; else of a simulated one");
+  Option real =
+      command.text("--provider", *provider,
+                   "tcp or shm: of a real run, a process a node; else of a simulated one");
   for (const char* name : {"--jitter", "--link-jitter", "--node-jitter", "--seed", "--hops"}) {
-    real->excludes(command->get_option(name));
+    real.excludes(command.option(name));
   }
 #endif
-  command->footer(
+  command.set_footer(
       "Writes the Trace Event Format, which ui.perfetto.dev, chrome://tracing and the page of\n"
       "'espalier draw --trace' open: a process a node, a track for each link and direction, one "
       "for\n"
@@ -60,9 +61,9 @@ void add_trace(CLI::App& app) {
       "Examples:\n"
       "  espalier trace b.esp --bytes 64KiB -o simulated.json\n"
       "  espalier trace b.esp --bytes 64KiB --provider shm -o real.json");
-  command->callback([options, provider, command] {
+  command.set_action([options, provider, command] {
 #ifdef ESPALIER_WITH_OFI
-    if (!provider->empty()) return run_real(*command, *options, *provider);
+    if (!provider->empty()) return run_real(command, *options, *provider);
 #endif
     run_simulate(*options);
   });

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "collectives/verify/picture.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
+#include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 #include "tools/report/verify_report.h"
@@ -111,6 +111,10 @@ void draw(Source& source, const Proof& proof, const std::string& path) {
 }
 
 void run_verify(const Arguments& arguments) {
+  if (arguments.explain && arguments.format == Format::kJson) {
+    bad_input("--explain is for text, and JSON has all that it prints; expected one of them");
+  }
+  if (!arguments.picture.empty()) check_writable(arguments.picture);
   Source source = source_of(arguments);
   Proof proof = prove(source, arguments);
   if (proof.verdict.counterexample.too_large) {
@@ -137,24 +141,23 @@ void run_verify(const Arguments& arguments) {
 
 }  // namespace
 
-void add_verify(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("verify", "Proves a schedule, or says where and why it is wrong");
+void add_verify(Command app) {
+  Command command =
+      app.add_command("verify", "Proves a schedule, or says where and why it is wrong");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("file", arguments->file,
-                      "The schedule file; without, --topology, --collective and --algorithm");
-  add_selection(*command, arguments->selection, false);
-  add_schedule_window(*command, arguments->selection);
-  add_links(*command, arguments->selection);
-  command->add_option("--blocks", arguments->blocks,
-                      "Check every N up to this only, one by one; default: every N");
-  command->add_flag("--loads", arguments->loads,
-                    "Invalid also if the topology's own links cannot carry it along their routes");
-  command->add_flag("--explain", arguments->explain, "Print what was proven, point by point");
-  command->add_option("--picture", arguments->picture,
-                      "Draw its steps, or the fault, into this SVG file");
-  add_format(*command, arguments->format);
-  command->footer(
+  command.text("file", arguments->file,
+               "The schedule file; without, --topology, --collective and --algorithm");
+  add_selection(command, arguments->selection, false);
+  add_schedule_window(command, arguments->selection);
+  add_links(command, arguments->selection);
+  command.text("--blocks", arguments->blocks,
+               "Check every N up to this only, one by one; default: every N");
+  command.flag("--loads", arguments->loads,
+               "Invalid also if the topology's own links cannot carry it along their routes");
+  command.flag("--explain", arguments->explain, "Print what was proven, point by point");
+  command.text("--picture", arguments->picture, "Draw its steps, or the fault, into this SVG file");
+  add_format(command, arguments->format);
+  command.set_footer(
       "With a file, --topology refuses one for another. Without, programs are generated again as\n"
       "they are needed, whatever the number of ranks.\n"
       "Exit status: 0 valid; 1 wrong, and the line says rank, step, link and block;\n"
@@ -163,8 +166,8 @@ void add_verify(CLI::App& app) {
       "  espalier verify b.esp --explain\n"
       "  espalier verify b.esp --topology complete:16 --picture b.svg\n"
       "  espalier verify --topology complete:100000 --collective broadcast --algorithm two-tree");
-  command->callback([arguments, command] {
-    arguments->root_given = command->count("--root") > 0;
+  command.set_action([arguments, command] {
+    arguments->root_given = command.option("--root").is_given();
     run_verify(*arguments);
   });
 }

@@ -4,17 +4,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/Validators.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tools/common/failure.h"
+#include "tools/common/json.h"
 
 namespace espalier::tools {
 
@@ -29,19 +28,34 @@ mode_t usual_mode() {
 
 }  // namespace
 
-void add_format(CLI::App& command, Format& format) {
-  command
-      .add_option_function<std::string>(
-          "--format",
-          [&format](const std::string& name) {
-            format = name == "json" ? Format::kJson : Format::kText;
-          },
-          "How results are printed")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->default_str("text");
+void add_format(Command command, Format& format) {
+  const auto store = [&format](std::size_t index) {
+    format = index == 1 ? Format::kJson : Format::kText;
+  };
+  command.word("--format", {"text", "json"}, store, "How results are printed").show_default("text");
 }
 
-void print_json(const nlohmann::ordered_json& value) { std::cout << value.dump(2) << '\n'; }
+void print_json(const Json& value) { std::cout << value.dump(2) << '\n'; }
+
+void check_writable(const std::string& path) {
+  struct stat about {};
+  const bool exists = stat(path.c_str(), &about) == 0;
+  int error = 0;
+  if (exists && S_ISDIR(about.st_mode)) {
+    error = EISDIR;
+  } else {
+    // A regular file is replaced, which takes a place beside it.
+    const bool itself = exists && !S_ISREG(about.st_mode);
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    if (!itself && stat(folder.c_str(), &about) != 0) {
+      error = errno;
+    } else if (access(itself ? path.c_str() : folder.c_str(), W_OK) != 0) {
+      error = errno;
+    }
+  }
+  if (error != 0) bad_input("cannot write '" + one_line(path) + "': " + std::strerror(error));
+}
 
 void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
   const auto fail = [&path](int error) {
@@ -88,6 +102,15 @@ std::string one_line(std::string_view text) {
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
   }
   return line;
+}
+
+std::string either(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
+    text += names[i];
+  }
+  return text;
 }
 
 std::string counted(std::uint64_t number, std::string_view one) {

@@ -1,31 +1,38 @@
 #pragma once
 // What all subcommands print and write.
 
-#include <CLI/App.hpp>
 #include <chrono>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "tools/common/command_line.h"
+#include "tools/common/json.h"
 
 namespace espalier::tools {
 
 enum class Format { kText, kJson };
 
 // Adds --format text|json.
-void add_format(CLI::App& command, Format& format);
+void add_format(Command command, Format& format);
 // On stdout, indented, with a newline.
-void print_json(const nlohmann::ordered_json& value);
+void print_json(const Json& value);
 
 // Writes the whole file or leaves whatever was there: to a temporary name beside it, then renamed.
 // Throws Failure.
 void write_file(const std::string& path, std::span<const std::uint8_t> bytes);
+// Throws Failure (bad input) if write_file() cannot write to `path`: no such directory, no
+// permission. Call it before long work.
+void check_writable(const std::string& path);
 // Throws Failure if there is no such file or it cannot be read.
 [[nodiscard]] std::string read_file(const std::string& path);
 
 // Text as it may stand in one line on a terminal: control characters become '?'.
 [[nodiscard]] std::string one_line(std::string_view text);
+// "a, b or c"
+[[nodiscard]] std::string either(const std::vector<std::string>& names);
 // "3 links", "1 link".
 [[nodiscard]] std::string counted(std::uint64_t number, std::string_view one);
 // "0x0123456789abcdef"

@@ -1,10 +1,10 @@
 #include "tools/draw/page.h"
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "collectives/algorithms/algorithms.h"
 #include "tools/common/failure.h"
+#include "tools/common/json.h"
 #include "tools/common/output.h"
 #include "tools/draw/drawing.h"
 #include "tools/page_text.h"
@@ -15,8 +15,6 @@
 
 namespace espalier::tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json place_json(bool present, const Place& place) {
   if (!present) return nullptr;
@@ -114,11 +112,12 @@ std::string facts(const LoadedSchedule& loaded) {
 }
 
 Json parse_trace(const std::string& text) {
-  Json trace = Json::parse(text, nullptr, false);
-  const bool events =
-      trace.is_object() && trace.contains("traceEvents") && trace["traceEvents"].is_array();
-  if (!events) bad_input("the --trace file is no trace; expected what 'espalier trace' writes");
-  return trace;
+  std::optional<Json> trace = Json::parse(text);
+  const Json* events = trace ? trace->find("traceEvents") : nullptr;
+  if (events == nullptr || events->items() == nullptr) {
+    bad_input("the --trace file is not a trace; expected the output of 'espalier trace'");
+  }
+  return *std::move(trace);
 }
 
 // `text` with what stands at `mark` replaced; the page has each mark once.
@@ -129,7 +128,7 @@ std::string filled(std::string text, const std::string& mark, const std::string&
 // JSON as it may stand in a script: nothing in it can end the script.
 std::string in_script(const Json& json) {
   std::string out;
-  for (const char c : json.dump(-1, ' ', true)) {
+  for (const char c : json.dump(-1, true)) {
     if (c == '<')
       out += "\\u003c";
     else

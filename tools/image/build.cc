@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/verify/verify.h"
@@ -11,6 +10,7 @@
 #include "firmware/boot/slots.h"
 #include "firmware/image/image_writer.h"
 #include "tools/common/failure.h"
+#include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/image/board.h"
 #include "tools/image/board_limits.h"
@@ -21,7 +21,6 @@
 namespace espalier::tools::image {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using board::BoardFile;
 
 struct Arguments {
@@ -181,7 +180,14 @@ std::string output_path(const std::string& pattern, std::uint32_t node) {
 std::vector<std::uint32_t> chosen_nodes(const Arguments& arguments, const Sources& sources) {
   const std::uint32_t nodes = sources.schedules.front().file.nodes();
   if (!arguments.node.empty()) {
-    return {static_cast<std::uint32_t>(whole_number("--node", arguments.node, 0, nodes - 1))};
+    const auto node =
+        static_cast<std::uint32_t>(whole_number("--node", arguments.node, 0, nodes - 1));
+    const BoardFile::Position& position = sources.board.position();
+    if (position.has_node() && position.node() != node) {
+      bad_input("--node " + arguments.node + ": board '" + sources.board.name() + "' is node " +
+                std::to_string(position.node()) + "; expected no --node");
+    }
+    return {node};
   }
   if (sources.board.position().has_node()) return {sources.board.position().node()};
   if (arguments.output.find("%r") == std::string::npos) {
@@ -193,6 +199,7 @@ std::vector<std::uint32_t> chosen_nodes(const Arguments& arguments, const Source
 }
 
 void run_build(const Arguments& arguments) {
+  check_writable(output_path(arguments.output, 0));
   Sources sources;
   sources.board = read_board(arguments.board);
   sources.common.board = sources.board.name();
@@ -225,32 +232,29 @@ void run_build(const Arguments& arguments) {
 
 }  // namespace
 
-void add_build(CLI::App& image) {
-  CLI::App* command =
-      image.add_subcommand("build", "Makes a node's image of schedule files and a board");
+void add_build(Command image) {
+  Command command =
+      image.add_command("build", "Makes a node's image of schedule files and a board");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("schedules", arguments->schedules, "Schedule files, a program of each")
-      ->required();
-  command->add_option("--board", arguments->board, "The board's folder or its board.textproto")
-      ->required();
-  command->add_option("--node", arguments->node,
-                      "The node; default: the board's, or with %r in the output every one");
-  command->add_option("--release", arguments->release, "Like 1.2.3: the highest one boots")
-      ->required();
+  command.arguments("schedules", arguments->schedules, "Schedule files, a program of each")
+      .required();
+  command.text("--board", arguments->board, "The board's folder or its board.textproto").required();
+  command.text("--node", arguments->node,
+               "The node; default: the board's, or with %r in the output every one");
+  command.text("--release", arguments->release, "Like 1.2.3: the highest one boots").required();
   command
-      ->add_option("--counter", arguments->counter,
-                   "Security counter: once it runs, none with a lower one boots any more")
-      ->capture_default_str();
-  command->add_option("--key", arguments->key, "Sign it with this private key");
-  command->add_option("-o,--output", arguments->output, "The image; %r is the node's number")
-      ->required();
-  add_format(*command, arguments->format);
-  command->footer(
+      .text("--counter", arguments->counter,
+            "Security counter: once it runs, none with a lower one boots any more")
+      .show_default(arguments->counter);
+  command.text("--key", arguments->key, "Sign it with this private key");
+  command.text("-o,--output", arguments->output, "The image; %r is the node's number").required();
+  add_format(command, arguments->format);
+  command.set_footer(
       "Each schedule is verified first. Examples:\n"
       "  espalier image build b.esp --board boards/linux-x86_64 --node 3 --release 1.0.0 -o 3.img\n"
       "  espalier image build b.esp a.esp --board boards/linux-x86_64 --release 1.0.1 \\\n"
       "      --counter 1 --key release.key -o images/node-%r.img");
-  command->callback([arguments] { run_build(*arguments); });
+  command.set_action([arguments] { run_build(*arguments); });
 }
 
 }  // namespace espalier::tools::image

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "firmware/boot/file_flash.h"
 #include "firmware/boot/slots.h"
 #include "tools/common/failure.h"
+#include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/image/board.h"
 #include "tools/image/image.h"
@@ -111,7 +111,7 @@ void run_check(Arguments& arguments) {
     failed = rules().size() - 1;
   }
   if (arguments.format == Format::kJson) {
-    auto told = nlohmann::ordered_json::array();
+    auto told = Json::array();
     for (std::size_t at = 0; at <= failed && at < rules().size(); ++at) {
       told.push_back({{"rule", rules()[at].text}, {"kept", at != failed}});
     }
@@ -206,47 +206,47 @@ void run_install(Arguments& arguments) {
   std::printf("%s: slot %u boots next\n", one_line(arguments.flash).c_str(), report.slot);
 }
 
-void add_expectation(CLI::App& command, Arguments& arguments) {
-  command.add_option("image", arguments.file, "The image")->required();
-  command.add_option("--topology", arguments.topology, "Refuse it if it is for another");
-  command.add_option("--node", arguments.node, "Refuse it if it is for another");
-  command.add_option("--counter", arguments.counter, "Refuse it if its security counter is below")
-      ->capture_default_str();
+void add_expectation(Command command, Arguments& arguments) {
+  command.text("image", arguments.file, "The image").required();
+  command.text("--topology", arguments.topology, "Refuse it if it is for another");
+  command.text("--node", arguments.node, "Refuse it if it is for another");
+  command.text("--counter", arguments.counter, "Refuse it if its security counter is below")
+      .show_default(arguments.counter);
   add_trust(command, arguments.trust);
 }
 
 }  // namespace
 
-void add_check(CLI::App& image) {
-  CLI::App* command =
-      image.add_subcommand("check", "Checks an image as a node does, and says which rule fails");
+void add_check(Command image) {
+  Command command =
+      image.add_command("check", "Checks an image as a node does, and says which rule fails");
   const auto arguments = std::make_shared<Arguments>();
-  add_expectation(*command, *arguments);
-  command->add_option("--board", arguments->board,
-                      "Refuse it if it is for another: a name, a folder or a board.textproto");
-  add_format(*command, arguments->format);
-  command->footer(
+  add_expectation(command, *arguments);
+  command.text("--board", arguments->board,
+               "Refuse it if it is for another: a name, a folder or a board.textproto");
+  add_format(command, arguments->format);
+  command.set_footer(
       "Exit status 1 where it is refused. Examples:\n"
       "  espalier image check 3.img --public-key release.key.pub --board linux-x86_64 --node 3\n"
       "  espalier image check 3.img --unsigned");
-  command->callback([arguments] { run_check(*arguments); });
+  command.set_action([arguments] { run_check(*arguments); });
 }
 
-void add_install(CLI::App& image) {
-  CLI::App* command =
-      image.add_subcommand("install", "Writes an image into the free slot of a flash's file");
+void add_install(Command image) {
+  Command command =
+      image.add_command("install", "Writes an image into the free slot of a flash's file");
   const auto arguments = std::make_shared<Arguments>();
-  add_expectation(*command, *arguments);
-  command->add_option("--board", arguments->board, "The board, whose flash it is")->required();
-  command->add_option("--flash", arguments->flash, "The flash's bytes; made where there is no file")
-      ->required();
-  command->add_flag("--confirmed", arguments->confirmed,
-                    "As if it had run well: for a factory, not for an update");
-  command->footer(
+  add_expectation(command, *arguments);
+  command.text("--board", arguments->board, "The board, whose flash it is").required();
+  command.text("--flash", arguments->flash, "The flash's bytes; made where there is no file")
+      .required();
+  command.flag("--confirmed", arguments->confirmed,
+               "As if it had run well: for a factory, not for an update");
+  command.set_footer(
       "Example:\n"
       "  espalier image install 3.img --board boards/linux-x86_64 --flash node-3.flash \\\n"
       "      --public-key release.key.pub --confirmed");
-  command->callback([arguments] { run_install(*arguments); });
+  command.set_action([arguments] { run_install(*arguments); });
 }
 
 }  // namespace espalier::tools::image

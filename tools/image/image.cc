@@ -11,20 +11,18 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/schedule/little_endian.h"
 #include "firmware/image/image_writer.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
+#include "tools/common/json.h"
 #include "tools/common/numbers.h"
 
 namespace espalier::tools {
 namespace image {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct ShowArguments {
   std::string file;
@@ -121,6 +119,7 @@ void run_show(const ShowArguments& arguments) {
 }
 
 void run_sign(const SignArguments& arguments) {
+  check_writable(arguments.output.empty() ? arguments.file : arguments.output);
   std::vector<std::uint8_t> bytes = read_bytes(arguments.file);
   (void)open_any(arguments.file, bytes);
   Key seed;
@@ -232,64 +231,73 @@ std::string claims(const std::vector<std::uint8_t>& bytes) {
          std::to_string(load_u32(bytes.data() + 40));
 }
 
-void add_trust(CLI::App& command, Trust& trust) {
-  auto* key = command.add_option("--public-key", trust.public_key,
-                                 "Take only images that this key's owner has signed");
-  command.add_flag("--unsigned", trust.takes_unsigned, "Take any, whoever made it")->excludes(key);
+void add_trust(Command command, Trust& trust) {
+  Option key = command.text("--public-key", trust.public_key,
+                            "Take only images that this key's owner has signed");
+  command.flag("--unsigned", trust.takes_unsigned, "Take any, whoever made it").excludes(key);
+}
+
+Key trusted_key(const std::string& path) {
+  if (read_file(path).find("PRIVATE KEY-----") != std::string::npos) {
+    bad_input("'" + one_line(path) +
+              "' is a private key; expected its public key, which 'espalier image keygen' writes "
+              "beside it");
+  }
+  Key key{};
+  std::string error;
+  if (!read_public_key(path, key, error)) bad_input(one_line(error));
+  return key;
 }
 
 void settle(Trust& trust) {
   if (trust.takes_unsigned) return;
   if (trust.public_key.empty())
-    bad_input("whom to trust? expected --public-key FILE or --unsigned");
-  std::string error;
-  if (!read_public_key(trust.public_key, trust.key, error)) bad_input(one_line(error));
+    bad_input("no key to check signatures with; expected --public-key FILE or --unsigned");
+  trust.key = trusted_key(trust.public_key);
   trust.authority = ed25519_authority(trust.key.data());
 }
 
-void add_show(CLI::App& image) {
-  CLI::App* command = image.add_subcommand("show", "Prints what an image says");
+void add_show(Command image) {
+  Command command = image.add_command("show", "Prints what an image says");
   const auto arguments = std::make_shared<ShowArguments>();
-  command->add_option("image", arguments->file, "The image")->required();
-  add_format(*command, arguments->format);
-  command->footer("Example:\n  espalier image show node-3.img");
-  command->callback([arguments] { run_show(*arguments); });
+  command.text("image", arguments->file, "The image").required();
+  add_format(command, arguments->format);
+  command.set_footer("Example:\n  espalier image show node-3.img");
+  command.set_action([arguments] { run_show(*arguments); });
 }
 
-void add_sign(CLI::App& image) {
-  CLI::App* command = image.add_subcommand("sign", "Signs an image with Ed25519");
+void add_sign(Command image) {
+  Command command = image.add_command("sign", "Signs an image with Ed25519");
   const auto arguments = std::make_shared<SignArguments>();
-  command->add_option("image", arguments->file, "The image")->required();
-  command->add_option("--key", arguments->key, "The private key: PEM or 32 bytes, mode 0600")
-      ->required();
-  command->add_option("-o,--output", arguments->output, "The signed image; default: in its place");
-  command->footer("Example:\n  espalier image sign node-3.img --key release.key");
-  command->callback([arguments] { run_sign(*arguments); });
+  command.text("image", arguments->file, "The image").required();
+  command.text("--key", arguments->key, "The private key: PEM or 32 bytes, mode 0600").required();
+  command.text("-o,--output", arguments->output, "The signed image; default: in its place");
+  command.set_footer("Example:\n  espalier image sign node-3.img --key release.key");
+  command.set_action([arguments] { run_sign(*arguments); });
 }
 
-void add_keygen(CLI::App& image) {
-  CLI::App* command = image.add_subcommand("keygen", "Makes an Ed25519 key");
+void add_keygen(Command image) {
+  Command command = image.add_command("keygen", "Makes an Ed25519 key");
   const auto arguments = std::make_shared<KeygenArguments>();
-  command->add_option("-o,--output", arguments->output, "The private key, a new file, mode 0600")
-      ->required();
-  command->add_option("--public", arguments->public_key, "The public key; default: OUTPUT.pub");
-  command->footer("Example:\n  espalier image keygen -o release.key");
-  command->callback([arguments] { run_keygen(*arguments); });
+  command.text("-o,--output", arguments->output, "The private key, a new file, mode 0600")
+      .required();
+  command.text("--public", arguments->public_key, "The public key; default: OUTPUT.pub");
+  command.set_footer("Example:\n  espalier image keygen -o release.key");
+  command.set_action([arguments] { run_keygen(*arguments); });
 }
 
 }  // namespace image
 
-void add_image(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
+void add_image(Command app) {
+  Command command = app.add_command(
       "image", "Makes, shows, signs and checks what a node boots: its links and programs");
-  command->require_subcommand(1);
-  image::add_build(*command);
-  image::add_show(*command);
-  image::add_sign(*command);
-  image::add_check(*command);
-  image::add_keygen(*command);
-  image::add_install(*command);
-  command->footer(
+  image::add_build(command);
+  image::add_show(command);
+  image::add_sign(command);
+  image::add_check(command);
+  image::add_keygen(command);
+  image::add_install(command);
+  command.set_footer(
       "docs/images.md describes images, slots and keys.\nExamples:\n"
       "  espalier image keygen -o release.key\n"
       "  espalier image build b.esp a.esp --board boards/linux-x86_64 --release 1.0.0 \\\n"

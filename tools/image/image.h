@@ -1,13 +1,13 @@
 #pragma once
 // The parts of `espalier image`. Host only.
 
-#include <CLI/App.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "firmware/image/image.h"
 #include "firmware/image/key_file.h"
+#include "tools/common/command_line.h"
 #include "tools/common/output.h"
 
 namespace espalier::tools::image {
@@ -28,6 +28,9 @@ namespace espalier::tools::image {
 // What the header of an image says, whatever it is worth: null where it has none.
 [[nodiscard]] std::string claims(const std::vector<std::uint8_t>& bytes);
 
+// Reads a public key. Throws Failure (bad input): unreadable, a private key, or no key.
+[[nodiscard]] Key trusted_key(const std::string& path);
+
 // Whom to trust, as typed: one of the two has to be given.
 struct Trust {
   std::string public_key;  // file
@@ -35,16 +38,16 @@ struct Trust {
   Key key{};
   Authority authority;
 };
-void add_trust(CLI::App& command, Trust& trust);
+void add_trust(Command command, Trust& trust);
 // Reads the key. `authority` then points into `trust`. Throws Failure.
 void settle(Trust& trust);
 
 // The subcommands of `espalier image`, a function each.
-void add_build(CLI::App& image);
-void add_show(CLI::App& image);
-void add_sign(CLI::App& image);
-void add_check(CLI::App& image);
-void add_keygen(CLI::App& image);
-void add_install(CLI::App& image);
+void add_build(Command image);
+void add_show(Command image);
+void add_sign(Command image);
+void add_check(Command image);
+void add_keygen(Command image);
+void add_install(Command image);
 
 }  // namespace espalier::tools::image

@@ -1,9 +1,13 @@
 #include "tools/launch/start_cluster.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -71,6 +75,25 @@ bool node_takes(const std::string& node_binary, const std::string& provider) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+// 0 if `text` is a numeric IP, and if `here` one that sockets of this host can have; otherwise
+// EINVAL or why binding fails.
+int bind_status(const std::string& text, bool here) {
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  v4.sin_family = AF_INET;
+  v6.sin6_family = AF_INET6;
+  const bool is_v4 = inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1;
+  if (!is_v4 && inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) != 1) return EINVAL;
+  if (!here) return 0;
+  const int file = socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return errno;
+  const auto* address =
+      is_v4 ? reinterpret_cast<const sockaddr*>(&v4) : reinterpret_cast<const sockaddr*>(&v6);
+  const int status = bind(file, address, is_v4 ? sizeof v4 : sizeof v6) == 0 ? 0 : errno;
+  close(file);
+  return status;
+}
+
 }  // namespace
 
 void find_node(launch::Options& options) {
@@ -81,6 +104,26 @@ void find_node(launch::Options& options) {
   }
   if (provider == "tcp" || provider == "shm" || node_takes(options.node_binary, provider)) return;
   bad_input("unknown provider '" + one_line(provider) + "'; expected tcp or shm");
+}
+
+void check_addresses(const launch::Options& options) {
+  if (options.address.empty()) return;
+  const bool here = options.prefix.empty() &&
+                    std::all_of(options.commands.begin(), options.commands.end(),
+                                [](const std::string& command) { return command.empty(); });
+  for (std::uint32_t node = 0; node < options.nodes; node += options.nodes_per_process) {
+    const std::string text = launch::expand_template(options.address, node);
+    const int status = bind_status(text, here);
+    if (status == 0) continue;
+    bad_input(
+        "--address '" + one_line(options.address) + "': " +
+        (text == options.address ? "it"
+                                 : "'" + one_line(text) + "' for node " + std::to_string(node)) +
+        (status == EINVAL
+             ? " is not a numeric IPv4 or IPv6 address"
+             : std::string(" is not an address of this host (") + std::strerror(status) + ")") +
+        "; expected e.g. 127.0.0.1 or 10.0.0.%n");
+  }
 }
 
 void start_cluster(launch::Options options, const std::vector<std::vector<std::uint8_t>>& schedules,

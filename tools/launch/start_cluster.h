@@ -15,6 +15,10 @@ namespace espalier::tools {
 // does.
 void find_node(launch::Options& options);
 
+// Throws Failure (bad input) if options.address, expanded for each node, is not a numeric IP, or if
+// processes start on this host (no prefix and no commands) and it is not an address of the host.
+void check_addresses(const launch::Options& options);
+
 // Starts the cluster with these schedule files' bytes, which the nodes load from a directory that
 // is gone when each has its descriptors. Throws Failure where a node does not start.
 void start_cluster(launch::Options options, const std::vector<std::vector<std::uint8_t>>& schedules,

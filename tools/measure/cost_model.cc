@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "collectives/schedule/expand.h"
 #include "tools/common/failure.h"
+#include "tools/common/json.h"
 #include "tools/common/output.h"
 
 namespace espalier::tools {
@@ -15,16 +15,18 @@ CostModel CostModel::read(const std::string& path) {
     bad_input("'" + one_line(path) + "': " + why +
               "; 'espalier measure --format json' writes such a file");
   };
-  const auto json = nlohmann::json::parse(read_file(path), nullptr, false);
+  const std::optional<Json> json = Json::parse(read_file(path));
+  const Json* sizes = json ? json->find("sizes") : nullptr;
+  if (sizes == nullptr || sizes->items() == nullptr) refuse("no JSON with a list of \"sizes\"");
   std::vector<Point> points;
-  if (!json.is_object() || !json.contains("sizes") || !json["sizes"].is_array()) {
-    refuse("no JSON with a list of \"sizes\"");
-  }
-  for (const auto& row : json["sizes"]) {
-    const bool whole = row.is_object() && row.contains("bytes") && row["bytes"].is_number() &&
-                       row.contains("one_way_s") && row["one_way_s"].is_number();
-    if (!whole) refuse("a size without the numbers \"bytes\" and \"one_way_s\"");
-    points.push_back({row["bytes"].get<double>(), row["one_way_s"].get<double>()});
+  for (const Json& row : *sizes->items()) {
+    const auto number = [&row](const char* name) {
+      const Json* value = row.find(name);
+      return value == nullptr ? std::nullopt : value->number();
+    };
+    const std::optional<double> bytes = number("bytes"), seconds = number("one_way_s");
+    if (!bytes || !seconds) refuse("a size without the numbers \"bytes\" and \"one_way_s\"");
+    points.push_back({*bytes, *seconds});
   }
   if (points.size() < 2) refuse("fewer than two sizes");
   for (std::size_t at = 0; at < points.size(); ++at) {

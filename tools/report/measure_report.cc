@@ -1,15 +1,13 @@
 #include "tools/report/measure_report.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
+#include "tools/common/json.h"
 #include "tools/common/output.h"
 #include "tools/measure/cost_model.h"
 
 namespace espalier::tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Null where a fit says nothing.
 Json known(double value) { return value > 0 ? Json(value) : Json(); }

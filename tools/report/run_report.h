@@ -1,9 +1,13 @@
 #pragma once
-// What `espalier run` found out, and how it prints it. Host only.
+// The results of `espalier run` and their printing. Host only.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "collectives/schedule/program.h"
+#include "collectives/verify/verify.h"
 
 namespace espalier::run {
 
@@ -33,6 +37,7 @@ struct SizeResult {
   std::uint64_t bytes = 0;
   std::uint32_t blocks = 0;       // N
   std::int64_t steps = 0;         // of the schedule for N
+  std::int64_t bound_steps = 0;   // that no schedule can have fewer of
   std::uint64_t block_bytes = 0;  // the longest block
   double alpha = 0, beta = 0;     // s, s/B: the line that gives the time of such a block
   double predicted = 0;           // s: of all steps, each as long as its longest message
@@ -58,9 +63,13 @@ struct EndpointResult {
 struct RunResult {
   std::string topology, topology_title, collective, algorithm, provider, type, op;
   std::uint32_t ranks = 0, nodes = 0, root = 0, nodes_per_process = 1;
+  Collective kind = espalier_Collective_BROADCAST;
   bool rooted = false, combines = false, bytes_per_rank = false;
   std::int64_t proven_blocks = 0;
-  std::uint64_t descriptor_bytes = 0;  // of the longest descriptor
+  std::string proven_for;  // "every N", "every N up to 21"
+  std::vector<verify::LowerBound> bounds;
+  bool default_alpha = false, default_beta = false;  // the prediction uses the defaults
+  std::uint64_t descriptor_bytes = 0;                // of the longest descriptor
   std::uint32_t back_to_back = 1;
   bool modelled = false;
   std::vector<EndpointResult> endpoints;  // of a modelled run
@@ -68,7 +77,19 @@ struct RunResult {
   bool right = false;
 };
 
+// Bandwidths in GB/s (1e9 bytes), as nccl-tests defines them. Both are nothing without a time; the
+// second also for a scan, for which nccl-tests has no definition.
+struct Bandwidth {
+  std::optional<double> algorithm;  // all bytes by the time; of a collective with a part per rank
+                                    // all ranks' parts
+  std::optional<double> bus;        // of the bytes that any algorithm must move per rank
+};
+[[nodiscard]] Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks,
+                                     std::uint64_t bytes, double seconds);
+
 [[nodiscard]] std::string to_json(const RunResult& result);
-[[nodiscard]] std::string to_text(const RunResult& result);
+// A table with one row per size. `ranks`: also one row per rank, and per endpoint of a modelled
+// run.
+[[nodiscard]] std::string to_text(const RunResult& result, bool ranks);
 
 }  // namespace espalier::run

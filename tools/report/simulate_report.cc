@@ -1,15 +1,14 @@
 #include "tools/report/simulate_report.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "collectives/algorithms/algorithms.h"
+#include "tools/common/json.h"
 
 namespace espalier::tools {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr std::size_t kBins = 10;         // of the histogram of links
 constexpr std::size_t kBusiest = 3;       // links that are named
@@ -27,9 +26,9 @@ double share(const sim::LinkTraffic& link, const Outcome& outcome) {
 // What the free run's links add up to.
 struct Links {
   std::uint64_t all = 0, used = 0, waits = 0;
-  double waited = 0;                      // s
-  std::uint64_t by_share[kBins] = {};     // of those used
-  std::vector<sim::LinkTraffic> busiest;  // of those used, the busiest first
+  double waited = 0;                            // s
+  std::array<std::uint64_t, kBins> by_share{};  // of those used
+  std::vector<sim::LinkTraffic> busiest;        // of those used, the busiest first
 };
 
 // With at most `listed` of the busiest.
@@ -61,14 +60,14 @@ std::string link_name(const StoredSchedule& schedule, std::uint32_t from, std::u
          schedule.loaded().topology->node_name(to);
 }
 
-ordered_json transfer_json(const sim::Transfer& transfer) {
+Json transfer_json(const sim::Transfer& transfer) {
   return {{"from", transfer.from}, {"to", transfer.to}, {"number", transfer.number}};
 }
 
-ordered_json contention_json(const sim::Contention& found) {
-  ordered_json json = {{"conflicts", found.conflicts},
-                       {"most_asked", found.most_asked},
-                       {"most_lanes", found.most_lanes}};
+Json contention_json(const sim::Contention& found) {
+  Json json = {{"conflicts", found.conflicts},
+               {"most_asked", found.most_asked},
+               {"most_lanes", found.most_lanes}};
   if (found.conflicts == 0) return json;
   json["first"] = {{"step", found.step},
                    {"from", found.from},
@@ -78,8 +77,8 @@ ordered_json contention_json(const sim::Contention& found) {
   return json;
 }
 
-ordered_json links_json(const Links& links, const Outcome& outcome) {
-  ordered_json used = ordered_json::array();
+Json links_json(const Links& links, const Outcome& outcome) {
+  Json used = Json::array();
   for (const sim::LinkTraffic& link : links.busiest) {
     used.push_back({{"from", link.from},
                     {"to", link.to},
@@ -122,7 +121,7 @@ void print_as_json(const StoredSchedule& schedule, const SimulateReport& report)
        {"lock_step_status", status_name(report.lock_step.run.status)},
        {"status", status_name(report.free_running.run.status)},
        {"data", report.data},
-       {"right", report.data ? ordered_json(right) : ordered_json()},
+       {"right", report.data ? Json(right) : Json()},
        {"messages", report.lock_step.blocks},
        {"free_running_messages", report.free_running.blocks},
        {"contention_free", report.lock_step.contention.conflicts == 0},

@@ -4,12 +4,12 @@
 #include <cinttypes>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/schedule/expand.h"
 #include "tools/common/failure.h"
+#include "tools/common/json.h"
 #include "tools/common/output.h"
 #include "tools/report/show_text.h"
 
@@ -189,8 +189,8 @@ class Writer {
   [[nodiscard]] std::vector<std::string> names() {
     std::vector<std::string> lines;
     const auto name = [&](const char* what, std::uint32_t node, std::uint32_t track,
-                          const nlohmann::ordered_json& args) {
-      nlohmann::ordered_json line = {{"ph", "M"}, {"pid", node}, {"name", what}, {"args", args}};
+                          const Json& args) {
+      Json line = {{"ph", "M"}, {"pid", node}, {"name", what}, {"args", args}};
       if (track > 0) line["tid"] = track;
       lines.push_back(line.dump());
     };
@@ -238,14 +238,14 @@ std::vector<std::uint32_t> log_room(const Programs& programs, std::int64_t block
 Trace make_trace(const LoadedSchedule& loaded, const std::vector<EventLog>& logs,
                  std::uint64_t bytes, std::int64_t blocks, const std::string& clock) {
   const Program& program = loaded.programs.front();
-  const nlohmann::ordered_json other = {{"schedule", loaded.name},
-                                        {"schedule_digest", hex(program.schedule_digest)},
-                                        {"topology", loaded.topology->spec()},
-                                        {"collective", collective_name(program.collective)},
-                                        {"algorithm", program.algorithm},
-                                        {"bytes", bytes},
-                                        {"blocks", blocks},
-                                        {"clock", clock}};
+  const Json other = {{"schedule", loaded.name},
+                      {"schedule_digest", hex(program.schedule_digest)},
+                      {"topology", loaded.topology->spec()},
+                      {"collective", collective_name(program.collective)},
+                      {"algorithm", program.algorithm},
+                      {"bytes", bytes},
+                      {"blocks", blocks},
+                      {"clock", clock}};
   return Writer(loaded, logs).write(other.dump());
 }
 

@@ -1,8 +1,7 @@
 #include "tools/report/verify_report.h"
 
-#include <nlohmann/json.hpp>
-
 #include "collectives/algorithms/algorithms.h"
+#include "tools/common/json.h"
 #include "tools/common/output.h"
 #include "tools/report/bound.h"
 #include "tools/report/show_text.h"
@@ -10,8 +9,6 @@
 
 namespace espalier::tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string steps_text(const Program& program) {
   return count_text(program.counts[program.steps_ref]);

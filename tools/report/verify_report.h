@@ -2,10 +2,10 @@
 // What `espalier verify` prints: the proof's summary, the proof point by point, or the
 // counterexample.
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "collectives/verify/verify.h"
+#include "tools/common/json.h"
 #include "tools/select/verify_source.h"
 
 namespace espalier::tools {
@@ -26,6 +26,6 @@ struct Proof {
 // A line for each point, with its numbers, and what is not proven. Of valid schedules only.
 [[nodiscard]] std::string explanation(Source& source, const Proof& proof);
 // Both verdicts.
-[[nodiscard]] nlohmann::ordered_json to_json(Source& source, const Proof& proof);
+[[nodiscard]] Json to_json(Source& source, const Proof& proof);
 
 }  // namespace espalier::tools

@@ -8,6 +8,7 @@
 
 #include "tools/common/failure.h"
 #include "tools/measure/cost_model.h"
+#include "tools/report/bound.h"
 #include "tools/run/run.h"
 
 namespace espalier::run {
@@ -33,8 +34,10 @@ constexpr std::uint64_t kLate = 5'000'000;  // ns
 class SizeRun {
  public:
   SizeRun(const Options& options, const tools::LoadedSchedule& schedule,
-          const reference::Case& what, const std::string* input, launch::Cluster& cluster)
+          const reference::Case& what, const std::string* input,
+          const std::vector<verify::LowerBound>& bounds, launch::Cluster& cluster)
       : options_(options),
+        bounds_(bounds),
         schedule_(schedule),
         what_(what),
         barrier_(what.collective == espalier_Collective_BARRIER),
@@ -75,6 +78,7 @@ class SizeRun {
     size.blocks = layout.blocks;
     size.block_bytes = slot_bytes(layout);
     size.steps = phase_steps(program, layout.blocks);
+    size.bound_steps = tools::bound_steps(bounds_, program, layout.blocks);
     const tools::CostModel::Line line = cost.line(static_cast<double>(size.block_bytes));
     size.alpha = line.alpha;
     size.beta = line.beta;
@@ -205,6 +209,7 @@ class SizeRun {
   }
 
   const Options& options_;
+  const std::vector<verify::LowerBound>& bounds_;
   const tools::LoadedSchedule& schedule_;
   const reference::Case what_;
   const bool barrier_;
@@ -241,7 +246,7 @@ void execute(const Options& options, const tools::LoadedSchedule& schedule, refe
   result.right = true;
   for (const std::uint64_t bytes : options.bytes) {
     what.bytes = bytes;
-    result.sizes.push_back(SizeRun(options, schedule, what, input, cluster).run());
+    result.sizes.push_back(SizeRun(options, schedule, what, input, result.bounds, cluster).run());
     result.right = result.sizes.back().right;
     if (!result.right) break;  // the nodes' machines are not to be used after a failure
   }

@@ -31,7 +31,9 @@ struct Options {
   std::uint32_t back_to_back = 1;
   double alpha = 20e-6;  // s
   double beta = 1e-9;    // s/B
-  std::string model;     // file of `espalier measure` that has them instead
+  bool alpha_given = false, beta_given = false;
+  std::string model;   // file of `espalier measure` that has them instead
+  bool ranks = false;  // print a row per rank
   std::vector<std::string> kill, stop;
   // What nodes boot from instead of the schedule's file, and whose images they take.
   std::string image, flash, public_key;

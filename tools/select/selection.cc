@@ -14,16 +14,6 @@
 namespace espalier::tools {
 namespace {
 
-// "a, b or c"
-std::string either(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t at = 0; at < names.size(); ++at) {
-    if (at > 0) text += at + 1 == names.size() ? " or " : ", ";
-    text += names[at];
-  }
-  return text;
-}
-
 std::string collective_names() {
   std::vector<std::string> names;
   for (int at = espalier_Collective_BROADCAST; at <= espalier_Collective_BARRIER; ++at) {
@@ -281,39 +271,39 @@ std::vector<Offer> offers() {
   return all;
 }
 
-void add_selection(CLI::App& command, Selection& selection, bool required) {
+void add_selection(Command command, Selection& selection, bool required) {
   command
-      .add_option("--topology", selection.topology,
-                  "complete:N, mesh:RxC, fattree:k=K,h=H,c=1|k|c1,..,cH, crossbar:AxB or file:PATH")
-      ->required(required);
-  command.add_option("--collective", selection.collective, collective_names())->required(required);
-  command.add_option("--algorithm", selection.algorithm, "one that 'espalier list' names")
-      ->required(required);
+      .text("--topology", selection.topology,
+            "complete:N, mesh:RxC, fattree:k=K,h=H,c=1|k|c1,..,cH, crossbar:AxB or file:PATH")
+      .required(required);
+  command.text("--collective", selection.collective, collective_names()).required(required);
+  command.text("--algorithm", selection.algorithm, "one that 'espalier list' names")
+      .required(required);
   command
-      .add_option("--root", selection.root,
-                  "rank that has (broadcast, scatter) or gets (reduce, gather) the data")
-      ->capture_default_str();
-  command.add_option("--run", selection.run,
-                     "fractional trees: r, blocks a run; default: the algorithm's choice");
-  command.add_option("--lambda", selection.lambda,
-                     "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
-  command.add_option("--embedding", selection.embedding,
-                     "where ranks stand: none (as numbered), snake, a name that 'espalier list "
-                     "--embeddings' prints, or a file; default: the best one known");
+      .text("--root", selection.root,
+            "rank that has (broadcast, scatter) or gets (reduce, gather) the data")
+      .show_default(selection.root);
+  command.text("--run", selection.run,
+               "fractional trees: r, blocks a run; default: the algorithm's choice");
+  command.text("--lambda", selection.lambda,
+               "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
+  command.text("--embedding", selection.embedding,
+               "where ranks stand: none (as numbered), snake, a name that 'espalier list "
+               "--embeddings' prints, or a file; default: the best one known");
 }
 
-void add_schedule_window(CLI::App& command, Selection& selection) {
-  command.add_option("--window", selection.window,
-                     "Steps in flight that the schedule is to allow; default: 8");
+void add_schedule_window(Command command, Selection& selection) {
+  command.text("--window", selection.window,
+               "Steps in flight that the schedule is to allow; default: 8");
 }
 
-void add_links(CLI::App& command, Selection& selection) {
-  command.add_option("--links", selection.links,
-                     "direct: the fabric routes; modelled: every message crosses one link of the "
-                     "topology, routers have programs; default: direct");
-  command.add_option("--ports", selection.ports,
-                     "With --links modelled: multiport, or single-send, one send a node and step; "
-                     "default: multiport");
+void add_links(Command command, Selection& selection) {
+  command.text("--links", selection.links,
+               "direct: the fabric routes; modelled: every message crosses one link of the "
+               "topology, routers have programs; default: direct");
+  command.text("--ports", selection.ports,
+               "With --links modelled: multiport, or single-send, one send a node and step; "
+               "default: multiport");
 }
 
 std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {

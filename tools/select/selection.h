@@ -2,7 +2,6 @@
 // Choosing what to compile by --topology, --collective, --algorithm and their parameters, and
 // compiling it.
 
-#include <CLI/App.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/algorithms/searched/searched.h"
 #include "collectives/lower/lower.h"
+#include "tools/common/command_line.h"
 #include "topology/embedding.h"
 #include "topology/topology.h"
 
@@ -28,9 +28,9 @@ struct Selection {
 };
 
 // Adds the options but those below; `required`: topology, collective and algorithm must be given.
-void add_selection(CLI::App& command, Selection& selection, bool required);
-void add_schedule_window(CLI::App& command, Selection& selection);
-void add_links(CLI::App& command, Selection& selection);  // --links and --ports
+void add_selection(Command command, Selection& selection, bool required);
+void add_schedule_window(Command command, Selection& selection);
+void add_links(Command command, Selection& selection);  // --links and --ports
 
 // One of the algorithms of collectives/algorithms: rank-local, or searched on this host.
 struct Offer {

@@ -5,12 +5,12 @@
 
 namespace espalier::tools {
 
-void add_operator_options(CLI::App& command, OperatorOptions& options) {
-  command.add_option(
+void add_operator_options(Command command, OperatorOptions& options) {
+  command.text(
       "--op", options.op,
       "Operator of a reduction or scan; affine does not commute, and has a type of its own; "
       "default: sum");
-  command.add_option("--type", options.type, "Element type of a reduction or scan; default: f32");
+  command.text("--type", options.type, "Element type of a reduction or scan; default: f32");
 }
 
 reference::Case case_of(const Program& program, const OperatorOptions& options) {

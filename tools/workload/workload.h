@@ -1,10 +1,10 @@
 #pragma once
 // What a schedule is run with: its operator, and the cut of its message into blocks. Host only.
 
-#include <CLI/App.hpp>
 #include <string>
 
 #include "collectives/schedule/program.h"
+#include "tools/common/command_line.h"
 #include "tools/workload/reference.h"
 
 namespace espalier::tools {
@@ -18,7 +18,7 @@ struct OperatorOptions {
 };
 
 // Adds --op and --type.
-void add_operator_options(CLI::App& command, OperatorOptions& options);
+void add_operator_options(Command command, OperatorOptions& options);
 
 // Returns the case of this program with this operator, of no bytes. Throws Failure (bad input): an
 // unknown operator, one that the schedule's order of ranks does not allow, one for a collective
