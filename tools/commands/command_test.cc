@@ -15,10 +15,18 @@ struct Row {
 TEST_F(Command, RefusesWrongUse) {
   for (const Row& row : {
            Row{"", "no command; see 'espalier --help'"},
-           Row{"frobnicate", "frobnicate"},
+           Row{"frobnicate", "unknown command 'frobnicate'; 'espalier --help' lists the commands"},
+           Row{"simulte", "unknown command 'simulte'; the nearest is 'simulate'"},
+           Row{"image chek", "unknown command 'chek'; the nearest is 'check'; 'espalier image "},
+           Row{"image", "no command; see 'espalier image --help'"},
+           Row{"list --formt json", "unknown option '--formt'; the nearest is '--format'"},
+           Row{"list --format json --format text", "--format is given 2 times; expected it once"},
+           Row{"list --embeddings --embeddings", "--embeddings is given 2 times"},
+           Row{"list --embeddings=no", "--embeddings is a flag; expected no value"},
+           Row{"topology ''", "topology is empty; expected a value"},
            Row{"--frobnicate", "--frobnicate"},
            Row{"list --frobnicate", "--frobnicate"},
-           Row{"list --format xml", "xml not in {text,json}; see 'espalier list --help'"},
+           Row{"list --format xml", "unknown --format 'xml'; expected text or json"},
            Row{"topology", "topology is required"},
            Row{"compile", "required"},
            Row{"compile --topology complete:4 --collective broadcast --algorithm chain",
@@ -76,10 +84,11 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
                "'lambda-tree', which takes --lambda"},
            Row{"--collective broadcast --algorithm lambda-tree --lambda 1/2", "from 1 to 1"},
            Row{"--collective broadcast --algorithm lambda-tree --lambda 2/", "(L/S ticks"},
-           Row{"--collective broadcast --algorithm fractional --run 0", "--run '0' is no whole"},
-           Row{"--collective broadcast --algorithm chain --window 0", "--window '0' is no whole"},
+           Row{"--collective broadcast --algorithm fractional --run 0", "--run '0' is not a whole"},
+           Row{"--collective broadcast --algorithm chain --window 0",
+               "--window '0' is not a whole"},
            Row{"--collective broadcast --algorithm chain --root 4",
-               "--root on complete:4: '4' is no whole number from 0 to 3"},
+               "--root on complete:4: '4' is not a whole number from 0 to 3"},
            Row{"--collective broadcast --algorithm chain --root -1", "from 0 to 3"},
            Row{"--collective broadcast --algorithm chain --root one", "from 0 to 3"},
            Row{"--collective broadcast --algorithm two-tree-mirror",
@@ -188,21 +197,23 @@ TEST_F(Command, RefusesNumbersOutOfRange) {
   compile("good", "complete:3");
   compile("sum", "complete:3", "reduce", "chain");
   for (const Row& row : {
-           Row{"show good --rank 3", "--rank '3' is no whole number from 0 to 2"},
-           Row{"show good --rank -1", "--rank '-1' is no whole number from 0 to 2"},
-           Row{"show good --blocks 0", "--blocks '0' is no whole number from 1 to 1000000"},
-           Row{"show good --blocks 1e3", "--blocks '1e3' is no whole number"},
-           Row{"verify good --blocks 0", "--blocks '0' is no whole number from 1 to 1000000"},
-           Row{"simulate good --bytes -1", "--bytes '-1' is no whole number"},
-           Row{"simulate good --bytes 1.5", "--bytes '1.5' is no whole number"},
+           Row{"show good --rank 3", "--rank '3' is not a whole number from 0 to 2"},
+           Row{"show good --rank -1", "--rank '-1' is not a whole number from 0 to 2"},
+           Row{"show good --blocks 0", "--blocks '0' is not a whole number from 1 to 1000000"},
+           Row{"show good --blocks 1e3", "--blocks '1e3' is not a whole number"},
+           Row{"verify good --blocks 0", "--blocks '0' is not a whole number from 1 to 1000000"},
+           Row{"simulate good --bytes -1", "--bytes '-1' is not a number of bytes from 0 to "},
+           Row{"simulate good --bytes 1.5", "--bytes '1.5' is not a whole number of bytes"},
            Row{"simulate good --bytes 99999999999999999999", "--bytes '99999999999999999999' is"},
-           Row{"simulate good --bytes 1TiB", "--bytes '1TiB' is no whole number"},
+           Row{"simulate good --bytes 1TiB", "--bytes '1TiB' is not a number of bytes from 0 to "},
            Row{"simulate good --bytes 1024GiB", "MB are available here; expected fewer"},
-           Row{"simulate good --bytes 8 --alpha -1", "--alpha must be a number from 0 to 1e6"},
-           Row{"simulate good --bytes 8 --beta nan", "and --beta one from 0 to 1"},
-           Row{"simulate good --bytes 8 --jitter -1", "must be numbers from 0 to 1000"},
-           Row{"simulate good --bytes 8 --link-jitter 1e9", "must be numbers from 0 to 1000"},
-           Row{"simulate good --bytes 8 --node-jitter inf", "must be numbers from 0 to 1000"},
+           Row{"simulate good --bytes 8 --alpha -1",
+               "--alpha '-1' is not a number from 0 to 1e+06"},
+           Row{"simulate good --bytes 8 --beta nan", "--beta 'nan' is not a number from 0 to 1"},
+           Row{"simulate good --bytes 8 --jitter -1",
+               "--jitter '-1' is not a number from 0 to 1000"},
+           Row{"simulate good --bytes 8 --link-jitter 1e9", "is not a number from 0 to 1000"},
+           Row{"simulate good --bytes 8 --node-jitter inf", "is not a number from 0 to 1000"},
            Row{"simulate good --bytes 8 --hops worm",
                "unknown --hops 'worm'; expected cut-through"},
            Row{"simulate good --bytes 8 --alpha fast", "--alpha"},
@@ -213,6 +224,25 @@ TEST_F(Command, RefusesNumbersOutOfRange) {
            Row{"simulate good --bytes 8 --model none", "cannot read 'none'"},
        }) {
     expect_refused(row.arguments, row.words);
+  }
+}
+
+// Units as nccl-tests and dd have them: K is 1024, KB is 1000.
+TEST_F(Command, TakesBytesWithUnits) {
+  compile("good", "complete:3");
+  for (const auto& [text, bytes] : {std::pair{"1.5KiB", 1536},
+                                    {"1K", 1024},
+                                    {"2KB", 2000},
+                                    {"2kB", 2000},
+                                    {"0.5M", 524288},
+                                    {"1MB", 1000000}}) {
+    const Result result = run(std::string("simulate good --format json --bytes ") + text);
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(nlohmann::json::parse(result.out)["bytes"], bytes) << text;
+  }
+  for (const char* text : {"1.3", "0.0001KB", "1.5.5K", "K", "1 K", "1e3", "0x10", "-1K", "1Kib"}) {
+    expect_refused(std::string("simulate good --bytes '") + text + "'",
+                   "KiB, MiB, GiB: powers of 1024; KB, MB, GB: of 1000");
   }
 }
 
