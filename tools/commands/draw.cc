@@ -43,7 +43,7 @@ View view_of(const std::string& name) {
   bad_input("unknown --show '" + one_line(name) + "'; expected step, trees or load");
 }
 
-// What is asked of an output that is not written.
+// Refuses options for an output that is not written.
 void check_outputs(const Arguments& arguments, View view) {
   if (arguments.svg.empty() && !arguments.show.empty()) {
     bad_input("--show is for a picture, the page shows all; expected --svg as well");

@@ -1,4 +1,4 @@
-// espalier embed: searches where the ranks of a schedule should stand on a topology.
+// espalier embed: searches a placement of a schedule's ranks on a topology.
 
 #include <cstdio>
 #include <memory>

@@ -1,4 +1,4 @@
-// espalier run: compiles, verifies, starts one node process a node, runs, checks every result.
+// espalier run: compiles, verifies, starts one process per node, runs, checks every result.
 
 #include "tools/run/run.h"
 
@@ -84,7 +84,7 @@ verify::Verdict prove(const LoadedSchedule& schedule, const reference::Case& wha
   bad_input("the schedule does not verify and is not run: " + verdict.counterexample.message);
 }
 
-// What the schedule and the options say together.
+// The case that the schedule and the options describe together. Throws Failure (bad input).
 reference::Case describe_case(const Options& options, const Program& program) {
   reference::Case what = case_of(program, options.combining);
   std::string error;
@@ -101,7 +101,8 @@ reference::Case describe_case(const Options& options, const Program& program) {
   return what;
 }
 
-// Nodes that boot from images of their own get no schedule.
+// Sets the boot options of nodes that boot images and so get no schedule. Throws Failure (bad
+// input).
 void add_boot_words(Options& options) {
   const bool flash = !options.flash.empty();
   if (options.image.empty() && !flash) {
@@ -122,7 +123,7 @@ void add_boot_words(Options& options) {
   }
 }
 
-// What all nodes have of the last size.
+// Writes the results of all ranks for the last size.
 void write_last_results(const Options& options, reference::Case what,
                         const launch::Cluster& cluster) {
   what.bytes = options.bytes.back();

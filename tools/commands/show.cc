@@ -109,7 +109,7 @@ void print_steps_of(const Program& program, std::int64_t blocks) {
   }
 }
 
-// All transfers of the whole schedule, a line a step.
+// Prints all transfers of the whole schedule, one line per step.
 void print_all_steps(const LoadedSchedule& loaded, std::int64_t blocks) {
   std::map<std::int64_t, std::string> steps;
   for (const Program& program : loaded.programs) {

@@ -55,7 +55,7 @@ void check_no_data(const SimulateOptions& arguments) {
   }
 }
 
-// All jitter's.
+// The seed of all jitter. Throws Failure (bad input) if there is no jitter.
 std::uint64_t seed_of(const SimulateOptions& arguments) {
   if (arguments.seed.empty()) return 1;
   const bool jitter =
@@ -71,7 +71,7 @@ CostModel cost_of(const SimulateOptions& arguments) {
                                  : CostModel::read(arguments.model);
 }
 
-// What is known before anything runs.
+// Fills in the predictions.
 void predict_into(SimulateReport& report, const StoredSchedule& schedule, const CostModel& cost) {
   const Program& program = schedule.first();
   const auto program_of = [&schedule](std::uint32_t node) -> const Program& {
@@ -96,7 +96,7 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   const CostModel cost = cost_of(arguments);
   predict_into(report, schedule, cost);
   SimulatedMemory memory(schedule, run, report.layout, report.data);
-  // Nothing is refused any more.
+  // From here on, no input is refused.
   for (const std::string& directory : {arguments.output, arguments.events}) {
     if (!directory.empty()) make_directory(directory);
   }
@@ -136,7 +136,7 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   return report;
 }
 
-// Throws the verdict if it is negative.
+// Throws Failure if the outcome is a failure or a wrong result.
 void judge(const char* how, const Outcome& outcome) {
   if (outcome.run.status != Status::kOk) {
     negative(std::string(how) + ": " + status_name(outcome.run.status) +

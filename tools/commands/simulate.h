@@ -1,5 +1,5 @@
 #pragma once
-// What `espalier simulate` is told; `espalier trace` tells it the same. Host only.
+// The options of `espalier simulate`, which `espalier trace` has too. Host only.
 
 #include <string>
 

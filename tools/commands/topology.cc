@@ -1,4 +1,4 @@
-// espalier topology: what a specification means, and its picture.
+// espalier topology: prints and draws the topology of a specification.
 
 #include <cstdio>
 #include <memory>

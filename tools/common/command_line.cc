@@ -18,7 +18,7 @@ namespace espalier::tools {
 using Values = std::vector<std::string>;
 
 struct CommandLineState {
-  // What becomes of an option's values once the whole command line is known to be in order.
+  // Stores an option's values once the whole command line has been checked.
   struct Binding {
     CLI::Option* option;
     bool repeats;
@@ -74,7 +74,7 @@ CLI::App& deepest(CLI::App& app) {
   return chosen.empty() ? app : deepest(*chosen.front());
 }
 
-// Refuses a word that stands where a command's name is expected and is none.
+// Refuses an unknown command's name.
 void check_command_names(CLI::App& app, const Values& words) {
   CLI::App* level = &app;
   std::string path = app.get_name();

@@ -1,6 +1,6 @@
 #pragma once
-// The command line: commands, their options, and what is refused. Options are read into variables;
-// none that is given is ignored. Only command_line.cc includes the parser (CLI11), which takes
+// The command line: commands and their options, which are read into variables. Every option that is
+// given takes effect or is refused. Only command_line.cc includes the parser (CLI11), which takes
 // seconds to compile. Host only.
 
 #include <cstddef>
@@ -66,7 +66,7 @@ class Command {
   [[nodiscard]] Option option(const std::string& name) const;
   // Text behind the options in the command's help.
   void set_footer(const std::string& text);
-  // What the command does; CommandLine::run() calls it.
+  // Sets the function that CommandLine::run() calls for this command.
   void set_action(std::function<void()> action);
 
  private:
@@ -82,7 +82,7 @@ class CommandLine {
   [[nodiscard]] Command program();
   // Parses the arguments and runs the chosen command. Prints the help or the version if they are
   // asked for. Throws Failure (bad input) for an unknown command or option, with the nearest known
-  // one; for a missing, repeated, empty or excluded option; and what the command throws.
+  // one; for a missing, repeated, empty or excluded option; and any Failure of the command.
   void run(int argc, char** argv);
 
  private:

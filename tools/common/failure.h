@@ -1,12 +1,12 @@
 #pragma once
-// How a subcommand ends other than well: thrown, caught in main.cc.
+// How a command reports failure: it throws this; main.cc catches it.
 
 #include <string>
 #include <utility>
 
 namespace espalier::tools {
 
-inline constexpr int kNegative = 1;  // the verdict is negative: invalid schedule, wrong result
+inline constexpr int kNegative = 1;  // a check failed: invalid schedule, wrong result
 inline constexpr int kBadInput = 2;
 
 struct Failure {

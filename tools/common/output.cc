@@ -19,7 +19,7 @@ namespace espalier::tools {
 
 namespace {
 
-// What a newly created file would get; mkstemp's is for the owner alone.
+// The mode of a newly created file; mkstemp() creates files for the owner alone.
 mode_t usual_mode() {
   const mode_t mask = umask(0);
   umask(mask);
@@ -61,7 +61,8 @@ void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
   const auto fail = [&path](int error) {
     bad_input("cannot write '" + one_line(path) + "': " + std::strerror(error));
   };
-  // What is no regular file (/dev/stdout, a pipe) cannot be replaced by renaming: written as it is.
+  // Renaming cannot replace a file that is not regular (/dev/stdout, a pipe): it is written
+  // directly.
   struct stat existing {};
   const bool replace = stat(path.c_str(), &existing) != 0 || S_ISREG(existing.st_mode);
   std::string target = replace ? path + ".XXXXXX" : path;

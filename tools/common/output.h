@@ -1,5 +1,5 @@
 #pragma once
-// What all subcommands print and write.
+// Printing and writing for all commands. Host only.
 
 #include <chrono>
 #include <cstdint>
@@ -20,8 +20,8 @@ void add_format(Command command, Format& format);
 // On stdout, indented, with a newline.
 void print_json(const Json& value);
 
-// Writes the whole file or leaves whatever was there: to a temporary name beside it, then renamed.
-// Throws Failure.
+// Writes the whole file or leaves the old one: it writes a temporary file beside it and renames
+// that. Throws Failure.
 void write_file(const std::string& path, std::span<const std::uint8_t> bytes);
 // Throws Failure (bad input) if write_file() cannot write to `path`: no such directory, no
 // permission. Call it before long work.
@@ -29,7 +29,7 @@ void check_writable(const std::string& path);
 // Throws Failure if there is no such file or it cannot be read.
 [[nodiscard]] std::string read_file(const std::string& path);
 
-// Text as it may stand in one line on a terminal: control characters become '?'.
+// Returns the text for one line on a terminal: control characters become '?'.
 [[nodiscard]] std::string one_line(std::string_view text);
 // "a, b or c"
 [[nodiscard]] std::string either(const std::vector<std::string>& names);

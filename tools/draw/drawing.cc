@@ -38,7 +38,7 @@ std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks) {
 }
 
 Drawing::Drawing(const topology::Topology& topology) : topology_(topology) {
-  // A tree grows in height with its leaves, which are what needs the room.
+  // A tree grows in height with its leaves, which need the room.
   if (topology.shape().arity > 0) {
     flat_ = std::min(1.0, kHighestTree / std::max(1.0, topology.position(0).y));
   }

@@ -120,12 +120,12 @@ Json parse_trace(const std::string& text) {
   return *std::move(trace);
 }
 
-// `text` with what stands at `mark` replaced; the page has each mark once.
+// Returns `text` with `mark` replaced; the page has each mark once.
 std::string filled(std::string text, const std::string& mark, const std::string& with) {
   return text.replace(text.find(mark), mark.size(), with);
 }
 
-// JSON as it may stand in a script: nothing in it can end the script.
+// Returns the JSON for a script element: no text in it can end the script.
 std::string in_script(const Json& json) {
   std::string out;
   for (const char c : json.dump(-1, true)) {

@@ -10,7 +10,7 @@
 namespace espalier::tools {
 
 // blocks: N at first; step: the step shown at first (0: before the first). trace: empty, or the
-// JSON of a trace (`espalier trace`). Throws Failure (bad input) if that is none.
+// JSON of a trace (`espalier trace`). Throws Failure (bad input) if that is not a trace.
 [[nodiscard]] std::string make_page(const LoadedSchedule& loaded, std::int64_t blocks,
                                     std::int64_t step, const std::string& trace);
 

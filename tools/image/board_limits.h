@@ -1,6 +1,6 @@
 #pragma once
-// What a board's firmware holds, `limits` of its board.textproto, and whether a program is within.
-// Host only.
+// The limits of a board's firmware (`limits` of its board.textproto), and whether a program keeps
+// them. Host only.
 
 #include <cstdint>
 #include <span>
@@ -11,16 +11,15 @@
 
 namespace espalier::tools {
 
-// A field of the limits by its name in proto/board.proto: what it is where a board does not say,
-// and the most that it may be.
+// A field of the limits by its name in proto/board.proto: its default and its maximum.
 struct Limit {
   const char* name;
   std::uint32_t normal, most;
 };
 [[nodiscard]] std::span<const Limit> limits_of_boards();
 
-// What of `program` is more than nodes built with `limits` (all fields given) hold, as in "has 39
-// actions, of at most 16"; empty: nothing, and they load its descriptor.
+// Returns how `program` exceeds `limits` (all fields given), such as "has 39 actions, of at most
+// 16"; empty if nodes built with them load its descriptor.
 [[nodiscard]] std::string beyond_limits(const board::BoardFile::Limits& limits,
                                         const Program& program);
 

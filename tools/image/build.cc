@@ -29,7 +29,7 @@ struct Arguments {
   Format format = Format::kText;
 };
 
-// What all nodes' images have in common.
+// The content that all nodes' images share.
 struct Sources {
   std::vector<LoadedSchedule> schedules;
   BoardFile board;
@@ -38,7 +38,7 @@ struct Sources {
   Key seed{};
 };
 
-// Nothing goes into an image that does not verify.
+// Throws Failure (bad input) if the schedule does not verify.
 void prove(const LoadedSchedule& schedule) {
   Progress progress("verifying");
   verify::Options options;

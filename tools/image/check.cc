@@ -23,7 +23,7 @@ struct Arguments {
   Format format = Format::kText;
 };
 
-// What the image is expected to say; `board` keeps the name.
+// The expected header of the image; `board` must outlive it.
 Expectation expectation_of(const Arguments& arguments, const std::string& board) {
   Expectation expectation;
   expectation.board = board.c_str();

@@ -37,7 +37,7 @@ struct KeygenArguments {
   std::string output, public_key;
 };
 
-// An image as it stands, whoever signed it and whoever it is for. Throws Failure.
+// Opens an image regardless of its signer, board and node. Throws Failure.
 Image open_any(const std::string& path, const std::vector<std::uint8_t>& bytes) {
   Expectation own;
   const std::string board =

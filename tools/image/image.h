@@ -19,19 +19,19 @@ namespace espalier::tools::image {
 // The whole file. Throws Failure.
 [[nodiscard]] std::vector<std::uint8_t> read_bytes(const std::string& path);
 
-// What is wrong with an image that check_image() refused, and what would be right: one line.
+// Why check_image() refused an image, and what would be accepted: one line.
 [[nodiscard]] std::string reason(Status status);
 
 // Why a program does not load from an image that check_image() took: one line.
 [[nodiscard]] std::string load_reason(Status status);
 
-// What the header of an image says, whatever it is worth: null where it has none.
+// The content of an image's header, which may be false; empty if there is no whole header.
 [[nodiscard]] std::string claims(const std::vector<std::uint8_t>& bytes);
 
 // Reads a public key. Throws Failure (bad input): unreadable, a private key, or no key.
 [[nodiscard]] Key trusted_key(const std::string& path);
 
-// Whom to trust, as typed: one of the two has to be given.
+// The trusted signer as typed: exactly one of the two options must be given.
 struct Trust {
   std::string public_key;  // file
   bool takes_unsigned = false;

@@ -84,7 +84,7 @@ class SharedMemory {
 
 // A process of one or several nodes.
 struct Process {
-  pid_t child = -1;     // what was forked; the prefix's process, if that does not exec
+  pid_t child = -1;     // the forked process; the prefix's if that does not exec
   std::string command;  // of Options.commands, expanded; empty: espalier-node
   bool reaped = false;  // child has ended and was waited for; its wait status:
   int status = 0;
@@ -131,7 +131,7 @@ class Cluster {
   Cluster() = default;
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
-  ~Cluster();  // ends every process and removes what they may leave in /dev/shm
+  ~Cluster();  // ends every process and removes their files in /dev/shm
 
   // Starts and wires up all nodes; false and one line in `error` if any fails.
   [[nodiscard]] bool start(const Options& options, std::string& error);
@@ -140,11 +140,11 @@ class Cluster {
   [[nodiscard]] bool give_memory(std::uint32_t node, std::uint64_t input_bytes,
                                  std::uint64_t output_bytes, std::string& error,
                                  std::uint32_t events = 0);
-  // Waits until all nodes have mapped what they were given.
+  // Waits until all nodes have mapped their memory.
   [[nodiscard]] bool await_memory(std::string& error);
-  // Runs `order` (number and start are set here) on all nodes that live, all starting at one time.
-  // True when every node reported kOk; else members() say what happened to each, and `error` is set
-  // only if the wait itself was broken off (a signal).
+  // Runs `order` (number and start are set here) on all live nodes, which start at one time.
+  // Returns whether every node reported kOk. Otherwise members() say what happened to each, and
+  // `error` is set only if the wait itself was interrupted (a signal).
   [[nodiscard]] bool run(control::Run order, std::string& error, const Late& late = {});
 
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }

@@ -103,8 +103,8 @@ bool Cluster::await(Member::State state, std::string& error) {
   }
 }
 
-// Hears what the nodes say until something came, `until_ns`, or a short time has passed; false if
-// the user breaks it off.
+// Receives packets of the nodes until one arrives, `until_ns`, or a short time has passed. Returns
+// false if the user interrupts it.
 bool Cluster::listen(std::uint64_t until_ns, std::string& error) {
   std::vector<pollfd> entries;
   std::vector<Member*> behind;
@@ -208,8 +208,8 @@ void Cluster::disturb(std::uint64_t now) {
   }
 }
 
-// Asks a running node where it stands, and gives it up if it does not answer or does not move. Its
-// machine ends by itself within twice its deadline, so both limits are beyond that.
+// Asks a running node for its progress, and declares it failed if it does not answer or does not
+// progress. Its machine ends by itself within twice its deadline, so both limits are beyond that.
 void Cluster::watch(Member& member, std::uint64_t now) {
   const std::uint64_t deadline = std::uint64_t{options_.deadline_ms} * 1'000'000;
   const std::uint64_t silence = 2 * deadline + 3 * kSecond;

@@ -1,6 +1,6 @@
 #pragma once
-// What a modelled run gives its nodes: the links of the topology, whatever the programs ask for.
-// Host only.
+// The links that a modelled run gives its nodes: those of the topology, regardless of their
+// programs. Host only.
 
 #include <cstdint>
 #include <string>
@@ -22,7 +22,7 @@ using LinkTable = std::vector<NodeLink>;
 [[nodiscard]] std::vector<LinkTable> link_tables(const topology::Topology& topology,
                                                  std::uint32_t nodes);
 
-// Endpoints of a node: one a lane, of the direction that has more.
+// Endpoints of a node: one per lane, counted in the direction that has more.
 [[nodiscard]] std::uint64_t endpoints(const LinkTable& table);
 
 // As espalier-node's --links takes it.

@@ -1,5 +1,5 @@
 #pragma once
-// What every command that starts nodes does first. Host only.
+// Starting nodes, for every command that does. Host only.
 
 #include <cstdint>
 #include <string>

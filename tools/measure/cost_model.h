@@ -1,6 +1,6 @@
 #pragma once
-// What a step costs: a line (alpha + beta * bytes), or the table that `espalier measure` wrote; and
-// what that predicts for a schedule. Host only.
+// The cost of a step: a line (alpha + beta * bytes), or the table that `espalier measure` wrote;
+// and the predicted time of a schedule. Host only.
 
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,7 @@ class CostModel {
  public:
   // alpha in s, beta in s/B.
   CostModel(double alpha, double beta) : alpha_(alpha), beta_(beta) {}
-  // s that a block of so many bytes takes; at least two of them, ascending in bytes.
+  // Measured time of a block of `bytes`, s. A model has at least two, ascending in bytes.
   struct Point {
     double bytes = 0, seconds = 0;
   };

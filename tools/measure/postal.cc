@@ -54,7 +54,7 @@ void send_and_return(Builder& builder, std::uint32_t receivers, std::uint32_t ra
   builder.phase(1, static_cast<std::int32_t>(2 * k), 0);
 }
 
-// Of the times with one receiver: the mean of both experiments.
+// The mean of both experiments' times with one receiver.
 double first_of(const std::vector<Timing>& timings) {
   double sum = 0;
   double count = 0;

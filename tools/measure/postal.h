@@ -41,7 +41,7 @@ struct Timing {
   double seconds = 0;  // median
 };
 
-// What the timings of one size say; 0 where they say nothing (a slope that is not positive).
+// The fit of the timings of one size; 0 if it is undefined (a slope that is not positive).
 struct Postal {
   double send_s = 0;       // t_s, of both experiments together
   double one_way_s = 0;    // lambda t_s

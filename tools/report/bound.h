@@ -11,8 +11,9 @@
 
 namespace espalier::tools {
 
-// Of a schedule that is not proven here: those that hold on any links. None where its programs do
-// not agree; then the functions below give what `program` claims.
+// Returns the lower bounds of a schedule that is not proven here: those that hold on any links.
+// Returns none if its programs do not agree; the functions below then give the bound that `program`
+// claims.
 [[nodiscard]] std::vector<verify::LowerBound> bounds_of(const LoadedSchedule& loaded);
 // The same of programs that are kept elsewhere.
 [[nodiscard]] std::vector<verify::LowerBound> bounds_of(const topology::Topology& topology,

@@ -1,5 +1,5 @@
 #pragma once
-// What `espalier measure` found, as text, JSON and a picture. Host only.
+// The results of `espalier measure`, as text, JSON and a picture. Host only.
 
 #include <cstdint>
 #include <string>

@@ -138,7 +138,7 @@ void add_table(const RunResult& result, std::string& text) {
   }
 }
 
-// What the columns of the table are.
+// Explains the columns of the table.
 std::string legend(const RunResult& result) {
   std::string text = "time: the slowest rank's";
   const std::size_t repetitions = result.sizes.empty() ? 0 : result.sizes.front().times.size();
@@ -214,7 +214,7 @@ Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks, std::uint64_t
   if (seconds <= 0 || collective == espalier_Collective_BARRIER) return {};
   const double all = static_cast<double>(bytes) * (counts_per_rank(collective) ? ranks : 1);
   const double algorithm = all / seconds * 1e-9;
-  // Of all ranks' parts a rank has its own already.
+  // Each rank has its own part already.
   const double others = ranks > 1 ? (ranks - 1.0) / ranks : 1;
   switch (collective) {
     case espalier_Collective_BROADCAST:

@@ -77,8 +77,8 @@ struct RunResult {
   bool right = false;
 };
 
-// Bandwidths in GB/s (1e9 bytes), as nccl-tests defines them. Both are nothing without a time; the
-// second also for a scan, for which nccl-tests has no definition.
+// Bandwidths in GB/s (1e9 bytes), as nccl-tests defines them. Neither has a value without a time;
+// `bus` also has none for a scan, which nccl-tests does not define.
 struct Bandwidth {
   std::optional<double> algorithm;  // all bytes by the time; of a collective with a part per rank
                                     // all ranks' parts

@@ -22,7 +22,7 @@ namespace espalier::tools {
 [[nodiscard]] const char* kind_name(Kind kind);
 [[nodiscard]] const char* port_model_name(PortModel model);
 [[nodiscard]] const char* grade_name(Grade grade);
-// What an action does, without its times: "send output[0, i] to 3", "into = a (+) b".
+// The effect of an action, without its times: "send output[0, i] to 3", "into = a (+) b".
 [[nodiscard]] std::string action_text(const Program& program, const Action& action);
 [[nodiscard]] std::string instance_text(const Instance& instance);
 

@@ -23,7 +23,7 @@ double share(const sim::LinkTraffic& link, const Outcome& outcome) {
   return outcome.run.seconds > 0 ? link.busy / (link.lanes * outcome.run.seconds) : 0;
 }
 
-// What the free run's links add up to.
+// Sums over the links of the asynchronous run.
 struct Links {
   std::uint64_t all = 0, used = 0, waits = 0;
   double waited = 0;                            // s

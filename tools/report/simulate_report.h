@@ -1,5 +1,5 @@
 #pragma once
-// What `espalier simulate` says.
+// The output of `espalier simulate`.
 
 #include <cstdint>
 
@@ -15,7 +15,7 @@ struct SimulateReport {
   Layout layout;
   std::int64_t predicted_steps = 0, bound_steps = 0;
   double predicted_seconds = 0;
-  CostModel::Line line;  // what the simulated network takes for a block
+  CostModel::Line line;  // of the time that the simulated network takes for a block
   sim::Hops hops = sim::Hops::kCutThrough;
   Outcome lock_step, free_running;
   std::vector<NodeLog> logs;  // of the free run, where wanted

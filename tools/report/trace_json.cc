@@ -24,7 +24,7 @@ struct Lane {
   std::vector<std::uint32_t> sends, receives;  // records of the logs of its ends
 };
 
-// A line of the file and what it is sorted by.
+// A line of the file and its sort key.
 struct Line {
   std::uint64_t at = 0;  // ns
   int order = 0;         // at one time: slices, then the beginnings of arrows, then their ends

@@ -1,7 +1,7 @@
 #pragma once
-// Traces in the Trace Event Format (JSON), which Perfetto and chrome://tracing open: a process a
-// node, a track for each link and direction, one for combines and copies and one for steps; a slice
-// for each message at both ends, an arrow from its send to its receive.
+// Traces in the Trace Event Format (JSON), which Perfetto and chrome://tracing open: one process
+// per node, one track for each link and direction, one for combines and copies and one for steps; a
+// slice for each message at both ends, an arrow from its send to its receive.
 
 #include <cstdint>
 #include <string>
@@ -31,7 +31,7 @@ struct Trace {
 [[nodiscard]] Trace make_trace(const LoadedSchedule& loaded, const std::vector<EventLog>& logs,
                                std::uint64_t bytes, std::int64_t blocks, const std::string& clock);
 
-// Writes it and says on stdout what it holds.
+// Writes the trace; with `say`, prints its size on stdout.
 void write_trace(const std::string& path, const Trace& trace, bool say);
 
 }  // namespace espalier::tools

@@ -1,5 +1,5 @@
 #pragma once
-// What `espalier verify` prints: the proof's summary, the proof point by point, or the
+// The output of `espalier verify`: the proof's summary, the proof property by property, or the
 // counterexample.
 
 #include <string>
@@ -21,9 +21,10 @@ struct Proof {
 
 // The N that a valid schedule is proven for: "every N", "every N up to 21", ...
 [[nodiscard]] std::string proven_for(const Program& program, const verify::Verdict& verdict);
-// One line. Of valid schedules only.
+// One line. For valid schedules only.
 [[nodiscard]] std::string summary(Source& source, const Proof& proof);
-// A line for each point, with its numbers, and what is not proven. Of valid schedules only.
+// One line for each property, with its numbers, and the properties that are not proven. For valid
+// schedules only.
 [[nodiscard]] std::string explanation(Source& source, const Proof& proof);
 // Both verdicts.
 [[nodiscard]] Json to_json(Source& source, const Proof& proof);

@@ -1,4 +1,4 @@
-// Running the collectives of `espalier run` and checking what came out.
+// Runs the collectives of `espalier run` and checks the results.
 
 #include <openssl/evp.h>
 
@@ -93,7 +93,7 @@ class SizeRun {
       } else if (reference::input_bytes(what_, rank) != 0) {
         reference::fill_input(what_, rank, number, memory.input());
       }
-      // Nothing of a repetition before may pass for a result.
+      // No result of an earlier repetition may pass for a new one.
       const std::uint64_t bytes = reference::result_bytes(what_, rank);
       if (bytes != 0) std::memset(memory.output(), 0xa5, bytes);
     }
@@ -123,8 +123,8 @@ class SizeRun {
     return order;
   }
 
-  // A barrier has no bytes to compare: each rank once comes late, and nobody may end before it
-  // came.
+  // A barrier has no bytes to compare: each rank once enters late, and no rank may leave before it
+  // entered.
   void check_barrier(SizeResult& size) {
     for (std::uint32_t late = 0; late < what_.ranks && size.right; ++late) {
       std::string error;

@@ -1,4 +1,4 @@
-// What a run's endpoints are: the links of the topology (modelled), or whom the programs name
+// The endpoints of a run: the links of the topology (modelled), or the peers that programs name
 // (direct).
 
 #include <algorithm>

@@ -11,10 +11,10 @@
 namespace espalier::run {
 namespace {
 
-// What an endpoint keeps of a lane: slots of eager messages, in both directions (hal/ofi).
+// Memory of an endpoint per lane: slots of eager messages, in both directions (hal/ofi).
 constexpr std::uint64_t kEagerBytes = 16384;
 
-// What libfabric's shm keeps of an endpoint in /dev/shm, and its owner of it in memory.
+// Memory of an endpoint in /dev/shm under libfabric's shm; its owner maps the same amount.
 constexpr std::uint64_t kSharedBytes = 5'500'000;
 
 std::uint64_t endpoint_count(const tools::LoadedSchedule& schedule,

@@ -1,5 +1,5 @@
 #pragma once
-// The parts of `espalier run`: what it was told, and running that on a cluster. Host only.
+// The parts of `espalier run`: its options, and running them on node processes. Host only.
 
 #include <cstdint>
 #include <string>
@@ -35,7 +35,8 @@ struct Options {
   std::string model;   // file of `espalier measure` that has them instead
   bool ranks = false;  // print a row per rank
   std::vector<std::string> kill, stop;
-  // What nodes boot from instead of the schedule's file, and whose images they take.
+  // The image or flash that nodes boot instead of the schedule's file, and the signer that they
+  // trust.
   std::string image, flash, public_key;
   bool takes_unsigned = false;
   std::vector<std::string> starts;  // as typed
@@ -43,37 +44,37 @@ struct Options {
   launch::Options launch;
 };
 
-// Whether nodes are to have the topology's links and no others. Not given: where all messages of
-// the schedule go to neighbours, and not every node is every other's neighbour anyway. Throws
-// Failure (bad input) if it was asked for and some do not.
+// Whether nodes have the topology's links and no others. Without --links: if all messages of the
+// schedule go to neighbours, except on a complete graph. Throws Failure (bad input) if it was asked
+// for and some do not.
 [[nodiscard]] bool modelled(const Options& options, const tools::LoadedSchedule& schedule);
 
 // The links of the schedule's nodes. Throws Failure (bad input) if a node has too many.
 [[nodiscard]] std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule);
 
-// What each of `nodes` nodes is started by (launch::Options.commands), as --start says:
+// Returns the command that starts each of `nodes` nodes (LaunchOptions.commands), from --start:
 // NODES=COMMAND, the nodes as 4,5 or 4-7. Throws Failure (bad input).
 [[nodiscard]] std::vector<std::string> start_commands(const std::vector<std::string>& starts,
                                                       std::uint32_t nodes);
 
-// What the nodes of a modelled run have opened, by node, link and lane.
+// Lists the endpoints that the nodes of a modelled run have opened, by node, link and lane.
 [[nodiscard]] std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
                                                          const launch::Cluster& cluster);
 
 // Throws Failure (bad input) if messages of `most` bytes do not fit this machine's memory. Counts
 // all nodes' buffers and scratch, routers' too, their links, and the results to compare with.
-// `tables`: of a modelled run's links; else empty.
+// `tables`: the links of a modelled run; empty for a direct one.
 void check_memory(const Options& options, const tools::LoadedSchedule& schedule,
                   const std::vector<tools::LinkTable>& tables, reference::Case what,
                   std::uint64_t most);
 
-// Runs every size, all repetitions, on `cluster`; fills result.sizes and result.right: a failed or
-// wrong collective is told there. `input`: the message of every repetition; null: made up, another
-// one each time. Throws Failure where it was broken off (by a signal, or for want of memory).
+// Runs every size, all repetitions, on `cluster`; fills result.sizes and result.right, which report
+// a failed or wrong collective. `input`: the message of every repetition; null: made up, another
+// one each time. Throws Failure if it was interrupted (by a signal) or memory ran out.
 void execute(const Options& options, const tools::LoadedSchedule& schedule, reference::Case what,
              const std::string* input, launch::Cluster& cluster, RunResult& result);
 
-// Whether nodes are to keep logs of what they do.
+// Whether nodes keep event logs.
 [[nodiscard]] inline bool keeps_logs(const Options& options) {
   return !options.trace.empty() || !options.events.empty();
 }
@@ -84,7 +85,7 @@ void execute(const Options& options, const tools::LoadedSchedule& schedule, refe
                                                    const tools::LoadedSchedule& schedule,
                                                    const reference::Case& what);
 
-// Writes what the nodes did in the last collective into options.trace and options.events.
+// Writes the events of the last collective into options.trace and options.events.
 void write_logs(const Options& options, const tools::LoadedSchedule& schedule,
                 const reference::Case& what, const launch::Cluster& cluster);
 

@@ -10,7 +10,7 @@
 namespace espalier::tools {
 namespace {
 
-// Whether its schedules can stand anywhere: the ranks alone have programs, for any topology.
+// Whether its schedules can be placed anywhere: only ranks have programs, and any topology will do.
 bool may_stand_anywhere(const Offer& offer) {
   const bool anywhere = offer.topologies == "any topology" || offer.name == "fractional-mesh";
   return anywhere && embed::unplaceable(offer.collective).empty() &&

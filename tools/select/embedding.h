@@ -1,5 +1,5 @@
 #pragma once
-// Where the ranks of a schedule are to stand: what --embedding asks for.
+// The placement of a schedule's ranks that --embedding asks for.
 
 #include <optional>
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace espalier::tools {
 
-// The embedding that the selection asks for, by default the best one known; nothing: ranks stand as
-// they are numbered. `choice` has its topology, algorithm and group. Throws Failure (bad input) if
-// it is for something else.
+// The embedding that the selection asks for, by default the best one known; nothing: each rank is
+// on the node of its number. `choice` has its topology, algorithm and group. Throws Failure (bad
+// input) if it is for something else.
 [[nodiscard]] std::optional<topology::Embedding> choose_embedding(const Selection& selection,
                                                                   const Choice& choice);
 

@@ -7,7 +7,7 @@
 namespace espalier::tools {
 namespace {
 
-// What to tell whoever gave us this file.
+// Why a file is refused, for a message.
 std::string reason(Status status) {
   switch (status) {
     case Status::kTruncated: return "truncated: the file ends before its contents do";

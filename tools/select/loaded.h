@@ -20,8 +20,8 @@ struct LoadedSchedule {
   Programs programs;                             // by node
 };
 
-// The same, with no program decoded yet: for schedules too large to hold them all. The file at
-// `path`, or bytes in memory, called `name` in messages.
+// Opens a schedule without decoding its programs: for schedules too large to hold them all. The
+// file at `path`, or bytes in memory, called `name` in messages.
 [[nodiscard]] LoadedSchedule open_schedule(const std::string& path, const std::string& topology);
 [[nodiscard]] LoadedSchedule open_schedule(std::string name, std::vector<std::uint8_t> bytes,
                                            const std::string& topology);

@@ -87,7 +87,7 @@ void choose_parameters(const Selection& selection, Choice& choice) {
   }
 }
 
-// The topology's numbers, for what is made for one.
+// Sets the topology's numbers, for algorithms that are made for one.
 void choose_shape(Choice& choice) {
   topology::Shape shape = choice.topology->shape();
   Group& group = choice.group;
@@ -108,7 +108,7 @@ void choose_places(const Selection& selection, Choice& choice) {
   }
 }
 
-// What is generated and then placed: the root is virtual rank 0.
+// The group to generate for before placing: the root is virtual rank 0.
 Group virtual_group(const Choice& choice) {
   Group group = choice.group;
   if (choice.embedding) {
@@ -152,7 +152,7 @@ void choose_nodes(Choice& choice) {
   choice.nodes = static_cast<std::uint32_t>(choice.found.size());
 }
 
-// Why a rank-local algorithm makes no program of this choice, and what it would make one of.
+// Why a rank-local algorithm makes no program for this selection, and what it needs.
 std::string reason(const Choice& choice, Status status) {
   const std::string& name = choice.algorithm.name;
   const Group& group = choice.group;
@@ -208,7 +208,7 @@ PortModel choose_ports(const Selection& selection) {
             "'; expected multiport or single-send");
 }
 
-// Of a rank-local algorithm, placed.
+// Generates the placed program of a rank-local algorithm.
 void generate_here(const Choice& choice, std::uint32_t node, Program& program) {
   program.clear();
   const std::uint32_t rank = choice.embedding ? choice.rank_at.at(node) : node;
@@ -232,7 +232,7 @@ void lower_choice(PortModel ports, Choice& choice) {
   choice.nodes = static_cast<std::uint32_t>(choice.found.size());
 }
 
-// A schedule may need more steps in flight than were asked for, or have no room for as many.
+// Refuses a window that the schedule exceeds, or that it has no room for.
 void check_window(const Selection& selection, const Choice& choice) {
   if (selection.window.empty()) return;
   const auto first = std::make_unique<OwnedProgram>();

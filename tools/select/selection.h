@@ -21,13 +21,15 @@ namespace espalier::tools {
 struct Selection {
   std::string topology, collective, algorithm, root = "0";
   std::string run = {}, lambda = {};   // what some algorithms let the user choose
-  std::string window = {};             // steps in flight that the schedule is to allow
+  std::string window = {};             // steps in flight that the schedule must allow
   bool window_is_limit = false;        // a schedule that allows fewer will do
   std::string links = {}, ports = {};  // "direct" or "modelled", "multiport" or "single-send"
-  std::string embedding = {};          // where ranks stand: none, snake, a known one's name, a file
+  // placement of ranks: none, snake, a known embedding's name, a file
+  std::string embedding = {};
 };
 
-// Adds the options but those below; `required`: topology, collective and algorithm must be given.
+// Adds all options except those below; `required`: topology, collective and algorithm must be
+// given.
 void add_selection(Command command, Selection& selection, bool required);
 void add_schedule_window(Command command, Selection& selection);
 void add_links(Command command, Selection& selection);  // --links and --ports
@@ -38,7 +40,7 @@ struct Offer {
   Collective collective = espalier_Collective_COLLECTIVE_NONE;
   bool needs_commutative = false;
   std::string summary;
-  std::string topologies;                               // whom it is for: "any topology"
+  std::string topologies;                               // the topologies it is for: "any topology"
   std::string parameter;                                // "--run", "--lambda", or none
   std::uint32_t max_run = 0;                            // of --run; 0 where it takes none
   const Algorithm* generator = nullptr;                 // null: searched
@@ -55,7 +57,7 @@ struct Choice {
   Programs found;           // all nodes' programs, of a searched algorithm or a lowered schedule
   lower::Report report;     // on its lowering
   std::uint32_t nodes = 0;  // that have programs: ranks, and routers where they run
-  std::optional<topology::Embedding> embedding;  // where the ranks stand; nothing: as numbered
+  std::optional<topology::Embedding> embedding;  // the placement of ranks; nothing: as numbered
   std::vector<std::uint32_t> rank_at;            // of an embedding: virtual rank of each node
 };
 

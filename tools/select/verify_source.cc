@@ -22,7 +22,7 @@ Source::Source(LoadedSchedule loaded)
       name_(loaded_.name),
       topology_(loaded_.topology.get()),
       buffer_(std::make_unique<OwnedProgram>()) {
-  // A file that is no schedule is to be told from one that is wrong before anything is proven.
+  // A file that is not a schedule is refused here, before any proof begins.
   const std::uint32_t nodes = loaded_.file.nodes();
   const bool keep = nodes <= kMostKept;
   Progress progress("loading");

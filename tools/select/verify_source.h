@@ -1,6 +1,6 @@
 #pragma once
-// Where `espalier verify` has the programs from: a schedule file, or a generator run again for each
-// question, so that schedules of a million ranks need the memory of one program.
+// The source of the programs of `espalier verify`: a schedule file, or a generator run again for
+// each question, so that schedules of a million ranks need the memory of one program.
 
 #include <memory>
 #include <string>
@@ -20,10 +20,11 @@ class Source {
   Source(const std::string& path, const std::string& topology);
   // The same of the bytes of a file, called `name` in messages.
   Source(std::string name, std::vector<std::uint8_t> bytes);
-  // What compiling the selection would write. Throws Failure (bad input), also from program().
+  // The programs that compiling the selection would write. Throws Failure (bad input), also from
+  // program().
   explicit Source(const Selection& selection);
 
-  // Of the file, or "two-tree, root 3".
+  // The name of the file, or "two-tree, root 3".
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const topology::Topology& topology() const { return *topology_; }
   // node's program; good until the next call.

@@ -1,6 +1,6 @@
 #pragma once
-// What simulated nodes read and write, and what it must hold in the end: the memory of all ranks,
-// filled once for all runs of one collective; or, without data, addresses alone. Host only.
+// The memory that simulated nodes read and write, and its expected final content: the memory of all
+// ranks, filled once for all runs of one collective; or, without data, addresses alone. Host only.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ class SimulatedMemory {
   // For node's machine.
   [[nodiscard]] Buffers of(const Program& program);
   [[nodiscard]] RankMemory rank(std::uint32_t rank) const;
-  // What is wrong with the ranks' results, one line; empty: nothing, or there are no data.
+  // The first error in the ranks' results, one line; empty: nothing, or there are no data.
   [[nodiscard]] std::string wrong();
 
  private:

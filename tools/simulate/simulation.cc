@@ -106,7 +106,7 @@ sim::Model model_of(const StoredSchedule& schedule, const Layout& layout,
   sim::Model model;
   model.alpha = line.alpha;
   model.beta = line.beta;
-  // Else a port is a link's own, or only sends have one.
+  // Otherwise each link has its own port, or only sends have one.
   model.one_port = program.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
                    program.port_model == espalier_PortModel_SIMPLEX;
   const topology::Topology* topology = schedule.loaded().topology.get();

@@ -17,7 +17,8 @@ namespace espalier::tools {
 
 struct Outcome {
   sim::RunResult run;
-  std::string wrong;                    // what is wrong with the results, one line; empty: nothing
+  // the first error in the results, one line; empty if there is none
+  std::string wrong;
   std::uint64_t blocks = 0;             // that nodes sent
   std::uint64_t events = 0;             // of the network
   std::vector<sim::LinkTraffic> links;  // free running only: that blocks may cross

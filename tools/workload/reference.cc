@@ -126,7 +126,7 @@ void affine_of(std::uint32_t rank, std::uint32_t repetition, std::uint64_t i,
   map[1] = static_cast<std::uint32_t>(number >> 32);
 }
 
-// What ranks' inputs come to so far, an element at a time. Of affine maps: where 0 and 1 go.
+// What ranks' inputs come to so far, an element at a time. For affine maps: the images of 0 and 1.
 class Folded {
  public:
   explicit Folded(const Case& run, std::uint32_t repetition)

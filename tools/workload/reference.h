@@ -1,5 +1,5 @@
 #pragma once
-// Inputs for a run and what must come out of it, by plain loops that know nothing of schedules. The
+// Inputs for a run and its expected results, by plain loops that know nothing of schedules. The
 // values are integers small enough that every order of combining gives the same bits; `affine`
 // shows the order. Host only.
 
@@ -17,7 +17,7 @@ struct Case {
   std::uint32_t ranks = 1;
   std::uint32_t root = 0;
   Operator op;              // kNone of bytes where nothing is combined
-  std::uint64_t bytes = 0;  // of one rank's part where counts are per rank, else of the message
+  std::uint64_t bytes = 0;  // of one rank's part if counts are per rank, otherwise of the message
 };
 
 // The operator that a user calls `op` on `type` (of "affine", firmware/node/affine.h, the type is
@@ -47,7 +47,7 @@ struct Case {
 // Writes rank's input of the given repetition: input_bytes(), different each repetition.
 void fill_input(const Case& run, std::uint32_t rank, std::uint32_t repetition, std::uint8_t* out);
 
-// What the ranks must have, of one repetition.
+// The expected results of one repetition.
 class Results {
  public:
   Results(const Case& run, std::uint32_t repetition) : run_(run), repetition_(repetition) {}

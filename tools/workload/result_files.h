@@ -11,7 +11,7 @@
 
 namespace espalier::tools {
 
-// Makes it where there is none. Throws Failure (bad input) if nothing can be written into it.
+// Makes the directory if there is none. Throws Failure (bad input) if it is not writable.
 void make_directory(const std::string& path);
 
 // A rank's input and output; null where it has none.
@@ -20,8 +20,8 @@ struct RankMemory {
   const std::uint8_t* output = nullptr;
 };
 
-// rank-R.bin of every rank that has a result; broadcast's root gives what it sent. `memory` tells a
-// rank's. Throws Failure.
+// rank-R.bin of every rank that has a result; broadcast's root gives what it sent. `memory` returns
+// a rank's memory. Throws Failure.
 void write_results(const std::string& directory, const reference::Case& what,
                    const std::function<RankMemory(std::uint32_t rank)>& memory);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a schedule is run with: its operator, and the cut of its message into blocks. Host only.
+// The input of a schedule: its operator, and the cut of its message into blocks. Host only.
 
 #include <string>
 
