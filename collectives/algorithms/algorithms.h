@@ -49,7 +49,9 @@ struct Algorithm {
   bool needs_commutative;  // for some roots at least; the program says it for its own
   const char* summary;     // one line with the step count
   Where where = Where::kAnywhere;
-  std::uint32_t max_run = 0;  // of Group::run; 0: there are no runs
+  std::uint32_t max_run = 0;     // of Group::run; 0: there are no runs
+  bool takes_lambda = false;     // the caller may set Group::send_ticks and latency_ticks
+  bool needs_odd_ranks = false;  // kUnsupported for an even number of ranks
 };
 // Nodes that have a program under `algorithm`: the group's ranks, and its routers.
 [[nodiscard]] std::uint32_t algorithm_nodes(const Algorithm& algorithm, const Group& group);

@@ -59,7 +59,7 @@ class ClusterTest : public testing::TestWithParam<const char*> {
                static_cast<std::streamsize>(file.size()));
   }
 
-  void run(std::uint32_t program, const reference::Case& what, std::uint32_t repetition) {
+  void run(std::uint32_t program, const reference::ReferenceInput& what, std::uint32_t repetition) {
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
       const SharedMemory& memory = cluster_.members()[rank].memory;
       if (reference::has_input(what, rank)) {
@@ -87,7 +87,7 @@ class ClusterTest : public testing::TestWithParam<const char*> {
 
   std::filesystem::path directory_;
   Options options_;
-  Cluster cluster_;
+  NodeProcesses cluster_;
 };
 
 TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
@@ -100,7 +100,7 @@ TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
     ASSERT_TRUE(cluster_.give_memory(rank, kMostBytes, kMostBytes, error)) << error;
   }
   ASSERT_TRUE(cluster_.await_memory(error)) << error;
-  reference::Case cases[3];
+  reference::ReferenceInput cases[3];
   cases[0] = {espalier_Collective_BROADCAST, kRanks, 1, {}, 0};
   Operator sum;
   sum.op = Op::kSum;

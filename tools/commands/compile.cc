@@ -24,17 +24,17 @@ struct Arguments {
 };
 
 // The fewest blocks of scratch of any node, and the most.
-std::pair<std::uint32_t, std::uint32_t> scratch_of(const Choice& choice) {
-  std::uint32_t least = choice.found.at(0).scratch_blocks, most = least;
-  for (const Program& program : choice.found) {
+std::pair<std::uint32_t, std::uint32_t> scratch_of(const SelectedAlgorithm& selected) {
+  std::uint32_t least = selected.found.at(0).scratch_blocks, most = least;
+  for (const Program& program : selected.found) {
     least = std::min(least, program.scratch_blocks);
     most = std::max(most, program.scratch_blocks);
   }
   return {least, most};
 }
 
-Json to_json(const Choice& choice) {
-  const lower::Report& report = choice.report;
+Json to_json(const SelectedAlgorithm& selected) {
+  const lower::Report& report = selected.report;
   return {{"period", report.period},
           {"period_blocks", report.blocks},
           {"direct_period", report.direct_period},
@@ -44,48 +44,49 @@ Json to_json(const Choice& choice) {
           {"busiest", {report.from, report.to}},
           {"busiest_load", report.load},
           {"busiest_lanes", report.lanes},
-          {"most_scratch_blocks", scratch_of(choice).second}};
+          {"most_scratch_blocks", scratch_of(selected).second}};
 }
 
 void run_compile(const Arguments& arguments) {
   check_writable(arguments.output);
-  const Choice choice = choose(arguments.selection);
-  std::vector<std::uint8_t> bytes = compile(choice);
+  const SelectedAlgorithm selected = select_algorithm(arguments.selection);
+  std::vector<std::uint8_t> bytes = compile(selected);
   const bool modelled = arguments.selection.links == "modelled";
   const std::string proven =
       arguments.unverified ? "" : prove_compiled(arguments.output, bytes, modelled);
   write_file(arguments.output, bytes);
-  const double a_node = static_cast<double>(bytes.size()) / choice.nodes;
+  const double a_node = static_cast<double>(bytes.size()) / selected.nodes;
   if (arguments.format == Format::kJson) {
     Json json = {{"file", arguments.output},
-                 {"topology", choice.topology->spec()},
-                 {"topology_digest", hex(choice.topology->digest())},
-                 {"collective", collective_name(choice.algorithm.collective)},
-                 {"algorithm", choice.algorithm.name},
-                 {"ranks", choice.group.ranks},
-                 {"nodes", choice.nodes},
-                 {"root", choice.group.root},
-                 {"embedding", choice.embedding ? choice.embedding->name : "none"},
+                 {"topology", selected.topology->spec()},
+                 {"topology_digest", hex(selected.topology->digest())},
+                 {"collective", collective_name(selected.algorithm.collective)},
+                 {"algorithm", selected.algorithm.name},
+                 {"ranks", selected.group.ranks},
+                 {"nodes", selected.nodes},
+                 {"root", selected.group.root},
+                 {"embedding", selected.embedding ? selected.embedding->name : "none"},
                  {"bytes", bytes.size()},
                  {"verified", !arguments.unverified}};
     if (!arguments.unverified) json["proven_for"] = proven;
-    if (choice.report.changed) json["lowered"] = to_json(choice);
+    if (selected.report.changed) json["lowered"] = to_json(selected);
     print_json(json);
     return;
   }
   std::printf("%s: %s by %s on %s, root %u: %s, %zu bytes (%.1f a node)\n",
-              one_line(arguments.output).c_str(), collective_name(choice.algorithm.collective),
-              choice.algorithm.name.c_str(), choice.topology->title().c_str(), choice.group.root,
-              counted(choice.nodes, "program").c_str(), bytes.size(), a_node);
+              one_line(arguments.output).c_str(), collective_name(selected.algorithm.collective),
+              selected.algorithm.name.c_str(), selected.topology->title().c_str(),
+              selected.group.root, counted(selected.nodes, "program").c_str(), bytes.size(),
+              a_node);
   std::printf("%s\n", arguments.unverified ? "not verified" : ("proven for " + proven).c_str());
-  if (choice.embedding) {
-    std::printf("ranks stand as in embedding %s\n", quoted_name(*choice.embedding).c_str());
+  if (selected.embedding) {
+    std::printf("ranks stand as in embedding %s\n", quoted_name(*selected.embedding).c_str());
   }
   if (!modelled) return;
-  std::fputs(lower::describe(*choice.topology, choice.report).c_str(), stdout);
-  const auto [least, most] = scratch_of(choice);
+  std::fputs(lower::describe(*selected.topology, selected.report).c_str(), stdout);
+  const auto [least, most] = scratch_of(selected);
   std::printf("scratch %u to %u blocks a node, window %u\n", least, most,
-              choice.found.front().window);
+              selected.found.front().window);
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 // espalier draw: a schedule on its topology, as a page to play with or as a picture for a document.
 
 #include <cstdio>
+#include <map>
 #include <memory>
 
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/draw/drawing.h"
 #include "tools/draw/page.h"
 #include "tools/draw/picture.h"
 #include "tools/select/blocks.h"
@@ -29,6 +31,20 @@ std::int64_t usual_blocks(const Program& program) {
   const std::int64_t first = allowed_blocks(program, 1);
   const std::int64_t more = allowed_blocks(program, 8);
   return phase_steps(program, first) == phase_steps(program, more) ? first : more;
+}
+
+// The first step with the most transfers; 0 if there is none.
+std::int64_t busiest_step(const LoadedSchedule& loaded, std::int64_t blocks) {
+  std::map<std::int64_t, std::uint64_t> counts;
+  for (const Transfer& transfer : transfers(loaded.programs, blocks)) ++counts[transfer.step];
+  std::int64_t busiest = 0;
+  std::uint64_t most = 0;
+  for (const auto& [step, count] : counts) {
+    if (count <= most) continue;
+    busiest = step;
+    most = count;
+  }
+  return busiest;
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -78,8 +94,10 @@ void run_draw(const Arguments& arguments) {
                                   : chosen_blocks(arguments.blocks, kMostBlocks, program);
   const std::int64_t steps = phase_steps(program, blocks);
   if (steps == 0) bad_input("the schedule has no steps; nothing to draw");
-  std::int64_t step = -1;
-  if (!arguments.step.empty()) {
+  std::int64_t step = 0;
+  if (arguments.step.empty()) {
+    step = busiest_step(loaded, blocks);
+  } else {
     step = static_cast<std::int64_t>(
         whole_number("--step", arguments.step, 0, static_cast<std::uint64_t>(steps - 1)));
   }
@@ -89,7 +107,7 @@ void run_draw(const Arguments& arguments) {
   std::string page, svg;
   if (!arguments.page.empty()) page = make_page(loaded, blocks, step + 1, trace);
   if (!arguments.svg.empty()) {
-    svg = draw_picture(loaded, view, blocks, std::max<std::int64_t>(0, step));
+    svg = draw_picture(loaded, view, blocks, step);
   }
   if (!page.empty()) write_text(arguments.page, page);
   if (!svg.empty()) write_text(arguments.svg, svg);
@@ -111,7 +129,8 @@ void add_draw(Command app) {
                "N, blocks a segment, one that the schedule has; the page can change it; "
                "default: 8, or 1 where N adds no steps");
   command.text("--step", arguments->step,
-               "The step in the picture, and on the page at first; default: 0");
+               "The step in the picture, and on the page at first; default: the first one with the "
+               "most transfers");
   command.text("--trace", arguments->trace,
                "Also put this trace (of 'espalier trace') into the page");
   command.text("--topology", arguments->topology, "Refuse the file if it is for another");

@@ -138,21 +138,22 @@ topology::Embedding find_by_ranks(const Arguments& arguments, embed::Search& sea
   Selection selection = arguments.selection;
   selection.root = "0";
   selection.embedding = "none";
-  const Choice choice = choose(selection);
-  check_size(*choice.topology);
-  const std::string why = embed::unplaceable(choice.algorithm.collective);
+  const SelectedAlgorithm selected = select_algorithm(selection);
+  check_size(*selected.topology);
+  const std::string why = embed::unplaceable(selected.algorithm.collective);
   if (!why.empty()) bad_input(selection.collective + " takes no embedding: " + why);
-  if (choice.algorithm.topologies != "any topology") {
-    bad_input("algorithm '" + choice.algorithm.name + "' is for " + choice.algorithm.topologies +
-              " as they are; expected one for any topology");
+  if (selected.algorithm.topologies != "any topology") {
+    bad_input("algorithm '" + selected.algorithm.name + "' is for " +
+              selected.algorithm.topologies + " as they are; expected one for any topology");
   }
-  Programs programs(choice.nodes);
-  for (std::uint32_t node = 0; node < choice.nodes; ++node) generate(choice, node, programs[node]);
+  Programs programs(selected.nodes);
+  for (std::uint32_t node = 0; node < selected.nodes; ++node)
+    generate(selected, node, programs[node]);
   const embed::Traffic traffic = embed::traffic_of(programs);
   if (search.period == 0) search.period = embed::whole_period(traffic);
-  placement = embed::find_placement(embed::Routes(*choice.topology), traffic, search);
+  placement = embed::find_placement(embed::Routes(*selected.topology), traffic, search);
   topology::Embedding embedding;
-  embedding.run = choice.group.run;
+  embedding.run = selected.group.run;
   return embedding;
 }
 
@@ -186,7 +187,7 @@ void run_embed(const Arguments& arguments) {
   topology::Embedding embedding;
   {
     Progress progress("placing");
-    search.progress = [&progress](double done) { progress.at(done); };
+    search.progress = [&progress](double done) { progress.show(done); };
     const bool groups = arguments.selection.algorithm == "fractional-mesh";
     for (const auto& [option, value] :
          {std::pair{"--group", &arguments.group}, std::pair{"--tree", &arguments.tree}}) {

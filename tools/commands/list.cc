@@ -33,38 +33,38 @@ void list_embeddings(Format format) {
 }
 
 void list(Format format) {
-  const std::vector<Offer> all = offers();
+  const std::vector<AlgorithmEntry> all = algorithm_entries();
   if (format == Format::kJson) {
     auto rows = Json::array();
-    for (const Offer& offer : all) {
+    for (const AlgorithmEntry& entry : all) {
       rows.push_back(
-          {{"collective", collective_name(offer.collective)},
-           {"algorithm", offer.name},
-           {"topologies", offer.topologies},
-           {"searched", offer.search != nullptr},
-           {"routers", offer.generator != nullptr && offer.generator->where == Where::kFatTree},
-           {"parameter", offer.parameter},
-           {"max_run", offer.max_run},
-           {"needs_commutative", offer.needs_commutative},
-           {"summary", offer.summary}});
+          {{"collective", collective_name(entry.collective)},
+           {"algorithm", entry.name},
+           {"topologies", entry.topologies},
+           {"searched", entry.search != nullptr},
+           {"routers", entry.generator != nullptr && entry.generator->where == Where::kFatTree},
+           {"parameter", entry.parameter},
+           {"max_run", entry.max_run},
+           {"needs_commutative", entry.needs_commutative},
+           {"summary", entry.summary}});
     }
     print_json(rows);
     return;
   }
   std::size_t width = 0;
-  for (const Offer& offer : all) width = std::max(width, offer.name.size());
-  for (const Offer& offer : all) {
-    std::string text = offer.summary;
-    if (offer.needs_commutative) {
-      text += has_root(offer.collective) ? "; for some roots the operator must commute"
+  for (const AlgorithmEntry& entry : all) width = std::max(width, entry.name.size());
+  for (const AlgorithmEntry& entry : all) {
+    std::string text = entry.summary;
+    if (entry.needs_commutative) {
+      text += has_root(entry.collective) ? "; for some roots the operator must commute"
                                          : "; the operator must commute";
     }
-    if (!offer.parameter.empty()) text += "; takes " + offer.parameter;
-    if (offer.max_run > 0) text += " up to " + std::to_string(offer.max_run);
-    if (offer.search != nullptr) text += "; searched";
-    if (offer.topologies != "any topology") text += "; for " + offer.topologies;
-    std::printf("%-14s %-*s  %s\n", collective_name(offer.collective), static_cast<int>(width),
-                offer.name.c_str(), text.c_str());
+    if (!entry.parameter.empty()) text += "; takes " + entry.parameter;
+    if (entry.max_run > 0) text += " up to " + std::to_string(entry.max_run);
+    if (entry.search != nullptr) text += "; searched";
+    if (entry.topologies != "any topology") text += "; for " + entry.topologies;
+    std::printf("%-14s %-*s  %s\n", collective_name(entry.collective), static_cast<int>(width),
+                entry.name.c_str(), text.c_str());
   }
 }
 

@@ -27,7 +27,7 @@ struct Arguments {
   std::uint32_t repeat = 31;
   std::string plot;
   Format format = Format::kText;
-  launch::Options launch;
+  launch::LaunchOptions launch;
 };
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
@@ -41,7 +41,7 @@ constexpr std::uint64_t kLeastExperiments = 4, kMostExperiments = 2000;
 struct Group {
   std::uint32_t receivers = 1;
   std::vector<std::vector<std::uint8_t>> schedules;
-  launch::Cluster cluster;
+  launch::NodeProcesses cluster;
 };
 // Each cluster puts back the signal handlers that it found, so the last one goes first.
 struct Groups {
@@ -58,7 +58,7 @@ void start(const Arguments& arguments, std::uint64_t most, Group& group) {
   for (const Experiment experiment : kExperiments) {
     group.schedules.push_back(experiment_file(experiment, group.receivers));
   }
-  launch::Options options = arguments.launch;
+  launch::LaunchOptions options = arguments.launch;
   options.nodes = group.receivers + 1;
   options.topology = "complete:" + std::to_string(options.nodes);
   start_cluster(options, group.schedules, group.cluster);
@@ -74,7 +74,8 @@ void start(const Arguments& arguments, std::uint64_t most, Group& group) {
 // checked.
 double run_once(Group& group, Experiment experiment, std::uint64_t bytes, std::uint64_t times,
                 std::uint32_t repetition) {
-  const reference::Case what{espalier_Collective_BROADCAST, group.receivers + 1, 0, {}, bytes};
+  const reference::ReferenceInput what{
+      espalier_Collective_BROADCAST, group.receivers + 1, 0, {}, bytes};
   const auto& members = group.cluster.members();
   reference::fill_input(what, 0, repetition, members[0].memory.input());
   for (std::uint32_t node = 1; node <= group.receivers; ++node) {
@@ -198,11 +199,11 @@ void run_measure(Arguments arguments) {
   }
   {
     Progress progress("measuring");
-    for (std::size_t at = 0; at < sizes.size(); ++at) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
       const auto part = [&](double done) {
-        progress.at((static_cast<double>(at) + done) / static_cast<double>(sizes.size()));
+        progress.show((static_cast<double>(i) + done) / static_cast<double>(sizes.size()));
       };
-      measured.sizes.push_back(measure_size(arguments, sizes[at], groups, part));
+      measured.sizes.push_back(measure_size(arguments, sizes[i], groups, part));
     }
   }
   evaluate(measured);
@@ -235,7 +236,7 @@ void add_measure(Command app) {
   Command command = app.add_command(
       "measure", "Measures alpha, beta and lambda of a fabric between real processes");
   const auto arguments = std::make_shared<Arguments>();
-  launch::Options& launch = arguments->launch;
+  launch::LaunchOptions& launch = arguments->launch;
   command.text("--provider", launch.provider, "tcp or shm").show_default(launch.provider);
   command.list("--bytes", arguments->sizes, std::string("Message sizes (") + kByteUnits + ")")
       .show_default("8,64,512,4KiB,16KiB,64KiB,256KiB,1MiB");

@@ -23,14 +23,14 @@
 namespace espalier::tools {
 namespace {
 
-using run::Options;
-using run::RunResult;
+using run_command::RunOptions;
+using run_command::RunResult;
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
 constexpr std::uint32_t kMostPerProcess = 256;
 
 // "NODE@MS"
-bool parse_disturbance(const std::string& text, int signal, launch::Options& launch) {
+bool parse_disturbance(const std::string& text, int signal, launch::LaunchOptions& launch) {
   launch::Disturbance disturbance;
   disturbance.signal = signal;
   const char* end = text.data() + text.size();
@@ -42,7 +42,7 @@ bool parse_disturbance(const std::string& text, int signal, launch::Options& lau
   return true;
 }
 
-void parse_disturbances(Options& options) {
+void parse_disturbances(RunOptions& options) {
   for (const bool kill : {true, false}) {
     for (const std::string& text : kill ? options.kill : options.stop) {
       if (parse_disturbance(text, kill ? SIGKILL : SIGSTOP, options.launch)) continue;
@@ -53,28 +53,28 @@ void parse_disturbances(Options& options) {
   }
 }
 
-LoadedSchedule obtain_schedule(const Options& options) {
+LoadedSchedule obtain_schedule(const RunOptions& options) {
   if (!options.file.empty()) return load_schedule(options.file, "");
-  return load_schedule("compiled", compile(choose(options.selection)), "");
+  return load_schedule("compiled", compile(select_algorithm(options.selection)), "");
 }
 
 // Proves the schedule for every N at once. One that is not periodic is proven for each N up to the
 // largest that the sizes give.
-verify::Verdict prove(const LoadedSchedule& schedule, const reference::Case& what,
+verify::Verdict prove(const LoadedSchedule& schedule, const reference::ReferenceInput& what,
                       std::uint64_t max_bytes, bool modelled) {
   Progress progress("verifying");
   verify::Options options;
   // In a modelled run the endpoints are the topology's links. Otherwise the fabric routes, and
   // other links carry the blocks.
   options.links = modelled || schedule.file.nodes() > schedule.file.ranks();
-  options.progress = [&progress](double done) { progress.at(done); };
+  options.progress = [&progress](double done) { progress.show(done); };
   options.method = verify::Method::kPeriodic;
   const auto program = [&](std::uint32_t node) -> const Program& {
     return schedule.programs.at(node);
   };
   verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
   if (!verdict.valid && verdict.counterexample.point == verify::Point::kForm) {
-    reference::Case longest = what;
+    reference::ReferenceInput longest = what;
     longest.bytes = max_bytes;
     options.method = verify::Method::kExhaustive;
     options.max_blocks = layout_of(schedule.programs.front(), longest).blocks;
@@ -85,8 +85,8 @@ verify::Verdict prove(const LoadedSchedule& schedule, const reference::Case& wha
 }
 
 // The case that the schedule and the options describe together. Throws Failure (bad input).
-reference::Case describe_case(const Options& options, const Program& program) {
-  reference::Case what = case_of(program, options.combining);
+reference::ReferenceInput describe_case(const RunOptions& options, const Program& program) {
+  reference::ReferenceInput what = case_of(program, options.combining);
   std::string error;
   if (!options.input.empty() && what.collective != espalier_Collective_BROADCAST) {
     bad_input("--input is for broadcast; other collectives make their own vectors of --bytes");
@@ -103,7 +103,7 @@ reference::Case describe_case(const Options& options, const Program& program) {
 
 // Sets the boot options of nodes that boot images and so get no schedule. Throws Failure (bad
 // input).
-void add_boot_words(Options& options) {
+void add_boot_words(RunOptions& options) {
   const bool flash = !options.flash.empty();
   if (options.image.empty() && !flash) {
     if (options.public_key.empty() && !options.takes_unsigned) return;
@@ -124,8 +124,8 @@ void add_boot_words(Options& options) {
 }
 
 // Writes the results of all ranks for the last size.
-void write_last_results(const Options& options, reference::Case what,
-                        const launch::Cluster& cluster) {
+void write_last_results(const RunOptions& options, reference::ReferenceInput what,
+                        const launch::NodeProcesses& cluster) {
   what.bytes = options.bytes.back();
   write_results(options.output, what, [&cluster](std::uint32_t rank) {
     const launch::SharedMemory& memory = cluster.members()[rank].memory;
@@ -133,8 +133,8 @@ void write_last_results(const Options& options, reference::Case what,
   });
 }
 
-RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
-                       const reference::Case& what) {
+RunResult describe_run(const RunOptions& options, const LoadedSchedule& schedule,
+                       const reference::ReferenceInput& what) {
   const Program& program = schedule.programs.front();
   RunResult result;
   result.topology = schedule.topology->spec();
@@ -166,7 +166,7 @@ RunResult describe_run(const Options& options, const LoadedSchedule& schedule,
 
 }  // namespace
 
-void run_run(Options options) {
+void run_collective(RunOptions options) {
   if (options.ranks && options.format == Format::kJson) {
     bad_input("--ranks is for text, and JSON has every rank's row; expected one of them");
   }
@@ -186,21 +186,21 @@ void run_run(Options options) {
       options.bytes.push_back(byte_count("--bytes", size, kMostBytes));
     }
   }
-  const reference::Case what = describe_case(options, program);
+  const reference::ReferenceInput what = describe_case(options, program);
   if (!options.model.empty()) (void)CostModel::read(options.model);
   const std::uint64_t most = *std::max_element(options.bytes.begin(), options.bytes.end());
-  const bool modelled = run::modelled(options, schedule);
+  const bool modelled = run_command::modelled(options, schedule);
   std::vector<LinkTable> tables;
-  if (modelled) tables = run::link_tables(schedule);
+  if (modelled) tables = run_command::link_tables(schedule);
   for (const LinkTable& table : tables) options.launch.links.push_back(to_text(table));
-  run::check_memory(options, schedule, tables, what, most);
+  run_command::check_memory(options, schedule, tables, what, most);
   options.launch.nodes = schedule.file.nodes();
   for (std::uint32_t node = 0; node < options.launch.nodes; ++node) {
     options.launch.names.push_back(schedule.topology->node_name(node));
   }
-  options.launch.log = run::keeps_logs(options);
+  options.launch.log = run_command::keeps_logs(options);
   options.launch.topology = schedule.topology->spec();
-  options.launch.commands = run::start_commands(options.starts, options.launch.nodes);
+  options.launch.commands = run_command::start_commands(options.starts, options.launch.nodes);
   check_addresses(options.launch);
   parse_disturbances(options);
   for (const std::string& directory : {options.output, options.events}) {
@@ -213,13 +213,14 @@ void run_run(Options options) {
   result.bounds = verdict.witnesses;
   result.modelled = modelled;
 
-  launch::Cluster cluster;
+  launch::NodeProcesses cluster;
   std::vector<std::vector<std::uint8_t>> files;
   if (options.launch.boot.empty()) files.push_back(schedule.bytes);
   start_cluster(options.launch, files, cluster);
-  if (modelled) result.endpoints = run::list_endpoints(schedule, cluster);
-  run::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster, result);
-  if (run::keeps_logs(options)) run::write_logs(options, schedule, what, cluster);
+  if (modelled) result.endpoints = run_command::list_endpoints(schedule, cluster);
+  run_command::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster,
+                       result);
+  if (run_command::keeps_logs(options)) run_command::write_logs(options, schedule, what, cluster);
   if (result.right && !options.output.empty()) write_last_results(options, what, cluster);
   std::cout << (options.format == Format::kJson ? to_json(result) : to_text(result, options.ranks))
             << std::flush;
@@ -251,7 +252,7 @@ constexpr const char* kExamples =
     "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
     "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";
 
-void add_message_options(Command command, Options& options) {
+void add_message_options(Command command, RunOptions& options) {
   Option bytes = command.list(
       "--bytes", options.sizes,
       std::string("Message sizes, e.g. 8,64KiB; each is run; default: 1MiB (barrier: 0); ") +
@@ -279,8 +280,8 @@ void add_message_options(Command command, Options& options) {
       .excludes(beta);
 }
 
-void add_launch_options(Command command, Options& options) {
-  launch::Options& launch = options.launch;
+void add_launch_options(Command command, RunOptions& options) {
+  launch::LaunchOptions& launch = options.launch;
   command.text("--provider", launch.provider, "tcp or shm").show_default(launch.provider);
   command.number("--deadline", launch.deadline_ms, 10, 3'600'000,
                  "How long an awaited link may stay silent before it is declared dead, ms; nodes "
@@ -316,7 +317,7 @@ void add_launch_options(Command command, Options& options) {
 void add_run(Command app) {
   Command command = app.add_command(
       "run", "Runs a collective on real processes over libfabric and checks every result");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunOptions>();
   Option file =
       command.text("file", options->file, "A schedule file; without one, a schedule is compiled");
   add_selection(command, options->selection, false);
@@ -347,7 +348,7 @@ void add_run(Command app) {
     }
     options->alpha_given = command.option("--alpha").is_given();
     options->beta_given = command.option("--beta").is_given();
-    run_run(*options);
+    run_collective(*options);
   });
 }
 

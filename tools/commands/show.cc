@@ -26,9 +26,9 @@ constexpr std::uint64_t kMostBlocks = 1'000'000;
 
 std::string rules_text(const Program& program) {
   std::string text;
-  for (std::uint32_t at = 0; at < program.blocks_count; ++at) {
-    const BlockRule& rule = program.blocks[at];
-    text += at == 0 ? "" : ", ";
+  for (std::uint32_t i = 0; i < program.blocks_count; ++i) {
+    const BlockRule& rule = program.blocks[i];
+    text += i == 0 ? "" : ", ";
     text += "from " + std::to_string(rule.from_bytes) + " bytes ";
     text += rule.block_bytes == 0 ? "one block" : "blocks of " + std::to_string(rule.block_bytes);
   }
@@ -65,8 +65,8 @@ std::size_t descriptor_bytes(const LoadedSchedule& loaded, std::uint32_t node) {
 
 std::string peers_text(const Program& program) {
   std::string text;
-  for (std::uint32_t at = 0; at < links_count(program); ++at) {
-    text += (at == 0 ? "" : " ") + std::to_string(peer_of(program, at));
+  for (std::uint32_t i = 0; i < links_count(program); ++i) {
+    text += (i == 0 ? "" : " ") + std::to_string(peer_of(program, i));
   }
   return text.empty() ? "none" : text;
 }

@@ -25,8 +25,8 @@ namespace {
 
 constexpr double kMaxJitter = 1000;
 
-reference::Case make_case(const Program& program, const SimulateOptions& arguments) {
-  reference::Case run = case_of(program, arguments.combining);
+reference::ReferenceInput make_case(const Program& program, const SimulateOptions& arguments) {
+  reference::ReferenceInput run = case_of(program, arguments.combining);
   if (!arguments.bytes.empty()) {
     run.bytes = byte_count("--bytes", arguments.bytes, kMaxMessageBytes);
   } else if (run.collective != espalier_Collective_BARRIER) {
@@ -86,7 +86,7 @@ void predict_into(SimulateReport& report, const StoredSchedule& schedule, const 
 }
 
 SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& arguments) {
-  const reference::Case run = make_case(schedule.first(), arguments);
+  const reference::ReferenceInput run = make_case(schedule.first(), arguments);
   SimulateReport report;
   report.data = !arguments.no_data;
   report.bytes = run.bytes;
@@ -104,9 +104,9 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   model.no_data = arguments.no_data;
   model.hops = report.hops;
   Progress progress("simulating");
-  report.lock_step =
-      Simulation(schedule, memory, report.layout, model)
-          .lock_step(report.predicted_steps, [&progress](double done) { progress.at(0.5 * done); });
+  report.lock_step = Simulation(schedule, memory, report.layout, model)
+                         .lock_step(report.predicted_steps,
+                                    [&progress](double done) { progress.show(0.5 * done); });
   model.jitter = arguments.jitter;
   model.link_jitter = arguments.link_jitter;
   model.pace = arguments.node_jitter * cost.step(static_cast<double>(slot_bytes(report.layout)));
@@ -121,7 +121,7 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   report.free_running =
       Simulation(schedule, memory, report.layout, model, logged ? &report.logs : nullptr)
           .run_freely(report.lock_step.blocks,
-                      [&progress](double done) { progress.at(0.5 + 0.5 * done); });
+                      [&progress](double done) { progress.show(0.5 + 0.5 * done); });
   const bool right =
       report.free_running.run.status == Status::kOk && report.free_running.wrong.empty();
   if (right && !arguments.output.empty()) {
@@ -131,7 +131,7 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   if (run.collective == espalier_Collective_BARRIER && report.data) {
     Progress checking("checking");
     report.free_running.wrong = check_barrier(schedule, memory, report.layout, model,
-                                              [&checking](double done) { checking.at(done); });
+                                              [&checking](double done) { checking.show(done); });
   }
   return report;
 }

@@ -16,7 +16,7 @@ namespace {
 #ifdef ESPALIER_WITH_OFI
 void run_real(const Command& command, const SimulateOptions& told, const std::string& provider) {
   if (!told.topology.empty()) (void)open_schedule(told.file, told.topology);
-  run::Options options;
+  run_command::RunOptions options;
   options.file = told.file;
   if (!told.bytes.empty()) options.sizes = {told.bytes};
   options.combining = told.combining;
@@ -30,7 +30,7 @@ void run_real(const Command& command, const SimulateOptions& told, const std::st
   options.launch.provider = provider;
   // The first collective of a cluster also touches its memory for the first time.
   options.warmup = 1;
-  run_run(options);
+  run_collective(options);
 }
 #endif
 

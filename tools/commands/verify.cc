@@ -67,7 +67,7 @@ Proof prove(Source& source, const Arguments& arguments) {
                 ", its smallest, or more");
     }
   }
-  options.progress = [&progress](double done) { progress.at(done); };
+  options.progress = [&progress](double done) { progress.show(done); };
   Proof proof{.verdict = verify::verify(source.topology(), program, options), .links = ""};
   const verify::Counterexample& wrong = proof.verdict.counterexample;
   if (!proof.verdict.valid && wrong.point == verify::Point::kLinks && !arguments.loads) {
@@ -87,7 +87,7 @@ void measure(Source& source, Proof& proof) {
     proof.least_scratch = node == 0 ? scratch : std::min(proof.least_scratch, scratch);
     proof.most_scratch = std::max(proof.most_scratch, scratch);
     proof.most_links = std::max<std::uint32_t>(proof.most_links, links_count(program));
-    progress.at(static_cast<double>(node) / nodes);
+    progress.show(static_cast<double>(node) / nodes);
   }
 }
 

@@ -99,6 +99,10 @@ Json& Json::operator[](std::string_view name) {
   return members.emplace_back(std::string(name), Json()).second;
 }
 
+void Json::add(std::string name, Json value) {
+  std::get<Object>(value_).emplace_back(std::move(name), std::move(value));
+}
+
 void Json::push_back(Json item) { std::get<std::vector<Json>>(value_).push_back(std::move(item)); }
 
 Json& Json::back() { return std::get<std::vector<Json>>(value_).back(); }

@@ -45,6 +45,8 @@ class Json {
 
   // The member of this name, added as null if there is none. A null becomes an object first.
   Json& operator[](std::string_view name);
+  // Adds a member that an object does not have yet; faster than operator[], which looks for it.
+  void add(std::string name, Json value);
   // Appends to an array.
   void push_back(Json item);
   [[nodiscard]] Json& back();

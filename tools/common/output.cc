@@ -142,7 +142,7 @@ Progress::~Progress() {
   if (drawn_) std::fputs("\r\033[K", stderr);
 }
 
-void Progress::at(double done) {
+void Progress::show(double done) {
   const int percent = static_cast<int>(done * 100);
   if (!shown_ || percent == percent_) return;
   if (!drawn_ && std::chrono::steady_clock::now() - since_ < std::chrono::seconds(1)) return;

@@ -48,7 +48,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();
-  void at(double done);  // the part that is done, 0 .. 1
+  void show(double done);  // the part that is done, 0 .. 1
 
  private:
   std::string label_;

@@ -64,9 +64,9 @@ double Drawing::bend(std::uint32_t from, std::uint32_t to, const Way& its) const
   const Point a = place(from);
   for (std::uint32_t node = 0; node < topology_.nodes(); ++node) {
     if (node == from || node == to) continue;
-    const Point at = place(node);
-    const double along = (at.x - a.x) * its.x + (at.y - a.y) * its.y;
-    const double aside = (at.y - a.y) * its.x - (at.x - a.x) * its.y;  // to the right
+    const Point position = place(node);
+    const double along = (position.x - a.x) * its.x + (position.y - a.y) * its.y;
+    const double aside = (position.y - a.y) * its.x - (position.x - a.x) * its.y;  // to the right
     if (along <= 0 || along >= its.length || std::abs(aside) > 1.3 * kRadius) continue;
     return aside > 0 ? aside - 2.8 * kRadius : aside + 2.8 * kRadius;
   }

@@ -16,6 +16,8 @@
 namespace espalier::tools {
 namespace {
 
+constexpr std::size_t kMaxPageBytes = 100'000'000;  // browsers open it within seconds
+
 Json place_json(bool present, const Place& place) {
   if (!present) return nullptr;
   return {place.buffer, place.segment_ref, place.block_ref, place.slot_ref, place.run};
@@ -29,36 +31,36 @@ Json program_json(const Program& program) {
     json["peers"].push_back(peer_of(program, link));
   }
   Json& counts = json["counts"] = Json::array();
-  for (std::uint32_t at = 0; at < program.counts_count; ++at) {
-    const Count& its = program.counts[at];
+  for (std::uint32_t i = 0; i < program.counts_count; ++i) {
+    const Count& its = program.counts[i];
     counts.push_back({its.a, its.b, its.c, its.d, its.e});
   }
   Json& terms = json["terms"] = Json::array();
-  for (std::uint32_t at = 0; at < program.terms_count; ++at) {
-    const Term& its = program.terms[at];
+  for (std::uint32_t i = 0; i < program.terms_count; ++i) {
+    const Term& its = program.terms[i];
     terms.push_back(
         {its.coef, its.mul, its.add, its.div, its.mod, its.base, its.digits, its.table});
   }
   Json& indices = json["indices"] = Json::array();
-  for (std::uint32_t at = 0; at < program.indices_count; ++at) {
-    const Index& its = program.indices[at];
+  for (std::uint32_t i = 0; i < program.indices_count; ++i) {
+    const Index& its = program.indices[i];
     indices.push_back({its.base, its.coef, its.off, its.div, its.mod, its.first_term, its.terms});
   }
   Json& phases = json["phases"] = Json::array();
-  for (std::uint32_t at = 0; at < program.phases_count; ++at) {
-    const Phase& its = program.phases[at];
+  for (std::uint32_t i = 0; i < program.phases_count; ++i) {
+    const Phase& its = program.phases[i];
     phases.push_back({its.period, its.steps_ref, its.actions});
   }
   Json& actions = json["actions"] = Json::array();
-  for (std::uint32_t at = 0; at < program.actions_count; ++at) {
-    const Action& its = program.actions[at];
+  for (std::uint32_t i = 0; i < program.actions_count; ++i) {
+    const Action& its = program.actions[i];
     actions.push_back({its.kind, its.t0_ref, its.instances_ref, its.link_ref, its.clamp,
                        its.pace_ref, place_json(its.has_into, its.into),
                        place_json(its.has_a, its.a), place_json(its.has_b, its.b)});
   }
   Json& table = json["table"] = Json::array();
-  for (std::size_t at = 0; at + 1 < program.table.size; at += 2) {
-    table.push_back(table_entry(program.table.bytes, static_cast<std::int64_t>(at / 2)));
+  for (std::size_t i = 0; i + 1 < program.table.size; i += 2) {
+    table.push_back(table_entry(program.table.bytes, static_cast<std::int64_t>(i / 2)));
   }
   return json;
 }
@@ -67,7 +69,7 @@ std::string pair_key(std::uint32_t from, std::uint32_t to) {
   return std::to_string(from) + "-" + std::to_string(to);
 }
 
-// Nodes, links, and every pair that programs may send between.
+// Adds the nodes, the links, and every pair that programs may send between.
 void add_map(Json& json, const LoadedSchedule& loaded) {
   const topology::Topology& topology = *loaded.topology;
   const Drawing drawing(topology);
@@ -79,23 +81,35 @@ void add_map(Json& json, const LoadedSchedule& loaded) {
     const topology::Topology::Point at = drawing.place(node);
     json["nodes"].push_back({{"name", topology.node_name(node)}, {"x", at.x}, {"y", at.y}});
   }
-  json["links"] = Json::array();
-  for (const topology::Link& link : topology.links()) {
-    json["links"].push_back({link.from, link.to, link.capacity, drawing.link(link.from, link.to)});
-  }
-  json["routes"] = Json::object();
-  json["arrows"] = Json::object();
+  std::set<std::pair<std::uint32_t, std::uint32_t>> used;  // (from, to) of programs
+  Json routes = Json::object(), arrows = Json::object();
   for (const Program& program : loaded.programs) {
     for (std::uint32_t link = 0; link < links_count(program); ++link) {
       const std::uint32_t peer = peer_of(program, link);
       const std::vector<std::uint32_t> route = topology.route(program.node, peer);
       if (route.size() < 2) continue;
-      if (route.size() > 2) json["routes"][pair_key(program.node, peer)] = route;
+      if (route.size() > 2) routes.add(pair_key(program.node, peer), route);
       const Drawing::Arrow arrow = drawing.arrow(route);
-      json["arrows"][pair_key(program.node, peer)] = {
-          {"line", arrow.line}, {"head", arrow.head}, {"x", arrow.x}, {"y", arrow.y}};
+      arrows.add(pair_key(program.node, peer),
+                 {{"line", arrow.line}, {"head", arrow.head}, {"x", arrow.x}, {"y", arrow.y}});
+      used.insert({program.node, peer});
     }
   }
+  json["routes"] = std::move(routes);
+  json["arrows"] = std::move(arrows);
+  // A complete graph's links hide the few that a schedule uses.
+  const std::uint64_t nodes = topology.nodes();
+  const bool complete = topology.link_count() == nodes * (nodes - 1);
+  std::uint64_t undrawn = 0;
+  Json& links = json["links"] = Json::array();
+  for (const topology::Link& link : topology.links()) {
+    if (complete && !used.contains({link.from, link.to})) {
+      ++undrawn;
+      continue;
+    }
+    links.push_back({link.from, link.to, link.capacity, drawing.link(link.from, link.to)});
+  }
+  json["undrawn"] = undrawn;
 }
 
 std::string facts(const LoadedSchedule& loaded) {
@@ -163,10 +177,20 @@ std::string make_page(const LoadedSchedule& loaded, std::int64_t blocks, std::in
   json["trace"] = trace.empty() ? Json() : parse_trace(trace);
   add_map(json, loaded);
   json["programs"] = Json::array();
-  for (const Program& its : loaded.programs) json["programs"].push_back(program_json(its));
+  Progress progress("drawing");
+  for (const Program& its : loaded.programs) {
+    json["programs"].push_back(program_json(its));
+    progress.show(static_cast<double>(its.node) / static_cast<double>(loaded.programs.size()));
+  }
   std::string name;
   for (const char c : one_line(title)) name += c == '<' || c == '&' ? '?' : c;
-  return filled(filled(kPage, "@TITLE@", name), "@DATA@", in_script(json));
+  std::string page = filled(filled(kPage, "@TITLE@", name), "@DATA@", in_script(json));
+  if (page.size() > kMaxPageBytes) {
+    bad_input("the page would have " + std::to_string(page.size() / 1'000'000) +
+              " MB; expected at most " + std::to_string(kMaxPageBytes / 1'000'000) +
+              ": a smaller topology or trace, or --svg instead");
+  }
+  return page;
 }
 
 }  // namespace espalier::tools

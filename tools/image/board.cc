@@ -58,23 +58,23 @@ void Reader::check_name(const std::string& name) const {
 void Reader::check_links(const BoardFile& file) const {
   std::set<std::uint32_t> peers;
   std::set<std::pair<std::uint32_t, std::uint32_t>> ports;
-  for (int at = 0; at < file.link_size(); ++at) {
-    const BoardFile::Link& link = file.link(at);
-    const std::string name = "link " + std::to_string(at) + ": ";
+  for (int i = 0; i < file.link_size(); ++i) {
+    const BoardFile::Link& link = file.link(i);
+    const std::string name = "link " + std::to_string(i) + ": ";
     if (link.device() > UINT16_MAX || link.port() > UINT16_MAX) {
-      complain("link", name + "device and port are at most 65535", at);
+      complain("link", name + "device and port are at most 65535", i);
     }
     if (!ports.emplace(link.device(), link.port()).second) {
       complain("link",
                name + "device " + std::to_string(link.device()) + " port " +
                    std::to_string(link.port()) + " is another link's",
-               at);
+               i);
     }
     if (link.has_peer() != file.link(0).has_peer()) {
-      complain("link", name + "all links name their peers, or none does", at);
+      complain("link", name + "all links name their peers, or none does", i);
     }
     if (link.has_peer() && !peers.insert(link.peer()).second) {
-      complain("link", name + "node " + std::to_string(link.peer()) + " has another link", at);
+      complain("link", name + "node " + std::to_string(link.peer()) + " has another link", i);
     }
   }
 }

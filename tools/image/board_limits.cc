@@ -71,22 +71,22 @@ void Narrow::action(const Action& action) {
 }
 
 void Narrow::tables(const Program& program) {
-  for (std::uint32_t at = 0; at < program.blocks_count; ++at) {
-    const auto from = std::min<std::uint64_t>(program.blocks[at].from_bytes, INT64_MAX);
+  for (std::uint32_t i = 0; i < program.blocks_count; ++i) {
+    const auto from = std::min<std::uint64_t>(program.blocks[i].from_bytes, INT64_MAX);
     fits<std::uint32_t>(static_cast<std::int64_t>(from), "a block rule from bytes");
   }
-  for (std::uint32_t at = 0; at < program.peers_count; ++at) {
-    fits<std::uint16_t>(program.peers[at], "a peer");
+  for (std::uint32_t i = 0; i < program.peers_count; ++i) {
+    fits<std::uint16_t>(program.peers[i], "a peer");
   }
-  for (std::uint32_t at = 0; at < program.counts_count; ++at) {
-    const Count& count = program.counts[at];
+  for (std::uint32_t i = 0; i < program.counts_count; ++i) {
+    const Count& count = program.counts[i];
     for (const std::int32_t part : {count.a, count.b, count.c, count.d}) {
       fits<std::int16_t>(part, "a count's coefficient");
     }
     fits<std::uint16_t>(count.e, "a count's divisor");
   }
-  for (std::uint32_t at = 0; at < program.terms_count; ++at) {
-    const Term& term = program.terms[at];
+  for (std::uint32_t i = 0; i < program.terms_count; ++i) {
+    const Term& term = program.terms[i];
     for (const std::int32_t part : {term.mul, term.add}) fits<std::int16_t>(part, "a term's part");
     for (const std::uint32_t part : {term.div, term.mod, term.table}) {
       fits<std::uint16_t>(part, "a term's div, mod or table");
@@ -95,8 +95,8 @@ void Narrow::tables(const Program& program) {
       fits<std::uint8_t>(part, "a term's base or digits");
     }
   }
-  for (std::uint32_t at = 0; at < program.indices_count; ++at) {
-    const Index& index = program.indices[at];
+  for (std::uint32_t i = 0; i < program.indices_count; ++i) {
+    const Index& index = program.indices[i];
     for (const std::int32_t part : {index.base, index.coef, index.off}) {
       fits<std::int16_t>(part, "an index' coefficient");
     }
@@ -104,9 +104,9 @@ void Narrow::tables(const Program& program) {
       fits<std::uint16_t>(part, "an index' div or mod");
     }
   }
-  for (std::uint32_t at = 0; at < program.actions_count; ++at) action(program.actions[at]);
-  for (std::uint32_t at = 0; at < program.phases_count; ++at) {
-    fits<std::uint16_t>(program.phases[at].period, "a period");
+  for (std::uint32_t i = 0; i < program.actions_count; ++i) action(program.actions[i]);
+  for (std::uint32_t i = 0; i < program.phases_count; ++i) {
+    fits<std::uint16_t>(program.phases[i].period, "a period");
   }
 }
 

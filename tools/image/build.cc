@@ -44,7 +44,7 @@ void prove(const LoadedSchedule& schedule) {
   verify::Options options;
   // As `espalier run`: where only ranks have programs the fabric routes.
   options.links = schedule.file.nodes() > schedule.file.ranks();
-  options.progress = [&progress](double done) { progress.at(done); };
+  options.progress = [&progress](double done) { progress.show(done); };
   const auto program = [&](std::uint32_t node) -> const Program& {
     return schedule.programs.at(node);
   };
@@ -110,10 +110,10 @@ std::vector<LinkRow> link_table(const BoardFile& board, const std::vector<std::u
               counted(peers.size(), "link") + "; board '" + board.name() + "' has " +
               std::to_string(most));
   }
-  for (std::size_t at = 0; at < peers.size(); ++at) {
+  for (std::size_t i = 0; i < peers.size(); ++i) {
     BoardFile::Link made;
-    made.set_port(static_cast<std::uint32_t>(at));
-    table.push_back(row(peers[at], room > 0 ? board.link(static_cast<int>(at)) : made));
+    made.set_port(static_cast<std::uint32_t>(i));
+    table.push_back(row(peers[i], room > 0 ? board.link(static_cast<int>(i)) : made));
   }
   return table;
 }
@@ -170,8 +170,8 @@ std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node)
 
 std::string output_path(const std::string& pattern, std::uint32_t node) {
   std::string path = pattern;
-  for (std::size_t at = path.find("%r"); at != std::string::npos; at = path.find("%r", at)) {
-    path.replace(at, 2, std::to_string(node));
+  for (std::size_t i = path.find("%r"); i != std::string::npos; i = path.find("%r", i)) {
+    path.replace(i, 2, std::to_string(node));
   }
   return path;
 }
@@ -218,13 +218,13 @@ void run_build(const Arguments& arguments) {
   std::vector<std::vector<std::uint8_t>> images;
   for (const std::uint32_t node : nodes) images.push_back(build_node(sources, node));
   Json json = Json::array();
-  for (std::size_t at = 0; at < nodes.size(); ++at) {
-    const std::string path = output_path(arguments.output, nodes[at]);
-    write_file(path, images[at]);
-    json.push_back({{"file", path}, {"node", nodes[at]}, {"bytes", images[at].size()}});
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::string path = output_path(arguments.output, nodes[i]);
+    write_file(path, images[i]);
+    json.push_back({{"file", path}, {"node", nodes[i]}, {"bytes", images[i].size()}});
     if (arguments.format == Format::kJson) continue;
-    std::printf("%s: node %u, %s, %zu bytes, %s\n", one_line(path).c_str(), nodes[at],
-                counted(sources.schedules.size(), "program").c_str(), images[at].size(),
+    std::printf("%s: node %u, %s, %zu bytes, %s\n", one_line(path).c_str(), nodes[i],
+                counted(sources.schedules.size(), "program").c_str(), images[i].size(),
                 sources.is_signed ? "signed" : "unsigned");
   }
   if (arguments.format == Format::kJson) print_json(json);

@@ -63,9 +63,9 @@ const std::vector<Rule>& rules() {
 }
 
 std::size_t failing_rule(Status status) {
-  for (std::size_t at = 0; at < rules().size(); ++at) {
-    for (const Status refuses : rules()[at].refuses) {
-      if (refuses == status) return at;
+  for (std::size_t i = 0; i < rules().size(); ++i) {
+    for (const Status refuses : rules()[i].refuses) {
+      if (refuses == status) return i;
     }
   }
   return rules().size() - 1;
@@ -73,10 +73,10 @@ std::size_t failing_rule(Status status) {
 
 Status load_all(const Image& image, std::string& which) {
   const auto program = std::make_unique<DecodedProgram>();
-  for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const Status status = image.load(at, *program);
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const Status status = image.load(i, *program);
     if (status == Status::kOk) continue;
-    which = "program " + std::to_string(at) + " does not load: " + load_reason(status);
+    which = "program " + std::to_string(i) + " does not load: " + load_reason(status);
     return status;
   }
   return Status::kOk;
@@ -112,8 +112,8 @@ void run_check(Arguments& arguments) {
   }
   if (arguments.format == Format::kJson) {
     auto told = Json::array();
-    for (std::size_t at = 0; at <= failed && at < rules().size(); ++at) {
-      told.push_back({{"rule", rules()[at].text}, {"kept", at != failed}});
+    for (std::size_t i = 0; i <= failed && i < rules().size(); ++i) {
+      told.push_back({{"rule", rules()[i].text}, {"kept", i != failed}});
     }
     print_json({{"file", arguments.file},
                 {"status", status_name(status)},
@@ -121,14 +121,9 @@ void run_check(Arguments& arguments) {
                 {"signature_checked", !arguments.trust.takes_unsigned},
                 {"rules", told}});
   } else {
-    for (std::size_t at = 0; at <= failed && at < rules().size(); ++at) {
-      const bool unchecked =
-          arguments.trust.takes_unsigned && at == failing_rule(Status::kUnsigned);
-      std::printf("%-8s %s\n",
-                  at == failed ? "REFUSED"
-                  : unchecked  ? "any"
-                               : "ok",
-                  rules()[at].text);
+    for (std::size_t i = 0; i <= failed && i < rules().size(); ++i) {
+      const bool unchecked = arguments.trust.takes_unsigned && i == failing_rule(Status::kUnsigned);
+      std::printf("%-8s %s\n", i == failed ? "REFUSED" : unchecked ? "any" : "ok", rules()[i].text);
     }
   }
   if (status == Status::kOk) return;

@@ -60,16 +60,16 @@ void print_text(const std::string& path, const Image& image) {
               one_line(image.board).c_str(), image.node, hex(image.topology_digest).c_str());
   std::printf("  release %s, security counter %u, %s, %u bytes\n",
               release_text(image.release).c_str(), image.counter, signed_text(image), image.size);
-  for (std::uint32_t at = 0; at < image.links; ++at) {
-    const LinkRow row = image.link(at);
-    std::printf("  link %u: to node %u, device %u port %u\n", at, row.peer, row.device, row.port);
+  for (std::uint32_t i = 0; i < image.links; ++i) {
+    const LinkRow row = image.link(i);
+    std::printf("  link %u: to node %u, device %u port %u\n", i, row.peer, row.device, row.port);
   }
   const auto program = std::make_unique<DecodedProgram>();
-  for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const ProgramRow row = image.program(at);
-    std::printf("  program %u: %s by %s, root %u: %u bytes", at, collective_name(row.collective),
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const ProgramRow row = image.program(i);
+    std::printf("  program %u: %s by %s, root %u: %u bytes", i, collective_name(row.collective),
                 one_line(row.algorithm).c_str(), row.root, row.size);
-    const Status status = image.load(at, *program);
+    const Status status = image.load(i, *program);
     if (status == Status::kOk) {
       std::printf(", %u actions, window %u, schedule %s\n",
                   static_cast<unsigned>(program->actions_count), program->window,
@@ -91,18 +91,18 @@ void print_as_json(const std::string& path, const Image& image) {
                {"bytes", image.size},
                {"links", Json::array()},
                {"programs", Json::array()}};
-  for (std::uint32_t at = 0; at < image.links; ++at) {
-    const LinkRow row = image.link(at);
+  for (std::uint32_t i = 0; i < image.links; ++i) {
+    const LinkRow row = image.link(i);
     json["links"].push_back({{"peer", row.peer}, {"device", row.device}, {"port", row.port}});
   }
   const auto program = std::make_unique<DecodedProgram>();
-  for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const ProgramRow row = image.program(at);
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const ProgramRow row = image.program(i);
     json["programs"].push_back({{"collective", collective_name(row.collective)},
                                 {"algorithm", one_line(row.algorithm)},
                                 {"root", row.root},
                                 {"bytes", row.size},
-                                {"status", status_name(image.load(at, *program))},
+                                {"status", status_name(image.load(i, *program))},
                                 {"schedule_digest", hex(program->schedule_digest)}});
   }
   print_json(json);

@@ -24,8 +24,8 @@ namespace {
 // How long nodes get to end by themselves.
 constexpr std::uint64_t kEndPatience = 3'000'000'000;  // ns
 
-// `start`: of Options.commands, expanded.
-std::vector<std::string> node_command(const Options& options, std::uint32_t first,
+// `start`: of LaunchOptions.commands, expanded.
+std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_t first,
                                       const std::string& start, const std::vector<int>& channels) {
   std::vector<std::string> command;
   std::istringstream prefix(expand_template(options.prefix, first));
@@ -39,11 +39,11 @@ std::vector<std::string> node_command(const Options& options, std::uint32_t firs
     command.insert(command.end(), {"--schedule", schedule});
   }
   command.insert(command.end(), options.boot.begin(), options.boot.end());
-  for (std::uint32_t at = 0; at < channels.size(); ++at) {
-    command.insert(command.end(), {"--node", std::to_string(first + at), "--control",
-                                   std::to_string(channels[at])});
+  for (std::uint32_t i = 0; i < channels.size(); ++i) {
+    command.insert(command.end(),
+                   {"--node", std::to_string(first + i), "--control", std::to_string(channels[i])});
     if (!options.links.empty()) {
-      command.insert(command.end(), {"--links", options.links[first + at]});
+      command.insert(command.end(), {"--links", options.links[first + i]});
     }
   }
   command.insert(command.end(), {"--topology", options.topology, "--provider", options.provider,
@@ -140,18 +140,20 @@ bool SharedMemory::create(std::uint64_t input_bytes, std::uint64_t output_bytes,
   return true;
 }
 
-bool Cluster::start(const Options& options, std::string& error) {
+bool NodeProcesses::start(const LaunchOptions& options, std::string& error) {
   options_ = options;
   members_.resize(options_.nodes);
   options_.commands.resize(options_.nodes);
   for (std::uint32_t first = 0; first < options_.nodes; first = process_end(first)) {
     if (!spawn(first, process_end(first), error)) return false;
   }
-  return wire_up(error);
+  const bool started = wire_up(error);
+  options_.progress = nullptr;  // its caller may not outlive start()
+  return started;
 }
 
 // After the last node of the process whose first is `first`.
-std::uint32_t Cluster::process_end(std::uint32_t first) const {
+std::uint32_t NodeProcesses::process_end(std::uint32_t first) const {
   const auto own = [this](std::uint32_t node) { return !options_.commands[node].empty(); };
   if (own(first)) return first + 1;
   const std::uint32_t most = std::min(options_.nodes, first + options_.nodes_per_process);
@@ -160,12 +162,12 @@ std::uint32_t Cluster::process_end(std::uint32_t first) const {
   return end;
 }
 
-std::string Cluster::name(std::uint32_t node) const {
+std::string NodeProcesses::name(std::uint32_t node) const {
   return node < options_.names.size() ? options_.names[node] : "node " + std::to_string(node);
 }
 
 // Starts the process of nodes first .. end-1.
-bool Cluster::spawn(std::uint32_t first, std::uint32_t end, std::string& error) {
+bool NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, std::string& error) {
   std::vector<int> theirs;
   for (std::uint32_t node = first; node < end; ++node) {
     theirs.push_back(-1);
@@ -199,7 +201,7 @@ bool Cluster::spawn(std::uint32_t first, std::uint32_t end, std::string& error) 
 
 // libfabric's shm keeps pthread spin locks in the shared memory, whose words mean one thing in one
 // architecture's library and another in another's: nodes of two would wait for ever.
-bool Cluster::check_machines(std::string& error) const {
+bool NodeProcesses::check_machines(std::string& error) const {
   if (options_.provider != "shm") return true;
   const std::string first = members_.front().hello.machine;
   for (std::uint32_t node = 1; node < members_.size(); ++node) {
@@ -212,7 +214,7 @@ bool Cluster::check_machines(std::string& error) const {
   return true;
 }
 
-bool Cluster::wire_up(std::string& error) {
+bool NodeProcesses::wire_up(std::string& error) {
   if (!await(Member::State::kHello, error) || !check_machines(error)) return false;
   std::vector<std::vector<std::uint32_t>> lanes;  // the node at the other end of each
   for (const Member& member : members_) {
@@ -238,8 +240,9 @@ bool Cluster::wire_up(std::string& error) {
   return await(Member::State::kReady, error);
 }
 
-bool Cluster::give_memory(std::uint32_t node, std::uint64_t input_bytes, std::uint64_t output_bytes,
-                          std::string& error, std::uint32_t events) {
+bool NodeProcesses::give_memory(std::uint32_t node, std::uint64_t input_bytes,
+                                std::uint64_t output_bytes, std::string& error,
+                                std::uint32_t events) {
   Member& member = members_[node];
   if (!member.memory.create(input_bytes, output_bytes, events)) {
     error = "no memory for " + name(node) + " (" + std::to_string(input_bytes + output_bytes) +
@@ -256,11 +259,13 @@ bool Cluster::give_memory(std::uint32_t node, std::uint64_t input_bytes, std::ui
   return true;
 }
 
-bool Cluster::await_memory(std::string& error) { return await(Member::State::kMapped, error); }
+bool NodeProcesses::await_memory(std::string& error) {
+  return await(Member::State::kMapped, error);
+}
 
-Cluster::~Cluster() { end(); }
+NodeProcesses::~NodeProcesses() { end(); }
 
-void Cluster::end() {
+void NodeProcesses::end() {
   for (Member& member : members_) {
     if (member.channel < 0) continue;
     (void)control::send(member.channel, control::Quit{}, -1, 0);
@@ -268,13 +273,13 @@ void Cluster::end() {
     member.channel = -1;
   }
   const std::uint64_t until = monotonic() + kEndPatience;
-  for (std::uint32_t at = 0; at < processes_.size(); ++at) {
-    Process& process = processes_[at];
+  for (std::uint32_t i = 0; i < processes_.size(); ++i) {
+    Process& process = processes_[i];
     if (process.child <= 0) continue;
     // Those that failed or hang get no time.
     bool wait = true;
     for (const Member& member : members_) {
-      if (member.process == at && member.state == Member::State::kFailed) wait = false;
+      if (member.process == i && member.state == Member::State::kFailed) wait = false;
     }
     while (wait && !process.reaped && monotonic() < until) {
       process.reaped = waitpid(process.child, &process.status, WNOHANG) != 0;

@@ -8,6 +8,7 @@
 #include <array>
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct Disturbance {
   std::uint64_t at_ns = 0;  // CLOCK_MONOTONIC when it was sent; 0: not yet
 };
 
-struct Options {
+struct LaunchOptions {
   std::string node_binary;  // path of espalier-node
   std::vector<std::string> schedules;
   // Or the words that say what nodes boot from instead: --image FILE ..., %r in them as it stands.
@@ -47,6 +48,7 @@ struct Options {
   bool check_blocks = false;
   bool log = false;  // nodes keep logs where give_memory() has room for them
   std::vector<Disturbance> disturbances;
+  std::function<void(double done)> progress;  // called during start(), 0 .. 1; may be empty
 };
 
 // `text` with %r and %n replaced for `node`.
@@ -85,7 +87,7 @@ class SharedMemory {
 // A process of one or several nodes.
 struct Process {
   pid_t child = -1;     // the forked process; the prefix's if that does not exec
-  std::string command;  // of Options.commands, expanded; empty: espalier-node
+  std::string command;  // of LaunchOptions.commands, expanded; empty: espalier-node
   bool reaped = false;  // child has ended and was waited for; its wait status:
   int status = 0;
 };
@@ -126,15 +128,15 @@ struct Late {
   std::uint64_t ns = 0;
 };
 
-class Cluster {
+class NodeProcesses {
  public:
-  Cluster() = default;
-  Cluster(const Cluster&) = delete;
-  Cluster& operator=(const Cluster&) = delete;
-  ~Cluster();  // ends every process and removes their files in /dev/shm
+  NodeProcesses() = default;
+  NodeProcesses(const NodeProcesses&) = delete;
+  NodeProcesses& operator=(const NodeProcesses&) = delete;
+  ~NodeProcesses();  // ends every process and removes their files in /dev/shm
 
   // Starts and wires up all nodes; false and one line in `error` if any fails.
-  [[nodiscard]] bool start(const Options& options, std::string& error);
+  [[nodiscard]] bool start(const LaunchOptions& options, std::string& error);
   // Gives node its memory; both sizes may be 0, then the node has no such buffer. events: records
   // of a log that it may keep.
   [[nodiscard]] bool give_memory(std::uint32_t node, std::uint64_t input_bytes,
@@ -179,7 +181,7 @@ class Cluster {
   void end();
 
   SignalWatch signals_;
-  Options options_;
+  LaunchOptions options_;
   std::vector<Process> processes_;
   std::vector<Member> members_;
   std::uint32_t runs_ = 0;

@@ -55,14 +55,14 @@ SignalWatch::~SignalWatch() {
 
 int SignalWatch::caught() { return caught_signal; }
 
-std::string Cluster::waits_for(const StallReport& stall) const {
+std::string NodeProcesses::waits_for(const StallReport& stall) const {
   if (!stall.waiting) return "";
   return ", in step " + std::to_string(stall.step) + " waiting to " +
          (stall.sending ? "send to " : "receive from ") + name(stall.peer) + " (link " +
          std::to_string(stall.link) + ", action " + std::to_string(stall.action) + ")";
 }
 
-std::string Cluster::describe(std::uint32_t node) const {
+std::string NodeProcesses::describe(std::uint32_t node) const {
   const Member& member = members_[node];
   if (member.state == Member::State::kFailed) return member.failure;
   const control::Report& report = member.report;
@@ -79,14 +79,18 @@ std::string Cluster::describe(std::uint32_t node) const {
          " collectives were complete";
 }
 
-bool Cluster::await(Member::State state, std::string& error) {
+bool NodeProcesses::await(Member::State state, std::string& error) {
   // Opening libfabric costs each process a fraction of a second of one of the cores they share.
   const std::uint64_t patience = (60 + options_.nodes) * kSecond;
   const std::uint64_t until = monotonic() + patience;
   while (true) {
     bool all = true;
+    std::uint32_t half_steps = 0;  // each node says hello, then that it is ready
     for (std::uint32_t node = 0; node < members_.size(); ++node) {
       const Member& member = members_[node];
+      half_steps += member.state >= Member::State::kReady   ? 2
+                    : member.state >= Member::State::kHello ? 1
+                                                            : 0;
       if (member.state == Member::State::kFailed) {
         error = name(node) + ": " + member.failure;
         return false;
@@ -98,6 +102,9 @@ bool Cluster::await(Member::State state, std::string& error) {
         return false;
       }
     }
+    if (options_.progress) {
+      options_.progress(static_cast<double>(half_steps) / static_cast<double>(2 * members_.size()));
+    }
     if (all) return true;
     if (!listen(until, error)) return false;
   }
@@ -105,7 +112,7 @@ bool Cluster::await(Member::State state, std::string& error) {
 
 // Receives packets of the nodes until one arrives, `until_ns`, or a short time has passed. Returns
 // false if the user interrupts it.
-bool Cluster::listen(std::uint64_t until_ns, std::string& error) {
+bool NodeProcesses::listen(std::uint64_t until_ns, std::string& error) {
   std::vector<pollfd> entries;
   std::vector<Member*> behind;
   for (Member& member : members_) {
@@ -127,7 +134,7 @@ bool Cluster::listen(std::uint64_t until_ns, std::string& error) {
   return true;
 }
 
-void Cluster::take_packet(Member& member) {
+void NodeProcesses::take_packet(Member& member) {
   control::Any packet;
   int descriptor = -1;
   const control::Received received = control::receive(member.channel, packet, descriptor, 0);
@@ -164,7 +171,7 @@ void Cluster::take_packet(Member& member) {
   }
 }
 
-void Cluster::take_report(Member& member, const control::Report& report) {
+void NodeProcesses::take_report(Member& member, const control::Report& report) {
   if (report.number != runs_) return;  // an answer that crossed with the order
   const control::Report& before = member.report;
   if (report.completed != before.completed || report.stall.step != before.stall.step ||
@@ -177,7 +184,7 @@ void Cluster::take_report(Member& member, const control::Report& report) {
 }
 
 // The channel ended: finds out how the process did.
-void Cluster::lose(Member& member) {
+void NodeProcesses::lose(Member& member) {
   close(member.channel);
   member.channel = -1;
   if (member.state == Member::State::kFailed) return;
@@ -198,7 +205,7 @@ void Cluster::lose(Member& member) {
   if (!process.command.empty()) member.failure += "; it was started as: " + process.command;
 }
 
-void Cluster::disturb(std::uint64_t now) {
+void NodeProcesses::disturb(std::uint64_t now) {
   for (Disturbance& disturbance : options_.disturbances) {
     const std::uint64_t at = first_run_ns_ + std::uint64_t{disturbance.after_ms} * 1'000'000;
     if (disturbance.at_ns != 0 || now < at) continue;
@@ -210,7 +217,7 @@ void Cluster::disturb(std::uint64_t now) {
 
 // Asks a running node for its progress, and declares it failed if it does not answer or does not
 // progress. Its machine ends by itself within twice its deadline, so both limits are beyond that.
-void Cluster::watch(Member& member, std::uint64_t now) {
+void NodeProcesses::watch(Member& member, std::uint64_t now) {
   const std::uint64_t deadline = std::uint64_t{options_.deadline_ms} * 1'000'000;
   const std::uint64_t silence = 2 * deadline + 3 * kSecond;
   const std::uint64_t standstill = 4 * deadline + 10 * kSecond;
@@ -230,7 +237,7 @@ void Cluster::watch(Member& member, std::uint64_t now) {
   }
 }
 
-bool Cluster::await_reports(std::string& error) {
+bool NodeProcesses::await_reports(std::string& error) {
   while (true) {
     const std::uint64_t now = monotonic();
     disturb(now);
@@ -250,7 +257,7 @@ bool Cluster::await_reports(std::string& error) {
   }
 }
 
-bool Cluster::run(control::Run order, std::string& error, const Late& late) {
+bool NodeProcesses::run(control::Run order, std::string& error, const Late& late) {
   order.number = ++runs_;
   const std::uint64_t now = monotonic();
   order.start_ns = now + kStartLead + options_.nodes * kStartLeadPerNode;

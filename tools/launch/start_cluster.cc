@@ -96,7 +96,7 @@ int bind_status(const std::string& text, bool here) {
 
 }  // namespace
 
-void find_node(launch::Options& options) {
+void find_node(launch::LaunchOptions& options) {
   options.node_binary = find_node_binary(options.node_binary);
   const std::string& provider = options.provider;
   if (provider == "shm" && !options.address.empty()) {
@@ -106,7 +106,7 @@ void find_node(launch::Options& options) {
   bad_input("unknown provider '" + one_line(provider) + "'; expected tcp or shm");
 }
 
-void check_addresses(const launch::Options& options) {
+void check_addresses(const launch::LaunchOptions& options) {
   if (options.address.empty()) return;
   const bool here = options.prefix.empty() &&
                     std::all_of(options.commands.begin(), options.commands.end(),
@@ -126,8 +126,9 @@ void check_addresses(const launch::Options& options) {
   }
 }
 
-void start_cluster(launch::Options options, const std::vector<std::vector<std::uint8_t>>& schedules,
-                   launch::Cluster& cluster) {
+void start_cluster(launch::LaunchOptions options,
+                   const std::vector<std::vector<std::uint8_t>>& schedules,
+                   launch::NodeProcesses& cluster) {
   const TemporaryDirectory directory;
   options.schedules.clear();
   for (const std::vector<std::uint8_t>& bytes : schedules) {
@@ -135,6 +136,8 @@ void start_cluster(launch::Options options, const std::vector<std::vector<std::u
                                 ".esp");
     write_file(options.schedules.back(), bytes);
   }
+  Progress progress("starting nodes");
+  options.progress = [&progress](double done) { progress.show(done); };
   std::string error;
   if (!cluster.start(options, error)) negative(error);
 }

@@ -29,9 +29,9 @@ CostModel CostModel::read(const std::string& path) {
     points.push_back({*bytes, *seconds});
   }
   if (points.size() < 2) refuse("fewer than two sizes");
-  for (std::size_t at = 0; at < points.size(); ++at) {
-    const Point& point = points[at];
-    if (at > 0 && !(point.bytes > points[at - 1].bytes)) refuse("its sizes do not ascend");
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Point& point = points[i];
+    if (i > 0 && !(point.bytes > points[i - 1].bytes)) refuse("its sizes do not ascend");
     if (!(point.bytes >= 0 && point.seconds > 0)) refuse("a size or time is not positive");
   }
   return CostModel(std::move(points));
@@ -66,8 +66,8 @@ double predict(std::uint32_t nodes, const std::function<const Program&(std::uint
   bool runs = false;
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const Program& its = program(node);
-    for (std::uint32_t at = 0; at < its.actions_count; ++at) {
-      runs = runs || (its.actions[at].has_a && its.actions[at].a.run > 1);
+    for (std::uint32_t i = 0; i < its.actions_count; ++i) {
+      runs = runs || (its.actions[i].has_a && its.actions[i].a.run > 1);
     }
   }
   if (!runs) return static_cast<double>(steps) * model.step(block) / ticks;

@@ -34,8 +34,8 @@ class CostModel {
   [[nodiscard]] Line line(double bytes) const;
   // s, from the post of a send to the end of its receive.
   [[nodiscard]] double step(double bytes) const {
-    const Line at = line(bytes);
-    return at.alpha + at.beta * bytes;
+    const Line cost = line(bytes);
+    return cost.alpha + cost.beta * bytes;
   }
 
  private:

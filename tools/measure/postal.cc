@@ -148,14 +148,14 @@ Line fit_line(const std::vector<double>& bytes, const std::vector<double>& secon
   double xx = 0;
   double y = 0;
   double xy = 0;
-  for (std::size_t at = 0; at < bytes.size(); ++at) {
-    if (seconds[at] <= 0) continue;
-    const double weight = 1 / (seconds[at] * seconds[at]);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (seconds[i] <= 0) continue;
+    const double weight = 1 / (seconds[i] * seconds[i]);
     w += weight;
-    x += weight * bytes[at];
-    xx += weight * bytes[at] * bytes[at];
-    y += weight * seconds[at];
-    xy += weight * bytes[at] * seconds[at];
+    x += weight * bytes[i];
+    xx += weight * bytes[i] * bytes[i];
+    y += weight * seconds[i];
+    xy += weight * bytes[i] * seconds[i];
   }
   const double spread = w * xx - x * x;
   if (w <= 0) return {};

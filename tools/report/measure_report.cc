@@ -57,12 +57,12 @@ std::string measured_json(const Measured& measured) {
                 {"alpha_s", size.line.alpha},
                 {"beta_s_per_byte", size.line.beta}};
     row["timings"] = Json::array();
-    for (std::size_t at = 0; at < size.timings.size(); ++at) {
-      row["timings"].push_back({{"experiment", experiment_name(size.timings[at].experiment)},
-                                {"receivers", size.timings[at].receivers},
-                                {"median_s", size.timings[at].seconds},
-                                {"least_s", size.least[at]},
-                                {"most_s", size.most[at]}});
+    for (std::size_t i = 0; i < size.timings.size(); ++i) {
+      row["timings"].push_back({{"experiment", experiment_name(size.timings[i].experiment)},
+                                {"receivers", size.timings[i].receivers},
+                                {"median_s", size.timings[i].seconds},
+                                {"least_s", size.least[i]},
+                                {"most_s", size.most[i]}});
     }
     out["sizes"].push_back(row);
   }

@@ -7,7 +7,7 @@
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 
-namespace espalier::run {
+namespace espalier::run_command {
 namespace {
 
 using tools::Json;
@@ -259,4 +259,4 @@ std::string to_text(const RunResult& result, bool ranks) {
   return text;
 }
 
-}  // namespace espalier::run
+}  // namespace espalier::run_command

@@ -9,7 +9,7 @@
 #include "collectives/schedule/program.h"
 #include "collectives/verify/verify.h"
 
-namespace espalier::run {
+namespace espalier::run_command {
 
 // How one node's part of the runs of one size went.
 struct NodeResult {
@@ -92,4 +92,4 @@ struct Bandwidth {
 // run.
 [[nodiscard]] std::string to_text(const RunResult& result, bool ranks);
 
-}  // namespace espalier::run
+}  // namespace espalier::run_command

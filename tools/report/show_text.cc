@@ -104,16 +104,16 @@ std::string index_text(const Program& program, std::uint32_t ref) {
   const Index& index = program.indices[ref];
   Sum inner;
   inner.add(index.coef, "i");
-  for (std::uint32_t at = 0; at < index.terms; ++at) {
-    const Term& term = program.terms[index.first_term + at];
+  for (std::uint32_t i = 0; i < index.terms; ++i) {
+    const Term& term = program.terms[index.first_term + i];
     inner.add(term.coef, term_text(term));
   }
   inner.add(index.off, "");
   if (index.div <= 1 && index.mod == 0) {
     Sum plain;
     plain.add(index.coef, "i");
-    for (std::uint32_t at = 0; at < index.terms; ++at) {
-      const Term& term = program.terms[index.first_term + at];
+    for (std::uint32_t i = 0; i < index.terms; ++i) {
+      const Term& term = program.terms[index.first_term + i];
       plain.add(term.coef, term_text(term));
     }
     plain.add(std::int64_t{index.off} + index.base, "");

@@ -141,8 +141,8 @@ void print_links(const StoredSchedule& schedule, const Outcome& outcome, sim::Ho
   const Links links = add_up(schedule, outcome, kBusiest);
   std::printf("  links      %s, %llu of %s carry blocks\n", hops_name(hops),
               static_cast<unsigned long long>(links.used), counted(links.all, "link").c_str());
-  for (std::size_t at = 0; at < std::min(links.busiest.size(), kBusiest); ++at) {
-    const sim::LinkTraffic& link = links.busiest[at];
+  for (std::size_t i = 0; i < std::min(links.busiest.size(), kBusiest); ++i) {
+    const sim::LinkTraffic& link = links.busiest[i];
     std::printf("             %s: %s%s, held %.0f %% of the time\n",
                 link_name(schedule, link.from, link.to).c_str(),
                 counted(link.blocks, "block").c_str(),

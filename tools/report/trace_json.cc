@@ -26,8 +26,8 @@ struct Lane {
 
 // A line of the file and its sort key.
 struct Line {
-  std::uint64_t at = 0;  // ns
-  int order = 0;         // at one time: slices, then the beginnings of arrows, then their ends
+  std::uint64_t time_ns = 0;
+  int order = 0;  // at one time: slices, then the beginnings of arrows, then their ends
   std::string text;
 };
 
@@ -39,15 +39,15 @@ class Writer {
     for (std::uint32_t node = 0; node < logs.size(); ++node) {
       const EventLog& log = logs[node];
       trace_.lost += log.lost();
-      for (std::uint32_t at = 0; at < log.count(); ++at) {
-        begin_ = std::min(begin_, log.times(at).let_in);
-        const Event& event = log.event(at);
+      for (std::uint32_t i = 0; i < log.count(); ++i) {
+        begin_ = std::min(begin_, log.times(i).let_in);
+        const Event& event = log.event(i);
         trace_.unfinished += event.begun && !event.done;
         if (event.link == Event::kNoLink) continue;
         const std::uint32_t peer = peer_of(loaded.programs[node], event.link);
         const bool send = event.kind == espalier_Kind_SEND;
         Lane& lane = lanes_[send ? std::pair{node, peer} : std::pair{peer, node}];
-        (send ? lane.sends : lane.receives).push_back(at);
+        (send ? lane.sends : lane.receives).push_back(i);
       }
     }
   }
@@ -59,7 +59,7 @@ class Writer {
       draw_steps(node);
     }
     std::stable_sort(lines_.begin(), lines_.end(), [](const Line& a, const Line& b) {
-      if (a.at != b.at) return a.at < b.at;
+      if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
       return a.order < b.order;
     });
     std::string& json = trace_.json;
@@ -77,11 +77,11 @@ class Writer {
   }
 
  private:
-  [[nodiscard]] const Event& event(std::uint32_t node, std::uint32_t at) const {
-    return logs_[node].event(at);
+  [[nodiscard]] const Event& event(std::uint32_t node, std::uint32_t record) const {
+    return logs_[node].event(record);
   }
-  [[nodiscard]] const EventTimes& times(std::uint32_t node, std::uint32_t at) const {
-    return logs_[node].times(at);
+  [[nodiscard]] const EventTimes& times(std::uint32_t node, std::uint32_t record) const {
+    return logs_[node].times(record);
   }
   [[nodiscard]] std::string us(std::uint64_t ns) const {
     char text[32];
@@ -95,10 +95,10 @@ class Writer {
   }
 
   // A slice of a record from `from` to `to`.
-  void slice(std::uint32_t node, std::uint32_t track, std::uint32_t at, std::uint64_t from,
+  void slice(std::uint32_t node, std::uint32_t track, std::uint32_t record, std::uint64_t from,
              std::uint64_t to, std::int64_t peer) {
-    const Event& its = event(node, at);
-    const EventTimes& when = times(node, at);
+    const Event& its = event(node, record);
+    const EventTimes& when = times(node, record);
     std::string text =
         "{\"ph\":\"X\"," + on(node, track) + ",\"ts\":" + us(from - begin_) +
         ",\"dur\":" + us(to - from) + ",\"cat\":\"" + kind_name(static_cast<Kind>(its.kind)) +
@@ -158,10 +158,10 @@ class Writer {
   }
 
   void draw_operations(std::uint32_t node) {
-    for (std::uint32_t at = 0; at < logs_[node].count(); ++at) {
-      const Event& its = event(node, at);
+    for (std::uint32_t i = 0; i < logs_[node].count(); ++i) {
+      const Event& its = event(node, i);
       if (its.link != Event::kNoLink || !its.done) continue;
-      slice(node, kOperationsTrack, at, times(node, at).posted, times(node, at).done, -1);
+      slice(node, kOperationsTrack, i, times(node, i).posted, times(node, i).done, -1);
     }
   }
 
@@ -169,16 +169,16 @@ class Writer {
   void draw_steps(std::uint32_t node) {
     std::uint64_t before = 0;
     const EventLog& log = logs_[node];
-    for (std::uint32_t at = 0; at < log.retired(); ++at) {
-      if (at > 0 && log.event(at).step == log.event(at - 1).step) continue;
-      const EventTimes& when = log.times(at);
+    for (std::uint32_t i = 0; i < log.retired(); ++i) {
+      if (i > 0 && log.event(i).step == log.event(i - 1).step) continue;
+      const EventTimes& when = log.times(i);
       const std::uint64_t from = std::max(when.let_in, before);
       lines_.push_back({from, 0,
                         "{\"ph\":\"X\"," + on(node, kStepsTrack) + ",\"ts\":" + us(from - begin_) +
                             ",\"dur\":" + us(when.retired - from) +
                             ",\"cat\":\"step\",\"name\":\"step " +
-                            std::to_string(log.event(at).step) +
-                            "\",\"args\":{\"step\":" + std::to_string(log.event(at).step) +
+                            std::to_string(log.event(i).step) +
+                            "\",\"args\":{\"step\":" + std::to_string(log.event(i).step) +
                             ",\"let_in\":" + us(when.let_in - begin_) + "}}"});
       before = when.retired;
       ++trace_.slices;

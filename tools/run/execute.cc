@@ -11,7 +11,7 @@
 #include "tools/report/bound.h"
 #include "tools/run/run.h"
 
-namespace espalier::run {
+namespace espalier::run_command {
 namespace {
 
 std::string sha256(const std::uint8_t* bytes, std::uint64_t size) {
@@ -33,9 +33,9 @@ constexpr std::uint64_t kLate = 5'000'000;  // ns
 // One size's repetitions.
 class SizeRun {
  public:
-  SizeRun(const Options& options, const tools::LoadedSchedule& schedule,
-          const reference::Case& what, const std::string* input,
-          const std::vector<verify::LowerBound>& bounds, launch::Cluster& cluster)
+  SizeRun(const RunOptions& options, const tools::LoadedSchedule& schedule,
+          const reference::ReferenceInput& what, const std::string* input,
+          const std::vector<verify::LowerBound>& bounds, launch::NodeProcesses& cluster)
       : options_(options),
         bounds_(bounds),
         schedule_(schedule),
@@ -61,7 +61,7 @@ class SizeRun {
     if (barrier_) check_barrier(size);
     tools::Progress progress("running " + tools::counted(what_.bytes, "byte"));
     for (std::uint32_t i = 0; i < options_.warmup + options_.repeat && size.right; ++i) {
-      progress.at(static_cast<double>(i) / (options_.warmup + options_.repeat));
+      progress.show(static_cast<double>(i) / (options_.warmup + options_.repeat));
       repetition(i, size);
     }
     finish(size);
@@ -208,18 +208,18 @@ class SizeRun {
     }
   }
 
-  const Options& options_;
+  const RunOptions& options_;
   const std::vector<verify::LowerBound>& bounds_;
   const tools::LoadedSchedule& schedule_;
-  const reference::Case what_;
+  const reference::ReferenceInput what_;
   const bool barrier_;
   const std::string* input_;
-  launch::Cluster& cluster_;
+  launch::NodeProcesses& cluster_;
 };
 
 // Gives every node the memory of the longest message; routers have none.
-void give_memory(const Options& options, const tools::LoadedSchedule& schedule,
-                 reference::Case what, launch::Cluster& cluster) {
+void give_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                 reference::ReferenceInput what, launch::NodeProcesses& cluster) {
   what.bytes = *std::max_element(options.bytes.begin(), options.bytes.end());
   std::string error;
   const std::vector<std::uint32_t> rooms = log_rooms(options, schedule, what);
@@ -240,8 +240,9 @@ void give_memory(const Options& options, const tools::LoadedSchedule& schedule,
 
 }  // namespace
 
-void execute(const Options& options, const tools::LoadedSchedule& schedule, reference::Case what,
-             const std::string* input, launch::Cluster& cluster, RunResult& result) {
+void execute(const RunOptions& options, const tools::LoadedSchedule& schedule,
+             reference::ReferenceInput what, const std::string* input,
+             launch::NodeProcesses& cluster, RunResult& result) {
   give_memory(options, schedule, what, cluster);
   result.right = true;
   for (const std::uint64_t bytes : options.bytes) {
@@ -252,4 +253,4 @@ void execute(const Options& options, const tools::LoadedSchedule& schedule, refe
   }
 }
 
-}  // namespace espalier::run
+}  // namespace espalier::run_command

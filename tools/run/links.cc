@@ -10,7 +10,7 @@
 #include "tools/common/output.h"
 #include "tools/run/run.h"
 
-namespace espalier::run {
+namespace espalier::run_command {
 namespace {
 
 // Every node is every other's neighbour: there the fabric routes, and any schedule stays on links.
@@ -21,7 +21,7 @@ bool complete(const topology::Topology& topology) {
 
 }  // namespace
 
-bool modelled(const Options& options, const tools::LoadedSchedule& schedule) {
+bool modelled(const RunOptions& options, const tools::LoadedSchedule& schedule) {
   const std::string& asked = options.selection.links;
   if (asked == "direct") return false;
   const topology::Topology& topology = *schedule.topology;
@@ -54,7 +54,7 @@ std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule)
 }
 
 std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
-                                           const launch::Cluster& cluster) {
+                                           const launch::NodeProcesses& cluster) {
   std::vector<std::vector<std::uint32_t>> lanes;  // the node at the other end of each
   for (const launch::Member& member : cluster.members()) {
     lanes.emplace_back(member.hello.peers, member.hello.peers + member.hello.lanes);
@@ -69,18 +69,18 @@ std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule
     row.node = node;
     row.name = schedule.topology->node_name(node);
     row.pid = cluster.members()[node].pid;
-    for (std::uint32_t at = 0; at < lanes[node].size(); ++at) {
-      const bool same = at > 0 && lanes[node][at] == lanes[node][at - 1];
+    for (std::uint32_t i = 0; i < lanes[node].size(); ++i) {
+      const bool same = i > 0 && lanes[node][i] == lanes[node][i - 1];
       row.lane = same ? row.lane + 1 : 0;
-      row.link += at > 0 && !same ? 1 : 0;
-      row.peer = lanes[node][at];
+      row.link += i > 0 && !same ? 1 : 0;
+      row.peer = lanes[node][i];
       row.peer_name = schedule.topology->node_name(row.peer);
-      row.address = address(node, at);
-      row.peer_address = address(row.peer, ofi::other_end(lanes, node, at));
+      row.address = address(node, i);
+      row.peer_address = address(row.peer, ofi::other_end(lanes, node, i));
       list.push_back(row);
     }
   }
   return list;
 }
 
-}  // namespace espalier::run
+}  // namespace espalier::run_command

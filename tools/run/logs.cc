@@ -5,26 +5,27 @@
 #include "tools/run/run.h"
 #include "tools/workload/result_files.h"
 
-namespace espalier::run {
+namespace espalier::run_command {
 namespace {
 
 // N of the last collective.
-std::int64_t last_blocks(const Options& options, const tools::LoadedSchedule& schedule,
-                         reference::Case what) {
+std::int64_t last_blocks(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                         reference::ReferenceInput what) {
   what.bytes = options.bytes.back();
   return tools::layout_of(schedule.programs.front(), what).blocks;
 }
 
 }  // namespace
 
-std::vector<std::uint32_t> log_rooms(const Options& options, const tools::LoadedSchedule& schedule,
-                                     const reference::Case& what) {
+std::vector<std::uint32_t> log_rooms(const RunOptions& options,
+                                     const tools::LoadedSchedule& schedule,
+                                     const reference::ReferenceInput& what) {
   if (!keeps_logs(options)) return std::vector<std::uint32_t>(schedule.programs.size(), 0);
   return tools::log_room(schedule.programs, last_blocks(options, schedule, what));
 }
 
-void write_logs(const Options& options, const tools::LoadedSchedule& schedule,
-                const reference::Case& what, const launch::Cluster& cluster) {
+void write_logs(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                const reference::ReferenceInput& what, const launch::NodeProcesses& cluster) {
   std::vector<EventLog> logs;
   for (const launch::Member& member : cluster.members()) {
     // A node that is gone has not said how much its log holds.
@@ -41,4 +42,4 @@ void write_logs(const Options& options, const tools::LoadedSchedule& schedule,
                      options.format == tools::Format::kText);
 }
 
-}  // namespace espalier::run
+}  // namespace espalier::run_command

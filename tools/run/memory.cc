@@ -8,7 +8,7 @@
 #include "tools/common/failure.h"
 #include "tools/run/run.h"
 
-namespace espalier::run {
+namespace espalier::run_command {
 namespace {
 
 // Memory of an endpoint per lane: slots of eager messages, in both directions (hal/ofi).
@@ -38,8 +38,8 @@ void check_shared_memory(std::uint64_t endpoints) {
 }
 
 // Bytes of all nodes and of the launcher; UINT64_MAX for messages that no schedule takes.
-std::uint64_t needed(const Options& options, const tools::LoadedSchedule& schedule,
-                     const std::vector<tools::LinkTable>& tables, reference::Case what,
+std::uint64_t needed(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                     const std::vector<tools::LinkTable>& tables, reference::ReferenceInput what,
                      std::uint64_t bytes) {
   what.bytes = bytes / element_bytes(what.op) * element_bytes(what.op);
   std::uint64_t sum = 0;
@@ -67,8 +67,8 @@ std::uint64_t needed(const Options& options, const tools::LoadedSchedule& schedu
 
 }  // namespace
 
-void check_memory(const Options& options, const tools::LoadedSchedule& schedule,
-                  const std::vector<tools::LinkTable>& tables, reference::Case what,
+void check_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                  const std::vector<tools::LinkTable>& tables, reference::ReferenceInput what,
                   std::uint64_t most) {
   if (options.launch.provider == "shm") check_shared_memory(endpoint_count(schedule, tables));
   const std::uint64_t available = tools::available_memory();
@@ -84,4 +84,4 @@ void check_memory(const Options& options, const tools::LoadedSchedule& schedule,
       " need more memory than there is; expected at most " + std::to_string(fits) + " bytes here");
 }
 
-}  // namespace espalier::run
+}  // namespace espalier::run_command

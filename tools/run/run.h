@@ -14,9 +14,9 @@
 #include "tools/workload/reference.h"
 #include "tools/workload/workload.h"
 
-namespace espalier::run {
+namespace espalier::run_command {
 
-struct Options {
+struct RunOptions {
   std::string file;  // a schedule file; empty: compile `selection`
   tools::Selection selection{"complete:16", "broadcast", "two-tree"};
   std::vector<std::string> sizes;    // as typed
@@ -41,13 +41,13 @@ struct Options {
   bool takes_unsigned = false;
   std::vector<std::string> starts;  // as typed
   tools::Format format = tools::Format::kText;
-  launch::Options launch;
+  launch::LaunchOptions launch;
 };
 
 // Whether nodes have the topology's links and no others. Without --links: if all messages of the
 // schedule go to neighbours, except on a complete graph. Throws Failure (bad input) if it was asked
 // for and some do not.
-[[nodiscard]] bool modelled(const Options& options, const tools::LoadedSchedule& schedule);
+[[nodiscard]] bool modelled(const RunOptions& options, const tools::LoadedSchedule& schedule);
 
 // The links of the schedule's nodes. Throws Failure (bad input) if a node has too many.
 [[nodiscard]] std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule);
@@ -59,41 +59,42 @@ struct Options {
 
 // Lists the endpoints that the nodes of a modelled run have opened, by node, link and lane.
 [[nodiscard]] std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
-                                                         const launch::Cluster& cluster);
+                                                         const launch::NodeProcesses& cluster);
 
 // Throws Failure (bad input) if messages of `most` bytes do not fit this machine's memory. Counts
 // all nodes' buffers and scratch, routers' too, their links, and the results to compare with.
 // `tables`: the links of a modelled run; empty for a direct one.
-void check_memory(const Options& options, const tools::LoadedSchedule& schedule,
-                  const std::vector<tools::LinkTable>& tables, reference::Case what,
+void check_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                  const std::vector<tools::LinkTable>& tables, reference::ReferenceInput what,
                   std::uint64_t most);
 
 // Runs every size, all repetitions, on `cluster`; fills result.sizes and result.right, which report
 // a failed or wrong collective. `input`: the message of every repetition; null: made up, another
 // one each time. Throws Failure if it was interrupted (by a signal) or memory ran out.
-void execute(const Options& options, const tools::LoadedSchedule& schedule, reference::Case what,
-             const std::string* input, launch::Cluster& cluster, RunResult& result);
+void execute(const RunOptions& options, const tools::LoadedSchedule& schedule,
+             reference::ReferenceInput what, const std::string* input,
+             launch::NodeProcesses& cluster, RunResult& result);
 
 // Whether nodes keep event logs.
-[[nodiscard]] inline bool keeps_logs(const Options& options) {
+[[nodiscard]] inline bool keeps_logs(const RunOptions& options) {
   return !options.trace.empty() || !options.events.empty();
 }
 
 // Records that each node's log of the last size has room for; 0 where none is wanted. Throws
 // Failure (bad input) for a message whose log is too long.
-[[nodiscard]] std::vector<std::uint32_t> log_rooms(const Options& options,
+[[nodiscard]] std::vector<std::uint32_t> log_rooms(const RunOptions& options,
                                                    const tools::LoadedSchedule& schedule,
-                                                   const reference::Case& what);
+                                                   const reference::ReferenceInput& what);
 
 // Writes the events of the last collective into options.trace and options.events.
-void write_logs(const Options& options, const tools::LoadedSchedule& schedule,
-                const reference::Case& what, const launch::Cluster& cluster);
+void write_logs(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                const reference::ReferenceInput& what, const launch::NodeProcesses& cluster);
 
-}  // namespace espalier::run
+}  // namespace espalier::run_command
 
 namespace espalier::tools {
 
 // Compiles or loads, verifies, runs, reports: the whole of `espalier run`. Throws Failure.
-void run_run(run::Options options);
+void run_collective(run_command::RunOptions options);
 
 }  // namespace espalier::tools

@@ -7,7 +7,7 @@
 #include "tools/common/output.h"
 #include "tools/run/run.h"
 
-namespace espalier::run {
+namespace espalier::run_command {
 namespace {
 
 // "5" or "4-7"; false if it is neither.
@@ -53,4 +53,4 @@ std::vector<std::string> start_commands(const std::vector<std::string>& starts,
   return commands;
 }
 
-}  // namespace espalier::run
+}  // namespace espalier::run_command

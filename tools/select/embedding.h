@@ -10,10 +10,10 @@
 namespace espalier::tools {
 
 // The embedding that the selection asks for, by default the best one known; nothing: each rank is
-// on the node of its number. `choice` has its topology, algorithm and group. Throws Failure (bad
+// on the node of its number. `selected` has its topology, algorithm and group. Throws Failure (bad
 // input) if it is for something else.
-[[nodiscard]] std::optional<topology::Embedding> choose_embedding(const Selection& selection,
-                                                                  const Choice& choice);
+[[nodiscard]] std::optional<topology::Embedding> choose_embedding(
+    const Selection& selection, const SelectedAlgorithm& selected);
 
 // "'NAME'" in a message; a path is shown as it was given.
 [[nodiscard]] std::string quoted_name(const topology::Embedding& embedding);

@@ -78,7 +78,7 @@ LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
   loaded.programs.resize(loaded.file.nodes());
   for (std::uint32_t node = 0; node < loaded.file.nodes(); ++node) {
     decode(loaded, node, loaded.programs[node]);
-    progress.at(static_cast<double>(node) / loaded.file.nodes());
+    progress.show(static_cast<double>(node) / loaded.file.nodes());
   }
   return loaded;
 }

@@ -17,7 +17,7 @@ std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& b
   Progress progress("verifying");
   verify::Options options;
   options.links = modelled || program_nodes(first) > first.ranks;
-  options.progress = [&progress](double done) { progress.at(done); };
+  options.progress = [&progress](double done) { progress.show(done); };
   const verify::Verdict verdict = verify::verify(
       source.topology(),
       [&source](std::uint32_t node) -> const Program& { return source.program(node); }, options);

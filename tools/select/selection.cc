@@ -16,20 +16,20 @@ namespace {
 
 std::string collective_names() {
   std::vector<std::string> names;
-  for (int at = espalier_Collective_BROADCAST; at <= espalier_Collective_BARRIER; ++at) {
-    names.emplace_back(collective_name(static_cast<Collective>(at)));
+  for (int i = espalier_Collective_BROADCAST; i <= espalier_Collective_BARRIER; ++i) {
+    names.emplace_back(collective_name(static_cast<Collective>(i)));
   }
   return either(names);
 }
 
-Offer choose_algorithm(Collective collective, const std::string& name) {
+AlgorithmEntry find_entry(Collective collective, const std::string& name) {
   std::vector<std::string> names;
   bool known = false;
-  for (Offer& offer : offers()) {
-    known = known || offer.name == name;
-    if (offer.collective != collective) continue;
-    if (offer.name == name) return std::move(offer);
-    names.push_back(offer.name);
+  for (AlgorithmEntry& entry : algorithm_entries()) {
+    known = known || entry.name == name;
+    if (entry.collective != collective) continue;
+    if (entry.name == name) return std::move(entry);
+    names.push_back(entry.name);
   }
   const std::string wanted = collective_name(collective);
   const std::string expected = "; expected " + either(names);
@@ -59,26 +59,26 @@ void choose_lambda(const std::string& text, Group& group) {
   group.send_ticks = static_cast<std::uint32_t>(whole_number(what, send, 1, group.latency_ticks));
 }
 
-void choose_parameters(const Selection& selection, Choice& choice) {
-  const Offer& offer = choice.algorithm;
-  const auto refuse = [&offer](const char* option) {
-    bad_input(std::string(option) + " is no parameter of algorithm '" + offer.name + "'" +
-              (offer.parameter.empty() ? "" : ", which takes " + offer.parameter) +
+void choose_parameters(const Selection& selection, SelectedAlgorithm& selected) {
+  const AlgorithmEntry& entry = selected.algorithm;
+  const auto refuse = [&entry](const char* option) {
+    bad_input(std::string(option) + " is no parameter of algorithm '" + entry.name + "'" +
+              (entry.parameter.empty() ? "" : ", which takes " + entry.parameter) +
               "; 'espalier list' says which takes what");
   };
-  Group& group = choice.group;
+  Group& group = selected.group;
   if (!selection.run.empty()) {
-    if (offer.parameter != "--run") refuse("--run");
+    if (entry.parameter != "--run") refuse("--run");
     group.run =
         static_cast<std::uint32_t>(whole_number("--run", selection.run, 1, kMaxFieldWindow));
-    if (group.run > offer.max_run) {
+    if (group.run > entry.max_run) {
       bad_input("--run " + std::to_string(group.run) + " is above " +
-                std::to_string(offer.max_run) + ", the longest run of algorithm '" + offer.name +
-                "' of " + collective_name(offer.collective));
+                std::to_string(entry.max_run) + ", the longest run of algorithm '" + entry.name +
+                "' of " + collective_name(entry.collective));
     }
   }
   if (!selection.lambda.empty()) {
-    if (offer.parameter != "--lambda") refuse("--lambda");
+    if (entry.parameter != "--lambda") refuse("--lambda");
     choose_lambda(selection.lambda, group);
   }
   if (!selection.window.empty()) {
@@ -88,74 +88,73 @@ void choose_parameters(const Selection& selection, Choice& choice) {
 }
 
 // Sets the topology's numbers, for algorithms that are made for one.
-void choose_shape(Choice& choice) {
-  topology::Shape shape = choice.topology->shape();
-  Group& group = choice.group;
+void choose_shape(SelectedAlgorithm& selected) {
+  topology::Shape shape = selected.topology->shape();
+  Group& group = selected.group;
   group.rows = shape.rows;
   group.columns = shape.columns;
   group.arity = shape.arity;
   group.height = shape.height;
-  choice.capacities = std::move(shape.capacities);
-  group.capacities = choice.capacities.empty() ? nullptr : choice.capacities.data();
+  selected.capacities = std::move(shape.capacities);
+  group.capacities = selected.capacities.empty() ? nullptr : selected.capacities.data();
 }
 
-void choose_places(const Selection& selection, Choice& choice) {
-  choice.embedding = choose_embedding(selection, choice);
-  if (!choice.embedding) return;
-  choice.rank_at.resize(choice.group.ranks);
-  for (std::uint32_t rank = 0; rank < choice.group.ranks; ++rank) {
-    choice.rank_at[choice.embedding->node_of[rank]] = rank;
+void choose_places(const Selection& selection, SelectedAlgorithm& selected) {
+  selected.embedding = choose_embedding(selection, selected);
+  if (!selected.embedding) return;
+  selected.rank_at.resize(selected.group.ranks);
+  for (std::uint32_t rank = 0; rank < selected.group.ranks; ++rank) {
+    selected.rank_at[selected.embedding->node_of[rank]] = rank;
   }
 }
 
 // The group to generate for before placing: the root is virtual rank 0.
-Group virtual_group(const Choice& choice) {
-  Group group = choice.group;
-  if (choice.embedding) {
+Group virtual_group(const SelectedAlgorithm& selected) {
+  Group group = selected.group;
+  if (selected.embedding) {
     group.root = 0;
-    if (choice.embedding->run != 0) group.run = choice.embedding->run;
+    if (selected.embedding->run != 0) group.run = selected.embedding->run;
   }
   return group;
 }
 
-void check_placed(const Choice& choice, Status status) {
+void check_placed(const SelectedAlgorithm& selected, Status status) {
   if (status == Status::kOk) return;
-  bad_input("algorithm '" + choice.algorithm.name + "' cannot stand as embedding " +
-            quoted_name(*choice.embedding) + " says: " + status_name(status) +
+  bad_input("algorithm '" + selected.algorithm.name + "' cannot stand as embedding " +
+            quoted_name(*selected.embedding) + " says: " + status_name(status) +
             "; expected --embedding none");
 }
 
 // Checks that the algorithm is for this topology, and counts the nodes that it has programs for.
-void choose_nodes(Choice& choice) {
-  const Offer& offer = choice.algorithm;
-  const bool applies = offer.search != nullptr
-                           ? offer.search->applies(*choice.topology)
-                           : offer.generator->where == Where::kAnywhere || choice.group.arity > 0;
+void choose_nodes(SelectedAlgorithm& selected) {
+  const AlgorithmEntry& entry = selected.algorithm;
+  const bool applies = entry.search != nullptr
+                           ? entry.search->applies(*selected.topology)
+                           : entry.generator->where == Where::kAnywhere || selected.group.arity > 0;
   if (!applies) {
-    bad_input("algorithm '" + offer.name + "' of " + collective_name(offer.collective) +
-              " is for " + offer.topologies + ", not for " + choice.topology->title() +
+    bad_input("algorithm '" + entry.name + "' of " + collective_name(entry.collective) +
+              " is for " + entry.topologies + ", not for " + selected.topology->title() +
               "; 'espalier list' says which runs where");
   }
-  if (offer.search == nullptr) {
-    choice.nodes = algorithm_nodes(*offer.generator, choice.group);
+  if (entry.search == nullptr) {
+    selected.nodes = algorithm_nodes(*entry.generator, selected.group);
     return;
   }
-  const bool by_groups = choice.embedding && !choice.embedding->groups.empty();
+  const bool by_groups = selected.embedding && !selected.embedding->groups.empty();
   const std::string error =
-      by_groups ? searched::fractional_mesh(*choice.topology, choice.group, *choice.embedding,
-                                            choice.found)
-                : offer.search->search(*choice.topology, virtual_group(choice), choice.found);
+      by_groups ? searched::fractional_mesh(*selected.topology, selected.group, *selected.embedding,
+                                            selected.found)
+                : entry.search->search(*selected.topology, virtual_group(selected), selected.found);
   if (!error.empty()) bad_input(one_line(error));  // it names the algorithm
-  if (choice.embedding && !by_groups) {
-    check_placed(choice, embed::place_all(choice.embedding->node_of, choice.found));
+  if (selected.embedding && !by_groups) {
+    check_placed(selected, embed::place_all(selected.embedding->node_of, selected.found));
   }
-  choice.nodes = static_cast<std::uint32_t>(choice.found.size());
+  selected.nodes = static_cast<std::uint32_t>(selected.found.size());
 }
 
 // Why a rank-local algorithm makes no program for this selection, and what it needs.
-std::string reason(const Choice& choice, Status status) {
-  const std::string& name = choice.algorithm.name;
-  const Group& group = choice.group;
+std::string reason(const SelectedAlgorithm& selected, Status status) {
+  const Group& group = selected.group;
   const std::string ranks = counted(group.ranks, "rank");
   switch (status) {
     case Status::kTooLarge:
@@ -168,26 +167,27 @@ std::string reason(const Choice& choice, Status status) {
     case Status::kUnsupported: break;
     default: return std::string(status_name(status)) + "; expected another algorithm";
   }
-  if (name == "two-tree-mirror") {
+  const Algorithm& generator = *selected.algorithm.generator;
+  if (generator.needs_odd_ranks && group.ranks % 2 == 0) {
     return "its mirrored trees need an odd number of ranks, not " + std::to_string(group.ranks) +
            "; expected two-tree";
   }
-  if (choice.algorithm.parameter == "--run") {
+  if (selected.algorithm.parameter == "--run") {
     return "it has no runs of " + std::to_string(group.run) + " blocks; expected a smaller --run";
   }
-  if (choice.algorithm.generator->where == Where::kFatTree) {
+  if (generator.where == Where::kFatTree) {
     return "it is for one lane at the leaves, and on each level at most k times the lanes of the "
            "level below; expected such capacities c";
   }
   return "it is not for " + ranks + "; expected another algorithm";
 }
 
-[[noreturn]] void cannot_do(const Choice& choice, Status status) {
-  const Offer& offer = choice.algorithm;
+[[noreturn]] void cannot_do(const SelectedAlgorithm& selected, Status status) {
+  const AlgorithmEntry& entry = selected.algorithm;
   const std::string root =
-      has_root(offer.collective) ? " with root " + std::to_string(choice.group.root) : "";
-  bad_input("algorithm '" + offer.name + "' cannot do " + collective_name(offer.collective) +
-            " on " + choice.topology->title() + root + ": " + reason(choice, status));
+      has_root(entry.collective) ? " with root " + std::to_string(selected.group.root) : "";
+  bad_input("algorithm '" + entry.name + "' cannot do " + collective_name(entry.collective) +
+            " on " + selected.topology->title() + root + ": " + reason(selected, status));
 }
 
 bool is_modelled(const Selection& selection) {
@@ -209,65 +209,66 @@ PortModel choose_ports(const Selection& selection) {
 }
 
 // Generates the placed program of a rank-local algorithm.
-void generate_here(const Choice& choice, std::uint32_t node, Program& program) {
+void generate_here(const SelectedAlgorithm& selected, std::uint32_t node, Program& program) {
   program.clear();
-  const std::uint32_t rank = choice.embedding ? choice.rank_at.at(node) : node;
-  const Status status = choice.algorithm.generator->generate(virtual_group(choice), rank, program);
-  if (status != Status::kOk) cannot_do(choice, status);
-  if (choice.embedding) check_placed(choice, embed::place(choice.embedding->node_of, program));
+  const std::uint32_t rank = selected.embedding ? selected.rank_at.at(node) : node;
+  const Status status =
+      selected.algorithm.generator->generate(virtual_group(selected), rank, program);
+  if (status != Status::kOk) cannot_do(selected, status);
+  if (selected.embedding)
+    check_placed(selected, embed::place(selected.embedding->node_of, program));
 }
 
-void lower_choice(PortModel ports, Choice& choice) {
-  if (choice.found.empty()) {
-    choice.found.resize(choice.nodes);
-    for (std::uint32_t node = 0; node < choice.nodes; ++node) {
-      generate_here(choice, node, choice.found[node]);
+void lower_choice(PortModel ports, SelectedAlgorithm& selected) {
+  if (selected.found.empty()) {
+    selected.found.resize(selected.nodes);
+    for (std::uint32_t node = 0; node < selected.nodes; ++node) {
+      generate_here(selected, node, selected.found[node]);
     }
   }
   Programs lowered;
-  const std::string error =
-      lower::lower(*choice.topology, choice.group, ports, choice.found, lowered, choice.report);
+  const std::string error = lower::lower(*selected.topology, selected.group, ports, selected.found,
+                                         lowered, selected.report);
   if (!error.empty()) bad_input(one_line(error));
-  choice.found = std::move(lowered);
-  choice.nodes = static_cast<std::uint32_t>(choice.found.size());
+  selected.found = std::move(lowered);
+  selected.nodes = static_cast<std::uint32_t>(selected.found.size());
 }
 
 // Refuses a window that the schedule exceeds, or that it has no room for.
-void check_window(const Selection& selection, const Choice& choice) {
+void check_window(const Selection& selection, const SelectedAlgorithm& selected) {
   if (selection.window.empty()) return;
   const auto first = std::make_unique<OwnedProgram>();
-  generate(choice, 0, *first);
-  const bool fewer = first->window < choice.group.window;
-  if (fewer ? selection.window_is_limit : first->window == choice.group.window) return;
-  bad_input("algorithm '" + choice.algorithm.name + "' on " + choice.topology->title() +
+  generate(selected, 0, *first);
+  const bool fewer = first->window < selected.group.window;
+  if (fewer ? selection.window_is_limit : first->window == selected.group.window) return;
+  bad_input("algorithm '" + selected.algorithm.name + "' on " + selected.topology->title() +
             (fewer ? " has room for " : " needs ") + counted(first->window, "step") +
             " in flight; expected --window " + std::to_string(first->window));
 }
 
-std::string parameter_of(const std::string& name, std::uint32_t max_run) {
-  if (max_run > 0) return "--run";
-  return name == "lambda-tree" || name == "combine" ? "--lambda" : "";
-}
-
 }  // namespace
 
-std::vector<Offer> offers() {
-  std::vector<Offer> all;
+std::vector<AlgorithmEntry> algorithm_entries() {
+  std::vector<AlgorithmEntry> all;
   std::uint32_t count = 0;
   const Algorithm* generators = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    const Algorithm& one = generators[at];
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Algorithm& one = generators[i];
     const bool tree = one.where == Where::kFatTree;
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary,
                    tree ? "fat trees, whose routers run programs too" : "any topology",
-                   parameter_of(one.name, one.max_run), one.max_run, &one, nullptr});
+                   one.max_run > 0    ? "--run"
+                   : one.takes_lambda ? "--lambda"
+                                      : "",
+                   one.max_run, &one, nullptr});
   }
   for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary, one.topologies,
-                   parameter_of(one.name, one.max_run), one.max_run, nullptr, &one});
+                   one.max_run > 0 ? "--run" : "", one.max_run, nullptr, &one});
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Offer& a, const Offer& b) { return a.collective < b.collective; });
+  std::stable_sort(all.begin(), all.end(), [](const AlgorithmEntry& a, const AlgorithmEntry& b) {
+    return a.collective < b.collective;
+  });
   return all;
 }
 
@@ -313,46 +314,46 @@ std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {
   return topology;
 }
 
-Choice choose(const Selection& selection) {
-  Choice choice;
-  choice.topology = parse_topology(selection.topology);
+SelectedAlgorithm select_algorithm(const Selection& selection) {
+  SelectedAlgorithm selected;
+  selected.topology = parse_topology(selection.topology);
   Collective collective = espalier_Collective_COLLECTIVE_NONE;
   if (!parse_collective(selection.collective.c_str(), collective)) {
     bad_input("unknown collective '" + one_line(selection.collective) + "'; expected " +
               collective_names());
   }
-  choice.algorithm = choose_algorithm(collective, selection.algorithm);
-  choice.group.ranks = choice.topology->ranks();
-  choice.group.root = choose_root(selection.root, *choice.topology, collective);
-  choice.group.topology_digest = choice.topology->digest();
-  choose_parameters(selection, choice);
-  choose_shape(choice);
-  choose_places(selection, choice);
-  choose_nodes(choice);
-  if (is_modelled(selection)) lower_choice(choose_ports(selection), choice);
-  check_window(selection, choice);
-  return choice;
+  selected.algorithm = find_entry(collective, selection.algorithm);
+  selected.group.ranks = selected.topology->ranks();
+  selected.group.root = choose_root(selection.root, *selected.topology, collective);
+  selected.group.topology_digest = selected.topology->digest();
+  choose_parameters(selection, selected);
+  choose_shape(selected);
+  choose_places(selection, selected);
+  choose_nodes(selected);
+  if (is_modelled(selection)) lower_choice(choose_ports(selection), selected);
+  check_window(selection, selected);
+  return selected;
 }
 
-void generate(const Choice& choice, std::uint32_t node, OwnedProgram& program) {
-  if (choice.found.empty()) {
-    generate_here(choice, node, program);
+void generate(const SelectedAlgorithm& selected, std::uint32_t node, OwnedProgram& program) {
+  if (selected.found.empty()) {
+    generate_here(selected, node, program);
   } else {
-    program = choice.found.at(node);
+    program = selected.found.at(node);
   }
 }
 
-std::vector<std::uint8_t> compile(const Choice& choice) {
-  const Group& group = choice.group;
-  ScheduleFileWriter writer(choice.topology->spec(), group.topology_digest, group.ranks,
-                            choice.nodes);
+std::vector<std::uint8_t> compile(const SelectedAlgorithm& selected) {
+  const Group& group = selected.group;
+  ScheduleFileWriter writer(selected.topology->spec(), group.topology_digest, group.ranks,
+                            selected.nodes);
   Progress progress("compiling");
   auto program = std::make_unique<OwnedProgram>();
-  for (std::uint32_t node = 0; node < choice.nodes; ++node) {
-    generate(choice, node, *program);
+  for (std::uint32_t node = 0; node < selected.nodes; ++node) {
+    generate(selected, node, *program);
     const Status status = writer.add(*program);
-    if (status != Status::kOk) cannot_do(choice, status);
-    progress.at(static_cast<double>(node) / choice.nodes);
+    if (status != Status::kOk) cannot_do(selected, status);
+    progress.show(static_cast<double>(node) / selected.nodes);
   }
   std::vector<std::uint8_t> file;
   const Status status = writer.finish(file);

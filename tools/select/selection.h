@@ -35,7 +35,7 @@ void add_schedule_window(Command command, Selection& selection);
 void add_links(Command command, Selection& selection);  // --links and --ports
 
 // One of the algorithms of collectives/algorithms: rank-local, or searched on this host.
-struct Offer {
+struct AlgorithmEntry {
   std::string name;
   Collective collective = espalier_Collective_COLLECTIVE_NONE;
   bool needs_commutative = false;
@@ -47,11 +47,11 @@ struct Offer {
   const searched::SearchedAlgorithm* search = nullptr;  // null: rank-local
 };
 // All of them, by collective.
-[[nodiscard]] std::vector<Offer> offers();
+[[nodiscard]] std::vector<AlgorithmEntry> algorithm_entries();
 
-struct Choice {
+struct SelectedAlgorithm {
   std::unique_ptr<topology::Topology> topology;
-  Offer algorithm;
+  AlgorithmEntry algorithm;
   Group group;
   std::vector<std::uint32_t> capacities;  // group.capacities points into it
   Programs found;           // all nodes' programs, of a searched algorithm or a lowered schedule
@@ -63,12 +63,12 @@ struct Choice {
 
 // Throws Failure (bad input) with a line that says what was wrong and what would be right.
 [[nodiscard]] std::unique_ptr<topology::Topology> parse_topology(const std::string& spec);
-[[nodiscard]] Choice choose(const Selection& selection);
+[[nodiscard]] SelectedAlgorithm select_algorithm(const Selection& selection);
 
 // Writes node's program into `program`. Throws Failure if the algorithm cannot do it.
-void generate(const Choice& choice, std::uint32_t node, OwnedProgram& program);
+void generate(const SelectedAlgorithm& selected, std::uint32_t node, OwnedProgram& program);
 
 // The schedule file: a descriptor for each node. Throws Failure if the algorithm cannot do it.
-[[nodiscard]] std::vector<std::uint8_t> compile(const Choice& choice);
+[[nodiscard]] std::vector<std::uint8_t> compile(const SelectedAlgorithm& selected);
 
 }  // namespace espalier::tools

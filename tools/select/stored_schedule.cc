@@ -16,7 +16,7 @@ StoredSchedule::StoredSchedule(const std::string& path, const std::string& topol
     programs_.add(*program);
     links.add(node, *program);
     if (node == 0) first_ = *program;
-    progress.at(static_cast<double>(node) / nodes);
+    progress.show(static_cast<double>(node) / nodes);
   }
   links_ = links.links(nodes);
 }

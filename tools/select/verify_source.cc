@@ -29,23 +29,23 @@ Source::Source(LoadedSchedule loaded)
   for (std::uint32_t node = 0; node < nodes; ++node) {
     if (keep) loaded_.programs.emplace_back();
     decode(loaded_, node, keep ? loaded_.programs.back() : *buffer_);
-    progress.at(static_cast<double>(node) / nodes);
+    progress.show(static_cast<double>(node) / nodes);
   }
 }
 
 Source::Source(const Selection& selection)
-    : choice_(choose(selection)),
-      topology_(choice_.topology.get()),
+    : selected_(select_algorithm(selection)),
+      topology_(selected_.topology.get()),
       buffer_(std::make_unique<OwnedProgram>()) {
-  name_ = choice_.algorithm.name + ", root " + std::to_string(choice_.group.root);
+  name_ = selected_.algorithm.name + ", root " + std::to_string(selected_.group.root);
 }
 
 const Program& Source::program(std::uint32_t node) {
   if (!loaded_.programs.empty()) return loaded_.programs.at(node);
   if (filled_ && in_buffer_ == node) return *buffer_;
   filled_ = false;
-  if (!choice_.algorithm.name.empty()) {
-    generate(choice_, node, *buffer_);
+  if (!selected_.algorithm.name.empty()) {
+    generate(selected_, node, *buffer_);
   } else {
     decode(loaded_, node, *buffer_);
   }

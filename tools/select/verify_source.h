@@ -35,8 +35,8 @@ class Source {
  private:
   explicit Source(LoadedSchedule loaded);
 
-  LoadedSchedule loaded_;  // of a file
-  Choice choice_;          // of a selection
+  LoadedSchedule loaded_;       // of a file
+  SelectedAlgorithm selected_;  // of a selection
   std::string name_;
   const topology::Topology* topology_ = nullptr;
   std::unique_ptr<OwnedProgram> buffer_;

@@ -21,8 +21,9 @@ std::uint64_t state_bytes(const StoredSchedule& schedule) {
 
 }  // namespace
 
-SimulatedMemory::SimulatedMemory(const StoredSchedule& schedule, const reference::Case& run,
-                                 const Layout& layout, bool data)
+SimulatedMemory::SimulatedMemory(const StoredSchedule& schedule,
+                                 const reference::ReferenceInput& run, const Layout& layout,
+                                 bool data)
     : schedule_(schedule), run_(run), layout_(layout) {
   check_available(data);
   if (!data) {

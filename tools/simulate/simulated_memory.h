@@ -19,11 +19,11 @@ class SimulatedMemory {
  public:
   // `schedule` and `run` outlive it. Throws Failure (bad input) where this machine has not that
   // much memory, or without data not that many addresses.
-  SimulatedMemory(const StoredSchedule& schedule, const reference::Case& run, const Layout& layout,
-                  bool data);
+  SimulatedMemory(const StoredSchedule& schedule, const reference::ReferenceInput& run,
+                  const Layout& layout, bool data);
 
   [[nodiscard]] bool has_data() const { return addresses_ == nullptr; }
-  [[nodiscard]] const reference::Case& run() const { return run_; }
+  [[nodiscard]] const reference::ReferenceInput& run() const { return run_; }
   // A collective begins: what the one before wrote becomes rubbish, so that a byte never written
   // shows.
   void spoil();
@@ -41,7 +41,7 @@ class SimulatedMemory {
   void check_available(bool data) const;
 
   const StoredSchedule& schedule_;
-  const reference::Case& run_;
+  const reference::ReferenceInput& run_;
   const Layout layout_;
   std::vector<Node> nodes_;  // with data
   std::unique_ptr<sim::AddressRange> addresses_;

@@ -43,7 +43,7 @@ void Simulation::start(std::uint32_t node, EventLog* log) {
   MachineConfig config;
   config.log = log;
   config.no_data = !memory_.has_data();
-  const reference::Case& run = memory_.run();
+  const reference::ReferenceInput& run = memory_.run();
   const Status status = machines_.start(node, config, memory_.of(schedule_.program(node)), run.op,
                                         reference::count(run));
   if (status == Status::kOk) return;

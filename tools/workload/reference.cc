@@ -37,12 +37,12 @@ std::uint64_t exact_limit(Type type) {
 
 // Values are 0 .. spread-1, or as many around 0. 97 fits the 8-bit types, where min and max must
 // not wrap.
-std::uint64_t spread(const Case& run) {
+std::uint64_t spread(const ReferenceInput& run) {
   const std::uint64_t most = run.op.op == Op::kSum ? exact_limit(run.op.type) / run.ranks : 1009;
   return std::min<std::uint64_t>(most, element_bytes(run.op) == 1 ? 97 : 1009);
 }
 
-std::int64_t value(const Case& run, std::uint64_t spread, std::uint32_t rank,
+std::int64_t value(const ReferenceInput& run, std::uint64_t spread, std::uint32_t rank,
                    std::uint32_t repetition, std::uint64_t i) {
   const std::uint64_t number = noise(rank, repetition, i);
   if (run.op.op == Op::kProduct && is_float(run.op.type)) return (number & 1) != 0 ? 1 : -1;
@@ -107,16 +107,16 @@ void encode(Type type, std::int64_t value, std::uint8_t* out, std::uint64_t i) {
 // Bytes [from, from + size) of what rank gives.
 void fill_bytes(std::uint64_t from, std::uint64_t size, std::uint32_t rank,
                 std::uint32_t repetition, std::uint8_t* out) {
-  for (std::uint64_t at = from; at < from + size;) {
-    const std::uint64_t inside = at % 8;
-    const std::uint64_t word = noise(rank, repetition, at - inside);
-    const std::uint64_t now = std::min(8 - inside, from + size - at);
-    std::memcpy(out + (at - from), reinterpret_cast<const std::uint8_t*>(&word) + inside, now);
-    at += now;
+  for (std::uint64_t i = from; i < from + size;) {
+    const std::uint64_t inside = i % 8;
+    const std::uint64_t word = noise(rank, repetition, i - inside);
+    const std::uint64_t now = std::min(8 - inside, from + size - i);
+    std::memcpy(out + (i - from), reinterpret_cast<const std::uint8_t*>(&word) + inside, now);
+    i += now;
   }
 }
 
-bool is_affine(const Case& run) { return run.op.op == Op::kCustom; }
+bool is_affine(const ReferenceInput& run) { return run.op.op == Op::kCustom; }
 
 // The map {a, b} that rank gives as element i; a is odd, so that no map forgets its argument.
 void affine_of(std::uint32_t rank, std::uint32_t repetition, std::uint64_t i,
@@ -129,7 +129,7 @@ void affine_of(std::uint32_t rank, std::uint32_t repetition, std::uint64_t i,
 // What ranks' inputs come to so far, an element at a time. For affine maps: the images of 0 and 1.
 class Folded {
  public:
-  explicit Folded(const Case& run, std::uint32_t repetition)
+  explicit Folded(const ReferenceInput& run, std::uint32_t repetition)
       : run_(run),
         repetition_(repetition),
         affine_(is_affine(run)),
@@ -173,15 +173,15 @@ class Folded {
   void write_all(std::uint64_t first, std::uint64_t elements, std::uint8_t* out) const {
     constexpr std::uint64_t kPiece = 4096;
     std::vector<std::uint64_t> state;
-    for (std::uint64_t at = 0; at < elements; at += kPiece) {
-      state.assign(numbers(std::min(kPiece, elements - at)), 0);
-      for (std::uint32_t rank = 0; rank < run_.ranks; ++rank) add(rank, first + at, state);
-      write(state, out + at * element_bytes(run_.op));
+    for (std::uint64_t i = 0; i < elements; i += kPiece) {
+      state.assign(numbers(std::min(kPiece, elements - i)), 0);
+      for (std::uint32_t rank = 0; rank < run_.ranks; ++rank) add(rank, first + i, state);
+      write(state, out + i * element_bytes(run_.op));
     }
   }
 
  private:
-  const Case& run_;
+  const ReferenceInput& run_;
   std::uint32_t repetition_;
   bool affine_;
   std::uint64_t values_;
@@ -195,7 +195,7 @@ bool per_rank(Collective collective) {
 }
 
 // Bytes of the message with all ranks' parts.
-std::uint64_t whole(const Case& run) {
+std::uint64_t whole(const ReferenceInput& run) {
   return per_rank(run.collective) ? run.bytes * run.ranks : run.bytes;
 }
 
@@ -230,7 +230,7 @@ bool parse_operator(const std::string& op, const std::string& type, Operator& ou
   return error.empty();
 }
 
-bool whole_elements(const Case& run, std::string& error) {
+bool whole_elements(const ReferenceInput& run, std::string& error) {
   if (run.collective == espalier_Collective_BARRIER && run.bytes != 0) {
     error = "a barrier moves no bytes, not " + std::to_string(run.bytes) + "; expected 0";
   }
@@ -244,7 +244,7 @@ bool whole_elements(const Case& run, std::string& error) {
   return error.empty();
 }
 
-bool supported(const Case& run, std::string& error) {
+bool supported(const ReferenceInput& run, std::string& error) {
   if (!whole_elements(run, error) || !combines(run.collective)) return error.empty();
   if (!is_affine(run) && spread(run) < 2) {
     error = "a sum over " + std::to_string(run.ranks) + " ranks is not exact in " +
@@ -253,9 +253,9 @@ bool supported(const Case& run, std::string& error) {
   return error.empty();
 }
 
-std::uint64_t count(const Case& run) { return run.bytes / element_bytes(run.op); }
+std::uint64_t count(const ReferenceInput& run) { return run.bytes / element_bytes(run.op); }
 
-bool has_input(const Case& run, std::uint32_t rank) {
+bool has_input(const ReferenceInput& run, std::uint32_t rank) {
   switch (run.collective) {
     case espalier_Collective_BROADCAST:
     case espalier_Collective_SCATTER: return rank == run.root;
@@ -264,7 +264,7 @@ bool has_input(const Case& run, std::uint32_t rank) {
   }
 }
 
-bool has_result(const Case& run, std::uint32_t rank) {
+bool has_result(const ReferenceInput& run, std::uint32_t rank) {
   switch (run.collective) {
     case espalier_Collective_BROADCAST: return rank != run.root;
     case espalier_Collective_REDUCE:
@@ -275,19 +275,20 @@ bool has_result(const Case& run, std::uint32_t rank) {
   }
 }
 
-std::uint64_t input_bytes(const Case& run, std::uint32_t rank) {
+std::uint64_t input_bytes(const ReferenceInput& run, std::uint32_t rank) {
   const bool own = run.collective == espalier_Collective_GATHER ||
                    run.collective == espalier_Collective_ALLGATHER;
   return !has_input(run, rank) ? 0 : own ? run.bytes : whole(run);
 }
 
-std::uint64_t result_bytes(const Case& run, std::uint32_t rank) {
+std::uint64_t result_bytes(const ReferenceInput& run, std::uint32_t rank) {
   const bool own = run.collective == espalier_Collective_SCATTER ||
                    run.collective == espalier_Collective_REDUCE_SCATTER;
   return !has_result(run, rank) ? 0 : own ? run.bytes : whole(run);
 }
 
-void fill_input(const Case& run, std::uint32_t rank, std::uint32_t repetition, std::uint8_t* out) {
+void fill_input(const ReferenceInput& run, std::uint32_t rank, std::uint32_t repetition,
+                std::uint8_t* out) {
   const std::uint64_t bytes = input_bytes(run, rank);
   if (!combines(run.collective)) return fill_bytes(0, bytes, rank, repetition, out);
   const std::uint64_t elements = bytes / element_bytes(run.op);

@@ -12,7 +12,7 @@
 
 namespace espalier::reference {
 
-struct Case {
+struct ReferenceInput {
   Collective collective = espalier_Collective_BROADCAST;
   std::uint32_t ranks = 1;
   std::uint32_t root = 0;
@@ -29,28 +29,30 @@ struct Case {
 
 // False and one line in `error` if a run cannot check this collective, operator, type and size
 // exactly.
-[[nodiscard]] bool supported(const Case& run, std::string& error);
+[[nodiscard]] bool supported(const ReferenceInput& run, std::string& error);
 
 // The part of that which a run without data needs: whether the bytes are a whole number of
 // elements.
-[[nodiscard]] bool whole_elements(const Case& run, std::string& error);
+[[nodiscard]] bool whole_elements(const ReferenceInput& run, std::string& error);
 
 // Elements to start the collective with.
-[[nodiscard]] std::uint64_t count(const Case& run);
+[[nodiscard]] std::uint64_t count(const ReferenceInput& run);
 // Bytes that rank gives and gets; 0 where it gives or gets nothing.
-[[nodiscard]] std::uint64_t input_bytes(const Case& run, std::uint32_t rank);
-[[nodiscard]] std::uint64_t result_bytes(const Case& run, std::uint32_t rank);
+[[nodiscard]] std::uint64_t input_bytes(const ReferenceInput& run, std::uint32_t rank);
+[[nodiscard]] std::uint64_t result_bytes(const ReferenceInput& run, std::uint32_t rank);
 // The same for a message of any size: whether there is a buffer at all.
-[[nodiscard]] bool has_input(const Case& run, std::uint32_t rank);
-[[nodiscard]] bool has_result(const Case& run, std::uint32_t rank);
+[[nodiscard]] bool has_input(const ReferenceInput& run, std::uint32_t rank);
+[[nodiscard]] bool has_result(const ReferenceInput& run, std::uint32_t rank);
 
 // Writes rank's input of the given repetition: input_bytes(), different each repetition.
-void fill_input(const Case& run, std::uint32_t rank, std::uint32_t repetition, std::uint8_t* out);
+void fill_input(const ReferenceInput& run, std::uint32_t rank, std::uint32_t repetition,
+                std::uint8_t* out);
 
 // The expected results of one repetition.
 class Results {
  public:
-  Results(const Case& run, std::uint32_t repetition) : run_(run), repetition_(repetition) {}
+  Results(const ReferenceInput& run, std::uint32_t repetition)
+      : run_(run), repetition_(repetition) {}
   // result_bytes() of a rank that has a result; good until the next call. Ask in ascending order of
   // ranks: scans go on from the rank before.
   [[nodiscard]] const std::vector<std::uint8_t>& of(std::uint32_t rank);
@@ -61,7 +63,7 @@ class Results {
   void move(std::uint32_t rank);
   void scan(std::uint32_t rank);
 
-  Case run_;
+  ReferenceInput run_;
   std::uint32_t repetition_;
   std::vector<std::uint8_t> result_;
   bool made_ = false;                  // result_ is every rank's

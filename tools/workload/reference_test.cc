@@ -12,7 +12,7 @@ namespace espalier::reference {
 namespace {
 
 template <typename T>
-std::vector<T> input_of(const Case& run, std::uint32_t rank, std::uint32_t repetition) {
+std::vector<T> input_of(const ReferenceInput& run, std::uint32_t rank, std::uint32_t repetition) {
   std::vector<std::uint8_t> bytes(input_bytes(run, rank));
   fill_input(run, rank, repetition, bytes.data());
   std::vector<T> values(bytes.size() / sizeof(T));
@@ -20,12 +20,13 @@ std::vector<T> input_of(const Case& run, std::uint32_t rank, std::uint32_t repet
   return values;
 }
 
-std::vector<std::uint8_t> result_of(const Case& run, std::uint32_t rank, std::uint32_t repetition) {
+std::vector<std::uint8_t> result_of(const ReferenceInput& run, std::uint32_t rank,
+                                    std::uint32_t repetition) {
   return Results(run, repetition).of(rank);
 }
 
 template <typename T>
-std::vector<T> expected_of(const Case& run, std::uint32_t repetition) {
+std::vector<T> expected_of(const ReferenceInput& run, std::uint32_t repetition) {
   const std::vector<std::uint8_t> bytes = result_of(run, 0, repetition);
   std::vector<T> values(bytes.size() / sizeof(T));
   std::memcpy(values.data(), bytes.data(), bytes.size());
@@ -39,14 +40,14 @@ Operator plain(Op op, Type type) {
   return out;
 }
 
-Case reduction(Op op, Type type, std::uint32_t ranks, std::uint64_t bytes) {
+ReferenceInput reduction(Op op, Type type, std::uint32_t ranks, std::uint64_t bytes) {
   return {espalier_Collective_ALLREDUCE, ranks, 0, plain(op, type), bytes};
 }
 
 // Combining the inputs in any order gives the expected bits: forwards, backwards and by halves.
 template <typename T, typename Combine>
 void check_any_order(Op op, Type type, std::uint32_t ranks, Combine combine) {
-  const Case run = reduction(op, type, ranks, 512 * sizeof(T));
+  const ReferenceInput run = reduction(op, type, ranks, 512 * sizeof(T));
   std::string error;
   ASSERT_TRUE(supported(run, error)) << error;
   for (std::uint32_t repetition = 0; repetition < 2; ++repetition) {
@@ -113,7 +114,7 @@ double bfloat_value(std::uint16_t bits) {
 
 TEST(Reference, SmallFloatsAreExactSumsOfTheirInputs) {
   for (const Type type : {Type::kF16, Type::kBf16}) {
-    const Case run = reduction(Op::kSum, type, 20, 1024);
+    const ReferenceInput run = reduction(Op::kSum, type, 20, 1024);
     const auto value = type == Type::kF16 ? half_value : bfloat_value;
     const auto wanted = expected_of<std::uint16_t>(run, 3);
     std::set<double> seen;
@@ -131,12 +132,12 @@ TEST(Reference, SmallFloatsAreExactSumsOfTheirInputs) {
 }
 
 TEST(Reference, NoBlockLooksLikeAnother) {
-  const Case run{espalier_Collective_BROADCAST, 4, 2, {}, 1 << 16};
+  const ReferenceInput run{espalier_Collective_BROADCAST, 4, 2, {}, 1 << 16};
   std::set<std::vector<std::uint8_t>> blocks;
   for (std::uint32_t repetition = 0; repetition < 3; ++repetition) {
     const std::vector<std::uint8_t> bytes = result_of(run, 0, repetition);
-    for (std::size_t at = 0; at < bytes.size(); at += 64) {
-      const auto from = bytes.begin() + static_cast<std::ptrdiff_t>(at);
+    for (std::size_t i = 0; i < bytes.size(); i += 64) {
+      const auto from = bytes.begin() + static_cast<std::ptrdiff_t>(i);
       EXPECT_TRUE(blocks.insert({from, from + 64}).second);
     }
   }
@@ -144,17 +145,17 @@ TEST(Reference, NoBlockLooksLikeAnother) {
 
 TEST(Reference, ScansAreTheReductionsOfTheRanksBefore) {
   for (const bool order : {false, true}) {
-    Case run = reduction(Op::kSum, Type::kI32, 6, 800);
+    ReferenceInput run = reduction(Op::kSum, Type::kI32, 6, 800);
     if (order) run.op = affine();
     run.collective = espalier_Collective_SCAN;
-    Case before = run;
+    ReferenceInput before = run;
     before.collective = espalier_Collective_EXSCAN;
     Results inclusive(run, 2);
     Results exclusive(before, 2);
     EXPECT_FALSE(has_result(before, 0));
     std::vector<std::uint8_t> last;
     for (std::uint32_t rank = 0; rank < run.ranks; ++rank) {
-      Case some = run;
+      ReferenceInput some = run;
       some.collective = espalier_Collective_ALLREDUCE;
       some.ranks = rank + 1;
       if (rank > 0) {
@@ -167,7 +168,7 @@ TEST(Reference, ScansAreTheReductionsOfTheRanksBefore) {
 }
 
 TEST(Reference, AffineMapsComposeInOrder) {
-  Case run = reduction(Op::kNone, Type::kBytes, 5, 64);
+  ReferenceInput run = reduction(Op::kNone, Type::kBytes, 5, 64);
   run.op = affine();
   std::string error;
   ASSERT_TRUE(supported(run, error)) << error;
@@ -200,7 +201,7 @@ TEST(Reference, PartsAreWhereTheCollectiveSays) {
     const auto from = of.begin() + static_cast<std::ptrdiff_t>(at * kPart);
     return std::vector<std::uint8_t>(from, from + kPart);
   };
-  Case run{espalier_Collective_SCATTER, kRanks, 1, {}, kPart};
+  ReferenceInput run{espalier_Collective_SCATTER, kRanks, 1, {}, kPart};
   const auto scattered = input_of<std::uint8_t>(run, 1, 5);
   ASSERT_EQ(scattered.size(), kRanks * kPart);
   for (std::uint32_t r = 0; r < kRanks; ++r) {
@@ -254,17 +255,17 @@ TEST(Reference, KnowsWhoHasWhat) {
   Program program{};
   program.ranks = 3;
   program.root = 1;
-  for (int at = espalier_Collective_BROADCAST; at <= espalier_Collective_BARRIER; ++at) {
-    program.collective = static_cast<Collective>(at);
+  for (int i = espalier_Collective_BROADCAST; i <= espalier_Collective_BARRIER; ++i) {
+    program.collective = static_cast<Collective>(i);
     program.segments = counts_per_rank(program.collective) ? 3 : 1;
-    Case run{program.collective, 3, 1, {}, at == espalier_Collective_BARRIER ? 0u : 8u};
+    ReferenceInput run{program.collective, 3, 1, {}, i == espalier_Collective_BARRIER ? 0u : 8u};
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
       program.node = rank;
       Layout layout;
       ASSERT_EQ(make_layout(program, count(run), 1, layout), Status::kOk);
-      EXPECT_EQ(input_bytes(run, rank), buffer_bytes(program, layout, espalier_Buffer_INPUT)) << at;
+      EXPECT_EQ(input_bytes(run, rank), buffer_bytes(program, layout, espalier_Buffer_INPUT)) << i;
       EXPECT_EQ(result_bytes(run, rank), buffer_bytes(program, layout, espalier_Buffer_OUTPUT))
-          << at;
+          << i;
     }
   }
 }

@@ -22,7 +22,7 @@ void make_directory(const std::string& path) {
   if (status) bad_input("cannot write into '" + one_line(path) + "': " + status.message());
 }
 
-void write_results(const std::string& directory, const reference::Case& what,
+void write_results(const std::string& directory, const reference::ReferenceInput& what,
                    const std::function<RankMemory(std::uint32_t rank)>& memory) {
   for (std::uint32_t rank = 0; rank < what.ranks; ++rank) {
     const bool result = reference::has_result(what, rank);
@@ -36,8 +36,8 @@ void write_results(const std::string& directory, const reference::Case& what,
 
 void write_events(const std::string& directory, std::uint32_t node, const EventLog& log) {
   std::vector<std::uint8_t> bytes(std::size_t{log.retired()} * kEventBytes);
-  for (std::uint32_t at = 0; at < log.retired(); ++at) {
-    event_bytes(log.event(at), bytes.data() + std::size_t{at} * kEventBytes);
+  for (std::uint32_t i = 0; i < log.retired(); ++i) {
+    event_bytes(log.event(i), bytes.data() + std::size_t{i} * kEventBytes);
   }
   const fs::path path = fs::path(directory) / ("node-" + std::to_string(node) + ".events");
   write_file(path.string(), bytes);

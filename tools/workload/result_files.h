@@ -22,7 +22,7 @@ struct RankMemory {
 
 // rank-R.bin of every rank that has a result; broadcast's root gives what it sent. `memory` returns
 // a rank's memory. Throws Failure.
-void write_results(const std::string& directory, const reference::Case& what,
+void write_results(const std::string& directory, const reference::ReferenceInput& what,
                    const std::function<RankMemory(std::uint32_t rank)>& memory);
 
 // node-V.events: event_bytes() of every record that has retired, one after the other. Throws

@@ -13,8 +13,8 @@ void add_operator_options(Command command, OperatorOptions& options) {
   command.text("--type", options.type, "Element type of a reduction or scan; default: f32");
 }
 
-reference::Case case_of(const Program& program, const OperatorOptions& options) {
-  reference::Case what;
+reference::ReferenceInput case_of(const Program& program, const OperatorOptions& options) {
+  reference::ReferenceInput what;
   what.collective = program.collective;
   what.ranks = program.ranks;
   what.root = program.root;
@@ -41,7 +41,7 @@ reference::Case case_of(const Program& program, const OperatorOptions& options) 
   return what;
 }
 
-Layout layout_of(const Program& program, const reference::Case& what) {
+Layout layout_of(const Program& program, const reference::ReferenceInput& what) {
   Layout layout;
   const std::uint32_t size = element_bytes(what.op);
   const Status status = make_layout(program, reference::count(what), size, layout);

@@ -23,9 +23,10 @@ void add_operator_options(Command command, OperatorOptions& options);
 // Returns the case of this program with this operator, of no bytes. Throws Failure (bad input): an
 // unknown operator, one that the schedule's order of ranks does not allow, one for a collective
 // that combines nothing, or a type beside `affine`, which has its own.
-[[nodiscard]] reference::Case case_of(const Program& program, const OperatorOptions& options);
+[[nodiscard]] reference::ReferenceInput case_of(const Program& program,
+                                                const OperatorOptions& options);
 
 // Cuts the message into blocks. Throws Failure (bad input) if the program takes none of its size.
-[[nodiscard]] Layout layout_of(const Program& program, const reference::Case& what);
+[[nodiscard]] Layout layout_of(const Program& program, const reference::ReferenceInput& what);
 
 }  // namespace espalier::tools

@@ -40,6 +40,7 @@ function setBlocks(wanted) {
   const {mod, residue} = data.residue;
   if (mod) blocks += (((residue - blocks) % mod) + mod) % mod;
   const one = unroll(data, firstBlocks()), two = unroll(data, firstBlocks() + (data.one_block ? 0 : mod || 1));
+  const asked = blocks;
   const size = (s) => s.perStep.reduce((sum, at) => sum + at.transfers.length + at.operations.length, 1);
   const growth = Math.max(1, size(two) - size(one)) / (mod || 1);
   while (size(one) + growth * blocks > instancesAtMost && blocks > firstBlocks()) blocks -= mod || 1;
@@ -53,7 +54,8 @@ function setBlocks(wanted) {
   $('blocks').disabled = data.one_block;
   $('slider').max = schedule.steps;
   state.step = Math.min(state.step, schedule.steps);
-  $('facts').textContent = `${data.facts}; with N = ${blocks}: ${plural(schedule.steps, 'step')}`;
+  $('facts').textContent = `${data.facts}; with N = ${blocks}: ${plural(schedule.steps, 'step')}` +
+    (blocks < asked ? `; N = ${asked} is not shown: it has more than ${instancesAtMost} transfers and operations` : '');
   drawLines();
   draw();
 }
@@ -134,6 +136,26 @@ function drawArrows() {
   else drawLoad(layer);
 }
 
+// Moves an arrow's label along its line to where it covers no node and no label that was put before.
+function labelPlaces() {
+  const taken = data.nodes.map((node) => ({x: node.x, y: node.y, w: data.radius, h: data.radius}));
+  const covers = (one) => taken.filter((its) => Math.abs(its.x - one.x) < its.w + one.w && Math.abs(its.y - one.y) < its.h + one.h).length;
+  return {put(group) {
+    const label = group.querySelector('text'), shaft = group.querySelector('.shaft');
+    if (!label || taken.length > 1500) return;
+    const half = {w: 4 + 4 * label.textContent.length, h: 8}, length = shaft.getTotalLength();
+    let best = {x: +label.getAttribute('x'), y: +label.getAttribute('y'), ...half}, least = covers(best);
+    for (const part of [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8]) {
+      if (least === 0) break;
+      const {x, y} = shaft.getPointAtLength(part * length), place = {x, y, ...half}, covered = covers(place);
+      if (covered < least) [best, least] = [place, covered];
+    }
+    label.setAttribute('x', best.x);
+    label.setAttribute('y', best.y);
+    taken.push(best);
+  }};
+}
+
 const nowStep = () => schedule.perStep[state.step - 1] || {transfers: [], receives: [], operations: []};
 const shows = (its) => state.segment === 'all' || (its.segment <= state.segment && state.segment < its.segment + its.run);
 
@@ -141,9 +163,11 @@ function drawStep(layer) {
   const {transfers} = nowStep();
   const behind = (its) => its.route.some((node, hop) => hop > 0 &&
     schedule.load.get(`${its.route[hop - 1]}-${node}`).steps.get(state.step - 1).indexOf(its) > 0);
+  const places = labelPlaces();
   for (const its of [...transfers].sort((x, y) => behind(x) - behind(y))) {
     // Dashed where another goes over the same link: both are seen.
     const group = arrow(layer, its, inkOf(its), 0, behind(its) ? '10 8' : '', blockName(its));
+    places.put(group);
     tip(group, `${linkName(its.from, its.to)}\nblock ${its.block} of segment ${its.segment}` +
       (its.route.length > 2 ? `\nby ${its.route.join(', ')}` : ''));
   }
@@ -156,7 +180,8 @@ function drawStep(layer) {
   }
   legend(state.step === 0 ? ['Before the first step. Press → or move the slider.'] :
     [`${plural(transfers.length, 'transfer')}; the number is the block's${data.segments > 1 ? ' (segment.block)' : ''}`,
-      ...segmentKeys(transfers)]);
+      ...segmentKeys(transfers),
+      ...(data.undrawn > 0 ? [`${plural(data.undrawn, 'link')} that no program uses not drawn`] : [])]);
 }
 
 // Every pair that a segment's blocks ever pass, once.

@@ -225,7 +225,7 @@ async function readTrace(file) {
     openTrace(JSON.parse(await file.text()));
   } catch (error) {
     pickTab('lines', 'trace');
-    $('lines-note').textContent = `${file.name} is no trace: ${error.message}`;
+    $('lines-note').textContent = `${file.name} is not a trace: ${error.message}`;
   }
 }
 
