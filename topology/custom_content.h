@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "topology/topology.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::topology {
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "topology/topology.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::topology {
 namespace {

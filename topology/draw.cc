@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "espalier/topology/topology.h"
 #include "topology/svg.h"
-#include "topology/topology.h"
 
 namespace espalier::topology {
 namespace {

@@ -1,4 +1,4 @@
-#include "topology/embedding.h"
+#include "espalier/topology/embedding.h"
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "topology/embedding.h"
+#include "espalier/topology/embedding.h"
 
 namespace espalier::topology {
 namespace {

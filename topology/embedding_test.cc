@@ -1,6 +1,6 @@
 // Embedding files: what is read, written, refused; which one is the best known.
 
-#include "topology/embedding.h"
+#include "espalier/topology/embedding.h"
 
 #include <gtest/gtest.h>
 
@@ -65,7 +65,8 @@ TEST(Embedding, RefusesBadTextsInOneLine) {
       {changed("\"broadcast\"", "\"\""), "e:2: the collective is missing"},
       {changed("[0, 1,", "[0, 0,"), "e:6: node 0 is given twice; expected 0 to 3, each once"},
       {changed("2, 3]", "2, 4]"), "e:6: node 4 is no rank of mesh:1x4; expected 0 to 3, each once"},
-      {changed("node: [0, 1,\n2, 3]", ""), "e:1: 0 nodes; expected each of the 4 ranks of mesh:1x4"},
+      {changed("node: [0, 1,\n2, 3]", ""),
+       "e:1: 0 nodes; expected each of the 4 ranks of mesh:1x4"},
       {changed("2, 3]", "2]"), "e:6: 3 nodes; expected each of the 4 ranks of mesh:1x4 once"},
       {changed("run: 2", "run: 3"), "e:8: 2 groups of 3 ranks; expected all 4 ranks"},
       {changed("parent: 0", "parent: 1"), "e:8: group 1 cannot be right of group 1; expected a"},

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "topology/topology.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::topology {
 

@@ -1,6 +1,7 @@
-#include "topology/topology.h"
+#include "espalier/topology/topology.h"
 
-#include "collectives/schedule/program.h"
+#include "espalier/base/digest.h"
+#include "espalier/collectives/schedule/program.h"
 #include "topology/complete.h"
 #include "topology/crossbar.h"
 #include "topology/custom.h"

@@ -1,4 +1,4 @@
-#include "topology/topology.h"
+#include "espalier/topology/topology.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 
-#include "collectives/algorithms/fractional_tree.h"
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/trees/fractional_tree.h"
+#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -7,13 +7,13 @@
 #include <numeric>
 #include <random>
 
-#include "collectives/algorithms/algorithms.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
-#include "collectives/algorithms/searched/searched.h"
 #include "collectives/embed/groups.h"
-#include "collectives/embed/place.h"
-#include "collectives/embed/placement.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/embed/place.h"
+#include "espalier/collectives/embed/placement.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::embed {
 namespace {
@@ -71,7 +71,7 @@ Programs embedded_programs(const topology::Topology& topology, const Embedding& 
 
 verify::Verdict proof_of(const topology::Topology& topology, const Programs& programs,
                          bool links = true) {
-  verify::Options options;
+  verify::VerifyOptions options;
   options.links = links;
   return verify::verify(
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);

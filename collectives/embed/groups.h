@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/embed/placement.h"
-#include "topology/topology.h"
+#include "espalier/collectives/embed/placement.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::embed {
 

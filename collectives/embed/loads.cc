@@ -1,4 +1,4 @@
-#include "collectives/embed/loads.h"
+#include "espalier/collectives/embed/loads.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-#include "collectives/embed/place.h"
+#include "espalier/collectives/embed/place.h"
 
 #include <iterator>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "collectives/embed/placement.h"
+#include "espalier/collectives/embed/placement.h"
 
 #include <algorithm>
 #include <numeric>

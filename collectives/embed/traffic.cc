@@ -1,10 +1,10 @@
-#include "collectives/embed/traffic.h"
+#include "espalier/collectives/embed/traffic.h"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::embed {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::lower {
 namespace {

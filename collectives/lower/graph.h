@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::lower {
 

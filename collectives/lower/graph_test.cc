@@ -5,8 +5,8 @@
 #include <map>
 #include <tuple>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/algorithms/builder.h"
+#include "collectives/algorithms/build/builder.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::lower {
 namespace {

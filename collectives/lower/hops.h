@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collectives/lower/graph.h"
-#include "topology/topology.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::lower {
 

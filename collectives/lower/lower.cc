@@ -1,4 +1,4 @@
-#include "collectives/lower/lower.h"
+#include "espalier/collectives/lower/lower.h"
 
 #include <algorithm>
 #include <span>
@@ -9,7 +9,8 @@
 #include "collectives/lower/hops.h"
 #include "collectives/lower/neighbours.h"
 #include "collectives/lower/timed.h"
-#include "collectives/verify/verify.h"
+#include "espalier/base/digest.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::lower {
 namespace {

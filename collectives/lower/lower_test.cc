@@ -1,4 +1,4 @@
-#include "collectives/lower/lower.h"
+#include "espalier/collectives/lower/lower.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "collectives/schedule/programs.h"
-#include "topology/topology.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::lower {
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "espalier/base/digest.h"
+
 namespace espalier::lower {
 namespace {
 

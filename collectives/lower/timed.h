@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/builder.h"
-#include "collectives/schedule/programs.h"
-#include "topology/topology.h"
+#include "collectives/algorithms/build/builder.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::lower {
 

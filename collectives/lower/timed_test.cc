@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "collectives/lower/timed_rows.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::lower {
 namespace {

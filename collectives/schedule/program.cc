@@ -1,36 +1,12 @@
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "collectives/schedule/arithmetic.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/collectives/schedule/detail/index_cursor.h"
 
 namespace espalier {
-
-std::uint32_t divide(std::uint64_t& n, std::uint32_t d) {
-  if (n <= UINT32_MAX) {
-    const auto small = static_cast<std::uint32_t>(n);
-    n = small / d;
-    return small % d;
-  }
-  if constexpr (sizeof(std::size_t) > 4) {
-    const std::uint64_t whole = n;
-    n = whole / d;
-    return static_cast<std::uint32_t>(whole % d);
-  }
-  return divide_bitwise(n, d);
-}
-
-std::uint32_t floor_divide(std::int64_t& n, std::uint32_t d) {
-  if (d <= 1) return 0;
-  // floor(n / d) = -1 - floor((-1 - n) / d)
-  const bool negative = n < 0;
-  auto magnitude = static_cast<std::uint64_t>(negative ? ~n : n);
-  const std::uint32_t rest = divide(magnitude, d);
-  const auto quotient = static_cast<std::int64_t>(magnitude);
-  n = negative ? ~quotient : quotient;
-  return negative ? d - 1 - rest : rest;
-}
 
 std::int64_t count_value(const Count& count, std::int64_t blocks) {
   const std::int64_t line = wrapping_add(count.a, wrapping_mul(count.b, blocks));
@@ -51,7 +27,7 @@ std::int64_t term_value(const Program& program, const Term& term, std::int64_t i
   if (term.mod != 0) value = floor_divide(value, term.mod);
   if (term.table != 0) value = table_entry(table_entries(program, term), value);
   if (term.digits != 0) {
-    // Below mod <= 2^30.
+    // 0 <= value < mod <= 2^30.
     const auto digits = static_cast<std::uint32_t>(value);
     value = reverse_digits<std::uint32_t>(digits, term.base, term.digits);
   }
@@ -99,7 +75,7 @@ Extent buffer_extent(const Program& program, Buffer buffer) {
 
 namespace {
 
-// The block size for a message of `bytes`: of the last rule that begins at or below it.
+// Returns the block size for a message of `bytes`: from the last rule with from_bytes <= bytes.
 std::uint32_t block_bytes_for(const Program& program, std::uint64_t bytes) {
   std::uint32_t block_bytes = 0;
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
@@ -114,10 +90,10 @@ std::uint64_t ceil_divide(std::uint64_t n, std::uint32_t d) {
   return rest != 0 ? n + 1 : n;
 }
 
-bool too_large(std::uint64_t count, std::uint32_t bytes) {
-  std::uint64_t most = kMaxMessageBytes;
-  divide(most, bytes);
-  return count > most;
+bool is_too_large(std::uint64_t count, std::uint32_t bytes) {
+  std::uint64_t max_count = kMaxMessageBytes;
+  divide(max_count, bytes);
+  return count > max_count;
 }
 
 }  // namespace
@@ -128,10 +104,10 @@ Status make_layout(const Program& program, std::uint64_t count, std::uint32_t el
   if (element_bytes == 0) return Status::kBadArgument;
   if (count > 0 && program.collective == espalier_Collective_BARRIER) return Status::kBadArgument;
   if (counts_per_rank(program.collective)) {
-    if (too_large(count, program.segments)) return Status::kTooLarge;
+    if (is_too_large(count, program.segments)) return Status::kTooLarge;
     count *= program.segments;
   }
-  if (too_large(count, element_bytes)) return Status::kTooLarge;
+  if (is_too_large(count, element_bytes)) return Status::kTooLarge;
   const std::uint64_t segment_elements = ceil_divide(count, program.segments);
   const std::uint32_t block_bytes = block_bytes_for(program, count * element_bytes);
   std::uint64_t blocks = 1;
@@ -192,19 +168,6 @@ std::uint64_t buffer_bytes(const Program& program, const Layout& layout, Buffer 
   return buffer_span(program, layout, buffer).bytes;
 }
 
-std::uint64_t digest_bytes(std::uint64_t seed, const void* bytes, std::size_t size) {
-  constexpr std::uint64_t kPrime = 0x100000001b3ull;
-  const auto* next = static_cast<const std::uint8_t*>(bytes);
-  for (std::size_t at = 0; at < size; ++at) seed = (seed ^ next[at]) * kPrime;
-  return seed;
-}
-
-std::uint64_t digest_u64(std::uint64_t seed, std::uint64_t value) {
-  std::uint8_t bytes[8];
-  for (int at = 0; at < 8; ++at) bytes[at] = static_cast<std::uint8_t>(value >> (8 * at));
-  return digest_bytes(seed, bytes, sizeof bytes);
-}
-
 const char* collective_name(Collective collective) {
   switch (collective) {
     case espalier_Collective_BROADCAST: return "broadcast";
@@ -220,22 +183,6 @@ const char* collective_name(Collective collective) {
     case espalier_Collective_BARRIER: return "barrier";
     default: return "unknown";
   }
-}
-
-std::uint32_t crc32(std::uint32_t crc, const void* bytes, std::size_t size) {
-  // Four bits at a time: 64 bytes of table, small enough for any flash.
-  static constexpr std::uint32_t kTable[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
-                                               0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
-                                               0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
-                                               0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
-  const auto* next = static_cast<const std::uint8_t*>(bytes);
-  crc = ~crc;
-  for (std::size_t at = 0; at < size; ++at) {
-    crc ^= next[at];
-    crc = (crc >> 4) ^ kTable[crc & 15];
-    crc = (crc >> 4) ^ kTable[crc & 15];
-  }
-  return ~crc;
 }
 
 }  // namespace espalier

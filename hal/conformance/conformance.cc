@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "hal/splitmix64.h"
+#include "base/splitmix64.h"
 
 namespace espalier::conformance {
 ClusterSpec complete(std::uint32_t nodes) {

@@ -1,5 +1,6 @@
 #pragma once
-// One suite for every back end: what hal/endpoint.h promises, as GoogleTest tests. Host only.
+// One suite for every back end: what include/espalier/hal/endpoint.h promises, as GoogleTest tests.
+// Host only.
 //
 // A back end's test links conformance_dep and says, at namespace espalier::conformance,
 //   INSTANTIATE_TEST_SUITE_P(Tcp, ConformanceTest, testing::Values(BackEnd{"tcp", open_tcp}),
@@ -16,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "hal/endpoint.h"
+#include "espalier/hal/endpoint.h"
 
 namespace espalier::conformance {
 

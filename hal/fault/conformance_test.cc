@@ -5,8 +5,8 @@
 
 #include <deque>
 
-#include "hal/fault/fault_endpoint.h"
-#include "hal/sim/sim.h"
+#include "espalier/hal/fault/fault_endpoint.h"
+#include "espalier/hal/sim/sim.h"
 
 namespace espalier::conformance {
 namespace {

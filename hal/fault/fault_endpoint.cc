@@ -1,9 +1,9 @@
-#include "hal/fault/fault_endpoint.h"
+#include "espalier/hal/fault/fault_endpoint.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "hal/splitmix64.h"
+#include "base/splitmix64.h"
 
 namespace espalier::fault {
 namespace {

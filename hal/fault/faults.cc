@@ -1,4 +1,4 @@
-#include "hal/fault/faults.h"
+#include "espalier/hal/fault/faults.h"
 
 #include <charconv>
 #include <cstdlib>

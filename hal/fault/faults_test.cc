@@ -1,9 +1,9 @@
-#include "hal/fault/faults.h"
+#include "espalier/hal/fault/faults.h"
 
 #include <gtest/gtest.h>
 
-#include "hal/fault/fault_endpoint.h"
-#include "hal/sim/sim.h"
+#include "espalier/hal/fault/fault_endpoint.h"
+#include "espalier/hal/sim/sim.h"
 
 namespace espalier::fault {
 namespace {

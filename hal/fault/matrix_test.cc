@@ -6,7 +6,7 @@
 #include <deque>
 #include <string>
 
-#include "hal/fault/fault_endpoint.h"
+#include "espalier/hal/fault/fault_endpoint.h"
 #include "hal/sim/rig.h"
 
 namespace espalier::fault {

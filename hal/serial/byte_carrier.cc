@@ -1,4 +1,4 @@
-#include "hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/byte_carrier.h"
 
 namespace espalier {
 namespace {

@@ -7,8 +7,9 @@
 #include <random>
 #include <vector>
 
-#include "collectives/schedule/little_endian.h"
-#include "collectives/schedule/program.h"
+#include "espalier/base/crc32.h"
+#include "espalier/base/little_endian.h"
+#include "espalier/collectives/schedule/program.h"
 #include "hal/serial/testing/hub.h"
 
 namespace espalier {

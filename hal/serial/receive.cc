@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "collectives/schedule/little_endian.h"
-#include "hal/serial/serial_link.h"
+#include "espalier/base/little_endian.h"
+#include "espalier/hal/serial/serial_link.h"
 
 namespace espalier {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <cstring>
 
-#include "collectives/schedule/little_endian.h"
-#include "collectives/schedule/program.h"
-#include "hal/serial/serial_link.h"
-#include "hal/serial/serial_port.h"
+#include "espalier/base/crc32.h"
+#include "espalier/base/little_endian.h"
+#include "espalier/hal/serial/serial_link.h"
+#include "espalier/hal/serial/serial_port.h"
 
 namespace espalier {
 namespace serial {

@@ -1,4 +1,4 @@
-#include "hal/serial/serial_endpoint.h"
+#include "espalier/hal/serial/serial_endpoint.h"
 
 namespace espalier {
 

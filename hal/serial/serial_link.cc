@@ -1,6 +1,6 @@
-#include "hal/serial/serial_link.h"
+#include "espalier/hal/serial/serial_link.h"
 
-#include "hal/serial/serial_port.h"
+#include "espalier/hal/serial/serial_port.h"
 
 namespace espalier {
 

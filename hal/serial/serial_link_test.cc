@@ -1,6 +1,6 @@
 // Links as those use them who join them to another fabric; sessions, silence, wrapping numbers.
 
-#include "hal/serial/serial_link.h"
+#include "espalier/hal/serial/serial_link.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include "hal/serial/serial_port.h"
+#include "espalier/hal/serial/serial_port.h"
 
-#include "collectives/schedule/little_endian.h"
-#include "collectives/schedule/program.h"
+#include "espalier/base/crc32.h"
+#include "espalier/base/little_endian.h"
 
 namespace espalier {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <new>
 
-#include "collectives/machine/machine.h"
+#include "espalier/collectives/machine/machine.h"
 
 namespace espalier::sim {
 

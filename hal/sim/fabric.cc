@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "hal/splitmix64.h"
+#include "base/splitmix64.h"
 
 namespace espalier::sim {
 namespace {

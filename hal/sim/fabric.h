@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "hal/link_set.h"
+#include "espalier/base/link_set.h"
+#include "espalier/hal/sim/sim.h"
 #include "hal/sim/large_memory.h"
 #include "hal/sim/monotone_queue.h"
 #include "hal/sim/node_order.h"
 #include "hal/sim/ring.h"
-#include "hal/sim/sim.h"
 #include "hal/sim/stay.h"
 #include "hal/sim/wires.h"
 

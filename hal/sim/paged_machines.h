@@ -10,9 +10,9 @@
 
 #include "collectives/machine/packed_state.h"
 #include "collectives/schedule/program_store.h"
+#include "espalier/hal/sim/machines.h"
+#include "espalier/hal/sim/sim.h"
 #include "hal/sim/large_memory.h"
-#include "hal/sim/machines.h"
-#include "hal/sim/sim.h"
 
 namespace espalier::sim {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "hal/sim/address_range.h"
 
 namespace espalier::sim {

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "hal/sim/sim.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/hal/sim/sim.h"
 
 namespace espalier::sim {
 

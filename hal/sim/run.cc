@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "espalier/hal/sim/sim.h"
 #include "hal/sim/deadlines.h"
 #include "hal/sim/due_steps.h"
 #include "hal/sim/fabric.h"
-#include "hal/sim/sim.h"
 
 namespace espalier::sim {
 namespace {

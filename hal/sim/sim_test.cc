@@ -1,4 +1,4 @@
-#include "hal/sim/sim.h"
+#include "espalier/hal/sim/sim.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "hal/sim/traffic.h"
+#include "espalier/hal/sim/traffic.h"
 
 namespace espalier::sim {
 

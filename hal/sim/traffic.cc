@@ -1,4 +1,4 @@
-#include "hal/sim/traffic.h"
+#include "espalier/hal/sim/traffic.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "hal/sim/sim.h"
+#include "espalier/hal/sim/sim.h"
 
 namespace espalier::sim {
 

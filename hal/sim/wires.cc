@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/splitmix64.h"
 #include "hal/sim/fabric.h"
-#include "hal/splitmix64.h"
 
 namespace espalier::sim {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "espalier/hal/sim/sim.h"
 #include "hal/sim/large_memory.h"
-#include "hal/sim/sim.h"
 
 namespace espalier::sim {
 

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "collectives/schedule/little_endian.h"
+#include "espalier/base/little_endian.h"
 #include "firmware/boot/slots.h"
 #include "golden.h"
 #include "tests/bare/check.h"

@@ -1,12 +1,13 @@
 // Every operator on every type, over numbers without a pattern and the special ones, gives the same
 // bits on every target: their digests stand here.
 
-#include "collectives/machine/operators.h"
+#include "espalier/collectives/machine/operators.h"
 
 #include <cstring>
 
-#include "collectives/schedule/program.h"
-#include "hal/splitmix64.h"
+#include "base/splitmix64.h"
+#include "espalier/base/digest.h"
+#include "espalier/collectives/schedule/program.h"
 #include "tests/bare/check.h"
 #include "tests/bare/operator_digests.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 
 int main() {
   using namespace espalier;

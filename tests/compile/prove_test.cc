@@ -7,10 +7,10 @@
 #include <functional>
 #include <string>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/schedule/file_writer.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/topology/topology.h"
 #include "tools/common/failure.h"
-#include "topology/topology.h"
 
 namespace espalier::tools {
 namespace {

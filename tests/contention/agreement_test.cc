@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tests/contention/cases.h"
 #include "tests/whole.h"
 
@@ -40,7 +40,7 @@ std::string text(const Answer& answer) {
 Answer verifiers(const Case& at) {
   Programs programs = at.programs;
   for (Program& program : programs) program.grade = espalier_Grade_SLOT;
-  verify::Options options;
+  verify::VerifyOptions options;
   options.method = verify::Method::kExhaustive;
   options.max_blocks = at.blocks;
   const verify::Verdict verdict = verify::verify(

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/algorithms/searched/searched.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/searched.h"
 #include "tests/contention/dice.h"
 #include "tests/contention/lowered.h"
 #include "tests/contention/placed.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "collectives/machine/simulated/cluster.h"
-#include "collectives/schedule/programs.h"
-#include "topology/topology.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::contention {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "topology/topology.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::contention {
 

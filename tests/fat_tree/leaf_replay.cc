@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::leaf_replay {
 namespace {

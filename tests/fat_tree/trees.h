@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tests/fat_tree/leaf_replay.h"
 #include "tests/whole.h"
 

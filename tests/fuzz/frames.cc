@@ -8,10 +8,11 @@
 #include <deque>
 #include <vector>
 
-#include "collectives/schedule/little_endian.h"
-#include "collectives/schedule/program.h"
-#include "hal/serial/byte_carrier.h"
-#include "hal/serial/serial_endpoint.h"
+#include "espalier/base/crc32.h"
+#include "espalier/base/little_endian.h"
+#include "espalier/collectives/schedule/program.h"
+#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/serial_endpoint.h"
 #include "tests/fuzz/expect.h"
 
 namespace espalier::fuzz {

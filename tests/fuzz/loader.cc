@@ -8,10 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/schedule/file.h"
-#include "collectives/schedule/index_cursor.h"
+#include "espalier/base/crc32.h"
+#include "espalier/collectives/schedule/detail/index_cursor.h"
+#include "espalier/collectives/schedule/file.h"
+#include "espalier/topology/topology.h"
 #include "tests/fuzz/expect.h"
-#include "topology/topology.h"
 
 namespace espalier::fuzz {
 namespace {

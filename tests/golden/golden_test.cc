@@ -13,11 +13,11 @@
 #include <set>
 #include <string>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/lower/lower.h"
-#include "collectives/schedule/file_writer.h"
 #include "collectives/schedule/sample_program.h"
-#include "topology/topology.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/algorithms/searched/searched.h"
 #include "collectives/cost/leaf_queues.h"
 #include "collectives/machine/simulated/cluster.h"
+#include "espalier/collectives/algorithms/searched.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {

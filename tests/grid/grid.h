@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/schedule/programs.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/collectives/verify/verify.h"
+#include "espalier/topology/topology.h"
 #include "tests/whole.h"
-#include "topology/topology.h"
 
 namespace espalier::grid {
 

@@ -2,7 +2,7 @@
 // machines in the steps that they claim, with the reference's results. All of the grid, and every N
 // that the verifier knows to matter, with ESPALIER_WHOLE=1, else a sample.
 
-#include "collectives/algorithms/searched/searched.h"
+#include "espalier/collectives/algorithms/searched.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "collectives/machine/machine.h"
+#include "espalier/collectives/machine/machine.h"
 #include "firmware/bare/board.h"
 #include "firmware/bare/text.h"
 #include "firmware/image/image.h"

@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/embed/place.h"
-#include "collectives/lower/lower.h"
 #include "collectives/machine/simulated/cluster.h"
+#include "espalier/collectives/embed/place.h"
+#include "espalier/collectives/lower/lower.h"
+#include "espalier/topology/embedding.h"
 #include "tests/grid/grid.h"
-#include "topology/embedding.h"
 
 namespace espalier::grid {
 namespace {

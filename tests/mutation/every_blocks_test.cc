@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/edits.h"
 #include "tests/mutation/interpreter.h"
 #include "tests/mutation/schedules.h"
@@ -25,7 +25,7 @@ struct Tally {
 
 verify::Verdict verdict_of(const topology::Topology& topology, const Programs& programs,
                            verify::Method method, std::int64_t most) {
-  verify::Options options;
+  verify::VerifyOptions options;
   options.method = method;
   options.max_blocks = most;
   return verify::verify(

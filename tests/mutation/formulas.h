@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "schedule.pb.h"
+#include "espalier/proto/schedule.pb.h"
 
 namespace espalier::mutation {
 

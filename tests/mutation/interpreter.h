@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/schedule/programs.h"
-#include "schedule.pb.h"
-#include "topology/topology.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/proto/schedule.pb.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::mutation {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/programs.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/interpreter.h"
 #include "tests/mutation/schedules.h"
 

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "collectives/algorithms/searched/searched.h"
-#include "collectives/lower/lower.h"
+#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/lower/lower.h"
 
 namespace espalier::mutation {
 namespace {

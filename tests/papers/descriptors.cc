@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/algorithms/searched/searched.h"
-#include "topology/topology.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier {
 namespace {

@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "collectives/algorithms/searched/fractional_mesh.h"
-#include "collectives/algorithms/searched/searched.h"
-#include "collectives/embed/place.h"
-#include "collectives/verify/verify.h"
-#include "topology/topology.h"
+#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/embed/place.h"
+#include "espalier/collectives/verify/verify.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::papers {
 namespace {
@@ -78,7 +78,7 @@ std::string proven_steps(Question question, std::int64_t first, std::int64_t las
   Programs programs;
   error = make_programs(*topology, group_of(*topology, shape, question), question, programs);
   if (!error.empty()) return error;
-  verify::Options options;
+  verify::VerifyOptions options;
   if (!question.every_blocks) options.max_blocks = last;
   const auto verdict = verify::verify(
       *topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);

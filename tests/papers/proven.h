@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::papers {
 

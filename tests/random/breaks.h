@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "tests/contention/dice.h"
 
 namespace espalier::random {

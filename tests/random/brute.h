@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/schedule/programs.h"
-#include "topology/topology.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::random {
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tests/random/action.h"
 #include "tests/random/rows.h"
 

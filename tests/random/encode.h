@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "tests/random/plan.h"
 
 namespace espalier::random {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 #include "tests/mutation/formulas.h"
 #include "tests/random/brute.h"
 

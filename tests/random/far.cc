@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "collectives/machine/timetable.h"
+#include "espalier/collectives/machine/detail/timetable.h"
 #include "tests/mutation/formulas.h"
 
 namespace espalier::random {

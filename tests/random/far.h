@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "tests/contention/dice.h"
 #include "tests/random/brute.h"
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
+#include "espalier/topology/topology.h"
 #include "tests/contention/dice.h"
-#include "topology/topology.h"
 
 namespace espalier::random {
 

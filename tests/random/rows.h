@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "collectives/schedule/programs.h"
-#include "hal/splitmix64.h"
+#include "base/splitmix64.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "tests/random/plan.h"
 
 namespace espalier::random {

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "collectives/schedule/file_writer.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/interpreter.h"
 #include "tests/random/breaks.h"
 #include "tests/random/brute.h"
@@ -49,7 +49,7 @@ class Judge {
       if (check_program(program) != Status::kOk) opinion.answer = Answer::kUnloaded;
     }
     if (opinion.answer == Answer::kUnloaded) return opinion;
-    verify::Options options;
+    verify::VerifyOptions options;
     options.links = plan_.links;
     options.max_instances_total = kMaxInstances;
     const bool at_once = trial_.seed % kEach != 0 && plan_.pipelined;

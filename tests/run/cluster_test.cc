@@ -8,8 +8,9 @@
 #include <fstream>
 #include <memory>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/schedule/file_writer.h"
+#include "espalier/base/digest.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/file_writer.h"
 #include "tools/launch/launcher.h"
 #include "tools/launch/link_tables.h"
 #include "tools/workload/reference.h"
@@ -67,7 +68,7 @@ class ClusterTest : public testing::TestWithParam<const char*> {
       }
       std::memset(memory.output(), 0x5a, kMostBytes);
     }
-    control::Run order;
+    control::RunRequest order;
     order.program = program;
     order.op = what.op.op;
     order.type = what.op.type;
@@ -129,7 +130,7 @@ TEST_P(ClusterTest, ARunThatCannotBeIsRefusedEverywhere) {
     ASSERT_TRUE(cluster_.give_memory(rank, 4096, 4096, error)) << error;
   }
   ASSERT_TRUE(cluster_.await_memory(error)) << error;
-  control::Run order;
+  control::RunRequest order;
   order.op = Op::kSum;
   order.type = Type::kF32;
   const auto refused = [&](Status status) {
@@ -173,7 +174,7 @@ TEST_P(ClusterTest, AModelledNodeHasNoEndpointForAStranger) {
     ASSERT_TRUE(cluster_.give_memory(rank, 4096, 4096, error)) << error;
   }
   ASSERT_TRUE(cluster_.await_memory(error)) << error;
-  control::Run order;
+  control::RunRequest order;
   order.count = 8;
   EXPECT_FALSE(cluster_.run(order, error));
   EXPECT_EQ(error, "");

@@ -12,7 +12,7 @@ import unittest
 import espalier
 
 BOARD = espalier.ROOT / "boards/linux-x86_64"
-# Statuses as collectives/schedule/status.h numbers them: they stand in logs.
+# Statuses as include/espalier/base/status.h numbers them: they stand in logs.
 CODES = {"truncated": 4, "corrupt": 5, "unknown format version": 6, "wrong topology": 8, "wrong node": 9, "malformed": 11,
          "no image": 20, "wrong board": 21, "rolled back": 22, "unsigned": 23, "bad signature": 24}
 

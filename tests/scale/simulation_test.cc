@@ -11,8 +11,8 @@
 #include <memory>
 #include <new>
 
-#include "collectives/algorithms/algorithms.h"
 #include "collectives/schedule/program_store.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "hal/sim/address_range.h"
 #include "hal/sim/paged_machines.h"
 

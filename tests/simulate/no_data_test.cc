@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/algorithms/searched/searched.h"
-#include "collectives/lower/lower.h"
 #include "collectives/machine/simulated/cluster.h"
 #include "collectives/schedule/program_store.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/lower/lower.h"
+#include "espalier/topology/topology.h"
 #include "hal/sim/address_range.h"
 #include "hal/sim/paged_machines.h"
-#include "topology/topology.h"
 
 namespace espalier {
 namespace {

@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/machine/machine.h"
-#include "collectives/schedule/file.h"
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/schedule/file.h"
+#include "espalier/collectives/schedule/program.h"
+#include "espalier/hal/endpoint.h"
 #include "firmware/boot/slots.h"
-#include "hal/endpoint.h"
 
 extern "C" {
 void* memset(void* to, int value, std::size_t size);  // firmware/bare/memory.cc

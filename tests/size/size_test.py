@@ -201,7 +201,7 @@ def main():
         return 77
     shutil.rmtree(args.work, ignore_errors=True)
     options = [f"-D{name}={value}" for name, value in LIMITS.items()]
-    options += [f"-I{folder}" for folder in (args.root, args.generated)]
+    options += [f"-I{folder}" for folder in (args.root, args.root / "include", args.generated)]
     options += [flag for library in args.libraries for flag in library.use]
     modules = {}
     for name, *sources in args.module:
@@ -209,7 +209,7 @@ def main():
     for library in args.libraries:
         sources = [(source, ["-w", "-Wno-error", *library.flags]) for source in library.sources]
         modules.setdefault(COMPONENT[library.name], []).extend(toolchain.compile_all(sources, options, args.work / library.name))
-    modules["nanopb"] += toolchain.compile_all([(args.generated / "schedule.pb.c", ["-Wno-error"])], options, args.work)
+    modules["nanopb"] += toolchain.compile_all([(args.generated / "espalier/proto/schedule.pb.c", ["-Wno-error"])], options, args.work)
     board = [HERE / "board.cc", args.root / "firmware/bare/memory.cc"]
     own = toolchain.compile_all([(source, ["-fno-builtin"]) for source in board], options, args.work)
     objects = [item for group in modules.values() for item in group]

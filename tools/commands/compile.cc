@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "collectives/schedule/file.h"
+#include "espalier/collectives/schedule/file.h"
 #include "tools/commands/commands.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"

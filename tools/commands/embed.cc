@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "collectives/embed/groups.h"
-#include "collectives/embed/place.h"
-#include "collectives/embed/placement.h"
+#include "espalier/collectives/embed/place.h"
+#include "espalier/collectives/embed/placement.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/commands/commands.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"

@@ -10,7 +10,7 @@
 #include <iostream>
 #include <memory>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
@@ -63,7 +63,7 @@ LoadedSchedule obtain_schedule(const RunOptions& options) {
 verify::Verdict prove(const LoadedSchedule& schedule, const reference::ReferenceInput& what,
                       std::uint64_t max_bytes, bool modelled) {
   Progress progress("verifying");
-  verify::Options options;
+  verify::VerifyOptions options;
   // In a modelled run the endpoints are the topology's links. Otherwise the fabric routes, and
   // other links carry the blocks.
   options.links = modelled || schedule.file.nodes() > schedule.file.ranks();

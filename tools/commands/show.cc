@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/commands/commands.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"

@@ -1,12 +1,12 @@
 // espalier verify: proves a schedule, from a file or of a generator, or says why it is wrong.
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 
-#include "collectives/verify/picture.h"
+#include "collectives/verify/report/picture.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
@@ -56,7 +56,7 @@ Proof prove(Source& source, const Arguments& arguments) {
     return source.program(node);
   };
   Progress progress("verifying");
-  verify::Options options;
+  verify::VerifyOptions options;
   if (!arguments.blocks.empty()) {
     options.max_blocks =
         static_cast<std::int64_t>(whole_number("--blocks", arguments.blocks, 1, 1'000'000));

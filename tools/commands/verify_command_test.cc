@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/schedule/file_writer.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/topology/topology.h"
 #include "tools/commands/command_fixture.h"
-#include "topology/topology.h"
 
 namespace espalier {
 namespace {

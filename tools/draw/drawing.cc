@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "collectives/schedule/expand.h"
+#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::tools {
 namespace {

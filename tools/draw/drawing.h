@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/programs.h"
-#include "topology/topology.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::tools {
 

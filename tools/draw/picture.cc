@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/common/output.h"
 #include "tools/draw/drawing.h"
 #include "tools/select/blocks.h"

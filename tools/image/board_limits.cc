@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "firmware/limits.h"
+#include "espalier/base/limits.h"
 
 namespace espalier::tools {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "board.pb.h"
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier::tools {
 

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/verify/verify.h"
 #include "firmware/boot/file_flash.h"
 #include "firmware/boot/slots.h"
 #include "firmware/image/image_writer.h"
@@ -41,7 +41,7 @@ struct Sources {
 // Throws Failure (bad input) if the schedule does not verify.
 void prove(const LoadedSchedule& schedule) {
   Progress progress("verifying");
-  verify::Options options;
+  verify::VerifyOptions options;
   // As `espalier run`: where only ranks have programs the fabric routes.
   options.links = schedule.file.nodes() > schedule.file.ranks();
   options.progress = [&progress](double done) { progress.show(done); };

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <memory>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/schedule/little_endian.h"
+#include "espalier/base/little_endian.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "firmware/image/image_writer.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"

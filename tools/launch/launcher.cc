@@ -15,7 +15,7 @@
 #include <sstream>
 #include <utility>
 
-#include "hal/ofi/address.h"
+#include "espalier/hal/ofi/address.h"
 #include "hal/ofi/sweep.h"
 
 namespace espalier::launch {

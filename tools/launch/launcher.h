@@ -147,7 +147,7 @@ class NodeProcesses {
   // Runs `order` (number and start are set here) on all live nodes, which start at one time.
   // Returns whether every node reported kOk. Otherwise members() say what happened to each, and
   // `error` is set only if the wait itself was interrupted (a signal).
-  [[nodiscard]] bool run(control::Run order, std::string& error, const Late& late = {});
+  [[nodiscard]] bool run(control::RunRequest order, std::string& error, const Late& late = {});
 
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
   [[nodiscard]] const std::vector<Disturbance>& disturbances() const {

@@ -257,7 +257,7 @@ bool NodeProcesses::await_reports(std::string& error) {
   }
 }
 
-bool NodeProcesses::run(control::Run order, std::string& error, const Late& late) {
+bool NodeProcesses::run(control::RunRequest order, std::string& error, const Late& late) {
   order.number = ++runs_;
   const std::uint64_t now = monotonic();
   order.start_ns = now + kStartLead + options_.nodes * kStartLeadPerNode;

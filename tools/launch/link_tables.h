@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/topology.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::tools {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::tools {
 

@@ -2,10 +2,10 @@
 
 #include <memory>
 
-#include "collectives/algorithms/builder.h"
-#include "collectives/schedule/file_writer.h"
+#include "collectives/algorithms/build/builder.h"
+#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/topology/topology.h"
 #include "tools/common/failure.h"
-#include "topology/topology.h"
 
 namespace espalier::tools {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier::tools {
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "collectives/machine/machine.h"
-#include "collectives/verify/verify.h"
-#include "hal/sim/sim.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/verify/verify.h"
+#include "espalier/hal/sim/sim.h"
 #include "tools/measure/cost_model.h"
 #include "tools/report/measure_report.h"
 #include "tools/select/loaded.h"
@@ -26,7 +26,7 @@ TEST(Postal, ExperimentsAreBroadcastsThatVerify) {
       const verify::Verdict verdict = verify::verify(
           *schedule.topology,
           [&](std::uint32_t node) -> const Program& { return schedule.programs.at(node); },
-          verify::Options{});
+          verify::VerifyOptions{});
       EXPECT_TRUE(verdict.valid) << receivers << verdict.counterexample.message;
     }
   }

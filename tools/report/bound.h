@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tools/select/loaded.h"
 
 namespace espalier::tools {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/program.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/schedule/program.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::run_command {
 

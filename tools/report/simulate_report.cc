@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/common/json.h"
 
 namespace espalier::tools {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/machine/event_log.h"
-#include "collectives/schedule/programs.h"
+#include "espalier/collectives/machine/event_log.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "tools/select/loaded.h"
 
 namespace espalier::tools {

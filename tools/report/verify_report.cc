@@ -1,6 +1,6 @@
 #include "tools/report/verify_report.h"
 
-#include "collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"
 #include "tools/report/bound.h"

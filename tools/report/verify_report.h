@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tools/common/json.h"
 #include "tools/select/verify_source.h"
 

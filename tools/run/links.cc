@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "collectives/lower/neighbours.h"
-#include "firmware/limits.h"
-#include "hal/ofi/address.h"
+#include "espalier/base/limits.h"
+#include "espalier/hal/ofi/address.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/run/run.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier::tools {
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "collectives/embed/place.h"
+#include "espalier/collectives/embed/place.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "espalier/topology/embedding.h"
 #include "tools/select/selection.h"
-#include "topology/embedding.h"
 
 namespace espalier::tools {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/file.h"
-#include "collectives/schedule/programs.h"
-#include "topology/topology.h"
+#include "espalier/collectives/schedule/file.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::tools {
 

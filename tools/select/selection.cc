@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "collectives/algorithms/searched/fractional_mesh.h"
-#include "collectives/embed/place.h"
-#include "collectives/schedule/file_writer.h"
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/embed/place.h"
+#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"

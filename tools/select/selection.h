@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/algorithms/searched/searched.h"
-#include "collectives/lower/lower.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/lower/lower.h"
+#include "espalier/topology/embedding.h"
+#include "espalier/topology/topology.h"
 #include "tools/common/command_line.h"
-#include "topology/embedding.h"
-#include "topology/topology.h"
 
 namespace espalier::tools {
 

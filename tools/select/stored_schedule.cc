@@ -1,6 +1,6 @@
 #include "tools/select/stored_schedule.h"
 
-#include "hal/sim/sim.h"
+#include "espalier/hal/sim/sim.h"
 #include "tools/common/output.h"
 
 namespace espalier::tools {

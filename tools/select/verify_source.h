@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/verify/verify.h"
+#include "espalier/collectives/verify/verify.h"
 #include "tools/select/loaded.h"
 #include "tools/select/selection.h"
 

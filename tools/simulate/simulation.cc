@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collectives/machine/machine.h"
+#include "espalier/collectives/machine/machine.h"
 #include "tools/common/failure.h"
 
 namespace espalier::tools {

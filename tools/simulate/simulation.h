@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/machine/event_log.h"
+#include "espalier/collectives/machine/event_log.h"
+#include "espalier/hal/sim/sim.h"
 #include "hal/sim/paged_machines.h"
-#include "hal/sim/sim.h"
 #include "tools/measure/cost_model.h"
 #include "tools/select/stored_schedule.h"
 #include "tools/simulate/node_log.h"

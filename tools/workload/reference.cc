@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/splitmix64.h"
 #include "firmware/node/affine.h"
-#include "hal/splitmix64.h"
 
 namespace espalier::reference {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/machine/operators.h"
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/machine/operators.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier::reference {
 

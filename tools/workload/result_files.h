@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "collectives/machine/event_log.h"
+#include "espalier/collectives/machine/event_log.h"
 #include "tools/workload/reference.h"
 
 namespace espalier::tools {

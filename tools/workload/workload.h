@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "collectives/schedule/program.h"
+#include "espalier/collectives/schedule/program.h"
 #include "tools/common/command_line.h"
 #include "tools/workload/reference.h"
 

@@ -4,13 +4,14 @@
 // Steps: d + N + ceil(N/r) - 1, d the step in which the last rank gets its first block. Cost: steps
 // * (alpha + beta*m/N), N as in fractional.cc.
 //
-// Which group stands where is an embedding's (topology/embedding.h), found by collectives/embed.
+// Which group stands where is an embedding's (include/espalier/topology/embedding.h), found by
+// collectives/embed.
 
 #include "collectives/algorithms/searched/fractional_mesh.h"
 
-#include "collectives/algorithms/fractional_tree.h"
 #include "collectives/algorithms/searched/fractional_groups.h"
 #include "collectives/algorithms/searched/searches.h"
+#include "collectives/algorithms/trees/fractional_tree.h"
 
 namespace espalier::searched {
 

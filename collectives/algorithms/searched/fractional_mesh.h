@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/schedule/programs.h"
-#include "topology/embedding.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/topology/embedding.h"
 
 namespace espalier::searched {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/schedule/programs.h"
-#include "topology/topology.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::searched {
 
@@ -21,7 +21,7 @@ namespace espalier::searched {
                                                const Group& group, Programs& programs);
 [[nodiscard]] std::string crossbar_b_broadcast(const topology::Topology& topology,
                                                const Group& group, Programs& programs);
-// fractional_mesh.cc: meshes with a known embedding (topology/embedding.h).
+// fractional_mesh.cc: meshes with a known embedding (include/espalier/topology/embedding.h).
 [[nodiscard]] std::string fractional_mesh_broadcast(const topology::Topology& topology,
                                                     const Group& group, Programs& programs);
 // fractional_direct.cc

@@ -1,9 +1,9 @@
 #pragma once
-// Test helper: one element combined by a built-in operator.
+// Test helper: combines one element with a built-in operator.
 
 #include <gtest/gtest.h>
 
-#include "collectives/machine/operators.h"
+#include "espalier/collectives/machine/operators.h"
 
 namespace espalier {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/byte_carrier.h"
 
 namespace espalier {
 

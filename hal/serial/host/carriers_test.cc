@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "hal/serial/byte_carrier.h"
-#include "hal/serial/ethernet.h"
+#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/ethernet.h"
 #include "hal/serial/host/sockets.h"
 
 namespace espalier {

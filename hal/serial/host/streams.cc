@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/byte_carrier.h"
 #include "hal/serial/host/sockets.h"
 
 namespace espalier {

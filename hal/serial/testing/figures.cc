@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/little_endian.h"
-#include "hal/serial/frame.h"
+#include "espalier/base/little_endian.h"
+#include "espalier/hal/serial/frame.h"
 #include "hal/serial/testing/hub.h"
 
 namespace espalier {

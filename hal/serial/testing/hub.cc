@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "collectives/schedule/little_endian.h"
-#include "collectives/schedule/program.h"
-#include "hal/serial/frame.h"
+#include "espalier/base/crc32.h"
+#include "espalier/base/little_endian.h"
+#include "espalier/hal/serial/frame.h"
 
 namespace espalier::serial {
 namespace {

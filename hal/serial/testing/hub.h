@@ -11,8 +11,8 @@
 #include <random>
 #include <vector>
 
-#include "hal/serial/byte_carrier.h"
-#include "hal/serial/serial_endpoint.h"
+#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/serial_endpoint.h"
 
 namespace espalier::serial {
 

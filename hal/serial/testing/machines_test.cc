@@ -7,9 +7,9 @@
 #include <deque>
 #include <memory>
 
-#include "collectives/algorithms/algorithms.h"
-#include "collectives/machine/machine.h"
 #include "collectives/machine/simulated/reference.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/machine/machine.h"
 #include "hal/serial/testing/hub.h"
 
 namespace espalier::testing {

@@ -1,0 +1,41 @@
+#pragma once
+// Compile-time limits of one node, which determine its static memory. A board overrides any of them
+// with -D. The limits of a program's tables (actions, indices, peers, ...): proto/schedule.options.
+
+#include <cstdint>
+
+#ifndef ESPALIER_MAX_LINKS
+#define ESPALIER_MAX_LINKS 128  // links of a node, over all its programs; at most 128
+#endif
+#ifndef ESPALIER_MAX_WINDOW
+#define ESPALIER_MAX_WINDOW 16  // steps in flight, at most 64; larger windows are reduced to it
+#endif
+#ifndef ESPALIER_MAX_PROGRAMS
+#define ESPALIER_MAX_PROGRAMS 16  // programs of an image
+#endif
+#ifndef ESPALIER_MAX_CURSORS
+// Indices with a div, mod or terms that the actions of one phase may read without division. Further
+// indices are computed by their formula, with divisions.
+#define ESPALIER_MAX_CURSORS 64
+#endif
+#ifndef ESPALIER_COMPACT_OPERATORS
+// 1: one loop for all operators and types. 0: one loop per operator and type, 3 KiB larger and up
+// to eight times faster.
+#ifdef __OPTIMIZE_SIZE__
+#define ESPALIER_COMPACT_OPERATORS 1
+#else
+#define ESPALIER_COMPACT_OPERATORS 0
+#endif
+#endif
+#ifndef ESPALIER_WITHOUT_DATA
+// 1: machines support MachineConfig::no_data, which only simulators use.
+#define ESPALIER_WITHOUT_DATA __STDC_HOSTED__
+#endif
+
+namespace espalier {
+inline constexpr std::uint32_t kMaxLinks = ESPALIER_MAX_LINKS;
+inline constexpr std::uint32_t kMaxWindow = ESPALIER_MAX_WINDOW;
+inline constexpr std::uint32_t kMaxPrograms = ESPALIER_MAX_PROGRAMS;
+inline constexpr std::uint32_t kMaxCursors = ESPALIER_MAX_CURSORS;
+static_assert(kMaxLinks <= 128 && kMaxWindow <= 64);
+}  // namespace espalier

@@ -1,0 +1,69 @@
+#pragma once
+// A set of a node's links. Freestanding; one word where a node has at most 64 links, of 32 bits
+// where it has at most 32.
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "espalier/base/limits.h"
+
+namespace espalier {
+
+class LinkSet {
+ public:
+  static constexpr std::uint32_t kNone = 0xffffffffu;
+
+  // Links 0 .. count-1.
+  [[nodiscard]] static LinkSet first(std::uint32_t count) {
+    LinkSet set;
+    for (std::uint32_t link = 0; link < count; ++link) set.insert(link);
+    return set;
+  }
+
+  void insert(std::uint32_t link) { words_[link / kBits] |= bit(link); }
+  void erase(std::uint32_t link) { words_[link / kBits] &= ~bit(link); }
+  void clear() { *this = LinkSet(); }
+  [[nodiscard]] bool contains(std::uint32_t link) const {
+    return (words_[link / kBits] & bit(link)) != 0;
+  }
+  [[nodiscard]] bool empty() const {
+    Word any = 0;
+    for (const Word word : words_) any |= word;
+    return any == 0;
+  }
+  // The first link that is `from` or above; kNone if there is none.
+  [[nodiscard]] std::uint32_t next(std::uint32_t from) const {
+    for (std::uint32_t word = from / kBits; word < kWords; ++word) {
+      const Word rest = words_[word] & (word == from / kBits ? ~Word{0} << from % kBits : ~Word{0});
+      if (rest != 0) return kBits * word + static_cast<std::uint32_t>(std::countr_zero(rest));
+    }
+    return kNone;
+  }
+  // Calls f(link) for every link that is in the set now, ascending; f may change the set.
+  template <typename F>
+  void for_each(F f) const {
+    const LinkSet now = *this;
+    for (std::uint32_t word = 0; word < kWords; ++word) {
+      for (Word rest = now.words_[word]; rest != 0; rest &= rest - 1) {
+        f(kBits * word + static_cast<std::uint32_t>(std::countr_zero(rest)));
+      }
+    }
+  }
+  [[nodiscard]] LinkSet operator|(const LinkSet& other) const {
+    LinkSet both;
+    for (std::uint32_t word = 0; word < kWords; ++word) {
+      both.words_[word] = words_[word] | other.words_[word];
+    }
+    return both;
+  }
+
+ private:
+  using Word = std::conditional_t<kMaxLinks <= 32, std::uint32_t, std::uint64_t>;
+  static constexpr std::uint32_t kBits = 8 * sizeof(Word);
+  static constexpr std::uint32_t kWords = (kMaxLinks + kBits - 1) / kBits;
+  [[nodiscard]] static constexpr Word bit(std::uint32_t link) { return Word{1} << link % kBits; }
+  Word words_[kWords] = {};
+};
+
+}  // namespace espalier

@@ -1,0 +1,104 @@
+#pragma once
+// The failure detector of a machine: probes the links that the machine awaits, declares dead links
+// dead, and makes all nodes end with the same cause. Freestanding. Its rules: docs/architecture.md,
+// "Failure". "Probe" is a keepalive probe, not MPI_Probe. D is the deadline.
+
+#include <cstdint>
+
+#include "espalier/base/limits.h"
+#include "espalier/base/link_set.h"
+#include "espalier/hal/endpoint.h"
+
+namespace espalier {
+
+class Watch {
+ public:
+  static constexpr std::uint64_t kNoDeadline = UINT64_MAX;
+
+  void init(Endpoint& endpoint, std::uint64_t deadline_ns);
+
+  // Reads the clock; call first in every poll. If the caller polls more than D/8 after
+  // next_deadline() (the process was stopped), the missed time does not count, and every link gets
+  // another D/2 to reply before it is declared dead.
+  void tick();
+  // Sends pending controls and checks expired deadlines; call last in every poll. `drained`: no
+  // completion is left unread. Only then may a silent link be declared dead.
+  void run(bool drained);
+
+  // Notes that a collective starts, which counts as progress. Its probes carry `word`.
+  void start(std::uint32_t word) {
+    moved_at_ = now_;
+    probe_word_ = word;
+  }
+  // Notes that the machine made progress.
+  void note_progress() { moved_at_ = now_; }
+  // Notes that the machine awaits a completion on `link` from now on.
+  void await(std::uint32_t link);
+  // Notes that an awaited completion arrived; `more`: others are awaited on `link`.
+  void note_arrival(std::uint32_t link, bool more);
+  // Notes any other sign of life from the peer.
+  void note_life(std::uint32_t link) { links_[link].last_life = now_; }
+  // Handles a control that arrived on `link`.
+  void handle_control(std::uint32_t link, const Control& control);
+  // Notes that the fabric reports `link` as down: probes it at once.
+  void note_link_down(std::uint32_t link);
+  // Notes that the peer on `link` blocks this node's reception, or no longer does. While any peer
+  // blocks it, no link is declared dead for silence. After D/4 the first such link becomes the
+  // cause.
+  void note_blocked(std::uint32_t link, bool blocks);
+
+  // Notes that this node detected the failure `status` on its link to node `peer`; `peer` is this
+  // node itself for a failure that is not on a link. Only the first failure counts.
+  void fail(Status status, std::uint32_t peer);
+
+  // Whether a cause is known. It may still be replaced by a smaller one.
+  [[nodiscard]] bool failed() const { return cause_.status != Status::kOk; }
+  // Whether the cause is final and the endpoint has been released.
+  [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] const Cause& cause() const { return cause_; }
+  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const { return links_[link].peer; }
+  [[nodiscard]] std::uint32_t links() const { return links_count_; }
+  // The next three return times by the endpoint's clock, ns.
+  // The time of the last tick().
+  [[nodiscard]] std::uint64_t now() const { return now_ + lost_; }
+  // The time at which the wait on `link` began.
+  [[nodiscard]] std::uint64_t wait_start(std::uint32_t link) const;
+  // The time at which run() has work even if nothing arrives; kNoDeadline: none.
+  [[nodiscard]] std::uint64_t next_deadline() const;
+
+ private:
+  friend class PackedState;
+  struct LinkState {
+    std::uint32_t peer = 0;
+    std::uint32_t answer = 0;      // number of the probe to reply to
+    std::uint64_t wait_start = 0;  // start of the wait
+    std::uint64_t next_probe = 0;  // due time of the next probe
+    std::uint64_t last_life = 0;   // last sign of life
+  };
+
+  void adopt(const Cause& cause);
+  void send_controls();
+  void look_at_links(bool drained);
+  void restart_replies();
+  void begin_wait(std::uint32_t link);
+  [[nodiscard]] std::uint64_t first_probe(std::uint32_t link) const;
+  void due(std::uint64_t time) { next_due_ = time < next_due_ ? time : next_due_; }
+
+  Endpoint* endpoint_ = nullptr;
+  std::uint64_t deadline_ = 0;  // D, ns
+  // All times are by a clock that stops while the caller is late: endpoint.now() - lost_, ns.
+  std::uint64_t now_ = 0;
+  std::uint64_t lost_ = 0;
+  std::uint64_t next_due_ = 0;          // nothing is due earlier
+  std::uint64_t moved_at_ = 0;          // last progress of the machine
+  std::uint64_t end_at_ = 0;            // end of the time in which a smaller cause is accepted
+  std::uint64_t blocked_cause_at_ = 0;  // time at which blocked reception becomes the cause
+  LinkSet awaited_, down_, blocking_, answers_, causes_, probes_;
+  std::uint32_t links_count_ = 0;
+  std::uint32_t probe_word_ = 0;
+  bool ended_ = false;
+  Cause cause_;
+  LinkState links_[kMaxLinks];
+};
+
+}  // namespace espalier

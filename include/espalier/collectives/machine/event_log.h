@@ -1,0 +1,92 @@
+#pragma once
+// The event log of a machine: one record per message, combine and copy of the most recently started
+// collective, in program order, in the caller's memory. Freestanding. A machine without a log pays
+// for a pointer test.
+//
+// The first retired() records depend only on the program and the number of blocks. Their bytes
+// (event_bytes) are the same on every target and fabric, in any order of arrival. If the caller
+// provides memory for times, the log also keeps the times at which each was issued, posted,
+// completed and retired. A full log keeps its records and counts those it drops.
+
+#include <cstdint>
+
+#include "espalier/collectives/schedule/program.h"
+
+namespace espalier {
+
+struct Event {
+  static constexpr std::uint8_t kNoLink = 255;
+  std::uint32_t step = 0;  // step number in the whole schedule, modulo 2^32
+  std::uint32_t segment = 0, block = 0;
+  std::uint8_t action = 0;      // position in the program
+  std::uint8_t link = kNoLink;  // position among the program's links; messages only
+  std::uint8_t kind = 0;        // espalier_Kind
+  std::uint8_t port = kNoLink;  // the endpoint's link; messages only
+  // begun: the message was posted. done: it is complete. A combine or copy gets both when it has
+  // run.
+  bool begun = false, done = false;
+};
+
+// Times of an event by the endpoint's clock, ns.
+struct EventTimes {
+  std::uint64_t let_in = 0;   // the step was issued
+  std::uint64_t posted = 0;   // the message was posted; the combine or copy began
+  std::uint64_t done = 0;     // the completion was polled; the combine or copy had run
+  std::uint64_t retired = 0;  // the step retired
+};
+
+class EventLog {
+ public:
+  EventLog() = default;
+  // `events` has room for `capacity` records, `times` for the same number, or is null. The memory
+  // must outlive the log.
+  EventLog(Event* events, EventTimes* times, std::uint32_t capacity)
+      : events_(events), times_(times), capacity_(capacity) {}
+  // The sizes of a log.
+  struct Counts {
+    std::uint32_t count = 0, retired = 0;
+    std::uint64_t lost = 0;
+  };
+  // A log for reading records that another log wrote; `counts` are that log's.
+  EventLog(Event* events, EventTimes* times, const Counts& counts)
+      : events_(events),
+        times_(times),
+        capacity_(counts.count),
+        count_(counts.count),
+        retired_(counts.retired),
+        lost_(counts.lost) {}
+
+  [[nodiscard]] Counts counts() const { return {count_, retired_, lost_}; }
+  // Returns the number of records.
+  [[nodiscard]] std::uint32_t count() const { return count_; }
+  // Returns the number of records that were dropped because the log was full.
+  [[nodiscard]] std::uint64_t lost() const { return lost_; }
+  // Returns the number of records of retired steps. They are the first ones, and final.
+  [[nodiscard]] std::uint32_t retired() const { return retired_; }
+  [[nodiscard]] const Event& event(std::uint32_t index) const { return events_[index]; }
+  // Only for a log constructed with `times`.
+  [[nodiscard]] const EventTimes& times(std::uint32_t index) const { return times_[index]; }
+
+  // The rest is called by the machine only.
+  [[nodiscard]] bool timed() const { return times_ != nullptr; }
+  // Empties the log for a new collective.
+  void begin();
+  void let_in(const Event& event, std::uint64_t now);
+  void posted(std::uint8_t port, Kind kind, std::uint64_t now);
+  void completed(std::uint8_t port, Kind kind, std::uint64_t now);
+  void ran(std::int64_t step, std::uint8_t action, std::uint64_t began, std::uint64_t now);
+  void retire(std::int64_t step, std::uint64_t now);
+
+ private:
+  Event* events_ = nullptr;
+  EventTimes* times_ = nullptr;
+  std::uint32_t capacity_ = 0, count_ = 0, retired_ = 0;
+  std::uint64_t lost_ = 0;
+};
+
+// Writes the record as bytes, little-endian: step (4 bytes), segment (4), block (4), action (1),
+// link (1), kind (1), zero (1).
+inline constexpr std::uint32_t kEventBytes = 16;
+void event_bytes(const Event& event, std::uint8_t bytes[kEventBytes]);
+
+}  // namespace espalier

@@ -1,0 +1,58 @@
+#pragma once
+// Frames of hal/serial inside Ethernet frames, as the board's driver and the host's carrier write
+// them. Freestanding.
+//
+//    0  6  destination      12  2  0x88B5, IEEE 802's first EtherType for local experiments
+//    6  6  source           14  2  bytes of the frame that follows, little-endian: Ethernet pads
+//                                  to 60 bytes
+//   16  .. the frame, at most kEthernetMtu bytes, and zeros up to 60 bytes in all
+//
+// The frame check sequence behind it is the device's.
+
+#include <cstdint>
+#include <cstring>
+
+#include "espalier/base/little_endian.h"
+
+namespace espalier {
+
+inline constexpr std::uint32_t kEthernetHeaderBytes = 16;  // so that the frame lies at a word
+inline constexpr std::uint32_t kEthernetMtu = 1500 - 2;    // bytes of a frame, without the header
+inline constexpr std::uint32_t kEthernetMinBytes = 60;
+inline constexpr std::uint32_t kEthernetMaxBytes = kEthernetHeaderBytes + kEthernetMtu;
+
+struct EthernetAddress {
+  std::uint8_t bytes[6];
+};
+// Locally administered; a wire has one gateway and one board.
+inline constexpr EthernetAddress kGatewayAddress = {{0x02, 'E', 's', 'p', 'l', 0x00}};
+inline constexpr EthernetAddress kBoardAddress = {{0x02, 'E', 's', 'p', 'l', 0x01}};
+
+// Writes the kEthernetHeaderBytes before a frame of `size` bytes.
+inline void write_ethernet_header(std::uint8_t* header, const EthernetAddress& to,
+                                  const EthernetAddress& from, std::uint32_t size) {
+  std::memcpy(header, to.bytes, 6);
+  std::memcpy(header + 6, from.bytes, 6);
+  header[12] = 0x88;
+  header[13] = 0xb5;
+  store_le(header + 14, size, 2);
+}
+
+// The bytes of an Ethernet frame, header and padding included, that carries `size` bytes.
+[[nodiscard]] constexpr std::uint32_t ethernet_bytes(std::uint32_t size) {
+  const std::uint32_t all = kEthernetHeaderBytes + size;
+  return all < kEthernetMinBytes ? kEthernetMinBytes : all;
+}
+
+// Bytes of the frame inside an Ethernet frame of `all` bytes (with or without its frame check
+// sequence) that begins with `header`; 0: it is not for `to`, not ours, or cut short.
+[[nodiscard]] inline std::uint32_t read_ethernet_header(const std::uint8_t* header,
+                                                        std::uint32_t all,
+                                                        const EthernetAddress& to) {
+  if (all < kEthernetHeaderBytes || std::memcmp(header, to.bytes, 6) != 0) return 0;
+  if (header[12] != 0x88 || header[13] != 0xb5) return 0;
+  const std::uint32_t size = load_u16(header + 14);
+  return size <= all - kEthernetHeaderBytes && size <= kEthernetMtu ? size : 0;
+}
+
+}  // namespace espalier
