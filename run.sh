@@ -19,7 +19,7 @@ cd "$(dirname "$(readlink -f "$0")")" || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 export PATH
 
-./setup.sh || fail 'setup.sh failed'
+./setup.sh build || fail 'setup.sh failed'
 echo '== build'
 ninja -C build --quiet tools/espalier firmware/node/espalier-node || fail 'the build failed'
 espalier=build/tools/espalier

@@ -1,10 +1,14 @@
 #!/bin/sh
-# Installs what is missing of packages.txt through apt, fetches the libraries' sources that bare metal compiles, and
-# configures build/ and build-m3/ (boards/mps2-an385). Works from any directory, as root on a bare Debian 12.
-#   ./setup.sh          what building, testing and running need
+# Installs what is missing of packages.txt through apt and configures the build folders. Works from any directory, as root on a
+# bare Debian 12; with nothing missing, as any user.
+#   ./setup.sh build    what building and running need; configures build/, without tests if it is new
+#   ./setup.sh          also what testing needs; configures build/ with tests, fetches the libraries' sources that bare metal
+#                       compiles, and configures build-m3/ (boards/mps2-an385)
 #   ./setup.sh aarch64  also what boards/linux-aarch64 needs; configures build-aarch64/
 #   ./setup.sh bench    also what tests/bench needs
 #   ./setup.sh campaign also what tests/fuzz/run.sh and tests/coverage.sh need
+#   ./setup.sh tidy     also what ./test.sh tidy needs
+#   ./setup.sh docs     what building and the API reference (meson compile -C build docs) need
 set -eu
 cd "$(dirname "$(readlink -f "$0")")"
 # Debian's own python3 and meson, whatever else is first in the caller's PATH.
@@ -16,11 +20,14 @@ fail() {
   exit 2
 }
 
-sections='build tests'
+[ $# -le 1 ] || fail "takes at most one argument, not $#"
+with_tests=true
 case "${1-}" in
-  '') ;;
-  aarch64 | bench | campaign) sections="$sections $1" ;;
-  *) fail "unknown argument '$1'; give none, 'aarch64', 'bench' or 'campaign'" ;;
+  '') sections='build tests' ;;
+  aarch64 | bench | campaign | tidy) sections="build tests $1" ;;
+  build) sections='build' with_tests=false ;;
+  docs) sections='build docs' with_tests=false ;;
+  *) fail "unknown argument '$1'; expected none, 'build', 'aarch64', 'bench', 'campaign', 'tidy' or 'docs'" ;;
 esac
 native=$(dpkg --print-architecture)
 if [ "${1-}" = aarch64 ] && [ "$native" = arm64 ]; then
@@ -72,7 +79,20 @@ configure() {
   }
   rm -f "$log"
 }
-configure build
+configure build -Dtests=$with_tests
+if [ $with_tests = false ]; then
+  exit 0
+fi
+# ./setup.sh build may have configured it before.
+if grep -q '"name": "tests", "value": false' build/meson-info/intro-buildoptions.json; then
+  echo 'setup.sh: adding the tests to build/'
+  log=$(mktemp)
+  meson setup --reconfigure build -Dtests=true >"$log" 2>&1 || {
+    cat "$log" >&2
+    fail 'meson could not configure build/ with tests'
+  }
+  rm -f "$log"
+fi
 if [ "${1-}" = aarch64 ]; then
   configure build-aarch64 --cross-file boards/linux-aarch64/cross.ini
 fi

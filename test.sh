@@ -4,9 +4,14 @@
 #   - the tests of descriptors, images, the machine, the verifier, the simulated and faulty networks, the tools, and random programs
 #     under ASan and UBSan (the tools and random programs run a sample, which they print),
 #   - those of the Cortex-M3 (boards/mps2-an385) under qemu-system-arm,
-#   - the unit, conformance and grid suites of aarch64 (boards/linux-aarch64) under qemu-user.
+#   - of aarch64 (boards/linux-aarch64) under qemu-user the suites of what runs on nodes, and one grid of the rest.
 # The last line says how many cases passed, failed and were skipped; exit status 1 if any failed.
 #   ./test.sh [--without-aarch64]
+#   ./test.sh quick          only the unit tests, with smaller samples and without the slow ones, and one collective run on eight
+#                            node processes
+#   ./test.sh tidy [BASE]    only clang-tidy: all sources, or those that differ from the git revision BASE and their users
+# More than ./test.sh runs, by hand: ESPALIER_WHOLE=1 meson test -C build (what the samples are of; hours),
+# meson test -C build-aarch64 (all of its tests), tests/fuzz/run.sh, tests/coverage.sh.
 set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
@@ -15,12 +20,52 @@ sanitized='collectives/schedule collectives/machine collectives/verify firmware/
   hal/conformance tools tests/compile tests/simulate tests/random'
 # -O2 and -g would more than double the time of compiling; -g1 is enough for the lines of a report.
 sanitizers='-Dbuildtype=debug -Doptimization=1 -Dcpp_args=-g1 -Db_sanitize=address,undefined -Dofi=false'
+# What runs on nodes. The rest is what hosts compute: one generator suite, one grid and the installed package are a sample of it.
+on_nodes='collectives/machine collectives/schedule firmware hal tests/golden'
+on_nodes_too='algorithms grid-complete installed'
 
+usage() {
+  echo "test.sh: $1; expected nothing, --without-aarch64, quick, or tidy [BASE]" >&2
+  exit 2
+}
 give_up() {
   echo "test.sh: $1"
   echo '0 passed, 1 failed'
   exit 1
 }
+
+quick() {
+  ./setup.sh || give_up 'setup.sh failed'
+  names=$(/usr/bin/python3 tests/summary.py --units build) || give_up 'no unit tests'
+  rm -f build/*.xml build/meson-logs/testlog*  # of earlier runs
+  ninja -C build --quiet tools/espalier firmware/node/espalier-node || give_up 'the build failed'
+  echo '== one run: two-tree allreduce, 8 node processes over libfabric (tcp)'
+  { build/tools/espalier compile --topology complete:8 --collective allreduce --algorithm two-tree -o build/quick.esp &&
+    build/tools/espalier verify build/quick.esp &&
+    build/tools/espalier run build/quick.esp --provider tcp --bytes 65536 --op sum --type f32; } || give_up 'the run failed'
+  echo '== unit tests'
+  ESPALIER_EMULATED=1 meson test -C build --print-errorlogs --quiet $names
+  exec /usr/bin/python3 tests/summary.py build
+}
+
+tidy() {
+  ./setup.sh tidy || give_up 'setup.sh failed'
+  # A folder of its own, with a command per source; of the build only the headers that it makes are needed.
+  if ! [ -f build-tidy/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" build-tidy/meson-info/meson-info.json; then
+    rm -rf build-tidy
+    meson setup build-tidy >build/setup-tidy.log || { cat build/setup-tidy.log; give_up 'build-tidy cannot be set up'; }
+  fi
+  ninja -C build-tidy --quiet $(/usr/bin/python3 tests/summary.py --generated build-tidy) || give_up 'the build failed'
+  exec /usr/bin/python3 tests/gates/tidy.py . build-tidy ${1:+--base "$1"}
+}
+
+case "${1-}" in
+  '') ;;
+  --without-aarch64) [ $# = 1 ] || usage "unknown argument '$2'" ;;
+  quick) [ $# = 1 ] || usage "unknown argument '$2'"; quick ;;
+  tidy) [ $# -le 2 ] || usage "unknown argument '$3'"; shift; tidy "$@" ;;
+  *) usage "unknown argument '$1'" ;;
+esac
 
 emulated='build-m3 build-aarch64'
 skipped=''
@@ -29,13 +74,11 @@ without() {  # BUILD REASON
   skipped="$skipped${skipped:+
 }$1: $2"
 }
-[ "$(uname -m)" != aarch64 ] || without build-aarch64 'this machine is aarch64 itself, and build/ is that suite'
-for argument; do
-  case "$argument" in
-    --without-aarch64) without build-aarch64 'the aarch64 suite, by --without-aarch64' ;;
-    *) echo "test.sh: unknown argument '$argument'; give none or --without-aarch64" >&2; exit 2 ;;
-  esac
-done
+if [ "$(uname -m)" = aarch64 ]; then
+  without build-aarch64 'this machine is aarch64 itself, and build/ is that suite'
+elif [ $# = 1 ]; then
+  without build-aarch64 'the aarch64 suite, by --without-aarch64'
+fi
 
 case "$emulated" in
   *aarch64*) ./setup.sh aarch64 || give_up 'setup.sh failed' ;;
@@ -62,13 +105,22 @@ if ! [ -f build-sanitize/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" buil
   echo "$sanitizers" >build-sanitize/options
 fi
 names=$(/usr/bin/python3 tests/summary.py --names build-sanitize $sanitized) || give_up 'no tests to sanitize'
+nodes_names=''
+case "$emulated" in
+  *aarch64*)
+    nodes_names="$(/usr/bin/python3 tests/summary.py --names build-aarch64 $on_nodes) $on_nodes_too" || give_up 'no tests of aarch64'
+    ;;
+esac
 
 # In the time that the other tests spend waiting. meson builds what they need.
 beside() {
   trap 'kill $!; exit 1' TERM
   for build in build-sanitize $emulated; do
-    chosen=''
-    [ $build != build-sanitize ] || chosen=$names
+    case $build in
+      build-sanitize) chosen=$names ;;
+      build-aarch64) chosen=$nodes_names ;;
+      *) chosen='' ;;
+    esac
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
       nice -n 19 meson test -C $build --print-errorlogs $chosen >build/$build.log 2>&1 &
     wait $!
@@ -81,7 +133,7 @@ echo '== tests'
 meson test -C build --no-rebuild --print-errorlogs
 wait
 for build in build-sanitize $emulated; do
-  echo "== $build"
+  echo "== $build$(/usr/bin/python3 tests/summary.py --share $build)"
   cat build/$build.log
 done
 

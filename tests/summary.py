@@ -5,6 +5,10 @@ summary.py BUILD... [--skipped REASONS]
                                    prints skips, failures and, as the last line, the totals; exit 1 on any failure.
                                    REASONS: why whole suites were not run, one a line; each counts as a skip
 summary.py --names BUILD FOLDER... prints the names of the tests whose programs were built from these folders
+summary.py --units BUILD           prints the names of the unit tests: GoogleTest programs from the folders of the code that they
+                                   test, without the slow ones (SLOW)
+summary.py --generated BUILD       prints the headers that the build makes
+summary.py --share BUILD           prints how many of the build's tests the last run ran, if not all
 """
 import json
 import pathlib
@@ -13,12 +17,41 @@ import xml.etree.ElementTree as xml
 
 # Tests whose output is a result that people want to read.
 SHOWN = {"rig", "size"}
+# What `./test.sh quick` leaves out of the unit tests: back ends between processes, by the clock.
+SLOW = {"gateway-bridge", "ofi-conformance", "ofi-processes", "serial-conformance"}
+
+
+def introspect(build, what):
+    return json.loads((build / f"meson-info/intro-{what}.json").read_text())
+
+
+def build_root(build):
+    return json.loads((build / "meson-info/meson-info.json").read_text())["directories"]["build"]
+
+
+def units(build, _):
+    others = tuple(f"{build_root(build)}/{folder}/" for folder in ("tests", "examples"))
+    found = {test["name"] for test in introspect(build, "tests")
+             if test["protocol"] == "gtest" and not test["cmd"][0].startswith(others)}
+    if SLOW - found:
+        sys.exit(f"summary.py: {build} has no test {' '.join(sorted(SLOW - found))}, which SLOW names")
+    return sorted(found - SLOW)
+
+
+def generated(build, _):
+    root = build_root(build)
+    return [name.removeprefix(root + "/") for target in introspect(build, "targets") if target["type"] == "custom"
+            for name in target["filename"] if name.endswith(".h")]
+
+
+def share(build):
+    run, listed = len(read_runs(build)), len(introspect(build, "tests"))
+    return "" if run == listed else f": {run} of its {listed} tests"
 
 
 def names(build, folders):
-    tests = json.loads((build / "meson-info/intro-tests.json").read_text())
-    root = json.loads((build / "meson-info/meson-info.json").read_text())["directories"]["build"]
-    inside = tuple(f"{root}/{folder}/" for folder in folders)
+    tests = introspect(build, "tests")
+    inside = tuple(f"{build_root(build)}/{folder}/" for folder in folders)
     found = [test["name"] for test in tests if test["cmd"][0].startswith(inside)]
     if not found:
         sys.exit(f"summary.py: {build} has no test from {' '.join(folders)}")
@@ -58,9 +91,13 @@ def judge(run, name, gtest):
     return [(name, "passed" if ended_well else "failed", run["result"])]
 
 
-def count(build, total):
+def read_runs(build):
     log = build / "meson-logs/testlog.json"
-    runs = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def count(build, total):
+    runs = read_runs(build)
     if not runs:
         print(f"failed: {build}: no test ran")
         total["failed"] += 1
@@ -76,8 +113,12 @@ def count(build, total):
 
 
 def main(arguments):
-    if arguments[:1] == ["--names"]:
-        print("\n".join(names(pathlib.Path(arguments[1]), arguments[2:])))
+    lists = {"--names": names, "--units": units, "--generated": generated}
+    if arguments[:1] and arguments[0] in lists:
+        print("\n".join(lists[arguments[0]](pathlib.Path(arguments[1]), arguments[2:])))
+        return 0
+    if arguments[:1] == ["--share"]:
+        print(share(pathlib.Path(arguments[1])))
         return 0
     total = {"passed": 0, "failed": 0, "skipped": 0}
     if arguments[-2:-1] == ["--skipped"]:

@@ -13,12 +13,12 @@ namespace espalier {
   return value != nullptr && std::strcmp(value, "0") != 0;
 }
 
-// A smaller sample still, and says so: an emulator runs the test, ten times slower (ESPALIER_EMULATED=1,
-// from `emulated` in a board's cross.ini).
+// A smaller sample still, and says so (ESPALIER_EMULATED=1): an emulator runs the test, ten times slower
+// (`emulated` in a board's cross.ini), or ./test.sh quick.
 [[nodiscard]] inline bool emulated() {
   static const bool said = [] {
     if (whole() || std::getenv("ESPALIER_EMULATED") == nullptr) return false;
-    std::printf("emulated: a smaller sample\n");
+    std::printf("a smaller sample, by ESPALIER_EMULATED\n");
     return true;
   }();
   return said;

@@ -2,7 +2,8 @@
 # Fuzzes the loader, the verifier, the image check and framed links: tests/fuzz/run.sh SECONDS
 # A quarter of the time for each of the four targets. Builds build-fuzz/ with clang,
 # libFuzzer, ASan and UBSan (./setup.sh campaign installs them). What is found stays in build-fuzz/found/ and fails.
-# New inputs that reach new code are added, minimised, to tests/fuzz/corpus/. Exit status 0: nothing was found.
+# New inputs that reach new code are added, minimised, to the
+# target's archive, tests/fuzz/corpus/TARGET.tar. Exit status 0: nothing was found.
 set -eu
 cd "$(dirname "$(readlink -f "$0")")/../.."
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
@@ -37,10 +38,12 @@ export UBSAN_OPTIONS
 status=0
 for target in $targets; do
   fuzzer=build-fuzz/tests/fuzz/fuzz-$target
-  kept=tests/fuzz/corpus/$target
+  kept=build-fuzz/kept-$target
   work=build-fuzz/corpus-$target
   found=build-fuzz/found/$target
+  rm -rf "$kept"
   mkdir -p "$work" "$found" "$kept"
+  tar -xf tests/fuzz/corpus/$target.tar -C "$kept" || fail "tests/fuzz/corpus/$target.tar cannot be unpacked"
   case $target in
     loader) length=16384 ;;
     schedule) length=96 ;;
@@ -59,6 +62,7 @@ for target in $targets; do
   find "$work-small" -type f -size -2k -printf '%s %p\n' | sort -n | head -n 250 | while read -r _ input; do
     cp "$input" "$kept/"
   done
+  tests/fuzz/pack.sh $target "$kept" || fail "the inputs of $target, in $kept, cannot be packed"
   echo "   $(find "$kept" -type f | wc -l) inputs kept, $(find "$found" -type f | wc -l) findings"
 done
 [ -z "$(find build-fuzz/found -type f)" ] || status=1

@@ -1,0 +1,162 @@
+#!/usr/bin/python3
+"""Gate: who includes whom. The table of the allowed arrows is arrows.txt, and docs/architecture.md shows it.
+
+arrows.py ROOT                every #include "..." follows an arrow of the table; the table names folders that exist, from the
+                              ground up; docs/architecture.md shows this table
+arrows.py ROOT --freestanding COMMANDS
+                              what freestanding sources include, directly or not, is freestanding. COMMANDS is the build's
+                              compile_commands.json: sources that are compiled with -fno-exceptions are the freestanding ones
+arrows.py ROOT --print        prints the table as docs/architecture.md shows it
+arrows.py ROOT --write        writes it there, between the two marks
+"""
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import tree
+
+TABLE = "tests/gates/arrows.txt"
+PAGE = "docs/architecture.md"
+BEGIN = "<!-- arrows: printed by tests/gates/arrows.py --write -->"
+END = "<!-- end of arrows -->"
+PUBLIC = "include/espalier/"
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)')
+TEST_FOLDERS = {"conformance", "simulated", "testing"}
+# The standard headers without heap, exceptions, files, threads or locales.
+FREESTANDING = set("""algorithm array atomic bit cfloat climits cmath compare concepts cstdarg cstddef cstdint cstring functional
+    initializer_list iterator limits new numeric optional span stdalign.h stdbool.h stddef.h stdint.h string.h string_view tuple
+    type_traits utility""".split())
+# Those of libraries that bare metal compiles too.
+FREESTANDING_LIBRARIES = ("pb.h", "pb_", "sodium", "mbedtls/")
+
+
+class Table:
+    """The folders and their arrows, and what is wrong with the table itself."""
+
+    def __init__(self, root):
+        self.below, self.lines, self.reach, self.errors = {}, {}, {}, []
+        for number, line in enumerate(tree.read(root, TABLE).splitlines(), 1):
+            words = line.split("#")[0].split()
+            if not words:
+                continue
+            folder, below = words[0], words[1:]
+            where = f"{TABLE}:{number}"
+            self.errors += [f"{where}: '{name}' has no line above this one" for name in below if name not in self.below]
+            if folder in self.below:
+                self.errors.append(f"{where}: '{folder}' has a line above")
+            if not any((pathlib.Path(root) / start / folder).is_dir() for start in ("", PUBLIC)):
+                self.errors.append(f"{where}: there is no folder '{folder}'")
+            below = [name for name in below if name in self.below]
+            self.below[folder], self.lines[folder] = below, number
+            self.reach[folder] = {folder}.union(*(self.reach[name] for name in below))
+
+    def owner(self, file):
+        """The folder of the table that a file belongs to; None if none."""
+        path = pathlib.PurePath(file.removeprefix(PUBLIC))
+        if file.startswith(PUBLIC) and str(path.with_suffix("")) in self.below:
+            return str(path.with_suffix(""))  # the one public header of a folder, named after it
+        if path.stem.endswith(("_test", "_bench")) or TEST_FOLDERS.intersection(path.parts):
+            return "tests" if "tests" in self.below else None
+        for parent in path.parents:
+            if str(parent) in self.below:
+                return str(parent)
+        return None
+
+
+def includes(root, file):
+    """(line, name, whether in quotes) of each #include."""
+    for number, line in enumerate(tree.read(root, file).splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(1) or match.group(2), match.group(1) is not None
+
+
+def resolve(file, name, present):
+    """The file of the tree that `#include "name"` in `file` means; for a header that the build makes, a name in its folder."""
+    beside = str(pathlib.PurePath(file).parent / name)
+    for candidate in (beside, name, PUBLIC + name.removeprefix("espalier/")):
+        if candidate in present:
+            return candidate
+    return "proto/" + name if name.endswith(".pb.h") else None
+
+
+def check_arrows(root):
+    table = Table(root)
+    findings = list(table.errors)
+    sources = tree.files(root, ".h", ".cc", ".c")
+    present = set(sources)
+    arrows = 0
+    for file in sources:
+        owner = table.owner(file)
+        if owner is None:
+            findings.append(f"{file}:1: {TABLE} has no line for this file's folder")
+            continue
+        for number, name, quoted in includes(root, file):
+            target = resolve(file, name, present) if quoted else None
+            if target is None:
+                continue  # of a library, or made by the build from this folder's files
+            arrows += 1
+            to = table.owner(target)
+            if to is not None and to not in table.reach[owner]:
+                findings.append(f'{file}:{number}: {owner} must not include {to} ("{name}")')
+    print(f"{len(sources)} files, {arrows} includes of {len(table.below)} folders")
+    return findings
+
+
+def check_freestanding(root, commands):
+    present = set(tree.files(root, ".h", ".cc", ".c"))
+    todo = {source for source, arguments in tree.compiled(root, commands) if "-fno-exceptions" in arguments} & present
+    first = {file: file for file in todo}  # reached from which source
+    findings = [] if todo else [f"{commands}: no source is compiled with -fno-exceptions; expected the freestanding ones"]
+    while todo:
+        file = todo.pop()
+        for number, name, quoted in includes(root, file):
+            target = resolve(file, name, present) if quoted else None
+            if target in present and target not in first:
+                first[target] = first[file]
+                todo.add(target)
+            elif target is None and not (name in FREESTANDING or name.startswith(FREESTANDING_LIBRARIES)):
+                findings.append(f"{file}:{number}: <{name}> is not freestanding, but {first[file]} must be and includes it")
+    print(f"{len(first)} freestanding files")
+    return sorted(findings)
+
+
+def page_table(root):
+    table = Table(root)
+    level = {}
+    for folder, below in table.below.items():
+        level[folder] = 1 + max((level.get(name, 0) for name in below), default=-1)
+    lines = ["| level | folder | includes, besides what those include |", "| ---: | --- | --- |"]
+    for folder in sorted(table.below, key=lambda name: (level[name], table.lines[name])):
+        lines.append(f"| {level[folder]} | `{folder}` | {', '.join(f'`{name}`' for name in table.below[folder]) or 'nothing'} |")
+    return "\n".join(lines)
+
+
+def check_page(root, write):
+    text = tree.read(root, PAGE)
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        return [f"{PAGE}:1: expected the marks '{BEGIN}' and '{END}', once each"]
+    before, rest = text.split(BEGIN)
+    shown, after = rest.split(END)
+    if write:
+        (pathlib.Path(root) / PAGE).write_text(f"{before}{BEGIN}\n\n{page_table(root)}\n\n{END}{after}", encoding="utf-8")
+    elif shown.strip() != page_table(root):
+        return [f"{PAGE}:{before.count(chr(10)) + 1}: not the table of {TABLE}: run tests/gates/arrows.py . --write"]
+    return []
+
+
+def main(root, mode=None, commands=None):
+    if mode == "--print":
+        print(page_table(root))
+        return 0
+    if mode == "--write":
+        return tree.report(check_page(root, True), "add the marks")
+    if mode == "--freestanding":
+        return tree.report(check_freestanding(root, commands), "keep what needs a host in headers of its own")
+    return tree.report(check_arrows(root) + check_page(root, False),
+                       f"move what is shared to a folder below both, or turn the dependency round; {TABLE} has the arrows")
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

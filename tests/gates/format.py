@@ -1,0 +1,52 @@
+#!/usr/bin/python3
+"""Gate: clang-format, with the .clang-format of the tree, leaves every C++ source as it is.
+
+format.py ROOT [--write]     --write: formats them instead
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+import pathlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import tree
+
+AT_ONCE = 20  # files per process
+
+
+def run(root, arguments, sources):
+    """The output of clang-format on these files; it exits with another status than 0 only if it cannot read one."""
+    batches = [sources[k:k + AT_ONCE] for k in range(0, len(sources), AT_ONCE)]
+
+    def one(batch):
+        result = subprocess.run(["clang-format", *arguments, *batch], cwd=root, capture_output=True, text=True)
+        if result.returncode:
+            sys.exit(f"format.py: {result.stderr}")
+        return result.stderr
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return "".join(pool.map(one, batches))
+
+
+def main(root, mode=None):
+    if not shutil.which("clang-format"):
+        print("format.py: clang-format is missing; ./setup.sh installs it", file=sys.stderr)
+        return 1
+    if not (pathlib.Path(root) / ".clang-format").exists():
+        print(f"format.py: {root} has no .clang-format", file=sys.stderr)
+        return 1
+    sources = tree.files(root, ".h", ".cc")
+    if mode == "--write":
+        run(root, ["-i"], sources)
+        return 0
+    print(f"{len(sources)} files")
+    warnings = run(root, ["--dry-run"], sources)
+    found = sorted({(file, int(line)) for file, line in re.findall(r"^(\S+?):(\d+):\d+: warning:", warnings, re.MULTILINE)})
+    return tree.report([f"{file}:{line}: not as clang-format writes it" for file, line in found],
+                       "run tests/gates/format.py . --write")
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

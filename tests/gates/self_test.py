@@ -1,0 +1,305 @@
+#!/usr/bin/python3
+"""Shows of each gate that it passes a good tree and fails a bad one, naming the file and the line."""
+import contextlib
+import io
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import arrows
+import comments
+import format as formatter
+import lengths
+import tidy
+import timeouts
+import tree
+
+ARROWS = """base
+proto base   # a comment
+hal base
+collectives/machine hal
+tests collectives/machine
+"""
+
+
+class GateTest(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def write(self, file, text):
+        path = self.root / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def run_gate(self, function, *arguments):
+        """(exit status, what it printed)."""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            status = function(*arguments)
+        return status, out.getvalue()
+
+
+class Declarations(GateTest):
+    def read(self, text):
+        found, _, _ = tree.tokens(text)
+        return [(item.kind, "::".join((*item.scope, item.name)), item.public) for item in tree.declarations(found)
+                if item.kind != "other"]
+
+    def test_kinds(self):
+        self.assertEqual(self.read("""
+            namespace a::b {
+            struct S;
+            using Name = std::array<int, 3>;
+            enum class E : unsigned char { kOne, kTwo = f(1, 2), kThree };
+            inline constexpr int kMany = 3;
+            class C final : public D<int> {
+              int secret() const;
+             public:
+              explicit C(int x) : D{x}, y_{2} { go([&](int z) { return z; }); }
+              ~C() override = default;
+              [[nodiscard]] bool operator==(const C& other) const { return y_ == other.y_; }
+              template <typename T, int n = 3>
+              T get(const std::vector<T>& in = {}) const noexcept;
+             private:
+              int y_ = 0;
+            };
+            namespace { int hidden() { return '{'; } }
+            int shown(const char* text = "}", int (*callback)(int) = nullptr);
+            }"""), [
+                ("namespace", "a::b", True), ("type", "a::b::S", True), ("type", "a::b::Name", True), ("enum", "a::b::E", True),
+                ("enumerator", "a::b::E::kOne", True), ("enumerator", "a::b::E::kTwo", True),
+                ("enumerator", "a::b::E::kThree", True), ("constant", "a::b::kMany", True), ("type", "a::b::C", True),
+                ("function", "a::b::C::secret", False), ("function", "a::b::C::C", True), ("function", "a::b::C::~C", True),
+                ("function", "a::b::C::operator==", True), ("function", "a::b::C::get", True), ("variable", "a::b::C::y_", False),
+                ("namespace", "a::b::", True), ("function", "a::b::hidden", False), ("function", "a::b::shown", True)])
+
+    def test_comments_and_literals_hide_brackets(self):
+        self.assertEqual(self.read('int a() { return "{"[0]; } // {\n/* { */ int b() { return R"x({)x"[0] + 1\'000; }\nint c();'),
+                         [("function", "a", True), ("function", "b", True), ("function", "c", True)])
+
+
+class Lengths(GateTest):
+    def body(self, lines):
+        return "int f() {\n" + "  go();\n" * (lines - 2) + "}\n"
+
+    def test_the_limit(self):
+        self.write("a.cc", self.body(70))
+        self.assertEqual(self.run_gate(lengths.main, self.root)[0], 0)
+
+    def test_one_line_more(self):
+        self.write("b/a.cc", "// A comment.\nnamespace n {\n\n" + self.body(71) + "}\n")
+        status, text = self.run_gate(lengths.main, self.root)
+        self.assertEqual(status, 1)
+        self.assertIn("b/a.cc:4: n::f has 71 lines", text)
+
+    def test_build_folders_are_not_read(self):
+        self.write("build-x/a.cc", self.body(99))
+        self.write("a.cc", self.body(2))
+        self.assertEqual(self.run_gate(lengths.main, self.root)[0], 0)
+
+
+class Comments(GateTest):
+    def names(self, text):
+        self.write("a.h", text)
+        status, printed = self.run_gate(comments.main, self.root, "", "a.h")
+        self.assertEqual(status, 1 if "has no comment" in printed else 0)
+        return [line.split()[2] for line in printed.splitlines() if "has no comment" in line]
+
+    def test_all_is_commented(self):
+        self.assertEqual(self.names("""// A file.
+            // What it is.
+            struct S {
+              int field = 0;
+              S() = default;
+              int f() const;  // What it does.
+              // What it does.
+              template <typename T>
+              void g(T t);
+              void h() override;
+            };
+            struct Later;
+            enum class E {  // What it is.
+              kOne,  // Which.
+            };
+            // What it is.
+            inline constexpr int kSize = 3;
+            namespace { int hidden(); }
+            inline void S::g(int) {}
+            """), [])
+
+    def test_what_has_no_comment_is_found(self):
+        self.assertEqual(self.names("""// A file.
+            #include <x>
+            struct S {  // A set.
+              int f() const;
+              // What it does.
+              int g() const { return 1; }
+              int h() const {
+                return 2;  // not of the function, but in it
+              }
+             private:
+              int i() const;
+            };
+
+            using Other = S;
+            enum E { kOne, kTwo };  // What they are.
+            constexpr int kSize = 3;
+            """), ["S::f", "S::h", "Other", "kSize"])
+
+    def test_the_line(self):
+        self.write("a.h", "#pragma once\n// A file.\n\nint f();\n")
+        self.assertIn("a.h:4: function f has no comment", self.run_gate(comments.main, self.root, "", "a.h")[1])
+
+
+class Arrows(GateTest):
+    def setUp(self):
+        super().setUp()
+        self.write(arrows.TABLE, ARROWS)
+        self.write(arrows.PAGE, f"# Page\n\n{arrows.BEGIN}\n{arrows.END}\n\nThe end.\n")
+        self.write("base/status.h", "#include <cstdint>\n")
+        self.write("proto/p.cc", '#include "base/status.h"\n')
+        self.write("include/espalier/hal/endpoint.h", '#include "espalier/base/status.h"\n')
+        self.write("hal/sim.cc", '#include "espalier/hal/endpoint.h"\n')
+        self.write("collectives/machine/machine.cc", '#include "schedule.pb.h"\n#include "hal/endpoint.h"\n#include "base/status.h"\n')
+        self.write("tests/a.cc", '#include "collectives/machine/machine.cc"\n')
+        self.write("hal/sim_test.cc", '#include "collectives/machine/machine.cc"\n')
+        self.run_gate(arrows.main, self.root, "--write")
+
+    def fails(self, *expected):
+        status, text = self.run_gate(arrows.main, self.root)
+        self.assertEqual(status, 1)
+        for piece in expected:
+            self.assertIn(piece, text)
+
+    def test_generated_headers_are_protos(self):
+        self.fails('collectives/machine/machine.cc:1: collectives/machine must not include proto ("schedule.pb.h")')
+
+    def good(self):
+        self.write("collectives/machine/machine.cc", '#include "hal/endpoint.h"\n#include "base/status.h"\n')
+
+    def test_a_good_tree(self):
+        self.good()
+        self.assertEqual(self.run_gate(arrows.main, self.root)[0], 0)
+        page = (self.root / arrows.PAGE).read_text()
+        self.assertIn("| 2 | `collectives/machine` | `hal` |", page)
+        self.assertTrue(page.endswith("The end.\n"))
+
+    def test_an_arrow_that_goes_up(self):
+        self.good()
+        self.write("hal/up.h", '// x\n#include "collectives/machine/machine.h"\n')
+        self.write("collectives/machine/machine.h", "")
+        self.fails("hal/up.h:2: hal must not include collectives/machine")
+
+    def test_an_arrow_up_among_public_headers(self):
+        self.good()
+        self.write("include/espalier/base/clock.h", '#include "espalier/hal/endpoint.h"\n')
+        self.fails("include/espalier/base/clock.h:1: base must not include hal")
+
+    def test_a_product_file_that_includes_a_test(self):
+        self.good()
+        self.write("tests/help.h", "")
+        self.write("hal/x.cc", '#include "tests/help.h"\n')
+        self.fails("hal/x.cc:1: hal must not include tests")
+
+    def test_a_folder_that_the_table_does_not_know(self):
+        self.good()
+        self.write("other/x.cc", "")
+        self.fails("other/x.cc:1:")
+
+    def test_bad_tables(self):
+        self.good()
+        self.write(arrows.TABLE, "hal base\n" + ARROWS + "nowhere base\n")
+        self.fails("arrows.txt:1: 'base' has no line above this one", "arrows.txt:4: 'hal' has a line above",
+                   "arrows.txt:7: there is no folder 'nowhere'")
+
+    def test_a_page_that_shows_another_table(self):
+        self.good()
+        page = (self.root / arrows.PAGE).read_text()
+        self.write(arrows.PAGE, page.replace("`hal`", "`base`"))
+        self.fails("docs/architecture.md:3: not the table")
+        self.write(arrows.PAGE, "# no marks\n")
+        self.fails("docs/architecture.md:1: expected the marks")
+
+    def freestanding(self, file):
+        commands = self.write("build/compile_commands.json", json.dumps([
+            {"directory": str(self.root), "file": "hal/f.cc", "command": "c++ -fno-exceptions -c hal/f.cc"},
+            {"directory": str(self.root), "file": "hal/h.cc", "command": "c++ -c hal/h.cc"}]))
+        self.write("hal/h.cc", "#include <string>\n")
+        self.write("hal/f.cc", file)
+        return self.run_gate(arrows.main, self.root, "--freestanding", commands)
+
+    def test_freestanding(self):
+        self.write("hal/free.h", '#include <algorithm>\n#include "base/status.h"\n')
+        self.assertEqual(self.freestanding('#include "free.h"\n')[0], 0)
+        self.write("hal/host.h", "// x\n#include <vector>\n")
+        self.write("hal/free.h", '#include "hal/host.h"\n')
+        status, text = self.freestanding('#include "free.h"\n')
+        self.assertEqual(status, 1)
+        self.assertIn("hal/host.h:2: <vector> is not freestanding, but hal/f.cc must be", text)
+
+    def test_freestanding_sources_of_a_unity_build(self):
+        self.write("hal/f.cc", "\n#include <vector>\n")
+        self.write("build/x-unity0.cpp", f"#include<{self.root}/build/../hal/f.cc>\n")
+        commands = self.write("build/compile_commands.json", json.dumps([
+            {"directory": str(self.root / "build"), "file": "x-unity0.cpp", "command": "c++ -fno-exceptions -c x-unity0.cpp"}]))
+        status, text = self.run_gate(arrows.main, self.root, "--freestanding", commands)
+        self.assertEqual(status, 1)
+        self.assertIn("hal/f.cc:2: <vector> is not freestanding", text)
+
+    def test_no_freestanding_source(self):
+        commands = self.write("build/compile_commands.json", "[]")
+        self.assertEqual(self.run_gate(arrows.main, self.root, "--freestanding", commands)[0], 1)
+
+
+class Format(GateTest):
+    def test_both(self):
+        self.write(".clang-format", "BasedOnStyle: Google\n")
+        self.write("a/good.cc", "int f() { return 1; }\n")
+        self.assertEqual(self.run_gate(formatter.main, self.root)[0], 0)
+        bad = self.write("a/bad.h", "int a;\nint   f( );\n")
+        status, text = self.run_gate(formatter.main, self.root)
+        self.assertEqual(status, 1)
+        self.assertIn("a/bad.h:2:", text)
+        self.assertNotIn("good", text)
+        self.run_gate(formatter.main, self.root, "--write")
+        self.assertEqual(bad.read_text(), "int a;\nint f();\n")
+
+    def test_no_style(self):
+        self.write("a.cc", "int a;\n")
+        self.assertEqual(self.run_gate(formatter.main, self.root)[0], 1)
+
+
+class Timeouts(GateTest):
+    def test_both(self):
+        info = self.root / "meson-info"
+        info.mkdir()
+        (info / "intro-tests.json").write_text('[{"name": "a", "timeout": 30}]')
+        self.assertEqual(list(timeouts.find(self.root)), [])
+        (info / "intro-tests.json").write_text('[{"name": "a", "timeout": 30}, {"name": "b", "timeout": 0}]')
+        self.assertIn("the test 'b' has timeout : 0", list(timeouts.find(self.root))[0])
+
+
+@unittest.skipUnless(shutil.which("clang-tidy"), "clang-tidy is of ./setup.sh tidy")
+class Tidy(GateTest):
+    def test_both(self):
+        self.write(".clang-tidy", "Checks: '-*,bugprone-sizeof-expression,readability-identifier-naming'\nCheckOptions:\n"
+                                  "  - {key: readability-identifier-naming.FunctionCase, value: lower_case}\n")
+        self.write("a.cc", "int good() { return 1; }\n")
+        self.write("build/compile_commands.json", json.dumps([
+            {"directory": str(self.root), "file": "a.cc", "command": "c++ -std=c++20 -Wno-restrict -Werror -O3 -c a.cc"}]))
+        arguments = [str(self.root), str(self.root / "build")]
+        self.assertEqual(self.run_gate(tidy.main, arguments)[0], 0)
+        self.write("a.cc", "\nint BadName() { return 1; }\n")
+        status, text = self.run_gate(tidy.main, arguments)
+        self.assertEqual(status, 1)
+        self.assertIn("a.cc:2: invalid case style for function 'BadName'", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
