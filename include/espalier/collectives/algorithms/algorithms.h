@@ -52,6 +52,8 @@ struct Algorithm {
   const char* summary;     // one line with the step count
   Where where = Where::kAnywhere;
   std::uint32_t max_run = 0;  // maximum of Group::run; 0: the algorithm has no run length
+  bool takes_lambda = false;     // the caller may set Group::send_ticks and latency_ticks
+  bool needs_odd_ranks = false;  // kUnsupported for an even number of ranks
 };
 // Number of nodes that have a program under `algorithm`: the group's ranks, and routers if any.
 [[nodiscard]] std::uint32_t algorithm_nodes(const Algorithm& algorithm, const Group& group);
