@@ -11,7 +11,7 @@ std::optional<Tree> tree_of(const std::string& spec) {
   std::string error;
   const auto topology = topology::parse(spec, error);
   EXPECT_NE(topology, nullptr) << error;
-  Program common {};
+  Program common{};
   common.ranks = topology->ranks();
   return Tree::read(*topology, common);
 }

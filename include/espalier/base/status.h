@@ -36,10 +36,10 @@ enum class Status : std::uint8_t {
   kBackEnd = 18,     // the fabric below reported an error that no other code names. Ended.
   kNoSuchPeer = 19,  // the program needs a link that this node does not have; nothing was done.
   // Of images (firmware/image) and slots (firmware/boot); nothing of the image was used.
-  kNoImage = 20,     // the bytes are no image at all: an erased slot, another file.
-  kWrongBoard = 21,  // the image was built for another kind of board.
-  kRolledBack = 22,  // the image's security counter is below the one this node has stored.
-  kUnsigned = 23,    // the image has no signature, and this node takes signed ones only.
+  kNoImage = 20,        // the bytes are no image at all: an erased slot, another file.
+  kWrongBoard = 21,     // the image was built for another kind of board.
+  kRolledBack = 22,     // the image's security counter is below the one this node has stored.
+  kUnsigned = 23,       // the image has no signature, and this node takes signed ones only.
   kBadSignature = 24,   // the image's signature is not by the key this node trusts.
   kUnfinished = 25,     // the slot was not written to its end: power was lost, or it goes on.
   kUnconfirmed = 26,    // the slot's image was tried once and never confirmed; boot: the other one.
