@@ -1,7 +1,6 @@
 #pragma once
-// Copying the bytes of an object of which large arrays are used in part: all bytes but those
-// arrays. What is copied is what is not listed, so a member that is added later is copied too. Host
-// only.
+// Copies all bytes of an object except listed arrays, of which the object uses only a part. A
+// member that is added later is not listed, so it is copied too. Host only.
 
 #include <array>
 #include <cstddef>
@@ -11,18 +10,18 @@
 
 namespace espalier {
 
-// Bytes of an object, by their offsets.
+// A range of an object's bytes, by offset; `end` is not part of it.
 struct BytePart {
   std::size_t begin, end;
 };
 
-// A member that begins at `begin`.
+// Returns the range of a member of type T that begins at `begin`.
 template <typename T>
 constexpr BytePart byte_part(std::size_t begin) {
   return {begin, begin + sizeof(T)};
 }
 
-// The bytes of an object of `size` bytes that are in none of `arrays`, which ascend.
+// Returns the ranges of an object of `size` bytes that are outside all `arrays`, which ascend.
 template <std::size_t kCount>
 constexpr std::array<BytePart, kCount + 1> bytes_between(const std::array<BytePart, kCount>& arrays,
                                                          std::size_t size) {
@@ -37,6 +36,7 @@ constexpr std::array<BytePart, kCount + 1> bytes_between(const std::array<BytePa
   return parts;
 }
 
+// Returns the number of bytes in all ranges.
 template <std::size_t kCount>
 constexpr std::size_t bytes_of(const std::array<BytePart, kCount>& parts) {
   std::size_t bytes = 0;
@@ -48,34 +48,36 @@ namespace byte_parts {
 
 template <const auto& kParts, typename F, std::size_t... kPart>
 void for_each(F f, std::index_sequence<kPart...> /*parts*/) {
-  std::size_t at = 0;
-  ((f(kParts[kPart].begin, at, kParts[kPart].end - kParts[kPart].begin),
-    at += kParts[kPart].end - kParts[kPart].begin),
+  std::size_t packed = 0;
+  ((f(kParts[kPart].begin, packed, kParts[kPart].end - kParts[kPart].begin),
+    packed += kParts[kPart].end - kParts[kPart].begin),
    ...);
 }
 
 }  // namespace byte_parts
 
-// Calls f(offset in the object, offset in their bytes one after the other, size) for each part: the
-// sizes are constants to the compiler.
+// Calls f(offset in the object, offset in the packed bytes, size) for each range. The sizes are
+// constants for the compiler.
 template <const auto& kParts, typename F>
 void for_each_part(F f) {
   byte_parts::for_each<kParts>(f, std::make_index_sequence<kParts.size()>());
 }
 
+// Copies the ranges of `object` to `out`, packed.
 template <const auto& kParts>
 void copy_parts_out(const void* object, std::uint8_t* out) {
   const auto* const base = static_cast<const std::uint8_t*>(object);
-  for_each_part<kParts>([base, out](std::size_t offset, std::size_t at, std::size_t size) {
-    std::memcpy(out + at, base + offset, size);
+  for_each_part<kParts>([base, out](std::size_t offset, std::size_t packed, std::size_t size) {
+    std::memcpy(out + packed, base + offset, size);
   });
 }
 
+// Copies the packed `bytes` back to the ranges of `object`.
 template <const auto& kParts>
 void copy_parts_in(const std::uint8_t* bytes, void* object) {
   auto* const base = static_cast<std::uint8_t*>(object);
-  for_each_part<kParts>([base, bytes](std::size_t offset, std::size_t at, std::size_t size) {
-    std::memcpy(base + offset, bytes + at, size);
+  for_each_part<kParts>([base, bytes](std::size_t offset, std::size_t packed, std::size_t size) {
+    std::memcpy(base + offset, bytes + packed, size);
   });
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""What a board's description makes of the firmware built for it.
+"""Derives the compiler's macros and nanopb's options from a board's description.
 
-limits.py macros BOARD_FILE PROTO_FOLDER     the -D of include/espalier/base/limits.h and of what a board's own sources need, one a line
-limits.py options BOARD_FILE PROTO_FOLDER    nanopb's options of schedule.proto: those of schedule.options, with the board's own
+limits.py macros BOARD_FILE PROTO_FOLDER     prints the -D options for espalier/base/limits.h and the board's own sources, one per line
+limits.py options BOARD_FILE PROTO_FOLDER    prints nanopb's options of schedule.proto: schedule.options, then the board's own
 
-`meson setup -Dboard=NAME` runs it, so that a board's firmware holds what `espalier image build` lets into its images. Needs
-protoc and python3-protobuf, which nanopb's generator needs too.
+`meson setup -Dboard=NAME` runs it, so that a board's firmware has room for everything that `espalier image build` accepts for its
+images. It needs protoc and python3-protobuf, which nanopb's generator needs too.
 """
 import pathlib
 import re
@@ -14,7 +14,7 @@ import sys
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-# Of include/espalier/base/limits.h: the field of board.proto and the most that it may be.
+# The macros of include/espalier/base/limits.h: the field of board.proto and its maximum.
 MACROS = {"links": 128, "window": 64, "programs": 16, "cursors": 1024}
 
 
@@ -24,11 +24,11 @@ def fail(line):
 
 
 def read_board(board_file, proto_folder):
-    """A board.textproto's message."""
-    made = subprocess.run(["protoc", f"--proto_path={proto_folder}", "--descriptor_set_out=/dev/stdout", "board.proto"],
-                          capture_output=True, check=True).stdout
+    """Returns the message of a board.textproto."""
+    descriptors = subprocess.run(["protoc", f"--proto_path={proto_folder}", "--descriptor_set_out=/dev/stdout", "board.proto"],
+                                 capture_output=True, check=True).stdout
     pool = descriptor_pool.DescriptorPool()
-    for file in descriptor_pb2.FileDescriptorSet.FromString(made).file:
+    for file in descriptor_pb2.FileDescriptorSet.FromString(descriptors).file:
         pool.Add(file)
     message = message_factory.MessageFactory(pool).GetPrototype(pool.FindMessageTypeByName("espalier.board.BoardFile"))
     try:
@@ -40,7 +40,7 @@ def read_board(board_file, proto_folder):
 
 
 def macros(board, given):
-    """(name, value) of each macro, without ESPALIER_."""
+    """Yields (name, value) of each macro; the name without ESPALIER_."""
     yield from ((f"MAX_{name.upper()}", given[name]) for name in MACROS if name in given)
     yield "BOARD_NAME", f'"{board.name}"'
     yield "SIGNED", int(board.signature == board.ED25519)
@@ -52,22 +52,22 @@ def macros(board, given):
 
 
 def capacities(options):
-    """Rows of each table of a program, as schedule.options has them."""
-    return {name: int(most) for name, most in re.findall(r"^espalier\.Program\.(\w+) max_count:(\d+)$", options, re.M)}
+    """Returns the number of rows of each table of a program, from schedule.options."""
+    return {name: int(rows) for name, rows in re.findall(r"^espalier\.Program\.(\w+) max_count:(\d+)$", options, re.M)}
 
 
 def main():
     if len(sys.argv) != 4 or sys.argv[1] not in ("macros", "options"):
-        fail("limits.py: expected macros or options, a board.textproto and the folder of board.proto")
+        fail("limits.py: wrong arguments; expected macros or options, a board.textproto and the folder of board.proto")
     board_file, proto_folder = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
     board = read_board(board_file, proto_folder)
     limits = board.limits
     options = (proto_folder / "schedule.options").read_text()
     rows = capacities(options)
     given = {field.name: value for field, value in limits.ListFields()}
-    for name, most in {**MACROS, **rows}.items():
-        if name in given and not 1 <= given[name] <= most:
-            fail(f"{board_file}: limits: {name} is {given[name]}; expected 1 to {most}")
+    for name, maximum in {**MACROS, **rows}.items():
+        if name in given and not 1 <= given[name] <= maximum:
+            fail(f"{board_file}: limits: {name} is {given[name]}; expected 1 to {maximum}")
     if sys.argv[1] == "macros":
         for name, value in macros(board, given):
             print(f"-DESPALIER_{name}={value}")

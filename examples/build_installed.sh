@@ -1,6 +1,6 @@
 #!/bin/sh
-# build_installed.sh ESPALIER BUILD FOLDER [CROSS_FILE]: installs BUILD of the sources in ESPALIER below FOLDER, compiles each
-# header that came by itself with what pkg-config says, builds examples/pkg-config against it, and runs that.
+# build_installed.sh ESPALIER BUILD FOLDER [CROSS_FILE]: installs BUILD, a build of the sources in ESPALIER, below FOLDER. Compiles
+# each installed header by itself with the flags of pkg-config. Builds examples/pkg-config against the installation, and runs it.
 set -eu
 sources=$1 build=$2 folder=$3
 compiler=c++
@@ -32,4 +32,15 @@ cp -r "$sources/examples/pkg-config" "$folder/source"
 quietly setup.log meson setup ${4+--cross-file "$4"} "$folder/build" "$folder/source"
 quietly build.log ninja -C "$folder/build"
 quietly run.log meson test -C "$folder/build" -v
-grep 'same right sum' "$folder/run.log"
+
+# A program has the C library's spin locks, unless it opts into the interposer.
+symbols=$(echo "$compiler" | sed 's/[cg]++$/nm/')
+replaced() {
+  "$symbols" -D --defined-only "$1" | grep -c ' T pthread_spin_\(lock\|trylock\|unlock\)$'
+}
+[ "$(replaced "$folder/build/sum")" = 0 ] || { echo "sum replaces spin locks without asking for it"; exit 1; }
+echo 'int main(int count, char**) { return espalier::ofi::known_provider(count > 1 ? "tcp" : "shm") ? 0 : 1; }' >"$folder/shm.cc"
+quietly shm.log $compiler -std=c++20 -include espalier/hal/ofi/ofi_endpoint.h "$folder/shm.cc" -o "$folder/shm" \
+  $(pkg-config --cflags --libs espalier-ofi espalier-spin-lock-interposer)
+[ "$(replaced "$folder/shm")" = 3 ] || { echo "a program with espalier-spin-lock-interposer does not replace spin locks"; exit 1; }
+grep 'same correct sum' "$folder/run.log"

@@ -42,7 +42,7 @@ struct Sources {
 // Nothing goes into an image that does not verify.
 void prove(const LoadedSchedule& schedule) {
   Progress progress("verifying");
-  verify::Options options;
+  verify::VerifyOptions options;
   // As `espalier run`: where only ranks have programs the fabric routes.
   options.links = schedule.file.nodes() > schedule.file.ranks();
   options.progress = [&progress](double done) { progress.at(done); };

@@ -145,7 +145,7 @@ class Cluster {
   // Runs `order` (number and start are set here) on all nodes that live, all starting at one time.
   // True when every node reported kOk; else members() say what happened to each, and `error` is set
   // only if the wait itself was broken off (a signal).
-  [[nodiscard]] bool run(control::Run order, std::string& error, const Late& late = {});
+  [[nodiscard]] bool run(control::RunRequest order, std::string& error, const Late& late = {});
 
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
   [[nodiscard]] const std::vector<Disturbance>& disturbances() const {

@@ -250,7 +250,7 @@ bool Cluster::await_reports(std::string& error) {
   }
 }
 
-bool Cluster::run(control::Run order, std::string& error, const Late& late) {
+bool Cluster::run(control::RunRequest order, std::string& error, const Late& late) {
   order.number = ++runs_;
   const std::uint64_t now = monotonic();
   order.start_ns = now + kStartLead + options_.nodes * kStartLeadPerNode;

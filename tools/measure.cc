@@ -81,7 +81,7 @@ double run_once(Group& group, Experiment experiment, std::uint64_t bytes, std::u
   for (std::uint32_t node = 1; node <= group.receivers; ++node) {
     std::memset(members[node].memory.output(), 0xa5, bytes);
   }
-  control::Run order;
+  control::RunRequest order;
   order.program = static_cast<std::uint32_t>(experiment);
   order.count = bytes;
   order.repetitions = times;

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "collectives/algorithms/builder.h"
+#include "collectives/algorithms/build/builder.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/topology/topology.h"
 #include "tools/failure.h"

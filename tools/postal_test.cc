@@ -26,7 +26,7 @@ TEST(Postal, ExperimentsAreBroadcastsThatVerify) {
       const verify::Verdict verdict = verify::verify(
           *schedule.topology,
           [&](std::uint32_t node) -> const Program& { return schedule.programs.at(node); },
-          verify::Options{});
+          verify::VerifyOptions{});
       EXPECT_TRUE(verdict.valid) << receivers << verdict.counterexample.message;
     }
   }

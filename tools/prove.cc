@@ -15,7 +15,7 @@ std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& b
   Source source(name, std::move(bytes));
   const Program& first = source.program(0);
   Progress progress("verifying");
-  verify::Options options;
+  verify::VerifyOptions options;
   options.links = modelled || program_nodes(first) > first.ranks;
   options.progress = [&progress](double done) { progress.at(done); };
   const verify::Verdict verdict = verify::verify(

@@ -63,7 +63,7 @@ LoadedSchedule obtain_schedule(const Options& options) {
 std::int64_t verified_blocks(const LoadedSchedule& schedule, const reference::Case& what,
                              std::uint64_t most, bool modelled) {
   Progress progress("verifying");
-  verify::Options options;
+  verify::VerifyOptions options;
   // Of a modelled run the endpoints are the topology's links; else the fabric routes, and it is not
   // those links that carry the blocks here.
   options.links = modelled || schedule.file.nodes() > schedule.file.ranks();

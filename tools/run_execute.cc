@@ -110,8 +110,8 @@ class SizeRun {
     }
   }
 
-  control::Run order() const {
-    control::Run order;
+  control::RunRequest order() const {
+    control::RunRequest order;
     order.schedule = schedule_.programs.front().schedule_digest;
     order.op = what_.op.op;
     order.type = what_.op.type;
@@ -138,7 +138,7 @@ class SizeRun {
 
   void repetition(std::uint32_t number, SizeResult& size) {
     prepare(number);
-    control::Run run = order();
+    control::RunRequest run = order();
     run.repetitions = options_.back_to_back;
     std::string error;
     size.right = cluster_.run(run, error);

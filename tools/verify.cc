@@ -7,7 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "collectives/verify/picture.h"
+#include "collectives/verify/report/picture.h"
 #include "tools/blocks.h"
 #include "tools/commands.h"
 #include "tools/failure.h"
@@ -56,7 +56,7 @@ Proof prove(Source& source, const Arguments& arguments) {
     return source.program(node);
   };
   Progress progress("verifying");
-  verify::Options options;
+  verify::VerifyOptions options;
   if (!arguments.blocks.empty()) {
     options.max_blocks =
         static_cast<std::int64_t>(whole_number("--blocks", arguments.blocks, 1, 1'000'000));

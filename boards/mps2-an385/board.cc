@@ -1,5 +1,5 @@
-// firmware/bare/board.h for the MPS2: Ethernet or UART1 carries, UART0 is the console, the flash
-// and the owner's key are files of the emulator's host.
+// Implements firmware/bare/board.h for the MPS2: the carrier is Ethernet or UART1, the console is
+// UART0. The flash and the owner's key are files of the emulator's host.
 
 #include "firmware/bare/board.h"
 
@@ -14,7 +14,7 @@
 #include "uart.h"
 
 extern "C" {
-extern char ram_used[], ram_given[], code_used[];  // sizes, by the linker script
+extern char ram_used[], ram_given[], code_used[];  // sizes, from the linker script
 }
 
 namespace espalier::board {
@@ -31,11 +31,11 @@ constexpr std::uint32_t kFreeRunning = 1u << 7 | 1u << 1;
 constexpr std::uint32_t kTickNs = 40;
 
 // The processor's own timer ends a wait in time. Its interrupt and those of the carriers are never
-// taken, but pending ones end `wfi`.
+// taken, but a pending interrupt ends `wfi`.
 constexpr std::uint32_t kSysTickControl = 0xe000e010, kSysTickLoad = 0xe000e014,
                         kSysTickValue = 0xe000e018;
 constexpr std::uint32_t kSysTickOn = 7;  // with an interrupt, at the processor's clock, 25 MHz
-constexpr std::uint32_t kSysTickMost = 0xffffff;
+constexpr std::uint32_t kMaxSysTicks = 0xffffff;
 constexpr std::uint32_t kEnable = 0xe000e100, kPending = 0xe000e280;  // interrupts 0 to 31
 constexpr std::uint32_t kSystemPending = 0xe000ed04, kSysTickPending = 1u << 25;
 constexpr std::uint32_t kUart1Interrupt = 1u << 2, kEthernetInterrupt = 1u << 13;
@@ -67,18 +67,18 @@ struct Devices {
   Uart1Stream uart1;
   EmulatedFlash slots;
 };
-// Made by begin(): constants would be initialised memory, for which nothing here sets a value
-// before main().
+// Constructed by begin(): with an initialiser it would be initialised memory, which no code here
+// sets up before main().
 alignas(Devices) std::byte devices_room[sizeof(Devices)];
 Devices& devices() { return *std::launder(reinterpret_cast<Devices*>(devices_room)); }
 
 void Timers::wait(std::uint64_t until) {
   const std::uint64_t begun = now();
   if (until <= begun + kTickNs) return;
-  // No division: what is less than the most ticks fits 32 bits.
-  const std::uint64_t most = std::uint64_t{kSysTickMost} * kTickNs;
+  // Divide in 32 bits: less than max_ns fits.
+  const std::uint64_t max_ns = std::uint64_t{kMaxSysTicks} * kTickNs;
   const std::uint64_t ns = until - begun;
-  device(kSysTickLoad) = ns < most ? static_cast<std::uint32_t>(ns) / kTickNs : kSysTickMost;
+  device(kSysTickLoad) = ns < max_ns ? static_cast<std::uint32_t>(ns) / kTickNs : kMaxSysTicks;
   device(kSysTickValue) = 0;
   device(kSysTickControl) = kSysTickOn;
   asm volatile("dsb\n wfi" ::: "memory");
@@ -88,13 +88,14 @@ void Timers::wait(std::uint64_t until) {
   device(kPending) = kUart1Interrupt | kEthernetInterrupt;
 }
 
-// From -semihosting-config arg=...: the program's name, the flash's file, the owner's public key's.
+// From -semihosting-config arg=...: the program's name, the flash's file, the file of the owner's
+// public key.
 char words[512];
 std::uint8_t key[kPublicKeyBytes];
 Authority owner;
 bool takes_images = false;
 
-// Cuts the first word off `text`; the rest.
+// Ends `text` after its first word. Returns the rest.
 char* cut(char* text) {
   while (*text != '\0' && *text != ' ') ++text;
   if (*text == ' ') *text++ = '\0';
@@ -118,26 +119,27 @@ std::uint32_t base64(char letter) {
   return value;
 }
 
-// A public key as firmware/image/key_file.h has it: 32 bytes, or PEM, whose second line is 12 bytes
-// of RFC 8410's form and then the key, in base64.
+// Reads a public key in one of the forms of firmware/image/key_file.h: 32 bytes, or PEM. The second
+// line of PEM is, in base64, 12 bytes of RFC 8410's prefix and then the key.
 bool parse_key(const char* text, std::uint32_t size) {
+  constexpr std::uint32_t kPrefixLetters = 16;  // base64 of the 12 bytes
   if (size == sizeof key) {
     std::memcpy(key, text, sizeof key);
     return true;
   }
-  std::uint32_t at = 0;
-  while (at < size && text[at] != '\n') ++at;
-  at += 1 + 16;
-  std::uint32_t bits = 0, waiting = 0, done = 0;
-  for (; at < size && done < sizeof key; ++at) {
-    if (base64(text[at]) == 64) return false;
-    waiting = waiting << 6 | base64(text[at]);
+  std::uint32_t i = 0;
+  while (i < size && text[i] != '\n') ++i;
+  i += 1 + kPrefixLetters;
+  std::uint32_t bits = 0, buffer = 0, count = 0;
+  for (; i < size && count < sizeof key; ++i) {
+    if (base64(text[i]) == 64) return false;
+    buffer = buffer << 6 | base64(text[i]);
     bits += 6;
     if (bits < 8) continue;
     bits -= 8;
-    key[done++] = static_cast<std::uint8_t>(waiting >> bits);
+    key[count++] = static_cast<std::uint8_t>(buffer >> bits);
   }
-  return done == sizeof key;
+  return count == sizeof key;
 }
 
 void read_key(const char* path) {
@@ -167,9 +169,9 @@ void read_key(const char* path) {
 }  // namespace
 
 void begin() {
-  Devices& made = *new (devices_room) Devices;
-  made.timers.begin();
-  made.ethernet.begin();
+  Devices& board_devices = *new (devices_room) Devices;
+  board_devices.timers.begin();
+  board_devices.ethernet.begin();
   kUart1.begin();
   if (!semihost::command_line(words, sizeof words)) words[0] = '\0';
   char* flash_path = cut(words);
@@ -190,7 +192,7 @@ Carrier& carrier() {
   static ByteCarrier bytes(devices().uart1, kByteMtu);
   return bytes;
 }
-// Under qemu 40 us a byte.
+// Under qemu a byte takes 40 us.
 SerialPortConfig port_config() { return {100'000'000, 1}; }
 #else
 Carrier& carrier() { return devices().ethernet; }
@@ -198,7 +200,7 @@ SerialPortConfig port_config() { return {}; }
 #endif
 
 std::uint32_t session() {
-  // The emulator has nothing that differs from start to start; its host has.
+  // Nothing in the emulator differs between starts, so read random bytes of its host.
   std::uint32_t number = 0;
   const int file = semihost::open("/dev/urandom", semihost::Mode::kRead);
   if (file >= 0) {

@@ -1,7 +1,7 @@
 #pragma once
-// The emulated flash: the board's PSRAM, whose contents live in a file of the emulator's host, read
-// at boot and written through. Each erase and write has reached the host's file before the next
-// begins, so they survive resets and a killed emulator in their order.
+// The emulated flash: the board's PSRAM, with a file of the emulator's host as its permanent
+// contents. The file is read at boot. Each erase and write reaches the file before the next one
+// begins, so a reset or a killed emulator loses none of the earlier ones.
 
 #include <cstdint>
 
@@ -11,8 +11,8 @@ namespace espalier {
 
 class EmulatedFlash final : public Flash {
  public:
-  // Reads the file; false: it cannot be used, or has not exactly bytes() bytes. The flash is then
-  // blank and refuses every erase and write.
+  // Reads the file. False if it cannot be opened for writing or does not have exactly bytes()
+  // bytes: the flash is then blank, and every erase and write fails.
   [[nodiscard]] bool open(const char* path);
   void close();
 
@@ -26,7 +26,7 @@ class EmulatedFlash final : public Flash {
 
  private:
   [[nodiscard]] Status put(std::uint32_t offset, std::uint32_t size) const;
-  std::uint32_t file_ = 0;  // its handle and 1; 0: none
+  std::uint32_t file_ = 0;  // the file's handle plus 1; 0: no file
 };
 
 }  // namespace espalier

@@ -13,7 +13,7 @@ constexpr std::uint32_t kMacBusy = 1u << 31, kMacReadIt = 1u << 30;
 constexpr std::uint32_t kMacCr = 1;
 constexpr std::uint32_t kMacReceive = 1u << 2, kMacSend = 1u << 3, kMacPromiscuous = 1u << 18;
 constexpr std::uint32_t kReset = 1;
-constexpr std::uint32_t kReceived = 1u << 3;  // of kIntSts: the receive status FIFO has one
+constexpr std::uint32_t kReceived = 1u << 3;  // in kIntSts: the receive status FIFO is not empty
 constexpr std::uint32_t kCheckBytes = 4;      // the frame check sequence, as received
 
 std::uint32_t words(std::uint32_t bytes) { return (bytes + 3) / 4; }
@@ -38,7 +38,8 @@ void Lan9118::begin() {
   at(kHwCfg) = kReset;
   while ((at(kHwCfg) & kReset) != 0) {
   }
-  at(kHwCfg) = 1u << 20 | 5u << 16;  // store and forward; 5 KiB of send FIFO, the rest receives
+  at(kHwCfg) =
+      1u << 20 | 5u << 16;  // store and forward; 5 KiB of send FIFO, the rest for receiving
   at(kTxCfg) = 1u << 1;
   at(kFifoInt) = 0;  // any received status raises the interrupt
   at(kIntSts) = 0xffffffff;
@@ -47,7 +48,7 @@ void Lan9118::begin() {
   mac_write(kMacCr, mac_read(kMacCr) | kMacReceive | kMacSend | kMacPromiscuous);
 }
 
-// Whole words, the last one filled with zeros.
+// Writes whole words; fills the last one with zeros.
 void Lan9118::put(const std::uint8_t* bytes, std::uint32_t size) {
   for (std::uint32_t word = 0; size > 0; word = 0) {
     const std::uint32_t part = size < 4 ? size : 4;
@@ -69,33 +70,34 @@ void Lan9118::get(std::uint8_t* bytes, std::uint32_t size) {
 }
 
 Status Lan9118::send(const std::uint8_t* frame, std::uint32_t size) {
-  while ((at(kTxFifoInf) >> 16 & 0xff) != 0) drop(kTxStatus);  // how earlier ones went
-  const std::uint32_t all = ethernet_bytes(size);
-  if ((at(kTxFifoInf) & 0xffff) < 8 + 4 * words(all)) return Status::kTryAgain;
-  at(kTxData) = 1u << 13 | 1u << 12 | all;  // the first and last part of a frame
-  at(kTxData) = all;
+  while ((at(kTxFifoInf) >> 16 & 0xff) != 0) drop(kTxStatus);  // of earlier frames
+  const std::uint32_t frame_bytes = ethernet_bytes(size);
+  if ((at(kTxFifoInf) & 0xffff) < 8 + 4 * words(frame_bytes)) return Status::kTryAgain;
+  at(kTxData) = 1u << 13 | 1u << 12 | frame_bytes;  // the first and last part of a frame
+  at(kTxData) = frame_bytes;
   std::uint8_t header[kEthernetHeaderBytes];
   write_ethernet_header(header, kGatewayAddress, kBoardAddress, size);
   put(header, sizeof header);
   put(frame, size);
-  for (std::uint32_t k = words(kEthernetHeaderBytes + size); k < words(all); ++k) at(kTxData) = 0;
+  for (std::uint32_t k = words(kEthernetHeaderBytes + size); k < words(frame_bytes); ++k)
+    at(kTxData) = 0;
   return Status::kOk;
 }
 
 std::uint32_t Lan9118::receive(std::uint8_t* frame) {
   if ((at(kRxFifoInf) >> 16 & 0xff) == 0) return 0;
   const std::uint32_t status = at(kRxStatus);
-  const std::uint32_t all = status >> 16 & 0x3fff;
-  std::uint32_t left = words(all);
+  const std::uint32_t frame_bytes = status >> 16 & 0x3fff;
+  std::uint32_t remaining = words(frame_bytes);
   std::uint32_t size = 0;
-  if ((status & 1u << 15) == 0 && all >= kEthernetHeaderBytes + kCheckBytes) {
+  if ((status & 1u << 15) == 0 && frame_bytes >= kEthernetHeaderBytes + kCheckBytes) {
     std::uint8_t header[kEthernetHeaderBytes];
     get(header, sizeof header);
-    size = read_ethernet_header(header, all - kCheckBytes, kBoardAddress);
+    size = read_ethernet_header(header, frame_bytes - kCheckBytes, kBoardAddress);
     get(frame, size);
-    left -= words(kEthernetHeaderBytes) + words(size);
+    remaining -= words(kEthernetHeaderBytes) + words(size);
   }
-  for (; left > 0; --left) drop(kRxData);  // padding, and what is not for the board
+  for (; remaining > 0; --remaining) drop(kRxData);  // padding, or a frame for another address
   return size;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// SMSC's LAN9118 Ethernet controller, by polling; register names are its data sheet's.
+// SMSC's LAN9118 Ethernet controller, polled. Register names are those of its data sheet.
 
 #include <cstdint>
 
@@ -10,9 +10,9 @@ namespace espalier {
 
 class Lan9118 final : public Carrier {
  public:
-  // Both directions on. Its interrupt is pending from then on while a frame waits.
+  // Enables both directions. From then on the interrupt is pending while a frame waits.
   void begin();
-  // To be called once the interrupt was pending.
+  // Clears the pending interrupt.
   void clear_interrupt();
 
   [[nodiscard]] std::uint32_t mtu() const override { return kEthernetMtu; }
@@ -23,7 +23,7 @@ class Lan9118 final : public Carrier {
   [[nodiscard]] volatile std::uint32_t& at(std::uint32_t offset) const {
     return *reinterpret_cast<volatile std::uint32_t*>(0x40200000 + offset);
   }
-  // Reading is what counts.
+  // Reads a register for the effect of reading it.
   void drop(std::uint32_t offset) const { [[maybe_unused]] const std::uint32_t word = at(offset); }
   [[nodiscard]] std::uint32_t mac_read(std::uint32_t which) const;
   void mac_write(std::uint32_t which, std::uint32_t value);

@@ -23,7 +23,7 @@ bool seek(int file, std::uint32_t offset) {
   return call(kSeek, arguments) == 0;
 }
 
-// Reads or writes; the host answers with the number of bytes it did not.
+// Reads or writes. The host returns the number of bytes that it did not transfer.
 bool transfer(std::uint32_t operation, int file, std::uint32_t offset, const void* bytes,
               std::uint32_t size) {
   const std::uint32_t arguments[] = {static_cast<std::uint32_t>(file), word(bytes), size};

@@ -1,4 +1,4 @@
-// What runs first, and what runs when nothing else can.
+// Start-up code and the handler of processor faults.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@ extern char bss_begin[], bss_end[], stack_top[];
 int main();
 
 [[noreturn]] void reset() {
-  // No interrupt is ever taken; pending ones wake `wfi` all the same.
+  // No interrupt is ever taken. A pending interrupt ends `wfi` all the same.
   asm volatile("cpsid i");
   memset(bss_begin, 0, static_cast<std::size_t>(bss_end - bss_begin));
   espalier::kConsole.begin();
@@ -20,7 +20,7 @@ int main();
 }
 
 [[noreturn]] void fault() {
-  espalier::kConsole.print("fault: the processor cannot go on\n");
+  espalier::kConsole.print("fault: the processor stopped\n");
   espalier::semihost::exit(3);
 }
 
@@ -35,6 +35,7 @@ extern const void* const vectors[16];
     reinterpret_cast<const void*>(&fault),
 };
 
-// A call of a pure virtual function cannot happen; tables of abstract classes name it all the same.
+// No pure virtual function is ever called, but the tables of abstract classes refer to this
+// function.
 [[noreturn]] void __cxa_pure_virtual() { fault(); }
 }

@@ -5,8 +5,8 @@ namespace {
 
 constexpr std::uint32_t kData = 0x00, kState = 0x04, kControl = 0x08, kInterrupts = 0x0c,
                         kDivider = 0x10;
-constexpr std::uint32_t kFull = 1, kWaiting = 2;                         // of kState
-constexpr std::uint32_t kSend = 1, kReceive = 2, kReceiveInterrupt = 8;  // of kControl
+constexpr std::uint32_t kFull = 1, kWaiting = 2;                         // in kState
+constexpr std::uint32_t kSend = 1, kReceive = 2, kReceiveInterrupt = 8;  // in kControl
 constexpr std::uint32_t kFastest = 16;
 
 }  // namespace

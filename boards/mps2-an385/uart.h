@@ -10,11 +10,12 @@ namespace espalier {
 class Uart {
  public:
   explicit constexpr Uart(std::uint32_t base) : base_(base) {}
-  // Both directions on, at the fastest rate; its interrupt is pending once a byte has come.
+  // Enables both directions at the highest rate. From then on the interrupt is pending after a byte
+  // arrived.
   void begin() const;
   [[nodiscard]] bool put(std::uint8_t byte) const;
   [[nodiscard]] bool get(std::uint8_t& byte) const;
-  // Waits for room.
+  // Writes `text`; waits for room.
   void print(const char* text) const;
 
  private:

@@ -1,6 +1,6 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 
-#include "collectives/algorithms/fractional_tree.h"
+#include "collectives/algorithms/trees/fractional_tree.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {

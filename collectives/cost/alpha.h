@@ -2,7 +2,7 @@
 // Lambda-trees by a fixed ratio alpha, as 004 section 2.4 builds them: who has the message keeps
 // n' = min(round(alpha n), n - 1) of n ranks and gives the rest away. Which alpha are optimal, and
 // for how many n one of them serves. The schedules of this library split exactly instead
-// (collectives/algorithms/lambda_tree.cc). Host only.
+// (collectives/algorithms/broadcast_reduce/lambda_tree.cc). Host only.
 //
 // lambda = latency / send, in ticks; 1 <= send <= latency. round(x) is floor(x + 1/2).
 

@@ -71,7 +71,7 @@ Programs embedded_programs(const topology::Topology& topology, const Embedding& 
 
 verify::Verdict proof_of(const topology::Topology& topology, const Programs& programs,
                          bool links = true) {
-  verify::Options options;
+  verify::VerifyOptions options;
   options.links = links;
   return verify::verify(
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "collectives/algorithms/builder.h"
+#include "collectives/algorithms/build/builder.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::lower {

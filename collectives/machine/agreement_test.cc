@@ -1,4 +1,4 @@
-// How one machine ends when its peers, their blocks or its endpoint are not what they should be.
+// One machine ends with the right failure if its peers, their blocks or its endpoint misbehave.
 
 #include "collectives/machine/testing/chain_test.h"
 #include "espalier/base/crc32.h"
@@ -25,7 +25,7 @@ TEST_F(AgreementTest, StallReportOutlastsTheFailure) {
 TEST_F(AgreementTest, ChecksumsAreSentAndChecked) {
   init(true);
   std::uint32_t sent = 0;
-  for (std::size_t at = 0; at < sizeof output; ++at) output[at] = static_cast<std::uint8_t>(at);
+  for (std::size_t i = 0; i < sizeof output; ++i) output[i] = static_cast<std::uint8_t>(i);
   endpoint.on_post = [&](const ScriptedEndpoint::Post& post) {
     if (!post.send) return;
     EXPECT_EQ(post.check, crc32(0, post.bytes, post.size));
@@ -49,7 +49,7 @@ TEST_F(AgreementTest, EarlyWordOfTheSameCollectiveIsFine) {
   ASSERT_EQ(start(), Status::kOk);
   EXPECT_EQ(finish(), Status::kOk);
   ASSERT_EQ(tags.size(), 4u);
-  endpoint.tell_early(2, tags[3]);  // told late: its receive is long complete
+  endpoint.tell_early(2, tags[3]);  // reported late: its receive is complete already
   EXPECT_EQ(machine.poll(), Status::kOk);
   ASSERT_EQ(start(), Status::kOk);
   (void)machine.poll();
@@ -57,7 +57,7 @@ TEST_F(AgreementTest, EarlyWordOfTheSameCollectiveIsFine) {
   endpoint.tell_early(2, tags[7] + 5);  // a window above ours
   EXPECT_EQ(machine.poll(), Status::kBusy);
   EXPECT_EQ(machine.cause().status, Status::kOk);
-  // But then a receive must follow.
+  // Then a receive must follow.
   EXPECT_EQ(finish(), Status::kBusy);
   EXPECT_EQ(machine.cause().status, Status::kUnforeseen);
   EXPECT_EQ(end_after(kD), Status::kUnforeseen);
@@ -116,7 +116,7 @@ TEST_F(AgreementTest, NonsenseFromTheEndpointIsNamed) {
   (void)machine.poll();
   Completion completion;
   completion.kind = Completion::Kind::kReceived;
-  completion.link = 1;  // nothing is posted there
+  completion.link = 1;  // no post is outstanding there
   endpoint.completions.push_back(completion);
   (void)machine.poll();
   EXPECT_EQ(machine.cause().status, Status::kUnforeseen);

@@ -4,7 +4,7 @@ namespace espalier {
 namespace {
 
 void put(std::uint8_t* bytes, std::uint32_t value) {
-  for (int at = 0; at < 4; ++at) bytes[at] = static_cast<std::uint8_t>(value >> (8 * at));
+  for (int i = 0; i < 4; ++i) bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
 }
 
 }  // namespace
@@ -14,7 +14,7 @@ void EventLog::begin() {
   lost_ = 0;
 }
 
-// The first ones are kept: a record after a lost one would get the lost one's times.
+// The first records are kept: a record after a dropped one would get the times of the dropped one.
 void EventLog::let_in(const Event& event, std::uint64_t now) {
   if (count_ == capacity_) {
     ++lost_;
@@ -25,36 +25,37 @@ void EventLog::let_in(const Event& event, std::uint64_t now) {
   ++count_;
 }
 
-// Those of a link and direction are posted, and complete, in order: the first that was not is meant
-// (none, where it was lost). They are of steps in flight, so few.
+// Messages of one link and direction are posted in order and complete in order. So the message is
+// the first unposted one of its link and direction, or was dropped if there is none. Only records
+// of steps in flight are searched, so they are few.
 void EventLog::posted(std::uint8_t port, Kind kind, std::uint64_t now) {
-  for (std::uint32_t at = retired_; at < count_; ++at) {
-    Event& event = events_[at];
+  for (std::uint32_t i = retired_; i < count_; ++i) {
+    Event& event = events_[i];
     if (event.begun || event.port != port || event.kind != kind) continue;
     event.begun = true;
-    if (timed()) times_[at].posted = now;
+    if (timed()) times_[i].posted = now;
     return;
   }
 }
 
 void EventLog::completed(std::uint8_t port, Kind kind, std::uint64_t now) {
-  for (std::uint32_t at = retired_; at < count_; ++at) {
-    Event& event = events_[at];
+  for (std::uint32_t i = retired_; i < count_; ++i) {
+    Event& event = events_[i];
     if (event.done || event.port != port || event.kind != kind) continue;
     event.done = true;
-    if (timed()) times_[at].done = now;
+    if (timed()) times_[i].done = now;
     return;
   }
 }
 
 void EventLog::ran(std::int64_t step, std::uint8_t action, std::uint64_t began, std::uint64_t now) {
-  for (std::uint32_t at = retired_; at < count_; ++at) {
-    Event& event = events_[at];
+  for (std::uint32_t i = retired_; i < count_; ++i) {
+    Event& event = events_[i];
     if (event.action != action || event.step != static_cast<std::uint32_t>(step)) continue;
     event.begun = event.done = true;
     if (timed()) {
-      times_[at].posted = began;
-      times_[at].done = now;
+      times_[i].posted = began;
+      times_[i].done = now;
     }
     return;
   }

@@ -51,7 +51,7 @@ TEST_F(EventLogTest, BeginsAnewWithEachCollective) {
   }
 }
 
-// What was lost in the middle must not lend its times to what comes later: nothing is added then.
+// A later record must not get the times of a dropped one: after a drop nothing is added.
 TEST_F(EventLogTest, KeepsTheFirstAndCountsTheLost) {
   EventLog log(events.data(), times.data(), 5);
   init_with(log);
@@ -62,7 +62,7 @@ TEST_F(EventLogTest, KeepsTheFirstAndCountsTheLost) {
   EXPECT_EQ(log.retired(), 5u);
 }
 
-// Steps that did not retire are not told as retired.
+// Steps that did not retire are not reported as retired.
 TEST_F(EventLogTest, TellsWhatHasRetired) {
   EventLog log(events.data(), times.data(), 16);
   init_with(log);

@@ -1,6 +1,6 @@
 #pragma once
-// The 16-bit floating-point formats: to f32 exactly, from f32 rounded to nearest even with
-// subnormals kept. Freestanding, bitwise the same everywhere.
+// The 16-bit floating-point formats. Conversion to f32 is exact; conversion from f32 rounds to
+// nearest even and keeps subnormals. Freestanding; the bits are the same on every target.
 
 #include <bit>
 #include <cstdint>
@@ -16,12 +16,12 @@ inline constexpr std::uint16_t kNanBf16 = 0x7fc0u;
 struct F16 {
   std::uint16_t bits;
 };
-// The upper half of a binary32.
+// bfloat16: the upper half of an IEEE 754 binary32.
 struct Bf16 {
   std::uint16_t bits;
 };
 
-// Without branches.
+// Converts to f32, without branches.
 constexpr float widen(F16 half) {
   const std::uint32_t sign = (half.bits & 0x8000u) << 16;
   const std::uint32_t magnitude = half.bits & 0x7fffu;
@@ -38,14 +38,16 @@ constexpr float widen(Bf16 half) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(half.bits) << 16);
 }
 
+// Converts f32 to f16.
 constexpr F16 narrow_f16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  // To nearest even at bit 13; a carry runs up into the exponent, from the largest to infinity.
+  // Rounds to nearest even at bit 13. A carry propagates into the exponent, and turns the largest
+  // number into infinity.
   const std::uint32_t normal =
       ((magnitude + 0xfffu + ((magnitude >> 13) & 1)) >> 13) - (112u << 10);
-  // Below 2^-14 the units are 2^-24, which are also those of f32 from 1/2 on: the sum rounds.
+  // Below 2^-14 the unit of f16 is 2^-24, the same as the unit of f32 in 1/2 .. 1: the sum rounds.
   const float sum = std::bit_cast<float>(magnitude) + 0.5f;
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(sum) - 0x3f000000u;
   const std::uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
@@ -53,6 +55,7 @@ constexpr F16 narrow_f16(float value) {
   return {static_cast<std::uint16_t>(magnitude > 0x7f800000u ? kNanF16 : number)};
 }
 
+// Converts f32 to bf16.
 constexpr Bf16 narrow_bf16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t number = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;

@@ -1,4 +1,4 @@
-// f16 and bf16, against double.
+// f16 and bf16, compared with double.
 
 #include "collectives/machine/half.h"
 
@@ -31,8 +31,8 @@ double value_of(Bf16 half) {
   return value;
 }
 
-// The nearest of all 2^16 patterns to a finite value, ties to the even mantissa: no bit arithmetic
-// in common with half.h.
+// Returns the nearest of all 2^16 patterns to a finite value, ties to the even mantissa. Shares no
+// bit arithmetic with half.h.
 template <typename Half>
 std::uint16_t nearest(double value, std::uint16_t infinity) {
   const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
@@ -70,7 +70,7 @@ void check_half(Type type, const std::vector<std::uint16_t>& others, std::uint16
       const Half b{y};
       const double da = value_of(a);
       const double db = value_of(b);
-      // The documented result: of f32, rounded once more.
+      // The documented result: the f32 result, rounded once more.
       const auto fa = static_cast<float>(da);
       const auto fb = static_cast<float>(db);
       ASSERT_EQ(combine_one(Op::kSum, type, a, b).bits, expected<Half>(fa + fb, infinity, nan))

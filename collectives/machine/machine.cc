@@ -8,13 +8,15 @@
 namespace espalier {
 namespace {
 
-// Completions a poll: bounds its work.
+// Bounds the work of a poll.
 constexpr int kCompletionsPerPoll = 8;
-// How much earlier than its receive the word of a message may come, in messages of its link: above
-// any window. And how many collectives late a tag is believed to be.
+// An unexpected message of this collective may be at most this many messages of its link ahead of
+// the next receive; more than any window.
 constexpr std::uint64_t kEarlyMessages = 65'536;
+// A tag fewer than this many collectives back is late. Any other belongs to a later collective,
+// because sequence numbers wrap.
 constexpr int kLateCollectives = 1024;
-// How soon a post is tried again for which the fabric had no room.
+// Delay until a post is retried for which the fabric had no room.
 constexpr std::uint64_t kRetryNs = 20'000;
 
 }  // namespace
@@ -38,54 +40,57 @@ Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
 Status Machine::poll() {
   if (endpoint_ == nullptr) return Status::kBadArgument;
   watch_.tick();
-  const bool retry = no_room_;
-  moved_ = false;
-  no_room_ = false;
+  const bool retry = post_refused_;
+  has_moved_ = false;
+  post_refused_ = false;
   const bool drained = take_completions();
-  more_ = !drained;
+  may_have_more_ = !drained;
   if (running_ && !watch_.failed()) work(retry);
-  if (moved_) watch_.moved();
+  if (has_moved_) watch_.note_progress();
   watch_.run(drained);
   if (watch_.failed()) return watch_.ended() ? watch_.cause().status : Status::kBusy;
   return running_ ? Status::kBusy : Status::kOk;
 }
 
-// True if none is left.
+// Returns whether no completion is left.
 bool Machine::take_completions() {
   for (int taken = 0; taken < kCompletionsPerPoll; ++taken) {
     Completion completion;
     if (!endpoint_->poll(completion)) return true;
-    take(completion);
+    handle(completion);
   }
   return false;
 }
 
-void Machine::take(const Completion& completion) {
+void Machine::handle(const Completion& completion) {
   const std::uint32_t link = completion.link;
   if (link >= watch_.links()) return fail_here(Status::kBackEnd);
   switch (completion.kind) {
     case Completion::Kind::kSent: return complete(completion, true);
     case Completion::Kind::kReceived: return complete(completion, false);
-    case Completion::Kind::kEarly: watch_.alive(link); return early(link, completion.tag);
+    case Completion::Kind::kEarly:
+      watch_.note_life(link);
+      return handle_unexpected(link, completion.tag);
     case Completion::Kind::kControl:
       if (completion.control.kind == ControlKind::kProbe &&
           tags_.contradicts(completion.control.number)) {
         fail(Status::kMismatch, link);
       }
-      return watch_.control(link, completion.control);
-    case Completion::Kind::kLinkDown: return watch_.link_down(link);
-    case Completion::Kind::kDeaf: return watch_.deafened(link, completion.status != Status::kOk);
+      return watch_.handle_control(link, completion.control);
+    case Completion::Kind::kLinkDown: return watch_.note_link_down(link);
+    case Completion::Kind::kDeaf:
+      return watch_.note_blocked(link, completion.status != Status::kOk);
   }
 }
 
 void Machine::complete(const Completion& completion, bool sent) {
   const std::uint32_t link = completion.link;
-  // An eager send may be found to disagree long after it completed.
+  // An eager send may be reported as a mismatch long after it completed.
   if (completion.status != Status::kOk) return fail(completion.status, link);
   if (!running_ || watch_.failed()) return;
-  Lane& lane = sent ? sends_[link] : receives_[link];
-  const Message message = lane.at(lane.first);
-  if (!lane.outstanding() || message.step != completion.cookie) {
+  MessageRing& ring = sent ? sends_[link] : receives_[link];
+  const Message message = ring.message(ring.first);
+  if (!ring.has_outstanding() || message.step != completion.cookie) {
     return fail(Status::kUnforeseen, link);
   }
   if (!sent && check_blocks_ && crc32(0, message.bytes, message.size) != completion.check) {
@@ -95,36 +100,37 @@ void Machine::complete(const Completion& completion, bool sent) {
     log_->completed(static_cast<std::uint8_t>(link),
                     sent ? espalier_Kind_SEND : espalier_Kind_RECEIVE, log_now());
   }
-  ++lane.first;
-  moved_ = true;
-  Step& its = step(message.step);
-  --(sent ? its.sends : its.receives);
-  if (sent && !lane.outstanding()) sending_.erase(link);
-  watch_.arrived(link, sends_[link].outstanding() || receives_[link].outstanding());
+  ++ring.first;
+  has_moved_ = true;
+  Step& message_step = step(message.step);
+  --(sent ? message_step.sends : message_step.receives);
+  if (sent && !ring.has_outstanding()) sending_.erase(link);
+  watch_.note_arrival(link, sends_[link].has_outstanding() || receives_[link].has_outstanding());
 }
 
-// A message has come for which no receive is posted: of this collective, then ranks must agree on
-// it and a receive must follow; of a later one, then start() will see; of an earlier one, which did
-// not receive it.
-void Machine::early(std::uint32_t link, std::uint64_t tag) {
-  const int later = tags_.later(tag);
+// Handles an unexpected message. From this collective: the ranks must agree on it, and a receive
+// must follow. From a later one: start() checks it. From an earlier one: that collective never
+// received it.
+void Machine::handle_unexpected(std::uint32_t link, std::uint64_t tag) {
+  const int later = tags_.collectives_ahead(tag);
   if (later > 0 || later <= -kLateCollectives) {
-    if (!told_.contains(link)) early_[link] = tag;
-    told_.insert(link);
+    if (!unexpected_links_.contains(link)) unexpected_tags_[link] = tag;
+    unexpected_links_.insert(link);
     return;
   }
-  const std::uint64_t number = tags_.number(tag);
-  if (later < 0 || number >= receives_[link].number + kEarlyMessages) {
+  const std::uint64_t number = tags_.message_number(tag);
+  if (later < 0 || number >= receives_[link].next_number + kEarlyMessages) {
     return fail(Status::kMismatch, link);
   }
-  if (number < receives_[link].number) return;
+  if (number < receives_[link].next_number) return;
   if (!running_) return fail(Status::kUnforeseen, link);
-  foreseen_[link] = std::max(foreseen_[link], static_cast<std::uint32_t>(number) + 1);
+  expected_receives_[link] =
+      std::max(expected_receives_[link], static_cast<std::uint32_t>(number) + 1);
 }
 
 void Machine::finish() {
   for (std::uint32_t link = 0; link < watch_.links(); ++link) {
-    if (foreseen_[link] > receives_[link].number) fail(Status::kUnforeseen, link);
+    if (expected_receives_[link] > receives_[link].next_number) fail(Status::kUnforeseen, link);
   }
   running_ = false;
 }
@@ -144,9 +150,9 @@ StallReport Machine::stall_report() const {
   std::int64_t oldest = Timetable::kNever;
   for (std::uint32_t link = 0; link < watch_.links(); ++link) {
     for (const bool sending : {false, true}) {
-      const Lane& lane = sending ? sends_[link] : receives_[link];
-      if (!lane.outstanding()) continue;
-      const Message message = lane.at(lane.first);
+      const MessageRing& ring = sending ? sends_[link] : receives_[link];
+      if (!ring.has_outstanding()) continue;
+      const Message message = ring.message(ring.first);
       if (step(message.step).number >= oldest) continue;
       oldest = step(message.step).number;
       report.waiting = true;
@@ -154,7 +160,7 @@ StallReport Machine::stall_report() const {
       report.peer = watch_.peer(link);
       report.sending = sending;
       report.action = message.action;
-      report.since_ns = watch_.since(link);
+      report.since_ns = watch_.wait_start(link);
     }
   }
   return report;
@@ -162,9 +168,9 @@ StallReport Machine::stall_report() const {
 
 std::uint64_t Machine::next_deadline() const {
   if (endpoint_ == nullptr) return Watch::kNoDeadline;
-  if (moved_ || more_) return 0;
+  if (has_moved_ || may_have_more_) return 0;
   const std::uint64_t next = watch_.next_deadline();
-  return no_room_ ? std::min(next, watch_.now() + kRetryNs) : next;
+  return post_refused_ ? std::min(next, watch_.now() + kRetryNs) : next;
 }
 
 }  // namespace espalier

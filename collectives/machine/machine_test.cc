@@ -1,4 +1,4 @@
-// What start() refuses, what can be read, how much a poll does.
+// The errors of start(), the reports, and the amount of work per poll.
 
 #include <algorithm>
 #include <cstring>
@@ -57,10 +57,10 @@ TEST_F(MachineTest, RefusesBuffers) {
   init();
   buffers.output = nullptr;
   EXPECT_EQ(start(), Status::kBadArgument);
-  EXPECT_EQ(start(0), Status::kOk);  // nothing to put there
+  EXPECT_EQ(start(0), Status::kOk);  // there are no bytes to put there
   EXPECT_EQ(finish(), Status::kOk);
   buffers.output = output;
-  buffers.input = nullptr;  // not touched
+  buffers.input = nullptr;  // the program does not use it
   buffers.scratch_bytes = 31;
   EXPECT_EQ(start(), Status::kBadArgument);
   buffers.scratch_bytes = 32;
@@ -96,7 +96,7 @@ TEST_F(MachineTest, RefusesOperators) {
   op.type = Type::kCustom;  // of 0 bytes
   EXPECT_EQ(start(), Status::kBadOperator);
   op.type = Type::kF32;
-  op.op = Op::kXor;  // but nothing is combined
+  op.op = Op::kXor;  // allowed: nothing is combined
   program.needs_commutative = true;
   EXPECT_EQ(start(16), Status::kOk);
   EXPECT_EQ(finish(), Status::kOk);
@@ -104,7 +104,7 @@ TEST_F(MachineTest, RefusesOperators) {
   program.needs_commutative = true;
   EXPECT_EQ(start(16), Status::kBadOperator);
   op.op = Op::kSum;
-  op.commutes = false;  // built in: it does
+  op.commutes = false;  // ignored for a built-in operator, which does
   EXPECT_EQ(start(16), Status::kOk);
   EXPECT_EQ(finish(), Status::kOk);
   op.op = Op::kCustom;
@@ -131,7 +131,7 @@ TEST_F(MachineTest, RefusesPeersSizesAndWhatTheEndpointRefuses) {
   EXPECT_EQ(finish(), Status::kOk);
 }
 
-// Its own segment alone, at the buffer's beginning, in one buffer; all in the other.
+// One buffer holds only the rank's own segment, at its beginning; the other holds all segments.
 TEST_F(MachineTest, InPlaceIsWhereEachSegmentIsAtOneAddress) {
   program = chain_program(0, true);
   program.segments = program.ranks;
@@ -147,11 +147,11 @@ TEST_F(MachineTest, InPlaceIsWhereEachSegmentIsAtOneAddress) {
     ASSERT_EQ(check_program(program), Status::kOk);
     const bool own_input = collective == espalier_Collective_ALLGATHER;
     std::uint8_t* const own = output + 16;
-    for (std::uint8_t* at = output; at < output + 48; at += 8) {
-      buffers.input = own_input ? at : output;
-      buffers.output = own_input ? output : at;
-      EXPECT_EQ(start(16), at == own ? Status::kOk : Status::kBadArgument) << at - output;
-      if (at != own) continue;
+    for (std::uint8_t* address = output; address < output + 48; address += 8) {
+      buffers.input = own_input ? address : output;
+      buffers.output = own_input ? output : address;
+      EXPECT_EQ(start(16), address == own ? Status::kOk : Status::kBadArgument) << address - output;
+      if (address != own) continue;
       ASSERT_EQ(endpoint.prepared.size(), 1u);
       EXPECT_EQ(endpoint.prepared[0].bytes, output);
       EXPECT_EQ(endpoint.prepared[0].size, 48u);
@@ -173,7 +173,7 @@ TEST_F(MachineTest, APlaceOutsideWhatABufferHoldsEndsIt) {
 
 TEST_F(MachineTest, RefusesProgramsThatNameABufferThatIsNotThere) {
   init();
-  program.root = 1;  // of a broadcast: it has no output
+  program.root = 1;  // the root of a broadcast has no output
   EXPECT_EQ(start(), Status::kMalformed);
   EXPECT_EQ(start(0), Status::kOk) << "nothing is there";
 }
@@ -197,8 +197,8 @@ TEST_F(MachineTest, RunsAreOneMessage) {
   program.blocks[0].block_bytes = 0;
   program.segments = 4;
   program.scratch_blocks = 4;
-  for (std::uint32_t at = 0; at < program.actions_count; ++at) {
-    program.actions[at].into.run = program.actions[at].a.run = 3;
+  for (std::uint32_t i = 0; i < program.actions_count; ++i) {
+    program.actions[i].into.run = program.actions[i].a.run = 3;
   }
   ASSERT_EQ(check_program(program), Status::kOk);
   program.indices[0].base = 0;
@@ -214,7 +214,7 @@ TEST_F(MachineTest, RunsAreOneMessage) {
   EXPECT_EQ(scratch[24], 0);
 }
 
-// Two sends a step on one link: a step waits until the link has room for both.
+// Two sends per step on one link: a step waits until the link has room for both.
 TEST_F(MachineTest, StepsWaitForRoomInEveryLane) {
   program.actions[3] = program.actions[1];
   program.actions_count = 4;
@@ -306,7 +306,7 @@ TEST_F(MachineTest, StallReportIsOfTheOldest) {
 }
 
 TEST_F(MachineTest, ABrokenProgramEndsInsteadOfWritingElsewhere) {
-  // Not what check_program can see: the slot runs out of the scratch memory.
+  // check_program cannot detect this: the slot leaves the scratch memory.
   program.indices[3].mod = 0;
   init();
   ASSERT_EQ(start(), Status::kOk);
@@ -316,7 +316,7 @@ TEST_F(MachineTest, ABrokenProgramEndsInsteadOfWritingElsewhere) {
 }
 
 TEST_F(MachineTest, OperationsKeepTheirPace) {
-  // The copies of the blocks as they come, by a pace that is i.
+  // The copies of the blocks as they arrive, with a pace equal to i.
   program.actions[2].pace_ref = 2;
   ASSERT_EQ(check_program(program), Status::kOk);
   init();
@@ -325,7 +325,7 @@ TEST_F(MachineTest, OperationsKeepTheirPace) {
 }
 
 TEST_F(MachineTest, APaceThatRestsOrLeavesItsPhaseEndsTheCollective) {
-  // Not what check_program can see: 0, 1, 0 and then beyond the last step.
+  // check_program cannot detect this: 0, 1, 0 and then beyond the last step.
   const OwnedProgram valid = program;
   init();
   program.actions[2].pace_ref = 3;  // i mod 2

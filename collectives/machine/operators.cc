@@ -18,12 +18,12 @@ bool equal(const char* a, const char* b) {
   return *a == *b;
 }
 
-// The position of `name`; false if it is not there.
+// Finds the position of `name` in the table; false if it is not there.
 template <typename Enum, std::size_t kSize>
 bool parse(const char* const (&names)[kSize], const char* name, Enum& value) {
-  for (std::size_t at = 0; at < kSize; ++at) {
-    if (!equal(names[at], name)) continue;
-    value = static_cast<Enum>(at);
+  for (std::size_t index = 0; index < kSize; ++index) {
+    if (!equal(names[index], name)) continue;
+    value = static_cast<Enum>(index);
     return true;
   }
   return false;
@@ -31,16 +31,16 @@ bool parse(const char* const (&names)[kSize], const char* name, Enum& value) {
 
 template <typename Enum, std::size_t kSize>
 const char* name_of(const char* const (&names)[kSize], Enum value) {
-  const auto at = static_cast<std::size_t>(value);
-  return at < kSize ? names[at] : "unknown";
+  const auto index = static_cast<std::size_t>(value);
+  return index < kSize ? names[index] : "unknown";
 }
 
 }  // namespace
 
 std::uint32_t element_bytes(const Operator& op) {
   if (op.type == Type::kCustom) return op.element_bytes;
-  const auto at = static_cast<std::size_t>(op.type);
-  return at < sizeof kTypeBytes ? kTypeBytes[at] : 0;
+  const auto index = static_cast<std::size_t>(op.type);
+  return index < sizeof kTypeBytes ? kTypeBytes[index] : 0;
 }
 
 bool can_combine(const Operator& op) {

@@ -1,5 +1,4 @@
-// A loop of its own for each operator and type, which the compiler vectorises. For boards there is
-// operators_compact.cc.
+// One loop per operator and type, which the compiler vectorises. For boards: operators_compact.cc.
 
 #include "espalier/base/limits.h"
 #if !ESPALIER_COMPACT_OPERATORS
@@ -9,7 +8,7 @@
 #include "collectives/machine/half.h"
 #include "espalier/collectives/machine/operators.h"
 
-// into may be a or b and nothing in between, so the elements are independent of each other.
+// `into` is equal to a or b or does not overlap them, so the elements are independent.
 #if defined(__clang__)
 #define ESPALIER_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -19,18 +18,18 @@
 namespace espalier {
 namespace {
 
-// A (value, index) pair as it lies in memory.
+// A (value, index) pair, as stored in memory.
 template <typename Value, typename Index>
 struct Loc {
   Value value;
   Index index;
 };
 
-// Arithmetic of a type: integers wrap, NaN results are the canonical one, min and max are NaN if
-// either operand is, and -0 is less than +0.
+// Arithmetic of a type. Integers wrap. NaN results are the canonical NaN. min and max are NaN if
+// either operand is; -0 is less than +0.
 template <typename T>
 struct Arithmetic {
-  // In `unsigned` at least: a product of two 16-bit numbers overflows int.
+  // At least `unsigned`, because a product of two 16-bit numbers overflows int.
   using Wide = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
   static T sum(T a, T b) { return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b)); }
   static T product(T a, T b) { return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b)); }
@@ -43,7 +42,7 @@ struct FloatArithmetic {
   static T canonical(T x) { return x == x ? x : std::bit_cast<T>(kNan); }
   static T sum(T a, T b) { return canonical(a + b); }
   static T product(T a, T b) { return canonical(a * b); }
-  // Equal operands differ in nothing but a zero's sign: -0 is their bitwise or, +0 their and.
+  // Equal operands differ at most in the sign of a zero: their bitwise or is -0, their and is +0.
   static T min(T a, T b) {
     const T equal = std::bit_cast<T>(std::bit_cast<Bits>(a) | std::bit_cast<Bits>(b));
     return pick(a < b, a, b, equal);
@@ -65,7 +64,7 @@ struct Arithmetic<float> : FloatArithmetic<float, std::uint32_t, kNanF32> {};
 template <>
 struct Arithmetic<double> : FloatArithmetic<double, std::uint64_t, kNanF64> {};
 
-// f16 and bf16 compute in f32; its NaN becomes theirs.
+// f16 and bf16 compute in f32; a NaN of f32 becomes their canonical NaN.
 template <>
 struct Arithmetic<F16> {
   using Single = Arithmetic<float>;
@@ -94,8 +93,8 @@ bool same(T a, T b) {
   }
 }
 
-// The pair whose value is min (max) of both; where it is that of both, or a NaN that both are, the
-// smaller index.
+// Returns the pair whose value is the min (max) of both. If the values are equal, or both are NaN,
+// the index is the smaller one.
 template <typename Pair, bool kMin>
 Pair locate(Pair a, Pair b) {
   using Value = decltype(Pair::value);
@@ -145,7 +144,8 @@ CombineFn arithmetic_function(Op op) {
   }
 }
 
-// Sums, products and bits do not know a sign: one function serves both, to save flash.
+// Sums, products and bit operations are the same for signed and unsigned numbers. One function
+// serves both, to save flash.
 template <typename T>
 CombineFn integer_function(Op op) {
   using Unsigned = std::make_unsigned_t<T>;

@@ -173,16 +173,17 @@ TEST(Locations, SmallerIndexOfEqualValues) {
 
 TEST(Locations, AssociateAndCommute) {
   using P = Pair<float, std::int32_t>;
-  ASSERT_TRUE(rc::check([](std::array<std::uint8_t, 3> values, std::array<std::int8_t, 3> at) {
-    const float table[] = {0.f, -0.f, 1.f, -1.f, NAN, -NAN, INFINITY, 0.5f};
-    P x[3];
-    for (int i = 0; i < 3; ++i) x[i] = {table[values[i] % 8], at[i]};
-    for (const Op op : {Op::kMinLoc, Op::kMaxLoc}) {
-      const auto f = [op](P a, P b) { return combine_one(op, Type::kF32Loc, a, b); };
-      RC_ASSERT(same_bits(f(f(x[0], x[1]), x[2]), f(x[0], f(x[1], x[2]))));
-      RC_ASSERT(same_bits(f(x[0], x[1]), f(x[1], x[0])));
-    }
-  }));
+  ASSERT_TRUE(
+      rc::check([](std::array<std::uint8_t, 3> values, std::array<std::int8_t, 3> positions) {
+        const float table[] = {0.f, -0.f, 1.f, -1.f, NAN, -NAN, INFINITY, 0.5f};
+        P x[3];
+        for (int i = 0; i < 3; ++i) x[i] = {table[values[i] % 8], positions[i]};
+        for (const Op op : {Op::kMinLoc, Op::kMaxLoc}) {
+          const auto f = [op](P a, P b) { return combine_one(op, Type::kF32Loc, a, b); };
+          RC_ASSERT(same_bits(f(f(x[0], x[1]), x[2]), f(x[0], f(x[1], x[2]))));
+          RC_ASSERT(same_bits(f(x[0], x[1]), f(x[1], x[0])));
+        }
+      }));
 }
 
 // ---- the table ----
@@ -212,19 +213,19 @@ TEST(Operators, WhatGoesTogether) {
 
 TEST(Operators, SizesAndNames) {
   const std::uint32_t sizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 8, 8, 16, 16, 5};
-  for (int at = 0; at <= 17; ++at) {
+  for (int i = 0; i <= 17; ++i) {
     Operator op;
-    op.type = static_cast<Type>(at);
+    op.type = static_cast<Type>(i);
     op.element_bytes = 5;
-    EXPECT_EQ(element_bytes(op), sizes[at]);
+    EXPECT_EQ(element_bytes(op), sizes[i]);
     Type type = Type::kCustom;
     EXPECT_TRUE(parse_type(type_name(op.type), type));
     EXPECT_EQ(type, op.type);
   }
-  for (int at = 0; at <= 10; ++at) {
+  for (int i = 0; i <= 10; ++i) {
     Op op = Op::kNone;
-    EXPECT_TRUE(parse_op(op_name(static_cast<Op>(at)), op));
-    EXPECT_EQ(op, static_cast<Op>(at));
+    EXPECT_TRUE(parse_op(op_name(static_cast<Op>(i)), op));
+    EXPECT_EQ(op, static_cast<Op>(i));
   }
   Type type = Type::kI8;
   Op op = Op::kSum;
@@ -248,13 +249,13 @@ TEST(Operators, InPlaceEitherWayAndAnyLength) {
     op.type = type;
     const std::uint32_t size = element_bytes(op);
     for (std::uint64_t count = 0; count < 70; ++count) {
-      // One element off an aligned place, as blocks are.
+      // One element after an aligned address, as blocks are.
       std::vector<std::uint8_t> a((count + 2) * size, 0);
       std::vector<std::uint8_t> b((count + 2) * size, 0);
       std::mt19937 random(static_cast<unsigned>(count));
-      for (std::size_t at = size; at < (count + 1) * size; ++at) {
-        a[at] = static_cast<std::uint8_t>(random() % 64);
-        b[at] = static_cast<std::uint8_t>(random() % 64);
+      for (std::size_t i = size; i < (count + 1) * size; ++i) {
+        a[i] = static_cast<std::uint8_t>(random() % 64);
+        b[i] = static_cast<std::uint8_t>(random() % 64);
       }
       std::vector<std::uint8_t> apart(a.size(), 0);
       std::vector<std::uint8_t> into_a = a;

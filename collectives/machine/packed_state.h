@@ -1,11 +1,11 @@
 #pragma once
-// The state of a machine between two polls, in as few bytes as it needs. A host that runs very many
-// nodes keeps these bytes for each node, and one Machine for many of them: a Machine has room for
-// the most links and steps that any node may have, its packed state only for those in use. Host
-// only; the machine's code does not know.
+// The state of a machine between two polls, packed into few bytes. A host that simulates very many
+// nodes keeps these bytes per node, and one Machine for many nodes. A Machine has room for the
+// largest number of links and steps that a node may have; its packed state has room only for those
+// in use. Host only; the machine's code does not depend on it.
 //
-// Packed bytes hold addresses inside the Machine and its program, and only what differs from a
-// model state. They are valid only for the PackedState object that wrote them, and only while the
+// Packed bytes contain addresses inside the Machine and its program, and only the differences from
+// a model state. They are valid only for the PackedState object that wrote them, and only while the
 // same program is at the same address.
 
 #include <cstddef>
@@ -18,20 +18,20 @@ namespace espalier {
 
 class PackedState {
  public:
-  // Packs the states that `machine` has in turn; it outlives this object.
+  // Packs the successive states of `machine`, which must outlive this object.
   explicit PackedState(Machine& machine) : machine_(machine) {}
 
-  // Makes the machine as if it had just been constructed, for an endpoint of `links` links.
+  // Resets the machine to its newly constructed state, for an endpoint with `links` links.
   void clear(std::uint32_t links);
-  // Packs the machine's state into bytes() .. bytes() + the size that it returns: it grows with the
+  // Packs the machine's state at bytes(), and returns its size in bytes. The size grows with the
   // node's links and actions, and with the steps and messages in flight.
   std::size_t pack();
   [[nodiscard]] const std::uint8_t* bytes() const { return packed_.data(); }
-  // Gives the machine the state that these bytes hold, aligned as 8 bytes are.
+  // Sets the machine to the state in `bytes`, which are 8-byte aligned.
   void unpack(const std::uint8_t* bytes);
 
  private:
-  struct Link;
+  struct PackedLink;
   struct Layout;
   struct Writer;
   struct Reader;
@@ -41,13 +41,13 @@ class PackedState {
   void unpack_steps(Reader& in);
   void pack_links(Writer& out);
   void unpack_links(Reader& in);
-  // side: 0 the lane of sends, 1 that of receives.
-  static void pack_lane(const Lane& lane, int side, Link& link, Writer& out);
-  static void unpack_lane(const Link& link, int side, Reader& in, Lane& lane);
+  // side: 0 for the message ring of sends, 1 for the ring of receives.
+  static void pack_ring(const MessageRing& ring, int side, PackedLink& link, Writer& out);
+  static void unpack_ring(const PackedLink& link, int side, Reader& in, MessageRing& ring);
 
   Machine& machine_;
-  std::vector<std::uint8_t> model_;   // the fixed part of the state that was packed first
-  std::vector<std::uint8_t> packed_;  // long enough for any state
+  std::vector<std::uint8_t> model_;   // the fixed part of the first state that was packed
+  std::vector<std::uint8_t> packed_;  // has room for any state
 };
 
 }  // namespace espalier

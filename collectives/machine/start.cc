@@ -1,4 +1,4 @@
-// Starting a collective: everything is checked before anything is done.
+// Starts a collective. Everything is checked before anything is done.
 
 #include <algorithm>
 #include <cstddef>
@@ -27,32 +27,34 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   if (endpoint_ == nullptr) return Status::kBadArgument;
   if (watch_.failed()) return watch_.cause().status;
   if (running_) return Status::kBadArgument;
-  // A barrier's combines say whom a rank has heard of, which its messages' coming says already.
+  // A barrier's combines touch no memory: the arrival of its messages is the information.
   const Operator op = program.collective == espalier_Collective_BARRIER ? Operator() : given;
-  const Uses uses = uses_of(program);
+  const BufferUses uses = uses_of(program);
   Status status = check_operator(program, uses, op);
   if (status != Status::kOk) return status;
   Layout layout;
   status = make_layout(program, count, element_bytes(op), layout);
   if (status != Status::kOk) return status;
-  // With 64 bits every program does.
+  // On 64-bit targets every program fits.
   if constexpr (sizeof(std::ptrdiff_t) < sizeof(std::int64_t)) {
     if (!Timetable::fits(program, layout.blocks)) return Status::kTooLarge;
   }
-  Held input, output;
-  if (uses.input) status = hold(program, layout, espalier_Buffer_INPUT, buffers.input, input);
+  BufferPart input, output;
+  if (uses.input) status = find_part(program, layout, espalier_Buffer_INPUT, buffers.input, input);
   if (status != Status::kOk) return status;
-  if (uses.output) status = hold(program, layout, espalier_Buffer_OUTPUT, buffers.output, output);
+  if (uses.output)
+    status = find_part(program, layout, espalier_Buffer_OUTPUT, buffers.output, output);
   const std::uint64_t scratch_bytes = scratch_needed(program, layout);
   if (status == Status::kOk) status = check_scratch(scratch_bytes, buffers);
   if (status != Status::kOk) return status;
-  const Held scratch{static_cast<std::uint8_t*>(buffers.scratch),
-                     static_cast<std::size_t>(scratch_bytes), 0};
+  const BufferPart scratch{static_cast<std::uint8_t*>(buffers.scratch),
+                           static_cast<std::size_t>(scratch_bytes), 0};
   Region regions[Endpoint::kMaxRegions];
   std::uint32_t regions_count = 0;
   status = find_regions(input, output, scratch, regions, regions_count);
   if (status == Status::kOk) status = map_links(program);
-  // A receive is L-1 steps after its send, which waits for it.
+  // A receive is L-1 steps after its send, and the send waits for it: both must be in flight at
+  // once.
   const std::uint8_t window = window_of(program);
   if (status == Status::kOk && program.latency_ticks > window) status = Status::kUnsupported;
   if (status == Status::kOk) status = endpoint_->prepare(regions, regions_count);
@@ -66,35 +68,35 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   slot_bytes_ = static_cast<std::size_t>(slot_bytes(layout));
   op_ = op;
   window_ = window;
-  room_ = static_cast<std::uint8_t>(std::clamp<std::uint32_t>(endpoint_->window(), 1, kRing));
+  ring_limit_ = static_cast<std::uint8_t>(std::clamp<std::uint32_t>(endpoint_->window(), 1, kRing));
   running_ = true;
-  moved_ = true;
+  has_moved_ = true;
   if (log_ != nullptr) log_->begin();
   start_tags(op);
   timetable_.start(program, layout.blocks);
-  watch_.start(tags_.word());
+  watch_.start(tags_.probe_word());
   return Status::kOk;
 }
 
-void Machine::Uses::place(bool present, const Place& place) {
+void Machine::BufferUses::add_operand(bool present, const Place& place) {
   if (!present) return;
   input = input || place.buffer == espalier_Buffer_INPUT;
   output = output || place.buffer == espalier_Buffer_OUTPUT;
 }
 
-Machine::Uses Machine::uses_of(const Program& program) {
-  Uses uses;
-  for (std::uint32_t at = 0; at < program.actions_count; ++at) {
-    const Action& action = program.actions[at];
-    uses.place(action.has_into, action.into);
-    uses.place(action.has_a, action.a);
-    uses.place(action.has_b, action.b);
+Machine::BufferUses Machine::uses_of(const Program& program) {
+  BufferUses uses;
+  for (std::uint32_t i = 0; i < program.actions_count; ++i) {
+    const Action& action = program.actions[i];
+    uses.add_operand(action.has_into, action.into);
+    uses.add_operand(action.has_a, action.a);
+    uses.add_operand(action.has_b, action.b);
     uses.combines = uses.combines || action.kind == espalier_Kind_COMBINE;
   }
   return uses;
 }
 
-Status Machine::check_operator(const Program& program, const Uses& uses, const Operator& op) {
+Status Machine::check_operator(const Program& program, const BufferUses& uses, const Operator& op) {
   if (element_bytes(op) == 0) return Status::kBadOperator;
   const bool barrier = program.collective == espalier_Collective_BARRIER;
   if (barrier || !uses.combines) return Status::kOk;
@@ -103,16 +105,16 @@ Status Machine::check_operator(const Program& program, const Uses& uses, const O
   return program.needs_commutative && !commutes ? Status::kBadOperator : Status::kOk;
 }
 
-// Of a buffer that the program names.
-Status Machine::hold(const Program& program, const Layout& layout, Buffer buffer, const void* bytes,
-                     Held& held) {
+// Finds the part of the message in a buffer that the program names.
+Status Machine::find_part(const Program& program, const Layout& layout, Buffer buffer,
+                          const void* bytes, BufferPart& part) {
   const Span span = buffer_span(program, layout, buffer);
   if (span.bytes == 0) return layout.count > 0 ? Status::kMalformed : Status::kOk;
   if (bytes == nullptr) return Status::kBadArgument;
   // Inputs are only read: no action may write there (check_program).
-  held = {static_cast<std::uint8_t*>(const_cast<void*>(bytes)),
+  part = {static_cast<std::uint8_t*>(const_cast<void*>(bytes)),
           static_cast<std::size_t>(span.bytes), span.offset};
-  return held.size == span.bytes ? Status::kOk : Status::kTooLarge;
+  return part.size == span.bytes ? Status::kOk : Status::kTooLarge;
 }
 
 Status Machine::check_scratch(std::uint64_t needed, const Buffers& buffers) {
@@ -123,27 +125,27 @@ Status Machine::check_scratch(std::uint64_t needed, const Buffers& buffers) {
   return good ? Status::kOk : Status::kBadArgument;
 }
 
-// What the endpoint is to reach. kBadArgument where buffers overlap, but for in place.
-Status Machine::find_regions(const Held& input, const Held& output, const Held& scratch,
-                             Region* regions, std::uint32_t& count) {
+// Finds the memory that the endpoint must reach. kBadArgument: buffers overlap other than in place.
+Status Machine::find_regions(const BufferPart& input, const BufferPart& output,
+                             const BufferPart& scratch, Region* regions, std::uint32_t& count) {
   const bool shared = overlap(input.bytes, input.size, output.bytes, output.size);
-  // Where each would lie if it held the whole message.
+  // Compares the addresses that the two would have if they held the whole message.
   const bool in_place = reinterpret_cast<std::uintptr_t>(input.bytes) - input.offset ==
                         reinterpret_cast<std::uintptr_t>(output.bytes) - output.offset;
   if ((shared && !in_place) || overlap(scratch.bytes, scratch.size, input.bytes, input.size) ||
       overlap(scratch.bytes, scratch.size, output.bytes, output.size)) {
     return Status::kBadArgument;
   }
-  const auto add = [&](const Held& held) { regions[count++] = {held.bytes, held.size}; };
+  const auto add = [&](const BufferPart& part) { regions[count++] = {part.bytes, part.size}; };
   // The endpoint only reads the input: the program sends from it and writes nothing there. In
-  // place, the longer of the two holds the other.
+  // place, the longer buffer contains the other.
   if (output.size > 0 && !(shared && input.size > output.size)) add(output);
   if (scratch.size > 0) add(scratch);
   if (input.size > 0 && !(shared && input.size <= output.size)) add(input);
   return Status::kOk;
 }
 
-// Steps in flight here.
+// Returns the limit on steps in flight for this program.
 std::uint8_t Machine::window_of(const Program& program) const {
   const std::uint32_t window =
       std::min<std::uint32_t>({program.window, window_limit_, endpoint_->window()});
@@ -153,12 +155,12 @@ std::uint8_t Machine::window_of(const Program& program) const {
 // Finds the endpoint's link to each of the program's peers.
 Status Machine::map_links(const Program& program) {
   if (links_count(program) > watch_.links()) return Status::kNoSuchPeer;
-  for (std::uint32_t at = 0; at < links_count(program); ++at) {
-    const std::uint32_t peer = peer_of(program, at);
-    std::uint32_t link = 0;
-    while (link < watch_.links() && watch_.peer(link) != peer) ++link;
-    if (link == watch_.links()) return Status::kNoSuchPeer;
-    link_of_[at] = static_cast<std::uint8_t>(link);
+  for (std::uint32_t program_link = 0; program_link < links_count(program); ++program_link) {
+    const std::uint32_t peer = peer_of(program, program_link);
+    std::uint32_t endpoint_link = 0;
+    while (endpoint_link < watch_.links() && watch_.peer(endpoint_link) != peer) ++endpoint_link;
+    if (endpoint_link == watch_.links()) return Status::kNoSuchPeer;
+    endpoint_links_[program_link] = static_cast<std::uint8_t>(endpoint_link);
   }
   return Status::kOk;
 }
@@ -173,12 +175,13 @@ void Machine::start_tags(const Operator& op) {
   hash = digest_u64(hash, ++tags_.sequence);
   tags_.hash = (hash ^ (hash >> 48)) & TagBase::kMask;
   for (std::uint32_t link = 0; link < watch_.links(); ++link) {
-    sends_[link].number = 0;
-    receives_[link].number = 0;
-    foreseen_[link] = 0;
-    if (!told_.contains(link) || tags_.later(early_[link]) > 0) continue;
-    told_.erase(link);
-    early(link, early_[link]);
+    sends_[link].next_number = 0;
+    receives_[link].next_number = 0;
+    expected_receives_[link] = 0;
+    if (!unexpected_links_.contains(link) || tags_.collectives_ahead(unexpected_tags_[link]) > 0)
+      continue;
+    unexpected_links_.erase(link);
+    handle_unexpected(link, unexpected_tags_[link]);
   }
 }
 

@@ -8,18 +8,18 @@
 namespace espalier {
 namespace {
 
-// An index that the formula gives by one multiplication.
-bool straight(const Index& index) { return index.terms == 0 && index.mod == 0 && index.div <= 1; }
+// Whether the formula of the index is a single multiplication and addition.
+bool is_linear(const Index& index) { return index.terms == 0 && index.mod == 0 && index.div <= 1; }
 
 }  // namespace
 
-bool Timetable::fits(const Program& program, std::uint32_t blocks, std::int64_t most) {
-  bool all = phase_steps(program, blocks) <= most;
-  for (std::uint32_t at = 0; at < program.counts_count; ++at) {
-    const std::int64_t value = count_value(program.counts[at], blocks);
-    all = all && -most <= value && value <= most;
+bool Timetable::fits(const Program& program, std::uint32_t blocks, std::int64_t max) {
+  bool fits = phase_steps(program, blocks) <= max;
+  for (std::uint32_t i = 0; i < program.counts_count; ++i) {
+    const std::int64_t value = count_value(program.counts[i], blocks);
+    fits = fits && -max <= value && value <= max;
   }
-  return all;
+  return fits;
 }
 
 void Timetable::start(const Program& program, std::uint32_t blocks) {
@@ -42,70 +42,72 @@ void Timetable::next_phase() {
     end_step_ += std::max<std::int64_t>(0, count_value(program_->counts[phase.steps_ref], blocks_));
     cursors_count_ = 0;
     terms_count_ = 0;
-    for (std::uint32_t at = 0; at < rows_count_; ++at) start_row(at);
+    for (std::uint32_t row = 0; row < rows_count_; ++row) start_row(row);
     find_next_step();
   }
 }
 
-void Timetable::start_row(std::uint32_t at) {
-  const Action& its = action(at);
-  Row& row = rows_[at];
-  row = Row();
-  row.step = kNoStep;
-  row.first_cursor = cursors_count_;
-  const std::int64_t t0 = count_value(program_->counts[its.t0_ref], blocks_);
-  row.first_step = static_cast<Number>(first_step_ + t0);
-  if (paced(at)) return start_pace(at);
-  const Range run = range(its, t0);
-  if (run.begin >= run.end) return;
-  row.i = static_cast<Number>(run.begin);
-  row.left = static_cast<Number>(run.end - run.begin);
-  row.step = static_cast<Number>(wrapping_add(row.first_step, wrapping_mul(period_, run.begin)));
-  add_cursors(row, its);
+void Timetable::start_row(std::uint32_t row) {
+  const Action& action = this->action(row);
+  Row& state = rows_[row];
+  state = Row();
+  state.step = kNoStep;
+  state.first_cursor = cursors_count_;
+  const std::int64_t t0 = count_value(program_->counts[action.t0_ref], blocks_);
+  state.first_step = static_cast<Number>(first_step_ + t0);
+  if (has_pace(row)) return start_pace(row);
+  const Range instances = range(action, t0);
+  if (instances.begin >= instances.end) return;
+  state.i = static_cast<Number>(instances.begin);
+  state.unissued = static_cast<Number>(instances.end - instances.begin);
+  state.step =
+      static_cast<Number>(wrapping_add(state.first_step, wrapping_mul(period_, instances.begin)));
+  add_cursors(state, action);
 }
 
-void Timetable::start_pace(std::uint32_t at) {
-  const Action& its = action(at);
-  Row& row = rows_[at];
-  row.left = static_cast<Number>(
-      std::max<std::int64_t>(0, count_value(program_->counts[its.instances_ref], blocks_)));
-  if (row.left == 0) return;
-  add_cursors(row, its);
-  if (runs_later(its) && has_room(program_->indices[its.pace_ref])) {
-    start_cursor(row, its.pace_ref);
-    row.ahead = true;
+void Timetable::start_pace(std::uint32_t row) {
+  const Action& action = this->action(row);
+  Row& state = rows_[row];
+  state.unissued = static_cast<Number>(
+      std::max<std::int64_t>(0, count_value(program_->counts[action.instances_ref], blocks_)));
+  if (state.unissued == 0) return;
+  add_cursors(state, action);
+  if (runs_later(action) && has_room(program_->indices[action.pace_ref])) {
+    start_cursor(state, action.pace_ref);
+    state.has_pace_cursor = true;
   }
-  keep_pace(at, first_step_);
+  update_step(row, first_step_);
 }
 
-// To the step of the row's next instance to let in.
-void Timetable::keep_pace(std::uint32_t at, std::int64_t earliest) {
-  Row& row = rows_[at];
-  row.step = kNoStep;
-  if (row.left == 0) return;
-  const std::int64_t step = wrapping_add(row.first_step, wrapping_mul(period_, pace(at)));
+// Sets the row's `step` to the step of its next instance to issue. good_ becomes false if that step
+// is before `earliest` or after the phase.
+void Timetable::update_step(std::uint32_t row, std::int64_t earliest) {
+  Row& state = rows_[row];
+  state.step = kNoStep;
+  if (state.unissued == 0) return;
+  const std::int64_t step = wrapping_add(state.first_step, wrapping_mul(period_, pace(row)));
   if (step < earliest || step >= end_step_) {
     good_ = false;
     return;
   }
-  row.step = static_cast<Number>(step);
+  state.step = static_cast<Number>(step);
 }
 
-// Of the row's next instance to let in.
-std::int64_t Timetable::pace(std::uint32_t at) const {
-  const Row& row = rows_[at];
-  const Action& its = action(at);
-  if (!runs_later(its)) return value(at, its.pace_ref);
-  if (row.ahead) return cursors_[row.first_cursor + row.cursors].value();
-  const std::int64_t all = count_value(program_->counts[its.instances_ref], blocks_);
-  return index_value(*program_, its.pace_ref, all - row.left);
+// Returns the pace of the row's next instance to issue.
+std::int64_t Timetable::pace(std::uint32_t row) const {
+  const Row& state = rows_[row];
+  const Action& action = this->action(row);
+  if (!runs_later(action)) return value(row, action.pace_ref);
+  if (state.has_pace_cursor) return cursors_[state.first_cursor + state.cursors].value();
+  const std::int64_t instances = count_value(program_->counts[action.instances_ref], blocks_);
+  return index_value(*program_, action.pace_ref, instances - state.unissued);
 }
 
 std::uint32_t Timetable::block_ref(const Action& action) {
   return action.kind == espalier_Kind_SEND ? action.a.block_ref : action.into.block_ref;
 }
 
-// Leaves those with from < d*i <= to.
+// Keeps the instances i with from < d*i <= to.
 void Timetable::Range::cut(std::int64_t from, std::int64_t to, std::uint32_t d) {
   floor_divide(from, d);
   floor_divide(to, d);
@@ -113,27 +115,28 @@ void Timetable::Range::cut(std::int64_t from, std::int64_t to, std::uint32_t d) 
   end = std::min(end, to + 1);
 }
 
-// The instances whose step is in the phase and whose block is not ruled out: begin <= i < end.
+// Returns the instances whose step is in the phase and whose block is not known to be outside 0 ..
+// N-1.
 Timetable::Range Timetable::range(const Action& action, std::int64_t t0) const {
   const std::int64_t instances = count_value(program_->counts[action.instances_ref], blocks_);
-  Range run{0, instances};
-  run.cut(wrapping_mul(t0, -1) - 1, end_step_ - first_step_ - 1 - t0, period_);
+  Range range{0, instances};
+  range.cut(wrapping_mul(t0, -1) - 1, end_step_ - first_step_ - 1 - t0, period_);
   const Index& index = program_->indices[block_ref(action)];
-  if (index.terms != 0 || index.mod != 0) return run;
+  if (index.terms != 0 || index.mod != 0) return range;
   // 0 <= base + floor((off + coef*i) / div) [< N]  <=>  low <= coef*i [< high]
   const std::int64_t div = std::max<std::int64_t>(1, index.div);
   const std::int64_t low = -index.base * div - index.off;
-  // Clamped, none is too high: more than any run has.
+  // With clamp no block is too high: kNever is above every block.
   const std::int64_t high =
       action.clamp ? kNever : (std::int64_t{blocks_} - index.base) * div - index.off;
   if (index.coef > 0) {
-    run.cut(low - 1, high - 1, static_cast<std::uint32_t>(index.coef));
+    range.cut(low - 1, high - 1, static_cast<std::uint32_t>(index.coef));
   } else if (index.coef < 0) {
-    run.cut(-high, -low, static_cast<std::uint32_t>(-index.coef));
+    range.cut(-high, -low, static_cast<std::uint32_t>(-index.coef));
   } else if (low > 0 || high <= 0) {
-    run.end = run.begin;
+    range.end = range.begin;
   }
-  return run;
+  return range;
 }
 
 void Timetable::add_cursors(Row& row, const Action& action) {
@@ -153,12 +156,12 @@ void Timetable::add_place(Row& row, bool present, const Place& place) {
   if (place.buffer == espalier_Buffer_SCRATCH) add_cursor(row, place.slot_ref);
 }
 
-// Where there is no room, value() divides instead.
+// Adds a cursor for an index that needs one. If there is no room for it, value() divides instead.
 void Timetable::add_cursor(Row& row, std::uint32_t ref) {
   const Index& index = program_->indices[ref];
-  if (straight(index) || !has_room(index)) return;
-  for (std::uint32_t at = 0; at < row.cursors; ++at) {
-    if (cursor_refs_[row.first_cursor + at] == ref) return;
+  if (is_linear(index) || !has_room(index)) return;
+  for (std::uint32_t i = 0; i < row.cursors; ++i) {
+    if (cursor_refs_[row.first_cursor + i] == ref) return;
   }
   start_cursor(row, ref);
   ++row.cursors;
@@ -178,10 +181,10 @@ void Timetable::start_cursor(Row& row, std::uint32_t ref) {
 void Timetable::find_next_step() {
   next_step_ = kNever;
   next_rows_ = 0;
-  for (std::uint32_t row = 0; row < rows_count_; ++row) offer(row);
+  for (std::uint32_t row = 0; row < rows_count_; ++row) merge(row);
 }
 
-void Timetable::offer(std::uint32_t row) {
+void Timetable::merge(std::uint32_t row) {
   const Number step = rows_[row].step;
   if (step == kNoStep || step > next_step_) return;
   if (step < next_step_) next_rows_ = 0;
@@ -191,71 +194,71 @@ void Timetable::offer(std::uint32_t row) {
 
 void Timetable::take_step() {
   for (Rows rows = next_rows_; rows != 0; rows &= rows - 1) {
-    const auto at = static_cast<std::uint32_t>(std::countr_zero(rows));
-    Row& row = rows_[at];
-    if (!paced(at)) {
-      row.step = --row.left == 0 ? kNoStep : row.step + static_cast<Number>(period_);
-    } else if (runs_later(action(at))) {
-      --row.left;
-      if (row.ahead) cursors_[row.first_cursor + row.cursors].advance(*program_);
-      keep_pace(at, std::int64_t{row.step} + 1);
+    const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
+    Row& state = rows_[row];
+    if (!has_pace(row)) {
+      state.step = --state.unissued == 0 ? kNoStep : state.step + static_cast<Number>(period_);
+    } else if (runs_later(action(row))) {
+      --state.unissued;
+      if (state.has_pace_cursor) cursors_[state.first_cursor + state.cursors].advance(*program_);
+      update_step(row, std::int64_t{state.step} + 1);
     }
   }
   find_next_step();
 }
 
-std::uint32_t Timetable::in_step(std::uint32_t at) const {
-  const Row& row = rows_[at];
-  if (!paced(at) || runs_later(action(at))) return 1;
-  const std::uint32_t ref = action(at).pace_ref;
-  std::uint32_t many = 1;
-  while (many <= kMaxInStep && std::int64_t{many} < row.left &&
-         value(at, ref, many) == value(at, ref))
-    ++many;
-  return many;
+std::uint32_t Timetable::in_step(std::uint32_t row) const {
+  const Row& state = rows_[row];
+  if (!has_pace(row) || runs_later(action(row))) return 1;
+  const std::uint32_t ref = action(row).pace_ref;
+  std::uint32_t count = 1;
+  while (count <= kMaxInStep && std::int64_t{count} < state.unissued &&
+         value(row, ref, count) == value(row, ref))
+    ++count;
+  return count;
 }
 
-std::int64_t Timetable::value(std::uint32_t at, std::uint32_t ref) const {
-  const Row& row = rows_[at];
+std::int64_t Timetable::value(std::uint32_t row, std::uint32_t ref) const {
+  const Row& state = rows_[row];
   const Index& index = program_->indices[ref];
-  if (straight(index)) {
-    return wrapping_add(std::int64_t{index.base} + index.off, wrapping_mul(index.coef, row.i));
+  if (is_linear(index)) {
+    return wrapping_add(std::int64_t{index.base} + index.off, wrapping_mul(index.coef, state.i));
   }
-  for (std::uint32_t cursor = 0; cursor < row.cursors; ++cursor) {
-    if (cursor_refs_[row.first_cursor + cursor] == ref) {
-      return cursors_[row.first_cursor + cursor].value();
+  for (std::uint32_t cursor = 0; cursor < state.cursors; ++cursor) {
+    if (cursor_refs_[state.first_cursor + cursor] == ref) {
+      return cursors_[state.first_cursor + cursor].value();
     }
   }
-  return index_value(*program_, ref, row.i);
+  return index_value(*program_, ref, state.i);
 }
 
-std::int64_t Timetable::value(std::uint32_t at, std::uint32_t ref, std::uint32_t ahead) const {
-  return ahead == 0 ? value(at, ref)
-                    : index_value(*program_, ref, std::int64_t{rows_[at].i} + ahead);
+std::int64_t Timetable::value(std::uint32_t row, std::uint32_t ref, std::uint32_t ahead) const {
+  return ahead == 0 ? value(row, ref)
+                    : index_value(*program_, ref, std::int64_t{rows_[row].i} + ahead);
 }
 
-bool Timetable::exists(std::uint32_t at) const { return exists(at, 0); }
+bool Timetable::exists(std::uint32_t row) const { return exists(row, 0); }
 
-bool Timetable::exists(std::uint32_t at, std::uint32_t ahead) const {
-  const Action& its = action(at);
-  const std::int64_t block = value(at, block_ref(its), ahead);
-  return block >= 0 && (block < blocks_ || its.clamp);
+bool Timetable::exists(std::uint32_t row, std::uint32_t ahead) const {
+  const Action& action = this->action(row);
+  const std::int64_t block = value(row, block_ref(action), ahead);
+  return block >= 0 && (block < blocks_ || action.clamp);
 }
 
-std::int64_t Timetable::block(std::uint32_t at, std::uint32_t ref) const {
-  const std::int64_t block = value(at, ref);
-  return action(at).clamp ? std::min(block, std::int64_t{blocks_} - 1) : block;
+std::int64_t Timetable::block(std::uint32_t row, std::uint32_t ref) const {
+  const std::int64_t block = value(row, ref);
+  return action(row).clamp ? std::min(block, std::int64_t{blocks_} - 1) : block;
 }
 
-void Timetable::advance(std::uint32_t at) {
-  Row& row = rows_[at];
-  ++row.i;
-  for (std::uint32_t cursor = 0; cursor < row.cursors; ++cursor) {
-    cursors_[row.first_cursor + cursor].advance(*program_);
+void Timetable::advance(std::uint32_t row) {
+  Row& state = rows_[row];
+  ++state.i;
+  for (std::uint32_t cursor = 0; cursor < state.cursors; ++cursor) {
+    cursors_[state.first_cursor + cursor].advance(*program_);
   }
-  if (!paced(at) || runs_later(action(at))) return;
-  --row.left;
-  keep_pace(at, row.step);
+  if (!has_pace(row) || runs_later(action(row))) return;
+  --state.unissued;
+  update_step(row, state.step);
 }
 
 }  // namespace espalier

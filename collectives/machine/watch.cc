@@ -5,11 +5,12 @@
 namespace espalier {
 namespace {
 
-// How soon a control is tried again for which the fabric had no room.
+// Delay until a control is retried for which the fabric had no room.
 constexpr std::uint64_t kRetryNs = 20'000;
 
-// A deaf finder never learns of another cause, so its own comes before all.
-bool smaller(const Cause& a, const Cause& b) {
+// The order of causes. A detector that cannot receive never learns of another cause, so its own
+// cause precedes all others.
+bool precedes(const Cause& a, const Cause& b) {
   if (a.deaf != b.deaf) return a.deaf;
   return a.detector != b.detector ? a.detector < b.detector : a.peer < b.peer;
 }
@@ -19,28 +20,28 @@ bool smaller(const Cause& a, const Cause& b) {
 void Watch::init(Endpoint& endpoint, std::uint64_t deadline_ns) {
   endpoint_ = &endpoint;
   deadline_ = std::max<std::uint64_t>(deadline_ns, 8);
-  count_ = std::min(endpoint.links(), kMaxLinks);
-  for (std::uint32_t link = 0; link < count_; ++link) links_[link].peer = endpoint.peer(link);
-  next_ = kNoDeadline;
+  links_count_ = std::min(endpoint.links(), kMaxLinks);
+  for (std::uint32_t link = 0; link < links_count_; ++link) links_[link].peer = endpoint.peer(link);
+  next_due_ = kNoDeadline;
   now_ = endpoint.now();
 }
 
 void Watch::tick() {
-  const std::uint64_t asleep_since = now_;
+  const std::uint64_t last_tick = now_;
   now_ = endpoint_->now() - lost_;
   if (awaited_.empty() || failed()) return;
-  const std::uint64_t expected = std::max(asleep_since, next_);
+  const std::uint64_t expected = std::max(last_tick, next_due_);
   if (now_ <= expected || now_ - expected <= deadline_ / 8) return;
   lost_ += now_ - expected;
   now_ = expected;
-  hear_anew();
+  restart_replies();
 }
 
-// What was said meanwhile was not heard: everybody has D/2 from now.
-void Watch::hear_anew() {
+// This node may have missed replies meanwhile: every awaited peer gets D/2 from now.
+void Watch::restart_replies() {
   awaited_.for_each([this](std::uint32_t link) {
-    links_[link].life = now_;
-    links_[link].probe_at = std::min(links_[link].probe_at, now_);
+    links_[link].last_life = now_;
+    links_[link].next_probe = std::min(links_[link].next_probe, now_);
   });
 }
 
@@ -53,25 +54,25 @@ void Watch::await(std::uint32_t link) {
 }
 
 void Watch::begin_wait(std::uint32_t link) {
-  links_[link].since = now_;
-  links_[link].probe_at = first_probe(link);
-  due(links_[link].probe_at);
+  links_[link].wait_start = now_;
+  links_[link].next_probe = first_probe(link);
+  due(links_[link].next_probe);
 }
 
-// When the first probe of the wait is due; a link that is down need not be silent first.
+// Returns the due time of the first probe of the wait: at once if the link is down.
 std::uint64_t Watch::first_probe(std::uint32_t link) const {
-  return links_[link].since + (down_.contains(link) ? 0 : deadline_ / 2);
+  return links_[link].wait_start + (down_.contains(link) ? 0 : deadline_ / 2);
 }
 
-void Watch::arrived(std::uint32_t link, bool more) {
+void Watch::note_arrival(std::uint32_t link, bool more) {
   moved_at_ = now_;
-  links_[link].life = now_;
+  links_[link].last_life = now_;
   begin_wait(link);
   if (!more) awaited_.erase(link);
 }
 
-void Watch::control(std::uint32_t link, const Control& control) {
-  alive(link);
+void Watch::handle_control(std::uint32_t link, const Control& control) {
+  note_life(link);
   switch (control.kind) {
     case ControlKind::kProbe:
       links_[link].answer = control.number;
@@ -79,57 +80,60 @@ void Watch::control(std::uint32_t link, const Control& control) {
       if (failed()) causes_.insert(link);
       break;
     case ControlKind::kAnswer: break;
-    case ControlKind::kCause: learn(control.cause); break;
+    case ControlKind::kCause: adopt(control.cause); break;
   }
 }
 
-void Watch::link_down(std::uint32_t link) {
+void Watch::note_link_down(std::uint32_t link) {
   if (down_.contains(link)) return;
   down_.insert(link);
-  Link& its = links_[link];
-  its.probe_at = now_;
-  // It may have died long after its last word; the D/2 it has to answer begin now.
-  its.life = now_;
+  LinkState& state = links_[link];
+  state.next_probe = now_;
+  // The peer may have died long after its last sign of life; its D/2 to reply begin now.
+  state.last_life = now_;
   due(now_);
 }
 
 void Watch::fail(Status status, std::uint32_t peer) {
-  if (!failed()) learn({status, endpoint_->node(), peer});
+  if (!failed()) adopt({status, endpoint_->node(), peer});
 }
 
-// D/4: those who await this node hear its cause before its silence tells them anything, which is
-// D/2 after its last answer, which is at most D/8 old.
-void Watch::deafened(std::uint32_t link, bool deafens) {
-  const bool deaf = !deafening_.empty();
-  if (deafens) {
-    deafening_.insert(link);
+// Why D/4: nodes that await this node must get its cause before they declare it dead. They do that
+// D/2 after its last reply at the earliest, and that reply is at most D/8 old.
+void Watch::note_blocked(std::uint32_t link, bool blocks) {
+  const bool was_blocked = !blocking_.empty();
+  if (blocks) {
+    blocking_.insert(link);
   } else {
-    deafening_.erase(link);
+    blocking_.erase(link);
   }
-  if (deaf != deafening_.empty()) return;
-  deaf_at_ = now_ + deadline_ / 4;
-  next_ = deaf ? now_ : deaf_at_;
-  if (deaf) hear_anew();
+  if (was_blocked != blocking_.empty()) return;
+  blocked_cause_at_ = now_ + deadline_ / 4;
+  next_due_ = was_blocked ? now_ : blocked_cause_at_;
+  if (was_blocked) restart_replies();
 }
 
-void Watch::learn(const Cause& cause) {
-  // A peer's may be of no release's: it would be what poll() returns, kBusy for ever if it says so.
+void Watch::adopt(const Cause& cause) {
+  // A peer may send a status that is not a failure in any release. poll() would return it: with
+  // kBusy, for ever.
   if (ended_ || !is_failure(cause.status)) return;
   if (!failed()) {
     end_at_ = now_ + deadline_ / 4;
-    next_ = end_at_;
-  } else if (!smaller(cause, cause_)) {
+    next_due_ = end_at_;
+  } else if (!precedes(cause, cause_)) {
     return;
   }
   cause_ = cause;
-  causes_ = LinkSet::first(count_);
+  causes_ = LinkSet::first(links_count_);
 }
 
 void Watch::run(bool drained) {
-  if (!failed() && !deafening_.empty() && now_ >= deaf_at_) {
-    learn({Status::kDeadLink, endpoint_->node(), links_[deafening_.next(0)].peer, true});
+  if (!failed() && !blocking_.empty() && now_ >= blocked_cause_at_) {
+    adopt({Status::kDeadLink, endpoint_->node(), links_[blocking_.next(0)].peer, true});
   }
-  if (!awaited_.empty() && !failed() && deafening_.empty() && now_ >= next_) look_at_links(drained);
+  if (!awaited_.empty() && !failed() && blocking_.empty() && now_ >= next_due_) {
+    look_at_links(drained);
+  }
   if (!(probes_ | answers_ | causes_).empty()) send_controls();
   if (failed() && !ended_ && now_ >= end_at_) {
     ended_ = true;
@@ -138,19 +142,19 @@ void Watch::run(bool drained) {
 }
 
 void Watch::look_at_links(bool drained) {
-  next_ = kNoDeadline;
+  next_due_ = kNoDeadline;
   awaited_.for_each([&](std::uint32_t link) {
-    Link& its = links_[link];
-    if (now_ >= its.probe_at) {
+    LinkState& state = links_[link];
+    if (now_ >= state.next_probe) {
       probes_.insert(link);
-      its.probe_at = now_ + deadline_ / 8;
+      state.next_probe = now_ + deadline_ / 8;
     }
-    due(its.probe_at);
-    const std::uint64_t dead_at = std::max(first_probe(link), its.life) + deadline_ / 2;
+    due(state.next_probe);
+    const std::uint64_t dead_at = std::max(first_probe(link), state.last_life) + deadline_ / 2;
     if (now_ < dead_at) {
       due(dead_at);
     } else if (drained) {
-      fail(Status::kDeadLink, its.peer);
+      fail(Status::kDeadLink, state.peer);
     } else {
       due(now_);
     }
@@ -163,7 +167,7 @@ void Watch::look_at_links(bool drained) {
   }
   std::uint32_t longest = awaited_.next(0);
   awaited_.for_each([&](std::uint32_t link) {
-    if (links_[link].since < links_[longest].since) longest = link;
+    if (links_[link].wait_start < links_[longest].wait_start) longest = link;
   });
   fail(Status::kStalled, links_[longest].peer);
 }
@@ -173,10 +177,10 @@ void Watch::send_controls() {
     pending.for_each([&](std::uint32_t link) {
       Control control;
       control.kind = kind;
-      control.number = kind == ControlKind::kAnswer ? links_[link].answer : word_;
+      control.number = kind == ControlKind::kAnswer ? links_[link].answer : probe_word_;
       control.cause = cause_;
       const Status status = endpoint_->post_control(link, control);
-      // A broken link takes no more words; whether it is dead the deadlines say.
+      // A link that is down may never accept the control. The deadlines decide whether it is dead.
       if (status == Status::kTryAgain && !down_.contains(link)) return;
       pending.erase(link);
     });
@@ -187,16 +191,18 @@ void Watch::send_controls() {
   send(causes_, ControlKind::kCause);
 }
 
-std::uint64_t Watch::since(std::uint32_t link) const { return links_[link].since + lost_; }
+std::uint64_t Watch::wait_start(std::uint32_t link) const {
+  return links_[link].wait_start + lost_;
+}
 
 std::uint64_t Watch::next_deadline() const {
   std::uint64_t next = kNoDeadline;
   if (failed()) {
     if (!ended_) next = end_at_ + lost_;
-  } else if (!deafening_.empty()) {
-    next = deaf_at_ + lost_;
-  } else if (!awaited_.empty() && next_ != kNoDeadline) {
-    next = next_ + lost_;
+  } else if (!blocking_.empty()) {
+    next = blocked_cause_at_ + lost_;
+  } else if (!awaited_.empty() && next_due_ != kNoDeadline) {
+    next = next_due_ + lost_;
   }
   if (!(probes_ | answers_ | causes_).empty()) next = std::min(next, now_ + lost_ + kRetryNs);
   return next;

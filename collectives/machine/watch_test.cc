@@ -17,21 +17,21 @@ class WatchTest : public ::testing::Test {
  protected:
   WatchTest() : endpoint(5, {7, 9, 11}) { watch.init(endpoint, kD); }
 
-  // One poll at `at` after the test's begin, with what the endpoint has.
-  void poll_at(std::uint64_t at) {
-    endpoint.time = begin + at;
+  // Polls once at time `at` after the test's start, with the endpoint's completions.
+  void poll_at(std::uint64_t time) {
+    endpoint.time = begin + time;
     watch.tick();
     Completion completion;
-    while (endpoint.poll(completion)) watch.control(completion.link, completion.control);
+    while (endpoint.poll(completion)) watch.handle_control(completion.link, completion.control);
     watch.run(true);
   }
-  // Polls whenever the watch asks to, up to `at`.
-  void wait_until(std::uint64_t at) {
-    while (!watch.ended() && watch.next_deadline() <= begin + at) {
+  // Polls whenever the failure detector asks for it, until time `at`.
+  void wait_until(std::uint64_t time) {
+    while (!watch.ended() && watch.next_deadline() <= begin + time) {
       const std::uint64_t next = watch.next_deadline() - std::min(watch.next_deadline(), begin);
       poll_at(std::max(next, endpoint.time - begin));
     }
-    if (!watch.ended()) poll_at(at);
+    if (!watch.ended()) poll_at(time);
   }
   [[nodiscard]] std::size_t told(ControlKind kind, std::uint32_t link) const {
     std::size_t count = 0;
@@ -93,10 +93,10 @@ TEST_F(WatchTest, ProbesAfterHalfThenEveryEighthAndDeadAtD) {
 TEST_F(WatchTest, AnAnsweringLinkIsNeverDeadButStallsAt2D) {
   poll_at(0);
   watch.await(0);
-  for (std::uint64_t at = 0; at < 2 * kD; at += kD / 16) {
+  for (std::uint64_t time = 0; time < 2 * kD; time += kD / 16) {
     answer(0);
-    poll_at(at);
-    ASSERT_FALSE(watch.failed()) << at;
+    poll_at(time);
+    ASSERT_FALSE(watch.failed()) << time;
   }
   answer(0);
   poll_at(2 * kD);
@@ -119,12 +119,12 @@ TEST_F(WatchTest, SilentHalfADAfterItsLastWord) {
 TEST_F(WatchTest, WhatArrivesBeginsTheWaitAnew) {
   poll_at(0);
   watch.await(0);
-  for (std::uint64_t at = 0; at < 10 * kD; at += kD / 4) {
-    poll_at(at);
-    watch.arrived(0, true);
+  for (std::uint64_t time = 0; time < 10 * kD; time += kD / 4) {
+    poll_at(time);
+    watch.note_arrival(0, true);
   }
   EXPECT_TRUE(endpoint.controls.empty());
-  watch.arrived(0, false);
+  watch.note_arrival(0, false);
   wait_until(20 * kD);
   EXPECT_FALSE(watch.failed());
   EXPECT_TRUE(endpoint.controls.empty());
@@ -134,7 +134,7 @@ TEST_F(WatchTest, BrokenLinkIsProbedAtOnceAndDeadAfterHalf) {
   poll_at(0);
   watch.await(2);
   wait_until(kD / 8);
-  watch.link_down(2);
+  watch.note_link_down(2);
   poll_at(kD / 8);
   EXPECT_EQ(told(ControlKind::kProbe, 2), 1u);
   wait_until(kD / 8 + kD / 2 - 1);
@@ -146,7 +146,7 @@ TEST_F(WatchTest, BrokenLinkIsProbedAtOnceAndDeadAfterHalf) {
 
 TEST_F(WatchTest, BrokenWhileIdleHarmsOnlyWhoAwaitsIt) {
   poll_at(0);
-  watch.link_down(2);
+  watch.note_link_down(2);
   wait_until(10 * kD);
   EXPECT_FALSE(watch.failed());
   watch.await(2);
@@ -158,7 +158,7 @@ TEST_F(WatchTest, OversleepingBlamesNobody) {
   poll_at(0);
   watch.await(0);
   wait_until(kD / 2);
-  // Stopped for long; the peer's answer is not yet there in the first polls after.
+  // Stopped for long. The peer's reply has not arrived at the first polls afterwards.
   poll_at(50 * kD);
   poll_at(50 * kD + 1);
   EXPECT_FALSE(watch.failed());
@@ -167,7 +167,7 @@ TEST_F(WatchTest, OversleepingBlamesNobody) {
   poll_at(50 * kD + kD / 8);
   wait_until(50 * kD + kD / 2);
   EXPECT_FALSE(watch.failed());
-  // But a peer that is silent from then on is found.
+  // A peer that is silent from then on is detected.
   wait_until(52 * kD);
   EXPECT_EQ(watch.cause().status, Status::kDeadLink);
 }
@@ -201,7 +201,7 @@ TEST_F(WatchTest, ProbesAreAnsweredAlsoIdleAndAfterTheEnd) {
   endpoint.tell(1, probe);
   poll_at(2 * kD);
   EXPECT_EQ(told(ControlKind::kAnswer, 1), 1u);
-  EXPECT_EQ(told(ControlKind::kCause, 1), 1u);  // whoever asks must know
+  EXPECT_EQ(told(ControlKind::kCause, 1), 1u);  // a peer that probes must learn it
 }
 
 TEST_F(WatchTest, TakesTheSmallestCauseWithinAQuarterAndPassesItOn) {
@@ -256,11 +256,11 @@ TEST_F(WatchTest, DeafForAQuarterBlamesWhoDeafens) {
   poll_at(0);
   watch.await(0);
   wait_until(kD - 10);
-  watch.deafened(2, true);
-  watch.deafened(1, true);
+  watch.note_blocked(2, true);
+  watch.note_blocked(1, true);
   endpoint.controls.clear();
   wait_until(kD - 10 + kD / 4 - 1);
-  EXPECT_FALSE(watch.failed());  // whatever link 0 said was not heard
+  EXPECT_FALSE(watch.failed());  // messages from link 0 may have been missed
   EXPECT_TRUE(endpoint.controls.empty());
   wait_until(kD - 10 + kD / 4);
   EXPECT_EQ(watch.cause().status, Status::kDeadLink);
@@ -274,7 +274,7 @@ TEST_F(WatchTest, DeafForAQuarterBlamesWhoDeafens) {
 
 TEST_F(WatchTest, DeafWhileIdleIsACauseToo) {
   poll_at(0);
-  watch.deafened(0, true);
+  watch.note_blocked(0, true);
   EXPECT_EQ(watch.next_deadline(), begin + kD / 4);
   wait_until(kD / 4);
   EXPECT_EQ(watch.cause().peer, 7u);
@@ -285,11 +285,11 @@ TEST_F(WatchTest, ShortDeafnessBlamesNobody) {
   poll_at(0);
   watch.await(0);
   wait_until(kD / 2 - 1);
-  watch.deafened(1, true);
+  watch.note_blocked(1, true);
   constexpr std::uint64_t kOver = 5 * kD / 8;
   wait_until(kOver);
   EXPECT_TRUE(endpoint.controls.empty());
-  watch.deafened(1, false);
+  watch.note_blocked(1, false);
   wait_until(kOver + kD / 2 - 1);
   EXPECT_FALSE(watch.failed());
   EXPECT_EQ(told(ControlKind::kProbe, 0), 4u);

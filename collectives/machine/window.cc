@@ -1,5 +1,5 @@
-// The steps in flight: letting in, posting, combining, retiring. docs/architecture.md, "The rules
-// of a program", rules 2 to 6.
+// The steps in flight: issues, posts, combines and retires. docs/architecture.md, "The rules of a
+// program", rules 2 to 6.
 
 #include <algorithm>
 #include <bit>
@@ -11,22 +11,22 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint32_t kMaxStepMessages = 255;  // a step counts its sends, and receives, in 8 bits
+constexpr std::uint32_t kMaxStepMessages = 255;  // a step has 8-bit counters of sends and receives
 
 constexpr Rows bit(std::uint32_t row) { return Rows{1} << row; }
 
 }  // namespace
 
-// retry: something that may be posted was not, for the fabric had no room. Else what could not be
-// posted in the last poll still cannot where nothing has moved, and most polls find that.
+// retry: the fabric had no room for a post that was ready. Without it, and if nothing moved, a post
+// that was impossible in the last poll still is; this is the common case.
 void Machine::work(bool retry) {
   run_op();
-  let_in();
-  if ((moved_ || retry) && running_ && !watch_.failed()) post_all();
+  issue_steps();
+  if ((has_moved_ || retry) && running_ && !watch_.failed()) post_all();
 }
 
-// Rules 2 and 6. At most as many steps as the window has.
-void Machine::let_in() {
+// Rules 2 and 6: issues and retires steps, at most kMaxWindow per poll.
+void Machine::issue_steps() {
   for (std::uint32_t steps = 0; steps < kMaxWindow; ++steps) {
     if (!timetable_.good()) return fail_here(Status::kMalformed);
     retire();
@@ -39,8 +39,8 @@ void Machine::let_in() {
     }
     const std::int64_t next = timetable_.next_step();
     if (next >= horizon_ || (!empty && next - step(first_step_).number >= window_)) return;
-    if (!room()) return;
-    let_in_step();
+    if (!has_room()) return;
+    issue_step();
     if (watch_.failed()) return;
   }
 }
@@ -50,99 +50,101 @@ void Machine::retire() {
     if (next_op_ == first_step_) ++next_op_;
     if (log_ != nullptr) log_->retire(step(first_step_).number, log_now());
     ++first_step_;
-    moved_ = true;
+    has_moved_ = true;
   }
 }
 
-void Machine::let_in_step() {
-  Step& its = step(end_step_);
-  its = Step();
-  its.number = timetable_.next_step();
+void Machine::issue_step() {
+  Step& new_step = step(end_step_);
+  new_step = Step();
+  new_step.number = timetable_.next_step();
   const std::uint64_t now = log_now();
   for (Rows rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
     const Kind kind = timetable_.action(row).kind;
     if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) {
       if (log_ != nullptr) log_op(row, now);
-      its.ops |= bit(row);
+      new_step.ops |= bit(row);
       continue;
     }
-    std::uint32_t many = timetable_.in_step(row);
-    if (many > Timetable::kMaxInStep) return fail_here(Status::kTooLarge);
-    for (; many > 0; --many) {
+    std::uint32_t instances = timetable_.in_step(row);
+    if (instances > Timetable::kMaxInStep) return fail_here(Status::kTooLarge);
+    for (; instances > 0; --instances) {
       const bool exists = timetable_.exists(row);
-      if (exists && log_ != nullptr) log_let_in(row, 0, now);
-      if (exists && !let_in_message(row)) return fail_here(Status::kMalformed);
+      if (exists && log_ != nullptr) log_issue(row, 0, now);
+      if (exists && !issue_message(row)) return fail_here(Status::kMalformed);
       timetable_.advance(row);
     }
   }
   timetable_.take_step();
   ++end_step_;
-  moved_ = true;
+  has_moved_ = true;
 }
 
-// The link of the row's next message, or of the one `ahead` after it. False if the program names
-// what does not exist.
-bool Machine::link_of(std::uint32_t row, std::uint32_t ahead, std::uint32_t& link) const {
-  const std::int64_t at = timetable_.value(row, timetable_.action(row).link_ref, ahead);
-  if (at < 0 || at >= links_count(*program_)) return false;
-  link = link_of_[at];
+// Finds the link of the row's next message, or of the message `ahead` messages after it. False if
+// the program names a link that does not exist.
+bool Machine::find_link(std::uint32_t row, std::uint32_t ahead, std::uint32_t& link) const {
+  const std::int64_t program_link = timetable_.value(row, timetable_.action(row).link_ref, ahead);
+  if (program_link < 0 || program_link >= links_count(*program_)) return false;
+  link = endpoint_links_[program_link];
   return true;
 }
 
-// Whether every lane has room for its messages of the next step: all of them are let in, or none.
-// With one message a link and direction there always is; where there are more, steps wait as if
-// the window were smaller.
-bool Machine::room() {
+// Whether every message ring has room for its messages of the next step: either all of them are
+// issued, or none. With one message per link and direction there always is room. With more
+// messages, steps wait as if the window were smaller.
+bool Machine::has_room() {
   if (program_->port_model != espalier_PortModel_MULTIPORT) return true;
-  std::uint8_t coming[2][kMaxLinks] = {};
-  std::uint32_t all[2] = {};
+  std::uint8_t messages_on_link[2][kMaxLinks] = {};
+  std::uint32_t messages_in_step[2] = {};
   for (Rows rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
     const Kind kind = timetable_.action(row).kind;
     if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) continue;
     const bool send = kind == espalier_Kind_SEND;
-    // Those beyond kMaxInStep end it when it is let in.
-    const std::uint32_t many = std::min(timetable_.in_step(row), Timetable::kMaxInStep);
-    for (std::uint32_t ahead = 0; ahead < many; ++ahead) {
+    // More than kMaxInStep end the collective when the step is issued.
+    const std::uint32_t instances = std::min(timetable_.in_step(row), Timetable::kMaxInStep);
+    for (std::uint32_t ahead = 0; ahead < instances; ++ahead) {
       std::uint32_t link = 0;
-      if (!timetable_.exists(row, ahead) || !link_of(row, ahead, link)) continue;
-      const std::uint32_t messages = ++coming[send][link];
-      if (messages > room_ || ++all[send] > kMaxStepMessages) fail(Status::kTooLarge, link);
+      if (!timetable_.exists(row, ahead) || !find_link(row, ahead, link)) continue;
+      const std::uint32_t messages = ++messages_on_link[send][link];
+      if (messages > ring_limit_ || ++messages_in_step[send] > kMaxStepMessages) {
+        fail(Status::kTooLarge, link);
+      }
       if (watch_.failed()) return false;
-      if ((send ? sends_ : receives_)[link].let_in() + messages > room_) return false;
+      if ((send ? sends_ : receives_)[link].size() + messages > ring_limit_) return false;
     }
   }
   return true;
 }
 
-// False if the program names what does not exist.
-bool Machine::let_in_message(std::uint32_t row) {
+// Issues the row's next message. False if the program names a link or operand that does not exist.
+bool Machine::issue_message(std::uint32_t row) {
   const Action& action = timetable_.action(row);
   const bool send = action.kind == espalier_Kind_SEND;
   std::uint32_t link = 0;
-  if (!link_of(row, 0, link)) return false;
-  Lane& lane = send ? sends_[link] : receives_[link];
-  if (lane.let_in() >= room_) return false;
+  if (!find_link(row, 0, link)) return false;
+  MessageRing& ring = send ? sends_[link] : receives_[link];
+  if (ring.size() >= ring_limit_) return false;
   Block block;
   if (!locate(row, send ? action.a : action.into, block)) return false;
-  lane.add({block.size, block.bytes, end_step_,
+  ring.add({block.size, block.bytes, end_step_,
             static_cast<std::uint8_t>(timetable_.first_action() + row)});
-  Step& its = step(end_step_);
+  Step& new_step = step(end_step_);
   if (send) {
-    ++its.sends;
-    ++its.unposted;
+    ++new_step.sends;
+    ++new_step.unposted;
     unposted_sends_.insert(link);
   } else {
-    ++its.receives;
+    ++new_step.receives;
     unposted_receives_.insert(link);
     post_receives(link);
   }
   return true;
 }
 
-// The row's next instance, or the one `ahead` after it, goes into the log.
-void Machine::log_let_in(std::uint32_t row, std::uint32_t ahead, std::uint64_t now) {
+// Logs the row's next instance, or the instance `ahead` instances after it.
+void Machine::log_issue(std::uint32_t row, std::uint32_t ahead, std::uint64_t now) {
   const Action& action = timetable_.action(row);
   const bool send = action.kind == espalier_Kind_SEND;
   const Place& place = send ? action.a : action.into;
@@ -154,31 +156,34 @@ void Machine::log_let_in(std::uint32_t row, std::uint32_t ahead, std::uint64_t n
   event.action = static_cast<std::uint8_t>(timetable_.first_action() + row);
   event.kind = static_cast<std::uint8_t>(action.kind);
   std::uint32_t link = 0;
-  if ((send || action.kind == espalier_Kind_RECEIVE) && link_of(row, ahead, link)) {
+  if ((send || action.kind == espalier_Kind_RECEIVE) && find_link(row, ahead, link)) {
     event.link = static_cast<std::uint8_t>(timetable_.value(row, action.link_ref, ahead));
     event.port = static_cast<std::uint8_t>(link);
   }
   log_->let_in(event, now);
 }
 
-// Combines and copies are let in before those of earlier steps have run.
+// Logs a combine or copy when it is issued. Those of earlier steps may not have run yet, so it may
+// be several instances ahead of the row's next one.
 void Machine::log_op(std::uint32_t row, std::uint64_t now) {
   std::uint32_t ahead = 0;
-  for (std::uint8_t at = first_step_; at != end_step_; ++at) {
-    if ((step(at).ops & bit(row)) != 0) ++ahead;
+  for (std::uint8_t counter = first_step_; counter != end_step_; ++counter) {
+    if ((step(counter).ops & bit(row)) != 0) ++ahead;
   }
-  if (timetable_.exists(row, ahead)) log_let_in(row, ahead, now);
+  if (timetable_.exists(row, ahead)) log_issue(row, ahead, now);
 }
 
-// A fabric serves posts of different links in the order they come, more or less: what an earlier
-// step needs goes first.
+// Posts everything that is ready. A fabric serves posts of different links roughly in order of
+// posting, so the messages of earlier steps go first.
 void Machine::post_all() {
   unposted_receives_.for_each([this](std::uint32_t link) { post_receives(link); });
-  for (std::uint8_t at = first_step_; at != end_step_ && !unposted_sends_.empty(); ++at) {
-    if (step(at).unposted == 0) continue;
-    unposted_sends_.for_each([this, at](std::uint32_t link) {
-      const Lane& lane = sends_[link];
-      while (lane.unposted() && lane.at(lane.posted).step == at && post_send(link)) {
+  for (std::uint8_t counter = first_step_; counter != end_step_ && !unposted_sends_.empty();
+       ++counter) {
+    if (step(counter).unposted == 0) continue;
+    unposted_sends_.for_each([this, counter](std::uint32_t link) {
+      const MessageRing& ring = sends_[link];
+      while (ring.has_unposted() && ring.message(ring.first_unposted).step == counter &&
+             post_send(link)) {
       }
     });
   }
@@ -186,43 +191,43 @@ void Machine::post_all() {
 
 // Rule 3.
 void Machine::post_receives(std::uint32_t link) {
-  Lane& lane = receives_[link];
-  while (lane.unposted()) {
-    const Message message = lane.at(lane.posted);
+  MessageRing& ring = receives_[link];
+  while (ring.has_unposted()) {
+    const Message message = ring.message(ring.first_unposted);
     const std::uint64_t now = log_now();
     const Status status = endpoint_->post_receive(
-        link, {message.bytes, message.size, tags_.tag(lane.number), message.step});
-    if (!took(status, link)) return;
-    posted(link, lane, unposted_receives_);
+        link, {message.bytes, message.size, tags_.tag(ring.next_number), message.step});
+    if (!check_post(status, link)) return;
+    note_post(link, ring, unposted_receives_);
     if (log_ != nullptr) {
       log_->posted(static_cast<std::uint8_t>(link), espalier_Kind_RECEIVE, now);
     }
   }
 }
 
-// Rule 4, of the link's next send. True if it was posted.
+// Rule 4, for the link's next send. True if it was posted.
 bool Machine::post_send(std::uint32_t link) {
-  Lane& lane = sends_[link];
-  const Message message = lane.at(lane.posted);
+  MessageRing& ring = sends_[link];
+  const Message message = ring.message(ring.first_unposted);
   const std::uint32_t after = program_->actions[message.action].after;
-  if (after > 0 && !reached(message.step, after, true)) return false;
-  // Before the other end can have it.
+  if (after > 0 && !has_reached(message.step, after, true)) return false;
+  // Read the clock before the peer can have the message.
   const std::uint64_t now = log_now();
   const std::uint32_t check = check_blocks_ ? crc32(0, message.bytes, message.size) : 0;
   const Status status = endpoint_->post_send(
-      link, {message.bytes, message.size, tags_.tag(lane.number), check, message.step});
-  if (!took(status, link)) return false;
+      link, {message.bytes, message.size, tags_.tag(ring.next_number), check, message.step});
+  if (!check_post(status, link)) return false;
   --step(message.step).unposted;
   sending_.insert(link);
-  posted(link, lane, unposted_sends_);
+  note_post(link, ring, unposted_sends_);
   if (log_ != nullptr) log_->posted(static_cast<std::uint8_t>(link), espalier_Kind_SEND, now);
   return true;
 }
 
-bool Machine::took(Status status, std::uint32_t link) {
+bool Machine::check_post(Status status, std::uint32_t link) {
   if (status == Status::kOk) return true;
   if (status == Status::kTryAgain) {
-    no_room_ = true;
+    post_refused_ = true;
   } else {
     fail(status, link);
   }
@@ -233,22 +238,22 @@ std::uint64_t Machine::log_now() const {
   return log_ != nullptr && log_->timed() ? endpoint_->now() : 0;
 }
 
-void Machine::posted(std::uint32_t link, Lane& lane, LinkSet& unposted) {
-  ++lane.posted;
-  ++lane.number;
-  if (!lane.unposted()) unposted.erase(link);
+void Machine::note_post(std::uint32_t link, MessageRing& ring, LinkSet& unposted) {
+  ++ring.first_unposted;
+  ++ring.next_number;
+  if (!ring.has_unposted()) unposted.erase(link);
   watch_.await(link);
-  moved_ = true;
+  has_moved_ = true;
 }
 
-// Whether the step `after` before step `from` has all its receives and, if ops_too, has run its
-// combines and copies. A step that is not there is empty or retired.
-bool Machine::reached(std::uint8_t from, std::uint32_t after, bool ops_too) const {
+// Whether the step `after` steps before step `from` has completed all its receives and, if ops_too,
+// has run its combines and copies. A step that is not in the ring is empty or retired.
+bool Machine::has_reached(std::uint8_t from, std::uint32_t after, bool ops_too) const {
   const std::int64_t number = step(from).number - after;
   for (;; --from) {
-    const Step& its = step(from);
-    if (its.number < number) return true;
-    if (its.number == number) return its.receives == 0 && (!ops_too || its.ops == 0);
+    const Step& earlier = step(from);
+    if (earlier.number < number) return true;
+    if (earlier.number == number) return earlier.receives == 0 && (!ops_too || earlier.ops == 0);
     if (from == first_step_) return true;
   }
 }
@@ -257,32 +262,32 @@ bool Machine::reached(std::uint8_t from, std::uint32_t after, bool ops_too) cons
 void Machine::run_op() {
   while (next_op_ != end_step_ && step(next_op_).ops == 0) ++next_op_;
   if (next_op_ == end_step_) return;
-  Step& its = step(next_op_);
-  const auto row = static_cast<std::uint32_t>(std::countr_zero(its.ops));
+  Step& current = step(next_op_);
+  const auto row = static_cast<std::uint32_t>(std::countr_zero(current.ops));
   if (timetable_.exists(row)) {
-    if (!may_run(timetable_.action(row))) return;
+    if (!can_run(timetable_.action(row))) return;
     const std::uint64_t began = log_now();
     if (!operate(row)) return;
     if (log_ != nullptr) {
-      log_->ran(its.number, static_cast<std::uint8_t>(timetable_.first_action() + row), began,
+      log_->ran(current.number, static_cast<std::uint8_t>(timetable_.first_action() + row), began,
                 log_now());
     }
   }
-  its.ops &= its.ops - 1;
+  current.ops &= current.ops - 1;
   timetable_.advance(row);
-  moved_ = true;
+  has_moved_ = true;
 }
 
-// Rule 5 (a) and (c); (b) by the order of next_op_ and ops.
-bool Machine::may_run(const Action& action) const {
-  if (!reached(next_op_, action.after, false)) return false;
-  for (std::uint8_t at = first_step_;; ++at) {
-    if (step(at).unposted != 0) return false;
-    if (at == next_op_) return true;
+// Rule 5 (a) and (c). The order of next_op_ and ops gives (b).
+bool Machine::can_run(const Action& action) const {
+  if (!has_reached(next_op_, action.after, false)) return false;
+  for (std::uint8_t counter = first_step_;; ++counter) {
+    if (step(counter).unposted != 0) return false;
+    if (counter == next_op_) return true;
   }
 }
 
-// Runs the combine or copy of that row. False if it has to wait, or the program is broken.
+// Runs the row's next combine or copy. False if it must wait, or if the program is malformed.
 bool Machine::operate(std::uint32_t row) {
   const Action& action = timetable_.action(row);
   Block into, a, b;
@@ -293,7 +298,7 @@ bool Machine::operate(std::uint32_t row) {
     return false;
   }
   if (into.size == 0) return true;
-  if (being_sent(into)) return false;
+  if (is_being_sent(into)) return false;
 #if ESPALIER_WITHOUT_DATA
   if (no_data_) return true;
 #endif
@@ -306,12 +311,12 @@ bool Machine::operate(std::uint32_t row) {
 }
 
 // Rule 5 (d): whether an unfinished send reads the block.
-bool Machine::being_sent(const Block& block) const {
+bool Machine::is_being_sent(const Block& block) const {
   bool found = false;
   sending_.for_each([&](std::uint32_t link) {
-    const Lane& lane = sends_[link];
-    for (std::uint8_t at = lane.first; at != lane.posted && !found; ++at) {
-      const Message message = lane.at(at);
+    const MessageRing& ring = sends_[link];
+    for (std::uint8_t counter = ring.first; counter != ring.first_unposted && !found; ++counter) {
+      const Message message = ring.message(counter);
       found =
           message.bytes < block.bytes + block.size && block.bytes < message.bytes + message.size;
     }
@@ -319,7 +324,7 @@ bool Machine::being_sent(const Block& block) const {
   return found;
 }
 
-// Where a place of the row's next instance lies. False if it is none.
+// Finds the memory of an operand of the row's next instance. False if there is none.
 bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const {
   const std::int64_t segment = timetable_.value(row, place.segment_ref);
   const std::int64_t number = timetable_.block(row, place.block_ref);
@@ -330,7 +335,7 @@ bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const 
   }
   const Span span = block_span(layout_, static_cast<std::uint32_t>(segment),
                                static_cast<std::uint32_t>(number), run);
-  // A message of more than the memory's size was refused.
+  // start() refused messages that exceed the address space, so nothing is lost here.
   block = {nullptr, static_cast<std::size_t>(span.bytes), static_cast<std::size_t>(span.elements)};
   if (place.buffer == espalier_Buffer_SCRATCH) {
     const std::int64_t slot = timetable_.value(row, place.slot_ref);
@@ -339,11 +344,11 @@ bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const 
     return true;
   }
   if (span.bytes == 0) return true;
-  const Held& held = place.buffer == espalier_Buffer_INPUT ? input_ : output_;
-  if (span.offset < held.offset) return false;
-  const std::uint64_t offset = span.offset - held.offset;
-  if (offset + span.bytes > held.size) return false;
-  block.bytes = held.bytes + offset;
+  const BufferPart& part = place.buffer == espalier_Buffer_INPUT ? input_ : output_;
+  if (span.offset < part.offset) return false;
+  const std::uint64_t offset = span.offset - part.offset;
+  if (offset + span.bytes > part.size) return false;
+  block.bytes = part.bytes + offset;
   return true;
 }
 

@@ -1,5 +1,5 @@
-// The machine against the rules: random programs on an endpoint that completes posts in random
-// order; every post and every combine is compared with expand(), and with what the rules allow.
+// Checks the machine against the rules: random programs run on an endpoint that completes posts in
+// random order. Every post and every combine is compared with expand(), and with the rules.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using testing::pick;
 using testing::Random;
 using testing::Scribe;
 using testing::ScriptedEndpoint;
-// Follows a machine: which instances are posted, complete or have run.
+// Tracks a machine: the instances that are posted, are complete or have run.
 class Judge {
  public:
   Judge(const Program& program, const Layout& layout, const Buffers& buffers, std::uint32_t window)
@@ -36,34 +36,35 @@ class Judge {
   }
 
   void post(const ScriptedEndpoint::Post& post) {
-    const std::size_t at = next(post.send ? espalier_Kind_SEND : espalier_Kind_RECEIVE, post.link);
-    ASSERT_LT(at, instances_.size()) << "post of nothing";
-    const Instance& it = instances_[at];
+    const std::size_t index =
+        next(post.send ? espalier_Kind_SEND : espalier_Kind_RECEIVE, post.link);
+    ASSERT_LT(index, instances_.size()) << "post of nothing";
+    const Instance& it = instances_[index];
     ASSERT_EQ(post.bytes, bytes(post.send ? it.a : it.into)) << describe(it);
     ASSERT_EQ(post.size, size(post.send ? it.a : it.into)) << describe(it);
     check_let_in(it);
     if (post.send && it.after > 0) {
       ASSERT_TRUE(ready(it.step - it.after, true)) << describe(it);
     }
-    posted_[at] = true;
+    posted_[index] = true;
   }
   void completed(bool send, std::uint32_t link) {
-    for (std::size_t at = 0; at < instances_.size(); ++at) {
-      if (!posted_[at] || done_[at] || instances_[at].link != link) continue;
-      if ((instances_[at].kind == espalier_Kind_SEND) != send) continue;
-      done_[at] = true;
+    for (std::size_t index = 0; index < instances_.size(); ++index) {
+      if (!posted_[index] || done_[index] || instances_[index].link != link) continue;
+      if ((instances_[index].kind == espalier_Kind_SEND) != send) continue;
+      done_[index] = true;
       return;
     }
     FAIL() << "completion of nothing";
   }
   void combined(const void* into, const void* a, const void* b, std::uint64_t elements) {
-    std::size_t at = 0;
-    while (at < instances_.size() && (instances_[at].kind != espalier_Kind_COMBINE || done_[at] ||
-                                      size(instances_[at].into) == 0)) {
-      ++at;
+    std::size_t index = 0;
+    while (index < instances_.size() && (instances_[index].kind != espalier_Kind_COMBINE ||
+                                         done_[index] || size(instances_[index].into) == 0)) {
+      ++index;
     }
-    ASSERT_LT(at, instances_.size()) << "combine of nothing";
-    const Instance& it = instances_[at];
+    ASSERT_LT(index, instances_.size()) << "combine of nothing";
+    const Instance& it = instances_[index];
     ASSERT_EQ(into, bytes(it.into)) << describe(it);
     ASSERT_EQ(a, bytes(it.a)) << describe(it);
     ASSERT_EQ(b, bytes(it.b)) << describe(it);
@@ -71,34 +72,34 @@ class Judge {
     check_let_in(it);
     ASSERT_TRUE(ready(it.step - it.after, false)) << describe(it);  // (a)
     for (std::size_t other = 0; other < instances_.size(); ++other) {
-      const Instance& its = instances_[other];
-      if (its.kind != espalier_Kind_SEND) continue;
-      if (its.step <= it.step) {
+      const Instance& transfer = instances_[other];
+      if (transfer.kind != espalier_Kind_SEND) continue;
+      if (transfer.step <= it.step) {
         ASSERT_TRUE(posted_[other]) << describe(it);  // (c)
       }
-      const auto* from = static_cast<const std::uint8_t*>(bytes(its.a));
+      const auto* from = static_cast<const std::uint8_t*>(bytes(transfer.a));
       const auto* to = static_cast<const std::uint8_t*>(into);
-      const bool apart = from + size(its.a) <= to || to + size(it.into) <= from;
-      if (posted_[other] && !done_[other] && size(its.a) > 0) {
+      const bool apart = from + size(transfer.a) <= to || to + size(it.into) <= from;
+      if (posted_[other] && !done_[other] && size(transfer.a) > 0) {
         ASSERT_TRUE(apart) << describe(it);  // (d)
       }
     }
-    done_[at] = true;
+    done_[index] = true;
   }
   [[nodiscard]] bool all_done() const {
-    for (std::size_t at = 0; at < instances_.size(); ++at) {
-      if (!done_[at] && !empty_op(at)) return false;
+    for (std::size_t index = 0; index < instances_.size(); ++index) {
+      if (!done_[index] && !empty_op(index)) return false;
     }
     return true;
   }
   [[nodiscard]] std::size_t instances() const { return instances_.size(); }
-  // The log has as many of them as it has room for, in their order, and times that ascend.
+  // The log has all of them up to its capacity, in order, with ascending times.
   void check_log(const EventLog& log, std::uint32_t capacity) const {
     ASSERT_EQ(log.count(), std::min<std::size_t>(instances_.size(), capacity));
     ASSERT_EQ(log.lost(), instances_.size() - log.count());
     ASSERT_EQ(log.retired(), log.count());
-    for (std::uint32_t at = 0; at < log.count(); ++at) {
-      const Instance& it = instances_[at];
+    for (std::uint32_t index = 0; index < log.count(); ++index) {
+      const Instance& it = instances_[index];
       const PlaceAt& place = it.kind == espalier_Kind_SEND ? it.a : it.into;
       Event expected;
       expected.step = static_cast<std::uint32_t>(it.step);
@@ -108,18 +109,18 @@ class Judge {
       expected.kind = static_cast<std::uint8_t>(it.kind);
       if (it.link >= 0) expected.link = static_cast<std::uint8_t>(it.link);
       std::array<std::uint8_t, kEventBytes> bytes{}, right{};
-      event_bytes(log.event(at), bytes.data());
+      event_bytes(log.event(index), bytes.data());
       event_bytes(expected, right.data());
       ASSERT_EQ(bytes, right) << describe(it);
-      ASSERT_TRUE(log.event(at).begun && log.event(at).done) << describe(it);
-      const EventTimes& times = log.times(at);
+      ASSERT_TRUE(log.event(index).begun && log.event(index).done) << describe(it);
+      const EventTimes& times = log.times(index);
       ASSERT_LT(0, times.let_in) << describe(it);
       ASSERT_LE(times.let_in, times.posted) << describe(it);
       ASSERT_LE(times.posted, times.done) << describe(it);
       ASSERT_LE(times.done, times.retired) << describe(it);
     }
   }
-  // The most messages of a step on one link and in one direction.
+  // Returns the largest number of messages of a step on one link in one direction.
   [[nodiscard]] std::uint32_t most_messages() const {
     std::map<std::array<std::int64_t, 3>, std::uint32_t> messages;
     std::uint32_t most = 0;
@@ -131,9 +132,9 @@ class Judge {
   }
 
  private:
-  // Combines of empty blocks cannot be seen: they count as run.
-  [[nodiscard]] bool empty_op(std::size_t at) const {
-    return instances_[at].kind == espalier_Kind_COMBINE && size(instances_[at].into) == 0;
+  // Combines of empty blocks cannot be observed: they count as run.
+  [[nodiscard]] bool empty_op(std::size_t index) const {
+    return instances_[index].kind == espalier_Kind_COMBINE && size(instances_[index].into) == 0;
   }
   [[nodiscard]] Span span(const PlaceAt& place) const {
     return block_span(layout_, static_cast<std::uint32_t>(place.segment),
@@ -155,27 +156,27 @@ class Judge {
     }
   }
   [[nodiscard]] std::size_t next(Kind kind, std::uint32_t link) const {
-    std::size_t at = 0;
-    while (at < instances_.size() &&
-           (instances_[at].kind != kind || instances_[at].link != link || posted_[at])) {
-      ++at;
+    std::size_t index = 0;
+    while (index < instances_.size() &&
+           (instances_[index].kind != kind || instances_[index].link != link || posted_[index])) {
+      ++index;
     }
-    return at;
+    return index;
   }
   // Rule 2.
   void check_let_in(const Instance& it) const {
-    for (std::size_t at = 0; at < instances_.size(); ++at) {
-      const Instance& before = instances_[at];
+    for (std::size_t index = 0; index < instances_.size(); ++index) {
+      const Instance& before = instances_[index];
       const bool must = before.phase < it.phase || before.step <= it.step - window_;
-      ASSERT_TRUE(!must || done_[at] || empty_op(at))
+      ASSERT_TRUE(!must || done_[index] || empty_op(index))
           << describe(it) << " though not done: " << describe(before);
     }
   }
   [[nodiscard]] bool ready(std::int64_t step, bool ops_too) const {
-    for (std::size_t at = 0; at < instances_.size(); ++at) {
-      if (instances_[at].step != step || done_[at] || empty_op(at)) continue;
-      if (instances_[at].kind == espalier_Kind_RECEIVE) return false;
-      if (ops_too && instances_[at].kind == espalier_Kind_COMBINE) return false;
+    for (std::size_t index = 0; index < instances_.size(); ++index) {
+      if (instances_[index].step != step || done_[index] || empty_op(index)) continue;
+      if (instances_[index].kind == espalier_Kind_RECEIVE) return false;
+      if (ops_too && instances_[index].kind == espalier_Kind_COMBINE) return false;
     }
     return true;
   }
@@ -192,7 +193,7 @@ class Judge {
   std::vector<bool> posted_, done_;
 };
 
-// Sizes of the memory that a run needs.
+// Sizes of the memory that a collective needs.
 struct Memory {
   explicit Memory(const Program& program, const Layout& layout)
       : input(layout.count * layout.element_bytes + 1),
@@ -210,7 +211,7 @@ struct Memory {
 
 struct Seen {
   std::size_t runs = 0;
-  std::size_t crowded = 0;  // with several messages a step on a link
+  std::size_t crowded = 0;  // programs with several messages per step on a link
   std::size_t instances = 0;
 };
 
@@ -221,7 +222,7 @@ void run_one(unsigned seed, Seen& seen) {
   EXPECT_EQ(check_program(program), Status::kOk) << "seed " << seed;
   std::vector<std::uint32_t> peers(program.peers, program.peers + program.peers_count);
   std::shuffle(peers.begin(), peers.end(), random);
-  std::vector<std::uint32_t> program_link(peers.size());  // of the endpoint's link
+  std::vector<std::uint32_t> program_link(peers.size());  // the program's link, by the endpoint's
   for (std::size_t link = 0; link < peers.size(); ++link) program_link[link] = peers[link] - 1;
 
   Operator op;
@@ -291,7 +292,7 @@ void run_one(unsigned seed, Seen& seen) {
 TEST(Window, RandomProgramsKeepTheRules) {
   Seen seen;
   for (unsigned seed = 0; seed < 20000 && !HasFailure(); ++seed) run_one(seed, seen);
-  // The generator would be worthless if its programs were empty.
+  // The programs must not be empty, or the test would check nothing.
   EXPECT_GT(seen.runs, 18'000u);
   EXPECT_GT(seen.crowded, 1'000u);
   EXPECT_GT(seen.instances, 150'000u);

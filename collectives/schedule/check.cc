@@ -1,5 +1,5 @@
-// The loader's own checks: a program that passes can be stepped without reading outside its tables
-// and without overflow. Whether it computes anything is the verifier's matter.
+// The loader's own checks. The machine can step a program that passes without reading outside its
+// tables and without overflow. The verifier decides whether the program computes a correct result.
 
 #include <cstddef>
 #include <cstring>
@@ -11,7 +11,8 @@
 namespace espalier {
 namespace {
 
-// The bytes of a decoded enum may hold any value: read as bytes until checked.
+// Returns an enumerator's value before it is checked: a decoded enum may hold any value, so it is
+// read as bytes.
 template <typename Enum>
 std::uint32_t raw(const Enum& value) {
   if constexpr (sizeof(Enum) == 1) {
@@ -26,15 +27,15 @@ std::uint32_t raw(const Enum& value) {
   }
 }
 
-constexpr bool within(std::int32_t value, std::int32_t limit) {
+constexpr bool is_within(std::int32_t value, std::int32_t limit) {
   return value >= -limit && value <= limit;
 }
 
 template <std::size_t Size>
-bool printable(const char (&text)[Size]) {
-  for (std::size_t at = 0; at < Size; ++at) {
-    if (text[at] == '\0') return true;
-    if (text[at] < ' ' || text[at] > '~') return false;
+bool is_printable(const char (&text)[Size]) {
+  for (std::size_t i = 0; i < Size; ++i) {
+    if (text[i] == '\0') return true;
+    if (text[i] < ' ' || text[i] > '~') return false;
   }
   return false;  // not terminated
 }
@@ -44,7 +45,7 @@ constexpr std::size_t capacity(const Row (&)[Size]) {
   return Size;
 }
 
-bool good_table_sizes(const Program& program) {
+bool has_valid_table_sizes(const Program& program) {
   return program.blocks_count <= capacity(program.blocks) &&
          program.peers_count <= capacity(program.peers) &&
          program.counts_count <= capacity(program.counts) &&
@@ -54,15 +55,15 @@ bool good_table_sizes(const Program& program) {
          program.phases_count <= capacity(program.phases);
 }
 
-// A block arrives no sooner than it has left.
-bool good_ticks(const Program& program) {
+// A block does not arrive before its send is over: S <= L.
+bool has_valid_ticks(const Program& program) {
   const std::uint32_t send = program.send_ticks == 0 ? 1 : program.send_ticks;
   const std::uint32_t latency = program.latency_ticks == 0 ? 1 : program.latency_ticks;
   return send <= latency && latency <= kMaxTicks;
 }
 
-// Whose program it is, of how many, and how many parts the message has.
-bool good_group(const Program& program) {
+// Checks nodes, ranks, root, node and segments.
+bool is_valid_group(const Program& program) {
   if (program.ranks < 1 || program.ranks > kMaxNodes || program.root >= program.ranks) return false;
   if (program.nodes != 0 && (program.nodes < program.ranks || program.nodes > kMaxNodes)) {
     return false;
@@ -72,19 +73,19 @@ bool good_group(const Program& program) {
          (!counts_per_rank(program.collective) || program.segments == program.ranks);
 }
 
-bool good_header(const Program& program) {
-  if (!printable(program.producer) || !printable(program.algorithm)) return false;
+bool is_valid_header(const Program& program) {
+  if (!is_printable(program.producer) || !is_printable(program.algorithm)) return false;
   const std::uint32_t collective = raw(program.collective);
   const std::uint32_t port_model = raw(program.port_model);
   const std::uint32_t grade = raw(program.grade);
   return collective >= 1 && collective <= _espalier_Collective_MAX && port_model >= 1 &&
          port_model <= _espalier_PortModel_MAX && grade >= 1 && grade <= _espalier_Grade_MAX &&
-         good_group(program) && program.window >= 1 && program.window <= kMaxFieldWindow &&
-         program.scratch_blocks <= kMaxScratchBlocks && good_ticks(program) &&
+         is_valid_group(program) && program.window >= 1 && program.window <= kMaxFieldWindow &&
+         program.scratch_blocks <= kMaxScratchBlocks && has_valid_ticks(program) &&
          program.steps_ref < program.counts_count && program.bound_ref < program.counts_count;
 }
 
-bool good_blocks(const Program& program) {
+bool has_valid_blocks(const Program& program) {
   if (program.residue_mod > kMaxField) return false;
   if (program.residue_mod == 0 ? program.residue != 0 : program.residue >= program.residue_mod) {
     return false;
@@ -96,32 +97,32 @@ bool good_blocks(const Program& program) {
   return true;
 }
 
-bool good_peers(const Program& program) {
+bool has_valid_peers(const Program& program) {
   if (program.ring_peers != 0) {
     return program.peers_count == 0 && !is_router(program) && program.ring_peers < program.ranks;
   }
   for (std::uint32_t link = 0; link < program.peers_count; ++link) {
     if (program.peers[link] >= kMaxNodes || program.peers[link] == program.node) return false;
-    for (std::uint32_t before = 0; before < link; ++before) {
-      if (program.peers[before] == program.peers[link]) return false;
+    for (std::uint32_t other = 0; other < link; ++other) {
+      if (program.peers[other] == program.peers[link]) return false;
     }
   }
   return true;
 }
 
-bool good_count(const Count& count) {
-  return within(count.a, kMaxField) && within(count.b, kMaxSlope) && within(count.c, kMaxSlope) &&
-         within(count.d, kMaxField) && count.e <= kMaxField;
+bool is_valid_count(const Count& count) {
+  return is_within(count.a, kMaxField) && is_within(count.b, kMaxSlope) &&
+         is_within(count.c, kMaxSlope) && is_within(count.d, kMaxField) && count.e <= kMaxField;
 }
 
-bool good_table(const Program& program) {
+bool is_valid_table(const Program& program) {
   return program.table.size % 2 == 0 && program.table.size <= kMaxTableBytes &&
          (program.table.size == 0 || program.table.bytes != nullptr);
 }
 
-bool good_term(const Program& program, const Term& term) {
-  if (!within(term.coef, kMaxField) || !within(term.mul, kMaxField) ||
-      !within(term.add, kMaxField) || term.div > kMaxField || term.mod > kMaxField) {
+bool is_valid_term(const Program& program, const Term& term) {
+  if (!is_within(term.coef, kMaxField) || !is_within(term.mul, kMaxField) ||
+      !is_within(term.add, kMaxField) || term.div > kMaxField || term.mod > kMaxField) {
     return false;
   }
   if (term.table != 0) {
@@ -130,7 +131,7 @@ bool good_term(const Program& program, const Term& term) {
            term.mod <= entries - (term.table - 1);
   }
   if (term.digits == 0) return term.base == 0;
-  // A reversal is defined on exactly the numbers of that many digits.
+  // A reversal is defined on exactly the numbers with `digits` digits.
   if (term.base < 2) return false;
   std::uint64_t power = 1;
   for (std::uint32_t digit = 0; digit < term.digits && power <= kMaxField; ++digit) {
@@ -139,15 +140,16 @@ bool good_term(const Program& program, const Term& term) {
   return power == term.mod;
 }
 
-bool good_index(const Program& program, const Index& index) {
-  return within(index.base, kMaxField) && within(index.coef, kMaxField) &&
-         within(index.off, kMaxField) && index.div <= kMaxField && index.mod <= kMaxField &&
+bool is_valid_index(const Program& program, const Index& index) {
+  return is_within(index.base, kMaxField) && is_within(index.coef, kMaxField) &&
+         is_within(index.off, kMaxField) && index.div <= kMaxField && index.mod <= kMaxField &&
          index.first_term + index.terms <= program.terms_count;
 }
 
-// Whether the index is in its table and, where it is the same for all instances, `run` positions
-// from it on are below `limit`.
-bool good_ref(const Program& program, std::uint32_t ref, std::int64_t limit, std::int64_t run = 1) {
+// Whether `ref` is inside the table of indices and, if that index is the same for all instances,
+// the `run` positions from its value onward are in 0 .. limit-1.
+bool is_valid_ref(const Program& program, std::uint32_t ref, std::int64_t limit,
+                  std::int64_t run = 1) {
   if (ref >= program.indices_count) return false;
   const Index& index = program.indices[ref];
   if (index.coef != 0 || index.terms != 0) return true;
@@ -155,36 +157,36 @@ bool good_ref(const Program& program, std::uint32_t ref, std::int64_t limit, std
   return value >= 0 && value <= limit - run;
 }
 
-// Whether a message has one block a segment, whatever its length.
-bool always_one_block(const Program& program) {
+// Whether a message of any length has one block per segment.
+bool has_always_one_block(const Program& program) {
   return program.blocks_count == 1 && program.blocks[0].block_bytes == 0 &&
          program.residue_mod == 0;
 }
 
-bool good_place(const Program& program, bool present, bool wanted, const Place& place) {
-  if (!wanted) return !present;
+bool is_valid_place(const Program& program, bool present, bool required, const Place& place) {
+  if (!required) return !present;
   const std::uint32_t buffer = raw(place.buffer);
   if (!present || buffer < 1 || buffer > _espalier_Buffer_MAX) return false;
   const std::uint32_t run = place_run(place);
-  if (run > 1 && !always_one_block(program)) return false;
+  if (run > 1 && !has_always_one_block(program)) return false;
   if (buffer != espalier_Buffer_SCRATCH) {
     if (is_router(program)) return false;
-  } else if (!good_ref(program, place.slot_ref, program.scratch_blocks, run)) {
+  } else if (!is_valid_ref(program, place.slot_ref, program.scratch_blocks, run)) {
     return false;
   }
   return place.block_ref < program.indices_count &&
-         good_ref(program, place.segment_ref, program.segments, run);
+         is_valid_ref(program, place.segment_ref, program.segments, run);
 }
 
-bool same_runs(const Action& action) {
+bool has_equal_runs(const Action& action) {
   const std::uint32_t run = place_run(action.kind == espalier_Kind_SEND ? action.a : action.into);
   return (!action.has_a || place_run(action.a) == run) &&
          (!action.has_b || place_run(action.b) == run);
 }
 
-// Whether the pace rises (of transfers: does not fall), as far as its coefficient and each of its
-// tables tell; machine and verifier see the rest. 0 is none.
-bool good_pace(const Program& program, const Action& action) {
+// Whether the pace strictly increases (for transfers: never decreases), judged by its coefficient
+// or by the values within its longest table. Machine and verifier check the other values. 0: none.
+bool is_valid_pace(const Program& program, const Action& action) {
   if (action.pace_ref == 0) return true;
   if (action.pace_ref >= program.indices_count) return false;
   const bool transfer = !action.has_into || !action.has_a;
@@ -194,38 +196,39 @@ bool good_pace(const Program& program, const Action& action) {
     return index.coef >= (transfer ? 0 : div);
   }
   std::uint32_t rows = 1;
-  for (std::uint32_t term = 0; term < index.terms; ++term) {
-    const Term& its = program.terms[index.first_term + term];
-    if (its.table != 0 && its.mod > rows) rows = its.mod;
+  for (std::uint32_t i = 0; i < index.terms; ++i) {
+    const Term& term = program.terms[index.first_term + i];
+    if (term.table != 0 && term.mod > rows) rows = term.mod;
   }
-  std::int64_t before = index_value(program, action.pace_ref, 0);
+  std::int64_t previous = index_value(program, action.pace_ref, 0);
   for (std::uint32_t i = 1; i < rows; ++i) {
     const std::int64_t pace = index_value(program, action.pace_ref, i);
-    if (pace < before + (transfer ? 0 : 1)) return false;
-    before = pace;
+    if (pace < previous + (transfer ? 0 : 1)) return false;
+    previous = pace;
   }
   return true;
 }
 
-bool good_action(const Program& program, const Action& action) {
+bool is_valid_action(const Program& program, const Action& action) {
   const std::uint32_t kind = raw(action.kind);
   if (kind < 1 || kind > _espalier_Kind_MAX) return false;
   const bool send = kind == espalier_Kind_SEND;
   const bool receive = kind == espalier_Kind_RECEIVE;
   const bool combine = kind == espalier_Kind_COMBINE;
-  if ((send || receive) && !good_ref(program, action.link_ref, links_count(program))) return false;
-  if (!good_pace(program, action)) return false;
+  if ((send || receive) && !is_valid_ref(program, action.link_ref, links_count(program)))
+    return false;
+  if (!is_valid_pace(program, action)) return false;
   if (!send && raw(action.into.buffer) == espalier_Buffer_INPUT) return false;
   return action.t0_ref < program.counts_count && action.instances_ref < program.counts_count &&
-         good_place(program, action.has_into, !send, action.into) &&
-         good_place(program, action.has_a, !receive, action.a) &&
-         good_place(program, action.has_b, combine, action.b) && same_runs(action);
+         is_valid_place(program, action.has_into, !send, action.into) &&
+         is_valid_place(program, action.has_a, !receive, action.a) &&
+         is_valid_place(program, action.has_b, combine, action.b) && has_equal_runs(action);
 }
 
-bool good_phases(const Program& program) {
+bool has_valid_phases(const Program& program) {
   std::uint32_t actions = 0;
-  for (std::uint32_t at = 0; at < program.phases_count; ++at) {
-    const Phase& phase = program.phases[at];
+  for (std::uint32_t i = 0; i < program.phases_count; ++i) {
+    const Phase& phase = program.phases[i];
     if (phase.period < 1 || phase.period > kMaxField || phase.steps_ref >= program.counts_count) {
       return false;
     }
@@ -234,19 +237,19 @@ bool good_phases(const Program& program) {
   return actions == program.actions_count;
 }
 
-bool good_tables(const Program& program) {
-  if (!good_table(program)) return false;
-  for (std::uint32_t at = 0; at < program.counts_count; ++at) {
-    if (!good_count(program.counts[at])) return false;
+bool has_valid_tables(const Program& program) {
+  if (!is_valid_table(program)) return false;
+  for (std::uint32_t i = 0; i < program.counts_count; ++i) {
+    if (!is_valid_count(program.counts[i])) return false;
   }
-  for (std::uint32_t at = 0; at < program.terms_count; ++at) {
-    if (!good_term(program, program.terms[at])) return false;
+  for (std::uint32_t i = 0; i < program.terms_count; ++i) {
+    if (!is_valid_term(program, program.terms[i])) return false;
   }
-  for (std::uint32_t at = 0; at < program.indices_count; ++at) {
-    if (!good_index(program, program.indices[at])) return false;
+  for (std::uint32_t i = 0; i < program.indices_count; ++i) {
+    if (!is_valid_index(program, program.indices[i])) return false;
   }
-  for (std::uint32_t at = 0; at < program.actions_count; ++at) {
-    if (!good_action(program, program.actions[at])) return false;
+  for (std::uint32_t i = 0; i < program.actions_count; ++i) {
+    if (!is_valid_action(program, program.actions[i])) return false;
   }
   return true;
 }
@@ -256,8 +259,9 @@ bool good_tables(const Program& program) {
 Status check_program(const Program& program) {
   if (program.format_version != kFormatVersion) return Status::kBadVersion;
   if ((program.required_features & ~kKnownFeatures) != 0) return Status::kUnknownFeature;
-  const bool good = good_table_sizes(program) && good_header(program) && good_blocks(program) &&
-                    good_peers(program) && good_tables(program) && good_phases(program);
+  const bool good = has_valid_table_sizes(program) && is_valid_header(program) &&
+                    has_valid_blocks(program) && has_valid_peers(program) &&
+                    has_valid_tables(program) && has_valid_phases(program);
   return good ? Status::kOk : Status::kMalformed;
 }
 

@@ -1,4 +1,4 @@
-// Every rule of check_program, broken one at a time.
+// Breaks each rule of check_program, one at a time.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ struct Break {
   Status expected = Status::kMalformed;
 };
 
-// An enum of any number, as decoding may leave it.
+// Returns an enumerator with any value, as decoding may produce it.
 template <typename Enum>
 void force(Enum& value, std::uint8_t number) {
   std::memcpy(&value, &number, sizeof number);
@@ -157,7 +157,7 @@ std::vector<Break> action_breaks() {
   };
 }
 
-// A program of one block always, with a run of two segments in everything.
+// Returns a program that always has one block, with two segments in every operand.
 OwnedProgram program_with_runs() {
   OwnedProgram program = sample_program();
   program.blocks_count = 1;
@@ -255,7 +255,7 @@ TEST(CheckProgram, TablesLieInTheirEntries) {
   }
 }
 
-// Of the tables that a pace reads.
+// The tables that a pace reads.
 TEST(CheckProgram, PacesRiseWithinTheirTables) {
   static constexpr std::uint8_t kEntries[] = {0, 0, 2, 0, 2, 0, 5, 0, 1, 0};
   const auto status_of = [](std::uint32_t action, std::uint32_t first, std::uint32_t entries) {

@@ -1,4 +1,4 @@
-// Programs to and from protobuf bytes, by nanopb.
+// Encodes and decodes programs as protobuf bytes, with nanopb.
 
 #include <pb_decode.h>
 #include <pb_encode.h>
@@ -8,7 +8,7 @@
 namespace espalier {
 namespace {
 
-bool same_text(const char* a, const char* b) {
+bool is_same_text(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) {
     ++a;
     ++b;
@@ -16,17 +16,17 @@ bool same_text(const char* a, const char* b) {
   return *a == *b;
 }
 
-// Why nanopb gave up: it has no codes, only English.
+// Returns the status for nanopb's error, which is available only as an English text.
 Status decode_error(const pb_istream_t& stream) {
   const char* text = PB_GET_ERROR(&stream);
-  const bool full = same_text(text, "array overflow") || same_text(text, "string overflow") ||
-                    same_text(text, "integer too large");
+  const bool full = is_same_text(text, "array overflow") || is_same_text(text, "string overflow") ||
+                    is_same_text(text, "integer too large");
   return full ? Status::kTooLarge : Status::kTruncated;
 }
 
-// Whether the table lies in the descriptor. A field of that number that is no bytes gives nanopb's
-// callback a copy.
-bool table_inside(const Program& program, const std::uint8_t* bytes, std::size_t size) {
+// Whether the table is inside the descriptor. If the field with that number has another wire type,
+// nanopb passes a copy to the callback.
+bool is_table_inside(const Program& program, const std::uint8_t* bytes, std::size_t size) {
   if (program.table.bytes == nullptr) return true;
   const auto table = reinterpret_cast<std::uintptr_t>(program.table.bytes);
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes);
@@ -37,11 +37,11 @@ Status decode_into(const std::uint8_t* bytes, std::size_t size, std::uint64_t to
                    std::uint32_t node, DecodedProgram& program) {
   pb_istream_t stream = pb_istream_from_buffer(bytes, size);
   if (!pb_decode(&stream, espalier_Program_fields, &program)) {
-    // A later version may have larger tables: say so first if that much was read.
+    // A later version may have larger tables: report the version first if it was decoded.
     const bool other = program.format_version != 0 && program.format_version != kFormatVersion;
     return other ? Status::kBadVersion : decode_error(stream);
   }
-  if (!table_inside(program, bytes, size)) return Status::kTruncated;
+  if (!is_table_inside(program, bytes, size)) return Status::kTruncated;
   const Status status = check_program(program);
   if (status != Status::kOk) return status;
   if (topology_digest != kAnyTopology && program.topology_digest != topology_digest) {
@@ -75,8 +75,9 @@ Status encode_program(const Program& program, std::uint8_t* bytes, std::size_t c
 
 }  // namespace espalier
 
-// How nanopb reads and writes Program.table (proto/schedule.options): a pointer to where the bytes
-// are. The state of a stream over memory is its next byte.
+// nanopb's callback for Program.table (proto/schedule.options): reads it as a pointer into the
+// descriptor, and writes the bytes at that pointer. The state of a stream over memory is the
+// address of its next byte.
 extern "C" bool espalier_program_table(pb_istream_t* istream, pb_ostream_t* ostream,
                                        const pb_field_t* field) {
   using Table = decltype(espalier::Program::table);

@@ -1,4 +1,4 @@
-// Decoding: total on any bytes, and never accepting less than a whole descriptor.
+// Decoding accepts any bytes, and rejects everything less than a whole descriptor.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -31,7 +31,7 @@ Status decode(const Bytes& bytes, DecodedProgram& program, std::uint64_t topolog
   return decode_program(exact.get(), bytes.size(), topology, node, program);
 }
 
-// A field with a value below 128: wire type 0 a number, 2 a length.
+// A field with a value below 128; wire type 0: a number, 2: a length.
 Bytes field(std::uint32_t tag, std::uint32_t wire_type, std::uint8_t value) {
   std::uint32_t key = tag << 3 | wire_type;
   Bytes bytes;
@@ -57,7 +57,7 @@ TEST(Descriptor, RoundTrips) {
   EXPECT_TRUE(program.actions[2].clamp);
 }
 
-// The table is where its bytes are in the descriptor, and is written from there.
+// The table points into the descriptor, and is encoded from there.
 TEST(Descriptor, TablesAreNotCopied) {
   const Bytes bytes = encoded(sample_program_with_table());
   DecodedProgram program;
@@ -71,7 +71,7 @@ TEST(Descriptor, TablesAreNotCopied) {
   EXPECT_EQ(encoded(program), bytes);
 }
 
-// A number under the table's field would leave a pointer into nanopb's own stack.
+// A number in the table's field would leave a pointer into nanopb's own stack.
 TEST(Descriptor, TablesAreBytesAndWhole) {
   for (const auto& [wire_type, value] : {std::pair{0u, 4}, {2u, 1}, {2u, 90}}) {
     Bytes bytes = encoded(sample_program());
@@ -140,8 +140,8 @@ TEST(Descriptor, TruncatedAnywhereIsRefused) {
   EXPECT_EQ(decode_program(nullptr, 0, kAnyTopology, kAnyNode, program), Status::kTruncated);
 }
 
-// A descriptor alone has no checksum (its file has): a flip may give another good program, never a
-// crash.
+// A descriptor alone has no checksum (its file has one). A flipped bit may give another valid
+// program, but never a crash.
 TEST(Descriptor, AnyFlippedBitIsRefusedOrStillAGoodProgram) {
   const Bytes whole = encoded(sample_program());
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
@@ -179,7 +179,7 @@ TEST(Descriptor, LaterVersionsAndFeaturesAreNamed) {
   ASSERT_EQ(later[0], 0x08);  // format_version
   later[1] = 2;
   EXPECT_EQ(decode(later, program), Status::kBadVersion);
-  Bytes broken = later;  // ... also where the rest is not understood
+  Bytes broken = later;  // ... also if the rest does not decode
   broken.resize(broken.size() / 2);
   EXPECT_EQ(decode(broken, program), Status::kBadVersion);
   Bytes feature = whole;

@@ -14,43 +14,44 @@ struct Walk {
 
 PlaceAt place_at(const Walk& walk, const Action& action, bool present, const Place& place,
                  std::int64_t i) {
-  PlaceAt at;
-  if (!present) return at;
-  at.buffer = place.buffer;
-  at.segment = index_value(walk.program, place.segment_ref, i);
-  at.block = index_value(walk.program, place.block_ref, i);
-  if (action.clamp) at.block = std::min(at.block, walk.blocks - 1);
+  PlaceAt operand;
+  if (!present) return operand;
+  operand.buffer = place.buffer;
+  operand.segment = index_value(walk.program, place.segment_ref, i);
+  operand.block = index_value(walk.program, place.block_ref, i);
+  if (action.clamp) operand.block = std::min(operand.block, walk.blocks - 1);
   if (place.buffer == espalier_Buffer_SCRATCH) {
-    at.slot = index_value(walk.program, place.slot_ref, i);
+    operand.slot = index_value(walk.program, place.slot_ref, i);
   }
-  at.run = place_run(place);
-  return at;
+  operand.run = place_run(place);
+  return operand;
 }
 
-// Adds the instances of one action that exist. `first_step` is the schedule's step of the phase's
-// step 0.
-void expand_action(const Walk& walk, std::uint32_t phase_at, std::uint32_t action_at,
+// Adds the existing instances of one action. `first_step` is the schedule's step number of the
+// phase's step 0.
+void expand_action(const Walk& walk, std::uint32_t phase, std::uint32_t action_index,
                    std::int64_t first_step, std::int64_t steps, std::vector<Instance>& out) {
   const Program& program = walk.program;
-  const Action& action = program.actions[action_at];
-  const std::int64_t period = program.phases[phase_at].period;
+  const Action& action = program.actions[action_index];
+  const std::int64_t period = program.phases[phase].period;
   const std::int64_t t0 = count_value(program.counts[action.t0_ref], walk.blocks);
   const std::int64_t instances = count_value(program.counts[action.instances_ref], walk.blocks);
-  const bool paced = action.pace_ref != 0;
-  const std::int64_t first = paced ? 0 : std::max<std::int64_t>(0, ceil_div(-t0, period));
+  const bool has_pace = action.pace_ref != 0;
+  const std::int64_t first = has_pace ? 0 : std::max<std::int64_t>(0, ceil_div(-t0, period));
   const std::int64_t last = floor_div(steps - 1 - t0, period);
-  const std::int64_t end = paced ? instances : std::min(instances, last + 1);
+  const std::int64_t end = has_pace ? instances : std::min(instances, last + 1);
   const bool send = action.kind == espalier_Kind_SEND;
   const std::uint32_t block_ref = send ? action.a.block_ref : action.into.block_ref;
   for (std::int64_t i = first; i < end; ++i) {
     const std::int64_t block = index_value(program, block_ref, i);
     if (block < 0 || (block >= walk.blocks && !action.clamp)) continue;
-    const std::int64_t step = t0 + period * (paced ? index_value(program, action.pace_ref, i) : i);
+    const std::int64_t step =
+        t0 + period * (has_pace ? index_value(program, action.pace_ref, i) : i);
     if (step < 0 || step >= steps) continue;
     Instance instance;
     instance.step = first_step + step;
-    instance.phase = phase_at;
-    instance.action = action_at;
+    instance.phase = phase;
+    instance.action = action_index;
     instance.i = i;
     instance.kind = action.kind;
     if (send || action.kind == espalier_Kind_RECEIVE) {

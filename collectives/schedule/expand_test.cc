@@ -23,7 +23,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> steps_and_blocks(const Progra
 
 using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-// Receive and combine: step N+i on block i, but phase 0 has only N+1 steps, so i = 0 alone.
+// Receive and combine: step N+i on block i. Phase 0 has only N+1 steps, so only i = 0 exists.
 TEST(Expand, StopsAtThePhasesLastStep) {
   EXPECT_EQ(steps_and_blocks(sample_program(), 3, 0), (Pairs{{3, 0}}));
 }
@@ -45,7 +45,7 @@ TEST(Expand, ClampsToTheLastBlock) {
   EXPECT_EQ(steps_and_blocks(program, 3, 2), (Pairs{{0, 1}, {1, 2}}));
 }
 
-// Phase 1 begins after phase 0's N+1 steps, has ceil((N+1)/2) of its own, and period 2.
+// Phase 1 begins after the N+1 steps of phase 0. It has ceil((N+1)/2) steps and period 2.
 TEST(Expand, CountsStepsThroughThePhases) {
   OwnedProgram program = sample_program();
   program.actions[3].t0_ref = 2;  // ceil((N+1)/2) = 2 for N = 3: no step left
@@ -63,13 +63,13 @@ TEST(Expand, OrdersByStepThenAction) {
   program.actions[2].t0_ref = 0;
   const std::vector<Instance> all = expand(program, 5);
   ASSERT_GE(all.size(), 3u);
-  for (std::size_t at = 1; at < all.size(); ++at) {
-    EXPECT_TRUE(all[at - 1].step < all[at].step ||
-                (all[at - 1].step == all[at].step && all[at - 1].action < all[at].action));
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    EXPECT_TRUE(all[i - 1].step < all[i].step ||
+                (all[i - 1].step == all[i].step && all[i - 1].action < all[i].action));
   }
 }
 
-// Pace floor(i/2): two instances a step.
+// Pace floor(i/2): two instances per step.
 TEST(Expand, StepsByThePace) {
   OwnedProgram program = sample_program();
   program.counts[0] = {5, 0, 0, 0, 0};  // instances

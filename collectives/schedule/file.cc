@@ -22,9 +22,9 @@ Status ScheduleFile::open(const std::uint8_t* bytes, std::size_t size) {
   const std::uint64_t nodes = load_u32(bytes + 16);
   const std::uint64_t spec_size = load_u32(bytes + 40);
   const std::uint64_t length = load_u64(bytes + 32);
-  const std::uint64_t table_at = (kHeaderBytes + spec_size + 7) / 8 * 8;
-  const std::uint64_t table_end = table_at + nodes * kRowBytes;
-  // The lengths are not checked yet: one of them being flipped can look like a short file.
+  const std::uint64_t table_offset = (kHeaderBytes + spec_size + 7) / 8 * 8;
+  const std::uint64_t table_end = table_offset + nodes * kRowBytes;
+  // The lengths are not verified yet: a flipped bit in one may look like a short file.
   if (size < table_end || size < length) return Status::kTruncated;
   if (crc32(0, bytes + 16, static_cast<std::size_t>(table_end - 16)) != load_u32(bytes + 12) ||
       length != size) {
@@ -39,12 +39,12 @@ Status ScheduleFile::open(const std::uint8_t* bytes, std::size_t size) {
   topology_digest_ = load_u64(bytes + 24);
   spec_ = reinterpret_cast<const char*>(bytes + kHeaderBytes);
   spec_size_ = static_cast<std::uint32_t>(spec_size);
-  table_ = bytes + table_at;
+  table_ = bytes + table_offset;
   return check_table();
 }
 
-// Every byte after the table belongs to exactly one descriptor, so that a flip anywhere is seen by
-// some checksum.
+// Checks that every byte after the table belongs to exactly one descriptor. So some checksum covers
+// every byte.
 Status ScheduleFile::check_table() {
   std::uint64_t next =
       static_cast<std::uint64_t>(table_ - bytes_) + nodes_ * std::uint64_t{kRowBytes};

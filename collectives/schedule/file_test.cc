@@ -38,7 +38,7 @@ Bytes sample_file() {
   return file;
 }
 
-// Opens the file and loads every program of it, from memory of exactly its size.
+// Opens the file and loads all its programs, from memory of exactly the file's size.
 Status load(const Bytes& bytes) {
   const auto exact = std::make_unique<std::uint8_t[]>(bytes.size());
   if (!bytes.empty()) std::memcpy(exact.get(), bytes.data(), bytes.size());
@@ -51,10 +51,10 @@ Status load(const Bytes& bytes) {
   return status;
 }
 
-// Makes the header's checksum right again, as a careful forger would.
+// Corrects the header's checksum, as a careful forger would.
 void reseal(Bytes& bytes, std::size_t table_end) {
   const std::uint32_t crc = crc32(0, bytes.data() + 16, table_end - 16);
-  for (int at = 0; at < 4; ++at) bytes[12 + at] = static_cast<std::uint8_t>(crc >> (8 * at));
+  for (int i = 0; i < 4; ++i) bytes[12 + i] = static_cast<std::uint8_t>(crc >> (8 * i));
 }
 
 TEST(ScheduleFile, HoldsWhatWasWritten) {
@@ -117,17 +117,17 @@ TEST(ScheduleFile, AnyBytesAreSurvived) {
   }));
 }
 
-// Right checksums do not make a wrong table right.
+// Correct checksums do not make an incorrect table valid.
 TEST(ScheduleFile, ForgedTablesAreRefused) {
   const Bytes whole = sample_file();
   constexpr std::size_t kTable = 56;  // 44 + "complete:3", padded to 8
   constexpr std::size_t kTableEnd = kTable + 3 * 16;
-  for (std::size_t at = kTable; at < kTableEnd; ++at) {
+  for (std::size_t i = kTable; i < kTableEnd; ++i) {
     Bytes bytes = whole;
-    bytes[at] ^= 0x40;
+    bytes[i] ^= 0x40;
     reseal(bytes, kTableEnd);
-    const bool checksum_of_descriptor = (at - kTable) % 16 >= 12;
-    EXPECT_EQ(load(bytes), checksum_of_descriptor ? Status::kCorrupt : Status::kMalformed) << at;
+    const bool checksum_of_descriptor = (i - kTable) % 16 >= 12;
+    EXPECT_EQ(load(bytes), checksum_of_descriptor ? Status::kCorrupt : Status::kMalformed) << i;
   }
   Bytes ranks = whole;
   ranks[20] = 2;

@@ -8,7 +8,7 @@ namespace espalier {
 namespace {
 
 void put(std::vector<std::uint8_t>& out, std::uint64_t value, int bytes) {
-  for (int at = 0; at < bytes; ++at) out.push_back(static_cast<std::uint8_t>(value >> (8 * at)));
+  for (int i = 0; i < bytes; ++i) out.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
 }
 
 }  // namespace
@@ -34,25 +34,25 @@ Status ScheduleFileWriter::add(const Program& program) {
 
 Status ScheduleFileWriter::finish(std::vector<std::uint8_t>& file) const {
   if (nodes_ == 0 || lengths_.size() != nodes_) return Status::kBadArgument;
-  const std::size_t table_at = (44 + spec_.size() + 7) / 8 * 8;
-  const std::size_t descriptors_at = table_at + 16 * lengths_.size();
+  const std::size_t table_offset = (44 + spec_.size() + 7) / 8 * 8;
+  const std::size_t descriptors_offset = table_offset + 16 * lengths_.size();
   std::vector<std::uint8_t> out(kScheduleMagic, kScheduleMagic + sizeof kScheduleMagic);
-  out.reserve(descriptors_at + descriptors_.size());
+  out.reserve(descriptors_offset + descriptors_.size());
   put(out, kScheduleFileVersion, 4);
   put(out, 0, 4);  // the checksum, below
   put(out, nodes_, 4);
   put(out, ranks_, 4);
   put(out, topology_digest_, 8);
-  put(out, descriptors_at + descriptors_.size(), 8);
+  put(out, descriptors_offset + descriptors_.size(), 8);
   put(out, spec_.size(), 4);
   out.insert(out.end(), spec_.begin(), spec_.end());
-  out.resize(table_at);
-  std::size_t at = 0;
+  out.resize(table_offset);
+  std::size_t offset = 0;
   for (const std::uint32_t length : lengths_) {
-    put(out, descriptors_at + at, 8);
+    put(out, descriptors_offset + offset, 8);
     put(out, length, 4);
-    put(out, crc32(0, descriptors_.data() + at, length), 4);
-    at += length;
+    put(out, crc32(0, descriptors_.data() + offset, length), 4);
+    offset += length;
   }
   std::vector<std::uint8_t> checksum;
   put(checksum, crc32(0, out.data() + 16, out.size() - 16), 4);

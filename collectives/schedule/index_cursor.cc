@@ -9,7 +9,8 @@ std::uint32_t digit_bits(const Term& term) {
   return static_cast<std::uint32_t>(std::bit_width(term.base - 1u));
 }
 
-// The base-`base` digits of value, lowest first. With digits a value is below mod <= 2^30.
+// Returns the base-`base` digits of `value`, packed, lowest first. Values of terms with digits are
+// below mod <= 2^30.
 std::uint64_t pack_digits(std::uint32_t value, const Term& term) {
   std::uint64_t packed = 0;
   std::uint32_t shift = 0;
@@ -20,7 +21,7 @@ std::uint64_t pack_digits(std::uint32_t value, const Term& term) {
   return packed;
 }
 
-// n becomes floor(n / div) mod mod; returns n mod div.
+// Sets n to floor(n / div) mod mod; returns the old n mod div.
 std::uint32_t divide_mod(std::int64_t& n, std::uint32_t div, std::uint32_t mod) {
   const std::uint32_t rest = floor_divide(n, div);
   if (mod != 0) n = floor_divide(n, mod);
@@ -59,14 +60,15 @@ std::int64_t TermCursor::advance(const Program& program, const Term& term) {
   return wrapping_mul(term.coef, value);
 }
 
-// Adds the step digit by digit, modulo base^digits = mod, reading the sum in reverse on the way.
+// Adds step_ to quotient_ digit by digit, modulo base^digits = mod, and returns the sum's digits in
+// reverse order.
 std::int64_t TermCursor::add_digits(const Term& term, std::uint32_t carry) {
   const std::uint32_t bits = digit_bits(term);
   const std::uint32_t mask = (1u << bits) - 1;
   std::uint64_t packed = 0;
   std::uint32_t reversed = 0;
   std::uint32_t shift = 0;
-  for (std::uint32_t at = 0; at < term.digits; ++at) {
+  for (std::uint32_t i = 0; i < term.digits; ++i) {
     std::uint32_t digit = (static_cast<std::uint32_t>(quotient_ >> shift) & mask) +
                           (static_cast<std::uint32_t>(step_ >> shift) & mask) + carry;
     carry = digit >= term.base ? 1 : 0;
@@ -84,11 +86,11 @@ void IndexCursor::start(const Program& program, std::uint32_t ref, std::int64_t 
   index_ = &program.indices[ref];
   const Index& index = *index_;
   if (index.terms != 0) {
-    // From the instance before: the terms' values come with the advance.
+    // Starts one instance earlier, because a term cursor has its value only after an advance.
     terms_ = terms;
     sum_ = wrapping_add(index.off, wrapping_mul(index.coef, i - 1));
-    for (std::uint32_t at = 0; at < index.terms; ++at) {
-      terms_[at].start(program.terms[index.first_term + at], i - 1);
+    for (std::uint32_t term = 0; term < index.terms; ++term) {
+      terms_[term].start(program.terms[index.first_term + term], i - 1);
     }
     return advance_terms(program);
   }
@@ -102,10 +104,11 @@ void IndexCursor::start(const Program& program, std::uint32_t ref, std::int64_t 
 void IndexCursor::advance_terms(const Program& program) {
   sum_ = wrapping_add(sum_, index_->coef);
   std::int64_t sum = sum_;
-  for (std::uint32_t at = 0; at < index_->terms; ++at) {
-    sum = wrapping_add(sum, terms_[at].advance(program, program.terms[index_->first_term + at]));
+  for (std::uint32_t term = 0; term < index_->terms; ++term) {
+    sum =
+        wrapping_add(sum, terms_[term].advance(program, program.terms[index_->first_term + term]));
   }
-  // Mostly there is nothing to divide.
+  // In most cases no division is needed.
   const bool below = index_->mod == 0 || static_cast<std::uint64_t>(sum) < index_->mod;
   quotient_ = index_->div <= 1 && below ? sum : finish_index(*index_, sum);
 }

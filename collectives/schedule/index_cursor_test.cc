@@ -12,12 +12,11 @@ namespace {
 
 constexpr std::uint32_t kEntries = 50;
 
-// 50 entries of either sign.
+// 50 positive and negative entries.
 const std::uint8_t* entries() {
   static const auto kBytes = [] {
     std::array<std::uint8_t, 2 * kEntries> bytes{};
-    for (std::size_t at = 0; at < bytes.size(); ++at)
-      bytes[at] = static_cast<std::uint8_t>(97 * at);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(97 * i);
     return bytes;
   }();
   return kBytes.data();
@@ -97,7 +96,7 @@ TEST(IndexValue, ReversesDigits) {
   for (int i = 0; i < 9; ++i) EXPECT_EQ(index_value(program, 0, i), expected[i]);
 }
 
-// table[1 + i mod 3] by hand, and one whose entries have a sign.
+// table[1 + i mod 3] by hand, and a table with negative entries.
 TEST(IndexValue, ReadsTables) {
   OwnedProgram program = sample_program_with_table();
   const int expected[] = {0, 2, 1, 0, 2, 1, 0};

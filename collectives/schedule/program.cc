@@ -27,7 +27,7 @@ std::int64_t term_value(const Program& program, const Term& term, std::int64_t i
   if (term.mod != 0) value = floor_divide(value, term.mod);
   if (term.table != 0) value = table_entry(table_entries(program, term), value);
   if (term.digits != 0) {
-    // Below mod <= 2^30.
+    // 0 <= value < mod <= 2^30.
     const auto digits = static_cast<std::uint32_t>(value);
     value = reverse_digits<std::uint32_t>(digits, term.base, term.digits);
   }
@@ -75,7 +75,7 @@ Extent buffer_extent(const Program& program, Buffer buffer) {
 
 namespace {
 
-// The block size for a message of `bytes`: of the last rule that begins at or below it.
+// Returns the block size for a message of `bytes`: from the last rule with from_bytes <= bytes.
 std::uint32_t block_bytes_for(const Program& program, std::uint64_t bytes) {
   std::uint32_t block_bytes = 0;
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
@@ -90,10 +90,10 @@ std::uint64_t ceil_divide(std::uint64_t n, std::uint32_t d) {
   return rest != 0 ? n + 1 : n;
 }
 
-bool too_large(std::uint64_t count, std::uint32_t bytes) {
-  std::uint64_t most = kMaxMessageBytes;
-  divide(most, bytes);
-  return count > most;
+bool is_too_large(std::uint64_t count, std::uint32_t bytes) {
+  std::uint64_t max_count = kMaxMessageBytes;
+  divide(max_count, bytes);
+  return count > max_count;
 }
 
 }  // namespace
@@ -104,10 +104,10 @@ Status make_layout(const Program& program, std::uint64_t count, std::uint32_t el
   if (element_bytes == 0) return Status::kBadArgument;
   if (count > 0 && program.collective == espalier_Collective_BARRIER) return Status::kBadArgument;
   if (counts_per_rank(program.collective)) {
-    if (too_large(count, program.segments)) return Status::kTooLarge;
+    if (is_too_large(count, program.segments)) return Status::kTooLarge;
     count *= program.segments;
   }
-  if (too_large(count, element_bytes)) return Status::kTooLarge;
+  if (is_too_large(count, element_bytes)) return Status::kTooLarge;
   const std::uint64_t segment_elements = ceil_divide(count, program.segments);
   const std::uint32_t block_bytes = block_bytes_for(program, count * element_bytes);
   std::uint64_t blocks = 1;

@@ -14,7 +14,7 @@ namespace {
 static_assert(std::is_trivially_copyable_v<espalier_Program> &&
               std::is_standard_layout_v<espalier_Program>);
 
-// Calls f(array, its number of entries) for each array of which a program uses a part, except
+// Calls f(array, number of entries in use) for each array that a program may use in part, except
 // peers.
 template <typename P, typename F>
 void for_each_array(P& program, F f) {
@@ -29,7 +29,7 @@ void for_each_array(P& program, F f) {
 }  // namespace
 
 struct ProgramStore::Layout {
-  // In the order of the members. The others are the same in programs that share them.
+  // In the order of the members. All other members are equal in programs that share a body.
   static constexpr std::array kArrays = {
       byte_part<decltype(Program::node)>(offsetof(espalier_Program, node)),
       byte_part<decltype(Program::blocks)>(offsetof(espalier_Program, blocks)),
@@ -63,8 +63,8 @@ void ProgramStore::add(const Program& program) {
   peers_.insert(peers_.end(), program.peers, program.peers + program.peers_count);
 }
 
-void ProgramStore::load(std::uint32_t which, StoredProgram& out) const {
-  const Node& node = nodes_[which];
+void ProgramStore::load(std::uint32_t index, StoredProgram& out) const {
+  const Node& node = nodes_[index];
   if (out.store_ != this || out.body_ != node.body) {
     out.store_ = this;
     out.body_ = node.body;

@@ -1,7 +1,7 @@
 #pragma once
 // Programs of very many nodes in little memory. A Program has room for the longest program that a
-// node may have; in a store a program takes the room that it uses, and programs that differ only in
-// their node and peers share the rest. Host only.
+// node may have. In a store, a program takes only the memory that it uses. Programs that differ
+// only in their node and peers share the rest. Host only.
 
 #include <cstdint>
 #include <deque>
@@ -16,7 +16,7 @@ namespace espalier {
 
 class ProgramStore;
 
-// Room for one program of a store. The store owns the table that the program looks up, and must
+// Memory for one program of a store. The store owns the table that the program looks up, and must
 // outlive the StoredProgram.
 class StoredProgram : public Program {
  public:
@@ -32,19 +32,19 @@ class StoredProgram : public Program {
 class ProgramStore {
  public:
   ProgramStore() = default;
-  // Programs that were loaded look up the store's tables.
+  // Not copied: loaded programs point into the store's tables.
   ProgramStore(const ProgramStore&) = delete;
   ProgramStore& operator=(const ProgramStore&) = delete;
 
-  // Copies the program, its table included. Programs get the numbers 0, 1, 2, ...
+  // Copies the program and its table. Programs get the numbers 0, 1, 2, ...
   void add(const Program& program);
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
-  // Number of programs that differ in more than their node and peers.
+  // Returns the number of programs that differ in more than their node and peers.
   [[nodiscard]] std::size_t bodies() const { return bodies_.size(); }
-  // Writes program `which` into `out`.
-  void load(std::uint32_t which, StoredProgram& out) const;
-  // Fetches into the processor's cache what load(which) will read first.
-  void expect(std::uint32_t which) const { __builtin_prefetch(&nodes_[which]); }
+  // Writes program `index` into `out`.
+  void load(std::uint32_t index, StoredProgram& out) const;
+  // Prefetches the memory that load(index) reads first into the processor's cache.
+  void expect(std::uint32_t index) const { __builtin_prefetch(&nodes_[index]); }
 
  private:
   struct Layout;
@@ -56,7 +56,7 @@ class ProgramStore {
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> peers_;
   std::deque<std::string> bodies_;
-  std::unordered_map<std::string_view, std::uint32_t> numbers_;  // of bodies_
+  std::unordered_map<std::string_view, std::uint32_t> numbers_;  // position in bodies_, by body
 };
 
 }  // namespace espalier

@@ -18,8 +18,7 @@ std::vector<std::uint8_t> encoded(const Program& program) {
   return bytes;
 }
 
-// Adds the sample programs of all nodes, node 2 with a table, and keeps nothing of them but their
-// descriptors.
+// Adds the sample programs of all nodes, node 2 with a table, and keeps only their descriptors.
 std::vector<std::vector<std::uint8_t>> fill(ProgramStore& store, std::uint32_t window) {
   std::vector<std::vector<std::uint8_t>> expected;
   const std::uint32_t nodes = sample_program().ranks;
@@ -50,7 +49,7 @@ TEST(ProgramStore, GivesBackWhatItWasGiven) {
   }
 }
 
-// Equal programs share a body wherever their tables were.
+// Equal programs share a body even if their tables were at different addresses.
 TEST(ProgramStore, ComparesTablesByTheirEntries) {
   ProgramStore store;
   for (int copy = 0; copy < 2; ++copy) {
@@ -65,7 +64,7 @@ TEST(ProgramStore, ComparesTablesByTheirEntries) {
   EXPECT_EQ(store.bodies(), 2u) << "one entry differs";
 }
 
-// As the only rank of complete:1 has.
+// Like the program of the only rank of complete:1.
 TEST(ProgramStore, KeepsAProgramWithoutPeers) {
   ProgramStore store;
   OwnedProgram program = sample_program();

@@ -69,7 +69,8 @@ TEST(Layout, TakesTheLastRuleThatBegins) {
   EXPECT_EQ(layout.blocks, 32u);
   ASSERT_EQ(layout_of(program, 4096, 1, layout), Status::kOk);
   EXPECT_EQ(layout.blocks, 2u);
-  ASSERT_EQ(layout_of(program, 1024, 4, layout), Status::kOk);  // 4096 bytes, 256 elements a block
+  ASSERT_EQ(layout_of(program, 1024, 4, layout),
+            Status::kOk);  // 4096 bytes, 256 elements per block
   EXPECT_EQ(layout.blocks, 2u);
   EXPECT_EQ(layout.block_elements, 256u);
   EXPECT_EQ(slot_bytes(layout), 1024u);
@@ -127,8 +128,8 @@ OwnedProgram any_cut() {
   return program;
 }
 
-// Spans of all blocks, in order, are the message, without gap or overlap; none is longer than a
-// slot.
+// The spans of all blocks, in order, cover the message without gap or overlap. None is longer than
+// a slot.
 TEST(Layout, BlocksPartitionTheMessage) {
   EXPECT_TRUE(rc::check("blocks partition the message", [] {
     const OwnedProgram program = any_cut();
@@ -155,12 +156,12 @@ TEST(Layout, BlocksPartitionTheMessage) {
   }));
 }
 
-// Slots hold the longest block and no more: a run of them is one piece.
+// A slot has the length of the longest block, so consecutive slots are one piece of memory.
 TEST(Layout, SlotsArePacked) {
   OwnedProgram program = sample_program();
   program.residue_mod = program.residue = 0;
   Layout layout;
-  ASSERT_EQ(layout_of(program, 5, 3, layout), Status::kOk);  // two segments, of 3 elements and 2
+  ASSERT_EQ(layout_of(program, 5, 3, layout), Status::kOk);  // two segments, of 3 and 2 elements
   EXPECT_EQ(slot_bytes(layout), 9u);
 }
 
@@ -214,8 +215,8 @@ TEST(Layout, ABarrierHasNoElements) {
 
 struct Extents {
   Collective collective;
-  const char* root;   // of the root (rank 0 of an exscan): its input, its output
-  const char* other;  // of any other rank: w whole, o its own segment, - nothing
+  const char* root;   // input and output of the root (of rank 0 in an exscan)
+  const char* other;  // the same of any other rank: w whole, o own segment, - nothing
 };
 
 TEST(BufferExtent, IsWhatTheTableSays) {

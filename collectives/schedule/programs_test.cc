@@ -1,5 +1,5 @@
-// Who owns a program's table. That none is shared by copying is a matter of types: this file would
-// not compile.
+// The owner of a program's table. The types prevent that copies share a table: otherwise this file
+// would not compile.
 
 #include "espalier/collectives/schedule/programs.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// A copy that shares its table is not made, neither by construction nor by assignment.
+// Neither construction nor assignment makes a copy that shares its table.
 static_assert(!std::is_copy_constructible_v<Program>);
 static_assert(!std::is_move_constructible_v<Program>);
 static_assert(!std::is_constructible_v<Program, const OwnedProgram&>);
@@ -28,13 +28,13 @@ static_assert(!std::is_assignable_v<Program&, const OwnedProgram&>);
 static_assert(!std::is_assignable_v<Program&, OwnedProgram&&>);
 static_assert(!std::is_assignable_v<DecodedProgram&, const Program&>);
 static_assert(!std::is_assignable_v<DecodedProgram&, const DecodedProgram&>);
-// A deep one is, of any of them.
+// Deep copies of every type are possible.
 static_assert(std::is_convertible_v<const Program&, OwnedProgram>);
 static_assert(std::is_convertible_v<const DecodedProgram&, OwnedProgram>);
 static_assert(std::is_assignable_v<OwnedProgram&, const Program&>);
 static_assert(std::is_nothrow_move_constructible_v<OwnedProgram>);
 
-// Only a DecodedProgram has a table that lies in the descriptor's bytes.
+// Only a DecodedProgram has a table inside the descriptor's bytes.
 template <typename Target>
 concept Decodes = requires(const std::uint8_t* bytes, Target& target) {
   { decode_program(bytes, 1, kAnyTopology, kAnyNode, target) } -> std::same_as<Status>;
@@ -47,7 +47,7 @@ static_assert(Decodes<DecodedProgram> && Loads<DecodedProgram>);
 static_assert(!Decodes<Program> && !Loads<Program>);
 static_assert(!Decodes<OwnedProgram> && !Loads<OwnedProgram>);
 
-// What nodes hold is nanopb's struct, and needs no constructor to run before main().
+// Nodes hold nanopb's struct, which needs no constructor to run before main().
 static_assert(sizeof(DecodedProgram) == sizeof(espalier_Program));
 static_assert(std::is_standard_layout_v<DecodedProgram>);
 static_assert(std::is_trivially_default_constructible_v<DecodedProgram>);
@@ -60,8 +60,7 @@ Bytes encoded(const Program& program) {
   return bytes;
 }
 
-// Fills the room of a freed object with something else, so that a use of it shows without a
-// sanitizer as well.
+// Overwrites the memory of a freed object, so that a use after free shows even without a sanitizer.
 Bytes scribbled(std::size_t size) { return Bytes(size, 0xa5); }
 
 TEST(OwnedProgram, OutlivesTheBytesItWasDecodedFrom) {
@@ -95,14 +94,14 @@ TEST(OwnedProgram, CopiesOutliveTheOriginal) {
 TEST(OwnedProgram, MovesWithItsTable) {
   const Bytes expected = encoded(sample_program_with_table());
   Programs programs;
-  for (int at = 0; at < 9; ++at) programs.push_back(sample_program_with_table());  // grows: moves
+  for (int i = 0; i < 9; ++i) programs.push_back(sample_program_with_table());  // grows: moves
   for (const Program& program : programs) EXPECT_EQ(encoded(program), expected);
   OwnedProgram taken = std::move(programs.front());
   programs.clear();
   EXPECT_EQ(encoded(taken), expected);
 }
 
-// By hand, as an editor of fields does.
+// Sets fields directly, like code that edits a program.
 TEST(OwnedProgram, KeepsATableThatWasPointedTo) {
   OwnedProgram program = sample_program_with_table();
   const Bytes expected = encoded(program);

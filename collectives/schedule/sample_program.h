@@ -1,5 +1,5 @@
 #pragma once
-// A small program with something in every table, for tests.
+// For tests: a small program with at least one entry in every table.
 
 #include <cstring>
 
@@ -7,9 +7,9 @@
 
 namespace espalier {
 
-// Node 1 of a pipeline over three ranks that combines on the way, with a ring index, a digit
-// reversal, two phases, and a rule of every kind. It passes check_program; what it computes is
-// nobody's matter.
+// Returns the program of node 1 of a pipeline over three ranks that combines on the way. It has a
+// ring index, a digit reversal, two phases, and rules of every kind. It passes check_program; its
+// result has no meaning.
 inline OwnedProgram sample_program() {
   Program program{};
   program.format_version = kFormatVersion;
@@ -70,7 +70,8 @@ inline OwnedProgram sample_program() {
   return program;
 }
 
-// The same, its reversal another by a table: 0, 2, 1 of 3, 0, 2, 1, 300, -2.
+// Returns the same program with a table lookup instead of the digit reversal: 0, 2, 1, which are
+// entries 1 to 3 of 3, 0, 2, 1, 300, -2.
 inline OwnedProgram sample_program_with_table() {
   static constexpr std::uint8_t kEntries[] = {3, 0, 0, 0, 2, 0, 1, 0, 0x2c, 1, 0xfe, 0xff};
   OwnedProgram program = sample_program();

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/verify/hand_made.h"
+#include "collectives/verify/testing/program_builder.h"
 
 namespace espalier::verify {
 namespace {
@@ -13,7 +13,7 @@ class Chain : public ::testing::Test {
     const Verdict verdict = verdict_of(*topology, programs);
     EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
   }
-  // Refused at `point`, by a line that holds all of `words`.
+  // Expects a refusal for this property, by a line that contains all `words`.
   void expect_refused(Point point, const std::vector<std::string>& words) const {
     const Verdict verdict = verdict_of(*topology, programs);
     ASSERT_FALSE(verdict.valid);
@@ -173,13 +173,13 @@ TEST_F(Broadcast, TwoSendsInAStep) {
   // Rank 0 sends to 1 and to 2 in the same step; 3 hangs on 2.
   programs.clear();
   for (std::uint32_t me = 0; me < 4; ++me) {
-    Hand hand(*topology, espalier_Collective_BROADCAST, me, 4);
-    if (me == 0) hand.send(0, 1, hand.input(), 0);
-    if (me == 0) hand.send(0, 2, hand.input(), 0);
-    if (me == 1 || me == 2) hand.receive(0, 0, hand.output());
-    if (me == 2) hand.send(1, 3, hand.output(), 1);
-    if (me == 3) hand.receive(1, 2, hand.output());
-    programs.push_back(hand.finish(1, 1, 1, 0));
+    ProgramBuilder builder(*topology, espalier_Collective_BROADCAST, me, 4);
+    if (me == 0) builder.send(0, 1, builder.input(), 0);
+    if (me == 0) builder.send(0, 2, builder.input(), 0);
+    if (me == 1 || me == 2) builder.receive(0, 0, builder.output());
+    if (me == 2) builder.send(1, 3, builder.output(), 1);
+    if (me == 3) builder.receive(1, 2, builder.output());
+    programs.push_back(builder.finish(1, 1, 1, 0));
   }
   expect_refused(Point::kPorts, {"rank 0", "step 0", "node 1", "node 2"});
   on_all([](Program& program) {
@@ -198,18 +198,18 @@ TEST_F(Broadcast, LinksOfAMesh) {
   // Ranks 0 and 1 both send across the middle: 0 -> 2 while 1 -> 3.
   programs.clear();
   for (std::uint32_t me = 0; me < 4; ++me) {
-    Hand hand(*topology, espalier_Collective_BROADCAST, me, 4);
-    hand.program.grade = espalier_Grade_SLOT;
-    if (me == 0) hand.send(0, 1, hand.input(), 0);
-    if (me == 0) hand.send(1, 2, hand.input(), 0);
-    if (me == 1) hand.receive(0, 0, hand.output());
-    if (me == 1) hand.send(1, 3, hand.output(), 1);
-    if (me == 2) hand.receive(1, 0, hand.output());
-    if (me == 3) hand.receive(1, 1, hand.output());
-    programs.push_back(hand.finish(2, 0, 2, 1));
+    ProgramBuilder builder(*topology, espalier_Collective_BROADCAST, me, 4);
+    builder.program.grade = espalier_Grade_SLOT;
+    if (me == 0) builder.send(0, 1, builder.input(), 0);
+    if (me == 0) builder.send(1, 2, builder.input(), 0);
+    if (me == 1) builder.receive(0, 0, builder.output());
+    if (me == 1) builder.send(1, 3, builder.output(), 1);
+    if (me == 2) builder.receive(1, 0, builder.output());
+    if (me == 3) builder.receive(1, 1, builder.output());
+    programs.push_back(builder.finish(2, 0, 2, 1));
   }
   expect_refused(Point::kLinks, {"row 1", "row 2", "carries 2", "capacity is 1"});
-  Options without;
+  VerifyOptions without;
   without.links = false;
   EXPECT_TRUE(verdict_of(*topology, programs, without).valid);
 }
@@ -219,14 +219,14 @@ TEST_F(Broadcast, LinksOfAMeshInLockStepOnly) {
   topology = make_topology("mesh:4x1");
   programs.clear();
   for (std::uint32_t me = 0; me < 4; ++me) {
-    Hand hand(*topology, espalier_Collective_BROADCAST, me, 4);
-    if (me == 0) hand.send(0, 1, hand.input(), 0);
-    if (me == 0) hand.send(1, 2, hand.input(), 0);
-    if (me == 1) hand.receive(0, 0, hand.output());
-    if (me == 1) hand.send(2, 3, hand.output(), 2);
-    if (me == 2) hand.receive(1, 0, hand.output());
-    if (me == 3) hand.receive(2, 1, hand.output());
-    programs.push_back(hand.finish(3, 0, 3, 1));
+    ProgramBuilder builder(*topology, espalier_Collective_BROADCAST, me, 4);
+    if (me == 0) builder.send(0, 1, builder.input(), 0);
+    if (me == 0) builder.send(1, 2, builder.input(), 0);
+    if (me == 1) builder.receive(0, 0, builder.output());
+    if (me == 1) builder.send(2, 3, builder.output(), 2);
+    if (me == 2) builder.receive(1, 0, builder.output());
+    if (me == 3) builder.receive(2, 1, builder.output());
+    programs.push_back(builder.finish(3, 0, 3, 1));
   }
   expect_refused(Point::kLinks,
                  {"carries 2 at once under drift",
@@ -268,23 +268,23 @@ TEST_F(Reduce, CountedTwice) {
   // Rank 2 sends rank 3's data on and adds its own twice.
   programs.clear();
   for (std::uint32_t me = 0; me < 4; ++me) {
-    Hand hand(*topology, espalier_Collective_REDUCE, me, 4);
-    hand.program.needs_commutative = true;
-    hand.program.scratch_blocks = 8;
+    ProgramBuilder builder(*topology, espalier_Collective_REDUCE, me, 4);
+    builder.program.needs_commutative = true;
+    builder.program.scratch_blocks = 8;
     const auto step = 2 - static_cast<std::int32_t>(me);
-    const Place slot = hand.slot(0, 8);
-    const Place sum = me == 0 ? hand.output() : slot;
-    if (me < 3) hand.receive(step, me + 1, slot);
-    if (me < 3) hand.combine(step, sum, hand.input(), slot);
-    if (me == 2) hand.combine(step, sum, slot, hand.input());
-    if (me > 0) hand.send(step + 1, me - 1, me == 3 ? hand.input() : slot, me < 3 ? 1 : 0);
-    programs.push_back(hand.finish(1, 2, 1, 1));
+    const Place slot = builder.slot(0, 8);
+    const Place sum = me == 0 ? builder.output() : slot;
+    if (me < 3) builder.receive(step, me + 1, slot);
+    if (me < 3) builder.combine(step, sum, builder.input(), slot);
+    if (me == 2) builder.combine(step, sum, slot, builder.input());
+    if (me > 0) builder.send(step + 1, me - 1, me == 3 ? builder.input() : slot, me < 3 ? 1 : 0);
+    programs.push_back(builder.finish(1, 2, 1, 1));
   }
   expect_refused(Point::kDataFlow, {"rank 2", "ranks 2-3 (left)", "no rank may count twice"});
 }
 
 TEST_F(Reduce, RankMissing) {
-  // Rank 1 passes on what came from rank 2 without its own.
+  // Rank 1 passes on the data of rank 2 without its own.
   programs[1].actions[1].kind = espalier_Kind_COPY;
   programs[1].actions[1].a = programs[1].actions[1].b;
   programs[1].actions[1].has_b = false;

@@ -1,6 +1,6 @@
-// Four nodes plan a two-tree allreduce for themselves, prove it, and sum a vector each over
-// libfabric. Here all of them share a process and its thread; on a cluster each has its own, and a
-// launcher carries the addresses from one to the others.
+// Four nodes plan a two-tree allreduce for themselves, prove it, and sum one vector each over
+// libfabric. Here they share one process and its thread; on a cluster each has its own, and a
+// launcher passes the addresses from each node to the others.
 
 #include <cstdint>
 #include <cstdio>
@@ -25,7 +25,7 @@ struct Node {
   std::unique_ptr<espalier::ofi::OfiEndpoint> endpoint;
   espalier::Machine machine;
   std::vector<float> input, output;
-  std::vector<double> scratch;  // any memory of its alignment, 16 bytes
+  std::vector<double> scratch;  // any memory aligned to 16 bytes
 };
 
 int fail(const char* what, const std::string& why) {
@@ -33,9 +33,10 @@ int fail(const char* what, const std::string& why) {
   return 1;
 }
 
-// A whole number, so that the sum is exact.
+// Element i of the node's input. A whole number, so that the sum is exact.
 float value(std::uint32_t node, std::uint64_t i) { return static_cast<float>((node + i) % 1000); }
 
+// Computes and verifies every node's program. Returns an empty string, or the error.
 std::string plan(std::vector<Node>& nodes) {
   std::string error;
   const auto topology = espalier::topology::parse("complete:" + std::to_string(kNodes), error);
@@ -56,6 +57,8 @@ std::string plan(std::vector<Node>& nodes) {
   return verdict.valid ? "" : verdict.counterexample.message;
 }
 
+// Opens an endpoint per node and connects each with all others. Returns an empty string, or the
+// error.
 std::string connect(std::vector<Node>& nodes) {
   std::vector<std::vector<std::uint32_t>> peers(kNodes);
   std::string error;
@@ -90,6 +93,7 @@ std::string connect(std::vector<Node>& nodes) {
   return "";
 }
 
+// Starts the collective on every node, then polls all machines in turn until each is done.
 espalier::Status run(std::vector<Node>& nodes) {
   const espalier::Operator sum{.op = espalier::Op::kSum, .type = espalier::Type::kF32};
   for (std::uint32_t me = 0; me < kNodes; ++me) {
@@ -134,10 +138,10 @@ int main() {
     float expected = 0;
     for (std::uint32_t node = 0; node < kNodes; ++node) expected += value(node, i);
     for (const Node& node : nodes) {
-      if (node.output[i] != expected) return fail("wrong sum", "element " + std::to_string(i));
+      if (node.output[i] != expected) return fail("incorrect sum", "element " + std::to_string(i));
     }
   }
-  std::printf("%u nodes have the same right sum of %llu floats, over libfabric\n", kNodes,
+  std::printf("%u nodes have the same correct sum of %llu floats, over libfabric\n", kNodes,
               static_cast<unsigned long long>(kCount));
   return 0;
 }

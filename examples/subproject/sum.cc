@@ -1,5 +1,5 @@
-// Sums one vector from each of 16 ranks onto all of them with the two-tree allreduce, in the
-// simulated network. On a node, only the endpoint is another one.
+// Sums one vector from each of 16 ranks with the two-tree allreduce, so that every rank has the
+// sum. Runs in the simulated network; on a node, only the endpoint is another one.
 
 #include <cstdint>
 #include <cstdio>
@@ -17,12 +17,12 @@ namespace {
 constexpr std::uint32_t kRanks = 16;
 constexpr std::uint64_t kCount = 100'000;
 
-// What one rank keeps; on a board all of it is static.
+// The state of one rank. On a board all of it is static.
 struct Rank {
   espalier::Program program = {};
   espalier::Machine machine;
   std::vector<float> input, output;
-  std::vector<double> scratch;  // any memory of its alignment, 16 bytes
+  std::vector<double> scratch;  // any memory aligned to 16 bytes
 };
 
 int fail(const char* what, espalier::Status status) {
@@ -30,7 +30,7 @@ int fail(const char* what, espalier::Status status) {
   return 1;
 }
 
-// A whole number, so that the sum is exact.
+// Element i of the rank's input. A whole number, so that the sum is exact.
 float value(std::uint32_t rank, std::uint64_t i) { return static_cast<float>((rank + i) % 1000); }
 
 }  // namespace
@@ -75,10 +75,10 @@ int main() {
     float expected = 0;
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) expected += value(rank, i);
     for (const auto& rank : ranks) {
-      if (rank->output[i] != expected) return fail("wrong sum", espalier::Status::kCorrupt);
+      if (rank->output[i] != expected) return fail("incorrect sum", espalier::Status::kCorrupt);
     }
   }
-  std::printf("%u ranks have the same right sum of %llu floats, after %.3f ms of virtual time\n",
+  std::printf("%u ranks have the same correct sum of %llu floats, after %.3f ms of virtual time\n",
               kRanks, static_cast<unsigned long long>(kCount), result.seconds * 1e3);
   return 0;
 }

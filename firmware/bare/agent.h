@@ -1,37 +1,38 @@
 #pragma once
-// What a bare-metal node and its gateway (a process of a host) say to each other. Freestanding; all
-// numbers little-endian, every struct of fixed layout without padding.
+// The protocol between a bare-metal node and its gateway (a process of a host). Freestanding; all
+// numbers are little-endian, and every struct has a fixed layout without padding.
 //
-// They are messages of one link, of which each end has a SerialEndpoint with that link alone:
-// channel kChannel of the carrier that also carries the node's links, window kWindow. The node's
-// number on it is the image's (kNoNode without an image), the gateway's is kGateway. As both ends
-// of a message must know its size beforehand there are but two kinds:
+// The two exchange messages over one link, and each has a SerialEndpoint with that single link. The
+// link is channel kChannel of the carrier that also carries the node's links, with window kWindow.
+// On this link the node has its image's number (kNoNode without an image), and the gateway has
+// kGateway. Both ends of a message must know its size beforehand, so there are only two kinds of
+// message:
 //
-//  * packets, of kPacketBytes each, with tag kPacketTag: one of the structs below, then zeros;
-//  * data, with tag kDataTag, that the packet before it in the same direction announces: its bytes
-//    in pieces of kPieceBytes, the last one shorter, none where there are no bytes.
+//  * packets of kPacketBytes, with tag kPacketTag: one of the structs below, then zeros;
+//  * data, with tag kDataTag, announced by the previous packet in the same direction. They are sent
+//    in pieces of kPieceBytes, of which the last may be shorter. 0 bytes need no message.
 //
 //   board                               gateway
 //   Hello, data: the tables        ->
 //                                   <-  Configure
 //   Answer                         ->
-//                                   <-  Run
+//                                   <-  RunRequest
 //   Answer: kOk, or it will not run ->
-//                                   <-  data: the input (only after a kOk), then Go
+//                                   <-  data: the input (only after kOk), then Go
 //   Report, data: the output,
-//   data: the log's records        ->   (and so on, with another Run)
-//                                   <-  Ask: whenever the gateway would send no data
-//   Report (status kBusy, or the last one again), without data  ->
-//                                   <-  Install, instead of a Run
+//   data: the log's records        ->   (repeats from RunRequest)
+//                                   <-  Ask: at any time when the gateway is not sending data
+//   Report (status kBusy, or the latest one again), without data  ->
+//                                   <-  Install, instead of a RunRequest
 //   Answer: kOk, or it has no room ->
 //                                   <-  data: the image
-//   Answer                         ->   (start it again: what it had loaded is gone)
+//   Answer                         ->   (restart the board: its loaded programs are gone)
 //                                   <-  Quit
 //
-// The gateway begins a session with its endpoint's first frame. A board that has one already starts
-// again from boot when a new one begins, so that every session starts with a boot and its Hello.
-// A packet that the board does not expect as it stands is answered with kBadArgument and nothing
-// else happens. The board never waits for the gateway in a way that holds up its machine.
+// The first frame of the gateway's endpoint starts a session. A board that already has a session
+// restarts from boot when another one starts, so every session begins with a boot and its Hello.
+// The board answers an unexpected packet with kBadArgument and otherwise ignores it. The board's
+// machine never waits for the gateway.
 
 #include <bit>
 #include <cstddef>
@@ -47,7 +48,7 @@ inline constexpr std::uint32_t kChannel = 255;
 inline constexpr std::uint32_t kWindow = 2;
 inline constexpr std::uint32_t kPacketBytes = 256;
 inline constexpr std::uint32_t kPieceBytes = 16384;
-inline constexpr std::uint64_t kPacketTag = 0x656c617073453101;  // of this version
+inline constexpr std::uint64_t kPacketTag = 0x656c617073453101;  // contains kVersion
 inline constexpr std::uint64_t kDataTag = 0x656c617073453102;
 inline constexpr std::uint32_t kGateway = 0xfffffffeu;  // the gateway's node number on the channel
 inline constexpr std::uint32_t kNoNode = 0xffffffffu;
@@ -66,45 +67,45 @@ enum class Kind : std::uint32_t {
   kQuit = 21,
 };
 
-// What boot found in a slot (SlotReport, firmware/boot/slots.h).
+// The state in which boot found a slot (SlotReport, firmware/boot/slots.h).
 struct Slot {
   Status status = Status::kOk;  // why it was refused
-  std::uint8_t looked_at = 0;   // 0: the other one boots, and this one claims to be older
+  std::uint8_t looked_at = 0;   // 0: the other slot boots, and this one has an older image
   std::uint8_t tried = 0;
   std::uint8_t confirmed = 0;
-  std::uint32_t release = 0;   // as it claims: 8 bits major, 8 minor, 16 patch
-  std::uint32_t sequence = 0;  // of its installation; 0: not committed
+  std::uint32_t release = 0;   // unchecked, from the header: 8 bits major, 8 minor, 16 patch
+  std::uint32_t sequence = 0;  // installation number; 0: not committed
 };
 static_assert(sizeof(Slot) == 12);
 
-// Which image runs, and what there is room for. Then comes data: `links` LinkEntry, then `programs`
-// ProgramEntry. Where nothing boots, `boot` is not kOk, board, slots, rooms and memory are told all
-// the same, and there are no links and no programs.
+// The booted image and the board's capacities. Followed by data: `links` LinkEntry, then `programs`
+// ProgramEntry. If no image boots, `boot` is not kOk, and there are no links and no programs;
+// board, slots, rooms and memory are valid all the same.
 struct Hello {
   Kind kind = Kind::kHello;
   std::uint32_t version = kVersion;
-  char board[32] = {};  // its kind (boards/NAME), padded with zeros, at least one
+  char board[32] = {};  // the board's name (boards/NAME), padded with zeros; at least one zero
   Status boot = Status::kOk;
-  std::uint8_t trial = 0;              // the image's first run: the first good Run confirms it
-  std::uint8_t last_resort = 0;        // tried before, never confirmed, and the only one that boots
-  std::uint8_t signature_checked = 0;  // 0: this board takes any image
-  std::uint32_t slot = 0;              // that boots
+  std::uint8_t trial = 0;              // the image is not confirmed: the first good run confirms it
+  std::uint8_t last_resort = 0;        // tried before, never confirmed, the only one that boots
+  std::uint8_t signature_checked = 0;  // 0: this board accepts any image
+  std::uint32_t slot = 0;              // the slot that booted
   Slot slots[2];
-  std::uint32_t node = kNoNode;  // its number in the schedule
-  std::uint32_t nodes = 0;       // of the schedule: ranks, then routers
+  std::uint32_t node = kNoNode;  // the board's node number in the schedule
+  std::uint32_t nodes = 0;       // nodes of the schedule: ranks, then routers
   std::uint64_t topology_digest = 0;
   std::uint32_t release = 0;
   std::uint32_t counter = 0;     // the image's security counter
-  std::uint8_t digest[32] = {};  // the image's SHA-256, as its header has it
-  std::uint32_t links = 0;       // and channels: link l is channel l
+  std::uint8_t digest[32] = {};  // the image's SHA-256, from its header
+  std::uint32_t links = 0;       // link l uses channel l
   std::uint32_t programs = 0;
-  std::uint32_t window = 0;        // of its links' endpoint
-  std::uint32_t input_room = 0;    // bytes, also of an image to install
+  std::uint32_t window = 0;        // of the endpoint of its links; at least 1
+  std::uint32_t input_room = 0;    // bytes; an image to install must fit too
   std::uint32_t output_room = 0;   // bytes
   std::uint32_t scratch_room = 0;  // bytes
   std::uint32_t events_room = 0;   // records of a log
-  std::uint32_t ram_used = 0;      // bytes of static memory, rooms included, stack not
-  std::uint32_t ram_given = 0;     // bytes that the linker script has for it and the stack
+  std::uint32_t ram_used = 0;      // bytes of static memory, with the rooms, without the stack
+  std::uint32_t ram_given = 0;     // bytes that the linker script reserves for it and the stack
   std::uint32_t code_used = 0;     // bytes of text and constants
 };
 
@@ -121,27 +122,28 @@ struct ProgramEntry {
   char algorithm[24] = {};  // terminated
 };
 
-// To Configure, Run and Install (twice: before and after its data), and to what was not expected.
+// The answer to Configure, RunRequest, Install (twice: before and after its data) and unexpected
+// packets.
 struct Answer {
   Kind kind = Kind::kAnswer;
   Kind to = Kind::kConfigure;
-  std::uint32_t number = 0;  // the Run's
+  std::uint32_t number = 0;  // RunRequest::number
   Status status = Status::kOk;
   std::uint8_t zeros[3] = {};
 };
 
-// How a Run ended, or (to Ask) where it stands. Only the first has data: `output_bytes` of output,
-// then, as data of its own, `events` records of kEventBytes each as event_bytes() gives them.
+// How a run ended, or the answer to Ask. Only the former is followed by data: `output_bytes` of
+// output, then, as separate data, `events` records of kEventBytes each (event_bytes()).
 struct Report {
   Kind kind = Kind::kReport;
-  std::uint32_t number = 0;  // the Run's
+  std::uint32_t number = 0;  // RunRequest::number
   Status status = Status::kOk;
-  Status confirmation = Status::kOk;  // of a trial image that ran well: whether it is confirmed now
+  Status confirmation = Status::kOk;  // the result of confirming an image on trial
   std::uint8_t zeros[2] = {};
-  std::uint32_t blocks = 0;     // N of the collective started last
-  std::uint64_t completed = 0;  // collectives of the Run that are complete
-  std::uint64_t spent_ns = 0;   // by the board's clock, from Go
-  // The cause, if status is a failure's (include/espalier/hal/endpoint.h).
+  std::uint32_t blocks = 0;     // N of the most recently started collective
+  std::uint64_t completed = 0;  // collectives of the run that are complete
+  std::uint64_t spent_ns = 0;   // since Go, by the board's clock
+  // The cause, if status is a failure (include/espalier/hal/endpoint.h).
   Status cause = Status::kOk;
   std::uint8_t cause_deaf = 0;
   std::uint8_t more_zeros[2] = {};
@@ -155,7 +157,7 @@ struct Report {
   std::uint8_t stall_sending = 0;
   std::uint8_t yet_more_zeros[6] = {};
   std::int64_t stall_step = 0;
-  std::uint64_t stall_ns = 0;  // for how long it has waited
+  std::uint64_t stall_ns = 0;  // how long it has waited
   // The log's counts (include/espalier/collectives/machine/event_log.h).
   std::uint32_t log_count = 0;
   std::uint32_t log_retired = 0;
@@ -165,44 +167,47 @@ struct Report {
   std::uint32_t events = 0;
 };
 
-// Once, before the first Run.
+// Sent once, before the first RunRequest.
 struct Configure {
   Kind kind = Kind::kConfigure;
-  std::uint32_t window = 0;       // steps in flight, at most; 0: as many as the board can
-  std::uint64_t deadline_ns = 0;  // silence after which a link is dead; 0: the board's default
-  std::uint8_t check_blocks = 0;  // CRC-32 of every block
-  std::uint8_t log = 0;           // keep a log of the collective started last
+  std::uint32_t window = 0;       // maximum number of steps in flight; 0: the board's maximum
+  std::uint64_t deadline_ns = 0;  // how long a link may stay silent; 0: the board's default
+  std::uint8_t check_blocks = 0;  // check a CRC-32 of every block
+  std::uint8_t log = 0;           // keep a log of the most recently started collective
   std::uint8_t zeros[6] = {};
 };
 
-// `repetitions` collectives, one directly after the other, from the input to the output. The answer
-// is kBadArgument where there is no such schedule or the bytes are not what it needs, kTooLarge
-// where the board has no room, else Machine::start's own.
-struct Run {
+// Requests `repetitions` collectives from the input to the output, without a pause between them.
+// Answers:
+//   kBadArgument   the board has no such schedule, or the numbers of bytes are too small for it
+//   kTooLarge      the board has no room
+//   kBadOperator   unknown operator or type, and make_layout()'s errors
+//   the cause of an earlier failed run
+struct RunRequest {
   Kind kind = Kind::kRun;
   std::uint32_t number = 0;
   std::uint64_t schedule = 0;  // digest
   std::uint64_t count = 0;     // elements, as Machine::start takes them
   std::uint64_t repetitions = 1;
-  std::uint32_t input_bytes = 0;  // that follow
-  std::uint32_t output_bytes =
-      0;                     // to be reported; the output is zeros before the first collective
-  std::uint32_t events = 0;  // records to be reported, at most, where a log is kept
-  Op op = Op::kNone;         // no custom ones
+  std::uint32_t input_bytes = 0;   // follow as data
+  std::uint32_t output_bytes = 0;  // to report; zeros before the first collective
+  std::uint32_t events = 0;        // maximum number of records to report, if a log is kept
+  Op op = Op::kNone;               // not kCustom
   Type type = Type::kBytes;
   std::uint8_t zeros[2] = {};
 };
 
 struct Go {
   Kind kind = Kind::kGo;
-  std::uint32_t number = 0;  // the Run's
+  std::uint32_t number = 0;  // RunRequest::number
 };
 
 struct Ask {
   Kind kind = Kind::kAsk;
 };
 
-// An image for the slot that does not run. After its data the answer is as of Slots::finish().
+// Installs an image into the slot that did not boot. The answer after the data has the status of
+// install() (firmware/bare/boot.h).
 struct Install {
   Kind kind = Kind::kInstall;
   std::uint32_t bytes = 0;
@@ -212,14 +217,14 @@ struct Quit {
   Kind kind = Kind::kQuit;
 };
 
-// A packet as it travels.
+// A packet of any kind, padded to kPacketBytes.
 union Packet {
   Kind kind;
   Hello hello;
   Answer answer;
   Report report;
   Configure configure;
-  Run run;
+  RunRequest run_request;
   Go go;
   Ask ask;
   Install install;
@@ -232,6 +237,6 @@ static_assert(sizeof(Hello) == 168 && offsetof(Hello, slots) == 48 &&
               offsetof(Hello, topology_digest) == 80 && offsetof(Hello, links) == 128);
 static_assert(sizeof(LinkEntry) == 8 && sizeof(ProgramEntry) == 40);
 static_assert(sizeof(Answer) == 16 && sizeof(Report) == 104 && sizeof(Configure) == 24 &&
-              sizeof(Run) == 48);
+              sizeof(RunRequest) == 48);
 
 }  // namespace espalier::agent

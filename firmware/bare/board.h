@@ -1,6 +1,6 @@
 #pragma once
-// What a board brings to the bare-metal node: these functions, in its folder, and start-up code
-// that calls main(). Freestanding. No interrupt handlers are needed: the node polls.
+// The functions that a board provides to the bare-metal node. They are in the board's folder, with
+// start-up code that calls main(). Freestanding. No interrupt handlers are needed: the node polls.
 
 #include <cstdint>
 
@@ -11,43 +11,43 @@
 
 namespace espalier::board {
 
-// Makes the devices ready. Called once, first.
+// Initialises the devices. Called once, before all other functions.
 void begin();
 
-// The folder's name in boards/: what its images say.
+// Returns the name of the folder in boards/, which is the board's name in images.
 [[nodiscard]] const char* name();
 
-// Read at least every second. Its wait() sleeps where the board can, and may sleep on only while no
-// carrier has a frame.
+// Returns the clock. The node reads it at least every second. Its wait() sleeps if the board can,
+// and must return once a carrier has a frame.
 [[nodiscard]] Clock& clock();
 
-// Writes the text to the console, whatever time that takes. Not called while a collective runs.
+// Writes `text` to the console and returns when it is written. Not called while a collective runs.
 void print(const char* text);
 
-// Where the slots lie, all of it.
+// Returns the flash, all of which holds the slots and their counters.
 [[nodiscard]] Flash& flash();
 
-// Whose images the board takes; null where it should check signatures and has no key: it then takes
-// none.
+// Returns whose images the board accepts. Null if the board must check signatures and has no key:
+// it then accepts none.
 [[nodiscard]] const Authority* authority();
 
-// What all links and the agent's channel go over: device 0 of an image's link table.
+// Returns the carrier of all links and of the agent's channel: device 0 of an image's link table.
 [[nodiscard]] Carrier& carrier();
-// How fast that is.
+// Returns the parameters of that carrier's speed.
 [[nodiscard]] SerialPortConfig port_config();
 
-// A number other than 0, and other than at the last start: random, or counted in flash.
+// Returns a number that is not 0 and differs from that of the last start: random, or counted in
+// flash.
 [[nodiscard]] std::uint32_t session();
 
-// Starts again from reset.
+// Resets the board.
 [[noreturn]] void restart();
 
-// For the boot report: bytes of static memory (stack not counted), of the memory that is there for
-// both, and of text and constants.
+// Sizes in bytes, for the boot report.
 struct Memory {
-  std::uint32_t ram_used = 0;
-  std::uint32_t ram_given = 0;
-  std::uint32_t code_used = 0;
+  std::uint32_t ram_used = 0;   // static memory, without the stack
+  std::uint32_t ram_given = 0;  // memory reserved for static memory and the stack
+  std::uint32_t code_used = 0;  // text and constants
 };
 [[nodiscard]] Memory memory();
 

@@ -6,14 +6,15 @@
 namespace espalier::bare {
 namespace {
 
-// Decodes every program of the image into `context`, Booted's; also how a slot is accepted.
+// Decodes every program of the image into `context`, Booted::programs. A slot is accepted only if
+// this succeeds.
 Status load_all(void* context, const Image& image) {
   auto* programs = static_cast<DecodedProgram*>(context);
-  for (std::uint32_t at = 0; at < image.links; ++at) {
-    if (image.link(at).device != 0) return Status::kNoSuchPeer;
+  for (std::uint32_t i = 0; i < image.links; ++i) {
+    if (image.link(i).device != 0) return Status::kNoSuchPeer;
   }
-  for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const Status status = image.load(at, programs[at]);
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const Status status = image.load(i, programs[i]);
     if (status != Status::kOk) return status;
   }
   return Status::kOk;
@@ -27,13 +28,13 @@ Expectation expectation() {
 }
 
 void print_slot(const Booted& booted, std::uint32_t slot) {
-  const SlotReport& told = booted.report.slots[slot];
+  const SlotReport& entry = booted.report.slots[slot];
   Text line;
   line << "boot: slot " << slot << ": ";
-  if (told.status != Status::kOk) {
-    line << "refused, " << status_name(told.status) << " (status " << told.status << ")";
-  } else if (!told.looked_at) {
-    line << "release " << Release{told.release} << ", the older one";
+  if (entry.status != Status::kOk) {
+    line << "refused, " << status_name(entry.status) << " (status " << entry.status << ")";
+  } else if (!entry.looked_at) {
+    line << "release " << Release{entry.release} << ", the older one";
   } else {
     line << "boots, " << (booted.report.trial ? "for the first time" : "confirmed");
   }
@@ -49,7 +50,7 @@ Status boot(Slots& slots, Booted& booted) {
 }
 
 Status install(Slots& slots, const std::uint8_t* bytes, std::uint32_t size, Booted& booted) {
-  // Who has no key takes nothing, and keeps what it has.
+  // A board without a key accepts no image and keeps its slots.
   if (board::authority() == nullptr) return Status::kBadArgument;
   const Acceptance loads{load_all, booted.programs};
   Status status = slots.begin(size);
@@ -75,14 +76,14 @@ void print_report(const Booted& booted) {
                                        : "SIGNATURE NOT CHECKED: takes any image")
            << ", " << image.links << " links, " << image.programs << " programs, " << image.size
            << " bytes\n";
-    for (std::uint32_t at = 0; at < image.programs; ++at) {
-      const ProgramRow row = image.program(at);
-      Text() << "boot: program " << at << ": " << collective_name(row.collective) << ", "
+    for (std::uint32_t i = 0; i < image.programs; ++i) {
+      const ProgramRow row = image.program(i);
+      Text() << "boot: program " << i << ": " << collective_name(row.collective) << ", "
              << row.algorithm << ", root " << row.root << ", " << row.size << " bytes\n";
     }
-    for (std::uint32_t at = 0; at < image.links; ++at) {
-      const LinkRow row = image.link(at);
-      Text() << "boot: link " << at << ": node " << row.peer << ", device " << row.device
+    for (std::uint32_t i = 0; i < image.links; ++i) {
+      const LinkRow row = image.link(i);
+      Text() << "boot: link " << i << ": node " << row.peer << ", device " << row.device
              << ", port " << row.port << "\n";
     }
   }

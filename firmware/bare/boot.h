@@ -1,5 +1,5 @@
 #pragma once
-// How a bare-metal node boots: from the newest valid slot of its flash, its programs decoded once
+// Boots a bare-metal node from the newest valid slot of its flash, and decodes its programs once
 // into static memory. Freestanding.
 
 #include "firmware/boot/slots.h"
@@ -7,25 +7,26 @@
 namespace espalier::bare {
 
 struct Booted {
+  // room: kMaxPrograms programs.
   explicit Booted(DecodedProgram* room) : programs(room) {}
-  Status status = Status::kNothingToBoot;  // kOk: there is an image
+  Status status = Status::kNothingToBoot;  // kOk: an image booted
   BootReport report;
   Image image;
-  DecodedProgram* programs;  // kMaxPrograms of them
+  DecodedProgram* programs;  // image.programs of them are valid
 };
 
-// Slots::boot() with the board's name and key; kBadArgument: the board should have a key, and has
-// none. An image boots only if all its programs load, into booted.programs, and all its links
-// are of device 0 (kNoSuchPeer).
+// Calls Slots::boot() with the board's name and key, and returns its status. kBadArgument: the
+// board must have a key and has none. An image boots only if all its programs load into
+// booted.programs and all its links use device 0 (otherwise kNoSuchPeer).
 [[nodiscard]] Status boot(Slots& slots, Booted& booted);
 
-// Installs `size` bytes as an image, into the slot that was not booted: the errors of Slots::begin,
-// append and finish, and kBadArgument where the board should have a key, and has none. The programs
-// of `booted` are gone after it, whatever it returns.
+// Installs `size` bytes as an image into the slot that did not boot. Errors: those of
+// Slots::begin(), append() and finish(); kBadArgument if the board must have a key and has none.
+// The programs of `booted` are invalid afterwards, whatever it returns.
 [[nodiscard]] Status install(Slots& slots, const std::uint8_t* bytes, std::uint32_t size,
                              Booted& booted);
 
-// On the console: slots, image, programs, links, memory.
+// Prints slots, image, programs, links and memory on the console.
 void print_report(const Booted& booted);
 
 }  // namespace espalier::bare

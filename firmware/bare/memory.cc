@@ -1,4 +1,4 @@
-// The four memory functions that compilers call on their own, where no C library brings them.
+// The four memory functions that compilers call implicitly, for targets without a C library.
 
 #include <cstddef>
 

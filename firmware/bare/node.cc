@@ -7,17 +7,17 @@
 #include "firmware/bare/server.h"
 
 #ifndef ESPALIER_ROOM_BYTES
-#define ESPALIER_ROOM_BYTES 262144  // of the input, the output and the scratch of a collective
+#define ESPALIER_ROOM_BYTES 262144  // each for input, output and scratch of a collective
 #endif
 #ifndef ESPALIER_ROOM_EVENTS
-#define ESPALIER_ROOM_EVENTS 16384  // records of a log
+#define ESPALIER_ROOM_EVENTS 16384  // maximum number of records of a log
 #endif
 
 namespace espalier::bare {
 namespace {
 
-// Notes whether a frame came. Both endpoints take frames of both: only where none came is there
-// nothing to do.
+// Notes whether a frame arrived. Each of the two endpoints takes the frames of both, so a poll
+// without a completion does not mean that the node is idle; a poll without a frame does.
 class NotedCarrier final : public Carrier {
  public:
   explicit NotedCarrier(Carrier& carrier) : carrier_(carrier) {}
@@ -27,25 +27,25 @@ class NotedCarrier final : public Carrier {
   }
   std::uint32_t receive(std::uint8_t* frame) override {
     const std::uint32_t size = carrier_.receive(frame);
-    if (size != 0) came = true;
+    if (size != 0) received = true;
     return size;
   }
   bool down() const override { return carrier_.down(); }
 
-  bool came = false;
+  bool received = false;
 
  private:
   Carrier& carrier_;
 };
 
-constexpr std::uint32_t kMostMtu = 1500;
+constexpr std::uint32_t kMaxMtu = 1500;
 
 alignas(16) std::uint8_t input_room[ESPALIER_ROOM_BYTES];
 alignas(16) std::uint8_t output_room[ESPALIER_ROOM_BYTES];
 alignas(16) std::uint8_t scratch_room[ESPALIER_ROOM_BYTES];
-// No array of Event: a blank one is not all zeros, and would be initialised memory.
+// Not an array of Event: a default Event is not all zeros and would need initialised memory.
 alignas(Event) std::uint8_t events_room[ESPALIER_ROOM_EVENTS * sizeof(Event)];
-alignas(4) std::uint8_t frames[2 * kMostMtu];
+alignas(4) std::uint8_t frames[2 * kMaxMtu];
 SerialLink agent_link[1];
 SerialLink links[kMaxLinks];
 std::uint32_t peers[kMaxLinks];
@@ -57,16 +57,16 @@ void run_node() {
   board::begin();
   static Slots slots(board::flash(), whole_flash(board::flash()));
   static Booted booted(programs);
-  const bool booted_well = boot(slots, booted) == Status::kOk;
+  const bool has_image = boot(slots, booted) == Status::kOk;
   print_report(booted);
 
   static NotedCarrier carrier(board::carrier());
   static SerialPort port(carrier, board::clock(), frames, board::port_config());
   SerialConfig config;
   config.session = board::session();
-  const std::uint32_t count = booted_well ? booted.image.links : 0;
+  const std::uint32_t count = has_image ? booted.image.links : 0;
   for (std::uint32_t link = 0; link < count; ++link) peers[link] = booted.image.link(link).peer;
-  const std::uint32_t node = booted_well ? booted.image.node : agent::kNoNode;
+  const std::uint32_t node = has_image ? booted.image.node : agent::kNoNode;
   static SerialEndpoint endpoint(port, links, peers, count, node, config);
   config.first_channel = agent::kChannel;
   config.window = agent::kWindow;
@@ -81,11 +81,11 @@ void run_node() {
   rooms.output_bytes = sizeof output_room;
   rooms.scratch_bytes = sizeof scratch_room;
   rooms.events_count = ESPALIER_ROOM_EVENTS;
-  static Server server(gateway, booted_well ? &endpoint : nullptr, slots, booted, rooms);
+  static Server server(gateway, has_image ? &endpoint : nullptr, slots, booted, rooms);
   server.begin();
   while (server.step()) {
-    if (!carrier.came) port.wait(server.wake());
-    carrier.came = false;
+    if (!carrier.received) port.wait(server.wake());
+    carrier.received = false;
   }
 }
 

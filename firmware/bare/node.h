@@ -1,10 +1,10 @@
 #pragma once
-// The bare-metal node: the same program on every board.
+// The bare-metal node. Its program is the same on every board.
 
 namespace espalier::bare {
 
-// Boots, says so on the console, and serves the gateway until the board is to start again; returns
-// then. Called once.
+// Boots, prints the boot report, and serves the gateway. Returns when the board must restart.
+// Called once.
 void run_node();
 
 }  // namespace espalier::bare

@@ -10,16 +10,16 @@ namespace {
 
 using agent::Kind;
 
-constexpr std::uint32_t kLink = 0;  // the agent's only one
+constexpr std::uint32_t kLink = 0;  // the agent's only link
 
-agent::Slot slot_of(const SlotReport& told) {
+agent::Slot slot_of(const SlotReport& report) {
   agent::Slot slot;
-  slot.status = told.status;
-  slot.looked_at = told.looked_at;
-  slot.tried = told.tried;
-  slot.confirmed = told.confirmed;
-  slot.release = told.release;
-  slot.sequence = told.sequence;
+  slot.status = report.status;
+  slot.looked_at = report.looked_at;
+  slot.tried = report.tried;
+  slot.confirmed = report.confirmed;
+  slot.release = report.release;
+  slot.sequence = report.sequence;
   return slot;
 }
 
@@ -60,14 +60,14 @@ agent::Hello hello_of(const Booted& booted, const Rooms& rooms) {
   return hello;
 }
 
-// The tables that follow Hello, into `room`; their bytes.
+// Writes the tables that follow Hello into `room`. Returns their size in bytes.
 std::uint32_t write_tables(const Booted& booted, std::uint8_t* room) {
-  std::uint8_t* at = room;
+  std::uint8_t* end = room;
   for (std::uint32_t link = 0; link < booted.image.links; ++link) {
     const LinkRow row = booted.image.link(link);
     const agent::LinkEntry entry{row.peer, row.device, row.port};
-    memcpy(at, &entry, sizeof entry);
-    at += sizeof entry;
+    memcpy(end, &entry, sizeof entry);
+    end += sizeof entry;
   }
   for (std::uint32_t k = 0; k < booted.image.programs; ++k) {
     const ProgramRow row = booted.image.program(k);
@@ -76,10 +76,10 @@ std::uint32_t write_tables(const Booted& booted, std::uint8_t* room) {
     entry.collective = row.collective;
     entry.root = row.root;
     copy_name(entry.algorithm, sizeof entry.algorithm, row.algorithm);
-    memcpy(at, &entry, sizeof entry);
-    at += sizeof entry;
+    memcpy(end, &entry, sizeof entry);
+    end += sizeof entry;
   }
-  return static_cast<std::uint32_t>(at - room);
+  return static_cast<std::uint32_t>(end - room);
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ void Server::begin() {
   agent::Packet packet;
   packet.hello = hello_of(booted_, rooms_);
   send(packet);
-  // Nothing else needs the output yet.
+  // The output's memory is free until the first run.
   out_[0] = {rooms_.output, write_tables(booted_, rooms_.output), 0};
 }
 
@@ -96,24 +96,24 @@ bool Server::step() {
   if (!take_completions()) return false;
   if (configured_) {
     const Status status = machine_.poll();
-    if (state_ == State::kRunning) go_on_running(status);
+    if (state_ == State::kRunning) continue_run(status);
   }
   if (!sending()) {
     if (ended_run_) {
       report(status_);
-    } else if (packet_came_) {
+    } else if (packet_received_) {
       take_packet();
     } else if (installing_ && in_.posted == in_.size && receives_ == 0) {
       take_data();
     }
   }
-  go_on_sending();
-  go_on_receiving();
+  post_sends();
+  post_receives();
   return true;
 }
 
 std::uint64_t Server::wake() const {
-  if (packet_came_ || ended_run_) return 0;
+  if (packet_received_ || ended_run_) return 0;
   return configured_ ? machine_.next_deadline() : UINT64_MAX;
 }
 
@@ -127,7 +127,7 @@ bool Server::take_completions() {
         --receives_;
         if (packet_posted_) {
           packet_posted_ = false;
-          packet_came_ = true;
+          packet_received_ = true;
         }
         break;
       case Completion::Kind::kLinkDown: return false;
@@ -137,7 +137,7 @@ bool Server::take_completions() {
   return true;
 }
 
-void Server::go_on_sending() {
+void Server::post_sends() {
   SendPost post;
   if (packet_to_send_) {
     post.bytes = &out_packet_;
@@ -160,7 +160,7 @@ void Server::go_on_sending() {
   }
 }
 
-void Server::go_on_receiving() {
+void Server::post_receives() {
   ReceivePost post;
   while (in_.posted < in_.size && receives_ < agent::kWindow) {
     post.bytes = in_.bytes + in_.posted;
@@ -170,8 +170,8 @@ void Server::go_on_receiving() {
     in_.posted += in_.next();
     ++receives_;
   }
-  // The next packet, once what it might follow has come and gone.
-  if (receives_ > 0 || packet_came_ || installing_ || sending()) return;
+  // Post the receive of the next packet only after all data and packets before it are handled.
+  if (receives_ > 0 || packet_received_ || installing_ || sending()) return;
   post.bytes = &in_packet_;
   post.size = sizeof in_packet_;
   post.tag = agent::kPacketTag;
@@ -190,7 +190,7 @@ void Server::answer(Kind to, Status status) {
 }
 
 void Server::take_packet() {
-  packet_came_ = false;
+  packet_received_ = false;
   const Kind kind = in_packet_.kind;
   const bool idle = state_ == State::kIdle;
   Status status = Status::kBadArgument;
@@ -201,7 +201,7 @@ void Server::take_packet() {
       if (!configured_) status = configure(in_packet_.configure);
       break;
     case Kind::kRun:
-      if (idle) status = prepare(in_packet_.run);
+      if (idle) status = prepare(in_packet_.run_request);
       break;
     case Kind::kGo:
       if (state_ == State::kAwaitsGo && in_packet_.go.number == run_.number) return go();
@@ -218,7 +218,7 @@ void Server::take_packet() {
   answer(kind, status);
 }
 
-// An image is here.
+// All bytes of an image have arrived.
 void Server::take_data() {
   installing_ = false;
   const Status status = install(slots_, in_.bytes, in_.size, booted_);

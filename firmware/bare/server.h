@@ -1,6 +1,7 @@
 #pragma once
-// The board's side of the agent's protocol (agent.h): steps the node's machine, and does what the
-// gateway says. Freestanding, bounded work a step but for Install, which erases and writes flash.
+// The board's end of the agent's protocol (agent.h): steps the node's machine and executes the
+// gateway's requests. Freestanding. Bounded work per step, except that Install erases and writes
+// flash.
 
 #include <cstdint>
 
@@ -10,7 +11,7 @@
 
 namespace espalier::bare {
 
-// Memory for the messages of collectives, 16-byte aligned.
+// Memory for the messages of collectives, aligned to 16 bytes.
 struct Rooms {
   std::uint8_t* input = nullptr;
   std::uint8_t* output = nullptr;
@@ -24,26 +25,26 @@ struct Rooms {
 
 class Server {
  public:
-  // `gateway` has one link, `links` those of the booted image (null where nothing booted); all
-  // outlive the server.
+  // gateway: an endpoint with one link. links: an endpoint with the links of the booted image; null
+  // if no image booted. All arguments, and the memory of `rooms`, must outlive the server.
   Server(Endpoint& gateway, Endpoint* links, Slots& slots, Booted& booted, const Rooms& rooms)
       : gateway_(gateway), links_(links), slots_(slots), booted_(booted), rooms_(rooms) {}
 
-  // Says Hello. Called once, first.
+  // Sends Hello. Called once, first.
   void begin();
-  // Goes on. False: the gateway's session is over, or it does not keep to the protocol: the board
-  // is to start again.
+  // Polls everything once. False: the gateway's session ended, or the gateway violated the
+  // protocol; the board must restart.
   [[nodiscard]] bool step();
-  // By links' clock: when step() has something to do even if nothing arrives.
+  // The time, on the clock of `links`, at which step() must be called even if nothing arrives.
   [[nodiscard]] std::uint64_t wake() const;
 
  private:
   enum class State { kIdle, kAwaitsGo, kRunning };
-  // Bytes that go or come in pieces.
+  // Bytes that are sent or received in pieces.
   struct Data {
     std::uint8_t* bytes = nullptr;
     std::uint32_t size = 0;
-    std::uint32_t posted = 0;  // so many of them
+    std::uint32_t posted = 0;  // bytes already posted
 
     [[nodiscard]] std::uint32_t next() const {
       return size - posted < agent::kPieceBytes ? size - posted : agent::kPieceBytes;
@@ -51,8 +52,8 @@ class Server {
   };
 
   [[nodiscard]] bool take_completions();
-  void go_on_sending();
-  void go_on_receiving();
+  void post_sends();
+  void post_receives();
   [[nodiscard]] bool sending() const { return packet_to_send_ || sends_ > 0 || out_left() > 0; }
   [[nodiscard]] std::uint32_t out_left() const {
     return out_[0].size - out_[0].posted + out_[1].size - out_[1].posted;
@@ -66,11 +67,11 @@ class Server {
 
   void take_packet();
   void take_data();
-  [[nodiscard]] Status configure(const agent::Configure& order);
-  [[nodiscard]] Status prepare(const agent::Run& order);
+  [[nodiscard]] Status configure(const agent::Configure& request);
+  [[nodiscard]] Status prepare(const agent::RunRequest& request);
   [[nodiscard]] Status start_one();
   void go();
-  void go_on_running(Status status);
+  void continue_run(Status status);
   void end_run(Status status);
   void report(Status status);
 
@@ -86,21 +87,21 @@ class Server {
   bool logs_ = false;
   bool confirmed_ = false;
   State state_ = State::kIdle;
-  agent::Run run_;
+  agent::RunRequest run_;  // the latest one
   const Program* program_ = nullptr;
   Operator op_;
   std::uint64_t completed_ = 0;
   std::uint64_t began_ = 0, ended_ = 0;
-  Status status_ = Status::kOk;        // how the last Run ended
-  Status confirmation_ = Status::kOk;  // and what became of the image then
+  Status status_ = Status::kOk;        // how the latest run ended
+  Status confirmation_ = Status::kOk;  // the result of confirming the image
 
-  // At most one packet goes at a time, then its data; the next one that comes waits for that.
+  // The server sends one packet at a time, then its data. The next received packet waits for that.
   agent::Packet out_packet_, in_packet_;
-  bool packet_to_send_ = false, packet_came_ = false, packet_posted_ = false;
-  bool ended_run_ = false;  // its Report has not gone
+  bool packet_to_send_ = false, packet_received_ = false, packet_posted_ = false;
+  bool ended_run_ = false;  // a run ended and its Report is not sent yet
   bool installing_ = false;
   Data out_[2], in_;
-  std::uint32_t sends_ = 0, receives_ = 0;  // posted and not complete
+  std::uint32_t sends_ = 0, receives_ = 0;  // posted, incomplete
 };
 
 }  // namespace espalier::bare

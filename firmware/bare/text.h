@@ -1,5 +1,5 @@
 #pragma once
-// Lines for the console. Freestanding.
+// Formats text for the console. Freestanding.
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@ struct Release {
   std::uint32_t value = 0;  // 8 bits major, 8 minor, 16 patch
 };
 
-// Prints what is put into it, part by part.
+// Prints each part as it is inserted.
 class Text {
  public:
   Text& operator<<(const char* text) {
@@ -21,12 +21,12 @@ class Text {
   }
   Text& operator<<(std::uint32_t value) {
     char digits[11] = {};
-    char* at = digits + sizeof digits - 1;
+    char* first = digits + sizeof digits - 1;
     do {
-      *--at = static_cast<char>('0' + value % 10);
+      *--first = static_cast<char>('0' + value % 10);
       value /= 10;
     } while (value != 0);
-    return *this << at;
+    return *this << first;
   }
   Text& operator<<(Status status) { return *this << static_cast<std::uint32_t>(status); }
   Text& operator<<(Release release) {

@@ -17,10 +17,11 @@ namespace {
 bool write_all(int file, std::uint32_t offset, const std::uint8_t* bytes, std::size_t size) {
   std::size_t done = 0;
   while (done < size) {
-    const ssize_t now = pwrite(file, bytes + done, size - done, static_cast<off_t>(offset + done));
-    if (now < 0 && errno == EINTR) continue;
-    if (now <= 0) return false;
-    done += static_cast<std::size_t>(now);
+    const ssize_t written =
+        pwrite(file, bytes + done, size - done, static_cast<off_t>(offset + done));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    done += static_cast<std::size_t>(written);
   }
   return fdatasync(file) == 0;
 }
@@ -47,8 +48,8 @@ bool FileFlash::open(const std::string& path, const FlashShape& shape, bool crea
   };
   file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
   if (file_ < 0 || fstat(file_, &about) != 0) return fail(std::strerror(errno));
-  if (!S_ISREG(about.st_mode)) return fail("no regular file");
-  if (flock(file_, LOCK_EX | LOCK_NB) != 0) return fail("another process has it");
+  if (!S_ISREG(about.st_mode)) return fail("it is not a regular file");
+  if (flock(file_, LOCK_EX | LOCK_NB) != 0) return fail("another process has opened it");
   if (create && about.st_size == 0) {
     const std::vector<std::uint8_t> erased(shape.bytes, 0xff);
     if (!write_all(file_, 0, erased.data(), erased.size())) return fail(std::strerror(errno));
@@ -72,8 +73,8 @@ Status FileFlash::erase(std::uint32_t offset) {
 }
 
 Status FileFlash::write(std::uint32_t offset, const std::uint8_t* bytes, std::uint32_t size) {
-  const std::uint8_t* at = memory_ + offset;
-  if (std::any_of(at, at + size, [](std::uint8_t byte) { return byte != 0xff; })) {
+  const std::uint8_t* units = memory_ + offset;
+  if (std::any_of(units, units + size, [](std::uint8_t byte) { return byte != 0xff; })) {
     return Status::kBackEnd;
   }
   return put(offset, bytes, size);

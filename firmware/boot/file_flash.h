@@ -1,6 +1,6 @@
 #pragma once
-// Flash whose bytes are a file: the slots of a Linux node, and what a host prepares for a board.
-// Host only.
+// A flash whose bytes are a file: the slots of a Linux node, or a flash image that a host prepares
+// for a board. Host only.
 
 #include <string>
 
@@ -14,7 +14,8 @@ struct FlashShape {
   std::uint32_t unit_bytes = 16;
 };
 
-// Bytes of the largest image that a slot of such a flash takes (whole_flash()'s plan).
+// Returns the size in bytes of the largest image that fits into a slot of such a flash (by
+// whole_flash()'s plan).
 [[nodiscard]] std::uint32_t image_room(std::uint32_t bytes, std::uint32_t block_bytes);
 
 class FileFlash final : public Flash {
@@ -24,8 +25,9 @@ class FileFlash final : public Flash {
   FileFlash& operator=(const FileFlash&) = delete;
   ~FileFlash();
 
-  // Opens the file, which must have `shape.bytes`; where there is none and `create` is set, makes
-  // one, erased. One process at a time may have it open. False and one line in `error`.
+  // Opens the file, which must have shape.bytes bytes. If `create` is set and there is no file or
+  // an empty one, makes an erased one. One process at a time may open it. False and one line in
+  // `error`.
   [[nodiscard]] bool open(const std::string& path, const FlashShape& shape, bool create,
                           std::string& error);
 
@@ -33,7 +35,7 @@ class FileFlash final : public Flash {
   [[nodiscard]] std::uint32_t bytes() const override { return shape_.bytes; }
   [[nodiscard]] std::uint32_t block_bytes() const override { return shape_.block_bytes; }
   [[nodiscard]] std::uint32_t unit_bytes() const override { return shape_.unit_bytes; }
-  // Both return when the disk has it.
+  // erase() and write() return when the data are on the disk.
   [[nodiscard]] Status erase(std::uint32_t offset) override;
   [[nodiscard]] Status write(std::uint32_t offset, const std::uint8_t* bytes,
                              std::uint32_t size) override;

@@ -1,6 +1,6 @@
-// Power goes at every write and erase of a node's life, and again at every one of what follows: the
-// node always boots a valid image, never an older one than it confirmed, and its counter never
-// falls.
+// Power fails at every write and erase of a node's lifetime, and again at every one of those that
+// follow. The node always boots a valid image, never an older one than it confirmed. Its counter
+// never decreases.
 
 #include <gtest/gtest.h>
 
@@ -19,10 +19,10 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint32_t kLastRelease = 4;
 
-// A node and what it must never lose.
-struct Life {
-  Life(std::uint32_t blocks, std::uint32_t block_bytes, std::uint32_t unit_bytes,
-       const Authority& who, const SampleKey* key)
+// A node, its updates, and the state that it must never lose.
+struct Lifetime {
+  Lifetime(std::uint32_t blocks, std::uint32_t block_bytes, std::uint32_t unit_bytes,
+           const Authority& who, const SampleKey* key)
       : flash(blocks, block_bytes, unit_bytes), authority(who) {
     expectation.board = kSampleBoard;
     expectation.topology_digest = kSampleTopology;
@@ -42,7 +42,7 @@ struct Life {
     installed = release;
   }
 
-  // The factory installs release 1, with no power failing.
+  // Installs release 1, as the factory does, without a power failure.
   void begin() {
     expectation.authority = &authority;
     Slots slots(flash, whole_flash(flash));
@@ -63,9 +63,11 @@ struct Life {
       counter = slots.counter();
       ASSERT_EQ(slots.boot(expectation, {}, image, report), Status::kOk)
           << status_name(report.slots[0].status) << ", " << status_name(report.slots[1].status);
-      // What runs is whole, one of the two that may, and not older than what was confirmed.
-      const Bytes& is = images.at(image.release - 1);
-      ASSERT_TRUE(image.size == is.size() && std::equal(is.begin(), is.end(), image.bytes));
+      // The running image is complete, one of the two candidates, and not older than the confirmed
+      // one.
+      const Bytes& running = images.at(image.release - 1);
+      ASSERT_TRUE(image.size == running.size() &&
+                  std::equal(running.begin(), running.end(), image.bytes));
       ASSERT_GE(image.release, confirmed);
       ASSERT_GE(image.release + 1, installed);
       ASSERT_GE(slots.counter(), counter);
@@ -81,7 +83,7 @@ struct Life {
     FAIL() << "it never gets there";
   }
 
-  // The same until power goes; whether it went.
+  // As above, until power fails. Returns whether it failed.
   bool lives_until_cut() {
     try {
       live();
@@ -98,50 +100,50 @@ struct Life {
   std::uint32_t confirmed = 0, installed = 0, counter = 0;
 };
 
-// At every operation, torn in every way.
-void cut_everywhere(const Life& born) {
-  Life whole = born;
+// Power fails at every operation, with every kind of torn write.
+void cut_everywhere(const Lifetime& born) {
+  Lifetime whole = born;
   const int before = whole.flash.operations();
   ASSERT_FALSE(whole.lives_until_cut());
   const int operations = whole.flash.operations() - before;
   ASSERT_GT(operations, 50);
-  for (int at = 0; at < operations; ++at) {
+  for (int operation = 0; operation < operations; ++operation) {
     for (const Tear tear : kTears) {
       for (std::uint32_t seed = 0; seed < (tear == Tear::kSomeBits ? 4u : 2u); ++seed) {
-        Life life = born;
-        life.flash.cut(at, tear, seed);
+        Lifetime life = born;
+        life.flash.cut(operation, tear, seed);
         ASSERT_TRUE(life.lives_until_cut());
         ASSERT_FALSE(life.lives_until_cut());
-        ASSERT_FALSE(testing::Test::HasFailure())
-            << "operation " << at << ", tear " << static_cast<int>(tear) << ", seed " << seed;
+        ASSERT_FALSE(testing::Test::HasFailure()) << "operation " << operation << ", tear "
+                                                  << static_cast<int>(tear) << ", seed " << seed;
       }
     }
   }
   std::printf("  power cut at each of %d writes and erases\n", operations);
 }
 
-// At every operation, then at every one of those by which it goes on.
-void cut_twice(const Life& born) {
-  Life whole = born;
+// Power fails at every operation, then at every later one.
+void cut_twice(const Lifetime& born) {
+  Lifetime whole = born;
   const int before = whole.flash.operations();
   ASSERT_FALSE(whole.lives_until_cut());
   const int operations = whole.flash.operations() - before;
   std::uint64_t lives = 0;
-  for (int at = 0; at < operations; ++at) {
+  for (int operation = 0; operation < operations; ++operation) {
     for (const Tear tear : kTears) {
-      Life torn = born;
-      torn.flash.cut(at, tear, static_cast<std::uint32_t>(at));
+      Lifetime torn = born;
+      torn.flash.cut(operation, tear, static_cast<std::uint32_t>(operation));
       ASSERT_TRUE(torn.lives_until_cut());
       for (int again = 0;; ++again) {
         for (const Tear then : kTears) {
-          Life life = torn;
+          Lifetime life = torn;
           life.flash.cut(again, then, static_cast<std::uint32_t>(again));
           ++lives;
           if (!life.lives_until_cut()) goto next;
           ASSERT_FALSE(life.lives_until_cut());
           ASSERT_FALSE(testing::Test::HasFailure())
-              << "operation " << at << ", tear " << static_cast<int>(tear) << ", then " << again
-              << ", tear " << static_cast<int>(then);
+              << "operation " << operation << ", tear " << static_cast<int>(tear) << ", then "
+              << again << ", tear " << static_cast<int>(then);
         }
       }
     next:;
@@ -153,27 +155,27 @@ void cut_twice(const Life& born) {
 }
 
 TEST(Power, MayGoAtEveryWrite) {
-  Life life(14, 512, 8, kTakesUnsigned, nullptr);
+  Lifetime life(14, 512, 8, kTakesUnsigned, nullptr);
   life.begin();
   cut_everywhere(life);
 }
 
 TEST(Power, MayGoAtEveryWriteOfSignedImages) {
   const SampleKey key(9);
-  Life life(14, 512, 32, ed25519_authority(key.public_key), &key);
+  Lifetime life(14, 512, 32, ed25519_authority(key.public_key), &key);
   life.begin();
   cut_everywhere(life);
 }
 
 TEST(Power, MayGoTwice) {
-  Life life(14, 512, 64, kTakesUnsigned, nullptr);
+  Lifetime life(14, 512, 64, kTakesUnsigned, nullptr);
   life.begin();
   cut_twice(life);
 }
 
-// Power goes while the node begins with its very first image, of which there is no other.
+// Power fails while the node boots its first image, for which there is no fall-back.
 TEST(Power, MayGoBeforeTheFirstConfirmation) {
-  Life life(14, 512, 64, kTakesUnsigned, nullptr);
+  Lifetime life(14, 512, 64, kTakesUnsigned, nullptr);
   life.begin();
   for (int again = 0; again < 3; ++again) {
     life.flash.cut(0, Tear::kSomeBits, static_cast<std::uint32_t>(again));

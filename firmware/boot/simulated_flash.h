@@ -1,6 +1,6 @@
 #pragma once
-// For tests: flash memory whose power goes at a chosen operation. Refuses what real flash cannot
-// do.
+// For tests: a flash whose power fails at a chosen operation. It rejects operations that a real
+// flash cannot perform.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 
 namespace espalier {
 
-// What the operation that power interrupts leaves behind.
+// The part of the interrupted operation that takes effect.
 enum class Tear { kNothing, kHalf, kSomeBits, kAll };
 inline constexpr Tear kTears[] = {Tear::kNothing, Tear::kHalf, Tear::kSomeBits, Tear::kAll};
 
@@ -30,13 +30,14 @@ class SimulatedFlash final : public Flash {
   std::uint32_t unit_bytes() const override { return unit_bytes_; }
 
   Status erase(std::uint32_t offset) override {
-    if (offset % block_bytes_ != 0 || offset >= bytes()) return wrong("erases no block");
+    if (offset % block_bytes_ != 0 || offset >= bytes())
+      return wrong("erases something that is not a block");
     const std::vector<std::uint8_t> after(block_bytes_, 0xff);
     return change(offset, after.data(), block_bytes_);
   }
   Status write(std::uint32_t offset, const std::uint8_t* from, std::uint32_t size) override {
     if (offset % unit_bytes_ != 0 || size % unit_bytes_ != 0 || offset + size > bytes()) {
-      return wrong("writes no whole units");
+      return wrong("writes partial units");
     }
     for (std::uint32_t k = 0; k < size; k += unit_bytes_) {
       const auto unit = memory_.begin() + offset + k;
@@ -49,16 +50,16 @@ class SimulatedFlash final : public Flash {
     return Status::kOk;
   }
 
-  // Power goes at the operation after `operations` more; -1: never.
+  // Makes power fail at the operation after the next `operations` ones; -1: never.
   void cut(int operations, Tear tear, std::uint32_t seed = 0) {
     until_cut_ = operations;
     tear_ = tear;
     random_.seed(seed);
   }
   [[nodiscard]] int operations() const { return operations_; }
-  // From now on every erase and write is refused.
+  // Every erase and write fails while set.
   bool worn_out = false;
-  // The bytes themselves, for a test to spoil.
+  // The bytes, for a test to damage.
   std::vector<std::uint8_t>& spoil() { return memory_; }
 
  private:
@@ -72,16 +73,16 @@ class SimulatedFlash final : public Flash {
     const bool cut = until_cut_ == 0;
     if (until_cut_ >= 0) --until_cut_;
     const Tear tear = cut ? tear_ : Tear::kAll;
-    std::uint8_t* at = memory_.data() + offset;
-    if (tear == Tear::kAll) std::memcpy(at, after, size);
+    std::uint8_t* target = memory_.data() + offset;
+    if (tear == Tear::kAll) std::memcpy(target, after, size);
     if (tear == Tear::kHalf) {
       const std::uint32_t half = size / 2;
       const bool second = random_() % 2 == 1;
-      std::memcpy(at + (second ? half : 0), after + (second ? half : 0), half);
+      std::memcpy(target + (second ? half : 0), after + (second ? half : 0), half);
     }
     for (std::uint32_t k = 0; tear == Tear::kSomeBits && k < size; ++k) {
       const auto some = static_cast<std::uint8_t>(random_());
-      at[k] = static_cast<std::uint8_t>((at[k] & ~some) | (after[k] & some));
+      target[k] = static_cast<std::uint8_t>((target[k] & ~some) | (after[k] & some));
     }
     if (cut) throw PowerLost{};
     return Status::kOk;

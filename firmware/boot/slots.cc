@@ -8,11 +8,17 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint32_t kRecordBytes = 16;  // magic, value, its complement, CRC-32 of these
-constexpr std::uint32_t kMarkMagic = 0x4b52414d;
-constexpr std::uint32_t kLeastMarks = 8;
+// A record: magic, value, its complement, CRC-32 of these. Offsets in bytes.
+constexpr std::uint32_t kRecordValueAt = 4;
+constexpr std::uint32_t kRecordComplementAt = 8;
+constexpr std::uint32_t kRecordCrcAt = 12;
+constexpr std::uint32_t kRecordBytes = 16;
+constexpr std::uint32_t kMarkMagic =
+    0x4b52414d;                         // of Mark::kCommitted; other marks add their number
+constexpr std::uint32_t kMinMarks = 8;  // room in a block
 
-std::uint32_t later(const SlotReport& a, const SlotReport& b) {
+// Returns the slot to try first.
+std::uint32_t newer_slot(const SlotReport& a, const SlotReport& b) {
   if (a.release != b.release) return a.release > b.release ? 0 : 1;
   return a.sequence >= b.sequence ? 0 : 1;
 }
@@ -29,7 +35,7 @@ SlotPlan whole_flash(const Flash& flash) {
 bool Slots::plan_fits() const {
   const std::uint32_t block = flash_.block_bytes(), unit = flash_.unit_bytes();
   if (unit == 0 || unit > kMaxFlashUnit || block == 0 || block % unit != 0) return false;
-  if (block / record_bytes() < kLeastMarks) return false;
+  if (block / record_bytes() < kMinMarks) return false;
   const std::uint32_t size = plan_.slot_bytes;
   if (size % block != 0 || size < 2 * block || size > flash_.bytes()) return false;
   const std::uint32_t begin[3] = {plan_.slots[0], plan_.slots[1], plan_.counters};
@@ -49,30 +55,31 @@ std::uint32_t Slots::record_bytes() const {
 }
 
 bool Slots::blank(std::uint32_t offset, std::uint32_t size) const {
-  const std::uint8_t* bytes = at(offset);
+  const std::uint8_t* bytes = bytes_at(offset);
   std::uint8_t all = 0xff;
   for (std::uint32_t k = 0; k < size; ++k) all = static_cast<std::uint8_t>(all & bytes[k]);
   return all == 0xff;
 }
 
 bool Slots::read_record(std::uint32_t offset, Mark kind, std::uint32_t& value) const {
-  const std::uint8_t* record = at(offset);
-  value = load_u32(record + 4);
+  const std::uint8_t* record = bytes_at(offset);
+  value = load_u32(record + kRecordValueAt);
   return load_u32(record) == kMarkMagic + static_cast<std::uint32_t>(kind) &&
-         load_u32(record + 8) == ~value && load_u32(record + 12) == crc32(0, record, 12);
+         load_u32(record + kRecordComplementAt) == ~value &&
+         load_u32(record + kRecordCrcAt) == crc32(0, record, kRecordCrcAt);
 }
 
 Status Slots::write_record(std::uint32_t offset, Mark kind, std::uint32_t value) {
   std::uint8_t record[kMaxFlashUnit + kRecordBytes];
   std::memset(record, 0xff, sizeof record);
   store_le(record, kMarkMagic + static_cast<std::uint32_t>(kind), 4);
-  store_le(record + 4, value, 4);
-  store_le(record + 8, ~value, 4);
-  store_le(record + 12, crc32(0, record, 12), 4);
+  store_le(record + kRecordValueAt, value, 4);
+  store_le(record + kRecordComplementAt, ~value, 4);
+  store_le(record + kRecordCrcAt, crc32(0, record, kRecordCrcAt), 4);
   return flash_.write(offset, record, record_bytes());
 }
 
-// Where a block's log ends, from its beginning: behind the last record that is not blank.
+// Returns the offset of the end of a block's log: after the last record that is not blank.
 std::uint32_t Slots::log_end(std::uint32_t block) const {
   const std::uint32_t record = record_bytes();
   std::uint32_t end = flash_.block_bytes() / record * record;
@@ -105,17 +112,17 @@ Status Slots::add_mark(std::uint32_t slot, Mark kind) {
   return write_record(marks_at(slot) + marks.end, kind, marks.sequence);
 }
 
-// The largest counter of a block's log.
+// Returns the largest counter of a block's log; 0 and any = false if it has none.
 std::uint32_t Slots::highest(std::uint32_t block, bool& any) const {
-  std::uint32_t most = 0, value = 0;
+  std::uint32_t maximum = 0, value = 0;
   any = false;
   const std::uint32_t end = log_end(block);
   for (std::uint32_t k = 0; k < end; k += record_bytes()) {
     if (!read_record(block + k, Mark::kCounter, value)) continue;
     any = true;
-    if (value > most) most = value;
+    if (value > maximum) maximum = value;
   }
-  return most;
+  return maximum;
 }
 
 std::uint32_t Slots::counter() const {
@@ -125,8 +132,8 @@ std::uint32_t Slots::counter() const {
   return first > second ? first : second;
 }
 
-// Appends to the block that has the largest counter; the other one is erased only when that is
-// full, so the largest is never lost.
+// Appends to the block that has the largest counter. Erases the other block only when this one is
+// full, so the largest counter is never lost.
 Status Slots::raise_counter(std::uint32_t value) {
   if (value <= counter()) return Status::kOk;
   const std::uint32_t size = flash_.block_bytes();
@@ -147,33 +154,33 @@ Status Slots::raise_counter(std::uint32_t value) {
   return write_record(block + end, Mark::kCounter, value);
 }
 
-// What a slot's image is worth but for its marks.
+// Checks a slot's image, without regard to its marks.
 Status Slots::examine(std::uint32_t slot, const Expectation& expectation,
                       const Acceptance& acceptance, Image& image) const {
   Expectation expected = expectation;
   const std::uint32_t stored = counter();
   if (stored > expected.counter) expected.counter = stored;
-  const Status status = check_image(at(plan_.slots[slot]), image_bytes(), expected, image);
+  const Status status = check_image(bytes_at(plan_.slots[slot]), image_bytes(), expected, image);
   if (status != Status::kOk || acceptance.accepts == nullptr) return status;
   return acceptance.accepts(acceptance.context, image);
 }
 
-// What stands in a slot's marks and, unchecked, in its image's header.
-void Slots::look(std::uint32_t slot, SlotReport& told) const {
+// Reads a slot's marks and, unchecked, its image's release.
+void Slots::look(std::uint32_t slot, SlotReport& entry) const {
   const Marks marks = read_marks(slot);
-  told.sequence = marks.sequence;
-  told.tried = marks.tried;
-  told.confirmed = marks.confirmed;
-  const std::uint8_t* header = at(plan_.slots[slot]);
+  entry.sequence = marks.sequence;
+  entry.tried = marks.tried;
+  entry.confirmed = marks.confirmed;
+  const std::uint8_t* header = bytes_at(plan_.slots[slot]);
   if (marks.sequence == 0) {
-    told.looked_at = true;
+    entry.looked_at = true;
     const bool empty = !marks.any && blank(plan_.slots[slot], kImageHeaderBytes);
-    told.status = empty ? Status::kNoImage : Status::kUnfinished;
+    entry.status = empty ? Status::kNoImage : Status::kUnfinished;
   } else if (std::memcmp(header, kImageMagic, sizeof kImageMagic) == 0) {
-    told.release = load_u32(header + 36);
+    entry.release = load_u32(header + kImageReleaseAt);
   } else {
-    told.looked_at = true;
-    told.status = Status::kNoImage;
+    entry.looked_at = true;
+    entry.status = Status::kNoImage;
   }
 }
 
@@ -188,8 +195,8 @@ Status Slots::take(std::uint32_t slot, const Image& image, bool write, BootRepor
   running_ = slot;
   running_release_ = image.release;
   running_counter_ = image.counter;
-  // Power may have gone between confirm()'s mark and its counter. If it cannot be raised now, the
-  // next boot tries again.
+  // Power may have failed between confirm()'s mark and its counter. If the counter cannot be raised
+  // now, the next boot tries again.
   if (write && chosen.confirmed) (void)raise_counter(image.counter);
   report.counter = counter();
   return Status::kOk;
@@ -205,21 +212,21 @@ Status Slots::choose(const Expectation& expectation, const Acceptance& acceptanc
   report.counter = counter();
   for (std::uint32_t slot = 0; slot < 2; ++slot) look(slot, report.slots[slot]);
   std::uint32_t last_resort = kNone;
-  const std::uint32_t first = later(report.slots[0], report.slots[1]);
+  const std::uint32_t first = newer_slot(report.slots[0], report.slots[1]);
   for (std::uint32_t turn = 0; turn < 2; ++turn) {
     const std::uint32_t slot = turn == 0 ? first : 1 - first;
-    SlotReport& told = report.slots[slot];
-    if (told.looked_at) continue;
-    told.looked_at = true;
-    told.status = examine(slot, expectation, acceptance, image);
-    if (told.status != Status::kOk) continue;
-    if (told.tried && !told.confirmed) {
-      told.status = Status::kUnconfirmed;
+    SlotReport& entry = report.slots[slot];
+    if (entry.looked_at) continue;
+    entry.looked_at = true;
+    entry.status = examine(slot, expectation, acceptance, image);
+    if (entry.status != Status::kOk) continue;
+    if (entry.tried && !entry.confirmed) {
+      entry.status = Status::kUnconfirmed;
       if (last_resort == kNone) last_resort = slot;
       continue;
     }
-    told.status = take(slot, image, write, report);
-    if (told.status == Status::kOk) return Status::kOk;
+    entry.status = take(slot, image, write, report);
+    if (entry.status == Status::kOk) return Status::kOk;
   }
   if (last_resort != kNone && examine(last_resort, expectation, acceptance, image) == Status::kOk) {
     report.last_resort = true;
@@ -245,7 +252,8 @@ Status Slots::confirm() {
     const Status status = add_mark(running_, Mark::kConfirmed);
     if (status != Status::kOk) return status;
   }
-  // Only now: were it raised before, and power went, nothing below it could boot any more.
+  // Raise the counter last: if power failed between the two writes in the other order, an image
+  // with a lower counter could no longer boot as the fall-back.
   return raise_counter(running_counter_);
 }
 
@@ -256,7 +264,7 @@ Status Slots::begin(std::uint32_t size) {
   if (size > image_bytes()) return Status::kTooLarge;
   if (running_ != kNone && !read_marks(running_).confirmed) return Status::kUnconfirmed;
   const std::uint32_t slot = other_slot();
-  // The marks last: until they are gone the image that they speak of is already broken.
+  // Erase the marks last, so that an interrupted erase leaves marks only beside a broken image.
   for (std::uint32_t k = 0; k < plan_.slot_bytes; k += flash_.block_bytes()) {
     const std::uint32_t block = plan_.slots[slot] + k;
     if (blank(block, flash_.block_bytes())) continue;
@@ -274,10 +282,10 @@ Status Slots::append(const std::uint8_t* bytes, std::uint32_t size) {
   const std::uint32_t unit = flash_.unit_bytes();
   const std::uint32_t slot = plan_.slots[other_slot()];
   while (size > 0) {
-    const std::uint32_t held = received_ % unit;
-    const std::uint32_t part = size < unit - held ? size : unit - held;
-    if (held == 0) std::memset(unit_, 0xff, sizeof unit_);
-    std::memcpy(unit_ + held, bytes, part);
+    const std::uint32_t filled = received_ % unit;
+    const std::uint32_t part = size < unit - filled ? size : unit - filled;
+    if (filled == 0) std::memset(unit_, 0xff, sizeof unit_);
+    std::memcpy(unit_ + filled, bytes, part);
     received_ += part;
     bytes += part;
     size -= part;

@@ -1,13 +1,15 @@
 #pragma once
-// Two slots for images in flash, and which of them a node boots. Freestanding; docs/images.md has
-// the proof that power may go at any time.
+// Two slots for images in flash, and the choice of the slot that a node boots. Freestanding;
+// docs/images.md describes how the slots survive a power failure at any time.
 //
 // A slot is the image's blocks, then one block of marks, appended one after the other:
-//   committed   the image is whole, and its place in the order of installation; written last
+//   committed   the image is complete; contains the installation number; the last write of an
+//               installation
 //   tried       the image is about to run for the first time
-//   confirmed   it has run well
-// A mark that is neither whole nor blank (power went) counts as tried, which is the careful side.
-// The stored counter is the largest of a log of records in two blocks of its own: it never falls.
+//   confirmed   the image has run successfully
+// A mark that is neither valid nor blank (power failed) counts as tried, the cautious reading.
+// The stored counter is the largest value in a log of records, which has two blocks. It never
+// decreases.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,78 +19,97 @@
 
 namespace espalier {
 
-// Where the slots lie in the flash, at multiples of its blocks.
+// The positions of the slots in the flash; all are multiples of a block.
 struct SlotPlan {
   std::uint32_t slots[2] = {};   // offsets
-  std::uint32_t slot_bytes = 0;  // of each: at least two blocks, the last one for its marks
+  std::uint32_t slot_bytes = 0;  // per slot: at least two blocks, the last one for its marks
   std::uint32_t counters = 0;    // offset of two blocks
 };
-// Both slots as large as the flash allows: counters, then the slots.
+// Returns the plan with the largest slots that fit: counters, then the slots.
 [[nodiscard]] SlotPlan whole_flash(const Flash& flash);
 
 struct SlotReport {
-  bool looked_at = false;       // a slot that claims to be older is not, if the newer one boots
+  bool looked_at = false;       // false: the other slot booted, and this one has an older image
   Status status = Status::kOk;  // why it was refused
-  std::uint32_t sequence = 0;   // of its installation; 0: not committed
-  std::uint32_t release = 0;    // as it claims
+  std::uint32_t sequence = 0;   // installation number; 0: not committed
+  std::uint32_t release = 0;    // unchecked, from the image's header
   bool tried = false;
   bool confirmed = false;
 };
 
 struct BootReport {
   SlotReport slots[2];
-  std::uint32_t slot = 0;     // the one that boots
-  std::uint32_t counter = 0;  // the stored one
-  // Its first run: unless confirm() comes, the next boot takes the other one.
+  std::uint32_t slot = 0;     // the slot that booted
+  std::uint32_t counter = 0;  // the stored counter
+  // The image is not confirmed: unless confirm() is called, the next boot takes the other slot.
   bool trial = false;
-  // It was tried before and never confirmed, but the other slot has nothing that boots.
+  // The image was tried before and never confirmed, but the other slot does not boot.
   bool last_resort = false;
 };
 
-// What else an image must bear before it boots, e.g. that its programs load: kOk, or why not.
+// A further check of an image before it boots, for example that its programs load.
 struct Acceptance {
-  Status (*accepts)(void* context, const Image& image) = nullptr;  // null: everything
+  // Returns kOk or the reason to refuse the image; null: accepts all images.
+  Status (*accepts)(void* context, const Image& image) = nullptr;
   void* context = nullptr;
 };
 
 class Slots {
  public:
-  // The flash outlives this.
+  // The flash must outlive the slots.
   constexpr Slots(Flash& flash, const SlotPlan& plan) : flash_(flash), plan_(plan) {}
 
-  // Takes the slot with the higher release, of equal ones the one installed later, if it is
-  // committed, check_image() takes it with the stored counter (or the expectation's, whichever is
-  // higher), `acceptance` too, and it was not tried in vain before; else the other one; else one
-  // that was tried in vain. Marks it as tried before its first run. Statuses of a refused slot:
-  // kNoImage (blank), kUnfinished, kUnconfirmed, check_image()'s, the acceptance's, kBackEnd (the
-  // mark could not be written).
-  // kNothingToBoot: both were refused; kBadArgument: the plan does not fit the flash.
+  // Chooses a slot and returns its image. A slot boots if it meets these conditions:
+  //  * it is committed;
+  //  * check_image() accepts it, with the larger of the stored and the expected counter;
+  //  * `acceptance` accepts it;
+  //  * it was not tried before without being confirmed.
+  // Tries the slot with the higher release first, of equal releases the one installed later, then
+  // the other slot. If neither boots, takes a slot that fails only the last condition (the last
+  // resort). Marks the slot as tried before its first run.
+  // Statuses of a refused slot: kNoImage (blank), kUnfinished (not committed), kUnconfirmed,
+  // check_image()'s, the acceptance's, kTooLarge and kBackEnd (the mark could not be written).
+  // kNothingToBoot: both slots were refused; kBadArgument: the plan does not fit the flash.
   [[nodiscard]] Status boot(const Expectation& expectation, const Acceptance& acceptance,
                             Image& image, BootReport& report);
 
-  // Finds what boot() would take, and writes nothing: for whoever installs from outside. What
-  // follows then concerns that slot as if it had been booted.
+  // Finds the slot that boot() would take, and writes nothing: for installing on a host. Later
+  // calls treat that slot as the one that booted.
   [[nodiscard]] Status inspect(const Expectation& expectation, const Acceptance& acceptance,
                                Image& image, BootReport& report);
 
-  // Says that the image that boot() gave has run well: marks it, then raises the stored counter to
-  // the image's. kBadArgument: nothing was booted; kBackEnd; kTooLarge: no room for another mark.
+  // Records that the booted image has run successfully: marks it as confirmed, then raises the
+  // stored counter to the image's. kBadArgument: no image was booted; kBackEnd; kTooLarge: no room
+  // for another mark.
   [[nodiscard]] Status confirm();
 
-  // Installs an image into the slot that was not booted (slot 0 if none was): begin, append its
-  // bytes in pieces of any size, finish. Power may go at any time; until finish() returns the slot
-  // does not boot, and after that it does.
-  // begin: erases the slot. kUnconfirmed: confirm what runs first, the other slot is its fall-back;
-  // kTooLarge: the slot has no room for `size` bytes; kBackEnd.
+  // begin(), append() and finish() install an image into the slot that did not boot (slot 0 if none
+  // did). Power may fail at any time: the slot boots only after the last write of finish().
+
+  // Erases the slot for an image of `size` bytes. Errors:
+  //  * kUnconfirmed: the running image must be confirmed first; the other slot is its fall-back.
+  //  * kTruncated: `size` is less than a header.
+  //  * kTooLarge: the slot has no room for `size` bytes.
+  //  * kBadArgument: the plan does not fit the flash.
+  //  * kBackEnd: the flash failed.
   [[nodiscard]] Status begin(std::uint32_t size);
-  // kTooLarge: more bytes than begun; kBadArgument: nothing begun; kBackEnd.
+  // Appends bytes of the image, in pieces of any size. Errors:
+  //  * kTooLarge: more bytes than begin() announced.
+  //  * kBadArgument: no installation, or null bytes.
+  //  * kBackEnd: the flash failed, and the installation is abandoned.
   [[nodiscard]] Status append(const std::uint8_t* bytes, std::uint32_t size);
-  // Checks the image in its slot as boot() would, then commits it. kTruncated: fewer bytes than
-  // begun; check_image()'s and the acceptance's: the slot stays uncommitted; kRolledBack: also
-  // where its release is below the running one's, which boot would prefer for ever; kBackEnd.
+  // Checks the image in its slot as boot() would, then commits it. After an error other than
+  // kBackEnd the slot is uncommitted. Errors:
+  //  * kBadArgument: no installation.
+  //  * kTruncated: fewer bytes than announced; more may follow.
+  //  * check_image()'s and the acceptance's errors.
+  //  * kMalformed: the image has another size.
+  //  * kRolledBack: also if the image's release is below that of the running image, which boot()
+  //    would always prefer.
+  //  * kBackEnd: the flash failed.
   [[nodiscard]] Status finish(const Expectation& expectation, const Acceptance& acceptance);
 
-  // The stored security counter; 0 if none was ever stored.
+  // Returns the stored security counter; 0 if none was ever stored.
   [[nodiscard]] std::uint32_t counter() const;
 
  private:
@@ -97,8 +118,8 @@ class Slots {
     std::uint32_t sequence = 0;
     bool tried = false;
     bool confirmed = false;
-    bool any = false;       // something stands there
-    std::uint32_t end = 0;  // where the next mark goes, from the block's beginning
+    bool any = false;       // the block is not blank
+    std::uint32_t end = 0;  // offset of the next mark, from the block's beginning
   };
 
   [[nodiscard]] bool plan_fits() const;
@@ -109,7 +130,7 @@ class Slots {
   [[nodiscard]] std::uint32_t marks_at(std::uint32_t slot) const {
     return plan_.slots[slot] + image_bytes();
   }
-  [[nodiscard]] const std::uint8_t* at(std::uint32_t offset) const {
+  [[nodiscard]] const std::uint8_t* bytes_at(std::uint32_t offset) const {
     return flash_.memory() + offset;
   }
   [[nodiscard]] bool blank(std::uint32_t offset, std::uint32_t size) const;
@@ -122,7 +143,7 @@ class Slots {
   [[nodiscard]] Status raise_counter(std::uint32_t value);
   [[nodiscard]] Status examine(std::uint32_t slot, const Expectation& expectation,
                                const Acceptance& acceptance, Image& image) const;
-  void look(std::uint32_t slot, SlotReport& told) const;
+  void look(std::uint32_t slot, SlotReport& entry) const;
   [[nodiscard]] Status choose(const Expectation& expectation, const Acceptance& acceptance,
                               bool write, Image& image, BootReport& report);
   [[nodiscard]] Status take(std::uint32_t slot, const Image& image, bool write, BootReport& report);
@@ -135,8 +156,8 @@ class Slots {
   std::uint32_t running_ = kNone;
   std::uint32_t running_release_ = 0;
   std::uint32_t running_counter_ = 0;
-  std::uint32_t size_ = 0;      // of the image being installed; 0: none
-  std::uint32_t received_ = 0;  // bytes of it so far
+  std::uint32_t size_ = 0;      // bytes of the image being installed; 0: no installation
+  std::uint32_t received_ = 0;  // bytes appended so far
   std::uint8_t unit_[kMaxFlashUnit] = {};
 };
 

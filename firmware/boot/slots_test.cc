@@ -48,7 +48,7 @@ class BootSlots : public testing::Test {
     ASSERT_EQ(install(image(2, 1)), Status::kOk);
   }
   std::size_t slot_at(std::uint32_t slot) const { return whole_flash(flash_).slots[slot]; }
-  // Puts an image that finish() would refuse behind the marks of the one in slot 1.
+  // Replaces the image in slot 1, but not its marks, by one that finish() would refuse.
   void replace(const Bytes& bytes) {
     std::copy(bytes.begin(), bytes.end(),
               flash_.spoil().begin() + static_cast<std::ptrdiff_t>(slot_at(1)));
@@ -117,7 +117,7 @@ TEST_F(BootSlots, FallsBackIfItWasNotConfirmed) {
   EXPECT_EQ(image_.release, 3u);
 }
 
-// Better than a dead node, and it says so.
+// An unconfirmed image is better than a node that does not boot; the report says so.
 TEST_F(BootSlots, AnUnconfirmedImageIsTheLastResort) {
   ASSERT_EQ(boot(), Status::kNothingToBoot);
   ASSERT_EQ(install(image(1, 1)), Status::kOk);
@@ -147,9 +147,9 @@ TEST_F(BootSlots, EveryRefusedImageFallsBackWithItsStatus) {
     change(content);
     return sample_image(content, &key_);
   };
-  const auto damaged = [&](std::size_t at, std::uint8_t value) {
+  const auto damaged = [&](std::size_t offset, std::uint8_t value) {
     Bytes bytes = image(2, 1);
-    bytes[at] = value;
+    bytes[offset] = value;
     return bytes;
   };
   refused(Status::kCorrupt, damaged(300, 0xaa));
@@ -183,18 +183,18 @@ TEST_F(BootSlots, FinishRefusesWhatBootWould) {
   update();
   ASSERT_EQ(boot(), Status::kOk);
   ASSERT_EQ(slots_->confirm(), Status::kOk);
-  const auto left = [&] {
+  const auto next_boot_status = [&] {
     const Status booted = boot();
     return booted == Status::kOk ? report_.slots[0].status : booted;
   };
   Bytes bytes = image(3, 1);
   bytes[300] ^= 1;
   EXPECT_EQ(install(bytes), Status::kCorrupt);
-  EXPECT_EQ(left(), Status::kUnfinished);
+  EXPECT_EQ(next_boot_status(), Status::kUnfinished);
   EXPECT_EQ(install(image(3, 0)), Status::kRolledBack);
-  EXPECT_EQ(left(), Status::kUnfinished);
+  EXPECT_EQ(next_boot_status(), Status::kUnfinished);
   EXPECT_EQ(install(image(1, 1)), Status::kRolledBack) << "boot would never take it";
-  EXPECT_EQ(left(), Status::kUnfinished);
+  EXPECT_EQ(next_boot_status(), Status::kUnfinished);
   bytes = image(3, 1);
   bytes.resize(bytes.size() + 8);
   EXPECT_EQ(install(bytes), Status::kMalformed);
@@ -226,7 +226,7 @@ TEST_F(BootSlots, ConfirmingRaisesTheCounterAndRollBackIsRefused) {
   EXPECT_EQ(slots_->counter(), 5u);
   ASSERT_EQ(boot(), Status::kOk);
   EXPECT_EQ(report_.counter, 5u);
-  // The older image is no fall-back any more.
+  // The older image can no longer be the fall-back.
   flash_.spoil()[slot_at(0) + 300] ^= 1;
   EXPECT_EQ(boot(), Status::kNothingToBoot);
   EXPECT_EQ(report_.slots[0].status, Status::kCorrupt);
@@ -236,7 +236,7 @@ TEST_F(BootSlots, ConfirmingRaisesTheCounterAndRollBackIsRefused) {
 TEST_F(BootSlots, CountersOutliveTheirBlocks) {
   update();
   std::uint32_t release = 2, counter = 1;
-  const int each = 512 / 16;  // records of a block
+  const int each = 512 / 16;  // records per block
   for (int k = 0; k < 5 * each; ++k) {
     ASSERT_EQ(boot(), Status::kOk);
     ASSERT_EQ(slots_->confirm(), Status::kOk);

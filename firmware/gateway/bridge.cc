@@ -4,29 +4,37 @@ namespace espalier::gateway {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;
-constexpr int kCompletions = 64;         // of the fabric a step
-constexpr std::size_t kEarlyWords = 64;  // as many as a fabric has slots a link
+constexpr int kMaxCompletions = 64;          // of the fabric, per step
+constexpr std::size_t kUnexpectedTags = 64;  // per link; a fabric has at most this many slots
 
 std::string link_name(std::uint32_t link) { return "its link " + std::to_string(link); }
 
+std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 }  // namespace
+
+std::uint64_t Bridge::buffer_bytes(std::uint64_t links, std::uint32_t window,
+                                   std::uint64_t block_bytes) {
+  return 2 * links * window * aligned(block_bytes);
+}
 
 Bridge::Bridge(SerialPort& port, SerialLink* links, Endpoint& fabric, const Shape& shape,
                const SerialConfig& config)
     : SerialLinks(port, links, static_cast<std::uint32_t>(shape.fabric_links.size()), config),
       fabric_(fabric),
-      block_bytes_((shape.block_bytes + kAlignment - 1) / kAlignment * kAlignment),
+      block_bytes_(aligned(shape.block_bytes)),
       links_(shape.fabric_links.size()),
       board_link_(fabric.links(), kNone) {
-  const std::uint64_t blocks = std::uint64_t{2} * window() * links_.size();
-  arena_bytes_ = blocks * block_bytes_;
+  arena_bytes_ = buffer_bytes(links_.size(), window(), block_bytes_);
   arena_ = std::make_unique<std::uint8_t[]>(arena_bytes_);
   std::uint8_t* next = arena_.get();
   for (std::uint32_t number = 0; number < links_.size(); ++number) {
     Link& link = links_[number];
     link.fabric = shape.fabric_links[number];
-    link.tells_early = shape.tells_early[number];
-    link.early.tags.reserve(kEarlyWords);
+    link.reports_unexpected = shape.reports_unexpected[number];
+    link.unexpected.tags.reserve(kUnexpectedTags);
     if (link.fabric != kNone) board_link_[link.fabric] = number;
     for (std::vector<Message>* ring : {&link.to.ring, &link.from.ring}) {
       ring->resize(window());
@@ -44,19 +52,19 @@ Status Bridge::prepare() {
 }
 
 bool Bridge::step() {
-  bool moved = false;
+  bool progress = false;
   Completion completion;
-  for (int i = 0; i < kCompletions && fabric_.poll(completion); ++i) {
+  for (int i = 0; i < kMaxCompletions && fabric_.poll(completion); ++i) {
     take(completion);
-    moved = true;
+    progress = true;
   }
   for (std::uint32_t link = 0; link < links_.size(); ++link) {
-    moved = take_from_board(link) || moved;
-    moved = pass_to_board(link) || moved;
-    moved = pass_to_fabric(link) || moved;
-    tell_early(link);
+    progress = take_from_board(link) || progress;
+    progress = pass_to_board(link) || progress;
+    progress = pass_to_fabric(link) || progress;
+    report_unexpected(link);
   }
-  return moved;
+  return progress;
 }
 
 bool Bridge::granted(std::uint32_t number, std::uint64_t tag, std::uint32_t size) {
@@ -71,9 +79,9 @@ bool Bridge::granted(std::uint32_t number, std::uint64_t tag, std::uint32_t size
          ", more than it has room for");
     return true;
   }
-  // What the board has completed may not have been seen yet: its grant came in the same frame.
+  // A completion of the board may still be unread: it arrived in the same frame as this grant.
   if (to.posted - to.done >= window()) return false;
-  Message& message = at(to.ring, to.posted);
+  Message& message = slot(to.ring, to.posted);
   message.size = size;
   message.tag = tag;
   const ReceivePost post{message.bytes, size, tag, static_cast<std::uint32_t>(to.posted)};
@@ -82,7 +90,7 @@ bool Bridge::granted(std::uint32_t number, std::uint64_t tag, std::uint32_t size
   if (status == Status::kOk) {
     ++to.posted;
   } else {
-    fail("the fabric takes no receive of " + std::to_string(size) + " bytes on " +
+    fail("the fabric rejects a receive of " + std::to_string(size) + " bytes on " +
          link_name(number) + ": " + status_name(status));
   }
   return true;
@@ -97,8 +105,8 @@ bool Bridge::opened(std::uint32_t number, const SerialOpening& opening) {
                                : ", more than it has room for"));
     return true;
   }
-  if (from.opened - from.settled >= window()) return false;
-  Message& message = at(from.ring, from.opened++);
+  if (from.opened - from.acknowledged >= window()) return false;
+  Message& message = slot(from.ring, from.opened++);
   message.size = opening.size;
   message.tag = opening.tag;
   message.check = opening.check;
@@ -108,11 +116,13 @@ bool Bridge::opened(std::uint32_t number, const SerialOpening& opening) {
 
 bool Bridge::controlled(std::uint32_t number, const Control& control) {
   const Link& link = links_[number];
-  // Causes go out on all links, those that this run does not use too.
+  // The board sends causes on all links, also on those that this run does not use.
   return link.fabric == kNone || fabric_.post_control(link.fabric, control) != Status::kTryAgain;
 }
 
-void Bridge::broken(std::uint32_t /*link*/) { fail("it started anew, or its device hung up"); }
+void Bridge::broken(std::uint32_t /*link*/) {
+  fail("it restarted, or its device closed the connection");
+}
 
 void Bridge::take(const Completion& completion) {
   const std::uint32_t number = board_link_[completion.link];
@@ -120,32 +130,36 @@ void Bridge::take(const Completion& completion) {
   Link& link = links_[number];
   switch (completion.kind) {
     case Completion::Kind::kSent: {
-      // Else it was completed before and found not to agree since. The board has the word of that
-      // message already; it will have the cause from whoever found it.
+      // Another cookie is a second completion: the message had completed, and the peer found a
+      // mismatch later. The board has its final status already, and will receive the cause from the
+      // node that detected the mismatch.
       if (completion.cookie != static_cast<std::uint32_t>(link.from.done)) return;
-      at(link.from.ring, link.from.done++).status = completion.status;
+      slot(link.from.ring, link.from.done++).status = completion.status;
       return;
     }
     case Completion::Kind::kReceived: {
-      Message& message = at(link.to.ring, link.to.came++);
+      Message& message = slot(link.to.ring, link.to.received++);
       message.status = completion.status;
       message.check = completion.check;
       return;
     }
     case Completion::Kind::kEarly: {
-      Early& early = link.early;
-      // They are told in order, each once, but not those for which a receive was posted meanwhile.
-      if (early.first + early.tags.size() < link.to.posted) {
-        early.tags.clear();
-        early.first = link.to.posted;
+      Unexpected& unexpected = link.unexpected;
+      // The fabric reports them in order, each once, except those whose receive was posted
+      // meanwhile.
+      if (unexpected.first + unexpected.tags.size() < link.to.posted) {
+        unexpected.tags.clear();
+        unexpected.first = link.to.posted;
       }
-      if (link.tells_early && early.tags.size() < kEarlyWords) {
-        early.tags.push_back(completion.tag);
+      if (link.reports_unexpected && unexpected.tags.size() < kUnexpectedTags) {
+        unexpected.tags.push_back(completion.tag);
       }
       return;
     }
     case Completion::Kind::kControl:
-      if (post_control(number, completion.control) != Status::kOk) fail("it takes no controls");
+      if (post_control(number, completion.control) != Status::kOk) {
+        fail("it accepts no controls");
+      }
       return;
     case Completion::Kind::kLinkDown:
     case Completion::Kind::kDeaf: return;
@@ -154,59 +168,59 @@ void Bridge::take(const Completion& completion) {
 
 bool Bridge::take_from_board(std::uint32_t number) {
   Link& link = links_[number];
-  bool moved = false;
+  bool progress = false;
   Completion completion;
   while (SerialLinks::take(number, completion)) {
-    moved = true;
+    progress = true;
     if (completion.kind == Completion::Kind::kSent) {
       ++link.to.done;
     } else if (completion.status == Status::kOk) {
-      ++link.from.here;
+      ++link.from.received;
     } else {
-      fail("it sent another message on " + link_name(number) + " than it had announced");
+      fail("it sent a message on " + link_name(number) + " that differs from its request to send");
     }
   }
   FromBoard& from = link.from;
   while (from.granted < from.opened) {
-    const Message& message = at(from.ring, from.granted);
+    const Message& message = slot(from.ring, from.granted);
     const ReceivePost post{message.bytes, message.size, message.tag, 0};
     if (post_receive(number, post) != Status::kOk) break;
     ++from.granted;
-    moved = true;
+    progress = true;
   }
-  return moved;
+  return progress;
 }
 
 bool Bridge::pass_to_fabric(std::uint32_t number) {
   Link& link = links_[number];
   FromBoard& from = link.from;
-  bool moved = false;
-  while (from.sent < from.here) {
-    const Message& message = at(from.ring, from.sent);
+  bool progress = false;
+  while (from.sent < from.received) {
+    const Message& message = slot(from.ring, from.sent);
     const SendPost post{message.bytes, message.size, message.tag, message.check,
                         static_cast<std::uint32_t>(from.sent)};
     const Status status = fabric_.post_send(link.fabric, post);
     if (status != Status::kOk && status != Status::kTryAgain) {
-      fail(std::string("the fabric takes no send on ") + link_name(number) + ": " +
+      fail(std::string("the fabric rejects a send on ") + link_name(number) + ": " +
            status_name(status));
     }
     if (status != Status::kOk) break;
     ++from.sent;
-    moved = true;
+    progress = true;
   }
-  while (from.settled < from.done) {
-    if (settle(number, at(from.ring, from.settled).status) != Status::kOk) break;
-    ++from.settled;
-    moved = true;
+  while (from.acknowledged < from.done) {
+    if (settle(number, slot(from.ring, from.acknowledged).status) != Status::kOk) break;
+    ++from.acknowledged;
+    progress = true;
   }
-  return moved;
+  return progress;
 }
 
 bool Bridge::pass_to_board(std::uint32_t number) {
   ToBoard& to = links_[number].to;
-  bool moved = false;
-  while (to.passed < to.came) {
-    const Message& message = at(to.ring, to.passed);
+  bool progress = false;
+  while (to.passed < to.received) {
+    const Message& message = slot(to.ring, to.passed);
     const auto cookie = static_cast<std::uint32_t>(to.passed);
     const SendPost post{message.bytes, message.size, message.tag, message.check, cookie};
     const Status status = message.status == Status::kOk ? post_send(number, post)
@@ -214,27 +228,27 @@ bool Bridge::pass_to_board(std::uint32_t number) {
     if (status != Status::kOk) break;
     ++to.passed;
     if (to.announced < to.passed) to.announced = to.passed;
-    moved = true;
+    progress = true;
   }
-  return moved;
+  return progress;
 }
 
-// The board's next message is the one after those it was told of: where the fabric told a later one
-// early, those before it, which the board awaits, are told first.
-void Bridge::tell_early(std::uint32_t number) {
+// The board takes each report as one of its next message. If the fabric reported a later message,
+// the earlier ones, which the board awaits, are announced first.
+void Bridge::report_unexpected(std::uint32_t number) {
   Link& link = links_[number];
   ToBoard& to = link.to;
-  Early& early = link.early;
-  while (!early.tags.empty()) {
-    if (early.first >= to.announced) {
-      const bool awaited = to.announced < early.first;
-      const std::uint64_t tag = awaited ? at(to.ring, to.announced).tag : early.tags.front();
+  Unexpected& unexpected = link.unexpected;
+  while (!unexpected.tags.empty()) {
+    if (unexpected.first >= to.announced) {
+      const bool awaited = to.announced < unexpected.first;
+      const std::uint64_t tag = awaited ? slot(to.ring, to.announced).tag : unexpected.tags.front();
       if (announce(number, tag) != Status::kOk) return;
       ++to.announced;
       if (awaited) continue;
     }
-    early.tags.erase(early.tags.begin());
-    ++early.first;
+    unexpected.tags.erase(unexpected.tags.begin());
+    ++unexpected.first;
   }
 }
 

@@ -1,14 +1,17 @@
 #pragma once
-// Joins a board's serial links to an endpoint of the fabric, message by message, so that the
-// board's neighbours see it and it sees them. Host only. Allocates when it is made, then never.
+// Connects a board's serial links to an endpoint of the fabric, message by message. Host only.
+// Allocates only in the constructor.
 //
-// The board's k-th receive on a link (a grant) becomes the fabric's k-th, with exactly its tag and
-// size; when that completes its bytes, or its disagreement, become the k-th send to the board. The
-// board's k-th send (an opening) is received from it, becomes the fabric's k-th send, and is the
-// board's to change only once the fabric has completed it. So whoever disagrees is told, wherever
-// it is. Controls pass both ways as they are: a probe that reaches the gateway is answered by the
-// board or by nobody. What the fabric says of a link that is down is not passed on, for the board
-// finds it out by its probes.
+//  * Receives: when the board grants its k-th receive on a link (clear to send), the bridge posts
+//    the k-th receive of the fabric with the same tag and size. When that completes, its bytes
+//    become the k-th send to the board; a mismatch becomes a refusal.
+//  * Sends: when the board opens its k-th send (request to send), the bridge receives the message
+//    from the board and posts it as the k-th send of the fabric. The board's send completes, so
+//    that the board may reuse its memory, only when the fabric's send has completed.
+//  * A mismatch is therefore reported to both nodes, whichever of them detects it.
+//  * Controls pass unchanged in both directions. Only the board answers keepalive probes, never the
+//    gateway.
+//  * kLinkDown of the fabric is not passed on: the board detects a dead link by its own probes.
 
 #include <cstdint>
 #include <memory>
@@ -24,24 +27,29 @@ class Bridge final : public SerialLinks {
  public:
   static constexpr std::uint32_t kNone = 0xffffffffu;
   struct Shape {
-    // Of each of the board's links, the fabric's; kNone: no program of this run uses it. Links that
-    // only the fabric has carry nothing.
+    // The fabric's link for each link of the board; kNone: no program of this run uses it. Other
+    // links of the fabric carry nothing.
     std::vector<std::uint32_t> fabric_links;
-    // Of each, whether early words can be told: messages of a link with several lanes come in any
-    // order, and an early word does not say which it is of.
-    std::vector<bool> tells_early;
-    std::uint64_t block_bytes = 0;  // of the longest message
+    // For each link of the board, whether unexpected messages are reported to it. Impossible with
+    // several lanes: their messages arrive in any order, and kEarly does not identify one.
+    std::vector<bool> reports_unexpected;
+    std::uint64_t block_bytes = 0;  // size of the longest message
   };
 
-  // config.window: the board's. Everything named outlives the bridge.
+  // Returns the bytes of the buffers of a bridge with these numbers: two buffers per link and place
+  // in the window, each of block_bytes, rounded up.
+  [[nodiscard]] static std::uint64_t buffer_bytes(std::uint64_t links, std::uint32_t window,
+                                                  std::uint64_t block_bytes);
+
+  // config.window: the board's window. All arguments except `shape` must outlive the bridge.
   Bridge(SerialPort& port, SerialLink* links, Endpoint& fabric, const Shape& shape,
          const SerialConfig& config);
 
-  // Makes the buffers reachable; call once, first. prepare()'s errors.
+  // Registers the buffers with the fabric; call once, first. Endpoint::prepare()'s errors.
   [[nodiscard]] Status prepare();
-  // Moves what can move between the two, without waiting; true if anything did.
+  // Passes on all messages that can proceed, without waiting. Returns whether any did.
   bool step();
-  // What ended the bridge, one line; empty: it works.
+  // The reason why the bridge stopped, one line; empty while it works.
   [[nodiscard]] const std::string& fault() const { return fault_; }
 
  private:
@@ -52,52 +60,54 @@ class Bridge final : public SerialLinks {
     std::uint32_t check = 0;
     Status status = Status::kOk;
   };
-  // Numbers of messages, each at most the one before it.
+  // The stages of messages to the board, as numbers of messages that have passed each stage. From
+  // `posted` to `done` none is larger than the one above it.
   struct ToBoard {
     std::vector<Message> ring;
-    std::uint64_t posted = 0;     // by the board, and to the fabric
-    std::uint64_t came = 0;       // from the fabric
-    std::uint64_t passed = 0;     // to the board's link
-    std::uint64_t done = 0;       // the board has it
-    std::uint64_t announced = 0;  // to the board: at least `passed`
+    std::uint64_t posted = 0;     // the board's receive is posted on the fabric
+    std::uint64_t received = 0;   // the fabric's receive completed
+    std::uint64_t passed = 0;     // posted on the board's link
+    std::uint64_t done = 0;       // the board has received it
+    std::uint64_t announced = 0;  // reported to the board as unexpected, or passed; >= passed
   };
+  // The stages of messages from the board; none is larger than the one above it.
   struct FromBoard {
     std::vector<Message> ring;
-    std::uint64_t opened = 0;   // by the board
-    std::uint64_t granted = 0;  // to the board
-    std::uint64_t here = 0;     // whole
-    std::uint64_t sent = 0;     // to the fabric
-    std::uint64_t done = 0;     // by the fabric
-    std::uint64_t settled = 0;  // told to the board
+    std::uint64_t opened = 0;        // the board requested to send
+    std::uint64_t granted = 0;       // the board is clear to send
+    std::uint64_t received = 0;      // completely received from the board
+    std::uint64_t sent = 0;          // posted on the fabric
+    std::uint64_t done = 0;          // the fabric's send completed
+    std::uint64_t acknowledged = 0;  // the final status is sent to the board
   };
-  // Messages that the fabric has told early and the board was not told of.
-  struct Early {
+  // Unexpected messages that the fabric reported and the board does not know of yet.
+  struct Unexpected {
     std::uint64_t first = 0;          // number of the first one
-    std::vector<std::uint64_t> tags;  // of it and those after it; never grows beyond its room
+    std::vector<std::uint64_t> tags;  // of the first one and its successors; at most its capacity
   };
   struct Link {
     std::uint32_t fabric = kNone;
-    bool tells_early = false;
+    bool reports_unexpected = false;
     ToBoard to;
     FromBoard from;
-    Early early;
+    Unexpected unexpected;
   };
 
-  // SerialLinks: what the board did.
+  // SerialLinks: events of the board.
   [[nodiscard]] bool granted(std::uint32_t link, std::uint64_t tag, std::uint32_t size) override;
   [[nodiscard]] bool opened(std::uint32_t link, const SerialOpening& opening) override;
   [[nodiscard]] bool controlled(std::uint32_t link, const Control& control) override;
   void broken(std::uint32_t link) override;
 
-  void take(const Completion& completion);  // the fabric's
+  void take(const Completion& completion);  // of the fabric
   bool pass_to_board(std::uint32_t link);
   bool take_from_board(std::uint32_t link);
   bool pass_to_fabric(std::uint32_t link);
-  void tell_early(std::uint32_t link);
+  void report_unexpected(std::uint32_t link);
   void fail(const std::string& what) {
     if (fault_.empty()) fault_ = what;
   }
-  [[nodiscard]] Message& at(std::vector<Message>& ring, std::uint64_t number) {
+  [[nodiscard]] Message& slot(std::vector<Message>& ring, std::uint64_t number) {
     return ring[number % window()];
   }
 
@@ -106,7 +116,7 @@ class Bridge final : public SerialLinks {
   std::unique_ptr<std::uint8_t[]> arena_;
   std::uint64_t arena_bytes_ = 0;
   std::vector<Link> links_;
-  std::vector<std::uint32_t> board_link_;  // of each of the fabric's
+  std::vector<std::uint32_t> board_link_;  // the board's link for each link of the fabric
   std::string fault_;
 };
 

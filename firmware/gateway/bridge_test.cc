@@ -1,6 +1,5 @@
-// The whole conformance suite between boards behind bridges: board, serial link, bridge, fabric,
-// bridge, serial link, board. The fabric here is one that never completes a message before it has
-// been compared.
+// Runs the conformance suite between boards behind bridges: board, serial link, bridge, fabric,
+// bridge, serial link, board. This fabric never completes a message before it has compared it.
 
 #include <deque>
 #include <functional>
@@ -13,10 +12,11 @@
 namespace espalier::conformance {
 namespace {
 
-using gateway::Joined;
+using gateway::JoinedBoard;
 using gateway::serial_config;
 
-// A board's endpoint, whose waiting lets the gateways go on, too: in real life they are processes.
+// A board's endpoint. Its wait() also steps the gateways, which are separate processes in a real
+// cluster.
 class Board final : public Endpoint {
  public:
   Board(Endpoint& endpoint, std::function<bool()> gateways)
@@ -61,14 +61,15 @@ class BridgedCluster final : public Cluster {
       fabric_.emplace_back(fabric_hub_, v, fabric_peers[v], serial_config(spec.window, 100 + v));
       boards_.emplace_back(boards_hub_, v, spec.peers[v], serial_config(spec.window, 200 + v));
       joined_.emplace_back(boards_hub_, nodes_ + v, fabric_.back().endpoint(), spec.window);
-      seen_.emplace_back(boards_.back().endpoint(), [this] { return go_on(); });
+      seen_.emplace_back(boards_.back().endpoint(), [this] { return step_gateways(); });
     }
   }
   Endpoint& endpoint(std::uint32_t node) override { return seen_[node]; }
-  bool progress() override { return go_on() || boards_hub_.advance(UINT64_MAX); }
+  bool progress() override { return step_gateways() || boards_hub_.advance(UINT64_MAX); }
 
  private:
-  // Boards, then their gateways: all channels of a carrier lead to one other end.
+  // Returns the peers of the boards, then of their gateways. All channels of a carrier lead to the
+  // same end.
   static std::vector<std::vector<std::uint32_t>> carriers(const ClusterSpec& spec) {
     const auto nodes = static_cast<std::uint32_t>(spec.peers.size());
     std::vector<std::vector<std::uint32_t>> ends(2 * spec.peers.size());
@@ -80,21 +81,21 @@ class BridgedCluster final : public Cluster {
   }
   static std::vector<std::vector<std::uint32_t>> backwards(const ClusterSpec& spec) {
     std::vector<std::vector<std::uint32_t>> peers;
-    for (const auto& its : spec.peers) peers.emplace_back(its.rbegin(), its.rend());
+    for (const auto& row : spec.peers) peers.emplace_back(row.rbegin(), row.rend());
     return peers;
   }
 
-  // All but the boards.
-  bool go_on() {
-    bool moved = false;
-    for (Joined& each : joined_) moved = each.step() || moved;
-    return moved || fabric_hub_.advance(UINT64_MAX);
+  // Steps everything except the boards.
+  bool step_gateways() {
+    bool progress = false;
+    for (JoinedBoard& each : joined_) progress = each.step() || progress;
+    return progress || fabric_hub_.advance(UINT64_MAX);
   }
 
   std::uint32_t nodes_;
   serial::Hub boards_hub_, fabric_hub_;
   std::deque<serial::SerialNode> boards_, fabric_;
-  std::deque<Joined> joined_;
+  std::deque<JoinedBoard> joined_;
   std::deque<Board> seen_;
 };
 

@@ -22,7 +22,7 @@ bool Child::start(const std::string& command, const std::string& console, std::s
   const char* path = console.empty() ? "/dev/null" : console.c_str();
   const int output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (output < 0) {
-    error = "cannot write the console's file " + console + ": " + std::strerror(errno);
+    error = "cannot write the console file " + console + ": " + std::strerror(errno);
     return false;
   }
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -54,13 +54,13 @@ bool Child::run(const std::string& command, int in, int out, int errors, std::st
   return false;
 }
 
-bool Child::lost(std::string& how) {
+bool Child::failed(std::string& how) {
   if (pid_ <= 0 || reaped_) return false;
   int status = 0;
   if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
   reaped_ = true;
   if (WIFSIGNALED(status)) {
-    how = "killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
+    how = "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
           strsignal(WTERMSIG(status)) + ")";
     return true;
   }

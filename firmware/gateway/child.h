@@ -1,5 +1,5 @@
 #pragma once
-// The process that is the board, or starts it. Host only.
+// The process that is the board, or that starts it. Host only.
 
 #include <sys/types.h>
 
@@ -7,7 +7,8 @@
 
 namespace espalier::gateway {
 
-// Ends with this, and with the thread that started it, however that ends.
+// The destructor kills the process. The kernel kills it when the thread that started it ends, for
+// any reason.
 class Child {
  public:
   Child() = default;
@@ -15,15 +16,17 @@ class Child {
   Child& operator=(const Child&) = delete;
   ~Child();
 
-  // Runs `command` by sh. What it writes goes into the file `console`; where that is empty only
-  // what it writes to stderr is seen. False and one line in `error` on failure.
+  // Runs `command` by sh. Its output goes to the file `console`. If that is empty, its stderr goes
+  // to this process's stderr, and its standard output is discarded. False and one line in `error`
+  // on failure.
   [[nodiscard]] bool start(const std::string& command, const std::string& console,
                            std::string& error);
-  // The same, its standard input and output being the socket `stdio`.
+  // As above, with the socket `stdio` as the command's standard input and output.
   [[nodiscard]] bool start(const std::string& command, int stdio, std::string& error);
-  [[nodiscard]] pid_t pid() const { return pid_; }  // 0: none was started
-  // Whether it failed or was killed, and `how`. One that ended well had only to start the board.
-  [[nodiscard]] bool lost(std::string& how);
+  [[nodiscard]] pid_t pid() const { return pid_; }  // 0: no process was started
+  // Whether the process failed or was killed; `how` then says so. A process that ended with status
+  // 0 only had to start the board, and has not failed.
+  [[nodiscard]] bool failed(std::string& how);
 
  private:
   [[nodiscard]] bool run(const std::string& command, int in, int out, int errors,

@@ -22,49 +22,50 @@ void Conversation::expect(std::span<std::uint8_t> first, std::span<std::uint8_t>
 }
 
 Conversation::Event Conversation::poll() {
-  go_on();
+  post_all();
   Completion completion;
   while (endpoint_.poll(completion)) {
     const Event event = take(completion);
     if (event != Event::kNothing) return event;
-    go_on();
+    post_all();
   }
   return Event::kNothing;
 }
 
 Conversation::Event Conversation::take(const Completion& completion) {
-  ++moves_;
+  ++completions_;
   switch (completion.kind) {
     case Completion::Kind::kSent:
       if (sends_ > 0) --sends_;
-      return completion.status == Status::kOk ? Event::kNothing : Event::kStrange;
+      return completion.status == Status::kOk ? Event::kNothing : Event::kViolation;
     case Completion::Kind::kReceived:
-      if (completion.status != Status::kOk || receives_ == 0) return Event::kStrange;
+      if (completion.status != Status::kOk || receives_ == 0) return Event::kViolation;
       --receives_;
       if (packet_posted_) {
         packet_posted_ = false;
         return Event::kPacket;
       }
-      return receives_ == 0 && in_[0].left() + in_[1].left() == 0 ? Event::kData : Event::kNothing;
+      return receives_ == 0 && in_[0].remaining() + in_[1].remaining() == 0 ? Event::kData
+                                                                            : Event::kNothing;
     case Completion::Kind::kLinkDown:
       packet_to_send_ = packet_posted_ = false;
       sends_ = receives_ = 0;
       out_ = {};
       in_[0] = in_[1] = {};
       return Event::kRestarted;
-    default: return Event::kNothing;  // early words, controls
+    default: return Event::kNothing;  // unexpected messages, controls
   }
 }
 
-// Posts what there is room for.
-void Conversation::go_on() {
+// Posts sends and receives while the window has room.
+void Conversation::post_all() {
   if (packet_to_send_ && sends_ < agent::kWindow) {
     const SendPost post{&out_packet_, sizeof out_packet_, agent::kPacketTag};
     if (endpoint_.post_send(0, post) != Status::kOk) return;
     packet_to_send_ = false;
     ++sends_;
   }
-  while (!packet_to_send_ && out_.left() > 0 && sends_ < agent::kWindow) {
+  while (!packet_to_send_ && out_.remaining() > 0 && sends_ < agent::kWindow) {
     const SendPost post{out_.bytes + out_.posted, out_.next(), agent::kDataTag};
     if (endpoint_.post_send(0, post) != Status::kOk) return;
     out_.posted += out_.next();
@@ -72,7 +73,7 @@ void Conversation::go_on() {
   }
   if (packet_posted_) return;
   for (Data<std::uint8_t>& data : in_) {
-    while (data.left() > 0) {
+    while (data.remaining() > 0) {
       const ReceivePost post{data.bytes + data.posted, data.next(), agent::kDataTag};
       if (receives_ >= agent::kWindow || endpoint_.post_receive(0, post) != Status::kOk) return;
       data.posted += data.next();

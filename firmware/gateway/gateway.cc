@@ -11,9 +11,9 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
-// The fabric cannot be waited for together with the device: after the last thing that moved the
-// loop spins, giving the core away after each round, then naps for a sixteenth of the time waited
-// so far, which adds at most that to it.
+// The loop cannot block on fabric and device at once. After the last progress it spins and yields
+// the core after each round. Then it naps for a sixteenth of the time waited so far, which
+// lengthens the wait by at most a sixteenth.
 constexpr std::uint64_t kSpin = 150'000;        // ns
 constexpr std::uint64_t kLongestNap = 200'000;  // ns, while a collective runs
 constexpr std::uint64_t kIdleNap = 1'000'000;   // ns, between collectives
@@ -22,10 +22,10 @@ constexpr std::uint64_t kLook = 10'000'000;     // ns, between two looks at the 
 }  // namespace
 
 int Gateway::run() {
-  // Else the board's process would hold it open.
+  // Otherwise the board's process would inherit the channel and hold it open.
   (void)fcntl(options_.node.controls.front(), F_SETFD, FD_CLOEXEC);
   if (!start_board()) return fail(kBadInput);
-  if (!hear_hello() || !check_hello() || !configure() || !open_fabric() || !connect()) {
+  if (!receive_hello() || !check_hello() || !configure() || !open_fabric() || !connect()) {
     return ended_ ? kFailed : fail(kFailed);
   }
   return serve();
@@ -37,25 +37,24 @@ int Gateway::fail(int status) {
 }
 
 Conversation::Event Gateway::pump() {
-  bool moved = port_->poll();
+  bool progress = port_->poll();
   const Conversation::Event event = agent_->poll();
-  if (bridge_ != nullptr) moved = bridge_->step() || moved;
-  moved = port_->poll() || moved;
+  if (bridge_ != nullptr) progress = bridge_->step() || progress;
+  progress = port_->poll() || progress;
   const std::uint64_t now = clock_.now();
-  if (agent_->moves() != board_moves_) {
-    board_moves_ = agent_->moves();
-    board_moved_ns_ = now;
+  if (agent_->completions() != board_completions_) {
+    board_completions_ = agent_->completions();
+    board_progress_ns_ = now;
   }
-  if (moved || event != Conversation::Event::kNothing) moved_ns_ = now;
+  if (progress || event != Conversation::Event::kNothing) progress_ns_ = now;
   return event;
 }
 
-// Whether board, device and launcher are there still; else error_ says why not.
 bool Gateway::works() {
   std::string how;
-  if (child_.lost(how)) return broken(how + "; it was started as: " + options_.start);
-  if (carrier_->down()) return broken("the device hung up");
-  if (bridge_ != nullptr && !bridge_->fault().empty()) return broken(bridge_->fault());
+  if (child_.failed(how)) return fail_board(how + "; it was started as: " + options_.start);
+  if (carrier_->down()) return fail_board("the device closed the connection");
+  if (bridge_ != nullptr && !bridge_->fault().empty()) return fail_board(bridge_->fault());
   pollfd entry{options_.node.controls.front(), 0, 0};
   if (poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0) {
     ended_ = true;
@@ -67,42 +66,42 @@ bool Gateway::works() {
 
 bool Gateway::patient(std::uint64_t patience_ns, const std::string& what) {
   const std::uint64_t now = clock_.now();
-  if (now - std::min(now, board_moved_ns_) <= patience_ns) return true;
-  return broken("it is silent for " + std::to_string(patience_ns / 1'000'000) + " ms; awaited " +
-                what);
+  if (now - std::min(now, board_progress_ns_) <= patience_ns) return true;
+  return fail_board("it was silent for " + std::to_string(patience_ns / 1'000'000) +
+                    " ms; expected " + what);
 }
 
 void Gateway::wait() {
   const std::uint64_t now = clock_.now();
-  const std::uint64_t still = now - std::min(now, moved_ns_);
-  if (still < kSpin) {
+  const std::uint64_t waited = now - std::min(now, progress_ns_);
+  if (waited < kSpin) {
     sched_yield();
     return;
   }
   const std::uint64_t longest = state_ == State::kIdle ? kIdleNap : kLongestNap;
-  const std::uint64_t nap = std::min(still / 16, longest);
+  const std::uint64_t nap = std::min(waited / 16, longest);
   pollfd entries[] = {{options_.node.controls.front(), POLLIN, 0}, {carrier_->fd(), POLLIN, 0}};
-  const timespec most{0, static_cast<long>(nap)};
-  (void)ppoll(entries, 2, &most, nullptr);
+  const timespec limit{0, static_cast<long>(nap)};
+  (void)ppoll(entries, 2, &limit, nullptr);
 }
 
 int Gateway::serve() {
   const int channel = options_.node.controls.front();
   if (!control::send(channel, control::Ready{})) return kFailed;
-  std::uint64_t look = 0;
+  std::uint64_t next_look = 0;
   while (!ended_) {
     const Conversation::Event event = pump();
     const std::uint64_t now = clock_.now();
-    bool well = take(event) && go_on();
-    if (well && (state_ != State::kRunning || now >= look)) well = attend();
-    if (well && now >= look) {
-      well = works();
-      look = now + kLook;
+    bool good = take_event(event) && continue_request();
+    if (good && (state_ != State::kRunning || now >= next_look)) good = take_from_launcher();
+    if (good && now >= next_look) {
+      good = works();
+      next_look = now + kLook;
     }
-    if (!well && !ended_) return fail(kFailed);
+    if (!good && !ended_) return fail(kFailed);
     wait();
   }
-  // Told to end: so is the board.
+  // The launcher ended the node, so end the board's session.
   if (agent_->can_send()) agent_->send(agent::Quit{});
   (void)pump();
   return error_.empty() ? 0 : kFailed;

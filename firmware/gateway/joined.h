@@ -1,5 +1,5 @@
 #pragma once
-// For tests: a board's gateway in virtual time. Host only.
+// For tests: the gateway's part of a board, in virtual time. Host only.
 
 #include <gtest/gtest.h>
 
@@ -18,10 +18,10 @@ namespace espalier::gateway {
   return config;
 }
 
-// What a gateway has of a board: its end of the carrier, and the bridge.
-class Joined {
+// The gateway's end of a board's carrier, and the bridge.
+class JoinedBoard {
  public:
-  Joined(serial::Hub& hub, std::uint32_t end, Endpoint& fabric, std::uint32_t window)
+  JoinedBoard(serial::Hub& hub, std::uint32_t end, Endpoint& fabric, std::uint32_t window)
       : buffer_(hub.carrier(end).mtu() / 2 + 1),
         links_(fabric.links()),
         port_(hub.carrier(end), hub.clock(end), reinterpret_cast<std::uint8_t*>(buffer_.data()),
@@ -31,21 +31,21 @@ class Joined {
     EXPECT_EQ(bridge_.prepare(), Status::kOk);
   }
   bool step() {
-    const bool took = port_.poll();
-    const bool moved = bridge_.step();
+    const bool received = port_.poll();
+    const bool progress = bridge_.step();
     EXPECT_EQ(bridge_.fault(), "");
-    return port_.poll() || took || moved;
+    return port_.poll() || received || progress;
   }
 
  private:
   static Bridge::Shape shape(std::uint32_t links) {
     Bridge::Shape shape;
-    // The fabric's links lie the other way round, so that a mix-up shows.
+    // Reverse the fabric's links, so that a test detects confused link numbers.
     for (std::uint32_t link = 0; link < links; ++link) {
       shape.fabric_links.push_back(links - 1 - link);
     }
-    shape.tells_early.assign(links, true);
-    shape.block_bytes = links == 1 ? 4 << 20 : 1 << 17;  // the longest that the tests send
+    shape.reports_unexpected.assign(links, true);
+    shape.block_bytes = links == 1 ? 4 << 20 : 1 << 17;  // the longest message of the tests
     return shape;
   }
   static SerialConfig settled(std::uint32_t window, std::uint32_t session) {

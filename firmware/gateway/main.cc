@@ -1,4 +1,4 @@
-// espalier-gateway: makes a bare-metal board an ordinary rank.
+// espalier-gateway: makes a bare-metal board, or a Linux node of another host, an ordinary rank.
 
 #include <cstdio>
 
@@ -6,9 +6,9 @@
 #include "firmware/gateway/remote.h"
 
 int main(int argc, char** argv) {
-  espalier::gateway::Options options;
+  espalier::gateway::GatewayOptions options;
   std::string error;
-  if (!espalier::gateway::parse_options(argc, argv, options, error)) {
+  if (!espalier::gateway::parse_options(espalier::words_of(argc, argv), options, error)) {
     std::fprintf(stderr, "espalier-gateway: %s\n", error.c_str());
     return 2;
   }
@@ -16,6 +16,6 @@ int main(int argc, char** argv) {
     std::fputs(espalier::gateway::usage(), stdout);
     return 0;
   }
-  if (!options.node_command.empty()) return espalier::gateway::join_remote(options);
+  if (!options.node_command.empty()) return espalier::gateway::serve_remote(options);
   return espalier::gateway::Gateway(options).run();
 }

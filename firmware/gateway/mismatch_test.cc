@@ -1,4 +1,5 @@
-// Two hosts and a board that do not agree, over libfabric: all of them learn of it, whoever is odd.
+// Two hosts and a board over libfabric, one of which starts a collective with another count: all
+// three detect the mismatch.
 
 #include <gtest/gtest.h>
 
@@ -7,15 +8,15 @@
 #include <vector>
 
 #include "firmware/gateway/joined.h"
-#include "hal/ofi/cluster.h"
-#include "hal/ofi/rank.h"
+#include "hal/ofi/testing/collective_rank.h"
+#include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::gateway {
 namespace {
 
 constexpr std::uint32_t kRanks = 3;
 constexpr std::uint32_t kBoard = 1;
-constexpr std::uint64_t kMost = 30001;              // elements
+constexpr std::uint64_t kMaxCount = 30001;          // elements
 constexpr std::uint64_t kDeadline = 2'000'000'000;  // ns
 
 ofi::Config config() {
@@ -27,26 +28,27 @@ ofi::Config config() {
 class MismatchTest : public testing::Test {
  protected:
   MismatchTest()
-      : cluster_(config(), ofi::complete_peers(kRanks)),
+      : hosts_(config(), ofi::complete_peers(kRanks)),
         hub_({{1, 1}, {0, 0}}, {}),
-        board_(hub_, kBoard, {2, 0}, serial_config(2, 7)),  // backwards, as Joined has it
-        joined_(hub_, 0, cluster_[kBoard], 2) {}
+        board_(hub_, kBoard, {2, 0}, serial_config(2, 7)),  // reversed, like JoinedBoard's links
+        joined_(hub_, 0, hosts_[kBoard], 2) {}
 
-  void SetUp() override { ASSERT_EQ(cluster_.error, ""); }
+  void SetUp() override { ASSERT_EQ(hosts_.error, ""); }
 
-  // One collective of which rank `odd` has another count; how each rank ended.
+  // Runs one collective in which rank `odd` has the count `other`. Returns each rank's final
+  // status.
   std::vector<Status> run(std::uint64_t count, std::uint64_t other, std::uint32_t odd) {
-    std::vector<std::unique_ptr<ofi::Rank>> ranks;
+    std::vector<std::unique_ptr<ofi::CollectiveRank>> ranks;
     for (std::uint32_t v = 0; v < kRanks; ++v) {
-      ranks.push_back(std::make_unique<ofi::Rank>(kRanks, kMost));
-      Endpoint& endpoint = v == kBoard ? board_.endpoint() : cluster_[v];
+      ranks.push_back(std::make_unique<ofi::CollectiveRank>(kRanks, kMaxCount));
+      Endpoint& endpoint = v == kBoard ? board_.endpoint() : hosts_[v];
       EXPECT_EQ(ranks[v]->init(endpoint, kDeadline), Status::kOk);
       EXPECT_TRUE(ranks[v]->plan(espalier_Collective_ALLREDUCE, "two-tree"));
       EXPECT_EQ(ranks[v]->start(v == odd ? other : count, 1), Status::kOk);
     }
     std::vector<Status> ends(kRanks, Status::kBusy);
-    // The board's time goes on as the hosts' does.
-    const std::uint64_t ahead = hub_.now() - cluster_[0].now();
+    // The board's clock advances with the hosts' clocks.
+    const std::uint64_t ahead = hub_.now() - hosts_[0].now();
     const std::uint64_t until = hub_.now() + 100 * kDeadline;
     bool done = false;
     while (!done && hub_.now() < until) {
@@ -60,25 +62,25 @@ class MismatchTest : public testing::Test {
         failed = failed || cause != Status::kOk;
       }
       joined_.step();
-      hub_.advance(ahead + cluster_[0].now());
+      hub_.advance(ahead + hosts_[0].now());
       done = !busy;
-      // A short message completes before it is compared: its sender may have ended well, and hears
-      // of the cause a little later.
+      // A short message completes before it is compared. Its sender may have ended with kOk, and
+      // receives the cause a little later.
       for (const Status end : ends) done = done && (end == Status::kOk) == !failed;
     }
     if (count == other) {
-      for (const auto& rank : ranks) EXPECT_EQ(rank->wrong(), 0u);
+      for (const auto& rank : ranks) EXPECT_EQ(rank->incorrect(), 0u);
     }
     return ends;
   }
 
-  ofi::Cluster cluster_;
+  ofi::LocalEndpoints hosts_;
   serial::Hub hub_;
   serial::SerialNode board_;
-  Joined joined_;
+  JoinedBoard joined_;
 };
 
-TEST_F(MismatchTest, NobodyIsOdd) {
+TEST_F(MismatchTest, EqualCountsAgree) {
   EXPECT_EQ(run(30000, 30000, 0), std::vector<Status>(kRanks, Status::kOk));
 }
 
@@ -89,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Counts, OddTest,
                          testing::Combine(testing::Values(1, 10, 30000), testing::Values(11, 30001),
                                           testing::Values(0, 1, 2)));
 
-TEST_P(OddTest, AllLearnOfIt) {
+TEST_P(OddTest, AllRanksDetectIt) {
   const auto [count, other, odd] = GetParam();
   EXPECT_EQ(run(count, other, static_cast<std::uint32_t>(odd)),
             std::vector<Status>(kRanks, Status::kMismatch));

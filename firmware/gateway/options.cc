@@ -1,15 +1,70 @@
 #include "firmware/gateway/options.h"
 
-#include <vector>
-
 namespace espalier::gateway {
 namespace {
 
-std::string with_node(std::string text, std::uint32_t node) {
-  for (std::size_t at = text.find("%r"); at != std::string::npos; at = text.find("%r", at)) {
-    text.replace(at, 2, std::to_string(node));
+// The gateway's own options; each has a value.
+struct GatewayOption {
+  const char* name;
+  std::string GatewayOptions::*value;
+};
+constexpr GatewayOption kGatewayOptions[] = {{"device", &GatewayOptions::device},
+                                             {"start", &GatewayOptions::start},
+                                             {"console", &GatewayOptions::console},
+                                             {"node-command", &GatewayOptions::node_command}};
+
+std::string GatewayOptions::*own_option(const std::string& name) {
+  for (const GatewayOption& option : kGatewayOptions) {
+    if (name == option.name) return option.value;
   }
-  return text;
+  return nullptr;
+}
+
+// Stores the gateway's own options and collects the node's.
+bool sort_options(std::span<const std::string> words, GatewayOptions& options,
+                  std::vector<GivenOption>& node_options, std::string& error) {
+  const std::span<const OptionSpec> node_specs = node::boot_option_specs();
+  std::vector<OptionSpec> specs(node_specs.begin(), node_specs.end());
+  for (const GatewayOption& option : kGatewayOptions) specs.push_back({option.name});
+  std::vector<GivenOption> given;
+  if (!split_options("espalier-gateway", words, specs, given, error)) return false;
+  for (const GivenOption& option : given) {
+    if (std::string GatewayOptions::*own = own_option(option.name); own != nullptr) {
+      if (option.value.empty()) {
+        error = "no value after --" + option.name + "; see espalier-gateway --help";
+        return false;
+      }
+      options.*own = option.value;
+      continue;
+    }
+    node_options.push_back(option);
+    options.node_words.push_back("--" + option.name);
+    for (const OptionSpec& spec : node_specs) {
+      if (spec.name == option.name && spec.takes_value) options.node_words.push_back(option.value);
+    }
+  }
+  return true;
+}
+
+// Checks which of the gateway's own options were given together.
+std::string own_error(const GatewayOptions& options) {
+  const bool remote = !options.node_command.empty();
+  if (remote == !options.device.empty()) {
+    return std::string(remote ? "both --device and --node-command" : "no --device") +
+           "; expected exactly one of --device SPEC and --node-command COMMAND; see "
+           "espalier-gateway --help";
+  }
+  for (const char* name : {"start", "console"}) {
+    if (remote && !(options.*own_option(name)).empty()) {
+      return std::string("--") + name + " applies only to a board at a --device; expected none " +
+             "with --node-command";
+    }
+  }
+  if (options.start.empty() && !options.console.empty()) {
+    return "--console has no effect without --start COMMAND, whose output it stores; expected "
+           "--start as well";
+  }
+  return "";
 }
 
 }  // namespace
@@ -19,84 +74,53 @@ const char* usage() {
          "       espalier-gateway --node-command COMMAND\n"
          "                        --node I --control FD [espalier-node's other options]\n"
          "\n"
-         "Makes a board that runs the bare-metal node an ordinary rank: joins its framed serial\n"
-         "links to libfabric, and speaks to the launcher on its behalf. `espalier run --start\n"
-         "'6=espalier-gateway --device SPEC ...'` starts it in espalier-node's place and adds the\n"
-         "last line. The board boots from its own flash; the gateway checks that what it has\n"
-         "booted is for this node, topology and schedule. It never answers for its board.\n"
+         "Makes a board that runs the bare-metal node an ordinary rank: connects its framed\n"
+         "serial links to libfabric, and represents it to the launcher. `espalier run --start\n"
+         "'6=espalier-gateway --device SPEC ...'` starts the gateway instead of espalier-node and\n"
+         "adds the options of the last line above. The board boots from its own flash. The "
+         "gateway\n"
+         "checks that the booted image is for this node, topology and schedule. It never answers\n"
+         "keepalive probes for its board.\n"
          "\n"
          "  --device SPEC    where the board is:\n"
-         "      unix:LOCAL,REMOTE        Ethernet frames as datagrams, as qemu -netdev dgram has\n"
+         "      unix:LOCAL,REMOTE        Ethernet frames as datagrams, as qemu -netdev dgram "
+         "sends\n"
          "                               them: its local.path is REMOTE, its remote.path LOCAL\n"
          "      udp:LOCALPORT,HOST:PORT  frames as UDP datagrams\n"
          "      tty:PATH,BAUD            a serial device\n"
          "      stream:PATH              a unix socket to which the device connects\n"
-         "  --start COMMAND  words for sh that start the board (an emulator, or what flashes and\n"
-         "                   resets it); what they start ends with the gateway, and is the node's\n"
-         "                   process for `espalier run --kill`\n"
-         "  --console FILE   what COMMAND writes\n"
-         "  --node-command COMMAND  instead: words for sh that run `espalier-node --stdio` on "
-         "another\n"
-         "                   host (ssh HOST espalier-node --stdio --address IP), whose libfabric "
+         "  --start COMMAND  words for sh that start the board (an emulator, or a script that\n"
+         "                   flashes and resets it). The process ends with the gateway, and is "
          "the\n"
-         "                   others must reach; it gets the schedules and the rest through its "
-         "standard\n"
-         "                   input\n"
+         "                   one that `espalier run --kill` kills\n"
+         "  --console FILE   stores the output of COMMAND\n"
+         "  --node-command COMMAND  instead of --device: words for sh that run `espalier-node\n"
+         "                   --stdio` on another host (ssh HOST espalier-node --stdio --address "
+         "IP).\n"
+         "                   The other nodes must reach that host through libfabric. It receives "
+         "the\n"
+         "                   schedules and the other options through its standard input\n"
          "  %r in any of these is the node's number\n"
          "\n"
-         "Exit status: 0 told to end, 1 a failure while running, 2 bad input.\n";
+         "Exit status: 0 the launcher ended the node, 1 a failure while running, 2 bad input.\n";
 }
 
-bool parse_options(int argc, char** argv, Options& options, std::string& error) {
-  std::vector<char*> rest = {argv[0]};
-  for (int at = 1; at < argc; ++at) {
-    const std::string word = argv[at];
-    if (word == "--help") {
-      options.help = true;
-      return true;
-    }
-    std::string* value = word == "--device"         ? &options.device
-                         : word == "--start"        ? &options.start
-                         : word == "--console"      ? &options.console
-                         : word == "--node-command" ? &options.node_command
-                                                    : nullptr;
-    if (value == nullptr) {
-      rest.push_back(argv[at]);
-    } else if (++at < argc && argv[at][0] != '\0') {
-      *value = argv[at];
-    } else {
-      error = "no value after " + word + "; see espalier-gateway --help";
-      return false;
-    }
-  }
-  if (options.device.empty() == options.node_command.empty()) {
-    error =
-        "which board? give one of --device SPEC and --node-command COMMAND; see espalier-gateway "
-        "--help";
-    return false;
-  }
-  const bool remote = !options.node_command.empty();
-  if (remote && !(options.start.empty() && options.console.empty())) {
-    error = std::string(options.start.empty() ? "--console" : "--start") +
-            " is for a board at a --device; give none with --node-command";
-    return false;
-  }
-  if (options.start.empty() && !options.console.empty()) {
-    error = "--console is for what --start COMMAND writes; give --start as well";
-    return false;
-  }
-  options.node_words.assign(rest.begin() + 1, rest.end());
-  rest.push_back(nullptr);
-  if (!node::parse_options(static_cast<int>(rest.size()) - 1, rest.data(), options.node, error)) {
-    return false;
-  }
+bool parse_options(std::span<const std::string> words, GatewayOptions& options,
+                   std::string& error) {
+  std::vector<GivenOption> node_options;
+  if (!sort_options(words, options, node_options, error)) return false;
+  for (const GivenOption& option : node_options) options.help |= option.name == "help";
+  if (options.help) return true;
+  error = own_error(options);
+  if (!error.empty() || !node::read_boot_options(node_options, options.node, error)) return false;
   if (options.node.nodes.size() != 1 || options.node.controls.size() != 1) {
-    error = "a gateway drives one board: give one --node I and one --control FD";
+    error = std::to_string(options.node.nodes.size()) + " nodes and " +
+            std::to_string(options.node.controls.size()) +
+            " control channels; expected one --node I and one --control FD";
     return false;
   }
-  for (std::string* text :
-       {&options.device, &options.start, &options.console, &options.node_command}) {
-    *text = with_node(*text, options.node.nodes.front());
+  for (const GatewayOption& option : kGatewayOptions) {
+    options.*option.value = with_node_number(options.*option.value, options.node.nodes.front());
   }
   return true;
 }

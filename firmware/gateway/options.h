@@ -1,27 +1,30 @@
 #pragma once
-// The command line of espalier-gateway: espalier-node's, as the launcher gives it, and the
-// gateway's own words. Host only.
+// The command line of espalier-gateway: its own options, and those of espalier-node as the launcher
+// passes them. Host only.
 
+#include <span>
 #include <string>
 #include <vector>
 
-#include "firmware/node/boot.h"
+#include "firmware/node/boot_options.h"
 
 namespace espalier::gateway {
 
-struct Options {
-  std::string device;   // open_carrier's specification: where the board is
-  std::string start;    // words for sh that start the board; empty: it runs
-  std::string console;  // file for what those say; empty: none
-  // Instead of all these: words for sh that run `espalier-node --stdio` on another host.
+struct GatewayOptions {
+  std::string device;   // where the board is: open_carrier()'s specification
+  std::string start;    // words for sh that start the board; empty: it is already running
+  std::string console;  // file for the output of `start`; empty: discarded
+  // Words for sh that run `espalier-node --stdio` on another host; excludes the three above.
   std::string node_command;
-  std::vector<std::string> node_words;  // the words of `node`
+  std::vector<std::string>
+      node_words;  // the words of `node`: --NAME, then the value if it takes one
   bool help = false;
-  node::Options node;
+  node::BootOptions node;
 };
 
-// Reads the command line; false and one line in `error` if it is wrong.
-[[nodiscard]] bool parse_options(int argc, char** argv, Options& options, std::string& error);
+// Reads the command line's words. False and one line in `error` if they are wrong.
+[[nodiscard]] bool parse_options(std::span<const std::string> words, GatewayOptions& options,
+                                 std::string& error);
 [[nodiscard]] const char* usage();
 
 }  // namespace espalier::gateway

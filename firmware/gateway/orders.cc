@@ -1,4 +1,4 @@
-// What the launcher orders, and how the board fares with it.
+// The launcher's requests, and how the board executes them.
 
 #include <unistd.h>
 
@@ -13,24 +13,29 @@ namespace espalier::gateway {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;  // ns
-// For its next word, or to take or give the next piece of data.
+constexpr char kViolation[] =
+    "it does not follow the agent's protocol; install the same release on both";
+// For the board's next packet, or the next piece of data in either direction.
 constexpr std::uint64_t kPatience = 10 * kSecond;
 
-std::uint32_t number_at(const std::uint8_t* bytes) {
-  std::uint32_t number = 0;
-  std::memcpy(&number, bytes, sizeof number);  // both little-endian
-  return number;
-}
+// A record of event_bytes() (include/espalier/collectives/machine/event_log.h).
+struct EventRecord {
+  std::uint32_t step, segment, block;
+  std::uint8_t action, link, kind, zero;
+};
+static_assert(sizeof(EventRecord) == kEventBytes);
 
-// The inverse of event_bytes().
+// The inverse of event_bytes(). Records and this host are both little-endian.
 Event event_of(const std::uint8_t* bytes) {
+  EventRecord record;
+  std::memcpy(&record, bytes, sizeof record);
   Event event;
-  event.step = number_at(bytes);
-  event.segment = number_at(bytes + 4);
-  event.block = number_at(bytes + 8);
-  event.action = bytes[12];
-  event.link = bytes[13];
-  event.kind = bytes[14];
+  event.step = record.step;
+  event.segment = record.segment;
+  event.block = record.block;
+  event.action = record.action;
+  event.link = record.link;
+  event.kind = record.kind;
   return event;
 }
 
@@ -38,11 +43,11 @@ Event event_of(const std::uint8_t* bytes) {
 
 void Gateway::enter(State state) {
   state_ = state;
-  board_moved_ns_ = clock_.now();
+  board_progress_ns_ = clock_.now();
 }
 
-// Takes the launcher's packet, if one is there.
-bool Gateway::attend() {
+// Takes the launcher's next packet, if one has arrived.
+bool Gateway::take_from_launcher() {
   const int channel = options_.node.controls.front();
   control::Any packet;
   int descriptor = -1;
@@ -50,31 +55,31 @@ bool Gateway::attend() {
   if (received == control::Received::kNothing) return true;
   const control::Packet kind =
       received == control::Received::kPacket ? packet.packet : control::Packet::kFailed;
-  bool well = true;
+  bool good = true;
   if (kind == control::Packet::kMemory && state_ == State::kIdle) {
-    well = map_memory(packet.memory, descriptor);
+    good = map_memory(packet.memory, descriptor);
   } else if (kind == control::Packet::kRun && state_ == State::kIdle) {
-    order_ = packet.run;
+    request_ = packet.run_request;
     report_ = control::Report{};
-    report_.number = order_.number;
+    report_.number = request_.number;
     report_.status = Status::kBusy;
-    enter(State::kOrdered);
+    enter(State::kRequested);
   } else if (kind == control::Packet::kAsk) {
-    // A board that runs is asked in turn; before and after that its gateway knows as much.
-    if (state_ != State::kRunning) well = control::send(channel, report_);
+    // While the board runs, the gateway asks it. Otherwise report_ is up to date.
+    if (state_ != State::kRunning) good = control::send(channel, report_);
     asked_ns_ = 0;
   } else {
     ended_ = true;
     if (kind != control::Packet::kQuit) error_ = "the launcher is gone";
   }
   if (descriptor >= 0) close(descriptor);
-  return well;
+  return good;
 }
 
 bool Gateway::map_memory(const control::Memory& memory, int descriptor) {
   const auto fits = [this](const char* what, std::uint64_t bytes, std::uint32_t room) {
-    return bytes <= room || broken("it has room for " + std::to_string(room) + " bytes of " + what +
-                                   ", this run needs " + std::to_string(bytes));
+    return bytes <= room || fail_board("it has room for " + std::to_string(room) + " bytes of " +
+                                       what + ", this run needs " + std::to_string(bytes));
   };
   if (!fits("input", memory.input_bytes, hello_.input_room) ||
       !fits("output", memory.output_bytes, hello_.output_room)) {
@@ -94,53 +99,54 @@ bool Gateway::map_memory(const control::Memory& memory, int descriptor) {
   return false;
 }
 
-// The launcher's memory is for its longest message; of the others no more is sent than they need.
-agent::Run Gateway::board_order() const {
-  agent::Run run;
-  run.number = order_.number;
-  run.schedule = order_.schedule;
-  if (run.schedule == 0 && order_.program < board_programs_.size()) {
-    run.schedule = board_programs_[order_.program].schedule;
+// The launcher's memory has the size of its longest message. A shorter message transfers only the
+// bytes that its program needs.
+agent::RunRequest Gateway::board_request() const {
+  agent::RunRequest run;
+  run.number = request_.number;
+  run.schedule = request_.schedule;
+  if (run.schedule == 0 && request_.program < board_programs_.size()) {
+    run.schedule = board_programs_[request_.program].schedule;
   }
-  run.count = order_.count;
-  run.repetitions = order_.repetitions;
+  run.count = request_.count;
+  run.repetitions = request_.repetitions;
   run.input_bytes = static_cast<std::uint32_t>(input_bytes_);
   run.output_bytes = static_cast<std::uint32_t>(output_bytes_);
   run.events = static_cast<std::uint32_t>(records_.size() / kEventBytes);
-  run.op = order_.op;
-  run.type = order_.type;
-  for (std::uint32_t at = 0; programs_ != nullptr && at < programs_->count; ++at) {
-    const Program& program = programs_->programs[at];
+  run.op = request_.op;
+  run.type = request_.type;
+  for (std::uint32_t i = 0; programs_ != nullptr && i < programs_->count; ++i) {
+    const Program& program = programs_->programs[i];
     Operator op;
-    op.op = order_.op;
-    op.type = order_.type;
+    op.op = request_.op;
+    op.type = request_.type;
     Layout layout;
     if (program.schedule_digest != run.schedule || element_bytes(op) == 0 ||
-        make_layout(program, order_.count, element_bytes(op), layout) != Status::kOk) {
+        make_layout(program, request_.count, element_bytes(op), layout) != Status::kOk) {
       continue;
     }
-    const auto least = [&](std::uint64_t given, Buffer buffer) {
+    const auto limit = [&](std::uint64_t bytes, Buffer buffer) {
       const std::uint64_t needed =
           std::max<std::uint64_t>(1, buffer_bytes(program, layout, buffer));
-      return static_cast<std::uint32_t>(std::min(given, needed));
+      return static_cast<std::uint32_t>(std::min(bytes, needed));
     };
-    run.input_bytes = least(input_bytes_, espalier_Buffer_INPUT);
-    run.output_bytes = least(output_bytes_, espalier_Buffer_OUTPUT);
+    run.input_bytes = limit(input_bytes_, espalier_Buffer_INPUT);
+    run.output_bytes = limit(output_bytes_, espalier_Buffer_OUTPUT);
   }
   return run;
 }
 
-bool Gateway::take(Conversation::Event event) {
+bool Gateway::take_event(Conversation::Event event) {
   switch (event) {
     case Conversation::Event::kNothing: return true;
     case Conversation::Event::kPacket: return take_packet();
     case Conversation::Event::kData:
-      if (state_ != State::kCollecting) return broken("it sent data that nobody asked for");
+      if (state_ != State::kCollecting)
+        return fail_board("it sent data that the gateway did not request");
       copy_log();
       return finish(report_.status);
-    case Conversation::Event::kRestarted: return broken("it started anew");
-    case Conversation::Event::kStrange:
-      return broken("it does not keep to the agent's protocol: install both of one release");
+    case Conversation::Event::kRestarted: return fail_board("it restarted");
+    case Conversation::Event::kViolation: return fail_board(kViolation);
   }
   return true;
 }
@@ -149,15 +155,15 @@ bool Gateway::take_packet() {
   const agent::Packet& packet = agent_->packet();
   if (packet.kind == agent::Kind::kAnswer) return take_answer(packet.answer);
   if (packet.kind == agent::Kind::kReport) return take_report(packet.report);
-  return broken("it does not keep to the agent's protocol: install both of one release");
+  return fail_board(kViolation);
 }
 
 bool Gateway::take_answer(const agent::Answer& answer) {
   if (answer.to != agent::Kind::kRun || state_ != State::kAnswering) {
-    return broken(std::string("it does not take what it is told: ") + status_name(answer.status));
+    return fail_board(std::string("it rejects a packet: ") + status_name(answer.status));
   }
   if (answer.status != Status::kOk) return finish(answer.status);
-  const std::uint64_t bytes = board_order().input_bytes;
+  const std::uint64_t bytes = board_request().input_bytes;
   agent_->send_data({static_cast<const std::uint8_t*>(input_.bytes()), bytes});
   enter(State::kFilling);
   return true;
@@ -165,7 +171,8 @@ bool Gateway::take_answer(const agent::Answer& answer) {
 
 bool Gateway::take_report(const agent::Report& report) {
   asked_ = false;
-  if (state_ != State::kRunning || report.number != order_.number) return true;  // they crossed
+  if (state_ != State::kRunning || report.number != request_.number)
+    return true;  // of an earlier run
   translate(report);
   const int channel = options_.node.controls.front();
   if (report.status == Status::kBusy) return control::send(channel, report_);
@@ -176,7 +183,7 @@ bool Gateway::take_report(const agent::Report& report) {
   }
   const std::size_t records = std::size_t{report.events} * kEventBytes;
   if (report.output_bytes > output_bytes_ || records > records_.size()) {
-    return broken("it reports more than it was asked for");
+    return fail_board("it reports more data than requested");
   }
   report_.log.count = report_.log.count < report.events ? report_.log.count : report.events;
   report_.log.lost += report.log_count - report_.log.count;
@@ -205,38 +212,37 @@ void Gateway::translate(const agent::Report& report) {
   stall.since_ns = now - std::min(now, report.stall_ns);
 }
 
-// The board keeps no times that would mean something here: what is known of its records is that
-// they are of this run.
+// The board's times mean nothing on this host. All records get the begin and end of the run.
 void Gateway::copy_log() {
   auto* times = static_cast<EventTimes*>(log_.bytes());
   auto* events = reinterpret_cast<Event*>(times + events_);
-  for (std::uint32_t at = 0; at < report_.log.count; ++at) {
-    Event event = event_of(records_.data() + std::size_t{at} * kEventBytes);
-    event.begun = event.done = at < report_.log.retired;
-    events[at] = event;
-    times[at] = {report_.begin_ns, report_.begin_ns, report_.end_ns, report_.end_ns};
+  for (std::uint32_t i = 0; i < report_.log.count; ++i) {
+    Event event = event_of(records_.data() + std::size_t{i} * kEventBytes);
+    event.begun = event.done = i < report_.log.retired;
+    events[i] = event;
+    times[i] = {report_.begin_ns, report_.begin_ns, report_.end_ns, report_.end_ns};
   }
 }
 
-// What is to be done by time, or as soon as the board has taken what was sent.
-bool Gateway::go_on() {
+// Does what is due by time, or because the board has received everything that was sent.
+bool Gateway::continue_request() {
   const std::uint64_t now = clock_.now();
   switch (state_) {
     case State::kIdle: return true;
-    case State::kOrdered:
-      if (order_.op == Op::kCustom) return finish(Status::kBadOperator);  // no board has any
+    case State::kRequested:
+      if (request_.op == Op::kCustom) return finish(Status::kBadOperator);  // boards have none
       if (agent_->can_send()) {
-        agent_->send(board_order());
+        agent_->send(board_request());
         enter(State::kAnswering);
       }
-      return patient(kPatience, "that it takes a Run");
-    case State::kAnswering: return patient(kPatience, "its answer to a Run");
+      return patient(kPatience, "that it accepts a request to run");
+    case State::kAnswering: return patient(kPatience, "its answer to a request to run");
     case State::kFilling:
       if (agent_->can_send()) enter(State::kAwaitsStart);
-      return patient(kPatience, "that it takes the input");
+      return patient(kPatience, "that it accepts the input");
     case State::kAwaitsStart:
-      if (now < order_.start_ns) return true;
-      agent_->send(agent::Go{agent::Kind::kGo, order_.number});
+      if (now < request_.start_ns) return true;
+      agent_->send(agent::Go{agent::Kind::kGo, request_.number});
       report_.begin_ns = report_.end_ns = now;
       asked_ = false;
       enter(State::kRunning);
@@ -245,12 +251,12 @@ bool Gateway::go_on() {
     case State::kRunning: {
       const std::uint64_t deadline = options_.node.deadline_ns;
       if (asked_) {
-        return patient(deadline + kSecond, "an answer to how it stands");
+        return patient(deadline + kSecond, "its answer to Ask");
       }
       if (now - asked_ns_ > std::max(deadline / 2, kSecond / 2) && agent_->can_send()) {
         agent_->send(agent::Ask{});
         asked_ = true;
-        asked_ns_ = board_moved_ns_ = now;
+        asked_ns_ = board_progress_ns_ = now;
       }
       return true;
     }

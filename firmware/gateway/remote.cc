@@ -8,12 +8,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "firmware/gateway/child.h"
+#include "firmware/image/read_file.h"
 #include "firmware/node/control.h"
-#include "firmware/node/node.h"
+#include "firmware/node/mapping.h"
 #include "firmware/node/stream.h"
 
 namespace espalier::gateway {
@@ -21,13 +20,13 @@ namespace {
 
 using node::Frame;
 
-class Remote {
+class RemoteNode {
  public:
-  Remote(const Options& options, int stream)
+  RemoteNode(const GatewayOptions& options, int stream)
       : options_(options), channel_(options.node.controls.front()), stream_(stream, stream) {}
 
   int run() {
-    if (!send_words()) return fail("the node's host does not take its command line");
+    if (!send_words()) return fail(error_);
     while (!ended_) {
       if (!from_launcher() || !from_node()) return fail(error_);
       if (ended_) break;
@@ -41,41 +40,44 @@ class Remote {
 
  private:
   int fail(std::string what) {
-    // A stream that has ended says nothing; what ran it does, soon.
+    // The end of a stream has no reason; the exit status of its command, which follows soon, does.
     std::string how;
-    bool lost = false;
+    bool failed = false;
     for (int i = 0; i < 100 && how.empty(); ++i) {
-      lost = child.lost(how);
+      failed = child.failed(how);
       if (how.empty()) usleep(1000);
     }
-    if (lost) what = "its host's command: " + how;
+    if (failed) what = "its host's command " + how;
     control::send_failure(channel_, "espalier-gateway",
                           what + "; it was started as: " + options_.node_command);
     return 1;
   }
 
-  // All but the control channel, which is this end's; schedules by their contents.
+  // Sends the node's words, with the contents of schedules instead of their paths. Leaves out the
+  // control channel, which belongs to this process.
   bool send_words() {
     const std::vector<std::string>& words = options_.node_words;
-    for (std::size_t at = 0; at < words.size(); ++at) {
-      if (words[at] == "--control") {
-        ++at;
+    bool sent = true;
+    for (std::size_t i = 0; i < words.size() && sent; ++i) {
+      if (words[i] == "--control") {
+        ++i;
         continue;
       }
-      if (!stream_.send(Frame::kWord, bytes_of(words[at]))) return false;
-      if (words[at] != "--schedule" || at + 1 == words.size()) continue;
-      std::ifstream file(words[++at], std::ios::binary);
-      const std::string contents{std::istreambuf_iterator<char>(file), {}};
-      if (!stream_.send(Frame::kFile, bytes_of(contents))) return false;
+      sent = stream_.send(Frame::kWord, bytes_of(words[i]));
+      if (words[i] != "--schedule") continue;
+      std::string contents;
+      if (!read_file("schedule", words[++i], contents, error_)) return false;
+      sent = sent && stream_.send(Frame::kFile, bytes_of(contents));
     }
-    return stream_.send(Frame::kBegin, {});
+    sent = sent && stream_.send(Frame::kBegin, {});
+    return sent || fail_with("its host does not accept its command line");
   }
 
   static std::span<const std::uint8_t> bytes_of(const std::string& text) {
     return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
   }
 
-  bool broken(const std::string& what) {
+  bool fail_with(const std::string& what) {
     error_ = what;
     return false;
   }
@@ -90,17 +92,17 @@ class Remote {
       return true;
     }
     ended_ = packet.packet == control::Packet::kQuit;
-    bool well = packet.packet != control::Packet::kMemory || map(packet.memory, descriptor);
+    bool passed = packet.packet != control::Packet::kMemory || map(packet.memory, descriptor);
     if (descriptor >= 0) close(descriptor);
-    if (well && packet.packet == control::Packet::kRun && memory_.bytes != nullptr) {
-      well = stream_.send_memory(memory_.bytes, 0, memory_.about.input_bytes);
+    if (passed && packet.packet == control::Packet::kRun && memory_.bytes != nullptr) {
+      passed = stream_.send_memory(memory_.bytes, 0, memory_.layout.input_bytes);
     }
-    if (well && stream_.send_packet(packet)) return true;
-    return broken("its host takes nothing");
+    if (passed && stream_.send_packet(packet)) return true;
+    return fail_with("its host accepts no data");
   }
 
-  bool map(const control::Memory& about, int descriptor) {
-    memory_.about = about;
+  bool map(const control::Memory& layout, int descriptor) {
+    memory_.layout = layout;
     if (descriptor < 0 || !mapping_.map(memory_.size(), descriptor, 0, true)) return false;
     memory_.bytes = static_cast<std::uint8_t*>(mapping_.bytes());
     return true;
@@ -110,7 +112,7 @@ class Remote {
     node::FrameHeader header;
     const control::Received received = stream_.receive(header, bytes_, 0);
     if (received == control::Received::kNothing) return true;
-    if (received == control::Received::kEnd) return broken("its host hung up");
+    if (received == control::Received::kEnd) return fail_with("its host closed the connection");
     control::Any packet;
     if (received == control::Received::kPacket && header.kind == Frame::kBytes &&
         memory_.write(header, bytes_)) {
@@ -118,21 +120,21 @@ class Remote {
     }
     if (received != control::Received::kPacket || header.kind != Frame::kPacket ||
         !node::take_packet(header, bytes_, memory_, packet)) {
-      return broken(
-          "its host says something that is not of this protocol: install both of one "
-          "release");
+      return fail_with(
+          "its host sent a packet that is not part of this protocol; install the same release on "
+          "both hosts");
     }
-    // Its number there is nobody's here; a signal to it is one to what leads there.
+    // Its process number means nothing on this host. A signal goes to the command that leads there.
     if (packet.packet == control::Packet::kHello) packet.hello.pid = child.pid();
     return control::send_packet(channel_, &packet, control::packet_size(packet.packet), -1, 5000) ||
-           broken("the launcher is gone");
+           fail_with("the launcher is gone");
   }
 
-  const Options& options_;
+  const GatewayOptions& options_;
   int channel_;
-  node::Stream stream_;
+  node::ControlStream stream_;
   node::Mapping mapping_;
-  node::Shared memory_;
+  node::SharedMemory memory_;
   std::vector<std::uint8_t> bytes_;
   std::string error_;
   bool ended_ = false;
@@ -140,9 +142,9 @@ class Remote {
 
 }  // namespace
 
-int join_remote(const Options& options) {
+int serve_remote(const GatewayOptions& options) {
   const int channel = options.node.controls.front();
-  // Else the command would hold it open.
+  // Otherwise the command would inherit the channel and hold it open.
   (void)fcntl(channel, F_SETFD, FD_CLOEXEC);
   std::signal(SIGPIPE, SIG_IGN);
   int ends[2];
@@ -150,7 +152,7 @@ int join_remote(const Options& options) {
     control::send_failure(channel, "espalier-gateway", std::strerror(errno));
     return 1;
   }
-  Remote remote(options, ends[0]);
+  RemoteNode remote(options, ends[0]);
   std::string error;
   const bool started = remote.child.start(options.node_command, ends[1], error);
   close(ends[1]);

@@ -1,12 +1,14 @@
 #pragma once
-// A Linux node of another host, reached by a byte stream (firmware/node/stream.h). Host only.
+// Connects the launcher to a Linux node on another host by a byte stream (firmware/node/stream.h).
+// Host only.
 
 #include "firmware/gateway/options.h"
 
 namespace espalier::gateway {
 
-// Runs options.node_command and carries the launcher's packets to the node that it starts and back.
-// The exit status: 0 told to end, 1 a failure, of which the launcher was told.
-[[nodiscard]] int join_remote(const Options& options);
+// Runs options.node_command, and carries packets between the launcher and the node that the command
+// starts. Returns the exit status: 0 the launcher ended the node; 1 a failure, which was reported
+// to the launcher.
+[[nodiscard]] int serve_remote(const GatewayOptions& options);
 
 }  // namespace espalier::gateway

@@ -1,4 +1,4 @@
-// The gateway's beginning: until its board has booted and its neighbours are connected.
+// The gateway's start: boots the board and connects it to its neighbours.
 
 #include <fcntl.h>
 #include <sched.h>
@@ -18,12 +18,13 @@ namespace {
 constexpr std::uint64_t kSecond = 1'000'000'000;  // ns
 constexpr std::uint64_t kBootPatience = 30 * kSecond;
 constexpr std::uint64_t kAnswerPatience = 10 * kSecond;
+constexpr std::uint64_t kMaxBufferBytes = 1u << 30;  // of a bridge
 
-// Two frames of 512 bytes on a line of 115200 baud take 90 ms.
+// Byte streams are slow: two frames of 512 bytes at 115200 baud take 90 ms.
 SerialPortConfig port_config(const std::string& device) {
   SerialPortConfig config;
-  const bool bytes = device.starts_with("tty:") || device.starts_with("stream:");
-  if (bytes) config.resend_ns = 200'000'000;
+  const bool is_byte_stream = device.starts_with("tty:") || device.starts_with("stream:");
+  if (is_byte_stream) config.resend_ns = 200'000'000;
   return config;
 }
 
@@ -35,12 +36,33 @@ std::string release_text(std::uint32_t release) {
 }
 
 std::string slot_text(const agent::Hello& hello, std::uint32_t slot) {
-  const agent::Slot& told = hello.slots[slot];
-  const std::string status = told.looked_at == 0 ? "older" : status_name(told.status);
+  const agent::Slot& entry = hello.slots[slot];
+  const std::string status = entry.looked_at == 0 ? "older" : status_name(entry.status);
   return "slot " + std::to_string(slot) + ": " + status +
-         (told.looked_at != 0 && told.status != Status::kOk
-              ? " (status " + std::to_string(static_cast<int>(told.status)) + ")"
+         (entry.looked_at != 0 && entry.status != Status::kOk
+              ? " (status " + std::to_string(static_cast<int>(entry.status)) + ")"
               : "");
+}
+
+std::uint32_t largest_room(const agent::Hello& hello) {
+  return std::max({hello.input_room, hello.output_room, hello.scratch_room});
+}
+
+// Returns why the gateway cannot serve a board of these capacities; "" if it can.
+std::string capacity_error(const agent::Hello& hello) {
+  if (hello.links > kMaxLinks || hello.programs > kMaxPrograms) {
+    return "it reports " + std::to_string(hello.links) + " links and " +
+           std::to_string(hello.programs) + " programs; expected at most " +
+           std::to_string(kMaxLinks) + " and " + std::to_string(kMaxPrograms);
+  }
+  if (hello.window == 0) return "it reports a window of 0; expected at least 1";
+  const std::uint32_t window = std::min(hello.window, kSerialWindow);
+  const std::uint64_t bytes = Bridge::buffer_bytes(hello.links, window, largest_room(hello));
+  if (bytes <= kMaxBufferBytes) return "";
+  return "it reports room for " + std::to_string(largest_room(hello)) + " bytes and " +
+         std::to_string(hello.links) + " links with a window of " + std::to_string(hello.window) +
+         "; the gateway would need " + std::to_string(bytes) +
+         " bytes of buffers, expected at most " + std::to_string(kMaxBufferBytes);
 }
 
 }  // namespace
@@ -53,7 +75,7 @@ std::string Gateway::board() const {
 bool Gateway::start_board() {
   if (options_.node.provider == "shm") {
     error_ =
-        "a gateway cannot tell its board of a neighbour that died holding one of shm's locks; "
+        "a gateway cannot report to its board that a neighbour died holding one of shm's locks; "
         "expected --provider tcp";
     return false;
   }
@@ -74,50 +96,54 @@ bool Gateway::start_board() {
   return options_.start.empty() || child_.start(options_.start, options_.console, error_);
 }
 
-bool Gateway::await(Conversation::Event wanted, std::uint64_t patience_ns,
+bool Gateway::await(Conversation::Event expected, std::uint64_t patience_ns,
                     const std::string& what) {
-  board_moved_ns_ = clock_.now();
+  board_progress_ns_ = clock_.now();
   while (true) {
     const Conversation::Event event = pump();
-    if (event == wanted) return true;
+    if (event == expected) return true;
     if (!works()) return false;
     if (event != Conversation::Event::kNothing) {
-      return broken("it sent something else than " + what);
+      return fail_board("it sent another message; expected " + what);
     }
     if (!patient(patience_ns, what)) return false;
     clock_.wait(clock_.now() + 1'000'000);
   }
 }
 
-bool Gateway::hear_hello() {
+bool Gateway::receive_hello() {
   const std::uint64_t until = clock_.now() + kBootPatience;
-  // A board that another gateway has used starts again when it hears this one.
+  // A board that has a session with another gateway restarts when this one's first frame arrives.
   while (true) {
     const Conversation::Event event = pump();
     if (!works()) return false;
     const bool hello =
         event == Conversation::Event::kPacket && agent_->packet().kind == agent::Kind::kHello;
     if (hello) break;
-    if (event == Conversation::Event::kPacket || event == Conversation::Event::kStrange) {
-      return broken("it speaks, but not the protocol of this release: install both of one release");
+    if (event == Conversation::Event::kPacket || event == Conversation::Event::kViolation) {
+      return fail_board(
+          "it does not follow the agent's protocol of this release; install the same release on "
+          "both");
     }
     if (clock_.now() > until) {
-      return broken("no word of it for " + std::to_string(kBootPatience / kSecond) +
-                    " s; awaited that it boots and says hello");
+      return fail_board("it was silent for " + std::to_string(kBootPatience / kSecond) +
+                        " s; expected that it boots and sends Hello");
     }
     clock_.wait(clock_.now() + 1'000'000);
   }
   hello_ = agent_->packet().hello;
   hello_.board[sizeof hello_.board - 1] = '\0';
   if (hello_.version != agent::kVersion) {
-    return broken("it speaks version " + std::to_string(hello_.version) +
-                  " of the agent's protocol, the gateway " + std::to_string(agent::kVersion) +
-                  ": install both of one release");
+    return fail_board("it uses version " + std::to_string(hello_.version) +
+                      " of the agent's protocol, the gateway version " +
+                      std::to_string(agent::kVersion) + "; install the same release on both");
   }
-  if (hello_.links > kMaxLinks || hello_.programs > kMaxPrograms) {
-    return broken("it says that it has " + std::to_string(hello_.links) + " links and " +
-                  std::to_string(hello_.programs) + " programs");
-  }
+  const std::string error = capacity_error(hello_);
+  if (!error.empty()) return fail_board(error);
+  return receive_tables();
+}
+
+bool Gateway::receive_tables() {
   board_links_.resize(hello_.links);
   board_programs_.resize(hello_.programs);
   const std::size_t links = board_links_.size() * sizeof(agent::LinkEntry);
@@ -136,84 +162,84 @@ bool Gateway::hear_hello() {
 bool Gateway::check_hello() {
   const std::string slots = slot_text(hello_, 0) + ", " + slot_text(hello_, 1);
   if (hello_.boot != Status::kOk) {
-    return broken("nothing boots; " + slots + "; install an image for it");
+    return fail_board("no image boots; " + slots + "; install an image for it");
   }
   std::fprintf(stderr, "espalier-gateway: node %u: board %s boots slot %u, release %s%s; %s\n",
                hello_.node, hello_.board, hello_.slot, release_text(hello_.release).c_str(),
                hello_.trial != 0 ? " (its first run)" : "", slots.c_str());
   const std::uint32_t node = options_.node.nodes.front();
   if (hello_.node != node) {
-    return broken("its image is for node " + std::to_string(hello_.node) + ", expected one for " +
-                  std::to_string(node));
+    return fail_board("its image is for node " + std::to_string(hello_.node) +
+                      ", expected one for " + std::to_string(node));
   }
   const std::string& topology = options_.node.topology;
   if (!topology.empty() &&
       digest_bytes(kDigestSeed, topology.data(), topology.size()) != hello_.topology_digest) {
-    return broken("its image is for another topology, expected one for " + topology);
+    return fail_board("its image is for another topology, expected one for " + topology);
   }
-  for (std::uint32_t at = 0; programs_ != nullptr && at < programs_->count; ++at) {
-    const std::uint64_t digest = programs_->programs[at].schedule_digest;
-    bool there = false;
+  for (std::uint32_t i = 0; programs_ != nullptr && i < programs_->count; ++i) {
+    const std::uint64_t digest = programs_->programs[i].schedule_digest;
+    bool has_program = false;
     for (const agent::ProgramEntry& entry : board_programs_) {
-      there = there || entry.schedule == digest;
+      has_program = has_program || entry.schedule == digest;
     }
-    if (there) continue;
+    if (has_program) continue;
     char text[64];
     std::snprintf(text, sizeof text, "%016" PRIx64, digest);
-    return broken("none of its " + std::to_string(hello_.programs) + " programs is of schedule " +
-                  text + " (" + programs_->programs[at].algorithm +
-                  "); build its image of that schedule");
+    return fail_board("none of its " + std::to_string(hello_.programs) +
+                      " programs is of schedule " + text + " (" + programs_->programs[i].algorithm +
+                      "); build its image from that schedule");
   }
   return true;
 }
 
 bool Gateway::configure() {
-  agent::Configure order;
-  order.window = options_.node.window;
-  order.deadline_ns = options_.node.deadline_ns;
-  order.check_blocks = options_.node.check_blocks;
-  order.log = options_.node.log;
-  agent_->send(order);
+  agent::Configure request;
+  request.window = options_.node.window;
+  request.deadline_ns = options_.node.deadline_ns;
+  request.check_blocks = options_.node.check_blocks;
+  request.log = options_.node.log;
+  agent_->send(request);
   if (!await(Conversation::Event::kPacket, kAnswerPatience, "its answer to Configure"))
     return false;
   const agent::Answer& answer = agent_->packet().answer;
   if (answer.kind == agent::Kind::kAnswer && answer.status == Status::kOk) return true;
-  return broken(std::string("it does not take this run's configuration: ") +
-                status_name(answer.status));
+  return fail_board(std::string("it rejects this run's configuration: ") +
+                    status_name(answer.status));
 }
 
-// Its links on the fabric: those of the board that the programs of this run use, in a modelled run
-// with the lanes that the launcher says.
+// Opens an endpoint with the board's links that the programs of this run use. Hop by hop, the
+// launcher's options list the links and their lanes.
 bool Gateway::open_fabric() {
   ofi::Config config;
   config.provider = options_.node.provider;
   config.local_address = options_.node.address;
   config.node = hello_.node;
   config.window = options_.node.window;
-  const std::vector<node::Link>* modelled =
+  const std::vector<node::Link>* hop_by_hop =
       options_.node.links.empty() ? nullptr : &options_.node.links.front();
   Bridge::Shape shape;
   std::vector<std::uint32_t> needed;
-  if (modelled != nullptr) {
-    for (const node::Link& link : *modelled) needed.push_back(link.peer);
+  if (hop_by_hop != nullptr) {
+    for (const node::Link& link : *hop_by_hop) needed.push_back(link.peer);
   } else if (programs_ != nullptr) {
     needed = programs_->peers;
   } else {
     for (const agent::LinkEntry& link : board_links_) needed.push_back(link.peer);
   }
   shape.fabric_links.assign(board_links_.size(), Bridge::kNone);
-  shape.tells_early.assign(board_links_.size(), true);
-  for (std::uint32_t at = 0; at < needed.size(); ++at) {
+  shape.reports_unexpected.assign(board_links_.size(), true);
+  for (std::uint32_t i = 0; i < needed.size(); ++i) {
     std::size_t link = 0;
-    while (link < board_links_.size() && board_links_[link].peer != needed[at]) ++link;
-    const bool has = link < board_links_.size();
-    if (has) shape.fabric_links[link] = at;
-    config.peers.push_back(needed[at]);
-    if (modelled != nullptr) {  // a board has links to those neighbours only that it has to do with
-      config.lanes.push_back({(*modelled)[at].out, (*modelled)[at].in});
-      if (has) shape.tells_early[link] = (*modelled)[at].in <= 1;
-    } else if (!has) {
-      return broken("it has no link to node " + std::to_string(needed[at]));
+    while (link < board_links_.size() && board_links_[link].peer != needed[i]) ++link;
+    const bool has_link = link < board_links_.size();
+    if (has_link) shape.fabric_links[link] = i;
+    config.peers.push_back(needed[i]);
+    if (hop_by_hop != nullptr) {  // a board has links only to neighbours that its programs use
+      config.lanes.push_back({(*hop_by_hop)[i].out, (*hop_by_hop)[i].in});
+      if (has_link) shape.reports_unexpected[link] = (*hop_by_hop)[i].in <= 1;
+    } else if (!has_link) {
+      return fail_board("it has no link to node " + std::to_string(needed[i]));
     }
   }
   fabric_ = ofi::OfiEndpoint::open(config, error_);
@@ -221,7 +247,7 @@ bool Gateway::open_fabric() {
     error_ = "cannot open " + config.provider + ": " + error_;
     return false;
   }
-  shape.block_bytes = std::max({hello_.input_room, hello_.output_room, hello_.scratch_room});
+  shape.block_bytes = largest_room(hello_);
   SerialConfig serial;
   serial.session = new_session();
   serial.window = std::min(hello_.window, kSerialWindow);

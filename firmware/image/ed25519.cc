@@ -1,5 +1,6 @@
-// Ed25519 (RFC 8032) by libsodium, of which the verifying part alone is linked: no heap, no
-// randomness. It refuses keys and signatures of small order and those not in canonical form.
+// Ed25519 (RFC 8032) by libsodium, of which only the verifying part is linked: no heap, no
+// randomness. It refuses keys and signatures of small order, and those that are not in canonical
+// form.
 
 #include <sodium/crypto_sign_ed25519.h>
 

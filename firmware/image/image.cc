@@ -8,19 +8,24 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint32_t kBoardAt = 64;
-constexpr std::uint32_t kSignatureAt = 128;
-constexpr std::uint32_t kEd25519 = 1;
+// Offsets of the columns of a row of the link table; the peer comes first.
+constexpr std::uint32_t kDeviceAt = 4;
+constexpr std::uint32_t kPortAt = 6;
+// Offsets of the columns of a row of the index; the descriptor's offset comes first.
+constexpr std::uint32_t kLengthAt = 4;
+constexpr std::uint32_t kCollectiveAt = 8;
+constexpr std::uint32_t kRootAt = 12;
+constexpr std::uint32_t kAlgorithmAt = 16;
 static_assert(sizeof(Program::algorithm) == kAlgorithmNameBytes);
 static_assert(kDigestBytes == kSha256Bytes);
 
 bool all_zero(const std::uint8_t* bytes, std::size_t size) {
   std::uint8_t any = 0;
-  for (std::size_t at = 0; at < size; ++at) any = static_cast<std::uint8_t>(any | bytes[at]);
+  for (std::size_t i = 0; i < size; ++i) any = static_cast<std::uint8_t>(any | bytes[i]);
   return any == 0;
 }
 
-// Whether a text of 1 .. room-1 characters fills its field: zeros from its end on.
+// Whether the field has a text of 1 .. room - 1 characters, then zeros.
 bool is_name(const std::uint8_t* field, std::uint32_t room) {
   std::uint32_t length = 0;
   while (length < room && field[length] != 0) ++length;
@@ -28,9 +33,9 @@ bool is_name(const std::uint8_t* field, std::uint32_t room) {
 }
 
 bool names(const std::uint8_t* field, const char* name, std::uint32_t room) {
-  for (std::uint32_t at = 0; at < room; ++at) {
-    if (static_cast<char>(field[at]) != name[at]) return false;
-    if (name[at] == '\0') return true;
+  for (std::uint32_t i = 0; i < room; ++i) {
+    if (static_cast<char>(field[i]) != name[i]) return false;
+    if (name[i] == '\0') return true;
   }
   return false;
 }
@@ -38,9 +43,9 @@ bool names(const std::uint8_t* field, const char* name, std::uint32_t room) {
 Status check_header(const std::uint8_t* bytes, std::size_t size) {
   if (bytes == nullptr || size < kImageHeaderBytes) return Status::kTruncated;
   if (std::memcmp(bytes, kImageMagic, sizeof kImageMagic) != 0) return Status::kNoImage;
-  if (load_u32(bytes + 8) != kImageFormat) return Status::kBadVersion;
-  const std::uint32_t total = load_u32(bytes + 16);
-  if (load_u32(bytes + 12) != kImageHeaderBytes || total < kImageHeaderBytes) {
+  if (load_u32(bytes + kImageFormatAt) != kImageFormat) return Status::kBadVersion;
+  const std::uint32_t total = load_u32(bytes + kImageSizeAt);
+  if (load_u32(bytes + kImageHeaderSizeAt) != kImageHeaderBytes || total < kImageHeaderBytes) {
     return Status::kMalformed;
   }
   return total > size ? Status::kTruncated : Status::kOk;
@@ -54,10 +59,10 @@ Status check_digest(const Image& image) {
 }
 
 Status check_signature(const Authority& authority, Image& image) {
-  const std::uint32_t kind = load_u32(image.bytes + 20);
-  const std::uint8_t* signature = image.bytes + kSignatureAt;
+  const std::uint32_t kind = load_u32(image.bytes + kImageSignatureKindAt);
+  const std::uint8_t* signature = image.bytes + kImageSignatureAt;
   if (kind > kEd25519) return Status::kBadVersion;
-  // Not under the digest: nothing else would see these bits.
+  // The digest does not cover these bytes, so no other check would see them.
   if (kind == 0 && !all_zero(signature, kSignatureBytes)) return Status::kMalformed;
   image.is_signed = kind == kEd25519;
   if (authority.verify == nullptr) return Status::kOk;
@@ -70,7 +75,7 @@ Status check_signature(const Authority& authority, Image& image) {
 }
 
 Status check_identity(const Expectation& expectation, const Image& image) {
-  if (!names(image.bytes + kBoardAt, expectation.board, kBoardNameBytes)) {
+  if (!names(image.bytes + kImageBoardAt, expectation.board, kBoardNameBytes)) {
     return Status::kWrongBoard;
   }
   if (expectation.topology_digest != kAnyTopology &&
@@ -82,10 +87,10 @@ Status check_identity(const Expectation& expectation, const Image& image) {
 }
 
 bool links_fit(const Image& image) {
-  for (std::uint32_t at = 0; at < image.links; ++at) {
-    const LinkRow row = image.link(at);
+  for (std::uint32_t i = 0; i < image.links; ++i) {
+    const LinkRow row = image.link(i);
     if (row.peer == image.node) return false;
-    for (std::uint32_t other = 0; other < at; ++other) {
+    for (std::uint32_t other = 0; other < i; ++other) {
       const LinkRow before = image.link(other);
       if (before.peer == row.peer) return false;
       if (before.device == row.device && before.port == row.port) return false;
@@ -100,13 +105,13 @@ bool programs_fit(const Image& image) {
   std::uint32_t next =
       kImageHeaderBytes + image.links * kLinkRowBytes + image.programs * kProgramRowBytes;
   if (next > image.size) return false;
-  for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const std::uint8_t* row = rows + at * kProgramRowBytes;
-    const std::uint32_t length = load_u32(row + 4);
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const std::uint8_t* row = rows + i * kProgramRowBytes;
+    const std::uint32_t length = load_u32(row + kLengthAt);
     if (load_u32(row) != next || length == 0 || length > image.size - next) return false;
-    const std::uint32_t collective = load_u32(row + 8);
+    const std::uint32_t collective = load_u32(row + kCollectiveAt);
     if (collective == 0 || collective > espalier_Collective_BARRIER) return false;
-    if (!is_name(row + 16, kAlgorithmNameBytes)) return false;
+    if (!is_name(row + kAlgorithmAt, kAlgorithmNameBytes)) return false;
     const std::uint32_t padding = (0 - length) % 4;
     if (padding > image.size - next - length) return false;
     if (!all_zero(image.bytes + next + length, padding)) return false;
@@ -117,10 +122,11 @@ bool programs_fit(const Image& image) {
 
 Status check_tables(const Image& image) {
   if (image.links > kMaxLinks || image.programs > kMaxPrograms) return Status::kTooLarge;
-  // To load() these mean any node's programs, and those of any topology.
+  // For load() these values would mean programs of any node, and of any topology.
   const bool is_for_one = image.node != kAnyNode && image.topology_digest != kAnyTopology;
-  const bool fits = is_for_one && image.programs > 0 && all_zero(image.bytes + 52, 12) &&
-                    is_name(image.bytes + kBoardAt, kBoardNameBytes) && programs_fit(image) &&
+  const bool fits = is_for_one && image.programs > 0 &&
+                    all_zero(image.bytes + kImageZerosAt, kImageBoardAt - kImageZerosAt) &&
+                    is_name(image.bytes + kImageBoardAt, kBoardNameBytes) && programs_fit(image) &&
                     links_fit(image);
   return fits ? Status::kOk : Status::kMalformed;
 }
@@ -133,14 +139,14 @@ Status check_into(const std::uint8_t* bytes, std::size_t size, const Expectation
   Status status = check_header(bytes, size);
   if (status != Status::kOk) return status;
   image.bytes = bytes;
-  image.size = load_u32(bytes + 16);
-  image.board = reinterpret_cast<const char*>(bytes + kBoardAt);
-  image.topology_digest = load_u64(bytes + 24);
-  image.node = load_u32(bytes + 32);
-  image.release = load_u32(bytes + 36);
-  image.counter = load_u32(bytes + 40);
-  image.links = load_u32(bytes + 44);
-  image.programs = load_u32(bytes + 48);
+  image.size = load_u32(bytes + kImageSizeAt);
+  image.board = reinterpret_cast<const char*>(bytes + kImageBoardAt);
+  image.topology_digest = load_u64(bytes + kImageTopologyAt);
+  image.node = load_u32(bytes + kImageNodeAt);
+  image.release = load_u32(bytes + kImageReleaseAt);
+  image.counter = load_u32(bytes + kImageCounterAt);
+  image.links = load_u32(bytes + kImageLinksAt);
+  image.programs = load_u32(bytes + kImageProgramsAt);
   status = check_digest(image);
   if (status == Status::kOk) status = check_signature(*expectation.authority, image);
   if (status == Status::kOk) status = check_identity(expectation, image);
@@ -149,8 +155,8 @@ Status check_into(const std::uint8_t* bytes, std::size_t size, const Expectation
 }
 
 bool has_peer(const Image& image, std::uint32_t peer) {
-  for (std::uint32_t at = 0; at < image.links; ++at) {
-    if (image.link(at).peer == peer) return true;
+  for (std::uint32_t i = 0; i < image.links; ++i) {
+    if (image.link(i).peer == peer) return true;
   }
   return false;
 }
@@ -169,20 +175,21 @@ Status check_image(const std::uint8_t* bytes, std::size_t size, const Expectatio
   return status;
 }
 
-LinkRow Image::link(std::uint32_t at) const {
-  const std::uint8_t* row = bytes + kImageHeaderBytes + at * kLinkRowBytes;
-  return {load_u32(row), load_u16(row + 4), load_u16(row + 6)};
+LinkRow Image::link(std::uint32_t index) const {
+  const std::uint8_t* row = bytes + kImageHeaderBytes + index * kLinkRowBytes;
+  return {load_u32(row), load_u16(row + kDeviceAt), load_u16(row + kPortAt)};
 }
 
-ProgramRow Image::program(std::uint32_t at) const {
+ProgramRow Image::program(std::uint32_t index) const {
   const std::uint8_t* row =
-      bytes + kImageHeaderBytes + links * kLinkRowBytes + at * kProgramRowBytes;
-  return {static_cast<Collective>(load_u32(row + 8)), load_u32(row + 12),
-          reinterpret_cast<const char*>(row + 16), bytes + load_u32(row), load_u32(row + 4)};
+      bytes + kImageHeaderBytes + links * kLinkRowBytes + index * kProgramRowBytes;
+  return {static_cast<Collective>(load_u32(row + kCollectiveAt)), load_u32(row + kRootAt),
+          reinterpret_cast<const char*>(row + kAlgorithmAt), bytes + load_u32(row),
+          load_u32(row + kLengthAt)};
 }
 
-Status Image::load(std::uint32_t at, DecodedProgram& out) const {
-  const ProgramRow row = program(at);
+Status Image::load(std::uint32_t index, DecodedProgram& out) const {
+  const ProgramRow row = program(index);
   Status status = decode_program(row.bytes, row.size, topology_digest, node, out);
   if (status != Status::kOk) return status;
   const auto* algorithm = reinterpret_cast<const std::uint8_t*>(row.algorithm);

@@ -34,7 +34,7 @@ class Images : public testing::Test {
     }
     return status;
   }
-  // With the digest and the signature put right after `change`: only what it changes is wrong.
+  // Applies `change`, then updates digest and signature, so that only the change can be refused.
   Status check_changed(const std::function<void(Bytes&)>& change) {
     Bytes bytes = good_;
     change(bytes);
@@ -67,10 +67,10 @@ TEST_F(Images, KeepsWhatWasWritten) {
   EXPECT_EQ(image_.program(1).collective, espalier_Collective_ALLREDUCE);
   EXPECT_STREQ(image_.program(0).algorithm, "two-tree");
   const auto program = std::make_unique<DecodedProgram>();
-  for (std::uint32_t at = 0; at < 2; ++at) {
-    ASSERT_EQ(image_.load(at, *program), Status::kOk);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(image_.load(i, *program), Status::kOk);
     EXPECT_EQ(program->node, kSampleNode);
-    EXPECT_STREQ(program->algorithm, image_.program(at).algorithm);
+    EXPECT_STREQ(program->algorithm, image_.program(i).algorithm);
   }
 }
 
@@ -83,7 +83,7 @@ TEST_F(Images, BytesBehindTheEndDoNotMatter) {
 
 TEST_F(Images, EveryTruncationIsRefused) {
   for (std::size_t size = 0; size < good_.size(); ++size) {
-    // An array of its own, so that a sanitizer sees a byte read too far.
+    // A separate array, so that a sanitizer detects a read past its end.
     ASSERT_EQ(check(Bytes(good_.begin(), good_.begin() + static_cast<std::ptrdiff_t>(size))),
               Status::kTruncated)
         << size;
@@ -96,7 +96,7 @@ TEST_F(Images, EveryFlippedBitIsRefused) {
     Bytes bytes = is_signed ? good_ : sample_image(sample_content(0x01020003, 3), nullptr);
     ASSERT_EQ(check(bytes), Status::kOk);
     for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
-      // Ed25519 costs far more than all else: after the header one bit a byte.
+      // Ed25519 takes most of the time: after the header, flip only one bit per byte.
       if (is_signed && bit / 8 >= kImageHeaderBytes && bit % 8 != 3) continue;
       bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
       const Status status = check(bytes);
@@ -111,8 +111,8 @@ TEST_F(Images, EveryFlippedBitIsRefused) {
 
 TEST_F(Images, EachRefusalHasItsOwnStatus) {
   EXPECT_EQ(check(Bytes(good_.size(), 0xff)), Status::kNoImage) << "an erased slot";
-  const auto field = [](std::size_t at, std::uint64_t value, unsigned size) {
-    return [=](Bytes& bytes) { store_le(bytes.data() + at, value, size); };
+  const auto field = [](std::size_t offset, std::uint64_t value, unsigned size) {
+    return [=](Bytes& bytes) { store_le(bytes.data() + offset, value, size); };
   };
   EXPECT_EQ(check_changed([](Bytes&) {}), Status::kOk);
   EXPECT_EQ(check_changed(field(0, 'e', 1)), Status::kNoImage);
@@ -134,7 +134,7 @@ TEST_F(Images, EachRefusalHasItsOwnStatus) {
   bytes.back() ^= 1;
   EXPECT_EQ(check(bytes), Status::kCorrupt);
   bytes = good_;
-  bytes[130] ^= 1;
+  bytes[kImageSignatureAt + 2] ^= 1;
   EXPECT_EQ(check(bytes), Status::kBadSignature);
   bytes = good_;
   sign_image(bytes, SampleKey{2}.signer());
@@ -142,7 +142,7 @@ TEST_F(Images, EachRefusalHasItsOwnStatus) {
   EXPECT_EQ(check(sample_image(sample_content(1, 3), nullptr)), Status::kUnsigned);
 }
 
-// The digest comes before what it covers, the signature before who it is for.
+// The digest is checked before the fields that it covers, the signature before the identity.
 TEST_F(Images, TheOrderOfChecksIsKept) {
   const Expectation right = expectation_;
   expectation_.board = "another";
@@ -150,7 +150,7 @@ TEST_F(Images, TheOrderOfChecksIsKept) {
   EXPECT_EQ(check(good_), Status::kWrongBoard);
   EXPECT_EQ(check(sample_image(sample_content(1, 3), nullptr)), Status::kUnsigned);
   Bytes bytes = good_;
-  bytes[70] ^= 1;
+  bytes[kImageBoardAt + 6] ^= 1;
   EXPECT_EQ(check(bytes), Status::kCorrupt);
   expectation_ = right;
   expectation_.authority = nullptr;
@@ -160,14 +160,15 @@ TEST_F(Images, TheOrderOfChecksIsKept) {
   EXPECT_EQ(check(good_), Status::kBadArgument);
 }
 
-// Such an image's programs would be taken whatever they are for.
+// The programs of such an image would be accepted for any node or topology.
 TEST_F(Images, IsForOneNodeOfOneTopology) {
   expectation_.node = kAnyNode;
   expectation_.topology_digest = kAnyTopology;
   EXPECT_EQ(check(good_), Status::kOk);
-  EXPECT_EQ(check_changed([](Bytes& bytes) { store_le(bytes.data() + 32, kAnyNode, 4); }),
+  EXPECT_EQ(check_changed([](Bytes& bytes) { store_le(bytes.data() + kImageNodeAt, kAnyNode, 4); }),
             Status::kMalformed);
-  EXPECT_EQ(check_changed([](Bytes& bytes) { store_le(bytes.data() + 24, kAnyTopology, 8); }),
+  EXPECT_EQ(check_changed(
+                [](Bytes& bytes) { store_le(bytes.data() + kImageTopologyAt, kAnyTopology, 8); }),
             Status::kMalformed);
 }
 
@@ -178,26 +179,26 @@ TEST_F(Images, BoardsWithoutSignaturesSaySo) {
   EXPECT_FALSE(image_.signature_checked);
   ASSERT_EQ(check(good_), Status::kOk);
   EXPECT_TRUE(image_.is_signed);
-  EXPECT_FALSE(image_.signature_checked) << "nobody looked at it";
+  EXPECT_FALSE(image_.signature_checked) << "no key checked it";
 }
 
 TEST_F(Images, TablesThatTheLayoutDoesNotAllow) {
   const std::size_t links = kImageHeaderBytes;
   const std::size_t index = links + 4 * kLinkRowBytes;
   const std::size_t descriptors = index + 2 * kProgramRowBytes;
-  const auto malformed = [&](std::size_t at, std::uint64_t value, unsigned size) {
+  const auto malformed = [&](std::size_t offset, std::uint64_t value, unsigned size) {
     const Status status =
-        check_changed([=](Bytes& bytes) { store_le(bytes.data() + at, value, size); });
-    EXPECT_EQ(status, Status::kMalformed) << "byte " << at;
+        check_changed([=](Bytes& bytes) { store_le(bytes.data() + offset, value, size); });
+    EXPECT_EQ(status, Status::kMalformed) << "byte " << offset;
   };
-  malformed(44, 3, 4);
-  malformed(44, 5, 4);
-  malformed(44, kMaxLinks, 4);
-  malformed(48, 0, 4);
-  malformed(48, 1, 4);
-  malformed(48, 3, 4);
-  malformed(63, 1, 1);
-  malformed(95, 1, 1);
+  malformed(kImageLinksAt, 3, 4);
+  malformed(kImageLinksAt, 5, 4);
+  malformed(kImageLinksAt, kMaxLinks, 4);
+  malformed(kImageProgramsAt, 0, 4);
+  malformed(kImageProgramsAt, 1, 4);
+  malformed(kImageProgramsAt, 3, 4);
+  malformed(kImageBoardAt - 1, 1, 1);
+  malformed(kImageDigestAt - 1, 1, 1);
   malformed(links, kSampleNode, 4);
   malformed(links, 1, 4);      // peer 1 twice
   malformed(links + 6, 3, 2);  // a port twice
@@ -214,19 +215,19 @@ TEST_F(Images, TablesThatTheLayoutDoesNotAllow) {
   malformed(index + kProgramRowBytes + 4, 1, 4);
   EXPECT_EQ(check_changed([](Bytes& bytes) {
               bytes.resize(bytes.size() - 4);
-              store_le(bytes.data() + 16, bytes.size(), 4);
+              store_le(bytes.data() + kImageSizeAt, bytes.size(), 4);
             }),
             Status::kMalformed)
       << "a descriptor that ends too early";
   EXPECT_EQ(check_changed([](Bytes& bytes) {
               bytes.resize(bytes.size() + 4);
-              store_le(bytes.data() + 16, bytes.size(), 4);
+              store_le(bytes.data() + kImageSizeAt, bytes.size(), 4);
             }),
             Status::kMalformed)
       << "bytes that belong to nothing";
 }
 
-// Padding is looked at too: nothing can be hidden in an image.
+// Padding is checked too, so that an image contains no unchecked bytes.
 TEST_F(Images, PaddingIsZero) {
   ImageContent content = sample_content(1, 3);
   std::vector<std::uint8_t>& last = content.programs[1].bytes;

@@ -12,7 +12,7 @@ void put(std::vector<std::uint8_t>& out, std::uint64_t value, unsigned size) {
   store_le(out.data() + out.size() - size, value, size);
 }
 
-// A text in a field of `room` bytes, padded with zeros.
+// Appends a text, padded with zeros to `room` bytes.
 void put_name(std::vector<std::uint8_t>& out, const std::string& name, std::size_t room) {
   out.insert(out.end(), name.begin(), name.end());
   out.resize(out.size() + room - name.size());
@@ -27,20 +27,20 @@ void put_header(const ImageContent& content, std::uint64_t total, std::vector<st
   put(out, kImageFormat, 4);
   put(out, kImageHeaderBytes, 4);
   put(out, total, 4);
-  put(out, 0, 4);  // no signature
+  put(out, 0, 4);  // the signature's kind: none
   put(out, content.topology_digest, 8);
   put(out, content.node, 4);
   put(out, content.release, 4);
   put(out, content.counter, 4);
   put(out, content.links.size(), 4);
   put(out, content.programs.size(), 4);
-  out.resize(64);
+  out.resize(kImageBoardAt);
   put_name(out, content.board, kBoardNameBytes);
   out.resize(kImageHeaderBytes);
 }
 
 void put_digest(std::vector<std::uint8_t>& image) {
-  image_digest(image.data(), image.size(), image.data() + 96);
+  image_digest(image.data(), image.size(), image.data() + kImageDigestAt);
 }
 
 }  // namespace
@@ -50,9 +50,9 @@ Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image
     return Status::kTooLarge;
   }
   if (!is_name(content.board, kBoardNameBytes)) return Status::kBadArgument;
-  std::uint64_t at = kImageHeaderBytes + content.links.size() * kLinkRowBytes +
-                     content.programs.size() * kProgramRowBytes;
-  std::uint64_t total = at;
+  std::uint64_t offset = kImageHeaderBytes + content.links.size() * kLinkRowBytes +
+                         content.programs.size() * kProgramRowBytes;
+  std::uint64_t total = offset;
   for (const ImageContent::Descriptor& program : content.programs) {
     if (!is_name(program.algorithm, kAlgorithmNameBytes)) return Status::kBadArgument;
     total += (program.bytes.size() + 3) / 4 * 4;
@@ -66,19 +66,19 @@ Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image
     put(out, link.port, 2);
   }
   for (const ImageContent::Descriptor& program : content.programs) {
-    put(out, at, 4);
+    put(out, offset, 4);
     put(out, program.bytes.size(), 4);
     put(out, program.collective, 4);
     put(out, program.root, 4);
     put_name(out, program.algorithm, kAlgorithmNameBytes);
-    at += (program.bytes.size() + 3) / 4 * 4;
+    offset += (program.bytes.size() + 3) / 4 * 4;
   }
   for (const ImageContent::Descriptor& program : content.programs) {
     out.insert(out.end(), program.bytes.begin(), program.bytes.end());
     out.resize((out.size() + 3) / 4 * 4);
   }
   put_digest(out);
-  // What a node would refuse is not written.
+  // Do not write an image that a node would refuse.
   Expectation own;
   own.board = content.board.c_str();
   own.authority = &kTakesUnsigned;
@@ -91,10 +91,10 @@ Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image
 }
 
 void sign_image(std::vector<std::uint8_t>& image, const Signer& sign) {
-  store_le(image.data() + 20, 1, 4);
+  store_le(image.data() + kImageSignatureKindAt, kEd25519, 4);
   put_digest(image);
   const auto signature = sign({image.data(), kImageSignedBytes});
-  std::copy(signature.begin(), signature.end(), image.begin() + kImageSignedBytes);
+  std::copy(signature.begin(), signature.end(), image.begin() + kImageSignatureAt);
 }
 
 }  // namespace espalier

@@ -1,5 +1,5 @@
 #pragma once
-// Makes images. Host only.
+// Writes and signs images. Host only.
 
 #include <array>
 #include <functional>
@@ -27,15 +27,16 @@ struct ImageContent {
   std::vector<Descriptor> programs;
 };
 
-// The image, unsigned. kBadArgument if the content breaks the layout's rules, kTooLarge if it is
-// beyond kMaxLinks, kMaxPrograms or 4 GiB: `image` is then unchanged. The descriptors are not
-// looked into.
+// Writes the image, unsigned. Does not check the descriptors. After an error `image` is unchanged:
+// kBadArgument if the content breaks the layout's rules; kTooLarge if it exceeds kMaxLinks,
+// kMaxPrograms or 4 GiB.
 [[nodiscard]] Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image);
 
-// Signs an image that write_image made (anew, if it is signed): `sign` gets the bytes to be signed,
-// kImageSignedBytes of them.
+// Returns the signature of `bytes`.
 using Signer =
     std::function<std::array<std::uint8_t, kSignatureBytes>(std::span<const std::uint8_t> bytes)>;
+// Signs an image of write_image(); replaces a signature. `sign` gets the kImageSignedBytes bytes to
+// sign.
 void sign_image(std::vector<std::uint8_t>& image, const Signer& sign);
 
 }  // namespace espalier

@@ -5,17 +5,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string_view>
-#include <vector>
+
+#include "firmware/image/read_file.h"
 
 namespace espalier {
 namespace {
 
-// The DER of an Ed25519 key is these bytes, then its 32.
+// The DER form of an Ed25519 key: this prefix, then the key's 32 bytes.
 struct Kind {
   const char* label;
   std::string_view prefix;
@@ -63,18 +61,14 @@ bool from_pem(const Kind& kind, const std::string& text, Key& key) {
 }
 
 bool read_key(const std::string& path, const Kind& kind, Key& key, std::string& error) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) {
-    error = "cannot read the key " + path + ": " + std::strerror(errno);
-    return false;
-  }
+  std::string text;
+  if (!read_file("key", path, text, error)) return false;
   if (text.size() == key.size()) {
     std::copy(text.begin(), text.end(), key.begin());
     return true;
   }
   if (from_pem(kind, text, key)) return true;
-  error = path + " is no Ed25519 " + (&kind == &kPublic ? "public" : "private") +
+  error = path + " is not an Ed25519 " + (&kind == &kPublic ? "public" : "private") +
           " key: expected PEM (\"BEGIN " + kind.label +
           "\") as 'espalier image keygen' writes it, " + "or its 32 bytes";
   return false;
@@ -89,7 +83,7 @@ bool read_public_key(const std::string& path, Key& key, std::string& error) {
 bool read_private_key(const std::string& path, Key& seed, std::string& error) {
   struct stat about {};
   if (stat(path.c_str(), &about) == 0 && (about.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    error = "the key " + path + " may be used by others than its owner; expected mode 0600";
+    error = "the key " + path + " is accessible to users other than its owner; expected mode 0600";
     return false;
   }
   return read_key(path, kPrivate, seed, error);

@@ -76,17 +76,19 @@ TEST_F(KeyFiles, RefusesWhatIsNoKey) {
     EXPECT_NE(error_.find(words), std::string::npos) << error_;
     EXPECT_EQ(error_.find('\n'), std::string::npos) << error_;
   };
-  refused("", "no Ed25519 public key");
-  refused(kPrivatePem, "no Ed25519 public key");
+  refused("", "not an Ed25519 public key");
+  refused(kPrivatePem, "not an Ed25519 public key");
   refused(std::string(31, 'k'), "32 bytes");
   std::string text = kPublicPem;
   text.replace(text.find("MCow"), 4, "MCox");
-  refused(text, "no Ed25519 public key");
+  refused(text, "not an Ed25519 public key");
   text = kPublicPem;
   text.erase(text.find("ZuE="), 4);
-  refused(text, "no Ed25519 public key");
+  refused(text, "not an Ed25519 public key");
   EXPECT_FALSE(read_public_key((directory_ / "nothing").string(), key_, error_));
   EXPECT_NE(error_.find("No such file"), std::string::npos) << error_;
+  EXPECT_FALSE(read_public_key(directory_.string(), key_, error_));
+  EXPECT_NE(error_.find("Is a directory"), std::string::npos) << error_;
 }
 
 TEST_F(KeyFiles, APrivateKeyIsForItsOwnerAlone) {

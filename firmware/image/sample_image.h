@@ -1,5 +1,5 @@
 #pragma once
-// For tests: images of a node of a small cluster, and a key that signs them.
+// For tests: images of one node of a small cluster, and a key that signs them.
 
 #include <sodium/crypto_sign_ed25519.h>
 
@@ -15,7 +15,7 @@ inline constexpr char kSampleBoard[] = "sample-board";
 inline constexpr std::uint64_t kSampleTopology = 0x0123456789abcdef;
 inline constexpr std::uint32_t kSampleNode = 2;
 
-// A key made of one byte.
+// A key pair whose seed repeats one byte.
 struct SampleKey {
   explicit SampleKey(std::uint8_t seed) {
     std::uint8_t seeds[crypto_sign_ed25519_SEEDBYTES];
@@ -34,7 +34,7 @@ struct SampleKey {
   std::uint8_t secret_key[crypto_sign_ed25519_SECRETKEYBYTES];
 };
 
-// kSampleNode's descriptor of one algorithm in a cluster of 5 ranks.
+// Returns kSampleNode's descriptor of one algorithm in a cluster of 5 ranks.
 inline ImageContent::Descriptor sample_descriptor(Collective collective, const char* algorithm) {
   Program program{};
   ImageContent::Descriptor descriptor;
@@ -54,7 +54,7 @@ inline ImageContent::Descriptor sample_descriptor(Collective collective, const c
   return descriptor;
 }
 
-// Two programs over four links.
+// Returns the content of an image with two programs and four links.
 inline ImageContent sample_content(std::uint32_t release, std::uint32_t counter) {
   ImageContent content;
   content.board = kSampleBoard;

@@ -10,7 +10,7 @@ void sha256(const std::uint8_t* first, std::size_t first_size, const std::uint8_
             std::size_t second_size, std::uint8_t digest[kSha256Bytes]) {
   mbedtls_sha256_context state;
   mbedtls_sha256_init(&state);
-  // They fail only where hardware does it.
+  // These fail only with hardware implementations.
   (void)mbedtls_sha256_starts_ret(&state, 0);
   (void)mbedtls_sha256_update_ret(&state, first, first_size);
   (void)mbedtls_sha256_update_ret(&state, second, second_size);
@@ -19,7 +19,7 @@ void sha256(const std::uint8_t* first, std::size_t first_size, const std::uint8_
 
 }  // namespace espalier
 
-// Asked for by mbedtls_config.h. Images are no secrets: what stays of one on the stack may stay.
+// Required by mbedtls_config.h. Images are not secret, so copies on the stack may remain.
 extern "C" void mbedtls_platform_zeroize(void* bytes, std::size_t size) {
   std::memset(bytes, 0, size);
 }

@@ -5,7 +5,7 @@
 namespace espalier {
 namespace {
 
-// tests/bare/sha256.cc does the same on boards.
+// tests/bare/sha256.cc runs the same test on boards.
 TEST(Sha256, GivesTheStandardsExamples) { EXPECT_TRUE(sha256_is_good()); }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
-// FIPS 180-4's examples of SHA-256 (NIST, "Examples with Intermediate Values"; the empty message is
-// from its validation system's short messages). Freestanding, for the tests of both libraries.
+// The examples of SHA-256 in FIPS 180-4 (NIST, "Examples with Intermediate Values"). The empty
+// message is from the short messages of NIST's validation system. Freestanding, for the tests of
+// both libraries.
 
 #include <cstdint>
 
@@ -31,7 +32,7 @@ inline constexpr Sha256Vector kSha256Vectors[] = {
       0x7a, 0x51, 0xaf, 0xac, 0x45, 0x03, 0x7a, 0xfe, 0xe9, 0xd1}},
 };
 
-// Whether this target's library gives each vector's digest, wherever the message is cut in two.
+// Whether this target's library computes each vector's digest, for every cut of the message in two.
 [[nodiscard]] inline bool sha256_is_good() {
   for (const Sha256Vector& vector : kSha256Vectors) {
     std::size_t size = 0;
@@ -40,8 +41,8 @@ inline constexpr Sha256Vector kSha256Vectors[] = {
     for (std::size_t cut = 0; cut <= size; ++cut) {
       std::uint8_t digest[kSha256Bytes];
       sha256(bytes, cut, bytes + cut, size - cut, digest);
-      for (std::size_t at = 0; at < kSha256Bytes; ++at) {
-        if (digest[at] != vector.digest[at]) return false;
+      for (std::size_t i = 0; i < kSha256Bytes; ++i) {
+        if (digest[i] != vector.digest[i]) return false;
       }
     }
   }

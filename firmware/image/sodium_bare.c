@@ -1,4 +1,4 @@
-/* What SHA-256 and the verifying part of Ed25519 need of libsodium's utils.c, which itself asks for an operating
+/* The functions of libsodium's utils.c that the verifying part of Ed25519 needs. utils.c itself requires an operating
    system. For bare metal, beside libsodium's own sources. */
 
 #include <stddef.h>
@@ -10,7 +10,7 @@ void sodium_memzero(void* const bytes, const size_t size) {
   for (size_t k = 0; k < size; ++k) at[k] = 0;
 }
 
-/* In constant time, as the library's: 0 if equal, else -1. */
+/* Takes constant time, like the library's function. Returns 0 if equal, otherwise -1. */
 int sodium_memcmp(const void* const left, const void* const right, size_t size) {
   const volatile unsigned char* a = (const volatile unsigned char*)left;
   const volatile unsigned char* b = (const volatile unsigned char*)right;

@@ -1,6 +1,7 @@
 #pragma once
-// The operator by which a run shows the order of combining: composition of affine maps x -> a*x + b
-// modulo 2^32. Associative, does not commute. An element is {a, b}, 32 bits each.
+// An operator whose results show the order of combining: the composition of affine maps
+// x -> a*x + b modulo 2^32. It is associative and does not commute. An element is {a, b}, 32 bits
+// each.
 
 #include <cstdint>
 #include <cstring>
@@ -12,16 +13,16 @@ namespace espalier {
 inline constexpr std::uint32_t kAffineBytes = 8;
 inline constexpr std::uint32_t kAffineId = 1;  // Operator::custom_id
 
-// The left operand's map is applied first: (a, b) (+) (c, d) = (a*c, b*c + d).
+// Applies the left operand's map first: (a, b) (+) (c, d) = (a*c, b*c + d).
 inline void combine_affine(void* into, const void* left, const void* right, std::uint64_t count,
                            void* /*context*/) {
   for (std::uint64_t i = 0; i < count; ++i) {
     std::uint32_t first[2];
-    std::uint32_t then[2];
+    std::uint32_t second[2];
     std::memcpy(first, static_cast<const char*>(left) + i * kAffineBytes, kAffineBytes);
-    std::memcpy(then, static_cast<const char*>(right) + i * kAffineBytes, kAffineBytes);
-    const std::uint32_t both[2] = {first[0] * then[0], first[1] * then[0] + then[1]};
-    std::memcpy(static_cast<char*>(into) + i * kAffineBytes, both, kAffineBytes);
+    std::memcpy(second, static_cast<const char*>(right) + i * kAffineBytes, kAffineBytes);
+    const std::uint32_t composed[2] = {first[0] * second[0], first[1] * second[0] + second[1]};
+    std::memcpy(static_cast<char*>(into) + i * kAffineBytes, composed, kAffineBytes);
   }
 }
 

@@ -1,42 +1,34 @@
 #include "firmware/node/boot_image.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "espalier/base/digest.h"
+#include "firmware/image/read_file.h"
 
 namespace espalier::node {
 namespace {
 
-std::string for_node(std::string path, std::uint32_t node) {
-  const std::string number = std::to_string(node);
-  for (std::size_t at = path.find("%r"); at != std::string::npos;
-       at = path.find("%r", at + number.size())) {
-    path.replace(at, 2, number);
-  }
-  return path;
-}
-
-// What to do about an image that is refused.
+// Returns what to do about a refused image.
 const char* remedy(Status status) {
   switch (status) {
     case Status::kTruncated: return "it ends too early; copy or build it again";
     case Status::kCorrupt: return "its SHA-256 does not match; copy or build it again";
-    case Status::kNoImage: return "it is no image; `espalier image build` makes them";
+    case Status::kNoImage:
+      return "it is not an image; expected the output of `espalier image build`";
     case Status::kBadVersion: return "build it with this release";
-    case Status::kMalformed: return "it is not laid out as an image is; build it again";
-    case Status::kUnsigned: return "this node takes signed images; `espalier image sign` signs it";
-    case Status::kBadSignature: return "sign it with the key that this node trusts";
+    case Status::kMalformed: return "its layout is invalid; build it again";
+    case Status::kUnsigned:
+      return "this node accepts only signed images; sign it with `espalier image sign`";
+    case Status::kBadSignature:
+      return "sign it with the private key of the public key that this node has";
     case Status::kWrongBoard: return "build it for this node's board";
     case Status::kWrongTopology: return "build it for this node's topology";
-    case Status::kWrongNode: return "give it the image of its own number";
-    case Status::kRolledBack: return "its security counter is below this node's";
+    case Status::kWrongNode: return "give the node the image of its own number";
+    case Status::kRolledBack:
+      return "its security counter is below this node's; build it with a higher one";
     case Status::kTooLarge:
       return "it needs more than this node's limits (include/espalier/base/limits.h)";
-    case Status::kNothingToBoot: return "install an image that this node takes";
+    case Status::kNothingToBoot: return "install an image that this node accepts";
     default: return "see the status";
   }
 }
@@ -51,23 +43,16 @@ std::string release_text(std::uint32_t release) {
          std::to_string(release & 65535);
 }
 
-bool read_file(const std::string& path, std::vector<std::uint8_t>& bytes, std::string& error) {
-  std::ifstream file(path, std::ios::binary);
-  bytes.assign(std::istreambuf_iterator<char>(file), {});
-  if (file.is_open() && !file.bad()) return true;
-  error = "cannot read the image " + path + ": " + std::strerror(errno);
-  return false;
-}
-
-// Decodes every program of the image into `context`, a Programs; also how a slot is accepted.
+// Decodes every program of the image into `context`, a Programs. A slot is accepted only if this
+// succeeds.
 Status load_all(void* context, const Image& image) {
   Programs& programs = *static_cast<Programs*>(context);
   programs.count = 0;
   const auto decoded = std::make_unique<DecodedProgram>();
-  for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const Status status = image.load(at, *decoded);
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const Status status = image.load(i, *decoded);
     if (status != Status::kOk) return status;
-    programs.programs[at] = *decoded;
+    programs.programs[i] = *decoded;
   }
   programs.count = image.programs;
   return Status::kOk;
@@ -76,12 +61,12 @@ Status load_all(void* context, const Image& image) {
 std::string slots_text(const std::string& path, const BootReport& report, Status status) {
   std::string text;
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
-    const SlotReport& told = report.slots[slot];
+    const SlotReport& entry = report.slots[slot];
     text += "boot: " + path + " slot " + std::to_string(slot) + ": ";
-    if (!told.looked_at) {
-      text += "release " + release_text(told.release) + ", the older one\n";
-    } else if (told.status != Status::kOk) {
-      text += std::string("refused, ") + status_name(told.status) + "\n";
+    if (!entry.looked_at) {
+      text += "release " + release_text(entry.release) + ", the older one\n";
+    } else if (entry.status != Status::kOk) {
+      text += std::string("refused, ") + status_name(entry.status) + "\n";
     } else {
       text += std::string("boots, ") + (report.trial ? "for the first time" : "confirmed") + "\n";
     }
@@ -92,8 +77,9 @@ std::string slots_text(const std::string& path, const BootReport& report, Status
   return text;
 }
 
-Status boot_flash(const Options& options, const std::string& path, const Expectation& expectation,
-                  Booted& booted, Programs& programs, std::string& error) {
+Status boot_flash(const BootOptions& options, const std::string& path,
+                  const Expectation& expectation, BootedImage& booted, Programs& programs,
+                  std::string& error) {
   if (!booted.flash.open(path, FlashShape{}, false, error)) return Status::kBackEnd;
   booted.slots = std::make_unique<Slots>(booted.flash, whole_flash(booted.flash));
   const Acceptance loads{load_all, &programs};
@@ -105,17 +91,18 @@ Status boot_flash(const Options& options, const std::string& path, const Expecta
   if (status == Status::kOk) return status;
   error = refusal(path, status);
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
-    const Status why = booted.slot_report.slots[slot].status;
-    error += "; slot " + std::to_string(slot) + ": " + status_name(why) + " (status " +
-             std::to_string(static_cast<unsigned>(why)) + ")";
+    const Status slot_status = booted.slot_report.slots[slot].status;
+    error += "; slot " + std::to_string(slot) + ": " + status_name(slot_status) + " (status " +
+             std::to_string(static_cast<unsigned>(slot_status)) + ")";
   }
   return status;
 }
 
-Status boot_file(const std::string& path, const Expectation& expectation, Booted& booted,
+Status boot_file(const std::string& path, const Expectation& expectation, BootedImage& booted,
                  Programs& programs, std::string& error) {
-  if (!read_file(path, booted.bytes, error)) return Status::kBackEnd;
-  Status status = check_image(booted.bytes.data(), booted.bytes.size(), expectation, booted.image);
+  if (!read_file("image", path, booted.bytes, error)) return Status::kBackEnd;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(booted.bytes.data());
+  Status status = check_image(bytes, booted.bytes.size(), expectation, booted.image);
   if (status == Status::kOk) status = load_all(&programs, booted.image);
   if (status != Status::kOk) error = refusal(path, status);
   return status;
@@ -123,8 +110,8 @@ Status boot_file(const std::string& path, const Expectation& expectation, Booted
 
 }  // namespace
 
-bool boot_image(const Options& options, std::uint32_t node, Booted& booted, Programs& programs,
-                std::string& error) {
+bool boot_image(const BootOptions& options, std::uint32_t node, BootedImage& booted,
+                Programs& programs, std::string& error) {
   if (!options.takes_unsigned) {
     if (!read_public_key(options.public_key, booted.key, error)) return false;
     booted.authority = ed25519_authority(booted.key.data());
@@ -139,7 +126,7 @@ bool boot_image(const Options& options, std::uint32_t node, Booted& booted, Prog
   expectation.counter = options.counter;
   expectation.authority = &booted.authority;
   const bool flash = !options.flash.empty();
-  const std::string path = for_node(flash ? options.flash : options.image, node);
+  const std::string path = with_node_number(flash ? options.flash : options.image, node);
   const Status status = flash ? boot_flash(options, path, expectation, booted, programs, error)
                               : boot_file(path, expectation, booted, programs, error);
   if (status != Status::kOk) return false;
@@ -156,10 +143,10 @@ bool boot_image(const Options& options, std::uint32_t node, Booted& booted, Prog
       image.signature_checked ? "signature checked" : "SIGNATURE NOT CHECKED: takes any image",
       image.links, image.programs, image.size);
   booted.report += "boot: " + path + ": " + line;
-  for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const ProgramRow row = image.program(at);
-    programs.sources.push_back(path + " program " + std::to_string(at));
-    std::snprintf(line, sizeof line, "boot: program %u: %s, root %u, %u bytes\n", at, row.algorithm,
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const ProgramRow row = image.program(i);
+    programs.sources.push_back(path + " program " + std::to_string(i));
+    std::snprintf(line, sizeof line, "boot: program %u: %s, root %u, %u bytes\n", i, row.algorithm,
                   row.root, row.size);
     booted.report += line;
   }

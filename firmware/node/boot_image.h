@@ -1,5 +1,5 @@
 #pragma once
-// A Linux node that boots from an image: a file, or the slots of a flash that is a file. Host only.
+// Boots a Linux node from an image: an image file, or the slots of a flash file. Host only.
 
 #include <cstdint>
 #include <memory>
@@ -9,28 +9,29 @@
 #include "firmware/boot/file_flash.h"
 #include "firmware/boot/slots.h"
 #include "firmware/image/key_file.h"
-#include "firmware/node/boot.h"
+#include "firmware/node/boot_options.h"
+#include "firmware/node/schedule_files.h"
 
 namespace espalier::node {
 
-// What a node booted. Outlives its programs, which look things up in the image.
-struct Booted {
-  std::vector<std::uint8_t> bytes;  // of an image file
+// The image that a node booted. It must outlive the node's programs, which read tables in it.
+struct BootedImage {
+  std::string bytes;  // contents of an image file; empty for a flash
   FileFlash flash;
-  std::unique_ptr<Slots> slots;  // of a flash; null: the image came from a file
+  std::unique_ptr<Slots> slots;  // the flash's slots; null for an image file
   Key key{};
   Authority authority;
   Image image;
   BootReport slot_report;
-  // The boot report: what booted, from where, whether its signature was checked; lines, each with
-  // its end.
+  // The boot report, in lines: which image booted from which file, and whether its signature was
+  // checked.
   std::string report;
 };
 
-// Boots node's image as `options` say, %r in their paths being its number, and loads all of its
-// programs. False and one line in `error` where it is refused: which file, its status by name and
-// number, and what would be right.
-[[nodiscard]] bool boot_image(const Options& options, std::uint32_t node, Booted& booted,
+// Boots the image of `node` from options.image or options.flash and loads all of its programs.
+// False and one line in `error` if the image is refused: the file, the status by name and number,
+// and what to do.
+[[nodiscard]] bool boot_image(const BootOptions& options, std::uint32_t node, BootedImage& booted,
                               Programs& programs, std::string& error);
 
 }  // namespace espalier::node

@@ -12,7 +12,7 @@
 namespace espalier::control {
 namespace {
 
-// Waits until `events` hold; false on a timeout.
+// Waits for `events`; false on a timeout.
 bool wait_for(int channel, short events, int timeout_ms) {
   pollfd entry{channel, events, 0};
   const int ready = poll(&entry, 1, timeout_ms);
@@ -30,7 +30,7 @@ std::size_t packet_size(Packet packet) {
     case Packet::kFailed: return sizeof(Failed);
     case Packet::kPeers: return sizeof(Peers);
     case Packet::kMemory: return sizeof(Memory);
-    case Packet::kRun: return sizeof(Run);
+    case Packet::kRun: return sizeof(RunRequest);
     case Packet::kAsk: return sizeof(Ask);
     case Packet::kQuit: return sizeof(Quit);
   }
@@ -90,9 +90,9 @@ Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
     std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
   }
-  const bool whole = static_cast<std::size_t>(size) >= sizeof(Packet) &&
-                     static_cast<std::size_t>(size) == packet_size(packet.packet);
-  return whole ? Received::kPacket : Received::kBad;
+  const bool complete = static_cast<std::size_t>(size) >= sizeof(Packet) &&
+                        static_cast<std::size_t>(size) == packet_size(packet.packet);
+  return complete ? Received::kPacket : Received::kBad;
 }
 
 void send_failure(int channel, const char* program, const std::string& what) {

@@ -1,8 +1,8 @@
 #pragma once
-// The control channel between a Linux node and its launcher: fixed structs, one a packet, over a
-// connected SOCK_SEQPACKET socket. Host only. Both ends are processes of one machine, but may be of
-// two instruction sets (qemu-user): the layout is the same on all that are 64-bit and
-// little-endian. kControlVersion stands in the first packet.
+// The control channel between a Linux node and its launcher: fixed structs, one per packet, over a
+// connected SOCK_SEQPACKET socket. Host only. Both ends are processes of one machine, but may have
+// different instruction sets (qemu-user): the layout is the same on all 64-bit little-endian
+// targets. The first packet carries kControlVersion.
 //
 //   node                               launcher
 //   Hello (its lanes' addresses) ->
@@ -10,12 +10,12 @@
 //   Ready (every link can carry)  ->
 //                                   <- Memory, with a file descriptor: input, then output
 //   Mapped                        ->
-//                                   <- Run
-//   Report                        ->   (again and again)
+//                                   <- RunRequest
+//   Report                        ->   (these two repeat)
 //                                   <- Ask, at any time after Ready
-//   Report (status kBusy or the last one) ->
+//   Report (status kBusy, or the latest one again) ->
 //                                   <- Quit
-// Instead of any of its packets a node may send Failed and end. End of file ends the node.
+// A node may send Failed instead of any of its packets, and then ends. End of file ends the node.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@ namespace espalier::control {
 inline constexpr std::uint32_t kControlVersion = 4;
 inline constexpr std::uint32_t kMaxAddressBytes = 256;
 inline constexpr std::uint32_t kMaxTextBytes = 512;
-inline constexpr std::uint32_t kMaxLanes = 128;  // of a node, whatever its own limits
+inline constexpr std::uint32_t kMaxLanes = 128;  // per node, regardless of its own limits
 static_assert(kMaxLinks <= kMaxLanes);
 
 enum class Packet : std::uint32_t {
@@ -55,10 +55,10 @@ struct Hello {
   std::uint32_t version = kControlVersion;
   std::uint32_t node = 0;
   std::int32_t pid = 0;
-  char machine[16] = {};                // what its processor is, as uname -m says it; terminated
-  std::uint32_t lanes = 0;              // of all its links; a direct link has one
+  char machine[16] = {};                // its instruction set, as printed by uname -m; terminated
+  std::uint32_t lanes = 0;              // total of all links; a link routed by the fabric has one
   std::uint32_t peers[kMaxLanes] = {};  // node at the other end of each lane
-  Address addresses[kMaxLanes];         // ... and what that needs to reach this one
+  Address addresses[kMaxLanes];         // the address by which that node reaches this lane
 };
 
 struct Ready {
@@ -74,18 +74,18 @@ struct Failed {
   char text[kMaxTextBytes] = {};  // one line, terminated
 };
 
-// How a Run ended, or (an answer to Ask) where it stands: status kBusy.
+// How a run ended or, as the answer to Ask during a run, its current state (status kBusy).
 struct Report {
   Packet packet = Packet::kReport;
-  std::uint32_t number = 0;  // the Run's
+  std::uint32_t number = 0;  // RunRequest::number
   Status status = Status::kOk;
-  std::uint32_t blocks = 0;     // N of the collective started last
-  std::uint64_t completed = 0;  // collectives of the Run that are complete
+  std::uint32_t blocks = 0;     // N of the most recently started collective
+  std::uint64_t completed = 0;  // collectives of the run that are complete
   std::uint64_t begin_ns = 0;   // CLOCK_MONOTONIC when the first collective was started
-  std::uint64_t end_ns = 0;     // when the last one ended, well or not
+  std::uint64_t end_ns = 0;     // CLOCK_MONOTONIC when the last one completed or failed
   Cause cause;
-  EventLog::Counts log;  // of the collective started last
-  StallReport stall;  // as it stood when the Run failed, or stands now; since_ns on endpoint.now()
+  EventLog::Counts log;  // of the most recently started collective
+  StallReport stall;  // at the time of the failure, or now; since_ns is on endpoint.now()'s clock
 };
 
 struct Peers {
@@ -94,15 +94,18 @@ struct Peers {
   Address addresses[kMaxLanes];  // by lane, as in Hello
 };
 
-// The file descriptor that comes with it holds input_bytes of input, then, at the next multiple of
-// kMemoryAlignment, output_bytes of output, then, at the next again, a log's records (EventTimes,
-// then Event) if the node keeps one. It replaces the memory before.
+// Travels with a file descriptor. The file contains three parts, each at a multiple of
+// kMemoryAlignment:
+//  * input_bytes of input;
+//  * output_bytes of output;
+//  * if the node keeps a log, its records: all EventTimes, then all Event.
+// It replaces the previous memory.
 inline constexpr std::uint64_t kMemoryAlignment = 4096;
 struct Memory {
   Packet packet = Packet::kMemory;
   std::uint64_t input_bytes = 0;
   std::uint64_t output_bytes = 0;
-  std::uint32_t events = 0;  // that the log has room for
+  std::uint32_t events = 0;  // maximum number of records of the log
 };
 [[nodiscard]] inline std::uint64_t output_offset(std::uint64_t input_bytes) {
   return (input_bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
@@ -115,24 +118,24 @@ struct Memory {
   return std::uint64_t{events} * (sizeof(EventTimes) + sizeof(Event));
 }
 
-// Bytes of the file.
+// The size of the file, in bytes.
 [[nodiscard]] inline std::uint64_t memory_bytes(std::uint64_t input_bytes,
                                                 std::uint64_t output_bytes, std::uint32_t events) {
   return events == 0 ? output_offset(input_bytes) + output_bytes
                      : log_offset(input_bytes, output_bytes) + log_bytes(events);
 }
 
-// Runs `repetitions` collectives, one directly after the other, from the input to the output.
-struct Run {
+// Requests `repetitions` collectives from the input to the output, without a pause between them.
+struct RunRequest {
   Packet packet = Packet::kRun;
   std::uint32_t number = 0;
-  std::uint32_t program = 0;   // position among the node's programs, where `schedule` is 0
-  std::uint64_t schedule = 0;  // else the digest of its schedule, wherever the node has it
+  std::uint32_t program = 0;   // index among the node's programs; used if `schedule` is 0
+  std::uint64_t schedule = 0;  // otherwise: the digest of the program's schedule
   Op op = Op::kNone;
   Type type = Type::kBytes;
   std::uint64_t count = 0;  // elements of the whole message
   std::uint64_t repetitions = 1;
-  std::uint64_t start_ns = 0;  // CLOCK_MONOTONIC at which to begin; in the past: at once
+  std::uint64_t start_ns = 0;  // CLOCK_MONOTONIC at which to start; in the past: at once
 };
 
 struct Ask {
@@ -149,7 +152,8 @@ static_assert(sizeof(Cause) == 16 && sizeof(StallReport) == 40 && sizeof(EventLo
 static_assert(sizeof(Report) == 112 && offsetof(Report, completed) == 16 &&
               offsetof(Report, cause) == 40 && offsetof(Report, stall) == 72);
 static_assert(sizeof(Memory) == 32 && offsetof(Memory, input_bytes) == 8);
-static_assert(sizeof(Run) == 56 && offsetof(Run, schedule) == 16 && offsetof(Run, count) == 32);
+static_assert(sizeof(RunRequest) == 56 && offsetof(RunRequest, schedule) == 16 &&
+              offsetof(RunRequest, count) == 32);
 static_assert(sizeof(Event) == 20 && sizeof(EventTimes) == 32);
 
 // Room for any packet.
@@ -162,27 +166,27 @@ union Any {
   Report report;
   Peers peers;
   Memory memory;
-  Run run;
+  RunRequest run_request;
   Ask ask;
   Quit quit;
   Any() : packet{} {}
 };
 
-// The size of the packet of that kind; 0 if there is none.
+// Returns the size of a packet of this kind, in bytes; 0 for an unknown kind.
 [[nodiscard]] std::size_t packet_size(Packet packet);
 
-// Both ends of a channel; false and errno on failure.
+// Makes a channel. False and errno on failure.
 [[nodiscard]] bool open_channel(int& launcher_end, int& node_end);
 
 enum class Received {
   kPacket,
-  kNothing,  // none is waiting
+  kNothing,  // no packet arrived in time
   kEnd,      // the other end is gone
   kBad,      // not a packet of this protocol
 };
 
-// Sends one packet, with `descriptor` attached unless it is negative. Waits for room at most
-// `timeout_ms`; false if the other end is gone or took nothing in that time.
+// Sends one packet and, unless it is negative, `descriptor` with it. Waits at most `timeout_ms` for
+// room. False if the other end is gone or made no room in that time.
 [[nodiscard]] bool send_packet(int channel, const void* packet, std::size_t size, int descriptor,
                                int timeout_ms);
 template <typename T>
@@ -190,13 +194,14 @@ template <typename T>
   return send_packet(channel, &packet, sizeof packet, descriptor, timeout_ms);
 }
 
-// Takes a packet if one comes within `timeout_ms` (0: only if one is there; -1: waits for ever).
-// `descriptor` is what came with it, or -1; the caller closes it.
+// Takes a packet that arrives within `timeout_ms` (0: that has arrived; -1: no limit). Sets
+// `descriptor` to the descriptor that came with it, which the caller closes, or to -1.
 [[nodiscard]] Received receive(int channel, Any& packet, int& descriptor, int timeout_ms);
 
-// Tells the launcher that this node has failed, and waits until it hangs up: it would take the end
-// of the other nodes' channels for failures of theirs. A launcher that is gone has said why
-// already. Without one (channel < 0, or it takes nothing) one line goes to stderr, after
+// Reports this node's failure to the launcher and waits until it hangs up. Waiting is necessary
+// because one process may drive several nodes: if it ended now, the launcher would take the end of
+// their channels for failures of those nodes. A launcher that is gone has reported its reason.
+// Without a launcher (channel < 0, or it takes no packet) prints one line to stderr, after
 // `program`'s name.
 void send_failure(int channel, const char* program, const std::string& what);
 

@@ -24,16 +24,16 @@ class Channel : public testing::Test {
 };
 
 TEST_F(Channel, CarriesPacketsInOrder) {
-  control::Run run;
-  run.number = 9;
-  run.count = 1ull << 40;
-  ASSERT_TRUE(send(launcher_, run));
+  RunRequest request;
+  request.number = 9;
+  request.count = 1ull << 40;
+  ASSERT_TRUE(send(launcher_, request));
   ASSERT_TRUE(send(launcher_, Ask{}));
   Any packet;
   int descriptor = 0;
   ASSERT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
   EXPECT_EQ(packet.packet, Packet::kRun);
-  EXPECT_EQ(packet.run.count, 1ull << 40);
+  EXPECT_EQ(packet.run_request.count, 1ull << 40);
   EXPECT_EQ(descriptor, -1);
   ASSERT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
   EXPECT_EQ(packet.packet, Packet::kAsk);
@@ -57,7 +57,7 @@ TEST_F(Channel, CarriesMemory) {
   close(descriptor);
 }
 
-TEST_F(Channel, SaysWhenTheOtherEndIsGone) {
+TEST_F(Channel, ReportsTheEndOfTheOtherSide) {
   close(launcher_);
   launcher_ = -1;
   Any packet;
@@ -66,14 +66,14 @@ TEST_F(Channel, SaysWhenTheOtherEndIsGone) {
   EXPECT_FALSE(send(node_, Ready{}));
 }
 
-TEST_F(Channel, RefusesWhatIsNoPacket) {
+TEST_F(Channel, RefusesOtherBytes) {
   Any packet;
   int descriptor = -1;
   const std::uint32_t unknown = 77;
   ASSERT_TRUE(send_packet(launcher_, &unknown, sizeof unknown, -1, 0));
   EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad);
-  const control::Run run;
-  ASSERT_TRUE(send_packet(launcher_, &run, sizeof run - 8, -1, 0));
+  const RunRequest request;
+  ASSERT_TRUE(send_packet(launcher_, &request, sizeof request - 8, -1, 0));
   EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad) << "a short packet";
   ASSERT_TRUE(send_packet(launcher_, "x", 1, -1, 0));
   EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad);
@@ -85,7 +85,7 @@ TEST_F(Channel, SendingToAnEndThatDoesNotReadHasALimit) {
   EXPECT_TRUE(full);
 }
 
-TEST_F(Channel, WireUpTellsItsAddressAndGetsTheNeighbours) {
+TEST_F(Channel, WireUpSendsItsAddressAndReceivesTheNeighbours) {
   std::thread launcher([this] {
     Any packet;
     int descriptor = -1;

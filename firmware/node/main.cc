@@ -1,5 +1,5 @@
-// espalier-node: one or several Linux nodes in one process. Boots from schedule files, wires up,
-// serves.
+// espalier-node: one or several Linux nodes in one process. Boots them from schedule files or
+// images, connects them to their neighbours, serves the launcher.
 
 #include <sched.h>
 
@@ -12,10 +12,11 @@
 #include <vector>
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
-#include "firmware/node/boot.h"
 #include "firmware/node/boot_image.h"
+#include "firmware/node/boot_options.h"
 #include "firmware/node/control.h"
-#include "firmware/node/node.h"
+#include "firmware/node/node_server.h"
+#include "firmware/node/schedule_files.h"
 #include "firmware/node/standard_io.h"
 #include "firmware/node/wire_up.h"
 
@@ -23,35 +24,34 @@ namespace {
 
 using espalier::Status;
 namespace control = espalier::control;
-namespace node = espalier::node;
 
 constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
 
 // One node of this process.
-struct Served {
+struct LocalNode {
   std::uint32_t number = 0;
   int channel = -1;
-  node::Booted booted;  // where it boots from an image
-  node::Programs programs;
+  espalier::node::BootedImage booted;  // if it boots from an image
+  espalier::node::Programs programs;
   std::unique_ptr<espalier::ofi::OfiEndpoint> fabric;
-  std::vector<std::string> addresses;  // of the other ends of its lanes
+  std::vector<std::string> addresses;  // of the peer of each lane
 };
-using Nodes = std::vector<std::unique_ptr<Served>>;
+using Nodes = std::vector<std::unique_ptr<LocalNode>>;
 
-// One line, to the launcher where there is one, else to stderr.
+// Reports `what` to the launcher, or on stderr if there is none. Returns `status`.
 int fail(int status, int channel, const std::string& what) {
   control::send_failure(channel, "espalier-node", what);
   return status;
 }
 
-void describe(const Served& served) {
-  for (std::uint32_t i = 0; i < served.programs.count; ++i) {
-    const espalier::Program& program = served.programs.programs[i];
+void describe(const LocalNode& node) {
+  for (std::uint32_t i = 0; i < node.programs.count; ++i) {
+    const espalier::Program& program = node.programs.programs[i];
     std::printf(
         "%s: node %u of %u ranks%s, %s, %u actions, %u links, window %u, %u scratch blocks, "
         "schedule %016" PRIx64 "\n",
-        served.programs.sources[i].c_str(), program.node, program.ranks,
+        node.programs.sources[i].c_str(), program.node, program.ranks,
         espalier::is_router(program) ? " (a router)" : "", program.algorithm,
         static_cast<unsigned>(program.actions_count),
         static_cast<unsigned>(espalier::links_count(program)), program.window,
@@ -59,61 +59,61 @@ void describe(const Served& served) {
   }
 }
 
-espalier::ofi::Config endpoint_config(const node::Options& options, const Nodes& nodes,
-                                      std::size_t at) {
+espalier::ofi::Config endpoint_config(const espalier::node::BootOptions& options,
+                                      const Nodes& nodes, std::size_t index) {
   espalier::ofi::Config config;
   config.provider = options.provider;
   config.local_address = options.address;
-  config.node = nodes[at]->number;
+  config.node = nodes[index]->number;
   config.window = options.window;
   if (options.links.empty()) {
-    config.peers = nodes[at]->programs.peers;
+    config.peers = nodes[index]->programs.peers;
     return config;
   }
-  for (const node::Link& link : options.links[at]) {
+  for (const espalier::node::Link& link : options.links[index]) {
     config.peers.push_back(link.peer);
     config.lanes.push_back({link.out, link.in});
   }
   return config;
 }
 
-// Opens the endpoints of all nodes and tells where they are, then connects them, each in turn:
-// nodes of one process may be neighbours. 0, or the exit status.
-int connect(const node::Options& options, Nodes& nodes) {
+// Opens the endpoints of all nodes, publishes their addresses, then connects them. All nodes take
+// turns in each part, because nodes of one process may be neighbours. Returns 0, or the exit
+// status.
+int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
   std::string error;
-  std::vector<node::ControlWireUp> wire_ups;
-  for (std::size_t at = 0; at < nodes.size(); ++at) {
-    Served& served = *nodes[at];
-    served.fabric = espalier::ofi::OfiEndpoint::open(endpoint_config(options, nodes, at), error);
-    if (served.fabric == nullptr) {
+  std::vector<espalier::node::ControlWireUp> wire_ups;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    LocalNode& node = *nodes[i];
+    node.fabric = espalier::ofi::OfiEndpoint::open(endpoint_config(options, nodes, i), error);
+    if (node.fabric == nullptr) {
       const std::string where = options.address.empty() ? "" : " on " + options.address;
-      return fail(kFailed, served.channel,
-                  "cannot open " + options.provider + where + ": " + error);
+      return fail(kFailed, node.channel, "cannot open " + options.provider + where + ": " + error);
     }
-    wire_ups.emplace_back(served.channel);
-    if (!wire_ups.back().publish(served.number, served.fabric->addresses(),
-                                 served.fabric->lane_peers(), error)) {
-      return fail(kFailed, served.channel, error);
+    wire_ups.emplace_back(node.channel);
+    if (!wire_ups.back().publish(node.number, node.fabric->addresses(), node.fabric->lane_peers(),
+                                 error)) {
+      return fail(kFailed, node.channel, error);
     }
   }
-  const auto cannot = [&error](const Served& served) {
-    return fail(kFailed, served.channel, "cannot connect to the neighbours: " + error);
+  const auto cannot = [&error](const LocalNode& node) {
+    return fail(kFailed, node.channel, "cannot connect to the neighbours: " + error);
   };
-  for (std::size_t at = 0; at < nodes.size(); ++at) {
-    Served& served = *nodes[at];
-    if (!wire_ups[at].collect(served.addresses, error)) {
-      return fail(kFailed, served.channel, error);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    LocalNode& node = *nodes[i];
+    if (!wire_ups[i].collect(node.addresses, error)) {
+      return fail(kFailed, node.channel, error);
     }
-    if (served.fabric->start_connecting(served.addresses, error) != Status::kOk) {
-      return cannot(served);
+    if (node.fabric->start_connecting(node.addresses, error) != Status::kOk) {
+      return cannot(node);
     }
   }
   bool busy = true;
   while (busy) {
     busy = false;
-    for (const std::unique_ptr<Served>& served : nodes) {
-      const Status status = served->fabric->go_on_connecting(error);
-      if (status != Status::kOk && status != Status::kBusy) return cannot(*served);
+    for (const std::unique_ptr<LocalNode>& node : nodes) {
+      const Status status = node->fabric->go_on_connecting(error);
+      if (status != Status::kOk && status != Status::kBusy) return cannot(*node);
       busy = busy || status == Status::kBusy;
     }
     if (busy) sched_yield();
@@ -121,72 +121,68 @@ int connect(const node::Options& options, Nodes& nodes) {
   return 0;
 }
 
-// What has run well is what the next boot takes.
+// Confirms the image that ran successfully, so that the next boot takes it.
 void confirm(espalier::Slots& slots) {
   const Status status = slots.confirm();
   if (status == Status::kOk) {
     std::fprintf(stderr, "boot: confirmed, stored counter %u\n", slots.counter());
   } else {
-    std::fprintf(stderr, "espalier-node: cannot confirm its image: %s\n",
+    std::fprintf(stderr, "espalier-node: cannot confirm the image: %s\n",
                  espalier::status_name(status));
   }
 }
 
-int run(const node::Options& options, Nodes& nodes) {
-  const int status = connect(options, nodes);
-  if (status != 0) return status;
+int run(const espalier::node::BootOptions& options, Nodes& nodes) {
+  const int exit_status = connect(options, nodes);
+  if (exit_status != 0) return exit_status;
   espalier::MachineConfig config;
   config.window = options.window;
   config.deadline_ns = options.deadline_ns;
   config.check_blocks = options.check_blocks;
-  std::vector<std::unique_ptr<node::Node>> machines;
-  for (const std::unique_ptr<Served>& served : nodes) {
-    machines.push_back(std::make_unique<node::Node>(served->fabric->endpoint(),
-                                                    served->programs.programs.data(),
-                                                    served->programs.count, served->channel));
-    if (espalier::Slots* slots = served->booted.slots.get(); slots != nullptr) {
-      machines.back()->after_first_good_run([slots] { confirm(*slots); });
+  std::vector<std::unique_ptr<espalier::node::NodeServer>> servers;
+  for (const std::unique_ptr<LocalNode>& node : nodes) {
+    servers.push_back(std::make_unique<espalier::node::NodeServer>(
+        node->fabric->endpoint(), node->programs.programs.data(), node->programs.count,
+        node->channel));
+    if (espalier::Slots* slots = node->booted.slots.get(); slots != nullptr) {
+      servers.back()->after_first_good_run([slots] { confirm(*slots); });
     }
-    const Status taken = machines.back()->init(config, options.log);
-    if (taken == Status::kOk) continue;
-    return fail(
-        kFailed, served->channel,
-        std::string("the machine does not take this endpoint: ") + espalier::status_name(taken));
+    const Status status = servers.back()->init(config, options.log);
+    if (status == Status::kOk) continue;
+    return fail(kFailed, node->channel,
+                std::string("cannot use this endpoint: ") + espalier::status_name(status));
   }
-  return node::serve(machines);
+  return espalier::node::serve(servers);
 }
 
-}  // namespace
-
-namespace {
-
-int main_of(int argc, char** argv) {
-  node::Options options;
+int main_of(const std::vector<std::string>& words) {
+  espalier::node::BootOptions options;
   std::string error;
-  if (!node::parse_options(argc, argv, options, error)) return fail(kBadInput, -1, error);
+  if (!espalier::node::parse_options(words, options, error)) return fail(kBadInput, -1, error);
   if (options.help) {
-    std::fputs(node::usage(), stdout);
+    std::fputs(espalier::node::usage(), stdout);
     return 0;
   }
   Nodes nodes;
-  for (std::size_t at = 0; at < options.nodes.size(); ++at) {
-    nodes.push_back(std::make_unique<Served>());
-    nodes.back()->number = options.nodes[at];
-    nodes.back()->channel = options.check_only ? -1 : options.controls[at];
+  for (std::size_t i = 0; i < options.nodes.size(); ++i) {
+    nodes.push_back(std::make_unique<LocalNode>());
+    nodes.back()->number = options.nodes[i];
+    nodes.back()->channel = options.check_only ? -1 : options.controls[i];
   }
   if (!espalier::ofi::known_provider(options.provider)) {
-    return fail(kBadInput, nodes.empty() ? -1 : nodes.front()->channel,
-                "unknown provider " + options.provider + "; know tcp and shm, among others");
+    return fail(
+        kBadInput, nodes.empty() ? -1 : nodes.front()->channel,
+        "unknown provider " + options.provider + "; expected tcp, shm or another of libfabric's");
   }
-  for (const std::unique_ptr<Served>& served : nodes) {
+  for (const std::unique_ptr<LocalNode>& node : nodes) {
     const bool from_schedules = !options.schedules.empty();
     const bool loaded =
-        from_schedules
-            ? node::load_programs(options, served->number, served->programs, error)
-            : node::boot_image(options, served->number, served->booted, served->programs, error);
-    std::fputs(served->booted.report.c_str(), options.check_only ? stdout : stderr);
-    if (!loaded) return fail(kBadInput, served->channel, error);
-    if (options.check_only) describe(*served);
+        from_schedules ? espalier::node::load_programs(options, node->number, node->programs, error)
+                       : espalier::node::boot_image(options, node->number, node->booted,
+                                                    node->programs, error);
+    std::fputs(node->booted.report.c_str(), options.check_only ? stdout : stderr);
+    if (!loaded) return fail(kBadInput, node->channel, error);
+    if (options.check_only) describe(*node);
   }
   return options.check_only ? 0 : run(options, nodes);
 }
@@ -194,15 +190,12 @@ int main_of(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<std::string> words(argv, argv + argc);
+  std::vector<std::string> words = espalier::words_of(argc, argv);
   const auto stdio_word = std::find(words.begin(), words.end(), "--stdio");
-  if (stdio_word == words.end()) return main_of(argc, argv);
+  if (stdio_word == words.end()) return main_of(words);
   words.erase(stdio_word);
-  node::Stdio stdio;
+  espalier::node::Stdio stdio;
   std::string error;
   if (!stdio.begin(words, error)) return fail(kBadInput, -1, error);
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  return main_of(static_cast<int>(words.size()), arguments.data());
+  return main_of(words);
 }

@@ -6,59 +6,55 @@
 
 #include <algorithm>
 
-#include "firmware/node/node.h"
+#include "base/clock.h"
+#include "firmware/node/node_server.h"
 
 namespace espalier::node {
 namespace {
 
-// Several endpoints cannot be waited for at once: after the last thing that happened the loop
-// spins, giving the core away after each round, then naps for a sixteenth of the time waited so
-// far, which adds at most that to it (as hal/ofi does where a provider cannot block).
+// The loop cannot block on several endpoints at once. After the last progress it spins and yields
+// the core after each round. Then it naps for a sixteenth of the time waited so far, which
+// lengthens the wait by at most a sixteenth. hal/ofi does the same if a provider cannot block.
 constexpr std::uint64_t kSpin = 150'000;        // ns
 constexpr std::uint64_t kLongestNap = 200'000;  // ns
-
-std::uint64_t monotonic() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 timespec duration(std::uint64_t ns) {
   return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
 }
 
-// Until `wake`, or a packet has come on a channel.
-void wait_for_packets(const std::vector<std::unique_ptr<Node>>& nodes, std::vector<pollfd>& entries,
-                      std::uint64_t wake) {
-  const std::uint64_t now = monotonic();
+// Waits until `wake`, or until a packet arrives on a channel.
+void wait_for_packets(const std::vector<std::unique_ptr<NodeServer>>& nodes,
+                      std::vector<pollfd>& entries, std::uint64_t wake) {
+  const std::uint64_t now = monotonic_ns();
   if (wake <= now) {
     sched_yield();
     return;
   }
   entries.clear();
-  for (const std::unique_ptr<Node>& node : nodes) {
+  for (const std::unique_ptr<NodeServer>& node : nodes) {
     if (!node->ended()) entries.push_back({node->channel(), POLLIN, 0});
   }
-  const timespec most = duration(wake - now);
-  (void)ppoll(entries.data(), entries.size(), &most, nullptr);
+  const timespec longest = duration(wake - now);
+  (void)ppoll(entries.data(), entries.size(), &longest, nullptr);
 }
 
 }  // namespace
 
-int serve(const std::vector<std::unique_ptr<Node>>& nodes) {
-  bool here = true;
-  for (const std::unique_ptr<Node>& node : nodes) here = node->ready() && here;
-  if (!here) return 1;
+int serve(const std::vector<std::unique_ptr<NodeServer>>& nodes) {
+  bool launcher_present = true;
+  for (const std::unique_ptr<NodeServer>& node : nodes) {
+    launcher_present = node->ready() && launcher_present;
+  }
+  if (!launcher_present) return 1;
   std::vector<pollfd> entries(nodes.size());
-  std::uint64_t moved = monotonic();  // when anything happened last
+  std::uint64_t progress_ns = monotonic_ns();  // time of the last progress
   bool running = false;
   while (true) {
     bool all_ended = true;
     const bool look = !running;
     running = false;
     std::uint64_t wake = UINT64_MAX;
-    for (const std::unique_ptr<Node>& node : nodes) {
+    for (const std::unique_ptr<NodeServer>& node : nodes) {
       if (node->ended()) continue;
       node->step(look);
       if (node->ended()) continue;
@@ -71,17 +67,18 @@ int serve(const std::vector<std::unique_ptr<Node>>& nodes) {
       wait_for_packets(nodes, entries, wake);
     } else if (nodes.size() == 1) {
       nodes.front()->endpoint().wait(wake);
-    } else if (const std::uint64_t now = monotonic(); wake == 0) {
-      moved = now;
-    } else if (now - moved < kSpin) {
+    } else if (const std::uint64_t now = monotonic_ns(); wake == 0) {
+      progress_ns = now;
+    } else if (now - progress_ns < kSpin) {
       sched_yield();
     } else if (now < wake) {
-      const timespec nap = duration(std::min({(now - moved) / 16, kLongestNap, wake - now}));
+      const timespec nap = duration(std::min({(now - progress_ns) / 16, kLongestNap, wake - now}));
       nanosleep(&nap, nullptr);
     }
   }
   int worst = 0;
-  for (const std::unique_ptr<Node>& node : nodes) worst = std::max(worst, node->exit_status());
+  for (const std::unique_ptr<NodeServer>& node : nodes)
+    worst = std::max(worst, node->exit_status());
   return worst;
 }
 

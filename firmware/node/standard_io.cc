@@ -9,16 +9,16 @@
 #include <csignal>
 #include <cstring>
 
-#include "firmware/node/node.h"
+#include "firmware/node/mapping.h"
 #include "firmware/node/stream.h"
 
 namespace espalier::node {
 namespace {
 
-// Carries packets between the stream and the channel until either ends.
-class Carrying {
+// Carries packets between the stream and the channel until one of them ends.
+class PacketCarrier {
  public:
-  Carrying(int in, int out, int channel) : stream_(in, out), channel_(channel) {}
+  PacketCarrier(int in, int out, int channel) : stream_(in, out), channel_(channel) {}
   void run() {
     while (from_node() && from_launcher()) {
       pollfd entries[] = {{channel_, POLLIN, 0}, {stream_.in(), POLLIN, 0}};
@@ -37,7 +37,7 @@ class Carrying {
     const bool final = packet.packet == control::Packet::kReport &&
                        packet.report.status != Status::kBusy && memory_.bytes != nullptr;
     if (final &&
-        !stream_.send_memory(memory_.bytes, control::output_offset(memory_.about.input_bytes),
+        !stream_.send_memory(memory_.bytes, control::output_offset(memory_.layout.input_bytes),
                              memory_.size())) {
       return false;
     }
@@ -58,26 +58,26 @@ class Carrying {
   }
 
   bool pass_memory(const control::Any& packet) {
-    memory_.about = packet.memory;
+    memory_.layout = packet.memory;
     memory_.bytes = nullptr;
     const int file = memfd_create("espalier", MFD_CLOEXEC);
     if (file < 0) return false;
-    const bool made = ftruncate(file, static_cast<off_t>(memory_.size())) == 0 &&
-                      mapping_.map(memory_.size(), file, 0, true);
+    const bool mapped = ftruncate(file, static_cast<off_t>(memory_.size())) == 0 &&
+                        mapping_.map(memory_.size(), file, 0, true);
     memory_.bytes = static_cast<std::uint8_t*>(mapping_.bytes());
-    const bool passed = made && control::send(channel_, packet.memory, file);
+    const bool passed = mapped && control::send(channel_, packet.memory, file);
     close(file);
     return passed;
   }
 
-  Stream stream_;
+  ControlStream stream_;
   int channel_;
   Mapping mapping_;
-  Shared memory_;
+  SharedMemory memory_;
   std::vector<std::uint8_t> bytes_;
 };
 
-// A file of this process's memory with the schedule that came; its path, or none.
+// Stores a received schedule in a file in memory. Returns its path; "" on failure.
 std::string file_of(const std::vector<std::uint8_t>& bytes) {
   const int file = memfd_create("schedule", MFD_CLOEXEC);
   if (file < 0) return "";
@@ -101,25 +101,25 @@ bool Stdio::begin(std::vector<std::string>& words, std::string& error) {
   const int in = dup(STDIN_FILENO);
   const int out = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
-  Stream stream(in, out);
+  ControlStream stream(in, out);
   FrameHeader header;
   std::vector<std::uint8_t> bytes;
-  const std::vector<std::string> own(words.begin() + 1, words.end());
-  const auto given = [&own](const char* word) {
-    return std::find(own.begin(), own.end(), word) != own.end();
-  };
-  const bool boots_itself = given("--image") || given("--flash");
-  words.resize(1);
+  const std::vector<std::string> own = std::move(words);
+  const bool has_image = std::any_of(own.begin(), own.end(), [](const std::string& word) {
+    return word == "--image" || word == "--flash" || word.starts_with("--image=") ||
+           word.starts_with("--flash=");
+  });
+  words.clear();
   while (true) {
-    const control::Received received = stream.receive(header, bytes, Stream::kPatience);
+    const control::Received received = stream.receive(header, bytes, ControlStream::kPatience);
     if (received != control::Received::kPacket || header.kind > Frame::kBegin) {
-      error = "--stdio is for espalier-gateway --node-command, which did not speak";
+      error = "no command line on standard input; expected espalier-gateway --node-command there";
       return false;
     }
     if (header.kind == Frame::kBegin) break;
     words.push_back(header.kind == Frame::kWord ? std::string(bytes.begin(), bytes.end())
                                                 : file_of(bytes));
-    if (header.kind == Frame::kFile && boots_itself) words.resize(words.size() - 2);
+    if (header.kind == Frame::kFile && has_image) words.resize(words.size() - 2);
   }
   words.insert(words.end(), own.begin(), own.end());
   int launcher_end = -1;
@@ -128,7 +128,7 @@ bool Stdio::begin(std::vector<std::string>& words, std::string& error) {
     return false;
   }
   words.insert(words.end(), {"--control", std::to_string(node_end_)});
-  thread_ = std::thread([in, out, launcher_end] { Carrying(in, out, launcher_end).run(); });
+  thread_ = std::thread([in, out, launcher_end] { PacketCarrier(in, out, launcher_end).run(); });
   return true;
 }
 

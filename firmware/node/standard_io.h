@@ -1,5 +1,6 @@
 #pragma once
-// A node whose launcher is at the other end of its standard input and output (stream.h). Host only.
+// Connects a node to a launcher at the other end of its standard input and output (stream.h). Host
+// only.
 
 #include <string>
 #include <thread>
@@ -7,21 +8,22 @@
 
 namespace espalier::node {
 
-// The node's own process goes on as if it had been started with a control channel; a thread carries
-// that channel's packets.
+// Gives the process a control channel, as if its launcher ran on the same host. A thread carries
+// the channel's packets to and from the stream.
 class Stdio {
  public:
   Stdio() = default;
   Stdio(const Stdio&) = delete;
   Stdio& operator=(const Stdio&) = delete;
-  ~Stdio();  // has carried the node's last word
+  ~Stdio();  // returns once the node's last packet has been sent
 
-  // Reads the command line that the launcher's end sends and opens the channel. `words`: this
-  // process's own words on entry, which win over those that come (where they name an image or a
-  // flash the schedules that come are left out); then all, with --control FD. Standard output is
-  // stderr from then on. False and one line in `error` if what comes is not that.
+  // Receives a command line from the launcher's end and opens the channel.
+  // words: on entry this process's own words, without the program's name. On return the received
+  // words, then the own ones, which override them, then --control FD. If the own words name an
+  // image or a flash, received schedules are left out. Standard output becomes stderr. False and
+  // one line in `error`: no command line arrived, or the channel cannot be opened.
   [[nodiscard]] bool begin(std::vector<std::string>& words, std::string& error);
-  // The node is done with its end of the channel.
+  // Closes the node's end of the channel and waits until its packets have been sent.
   void end();
 
  private:

@@ -2,25 +2,19 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
+
 namespace espalier::node {
 namespace {
 
 constexpr std::uint32_t kPieceBytes = 1 << 20;
-constexpr std::uint32_t kMostBytes = 64 << 20;  // of a frame: a schedule's file
-
-std::uint64_t monotonic() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
+constexpr std::uint32_t kMaxFrameBytes = 64 << 20;  // the largest schedule file
 
 bool wait_for(int descriptor, short events, int timeout_ms) {
   pollfd entry{descriptor, events, 0};
@@ -32,13 +26,13 @@ bool wait_for(int descriptor, short events, int timeout_ms) {
 
 }  // namespace
 
-Stream::Stream(int in, int out) : in_(in), out_(out) {
+ControlStream::ControlStream(int in, int out) : in_(in), out_(out) {
   for (const int descriptor : {in, out}) {
     fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
   }
 }
 
-bool Stream::write(const void* bytes, std::size_t size) {
+bool ControlStream::write(const void* bytes, std::size_t size) {
   const auto* from = static_cast<const char*>(bytes);
   while (size > 0) {
     const ssize_t written = ::write(out_, from, size);
@@ -54,33 +48,33 @@ bool Stream::write(const void* bytes, std::size_t size) {
   return true;
 }
 
-bool Stream::read(void* bytes, std::size_t size, int timeout_ms) {
+bool ControlStream::read(void* bytes, std::size_t size, int timeout_ms) {
   auto* to = static_cast<char*>(bytes);
   while (size > 0) {
-    const ssize_t came = ::read(in_, to, size);
-    if (came > 0) {
-      to += came;
-      size -= static_cast<std::size_t>(came);
-    } else if (came < 0 && errno == EAGAIN) {
+    const ssize_t received = ::read(in_, to, size);
+    if (received > 0) {
+      to += received;
+      size -= static_cast<std::size_t>(received);
+    } else if (received < 0 && errno == EAGAIN) {
       if (!wait_for(in_, POLLIN, timeout_ms)) return false;
-    } else if (came == 0 || errno != EINTR) {
+    } else if (received == 0 || errno != EINTR) {
       return false;
     }
   }
   return true;
 }
 
-bool Stream::send(Frame kind, std::span<const std::uint8_t> bytes, std::uint64_t offset) {
-  const FrameHeader header{kind, static_cast<std::uint32_t>(bytes.size()), offset, monotonic()};
+bool ControlStream::send(Frame kind, std::span<const std::uint8_t> bytes, std::uint64_t offset) {
+  const FrameHeader header{kind, static_cast<std::uint32_t>(bytes.size()), offset, monotonic_ns()};
   return write(&header, sizeof header) && write(bytes.data(), bytes.size());
 }
 
-bool Stream::send_packet(const control::Any& packet) {
+bool ControlStream::send_packet(const control::Any& packet) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(&packet);
   return send(Frame::kPacket, {bytes, control::packet_size(packet.packet)});
 }
 
-bool Stream::send_memory(const std::uint8_t* memory, std::uint64_t from, std::uint64_t end) {
+bool ControlStream::send_memory(const std::uint8_t* memory, std::uint64_t from, std::uint64_t end) {
   while (from < end) {
     const std::uint64_t size = std::min<std::uint64_t>(end - from, kPieceBytes);
     if (!send(Frame::kBytes, {memory + from, size}, from)) return false;
@@ -89,43 +83,44 @@ bool Stream::send_memory(const std::uint8_t* memory, std::uint64_t from, std::ui
   return true;
 }
 
-control::Received Stream::receive(FrameHeader& header, std::vector<std::uint8_t>& bytes,
-                                  int timeout_ms) {
+control::Received ControlStream::receive(FrameHeader& header, std::vector<std::uint8_t>& bytes,
+                                         int timeout_ms) {
   if (!wait_for(in_, POLLIN, timeout_ms)) return control::Received::kNothing;
   if (!read(&header, sizeof header, kPatience)) return control::Received::kEnd;
-  if (header.size > kMostBytes || header.kind < Frame::kWord || header.kind > Frame::kBytes) {
+  if (header.size > kMaxFrameBytes || header.kind < Frame::kWord || header.kind > Frame::kBytes) {
     return control::Received::kBad;
   }
   bytes.resize(header.size);
-  const bool whole = read(bytes.data(), bytes.size(), kPatience);
-  return whole ? control::Received::kPacket : control::Received::kEnd;
+  const bool complete = read(bytes.data(), bytes.size(), kPatience);
+  return complete ? control::Received::kPacket : control::Received::kEnd;
 }
 
-bool Shared::write(const FrameHeader& header, std::span<const std::uint8_t> from) const {
+bool SharedMemory::write(const FrameHeader& header, std::span<const std::uint8_t> from) const {
   if (header.offset > size() || from.size() > size() - header.offset) return false;
   if (!from.empty()) std::memcpy(bytes + header.offset, from.data(), from.size());
   return true;
 }
 
 bool take_packet(const FrameHeader& header, std::span<const std::uint8_t> bytes,
-                 const Shared& memory, control::Any& packet) {
+                 const SharedMemory& memory, control::Any& packet) {
   if (bytes.size() < sizeof(control::Packet) || bytes.size() > sizeof packet) return false;
   std::memcpy(static_cast<void*>(&packet), bytes.data(), bytes.size());
   if (control::packet_size(packet.packet) != bytes.size()) return false;
-  // From the sender's clock to this one; unsigned, so that either may be ahead.
-  const std::uint64_t shift = monotonic() - header.sent_ns;
-  if (packet.packet == control::Packet::kRun) packet.run.start_ns += shift;
+  // Added to a time of the sender's clock it gives one of this clock. Unsigned arithmetic wraps, so
+  // either clock may be ahead.
+  const std::uint64_t shift = monotonic_ns() - header.sent_ns;
+  if (packet.packet == control::Packet::kRun) packet.run_request.start_ns += shift;
   if (packet.packet != control::Packet::kReport) return true;
   control::Report& report = packet.report;
   report.begin_ns += shift;
   report.end_ns += shift;
-  if (report.status == Status::kBusy || memory.about.events == 0) return true;
+  if (report.status == Status::kBusy || memory.layout.events == 0) return true;
   auto* times = reinterpret_cast<EventTimes*>(
-      memory.bytes + control::log_offset(memory.about.input_bytes, memory.about.output_bytes));
-  const std::uint32_t count = std::min(report.log.count, memory.about.events);
-  for (std::uint32_t at = 0; at < count; ++at) {
+      memory.bytes + control::log_offset(memory.layout.input_bytes, memory.layout.output_bytes));
+  const std::uint32_t count = std::min(report.log.count, memory.layout.events);
+  for (std::uint32_t i = 0; i < count; ++i) {
     for (std::uint64_t* time :
-         {&times[at].let_in, &times[at].posted, &times[at].done, &times[at].retired}) {
+         {&times[i].let_in, &times[i].posted, &times[i].done, &times[i].retired}) {
       if (*time != 0) *time += shift;
     }
   }

@@ -1,12 +1,12 @@
 #pragma once
-// The control channel over a byte stream, for a node of another host: its packets, and the contents
-// of the memory that goes with them where both ends are on one host. Host only.
+// The control channel over a byte stream, for a node on another host. It carries the packets and
+// the contents of the memory that both ends would share on one host. Host only.
 //
-// A frame is a FrameHeader and its bytes. First, to the node: its command line, a word (kWord) or a
-// schedule's contents (kFile) each, then kBegin. Then packets (kPacket) of either end; kBytes
-// before a Run are the input, before a Report that is not kBusy the output and the log. Clocks
-// differ: each frame says when it was sent, and times in its packet become those of the receiver's
-// clock as if it had taken no time.
+// A frame is a FrameHeader and its bytes. First the node receives its command line: one kWord per
+// word, or one kFile with a schedule's contents, then kBegin. Then both ends send packets
+// (kPacket). kBytes before a RunRequest are the input; before a Report other than kBusy they are
+// the output and the log. The two hosts' clocks differ. Each frame states when it was sent, and the
+// receiver converts the times of its packet to its own clock, as if the transfer had taken no time.
 
 #include <cstdint>
 #include <span>
@@ -21,29 +21,32 @@ enum class Frame : std::uint32_t { kWord = 1, kFile = 2, kBegin = 3, kPacket = 4
 
 struct FrameHeader {
   Frame kind = Frame::kPacket;
-  std::uint32_t size = 0;     // bytes that follow
-  std::uint64_t offset = 0;   // kBytes: in the memory's file
+  std::uint32_t size = 0;     // number of bytes that follow
+  std::uint64_t offset = 0;   // kBytes: their offset in the memory's file
   std::uint64_t sent_ns = 0;  // CLOCK_MONOTONIC of the sender
 };
 static_assert(sizeof(FrameHeader) == 24);
 
-// One end of a stream.
-class Stream {
+// One end of a control stream.
+class ControlStream {
  public:
-  // `in` and `out` may be one descriptor; they become non-blocking and stay the caller's.
-  Stream(int in, int out);
+  // `in` and `out` may be the same descriptor. Both become non-blocking; the caller closes them.
+  ControlStream(int in, int out);
   [[nodiscard]] int in() const { return in_; }
 
-  // False: the other end is gone, or took nothing for kPatience.
+  // The functions that send return false if the other end is gone or took no byte for kPatience.
   static constexpr int kPatience = 30'000;  // ms
   [[nodiscard]] bool send(Frame kind, std::span<const std::uint8_t> bytes,
                           std::uint64_t offset = 0);
   [[nodiscard]] bool send_packet(const control::Any& packet);
-  // Bytes `from` .. `end` of the memory's file, which begins at `memory`.
+  // Sends bytes `from` .. `end` - 1 of the memory's file, which starts at `memory`.
   [[nodiscard]] bool send_memory(const std::uint8_t* memory, std::uint64_t from, std::uint64_t end);
 
-  // The next frame, whose bytes come within kPatience of its header: kPacket. kNothing: none came
-  // within timeout_ms (-1: for ever). kEnd: the other end is gone. kBad: not this protocol.
+  // Receives the next frame.
+  // kPacket: its header and bytes; the bytes must arrive within kPatience of the header.
+  // kNothing: no frame arrived within timeout_ms (-1: no limit).
+  // kEnd: the other end is gone, or a frame was cut short.
+  // kBad: not a frame of this protocol.
   [[nodiscard]] control::Received receive(FrameHeader& header, std::vector<std::uint8_t>& bytes,
                                           int timeout_ms);
 
@@ -55,20 +58,21 @@ class Stream {
   int out_;
 };
 
-// The memory of a collective, all of it.
-struct Shared {
+// The whole memory of a collective: input, output and log.
+struct SharedMemory {
   std::uint8_t* bytes = nullptr;
-  control::Memory about;
+  control::Memory layout;
 
   [[nodiscard]] std::uint64_t size() const {
-    return control::memory_bytes(about.input_bytes, about.output_bytes, about.events);
+    return control::memory_bytes(layout.input_bytes, layout.output_bytes, layout.events);
   }
-  // Writes what a kBytes frame brought; false if it does not lie inside.
+  // Writes the bytes of a kBytes frame; false if they are not inside the memory.
   [[nodiscard]] bool write(const FrameHeader& header, std::span<const std::uint8_t> from) const;
 };
 
-// The packet that a kPacket frame brought, times by this end's clock; false if it is none.
+// Reads the packet of a kPacket frame and converts its times, and those of the log in `memory`, to
+// this end's clock. False if the bytes are not a packet.
 [[nodiscard]] bool take_packet(const FrameHeader& header, std::span<const std::uint8_t> bytes,
-                               const Shared& memory, control::Any& packet);
+                               const SharedMemory& memory, control::Any& packet);
 
 }  // namespace espalier::node

@@ -13,7 +13,8 @@ namespace espalier::node {
 bool ControlWireUp::publish(std::uint32_t node, const std::vector<std::string>& addresses,
                             const std::vector<std::uint32_t>& peers, std::string& error) {
   if (peers.size() > control::kMaxLanes) {
-    error = std::to_string(peers.size()) + " lanes do not fit a Hello";
+    error = std::to_string(peers.size()) + " lanes; expected at most " +
+            std::to_string(control::kMaxLanes);
     return false;
   }
   control::Hello hello;
@@ -29,14 +30,15 @@ bool ControlWireUp::publish(std::uint32_t node, const std::vector<std::string>& 
   for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
     const std::string& address = addresses[lane];
     if (address.size() > control::kMaxAddressBytes) {
-      error = "an address of " + std::to_string(address.size()) + " bytes does not fit a Hello";
+      error = "an address of " + std::to_string(address.size()) + " bytes; expected at most " +
+              std::to_string(control::kMaxAddressBytes);
       return false;
     }
     hello.addresses[lane].size = static_cast<std::uint32_t>(address.size());
     std::copy(address.begin(), address.end(), hello.addresses[lane].bytes);
   }
   if (control::send(channel_, hello)) return true;
-  error = "the launcher does not take this node's addresses";
+  error = "cannot send this node's addresses: the launcher is gone";
   return false;
 }
 
@@ -49,13 +51,13 @@ bool ControlWireUp::collect(std::vector<std::string>& addresses, std::string& er
   }
   if (received != control::Received::kPacket || packet.packet != control::Packet::kPeers ||
       packet.peers.lanes != lanes_) {
-    error = "the launcher went away before it told the neighbours' addresses";
+    error = "the launcher ended before it sent the neighbours' addresses";
     return false;
   }
   addresses.clear();
   for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
-    const control::Address& at = packet.peers.addresses[lane];
-    addresses.emplace_back(at.bytes, std::min(at.size, control::kMaxAddressBytes));
+    const control::Address& address = packet.peers.addresses[lane];
+    addresses.emplace_back(address.bytes, std::min(address.size, control::kMaxAddressBytes));
   }
   return true;
 }

@@ -13,9 +13,9 @@ std::uint32_t other_end(const std::vector<std::vector<std::uint32_t>>& peers, st
   const std::vector<std::uint32_t>& here = peers[node];
   const std::vector<std::uint32_t>& there = peers[here[lane]];
   auto before = std::count(here.begin(), here.begin() + lane, here[lane]);
-  std::uint32_t at = 0;
-  while (at < there.size() && (there[at] != node || before-- > 0)) ++at;
-  return at;
+  std::uint32_t index = 0;
+  while (index < there.size() && (there[index] != node || before-- > 0)) ++index;
+  return index;
 }
 
 std::string address_text(const std::string& address) {
@@ -25,18 +25,18 @@ std::string address_text(const std::string& address) {
   sockaddr_storage socket = {};
   std::memcpy(&socket, name.data(), std::min(name.size(), sizeof socket));
   if (socket.ss_family == AF_INET) {
-    sockaddr_in at = {};
-    std::memcpy(&at, &socket, sizeof at);
-    inet_ntop(AF_INET, &at.sin_addr, text, sizeof text);
-    return std::string(text) + ":" + std::to_string(ntohs(at.sin_port));
+    sockaddr_in ip = {};
+    std::memcpy(&ip, &socket, sizeof ip);
+    inet_ntop(AF_INET, &ip.sin_addr, text, sizeof text);
+    return std::string(text) + ":" + std::to_string(ntohs(ip.sin_port));
   }
   if (socket.ss_family == AF_INET6) {
-    sockaddr_in6 at = {};
-    std::memcpy(&at, &socket, sizeof at);
-    inet_ntop(AF_INET6, &at.sin6_addr, text, sizeof text);
-    return "[" + std::string(text) + "]:" + std::to_string(ntohs(at.sin6_port));
+    sockaddr_in6 ip = {};
+    std::memcpy(&ip, &socket, sizeof ip);
+    inet_ntop(AF_INET6, &ip.sin6_addr, text, sizeof text);
+    return "[" + std::string(text) + "]:" + std::to_string(ntohs(ip.sin6_port));
   }
-  return name.c_str();  // a text, to its terminating zero
+  return name.c_str();  // text, up to its terminating zero
 }
 
 }  // namespace espalier::ofi

@@ -4,36 +4,36 @@
 
 #include <sched.h>
 
-#include "hal/ofi/cluster.h"
+#include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::conformance {
 namespace {
 
-class FabricCluster final : public Cluster {
+class OfiCluster final : public Cluster {
  public:
-  FabricCluster(const ofi::Config& config, const ClusterSpec& spec)
-      : cluster_(config, spec.peers) {}
-  [[nodiscard]] const std::string& error() const { return cluster_.error; }
-  [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override { return cluster_[node]; }
+  OfiCluster(const ofi::Config& config, const ClusterSpec& spec) : endpoints_(config, spec.peers) {}
+  [[nodiscard]] const std::string& error() const { return endpoints_.error; }
+  [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override { return endpoints_[node]; }
   bool progress() override {
     sched_yield();
     return true;
   }
 
  private:
-  ofi::Cluster cluster_;
+  ofi::LocalEndpoints endpoints_;
 };
 
-// lanes = 0: direct; else modelled, with so many for each link.
+// lanes = 0: the fabric routes. Otherwise hop by hop, with `lanes` lanes per link and direction.
 BackEnd back_end(const std::string& provider, std::uint32_t lanes) {
-  const std::string name = lanes == 0 ? provider : provider + "_modelled_" + std::to_string(lanes);
+  const std::string name =
+      lanes == 0 ? provider : provider + "_hop_by_hop_" + std::to_string(lanes);
   return {name, [provider, lanes](const ClusterSpec& spec) -> std::unique_ptr<Cluster> {
             ofi::Config config;
             config.provider = provider;
             if (lanes != 0) config.lanes = {{lanes, lanes}};
             config.window = spec.window;
             config.eager_bytes = spec.eager_bytes;
-            auto cluster = std::make_unique<FabricCluster>(config, spec);
+            auto cluster = std::make_unique<OfiCluster>(config, spec);
             EXPECT_EQ(cluster->error(), "");
             if (!cluster->error().empty()) return nullptr;
             return cluster;

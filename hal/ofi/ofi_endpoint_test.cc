@@ -1,4 +1,4 @@
-// What the conformance suite cannot know about this back end; see also conformance_test.cc.
+// Tests of this back end that the conformance suite cannot contain; see also conformance_test.cc.
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
@@ -16,7 +16,7 @@
 
 #include "espalier/base/limits.h"
 #include "espalier/hal/ofi/address.h"
-#include "hal/ofi/cluster.h"
+#include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::ofi {
 namespace {
@@ -41,47 +41,48 @@ Bytes pattern(std::size_t size, std::uint32_t seed) {
   return bytes;
 }
 
-// Polls the endpoints of a cluster and keeps what comes, by endpoint.
+// Polls connected endpoints and keeps their completions, by endpoint.
 class Inbox {
  public:
-  explicit Inbox(Cluster& cluster) : cluster_(cluster), come_(cluster.nodes.size()) {}
+  explicit Inbox(LocalEndpoints& endpoints)
+      : endpoints_(endpoints), arrived_(endpoints.nodes.size()) {}
   void poll_all() {
-    for (std::size_t v = 0; v < come_.size(); ++v) {
+    for (std::size_t v = 0; v < arrived_.size(); ++v) {
       Completion completion;
-      while (cluster_[v].poll(completion)) come_[v].push_back(completion);
+      while (endpoints_[v].poll(completion)) arrived_[v].push_back(completion);
     }
   }
-  // Polls until `v` has one of `kind`; takes it out.
+  // Polls until `v` has a completion of `kind`; removes and returns it.
   Completion await(std::size_t v, Completion::Kind kind) {
     while (true) {
-      for (auto it = come_[v].begin(); it != come_[v].end(); ++it) {
+      for (auto it = arrived_[v].begin(); it != arrived_[v].end(); ++it) {
         if (it->kind != kind) continue;
         const Completion found = *it;
-        come_[v].erase(it);
+        arrived_[v].erase(it);
         return found;
       }
       poll_all();
     }
   }
-  [[nodiscard]] std::size_t size(std::size_t v) const { return come_[v].size(); }
+  [[nodiscard]] std::size_t size(std::size_t v) const { return arrived_[v].size(); }
 
  private:
-  Cluster& cluster_;
-  std::vector<std::vector<Completion>> come_;
+  LocalEndpoints& endpoints_;
+  std::vector<std::vector<Completion>> arrived_;
 };
 
 TEST_P(OfiTest, CarriesMessagesOfEverySizeBothWays) {
-  Cluster cluster(config(), {{1}, {0}});
-  ASSERT_EQ(cluster.error, "");
-  Inbox inbox(cluster);
+  LocalEndpoints endpoints(config(), {{1}, {0}});
+  ASSERT_EQ(endpoints.error, "");
+  Inbox inbox(endpoints);
   for (const std::size_t size :
        {0u, 1u, 8u, 48u, 49u, 112u, 113u, 4080u, 4081u, 4096u, 4097u, 65536u, 5000000u}) {
     const Bytes sent = pattern(size, 3);
     Bytes got(size, 0xee);
     const Region region = {got.data(), got.size()};
-    ASSERT_EQ(cluster[1].prepare(&region, 1), Status::kOk);
-    ASSERT_EQ(cluster[1].post_receive(0, {got.data(), size, 77, 5}), Status::kOk);
-    ASSERT_EQ(cluster[0].post_send(0, {sent.data(), size, 77, 99, 6}), Status::kOk);
+    ASSERT_EQ(endpoints[1].prepare(&region, 1), Status::kOk);
+    ASSERT_EQ(endpoints[1].post_receive(0, {got.data(), size, 77, 5}), Status::kOk);
+    ASSERT_EQ(endpoints[0].post_send(0, {sent.data(), size, 77, 99, 6}), Status::kOk);
     const Completion in = inbox.await(1, Completion::Kind::kReceived);
     EXPECT_EQ(in.status, Status::kOk);
     EXPECT_EQ(in.cookie, 5u);
@@ -93,7 +94,7 @@ TEST_P(OfiTest, CarriesMessagesOfEverySizeBothWays) {
   }
 }
 
-TEST(Ofi, SaysClearlyWhatIsWrong) {
+TEST(Ofi, NamesWhatIsWrong) {
   Config config;
   config.provider = "carrier-pigeon";
   std::string error;
@@ -104,7 +105,7 @@ TEST(Ofi, SaysClearlyWhatIsWrong) {
   EXPECT_TRUE(known_provider("shm"));
 
   config.provider = "tcp";
-  config.local_address = "203.0.113.77";  // no interface has it
+  config.local_address = "203.0.113.77";  // No interface has it.
   EXPECT_EQ(OfiEndpoint::open(config, error), nullptr);
   EXPECT_NE(error.find("203.0.113.77"), std::string::npos) << error;
 
@@ -127,8 +128,8 @@ TEST(Ofi, SaysClearlyWhatIsWrong) {
   }
 }
 
-// libfabric 1.17 reads the owner's number from the fifth byte of the file and would refuse to open,
-// as in use.
+// libfabric 1.17 reads the owner's process number from the fifth byte of the file and would refuse
+// to open it, because it believes that the file is in use.
 TEST(Ofi, WhatAKilledProcessOfTheSameNumberLeftDoesNotMatter) {
   const pid_t child = fork();
   if (child == 0) {
@@ -175,51 +176,51 @@ TEST_P(OfiTest, RefusesAddressesThatDoNotFit) {
 }
 
 TEST_P(OfiTest, PairsParallelLinksInOrder) {
-  Cluster cluster(config(), {{1, 1}, {0, 0}});
-  ASSERT_EQ(cluster.error, "");
-  Inbox inbox(cluster);
+  LocalEndpoints endpoints(config(), {{1, 1}, {0, 0}});
+  ASSERT_EQ(endpoints.error, "");
+  Inbox inbox(endpoints);
   for (std::uint32_t link = 0; link < 2; ++link) {
     std::uint32_t got = 0;
     const std::uint32_t sent = 40 + link;
-    ASSERT_EQ(cluster[0].post_send(link, {&sent, sizeof(sent), 1, 0, 0}), Status::kOk);
-    ASSERT_EQ(cluster[1].post_receive(link, {&got, sizeof(got), 1, 0}), Status::kOk);
+    ASSERT_EQ(endpoints[0].post_send(link, {&sent, sizeof(sent), 1, 0, 0}), Status::kOk);
+    ASSERT_EQ(endpoints[1].post_receive(link, {&got, sizeof(got), 1, 0}), Status::kOk);
     EXPECT_EQ(inbox.await(1, Completion::Kind::kReceived).link, link);
     EXPECT_EQ(got, sent);
     EXPECT_EQ(inbox.await(0, Completion::Kind::kSent).link, link);
   }
 }
 
-// The libfabric addresses that the other ends of an endpoint's lanes know.
+// Returns the libfabric addresses that the other ends of an endpoint's lanes know.
 std::set<std::string> names(const OfiEndpoint& endpoint) {
   std::set<std::string> all;
   for (const std::string& address : endpoint.addresses()) all.insert(address_text(address));
   return all;
 }
 
-TEST_P(OfiTest, DirectHasOneEndpointModelledOneALane) {
-  Cluster direct(config(), {{1, 2}, {0, 2}, {0, 1}});
-  ASSERT_EQ(direct.error, "");
-  EXPECT_EQ(names(*direct.nodes[0]).size(), 1u);
+TEST_P(OfiTest, RoutedHasOneEndpointHopByHopOnePerLane) {
+  LocalEndpoints routed(config(), {{1, 2}, {0, 2}, {0, 1}});
+  ASSERT_EQ(routed.error, "");
+  EXPECT_EQ(names(*routed.nodes[0]).size(), 1u);
   Config config = this->config();
   config.lanes = {{3, 2}};
-  Cluster modelled(config, {{1, 2}, {0, 2}, {0, 1}});
-  ASSERT_EQ(modelled.error, "");
-  EXPECT_EQ(modelled[0].links(), 2u);
-  EXPECT_EQ(modelled.nodes[0]->lane_peers(), (std::vector<std::uint32_t>{1, 1, 1, 2, 2, 2}));
-  EXPECT_EQ(names(*modelled.nodes[0]).size(), 6u);
+  LocalEndpoints hop_by_hop(config, {{1, 2}, {0, 2}, {0, 1}});
+  ASSERT_EQ(hop_by_hop.error, "");
+  EXPECT_EQ(hop_by_hop[0].links(), 2u);
+  EXPECT_EQ(hop_by_hop.nodes[0]->lane_peers(), (std::vector<std::uint32_t>{1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(names(*hop_by_hop.nodes[0]).size(), 6u);
   const std::string start = GetParam() == std::string("shm") ? "fi_shm://" : "127.0.0.1:";
-  for (const std::string& name : names(*modelled.nodes[0])) EXPECT_TRUE(name.starts_with(start));
+  for (const std::string& name : names(*hop_by_hop.nodes[0])) EXPECT_TRUE(name.starts_with(start));
 }
 
-// Long messages overtake none before them, whatever lane they take; each direction has its own
-// number of lanes.
+// Messages are reported in order although their lengths and lanes differ. Each direction has its
+// own number of lanes.
 TEST_P(OfiTest, ReportsMessagesInOrderOverUnevenLanes) {
   Config config = this->config();
   config.window = 8;
   config.lanes = {{3, 2}};
-  Cluster cluster(config, {{1}, {0}});
-  ASSERT_EQ(cluster.error, "");
-  Inbox inbox(cluster);
+  LocalEndpoints endpoints(config, {{1}, {0}});
+  ASSERT_EQ(endpoints.error, "");
+  Inbox inbox(endpoints);
   constexpr std::uint32_t kMessages = 300;
   constexpr std::size_t kLong = 50000;
   const auto size = [](std::uint32_t n) { return n % 7 == 0 ? kLong : n % 5; };
@@ -227,7 +228,7 @@ TEST_P(OfiTest, ReportsMessagesInOrderOverUnevenLanes) {
   std::vector<Bytes> in = {Bytes(8 * kLong), Bytes(8 * kLong)};
   for (std::uint32_t v = 0; v < 2; ++v) {
     const Region region = {in[v].data(), in[v].size()};
-    ASSERT_EQ(cluster[v].prepare(&region, 1), Status::kOk);
+    ASSERT_EQ(endpoints[v].prepare(&region, 1), Status::kOk);
   }
   for (std::uint32_t n = 0; n < kMessages; ++n) {
     for (std::uint32_t v = 0; v < 2; ++v) {
@@ -237,55 +238,55 @@ TEST_P(OfiTest, ReportsMessagesInOrderOverUnevenLanes) {
         const std::uint8_t* got = in[v].data() + n % 8 * kLong;
         EXPECT_TRUE(std::equal(got, got + size(n - 8), out.begin()));
       }
-      ASSERT_EQ(cluster[v].post_receive(0, {in[v].data() + n % 8 * kLong, size(n), n, n}),
+      ASSERT_EQ(endpoints[v].post_receive(0, {in[v].data() + n % 8 * kLong, size(n), n, n}),
                 Status::kOk);
-      ASSERT_EQ(cluster[v].post_send(0, {out.data(), size(n), n, 0, n}), Status::kOk);
+      ASSERT_EQ(endpoints[v].post_send(0, {out.data(), size(n), n, 0, n}), Status::kOk);
     }
   }
 }
 
-TEST_P(OfiTest, NothingIsSentAgainstAOneWayLinkButControls) {
+TEST_P(OfiTest, OnlyControlsAreSentAgainstAOneWayLink) {
   Config config = this->config();
   config.lanes = {{1, 0}};
-  Cluster cluster(config, {{1}, {0}});
-  ASSERT_EQ(cluster.error, "");
-  Inbox inbox(cluster);
+  LocalEndpoints endpoints(config, {{1}, {0}});
+  ASSERT_EQ(endpoints.error, "");
+  Inbox inbox(endpoints);
   std::uint32_t sent = 7;
   std::uint32_t got = 0;
-  EXPECT_EQ(cluster[1].post_send(0, {&sent, sizeof(sent), 1, 0, 0}), Status::kBadArgument);
-  EXPECT_EQ(cluster[0].post_receive(0, {&got, sizeof(got), 1, 0}), Status::kBadArgument);
-  ASSERT_EQ(cluster[0].post_send(0, {&sent, sizeof(sent), 1, 0, 0}), Status::kOk);
-  ASSERT_EQ(cluster[1].post_receive(0, {&got, sizeof(got), 1, 0}), Status::kOk);
+  EXPECT_EQ(endpoints[1].post_send(0, {&sent, sizeof(sent), 1, 0, 0}), Status::kBadArgument);
+  EXPECT_EQ(endpoints[0].post_receive(0, {&got, sizeof(got), 1, 0}), Status::kBadArgument);
+  ASSERT_EQ(endpoints[0].post_send(0, {&sent, sizeof(sent), 1, 0, 0}), Status::kOk);
+  ASSERT_EQ(endpoints[1].post_receive(0, {&got, sizeof(got), 1, 0}), Status::kOk);
   inbox.await(1, Completion::Kind::kReceived);
   EXPECT_EQ(got, sent);
-  ASSERT_EQ(cluster[1].post_control(0, {ControlKind::kProbe, 5, {}}), Status::kOk);
+  ASSERT_EQ(endpoints[1].post_control(0, {ControlKind::kProbe, 5, {}}), Status::kOk);
   EXPECT_EQ(inbox.await(0, Completion::Kind::kControl).control.number, 5u);
 }
 
-// Short messages among long ones that the receiver takes late: slots are given back however they
-// alternate.
+// Short messages alternate with long ones that the receiver takes late: slots become free again for
+// every pattern.
 TEST_P(OfiTest, GivesSlotsBackAmongLongMessages) {
   Config config = this->config();
   config.window = 8;
   config.eager_bytes = 256;
-  Cluster cluster(config, {{1}, {0}});
-  ASSERT_EQ(cluster.error, "");
-  Inbox inbox(cluster);
+  LocalEndpoints endpoints(config, {{1}, {0}});
+  ASSERT_EQ(endpoints.error, "");
+  Inbox inbox(endpoints);
   constexpr std::size_t kLong = 1000;
   for (std::uint32_t period = 1; period < 20; ++period) {
     const Bytes out = pattern(kLong, period);
     Bytes in(8 * kLong);
     const Region region = {in.data(), in.size()};
-    ASSERT_EQ(cluster[1].prepare(&region, 1), Status::kOk);
+    ASSERT_EQ(endpoints[1].prepare(&region, 1), Status::kOk);
     const auto size = [&](std::uint32_t n) { return n % period == 0 ? std::size_t{9} : kLong; };
     std::uint32_t sent = 0;
     for (std::uint32_t n = 0; n < 100; ++n) {
       for (; sent < 100 && sent < n + 8; ++sent) {
         if (sent >= 8) inbox.await(0, Completion::Kind::kSent);
-        ASSERT_EQ(cluster[0].post_send(0, {out.data(), size(sent), sent, 0, 0}), Status::kOk);
+        ASSERT_EQ(endpoints[0].post_send(0, {out.data(), size(sent), sent, 0, 0}), Status::kOk);
       }
       std::uint8_t* to = in.data() + n % 8 * kLong;
-      ASSERT_EQ(cluster[1].post_receive(0, {to, size(n), n, 0}), Status::kOk);
+      ASSERT_EQ(endpoints[1].post_receive(0, {to, size(n), n, 0}), Status::kOk);
       EXPECT_EQ(inbox.await(1, Completion::Kind::kReceived).status, Status::kOk);
       EXPECT_TRUE(std::equal(to, to + size(n), out.begin()));
     }

@@ -14,11 +14,11 @@ namespace {
 constexpr char kGone = 'X';
 
 struct Stat {
-  char state = '\0';  // '\0': /proc does not say
+  char state = '\0';  // '\0': unknown
   std::uint64_t start = 0;
 };
 
-// Of /proc/<number>/stat, the third and the twenty-second field (proc(5)); without allocating.
+// Reads the third and the twenty-second field of /proc/<number>/stat (proc(5)) without allocating.
 Stat read_stat(std::int64_t number) {
   char path[48];
   std::snprintf(path, sizeof path, "/proc/%lld/stat", static_cast<long long>(number));
@@ -30,13 +30,15 @@ Stat read_stat(std::int64_t number) {
   close(file);
   if (size <= 0) return {size < 0 && error == ESRCH ? kGone : '\0', 0};
   text[size] = '\0';
-  // The second field is the name, in brackets: it may hold anything.
-  const char* at = std::strrchr(text, ')');
-  if (at == nullptr || at[1] != ' ') return {};
+  // The second field is the name in parentheses. It may contain any character.
+  const char* field = std::strrchr(text, ')');
+  if (field == nullptr || field[1] != ' ') return {};
   Stat stat;
-  stat.state = at[2];
-  for (int field = 2; field < 22 && at != nullptr; ++field) at = std::strchr(at + 1, ' ');
-  if (at != nullptr) stat.start = std::strtoull(at, nullptr, 10);
+  stat.state = field[2];
+  for (int index = 2; index < 22 && field != nullptr; ++index) {
+    field = std::strchr(field + 1, ' ');
+  }
+  if (field != nullptr) stat.start = std::strtoull(field, nullptr, 10);
   return stat;
 }
 

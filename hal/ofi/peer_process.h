@@ -1,5 +1,5 @@
 #pragma once
-// Whether a process of this machine runs. Linux only.
+// Whether another process of this machine is running. Linux only.
 
 #include <cstdint>
 
@@ -7,16 +7,16 @@ namespace espalier::ofi {
 
 class PeerProcess {
  public:
-  PeerProcess() = default;  // none: runs for ever
-  // The process that has the number now.
+  PeerProcess() = default;  // no process: runs() is always true
+  // The process that currently has this process number.
   explicit PeerProcess(std::int64_t number);
-  // False: it is stopped (by a signal or a debugger), or has ended. True also where /proc does not
-  // show it.
+  // False if the process is stopped (by a signal or a debugger) or has ended. Also true if /proc
+  // did not show the process to the constructor, or cannot be read now.
   [[nodiscard]] bool runs() const;
 
  private:
   std::int64_t number_ = 0;  // 0: not watched
-  std::uint64_t start_ = 0;  // when it was started: its number may be given again
+  std::uint64_t start_ = 0;  // start time; tells it from a later process with the same number
 };
 
 }  // namespace espalier::ofi

@@ -1,11 +1,12 @@
 #pragma once
-// What a process that is gone left of its "shm" endpoints. Needs no libfabric.
+// Removes the files of "shm" endpoints of processes that ended. Needs no libfabric.
 
 #include <cstdint>
 
 namespace espalier::ofi {
 
-// Removes what a process that was killed left of "shm" endpoints. Call when it has ended.
+// Removes the files in /dev/shm that a killed process left of its "shm" endpoints. Call after the
+// process has ended.
 void sweep_shared_memory(std::int64_t process);
 
 }  // namespace espalier::ofi

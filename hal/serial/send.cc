@@ -5,7 +5,6 @@
 
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
-#include "espalier/collectives/schedule/program.h"
 #include "espalier/hal/serial/serial_link.h"
 #include "espalier/hal/serial/serial_port.h"
 

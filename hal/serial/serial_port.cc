@@ -2,7 +2,6 @@
 
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
-#include "espalier/collectives/schedule/program.h"
 
 namespace espalier {
 namespace {

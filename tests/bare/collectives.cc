@@ -330,7 +330,7 @@ void configure(std::uint32_t v) {
   CHECK(answer.to == agent::Kind::kConfigure && answer.status == Status::kOk);
 }
 
-agent::Run order_run(std::uint32_t v, std::uint32_t which) {
+agent::RunRequest order_run(std::uint32_t v, std::uint32_t which) {
   const Program& program = nodes[v].booted.programs[which];
   const bool barrier = program.collective == espalier_Collective_BARRIER;
   const bool per_rank = counts_per_rank(program.collective);
@@ -341,7 +341,7 @@ agent::Run order_run(std::uint32_t v, std::uint32_t which) {
                     program.collective == espalier_Collective_REDUCE_SCATTER;
   const std::uint32_t bytes = barrier ? 0 : per_rank ? 6000 : 24000;
   const std::uint32_t whole = per_rank ? bytes * kNodes : bytes;
-  agent::Run run;
+  agent::RunRequest run;
   run.number = which + 1;
   run.schedule = program.schedule_digest;
   run.op = adds ? Op::kSum : Op::kNone;
@@ -362,7 +362,7 @@ agent::Run order_run(std::uint32_t v, std::uint32_t which) {
 }
 
 void run_collective(std::uint32_t which) {
-  agent::Run runs[kNodes];
+  agent::RunRequest runs[kNodes];
   for (std::uint32_t v = 0; v < kNodes; ++v) runs[v] = order_run(v, which);
   for (std::uint32_t v = 0; v < kNodes; ++v) {
     agent::Go go;
@@ -397,7 +397,7 @@ void run_collective(std::uint32_t which) {
 
 // What the server refuses, it refuses with a word, and goes on.
 void check_refusals() {
-  agent::Run run;
+  agent::RunRequest run;
   run.schedule = 1;
   nodes[1].send_packet(run);
   CHECK_EQ(nodes[1].receive_packet().answer.status, Status::kBadArgument);

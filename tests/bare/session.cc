@@ -89,7 +89,7 @@ class Session {
     agent::Configure configuration;
     conversation_.send(configuration);
     if (!answered("configure")) return;
-    agent::Run order;
+    agent::RunRequest order;
     order.number = 1;
     order.schedule = schedule_;
     conversation_.send(order);
@@ -122,7 +122,8 @@ class Session {
     // A node that had a session with another gateway starts again, and then says hello.
     if (came_ == Event::kRestarted && !greeted_) came_ = Event::kNothing;
     if (came_ == Event::kRestarted) fail(3, "the node began anew");
-    if (came_ == Event::kStrange) fail(3, "the node says what the protocol has not");
+    if (came_ == Event::kViolation)
+      fail(3, "the node sent a message that the protocol does not allow");
     if (came_ == Event::kNothing) port_.wait(clock_.now() + 1'000'000);
   }
   const agent::Packet& await(Event event = Event::kPacket) {

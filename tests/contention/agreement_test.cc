@@ -40,7 +40,7 @@ std::string text(const Answer& answer) {
 Answer verifiers(const Case& at) {
   Programs programs = at.programs;
   for (Program& program : programs) program.grade = espalier_Grade_SLOT;
-  verify::Options options;
+  verify::VerifyOptions options;
   options.method = verify::Method::kExhaustive;
   options.max_blocks = at.blocks;
   const verify::Verdict verdict = verify::verify(

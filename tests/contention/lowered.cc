@@ -50,7 +50,7 @@ bool valid_but_for_lanes(const Case& at, Programs programs) {
     program.counts[program.counts_count] = Count{};
     program.bound_ref = program.counts_count++;
   }
-  verify::Options options;
+  verify::VerifyOptions options;
   options.method = verify::Method::kExhaustive;
   options.max_blocks = at.blocks;
   const auto program = [&](std::uint32_t node) -> const Program& { return programs[node]; };

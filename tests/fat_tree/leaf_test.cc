@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/leaf_tree.h"
+#include "collectives/algorithms/trees/leaf_tree.h"
 #include "espalier/collectives/algorithms/generators.h"
 #include "tests/fat_tree/leaf_replay.h"
 #include "tests/fat_tree/trees.h"

@@ -3,8 +3,8 @@
 // of at most 5 ranks and changes it: single fields, numbers, bytes of a descriptor, whole programs.
 //
 // The stated bounds: N <= 6 or the proof for every N alone, at most 4096 instances and places for
-// each N, 64 times as many in all (Options::max_instances, max_instances_total; their defaults are
-// for schedules of real size).
+// each N, 64 times as many in all (VerifyOptions::max_instances, max_instances_total; their defaults
+// are for schedules of real size).
 
 #include <array>
 #include <cstring>
@@ -188,7 +188,7 @@ bool cuts(const Program& program) {
 
 void judge(const topology::Topology& topology, const Programs& programs, bool links,
            bool periodic) {
-  verify::Options options;
+  verify::VerifyOptions options;
   options.max_blocks = periodic ? 0 : kMostBlocks;
   options.method = periodic ? verify::Method::kPeriodic : verify::Method::kExhaustive;
   options.max_instances = kMostInstances;

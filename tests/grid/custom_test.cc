@@ -67,7 +67,7 @@ Grades grades_of(const topology::Topology& topology, const Programs& programs,
 void expect_verdicts(const topology::Topology& topology, const Programs& programs,
                      std::int64_t most, const std::string& name) {
   const verify::Programs all = [&](std::uint32_t node) -> const Program& { return programs[node]; };
-  verify::Options options;
+  verify::VerifyOptions options;
   options.method = verify::Method::kExhaustive;
   options.max_blocks = most;
   options.links = false;

@@ -34,7 +34,7 @@ std::string name_of(const Algorithm& algorithm, const topology::Topology& topolo
 
 verify::Verdict verified(const topology::Topology& topology, const Programs& programs,
                          std::int64_t max_blocks, const std::string& name) {
-  verify::Options options;
+  verify::VerifyOptions options;
   options.max_blocks = max_blocks;
   verify::Verdict verdict = verify::verify(
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);

@@ -119,7 +119,7 @@ void run_all(const topology::Topology& topology, const Programs& programs,
 
 // Whether the direct schedule is proven to be right where input and output are the same memory.
 bool is_in_place(const topology::Topology& topology, const Programs& direct) {
-  verify::Options options;
+  verify::VerifyOptions options;
   options.links = false;
   return verify::verify(
              topology, [&](std::uint32_t node) -> const Program& { return direct[node]; }, options)
@@ -136,7 +136,7 @@ void lower_one(const topology::Topology& topology, const Direct& direct, PortMod
   ASSERT_EQ(lower::lower(topology, group, ports, direct.programs, lowered, report), "") << name;
   ASSERT_EQ(lowered.size(), topology.nodes()) << name;
   ASSERT_TRUE(lower::is_modelled(topology, lowered)) << name;
-  verify::Options options;
+  verify::VerifyOptions options;
   const verify::Verdict verdict = verify::verify(
       topology, [&](std::uint32_t node) -> const Program& { return lowered[node]; }, options);
   ASSERT_TRUE(verdict.valid) << name << ": " << verdict.counterexample.message;

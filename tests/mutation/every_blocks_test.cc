@@ -25,7 +25,7 @@ struct Tally {
 
 verify::Verdict verdict_of(const topology::Topology& topology, const Programs& programs,
                            verify::Method method, std::int64_t most) {
-  verify::Options options;
+  verify::VerifyOptions options;
   options.method = method;
   options.max_blocks = most;
   return verify::verify(

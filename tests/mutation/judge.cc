@@ -11,7 +11,7 @@ namespace {
 
 verify::Verdict verdict_of(const Schedule& schedule, const Programs& programs,
                            std::int64_t max_blocks = 0) {
-  verify::Options options;
+  verify::VerifyOptions options;
   options.max_blocks = max_blocks;
   options.links = schedule.links;
   return verify::verify(

@@ -56,7 +56,7 @@ void compare(const Mesh& mesh, const topology::Topology& topology, const Made& m
   Programs programs = made.programs;
   for (Program& program : programs) program.grade = espalier_Grade_SLOT;
   const auto verdict_by = [&](verify::Method method) {
-    verify::Options options;
+    verify::VerifyOptions options;
     options.method = method;
     return verify::verify(
         topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);

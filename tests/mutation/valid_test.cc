@@ -22,7 +22,7 @@ std::unique_ptr<topology::Topology> complete(std::uint32_t ranks) {
 
 verify::Verdict verdict_of(const topology::Topology& topology, const Programs& programs,
                            std::int64_t max_blocks = 0) {
-  verify::Options options;
+  verify::VerifyOptions options;
   options.max_blocks = max_blocks;
   return verify::verify(
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);

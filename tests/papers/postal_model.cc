@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "collectives/algorithms/postal.h"
+#include "collectives/algorithms/trees/postal.h"
 #include "collectives/cost/alpha.h"
 #include "tests/papers/item.h"
 #include "tests/papers/plot.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """All ranks' two-tree programs planned on one core, beside what paper 003 measured.
 
-precomputation.py build/collectives/algorithms/generate_bench >docs/results/precomputation.md
+precomputation.py build/tests/algorithms/generate_bench >docs/results/precomputation.md
 """
 import json
 import subprocess
@@ -23,7 +23,7 @@ def median_times(bench):
 def main():
     ours = median_times(sys.argv[1])
     print("# Planning for all ranks\n")
-    print("Written by `tests/papers/precomputation.py build/collectives/algorithms/generate_bench "
+    print("Written by `tests/papers/precomputation.py build/tests/algorithms/generate_bench "
           ">docs/results/precomputation.md`: times of the\nmachine that wrote the page, CPU time of one core, medians of 5. "
           "Ours is everything that a rank's two-tree broadcast needs, its whole\nprogram; the papers' two-tree column is the "
           "colouring, on a 2.1 GHz AMD Athlon. Each rank can do it alone, in O(log p).\n")

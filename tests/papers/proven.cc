@@ -78,7 +78,7 @@ std::string proven_steps(Question question, std::int64_t first, std::int64_t las
   Programs programs;
   error = make_programs(*topology, group_of(*topology, shape, question), question, programs);
   if (!error.empty()) return error;
-  verify::Options options;
+  verify::VerifyOptions options;
   if (!question.every_blocks) options.max_blocks = last;
   const auto verdict = verify::verify(
       *topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);

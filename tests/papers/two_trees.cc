@@ -1,7 +1,7 @@
 // Papers 001 and 003, Sanders, Speck and Traff: two trees at once. Their h is ceil(log2(p+1)),
 // their k (003: N/2) the blocks of one tree.
 
-#include "collectives/algorithms/two_trees.h"
+#include "collectives/algorithms/trees/two_trees.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "collectives/verify/hand_made.h"
+#include "collectives/verify/testing/program_builder.h"
 #include "tests/mutation/formulas.h"
 #include "tests/mutation/interpreter.h"
 #include "tests/random/breaks.h"
@@ -56,13 +56,14 @@ TEST(Brute, SeesInputInTheOutputsMemory) {
   // An exchange by both ranks: in place each would send what it has got.
   Programs programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
-    verify::Hand hand(*topology, espalier_Collective_ALL_TO_ALL, me, 2);
-    hand.program.segments = 2;
+    verify::ProgramBuilder builder(*topology, espalier_Collective_ALL_TO_ALL, me, 2);
+    builder.program.segments = 2;
     const auto own = static_cast<std::int32_t>(me), other = 1 - own;
-    hand.send(0, 1 - me, hand.place(espalier_Buffer_INPUT, other), 0);
-    hand.receive(0, 1 - me, hand.place(espalier_Buffer_OUTPUT, other));
-    hand.copy(0, hand.place(espalier_Buffer_OUTPUT, own), hand.place(espalier_Buffer_INPUT, own));
-    programs.push_back(hand.finish(1, 0, 1, 0));
+    builder.send(0, 1 - me, builder.place(espalier_Buffer_INPUT, other), 0);
+    builder.receive(0, 1 - me, builder.place(espalier_Buffer_OUTPUT, other));
+    builder.copy(0, builder.place(espalier_Buffer_OUTPUT, own),
+                 builder.place(espalier_Buffer_INPUT, own));
+    programs.push_back(builder.finish(1, 0, 1, 0));
   }
   EXPECT_EQ(check(*topology, programs, 3, InPlace::kNo), "");
   EXPECT_NE(check(*topology, programs, 3, InPlace::kYes), "");

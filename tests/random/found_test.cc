@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/verify/hand_made.h"
+#include "collectives/verify/testing/program_builder.h"
 #include "tests/random/brute.h"
 
 namespace espalier::random {

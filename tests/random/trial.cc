@@ -49,7 +49,7 @@ class Judge {
       if (check_program(program) != Status::kOk) opinion.answer = Answer::kUnloaded;
     }
     if (opinion.answer == Answer::kUnloaded) return opinion;
-    verify::Options options;
+    verify::VerifyOptions options;
     options.links = plan_.links;
     options.max_instances_total = kMaxInstances;
     const bool at_once = trial_.seed % kEach != 0 && plan_.pipelined;

@@ -68,7 +68,7 @@ class ClusterTest : public testing::TestWithParam<const char*> {
       }
       std::memset(memory.output(), 0x5a, kMostBytes);
     }
-    control::Run order;
+    control::RunRequest order;
     order.program = program;
     order.op = what.op.op;
     order.type = what.op.type;
@@ -130,7 +130,7 @@ TEST_P(ClusterTest, ARunThatCannotBeIsRefusedEverywhere) {
     ASSERT_TRUE(cluster_.give_memory(rank, 4096, 4096, error)) << error;
   }
   ASSERT_TRUE(cluster_.await_memory(error)) << error;
-  control::Run order;
+  control::RunRequest order;
   order.op = Op::kSum;
   order.type = Type::kF32;
   const auto refused = [&](Status status) {
@@ -174,7 +174,7 @@ TEST_P(ClusterTest, AModelledNodeHasNoEndpointForAStranger) {
     ASSERT_TRUE(cluster_.give_memory(rank, 4096, 4096, error)) << error;
   }
   ASSERT_TRUE(cluster_.await_memory(error)) << error;
-  control::Run order;
+  control::RunRequest order;
   order.count = 8;
   EXPECT_FALSE(cluster_.run(order, error));
   EXPECT_EQ(error, "");

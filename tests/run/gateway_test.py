@@ -210,7 +210,7 @@ class Boards(unittest.TestCase):
         file = self.compile("allreduce", "two-tree")
         other = self.compile("broadcast", "two-tree")
         for what, flash, words, says in (
-                ("nothing to boot", lambda: (self.path / "3.flash").unlink(missing_ok=True), [], "nothing boots"),
+                ("nothing to boot", lambda: (self.path / "3.flash").unlink(missing_ok=True), [], "no image boots"),
                 ("another node's image", lambda: self.flash(3, file, node=2), [], "its image is for node 2, expected one for 3"),
                 ("another schedule", lambda: self.flash(3, other), [], "is of schedule"),
                 ("no room", lambda: self.flash(3, file), ["--bytes", "1MiB"], "it has room for 262144 bytes of input"),
@@ -230,10 +230,11 @@ class Refusals(unittest.TestCase):
     def test_bad_command_lines(self):
         node = ["--node", 1, "--control", 3, "--schedule", "/nothing"]
         for words, says in (
-                ([], "which board?"), (["--device", "unix:a,b", "--node-command", "true", *node], "which board?"),
-                (["--node-command", "true", "--start", "true", *node], "--start is for a board at a --device"),
-                (["--node-command", "true", "--console", "log", *node], "--console is for a board at a --device"),
-                (["--device", "unix:a,b", "--console", "log", *node], "give --start as well"),
+                ([], "no --device; expected exactly one"),
+                (["--device", "unix:a,b", "--node-command", "true", *node], "both --device and --node-command"),
+                (["--node-command", "true", "--start", "true", *node], "--start applies only to a board at a --device"),
+                (["--node-command", "true", "--console", "log", *node], "--console applies only to a board at a --device"),
+                (["--device", "unix:a,b", "--console", "log", *node], "expected --start as well"),
                 (["--device"], "no value after --device"), (["--device", "", *node], "no value after --device"),
                 (["--device", "unix:a,b", *node, "--surplus"], "unknown option --surplus"),
                 (["--device", "unix:a,b", "--schedule", "x", "--node", 1, "--check"], "one --node I and one --control FD"),
@@ -273,7 +274,7 @@ class Remote(unittest.TestCase):
     def test_its_end_is_told(self):
         what = ["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "two-tree", "--bytes", 8]
         for command, says in ((f"{espalier.NODE} --stdio --surplus", "unknown option --surplus"), ("/nothing/here", "status 127"),
-                              ("true", "its host hung up"), ("yes", "not of this protocol")):
+                              ("true", "its host closed the connection"), ("yes", "not part of this protocol")):
             with self.subTest(command=command):
                 done = espalier.call("run", "--node-binary", espalier.NODE, *what, "--start", f"2={GATEWAY} --node-command '{command}'")
                 self.assertEqual(done.returncode, 1, done.stderr)

@@ -17,8 +17,8 @@
 #include <algorithm>
 #include <queue>
 
-#include "collectives/algorithms/fractional_tree.h"
 #include "collectives/algorithms/searched/searches.h"
+#include "collectives/algorithms/trees/fractional_tree.h"
 
 namespace espalier::searched {
 namespace {

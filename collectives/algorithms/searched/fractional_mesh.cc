@@ -9,9 +9,9 @@
 
 #include "collectives/algorithms/searched/fractional_mesh.h"
 
-#include "collectives/algorithms/fractional_tree.h"
 #include "collectives/algorithms/searched/fractional_groups.h"
 #include "collectives/algorithms/searched/searches.h"
+#include "collectives/algorithms/trees/fractional_tree.h"
 
 namespace espalier::searched {
 

@@ -1,8 +1,8 @@
 #include "espalier/collectives/algorithms/searched.h"
 
-#include "collectives/algorithms/fractional_tree.h"
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/simplex_family.h"
+#include "collectives/algorithms/trees/fractional_tree.h"
 
 namespace espalier::searched {
 namespace {

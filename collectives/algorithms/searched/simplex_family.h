@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/algorithms/fractional_tree.h"
+#include "collectives/algorithms/trees/fractional_tree.h"
 
 namespace espalier::searched {
 

@@ -72,9 +72,9 @@ const Program& Cluster::program(const Job& job, std::uint32_t node) {
 }
 
 void Cluster::give(std::uint32_t node, std::vector<Job> jobs) {
-  Node& its = nodes_[node];
-  its.jobs = std::move(jobs);
-  its.done = 0;
+  Node& state = nodes_[node];
+  state.jobs = std::move(jobs);
+  state.done = 0;
 }
 
 void Cluster::give_all(const std::vector<Job>& jobs) {
@@ -91,7 +91,7 @@ constexpr std::uint8_t kUntouched = 0xee;
 
 }  // namespace
 
-// Memory for the node's buffers, its input in place.
+// Allocates memory for the node's buffers, and copies its input there.
 void Cluster::lay_out(Node& node, const Program& program, const Layout& layout, bool in_place) {
   const Span in = buffer_span(program, layout, espalier_Buffer_INPUT);
   const Span out = buffer_span(program, layout, espalier_Buffer_OUTPUT);
@@ -110,57 +110,58 @@ void Cluster::lay_out(Node& node, const Program& program, const Layout& layout, 
 }
 
 void Cluster::start(std::uint32_t node) {
-  Node& its = nodes_[node];
-  const Job& job = its.jobs[its.done];
+  Node& state = nodes_[node];
+  const Job& job = state.jobs[state.done];
   const Program& runs = program(job, node);
   Layout layout;
   EXPECT_EQ(make_layout(runs, job.count, element_bytes(job.op), layout), Status::kOk);
   const bool router = node >= ranks();
-  its.input = router ? Bytes() : input_of(job, ranks(), node);
-  its.output = router ? Bytes() : output_of(job, ranks(), node);
-  lay_out(its, runs, layout, job.in_place);
-  its.scratch.resize((scratch_needed(runs, layout) + 15) / 16);
-  const Buffers buffers{its.in, its.out, its.scratch.data(), its.scratch.size() * 16};
-  its.status = its.machine->start(runs, buffers, job.op, job.count);
-  its.running = its.status == Status::kOk;
+  state.input = router ? Bytes() : input_of(job, ranks(), node);
+  state.output = router ? Bytes() : output_of(job, ranks(), node);
+  lay_out(state, runs, layout, job.in_place);
+  state.scratch.resize((scratch_needed(runs, layout) + 15) / 16);
+  const Buffers buffers{state.in, state.out, state.scratch.data(), state.scratch.size() * 16};
+  state.status = state.machine->start(runs, buffers, job.op, job.count);
+  state.running = state.status == Status::kOk;
 }
 
 void Cluster::check(std::uint32_t node) {
-  const Node& its = nodes_[node];
-  const Job& job = its.jobs[its.done - 1];
+  const Node& state = nodes_[node];
+  const Job& job = state.jobs[state.done - 1];
   const std::string where = describe(job, ranks()) + " rank " + std::to_string(node);
-  if (its.out != nullptr) {
-    EXPECT_TRUE(std::equal(its.output.begin(), its.output.end(), its.out)) << where;
+  if (state.out != nullptr) {
+    EXPECT_TRUE(std::equal(state.output.begin(), state.output.end(), state.out)) << where;
   }
-  // What of the input no output lies on.
-  for (std::size_t at = 0; at < its.input.size(); ++at) {
-    const std::uint8_t* byte = its.in + at;
-    if (its.out != nullptr && byte >= its.out && byte < its.out + its.output.size()) continue;
-    if (*byte == its.input[at]) continue;
+  // The part of the input that shares no memory with the output.
+  for (std::size_t i = 0; i < state.input.size(); ++i) {
+    const std::uint8_t* byte = state.in + i;
+    if (state.out != nullptr && byte >= state.out && byte < state.out + state.output.size())
+      continue;
+    if (*byte == state.input[i]) continue;
     ADD_FAILURE() << where << ": touched its input";
     return;
   }
 }
 
-// Polls the node once, starts its next job. True if it has more to do at once.
+// Polls the node once and starts its next job. Returns whether it has more to do at once.
 bool Cluster::step(std::uint32_t node) {
-  Node& its = nodes_[node];
-  if (!its.running && its.status == Status::kOk && its.done < its.jobs.size()) start(node);
-  const Status status = its.machine->poll();
-  if (its.running && status != Status::kBusy) {
-    its.running = false;
-    its.status = status;
-    its.ended_ns = network_.now_ns();
+  Node& state = nodes_[node];
+  if (!state.running && state.status == Status::kOk && state.done < state.jobs.size()) start(node);
+  const Status status = state.machine->poll();
+  if (state.running && status != Status::kBusy) {
+    state.running = false;
+    state.status = status;
+    state.ended_ns = network_.now_ns();
     if (status == Status::kOk) {
-      ++its.done;
+      ++state.done;
       check(node);
-      return its.done < its.jobs.size();
+      return state.done < state.jobs.size();
     }
-  } else if (status != Status::kBusy && its.status == Status::kOk) {
-    its.status = status;  // heard while idle
-    if (status != Status::kOk) its.ended_ns = network_.now_ns();
+  } else if (status != Status::kBusy && state.status == Status::kOk) {
+    state.status = status;  // learned while idle
+    if (status != Status::kOk) state.ended_ns = network_.now_ns();
   }
-  return its.machine->next_deadline() <= network_.now_ns();
+  return state.machine->next_deadline() <= network_.now_ns();
 }
 
 void Cluster::drive(std::uint64_t until_ns, const Paused& paused) {
@@ -170,22 +171,22 @@ void Cluster::drive(std::uint64_t until_ns, const Paused& paused) {
     std::uint64_t next = std::numeric_limits<std::uint64_t>::max();
     for (std::uint32_t v = 0; v < nodes(); ++v) {
       if (!network_.alive(v)) continue;
-      Node& its = nodes_[v];
+      Node& state = nodes_[v];
       if (paused && paused(v)) {
         over = false;
         continue;
       }
       more = step(v) || more;
-      // A machine that ends later than it hears of a failure is busy until then.
-      const bool waits = its.running || its.machine->cause().status != its.status ||
-                         (its.done < its.jobs.size() && its.status == Status::kOk);
+      // A machine is busy from the time it learns of a failure until it ends.
+      const bool waits = state.running || state.machine->cause().status != state.status ||
+                         (state.done < state.jobs.size() && state.status == Status::kOk);
       over = over && !waits;
-      next = std::min(next, its.machine->next_deadline());
+      next = std::min(next, state.machine->next_deadline());
     }
     if (over) return;
     if (more) continue;
     if (until_ns > network_.now_ns()) next = std::min(next, until_ns);
-    // A sleeper must be woken on time, though nothing happens then.
+    // A stopped node must be resumed on time, even if no event happens then.
     if (paused) next = std::min(next, network_.now_ns() + 10'000);
     const bool pending = [&] {
       for (std::uint32_t v = 0; v < nodes(); ++v) {

@@ -1,5 +1,6 @@
 #pragma once
-// Machines on a simulated network, each running its own list of jobs, against a plain reference.
+// Machines on a simulated network. Each executes its own list of jobs; the results are compared
+// with a plain reference.
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +18,7 @@
 
 namespace espalier::testing {
 
-// Wraps an endpoint: refuses posts and holds completions back, from a seed.
+// Wraps an endpoint: refuses posts and delays completions at random, from a seed.
 class UnwillingEndpoint final : public Endpoint {
  public:
   UnwillingEndpoint(Endpoint& inner, unsigned seed) : inner_(inner), random_(seed) {}
@@ -57,15 +58,15 @@ class Cluster {
     sim::Model model;
     MachineConfig config;
     bool unwilling = false;
-    std::vector<EventLog>* logs = nullptr;  // a node each; null: none
-    std::uint32_t arity = 0, height = 0;    // of a fat tree, for jobs whose algorithm is for one
+    std::vector<EventLog>* logs = nullptr;  // one per node; null: none
+    std::uint32_t arity = 0, height = 0;    // of a fat tree, for jobs whose algorithm needs one
     std::vector<std::uint32_t> capacities;
   };
-  using Links = std::vector<std::vector<std::uint32_t>>;  // by node, as sim::Network takes them
+  using Links = std::vector<std::vector<std::uint32_t>>;  // by node, in the form of sim::Network
 
   // Every rank has a link to every other (up to kMaxLinks + 1 ranks).
   Cluster(std::uint32_t ranks, const Options& options);
-  // Nodes with these links, of which the first are `ranks` ranks, the others routers.
+  // Nodes with these links: first `ranks` ranks, then routers.
   Cluster(std::uint32_t ranks, const Links& links, const Options& options);
 
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
@@ -74,17 +75,17 @@ class Cluster {
   [[nodiscard]] std::vector<Machine*> machines();
   [[nodiscard]] sim::Network& network() { return network_; }
 
-  // Gives the node its jobs; they are started one after the other without a pause.
+  // Sets the node's jobs, which start one after the other without a pause.
   void give(std::uint32_t node, std::vector<Job> jobs);
   void give_all(const std::vector<Job>& jobs);
-  // Starts the first job of every node, for runners other than drive().
+  // Starts the first job of every node. For runners other than drive().
   void start_all();
-  // Runs until every live node has done its jobs or failed, and until `until_ns` passed. Nodes for
-  // which `paused` says so are not polled.
+  // Runs until every live node has done its jobs or failed, and `until_ns` has passed. Nodes for
+  // which `paused` returns true are not polled.
   using Paused = std::function<bool(std::uint32_t node)>;
   void drive(std::uint64_t until_ns = 0, const Paused& paused = nullptr);
 
-  // What the last job's memory of the node holds: gtest failures where it is wrong.
+  // Checks the memory of the node's last job: a gtest failure if it is incorrect.
   void check(std::uint32_t node);
   [[nodiscard]] std::size_t done(std::uint32_t node) const { return nodes_[node].done; }
   [[nodiscard]] Status status(std::uint32_t node) const { return nodes_[node].status; }
@@ -100,12 +101,12 @@ class Cluster {
     std::vector<Job> jobs;
     std::size_t done = 0;
     Status status = Status::kOk;
-    std::uint64_t ended_ns = 0;  // when it had done its last job, or failed
+    std::uint64_t ended_ns = 0;  // the time at which it had done its last job, or failed
     bool running = false;
-    Bytes input, output;         // what it brings, and should get
-    std::uint8_t* in = nullptr;  // where they lie; null where there is none
+    Bytes input, output;         // its input, and the expected output
+    std::uint8_t* in = nullptr;  // addresses of the buffers; null if there is none
     std::uint8_t* out = nullptr;
-    Bytes memory[2];  // one alone in place
+    Bytes memory[2];  // one block of memory if in place
     std::vector<Line> scratch;
   };
   [[nodiscard]] Group group_of(const Job& job, const BlockRule& blocks) const;
@@ -121,31 +122,33 @@ class Cluster {
   std::map<std::string, Programs> programs_;
 };
 
-// The links that the programs name.
+// Returns the links that the programs name.
 [[nodiscard]] Cluster::Links links_between(const Programs& programs);
 
-// The model that a program's ports ask for: one port a node, or one a link (and lane; of a link
-// from one node to another: `lanes`, null: 1).
+// Returns the simulator's model for a program's port model: one port per node, or one per link and
+// lane. lanes(from, to) is the number of lanes of a link; null: 1.
 [[nodiscard]] sim::Model model_for(
     const Program& program,
     const std::function<std::uint32_t(std::uint32_t, std::uint32_t)>& lanes = nullptr);
 
-// `count` for which the message has `blocks` blocks a segment, the last `missing` elements shorter:
-// of a program with one block rule. Blocks of 0 bytes (one block): 16 elements.
+// Returns the count for which the message has `blocks` blocks per segment, the last of them
+// `missing` elements shorter. The program must have one block rule. For block_bytes = 0 (one
+// block): 16 elements.
 [[nodiscard]] std::uint64_t count_of_blocks(const Program& program, const Operator& op,
                                             std::uint64_t blocks, std::uint64_t missing = 0);
 
-// The sum of i32 values by these programs (of a barrier: no values), of that many blocks.
+// Returns a job that sums i32 values (a barrier: no values) with these programs, in that many
+// blocks.
 [[nodiscard]] Job sum_job(const Programs& programs, std::uint32_t root, std::uint64_t blocks,
                           std::uint64_t missing);
 
-// Runs one collective of these programs (programs[v] is node v's, ranks and then routers; links are
-// what they name), in lock step, and checks every result; gtest failures where something is wrong.
-// `job` says the count, operator, root and seed; its collective and programs are set here. The
-// result's `steps` are those in which something moved.
+// Executes one collective of these programs in lock step and checks every result; a gtest failure
+// if one is incorrect. programs[v] is for node v: ranks, then routers. Links are those that the
+// programs name. `job` gives count, operator, root and seed; its collective and programs are set
+// here. The result's `steps` are the steps in which something moved.
 sim::RunResult run_in_lock_step(const Programs& programs, Job job, const sim::Model& model);
-// The same freely, with jitter, unwilling endpoints and the window from options, `times` times back
-// to back.
+// The same asynchronously, with jitter, unwilling endpoints and window from `options`, `times`
+// times back to back.
 void run_freely(const Programs& programs, Job job, const Cluster::Options& options,
                 std::uint32_t times = 2);
 

@@ -1,4 +1,4 @@
-// The event log's bytes: the same whatever the network does, and none but the program's.
+// The event log's bytes depend on the program only, and not on the network's timing.
 
 #include <gtest/gtest.h>
 
@@ -19,14 +19,14 @@ struct Logs {
       logs.emplace_back(events.data() + v * kRoom, nullptr, kRoom);
     }
   }
-  // Of all nodes, one after the other.
+  // The logs of all nodes, one after the other.
   [[nodiscard]] std::vector<std::uint8_t> bytes() const {
     std::vector<std::uint8_t> all;
     for (const EventLog& log : logs) {
       EXPECT_EQ(log.lost(), 0u);
-      for (std::uint32_t at = 0; at < log.retired(); ++at) {
+      for (std::uint32_t i = 0; i < log.retired(); ++i) {
         std::uint8_t bytes[kEventBytes];
-        event_bytes(log.event(at), bytes);
+        event_bytes(log.event(i), bytes);
         all.insert(all.end(), bytes, bytes + kEventBytes);
       }
     }
@@ -80,7 +80,7 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   std::size_t compared = 0;
-  for (std::uint32_t at = 0; at < count; ++at) {
+  for (std::uint32_t i = 0; i < count; ++i) {
     for (const std::uint32_t ranks : {2u, 9u}) {
       Group group;
       group.ranks = ranks;
@@ -88,22 +88,22 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
       group.run = 2;
       group.blocks = &kBlocks;
       group.blocks_count = 1;
-      if (table[at].where == Where::kFatTree) {
+      if (table[i].where == Where::kFatTree) {
         group.arity = ranks == 2 ? 2 : 3;
         group.height = ranks == 2 ? 1 : 2;
       }
-      Programs programs(algorithm_nodes(table[at], group));
+      Programs programs(algorithm_nodes(table[i], group));
       Status status = Status::kOk;
       for (std::uint32_t v = 0; v < programs.size() && status == Status::kOk; ++v) {
-        status = table[at].generate(group, v, programs[v]);
+        status = table[i].generate(group, v, programs[v]);
       }
       if (status != Status::kOk) continue;
       const Job job = job_of(programs, group);
       const std::vector<std::uint8_t> bytes = in_lock_step(programs, job);
-      EXPECT_FALSE(bytes.empty()) << table[at].name;
+      EXPECT_FALSE(bytes.empty()) << table[i].name;
       for (const std::uint64_t seed : {1u, 2u, 3u}) {
         EXPECT_EQ(freely(programs, job, seed), bytes)
-            << collective_name(table[at].collective) << " " << table[at].name << " p " << ranks;
+            << collective_name(table[i].collective) << " " << table[i].name << " p " << ranks;
       }
       ++compared;
     }

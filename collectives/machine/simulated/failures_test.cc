@@ -1,5 +1,5 @@
-// Disagreement, dead and sleeping nodes: everyone ends, with the same cause, and no live node is
-// blamed.
+// Disagreement, dead nodes and stopped nodes: every node ends with the same cause, and that cause
+// never names a live node as dead.
 
 #include <gtest/gtest.h>
 
@@ -44,25 +44,26 @@ bool same(const Cause& a, const Cause& b) {
   return a.status == b.status && a.detector == b.detector && a.peer == b.peer;
 }
 
-// All live nodes that have not done all of their jobs before they heard of it ended with one cause.
+// Returns the one cause of all live nodes that learned of the failure before all their jobs were
+// done.
 Cause common_cause(Cluster& cluster) {
   Cause cause;
   for (std::uint32_t v = 0; v < cluster.nodes(); ++v) {
     if (!cluster.network().alive(v)) continue;
-    const Cause& its = cluster.machine(v).cause();
-    if (cause.status == Status::kOk) cause = its;
-    EXPECT_TRUE(same(its, cause)) << "node " << v << ": " << status_name(its.status) << " "
-                                  << its.detector << " " << its.peer << " and not "
-                                  << status_name(cause.status) << " " << cause.detector << " "
-                                  << cause.peer;
-    EXPECT_EQ(cluster.machine(v).poll(), its.status);
+    const Cause& own_cause = cluster.machine(v).cause();
+    if (cause.status == Status::kOk) cause = own_cause;
+    EXPECT_TRUE(same(own_cause, cause))
+        << "node " << v << ": " << status_name(own_cause.status) << " " << own_cause.detector << " "
+        << own_cause.peer << " and not " << status_name(cause.status) << " " << cause.detector
+        << " " << cause.peer;
+    EXPECT_EQ(cluster.machine(v).poll(), own_cause.status);
   }
   return cause;
 }
 
 // ---- disagreement ----
 
-// Node `odd` runs another job than the others: both ends of one of its links say so.
+// Node `odd` executes another job than the others: both ends of one of its links report that.
 void check_mismatch(std::uint32_t ranks, std::uint32_t odd, const std::vector<Job>& jobs,
                     const std::vector<Job>& odd_jobs) {
   for (const std::uint64_t eager : {0ull, 1'000'000ull}) {
@@ -156,7 +157,7 @@ TEST(Mismatch, ChecksOfBlocksOnlyHere) {
 }
 
 TEST(Mismatch, OneMoreCollectiveStalls) {
-  // A rank that never starts the last collective is alive: nobody may call it dead.
+  // A rank that never starts the last collective is alive: no node may declare it dead.
   Cluster cluster(4, options_of(0));
   cluster.give_all({kReduce, kReduce});
   cluster.give(2, {kReduce});
@@ -167,11 +168,11 @@ TEST(Mismatch, OneMoreCollectiveStalls) {
 
 // ---- death ----
 
-// Kills `victim` at `at_ns`; whoever was not done ends within 2D with the same cause; where the
-// victim's death parts the others, with one that names it.
+// Kills `victim` at `at_ns`. Every other node ends within 2D, with a cause that names the victim.
+// All nodes have the same cause, unless the death `parts` the others: then causes may differ.
 void check_death(Cluster& cluster, const Job& job, std::uint32_t victim, std::uint64_t at_ns,
                  bool parts = false) {
-  // Enough of them that nobody is done.
+  // Enough jobs that no node is done.
   cluster.give_all(std::vector<Job>(job.count == 0 ? 2000 : 200, job));
   cluster.network().kill(victim, at_ns);
   cluster.drive(at_ns + 3 * kDeadline);
@@ -284,7 +285,7 @@ TEST(Sleep, LongerIsDeathAndTheSleeperBlamesNobody) {
       const std::uint64_t now = cluster.network().now_ns();
       return v == sleeper && now > 50'000 && now < 5 * kDeadline;
     });
-    const Cause cause = common_cause(cluster);  // the sleeper's too
+    const Cause cause = common_cause(cluster);  // also the stopped node's
     EXPECT_EQ(cause.status, Status::kDeadLink);
     EXPECT_EQ(cause.peer, sleeper);
     EXPECT_LE(cluster.ended_ns((sleeper + 1) % 5), 50'000 + 2 * kDeadline);
@@ -292,7 +293,7 @@ TEST(Sleep, LongerIsDeathAndTheSleeperBlamesNobody) {
 }
 
 TEST(Sleep, OfAllBlamesNobody) {
-  // The whole machine room stops for ten deadlines.
+  // All nodes stop for ten deadlines.
   Cluster cluster(5, options_of(100));
   cluster.give_all(std::vector<Job>(30, kAllreduce));
   cluster.drive(0, [&](std::uint32_t) {
@@ -316,7 +317,7 @@ TEST(Sleep, StallReportNamesWhatIsAwaited) {
            cluster.network().now_ns() < asleep + kDeadline / 4;
   });
   EXPECT_EQ(cluster.done(2), 1u);  // it went on afterwards
-  // Again, looking while node 1 sleeps.
+  // Once more, with a look at the state while node 1 is stopped.
   Cluster again(3, options_of(0));
   again.give_all({job});
   bool looked = false;

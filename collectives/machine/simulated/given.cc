@@ -1,4 +1,4 @@
-// Running programs that a test brings.
+// Executes programs that a test provides.
 
 #include <gtest/gtest.h>
 

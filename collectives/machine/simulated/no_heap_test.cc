@@ -1,6 +1,6 @@
-// No allocation between boot and the last result: malloc and operator new are replaced by ones that
-// abort while the guard is up. In simulation, so the network (which allocates when it is built) is
-// part of it.
+// No allocation between boot and the last result. malloc and operator new are replaced by functions
+// that abort while the guard is active. The test covers the simulated network too, which allocates
+// only when it is built.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@
 
 namespace {
 bool forbidden = false;
-long allocations = 0;  // that were allowed
+long allocations = 0;  // allocations that were allowed
 
 [[maybe_unused]] void count_allocation() {
   if (forbidden) {
@@ -76,7 +76,7 @@ constexpr std::uint32_t kRanks = 8;
 constexpr std::uint64_t kCount = 5000;
 constexpr std::uint64_t kScratch = 1 << 20;
 
-// Everything that a run uses, made at boot.
+// All state of a collective, constructed at boot.
 struct World {
   explicit World(const sim::Model& model) : network(model, sim::complete_links(kRanks)) {
     for (std::uint32_t v = 0; v < kRanks; ++v) {
@@ -95,7 +95,8 @@ struct World {
     std::array<float, kCount> input = {}, output = {};
     std::vector<Line> scratch;
   };
-  // Plans and runs one collective; planning is allowed to nodes without a file, so it is inside.
+  // Plans and executes one collective. Nodes without a file plan for themselves, so planning may
+  // not allocate either.
   Status run_one(const Algorithm& algorithm, std::uint64_t count) {
     Group group;
     group.ranks = kRanks;
@@ -158,7 +159,7 @@ TEST(NoHeap, BetweenBootAndTheLastResult) {
       EXPECT_EQ(allocations, before);
       if (algorithm->collective != espalier_Collective_ALLREDUCE) continue;
       for (const auto& node : world->nodes) {
-        for (std::uint64_t at = 0; at < count; ++at) ASSERT_EQ(node.output[at], 36.0f);
+        for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(node.output[i], 36.0f);
       }
     }
   }

@@ -9,7 +9,7 @@
 namespace espalier::testing {
 namespace {
 
-// A floating-point value whose reduction is exact in any order.
+// Returns a floating-point value whose reduction is exact in any order.
 double real(Op op, std::uint64_t random) {
   constexpr double kSpecial[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1.5, -2.5, 100.0};
   constexpr double kPowers[] = {1, 2, 0.5, -1};
@@ -20,7 +20,7 @@ double real(Op op, std::uint64_t random) {
   }
 }
 
-// The 16 bits of a value of real(), which both formats hold exactly.
+// Returns the 16 bits of a value of real(), which both formats hold exactly.
 std::uint16_t half_bits(double value, bool bf16) {
   const auto single = static_cast<float>(value);
   std::uint32_t bits;
@@ -34,38 +34,38 @@ std::uint16_t half_bits(double value, bool bf16) {
 }
 
 template <typename T>
-void put(Bytes& bytes, std::size_t at, T value) {
-  std::memcpy(bytes.data() + at, &value, sizeof value);
+void put(Bytes& bytes, std::size_t offset, T value) {
+  std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
-void put_element(const Operator& op, Bytes& bytes, std::size_t at, std::uint64_t random) {
+void put_element(const Operator& op, Bytes& bytes, std::size_t offset, std::uint64_t random) {
   switch (op.type) {
-    case Type::kF16: return put(bytes, at, half_bits(real(op.op, random), false));
-    case Type::kBf16: return put(bytes, at, half_bits(real(op.op, random), true));
-    case Type::kF32: return put(bytes, at, static_cast<float>(real(op.op, random)));
-    case Type::kF64: return put(bytes, at, real(op.op, random));
-    case Type::kF32Loc: put(bytes, at, static_cast<float>(real(op.op, random))); break;
-    case Type::kF64Loc: put(bytes, at, real(op.op, random)); break;
-    case Type::kI32Loc: put(bytes, at, static_cast<std::int32_t>(random % 5)); break;
-    case Type::kI64Loc: put(bytes, at, static_cast<std::int64_t>(random % 5)); break;
+    case Type::kF16: return put(bytes, offset, half_bits(real(op.op, random), false));
+    case Type::kBf16: return put(bytes, offset, half_bits(real(op.op, random), true));
+    case Type::kF32: return put(bytes, offset, static_cast<float>(real(op.op, random)));
+    case Type::kF64: return put(bytes, offset, real(op.op, random));
+    case Type::kF32Loc: put(bytes, offset, static_cast<float>(real(op.op, random))); break;
+    case Type::kF64Loc: put(bytes, offset, real(op.op, random)); break;
+    case Type::kI32Loc: put(bytes, offset, static_cast<std::int32_t>(random % 5)); break;
+    case Type::kI64Loc: put(bytes, offset, static_cast<std::int64_t>(random % 5)); break;
     default:
       for (std::uint32_t byte = 0; byte < element_bytes(op); ++byte) {
-        bytes[at + byte] = static_cast<std::uint8_t>(splitmix64(random + byte));
+        bytes[offset + byte] = static_cast<std::uint8_t>(splitmix64(random + byte));
       }
       return;
   }
   const auto index = static_cast<std::int64_t>(splitmix64(random) % 1000);
-  if (element_bytes(op) == 8) return put(bytes, at + 4, static_cast<std::int32_t>(index));
-  put(bytes, at + 8, index);
+  if (element_bytes(op) == 8) return put(bytes, offset + 4, static_cast<std::int32_t>(index));
+  put(bytes, offset + 8, index);
 }
 
-// `parts` times `count` elements, rank's own.
+// Returns `parts` times `count` elements of the rank.
 Bytes values(const Job& job, std::uint32_t rank, std::uint32_t parts) {
   const std::uint32_t size = element_bytes(job.op);
   const std::uint64_t elements = job.count * parts;
   Bytes bytes(elements * size);
-  for (std::uint64_t at = 0; at < elements; ++at) {
-    put_element(job.op, bytes, at * size, splitmix64(splitmix64(job.seed + 1000ull * rank) + at));
+  for (std::uint64_t i = 0; i < elements; ++i) {
+    put_element(job.op, bytes, i * size, splitmix64(splitmix64(job.seed + 1000ull * rank) + i));
   }
   return bytes;
 }
@@ -75,7 +75,7 @@ Bytes part(const Job& job, const Bytes& whole, std::uint32_t rank) {
   return {whole.begin() + rank * bytes, whole.begin() + (rank + 1) * bytes};
 }
 
-// The inputs of ranks 0 .. end-1, combined in this order.
+// Returns the inputs of ranks 0 .. end-1, combined in this order.
 Bytes combined(const Job& job, std::uint32_t ranks, std::uint32_t end) {
   Bytes result = input_of(job, ranks, 0);
   for (std::uint32_t rank = 1; rank < end; ++rank) {
@@ -130,8 +130,8 @@ Bytes output_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
       for (std::uint32_t from = 0; from < ranks; ++from) {
         const Bytes whole = input_of(job, ranks, from);
         const bool to_all = job.collective == espalier_Collective_ALL_TO_ALL;
-        const Bytes its = to_all ? part(job, whole, rank) : whole;
-        all.insert(all.end(), its.begin(), its.end());
+        const Bytes rank_part = to_all ? part(job, whole, rank) : whole;
+        all.insert(all.end(), rank_part.begin(), rank_part.end());
       }
       return all;
     default: return {};

@@ -1,4 +1,4 @@
-// Right results: every operator, window, size, in place and under drift.
+// Correct results for every operator, window and size, in place and with timing skew.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ Operator operator_of(Op op, Type type) {
   return result;
 }
 
-// Algorithms that write an output before they have read all of the input that lies there.
+// Algorithms that write an output before they have read all input at the same address.
 bool in_place(const Job& job) {
   return job.collective != espalier_Collective_ALL_TO_ALL &&
          (job.collective != espalier_Collective_EXSCAN || std::strcmp(job.algorithm, "chain") == 0);
@@ -35,17 +35,17 @@ Group group_of(const Job& job, std::uint32_t ranks) {
   return group;
 }
 
-// All algorithms for any topology, with the operator where they reduce; the fractional trees with
-// r = 2, those of the postal model with lambda = 1, 3 and 3/2.
+// All algorithms for any topology, with the operator if they reduce. Fractional trees have r = 2;
+// algorithms of the postal model have lambda = 1, 3 and 3/2.
 std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
   std::vector<Job> jobs;
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (table[at].where != Where::kAnywhere) continue;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (table[i].where != Where::kAnywhere) continue;
     Job job;
-    job.collective = table[at].collective;
-    job.algorithm = table[at].name;
+    job.collective = table[i].collective;
+    job.algorithm = table[i].name;
     job.op = op;
     if (std::strstr(job.algorithm, "fractional") != nullptr) job.run = 2;
     jobs.push_back(job);
@@ -53,7 +53,7 @@ std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
     job.send_ticks = 2;
     for (const std::uint32_t latency : {6u, 3u}) {
       job.latency_ticks = latency;
-      const Status status = table[at].generate(group_of(job, 5), 0, program);
+      const Status status = table[i].generate(group_of(job, 5), 0, program);
       if (status == Status::kOk && program.latency_ticks > 1) jobs.push_back(job);
     }
   }
@@ -67,7 +67,8 @@ bool supports(const Job& job, std::uint32_t ranks) {
   return algorithm->generate(group, 0, program) != Status::kUnsupported;
 }
 
-// The jobs that such a group can do, whose machines take that window, with that many elements.
+// Returns the jobs that this group can do with that number of elements, on machines with that
+// window.
 void add(std::vector<Job>& jobs, Job job, std::uint32_t ranks, std::uint32_t window,
          std::uint64_t count) {
   if (job.latency_ticks > window || !supports(job, ranks)) return;
@@ -147,8 +148,8 @@ TEST(Results, InPlace) {
   }
 }
 
-// Nothing separates one collective from the next: ranks run ahead of others as far as the window
-// and the eager slots let them.
+// Nothing separates one collective from the next. Ranks run ahead of others as far as the window
+// and the eager slots allow.
 TEST(Results, ThousandsBackToBackOfMixedSizes) {
   for (const unsigned seed : {2u, 3u, 4u, 5u}) {
     std::mt19937 random(seed);
@@ -172,7 +173,7 @@ TEST(Results, ThousandsBackToBackOfMixedSizes) {
   }
 }
 
-// No rank is through before the last one has begun.
+// No rank ends before the last rank has begun.
 TEST(Results, ABarrierHoldsAllUntilTheLastHasCome) {
   for (const std::uint32_t ranks : {2u, 3u, 8u, 13u}) {
     for (std::uint32_t last = 0; last < ranks; ++last) {
@@ -213,7 +214,7 @@ void multiply(void* into, const void* a, const void* b, std::uint64_t count, voi
   }
 }
 
-// Whatever does not say that it needs a commuting operator.
+// Every program that does not require a commuting operator.
 TEST(Results, MatricesAreMultipliedInRankOrder) {
   Operator op;
   op.op = Op::kCustom;

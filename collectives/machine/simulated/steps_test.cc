@@ -1,4 +1,5 @@
-// Every algorithm in lock step: the steps that its programs claim, and the right results.
+// Every algorithm in lock step: it takes the steps that its programs claim, and gives correct
+// results.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ Operator sum() {
   return op;
 }
 
-// The programs of all nodes; none where the algorithm cannot do this group.
+// Returns the programs of all nodes; none if the algorithm does not support this group.
 Programs programs_of(const Algorithm& algorithm, const Group& group) {
   Programs programs(algorithm_nodes(algorithm, group));
   for (std::uint32_t v = 0; v < programs.size(); ++v) {
@@ -32,7 +33,8 @@ Programs programs_of(const Algorithm& algorithm, const Group& group) {
   return programs;
 }
 
-// Lanes of the link between two nodes of a fat tree: those of the lower one's level.
+// Returns the lanes of the link between two nodes of a fat tree: the lower node's level determines
+// them.
 std::uint32_t lanes_between(const Group& group, std::uint32_t a, std::uint32_t b) {
   if (group.capacities == nullptr) return 1;
   std::uint32_t lower = std::min(a, b);
@@ -44,7 +46,7 @@ std::uint32_t lanes_between(const Group& group, std::uint32_t a, std::uint32_t b
   return group.capacities[level];
 }
 
-// Some of the grid: the whole one is tests/grid's.
+// A part of the grid; tests/grid has all of it.
 void check_steps(const Algorithm& algorithm, const Group& group) {
   const Programs programs = programs_of(algorithm, group);
   if (programs.empty()) return;
@@ -62,7 +64,7 @@ void check_steps(const Algorithm& algorithm, const Group& group) {
       const std::string where = std::string(collective_name(algorithm.collective)) + " " +
                                 algorithm.name + " p " + std::to_string(group.ranks) + " root " +
                                 std::to_string(group.root) + " N " + std::to_string(layout.blocks);
-      // A rank alone may copy, but no block moves.
+      // A single rank may copy, but no block moves.
       if (group.ranks > 1) {
         ASSERT_EQ(result.steps, count_value(claim, layout.blocks)) << where;
       }
@@ -84,8 +86,8 @@ void check_steps(const Algorithm& algorithm, const Group& group) {
 TEST(Steps, AreAsClaimedAnywhere) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (table[at].where != Where::kAnywhere) continue;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (table[i].where != Where::kAnywhere) continue;
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 11u, 16u, 23u, 40u}) {
       for (const std::uint32_t root : {0u, 1u, ranks - 1}) {
         if (root >= ranks || (emulated() && ranks > 11)) continue;
@@ -94,14 +96,14 @@ TEST(Steps, AreAsClaimedAnywhere) {
         group.root = root;
         group.blocks = &kBlocks;
         group.blocks_count = 1;
-        check_steps(table[at], group);
+        check_steps(table[i], group);
         if (HasFailure()) return;
       }
     }
   }
 }
 
-// More links a node than a word has bits.
+// More links per node than a word has bits.
 TEST(Steps, AreAsClaimedAmongAHundred) {
   static_assert(kMaxLinks >= 99);
   const Algorithm* algorithm = find_algorithm(espalier_Collective_ALL_TO_ALL, "pairwise");
@@ -148,8 +150,8 @@ struct Tree {
 TEST(Steps, AreAsClaimedOnFatTrees) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (table[at].where != Where::kFatTree) continue;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (table[i].where != Where::kFatTree) continue;
     constexpr Tree kTrees[] = {{2, 1, {1}},    {2, 2, {1, 1}},    {2, 3, {1, 1, 1}},
                                {3, 1, {1}},    {3, 2, {1, 1}},    {4, 2, {1, 1}},
                                {5, 1, {1}},    {2, 3, {1, 2, 4}}, {2, 3, {1, 2, 3}},
@@ -165,7 +167,7 @@ TEST(Steps, AreAsClaimedOnFatTrees) {
       for (const std::uint32_t root : {0u, 1u, group.ranks - 1}) {
         if (emulated() && root > 1) continue;
         group.root = root;
-        check_steps(table[at], group);
+        check_steps(table[i], group);
         if (HasFailure()) return;
       }
     }

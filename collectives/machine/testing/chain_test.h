@@ -11,13 +11,14 @@ namespace espalier::testing {
 
 inline constexpr std::uint64_t kD = 8000;  // the deadline, ns
 
-// Node 1 of a chain 0 -> 1 -> 2 of `gap` empty steps before the first: receives block i into
-// OUTPUT, sends it on a step later, copies (or combines with INPUT) it into scratch slot i mod 2.
+// Returns the program of node 1 of a chain 0 -> 1 -> 2 that begins after `gap` empty steps. It
+// receives block i into OUTPUT, sends it on one step later, and copies it, or combines it with
+// INPUT, into scratch slot i mod 2.
 inline OwnedProgram chain_program(std::int32_t gap, bool combine) {
   Program program{};
   program.format_version = kFormatVersion;
   program.schedule_digest = 77;
-  // Who combines has an input.
+  // A program that combines needs an input.
   program.collective = combine ? espalier_Collective_ALLREDUCE : espalier_Collective_BROADCAST;
   program.port_model = espalier_PortModel_ONE_PORT_DUPLEX;
   program.grade = espalier_Grade_ASYNC;
@@ -80,7 +81,7 @@ class ChainTest : public ::testing::Test {
   [[nodiscard]] Status start(std::uint64_t count = 64) {
     return machine.start(program, buffers, op, count);
   }
-  // Completes whatever is posted until the collective is over.
+  // Completes all posts until the collective is over.
   Status finish() {
     for (int i = 0; i < 10'000; ++i) {
       const Status status = machine.poll();

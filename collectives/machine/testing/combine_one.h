@@ -1,5 +1,5 @@
 #pragma once
-// Test helper: one element combined by a built-in operator.
+// Test helper: combines one element with a built-in operator.
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@ inline std::int32_t pick(Random& random, std::int32_t low, std::int32_t high) {
   return std::uniform_int_distribution<std::int32_t>(low, high)(random);
 }
 
-// Builds programs that make no sense but keep the form.
+// Builds random programs. They compute nothing useful, but pass check_program.
 class Scribe {
  public:
   explicit Scribe(Random& random) : random_(random) {
@@ -36,10 +36,10 @@ class Scribe {
                            : static_cast<std::uint32_t>(pick(random, 1, 3));
     program.scratch_blocks = 7;
     program.blocks_count = 1;
-    // Runs need one block a segment.
+    // Operands of several segments need one block per segment.
     one_block_ = pick(random, 0, 3) == 0;
     program.blocks[0].block_bytes = one_block_ ? 0 : 4;
-    program.counts_count = 1;  // steps_ref and bound_ref: not the machine's
+    program.counts_count = 1;  // steps_ref and bound_ref, which the machine ignores
     program.terms_count = 5;
     program.terms[0] = {1, 3, pick(random, 0, 5), 2, 5, 0, 0, 0};
     program.terms[1] = {1, 1, 0, 0, 8, 2, 3, 0};
@@ -63,7 +63,7 @@ class Scribe {
     program.indices[program.indices_count] = index;
     return static_cast<std::uint8_t>(program.indices_count++);
   }
-  // An index with values 0 .. limit-1 for all instances.
+  // Returns an index with values 0 .. limit-1 for all instances.
   std::uint8_t bounded(std::int32_t limit) {
     Index index = espalier_Index_init_zero;
     index.mod = static_cast<std::uint32_t>(limit);
@@ -76,7 +76,7 @@ class Scribe {
     }
     return this->index(index);
   }
-  // An index of blocks: some instances may not exist.
+  // Returns an index of blocks for which some instances may not exist.
   std::uint8_t block() {
     Index index = espalier_Index_init_zero;
     index.coef = pick(random_, -2, 2);
@@ -87,8 +87,8 @@ class Scribe {
     if (pick(random_, 0, 3) == 0) index.mod = 4;
     return this->index(index);
   }
-  // Of the blocks of an action: `into` and the operands must be of one length, so they are the same
-  // block, in different places.
+  // The block of an action. `into` and the operands must have one length, so they are the same
+  // block in different memory.
   struct Blocks {
     std::uint8_t segment, block;
     std::uint16_t run;
@@ -123,7 +123,7 @@ class Scribe {
     }
     return place;
   }
-  // Two links of its own, by turns.
+  // Returns an index that alternates between two new links.
   std::uint8_t links() {
     Index link = espalier_Index_init_zero;
     link.base = static_cast<std::int32_t>(program.peers_count);
@@ -135,7 +135,8 @@ class Scribe {
     }
     return index(link);
   }
-  // In the first half of the phase. Of transfers several instances a step, combines skip steps.
+  // Adds a pace in the first half of the phase. Transfers have several instances per step; combines
+  // skip steps.
   void add_pace(Action& action, std::int32_t period, std::int32_t steps_a) {
     if (action.kind == espalier_Kind_COMBINE) return add_rising_pace(action, period, steps_a);
     Index pace = espalier_Index_init_zero;
@@ -148,7 +149,7 @@ class Scribe {
     action.instances_ref =
         count(std::min(8, paces * static_cast<std::int32_t>(pace.div) - pace.off), 0);
   }
-  // 0, 2, 5, 8, 9, 11, ... by a table, or 0, 2, 4, ...
+  // Adds the pace 0, 2, 5, 8, 9, 11, ... by a table, or 0, 2, 4, ...
   void add_rising_pace(Action& action, std::int32_t period, std::int32_t steps_a) {
     Index pace = espalier_Index_init_zero;
     const bool by_table = pick(random_, 0, 1) == 0;
@@ -171,7 +172,7 @@ class Scribe {
     action.kind = kinds[pick(random_, 0, 2)];
     action.t0_ref = count(pick(random_, -4, steps_a), 0);
     action.instances_ref = count(pick(random_, 0, 6), pick(random_, 0, 1));
-    // As the one before, on its links: several messages a step and link.
+    // Like the previous action, on the same links: several messages per step and link.
     const bool again = last_ != nullptr && pick(random_, 0, 2) == 0;
     if (again) {
       action.kind = last_->kind;
@@ -215,7 +216,7 @@ class Scribe {
   static constexpr std::uint32_t kNode = 63;  // above all peers
   Random& random_;
   bool one_block_ = false;
-  const Action* last_ = nullptr;  // the phase's action before, if it is a transfer
+  const Action* last_ = nullptr;  // the phase's previous action, if that is a transfer
 };
 
 }  // namespace espalier::testing

@@ -1,5 +1,5 @@
 #pragma once
-// An endpoint with no fabric: a test sees every post and decides what completes when. Host only.
+// An endpoint without a fabric: a test sees every post and decides when it completes. Host only.
 
 #include <algorithm>
 #include <cstdint>
@@ -65,7 +65,7 @@ class ScriptedEndpoint final : public Endpoint {
   [[nodiscard]] std::uint64_t now() override { return time; }
   void wait(std::uint64_t until) override { time = until; }
 
-  // The oldest post of that link and direction completes. False if there is none.
+  // Completes the oldest post of that link and direction. False if there is none.
   bool complete(bool send, std::uint32_t link, Status status = Status::kOk) {
     for (auto post = posts.begin(); post != posts.end(); ++post) {
       if (post->send != send || post->link != link) continue;
@@ -101,9 +101,10 @@ class ScriptedEndpoint final : public Endpoint {
   std::deque<Post> posts;  // outstanding
   std::deque<Completion> completions;
   std::vector<Told> controls;
-  std::function<bool()> refuse;                        // kTryAgain for this post
-  std::function<void(const Post&)> on_post;            // sees every post taken
-  std::function<std::uint32_t(const Post&)> check_of;  // what a receive's sender says
+  std::function<bool()> refuse;              // kTryAgain for this post
+  std::function<void(const Post&)> on_post;  // called with every accepted post
+  std::function<std::uint32_t(const Post&)>
+      check_of;  // the check value that a receive gets from its sender
   std::uint64_t time = 1'000'000'000;
   int released = 0;
 

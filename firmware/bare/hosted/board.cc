@@ -63,11 +63,11 @@ std::uint32_t session() { return std::random_device{}() | 1; }
 
 void restart() {
   execv("/proc/self/exe", hosted().options.arguments);
-  std::perror("espalier-bare-hosted: cannot start itself again");
+  std::perror("espalier-bare-hosted: cannot restart");
   std::_Exit(1);
 }
 
-// A process has no such figures.
+// A process has none of these sizes.
 Memory memory() { return {}; }
 
 }  // namespace espalier::board

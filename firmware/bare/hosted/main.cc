@@ -1,13 +1,14 @@
-// espalier-bare-hosted: the bare-metal node as a process of a Linux host, for tests and for trying
-// a gateway without an emulator. It restarts by executing itself again.
+// espalier-bare-hosted: the bare-metal node as a process of a Linux host, for tests and to try a
+// gateway without an emulator. It restarts by executing itself.
 
 #include <cstdio>
-#include <cstring>
 #include <string>
+#include <vector>
 
 #include "firmware/bare/board.h"
 #include "firmware/bare/hosted/hosted.h"
 #include "firmware/bare/node.h"
+#include "firmware/node/command_line.h"
 
 namespace {
 
@@ -15,14 +16,15 @@ constexpr const char* kUsage =
     "usage: espalier-bare-hosted --device SPEC --flash FILE (--public-key FILE | --unsigned)\n"
     "                            [--board NAME]\n"
     "\n"
-    "Boots from the newest valid slot of the flash, says so on standard output, and serves the\n"
-    "gateway at the other end of the device, until it is killed.\n"
+    "Boots from the newest valid slot of the flash, prints the boot report, and serves the\n"
+    "gateway at the other end of the device until it is killed.\n"
     "\n"
     "  --device SPEC      unix:LOCAL,REMOTE   udp:LOCALPORT,HOST:PORT   tty:PATH,BAUD   "
     "stream:PATH\n"
-    "  --flash FILE       as `espalier image install --flash` makes it; 1 MiB\n"
-    "  --public-key FILE  take only images that this key's owner signed; --unsigned: any\n"
-    "  --board NAME       what images must say (default mps2-an385)\n";
+    "  --flash FILE       1 MiB, as `espalier image install --flash` writes it\n"
+    "  --public-key FILE  accept only images signed with this key's private key\n"
+    "  --unsigned         accept any image, signed or not\n"
+    "  --board NAME       refuse images for another board (default mps2-an385)\n";
 
 int fail(const std::string& line) {
   std::fprintf(stderr, "espalier-bare-hosted: %s\n", line.c_str());
@@ -32,37 +34,33 @@ int fail(const std::string& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr espalier::OptionSpec kSpecs[] = {{"device"}, {"flash"},           {"public-key"},
+                                             {"board"},  {"unsigned", false}, {"help", false}};
   espalier::board::HostedOptions options;
-  const auto unknown = [](const char* word) {
-    return fail(std::string("unexpected argument ") + word + "; see espalier-bare-hosted --help");
-  };
-  for (int at = 1; at < argc; ++at) {
-    const std::string word = argv[at];
-    if (word == "--help") {
-      std::fputs(kUsage, stdout);
-      return 0;
-    }
-    if (word == "--unsigned") {
-      options.takes_unsigned = true;
-      continue;
-    }
-    std::string* value = word == "--device"       ? &options.device
-                         : word == "--flash"      ? &options.flash
-                         : word == "--public-key" ? &options.public_key
-                         : word == "--board"      ? &options.board
-                                                  : nullptr;
-    if (value == nullptr) return unknown(argv[at]);
-    if (++at == argc) return fail("no value after " + word + "; see espalier-bare-hosted --help");
-    *value = argv[at];
+  std::vector<espalier::GivenOption> given;
+  std::string error;
+  if (!espalier::split_options("espalier-bare-hosted", espalier::words_of(argc, argv), kSpecs,
+                               given, error)) {
+    return fail(error);
+  }
+  for (const espalier::GivenOption& option : given) {
+    if (option.name == "device") options.device = option.value;
+    if (option.name == "flash") options.flash = option.value;
+    if (option.name == "public-key") options.public_key = option.value;
+    if (option.name == "board") options.board = option.value;
+    if (option.name == "unsigned") options.takes_unsigned = true;
+    if (option.name != "help") continue;
+    std::fputs(kUsage, stdout);
+    return 0;
   }
   if (options.device.empty() || options.flash.empty()) {
-    return fail("give --device SPEC and --flash FILE; see espalier-bare-hosted --help");
+    return fail(std::string(options.device.empty() ? "no --device" : "no --flash") +
+                "; expected --device SPEC and --flash FILE; see espalier-bare-hosted --help");
   }
   if (options.public_key.empty() != options.takes_unsigned) {
-    return fail("whom to trust? give one of --public-key FILE and --unsigned");
+    return fail("expected exactly one of --public-key FILE and --unsigned");
   }
   options.arguments = argv;
-  std::string error;
   if (!espalier::board::open_hosted(options, error)) return fail(error);
   espalier::bare::run_node();
   espalier::board::restart();

@@ -1,6 +1,6 @@
 #!/bin/sh
-# fetch.sh nanopb|mbedtls|libsodium DIRECTORY: puts that library's C sources there. Debian packages them for the host only;
-# bare metal compiles the same versions from Debian's source packages, fetched by apt from where apt gets the packages.
+# fetch.sh nanopb|mbedtls|libsodium DIRECTORY: fetches that library's C sources into DIRECTORY. Debian's packages are built
+# for the host only. Bare metal compiles the same versions from Debian's source packages, which apt fetches.
 set -eu
 library=$1
 directory=$2
@@ -38,11 +38,11 @@ where() {
   apt-get --print-uris download $package | sed -n "s/^'\(.*\)\/${package}_.*/\1/p" | head -n 1
 }
 uri=$(where)
-if [ -z "$uri" ]; then # apt's lists are gone, as in a slim image
+if [ -z "$uri" ]; then # apt has no package lists, as in a slim image
   apt-get -q update >/dev/null
   uri=$(where)
 fi
-[ -n "$uri" ] || { echo "fetch.sh: apt does not know where $package comes from" >&2; exit 1; }
+[ -n "$uri" ] || { echo "fetch.sh: apt knows no source of $package; expected a Debian repository in apt's sources" >&2; exit 1; }
 fetched=$(mktemp)
 trap 'rm -f "$fetched"' EXIT
 /usr/lib/apt/apt-helper -q -o Acquire::Retries=5 -o APT::Sandbox::User=root download-file \

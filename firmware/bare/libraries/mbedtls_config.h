@@ -1,5 +1,5 @@
-/* What bare metal takes of Mbed TLS: SHA-256, small rather than fast. */
+/* Bare metal uses only SHA-256 of Mbed TLS, in its small rather than fast variant. */
 #define MBEDTLS_SHA256_C
 #define MBEDTLS_SHA256_SMALLER
-/* Its own goes through a pointer in initialised memory, which bare metal has not. */
+/* Mbed TLS's own function needs a pointer in initialised memory, which bare metal does not have. */
 #define MBEDTLS_PLATFORM_ZEROIZE_ALT

@@ -4,7 +4,6 @@
 
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
-#include "espalier/collectives/schedule/program.h"
 #include "espalier/hal/serial/frame.h"
 
 namespace espalier::serial {

@@ -1,7 +1,7 @@
 #pragma once
 // Integer arithmetic of counts and indices: floor division, and sums that wrap instead of being
-// undefined. A program that check_program() accepts reaches a wrap only beyond 2^31 instances, more
-// than any message has. Freestanding.
+// undefined. Freestanding. A program that check_program accepts wraps only after 2^31 instances,
+// more than any real collective has.
 
 #include <cstdint>
 
@@ -15,7 +15,7 @@ constexpr std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
 
-// d > 0.
+// floor(n / d), n - d * floor(n / d), and ceil(n / d); d > 0.
 constexpr std::int64_t floor_div(std::int64_t n, std::int64_t d) { return n / d - (n % d < 0); }
 constexpr std::int64_t floor_mod(std::int64_t n, std::int64_t d) {
   const std::int64_t rest = n % d;
@@ -23,7 +23,8 @@ constexpr std::int64_t floor_mod(std::int64_t n, std::int64_t d) {
 }
 constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d + (n % d > 0); }
 
-// Returns the lowest `digits` base-`base` digits of a value >= 0 in reverse order.
+// Returns the number whose `digits` base-`base` digits are the lowest digits of `value` in reverse
+// order; value >= 0.
 template <typename Integer>
 constexpr Integer reverse_digits(Integer value, std::uint32_t base, std::uint32_t digits) {
   Integer reversed = 0;
@@ -33,14 +34,15 @@ constexpr Integer reverse_digits(Integer value, std::uint32_t base, std::uint32_
   return reversed;
 }
 
-// Divides n by d > 0 and returns the remainder. Every 64-bit division at run time uses this
+// Divides n by d > 0, and returns the remainder. Every 64-bit division at run time uses this
 // function: boards divide 32 bits in hardware only, and the compiler's 64-bit helpers cost 900
 // bytes and much stack.
 std::uint32_t divide(std::uint64_t& n, std::uint32_t d);
+// The same by shifting and subtracting, for targets without a 64-bit division.
 [[gnu::always_inline]] inline std::uint32_t divide_bitwise(std::uint64_t& n, std::uint32_t d) {
   std::uint32_t rest = 0;
   for (int bit = 0; bit < 64; ++bit) {
-    const bool above = rest >> 31 != 0;  // rest has 33 bits
+    const bool above = rest >> 31 != 0;  // the doubled remainder has 33 bits
     rest = rest << 1 | static_cast<std::uint32_t>(n >> 63);
     n <<= 1;
     if (!above && rest < d) continue;
@@ -49,8 +51,7 @@ std::uint32_t divide(std::uint64_t& n, std::uint32_t d);
   }
   return rest;
 }
-// The same, rounding towards minus infinity, so that the remainder is not negative. d = 0 is taken
-// as 1.
+// Divides n by d, rounding down, and returns the remainder, which is >= 0; d = 0 reads as 1.
 std::uint32_t floor_divide(std::int64_t& n, std::uint32_t d);
 
 }  // namespace espalier

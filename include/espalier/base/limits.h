@@ -1,25 +1,26 @@
 #pragma once
-// What one node reserves, at compile time. A board overrides any of these with -D.
-// The program's own limits (actions, indices, peers, ...) are in proto/schedule.options.
+// Compile-time limits of one node, which determine its static memory. A board overrides any of them
+// with -D. The limits of a program's tables (actions, indices, peers, ...): proto/schedule.options.
 
 #include <cstdint>
 
 #ifndef ESPALIER_MAX_LINKS
-#define ESPALIER_MAX_LINKS 128  // links of a node, all its programs together; at most 128
+#define ESPALIER_MAX_LINKS 128  // links of a node, over all its programs; at most 128
 #endif
 #ifndef ESPALIER_MAX_WINDOW
-#define ESPALIER_MAX_WINDOW 16  // steps in flight; a program's window above this is cut to it
+#define ESPALIER_MAX_WINDOW 16  // steps in flight, at most 64; larger windows are reduced to it
 #endif
 #ifndef ESPALIER_MAX_PROGRAMS
 #define ESPALIER_MAX_PROGRAMS 16  // programs of an image
 #endif
 #ifndef ESPALIER_MAX_CURSORS
-// Indices with a div, mod or terms that the actions of one phase read: each is stepped without
-// division. Those beyond are computed by their formula, with divisions.
+// Indices with a div, mod or terms that the actions of one phase may read without division. Further
+// indices are computed by their formula, with divisions.
 #define ESPALIER_MAX_CURSORS 64
 #endif
 #ifndef ESPALIER_COMPACT_OPERATORS
-// 1: one loop for all operators and types; 0: one for each, 3 KiB more and up to eight times faster.
+// 1: one loop for all operators and types. 0: one loop per operator and type, 3 KiB larger and up
+// to eight times faster.
 #ifdef __OPTIMIZE_SIZE__
 #define ESPALIER_COMPACT_OPERATORS 1
 #else
@@ -27,7 +28,7 @@
 #endif
 #endif
 #ifndef ESPALIER_WITHOUT_DATA
-// 1: machines can run without data (MachineConfig::no_data), which only simulators ask for.
+// 1: machines support MachineConfig::no_data, which only simulators use.
 #define ESPALIER_WITHOUT_DATA __STDC_HOSTED__
 #endif
 

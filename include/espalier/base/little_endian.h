@@ -1,16 +1,17 @@
 #pragma once
-// Numbers in files and images: little-endian on every target, at any address. Freestanding.
+// Loads and stores numbers in files and images: little-endian on every target, at any address.
+// Freestanding.
 
 #include <cstdint>
 
 namespace espalier {
 
-// One of 4 bytes is one instruction where a target has it for any address; the compiler sees that
-// only once it is inline.
 [[nodiscard]] inline std::uint16_t load_u16(const std::uint8_t* bytes) {
   return static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8);
 }
 
+// A 4-byte load is one instruction on targets with unaligned access; the compiler recognizes that
+// only after inlining.
 [[nodiscard, gnu::always_inline]] inline std::uint32_t load_u32(const std::uint8_t* bytes) {
   return static_cast<std::uint32_t>(bytes[0]) | static_cast<std::uint32_t>(bytes[1]) << 8 |
          static_cast<std::uint32_t>(bytes[2]) << 16 | static_cast<std::uint32_t>(bytes[3]) << 24;
@@ -27,9 +28,9 @@ inline void store_u32(std::uint8_t* bytes, std::uint32_t value) {
   bytes[3] = static_cast<std::uint8_t>(value >> 24);
 }
 
-// The lowest `size` bytes of value, size <= 8.
+// Stores the lowest `size` bytes of `value`, size <= 8.
 inline void store_le(std::uint8_t* bytes, std::uint64_t value, unsigned size) {
-  for (unsigned at = 0; at < size; ++at) bytes[at] = static_cast<std::uint8_t>(value >> (8 * at));
+  for (unsigned i = 0; i < size; ++i) bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
 }
 
 }  // namespace espalier

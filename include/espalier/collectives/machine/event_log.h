@@ -1,11 +1,12 @@
 #pragma once
-// What a machine did: a record of each message, combine and copy of the collective started last, in
-// program order, in the caller's memory. Freestanding; a machine without one pays a pointer test.
+// The event log of a machine: one record per message, combine and copy of the most recently started
+// collective, in program order, in the caller's memory. Freestanding. A machine without a log pays
+// for a pointer test.
 //
-// The records up to retired() are a function of the program and the blocks alone: on every target
-// and fabric their bytes (event_bytes) are the same, in whatever order messages came. When each was
-// let in, posted and complete stands beside them, where the caller gave room for it. Once the room
-// is used up the log keeps what it has and counts what it lost.
+// The first retired() records depend only on the program and the number of blocks. Their bytes
+// (event_bytes) are the same on every target and fabric, in any order of arrival. If the caller
+// provides memory for times, the log also keeps the times at which each was issued, posted,
+// completed and retired. A full log keeps its records and counts those it drops.
 
 #include <cstdint>
 
@@ -15,34 +16,38 @@ namespace espalier {
 
 struct Event {
   static constexpr std::uint8_t kNoLink = 255;
-  std::uint32_t step = 0;  // of the whole schedule, modulo 2^32
+  std::uint32_t step = 0;  // step number in the whole schedule, modulo 2^32
   std::uint32_t segment = 0, block = 0;
   std::uint8_t action = 0;      // position in the program
-  std::uint8_t link = kNoLink;  // position among the program's links; of a message
+  std::uint8_t link = kNoLink;  // position among the program's links; messages only
   std::uint8_t kind = 0;        // espalier_Kind
-  std::uint8_t port = kNoLink;  // the endpoint's link
+  std::uint8_t port = kNoLink;  // the endpoint's link; messages only
+  // begun: the message was posted. done: it is complete. A combine or copy gets both when it has
+  // run.
   bool begun = false, done = false;
 };
 
-// By the endpoint's clock, ns.
+// Times of an event by the endpoint's clock, ns.
 struct EventTimes {
-  std::uint64_t let_in = 0;   // its step
-  std::uint64_t posted = 0;   // of a combine or copy: when it began
-  std::uint64_t done = 0;     // its completion was polled; of a combine or copy: when it had run
-  std::uint64_t retired = 0;  // its step
+  std::uint64_t let_in = 0;   // the step was issued
+  std::uint64_t posted = 0;   // the message was posted; the combine or copy began
+  std::uint64_t done = 0;     // the completion was polled; the combine or copy had run
+  std::uint64_t retired = 0;  // the step retired
 };
 
 class EventLog {
  public:
   EventLog() = default;
-  // Room for `capacity` records; times: null, or as many. The memory outlives the log.
+  // `events` has room for `capacity` records, `times` for the same number, or is null. The memory
+  // must outlive the log.
   EventLog(Event* events, EventTimes* times, std::uint32_t capacity)
       : events_(events), times_(times), capacity_(capacity) {}
-  // What a log of another machine holds, to be read.
+  // The sizes of a log.
   struct Counts {
     std::uint32_t count = 0, retired = 0;
     std::uint64_t lost = 0;
   };
+  // A log for reading records that another log wrote; `counts` are that log's.
   EventLog(Event* events, EventTimes* times, const Counts& counts)
       : events_(events),
         times_(times),
@@ -52,17 +57,20 @@ class EventLog {
         lost_(counts.lost) {}
 
   [[nodiscard]] Counts counts() const { return {count_, retired_, lost_}; }
+  // Returns the number of records.
   [[nodiscard]] std::uint32_t count() const { return count_; }
+  // Returns the number of records that were dropped because the log was full.
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
-  // Records of steps that have retired: they change no more.
+  // Returns the number of records of retired steps. They are the first ones, and final.
   [[nodiscard]] std::uint32_t retired() const { return retired_; }
-  [[nodiscard]] const Event& event(std::uint32_t at) const { return events_[at]; }
-  // Of a log that keeps times.
-  [[nodiscard]] const EventTimes& times(std::uint32_t at) const { return times_[at]; }
+  [[nodiscard]] const Event& event(std::uint32_t index) const { return events_[index]; }
+  // Only for a log constructed with `times`.
+  [[nodiscard]] const EventTimes& times(std::uint32_t index) const { return times_[index]; }
 
-  // The machine's.
+  // The rest is called by the machine only.
   [[nodiscard]] bool timed() const { return times_ != nullptr; }
-  void begin();  // a collective
+  // Empties the log for a new collective.
+  void begin();
   void let_in(const Event& event, std::uint64_t now);
   void posted(std::uint8_t port, Kind kind, std::uint64_t now);
   void completed(std::uint8_t port, Kind kind, std::uint64_t now);
@@ -76,8 +84,8 @@ class EventLog {
   std::uint64_t lost_ = 0;
 };
 
-// The record as bytes, little-endian: step (4), segment (4), block (4), action, link, kind (1
-// each), a zero.
+// Writes the record as bytes, little-endian: step (4 bytes), segment (4), block (4), action (1),
+// link (1), kind (1), zero (1).
 inline constexpr std::uint32_t kEventBytes = 16;
 void event_bytes(const Event& event, std::uint8_t bytes[kEventBytes]);
 

@@ -1,6 +1,7 @@
 #pragma once
-// The operators and element types of reductions. Freestanding; bitwise the same on every target: no
-// fused multiply-add, no flush to zero, every NaN result is the canonical quiet NaN.
+// The operators and element types of reductions. Freestanding. Results are bitwise the same on
+// every target: no fused multiply-add, no flush to zero, every NaN result is the canonical quiet
+// NaN.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,7 @@
 namespace espalier {
 
 enum class Type : std::uint8_t {
-  kBytes = 0,  // one byte, no arithmetic: what broadcast moves
+  kBytes = 0,  // one byte, without arithmetic: for broadcast and other collectives that only move
   kI8 = 1,
   kU8 = 2,
   kI16 = 3,
@@ -29,7 +30,7 @@ enum class Type : std::uint8_t {
   kF32Loc = 14,
   kI64Loc = 15,
   kF64Loc = 16,
-  kCustom = 17,  // the caller's own; size in Operator.element_bytes
+  kCustom = 17,  // the caller's own type, of Operator.element_bytes bytes
 };
 
 enum class Op : std::uint8_t {
@@ -46,33 +47,37 @@ enum class Op : std::uint8_t {
   kCustom = 10,
 };
 
-// into[0..count) = a[0..count) (+) b[0..count), in this order. into may be a or b, never overlap
-// them otherwise. No alignment is promised beyond the element's, which caller's buffers keep.
+// Computes into[0..count) = a[0..count) (+) b[0..count), in this order. `into` may be equal to a or
+// b, but may not overlap them otherwise. Pointers are aligned for the element if the caller's
+// buffers are; no other alignment is guaranteed.
 using CombineFn = void (*)(void* into, const void* a, const void* b, std::uint64_t count,
                            void* context);
 
 struct Operator {
   Op op = Op::kNone;
   Type type = Type::kBytes;
-  bool commutes = true;             // Op::kCustom: the caller's word
-  std::uint32_t element_bytes = 0;  // Type::kCustom
-  std::uint32_t custom_id = 0;      // Op::kCustom: any number, agreed among the ranks
-  CombineFn custom = nullptr;       // Op::kCustom: associative
-  void* context = nullptr;          // handed to custom
+  bool commutes = true;             // Op::kCustom only: whether `custom` commutes
+  std::uint32_t element_bytes = 0;  // Type::kCustom only
+  std::uint32_t custom_id = 0;      // Op::kCustom only: any number, the same on all ranks
+  CombineFn custom = nullptr;       // Op::kCustom only; must be associative
+  void* context = nullptr;          // passed to `custom`
 };
 
-// Bytes of one element; 0 if the type is unknown or a custom one without a size.
+// Returns the bytes of one element; 0 if the type is unknown, or custom without a size.
 [[nodiscard]] std::uint32_t element_bytes(const Operator& op);
 
-// Whether op and type go together (and, or, xor on floats do not, ...); a custom op has a function.
+// Whether operator and type match (and, or, xor do not match floats, ...). A custom operator must
+// also have a function.
 [[nodiscard]] bool can_combine(const Operator& op);
 
-// into[0..count) = a[0..count) (+) b[0..count), as a CombineFn does it. can_combine(op).
+// Computes into[0..count) = a[0..count) (+) b[0..count), by the contract of CombineFn. Requires
+// can_combine(op).
 void combine(const Operator& op, void* into, const void* a, const void* b, std::uint64_t count);
 
-[[nodiscard]] const char* type_name(Type type);  // "f32", ...
-[[nodiscard]] const char* op_name(Op op);        // "sum", ...
-// The type or op of that name; false if there is none.
+// Return names such as "f32" and "sum".
+[[nodiscard]] const char* type_name(Type type);
+[[nodiscard]] const char* op_name(Op op);
+// Find the type or operator with this name; return false if there is none.
 [[nodiscard]] bool parse_type(const char* name, Type& type);
 [[nodiscard]] bool parse_op(const char* name, Op& op);
 

@@ -1,6 +1,7 @@
 #pragma once
-// Expanding a program into steps: every instance that exists, in step order, for one N. Host only.
-// Used by `show`, the verifier and tests; the machine steps the same rules incrementally.
+// Expands a program into steps: every instance that exists, in step order, for one N. Host only.
+// Used by `espalier show`, the verifier and tests; the machine evaluates the same rules step by
+// step.
 
 #include <cstdint>
 #include <vector>
@@ -9,27 +10,28 @@
 
 namespace espalier {
 
+// An operand of one instance.
 struct PlaceAt {
   Buffer buffer = espalier_Buffer_BUFFER_NONE;
   std::int64_t segment = 0;
   std::int64_t block = 0;  // after clamping
   std::int64_t slot = 0;   // SCRATCH only
-  std::uint32_t run = 1;   // segments from `segment` on (and slots)
+  std::uint32_t run = 1;   // number of consecutive segments (and slots), from `segment` onward
 };
 
 struct Instance {
-  std::int64_t step = 0;  // of the whole schedule: steps of earlier phases included
+  std::int64_t step = 0;  // of the whole schedule: counts the steps of earlier phases
   std::uint32_t phase = 0;
   std::uint32_t action = 0;  // position in Program.actions
-  std::int64_t i = 0;
+  std::int64_t i = 0;        // the instance's number
   Kind kind = espalier_Kind_KIND_NONE;
-  std::int64_t link = -1;  // position among the program's links; SEND, RECEIVE
-  std::int64_t peer = -1;  // the node there; -1 if link is outside the table
+  std::int64_t link = -1;  // position among the program's links; SEND and RECEIVE only
+  std::int64_t peer = -1;  // node at the other end; -1 if `link` is outside the table
   std::uint32_t after = 0;
   PlaceAt into, a, b;
 };
 
-// All existing instances for N = blocks, ordered by (step, action, i).
+// Returns all existing instances for N = `blocks`, ordered by (step, action, i).
 [[nodiscard]] std::vector<Instance> expand(const Program& program, std::int64_t blocks);
 
 }  // namespace espalier

@@ -1,17 +1,19 @@
 #pragma once
-// The schedule file: all nodes' descriptors of one schedule, each loadable alone. Freestanding to
-// read.
+// The schedule file: the descriptors of all nodes of one schedule, each loadable alone. The reader
+// is freestanding.
 //
 //   0  8  magic "ESPALIER"          16  4  nodes
 //   8  4  file version (1)          20  4  ranks
 //  12  4  CRC-32 of bytes 16 ..     24  8  topology digest
 //         end of the table          32  8  length of the whole file
-//                                   40  4  bytes of the topology's canonical spec, then the spec,
-//                                   padded to 8 with zeros
-//   then the table, a row a node: 8 offset, 4 length, 4 CRC-32 of the descriptor; then the
-//   descriptors, one after the other in node order, to the end of the file.
-// All numbers little-endian. Any flipped or missing bit is an error: kCorrupt or kTruncated
-// (kMalformed in the magic, kBadVersion in the version).
+//                                   40  4  bytes of the topology's canonical specification
+//
+//  44     the specification, then zeros up to a multiple of 8
+//         the table, one row per node: 8 offset, 4 length, 4 CRC-32 of the descriptor
+//         the descriptors in node order, up to the end of the file
+//
+// All numbers are little-endian. Any flipped or missing bit is an error: kMalformed in the magic,
+// kBadVersion in the version, otherwise kCorrupt or kTruncated.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,20 +28,22 @@ inline constexpr std::uint32_t kScheduleFileVersion = 1;
 // A schedule file in memory (mapped or in flash). Checks the header and table once.
 class ScheduleFile {
  public:
-  // kTruncated, kCorrupt, kMalformed (no schedule file at all), kBadVersion.
+  // Opens the file in `bytes`, which must outlive this object. Errors: kTruncated, kCorrupt,
+  // kMalformed (not a schedule file), kBadVersion.
   [[nodiscard]] Status open(const std::uint8_t* bytes, std::size_t size);
   [[nodiscard]] std::uint32_t nodes() const { return nodes_; }
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   [[nodiscard]] std::uint64_t topology_digest() const { return topology_digest_; }
-  // Not terminated; spec_size() characters.
+  // The topology's canonical specification: spec_size() characters, not terminated.
   [[nodiscard]] const char* spec() const { return spec_; }
   [[nodiscard]] std::uint32_t spec_size() const { return spec_size_; }
-  // The bytes of node's descriptor; kCorrupt if their checksum does not match, kBadArgument if
-  // there is no such node.
+  // Finds the bytes of the node's descriptor. kBadArgument: the file has no such node. kCorrupt:
+  // the checksum does not match.
   [[nodiscard]] Status descriptor(std::uint32_t node, const std::uint8_t*& bytes,
                                   std::size_t& size) const;
-  // Decodes and checks node's program (decode_program's errors too). The file's bytes must outlive
-  // it: it points into them.
+  // Decodes and checks the node's program, which points into the file's bytes: they must outlive
+  // it. Errors: those of descriptor() and decode_program(), and kMalformed if the program has
+  // another number of ranks or nodes than the file. On error `out` is cleared.
   [[nodiscard]] Status program(std::uint32_t node, DecodedProgram& out) const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Writing schedule files. Host only. file.h has the format.
+// Writes schedule files. Host only. The format: file.h.
 
 #include <cstdint>
 #include <string>
@@ -10,17 +10,18 @@
 
 namespace espalier {
 
-// Gathers the descriptors of one schedule in node order; finish() gives the file's bytes.
+// Collects the descriptors of one schedule in node order; finish() returns the file's bytes.
 class ScheduleFileWriter {
  public:
   // spec: the topology's canonical specification; digest: its digest.
   ScheduleFileWriter(std::string_view spec, std::uint64_t topology_digest, std::uint32_t ranks,
                      std::uint32_t nodes);
-  // Adds the next node's program. kBadArgument: all are there, or it is not the next node's, or of
-  // another topology or number of ranks or nodes; encode_program's errors. On error nothing was
-  // added.
+  // Adds the next node's program. On error nothing was added:
+  //   kBadArgument  all nodes have been added; or the program is not the next node's, or is of
+  //                 another topology or another number of ranks or nodes
+  //   and encode_program's errors
   [[nodiscard]] Status add(const Program& program);
-  // The whole file; kBadArgument while nodes are missing.
+  // Writes the whole file to `file`. kBadArgument: nodes are missing.
   [[nodiscard]] Status finish(std::vector<std::uint8_t>& file) const;
 
  private:

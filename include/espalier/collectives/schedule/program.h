@@ -1,7 +1,7 @@
 #pragma once
-// The program as a value: reading its counts and indices, and how a message is cut into segments
-// and blocks. Freestanding. A program stores one period of a modulo schedule: docs/descriptor.md,
-// "One descriptor, every message size".
+// The program as a value: evaluates its counts and indices, and cuts a message into segments and
+// blocks. Freestanding. A program stores one period of a modulo schedule: docs/descriptor.md, "One
+// descriptor, every message size".
 
 #include <cstddef>
 #include <cstdint>
@@ -25,13 +25,13 @@ using PortModel = espalier_PortModel;
 using Grade = espalier_Grade;
 using BlockRule = espalier_BlockRule;
 
-// One node's part of a schedule. `table` points to memory that the type of the object names:
-//   DecodedProgram  the descriptor's bytes, which must outlive it (on nodes they lie in flash);
-//   OwnedProgram    the object's own, on hosts (include/espalier/collectives/schedule/programs.h);
-//   StoredProgram   a store's, which must outlive it (collectives/schedule/program_store.h);
-//   Program         no table: generators make none. A reference may be to any of them.
-// A copy would share the table without keeping it alive, so a Program is never copied. OwnedProgram
-// makes deep copies.
+// One node's part of a schedule. The object's type determines the memory that `table` points to:
+//   DecodedProgram  the descriptor's bytes, which must outlive the object (in flash on nodes);
+//   OwnedProgram    the object's own memory, on hosts (espalier/collectives/schedule/programs.h);
+//   StoredProgram   a store's memory; the store must outlive the object (program_store.h);
+//   Program         no table: generators make none.
+// A Program reference may refer to any of these. A copy would share the table without keeping it
+// alive, so a Program is never copied; OwnedProgram makes deep copies.
 struct Program : espalier_Program {
   Program() = default;
   Program(const Program&) = delete;
@@ -44,37 +44,39 @@ struct DecodedProgram : Program {};
 inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::uint32_t kKnownFeatures = 0;
 
-// Bounds that check_program and make_layout hold, so that no sum below overflows 64 bits.
-inline constexpr std::int32_t kMaxField = 1 << 30;       // any number of a count or an index
+// Bounds that check_program and make_layout enforce, so that no sum in this file overflows 64 bits.
+inline constexpr std::int32_t kMaxField = 1 << 30;       // any number in a count or an index
 inline constexpr std::int32_t kMaxSlope = 1 << 20;       // b and c of a count
 inline constexpr std::uint32_t kMaxNodes = 1u << 30;     // nodes of a schedule
-inline constexpr std::uint32_t kMaxFieldWindow = 65535;  // window a program may state
+inline constexpr std::uint32_t kMaxFieldWindow = 65535;  // window that a program may claim
 inline constexpr std::uint32_t kMaxTicks = 64;           // S and L of the postal model
 inline constexpr std::uint32_t kMaxScratchBlocks = 1u << 20;
 inline constexpr std::uint32_t kMaxTableBytes = 1u << 17;  // 65536 entries
 inline constexpr std::uint64_t kMaxMessageBytes = 1ull << 40;
-inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N, as far as proofs for every N reach
+inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N; proofs for every N hold up to here
 
-// value of a count for N blocks a segment.
+// Returns the value of a count for N = `blocks` blocks per segment.
 [[nodiscard]] std::int64_t count_value(const Count& count, std::int64_t blocks);
 
-// value of program.indices[ref] at instance i, by the formula (with divisions; IndexCursor steps it
-// without).
+// Returns program.indices[ref] at instance i by its formula, with divisions. IndexCursor computes
+// the same values step by step without them.
 [[nodiscard]] std::int64_t index_value(const Program& program, std::uint32_t ref, std::int64_t i);
-// One of its terms at instance i, its coefficient included.
+// Returns the value of a term at instance i, multiplied by its coefficient.
 [[nodiscard]] std::int64_t term_value(const Program& program, const Term& term, std::int64_t i);
-// Where the entries of a term with a table begin in Program.table, and the one at x, 0 <= x < mod.
+// Returns the first entry in Program.table of a term with a table.
 [[nodiscard]] inline const std::uint8_t* table_entries(const Program& program, const Term& term) {
   return program.table.bytes + std::size_t{2} * (term.table - 1);
 }
+// Returns entry x of a term's table, 0 <= x < mod.
 [[nodiscard]] inline std::int16_t table_entry(const std::uint8_t* entries, std::int64_t x) {
   return static_cast<std::int16_t>(entries[2 * x] | entries[2 * x + 1] << 8);
 }
 
-// Steps of all phases together, for N blocks a segment: the sum of the phases' steps.
+// Returns the sum of all phases' steps, for N = `blocks` blocks per segment.
 [[nodiscard]] std::int64_t phase_steps(const Program& program, std::int64_t blocks);
 
-// Nodes that have a program: ranks, then (in schedules whose routers run programs) routers.
+// Returns the number of nodes with a program: the ranks, then, if routers run programs, the
+// routers.
 [[nodiscard]] constexpr std::uint32_t program_nodes(const Program& program) {
   return program.nodes == 0 ? program.ranks : program.nodes;
 }
@@ -82,42 +84,45 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N, as far as proofs fo
   return program.node >= program.ranks;
 }
 
-// The program's links, and the node at the other end of one, link < links_count: of `peers`, or by
-// the rule of `ring_peers`.
+// Returns the number of the program's links: the entries of `peers`, or `ring_peers`.
 [[nodiscard]] constexpr std::uint32_t links_count(const Program& program) {
   return program.ring_peers != 0 ? program.ring_peers : program.peers_count;
 }
+// Returns the node at the other end of a link, link < links_count: from `peers`, or by the rule of
+// `ring_peers`.
 [[nodiscard]] constexpr std::uint32_t peer_of(const Program& program, std::uint32_t link) {
   if (program.ring_peers == 0) return program.peers[link];
   const std::uint32_t after = program.node + 1 + link;  // below 2 * ranks
   return after < program.ranks ? after : after - program.ranks;
 }
 
-// How many consecutive segments a place takes.
+// Returns the number of consecutive segments of an operand.
 [[nodiscard]] constexpr std::uint32_t place_run(const Place& place) {
   return place.run == 0 ? 1 : place.run;
 }
 
-// Whether element counts are those of one rank's part (scatter, gather, allgather, reduce-scatter,
-// all-to-all): the message then has `ranks` segments, all of that count. Else counts are the whole
-// message's.
+// Whether an element count refers to one rank's part: scatter, gather, allgather, reduce-scatter,
+// all-to-all. The message then has `ranks` segments of that count. Otherwise a count refers to the
+// whole message.
 [[nodiscard]] constexpr bool counts_per_rank(Collective collective) {
   return collective >= espalier_Collective_SCATTER && collective <= espalier_Collective_ALL_TO_ALL;
 }
 
-// "broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather",
-// "reduce-scatter", "all-to-all", "barrier"; else "unknown".
+// Returns "broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather",
+// "reduce-scatter", "all-to-all" or "barrier"; otherwise "unknown".
 [[nodiscard]] const char* collective_name(Collective collective);
 
-// Whether one rank has the message, or gets it: Program.root says which. Else root is 0.
+// Whether one rank alone, Program.root, provides the message or gets it. Otherwise root is 0.
 [[nodiscard]] constexpr bool has_root(Collective collective) {
   return collective == espalier_Collective_BROADCAST || collective == espalier_Collective_REDUCE ||
          collective == espalier_Collective_SCATTER || collective == espalier_Collective_GATHER;
 }
 
-// How much of the message the caller's buffer holds on program.node. kOwn: the segment of its own
-// rank alone, at the buffer's beginning; a place in it names that segment and no other.
+// How much of the message the caller's buffer holds on program.node. kOwn: only the segment of that
+// rank, at the buffer's beginning; operands in it name that segment only.
 enum class Extent : std::uint8_t { kNothing = 0, kOwn = 1, kWhole = 2 };
+
+// Returns the extent of INPUT or OUTPUT on program.node:
 // | collective     | INPUT                 | OUTPUT                  |
 // | broadcast      | whole at the root     | whole, not at the root  |
 // | reduce         | whole                 | whole at the root       |
@@ -129,79 +134,95 @@ enum class Extent : std::uint8_t { kNothing = 0, kOwn = 1, kWhole = 2 };
 // | reduce-scatter | whole                 | own                     |
 // | all-to-all     | whole, by destination | whole, by origin        |
 // | barrier        | nothing               | nothing                 |
-// Routers have neither. What a collective leaves to the root others need not give, nor the root
-// what is left to the others.
+// Routers have neither. A buffer that only the root uses may be null elsewhere; a buffer that only
+// the others use may be null at the root.
 [[nodiscard]] Extent buffer_extent(const Program& program, Buffer buffer);
 
-// How one message is cut. Lengths in elements; a segment or block past the end of the message is
-// empty.
+// How one message is cut. Lengths are in elements. A segment or block past the end of the message
+// is empty.
 struct Layout {
-  std::uint64_t count = 0;  // elements of the whole message (all ranks' parts)
+  std::uint64_t count = 0;  // of the whole message (all ranks' parts)
   std::uint32_t element_bytes = 1;
   std::uint32_t segments = 1;
-  std::uint64_t segment_elements = 0;  // ceil(count / segments): of all but the last segments
+  std::uint64_t segment_elements = 0;  // ceil(count / segments); the last segments may be shorter
   std::uint64_t block_elements = 0;    // ceil(segment_elements / blocks)
-  std::uint32_t blocks = 1;            // N, blocks a segment, >= 1
+  std::uint32_t blocks = 1;            // N: blocks per segment, >= 1
 };
 
-// Cuts `count` elements (of the message, or of one rank's part: counts_per_rank) of
-// `element_bytes` as the program's block table, by the whole message's bytes, and its residue rule
-// say. kTooLarge if N is above kMaxBlocks or the message is longer than kMaxMessageBytes;
-// kBadArgument if element_bytes is 0, or for a barrier of any elements; kMalformed if the program
-// has no segments.
+// Cuts `count` elements of `element_bytes` by the program's block table (which is indexed by the
+// bytes of the whole message) and its residue rule. `count` refers to the whole message, or to one
+// rank's part (counts_per_rank). Errors:
+//   kTooLarge     N > kMaxBlocks, or the message is longer than kMaxMessageBytes
+//   kBadArgument  element_bytes is 0, or a barrier has elements
+//   kMalformed    the program has no segments
 [[nodiscard]] Status make_layout(const Program& program, std::uint64_t count,
                                  std::uint32_t element_bytes, Layout& layout);
 
-// Where block `block` of segment `segment` lies in the whole message, in bytes; of a run, where all
-// of its segments' blocks do, which are one block each. bytes is 0 for an empty block and for one
-// outside the layout; offset never passes the end of the message.
+// A byte range of the whole message; 0 <= offset <= the end of the message.
 struct Span {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::uint64_t elements = 0;  // bytes / element_bytes
 };
+// Returns the range of block `block` of segment `segment`, or, with run > 1, of that many
+// consecutive segments of one block each. bytes is 0 for an empty block and for a block outside the
+// layout.
 [[nodiscard]] Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block,
                               std::uint32_t run = 1);
 
-// Bytes of one scratch slot: the longest block.
+// Returns the bytes of one scratch slot: the length of the longest block.
 [[nodiscard]] std::uint64_t slot_bytes(const Layout& layout);
 
-// Which bytes of the whole message the caller's buffer on program.node holds, from its beginning
-// on; none where it has no such buffer.
+// Returns the byte range of the whole message that the caller's buffer on program.node holds; empty
+// if the node has no such buffer.
 [[nodiscard]] Span buffer_span(const Program& program, const Layout& layout, Buffer buffer);
-// Their number: the bytes of the buffer.
+// Returns the size of that buffer in bytes.
 [[nodiscard]] std::uint64_t buffer_bytes(const Program& program, const Layout& layout,
                                          Buffer buffer);
 
-// The loader's own checks (kBadVersion, kUnknownFeature, kMalformed): every reference lies inside
-// its table, and constant links, segments and slots inside theirs; enums are known; a kind has
-// exactly the places it needs and none writes INPUT; block rules ascend from 0; phases share out
-// all actions; peers differ from each other and from the node, or
-// follow a rank by ring_peers < ranks; runs above 1 only where N is always
-// 1, and one length in an action; routers' programs name SCRATCH only; S <= L <= kMaxTicks; window,
-// segments and periods are at least 1, segments are `ranks` where counts are per rank; the node is
-// one of the schedule's; a digit reversal has mod = base^digits; a term's table has mod >= 1
-// entries inside Program.table, which has whole ones; numbers keep the bounds above. Values that
-// change with the instance are checked where they are used. No memory.
+// The loader's own checks. Uses no memory. kBadVersion: another format version. kUnknownFeature: an
+// unknown required feature. kMalformed unless all of these hold:
+//  * Every reference is inside its table; constant links, segments and slots are inside theirs.
+//  * Enumerators are known; producer and algorithm are terminated printable ASCII.
+//  * An action has exactly the operands of its kind, and none writes INPUT.
+//  * Block rules ascend from 0. residue < residue_mod, or both are 0.
+//  * The phases' actions add up to all actions.
+//  * Peers differ from each other and from the node; or there are none, the node is a rank, and
+//    ring_peers < ranks.
+//  * An operand has more than one segment only if N is always 1; all operands of an action have the
+//    same number of segments.
+//  * Routers' programs name SCRATCH only.
+//  * S <= L <= kMaxTicks. Window, segments and periods are at least 1.
+//  * Where counts are per rank, segments = ranks.
+//  * The node is one of the schedule's.
+//  * A digit reversal has mod = base^digits.
+//  * Program.table consists of whole entries; a term's table is mod >= 1 entries inside it.
+//  * A pace never decreases, and the pace of a combine or copy strictly increases: by its
+//    coefficient, or by the values within its tables.
+//  * Numbers keep the bounds above.
+// Values that change with the instance are checked where they are used.
 [[nodiscard]] Status check_program(const Program& program);
 
-// Decodes a descriptor into `program` and checks it: kTruncated, kTooLarge (a table or a number of
-// schedule.options is too small, or of the board's limits), check_program's errors, and
-// kWrongTopology / kWrongNode where `topology_digest` / `node` differ. `program` is cleared on any
-// error. Any bytes may be given. Program.table points into `bytes` (a table may be longer than all
-// the rest, and lies in flash): they, unchanged, must outlive `program`.
+// Decodes a descriptor into `program` and checks it. Accepts any bytes. Program.table points into
+// `bytes`, because a table may be longer than the rest of the program and is in flash: `bytes` must
+// outlive `program` unchanged. Errors, on which `program` is cleared:
+//   kTruncated      the bytes end early or do not decode
+//   kTooLarge       a table or number exceeds schedule.options or the board's limits
+//   kWrongTopology  another topology_digest, unless kAnyTopology was passed
+//   kWrongNode      another node, unless kAnyNode was passed
+//   and check_program's errors
 inline constexpr std::uint32_t kAnyNode = 0xffffffffu;
 inline constexpr std::uint64_t kAnyTopology = 0;
 [[nodiscard]] Status decode_program(const std::uint8_t* bytes, std::size_t size,
                                     std::uint64_t topology_digest, std::uint32_t node,
                                     DecodedProgram& program);
 
-// Encodes `program`; `written` is its size, 0 on error. kTooLarge if `capacity` is too small;
-// check_program's errors: what cannot be loaded is not written.
+// Encodes `program`; `written` is its size, 0 on error. kTooLarge: `capacity` is too small.
+// check_program's errors: a program that cannot be loaded is not written.
 [[nodiscard]] Status encode_program(const Program& program, std::uint8_t* bytes,
                                     std::size_t capacity, std::size_t& written);
-// Nothing takes more than four times its bytes in memory: a number of one byte has a tag and two, a
-// row a tag and its length.
+// No field or row encodes to more than four times its size in memory: a one-byte number takes a tag
+// and two bytes, a row a tag and its length.
 inline constexpr std::size_t kMaxDescriptorBytes = 4 * sizeof(Program) + kMaxTableBytes;
 static_assert(espalier_Action_size + 4 <= 4 * sizeof(Action));
 static_assert(espalier_Phase_size + 4 <= 4 * sizeof(Phase));

@@ -1,5 +1,5 @@
 #pragma once
-// Programs on a host: values that own the tables that they look up.
+// Programs on a host: values that own the tables they look up. Host only.
 
 #include <cstdint>
 #include <utility>
@@ -9,8 +9,8 @@
 
 namespace espalier {
 
-// A program with a table of its own. Copies are deep, from any program, so an OwnedProgram outlives
-// the generator, the file and the schedule that it came from.
+// A program with its own table. Copies from any program are deep, so an OwnedProgram may outlive
+// the generator, file or schedule that it came from.
 class OwnedProgram : public Program {
  public:
   OwnedProgram() { clear(); }
@@ -30,7 +30,7 @@ class OwnedProgram : public Program {
   }
   ~OwnedProgram() = default;
 
-  // Gives the program a table of these entries.
+  // Sets the program's table to these entries.
   void set_table(const std::vector<std::int16_t>& entries) {
     std::vector<std::uint8_t> bytes;
     bytes.reserve(2 * entries.size());
@@ -40,7 +40,7 @@ class OwnedProgram : public Program {
     }
     own(std::move(bytes));
   }
-  // Copies the entries that `table` points to, if they are not its own.
+  // Copies the entries that `table` points to, unless this object owns them already.
   void keep_table() {
     if (!owns_table()) own(table_bytes(*this));
   }
@@ -73,7 +73,7 @@ class OwnedProgram : public Program {
   std::vector<std::uint8_t> table_;
 };
 
-// All nodes' programs of a schedule, by node.
+// The programs of all nodes of a schedule, by node.
 using Programs = std::vector<OwnedProgram>;
 
 }  // namespace espalier

@@ -7,26 +7,26 @@
 
 namespace espalier::ofi {
 
-// The fixed part of an address, which is what one end of a lane tells the other; libfabric's name
-// of the endpoint follows.
+// The fixed part of an address: what one end of a lane tells the other. The endpoint's name in
+// libfabric follows.
 struct AddressHead {
   std::uint32_t magic = 0x32495045;  // "EPI2"
-  std::uint32_t node = 0;
-  std::uint32_t peer = 0;  // node at the other end
-  std::uint32_t lane = 0;  // number of the lane at `node`
+  std::uint32_t node = 0;            // whose address it is
+  std::uint32_t peer = 0;            // the node that it is for
+  std::uint32_t lane = 0;            // number of the lane at `node`
   std::uint32_t window = 0;
   std::uint32_t eager_bytes = 0;
-  std::uint64_t base = 0;  // of the node's arena
-  std::uint64_t key = 0;
+  std::uint64_t base = 0;  // address of the node's arena
+  std::uint64_t key = 0;   // key of the node's arena
 };
 
-// peers[v]: the node at the other end of each lane of node v. The number, there, of lane `lane` of
-// node `node`: the i-th lane from a to b is the i-th from b to a. What is not there is the number
-// of its lanes.
+// Returns the number that lane `lane` of node `node` has at its other end. peers[v]: the node at
+// the other end of each lane of node v. The i-th lane from a to b is the i-th lane from b to a. If
+// the other end has no such lane, returns its number of lanes.
 [[nodiscard]] std::uint32_t other_end(const std::vector<std::vector<std::uint32_t>>& peers,
                                       std::uint32_t node, std::uint32_t lane);
 
-// The libfabric address in an address, for people: "127.0.0.1:4000", "fi_shm://17:0:2".
+// Returns the libfabric address in an address as text: "127.0.0.1:4000", "fi_shm://17:0:2".
 [[nodiscard]] std::string address_text(const std::string& address);
 
 }  // namespace espalier::ofi

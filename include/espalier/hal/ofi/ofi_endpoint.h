@@ -1,6 +1,16 @@
 #pragma once
-// The endpoint over libfabric: RMA writes with immediate data into registered memory, one credit
-// back, no receive ever posted. Host only. Allocates in open() and connect() only.
+// The endpoint over libfabric. Host only. Allocates in open() and connect() only.
+//
+// Messages are RMA writes with immediate data into registered memory; one credit flows back, and no
+// libfabric receive is ever posted.
+//
+// **Over the provider "shm", link the library espalier-spin-lock-interposer into the program**
+// (dependency and pkg-config file of the same name; docs/using.md). libfabric keeps each endpoint's
+// queue behind a spin lock in shared memory, and waits for that lock without limit. Without the
+// interposer, a peer that is stopped or killed while it holds such a lock can make this process
+// hang inside libfabric. No deadline ends that, and no kDeaf reports the peer. Everything else
+// works. The interposer replaces the whole process's pthread_spin_lock, pthread_spin_trylock and
+// pthread_spin_unlock; the endpoint library alone replaces nothing. Other providers do not need it.
 
 #include <cstdint>
 #include <memory>
@@ -12,27 +22,30 @@
 namespace espalier::ofi {
 
 struct Config {
-  // "tcp" (which is "net" in libfabric 1.17), "shm", or any libfabric name.
+  // "tcp" (named "net" in libfabric 1.17), "shm", or any other libfabric name.
   std::string provider = "tcp";
   std::string local_address;  // IP to bind; empty: 127.0.0.1 (tcp)
   std::uint32_t node = 0;
   std::vector<std::uint32_t> peers;  // node at the other end of each link
-  // Empty: direct, one libfabric endpoint that knows the addresses of all peers. Else modelled:
-  // each link has so many lanes in each direction (0: none), and each lane, of the direction that
-  // has more, is a libfabric endpoint of its own that knows the address of its other end and no
-  // more.
+  // Empty: the fabric routes. One libfabric endpoint knows the addresses of all peers, and each
+  // link has one lane.
+  // Otherwise hop by hop: lanes of each link and direction (0: no messages in that direction).
+  // Every lane, of the direction that has more, is a libfabric endpoint of its own, which knows
+  // only the address of its other end.
   struct Lanes {
     std::uint32_t out = 1;
     std::uint32_t in = 1;
   };
   std::vector<Lanes> lanes;
   std::uint32_t window = 16;
-  // A grant costs a write of its own, and so a trip through the kernel on tcp: copying 16 KiB is
-  // cheaper. 0: 16384, or where the provider itself copies (shm), what it takes in one piece.
+  // Maximum size of an eager message. A larger one needs a clear to send: a write of its own, and
+  // on tcp a system call, so copying 16 KiB is cheaper. 0: the default, which is 16384, or over shm
+  // the size that the provider copies in one piece.
   std::uint32_t eager_bytes = 0;
 };
 
-// The names `--provider` takes, with what libfabric 1.17 calls them.
+// Whether `name` can be given to `--provider`: the installed libfabric has that provider, with the
+// capabilities that the endpoint needs.
 [[nodiscard]] bool known_provider(const std::string& name);
 
 class OfiEndpoint {
@@ -40,19 +53,25 @@ class OfiEndpoint {
   // Opens the local half; null and one clear line in `error` on failure.
   [[nodiscard]] static std::unique_ptr<OfiEndpoint> open(const Config& config, std::string& error);
   virtual ~OfiEndpoint() = default;
-  // The node at the other end of each lane, link by link; a direct link has one lane.
+  // The node at the other end of each lane, ordered by link.
   [[nodiscard]] virtual std::vector<std::uint32_t> lane_peers() const = 0;
-  // What the other end of each lane must know of it (binary; the launcher carries it).
+  // For each lane, the address that its other end needs (binary; the launcher carries it).
   [[nodiscard]] virtual std::vector<std::string> addresses() const = 0;
-  // addresses[l]: of the other end of lane l (other_end() of address.h). Returns when every lane
-  // can carry; kBackEnd and `error` otherwise.
+  // Connects all lanes and returns when each can carry messages. addresses[l]: the address that the
+  // other end of lane l published (other_end() in address.h). kBadArgument: not one address per
+  // lane; kBackEnd: a wrong address, or no connection within 60 s. Both with one line in `error`.
   [[nodiscard]] virtual Status connect(const std::vector<std::string>& addresses,
                                        std::string& error) = 0;
   // connect() in two parts, for a thread that connects several endpoints to each other: start each,
-  // then go on with all in turn until none is kBusy. What is connected goes on answering there.
+  // then call go_on_connecting() on all in turn until none returns kBusy. An endpoint that is
+  // connected already must also be called: it still answers the others.
   [[nodiscard]] virtual Status start_connecting(const std::vector<std::string>& addresses,
                                                 std::string& error) = 0;
   [[nodiscard]] virtual Status go_on_connecting(std::string& error) = 0;
+  // Whether every wait for a spin lock is bounded, even if a stopped or killed peer holds the lock.
+  // Call after connect(). Always true except over shm. Over shm it is true if the program is linked
+  // with espalier-spin-lock-interposer and the locks of this libfabric version were found.
+  [[nodiscard]] virtual bool spin_locks_bounded() const = 0;
   [[nodiscard]] virtual Endpoint& endpoint() = 0;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
-// The instances of one phase's actions in step order, without expanding them: for each action the
-// next instance to let in, and the next to run. Freestanding. A step costs O(actions), a gap
-// between steps nothing.
+// The instance scheduler: the instances of one phase's actions in step order, without expanding
+// them. For each action it holds the next instance to issue and the next to run. Freestanding. A
+// step costs O(actions); empty steps cost nothing.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,47 +17,51 @@ namespace espalier {
 
 inline constexpr std::uint32_t kMaxActions = sizeof(Program::actions) / sizeof(Action);
 static_assert(kMaxActions <= 64, "a step's actions are bits of 64");
-// A set of a phase's actions, bit k: its k-th.
+// A set of a phase's actions: bit k is row k, which is action first_action() + k.
 using Rows = std::conditional_t<kMaxActions <= 32, std::uint32_t, std::uint64_t>;
 
 class Timetable {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  // Whether steps and instances, and what is reckoned with them, are in -most .. most. Where memory
-  // has 32 bits the timetable takes no others: there it must be asked before start().
-  static constexpr std::int64_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / 2;
+  // Whether all step numbers, instance numbers and values computed from them lie in -max .. max.
+  // On 32-bit targets call it before start(): the scheduler cannot hold larger values.
+  static constexpr std::int64_t kMaxValue = std::numeric_limits<std::ptrdiff_t>::max() / 2;
   [[nodiscard]] static bool fits(const Program& program, std::uint32_t blocks,
-                                 std::int64_t most = kMost);
-  // Before the first phase.
+                                 std::int64_t max = kMaxValue);
+  // Begins `program`, which must outlive this use, for N = `blocks`: goes to its first phase with
+  // instances.
   void start(const Program& program, std::uint32_t blocks);
-  // Goes to the first instances of the next phase that has any; after the last next_step() is
-  // kNever. Instances that an index without mod and terms rules out are left out here; others must
-  // be asked for with exists().
+  // Goes to the first instances of the next phase that has any. After the last phase next_step() is
+  // kNever. Instances whose block is outside 0 .. N-1 are skipped here if the block's index has
+  // neither mod nor terms; call exists() for the others.
   void next_phase();
 
-  // Step of the next instance to let in; kNever: none is left. Bit k of next_rows(): action
-  // first_action + k has an instance in it; a send or receive with a pace in_step(k) of them, of
-  // which at most kMaxInStep + 1 are counted.
   static constexpr std::uint32_t kMaxInStep = 255;
+  // Returns the step of the next instances to issue; kNever: none is left.
   [[nodiscard]] std::int64_t next_step() const { return next_step_; }
+  // Returns the rows with instances in next_step().
   [[nodiscard]] Rows next_rows() const { return next_rows_; }
+  // Returns the number of the row's instances in next_step(): 1, except for sends and receives with
+  // a pace. Stops counting at kMaxInStep + 1.
   [[nodiscard]] std::uint32_t in_step(std::uint32_t row) const;
-  // Lets in all instances of next_step(); sends and receives with a pace have run.
+  // Issues all instances of next_step(). Before that, call advance() for each instance in it of a
+  // send or receive with a pace.
   void take_step();
-  // False once a pace fell, left its phase, or that of a combine or copy did not rise; its action
-  // has no instances any more.
+  // False once a pace decreased or left its phase, or the pace of a combine or copy did not
+  // increase. That action yields no further instances.
   [[nodiscard]] bool good() const { return good_; }
 
-  // Of the next instance to run of action first_action + row: does it exist, and an index' value.
+  // Whether the row's next instance to run exists.
   [[nodiscard]] bool exists(std::uint32_t row) const;
+  // Returns the value of index `ref` at the row's next instance to run.
   [[nodiscard]] std::int64_t value(std::uint32_t row, std::uint32_t ref) const;
-  // Of the one `ahead` after that.
+  // The same for the instance `ahead` instances after that.
   [[nodiscard]] bool exists(std::uint32_t row, std::uint32_t ahead) const;
   [[nodiscard]] std::int64_t value(std::uint32_t row, std::uint32_t ref, std::uint32_t ahead) const;
-  // The block of a place of it, clamped where the action clamps.
+  // Returns the block index `ref` at the row's next instance to run, clamped if the action clamps.
   [[nodiscard]] std::int64_t block(std::uint32_t row, std::uint32_t ref) const;
-  // It has run, or does not exist: the one after it is next.
+  // Goes to the row's following instance. Call when the current one has run or does not exist.
   void advance(std::uint32_t row);
 
   [[nodiscard]] const Action& action(std::uint32_t row) const {
@@ -67,24 +71,26 @@ class Timetable {
 
  private:
   friend class PackedState;
-  // What fits() has let in fits these.
+  // Holds every value that fits() accepts.
   using Number = std::ptrdiff_t;
   static constexpr Number kNoStep = std::numeric_limits<Number>::max();
   struct Row {
-    Number step = 0;                 // of the next instance to let in; kNoStep: there is none
-    Number first_step = 0;           // of instance 0, or with a pace of value 0
-    Number left = 0;                 // instances not let in yet
+    Number step = 0;                 // step of the next instance to issue; kNoStep: there is none
+    Number first_step = 0;           // step of instance 0; with a pace, step of pace 0
+    Number unissued = 0;             // instances not issued yet
     Number i = 0;                    // next instance to run
-    std::uint16_t first_cursor = 0;  // its stepped indices: cursors_[first_cursor ..]
+    std::uint16_t first_cursor = 0;  // the row's stepped indices: `cursors` cursors from here
     std::uint8_t cursors = 0;
-    bool ahead = false;  // the cursor after them is the pace's, at the next instance to let in
+    bool has_pace_cursor =
+        false;  // the cursor after these is the pace's, at the next instance to issue
   };
+  // Instances begin .. end-1.
   struct Range {
     std::int64_t begin, end;
     void cut(std::int64_t from, std::int64_t to, std::uint32_t d);
   };
 
-  void start_row(std::uint32_t at);
+  void start_row(std::uint32_t row);
   [[nodiscard]] Range range(const Action& action, std::int64_t t0) const;
   [[nodiscard]] static std::uint32_t block_ref(const Action& action);
   void add_cursors(Row& row, const Action& action);
@@ -92,30 +98,31 @@ class Timetable {
   void add_place(Row& row, bool present, const Place& place);
   void start_cursor(Row& row, std::uint32_t ref);
   [[nodiscard]] bool has_room(const Index& index) const;
-  [[nodiscard]] bool paced(std::uint32_t row) const { return action(row).pace_ref != 0; }
-  // Runs later than it is let in, so that the pace is ahead of the other indices.
+  [[nodiscard]] bool has_pace(std::uint32_t row) const { return action(row).pace_ref != 0; }
+  // Whether the action's instances run after they are issued: then the pace is ahead of the other
+  // indices.
   [[nodiscard]] static bool runs_later(const Action& action) {
     return action.kind == espalier_Kind_COMBINE || action.kind == espalier_Kind_COPY;
   }
   void start_pace(std::uint32_t row);
-  void keep_pace(std::uint32_t row, std::int64_t earliest);
+  void update_step(std::uint32_t row, std::int64_t earliest);
   [[nodiscard]] std::int64_t pace(std::uint32_t row) const;
   void find_next_step();
-  // The row's next instance to let in may be the next of all.
-  void offer(std::uint32_t row);
+  // Merges the row's next instance to issue into next_step_ and next_rows_.
+  void merge(std::uint32_t row);
 
-  // For actions that share a term each has its own cursor.
+  // Actions that share a term have a cursor each, hence the factor 2.
   static constexpr std::uint32_t kMaxTermCursors =
       std::min<std::uint32_t>(2 * sizeof(Program::terms) / sizeof(Term), kMaxCursors);
 
   const Program* program_ = nullptr;
   std::uint8_t next_phase_ = 0;
-  std::uint8_t first_action_ = 0;  // of the phase
-  std::uint8_t rows_count_ = 0;    // its actions
-  bool good_ = false;              // from start() on
+  std::uint8_t first_action_ = 0;  // position of the phase's first action in the program
+  std::uint8_t rows_count_ = 0;    // number of the phase's actions
+  bool good_ = false;              // true after start(): see good()
   std::uint32_t period_ = 0;
   std::uint32_t blocks_ = 0;
-  std::int64_t first_step_ = 0, end_step_ = 0;  // of the phase
+  std::int64_t first_step_ = 0, end_step_ = 0;  // the phase's steps are first_step_ .. end_step_-1
   std::int64_t next_step_ = 0;
   Rows next_rows_ = 0;
   Row rows_[kMaxActions];

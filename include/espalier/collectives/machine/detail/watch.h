@@ -1,6 +1,7 @@
 #pragma once
-// Watches the links of a machine: probes those it awaits, declares the dead ones dead, and makes
-// all nodes end with the same cause. Freestanding. The rules: docs/architecture.md, "Failure".
+// The failure detector of a machine: probes the links that the machine awaits, declares dead links
+// dead, and makes all nodes end with the same cause. Freestanding. Its rules: docs/architecture.md,
+// "Failure". "Probe" is a keepalive probe, not MPI_Probe. D is the deadline.
 
 #include <cstdint>
 
@@ -16,81 +17,88 @@ class Watch {
 
   void init(Endpoint& endpoint, std::uint64_t deadline_ns);
 
-  // First call of every poll: reads the clock. Time in which the caller should have polled and did
-  // not (next_deadline() passed by more than D/8: the process was stopped) does not count, and no
-  // link is found dead before it had D/2 more to answer.
+  // Reads the clock; call first in every poll. If the caller polls more than D/8 after
+  // next_deadline() (the process was stopped), the missed time does not count, and every link gets
+  // another D/2 to reply before it is declared dead.
   void tick();
-  // Last call of every poll. `drained`: no completion is left unread, so silence is silence.
-  // Sends what is pending, looks at the deadlines that have come.
+  // Sends pending controls and checks expired deadlines; call last in every poll. `drained`: no
+  // completion is left unread. Only then may a silent link be declared dead.
   void run(bool drained);
 
-  // A collective starts: it has moved just now. Its probes have the number `word`.
+  // Notes that a collective starts, which counts as progress. Its probes carry `word`.
   void start(std::uint32_t word) {
     moved_at_ = now_;
-    word_ = word;
+    probe_word_ = word;
   }
-  // The machine moved.
-  void moved() { moved_at_ = now_; }
-  // Something is awaited of `link` from now on / one of the awaited things came; more are if
-  // `more` / anything else came.
+  // Notes that the machine made progress.
+  void note_progress() { moved_at_ = now_; }
+  // Notes that the machine awaits a completion on `link` from now on.
   void await(std::uint32_t link);
-  void arrived(std::uint32_t link, bool more);
-  void alive(std::uint32_t link) { links_[link].life = now_; }
-  void control(std::uint32_t link, const Control& control);
-  void link_down(std::uint32_t link);
-  // While there is a link that deafens this node, it blames nobody's silence. After D/4 the first
-  // such link is the cause.
-  void deafened(std::uint32_t link, bool deafens);
+  // Notes that an awaited completion arrived; `more`: others are awaited on `link`.
+  void note_arrival(std::uint32_t link, bool more);
+  // Notes any other sign of life from the peer.
+  void note_life(std::uint32_t link) { links_[link].last_life = now_; }
+  // Handles a control that arrived on `link`.
+  void handle_control(std::uint32_t link, const Control& control);
+  // Notes that the fabric reports `link` as down: probes it at once.
+  void note_link_down(std::uint32_t link);
+  // Notes that the peer on `link` blocks this node's reception, or no longer does. While any peer
+  // blocks it, no link is declared dead for silence. After D/4 the first such link becomes the
+  // cause.
+  void note_blocked(std::uint32_t link, bool blocks);
 
-  // This node found `status` on its link to node `peer` (itself: at home). Only the first finding
-  // counts.
+  // Notes that this node detected the failure `status` on its link to node `peer`; `peer` is this
+  // node itself for a failure that is not on a link. Only the first failure counts.
   void fail(Status status, std::uint32_t peer);
 
+  // Whether a cause is known. It may still be replaced by a smaller one.
   [[nodiscard]] bool failed() const { return cause_.status != Status::kOk; }
-  // The cause is final, the endpoint released.
+  // Whether the cause is final and the endpoint has been released.
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] const Cause& cause() const { return cause_; }
   [[nodiscard]] std::uint32_t peer(std::uint32_t link) const { return links_[link].peer; }
-  [[nodiscard]] std::uint32_t links() const { return count_; }
-  // Of the endpoint's clock: the last tick(); when the wait on `link` began; when run() has
-  // something to do.
+  [[nodiscard]] std::uint32_t links() const { return links_count_; }
+  // The next three return times by the endpoint's clock, ns.
+  // The time of the last tick().
   [[nodiscard]] std::uint64_t now() const { return now_ + lost_; }
-  [[nodiscard]] std::uint64_t since(std::uint32_t link) const;
+  // The time at which the wait on `link` began.
+  [[nodiscard]] std::uint64_t wait_start(std::uint32_t link) const;
+  // The time at which run() has work even if nothing arrives; kNoDeadline: none.
   [[nodiscard]] std::uint64_t next_deadline() const;
 
  private:
   friend class PackedState;
-  struct Link {
+  struct LinkState {
     std::uint32_t peer = 0;
-    std::uint32_t answer = 0;    // number of the probe to answer
-    std::uint64_t since = 0;     // the wait's begin
-    std::uint64_t probe_at = 0;  // when its next probe is due
-    std::uint64_t life = 0;      // last sign of life
+    std::uint32_t answer = 0;      // number of the probe to reply to
+    std::uint64_t wait_start = 0;  // start of the wait
+    std::uint64_t next_probe = 0;  // due time of the next probe
+    std::uint64_t last_life = 0;   // last sign of life
   };
 
-  void learn(const Cause& cause);
+  void adopt(const Cause& cause);
   void send_controls();
   void look_at_links(bool drained);
-  void hear_anew();
+  void restart_replies();
   void begin_wait(std::uint32_t link);
   [[nodiscard]] std::uint64_t first_probe(std::uint32_t link) const;
-  void due(std::uint64_t at) { next_ = at < next_ ? at : next_; }
+  void due(std::uint64_t time) { next_due_ = time < next_due_ ? time : next_due_; }
 
   Endpoint* endpoint_ = nullptr;
-  std::uint64_t deadline_ = 0;  // D
-  // All times are of a clock that stands still while the caller oversleeps: endpoint.now() - lost_.
+  std::uint64_t deadline_ = 0;  // D, ns
+  // All times are by a clock that stops while the caller is late: endpoint.now() - lost_, ns.
   std::uint64_t now_ = 0;
   std::uint64_t lost_ = 0;
-  std::uint64_t next_ = 0;  // nothing is due before
-  std::uint64_t moved_at_ = 0;
-  std::uint64_t end_at_ = 0;   // until when a smaller cause is taken
-  std::uint64_t deaf_at_ = 0;  // when deafness becomes a cause
-  LinkSet awaited_, down_, deafening_, answers_, causes_, probes_;
-  std::uint32_t count_ = 0;
-  std::uint32_t word_ = 0;
+  std::uint64_t next_due_ = 0;          // nothing is due earlier
+  std::uint64_t moved_at_ = 0;          // last progress of the machine
+  std::uint64_t end_at_ = 0;            // end of the time in which a smaller cause is accepted
+  std::uint64_t blocked_cause_at_ = 0;  // time at which blocked reception becomes the cause
+  LinkSet awaited_, down_, blocking_, answers_, causes_, probes_;
+  std::uint32_t links_count_ = 0;
+  std::uint32_t probe_word_ = 0;
   bool ended_ = false;
   Cause cause_;
-  Link links_[kMaxLinks];
+  LinkState links_[kMaxLinks];
 };
 
 }  // namespace espalier

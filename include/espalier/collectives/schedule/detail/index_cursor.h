@@ -1,7 +1,7 @@
 #pragma once
-// Reading an index instance by instance: start() divides, advance() adds, compares and subtracts.
-// Freestanding. Equal to index_value() wherever that does not wrap. The one exception: an index
-// that has terms and also a div or mod of its own divides once an advance.
+// Evaluates an index instance by instance: start() divides, advance() adds, compares and subtracts.
+// Freestanding. Equal to index_value() wherever that does not wrap. One exception: an index with
+// terms and also a div or mod of its own divides once per advance().
 
 #include <cstdint>
 
@@ -13,38 +13,39 @@ namespace espalier {
 // Returns the outer part of an index without its base: floor(sum / div) mod mod.
 [[nodiscard]] std::int64_t finish_index(const Index& index, std::int64_t sum);
 
-// One term of an index, at some instance.
+// One term of an index, at the current instance.
 class TermCursor {
  public:
+  // Goes to instance i of `term`.
   void start(const Term& term, std::int64_t i);
-  // The term's value at the next instance; what start() was given.
+  // Goes to the next instance of the term passed to start(), and returns the term's value there.
   [[nodiscard]] std::int64_t advance(const Program& program, const Term& term);
 
  private:
   [[nodiscard]] std::int64_t add_digits(const Term& term, std::uint32_t carry);
 
   std::uint32_t remainder_ = 0;
-  std::uint32_t remainder_step_ = 0;  // what an instance adds to remainder_, below div
-  // floor((mul*i + add) / div) mod mod. With digits they are packed here, lowest first, each in as
-  // many bits as the base needs (at most 36 in all, as base^digits <= 2^30).
+  std::uint32_t remainder_step_ = 0;  // added to remainder_ per instance, below div
+  // floor((mul*i + add) / div) mod mod. For a term with digits, its digits, packed: the lowest
+  // first, bit_width(base - 1) bits each. That is at most 36 bits, because base^digits <= 2^30.
   std::uint64_t quotient_ = 0;
-  std::uint64_t step_ = 0;  // what an instance adds to quotient_, packed as that is
+  std::uint64_t step_ = 0;  // added to quotient_ per instance, packed like quotient_
 };
 
 class IndexCursor {
  public:
-  // Goes to instance i of program.indices[ref]. `terms` is room for that index's terms, which
-  // outlives the cursor; may be null if it has none. The program passed check_program and outlives
-  // the cursor.
+  // Goes to instance i of program.indices[ref]. `terms` has one element per term of that index, and
+  // may be null if there are none. The program must have passed check_program. Program and `terms`
+  // must outlive the cursor.
   void start(const Program& program, std::uint32_t ref, std::int64_t i, TermCursor* terms);
-  // Goes to the next instance of the program's index that start() was given.
+  // Goes to the next instance. `program` is the program passed to start().
   void advance(const Program& program);
   [[nodiscard]] std::int64_t value() const { return wrapping_add(index_->base, quotient_); }
 
  private:
   void advance_terms(const Program& program);
 
-  // Without terms: what an instance adds to quotient_ and to the remainder of its division.
+  // For an index without terms: added to quotient_ and remainder_ per instance.
   struct Step {
     std::int32_t quotient;
     std::uint32_t remainder;
@@ -55,7 +56,7 @@ class IndexCursor {
     TermCursor* terms_ = nullptr;
     std::uint32_t remainder_;  // without terms
   };
-  std::int64_t quotient_ = 0;  // value without base
+  std::int64_t quotient_ = 0;  // the value without base
   union {
     std::int64_t sum_ = 0;  // with terms: off + coef*i
     Step step_;
@@ -75,7 +76,7 @@ inline void IndexCursor::advance(const Program& program) {
       quotient_ = wrapping_add(quotient_, 1);
     }
   }
-  // Both summands were below mod, and the carry is at most 1.
+  // One subtraction suffices: both summands were below mod, and the carry is at most 1.
   if (index_->mod != 0 && quotient_ >= index_->mod) quotient_ -= index_->mod;
 }
 

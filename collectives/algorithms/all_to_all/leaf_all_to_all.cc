@@ -1,0 +1,365 @@
+// All-to-all (total exchange) on a fat tree of any capacities, without contention or queue.
+//
+// Steps: N * sum over i = 1..h of ceil((k-1) k^(2i-2) / c_i) + 2h-1. Cost: steps * (alpha +
+// beta*m/N), m the bytes of what one rank sends another. Source: 002 section 3.3, formula (2); the
+// schedule of the report that it refers to is designed anew. c_i are the lanes that are used
+// (used_lanes): where branches have more than k times those below, only as many, as more could
+// never be filled. The paper has c_1 = 1.
+//
+// Stage i = h..1 exchanges between the branches of every router of level i. With m = k^(i-1), each
+// branch u sends messages q = 0 .. (k-1) m^2 - 1, those from t c_i to t c_i + c_i - 1 in slot t:
+// with b = floor(q / m) from its rank rev(q mod m) to rank rev((q + b) mod m) of branch
+// u + 1 + floor(b / m), where rev reverses i-1 digits of base k. So what is under way at a time is
+// spread evenly over all links below. What arrives in step s was sent in step s - 2i + 1; a stage
+// does all N blocks in turn, and stages follow one another without a gap.
+//
+// Below level i, at level l, let K = k^(i-1-l) and r be the node's place in its branch, reversed.
+// From it come the messages q = r + K g, g = 0, 1, ..; to it go those with (q + b) mod K = r, which
+// are k^l for each b: q = K g + ((r - b) mod K), b = floor(g / k^l).
+//
+// No slot brings a branch of level l + 1 more than its c = c_(l+1) lanes: c_i <= c K. Upwards c_i
+// messages in a row hold at most ceil(c_i / K) of one r. Downwards, if c_i = c K a slot is c whole
+// rows of K messages, of one b each, and each row holds one for r. Else c + 1 messages for r are at
+// least c K - B + 1 in a row, as each new b moves them together by one, of which there are B <=
+// ceil(c / k^l), and never by more than K - 1 together: c_i <= c K - B keeps them apart. For c_1 =
+// 1, where c <= k^l, B is 1.
+//
+// Actions: 2h + 1 a rank, 2 + 4(h-l) a router. kTooLarge where the terms do not fit (h > 5; k = 2:
+// h > 8, or h > 5 where lanes are no powers of two) and where a router passes more than 2^20
+// messages a block.
+
+#include <algorithm>
+
+#include "collectives/algorithms/trees/leaf_tree.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::uint32_t kMaxLevels = 32;
+
+std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
+
+// Whether `lanes` messages a slot of stage `stage` ask no branch below for more than used[].
+// `lanes` is at most k times the next level's.
+bool spreads(const LeafNode& node, const std::uint32_t* used, std::uint32_t stage,
+             std::uint64_t lanes) {
+  for (std::uint32_t level = 0; level + 1 < stage; ++level) {
+    const std::uint64_t spread = leaves_below(node, stage - 1 - level);
+    const std::uint64_t room = used[level] * spread, leaves = leaves_below(node, level);
+    const std::uint64_t closer = std::min((used[level] + leaves - 1) / leaves, spread - 1);
+    if (lanes != room && lanes + closer > room) return false;
+  }
+  return true;
+}
+
+// The lanes that the schedule uses, by level.
+void used_lanes(const Group& group, const LeafNode& node, std::uint32_t* used) {
+  std::uint64_t most = branch_lanes(group, 1);
+  for (std::uint32_t level = 1; level <= node.height; ++level) {
+    std::uint64_t lanes = std::min<std::uint64_t>(most, branch_lanes(group, level));
+    while (!spreads(node, used, level, lanes)) --lanes;
+    used[level - 1] = static_cast<std::uint32_t>(lanes);
+    most = lanes * node.arity;
+  }
+}
+
+class TotalExchange {
+ public:
+  TotalExchange(Builder& builder, const LeafNode& node, const Group& group)
+      : builder_(builder), node_(node), group_(group) {
+    used_lanes(group, node, lanes_);
+  }
+
+  void add();
+  [[nodiscard]] Status finish();
+
+ private:
+  // Messages of one kind at this node, in order, over all blocks: message g in slot floor((spread *
+  // g + offset) / lanes) of its block's, offset < spread.
+  struct Stream {
+    std::uint32_t round;   // a block's messages
+    std::uint32_t spread;  // K
+    std::uint32_t offset = 0;
+    bool turns = false;  // the offset is less by 1 modulo K after `held` messages each
+    std::uint32_t held = 1;
+    std::uint32_t wide = 1;  // so many of them are one of each branch
+  };
+
+  [[nodiscard]] std::uint32_t capacity(std::uint32_t level) const { return lanes_[level - 1]; }
+  // Of stage i: m, and slots a block.
+  [[nodiscard]] std::uint32_t branch(std::uint32_t stage) const {
+    return leaves_below(node_, stage - 1);
+  }
+  [[nodiscard]] std::uint32_t messages(std::uint32_t stage) const {
+    return (node_.arity - 1) * branch(stage) * branch(stage);
+  }
+  [[nodiscard]] std::uint32_t slots(std::uint32_t stage) const {
+    return (messages(stage) + capacity(stage) - 1) / capacity(stage);
+  }
+
+  void add_rank(std::uint32_t stage);
+  void add_turn(std::uint32_t stage);
+  void add_below_turn(std::uint32_t stage);
+  // The ranks that a rank meets in turn: the branch changes by `sign` once in m blocks, the place
+  // in it is what `first` and sign * (number of the message) give reversed.
+  [[nodiscard]] std::uint8_t partners(std::uint32_t stage, std::int32_t sign, std::uint32_t first);
+  // Sets when: in the step `before` the arrival at the ranks.
+  void time(Action& action, std::uint32_t stage, std::uint32_t before, std::uint8_t pace,
+            const Stream& stream);
+  [[nodiscard]] std::uint8_t pace(std::uint32_t stage, const Stream& stream);
+  [[nodiscard]] std::uint8_t block(const Stream& stream);
+  // Slots that a stream needs: a step's are free again window + 1 steps later.
+  [[nodiscard]] std::uint32_t scratch(std::uint32_t stage, const Stream& stream) const;
+  [[nodiscard]] Place passing(const Stream& stream, std::uint8_t slot);
+
+  Builder& builder_;
+  const LeafNode& node_;
+  const Group& group_;
+  std::uint32_t lanes_[kMaxLevels];  // used, by level
+};
+
+void TotalExchange::time(Action& action, std::uint32_t stage, std::uint32_t before,
+                         std::uint8_t pace, const Stream& stream) {
+  std::uint32_t earlier = 0;  // slots a block of the stages before
+  for (std::uint32_t at = stage + 1; at <= node_.height; ++at) earlier += slots(at);
+  action.t0_ref = builder_.count({.a = as_int(2 * node_.height - 1) - as_int(before),
+                                  .b = as_int(earlier),
+                                  .c = 0,
+                                  .d = 0,
+                                  .e = 0});
+  action.instances_ref =
+      builder_.count({.a = 0, .b = as_int(stream.round), .c = 0, .d = 0, .e = 0});
+  action.pace_ref = pace;
+}
+
+std::uint8_t TotalExchange::pace(std::uint32_t stage, const Stream& stream) {
+  const std::uint32_t lanes = capacity(stage);
+  // A block's last slot may have lanes to spare: the next block begins with a new slot.
+  const std::uint32_t spare = slots(stage) * lanes - messages(stage);
+  // Where the lanes are whole spreads the offset does not matter.
+  const std::uint32_t unit = lanes % stream.spread == 0 ? stream.spread : 1;
+  Index row{};
+  row.coef = as_int(stream.spread / unit);
+  row.div = lanes / unit * stream.wide;
+  Term terms[2];
+  std::uint32_t count = 0;
+  if (unit == 1 && stream.turns) {
+    terms[count++] = {.coef = 1,
+                      .mul = -1,
+                      .add = as_int(stream.offset * stream.held + stream.held - 1),
+                      .div = stream.held,
+                      .mod = stream.spread,
+                      .base = 0,
+                      .digits = 0,
+                      .table = 0};
+  } else if (unit == 1) {
+    row.off = as_int(stream.offset);
+  }
+  if (spare > 0) {
+    terms[count++] = {.coef = as_int(spare / unit * stream.wide),
+                      .mul = 1,
+                      .add = 0,
+                      .div = stream.round,
+                      .mod = 0,
+                      .base = 0,
+                      .digits = 0,
+                      .table = 0};
+  }
+  if (row.coef == 1 && row.div == 1 && row.off == 0 && count == 0) return 0;  // one a step
+  return builder_.index(row, terms, count);
+}
+
+std::uint8_t TotalExchange::block(const Stream& stream) {
+  Index row{};
+  row.coef = 1;
+  row.div = stream.round;
+  return builder_.index(row);
+}
+
+std::uint32_t TotalExchange::scratch(std::uint32_t stage, const Stream& stream) const {
+  const std::uint32_t lanes = capacity(stage) * (group_.window + 1);
+  // The offset may fall by as much as the spread less 1.
+  const bool falls = stream.turns && capacity(stage) % stream.spread != 0;
+  return (lanes + (falls ? stream.spread - 1 : 0) + stream.spread - 1) / stream.spread;
+}
+
+// In an all-to-all a place in scratch has the length of any part.
+Place TotalExchange::passing(const Stream& stream, std::uint8_t slot) {
+  Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.constant(0));
+  at.block_ref = block(stream);
+  at.slot_ref = slot;
+  return at;
+}
+
+std::uint8_t TotalExchange::partners(std::uint32_t stage, std::int32_t sign, std::uint32_t first) {
+  const std::uint32_t below = branch(stage), all = below * node_.arity;
+  const std::uint32_t mine = node_.index / below % node_.arity;
+  Index row{};
+  row.base = as_int(node_.index / all * all);
+  row.off = as_int((mine + (sign > 0 ? 1 : node_.arity - 1)) % node_.arity * below);
+  row.mod = all;
+  Term terms[2];
+  std::uint32_t count = 0;
+  if (node_.arity > 2) {
+    terms[count++] = {.coef = sign * as_int(below),
+                      .mul = 1,
+                      .add = 0,
+                      .div = below,
+                      .mod = node_.arity - 1,
+                      .base = 0,
+                      .digits = 0,
+                      .table = 0};
+  }
+  if (below > 1) {
+    terms[count++] = {.coef = 1,
+                      .mul = sign,
+                      .add = as_int(first),
+                      .div = 0,
+                      .mod = below,
+                      .base = node_.arity,
+                      .digits = stage - 1,
+                      .table = 0};
+  }
+  return builder_.index(row, terms, count);
+}
+
+void TotalExchange::add_rank(std::uint32_t stage) {
+  const std::uint32_t below = branch(stage);
+  const std::uint32_t place = reverse_digits(node_.index % below, node_.arity, stage - 1);
+  const std::uint8_t link = builder_.constant(0);
+  const Stream out{.round = (node_.arity - 1) * below, .spread = below, .offset = place};
+  Place from = Builder::place(espalier_Buffer_INPUT, partners(stage, 1, place));
+  from.block_ref = block(out);
+  const std::uint8_t out_pace = pace(stage, out);
+  time(builder_.send_by(0, link, from, 0), stage, 2 * stage - 1, out_pace, out);
+  Stream in = out;
+  in.turns = true;
+  Place into = Builder::place(espalier_Buffer_OUTPUT, partners(stage, -1, place));
+  into.block_ref = from.block_ref;
+  const std::uint8_t in_pace = pace(stage, in);
+  time(builder_.receive_by(0, link, into), stage, 0, in_pace, in);
+}
+
+// Where the messages of this stage change from branch to branch. Instance i is message floor(i / k)
+// from branch i mod k.
+void TotalExchange::add_turn(std::uint32_t stage) {
+  const std::uint32_t k = node_.arity;
+  const Stream stream{.round = messages(stage) * k, .spread = 1, .wide = k};
+  Index slot{}, from{}, to{};
+  slot.coef = from.coef = to.coef = 1;
+  slot.mod = scratch(stage, stream) * k;
+  slot.base = as_int(builder_.scratch(slot.mod));
+  from.mod = to.mod = k;
+  to.off = 1;
+  const Place at = passing(stream, builder_.index(slot));
+  const std::uint8_t when = pace(stage, stream);
+  time(builder_.receive_by(0, builder_.index(from), at), stage, stage, when, stream);
+  const Term turned{.coef = 1,
+                    .mul = 1,
+                    .add = 0,
+                    .div = branch(stage) * branch(stage) * k,
+                    .mod = k - 1,
+                    .base = 0,
+                    .digits = 0,
+                    .table = 0};
+  time(builder_.send_by(0, builder_.index(to, &turned, k > 2), at, 1), stage, stage - 1, when,
+       stream);
+}
+
+// Between the ranks and the router where this stage turns.
+void TotalExchange::add_below_turn(std::uint32_t stage) {
+  const std::uint32_t k = node_.arity, level = node_.level;
+  const std::uint32_t spread = branch(stage) / node_.leaves;
+  const std::uint32_t place = reverse_digits(node_.index % spread, k, stage - 1 - level);
+  const std::uint8_t parent = builder_.constant(k);
+  Stream stream{.round = messages(stage) / spread, .spread = spread, .offset = place};
+  Index slot{}, child{};
+  slot.coef = child.coef = 1;
+  child.mod = k;
+  const auto add = [&](std::uint32_t before, std::uint8_t from, std::uint8_t to) {
+    slot.mod = scratch(stage, stream);
+    slot.base = as_int(builder_.scratch(slot.mod));
+    const Place at = passing(stream, builder_.index(slot));
+    const std::uint8_t when = pace(stage, stream);
+    time(builder_.receive_by(0, from, at), stage, before, when, stream);
+    time(builder_.send_by(0, to, at, 1), stage, before - 1, when, stream);
+  };
+  // Up: the digit above those that all its ranks have alike is the branch.
+  add(2 * stage - level, builder_.index(child), parent);
+  // Down: that digit of q + b, which is K g + r + K ceil((b - r) / K).
+  stream.turns = true;
+  stream.held = node_.leaves;
+  const Term carried{.coef = 1,
+                     .mul = 1,
+                     .add = as_int(node_.leaves * (spread - 1 - place)),
+                     .div = branch(stage),
+                     .mod = 0,
+                     .base = 0,
+                     .digits = 0,
+                     .table = 0};
+  const std::uint8_t branches = builder_.index(child, {carried});
+  add(level, parent, branches);
+}
+
+void TotalExchange::add() {
+  if (node_.level == 0) {
+    builder_.copy(0, builder_.output(node_.index), builder_.input(node_.index));
+  }
+  for (std::uint32_t stage = node_.height; stage > 0 && stage >= node_.level; --stage) {
+    if (node_.level == 0) {
+      add_rank(stage);
+    } else {
+      stage == node_.level ? add_turn(stage) : add_below_turn(stage);
+    }
+  }
+}
+
+Status TotalExchange::finish() {
+  std::uint32_t steps = 0, bound = 0, bound_stage = 1;
+  for (std::uint32_t stage = 1; stage <= node_.height; ++stage) {
+    steps += slots(stage);
+    // What a branch sends to all ranks outside it, over its own link.
+    const std::uint64_t crossing =
+        std::uint64_t{branch(stage)} * (node_.ranks - branch(stage)) / branch_lanes(group_, stage);
+    if (crossing < bound) continue;
+    bound = static_cast<std::uint32_t>(crossing);
+    bound_stage = stage;
+  }
+  builder_.phase(1, as_int(2 * node_.height - 1), as_int(steps));
+  return builder_.finish(as_int(2 * bound_stage - 1), as_int(bound));
+}
+
+// Whether there are lanes, and the schedule's numbers fit a program's.
+Status check_size(const Group& group, const LeafNode& node) {
+  std::uint64_t branch = 1, messages = 0;
+  for (std::uint32_t level = 1; level <= node.height; ++level) {
+    if (branch_lanes(group, level) < 1) return Status::kBadArgument;
+    messages += branch * branch * node.arity * (node.arity - 1);
+    branch *= node.arity;
+  }
+  return messages > kMaxSlope ? Status::kTooLarge : Status::kOk;
+}
+
+}  // namespace
+
+Status leaf_all_to_all(const Group& group, std::uint32_t me, Program& out) {
+  LeafNode node;
+  Status status = find_leaf_node(group, me, node);
+  if (status == Status::kOk) status = check_size(group, node);
+  if (status != Status::kOk) return status;
+  Builder builder(out);
+  status = builder.begin(group, me,
+                         {.collective = espalier_Collective_ALL_TO_ALL,
+                          .algorithm = "leaf",
+                          .nodes = leaf_tree_nodes(node),
+                          .port_model = espalier_PortModel_MULTIPORT});
+  if (status != Status::kOk) return status;
+  add_leaf_links(builder, node);
+  TotalExchange exchange(builder, node, group);
+  exchange.add();
+  return exchange.finish();
+}
+
+}  // namespace espalier

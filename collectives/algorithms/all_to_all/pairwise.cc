@@ -1,0 +1,41 @@
+// All-to-all by exchange with every other rank in turn.
+//
+// Steps: (p-1)N; optimal for one port, for a rank must receive that many blocks. Cost:
+// (p-1)N * (alpha + beta*m/N), m the bytes of one rank's part for one other: N = 1 is cheapest.
+// Folklore. In step j of a round (rounds.h) a rank sends to the one j+1 places after it and
+// receives from the one j+1 places before it. A rank has a link to every other.
+// Parts arrive before the same places of INPUT are sent: INPUT and OUTPUT must differ.
+
+#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/build/rounds.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+
+Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out) {
+  Builder builder(out);
+  const Status status = builder.begin(
+      group, me, {.collective = espalier_Collective_ALL_TO_ALL, .algorithm = "pairwise"});
+  if (status != Status::kOk) return status;
+  const std::uint32_t p = group.ranks;
+  if (p == 1) return builder.finish_alone();
+  RankRounds rounds(builder, p, me);
+  const auto others = static_cast<std::int32_t>(p - 1);
+  builder.ring_links(p - 1);
+  const std::uint8_t all = rounds.instances();
+  const std::uint8_t block = rounds.block(p - 1);
+  Action& own = builder.copy(0, builder.output(me), builder.input(me));
+  own.instances_ref = all;  // at the rounds' pace, so that one proof serves every N
+  own.into.block_ref = own.a.block_ref = rounds.block(1);
+  const Place to_after = Builder::place(espalier_Buffer_INPUT, rounds.moving(1, 1));
+  Action& send = builder.send_by(0, rounds.counting(0, 1), to_after, 0);
+  send.instances_ref = all;
+  send.a.block_ref = block;
+  const Place from_before = Builder::place(espalier_Buffer_OUTPUT, rounds.moving(-1, -1));
+  Action& receive = builder.receive_by(0, rounds.counting(others - 1, -1), from_before);
+  receive.instances_ref = all;
+  receive.into.block_ref = block;
+  return rounds.finish();
+}
+
+}  // namespace espalier

@@ -1,0 +1,305 @@
+// Allgather (multinode broadcast) on a fat tree, over one lane of every branch, without any queue.
+//
+// Steps: N(n-1) + 1; for k = 2 < n it is N*n + 1. Cost: steps * (alpha + beta*m/N), m the bytes of
+// one rank's part. For N = 1 no schedule is faster, with queues or without (002 theorem 7: a leaf
+// receives n - 1 messages over one link, and no other leaf is nearer than two steps). The paper's
+// own schedule without queues takes 2h - 2 steps more; this one is new. Other lanes stay unused:
+// the claimed bound counts them, so that for N = 1 it is met only where all branches have one lane.
+//
+// What arrives at the leaves in one step has turned in routers of one level L. In a round of n - 1
+// steps (k = 2: n, one of them idle), (k-1) k^(L-1) arrivals in a row are of level L, the lower
+// levels first. Leaves send their own block in every wave, one a step, as often as it is needed; of
+// wave w of a round a router of level l passes up what comes from branch floor((w+1) / k^(l-1)) mod
+// k, so from a branch of the turning router comes leaf (w+1) mod k^(L-1), each k - 1 times in the
+// waves that turn there. Of these the router gives wave j of branch u to branch u + 1 +
+// floor(j / k^(L-1)); below, routers replicate it at once. A message is sent on in the step after
+// it came, and no link carries two in one step. Every round goes as the first does.
+//
+// Instances: where all waves that turn at a level pass, they are numbered without gaps, (k-1)
+// k^(L-1) per round; where those of several levels pass, with n per round, of which some do not
+// exist. Both are multiples of the digits' periods, so that digits need no round.
+// Actions: at most 3 + (h-1)(k+1) a router, h + 2 a rank. kTooLarge for h > 6 (k = 2: h > 10), and
+// where a router's actions or links do not fit.
+
+#include "collectives/algorithms/build/rounds.h"
+#include "collectives/algorithms/trees/leaf_tree.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::uint32_t kMaxLevels = 32;
+
+std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
+
+Term term(std::int32_t coef, std::uint32_t add, std::uint32_t div, std::uint32_t mod) {
+  return {.coef = coef,
+          .mul = 1,
+          .add = as_int(add),
+          .div = div,
+          .mod = mod,
+          .base = 0,
+          .digits = 0,
+          .table = 0};
+}
+
+class Flood {
+ public:
+  Flood(Builder& builder, const LeafNode& node);
+
+  void add_rank();
+  void add_router();
+  [[nodiscard]] Status finish(const Group& group);
+
+ private:
+  // How the instances of an action go on from round to round.
+  struct Numbers {
+    std::uint8_t instances, block, pace;
+    Term back = {};  // added to i: what the step is ahead of the number, times `wide`
+    bool has_back = false;
+  };
+
+  [[nodiscard]] Count bound(const Group& group) const;
+  // The first wave of a round that turns at `level`, and how many do.
+  [[nodiscard]] std::uint32_t first_wave(std::uint32_t level) const {
+    return leaves_below(node_, level - 1) + 1 + (late_ && level > 1 ? 1 : 0) - 2 * level;
+  }
+  [[nodiscard]] std::uint32_t waves(std::uint32_t level) const {
+    return leaves_below(node_, level) - leaves_below(node_, level - 1);
+  }
+  // Waves of a round that reach routers of `level`, from first_wave(level) on.
+  [[nodiscard]] std::uint32_t rising(std::uint32_t level) const {
+    return first_wave(node_.height) + waves(node_.height) - first_wave(level);
+  }
+
+  // `count` waves per round, `wide` messages each, numbered without gaps ...
+  [[nodiscard]] Numbers dense(std::uint32_t count, std::uint32_t wide);
+  // ... and with n waves per round.
+  [[nodiscard]] Numbers sparse(std::uint32_t count, std::uint32_t wide);
+  [[nodiscard]] std::uint8_t pace(const Numbers& numbers, std::uint32_t wide);
+  // A slot by the step: base + (off + wide * step) mod slots.
+  [[nodiscard]] std::uint8_t slot(const Ring& ring, std::uint32_t off, const Numbers& numbers);
+  static void number(Action& action, const Numbers& numbers) {
+    action.instances_ref = numbers.instances;
+    action.pace_ref = numbers.pace;
+  }
+
+  void add_streams();
+  void add_up();
+  void add_down(std::uint32_t level);
+  // The origin of what branch `branch` of the router `index` of `level` gets in the waves that turn
+  // there.
+  [[nodiscard]] std::uint8_t origins(std::uint32_t level, std::uint32_t index,
+                                     std::uint32_t branch);
+
+  Builder& builder_;
+  const LeafNode& node_;
+  bool late_;             // k = 2 < n: the third step of a round has no arrivals
+  std::uint32_t period_;  // steps of a round
+  Ring streams_, down_;   // of all branches, one after the other in a step; and from the parent
+};
+
+Flood::Flood(Builder& builder, const LeafNode& node)
+    : builder_(builder),
+      node_(node),
+      late_(node.arity == 2 && node.height > 1),
+      period_(late_ ? node.ranks : node.ranks - 1) {}
+
+std::uint8_t Flood::pace(const Numbers& numbers, std::uint32_t wide) {
+  Index row{};
+  row.coef = 1;
+  row.div = wide > 1 ? wide : 0;
+  if (!numbers.has_back && wide == 1) return 0;
+  return builder_.index(row, &numbers.back, numbers.has_back ? 1 : 0);
+}
+
+Flood::Numbers Flood::dense(std::uint32_t count, std::uint32_t wide) {
+  const std::uint32_t length = count * wide;
+  Numbers numbers{};
+  numbers.instances = builder_.count(0, as_int(length));
+  Index block{};
+  block.coef = 1;
+  block.div = length > 1 ? length : 0;
+  numbers.block = builder_.index(block);
+  numbers.has_back = count != period_;
+  numbers.back = term(as_int((period_ - count) * wide), 0, length, 0);
+  numbers.pace = pace(numbers, wide);
+  return numbers;
+}
+
+Flood::Numbers Flood::sparse(std::uint32_t count, std::uint32_t wide) {
+  Rounds rounds(builder_, node_.ranks * wide);
+  Numbers numbers{};
+  numbers.instances = rounds.instances(count * wide);
+  numbers.block = rounds.block(count * wide);
+  numbers.has_back = node_.ranks != period_;
+  numbers.back = rounds.round(-as_int((node_.ranks - period_) * wide));
+  if (numbers.has_back && wide == 1) {  // i - floor(i / n), without a term
+    Index row{};
+    row.coef = row.off = as_int(period_);
+    row.div = node_.ranks;
+    numbers.pace = builder_.index(row);
+  } else {
+    numbers.pace = pace(numbers, wide);
+  }
+  return numbers;
+}
+
+std::uint8_t Flood::slot(const Ring& ring, std::uint32_t off, const Numbers& numbers) {
+  Index row{};
+  row.base = as_int(ring.first);
+  row.coef = 1;
+  row.off = as_int(off % ring.slots);
+  row.mod = ring.slots;
+  return builder_.index(row, &numbers.back, numbers.has_back ? 1 : 0);
+}
+
+// What rises from the branches, and where it turns. Instance i is branch i mod k's in wave
+// floor(i / k).
+void Flood::add_streams() {
+  const std::uint32_t k = node_.arity, below = node_.leaves / k;
+  const std::uint32_t wave = first_wave(node_.level);
+  const std::uint32_t step = wave + node_.level - 1;
+  Index branch{}, turn{}, origin{};
+  branch.coef = turn.coef = 1;
+  branch.mod = turn.mod = k;
+  turn.off = 1;
+  origin.base = as_int(node_.index * node_.leaves);
+  origin.coef = as_int(below);
+  origin.mod = node_.leaves;
+  const Term leaf = term(1, (wave + 1) * k, k, below);
+  const Term turned = term(1, 0, k * below, k - 1);
+  Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.index(origin, &leaf, below > 1));
+  const Numbers risen = sparse(rising(node_.level), k);
+  at.block_ref = risen.block;
+  at.slot_ref = slot(streams_, 0, risen);
+  number(builder_.receive_by(step, builder_.index(branch), at), risen);
+  const Numbers turning = dense(waves(node_.level), k);
+  at.block_ref = turning.block;
+  at.slot_ref = slot(streams_, 0, turning);
+  // With k = 2 there is only one other branch.
+  const std::uint8_t to = builder_.index(turn, &turned, k > 2);
+  number(builder_.send_by(step + 1, to, at, 1), turning);
+}
+
+void Flood::add_up() {
+  const std::uint32_t k = node_.arity;
+  const std::uint32_t wave = first_wave(node_.level + 1);
+  const Numbers rising_on = sparse(rising(node_.level + 1), 1);
+  Index origin{}, slot{};
+  origin.base = as_int(node_.index * node_.leaves);
+  origin.coef = 1;
+  origin.off = as_int(wave + 1);
+  origin.mod = node_.leaves;
+  slot.base = as_int(streams_.first);
+  slot.coef = as_int(k);
+  slot.off = as_int((wave - first_wave(node_.level)) * k);
+  slot.mod = streams_.slots;
+  Term back = rising_on.back;
+  back.coef *= as_int(k);
+  const Term branch = term(1, wave + 1, node_.leaves / k, k);
+  Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.index(origin));
+  at.block_ref = rising_on.block;
+  at.slot_ref =
+      rising_on.has_back ? builder_.index(slot, {back, branch}) : builder_.index(slot, {branch});
+  number(builder_.send_by(wave + node_.level, builder_.constant(k), at, 1), rising_on);
+}
+
+std::uint8_t Flood::origins(std::uint32_t level, std::uint32_t index, std::uint32_t branch) {
+  const std::uint32_t k = node_.arity, leaves = leaves_below(node_, level), below = leaves / k;
+  Index row{};
+  row.base = as_int(index * leaves);
+  row.off = as_int((branch + k - 1) % k * below);
+  row.mod = leaves;
+  Term terms[2];
+  std::uint32_t count = 0;
+  if (k > 2) terms[count++] = term(-as_int(below), 0, below, k - 1);
+  if (below > 1) terms[count++] = term(1, first_wave(level) + 1, 0, below);
+  return builder_.index(row, terms, count);
+}
+
+// What turns at `level` above comes down to this node.
+void Flood::add_down(std::uint32_t level) {
+  const std::uint32_t step = first_wave(level) + 2 * level - node_.level - 1;
+  const std::uint32_t leaves = leaves_below(node_, level), below = leaves / node_.arity;
+  const std::uint32_t first = node_.index * node_.leaves;  // of this node's ranks
+  const std::uint8_t origin = origins(level, first / leaves, first / below % node_.arity);
+  const Numbers turning = dense(waves(level), 1);
+  Place at = Builder::place(espalier_Buffer_OUTPUT, origin);
+  at.block_ref = turning.block;
+  if (node_.level == 0) {
+    number(builder_.receive_by(step, builder_.constant(0), at), turning);
+    return;
+  }
+  at.buffer = espalier_Buffer_SCRATCH;
+  at.slot_ref = slot(down_, step, turning);  // by the step: one a step arrives
+  number(builder_.receive_by(step, builder_.constant(node_.arity), at), turning);
+  for (std::uint32_t branch = 0; branch < node_.arity; ++branch) {
+    number(builder_.send_by(step + 1, builder_.constant(branch), at, 1), turning);
+  }
+}
+
+void Flood::add_rank() {
+  Place own = builder_.input(node_.index), into = builder_.output(node_.index);
+  const Numbers once = dense(1, 1);
+  own.block_ref = into.block_ref = once.block;
+  number(builder_.copy(0, into, own), once);
+  const Numbers rising_on = dense(rising(1), 1);
+  own.block_ref = rising_on.block;
+  number(builder_.send_by(first_wave(1), builder_.constant(0), own, 0), rising_on);
+  for (std::uint32_t level = 1; level <= node_.height; ++level) add_down(level);
+}
+
+void Flood::add_router() {
+  streams_ = builder_.ring(1, 1);
+  streams_.slots *= node_.arity;
+  (void)builder_.scratch(streams_.slots - streams_.slots / node_.arity);
+  add_streams();
+  if (node_.level == node_.height) return;
+  down_ = builder_.ring(1, 1);
+  add_up();
+  for (std::uint32_t level = node_.level + 1; level <= node_.height; ++level) add_down(level);
+}
+
+// A leaf receives the blocks of n - k^(i-1) leaves from a router of level i or above. The first of
+// them arrives in step 2i, and each crosses branches of all levels up to i.
+Count Flood::bound(const Group& group) const {
+  std::uint32_t level = 1, lanes = branch_lanes(group, 1), blocks = node_.ranks - 1;
+  std::uint32_t narrowest = lanes;
+  for (std::uint32_t at = 2; at <= node_.height; ++at) {
+    const std::uint32_t far = node_.ranks - leaves_below(node_, at - 1);
+    narrowest = narrowest < branch_lanes(group, at) ? narrowest : branch_lanes(group, at);
+    if (std::uint64_t{far} * lanes < std::uint64_t{blocks} * narrowest) continue;
+    level = at;
+    blocks = far;
+    lanes = narrowest;
+  }
+  return steps_over_lanes(2 * level - 1, blocks, lanes);
+}
+
+Status Flood::finish(const Group& group) {
+  const std::int32_t round = as_int(period_);
+  builder_.phase(1, 1, round);
+  return builder_.finish(bound(group));
+}
+
+}  // namespace
+
+Status leaf_allgather(const Group& group, std::uint32_t me, Program& out) {
+  LeafNode node;
+  Status status = find_leaf_node(group, me, node);
+  if (status != Status::kOk) return status;
+  Builder builder(out);
+  status = builder.begin(group, me,
+                         {.collective = espalier_Collective_ALLGATHER,
+                          .algorithm = "leaf",
+                          .nodes = leaf_tree_nodes(node),
+                          .port_model = espalier_PortModel_MULTIPORT});
+  if (status != Status::kOk) return status;
+  add_leaf_links(builder, node);
+  Flood flood(builder, node);
+  node.level == 0 ? flood.add_rank() : flood.add_router();
+  return flood.finish(group);
+}
+
+}  // namespace espalier

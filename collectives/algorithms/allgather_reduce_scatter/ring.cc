@@ -1,0 +1,95 @@
+// Allgather and reduce-scatter around the ring of all ranks: every rank sends to the next one only.
+//
+// Steps: (p-1)N, both; optimal for one port, for a rank must receive (send) that many blocks. Cost:
+// (p-1)N * (alpha + beta*m/N), m the bytes of one rank's part: N = 1 is cheapest; smaller blocks
+// bound the scratch of a reduce-scatter. Folklore ("bucket"); kTooLarge above 2^20 + 1 ranks.
+// Step j of a round (rounds.h): an allgather sends the part of the rank j places back, its own
+// first. A reduce-scatter sends the sum so far for the owner j+1 places back: a part's sum begins
+// at the rank after its owner and goes round to it, so that operators must commute.
+
+#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/build/rounds.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+void repeat(Action& action, std::uint8_t instances_ref, std::uint8_t block_ref) {
+  action.instances_ref = instances_ref;
+  action.into.block_ref = action.a.block_ref = action.b.block_ref = block_ref;
+}
+
+void add_allgather(Builder& builder, RankRounds rounds, std::uint32_t p, std::uint32_t me) {
+  const std::uint8_t all = rounds.instances();
+  const std::uint8_t block = rounds.block(p - 1);
+  const std::uint8_t first = rounds.block(1);
+  const Place own = builder.input(me);
+  const Place from_before = Builder::place(espalier_Buffer_OUTPUT, rounds.moving(-1, -1));
+  // At the rounds' pace, so that one proof serves every N.
+  repeat(builder.copy(0, builder.output(me), own), all, first);
+  repeat(builder.send(0, rounds.rank(1), own, 0), all, first);
+  if (p > 2) {
+    const std::uint8_t later = rounds.block(1, p - 1);
+    const Place passed_on = Builder::place(espalier_Buffer_OUTPUT, rounds.moving(0, -1));
+    repeat(builder.send(0, rounds.rank(1), passed_on, 1), all, later);
+  }
+  repeat(builder.receive(0, rounds.rank(-1), from_before), all, block);
+}
+
+void add_reduce_scatter(Builder& builder, RankRounds rounds, std::uint32_t p, std::uint32_t me) {
+  const std::uint8_t all = rounds.instances();
+  const Ring ring = builder.ring(p > 2 ? 1 : 0, 1);
+  const std::uint8_t received = rounds.moving(-2, -1);
+  Place sum = builder.slot(0, ring);
+  sum.segment_ref = received;
+  const Place own = Builder::place(espalier_Buffer_INPUT, received);
+  const std::uint8_t first = rounds.block(1);
+  repeat(builder.send(0, rounds.rank(1), builder.input(rounds.rank(-1)), 0), all, first);
+  if (p > 2) {
+    Place last_sum = sum;  // of the step before
+    last_sum.segment_ref = rounds.moving(-1, -1);
+    Index slot{};
+    slot.base = static_cast<std::int32_t>(ring.first);
+    slot.coef = 1;
+    slot.off = -1;
+    slot.mod = ring.slots;
+    last_sum.slot_ref = builder.index(slot);
+    const std::uint8_t later = rounds.block(1, p - 1);
+    repeat(builder.send(0, rounds.rank(1), last_sum, 1), all, later);
+  }
+  // Each table's row on a line of its own: who compiles this must not choose their order.
+  const std::uint8_t block = rounds.block(p - 1);
+  repeat(builder.receive(0, rounds.rank(-1), sum), all, block);
+  if (p > 2) {
+    const std::uint8_t inner = rounds.block(p - 2);
+    repeat(builder.combine(0, sum, sum, own), all, inner);
+  }
+  const std::uint8_t last = rounds.block(p - 2, p - 1);
+  repeat(builder.combine(0, builder.output(me), sum, own), all, last);
+}
+
+Status generate(const Group& group, std::uint32_t me, Collective collective, Program& out) {
+  Builder builder(out);
+  const bool reduces = collective == espalier_Collective_REDUCE_SCATTER;
+  const std::uint32_t p = group.ranks;
+  const Status status = builder.begin(
+      group, me,
+      {.collective = collective, .algorithm = "ring", .needs_commutative = reduces && p > 1});
+  if (status != Status::kOk) return status;
+  if (p == 1) return builder.finish_alone();
+  RankRounds rounds(builder, p, me);
+  reduces ? add_reduce_scatter(builder, rounds, p, me) : add_allgather(builder, rounds, p, me);
+  return rounds.finish();
+}
+
+}  // namespace
+
+Status ring_allgather(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, espalier_Collective_ALLGATHER, out);
+}
+
+Status ring_reduce_scatter(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, espalier_Collective_REDUCE_SCATTER, out);
+}
+
+}  // namespace espalier

@@ -1,0 +1,54 @@
+// Barrier by dissemination: in step k every rank tells the one 2^k places after it whom it has
+// heard of.
+//
+// Steps: ceil(log2 p), optimal: the ranks heard of can at most double. Cost: ceil(log2 p) * alpha.
+// Source: Hensgen, Finkel, Manber (1988).
+// A rank may tell only once all earlier messages have come, not the last one alone: the combines,
+// which run in order, each after its step's receive, see to that.
+
+#include "collectives/algorithms/build/builder.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+
+Status dissemination_barrier(const Group& group, std::uint32_t me, Program& out) {
+  Builder builder(out);
+  const Status status = builder.begin(
+      group, me,
+      {.collective = espalier_Collective_BARRIER, .algorithm = "dissemination", .one_block = true});
+  if (status != Status::kOk) return status;
+  const std::uint32_t p = group.ranks;
+  if (p == 1) return builder.finish_alone();
+  const std::uint32_t steps = log2_ceil(p);
+  const Place own = builder.input(0);
+  const Place known = builder.slot(0, {builder.scratch(1), 1});
+  const std::uint32_t slots = steps < group.window ? steps : group.window;
+  const std::uint32_t first_slot = builder.scratch(slots);
+  const auto news = [&](std::uint32_t step) {
+    return builder.slot(0, {first_slot + step % slots, 1});
+  };
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    builder.send(step, (me + (1u << step)) % p, step == 0 ? own : known, step == 0 ? 0 : 1);
+    builder.receive(step, (me + p - (1u << step)) % p, news(step));
+  }
+  builder.combine(0, known, news(0), own);
+  if (steps > 1) {
+    // One action for all later steps: instance i in step i + 1, always of block 0.
+    Index slot{};
+    slot.base = static_cast<std::int32_t>(first_slot);
+    slot.coef = 1;
+    slot.off = 1;
+    slot.mod = slots;
+    Place all_news = news(1);
+    all_news.slot_ref = builder.index(slot);
+    const std::uint8_t block_ref = builder.constant(0);
+    const std::uint8_t instances_ref = builder.count(static_cast<std::int32_t>(steps) - 1, 0);
+    Action& combine = builder.combine(1, known, all_news, known);
+    combine.instances_ref = instances_ref;
+    combine.into.block_ref = combine.a.block_ref = combine.b.block_ref = block_ref;
+  }
+  builder.phase(1, static_cast<std::int32_t>(steps), 0);
+  return builder.finish(static_cast<std::int32_t>(steps), 0);
+}
+
+}  // namespace espalier

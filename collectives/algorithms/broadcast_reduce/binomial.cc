@@ -1,0 +1,39 @@
+// Broadcast by the binomial tree, for short messages: one block, whatever its length.
+//
+// Steps: ceil(log2 p). Cost: ceil(log2 p) * (alpha + beta*m).
+// Rank v (counted from the root) receives in step floor(log2 v) from v - 2^floor(log2 v); in step s
+// every rank below 2^s sends to the one 2^s after it. Folklore; optimal for one block (000 section
+// 1: the number of ranks that have it can at most double).
+
+#include "collectives/algorithms/build/builder.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+
+Status binomial_broadcast(const Group& group, std::uint32_t me, Program& out) {
+  Builder builder(out);
+  const Status status = builder.begin(
+      group, me,
+      {.collective = espalier_Collective_BROADCAST, .algorithm = "binomial", .one_block = true});
+  if (status != Status::kOk) return status;
+  const std::uint32_t p = group.ranks;
+  if (p == 1) return builder.finish_alone();
+  const auto rank = [&](std::uint32_t v) { return (group.root + v) % p; };
+  const std::uint32_t v = (me + p - group.root) % p;
+  const std::uint32_t steps = log2_ceil(p);
+  if (v == 0) {
+    for (std::uint32_t step = 0; step < steps; ++step) (void)builder.link(rank(1u << step));
+    builder.send_to_each(0, 0, steps, builder.input(0));
+  } else {
+    const std::uint32_t arrival = log2_ceil(v + 1) - 1;
+    builder.receive(arrival, rank(v - (1u << arrival)), builder.output(0));
+    // `after` differs from send to send, so each is an action of its own.
+    for (std::uint32_t step = arrival + 1; step < steps && v + (1u << step) < p; ++step) {
+      builder.send(step, rank(v + (1u << step)), builder.output(0), step - arrival);
+    }
+  }
+  builder.phase(1, static_cast<std::int32_t>(steps), 0);
+  return builder.finish_one_port();
+}
+
+}  // namespace espalier

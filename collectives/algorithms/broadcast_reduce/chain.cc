@@ -1,0 +1,92 @@
+// Broadcast, reduce and allreduce along a chain of all ranks, the best for very long messages.
+//
+// Steps: broadcast and reduce p-2+N, allreduce 2(p-2+N). Cost: steps * (alpha + beta*m/N), least at
+// N = sqrt((p-2)*beta*m/alpha): beta*m + (p-2)*alpha + 2*sqrt((p-2)*alpha*beta*m). Source: 000
+// section 2 ("pipeline"; simulation agrees exactly).
+// A reduce is the broadcast reversed in time. To rank 0 or p-1 the chain is in rank order, so that
+// operators need not commute; other roots take the ranks from the root on, cyclically.
+
+#include "collectives/algorithms/build/builder.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+// This rank's place: `distance` links from the end where the data starts (broadcast) or ends
+// (reduce), with its neighbours towards that end and away from it.
+struct Position {
+  std::uint32_t ranks, distance, nearer, farther;
+};
+
+Position from_root(std::uint32_t p, std::uint32_t root, std::uint32_t me) {
+  return {p, (me + p - root) % p, (me + p - 1) % p, (me + 1) % p};
+}
+
+void add_broadcast(Builder& builder, const Position& at, bool from_output) {
+  const bool source = at.distance == 0;
+  if (!source) builder.receive(at.distance - 1, at.nearer, builder.output(0));
+  if (at.distance + 1 < at.ranks) {
+    const Place from = source && !from_output ? builder.input(0) : builder.output(0);
+    builder.send(at.distance, at.farther, from, source ? 0 : 1);
+  }
+  builder.phase(1, static_cast<std::int32_t>(at.ranks) - 2, 1);
+}
+
+// own_left: this rank's own data is the left operand, what comes from farther away the right one.
+void add_reduce(Builder& builder, const Position& at, bool own_left) {
+  const bool sink = at.distance == 0;
+  const bool far_end = at.distance + 1 == at.ranks;
+  Place sum = builder.input(0);
+  if (!far_end) {
+    const std::uint32_t step = at.ranks - 2 - at.distance;
+    const Place own = sum;
+    const Place slot = builder.slot(0, builder.ring(sink ? 0 : 1, 1));
+    sum = sink ? builder.output(0) : slot;
+    builder.receive(step, at.farther, slot);
+    builder.combine(step, sum, own_left ? own : slot, own_left ? slot : own);
+  }
+  if (!sink) builder.send(at.ranks - 1 - at.distance, at.nearer, sum, far_end ? 0 : 1);
+  builder.phase(1, static_cast<std::int32_t>(at.ranks) - 2, 1);
+}
+
+}  // namespace
+
+Status chain_broadcast(const Group& group, std::uint32_t me, Program& out) {
+  Builder builder(out);
+  const Status status =
+      builder.begin(group, me, {.collective = espalier_Collective_BROADCAST, .algorithm = "chain"});
+  if (status != Status::kOk) return status;
+  if (group.ranks == 1) return builder.finish_alone();
+  add_broadcast(builder, from_root(group.ranks, group.root, me), false);
+  return builder.finish_one_port();
+}
+
+Status chain_reduce(const Group& group, std::uint32_t me, Program& out) {
+  Builder builder(out);
+  const std::uint32_t p = group.ranks;
+  const bool to_last = group.root != 0 && group.root + 1 == p;
+  const Status status = builder.begin(group, me,
+                                      {.collective = espalier_Collective_REDUCE,
+                                       .algorithm = "chain",
+                                       .needs_commutative = group.root != 0 && !to_last});
+  if (status != Status::kOk) return status;
+  if (p == 1) return builder.finish_alone();
+  Position at = from_root(p, group.root, me);
+  if (to_last) at = {p, p - 1 - me, (me + 1) % p, (me + p - 1) % p};
+  add_reduce(builder, at, !to_last);
+  return builder.finish_one_port();
+}
+
+Status chain_allreduce(const Group& group, std::uint32_t me, Program& out) {
+  Builder builder(out);
+  const Status status =
+      builder.begin(group, me, {.collective = espalier_Collective_ALLREDUCE, .algorithm = "chain"});
+  if (status != Status::kOk) return status;
+  if (group.ranks == 1) return builder.finish_alone();
+  const Position at = from_root(group.ranks, 0, me);
+  add_reduce(builder, at, true);
+  add_broadcast(builder, at, true);
+  return builder.finish_one_port();
+}
+
+}  // namespace espalier

@@ -1,0 +1,94 @@
+// Reduce to any root with operators that need not commute: by chains from both ends of the ranks,
+// which meet at the root.
+//
+// Steps, with a = root ranks before the root, b = p-1-root after it: p-2+N where one of them is 0;
+// else max(a, b) + 2N - 2, and one more where a = b. The root receives 2N blocks, one a step: the
+// two chains' blocks in turn. (To take the whole of the shorter chain first would need max(a, b) +
+// N - 1 or min(a, b) + 2N - 1 steps, whichever is more: less, but no count of a program says "the
+// greater", and N is not known here.)
+// Cost: steps * (alpha + beta*m/N). Source: 000 section 2's chain, twice.
+
+#include "collectives/algorithms/build/builder.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+// One of the two chains: `length` ranks besides the root; its block i reaches the root in step
+// first + period*i.
+struct Side {
+  std::uint32_t length, first;
+};
+
+struct Sides {
+  Side before, after;
+  std::uint32_t period;
+
+  [[nodiscard]] std::uint32_t last_first() const {
+    return before.first > after.first ? before.first : after.first;
+  }
+};
+
+Sides sides_of(std::uint32_t p, std::uint32_t root) {
+  const std::uint32_t a = root, b = p - 1 - root;
+  if (a == 0 || b == 0) return {{a, p - 2}, {b, p - 2}, 1};
+  Sides sides{{a, a - 1}, {b, b - 1}, 2};
+  if ((a + b) % 2 == 0) {  // both would come in the same steps: the shorter one waits for one
+    Side& later = a < b ? sides.before : sides.after;
+    ++later.first;
+  }
+  return sides;
+}
+
+// A rank `distance` >= 1 links from the root.
+void add_link(Builder& builder, const Sides& sides, const Side& side, std::uint32_t distance,
+              std::uint32_t nearer, std::uint32_t farther, bool before_root) {
+  const std::uint32_t step = side.first - (distance - 1);
+  Place sum = builder.input(0);
+  const bool far_end = distance == side.length;
+  if (!far_end) {
+    const Place own = sum;
+    sum = builder.slot(0, builder.ring(1, sides.period));
+    builder.receive(step - 1, farther, sum);
+    builder.combine(step - 1, sum, before_root ? sum : own, before_root ? own : sum);
+  }
+  builder.send(step, nearer, sum, far_end ? 0 : 1);
+}
+
+void add_root(Builder& builder, const Sides& sides, std::uint32_t root) {
+  Place sum = builder.input(0);
+  const bool before_first = sides.before.first <= sides.after.first;
+  for (const bool before : {before_first, !before_first}) {
+    const Side& side = before ? sides.before : sides.after;
+    if (side.length == 0) continue;
+    const Place slot = builder.slot(0, builder.ring(0, sides.period));
+    const Place into = builder.output(0);
+    builder.receive(side.first, before ? root - 1 : root + 1, slot);
+    builder.combine(side.first, into, before ? slot : sum, before ? sum : slot);
+    sum = into;
+  }
+}
+
+}  // namespace
+
+Status chain_ends_reduce(const Group& group, std::uint32_t me, Program& out) {
+  Builder builder(out);
+  const Status status = builder.begin(
+      group, me, {.collective = espalier_Collective_REDUCE, .algorithm = "chain-ends"});
+  if (status != Status::kOk) return status;
+  const std::uint32_t p = group.ranks, root = group.root;
+  if (p == 1) return builder.finish_alone();
+  const Sides sides = sides_of(p, root);
+  if (me == root) {
+    add_root(builder, sides, root);
+  } else if (me < root) {
+    add_link(builder, sides, sides.before, root - me, me + 1, me - 1, true);
+  } else {
+    add_link(builder, sides, sides.after, me - root, me - 1, me + 1, false);
+  }
+  const auto period = static_cast<std::int32_t>(sides.period);
+  builder.phase(sides.period, static_cast<std::int32_t>(sides.last_first()) + 1 - period, period);
+  return builder.finish_one_port();
+}
+
+}  // namespace espalier

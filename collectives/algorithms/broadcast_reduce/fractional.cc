@@ -1,0 +1,194 @@
+// Broadcast and reduce by a fractional tree: a pipeline with the bandwidth of a chain, nearly, and
+// the latency of a tree (000, Sanders and Sibeyn; section 3, Figs. 1 and 2; the tree itself:
+// fractional_tree.h).
+//
+// Steps: d + N + ceil(N/r) - 1 with runs of r blocks, d = min{i : P_i >= p} - 1 (the paper, (7): at
+// most d + N(1 + 1/r), for r | N; simulation shows one step less); N for p = 2, where nothing is
+// sent to the right and so there is no pause. Cost: steps * (alpha + beta*m/N), least at N =
+// sqrt(beta*m*d*r / (alpha*(r+1))): beta*m*(1 + 1/r)*(1 + sqrt(d*r*alpha / (beta*m*(r+1))))^2.
+// r is the group's `run`, or chosen from p (fractional_run); collectives/cost/fractional has the
+// best. kTooLarge: r above kMaxRun, in a reduce above kMaxReduceRun.
+//
+// A PU whose first block arrives in step A gets block j of run m in step A + j + (r+1)m. In a
+// program that is an action for each j, an instance for each run: 2r+1 actions (3r+2 in a reduce).
+// A reduce is the broadcast reversed in time, blocks included: block j there is r-1-j here. What a
+// PU gets from the right waits until the down successor's sum of the same block is there, and is
+// combined as the last: ranks stay in order, and to root 0 or p-1 operators need not commute.
+
+#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/trees/fractional_tree.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+using Seat = FractionalTree::Seat;
+
+// The ranks in the tree's order, from the root up, or (a reduce to the last rank) down.
+struct Order {
+  std::uint32_t ranks, root;
+  bool descends;
+
+  [[nodiscard]] std::uint32_t rank(std::uint32_t pu) const {
+    return (descends ? root + ranks - pu : root + pu) % ranks;
+  }
+  [[nodiscard]] std::uint32_t pu(std::uint32_t rank) const {
+    return (descends ? root + ranks - rank : rank + ranks - root) % ranks;
+  }
+};
+
+// Block j of every run.
+struct BlockOfRun {
+  Builder& builder;
+  std::uint32_t run;
+
+  [[nodiscard]] std::uint8_t index(std::uint32_t j) const {
+    Index row{};
+    row.base = static_cast<std::int32_t>(j);
+    row.coef = static_cast<std::int32_t>(run);
+    return builder.index(row);
+  }
+  [[nodiscard]] Place of(Place place, std::uint32_t j) const {
+    place.block_ref = index(j);
+    return place;
+  }
+};
+
+void add_broadcast(Builder& builder, const FractionalTree& tree, const Order& order,
+                   std::uint32_t pu) {
+  const Seat seat = tree.seat(pu);
+  const std::uint32_t run = tree.run();
+  const BlockOfRun block{builder, run};
+  const bool source = pu == 0;
+  const auto next = static_cast<std::uint32_t>(seat.arrival + 1);
+  const Place data = source ? builder.input(0) : builder.output(0);
+  for (std::uint32_t j = 0; j < run; ++j) {
+    const Place at = block.of(data, j);
+    if (!source) {
+      const bool is_head = seat.position == 0;
+      const std::uint32_t from = is_head ? seat.from_group + (seat.is_right ? j : run - 1) : pu - 1;
+      builder.receive(next - 1 + j, order.rank(from), at);
+    }
+    if (seat.down != 0) builder.send(next + j, order.rank(seat.down), at, source ? 0 : 1);
+  }
+  if (seat.right != 0) {
+    const std::uint32_t wait = run + 1 - seat.position;
+    builder.send(next + run, order.rank(seat.right), block.of(data, seat.position),
+                 source ? 0 : wait);
+  }
+}
+
+// The sums of a PU's blocks, slot after slot: block b lies in slot b mod slots.
+class Sums {
+ public:
+  // A sum is last read `lifetime` steps after it was received; block b + slots comes slots +
+  // floor(slots/r) (without pauses slots) steps after block b at the earliest.
+  Sums(Builder& builder, const FractionalTree& tree, std::uint32_t window, std::uint32_t lifetime)
+      : builder_(builder), run_(tree.run()) {
+    const bool pauses = tree.period() > run_;
+    while (slots_ + (pauses ? slots_ / run_ : 0) < lifetime + window) ++slots_;
+    first_ = builder.scratch(slots_);
+  }
+  // Of block j of every run.
+  [[nodiscard]] Place of(std::uint32_t j) {
+    Index row{};
+    row.base = static_cast<std::int32_t>(first_ + j % slots_);
+    if (run_ % slots_ != 0) {
+      row.base = static_cast<std::int32_t>(first_);
+      row.off = static_cast<std::int32_t>(j % slots_);
+      row.coef = static_cast<std::int32_t>(run_ % slots_);
+      row.mod = slots_;
+    }
+    Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.constant(0));
+    at.slot_ref = builder_.index(row);
+    return at;
+  }
+
+ private:
+  Builder& builder_;
+  std::uint32_t run_;
+  std::uint32_t slots_ = 1, first_ = 0;
+};
+
+void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order, std::uint32_t pu,
+                std::uint32_t window) {
+  const Seat seat = tree.seat(pu);
+  const std::uint32_t run = tree.run();
+  const BlockOfRun block{builder, run};
+  const bool sink = pu == 0;
+  const auto add = [&](std::uint32_t step, const Place& into, const Place& near,
+                       const Place& far) -> Action& {
+    return builder.combine(step, into, order.descends ? far : near, order.descends ? near : far);
+  };
+  // Step in which block 0 is sent (the sink: would be).
+  const auto send = static_cast<std::uint32_t>(tree.last_arrival() - seat.arrival);
+  const std::uint32_t of_right = run - 1 - seat.position;  // its block of a run
+  Place right{};
+  if (seat.right != 0) {
+    const std::uint32_t wait = run - seat.position;  // from its receive to the down successor's
+    right = block.of(builder.slot(0, builder.ring(wait, tree.period())), of_right);
+    builder.receive(send + of_right - 1 - wait, order.rank(seat.right), right);
+  }
+  const auto send_up = [&](std::uint32_t j, const Place& from, std::uint32_t after) {
+    const std::uint32_t i = run - 1 - j;  // its block in the broadcast
+    const std::uint32_t up =
+        seat.position > 0 ? pu - 1 : seat.from_group + (seat.is_right ? i : run - 1);
+    builder.send(send + j, order.rank(up), from, after);
+  };
+  if (seat.down == 0) {
+    for (std::uint32_t j = 0; j < run; ++j) send_up(j, block.of(builder.input(0), j), 0);
+    return;
+  }
+  Sums sums(builder, tree, window, sink ? 0 : 1);
+  for (std::uint32_t j = 0; j < run; ++j) {
+    const std::uint32_t step = send + j - 1;
+    const Place slot = block.of(sums.of(j), j);
+    const Place sum = sink ? block.of(builder.output(0), j) : slot;
+    builder.receive(step, order.rank(seat.down), slot);
+    add(step, sum, block.of(builder.input(0), j), slot);
+    if (seat.right != 0 && j == of_right) {
+      add(step, sum, sum, right).after = static_cast<std::uint16_t>(run - seat.position);
+    }
+    if (!sink) send_up(j, sum, 1);
+  }
+}
+
+Status generate(const Group& group, std::uint32_t me, Collective collective, Program& out) {
+  const std::uint32_t p = group.ranks;
+  const bool reduces = collective == espalier_Collective_REDUCE;
+  const bool to_last = reduces && group.root != 0 && group.root + 1 == p;
+  Builder builder(out);
+  const Status status =
+      builder.begin(group, me,
+                    {.collective = collective,
+                     .algorithm = "fractional",
+                     .needs_commutative = reduces && group.root != 0 && !to_last});
+  if (status != Status::kOk) return status;
+  const std::uint32_t run = fractional_run(group);
+  if (run > (reduces ? kMaxReduceRun : kMaxRun)) {
+    out.clear();
+    return Status::kTooLarge;
+  }
+  if (p == 1) return builder.finish_alone();
+  const FractionalTree tree(p, run);
+  const Order order{p, group.root, to_last};
+  if (reduces) {
+    add_reduce(builder, tree, order, order.pu(me), group.window);
+  } else {
+    add_broadcast(builder, tree, order, order.pu(me));
+  }
+  builder.phase(tree.period(), tree.steps());
+  return builder.finish_one_port();
+}
+
+}  // namespace
+
+Status fractional_broadcast(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, espalier_Collective_BROADCAST, out);
+}
+
+Status fractional_reduce(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, espalier_Collective_REDUCE, out);
+}
+
+}  // namespace espalier

@@ -1,0 +1,141 @@
+// Broadcast by a fractional tree of couples, for ports that send or receive, but not both in a step
+// (000, Sanders and Sibeyn; section 1, footnote 2).
+//
+// Steps: twice those of fractional.cc with half as many PUs: 2(d + N + ceil(N/r) - 1), d = min{i :
+// P_i >= ceil(p/2)} - 1; 2N for p = 3 and 4, N for p = 2; one less where p is odd and the tree of
+// couples a chain of at least three. Cost: steps * (alpha + beta*m/N). kTooLarge: r above
+// kMaxSimplexRun. searched/fractional_direct.cc needs no couples.
+//
+// A couple is a PU. In even steps its one rank (the receiver) gets a block from another couple
+// while the other (the sender) sends one; in odd steps the receiver hands its block to the sender.
+// The root is the sender of its couple. Where p is odd the last PU, which feeds nobody, is one
+// rank.
+
+#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/trees/fractional_tree.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+// Ranks in order from the root: couple u > 0 is receiver 2u and sender 2u+1, couple 0 the root and
+// its partner.
+std::uint32_t receiver(std::uint32_t couple) { return couple == 0 ? 1 : 2 * couple; }
+std::uint32_t sender(std::uint32_t couple) { return couple == 0 ? 0 : 2 * couple + 1; }
+
+Count steps_of(const FractionalTree& tree, std::uint32_t p) {
+  Count steps = tree.steps();
+  const auto couples = static_cast<std::int32_t>((p + 1) / 2);
+  const bool chain_end_alone = p % 2 == 1 && couples > 2 && tree.last_arrival() == couples - 2;
+  steps.a = 2 * steps.a - (chain_end_alone ? 1 : 0);
+  steps.b *= 2;
+  steps.c *= 2;
+  return steps;
+}
+
+class Couple {
+ public:
+  Couple(Builder& builder, const FractionalTree& tree, const Group& group, std::uint32_t me)
+      : builder_(builder),
+        tree_(tree),
+        ranks_(group.ranks),
+        root_(group.root),
+        at_((me + ranks_ - root_) % ranks_),
+        couple_(at_ / 2),
+        seat_(tree.seat(couple_)) {}
+
+  void add() {
+    for (std::uint32_t j = 0; j < tree_.run(); ++j) {
+      if (at_ == receiver(couple_)) {
+        add_receiver(j);
+      } else {
+        add_sender(j);
+      }
+    }
+    if (at_ != sender(couple_) || seat_.right == 0) return;
+    // Block i was received an odd step before (r+1-i) PU steps were over.
+    const std::uint32_t wait = 2 * (tree_.run() + 1 - seat_.position) - 1;
+    builder_.send(2 * (next() + tree_.run()), rank(receiver(seat_.right)), block(seat_.position),
+                  at_ == 0 ? 0 : wait);
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t rank(std::uint32_t at) const { return (root_ + at) % ranks_; }
+  // The PU step after that of its block 0.
+  [[nodiscard]] std::uint32_t next() const { return static_cast<std::uint32_t>(seat_.arrival + 1); }
+  // Odd step in which the couple shares block j: that of its PU step, the root's of the first.
+  [[nodiscard]] std::uint32_t shared(std::uint32_t j) const {
+    return 2 * ((couple_ == 0 ? 0 : next() - 1) + j) + 1;
+  }
+  // Block j of every run.
+  [[nodiscard]] Place block(std::uint32_t j) {
+    Place place = at_ == 0 ? builder_.input(0) : builder_.output(0);
+    Index row{};
+    row.base = static_cast<std::int32_t>(j);
+    row.coef = static_cast<std::int32_t>(tree_.run());
+    place.block_ref = builder_.index(row);
+    return place;
+  }
+
+  void add_receiver(std::uint32_t j) {
+    if (couple_ == 0) {
+      builder_.receive(shared(j), rank(0), block(j));
+      return;
+    }
+    std::uint32_t from = couple_ - 1;
+    if (seat_.position == 0) from = seat_.from_group + (seat_.is_right ? j : tree_.run() - 1);
+    builder_.receive(shared(j) - 1, rank(sender(from)), block(j));
+    if (at_ + 1 < ranks_) builder_.send(shared(j), rank(at_ + 1), block(j), 1);
+  }
+
+  void add_sender(std::uint32_t j) {
+    if (couple_ == 0) {
+      builder_.send(shared(j), rank(1), block(j), 0);
+    } else {
+      builder_.receive(shared(j), rank(at_ - 1), block(j));
+    }
+    if (seat_.down == 0) return;
+    builder_.send(2 * (next() + j), rank(receiver(seat_.down)), block(j), couple_ == 0 ? 0 : 1);
+  }
+
+  Builder& builder_;
+  const FractionalTree& tree_;
+  std::uint32_t ranks_, root_;
+  std::uint32_t at_;  // ranks after the root
+  std::uint32_t couple_;
+  FractionalTree::Seat seat_;
+};
+
+}  // namespace
+
+Status fractional_simplex_broadcast(const Group& group, std::uint32_t me, Program& out) {
+  Builder builder(out);
+  const Status status = builder.begin(group, me,
+                                      {.collective = espalier_Collective_BROADCAST,
+                                       .algorithm = "fractional-simplex",
+                                       .port_model = espalier_PortModel_SIMPLEX});
+  if (status != Status::kOk) return status;
+  const std::uint32_t run = fractional_run(group);
+  if (run > kMaxSimplexRun) {
+    out.clear();
+    return Status::kTooLarge;
+  }
+  const std::uint32_t p = group.ranks;
+  if (p == 1) return builder.finish_alone();
+  if (p == 2) {
+    const bool source = me == group.root;
+    if (source) {
+      builder.send(0, 1 - me, builder.input(0), 0);
+    } else {
+      builder.receive(0, 1 - me, builder.output(0));
+    }
+    builder.phase(1, 0, 1);
+    return builder.finish_one_port();
+  }
+  const FractionalTree tree((p + 1) / 2, run);
+  Couple(builder, tree, group, me).add();
+  builder.phase(2 * tree.period(), steps_of(tree, p));
+  return builder.finish_one_port();
+}
+
+}  // namespace espalier

@@ -1,0 +1,101 @@
+// Broadcast from a leaf of a fat tree; routers replicate.
+//
+// `leaf`: every node sends to one neighbour a step, to its parent first and then to its children in
+// turn, but not back. Steps: (k+1)h - 1 + k(N-1). Cost: steps * (alpha + beta*m/N). Source: 002
+// section 2.1, theorem 1 (optimal for one block); pipelined: a router is busy for k steps a block.
+// `leaf-multiport`: every node sends to all neighbours in the step after it received. Steps: 2h +
+// N - 1, of which the distance to the furthest leaf is 2h. Source: 002 section 3.1.
+// Actions: at most k + 1 a router, 1 a rank.
+
+#include "collectives/algorithms/trees/leaf_tree.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+// The step in which a node that the root is not below receives block 0, single-port: from the
+// router where its path leaves the root's own, down branch after branch.
+std::uint32_t turn_arrival(const LeafNode& node, std::uint32_t root) {
+  const std::uint32_t meeting = node.meeting_level(root);
+  std::uint32_t at = node.index, step = meeting;
+  for (std::uint32_t level = node.level + 1; level < meeting; ++level, at /= node.arity) {
+    step += 1 + at % node.arity;
+  }
+  const std::uint32_t branch = at % node.arity;
+  const std::uint32_t from = root / leaves_below(node, meeting - 1) % node.arity;
+  const std::uint32_t parent_first = meeting < node.height ? 1 : 0;
+  return step + parent_first + branch - (branch > from ? 1 : 0);
+}
+
+void add_router(Builder& builder, const LeafNode& node, std::uint32_t root, std::uint32_t arrival,
+                bool multiport) {
+  const std::uint32_t parent = node.arity;
+  const bool rising = node.holds(root);
+  const std::uint32_t from = rising ? root / (node.leaves / node.arity) % node.arity : parent;
+  const std::uint32_t links = node.arity + (node.level < node.height ? 1 : 0);
+  const std::uint32_t sends = links - 1;
+  const Ring ring = multiport ? builder.ring(1, 1) : builder.ring(sends, node.arity);
+  const Place slot = builder.slot(0, ring);
+  builder.receive_by(arrival, builder.constant(from), slot);
+  std::uint32_t after = 1;
+  const auto send_to = [&](std::uint32_t link) {
+    builder.send_by(arrival + after, builder.constant(link), slot, after);
+    if (!multiport) ++after;
+  };
+  if (rising && node.level < node.height) send_to(parent);
+  for (std::uint32_t branch = 0; branch < node.arity; ++branch) {
+    if (branch != from) send_to(branch);
+  }
+}
+
+Status broadcast(const Group& group, std::uint32_t me, bool multiport, Program& out) {
+  LeafNode node;
+  Status status = find_leaf_node(group, me, node);
+  if (status != Status::kOk) return status;
+  Builder builder(out);
+  status = builder.begin(
+      group, me,
+      {.collective = espalier_Collective_BROADCAST,
+       .algorithm = multiport ? "leaf-multiport" : "leaf",
+       .nodes = leaf_tree_nodes(node),
+       .port_model = multiport ? espalier_PortModel_MULTIPORT : espalier_PortModel_SINGLE_SEND});
+  if (status != Status::kOk) return status;
+  add_leaf_links(builder, node);
+  const std::uint32_t meeting = node.meeting_level(group.root);
+  const bool rising = meeting == node.level;
+  std::uint32_t arrival = 2 * meeting - node.level - 1;
+  if (!rising && !multiport) arrival = turn_arrival(node, group.root);
+  if (me == group.root) {
+    builder.send_by(0, builder.constant(0), builder.input(0), 0);
+  } else if (node.level == 0) {
+    builder.receive_by(arrival, builder.constant(0), builder.output(0));
+  } else {
+    add_router(builder, node, group.root, arrival, multiport);
+  }
+  const auto k = static_cast<std::int32_t>(node.arity);
+  const auto h = static_cast<std::int32_t>(node.height);
+  // Bounds: the furthest leaf is 2h hops away, over branches of all levels; a router of level 1
+  // sends k messages a block (the only router of h = 1: k - 1), none before block 0 can be there.
+  if (multiport) {
+    std::uint32_t lanes = branch_lanes(group, 1);
+    for (std::uint32_t level = 2; level <= node.height; ++level) {
+      lanes = lanes < branch_lanes(group, level) ? lanes : branch_lanes(group, level);
+    }
+    builder.phase(1, 2 * h - 1, 1);
+    return builder.finish(steps_over_lanes(2 * node.height - 1, 1, lanes));
+  }
+  builder.phase(node.arity, (k + 1) * h - 1 - k, k);
+  return h == 1 ? builder.finish(1, k - 1) : builder.finish(2 * h - 1, k);
+}
+
+}  // namespace
+
+Status leaf_broadcast(const Group& group, std::uint32_t me, Program& out) {
+  return broadcast(group, me, false, out);
+}
+
+Status leaf_multiport_broadcast(const Group& group, std::uint32_t me, Program& out) {
+  return broadcast(group, me, true, out);
+}
+
+}  // namespace espalier

@@ -1,0 +1,151 @@
+// Broadcast, reduce and allreduce by two trees at once, each carrying half of the message: full
+// bandwidth with logarithmic start-up (001/003, Sanders, Speck, Traff; section 4).
+//
+// Steps, with N blocks in each half, n = p-1, h = ceil(log2(n+2)): L + 1 + 2(N-1) for broadcast and
+// reduce, where L = TwoTrees::last_arrival(), at most 2h + 2N - 2 and at least three less (001 says
+// <= 2h + 2k); allreduce twice that. Cost: steps * (alpha + beta*m/2N), least at N = sqrt(beta*m*h
+// / (2*alpha)): beta*m + 2*alpha*log2 p + sqrt(8*alpha*beta*m*log2 p).
+//
+// The root stands outside the trees and feeds (gathers from) their roots in turn; the other ranks,
+// from the root on, are PEs 1 .. n. Segment 0 goes by T1, segment 1 by T2. A reduce is the
+// broadcast reversed in time; the trees are in order, so to root 0 or p-1 operators need not
+// commute.
+
+#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/trees/two_trees.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+using Edge = TwoTrees::Edge;
+
+struct Seat {
+  const TwoTrees& trees;
+  std::uint32_t ranks, root;
+  std::uint32_t pe;      // this rank's; 0: the root
+  TwoTrees::Both edges;  // into this rank; at the root those that it feeds, into the trees' roots
+
+  [[nodiscard]] std::uint32_t rank(std::uint32_t other) const { return (root + other) % ranks; }
+};
+
+void end_phase(Builder& builder, const TwoTrees& trees) {
+  builder.phase(2, static_cast<std::int32_t>(trees.last_arrival()) - 1, 2);
+}
+
+void add_broadcast(Builder& builder, const Seat& at, bool from_output) {
+  const TwoTrees& trees = at.trees;
+  for (unsigned tree = 0; tree < 2; ++tree) {
+    const Edge& edge = at.edges.of[tree];
+    if (at.pe == 0) {
+      const Place from = from_output ? builder.output(tree) : builder.input(tree);
+      builder.send(edge.arrival, at.rank(edge.pe), from, 0);
+      continue;
+    }
+    const Place block = builder.output(tree);
+    builder.receive(edge.arrival, at.rank(trees.parent(tree, at.pe)), block);
+    const TwoTrees::Both children = trees.children(tree, edge);
+    for (const Edge& child : children.of) {
+      if (child.pe == 0) continue;
+      builder.send(child.arrival, at.rank(child.pe), block, child.arrival - edge.arrival);
+    }
+  }
+  end_phase(builder, trees);
+}
+
+// Adds what an inner PE does for its children's sums in a reduce; returns where the whole sum is
+// and sets `ready` to the step of its instance 0. The child that a broadcast reaches last sends
+// first.
+Place add_inner_sum(Builder& builder, const Seat& at, unsigned tree, const Edge& edge,
+                    std::uint32_t& ready) {
+  const TwoTrees::Both children = at.trees.children(tree, edge);
+  const std::uint32_t last = at.trees.last_arrival();
+  const bool left_first = children.of[0].arrival > children.of[1].arrival;
+  const Edge& early = children.of[left_first ? 0 : 1];
+  const Edge& late = children.of[left_first ? 1 : 0];
+  const Place own = builder.input(tree);
+  if (early.pe == 0) return own;
+
+  const Place sum = builder.slot(tree, builder.ring(early.arrival - edge.arrival, 2));
+  ready = last - early.arrival;
+  builder.receive(ready, at.rank(early.pe), sum);
+  builder.combine(ready, sum, left_first ? sum : own, left_first ? own : sum);
+  if (late.pe == 0) return sum;
+
+  const Place slot = builder.slot(tree, builder.ring(0, 2));
+  ready = last - late.arrival;
+  builder.receive(ready, at.rank(late.pe), slot);
+  builder.combine(ready, sum, left_first ? sum : slot, left_first ? slot : sum);
+  return sum;
+}
+
+void add_reduce(Builder& builder, const Seat& at) {
+  const TwoTrees& trees = at.trees;
+  const std::uint32_t last = trees.last_arrival();
+  for (unsigned tree = 0; tree < 2; ++tree) {
+    const Edge& edge = at.edges.of[tree];
+    const std::uint32_t step = last - edge.arrival;
+    if (at.pe == 0) {
+      const Place slot = builder.slot(tree, builder.ring(0, 2));
+      const Place own = builder.input(tree);
+      builder.receive(step, at.rank(edge.pe), slot);
+      const bool own_left = at.root == 0;
+      builder.combine(step, builder.output(tree), own_left ? own : slot, own_left ? slot : own);
+      continue;
+    }
+    std::uint32_t ready = step;
+    const Place sum = add_inner_sum(builder, at, tree, edge, ready);
+    builder.send(step, at.rank(trees.parent(tree, at.pe)), sum, step - ready);
+  }
+  end_phase(builder, trees);
+}
+
+Status generate(const Group& group, std::uint32_t me, const char* algorithm, Collective collective,
+                Pairing pairing, Program& out) {
+  const std::uint32_t p = group.ranks;
+  const std::uint32_t root = collective == espalier_Collective_ALLREDUCE ? 0 : group.root;
+  Builder builder(out);
+  const Status status =
+      builder.begin(group, me,
+                    {.collective = collective,
+                     .algorithm = algorithm,
+                     .segments = 2,
+                     .needs_commutative =
+                         collective == espalier_Collective_REDUCE && root != 0 && root + 1 != p});
+  if (status != Status::kOk) return status;
+  if (p == 1) return builder.finish_alone();
+  if (pairing == Pairing::kMirror && p % 2 == 0) {
+    out.clear();
+    return Status::kUnsupported;
+  }
+  const TwoTrees trees(p - 1, pairing);
+  const std::uint32_t pe = (me + p - root) % p;
+  const TwoTrees::Both fed{{trees.edge(0, trees.root(0)), trees.edge(1, trees.root(1))}};
+  const Seat at{trees, p, root, pe, pe == 0 ? fed : trees.edges(pe)};
+  if (collective != espalier_Collective_BROADCAST) add_reduce(builder, at);
+  if (collective != espalier_Collective_REDUCE) {
+    add_broadcast(builder, at, collective == espalier_Collective_ALLREDUCE);
+  }
+  return builder.finish_one_port();
+}
+
+}  // namespace
+
+Status two_tree_broadcast(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, "two-tree", espalier_Collective_BROADCAST, Pairing::kShift, out);
+}
+
+Status two_tree_reduce(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, "two-tree", espalier_Collective_REDUCE, Pairing::kShift, out);
+}
+
+Status two_tree_allreduce(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, "two-tree", espalier_Collective_ALLREDUCE, Pairing::kShift, out);
+}
+
+Status two_tree_mirror_broadcast(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, "two-tree-mirror", espalier_Collective_BROADCAST, Pairing::kMirror,
+                  out);
+}
+
+}  // namespace espalier

@@ -1,0 +1,113 @@
+// Broadcast by two trees where a rank can send or receive in one step, not both (001 section 5.2,
+// 000 section 3): the ranks but the root stand in couples of a receiver and a sender, each couple
+// in the place of one PE.
+//
+// Steps: 2L + 2 + 4(N-1), with N blocks in each half and L = last_arrival() of the two trees of
+// floor((p-1)/2) PEs: twice the two-tree's; 2N for p = 2. Cost: steps * (alpha + beta*m/2N), about
+// 2*beta*m for long messages, which is optimal.
+// In step 2j a couple does what its PE does in step j: its sender sends, its receiver receives. In
+// step 2j+1 the receiver hands on what it got to the sender. Where p is even a rank is left over;
+// the root, which only sends, hands each block to that rank in the steps between.
+
+#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/trees/two_trees.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+using Edge = TwoTrees::Edge;
+
+// Ranks are counted from the root: couple c = 1, 2, ... is 2c-1 (receiver) and 2c (sender).
+struct Couples {
+  std::uint32_t ranks, root;
+  [[nodiscard]] std::uint32_t rank(std::uint32_t v) const { return (root + v) % ranks; }
+  [[nodiscard]] std::uint32_t receiver(std::uint32_t couple) const { return rank(2 * couple - 1); }
+  // The root stands for couple 0.
+  [[nodiscard]] std::uint32_t sender(std::uint32_t couple) const { return rank(2 * couple); }
+};
+
+void add_root(Builder& builder, const Couples& couples, const TwoTrees& trees) {
+  const bool left_over = couples.ranks % 2 == 0;
+  for (unsigned tree = 0; tree < 2; ++tree) {
+    const Place from = builder.input(tree);
+    const std::uint32_t pe = trees.root(tree);
+    const std::uint32_t step = 2 * trees.edge(tree, pe).arrival;
+    builder.send(step, couples.receiver(pe), from, 0);
+    if (left_over) builder.send(step + 1, couples.rank(couples.ranks - 1), from, 0);
+  }
+}
+
+void add_left_over(Builder& builder, const Couples& couples, const TwoTrees& trees) {
+  for (unsigned tree = 0; tree < 2; ++tree) {
+    const std::uint32_t step = 2 * trees.edge(tree, trees.root(tree)).arrival + 1;
+    builder.receive(step, couples.root, builder.output(tree));
+  }
+}
+
+void add_receiver(Builder& builder, const Couples& couples, const TwoTrees& trees,
+                  std::uint32_t pe) {
+  for (unsigned tree = 0; tree < 2; ++tree) {
+    const Place block = builder.output(tree);
+    const std::uint32_t step = 2 * trees.edge(tree, pe).arrival;
+    builder.receive(step, couples.sender(trees.parent(tree, pe)), block);
+    builder.send(step + 1, couples.sender(pe), block, 1);
+  }
+}
+
+void add_sender(Builder& builder, const Couples& couples, const TwoTrees& trees, std::uint32_t pe) {
+  for (unsigned tree = 0; tree < 2; ++tree) {
+    const Place block = builder.output(tree);
+    const Edge edge = trees.edge(tree, pe);
+    const std::uint32_t step = 2 * edge.arrival + 1;
+    builder.receive(step, couples.receiver(pe), block);
+    for (const Edge& child : trees.children(tree, edge).of) {
+      if (child.pe == 0) continue;
+      builder.send(2 * child.arrival, couples.receiver(child.pe), block, 2 * child.arrival - step);
+    }
+  }
+}
+
+// The root and one other rank: no trees.
+Status finish_pair(Builder& builder, std::uint32_t root, std::uint32_t me) {
+  for (std::uint32_t half = 0; half < 2; ++half) {
+    if (me == root) {
+      builder.send(half, 1 - root, builder.input(half), 0);
+    } else {
+      builder.receive(half, root, builder.output(half));
+    }
+  }
+  builder.phase(2, 0, 2);
+  return builder.finish_one_port();
+}
+
+}  // namespace
+
+Status two_tree_simplex_broadcast(const Group& group, std::uint32_t me, Program& out) {
+  Builder builder(out);
+  const Status status = builder.begin(group, me,
+                                      {.collective = espalier_Collective_BROADCAST,
+                                       .algorithm = "two-tree-simplex",
+                                       .segments = 2,
+                                       .port_model = espalier_PortModel_SIMPLEX});
+  if (status != Status::kOk) return status;
+  const std::uint32_t p = group.ranks;
+  if (p == 1) return builder.finish_alone();
+  if (p == 2) return finish_pair(builder, group.root, me);
+  const Couples couples{p, group.root};
+  const TwoTrees trees((p - 1) / 2, Pairing::kShift);
+  const std::uint32_t v = (me + p - group.root) % p;
+  if (v == 0) {
+    add_root(builder, couples, trees);
+  } else if (p % 2 == 0 && v + 1 == p) {
+    add_left_over(builder, couples, trees);
+  } else if (v % 2 == 1) {
+    add_receiver(builder, couples, trees, (v + 1) / 2);
+  } else {
+    add_sender(builder, couples, trees, v / 2);
+  }
+  builder.phase(4, 2 * static_cast<std::int32_t>(trees.last_arrival()) - 2, 4);
+  return builder.finish_one_port();
+}
+
+}  // namespace espalier

@@ -1,0 +1,405 @@
+#include "collectives/algorithms/build/builder.h"
+
+#include <cstddef>
+#include <cstring>
+
+#include "collectives/algorithms/build/blocks.h"
+#include "espalier/base/digest.h"
+
+namespace espalier {
+namespace {
+
+template <typename Row, std::size_t Size>
+constexpr std::uint32_t capacity(const Row (&)[Size]) {
+  return Size;
+}
+
+// The next free row of a table, cleared; row 0 (and `overflow`) if there is none.
+template <typename Row, typename Size, std::size_t Capacity>
+Row& add_row(Row (&rows)[Capacity], Size& size, bool& overflow) {
+  if (size == Capacity) {
+    overflow = true;
+    size = 0;
+  }
+  Row& row = rows[size++];
+  row = Row{};
+  return row;
+}
+
+template <std::size_t Size>
+void set_text(char (&into)[Size], const char* text) {
+  for (std::size_t at = 0; at + 1 < Size && text[at] != '\0'; ++at) into[at] = text[at];
+}
+
+// The finalizer of splitmix64 (Steele, Lea, Flood) a word: a planning node does this for
+// every program, and FNV's multiplication a byte was a third of the time.
+std::uint64_t mix(std::uint64_t digest, std::uint64_t word) {
+  digest = (digest ^ word) * 0xbf58476d1ce4e5b9ull;
+  digest = (digest ^ digest >> 27) * 0x94d049bb133111ebull;
+  return digest ^ digest >> 31;
+}
+
+// The same on all ranks: whatever decides what the programs are.
+std::uint64_t digest_of(const Group& group, const Program& program) {
+  const auto pair = [](std::uint64_t high, std::uint32_t low) { return high << 32 | low; };
+  std::uint64_t digest = mix(kDigestSeed, program.topology_digest);
+  std::uint64_t name[sizeof program.algorithm / sizeof(std::uint64_t)];
+  std::memcpy(name, program.algorithm, sizeof name);
+  for (const std::uint64_t word : name) digest = mix(digest, word);
+  digest = mix(digest, pair(program.ranks, program.root));
+  digest = mix(digest, pair(program.window, program.collective));
+  digest = mix(digest, pair(group.run, program.nodes));
+  digest = mix(digest, pair(program.send_ticks, program.latency_ticks));
+  for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
+    digest = mix(digest, program.blocks[rule].from_bytes);
+    digest = mix(digest, program.blocks[rule].block_bytes);
+  }
+  return digest;
+}
+
+// Clears everything but the tables' rows, which are cleared as they are added: most programs have
+// few, and clearing all 7 KiB would be a fifth of the time a program takes.
+void clear(Program& program) {
+  const auto begin = reinterpret_cast<unsigned char*>(&program);
+  const auto between = [&](std::size_t from, std::size_t to) {
+    std::memset(begin + from, 0, to - from);
+  };
+  between(0, offsetof(Program, blocks));
+  program.counts_count = 0;
+  program.indices_count = 0;
+  program.actions_count = 0;
+  between(offsetof(Program, required_features), offsetof(Program, peers));
+  program.terms_count = 0;
+  program.phases_count = 0;
+  program.nodes = 0;
+  program.ring_peers = 0;
+  program.table.bytes = nullptr;
+  program.table.size = 0;
+}
+
+bool good_ticks(const Outline& outline) {
+  return outline.send_ticks >= 1 && outline.send_ticks <= outline.latency_ticks &&
+         outline.latency_ticks <= kMaxTicks;
+}
+
+constexpr bool within(std::int32_t value, std::int32_t limit) {
+  return value >= -limit && value <= limit;
+}
+
+bool same(const Term& a, const Term& b) {
+  return a.coef == b.coef && a.mul == b.mul && a.add == b.add && a.div == b.div && a.mod == b.mod &&
+         a.base == b.base && a.digits == b.digits && a.table == b.table;
+}
+
+Status set_blocks(const Group& group, bool one_block, Program& program) {
+  static constexpr BlockRule kOneBlock{0, 0};
+  const BlockRule* blocks = group.blocks;
+  std::uint32_t count = group.blocks_count;
+  if (blocks == nullptr) blocks = default_blocks(count);
+  if (one_block) {
+    blocks = &kOneBlock;
+    count = 1;
+  }
+  if (count > capacity(program.blocks)) return Status::kTooLarge;
+  if (count == 0 || blocks[0].from_bytes != 0) return Status::kBadArgument;
+  for (std::uint32_t rule = 0; rule < count; ++rule) {
+    if (rule > 0 && blocks[rule].from_bytes <= blocks[rule - 1].from_bytes) {
+      return Status::kBadArgument;
+    }
+    program.blocks[rule] = blocks[rule];
+  }
+  program.blocks_count = static_cast<pb_size_t>(count);
+  return Status::kOk;
+}
+
+}  // namespace
+
+std::uint32_t log2_ceil(std::uint32_t ranks) {
+  std::uint32_t log = 0;
+  while ((std::uint64_t{1} << log) < ranks) ++log;
+  return log;
+}
+
+Status Builder::begin(const Group& group, std::uint32_t me, const Outline& outline) {
+  clear(program_);
+  const std::uint32_t root = has_root(outline.collective) ? group.root : 0;
+  const std::uint32_t nodes = outline.nodes == 0 ? group.ranks : outline.nodes;
+  if (group.ranks == 0 || me >= nodes || root >= group.ranks) return Status::kBadArgument;
+  if (group.window == 0 || group.window > kMaxFieldWindow) return Status::kBadArgument;
+  if (!good_ticks(outline)) return Status::kBadArgument;
+  if (group.ranks > kMaxRanks || nodes > kMaxRanks) return Status::kTooLarge;
+  const Status status = set_blocks(group, outline.one_block, program_);
+  if (status != Status::kOk) {
+    clear(program_);
+    return status;
+  }
+  program_.format_version = kFormatVersion;
+  program_.topology_digest = group.topology_digest;
+  set_text(program_.producer, kProducer);
+  set_text(program_.algorithm, outline.algorithm);
+  program_.collective = outline.collective;
+  program_.ranks = group.ranks;
+  program_.node = me;
+  program_.nodes = outline.nodes;
+  program_.root = root;
+  program_.needs_commutative = outline.needs_commutative;
+  program_.window = group.window > outline.latency_ticks ? group.window : outline.latency_ticks;
+  program_.port_model = outline.port_model;
+  program_.grade = outline.grade;
+  program_.segments = counts_per_rank(outline.collective) ? group.ranks : outline.segments;
+  if (outline.latency_ticks > 1) {
+    program_.send_ticks = outline.send_ticks;
+    program_.latency_ticks = outline.latency_ticks;
+  }
+  program_.schedule_digest = digest_of(group, program_);
+  // Position 0 is not written in a descriptor: it goes to what every action names.
+  (void)count(0, 1);
+  (void)index(0, 1, 0);
+  return Status::kOk;
+}
+
+Ring Builder::ring(std::uint32_t lifetime, std::uint32_t period) {
+  const Ring ring{program_.scratch_blocks, (lifetime + program_.window + period - 1) / period};
+  program_.scratch_blocks += ring.slots;
+  return ring;
+}
+
+std::uint32_t Builder::scratch(std::uint32_t slots) {
+  const std::uint32_t first = program_.scratch_blocks;
+  program_.scratch_blocks += slots;
+  return first;
+}
+
+Place Builder::slot(std::uint32_t segment, const Ring& ring) {
+  Place at = segment_place(espalier_Buffer_SCRATCH, segment);
+  at.slot_ref = ring.slots == 1 ? constant(ring.first) : index(ring.first, 1, ring.slots);
+  return at;
+}
+
+Action& Builder::send(std::uint32_t t0, std::uint32_t to, const Place& from, std::uint32_t after) {
+  return send_by(t0, constant(link(to)), from, after);
+}
+
+Action& Builder::receive(std::uint32_t t0, std::uint32_t from, const Place& into) {
+  return receive_by(t0, constant(link(from)), into);
+}
+
+Action& Builder::send_by(std::uint32_t t0, std::uint8_t link_ref, const Place& from,
+                         std::uint32_t after) {
+  Action& added = action(espalier_Kind_SEND, t0);
+  added.link_ref = link_ref;
+  added.after = static_cast<std::uint16_t>(after);
+  added.has_a = true;
+  added.a = from;
+  return added;
+}
+
+Action& Builder::receive_by(std::uint32_t t0, std::uint8_t link_ref, const Place& into) {
+  Action& added = action(espalier_Kind_RECEIVE, t0);
+  added.link_ref = link_ref;
+  added.has_into = true;
+  added.into = into;
+  return added;
+}
+
+Action& Builder::combine(std::uint32_t t0, const Place& into, const Place& left,
+                         const Place& right) {
+  Action& added = action(espalier_Kind_COMBINE, t0);
+  added.has_into = added.has_a = added.has_b = true;
+  added.into = into;
+  added.a = left;
+  added.b = right;
+  return added;
+}
+
+Action& Builder::copy(std::uint32_t t0, const Place& into, const Place& from) {
+  Action& added = action(espalier_Kind_COPY, t0);
+  added.has_into = added.has_a = true;
+  added.into = into;
+  added.a = from;
+  return added;
+}
+
+void Builder::send_to_each(std::uint32_t t0, std::uint32_t first_link, std::uint32_t sends,
+                           const Place& from) {
+  const std::uint8_t link_ref = sends == 1 ? constant(first_link) : index(first_link, 1, 0);
+  const std::uint8_t instances_ref = count(static_cast<std::int32_t>(sends), 0);
+  const std::uint8_t block_ref = constant(0);
+  Action& added = send_by(t0, link_ref, from, 0);
+  added.instances_ref = instances_ref;
+  added.a.block_ref = block_ref;
+}
+
+std::uint32_t Builder::link(std::uint32_t peer) {
+  for (std::uint32_t at = 0; at < program_.peers_count; ++at) {
+    if (program_.peers[at] == peer) return at;
+  }
+  add_row(program_.peers, program_.peers_count, overflow_) = peer;
+  return program_.peers_count - 1u;
+}
+
+void Builder::phase(std::uint32_t period, std::int32_t a, std::int32_t b) {
+  phase(period, {.a = a, .b = b, .c = 0, .d = 0, .e = 0});
+}
+
+void Builder::phase(std::uint32_t period, const Count& steps) {
+  const std::uint8_t steps_ref = count(steps);
+  Phase& added = add_row(program_.phases, program_.phases_count, overflow_);
+  added.period = period;
+  added.steps_ref = steps_ref;
+  added.actions = static_cast<std::uint8_t>(program_.actions_count - phase_begin_);
+  phase_begin_ = program_.actions_count;
+  overflow_ |= steps.c != 0 && steps_.c != 0;
+  steps_.a += steps.a;
+  steps_.b += steps.b;
+  if (steps.c != 0) {
+    steps_.c = steps.c;
+    steps_.d = steps.d;
+    steps_.e = steps.e;
+  }
+}
+
+namespace {
+
+// p - 1 ranks receive every block, and at most floor(p/2) transfers run in a step. For odd p that
+// is 2 steps a block; for even p 2 - 2/p, so 2 segments N - floor(2 segments N / p) steps, of which
+// a count can say at least 2 segments N - floor(N / e), e = floor(p / (2 segments)): the same where
+// 2 segments divides p.
+Count simplex_bound(std::uint32_t ranks, std::uint32_t segments) {
+  Count bound{};
+  bound.b = static_cast<std::int32_t>(2 * segments);
+  const std::uint32_t every = ranks / (2 * segments);
+  if (ranks % 2 != 0) return bound;
+  if (every < 2) {
+    bound.b = static_cast<std::int32_t>(segments * (ranks - 1) / (ranks / 2));
+    return bound;
+  }
+  bound.c = -1;
+  bound.d = 1 - static_cast<std::int32_t>(every);
+  bound.e = every;
+  return bound;
+}
+
+}  // namespace
+
+Status Builder::finish(std::int32_t bound_a, std::int32_t bound_b) {
+  return finish({.a = bound_a, .b = bound_b, .c = 0, .d = 0, .e = 0});
+}
+
+Status Builder::finish(const Count& bound) {
+  program_.steps_ref = count(steps_);
+  program_.bound_ref = count(bound);
+  overflow_ |= program_.scratch_blocks > kMaxScratchBlocks;
+  if (!overflow_) return Status::kOk;
+  clear(program_);
+  return Status::kTooLarge;
+}
+
+Status Builder::finish_one_port() {
+  if (program_.port_model == espalier_PortModel_SIMPLEX && program_.ranks > 2) {
+    return finish(simplex_bound(program_.ranks, program_.segments));
+  }
+  return finish(static_cast<std::int32_t>(log2_ceil(program_.ranks)) - 1,
+                static_cast<std::int32_t>(program_.segments));
+}
+
+Status Builder::finish_alone() {
+  const bool copies = buffer_extent(program_, espalier_Buffer_INPUT) != Extent::kNothing &&
+                      buffer_extent(program_, espalier_Buffer_OUTPUT) != Extent::kNothing;
+  if (copies) {
+    for (std::uint32_t segment = 0; segment < program_.segments; ++segment) {
+      copy(segment, output(segment), input(segment));
+    }
+  }
+  phase(program_.segments, 0, copies ? static_cast<std::int32_t>(program_.segments) : 0);
+  return finish(0, 0);
+}
+
+std::uint8_t Builder::count(std::int32_t a, std::int32_t b) {
+  return count({.a = a, .b = b, .c = 0, .d = 0, .e = 0});
+}
+
+std::uint8_t Builder::count(const Count& row) {
+  for (std::uint32_t at = 0; at < program_.counts_count; ++at) {
+    const Count& old = program_.counts[at];
+    if (old.a == row.a && old.b == row.b && old.c == row.c && old.d == row.d && old.e == row.e) {
+      return static_cast<std::uint8_t>(at);
+    }
+  }
+  overflow_ |= !within(row.a, kMaxField) || !within(row.b, kMaxSlope) || !within(row.c, kMaxSlope);
+  add_row(program_.counts, program_.counts_count, overflow_) = row;
+  return static_cast<std::uint8_t>(program_.counts_count - 1);
+}
+
+// The most frequent rows, in a loop of their own: comparing whole rows took a fifth of a plan's
+// time.
+std::uint8_t Builder::index(std::uint32_t base, std::int32_t coef, std::uint32_t mod) {
+  const auto signed_base = static_cast<std::int32_t>(base);
+  for (std::uint32_t at = 0; at < program_.indices_count; ++at) {
+    const Index& old = program_.indices[at];
+    if (old.base == signed_base && old.coef == coef && old.mod == mod && old.off == 0 &&
+        old.div == 0 && old.terms == 0) {
+      return static_cast<std::uint8_t>(at);
+    }
+  }
+  Index& added = add_row(program_.indices, program_.indices_count, overflow_);
+  added.base = signed_base;
+  added.coef = coef;
+  added.mod = mod;
+  return static_cast<std::uint8_t>(program_.indices_count - 1);
+}
+
+std::uint8_t Builder::index(const Index& fields, const Term* wanted, std::uint32_t count) {
+  Index row = fields;
+  row.terms = static_cast<std::uint8_t>(count);
+  row.first_term = count == 0 ? 0 : terms(wanted, count);
+  for (std::uint32_t at = 0; at < program_.indices_count; ++at) {
+    const Index& old = program_.indices[at];
+    if (old.base == row.base && old.coef == row.coef && old.mod == row.mod && old.off == row.off &&
+        old.div == row.div && old.first_term == row.first_term && old.terms == row.terms) {
+      return static_cast<std::uint8_t>(at);
+    }
+  }
+  add_row(program_.indices, program_.indices_count, overflow_) = row;
+  return static_cast<std::uint8_t>(program_.indices_count - 1);
+}
+
+// The first of consecutive rows that are these terms; those that the table ends with may be their
+// beginning.
+std::uint8_t Builder::terms(const Term* wanted, std::uint32_t count) {
+  std::uint32_t first = 0, equal = 0;
+  for (; first < program_.terms_count; ++first) {
+    const std::uint32_t there = program_.terms_count - first;
+    equal = 0;
+    while (equal < count && equal < there && same(program_.terms[first + equal], wanted[equal])) {
+      ++equal;
+    }
+    if (equal == count || equal == there) break;
+    equal = 0;
+  }
+  for (; equal < count; ++equal) {
+    add_row(program_.terms, program_.terms_count, overflow_) = wanted[equal];
+  }
+  return static_cast<std::uint8_t>(first);
+}
+
+Place Builder::place(Buffer buffer, std::uint8_t segment_ref) {
+  Place at{};
+  at.buffer = buffer;
+  at.segment_ref = segment_ref;
+  return at;  // block_ref 0: block i
+}
+
+Place Builder::segment_place(Buffer buffer, std::uint32_t segment) {
+  return place(buffer, constant(segment));
+}
+
+Action& Builder::action(Kind kind, std::uint32_t t0) {
+  const std::uint8_t t0_ref = count(static_cast<std::int32_t>(t0), 0);
+  Action& added = add_row(program_.actions, program_.actions_count, overflow_);
+  added.kind = kind;
+  added.t0_ref = t0_ref;
+  return added;  // instances_ref 0: N
+}
+
+}  // namespace espalier

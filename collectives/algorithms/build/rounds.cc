@@ -1,0 +1,71 @@
+#include "collectives/algorithms/build/rounds.h"
+
+namespace espalier {
+namespace {
+
+// Above any number of blocks that a message can have; 1 more is still a coefficient.
+constexpr std::int32_t kBeyondBlocks = kMaxField - 1;
+
+}  // namespace
+
+Term Rounds::round(std::int32_t coef, std::int32_t ahead) const {
+  return {.coef = coef,
+          .mul = 1,
+          .add = ahead,
+          .div = period_,
+          .mod = 0,
+          .base = 0,
+          .digits = 0,
+          .table = 0};
+}
+
+Term Rounds::step(std::int32_t coef) const {
+  return {.coef = coef,
+          .mul = 1,
+          .add = 0,
+          .div = 0,
+          .mod = period_,
+          .base = 0,
+          .digits = 0,
+          .table = 0};
+}
+
+std::uint8_t Rounds::block(std::uint32_t first, std::uint32_t end) {
+  Index row{};
+  if (end - first == period_) {
+    row.coef = 1;
+    row.div = period_;
+    return builder_.index(row);
+  }
+  // floor((i - first) / period) + 1 - floor((i + period - end) / period) is 1 in those steps, else
+  // 0.
+  const Term begun = round(1 + kBeyondBlocks, -static_cast<std::int32_t>(first));
+  const Term ended = round(-kBeyondBlocks, static_cast<std::int32_t>(period_ - end));
+  round_last_ = !round_last_;
+  return round_last_ ? builder_.index(row, {ended, begun}) : builder_.index(row, {begun, ended});
+}
+
+std::uint8_t Rounds::instances(std::uint32_t length) {
+  const auto period = static_cast<std::int32_t>(period_);
+  return builder_.count(static_cast<std::int32_t>(length) - period, period);
+}
+
+std::uint8_t RankRounds::moving(std::int32_t places, std::int32_t sign) {
+  Index row{};
+  row.off = me_ + places;
+  row.mod = static_cast<std::uint32_t>(ranks_);
+  return builder_.index(row, {step(sign)});
+}
+
+std::uint8_t RankRounds::counting(std::int32_t base, std::int32_t sign) {
+  Index row{};
+  row.base = base;
+  return builder_.index(row, {step(sign)});
+}
+
+Status RankRounds::finish() {
+  builder_.phase(1, 0, ranks_ - 1);
+  return builder_.finish(0, ranks_ - 1);
+}
+
+}  // namespace espalier

@@ -1,0 +1,58 @@
+// Scan and exscan along the chain of all ranks, in rank order: operators need not commute.
+//
+// Steps: p-2+N, both. Cost: steps * (alpha + beta*m/N), least at N = sqrt((p-2)*beta*m/alpha).
+// Source: the pipelined broadcast of 000 section 2 with an operation at each rank; the reference
+// that 003's two-tree scan is measured against.
+// Rank r gets the sum of ranks 0 .. r-1 of each block, adds its own, and sends that on. The exscan
+// keeps what it gets in scratch until its own block is added, so that INPUT and OUTPUT may be the
+// same memory; its last rank needs no sum and receives into OUTPUT.
+
+#include "collectives/algorithms/build/builder.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+void add_rank(Builder& builder, std::uint32_t p, std::uint32_t me, bool inclusive) {
+  const Place own = builder.input(0);
+  if (me == 0) {
+    if (inclusive) builder.copy(0, builder.output(0), own);
+    builder.send(0, 1, own, 0);
+    return;
+  }
+  const bool last = me + 1 == p;
+  const Place result = builder.output(0);
+  if (last && !inclusive) {
+    builder.receive(me - 1, me - 1, result);
+    return;
+  }
+  const Place before = builder.slot(0, builder.ring(0, 1));
+  builder.receive(me - 1, me - 1, before);
+  const Place sum = inclusive ? result : builder.slot(0, builder.ring(1, 1));
+  builder.combine(me - 1, sum, before, own);
+  if (!inclusive) builder.copy(me - 1, result, before);
+  if (!last) builder.send(me, me + 1, sum, 1);
+}
+
+Status generate(const Group& group, std::uint32_t me, Collective collective, Program& out) {
+  Builder builder(out);
+  const Status status = builder.begin(group, me, {.collective = collective, .algorithm = "chain"});
+  if (status != Status::kOk) return status;
+  const std::uint32_t p = group.ranks;
+  if (p == 1) return builder.finish_alone();
+  add_rank(builder, p, me, collective == espalier_Collective_SCAN);
+  builder.phase(1, static_cast<std::int32_t>(p) - 2, 1);
+  return builder.finish_one_port();
+}
+
+}  // namespace
+
+Status chain_scan(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, espalier_Collective_SCAN, out);
+}
+
+Status chain_exscan(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, espalier_Collective_EXSCAN, out);
+}
+
+}  // namespace espalier

@@ -1,0 +1,194 @@
+// Scan and exscan by two trees at once, each carrying half of the message, for operators that need
+// not commute (003 section 2.3; 001 section 5.2 for the data flow).
+//
+// All p ranks are PEs 1 .. p of both trees, in rank order. Two phases. Up: every PE but those on a
+// tree's right spine sends the sum of its subtree to its parent, as in a reduce; an inner PE keeps,
+// block by block in OUTPUT, what comes from its left subtree (scan: with its own added). Down:
+// every PE but those on the left spine gets the sum of all ranks before its subtree, hands it on to
+// its left child, and adds what it kept for its own result and its right child.
+//
+// Steps, with N blocks in each half: U + D + 2 + 4(N-1), where U and D are last_arrival() of the
+// two trees with Use::kUp and Use::kDown. With h = ceil(log2(p+2)) that is at most 4h + 4N - 10,
+// and that for p = 2^h - 2 (003 says 4h - 2 + 2(N-2), its N both trees' blocks: 4h + 4N - 6). An
+// exscan may need one step more, for the left spine's own blocks are added before they are sent
+// down. Cost: steps * (alpha + beta*m/2N).
+//
+// An exscan cannot keep its own block and its left subtree's sum in one place: INPUT and OUTPUT
+// must differ there. A scan's may be the same.
+
+#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/trees/two_trees.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+using Edge = TwoTrees::Edge;
+
+// One rank in one tree in one phase.
+struct Seat {
+  const TwoTrees& trees;
+  unsigned tree;
+  std::uint32_t pe;
+  Edge edge, left, right;  // into this PE, to its children (pe 0: none)
+  bool inclusive;
+  std::uint32_t delay;  // of the phase, steps
+
+  [[nodiscard]] std::uint32_t up(const Edge& to) const { return trees.last_arrival() - to.arrival; }
+  [[nodiscard]] std::uint32_t down(const Edge& to) const { return to.arrival + delay; }
+  [[nodiscard]] std::uint32_t parent() const { return trees.parent(tree, pe) - 1; }
+};
+
+constexpr std::uint32_t rank_of(const Edge& edge) { return edge.pe - 1; }
+
+// The children of the PE that `edge` leads to.
+struct Children {
+  Edge left, right;
+};
+
+Children children_of(const TwoTrees& trees, unsigned tree, const Edge& edge) {
+  Children children;
+  for (const Edge& child : trees.children(tree, edge).of) {
+    if (child.pe != 0) (child.pe < edge.pe ? children.left : children.right) = child;
+  }
+  return children;
+}
+
+// What comes from the left child; afterwards OUTPUT holds what the PE keeps. Returns where the sum
+// of the left subtree is (in this step only, where the rank adds its own to it).
+Place keep_left(Builder& builder, const Seat& at) {
+  const std::uint32_t step = at.up(at.left);
+  const Place kept = builder.output(at.tree);
+  const Place sum = at.inclusive ? builder.slot(at.tree, builder.ring(0, 2)) : kept;
+  builder.receive(step, rank_of(at.left), sum);
+  if (at.inclusive) builder.combine(step, kept, sum, builder.input(at.tree));
+  return sum;
+}
+
+// Up: the child that a broadcast reaches last sends first.
+void add_up(Builder& builder, const Seat& at) {
+  const unsigned tree = at.tree;
+  const Place own = builder.input(tree);
+  const bool sends = at.trees.in_use(tree, at.pe);
+  const bool has_left = at.left.pe != 0, has_right = sends && at.right.pe != 0;
+  const bool right_first = has_right && has_left && at.up(at.right) < at.up(at.left);
+  Place sum = own;
+  std::uint32_t ready = 0;
+  if (has_left && !right_first) {
+    const Place left = keep_left(builder, at);
+    ready = at.up(at.left);
+    sum = builder.output(tree);
+    if (sends && !at.inclusive) {
+      sum = builder.slot(tree, builder.ring(at.up(has_right ? at.right : at.edge) - ready, 2));
+      builder.combine(ready, sum, left, own);
+    }
+  }
+  if (has_right) {
+    const std::uint32_t step = at.up(at.right);
+    const Place right = builder.slot(tree, builder.ring(at.up(at.edge) - step, 2));
+    builder.receive(step, rank_of(at.right), right);
+    builder.combine(step, right, sum, right);
+    sum = right;
+    ready = step;
+  }
+  if (right_first) {
+    const Place left = keep_left(builder, at);
+    ready = at.up(at.left);
+    builder.combine(ready, sum, left, sum);
+  }
+  if (sends) {
+    const bool leaf = !has_left && !has_right;
+    builder.send(at.up(at.edge), at.parent(), sum, leaf ? 0 : at.up(at.edge) - ready);
+  }
+}
+
+// Down, on the left spine: nothing comes; the right child needs what was kept and the own block.
+void add_down_left_spine(Builder& builder, const Seat& at) {
+  const Place own = builder.input(at.tree), result = builder.output(at.tree);
+  const bool has_left = at.left.pe != 0;
+  if (!has_left && at.inclusive) builder.copy(0, result, own);
+  if (at.right.pe == 0) return;
+  const std::uint32_t step = at.down(at.right);
+  if (!has_left) {
+    builder.send(step, rank_of(at.right), own, 0);
+  } else if (at.inclusive) {
+    builder.send(step, rank_of(at.right), result, 0);
+  } else {
+    const Place sum = builder.slot(at.tree, builder.ring(1, 2));
+    builder.combine(step - 1, sum, result, own);
+    builder.send(step, rank_of(at.right), sum, 1);
+  }
+}
+
+void add_down(Builder& builder, const Seat& at) {
+  if (!at.trees.in_use(at.tree, at.pe)) return add_down_left_spine(builder, at);
+  const Place own = builder.input(at.tree), result = builder.output(at.tree);
+  const bool has_left = at.left.pe != 0, has_right = at.right.pe != 0;
+  const std::uint32_t step = at.down(at.edge);
+  // Without a left subtree what comes is an exscan's result.
+  const bool direct = !at.inclusive && !has_left;
+  const std::uint32_t held = has_left ? at.left.arrival - at.edge.arrival : 0;
+  const Place before = direct ? result : builder.slot(at.tree, builder.ring(held, 2));
+  builder.receive(step, at.parent(), before);
+  if (!direct) builder.combine(step, result, before, has_left ? result : own);
+  if (has_left) builder.send(at.down(at.left), rank_of(at.left), before, held);
+  if (!has_right) return;
+  const std::uint32_t after = at.right.arrival - at.edge.arrival;
+  Place sum = result;
+  if (!at.inclusive) {
+    sum = builder.slot(at.tree, builder.ring(after, 2));
+    builder.combine(step, sum, result, own);
+  }
+  builder.send(at.down(at.right), rank_of(at.right), sum, after);
+}
+
+// Whether the left spine sends down in step 0 what it must combine before.
+bool combines_first(const TwoTrees& trees) {
+  for (unsigned tree = 0; tree < 2; ++tree) {
+    Edge at = trees.edge(tree, trees.root(tree));
+    while (at.pe != 0) {
+      const Children children = children_of(trees, tree, at);
+      if (children.left.pe != 0 && children.right.pe != 0 && children.right.arrival == 0) {
+        return true;
+      }
+      at = children.left;
+    }
+  }
+  return false;
+}
+
+void add_phase(Builder& builder, std::uint32_t p, std::uint32_t me, bool up, bool inclusive) {
+  const TwoTrees trees(p, Pairing::kShift, up ? Use::kUp : Use::kDown);
+  const std::uint32_t delay = !up && !inclusive && combines_first(trees) ? 1 : 0;
+  for (unsigned tree = 0; tree < 2; ++tree) {
+    const Edge edge = trees.edge(tree, me + 1);
+    const Children children = children_of(trees, tree, edge);
+    const Seat at{trees, tree, me + 1, edge, children.left, children.right, inclusive, delay};
+    up ? add_up(builder, at) : add_down(builder, at);
+  }
+  builder.phase(2, static_cast<std::int32_t>(trees.last_arrival() + delay) - 1, 2);
+}
+
+Status generate(const Group& group, std::uint32_t me, Collective collective, Program& out) {
+  Builder builder(out);
+  const Status status =
+      builder.begin(group, me, {.collective = collective, .algorithm = "two-tree", .segments = 2});
+  if (status != Status::kOk) return status;
+  if (group.ranks == 1) return builder.finish_alone();
+  for (const bool up : {true, false}) {
+    add_phase(builder, group.ranks, me, up, collective == espalier_Collective_SCAN);
+  }
+  return builder.finish_one_port();
+}
+
+}  // namespace
+
+Status two_tree_scan(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, espalier_Collective_SCAN, out);
+}
+
+Status two_tree_exscan(const Group& group, std::uint32_t me, Program& out) {
+  return generate(group, me, espalier_Collective_EXSCAN, out);
+}
+
+}  // namespace espalier

@@ -1,0 +1,203 @@
+// Scatter and gather between a leaf of a fat tree and all others; routers pass on in the step
+// after.
+//
+// Steps: N(n-1) + 1, and one more where k = 2 < n. Cost: steps * (alpha + beta*m/N), m the bytes of
+// one rank's part. Source: 002 sections 2.2 and 3.1, theorem 2 (optimal for N = 1: the root's link
+// carries n - 1 messages, and no other leaf is nearer than two steps).
+// Furthest first: the root sends one block of every rank's part in the order of their distance, one
+// a step, then the next block's. All come over one link and none waits, so no link is asked for two
+// in one step. The (k-1) k^(L-1) ranks that are reached from the router of level L follow the
+// root's own branch there, cyclically. A gather is the same reversed in time: nearest first.
+// Actions: O(h) for the root and the routers above it, 1 for other ranks, 2 for other routers.
+// kTooLarge where the terms do not fit: k = 2, h > 14.
+
+#include "collectives/algorithms/build/rounds.h"
+#include "collectives/algorithms/trees/leaf_tree.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+// The exchange, seen from one node. A round of n - 1 steps is one block's. Instances of an action
+// are counted from the first message of its level (or subtree) in round 0.
+class Exchange {
+ public:
+  Exchange(Builder& builder, const LeafNode& node, std::uint32_t root, bool gather)
+      : builder_(builder),
+        node_(node),
+        root_(root),
+        gather_(gather),
+        rounds_(builder, node.ranks - 1) {}
+
+  void add_root();
+  void add_rank();
+  void add_router_above();
+  void add_other_router();
+  [[nodiscard]] Status finish();
+
+ private:
+  // Steps after N(n-1).
+  [[nodiscard]] std::uint32_t rest() const { return node_.arity == 2 && node_.height > 1 ? 2 : 1; }
+  // Ranks that the root meets at `level`.
+  [[nodiscard]] std::uint32_t met(std::uint32_t level) const {
+    return leaves_below(node_, level) - leaves_below(node_, level - 1);
+  }
+  // The root's branch of its router of `level`.
+  [[nodiscard]] std::uint32_t root_branch(std::uint32_t level) const {
+    return root_ / leaves_below(node_, level - 1) % node_.arity;
+  }
+
+  // The step in which a node `hops` from the root receives the first message of `level` in round 0,
+  // and sends it on one step later.
+  [[nodiscard]] std::uint32_t arrival(std::uint32_t level, std::uint32_t hops) const {
+    if (gather_) return leaves_below(node_, level - 1) - 1 + rest() - hops;
+    return node_.ranks - leaves_below(node_, level) + hops - 1;  // the root "receives" in step -1
+  }
+  // base + floor((off + m) / div) mod mod for message m of a round. Instance i is m = i - (n-1) b
+  // of round b; as div * mod divides n, i + b does as well.
+  [[nodiscard]] std::uint8_t index(std::uint32_t base, std::uint32_t off, std::uint32_t div,
+                                   std::uint32_t mod);
+  [[nodiscard]] std::uint8_t segments(std::uint32_t level);
+  // Passes messages between the link towards the root and one away from it.
+  void relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t far_link, Place at,
+             const Ring& ring);
+  // The place of this node in what it meets the root in: messages before its subtree's.
+  [[nodiscard]] std::uint32_t position(std::uint32_t level) const;
+
+  Builder& builder_;
+  const LeafNode& node_;
+  std::uint32_t root_;
+  bool gather_;
+  Rounds rounds_;
+};
+
+std::uint8_t Exchange::index(std::uint32_t base, std::uint32_t off, std::uint32_t div,
+                             std::uint32_t mod) {
+  Index row{};
+  row.base = static_cast<std::int32_t>(base);
+  row.coef = 1;
+  row.off = static_cast<std::int32_t>(off);
+  row.div = div;
+  row.mod = mod;
+  return builder_.index(row, {rounds_.round(1)});
+}
+
+std::uint8_t Exchange::segments(std::uint32_t level) {
+  const std::uint32_t leaves = leaves_below(node_, level);
+  const std::uint32_t branch = leaves / node_.arity;
+  return index(root_ / leaves * leaves, (root_branch(level) + 1) * branch, 0, leaves);
+}
+
+std::uint32_t Exchange::position(std::uint32_t level) const {
+  const std::uint32_t leaves = leaves_below(node_, level);
+  const std::uint32_t branch = leaves / node_.arity;
+  const std::uint32_t mine = node_.index * node_.leaves % leaves;
+  return (mine + leaves - (root_branch(level) + 1) * branch % leaves) % leaves;
+}
+
+void Exchange::relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t far_link, Place at,
+                     const Ring& ring) {
+  Index slot{};
+  slot.base = static_cast<std::int32_t>(ring.first);
+  slot.coef = 1;
+  slot.off = static_cast<std::int32_t>(arrival % ring.slots);  // by the step: one a step arrives
+  slot.mod = ring.slots;
+  at.slot_ref = builder_.index(slot);
+  const std::uint8_t instances = rounds_.instances();
+  builder_.receive_by(arrival, gather_ ? far_link : near_link, at).instances_ref = instances;
+  builder_.send_by(arrival + 1, gather_ ? near_link : far_link, at, 1).instances_ref = instances;
+}
+
+void Exchange::add_root() {
+  Place own = builder_.input(root_), into = builder_.output(root_);
+  own.block_ref = into.block_ref = rounds_.block(1);
+  builder_.copy(0, into, own).instances_ref = rounds_.instances();
+  for (std::uint32_t level = node_.height; level > 0; --level) {
+    Place at =
+        Builder::place(gather_ ? espalier_Buffer_OUTPUT : espalier_Buffer_INPUT, segments(level));
+    at.block_ref = rounds_.block(met(level));
+    const std::uint8_t link = builder_.constant(0);
+    const std::uint8_t instances = rounds_.instances();
+    const std::uint32_t step = arrival(level, 0);
+    Action& action =
+        gather_ ? builder_.receive_by(step, link, at) : builder_.send_by(step + 1, link, at, 0);
+    action.instances_ref = instances;
+  }
+}
+
+void Exchange::add_rank() {
+  const std::uint32_t level = node_.meeting_level(root_);
+  const std::uint32_t step = arrival(level, 2 * level) + position(level);
+  const std::uint8_t link = builder_.constant(0);
+  Place own = gather_ ? builder_.input(node_.index) : builder_.output(node_.index);
+  own.block_ref = rounds_.block(1);
+  const std::uint8_t instances = rounds_.instances();
+  Action& action =
+      gather_ ? builder_.send_by(step + 1, link, own, 0) : builder_.receive_by(step, link, own);
+  action.instances_ref = instances;
+}
+
+void Exchange::add_router_above() {
+  const Ring ring = builder_.ring(1, 1);
+  const std::uint32_t below = node_.leaves / node_.arity;
+  const std::uint32_t branch = root_branch(node_.level);
+  const std::uint8_t near = builder_.constant(branch);
+  for (std::uint32_t level = node_.height; level >= node_.level; --level) {
+    Place at = Builder::place(espalier_Buffer_SCRATCH, segments(level));
+    at.block_ref = rounds_.block(met(level));
+    const std::uint8_t far = level > node_.level
+                                 ? builder_.constant(node_.arity)
+                                 : index(0, (branch + 1) * below, below, node_.arity);
+    relay(arrival(level, node_.level), near, far, at, ring);
+  }
+}
+
+void Exchange::add_other_router() {
+  const std::uint32_t level = node_.meeting_level(root_);
+  const std::uint32_t hops = 2 * level - node_.level;
+  Place at = Builder::place(espalier_Buffer_SCRATCH,
+                            index(node_.index * node_.leaves, 0, 0, node_.leaves));
+  at.block_ref = rounds_.block(node_.leaves);
+  const std::uint8_t far = index(0, 0, node_.leaves / node_.arity, node_.arity);
+  relay(arrival(level, hops) + position(level), builder_.constant(node_.arity), far, at,
+        builder_.ring(1, 1));
+}
+
+Status Exchange::finish() {
+  const auto round = static_cast<std::int32_t>(rounds_.period());
+  builder_.phase(1, static_cast<std::int32_t>(rest()), round);
+  return builder_.finish(1, round);
+}
+
+Status exchange(const Group& group, std::uint32_t me, bool gather, Program& out) {
+  LeafNode node;
+  Status status = find_leaf_node(group, me, node);
+  if (status != Status::kOk) return status;
+  Builder builder(out);
+  status = builder.begin(
+      group, me,
+      {.collective = gather ? espalier_Collective_GATHER : espalier_Collective_SCATTER,
+       .algorithm = "leaf",
+       .nodes = leaf_tree_nodes(node)});
+  if (status != Status::kOk) return status;
+  add_leaf_links(builder, node);
+  Exchange seen(builder, node, group.root, gather);
+  if (node.level > 0) {
+    node.holds(group.root) ? seen.add_router_above() : seen.add_other_router();
+  } else {
+    me == group.root ? seen.add_root() : seen.add_rank();
+  }
+  return seen.finish();
+}
+
+}  // namespace
+
+Status leaf_scatter(const Group& group, std::uint32_t me, Program& out) {
+  return exchange(group, me, false, out);
+}
+
+Status leaf_gather(const Group& group, std::uint32_t me, Program& out) {
+  return exchange(group, me, true, out);
+}
+
+}  // namespace espalier

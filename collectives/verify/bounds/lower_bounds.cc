@@ -1,0 +1,166 @@
+// Lower bounds on the steps of any schedule of a collective.
+//
+// K = segments * N is the number of blocks in all. A transfer carries one block, or one partial
+// result of a block. In the postal model a send holds its port S steps and its receive is L - 1
+// steps later; otherwise S = L = 1. F(p) is the number of steps in which one block can reach p
+// ranks: ceil(log2 p) if S = L = 1. A message with R segments carries R blocks at once; then N = 1.
+//
+// * One block, one send per step. Each rank that must receive a rank's input gets it, alone or
+//   combined, from a rank that already has it. So one rank's input reaches p ranks in F(p) steps at
+//   the earliest. It must in all collectives except reduce and gather. For these the same holds for
+//   one receive per step, reversed in time.
+// * Every block, one send per step. The root of a broadcast sends K different blocks; so does any
+//   rank of an allreduce, and rank 0 of a scan and exscan. One of these blocks leaves it for the
+//   first time in step (K - 1) S + 1 at the earliest. From then on its holders can at most do the
+//   optimum for one block: (K - 1) S + F(p) (Bar-Noy and Kipnis 1992). For a reduce with one
+//   receive per step the same holds, reversed in time.
+// * Parts. The root of a scatter sends p - 1 parts of N blocks; so does each rank of a
+//   reduce-scatter or all-to-all. The root of a gather and each rank of an allgather receive p - 1
+//   parts. If receives are unlimited, the p ranks of an allgather still send p (p - 1) N blocks.
+// * Allreduce. For each block every rank needs data from every rank, which takes 2 (p - 1) one-way
+//   messages (Harary and Schwenk 1974, one-way gossip). A rank begins at most one send per S steps,
+//   the last one L steps before the end: p ((T - L) / S + 1) >= messages.
+// * Simplex. A transfer holds two ports, so at most floor(nodes / 2) run in a step. Every rank that
+//   must get data of a block, or of a part, receives it.
+// * Links: cuts.cc. Hops: hops.cc.
+
+#include "collectives/verify/bounds/lower_bounds.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "collectives/verify/bounds/cuts.h"
+#include "collectives/verify/properties/form.h"
+#include "collectives/verify/properties/program_facts.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/collectives/schedule/programs.h"
+
+namespace espalier::verify {
+namespace {
+
+// Returns the steps in which one block can reach p ranks: holders(t) = holders(t - S) +
+// holders(t - L).
+std::int64_t steps_to_reach(std::int64_t p, std::int64_t send, std::int64_t latency) {
+  std::vector<std::int64_t> holders;
+  for (std::int64_t t = 0;; ++t) {
+    const auto back = [&](std::int64_t by) { return holders[static_cast<std::size_t>(t - by)]; };
+    holders.push_back(t < latency ? 1 : back(send) + back(latency));
+    if (holders.back() >= p) return t;
+  }
+}
+
+// Returns the number of blocks that must be received in all, for N = 1 and messages of one segment.
+std::int64_t transfers(const Program& common) {
+  const std::int64_t p = common.ranks;
+  switch (common.collective) {
+    case espalier_Collective_ALLREDUCE: return 2 * (p - 1) * common.segments;
+    case espalier_Collective_ALLGATHER:
+    case espalier_Collective_REDUCE_SCATTER:
+    case espalier_Collective_ALL_TO_ALL: return p * (p - 1);
+    case espalier_Collective_SCATTER:
+    case espalier_Collective_GATHER: return p - 1;
+    default: return (p - 1) * common.segments;
+  }
+}
+
+// The messages that one port must carry, for N = 1.
+struct Port {
+  std::int64_t messages = 0;
+  bool then_reach = false;  // and the last must still reach, or come from, all ranks
+  const char* reason = "";
+};
+
+Port port_of(const Program& common, std::int64_t run) {
+  const std::int64_t whole = ceil_div(common.segments, run);
+  const std::int64_t parts = ceil_div(std::int64_t{common.ranks} - 1, run);
+  const bool one_receive = common.port_model != espalier_PortModel_SINGLE_SEND;
+  switch (common.collective) {
+    case espalier_Collective_REDUCE:
+      if (one_receive) {
+        return {whole, true, "port and log p: the root gets every block, the last comes from all"};
+      }
+      return {whole, false, "port: each rank sends for every block"};
+    case espalier_Collective_GATHER:
+      if (one_receive) return {parts, false, "port: the root gets all parts"};
+      return {1, false, "port: each rank sends its part"};
+    case espalier_Collective_SCATTER: return {parts, false, "port: the root sends all parts"};
+    case espalier_Collective_ALLGATHER:
+      // Routers send too, so only receivers are guaranteed to be busy.
+      if (!one_receive && is_modelled(common)) return {1, false, "port: each rank sends its part"};
+      return {parts, false, "port: each rank gets all other parts"};
+    case espalier_Collective_REDUCE_SCATTER:
+    case espalier_Collective_ALL_TO_ALL:
+      return {parts, false, "port: each rank sends for all other parts"};
+    case espalier_Collective_BARRIER: return {1, true, "log p: everyone hears of everyone"};
+    default:
+      return {whole, true,
+              "port and log p: the root's port serves every block, the last must still reach (come "
+              "from) all"};
+  }
+}
+
+// Adds the bounds by ports, log p and messages, for at most one send per step.
+void add_ports(const Program& common, std::int64_t run, std::vector<LowerBound>& all) {
+  const std::int64_t p = common.ranks;
+  const std::int64_t s = send_ticks(common), l = latency_ticks(common);
+  const std::int64_t reach = steps_to_reach(p, s, l);
+  const bool simplex = common.port_model == espalier_PortModel_SIMPLEX;
+  const bool inwards = common.collective == espalier_Collective_REDUCE ||
+                       common.collective == espalier_Collective_GATHER;
+  const Port port = port_of(common, run);
+  all.push_back({port.reason, (port.then_reach ? reach : l) - s, port.messages * s, 1});
+  if (!port.then_reach && !(inwards && common.port_model == espalier_PortModel_SINGLE_SEND)) {
+    all.push_back({"log p: one block reaches (comes from) all", reach, 0, 1});
+  }
+  const std::int64_t each = transfers(common);
+  if (simplex) {
+    const std::int64_t nodes = program_nodes(common);
+    const bool unit = s == 1 && l == 1;
+    all.push_back({"messages: each holds two ports", 0, each * (unit ? 1 : 2 * s),
+                   (unit ? nodes / 2 : nodes) * run});
+  } else if (common.collective == espalier_Collective_ALLREDUCE && !is_modelled(common)) {
+    all.push_back(
+        {"messages: two a rank and block, less two in all", (l - s) * p * run, s * each, p * run});
+  }
+}
+
+}  // namespace
+
+std::vector<LowerBound> all_bounds(const topology::Topology& topology, const Program& common,
+                                   std::int64_t run, Facts facts) {
+  if (common.ranks == 1) return {{"one rank: nothing", 0, 0, 1}};
+  std::vector<LowerBound> all = {
+      {"latency: some message must arrive", latency_ticks(common), 0, 1}};
+  if (common.port_model != espalier_PortModel_MULTIPORT) add_ports(common, run, all);
+  add_cuts(topology, common, run, facts, all);
+  return all;
+}
+
+std::vector<LowerBound> describe(const std::vector<LowerBound>& all) {
+  std::vector<LowerBound> bounds;
+  for (const LowerBound& lower_bound : all) {
+    const bool known = std::any_of(bounds.begin(), bounds.end(), [&](const LowerBound& bound) {
+      return bound.a == lower_bound.a && bound.b == lower_bound.b && bound.d == lower_bound.d;
+    });
+    if (!known) bounds.push_back(lower_bound);
+  }
+  return bounds;
+}
+
+std::vector<LowerBound> lower_bounds(const topology::Topology& topology, const Programs& programs,
+                                     bool links) {
+  OwnedProgram common;
+  std::int64_t run = 1;
+  bool neighbours = true;
+  for (std::uint32_t node = 0; node == 0 || node < program_nodes(common); ++node) {
+    const Program& program = programs(node);
+    if (node == 0) common = program;
+    if (check_agreement(topology, common, node, program)) return {};
+    run = std::max(run, longest_run(program));
+    neighbours = neighbours && only_neighbours(topology, program);
+  }
+  return describe(all_bounds(topology, common, run, {links, neighbours}));
+}
+
+}  // namespace espalier::verify

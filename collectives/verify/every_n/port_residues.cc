@@ -1,0 +1,222 @@
+#include "collectives/verify/every_n/port_residues.h"
+
+#include <algorithm>
+#include <array>
+
+#include "collectives/verify/properties/ports.h"
+#include "collectives/verify/properties/program_facts.h"
+#include "espalier/base/arithmetic.h"
+
+namespace espalier::verify {
+namespace {
+
+constexpr std::size_t kMaxTogether = 4096;  // transfers that are compared in pairs
+
+bool is_send(const Progression& one) { return one.kind == espalier_Kind_SEND; }
+// The segments of one operand travel in one message: the one of part 0.
+bool is_message(const Progression& one) { return one.link >= 0 && one.part == 0; }
+
+std::size_t channel_of(const Progression& one) {
+  return 2 * static_cast<std::size_t>(one.link) + (is_send(one) ? 1 : 0);
+}
+
+// Returns the smallest N for which two progressions of a stage, or one with itself, share a port in
+// some step, on links of `lanes`; 0: none. With several lanes blocks_to_fill() counts instead.
+std::int64_t blocks_to_collide(const Program& program, const RankProgressions& ranks,
+                               const Progression& one, const Progression& other,
+                               std::uint32_t lanes) {
+  const bool send = is_send(one), other_send = is_send(other);
+  const bool same_lane = send == other_send && one.link == other.link && lanes == 1;
+  if (!same_lane && !share_port(program.port_model, send, other_send)) return 0;
+  const std::int64_t held = send_ticks(program), period = ranks.stages[one.stage].period;
+  // The smallest N for which `other` has a block `rounds` rounds ahead of a block of `one`.
+  const auto both = [&](std::int64_t rounds) {
+    const std::int64_t here = one.block + (rounds < 0 ? -rounds * ranks.stride : 0);
+    const std::int64_t there = other.block + (rounds > 0 ? rounds * ranks.stride : 0);
+    return std::max(here, there) + 1;
+  };
+  // A progression whose period is shorter than the time of a send collides with itself.
+  if (&one == &other) return period < held ? both(1) : 0;
+  const std::int64_t apart =
+      port_begin(program, send, one.first) - port_begin(program, other_send, other.first);
+  const std::int64_t rest = floor_mod(apart, period), rounds = (apart - rest) / period;
+  std::int64_t least = 0;
+  if (rest < held) least = both(rounds);
+  if (period - rest < held) {
+    const std::int64_t later = both(rounds + 1);
+    least = least == 0 ? later : std::min(least, later);
+  }
+  return least;
+}
+
+// Returns the smallest N for which more progressions of `together` than the link has lanes use it
+// in the step of the first block of `one`; 0: none. All are in the same step of the period, and S =
+// 1.
+std::int64_t blocks_to_fill(const RankProgressions& ranks, const Progression& one,
+                            const std::vector<const Progression*>& together, std::uint32_t lanes) {
+  const std::int64_t period = ranks.stages[one.stage].period;
+  std::vector<std::int64_t> blocks;  // of the others on the link in the step of its first block
+  for (const Progression* other : together) {
+    const bool same = other->kind == one.kind && other->link == one.link;
+    const std::int64_t apart = one.first - other->first;
+    if (same && other != &one && apart >= 0) {
+      blocks.push_back(other->block + apart / period * ranks.stride);
+    }
+  }
+  if (blocks.size() < lanes) return 0;
+  std::nth_element(blocks.begin(), blocks.begin() + (lanes - 1), blocks.end());
+  return std::max<std::int64_t>(one.block, blocks[lanes - 1]) + 1;
+}
+
+// The steps in which the progressions of a stage may use a port or link, for every N: from
+// slope * N + first to slope * N + (last + period * (N - 1)) / stride.
+struct Times {
+  std::int64_t slope = 0, period = 1, first = INT64_MAX, last = INT64_MIN;
+  void add(const RankProgressions& ranks, const Progression& one) {
+    first = std::min(first, one.first);
+    last = std::max(last, one.first * ranks.stride - period * one.block);
+  }
+};
+
+// Whether `earlier` ends at least `steps` steps before `later` begins, for every N. The distance is
+// at least a line in N; that line must be >= 0 for N = 1 and must not decrease.
+bool is_before(const Times& earlier, const Times& later, std::int64_t stride, std::int64_t steps) {
+  const std::int64_t growth = stride * (later.slope - earlier.slope) - earlier.period;
+  const std::int64_t at_one =
+      stride * (later.slope - earlier.slope + later.first - steps) - earlier.last;
+  return growth >= 0 && at_one >= 0;
+}
+
+}  // namespace
+
+void PortResidues::begin_node(const Program& program) {
+  lanes_.assign(2 * std::size_t{links_count(program)}, 0);
+  loads_.assign(lanes_.size(), 0);
+}
+
+std::uint32_t PortResidues::lanes_at(const Program& program, const Progression& one) {
+  std::uint32_t& lanes = lanes_[channel_of(one)];
+  if (lanes == 0) {
+    const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(one.link));
+    lanes = is_send(one) ? lanes_of(topology_, program.node, peer)
+                         : lanes_of(topology_, peer, program.node);
+  }
+  return lanes;
+}
+
+ReadResult PortResidues::check_stages(const Program& program, const RankProgressions& ranks) {
+  begin_node(program);
+  const bool unit = send_ticks(program) == 1;
+  std::optional<WrongFrom> first;  // the smallest N of all groups
+  std::optional<Undecided> undecided;
+  Group group;
+  const auto flush = [&] {
+    count_loads(program, group);
+    if (!ranks.single && (!unit || !suffice(program, group))) {
+      const ReadResult result = check_group(program, ranks, group);
+      if (result.undecided() != nullptr) undecided = *result.undecided();
+      const WrongFrom* const wrong = result.error();
+      if (wrong != nullptr && (!first || wrong->blocks < first->blocks)) first = *wrong;
+    }
+    group.clear();
+  };
+  for (std::size_t stage = 0; stage < ranks.stages.size(); ++stage) {
+    const std::int64_t period = ranks.stages[stage].period;
+    std::int64_t step = -1;  // of the group, modulo the period
+    for (std::size_t k = ranks.stage_begin[stage]; k < ranks.stage_begin[stage + 1]; ++k) {
+      const Progression& one = ranks.all[k];
+      if (!is_message(one)) continue;
+      // If a port is held for one step, only transfers in the same step of the period share it.
+      if (unit && one.first % period != step) flush();
+      step = one.first % period;
+      group.push_back(&one);
+    }
+    flush();
+  }
+  return undecided ? ReadResult(*undecided) : ReadResult(first);
+}
+
+void PortResidues::count_loads(const Program& program, const Group& group) {
+  for (const Progression* one : group) {
+    if (!is_send(*one)) continue;
+    const std::uint32_t load = ++loads_[channel_of(*one)];
+    const std::uint32_t lanes = lanes_at(program, *one);
+    if (std::uint64_t{load} * busiest_.capacity <= std::uint64_t{busiest_.load} * lanes) continue;
+    busiest_ = {program.node, peer_of(program, static_cast<std::uint32_t>(one->link)), load, lanes};
+  }
+  for (const Progression* one : group) loads_[channel_of(*one)] = 0;
+}
+
+bool PortResidues::suffice(const Program& program, const Group& group) {
+  std::size_t sends = 0, receives = 0;
+  bool lanes_suffice = true;
+  for (const Progression* one : group) {
+    ++(is_send(*one) ? sends : receives);
+    lanes_suffice = ++loads_[channel_of(*one)] <= lanes_at(program, *one) && lanes_suffice;
+  }
+  for (const Progression* one : group) loads_[channel_of(*one)] = 0;
+  const bool alone = group.size() <= 1;
+  if (sends > 1 && share_port(program.port_model, true, true)) return false;
+  if (receives > 1 && share_port(program.port_model, false, false)) return false;
+  return lanes_suffice && (alone || !share_port(program.port_model, true, false));
+}
+
+ReadResult PortResidues::check_group(const Program& program, const RankProgressions& ranks,
+                                     const Group& group) {
+  if (group.size() > kMaxTogether) return Undecided{"too many transfers to compare"};
+  std::int64_t least = 0;
+  const auto collide = [&least](std::int64_t blocks) {
+    if (blocks > 0 && (least == 0 || blocks < least)) least = blocks;
+  };
+  for (const Progression* one : group) {
+    const std::uint32_t lanes = lanes_at(program, *one);
+    for (const Progression* other : group) {
+      collide(blocks_to_collide(program, ranks, *one, *other, lanes));
+    }
+    if (lanes <= 1) continue;
+    if (send_ticks(program) != 1) return Undecided{"links of several lanes in the postal model"};
+    collide(blocks_to_fill(ranks, *one, group, lanes));
+  }
+  return least > 0 ? ReadResult(WrongFrom{least}) : ReadResult();
+}
+
+std::optional<Undecided> PortResidues::stages_meet(const Program& program,
+                                                   const RankProgressions& ranks) {
+  const std::size_t channels = 2 * std::size_t{links_count(program)};
+  const std::size_t stages = ranks.stages.size();
+  // By channel (each link and direction, then all sends, all receives, both), then stage.
+  std::vector<Times> times((channels + 3) * stages);
+  for (std::size_t k = 0; k < times.size(); ++k) {
+    times[k].slope = ranks.stages[k % stages].slope;
+    times[k].period = ranks.stages[k % stages].period;
+  }
+  for (const Progression& one : ranks.all) {
+    if (!is_message(one)) continue;
+    for (const std::size_t channel :
+         {channel_of(one), channels + (is_send(one) ? 0 : 1), channels + 2}) {
+      times[channel * stages + one.stage].add(ranks, one);
+    }
+  }
+  const std::array<bool, 3> shared{share_port(program.port_model, true, true),
+                                   share_port(program.port_model, false, false),
+                                   share_port(program.port_model, true, false)};
+  const std::int64_t steps = 2 * send_ticks(program) - 1;
+  for (std::size_t channel = 0; channel < channels + 3; ++channel) {
+    if (channel >= channels && !shared[channel - channels]) continue;
+    const Times* const all = &times[channel * stages];
+    for (std::size_t one = 0; one < stages; ++one) {
+      for (std::size_t other = one + 1; other < stages; ++other) {
+        if (ranks.stages[one].phase != ranks.stages[other].phase) continue;
+        if (all[one].first == INT64_MAX || all[other].first == INT64_MAX) continue;
+        if (is_before(all[one], all[other], ranks.stride, steps) ||
+            is_before(all[other], all[one], ranks.stride, steps)) {
+          continue;
+        }
+        return Undecided{"actions that go on at different paces may share a port or link"};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace espalier::verify

@@ -1,0 +1,190 @@
+// Premise of "one round of paces" (docs/verifier.md): the steps of all instances never decrease and
+// stay inside the phase, for every N. Instances whose block does not exist are included.
+
+#include <fstream>
+#include <iterator>
+
+#include "collectives/verify/testing/premises.h"
+#include "espalier/collectives/schedule/file.h"
+
+namespace espalier::verify {
+namespace {
+
+constexpr std::int32_t kFar = 1 << 30;  // blocks that are never reached
+
+class Paces : public Premises {
+ protected:
+  // Rank 1 also awaits blocks that are never reached, in instances at `pace` from step 0 onward, in
+  // a phase of N + 10 steps.
+  Action& await_in_vain(const Count& instances, std::uint8_t pace) {
+    Place into = nodes[1].output();
+    into.block_ref = nodes[1].index(-kFar, 1);
+    Action& receive = nodes[1].receive(0, 0, into);
+    receive.instances_ref = nodes[1].count(instances);
+    receive.pace_ref = pace;
+    return receive;
+  }
+  void finish_long() { finish({10, 1, 0, 0, 0}); }
+};
+
+TEST_F(Paces, InsideThePhase) {
+  begin_long_pipe(10);
+  await_in_vain({0, 1, 0, 0, 0}, nodes[1].pace(0, 1));
+  finish_long();
+  expect_proven();
+}
+
+TEST_F(Paces, NotBelowThePhase) {
+  // Instance 0 has no block, but its step would be -1.
+  begin_pipe();
+  action(1).into.block_ref = nodes[1].index(-1, 1);
+  action(1).pace_ref = nodes[1].pace(-1, 1);
+  action(1).instances_ref = nodes[1].count(1, 1);
+  finish({0, 1, 0, 0, 0});
+  expect_refused(Point::kForm, 1);
+}
+
+TEST_F(Paces, NeverFall) {
+  // Even instances are the blocks, odd ones have none: steps 0, 3, 1, 4, 2, ...
+  begin_long_pipe(10);
+  NodeWriter& node = nodes[1];
+  action(1).into.block_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {-kFar, 1, 0, 0, 2, 0, 0, 0}});
+  action(1).pace_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {3, 1, 0, 0, 2, 0, 0, 0}});
+  action(1).instances_ref = node.count(0, 2);
+  finish_long();
+  expect_refused(Point::kForm, 2);
+}
+
+TEST_F(Paces, OfOperationsRise) {
+  // Even instances copy the block of their step, odd ones would be in the same step.
+  begin_pipe();
+  NodeWriter& node = nodes[1];
+  node.program.scratch_blocks = 8;
+  action(1).into = node.slot(0, 8);
+  const std::uint8_t block = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {-kFar, 1, 0, 0, 2, 0, 0, 0}});
+  const std::uint8_t slot = node.index({0, 1, 0, 2, 8, 0, 0});
+  Place into = node.output();
+  into.block_ref = block;
+  Action& copy = node.copy(0, into, node.slot_at(block, slot));
+  copy.pace_ref = node.index({0, 1, 0, 2, 0, 0, 0});
+  copy.instances_ref = node.count(0, 2);
+  // A pace without terms must rise by itself, or no node would load it.
+  copy.pace_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}});
+  finish({0, 1, 0, 0, 0});
+  expect_refused(Point::kForm, 1);
+}
+
+TEST_F(Paces, InsideTheirRound) {
+  // Instance 1 has no block; its step would be 2^30 * 32767 * 2^30, which 64 bits do not hold.
+  static constexpr std::uint8_t kEntries[] = {0, 0, 255, 127};
+  begin_pipe();
+  NodeWriter& node = nodes[1];
+  node.program.table = {kEntries, sizeof kEntries};
+  action(1).into.block_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {-kFar, 1, 0, 0, 2, 0, 0, 0}});
+  action(1).pace_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {kFar, 1, 0, 0, 2, 0, 0, 1}});
+  action(1).instances_ref = node.count(0, 2);
+  finish({1 - (1 << 20), 1 << 20, 0, 0, 0}, 1 << 30);
+  expect_unknown("its pace leaves its round");
+}
+
+TEST_F(Paces, NotBeyondThePhase) {
+  // Five instances more than blocks.
+  begin_pipe();
+  action(1).pace_ref = nodes[1].pace(0, 1);
+  action(1).instances_ref = nodes[1].count(5, 1);
+  finish({0, 1, 0, 0, 0});
+  expect_refused(Point::kForm, 1);
+}
+
+TEST_F(Paces, NotBeyondThePhaseForLargeN) {
+  begin_long_pipe(10);
+  await_in_vain({0, 1, 0, 0, 0}, nodes[1].pace(0, 2));
+  finish_long();
+  expect_unproven("its instances come nearer to the end of the phase with more blocks", 12);
+}
+
+TEST_F(Paces, InstancesGrowInTheCycleOfTheBlocks) {
+  // 3, 3, 3, 10, ..., 10, 17, ... instances.
+  begin_long_pipe(4);
+  for (const std::uint32_t node : {0u, 1u}) {
+    action(node).pace_ref = nodes[node].pace(0, 1);
+    action(node).instances_ref = nodes[node].count(Count{3, 0, 7, -3, 7});
+  }
+  finish({4, 1, 0, 0, 0});
+  expect_unproven("its instances do not grow by a round in a stride", 4);
+}
+
+TEST_F(Paces, InstancesWithoutBlocksGrowInTheCycleOfTheBlocks) {
+  // 1, 2, 3, 1004, ... instances, none of which has a block.
+  begin_long_pipe(10);
+  await_in_vain({0, 1, 1000, -3, 1000}, nodes[1].pace(0, 1));
+  finish_long();
+  expect_unproven("its instances do not grow by a round in a stride", 4);
+}
+
+TEST_F(Paces, InstancesWithoutBlocksGrowByRounds) {
+  // N instances in steps 0, 3, 3, 6, 6, ...; a block would have two.
+  begin_long_pipe(10);
+  NodeWriter& node = nodes[1];
+  Action& receive = await_in_vain({0, 1, 0, 0, 0}, node.sum_of({{3, 1, 1, 2, 0, 0, 0, 0}}));
+  receive.into.block_ref = node.index({-kFar, 1, 0, 2, 0, 0, 0});
+  finish_long();
+  expect_unproven("its instances do not grow by a round in a stride", 20);
+}
+
+TEST_F(Paces, InstancesThatBeginForLargeN) {
+  // N - 100 instances in every second step.
+  begin_long_pipe(10);
+  await_in_vain({-100, 1, 0, 0, 0}, nodes[1].pace(0, 2));
+  finish_long();
+  expect_unproven("its instances begin only with more blocks", 212);
+}
+
+// Schedules of 4 ranks in which some instances have no block, found by an independent executor.
+class Holes : public Premises {
+ protected:
+  void read(const std::string& name) {
+    const std::string path = std::string(ESPALIER_TESTDATA) + "/" + name;
+    std::ifstream file(path, std::ios::binary);
+    bytes_.assign(std::istreambuf_iterator<char>(file), {});
+    ScheduleFile schedule;
+    ASSERT_EQ(schedule.open(bytes_.data(), bytes_.size()), Status::kOk) << path;
+    topology = make_topology(std::string(schedule.spec(), schedule.spec_size()));
+    ASSERT_NE(topology, nullptr);
+    programs.resize(schedule.nodes());
+    for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {
+      DecodedProgram program;
+      ASSERT_EQ(schedule.program(node, program), Status::kOk);
+      programs[node] = program;
+    }
+  }
+  // The least N for which the schedule is wrong, the rank and the step are named.
+  void expect_named(Point point, std::int64_t blocks, std::int64_t rank, const std::string& step) {
+    expect_refused(point, blocks);
+    const Counterexample wrong = verdict_of(*topology, programs).counterexample;
+    EXPECT_EQ(wrong.point, point);
+    EXPECT_EQ(wrong.node, rank);
+    EXPECT_NE(wrong.message.find(step), std::string::npos) << wrong.message;
+  }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+};
+
+TEST_F(Holes, Every) {
+  ASSERT_NO_FATAL_FAILURE(read("every.esp"));
+  expect_named(Point::kHazards, 3, 2, "rank 2, step 10");
+}
+
+TEST_F(Holes, PaceThatFalls) {
+  ASSERT_NO_FATAL_FAILURE(read("pace-fall.esp"));
+  expect_named(Point::kForm, 1, 2, "rank 2: the pace of action 0 gives instance 1 step 1 ");
+}
+
+TEST_F(Holes, PaceBeyondThePhase) {
+  ASSERT_NO_FATAL_FAILURE(read("pace-beyond.esp"));
+  expect_named(Point::kForm, 1, 2, "rank 2: the pace of action 0 gives instance 1 step 1048582 ");
+}
+
+}  // namespace
+}  // namespace espalier::verify

@@ -1,0 +1,93 @@
+#pragma once
+// A program as progressions: the form of a program that does not depend on N. Internal to
+// collectives/verify.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/verify/report/proof_result.h"
+#include "espalier/collectives/schedule/expand.h"
+
+namespace espalier::verify {
+
+// The proof for every N covers every N up to this. Generators place instances that must never exist
+// at blocks below -kMaxProvenBlocks.
+inline constexpr std::int64_t kMaxProvenBlocks = std::int64_t{1} << 29;
+
+// Upper limit, in blocks, of the stride and of the period after which scratch slots repeat.
+inline constexpr std::int64_t kMaxStride = 4096;
+
+// a + b*N.
+struct Linear {
+  std::int64_t a = 0, b = 0;
+  friend bool operator==(const Linear&, const Linear&) = default;
+};
+// Whether `count` is linear in N. Sets `line` if so.
+[[nodiscard]] bool is_linear(const Count& count, Linear& line);
+
+// The actions of one phase that advance at the same rate. A stage begins slope * N steps after its
+// phase. Each of its progressions advances by the schedule's stride, in blocks, every `period`
+// steps.
+struct Stage {
+  std::uint32_t phase = 0;
+  std::int64_t slope = 0;
+  std::int64_t period = 1;
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
+// A part of an action. For every N its instances k = 0, 1, ... are exactly those with
+// block + stride * k < N. Instance k moves block + stride * k of one segment over one link, in step
+// first + period * k of its stage.
+struct Progression {
+  std::int64_t first = 0;         // step of its first block, counted from the stage's start; >= 0
+  std::int64_t turn = 0;          // order among the instances of its action in one step
+  std::int32_t block = 0;         // its first block: 0 .. stride-1
+  std::int32_t link = -1;         // position among the program's links; SEND, RECEIVE
+  std::int32_t segment = 0;       // of the block that it moves
+  std::int32_t from_segment = 0;  // of its first operand that is read, if any
+  std::int32_t into_slot = -1, a_slot = -1, b_slot = -1;  // of its first block; SCRATCH only
+  std::uint16_t part = 0, run = 1;  // position in a run of segments, and its length
+  std::uint8_t action = 0;          // position in Program.actions
+  std::uint8_t stage = 0;           // position in RankProgressions::stages
+  Kind kind = espalier_Kind_KIND_NONE;
+};
+
+// One node's program as progressions.
+struct RankProgressions {
+  // Stage by stage. Within a stage in time order: by first mod period, then sends, receives,
+  // operations, then by action, then by turn. Instances of one step run in this order, for every N.
+  std::vector<Progression> all;
+  std::vector<Progression> spare;        // memory that sort_by_time() reuses
+  std::vector<Stage> stages;             // by (phase, appearance)
+  std::vector<std::size_t> stage_begin;  // first progression of each stage; then all.size()
+  std::int64_t stride = 1;               // blocks
+  // An operand in `slot` moves to next_slot[slot] when its progression advances by one stride. This
+  // is a permutation of the slots in use. Empty if every operand keeps its slot.
+  std::vector<std::int32_t> next_slot;
+  bool single = false;  // only N = stride occurs: every progression is one instance
+};
+
+// The program is wrong for the smallest N >= blocks that occurs.
+struct WrongFrom {
+  std::int64_t blocks = 0;
+};
+// Passed: the program was read.
+using ReadResult = CheckResult<WrongFrom>;
+
+// Reads `program`, which check_program() accepts. Passes if the program is periodic for every N
+// that the residue allows:
+//  * all actions consist of progressions of one stride;
+//  * every link, segment, buffer and slot that they name exists;
+//  * paces keep their rules.
+// The stride becomes a multiple of the given ranks.stride. If a larger one is needed, the result is
+// passed, but only ranks.stride is set.
+[[nodiscard]] ReadResult read_progressions(const Program& common, const Program& program,
+                                           RankProgressions& ranks);
+
+// Reads the instances of `program` for the only N that occurs, blocks. Each instance becomes one
+// progression per segment. `instances` must have passed check_instances().
+void read_single(const Program& program, const std::vector<Instance>& instances,
+                 std::int64_t blocks, RankProgressions& ranks);
+
+}  // namespace espalier::verify

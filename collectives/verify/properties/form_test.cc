@@ -1,0 +1,213 @@
+// Conditions that are checked first: each program is that of its node, all belong to one schedule,
+// and the size is within the limits.
+
+#include <gtest/gtest.h>
+
+#include "collectives/verify/properties/data_flow.h"
+#include "collectives/verify/properties/expanded_schedule.h"
+#include "collectives/verify/properties/rank_sets.h"
+#include "collectives/verify/report/counterexample.h"
+#include "collectives/verify/testing/program_builder.h"
+
+namespace espalier::verify {
+namespace {
+
+class Form : public ::testing::Test {
+ protected:
+  // Expects a refusal for this property, by one line that contains `words`.
+  void expect_refused(Point point, const std::string& words,
+                      const VerifyOptions& options = {}) const {
+    const Verdict verdict = verdict_of(*topology, programs, options);
+    ASSERT_FALSE(verdict.valid);
+    const std::string& line = verdict.counterexample.message;
+    EXPECT_STREQ(point_name(verdict.counterexample.point), point_name(point)) << line;
+    EXPECT_NE(line.find(words), std::string::npos) << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  }
+  std::unique_ptr<topology::Topology> topology = make_topology("complete:4");
+  std::vector<OwnedProgram> programs = chain_broadcast(*topology);
+};
+
+TEST_F(Form, AnotherNodesProgram) {
+  programs[2].node = 3;
+  programs[2].peers[0] = 0;
+  programs[2].peers[1] = 1;
+  expect_refused(Point::kForm, "the program says that it is node 3's; it must be 2's");
+}
+
+TEST_F(Form, AnotherTopology) {
+  programs[1].topology_digest ^= 1;
+  expect_refused(Point::kForm, "made for a topology other than complete:4");
+}
+
+TEST_F(Form, AnotherNumberOfRanks) {
+  for (Program& program : programs) program.ranks = 5;
+  expect_refused(Point::kForm, "the program is for 5 ranks; complete:4 has 4");
+}
+
+TEST_F(Form, AWindowThatNoMachineHas) {
+  for (Program& program : programs) program.window = kMostWindow + 1;
+  expect_refused(Point::kClaims, "a window of 65 is claimed");
+}
+
+TEST_F(Form, NotAProgram) {
+  programs[3].segments = 0;
+  expect_refused(Point::kForm, "not one a node would load");
+}
+
+// Beyond the table, too: under a sanitizer nothing reads there.
+TEST_F(Form, CountsThatAreNotThere) {
+  for (Program& program : programs) program.phases[0].steps_ref = 255;
+  expect_refused(Point::kForm, "not one a node would load");
+}
+
+TEST_F(Form, HeadersThatDiffer) {
+  const std::vector<OwnedProgram> valid = programs;
+  const auto differs = [&](const std::string& what, const std::function<void(Program&)>& change) {
+    programs = valid;
+    change(programs[2]);
+    expect_refused(Point::kForm, what);
+  };
+  differs("digest is 1, but 0", [](Program& p) { p.schedule_digest = 1; });
+  differs("collective", [](Program& p) { p.collective = espalier_Collective_REDUCE; });
+  differs("root is 1", [](Program& p) { p.root = 1; });
+  differs("needs_commutative", [](Program& p) { p.needs_commutative = true; });
+  differs("window is 5", [](Program& p) { p.window = 5; });
+  differs("port_model", [](Program& p) { p.port_model = espalier_PortModel_MULTIPORT; });
+  differs("grade", [](Program& p) { p.grade = espalier_Grade_SLOT; });
+  differs("segments is 2", [](Program& p) { p.segments = 2; });
+  differs("residue_mod is 1", [](Program& p) { p.residue_mod = 1; });
+  differs("length of the block table", [](Program& p) { p.blocks[p.blocks_count++] = {9, 9}; });
+  differs("rule 0 of the block table", [](Program& p) { p.blocks[0].block_bytes = 9; });
+  differs("the claimed steps", [](Program& p) { ++p.counts[p.steps_ref].a; });
+  differs("the claimed lower bound", [](Program& p) { ++p.counts[p.bound_ref].a; });
+  differs("the steps of phase 0", [](Program& p) { ++p.counts[p.phases[0].steps_ref].a; });
+  differs("phases is 2", [](Program& p) { p.phases[p.phases_count++] = {1, p.steps_ref, 0}; });
+  programs = valid;
+  for (Program& program : programs) program.residue_mod = 2;
+  programs[2].residue = 1;
+  expect_refused(Point::kForm, "residue is 1");
+}
+
+// For N blocks the chain of 4 takes 6 N instances and 4 N places.
+TEST_F(Form, MoreThanCanBeCheckedForOneN) {
+  VerifyOptions options;
+  options.links = false;
+  options.max_instances = 60;
+  options.max_blocks = 6;
+  EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
+  options.max_blocks = 7;
+  expect_refused(Point::kForm, "more than can be checked; 60 are for one N", options);
+  EXPECT_TRUE(verdict_of(*topology, programs, options).counterexample.too_large);
+}
+
+// Each N is small enough, but they are many.
+TEST_F(Form, MoreThanCanBeCheckedTogether) {
+  VerifyOptions options;
+  options.links = false;
+  options.max_blocks = 100;
+  options.max_instances_total = 50500 + 1600;  // 5 N (N + 1), and steps below 4 * 32
+  EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
+  options.max_instances_total = 12750;
+  const std::string words = "more than can be checked; 12750 are for all N together";
+  expect_refused(Point::kForm, words, options);
+  const Verdict verdict = verdict_of(*topology, programs, options);
+  EXPECT_TRUE(verdict.counterexample.too_large);
+  EXPECT_NEAR(static_cast<double>(verdict.counterexample.blocks), 50, 2);
+  options.max_blocks = 0;  // the proof for every N at once
+  EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
+  options.max_instances_total = 12;
+  expect_refused(Point::kForm, "12 are for all N together", options);
+}
+
+// Nor are steps without end in which nothing happens.
+TEST_F(Form, IdleSteps) {
+  for (Program& program : programs) program.counts[program.phases[0].steps_ref].a = 1 << 30;
+  VerifyOptions options;
+  options.max_instances_total = 1 << 20;
+  options.max_blocks = 1;
+  expect_refused(Point::kForm, "instances, places and steps", options);
+  // An error that the proof for every N finds is reported even if checking each N would be too
+  // large.
+  options.max_blocks = 0;
+  expect_refused(Point::kSteps, "the claim must be exact", options);
+  EXPECT_FALSE(verdict_of(*topology, programs, options).counterexample.too_large);
+}
+
+TEST_F(Form, RoutesTooLong) {
+  topology = make_topology("mesh:1x64");
+  programs = chain_broadcast(*topology);
+  VerifyOptions options;
+  options.max_blocks = 1;
+  options.max_instances_total = 126 + 64 + 128;  // 63 steps of 64 ranks: twice 32
+  expect_refused(Point::kLinks, "more hops than the 0 that can be checked", options);
+  EXPECT_TRUE(verdict_of(*topology, programs, options).counterexample.too_large);
+  options.max_instances_total += 32;  // in lock step, and under drift
+  EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
+}
+
+// Every second rank of many: sets with a gap at each.
+TEST_F(Form, SetsOfTooManyGaps) {
+  ExpandedSchedule schedule;
+  schedule.max_instances = 100;
+  RankSets sets;
+  RankSet every_second = sets.range(0, 0);
+  std::uint32_t rank = 0;
+  for (; rank <= 28; rank += 2) {
+    EXPECT_FALSE(check_sets(schedule, sets)) << rank;
+    every_second = sets.combine(every_second, sets.range(rank + 2, rank + 2), Join::kDisjoint);
+  }
+  const Finding finding = check_sets(schedule, sets);
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->too_large);
+  EXPECT_NE(finding->message.find("more than 100 gaps"), std::string::npos) << finding->message;
+}
+
+TEST_F(Form, PlacesThatAreNotThere) {
+  const std::vector<OwnedProgram> valid = programs;
+  Program& program = programs[2];
+  // A changing index, which the loader cannot judge.
+  const auto changing = [&](std::int32_t base) {
+    program.indices[program.indices_count] = {base, 1, 0, 0, 0, 0, 0};
+    return static_cast<std::uint8_t>(program.indices_count++);
+  };
+  program.actions[0].into.segment_ref = changing(1);
+  expect_refused(Point::kForm, "segment 1 does not exist; there are 1");
+  programs = valid;
+  program.actions[0].link_ref = changing(5);
+  expect_refused(Point::kForm, "link 5 is not in the table of 2 peers");
+  programs = valid;
+  program.scratch_blocks = 1;
+  program.actions[0].into.buffer = espalier_Buffer_SCRATCH;
+  program.actions[0].into.slot_ref = changing(1);
+  expect_refused(Point::kClaims, "scratch slot 1 is used, but only 1");
+}
+
+TEST_F(Form, CallersBuffersThatAreMissing) {
+  const std::vector<OwnedProgram> valid = programs;
+  programs[1].actions[1].a.buffer = espalier_Buffer_INPUT;
+  expect_refused(Point::kDataFlow, "the input of rank 1 is used, but");
+  programs = valid;
+  programs[0].actions[0].a.buffer = espalier_Buffer_OUTPUT;
+  expect_refused(Point::kDataFlow, "the output of rank 0 is used, but");
+  programs = chain_reduce(*topology, 4, 5);
+  programs[1].actions[1].into.buffer = espalier_Buffer_OUTPUT;
+  expect_refused(Point::kDataFlow, "the output of rank 1 is used, but");
+}
+
+TEST_F(Form, ProvenAtOnceOrNotAtAll) {
+  VerifyOptions options;
+  options.method = Method::kPeriodic;
+  const Verdict verdict = verdict_of(*topology, programs, options);
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+  EXPECT_TRUE(verdict.for_all);
+  // Too many segments for the proof, though nothing is wrong with them.
+  for (Program& program : programs) program.segments = (1 << 20) + 1;
+  const Verdict none = verdict_of(*topology, programs, options);
+  EXPECT_FALSE(none.valid);
+  EXPECT_NE(none.counterexample.message.find("too many segments"), std::string::npos)
+      << none.counterexample.message;
+}
+
+}  // namespace
+}  // namespace espalier::verify

@@ -1,0 +1,175 @@
+#include "collectives/verify/properties/hazards.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "collectives/verify/properties/expanded_schedule.h"
+#include "collectives/verify/properties/hazard_rules.h"
+#include "collectives/verify/properties/operands.h"
+
+namespace espalier::verify {
+namespace {
+
+// Applies the rules to the instances of one node.
+class HazardChecker {
+ public:
+  HazardChecker(const ExpandedSchedule& schedule, std::uint32_t node,
+                const std::vector<Instance>& all)
+      : schedule_(schedule), node_(node), all_(all), rules_(links_of(all)) {
+    const auto blocks = static_cast<std::size_t>(schedule.common->segments) *
+                        static_cast<std::size_t>(schedule.blocks);
+    if (node < schedule.common->ranks) {
+      input_.resize(blocks);
+      output_.resize(blocks);
+    }
+    scratch_.resize(used_slots(all));
+  }
+
+  Finding check(Verdict& verdict) {
+    verdict_ = &verdict;
+    for (std::size_t begin = 0; begin < all_.size();) {
+      std::size_t end = begin;
+      while (end < all_.size() && all_[end].step == all_[begin].step) ++end;
+      rules_.begin_step(all_[begin].step, schedule_.gate(all_[begin].step, all_[begin].phase));
+      for (int turn = 0; turn < 3; ++turn) {
+        for (std::size_t k = begin; k < end; ++k) {
+          if (turn_of(all_[k].kind) != turn) continue;
+          if (Finding finding = check_one(k)) return finding;
+        }
+      }
+      rules_.end_step();
+      begin = end;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static std::size_t links_of(const std::vector<Instance>& all) {
+    std::int64_t links = 0;
+    for (const Instance& one : all) links = std::max(links, one.link + 1);
+    return static_cast<std::size_t>(links);
+  }
+
+  Finding check_one(std::size_t k) {
+    const Instance& one = all_[k];
+    if (one.kind == espalier_Kind_SEND) {
+      return check_read(k, one.a, rules_.post_send(static_cast<std::size_t>(one.link), one.after));
+    }
+    return one.kind == espalier_Kind_RECEIVE ? check_receive(k) : check_operation(k);
+  }
+
+  // Rule 7: it may write any time after its step is issued.
+  Finding check_receive(std::size_t k) {
+    const Instance& receive = all_[k];
+    for (std::uint32_t part = 0; part < receive.into.run; ++part) {
+      const PlaceAt into = part_of(receive.into, part);
+      PlaceUses& uses = of(into);
+      if (!rules_.is_free(uses)) return too_early(receive, into, instance(uses.last));
+      if (into.buffer == espalier_Buffer_OUTPUT && !rules_.is_free(input_[index(into)])) {
+        verdict_->in_place = false;
+      }
+      uses = written(k, -1, true);
+    }
+    return std::nullopt;
+  }
+
+  Finding check_operation(std::size_t k) {
+    const Instance& operation = all_[k];
+    const Known& before = rules_.run_operation(operation.after);
+    if (Finding finding = check_read(k, operation.a, before)) return finding;
+    if (operation.kind == espalier_Kind_COMBINE) {
+      if (Finding finding = check_read(k, operation.b, before)) return finding;
+    }
+    for (std::uint32_t part = 0; part < operation.into.run; ++part) {
+      const PlaceAt into = part_of(operation.into, part);
+      PlaceUses& uses = of(into);
+      if (!HazardRules::is_received(uses, before)) {
+        return too_early(operation, into, instance(uses.write));
+      }
+      const bool same = operation.kind == espalier_Kind_COPY &&
+                        operation.a.buffer == espalier_Buffer_INPUT &&
+                        operation.a.segment == operation.into.segment;
+      uses = written(k, rules_.operation(), uses.changed || !same);
+    }
+    return std::nullopt;
+  }
+
+  Finding check_read(std::size_t k, const PlaceAt& place, const Known& before) {
+    for (std::uint32_t part = 0; part < place.run; ++part) {
+      if (Finding finding = check_part(k, part_of(place, part), before)) return finding;
+    }
+    return std::nullopt;
+  }
+
+  Finding check_part(std::size_t k, const PlaceAt& place, const Known& before) {
+    const Instance& reader = all_[k];
+    PlaceUses& uses = of(place);
+    uses.last = static_cast<std::int64_t>(k);
+    uses.last_step = reader.step;
+    if (place.buffer == espalier_Buffer_INPUT) {
+      if (output_[index(place)].changed) verdict_->in_place = false;
+      return std::nullopt;
+    }
+    if (uses.write < 0) {
+      return found(Point::kHazards, schedule_, node_, &reader,
+                   place_name(place) + " is read, but nothing has been written to it");
+    }
+    if (HazardRules::is_written(uses, before)) return std::nullopt;
+    const std::int64_t back = reader.step - uses.write_step;
+    return found(Point::kHazards, schedule_, node_, &reader,
+                 place_name(place) + " is read before it must be written: action " +
+                     std::to_string(instance(uses.write).action) + " of step " +
+                     std::to_string(uses.write_step) +
+                     " writes it, and after = " + std::to_string(reader.after) +
+                     " does not wait for that; after = " + std::to_string(back) + " would");
+  }
+
+  Finding too_early(const Instance& writer, const PlaceAt& place, const Instance& earlier) {
+    const bool send = earlier.kind == espalier_Kind_SEND;
+    return found(Point::kHazards, schedule_, node_, &writer,
+                 place_name(place) + " may be overwritten too early: action " +
+                     std::to_string(earlier.action) + " of step " + std::to_string(earlier.step) +
+                     (send ? " may still be sending from it" : " uses it") + "; with window " +
+                     std::to_string(schedule_.common->window) + " only steps up to " +
+                     std::to_string(rules_.before_issue().retired) + " are sure to be over" +
+                     smaller_window(writer.step - earlier.step));
+  }
+
+  static std::string smaller_window(std::int64_t steps) {
+    return steps < 1 ? "" : "; a window of " + std::to_string(steps) + " would do";
+  }
+
+  [[nodiscard]] PlaceUses written(std::size_t k, std::int64_t operation, bool changed) const {
+    const auto event = static_cast<std::int64_t>(k);
+    return {all_[k].step, event, all_[k].step, event, operation, changed};
+  }
+  [[nodiscard]] const Instance& instance(std::int64_t event) const {
+    return all_[static_cast<std::size_t>(event)];
+  }
+  [[nodiscard]] std::size_t index(const PlaceAt& place) const {
+    return static_cast<std::size_t>(place.segment * schedule_.blocks + place.block);
+  }
+  PlaceUses& of(const PlaceAt& place) {
+    ++verdict_->checks;
+    if (place.buffer == espalier_Buffer_SCRATCH) {
+      return scratch_[static_cast<std::size_t>(place.slot)];
+    }
+    return (place.buffer == espalier_Buffer_INPUT ? input_ : output_)[index(place)];
+  }
+
+  const ExpandedSchedule& schedule_;
+  std::uint32_t node_;
+  const std::vector<Instance>& all_;
+  Verdict* verdict_ = nullptr;
+  HazardRules rules_;
+  std::vector<PlaceUses> input_, output_, scratch_;
+};
+
+}  // namespace
+
+Finding check_hazards(const ExpandedSchedule& schedule, std::uint32_t node, Verdict& verdict) {
+  return HazardChecker(schedule, node, schedule.instances[node]).check(verdict);
+}
+
+}  // namespace espalier::verify

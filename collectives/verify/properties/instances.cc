@@ -1,0 +1,144 @@
+#include "collectives/verify/properties/instances.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "collectives/verify/properties/expanded_schedule.h"
+#include "collectives/verify/properties/operands.h"
+#include "collectives/verify/properties/program_facts.h"
+
+namespace espalier::verify {
+namespace {
+
+// Checks that the segments, block and slots of an operand of `instance` exist.
+Finding check_place(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
+                    const Instance& instance, const PlaceAt& place) {
+  const std::int64_t last = place.run - std::int64_t{1};
+  if (place.segment < 0 || place.segment + last >= program.segments) {
+    const std::int64_t wrong = place.segment < 0 ? place.segment : place.segment + last;
+    return found(Point::kForm, schedule, node, &instance,
+                 "segment " + std::to_string(wrong) + " does not exist; there are " +
+                     std::to_string(program.segments));
+  }
+  if (place.block < 0 || place.block >= schedule.blocks) {
+    return found(Point::kForm, schedule, node, &instance,
+                 "block " + std::to_string(place.block) + " does not exist; there are " +
+                     std::to_string(schedule.blocks));
+  }
+  if (place.buffer == espalier_Buffer_SCRATCH &&
+      (place.slot < 0 || place.slot + last >= program.scratch_blocks)) {
+    const std::int64_t wrong = place.slot < 0 ? place.slot : place.slot + last;
+    return found(Point::kClaims, schedule, node, &instance,
+                 "scratch slot " + std::to_string(wrong) + " is used, but only " +
+                     std::to_string(program.scratch_blocks) + " blocks of scratch are claimed");
+  }
+  return std::nullopt;
+}
+
+// Checks that the buffer holds the operand's part of the message (buffer_extent). In a barrier
+// INPUT, of no bytes, stands for the arrival of the rank.
+Finding check_buffer(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
+                     const Instance& instance, const PlaceAt& place) {
+  if (place.buffer == espalier_Buffer_SCRATCH) return std::nullopt;
+  const bool input = place.buffer == espalier_Buffer_INPUT;
+  const std::string name = input ? "input" : "output";
+  Extent extent = buffer_extent(program, place.buffer);
+  if (program.collective == espalier_Collective_BARRIER && input && !is_router(program)) {
+    extent = Extent::kWhole;
+  }
+  if (extent == Extent::kNothing) {
+    return found(Point::kDataFlow, schedule, node, &instance,
+                 "the " + name + " of " + schedule.topology->node_name(node) + " is used, but " +
+                     (is_router(program) ? "routers have scratch only"
+                                         : "in this collective its caller gives none"));
+  }
+  if (extent == Extent::kOwn && (place.segment != node || place.run != 1)) {
+    return found(Point::kDataFlow, schedule, node, &instance,
+                 place_name(place) +
+                     " is used, but that buffer holds the node's own segment only, " +
+                     std::to_string(node));
+  }
+  return std::nullopt;
+}
+
+// Checks an operand against the one whose block the instance moves: the same block, and either the
+// same memory or none of it.
+Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node,
+                      const Instance& instance, const PlaceAt& place) {
+  const PlaceAt& target = moved(instance);
+  if (!same_blocks(*schedule.common, place, target)) {
+    return found(Point::kForm, schedule, node, &instance,
+                 "an operand is " + block_name(place) + ", the result " + block_name(target) +
+                     "; both must be the same block");
+  }
+  const bool slots = place.buffer == espalier_Buffer_SCRATCH;
+  const std::int64_t apart = slots ? place.slot - target.slot : place.segment - target.segment;
+  if (place.buffer == target.buffer && apart != 0 && std::abs(apart) < place.run) {
+    return found(Point::kHazards, schedule, node, &instance,
+                 place_name(place) + " and " + place_name(target) +
+                     " overlap; what is read and what is written must be the same place or apart");
+  }
+  return std::nullopt;
+}
+
+// Checks that a pace never decreases, that the pace of a combine or copy increases, and that both
+// stay inside the phase: machines step through the instances in order.
+Finding check_paces(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program) {
+  std::uint32_t k = 0;
+  for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
+    const std::int64_t steps =
+        count_value(program.counts[program.phases[phase].steps_ref], schedule.blocks);
+    for (const std::uint32_t end = k + program.phases[phase].actions; k < end; ++k) {
+      const Action& action = program.actions[k];
+      if (action.pace_ref == 0) continue;
+      const std::int64_t first = count_value(program.counts[action.t0_ref], schedule.blocks);
+      const std::int64_t many = count_value(program.counts[action.instances_ref], schedule.blocks);
+      const bool transfer =
+          action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
+      std::int64_t earliest = 0;
+      for (std::int64_t i = 0; i < many; ++i) {
+        const std::int64_t step =
+            first + program.phases[phase].period * index_value(program, action.pace_ref, i);
+        if (step >= earliest && step < steps) {
+          earliest = step + (transfer ? 0 : 1);
+          continue;
+        }
+        return found(Point::kForm, schedule, node, nullptr,
+                     "the pace of action " + std::to_string(k) + " gives instance " +
+                         std::to_string(i) + " step " + std::to_string(step) + " of phase " +
+                         std::to_string(phase) + "; it must be " + std::to_string(earliest) +
+                         " or later, and the phase has " + std::to_string(steps));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Finding check_instances(const ExpandedSchedule& schedule, std::uint32_t node,
+                        const Program& program) {
+  if (Finding finding = check_paces(schedule, node, program)) return finding;
+  for (const Instance& instance : schedule.instances[node]) {
+    const bool transfer =
+        instance.kind == espalier_Kind_SEND || instance.kind == espalier_Kind_RECEIVE;
+    if (transfer && instance.peer < 0) {
+      return found(Point::kForm, schedule, node, &instance,
+                   "link " + std::to_string(instance.link) + " is not in the table of " +
+                       std::to_string(links_count(program)) + " peers");
+    }
+    for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
+      if (place->buffer == espalier_Buffer_BUFFER_NONE) continue;
+      if (Finding finding = check_place(schedule, node, program, instance, *place)) return finding;
+      if (Finding finding = check_buffer(schedule, node, program, instance, *place)) return finding;
+      if (Finding finding = check_operand(schedule, node, instance, *place)) return finding;
+    }
+    if (instance.kind == espalier_Kind_COMBINE && !has_operator(program.collective)) {
+      return found(Point::kForm, schedule, node, &instance,
+                   "it combines, but this collective takes no operator");
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace espalier::verify

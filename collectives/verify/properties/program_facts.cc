@@ -1,0 +1,53 @@
+#include "collectives/verify/properties/program_facts.h"
+
+#include <algorithm>
+
+#include "espalier/base/arithmetic.h"
+
+namespace espalier::verify {
+
+std::int64_t next_blocks(const Program& program, std::int64_t blocks) {
+  const std::int64_t mod = std::max<std::int64_t>(1, program.residue_mod);
+  return blocks + floor_mod(program.residue - blocks, mod);
+}
+
+bool cuts_messages(const Program& program) {
+  bool cuts = false;
+  for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
+    cuts = cuts || program.blocks[rule].block_bytes != 0;
+  }
+  return cuts;
+}
+
+bool has_operator(Collective collective) {
+  switch (collective) {
+    case espalier_Collective_REDUCE:
+    case espalier_Collective_ALLREDUCE:
+    case espalier_Collective_SCAN:
+    case espalier_Collective_EXSCAN:
+    case espalier_Collective_REDUCE_SCATTER:
+    case espalier_Collective_BARRIER: return true;
+    default: return false;
+  }
+}
+
+bool only_neighbours(const topology::Topology& topology, const Program& program) {
+  for (std::uint32_t link = 0; link < links_count(program); ++link) {
+    const std::uint32_t peer = peer_of(program, link);
+    if (topology.capacity(program.node, peer) == 0 || topology.capacity(peer, program.node) == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::int64_t longest_run(const Program& program) {
+  std::int64_t run = 1;
+  for (std::uint32_t k = 0; k < program.actions_count; ++k) {
+    const Action& action = program.actions[k];
+    run = std::max({run, std::int64_t{action.into.run}, std::int64_t{action.a.run}});
+  }
+  return run;
+}
+
+}  // namespace espalier::verify

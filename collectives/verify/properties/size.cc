@@ -1,0 +1,66 @@
+#include "collectives/verify/properties/size.h"
+
+#include <algorithm>
+#include <string>
+
+#include "collectives/verify/properties/expanded_schedule.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/collectives/schedule/programs.h"
+
+namespace espalier::verify {
+namespace {
+
+// Idle steps of a rank that take the time of one instance.
+constexpr std::int64_t kIdleSteps = 32;
+// Larger numbers exceed every limit. Products of this with table entries stay inside 64 bits.
+constexpr std::int64_t kMost = std::int64_t{1} << 32;
+
+// Returns the number of instances that expand() examines, each counted once per segment. Without a
+// pace an action has at most one instance per period of its phase.
+std::int64_t possible_instances(const ExpandedSchedule& schedule, const Program& program) {
+  std::int64_t sum = 0;
+  std::uint32_t next = 0;
+  for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
+    const std::int64_t steps = schedule.phase_first[phase + 1] - schedule.phase_first[phase];
+    const std::int64_t periods = std::min(kMost, ceil_div(steps, program.phases[phase].period));
+    for (std::uint32_t end = next + program.phases[phase].actions; next < end; ++next) {
+      const Action& action = program.actions[next];
+      const std::int64_t instances =
+          count_value(program.counts[action.instances_ref], schedule.blocks);
+      const std::int64_t run = std::max(place_run(action.into), place_run(action.a));
+      sum += run * std::clamp<std::int64_t>(instances, 0, action.pace_ref == 0 ? periods : kMost);
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+void add_steps(ExpandedSchedule& schedule) {
+  schedule.spent +=
+      std::min(kMost, ceil_div(schedule.steps(), kIdleSteps)) * program_nodes(*schedule.common);
+}
+
+Finding check_size(ExpandedSchedule& schedule, std::uint32_t node, const Program& program) {
+  const std::int64_t needed = possible_instances(schedule, program) +
+                              std::int64_t{program.segments} * schedule.blocks +
+                              std::int64_t{program.scratch_blocks};
+  schedule.held += needed;
+  schedule.spent += needed;
+  const auto too_many = [&](std::int64_t taken, std::int64_t most, const std::string& what,
+                            const std::string& scope) {
+    return too_large(Point::kForm, schedule, node,
+                     std::to_string(taken) + " " + what + " up to here are more than can be " +
+                         "checked; " + std::to_string(most) + " are for " + scope);
+  };
+  if (schedule.held > schedule.max_instances) {
+    return too_many(schedule.held, schedule.max_instances, "instances and places", "one N");
+  }
+  if (schedule.spent > schedule.max_instances_total) {
+    return too_many(schedule.spent, schedule.max_instances_total, "instances, places and steps",
+                    "all N together");
+  }
+  return std::nullopt;
+}
+
+}  // namespace espalier::verify

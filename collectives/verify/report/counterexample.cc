@@ -1,0 +1,62 @@
+#include "collectives/verify/report/counterexample.h"
+
+#include "collectives/verify/properties/operands.h"
+
+namespace espalier::verify {
+
+const char* point_name(Point point) {
+  switch (point) {
+    case Point::kForm: return "form";
+    case Point::kMatching: return "matching";
+    case Point::kPorts: return "ports";
+    case Point::kLinks: return "links";
+    case Point::kDeadlock: return "deadlock";
+    case Point::kHazards: return "hazards";
+    case Point::kClaims: return "claims";
+    case Point::kDataFlow: return "data flow";
+    case Point::kSteps: return "steps";
+  }
+  return "unknown";
+}
+
+Counterexample found(Point point, const ExpandedSchedule& schedule, std::int64_t node,
+                     const Instance* instance, const std::string& text) {
+  Counterexample example;
+  example.point = point;
+  example.blocks = schedule.blocks;
+  example.node = node;
+  std::string line = std::string(point_name(point)) + ": N = " + std::to_string(schedule.blocks);
+  const auto name = [&](std::int64_t other) {
+    return other >= 0 && other < schedule.topology->nodes()
+               ? schedule.topology->node_name(static_cast<std::uint32_t>(other))
+               : "node " + std::to_string(other);
+  };
+  if (node >= 0) line += ", " + name(node);
+  if (instance != nullptr) {
+    const PlaceAt& place = moved(*instance);
+    example.step = instance->step;
+    example.action = instance->action;
+    example.segment = place.segment;
+    example.block = place.block;
+    line +=
+        ", step " + std::to_string(instance->step) + ", action " + std::to_string(instance->action);
+    const bool send = instance->kind == espalier_Kind_SEND;
+    if (send || instance->kind == espalier_Kind_RECEIVE) {
+      example.from = send ? node : instance->peer;
+      example.to = send ? instance->peer : node;
+      line += ", link " + name(example.from) + " -> " + name(example.to);
+    }
+    line += ", " + block_name(place);
+  }
+  example.message = line + ": " + text;
+  return example;
+}
+
+Counterexample too_large(Point point, const ExpandedSchedule& schedule, std::int64_t node,
+                         const std::string& text) {
+  Counterexample example = found(point, schedule, node, nullptr, text);
+  example.too_large = true;
+  return example;
+}
+
+}  // namespace espalier::verify

@@ -1,0 +1,162 @@
+#pragma once
+// Test helper: small schedules written by hand. The verifier accepts them, and refuses them after a
+// test breaks something in them.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/collectives/verify/verify.h"
+
+namespace espalier::verify {
+
+// Writes one rank's program.
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const topology::Topology& topology, Collective collective, std::uint32_t node,
+                 std::uint32_t window) {
+    program.format_version = kFormatVersion;
+    program.topology_digest = topology.digest();
+    program.collective = collective;
+    program.ranks = topology.ranks();
+    program.node = node;
+    program.window = window;
+    program.segments = 1;
+    program.port_model = espalier_PortModel_ONE_PORT_DUPLEX;
+    program.grade = espalier_Grade_ASYNC;
+    program.blocks_count = 1;
+    program.blocks[0] = {0, 1024};
+  }
+
+  std::uint8_t count(std::int32_t a, std::int32_t b) {
+    program.counts[program.counts_count] = {a, b, 0, 0, 0};
+    return static_cast<std::uint8_t>(program.counts_count++);
+  }
+  std::uint8_t index(std::int32_t base, std::int32_t coef, std::uint32_t mod = 0) {
+    program.indices[program.indices_count] = {base, coef, 0, 0, mod, 0, 0};
+    return static_cast<std::uint8_t>(program.indices_count++);
+  }
+  // Block i of the segment in instance i.
+  Place place(Buffer buffer, std::int32_t segment = 0) {
+    return {buffer, index(segment, 0), index(0, 1), 0, 0};
+  }
+  Place input() { return place(espalier_Buffer_INPUT); }
+  Place output() { return place(espalier_Buffer_OUTPUT); }
+  // Block i in slot first + i mod slots.
+  Place slot(std::int32_t first, std::uint32_t slots) {
+    Place operand = place(espalier_Buffer_SCRATCH);
+    operand.slot_ref = index(first, 1, slots);
+    return operand;
+  }
+
+  Action& act(Kind kind, std::int32_t t0) {
+    Action& action = program.actions[program.actions_count++];
+    action.kind = kind;
+    action.t0_ref = count(t0, 0);
+    action.instances_ref = count(0, 1);
+    return action;
+  }
+  Action& send(std::int32_t t0, std::uint32_t peer, const Place& from, std::uint16_t after) {
+    Action& action = act(espalier_Kind_SEND, t0);
+    action.link_ref = link(peer);
+    action.after = after;
+    action.has_a = true;
+    action.a = from;
+    return action;
+  }
+  Action& receive(std::int32_t t0, std::uint32_t peer, const Place& into) {
+    Action& action = act(espalier_Kind_RECEIVE, t0);
+    action.link_ref = link(peer);
+    action.has_into = true;
+    action.into = into;
+    return action;
+  }
+  Action& combine(std::int32_t t0, const Place& into, const Place& left, const Place& right) {
+    Action& action = act(espalier_Kind_COMBINE, t0);
+    action.has_into = action.has_a = action.has_b = true;
+    action.into = into;
+    action.a = left;
+    action.b = right;
+    return action;
+  }
+  Action& copy(std::int32_t t0, const Place& into, const Place& from) {
+    Action& action = act(espalier_Kind_COPY, t0);
+    action.has_into = action.has_a = true;
+    action.into = into;
+    action.a = from;
+    return action;
+  }
+  // One phase of all actions so far, of a + b*N steps, claimed, with the lower bound `bound` + N.
+  OwnedProgram finish(std::uint32_t period, std::int32_t a, std::int32_t b, std::int32_t bound) {
+    program.phases_count = 1;
+    program.phases[0] = {period, count(a, b), static_cast<std::uint8_t>(program.actions_count)};
+    program.steps_ref = count(a, b);
+    program.bound_ref = count(bound, 1);
+    return program;
+  }
+
+  OwnedProgram program;
+
+ private:
+  std::uint8_t link(std::uint32_t peer) {
+    program.peers[program.peers_count] = peer;
+    return index(static_cast<std::int32_t>(program.peers_count++), 0);
+  }
+};
+
+inline std::unique_ptr<topology::Topology> make_topology(const std::string& spec) {
+  std::string error;
+  return topology::parse(spec, error);
+}
+
+// Broadcast from rank 0 along the chain 0, 1, 2, 3.
+inline std::vector<OwnedProgram> chain_broadcast(const topology::Topology& topology) {
+  const std::uint32_t p = topology.ranks();
+  std::vector<OwnedProgram> programs;
+  for (std::uint32_t me = 0; me < p; ++me) {
+    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 4);
+    const auto step = static_cast<std::int32_t>(me);
+    if (me > 0) builder.receive(step - 1, me - 1, builder.output());
+    if (me + 1 < p) {
+      builder.send(step, me + 1, me == 0 ? builder.input() : builder.output(), me == 0 ? 0 : 1);
+    }
+    programs.push_back(builder.finish(1, static_cast<std::int32_t>(p) - 2, 1, 1));
+  }
+  return programs;
+}
+
+// Reduce to rank 0 along the chain: each rank puts its own input before the data of the next rank.
+// Actions of an inner rank: 0 receive, 1 combine, 2 send.
+inline std::vector<OwnedProgram> chain_reduce(const topology::Topology& topology,
+                                              std::uint32_t window, std::uint32_t slots) {
+  const std::uint32_t p = topology.ranks();
+  std::vector<OwnedProgram> programs;
+  for (std::uint32_t me = 0; me < p; ++me) {
+    ProgramBuilder builder(topology, espalier_Collective_REDUCE, me, window);
+    const auto step = static_cast<std::int32_t>(p - 2 - me);
+    Place sum = builder.input();
+    if (me + 1 < p) {
+      const Place slot = builder.slot(0, slots);
+      builder.program.scratch_blocks = slots;
+      const Place own = sum;
+      sum = me == 0 ? builder.output() : slot;
+      builder.receive(step, me + 1, slot);
+      builder.combine(step, sum, own, slot);
+    }
+    if (me > 0) builder.send(step + 1, me - 1, sum, me + 1 < p ? 1 : 0);
+    programs.push_back(builder.finish(1, static_cast<std::int32_t>(p) - 2, 1, 1));
+  }
+  return programs;
+}
+
+inline Verdict verdict_of(const topology::Topology& topology,
+                          const std::vector<OwnedProgram>& programs,
+                          const VerifyOptions& options = {}) {
+  return verify(
+      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+}
+
+}  // namespace espalier::verify

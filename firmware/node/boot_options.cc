@@ -1,0 +1,238 @@
+#include "firmware/node/boot_options.h"
+
+#include <charconv>
+#include <sstream>
+
+namespace espalier::node {
+namespace {
+
+template <typename T>
+bool parse_number(const std::string& text, T& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data(), end, value);
+  return status == std::errc() && stop == end && !text.empty();
+}
+
+// Reads "PEER:OUT:IN,..."; "" for a node without links.
+bool parse_links(const std::string& text, std::vector<Link>& links) {
+  std::istringstream entries(text);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    std::istringstream numbers(entry);
+    std::string peer, out, in;
+    std::getline(numbers, peer, ':');
+    std::getline(numbers, out, ':');
+    std::getline(numbers, in);
+    Link& link = links.emplace_back();
+    if (!parse_number(peer, link.peer) || !parse_number(out, link.out) ||
+        !parse_number(in, link.in)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool parse_deadline(const std::string& text, std::uint64_t& deadline_ns) {
+  std::uint32_t milliseconds = 0;
+  if (!parse_number(text, milliseconds) || milliseconds == 0) return false;
+  deadline_ns = std::uint64_t{milliseconds} * 1'000'000;
+  return true;
+}
+
+// Stores the value of one option; false if the option cannot have this value.
+using Setter = bool (*)(BootOptions& options, const std::string& value);
+
+template <std::string BootOptions::*field>
+bool set_text(BootOptions& options, const std::string& value) {
+  options.*field = value;
+  return true;
+}
+
+template <bool BootOptions::*field>
+bool set_flag(BootOptions& options, const std::string&) {
+  options.*field = true;
+  return true;
+}
+
+struct BootOption {
+  OptionSpec spec;
+  Setter set;
+  bool for_images = false;  // applies only to --image and --flash
+};
+
+constexpr BootOption kBootOptions[] = {
+    {{"schedule"},
+     [](BootOptions& options, const std::string& value) {
+       options.schedules.push_back(value);
+       return true;
+     }},
+    {{"image"}, set_text<&BootOptions::image>},
+    {{"flash"}, set_text<&BootOptions::flash>},
+    {{"public-key"}, set_text<&BootOptions::public_key>, true},
+    {{"unsigned", false}, set_flag<&BootOptions::takes_unsigned>, true},
+    {{"board"}, set_text<&BootOptions::board>, true},
+    {{"counter"},
+     [](BootOptions& options, const std::string& value) {
+       return parse_number(value, options.counter);
+     },
+     true},
+    {{"node"},
+     [](BootOptions& options, const std::string& value) {
+       return parse_number(value, options.nodes.emplace_back());
+     }},
+    {{"topology"}, set_text<&BootOptions::topology>},
+    {{"provider"}, set_text<&BootOptions::provider>},
+    {{"address"}, set_text<&BootOptions::address>},
+    {{"control"},
+     [](BootOptions& options, const std::string& value) {
+       return parse_number(value, options.controls.emplace_back()) && options.controls.back() >= 0;
+     }},
+    {{"links"},
+     [](BootOptions& options, const std::string& value) {
+       return parse_links(value, options.links.emplace_back());
+     }},
+    {{"window"},
+     [](BootOptions& options, const std::string& value) {
+       return parse_number(value, options.window) && options.window >= 1 &&
+              options.window <= kMaxWindow;
+     }},
+    {{"deadline"},
+     [](BootOptions& options, const std::string& value) {
+       return parse_deadline(value, options.deadline_ns);
+     }},
+    {{"check-blocks", false}, set_flag<&BootOptions::check_blocks>},
+    {{"log", false}, set_flag<&BootOptions::log>},
+    {{"check", false}, set_flag<&BootOptions::check_only>},
+    {{"help", false}, set_flag<&BootOptions::help>},
+};
+
+bool has_image(const BootOptions& options) {
+  return !options.image.empty() || !options.flash.empty();
+}
+
+// Checks what a node boots from and, for an image, whose images it accepts.
+std::string source_error(const BootOptions& options, const std::string& for_images) {
+  if (options.schedules.empty() && !has_image(options)) {
+    return "no schedule; expected --schedule FILE, --image FILE or --flash FILE";
+  }
+  if (options.schedules.empty() + options.image.empty() + options.flash.empty() < 2) {
+    return "more than one boot source: give exactly one of --schedule, --image and --flash";
+  }
+  if (has_image(options) && options.public_key.empty() != options.takes_unsigned) {
+    return "--image and --flash need exactly one of --public-key FILE and --unsigned";
+  }
+  if (!has_image(options) && !for_images.empty()) {
+    return "--" + for_images + " applies only to --image and --flash";
+  }
+  return "";
+}
+
+// Checks that there is one control channel and, hop by hop, one list of links for each node.
+std::string node_error(const BootOptions& options) {
+  if (options.nodes.empty()) return "no node number; expected --node I";
+  const std::string nodes = std::to_string(options.nodes.size()) + " nodes and ";
+  if (!options.check_only && options.controls.size() != options.nodes.size()) {
+    return nodes + std::to_string(options.controls.size()) +
+           " control channels; expected one --control FD for each --node, or --check to load the "
+           "descriptors only";
+  }
+  if (!options.links.empty() && options.links.size() != options.nodes.size()) {
+    return nodes + std::to_string(options.links.size()) +
+           " lists of links; expected one --links LIST for each --node";
+  }
+  return "";
+}
+
+}  // namespace
+
+const char* usage() {
+  return "usage: espalier-node --schedule FILE [--schedule FILE ...] --node I --control FD\n"
+         "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider tcp|shm]\n"
+         "                     [--address IP] [--window W] [--deadline MS] [--check-blocks] "
+         "[--log]\n"
+         "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
+         "       espalier-node (--image FILE | --flash FILE) (--public-key FILE | --unsigned)\n"
+         "                     --node I (--control FD | --check) [--board NAME] [--counter N] ...\n"
+         "       espalier-node --stdio [any of these]\n"
+         "       espalier-node --provider P --check\n"
+         "\n"
+         "Loads node I's descriptors and exchanges addresses with the neighbours through the\n"
+         "control channel (an inherited SOCK_SEQPACKET socket, as `espalier run` passes it). Then\n"
+         "runs the collectives that the launcher requests, until the channel ends.\n"
+         "\n"
+         "--check loads and prints the descriptors, then ends. It reads only node I's own\n"
+         "descriptor of a schedule file. Without a schedule, image or flash it reports whether\n"
+         "libfabric has the provider.\n"
+         "\n"
+         "--stdio: the launcher is at the other end of standard input and output, through\n"
+         "espalier-gateway --node-command, which sends the rest of the command line and the\n"
+         "schedules. Options of this command line override those that arrive.\n"
+         "\n"
+         "Several pairs of --node and --control: one thread of one process drives all these "
+         "nodes.\n"
+         "\n"
+         "  --image FILE      boot from this image; %r is the node's number\n"
+         "  --flash FILE      boot from the newest valid slot of this flash, and confirm the "
+         "image\n"
+         "                    after its first successful run; %r is the node's number\n"
+         "  --public-key FILE accept only images signed with this key's private key\n"
+         "  --unsigned        accept any image, signed or not\n"
+         "  --board NAME      refuse images for another board (default " ESPALIER_BOARD
+         ")\n"
+         "  --counter N       refuse images with a lower security counter (default 0)\n"
+         "  --links LIST      hop by hop: the node has exactly these links. OUT and IN are the\n"
+         "                    numbers of lanes from and to the node; each lane is an endpoint of\n"
+         "                    its own. One LIST for each --node\n"
+         "  --topology SPEC   refuse schedules for another topology, e.g. mesh:4x4\n"
+         "  --deadline MS     how long a link may stay silent before it is declared dead "
+         "(default 5000)\n"
+         "  --window W        maximum number of steps in flight (default: the program's window)\n"
+         "  --check-blocks    send a CRC-32 with every block and check it\n"
+         "  --log             keep a log of the last collective if the launcher provides memory\n"
+         "\n"
+         "Exit status: 0 the launcher ended the node, 1 a failure while running, 2 bad input.\n";
+}
+
+std::span<const OptionSpec> boot_option_specs() {
+  static const std::vector<OptionSpec> specs = [] {
+    std::vector<OptionSpec> all;
+    for (const BootOption& option : kBootOptions) all.push_back(option.spec);
+    return all;
+  }();
+  return specs;
+}
+
+bool read_boot_options(const std::vector<GivenOption>& given, BootOptions& options,
+                       std::string& error) {
+  std::string for_images;  // an option that applies only to images
+  for (const GivenOption& each : given) {
+    for (const BootOption& option : kBootOptions) {
+      if (option.spec.name != each.name) continue;
+      if (option.for_images) for_images = each.name;
+      if (option.set(options, each.value)) break;
+      error = "bad value for --" + each.name + ": '" + each.value + "'; see espalier-node --help";
+      return false;
+    }
+  }
+  if (options.help) return true;
+  const bool boots = !options.schedules.empty() || has_image(options);
+  if (options.check_only && !boots && options.nodes.empty()) return true;
+  error = source_error(options, for_images);
+  if (error.empty() && options.schedules.size() > kMaxPrograms) {
+    error = std::to_string(options.schedules.size()) + " schedules; expected at most " +
+            std::to_string(kMaxPrograms);
+  }
+  if (error.empty() && options.provider == "shm" && !options.address.empty()) {
+    error =
+        "--address has no effect with --provider shm, which binds no IP; expected --provider tcp";
+  }
+  if (error.empty()) error = node_error(options);
+  return error.empty();
+}
+
+bool parse_options(std::span<const std::string> words, BootOptions& options, std::string& error) {
+  std::vector<GivenOption> given;
+  return split_options("espalier-node", words, boot_option_specs(), given, error) &&
+         read_boot_options(given, options, error);
+}
+
+}  // namespace espalier::node

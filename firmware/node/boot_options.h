@@ -1,0 +1,57 @@
+#pragma once
+// The command line of a Linux node. Host only.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "espalier/base/limits.h"
+#include "firmware/node/command_line.h"
+
+namespace espalier::node {
+
+// A link of the topology, as the launcher describes it.
+struct Link {
+  std::uint32_t peer = 0;  // node at the other end
+  std::uint32_t out = 1;   // lanes from this node to the peer
+  std::uint32_t in = 1;    // lanes from the peer to this node
+};
+
+struct BootOptions {
+  std::vector<std::string> schedules;  // paths; at most kMaxPrograms
+  // Path of an image or of a flash with slots (boot_image.h), instead of schedules. %r in it is the
+  // node's number.
+  std::string image, flash;
+  std::string public_key;       // path; images must be signed with its private key
+  bool takes_unsigned = false;  // accepts any image, signed or not; excludes public_key
+  std::string board = ESPALIER_BOARD;
+  std::uint32_t counter = 0;         // images with a lower security counter are refused
+  std::vector<std::uint32_t> nodes;  // the nodes that this process drives
+  std::string topology;              // canonical specification of the topology; empty: any
+  std::string provider = "tcp";
+  std::string address;        // IP to bind; empty: the provider's default
+  std::vector<int> controls;  // the control channel of each node
+  // Hop by hop: all links of each node. Empty: the fabric routes, and a node has a link to each
+  // peer of its programs.
+  std::vector<std::vector<Link>> links;
+  std::uint32_t window = kMaxWindow;
+  std::uint64_t deadline_ns = 5'000'000'000;
+  bool check_blocks = false;  // sends and checks a CRC-32 of every block
+  bool log = false;           // keeps a log if the launcher provides memory for one
+  bool check_only = false;    // loads and prints the descriptors, then ends
+  bool help = false;
+};
+
+// The options that read_boot_options() accepts.
+[[nodiscard]] std::span<const OptionSpec> boot_option_specs();
+// Reads options that split_options() found with those specs. False and one line in `error`: a bad
+// value, or options that do not fit together. `options` must then not be used.
+[[nodiscard]] bool read_boot_options(const std::vector<GivenOption>& given, BootOptions& options,
+                                     std::string& error);
+// Splits and reads the words of a command line. Errors: those of both.
+[[nodiscard]] bool parse_options(std::span<const std::string> words, BootOptions& options,
+                                 std::string& error);
+[[nodiscard]] const char* usage();
+
+}  // namespace espalier::node

@@ -1,0 +1,78 @@
+#include "firmware/node/boot_options.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace espalier::node {
+namespace {
+
+std::string parse(const std::vector<std::string>& words, BootOptions& options) {
+  options = BootOptions{};
+  std::string error;
+  const bool good = parse_options(words, options, error);
+  EXPECT_EQ(good, error.empty());
+  return error;
+}
+
+TEST(NodeOptions, AreTaken) {
+  BootOptions options;
+  ASSERT_EQ(parse({"--schedule", "a", "--schedule=b", "--node", "7", "--control", "5", "--provider",
+                   "net", "--deadline", "250", "--window", "2", "--address", "10.0.0.1"},
+                  options),
+            "");
+  EXPECT_EQ(options.schedules, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(options.nodes, (std::vector<std::uint32_t>{7}));
+  EXPECT_EQ(options.controls, (std::vector<int>{5}));
+  EXPECT_EQ(options.deadline_ns, 250'000'000u);
+  EXPECT_EQ(options.window, 2u);
+  EXPECT_EQ(options.provider, "net");
+  EXPECT_EQ(options.address, "10.0.0.1");
+  ASSERT_EQ(
+      parse({"--schedule", "a", "--node", "7", "--control", "5", "--node", "8", "--control", "6"},
+            options),
+      "");
+  EXPECT_EQ(options.nodes, (std::vector<std::uint32_t>{7, 8}));
+  EXPECT_EQ(options.controls, (std::vector<int>{5, 6}));
+}
+
+TEST(NodeOptions, AreRefusedWithOneLine) {
+  BootOptions options;
+  const std::vector<std::string> good = {"--schedule", "a", "--node", "0", "--control", "5"};
+  ASSERT_EQ(parse(good, options), "");
+  const std::vector<std::vector<std::string>> bad = {{"--node", "x"},
+                                                     {"--node", "-1"},
+                                                     {"--node"},
+                                                     {"--nodes", "2"},
+                                                     {"--window", "0"},
+                                                     {"--deadline", "0"},
+                                                     {"--deadline", "1s"},
+                                                     {"surplus"},
+                                                     {"--control", ""},
+                                                     {"--control", "-1"},
+                                                     {"--window", "1000"},
+                                                     {"--node", "1"},
+                                                     {"--unsigned"},
+                                                     {"--public-key", "k"},
+                                                     {"--board", "b"},
+                                                     {"--counter", "1"},
+                                                     {"--provider", "shm", "--address", "10.0.0.1"},
+                                                     {"--image", "i"},
+                                                     {"--log=yes"},
+                                                     {"-n", "1"}};
+  for (const std::vector<std::string>& words : bad) {
+    std::vector<std::string> all = good;
+    all.insert(all.end(), words.begin(), words.end());
+    const std::string error = parse(all, options);
+    EXPECT_NE(error, "") << words[0];
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  }
+  EXPECT_NE(parse({"--node", "0", "--control", "5"}, options), "");
+  EXPECT_NE(parse({"--schedule", "a", "--control", "5"}, options), "");
+  EXPECT_NE(parse({"--schedule", "a", "--node", "0"}, options), "");
+  EXPECT_EQ(parse({"--schedule", "a", "--node", "0", "--check"}, options), "");
+}
+
+}  // namespace
+}  // namespace espalier::node

@@ -1,0 +1,42 @@
+#include "firmware/node/command_line.h"
+
+#include <gtest/gtest.h>
+
+namespace espalier {
+namespace {
+
+constexpr OptionSpec kSpecs[] = {{"device"}, {"check", false}};
+
+std::string split(const std::vector<std::string>& words, std::vector<GivenOption>& given) {
+  given.clear();
+  std::string error;
+  const bool good = split_options("program", words, kSpecs, given, error);
+  EXPECT_EQ(good, error.empty());
+  return error;
+}
+
+TEST(CommandLine, SplitsIntoOptions) {
+  std::vector<GivenOption> given;
+  ASSERT_EQ(split({"--device", "--check", "--check", "--device=a=b", "--device", ""}, given), "");
+  ASSERT_EQ(given.size(), 4u);
+  EXPECT_EQ(given[0].value, "--check") << "a value may look like an option";
+  EXPECT_EQ(given[1].name, "check");
+  EXPECT_EQ(given[2].value, "a=b");
+  EXPECT_EQ(given[3].value, "");
+}
+
+TEST(CommandLine, SaysWhatIsWrong) {
+  std::vector<GivenOption> given;
+  EXPECT_EQ(split({"--check", "--device"}, given), "no value after --device; see program --help");
+  EXPECT_EQ(split({"--devices", "a"}, given), "unknown option --devices; see program --help");
+  EXPECT_EQ(split({"--check=1"}, given), "--check takes no value; see program --help");
+  EXPECT_EQ(split({"a"}, given), "unexpected argument 'a'; see program --help");
+}
+
+TEST(CommandLine, PutsTheNodeNumberIn) {
+  EXPECT_EQ(with_node_number("%r/%n-%r.img", 12), "12/%n-12.img");
+  EXPECT_EQ(with_node_number("%", 1), "%");
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,196 @@
+#include "firmware/node/node_server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/clock.h"
+#include "firmware/node/affine.h"
+
+namespace espalier::node {
+namespace {
+
+// Interval between two looks at the control channel while a collective runs, in ns.
+constexpr std::uint64_t kControlInterval = 10'000'000;
+// Maximum wait between two polls of the machine, between collectives, in ns.
+constexpr std::uint64_t kIdleWait = 1'000'000;
+// All nodes of a run start at the same time: they sleep until this long before it, then watch the
+// clock. In ns.
+constexpr std::uint64_t kWatchClock = 300'000;
+
+}  // namespace
+
+bool NodeServer::ready() { return control::send(channel_, control::Ready{}); }
+
+void NodeServer::step(bool look) {
+  switch (state_) {
+    case State::kIdle:
+      if (!look && monotonic_ns() < wake_) break;
+      take_packet();
+      // The idle machine answers keepalive probes and forwards causes. Its status was reported.
+      (void)machine_.poll();
+      if (state_ == State::kIdle) wake_ = monotonic_ns() + kIdleWait;
+      break;
+    case State::kAwaitsStart: await_start(); break;
+    case State::kRunning: continue_run(); break;
+    case State::kEnded: break;
+  }
+}
+
+void NodeServer::end(int exit_status) {
+  exit_status_ = exit_status;
+  state_ = State::kEnded;
+}
+
+void NodeServer::map_memory(const control::Memory& memory, int descriptor) {
+  input_bytes_ = memory.input_bytes;
+  output_bytes_ = memory.output_bytes;
+  const bool mapped =
+      descriptor >= 0 && input_.map(input_bytes_, descriptor, 0, false) &&
+      output_.map(output_bytes_, descriptor, control::output_offset(input_bytes_), true) &&
+      log_memory_.map(control::log_bytes(memory.events), descriptor,
+                      control::log_offset(input_bytes_, output_bytes_), true);
+  if (mapped) {
+    auto* times = static_cast<EventTimes*>(log_memory_.bytes());
+    log_ = EventLog(reinterpret_cast<Event*>(times + memory.events), times, memory.events);
+    if (!control::send(channel_, control::Mapped{})) end(1);
+    return;
+  }
+  control::Failed failed;
+  std::snprintf(failed.text, sizeof failed.text, "cannot map the memory of the collective: %s",
+                std::strerror(errno));
+  (void)control::send(channel_, failed);
+  end(1);
+}
+
+void NodeServer::take_packet() {
+  control::Any packet;
+  int descriptor = -1;
+  const control::Received received = control::receive(channel_, packet, descriptor, 0);
+  if (received == control::Received::kNothing) return;
+  const control::Packet kind =
+      received == control::Received::kPacket ? packet.packet : control::Packet::kFailed;
+  const bool idle = state_ == State::kIdle;
+  if (kind == control::Packet::kMemory && idle) {
+    map_memory(packet.memory, descriptor);
+  } else if (kind == control::Packet::kRun && idle) {
+    take_request(packet.run_request);
+  } else if (kind == control::Packet::kAsk) {
+    report_.stall = machine_.stall_report();
+    if (!control::send(channel_, report_)) end(1);
+  } else {  // Quit, the end of the channel, or a packet that this state does not allow
+    end(kind == control::Packet::kQuit ? 0 : 1);
+  }
+  if (descriptor >= 0) close(descriptor);
+}
+
+void NodeServer::take_request(const control::RunRequest& request) {
+  request_ = request;
+  report_ = control::Report{};
+  report_.number = request_.number;
+  report_.status = Status::kBusy;
+  const Status status = prepare();
+  if (status != Status::kOk) return finish(status);
+  state_ = State::kAwaitsStart;
+  wake_ = 0;
+}
+
+// Looks up what the requested run needs. kBadArgument: no such program, or input or output memory
+// too small for the message.
+Status NodeServer::prepare() {
+  if (request_.schedule != 0) {
+    request_.program = 0;
+    while (request_.program < count_ &&
+           programs_[request_.program].schedule_digest != request_.schedule) {
+      ++request_.program;
+    }
+  }
+  if (request_.program >= count_) return Status::kBadArgument;
+  const Program& program = programs_[request_.program];
+  op_ = request_.op == Op::kCustom ? affine() : Operator{};
+  if (request_.op != Op::kCustom) {
+    op_.op = request_.op;
+    op_.type = request_.type;
+  }
+  const std::uint32_t size = element_bytes(op_);
+  if (size == 0) return Status::kBadOperator;
+  Layout layout;
+  const Status status = make_layout(program, request_.count, size, layout);
+  if (status != Status::kOk) return status;
+  // The launcher provides whole pages; 0 bytes mean that there is no memory.
+  if (input_bytes_ < buffer_bytes(program, layout, espalier_Buffer_INPUT) ||
+      output_bytes_ < buffer_bytes(program, layout, espalier_Buffer_OUTPUT)) {
+    return Status::kBadArgument;
+  }
+  const std::uint64_t needed = scratch_needed(program, layout);
+  if (needed > scratch_.size() && !scratch_.map(needed, -1, 0, true)) return Status::kTooLarge;
+  buffers_ = {input_.bytes(), output_.bytes(), scratch_.bytes(), scratch_.size()};
+  return Status::kOk;
+}
+
+void NodeServer::await_start() {
+  const std::uint64_t now = monotonic_ns();
+  if (now + kWatchClock < request_.start_ns) {
+    take_packet();
+    wake_ = std::min(request_.start_ns - kWatchClock, now + kIdleWait);
+  } else {
+    wake_ = 0;
+  }
+  (void)machine_.poll();
+  if (state_ != State::kAwaitsStart || now < request_.start_ns) return;
+  state_ = State::kRunning;
+  next_look_ns_ = now + kControlInterval;
+  report_.begin_ns = report_.end_ns = now;
+  if (request_.repetitions == 0) return finish(Status::kOk);
+  const Status status = start_one();
+  if (status != Status::kOk) finish(status);
+}
+
+Status NodeServer::start_one() {
+  wake_ = 0;
+  return machine_.start(programs_[request_.program], buffers_, op_, request_.count);
+}
+
+void NodeServer::continue_run() {
+  Status status = machine_.poll();
+  if (status == Status::kBusy) {
+    const std::uint64_t now = endpoint_.now();
+    if (now >= next_look_ns_) {
+      take_packet();
+      next_look_ns_ = now + kControlInterval;
+    }
+    wake_ = std::min(machine_.next_deadline(), next_look_ns_);
+    return;
+  }
+  if (status == Status::kOk) {
+    ++report_.completed;
+    if ((report_.completed & 0xff) == 0) take_packet();
+    if (state_ == State::kEnded) return;
+    if (report_.completed < request_.repetitions) {
+      status = start_one();
+      if (status == Status::kOk) return;
+    }
+  }
+  finish(status);
+}
+
+void NodeServer::finish(Status status) {
+  if (state_ == State::kRunning) report_.end_ns = monotonic_ns();
+  report_.status = status;
+  report_.blocks = machine_.blocks();
+  report_.cause = machine_.cause();
+  report_.log = log_.counts();
+  if (status != Status::kOk) report_.stall = machine_.stall_report();
+  if (status == Status::kOk && report_.completed > 0 && after_good_run_) {
+    after_good_run_();
+    after_good_run_ = nullptr;
+  }
+  state_ = State::kIdle;
+  wake_ = 0;
+  if (!control::send(channel_, report_)) end(1);
+}
+
+}  // namespace espalier::node

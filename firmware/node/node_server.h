@@ -1,0 +1,89 @@
+#pragma once
+// The running node: steps its machine and serves the control channel. Also the loop in which one
+// thread drives one or several nodes. Memory is allocated only by Memory packets and by the
+// requests for runs, before their collectives start. Host only.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "firmware/node/control.h"
+#include "firmware/node/mapping.h"
+
+namespace espalier::node {
+
+class NodeServer {
+ public:
+  // The endpoint must carry all links of the `count` programs. Endpoint, programs and channel must
+  // outlive the server.
+  NodeServer(Endpoint& endpoint, const OwnedProgram* programs, std::uint32_t count, int channel)
+      : endpoint_(endpoint), programs_(programs), count_(count), channel_(channel) {}
+  // Binds the machine; call once, before serve(). log: keeps a log if a Memory packet has room for
+  // it. Machine::init()'s errors.
+  [[nodiscard]] Status init(MachineConfig config, bool log) {
+    if (log) config.log = &log_;
+    return machine_.init(endpoint_, config);
+  }
+  // Sets the function that is called once, after the first successful run and before its Report.
+  void after_first_good_run(std::function<void()> call) { after_good_run_ = std::move(call); }
+  // Sends Ready; false: the launcher is gone.
+  [[nodiscard]] bool ready();
+  // Continues the current run. Between runs the machine still answers its peers. Takes at most one
+  // packet from the channel: if `look`, or once wake() has passed. Bounded work; never waits.
+  void step(bool look);
+  // The time (CLOCK_MONOTONIC, ns) at which step() must be called even if nothing arrives.
+  [[nodiscard]] std::uint64_t wake() const { return wake_; }
+  // Whether a collective is in progress: the caller then waits for the endpoint, otherwise for the
+  // channel.
+  [[nodiscard]] bool running() const { return state_ == State::kRunning; }
+  // Whether the launcher ended the node (exit_status() 0), or a failure did (exit_status() 1).
+  [[nodiscard]] bool ended() const { return state_ == State::kEnded; }
+  [[nodiscard]] int exit_status() const { return exit_status_; }
+  [[nodiscard]] Endpoint& endpoint() { return endpoint_; }
+  [[nodiscard]] int channel() const { return channel_; }
+
+ private:
+  enum class State { kIdle, kAwaitsStart, kRunning, kEnded };
+
+  // Takes at most one packet and executes it.
+  void take_packet();
+  void end(int exit_status);
+  void map_memory(const control::Memory& memory, int descriptor);
+  void take_request(const control::RunRequest& request);
+  Status prepare();
+  void await_start();
+  Status start_one();
+  void continue_run();
+  void finish(Status status);
+
+  Endpoint& endpoint_;
+  const OwnedProgram* programs_;
+  std::uint32_t count_;
+  int channel_;
+  Machine machine_;
+  EventLog log_;
+  Mapping input_;
+  Mapping output_;
+  Mapping scratch_;
+  Mapping log_memory_;
+  std::uint64_t input_bytes_ = 0;
+  std::uint64_t output_bytes_ = 0;
+  State state_ = State::kIdle;
+  std::uint64_t wake_ = 0;
+  std::uint64_t next_look_ns_ = 0;  // next look at the channel while a collective runs
+  control::RunRequest request_;     // the latest one
+  Operator op_;
+  Buffers buffers_;
+  control::Report report_;  // the state of the latest run
+  int exit_status_ = 1;
+  std::function<void()> after_good_run_;
+};
+
+// Serves all nodes in one thread until each has ended. Returns the largest of their exit statuses.
+[[nodiscard]] int serve(const std::vector<std::unique_ptr<NodeServer>>& nodes);
+
+}  // namespace espalier::node

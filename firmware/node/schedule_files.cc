@@ -1,0 +1,148 @@
+#include "firmware/node/schedule_files.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "espalier/base/digest.h"
+#include "espalier/collectives/schedule/file.h"
+
+namespace espalier::node {
+namespace {
+
+// A file, mapped into memory. Only the pages that are read are fetched from the disk.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile() {
+    if (size_ != 0) munmap(const_cast<std::uint8_t*>(bytes_), size_);
+  }
+  // Maps the file; false and errno on failure.
+  bool open(const std::string& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    struct stat about {};
+    bool mapped = fstat(file, &about) == 0;
+    if (mapped && about.st_size > 0) {
+      void* bytes =
+          mmap(nullptr, static_cast<std::size_t>(about.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+      mapped = bytes != MAP_FAILED;
+      if (mapped) {
+        bytes_ = static_cast<const std::uint8_t*>(bytes);
+        size_ = static_cast<std::size_t>(about.st_size);
+      }
+    }
+    const int mapping_error = errno;
+    ::close(file);
+    errno = mapping_error;
+    return mapped;
+  }
+  const std::uint8_t* bytes() const { return bytes_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  const std::uint8_t* bytes_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// Returns what to do about a descriptor that does not load.
+const char* remedy(Status status) {
+  switch (status) {
+    case Status::kTruncated: return "the file ends too early; copy or compile it again";
+    case Status::kCorrupt: return "a checksum does not match; copy or compile it again";
+    case Status::kBadVersion: return "compile it with this release";
+    case Status::kUnknownFeature: return "compile it for this node's release";
+    case Status::kTooLarge: return "it needs more than this node's limits (schedule.options)";
+    case Status::kMalformed:
+      return "it is not a schedule file; expected the output of `espalier compile`";
+    case Status::kWrongTopology: return "compile it for this node's topology";
+    case Status::kWrongNode: return "give the node's own number";
+    default: return "see the status";
+  }
+}
+
+// Returns the digest of a canonical specification, as Topology::digest() computes it.
+std::uint64_t topology_digest(const char* spec, std::size_t size) {
+  const std::uint64_t digest = digest_bytes(kDigestSeed, spec, size);
+  return digest == 0 ? 1 : digest;
+}
+
+// Whether the file's topology digest belongs to its specification, which nodes do not parse.
+bool is_specified(const ScheduleFile& file) {
+  return topology_digest(file.spec(), file.spec_size()) == file.topology_digest();
+}
+
+bool load_program(const std::string& path, const BootOptions& options, std::uint32_t node,
+                  Programs& programs, std::string& error) {
+  MappedFile mapped;
+  if (!mapped.open(path)) {
+    error = "cannot read the schedule " + path + ": " + std::strerror(errno);
+    return false;
+  }
+  ScheduleFile file;
+  Status status = file.open(mapped.bytes(), mapped.size());
+  if (status == Status::kOk) {
+    if (!is_specified(file)) {
+      error = path +
+              " is not consistent: its topology's digest does not belong to its specification; " +
+              "compile it again";
+      return false;
+    }
+    if (!options.topology.empty() &&
+        topology_digest(options.topology.data(), options.topology.size()) !=
+            file.topology_digest()) {
+      error = path + " was compiled for the topology " +
+              std::string(file.spec(), file.spec_size()) + ", this node belongs to " +
+              options.topology + "; " + remedy(Status::kWrongTopology);
+      return false;
+    }
+    if (node >= file.nodes()) {
+      error = path + " has no node " + std::to_string(node) + ": its nodes are 0 to " +
+              std::to_string(file.nodes() - 1);
+      return false;
+    }
+    const auto decoded = std::make_unique<DecodedProgram>();
+    status = file.program(node, *decoded);
+    programs.programs[programs.count] = *decoded;
+  }
+  if (status == Status::kOk) {
+    programs.sources.push_back(path);
+  } else {
+    error = "cannot load node " + std::to_string(node) + "'s descriptor from " + path + ": " +
+            status_name(status) + "; " + remedy(status);
+  }
+  return status == Status::kOk;
+}
+
+}  // namespace
+
+bool load_programs(const BootOptions& options, std::uint32_t node, Programs& programs,
+                   std::string& error) {
+  for (const std::string& path : options.schedules) {
+    if (!load_program(path, options, node, programs, error)) return false;
+    const Program& program = programs.programs[programs.count++];
+    for (std::uint32_t i = 0; i < links_count(program); ++i) {
+      programs.peers.push_back(peer_of(program, i));
+    }
+  }
+  std::sort(programs.peers.begin(), programs.peers.end());
+  programs.peers.erase(std::unique(programs.peers.begin(), programs.peers.end()),
+                       programs.peers.end());
+  if (options.links.empty() && programs.peers.size() > kMaxLinks) {
+    error = "the schedules need " + std::to_string(programs.peers.size()) + " links, node " +
+            std::to_string(node) + " has room for " + std::to_string(kMaxLinks) +
+            " (ESPALIER_MAX_LINKS)";
+    return false;
+  }
+  return true;
+}
+
+}  // namespace espalier::node

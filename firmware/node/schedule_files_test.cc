@@ -1,0 +1,194 @@
+#include "firmware/node/schedule_files.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/sample_program.h"
+#include "espalier/base/digest.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/file_writer.h"
+#include "tests/whole.h"
+
+namespace espalier::node {
+namespace {
+
+constexpr char kSpec[] = "complete:5";
+
+std::vector<std::uint8_t> schedule(const char* spec, std::uint32_t ranks, const char* algorithm) {
+  const std::uint64_t digest =
+      digest_bytes(kDigestSeed, spec, std::char_traits<char>::length(spec));
+  ScheduleFileWriter writer(spec, digest, ranks, ranks);
+  const Algorithm* chosen = find_algorithm(espalier_Collective_BROADCAST, algorithm);
+  EXPECT_NE(chosen, nullptr);
+  const auto program = std::make_unique<Program>();
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    program->clear();
+    EXPECT_EQ(chosen->generate({.ranks = ranks, .topology_digest = digest}, rank, *program),
+              Status::kOk);
+    EXPECT_EQ(writer.add(*program), Status::kOk);
+  }
+  std::vector<std::uint8_t> file;
+  EXPECT_EQ(writer.finish(file), Status::kOk);
+  return file;
+}
+
+class ScheduleFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string path = (std::filesystem::temp_directory_path() / "espalier-boot-XXXXXX").string();
+    ASSERT_NE(mkdtemp(path.data()), nullptr);
+    directory_ = path;
+    options_.topology = kSpec;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string write(const char* name, const std::vector<std::uint8_t>& bytes) {
+    const std::string path = (directory_ / name).string();
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    return path;
+  }
+
+  // The error of loading these schedules; empty if they load.
+  std::string load(const std::vector<std::string>& paths) {
+    options_.schedules = paths;
+    programs_ = std::make_unique<Programs>();
+    std::string error;
+    const bool loaded = load_programs(options_, node_, *programs_, error);
+    EXPECT_EQ(loaded, error.empty());
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+    return error;
+  }
+
+  std::filesystem::path directory_;
+  BootOptions options_;
+  std::uint32_t node_ = 3;
+  std::unique_ptr<Programs> programs_;
+};
+
+TEST_F(ScheduleFiles, LoadsItsOwnDescriptorsAndUnitesTheirPeers) {
+  const std::string chain = write("chain", schedule(kSpec, 5, "chain"));
+  const std::string tree = write("tree", schedule(kSpec, 5, "binomial"));
+  ASSERT_EQ(load({chain}), "");
+  EXPECT_EQ(programs_->peers, (std::vector<std::uint32_t>{2, 4}));
+  EXPECT_EQ(programs_->programs[0].node, 3u);
+  ASSERT_EQ(load({tree, chain}), "");
+  EXPECT_EQ(programs_->count, 2u);
+  EXPECT_STREQ(programs_->programs[1].algorithm, "chain");
+  // In the binomial tree rank 3 receives from rank 1.
+  EXPECT_EQ(programs_->peers, (std::vector<std::uint32_t>{1, 2, 4}));
+}
+
+// A program's table outlives the file.
+TEST_F(ScheduleFiles, KeepsTables) {
+  constexpr char kThree[] = "complete:3";
+  const std::uint64_t digest = digest_bytes(kDigestSeed, kThree, sizeof kThree - 1);
+  ScheduleFileWriter writer(kThree, digest, 3, 3);
+  OwnedProgram program = sample_program_with_table();
+  program.topology_digest = digest;
+  for (program.node = 0; program.node < 3; ++program.node) {
+    for (std::uint32_t link = 0; link < 2; ++link)
+      program.peers[link] = (program.node + 1 + link) % 3;
+    ASSERT_EQ(writer.add(program), Status::kOk);
+  }
+  std::vector<std::uint8_t> file;
+  ASSERT_EQ(writer.finish(file), Status::kOk);
+  options_.topology = kThree;
+  node_ = 1;
+  const std::string path = write("table", file);
+  ASSERT_EQ(load({path, path}), "");
+  write("table", std::vector<std::uint8_t>(file.size()));
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const Program& loaded = programs_->programs[i];
+    ASSERT_EQ(loaded.table.size, program.table.size);
+    EXPECT_EQ(std::memcmp(loaded.table.bytes, program.table.bytes, program.table.size), 0);
+  }
+}
+
+TEST_F(ScheduleFiles, RefusesAnotherTopology) {
+  const std::string path = write("chain", schedule("complete:6", 6, "chain"));
+  const std::string error = load({path});
+  EXPECT_NE(error.find("complete:6"), std::string::npos) << error;
+  EXPECT_NE(error.find("complete:5"), std::string::npos) << error;
+  options_.topology.clear();
+  EXPECT_EQ(load({path}), "") << "a node that does not know its topology takes any";
+}
+
+TEST_F(ScheduleFiles, RefusesANodeThatIsNotThere) {
+  node_ = 5;
+  const std::string error = load({write("chain", schedule(kSpec, 5, "chain"))});
+  EXPECT_NE(error.find("no node 5"), std::string::npos) << error;
+}
+
+TEST_F(ScheduleFiles, RefusesAFileThatIsNotThereOrNoSchedule) {
+  EXPECT_NE(load({(directory_ / "nothing").string()}).find("No such file"), std::string::npos);
+  EXPECT_NE(load({directory_.string()}).find("cannot read"), std::string::npos);
+  EXPECT_NE(load({write("empty", {})}), "");
+  EXPECT_NE(load({write("text", std::vector<std::uint8_t>(4096, 'x'))}), "");
+}
+
+// The checksums are correct, but the specification is another topology's, or not a topology.
+TEST_F(ScheduleFiles, RefusesASpecificationThatIsNotItsTopologys) {
+  for (const char* spec : {"complete:4", "no topology at all"}) {
+    ScheduleFileWriter writer(spec, digest_bytes(kDigestSeed, kSpec, sizeof kSpec - 1), 5, 5);
+    const std::vector<std::uint8_t> whole = schedule(kSpec, 5, "chain");
+    ScheduleFile file;
+    ASSERT_EQ(file.open(whole.data(), whole.size()), Status::kOk);
+    const auto program = std::make_unique<DecodedProgram>();
+    for (std::uint32_t node = 0; node < 5; ++node) {
+      ASSERT_EQ(file.program(node, *program), Status::kOk);
+      ASSERT_EQ(writer.add(*program), Status::kOk);
+    }
+    std::vector<std::uint8_t> bytes;
+    ASSERT_EQ(writer.finish(bytes), Status::kOk);
+    const std::string error = load({write("garbage", bytes)});
+    EXPECT_NE(error.find("is not consistent: its topology's digest"), std::string::npos) << error;
+  }
+}
+
+// A node does not check other nodes' descriptors: docs/verifier.md, "What a node checks itself".
+TEST_F(ScheduleFiles, LooksAtItsOwnDescriptorOnly) {
+  std::vector<std::uint8_t> bytes = schedule(kSpec, 5, "chain");
+  bytes.back() ^= 1;  // of the last node's descriptor
+  const std::string path = write("damaged", bytes);
+  for (node_ = 0; node_ < 4; ++node_) EXPECT_EQ(load({path}), "") << node_;
+  node_ = 4;
+  EXPECT_NE(load({path}).find("a checksum does not match"), std::string::npos);
+}
+
+TEST_F(ScheduleFiles, RefusesEveryTruncation) {
+  const std::vector<std::uint8_t> whole = schedule(kSpec, 5, "chain");
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const std::vector<std::uint8_t> part(whole.begin(),
+                                         whole.begin() + static_cast<std::ptrdiff_t>(size));
+    ASSERT_NE(load({write("part", part)}), "") << "the first " << size << " bytes";
+  }
+}
+
+// The nodes of one file read different bytes of it. At least one node must detect each flipped bit.
+TEST_F(ScheduleFiles, SomeNodeRefusesEveryFlippedBit) {
+  std::vector<std::uint8_t> bytes = schedule(kSpec, 5, "chain");
+  for (std::size_t bit = 0; bit < bytes.size() * 8; bit += emulated() ? 7 : 1) {
+    const auto mask = static_cast<std::uint8_t>(1u << (bit % 8));
+    bytes[bit / 8] ^= mask;
+    const std::string path = write("flipped", bytes);
+    bool refused = false;
+    for (node_ = 0; node_ < 5 && !refused; ++node_) {
+      refused = !load({path}).empty();
+    }
+    ASSERT_TRUE(refused) << "bit " << bit % 8 << " of byte " << bit / 8;
+    bytes[bit / 8] ^= mask;
+  }
+}
+
+}  // namespace
+}  // namespace espalier::node

@@ -1,0 +1,350 @@
+#include "hal/ofi/domain.h"
+
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <sys/uio.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <vector>
+
+#include "hal/ofi/libfabric_call.h"
+
+namespace espalier::ofi {
+namespace {
+
+constexpr std::uint64_t kMinInjectBytes = 64;  // Every entry of wire.h fits.
+
+std::string reason(const char* call, int code) {
+  return std::string(call) + ": " + fi_strerror(code < 0 ? -code : code);
+}
+
+// Finds the reliable datagram endpoint of exactly this provider: a layered provider ("tcp;ofi_rxm")
+// does not match the name of a part of it.
+fi_info* find_exactly(const std::string& name, const std::string& local_address, int mr_mode) {
+  fi_info* hints = fi_allocinfo();
+  if (hints == nullptr) return nullptr;
+  hints->caps = FI_MSG | FI_RMA;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->fabric_attr->prov_name = strdup(name.c_str());  // fi_freeinfo frees it
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->cq_data_size = 8;
+  hints->domain_attr->mr_mode = mr_mode;
+  hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_WAW;
+  const char* node = local_address.empty() ? nullptr : local_address.c_str();
+  fi_info* all = nullptr;
+  const int code =
+      fi_getinfo(FI_VERSION(1, 17), node, nullptr, node != nullptr ? FI_SOURCE : 0, hints, &all);
+  fi_freeinfo(hints);
+  if (code != 0) return nullptr;
+  fi_info* found = nullptr;
+  for (fi_info* info = all; info != nullptr && found == nullptr; info = info->next) {
+    if (name == info->fabric_attr->prov_name && info->tx_attr->inject_size >= kMinInjectBytes) {
+      found = fi_dupinfo(info);
+    }
+  }
+  fi_freeinfo(all);
+  return found;
+}
+
+// The file in /dev/shm that holds the queue of a shm endpoint: the queue of
+// "fi_shm://<process>:..." is in "<process>:...".
+std::string file_of(const std::string& name) {
+  const std::string text = name.c_str();  // to its terminating zero
+  return text.substr(text.rfind('/') + 1);
+}
+
+}  // namespace
+
+fi_info* Domain::find(const std::string& provider, const std::string& local_address) {
+  const LibfabricCall mark;
+  // "tcp" means the tcp provider with reliable datagram endpoints. libfabric 1.17 ships it under
+  // the name "net"; from 1.18 on it is "tcp".
+  std::vector<std::string> names = {provider};
+  if (provider == "tcp") names.emplace_back("net");
+  std::string address = local_address;
+  if (address.empty() && (provider == "tcp" || provider == "net")) address = "127.0.0.1";
+  if (provider == "shm") address.clear();
+  // Prefer offsets and keys that we choose; otherwise take the modes that the provider requires.
+  for (const int mr_mode : {0, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY}) {
+    for (const std::string& name : names) {
+      if (fi_info* info = find_exactly(name, address, mr_mode)) return info;
+    }
+  }
+  return nullptr;
+}
+
+bool Domain::open(const std::string& provider, const std::string& local_address,
+                  const Capacity& capacity, std::string& error) {
+  if (open_all(provider, local_address, capacity, error)) return true;
+  const std::string where = local_address.empty() ? "" : " at address " + local_address;
+  error = "provider \"" + provider + "\"" + where + ": " + error;
+  return false;
+}
+
+bool Domain::open_all(const std::string& provider, const std::string& local_address,
+                      const Capacity& capacity, std::string& error) {
+  info_ = find(provider, local_address);
+  if (info_ == nullptr) {
+    error =
+        "this libfabric has no such provider there; expected \"tcp\", \"shm\", or another with "
+        "reliable datagram endpoints and remote writes";
+    return false;
+  }
+  const LibfabricCall mark;
+  provider_ = info_->fabric_attr->prov_name;
+  inject_bytes_ = info_->tx_attr->inject_size;
+  if (const int code = fi_fabric(info_->fabric_attr, &fabric_, nullptr); code != 0) {
+    error = reason("fi_fabric", code);
+    return false;
+  }
+  open_wake();
+  if (const int code = fi_domain(fabric_, info_, &domain_, nullptr); code != 0) {
+    error = reason("fi_domain", code);
+    return false;
+  }
+  ports_.resize(capacity.ports);
+  queues_.resize(provider_ == "shm" ? capacity.ports : 1);
+  for (Queue& queue : queues_) {
+    fi_cq_attr attributes = {};
+    attributes.size = capacity.completions * (capacity.ports / queues_.size());
+    attributes.format = FI_CQ_FORMAT_DATA;
+    attributes.wait_obj = FI_WAIT_NONE;  // see open_wake()
+    if (const int code = fi_cq_open(domain_, &attributes, &queue.queue, nullptr); code != 0) {
+      error = reason("fi_cq_open", code);
+      return false;
+    }
+  }
+  for (std::uint32_t port = 0; port < ports_.size(); ++port) {
+    if (!open_port(port, capacity, error)) return false;
+  }
+  return true;
+}
+
+bool Domain::open_port(std::uint32_t port, const Capacity& capacity, std::string& error) {
+  fi_av_attr av = {};
+  av.type = FI_AV_TABLE;
+  av.count = capacity.peers + 1;
+  if (const int code = fi_av_open(domain_, &av, &ports_[port].addresses, nullptr); code != 0) {
+    error = reason("fi_av_open", code);
+    return false;
+  }
+  if (const int code = open_endpoint(port); code != 0) {
+    error = reason("fi_endpoint", code);
+    return false;
+  }
+  if (!read_name(port, error)) return false;
+  if (provider_ == "shm") queue_of(port).lock = SharedQueueLock(file_of(ports_[port].name));
+  return true;
+}
+
+int Domain::open_endpoint(std::uint32_t port) {
+  fid_ep*& endpoint = ports_[port].endpoint;
+  fid_cq* const queue = queue_of(port).queue;
+  int code = fi_endpoint(domain_, info_, &endpoint, nullptr);
+  if (code != 0) {
+    endpoint = nullptr;
+    return code;
+  }
+  // Two binds: in one, selective completion would apply to received data, too.
+  code = fi_ep_bind(endpoint, &queue->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
+  if (code == 0) code = fi_ep_bind(endpoint, &queue->fid, FI_RECV);
+  if (code == 0) code = fi_ep_bind(endpoint, &ports_[port].addresses->fid, 0);
+  if (code == 0) code = fi_enable(endpoint);
+  return code;
+}
+
+bool Domain::read_name(std::uint32_t port, std::string& error) {
+  std::string& name = ports_[port].name;
+  std::size_t size = 512;
+  name.resize(size);
+  const int code = fi_getname(&ports_[port].endpoint->fid, name.data(), &size);
+  if (code != 0) {
+    error = reason("fi_getname", code);
+    return false;
+  }
+  name.resize(size);
+  return true;
+}
+
+void Domain::restart() {
+  const LibfabricCall mark;
+  void* const source = info_->src_addr;
+  const std::size_t source_bytes = info_->src_addrlen;
+  for (std::uint32_t index = 0; index < ports_.size(); ++index) {
+    Port& port = ports_[index];
+    if (port.endpoint != nullptr) fi_close(&port.endpoint->fid);
+    queue_of(index).lock = SharedQueueLock();  // The old one disappeared with the endpoint.
+    info_->src_addr = port.name.data();
+    info_->src_addrlen = port.name.size();
+    if (open_endpoint(index) == 0) continue;
+    if (port.endpoint != nullptr) fi_close(&port.endpoint->fid);
+    port.endpoint = nullptr;
+  }
+  info_->src_addr = source;
+  info_->src_addrlen = source_bytes;
+}
+
+// If a completion queue supports waiting, the provider net starts a progress thread, which then
+// races ours for every message. An event queue with a descriptor, opened before the domain, watches
+// the domain's sockets without such a thread. For providers that have no such queue (shm), the
+// caller of wait() sleeps instead.
+void Domain::open_wake() {
+  fi_eq_attr attributes = {};
+  attributes.size = 1;
+  attributes.wait_obj = FI_WAIT_FD;
+  if (provider_ == "shm" || fi_eq_open(fabric_, &attributes, &events_, nullptr) != 0) {
+    events_ = nullptr;
+    return;
+  }
+  if (fi_control(&events_->fid, FI_GETWAIT, &wake_) != 0) wake_ = -1;
+}
+
+bool Domain::wait(std::uint64_t ns) {
+  if (wake_ < 0) return false;
+  const timespec timeout = {static_cast<time_t>(ns / 1'000'000'000),
+                            static_cast<long>(ns % 1'000'000'000)};
+  pollfd wanted = {wake_, POLLIN, 0};
+  (void)ppoll(&wanted, 1, &timeout, nullptr);
+  return true;
+}
+
+void Domain::close() {
+  const LibfabricCall mark;
+  const auto close_one = [](auto*& object) {
+    if (object != nullptr) fi_close(&object->fid);
+    object = nullptr;
+  };
+  for (Port& port : ports_) close_one(port.endpoint);
+  for (Port& port : ports_) close_one(port.addresses);
+  for (Queue& queue : queues_) close_one(queue.queue);
+  ports_.clear();
+  queues_.clear();
+  close_one(domain_);
+  close_one(events_);
+  wake_ = -1;
+  close_one(fabric_);
+  if (info_ != nullptr) fi_freeinfo(info_);
+  info_ = nullptr;
+}
+
+bool Domain::insert(const std::string& name, Target& target, std::string& error) {
+  const LibfabricCall mark;
+  Port& port = ports_[target.port];
+  const int inserted = fi_av_insert(port.addresses, name.data(), 1, &target.peer, 0, nullptr);
+  if (inserted == 1) {
+    if (target.peer >= port.peers.size()) port.peers.resize(target.peer + 1);
+    if (provider_ != "shm") return true;
+    const std::string file = file_of(name);
+    port.peers[target.peer] = {SharedQueueLock(file), PeerProcess(std::atoll(file.c_str()))};
+    return true;
+  }
+  error = reason("fi_av_insert", inserted);
+  return false;
+}
+
+bool Domain::register_memory(void* bytes, std::uint64_t size, Registration& out) {
+  const LibfabricCall mark;
+  // A new key each time: a write under an old key must never reach new memory.
+  if (fi_mr_reg(domain_, bytes, size, FI_REMOTE_WRITE, 0, next_key_, 0, &out.region, nullptr) !=
+      0) {
+    out.region = nullptr;
+    return false;
+  }
+  ++next_key_;
+  const bool virtual_addresses = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  out.base = virtual_addresses ? reinterpret_cast<std::uintptr_t>(bytes) : 0;
+  out.key = fi_mr_key(out.region);
+  return true;
+}
+
+void Domain::deregister(Registration& registration) {
+  if (registration.region == nullptr) return;
+  const LibfabricCall mark;
+  fi_close(&registration.region->fid);
+  registration = {};
+}
+
+template <typename Call>
+Domain::Result Domain::call_locked(Target to, Call call) {
+  Port& port = ports_[to.port];
+  if (port.endpoint == nullptr) return Result::kFailed;
+  const LibfabricCall mark;
+  SharedQueueLockGuard guard(port.peers[to.peer].lock);
+  if (!guard.acquired()) return Result::kNoRoom;
+  const ssize_t code = call(port.endpoint);
+  if (code == -FI_EAGAIN) return Result::kNoRoom;
+  if (code != 0) return Result::kFailed;
+  guard.call_made();
+  return Result::kDone;
+}
+
+Domain::Result Domain::inject_piece(Target to, const void* bytes, std::size_t size,
+                                    std::uint64_t address, std::uint64_t key) {
+  return call_locked(to, [&](fid_ep* endpoint) {
+    return fi_inject_write(endpoint, bytes, size, to.peer, address, key);
+  });
+}
+
+Domain::Result Domain::inject(Target to, const void* bytes, std::size_t size, std::uint64_t data,
+                              std::uint64_t address, std::uint64_t key) {
+  return call_locked(to, [&](fid_ep* endpoint) {
+    return fi_inject_writedata(endpoint, bytes, size, data, to.peer, address, key);
+  });
+}
+
+Domain::Result Domain::write(Target to, const void* bytes, std::size_t size, std::uint64_t data,
+                             std::uint64_t address, std::uint64_t key, void* context) {
+  iovec from = {const_cast<void*>(bytes), size};
+  fi_rma_iov there = {address, size, key};
+  fi_msg_rma message = {};
+  message.msg_iov = &from;
+  message.iov_count = 1;
+  message.addr = to.peer;
+  message.rma_iov = &there;
+  message.rma_iov_count = 1;
+  message.context = context;
+  message.data = data;
+  return call_locked(to, [&](fid_ep* endpoint) {
+    return fi_writemsg(endpoint, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION);
+  });
+}
+
+void Domain::stop_searching_locks() {
+  for (Queue& queue : queues_) queue.lock.stop_searching();
+  for (Port& port : ports_) {
+    for (Peer& peer : port.peers) peer.lock.stop_searching();
+  }
+}
+
+bool Domain::locks_bounded() const {
+  for (const Queue& queue : queues_) {
+    if (!queue.lock.bounded()) return false;
+  }
+  for (const Port& port : ports_) {
+    for (const Peer& peer : port.peers) {
+      if (!peer.lock.bounded()) return false;
+    }
+  }
+  return true;
+}
+
+int Domain::read_completions(std::uint32_t queue, fi_cq_data_entry* entries, std::size_t room) {
+  const LibfabricCall mark;
+  SharedQueueLockGuard guard(queues_[queue].lock);
+  if (!guard.acquired()) return kLocked;
+  const ssize_t count = fi_cq_read(queues_[queue].queue, entries, room);
+  guard.call_made();
+  if (count >= 0) return static_cast<int>(count);
+  return count == -FI_EAVAIL ? kFailure : 0;
+}
+
+void* Domain::read_failure(std::uint32_t queue) {
+  const LibfabricCall mark;
+  fi_cq_err_entry entry = {};
+  return fi_cq_readerr(queues_[queue].queue, &entry, 0) == 1 ? entry.op_context : nullptr;
+}
+
+}  // namespace espalier::ofi

@@ -1,0 +1,164 @@
+#pragma once
+// A libfabric domain and its ports. All calls into libfabric are made here. Not thread safe.
+//
+// A port is a libfabric endpoint with an address vector of its own.
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_rma.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hal/ofi/peer_process.h"
+#include "hal/ofi/shared_queue_lock.h"
+
+namespace espalier::ofi {
+
+// Registered memory: peers may write to it under this address and key.
+struct Registration {
+  fid_mr* region = nullptr;
+  std::uint64_t base = 0;  // address of the first byte, as the provider counts addresses
+  std::uint64_t key = 0;
+};
+
+class Domain {
+ public:
+  // kNoRoom: try again later.
+  enum class Result { kDone, kNoRoom, kFailed };
+
+  Domain() = default;
+  ~Domain() { close(); }
+  Domain(const Domain&) = delete;
+  Domain& operator=(const Domain&) = delete;
+
+  // Finds the provider that users call `provider` in the installed libfabric. Null if libfabric has
+  // no such provider, or if it lacks a capability that this back end needs. The caller frees the
+  // result (fi_freeinfo).
+  [[nodiscard]] static fi_info* find(const std::string& provider, const std::string& local_address);
+
+  struct Capacity {
+    std::size_t ports = 1;
+    std::size_t peers = 0;        // per port
+    std::size_t completions = 0;  // outstanding, per port
+  };
+  // Opens everything and enables the ports; false and one line in `error` on failure.
+  [[nodiscard]] bool open(const std::string& provider, const std::string& local_address,
+                          const Capacity& capacity, std::string& error);
+  void close();
+
+  // The receiver of a write, and the port that writes: `peer` is in that port's address vector.
+  struct Target {
+    std::uint32_t port = 0;
+    fi_addr_t peer = 0;
+  };
+  // The port's name in libfabric. Its peers insert() it.
+  [[nodiscard]] const std::string& name(std::uint32_t port) const { return ports_[port].name; }
+  // Makes the peer with this name known to the port target.port, and sets target.peer.
+  [[nodiscard]] bool insert(const std::string& name, Target& target, std::string& error);
+
+  // Registers memory for writes by peers; false if the provider refuses.
+  [[nodiscard]] bool register_memory(void* bytes, std::uint64_t size, Registration& out);
+  // Ends the registration, if there is one: from then on no write arrives under its key.
+  void deregister(Registration& registration);
+
+  // Ends all pending operations without completions, and opens the ports anew under the same names.
+  // Afterwards libfabric neither reads nor writes memory that is not registered. Peers find the new
+  // ports when they next write. A port that cannot be opened again carries nothing more.
+  void restart();
+
+  [[nodiscard]] std::uint64_t inject_bytes() const { return inject_bytes_; }
+  [[nodiscard]] const std::string& provider() const { return provider_; }
+
+  // Whether messages of any length must be sent by inject_piece() and inject(). Shared memory
+  // copies in any case. With write(), the receiver's process would read the sender's memory at some
+  // later time, and that read cannot be cancelled.
+  [[nodiscard]] bool copies_messages() const { return provider_ == "shm"; }
+
+  // Writes without immediate data and without a completion. The bytes may be reused at once.
+  [[nodiscard]] Result inject_piece(Target to, const void* bytes, std::size_t size,
+                                    std::uint64_t address, std::uint64_t key);
+  // Writes with immediate data and without a completion. The bytes may be reused at once.
+  [[nodiscard]] Result inject(Target to, const void* bytes, std::size_t size, std::uint64_t data,
+                              std::uint64_t address, std::uint64_t key);
+  // Writes with immediate data. The bytes may be reused at the completion, which carries `context`
+  // (a fi_context2).
+  [[nodiscard]] Result write(Target to, const void* bytes, std::size_t size, std::uint64_t data,
+                             std::uint64_t address, std::uint64_t key, void* context);
+
+  // Number of completion queues. Over shm each port has its own, because reading takes a lock that
+  // the port's peers take, too: a peer can then block reception on one port only. Otherwise all
+  // ports share one.
+  [[nodiscard]] std::uint32_t queues() const { return static_cast<std::uint32_t>(queues_.size()); }
+  // Progresses a queue. Returns the number of completions read, at most `room`, or one of:
+  //  * kFailure: the next completion is an error; read_failure() has it.
+  //  * kLocked: another process holds the shared queue lock.
+  static constexpr int kFailure = -1;
+  static constexpr int kLocked = -2;
+  [[nodiscard]] int read_completions(std::uint32_t queue, fi_cq_data_entry* entries,
+                                     std::size_t room);
+  // The context of the operation that failed; null if the operation has none.
+  [[nodiscard]] void* read_failure(std::uint32_t queue);
+
+  // Ends the search for shared queue locks. Call when every peer has been written to, and has
+  // written: locks that are not found by then never will be.
+  void stop_searching_locks();
+  // Whether every wait for a shared queue lock is bounded. Call after stop_searching_locks().
+  [[nodiscard]] bool locks_bounded() const;
+  // False: the peer's process (shm) is stopped or has ended.
+  [[nodiscard]] bool process_runs(Target peer) const {
+    return ports_[peer.port].peers[peer.peer].process.runs();
+  }
+
+  // Waits until read_completions() may have something, at most `ns` nanoseconds. Returns false at
+  // once if this provider has no way to wait.
+  [[nodiscard]] bool wait(std::uint64_t ns);
+
+ private:
+  struct Peer {
+    SharedQueueLock lock;
+    PeerProcess process;
+  };
+  struct Port {
+    fid_av* addresses = nullptr;
+    fid_ep* endpoint = nullptr;
+    std::string name;
+    std::vector<Peer> peers;  // index: fi_addr_t
+  };
+  struct Queue {
+    fid_cq* queue = nullptr;
+    SharedQueueLock lock;  // the lock of its port
+  };
+
+  [[nodiscard]] bool open_all(const std::string& provider, const std::string& local_address,
+                              const Capacity& capacity, std::string& error);
+  void open_wake();
+  [[nodiscard]] bool open_port(std::uint32_t port, const Capacity& capacity, std::string& error);
+  [[nodiscard]] int open_endpoint(std::uint32_t port);
+  [[nodiscard]] bool read_name(std::uint32_t port, std::string& error);
+  [[nodiscard]] Queue& queue_of(std::uint32_t port) {
+    return queues_[port < queues_.size() ? port : 0];
+  }
+  // Makes `call` under the peer's shared queue lock. `call` takes the endpoint to write from and
+  // returns libfabric's code.
+  template <typename Call>
+  [[nodiscard]] Result call_locked(Target to, Call call);
+
+  fi_info* info_ = nullptr;
+  fid_fabric* fabric_ = nullptr;
+  fid_eq* events_ = nullptr;
+  fid_domain* domain_ = nullptr;
+  std::vector<Queue> queues_;
+  std::vector<Port> ports_;
+  std::string provider_;
+  std::uint64_t inject_bytes_ = 0;
+  std::uint64_t next_key_ = 1;
+  int wake_ = -1;  // readable when the domain has something to progress; -1: not available
+};
+
+}  // namespace espalier::ofi

@@ -1,0 +1,113 @@
+#pragma once
+// The state of a lane: its two directions, and the announcements that the peer still needs.
+//
+// The directions are independent, each a ring of at most kMaxRing messages. The messages of a
+// direction are numbered from 0 over the lane's whole lifetime. Message n uses position n % ring of
+// every array and bit set.
+
+#include <array>
+#include <cstdint>
+
+#include "espalier/hal/endpoint.h"
+#include "hal/ofi/domain.h"
+
+namespace espalier::ofi {
+
+inline constexpr std::uint32_t kMaxRing = 64;
+
+[[nodiscard]] constexpr std::uint64_t bit(std::uint64_t position) {
+  return std::uint64_t{1} << position;
+}
+
+struct Outgoing {
+  struct Post {
+    const void* bytes = nullptr;
+    std::uint64_t size = 0;
+    std::uint64_t tag = 0;
+    std::uint32_t check = 0;
+    std::uint32_t cookie = 0;
+    bool done = false;
+    Status status = Status::kOk;
+  };
+  std::array<Post, kMaxRing> posts;
+  // reported <= sent <= posted.
+  std::uint64_t posted = 0;           // messages posted by the caller
+  std::uint64_t sent = 0;             // messages passed to libfabric, or withdrawn
+  std::uint64_t reported = 0;         // messages completed to the caller
+  std::uint64_t consumed = 0;         // messages that the peer consumed, as far as it announced
+  std::uint64_t written_bytes = 0;    // of the message to send next, already written in pieces
+  std::uint64_t requested_below = 0;  // large messages below this number need no kRequestToSend
+  // One bit per position:
+  std::uint64_t clear_to_send = 0;  // arrived for the message to send next at this position
+  std::uint64_t in_slot = 0;        // the last message here was written to the peer's slot ...
+  std::uint64_t may_mismatch = 0;   // ... and the peer may still find a mismatch
+  std::uint64_t writing = 0;        // a write is pending that ends with a completion ...
+  std::uint64_t own_bytes = 0;      // ... and reads the caller's memory, not the staged copy
+  std::uint64_t late_mismatch = 0;  // completed with kOk, mismatch found later, not yet reported
+  std::array<std::uint32_t, kMaxRing> slot_cookies = {};  // of the last eager message per position
+};
+
+struct Incoming {
+  struct Post {
+    void* bytes = nullptr;
+    std::uint64_t size = 0;
+    std::uint64_t tag = 0;
+    std::uint64_t address = 0;  // for the clear to send; only if size > eager_bytes
+    std::uint64_t key = 0;      // the same
+    std::uint32_t cookie = 0;
+    std::uint32_t check = 0;
+    Status status = Status::kOk;
+  };
+  enum class What : std::uint8_t { kNothing, kEager, kRequestToSend, kPlaced, kWithdrawn };
+  struct Arrival {
+    What what = What::kNothing;
+    std::uint32_t check = 0;
+    std::uint64_t tag = 0;   // only kEager, kRequestToSend
+    std::uint64_t size = 0;  // only kEager, kRequestToSend
+  };
+  std::array<Post, kMaxRing> posts;
+  std::array<Arrival, kMaxRing> arrivals;
+  // reported <= consumed <= posted.
+  std::uint64_t posted = 0;      // receives posted by the caller
+  std::uint64_t consumed = 0;    // receives ended, in order
+  std::uint64_t reported = 0;    // receives completed to the caller
+  std::uint64_t credited = 0;    // the count of consumed messages that the peer knows
+  bool slot_consumed = false;    // an eager message was consumed since that count
+  std::uint64_t unexpected = 0;  // one bit per position: kEarly must be reported
+};
+
+// The announcements that the peer still needs. They are written as soon as libfabric has room.
+struct Outbox {
+  bool hello = false;
+  bool credit = false;
+  std::uint8_t controls = 0;  // one bit per ControlKind
+  std::array<Control, kControlKinds> control;
+  // One bit per position:
+  std::uint64_t withdrawn = 0;
+  std::uint64_t rejected = 0;
+  std::uint64_t clear_to_send = 0;
+};
+
+struct Lane {
+  std::uint32_t index = 0;        // this endpoint's number of the lane
+  std::uint32_t link = 0;         // the endpoint link
+  std::uint32_t peer = 0;         // the peer node
+  std::uint32_t remote_lane = 0;  // the peer's number of the lane
+  Domain::Target target;
+  std::uint64_t remote_base = 0;  // address of the peer's arena
+  std::uint64_t remote_key = 0;
+  Outgoing out;
+  Incoming in;
+  Outbox outbox;
+  std::uint8_t unread_controls = 0;  // arrived and not yet reported, one bit per ControlKind
+  std::array<Control, kControlKinds> control;
+  bool hello_received = false;
+  bool down = false;
+  bool down_reported = false;
+  bool blocks_reception = false;  // the peer stopped or died, and this endpoint cannot receive
+  bool blocks_reception_reported = false;
+  std::uint32_t refusals = 0;  // consecutive refusals by libfabric
+  std::uint64_t retry_at_ns = 0;
+};
+
+}  // namespace espalier::ofi

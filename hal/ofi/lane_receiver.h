@@ -1,0 +1,39 @@
+#pragma once
+// The receiving direction of lanes: posted receives, and everything that arrives from a peer.
+
+#include <cstdint>
+
+#include "hal/ofi/endpoint_state.h"
+#include "hal/ofi/lane_sender.h"
+#include "hal/ofi/prepared_regions.h"
+
+namespace espalier::ofi {
+
+class LaneReceiver {
+ public:
+  LaneReceiver(EndpointState& state, const PreparedRegions& regions, LaneSender& sender)
+      : state_(state), regions_(regions), sender_(sender) {}
+
+  // As Endpoint::post_receive().
+  [[nodiscard]] Status post(std::uint32_t link, const ReceivePost& post);
+
+  // A peer has written with this immediate data. Feedback on messages of this node goes to the
+  // sender. Malformed and outdated data is ignored.
+  void data_arrived(std::uint64_t data);
+
+ private:
+  void hello_arrived(Lane& lane);
+  void control_arrived(Lane& lane, const Immediate& immediate);
+  void message_arrived(Lane& lane, const Immediate& immediate);
+  // Reads what arrived for message `number`, at `position`; false: it must be ignored.
+  [[nodiscard]] bool read_arrival(Lane& lane, const Immediate& immediate, std::uint64_t position,
+                                  bool posted);
+  void consume(Lane& lane);
+  [[nodiscard]] bool consume_next(Lane& lane);
+
+  EndpointState& state_;
+  const PreparedRegions& regions_;
+  LaneSender& sender_;
+};
+
+}  // namespace espalier::ofi

@@ -1,0 +1,221 @@
+#include "hal/ofi/lane_sender.h"
+
+#include <cstring>
+
+namespace espalier::ofi {
+
+Status LaneSender::post(std::uint32_t link, const SendPost& post) {
+  if (link >= state_.links.size() || (post.bytes == nullptr && post.size != 0)) {
+    return Status::kBadArgument;
+  }
+  LinkState& to = state_.links[link];
+  if (state_.released || to.out.lanes == 0) return Status::kBadArgument;
+  if (to.out.outstanding >= state_.config.window) return Status::kTooLarge;
+  Lane& lane = state_.lanes[to.first_lane + to.out.post_lane];
+  Outgoing& out = lane.out;
+  out.posts[state_.position(out.posted)] = {post.bytes,  post.size, post.tag,   post.check,
+                                            post.cookie, false,     Status::kOk};
+  ++out.posted;
+  to.out.count_posted();
+  push(lane);
+  return Status::kOk;
+}
+
+Status LaneSender::post_control(std::uint32_t link, const Control& control) {
+  const auto kind = static_cast<std::uint32_t>(control.kind);
+  if (link >= state_.links.size() || kind >= kControlKinds) return Status::kBadArgument;
+  Lane& lane = state_.lanes[state_.links[link].first_lane];
+  lane.outbox.control[kind] = control;
+  lane.outbox.controls |= static_cast<std::uint8_t>(bit(kind));
+  push(lane);
+  return Status::kOk;
+}
+
+void LaneSender::push(Lane& lane) {
+  if (!state_.connected) return;
+  const bool done = announcer_.push_controls(lane) &&
+                    (lane.down || state_.released ||
+                     (announcer_.push_answers(lane) && announcer_.push_clear_to_send(lane) &&
+                      push_messages(lane)));
+  if (done) {
+    state_.to_push.erase(lane.index);
+  } else {
+    state_.to_push.insert(lane.index);
+  }
+}
+
+// In order: a message that cannot be sent yet holds back the later ones.
+bool LaneSender::push_messages(Lane& lane) {
+  Outgoing& out = lane.out;
+  while (out.sent < out.posted) {
+    const std::uint64_t number = out.sent;
+    const bool large = out.posts[state_.position(number)].size > state_.config.eager_bytes;
+    if (!(large ? send_large(lane, number) : send_eager(lane, number))) return false;
+    if (out.sent == number) return true;  // It waits for the peer.
+  }
+  return true;
+}
+
+bool LaneSender::send_eager(Lane& lane, std::uint64_t number) {
+  Outgoing& out = lane.out;
+  const std::uint64_t position = state_.position(number);
+  Outgoing::Post& post = out.posts[position];
+  // The peer's receive is large: a mismatch.
+  if ((out.clear_to_send & bit(position)) != 0) return withdraw(lane, number);
+  const bool free =
+      (out.in_slot & bit(position)) == 0 || out.consumed + state_.layout.ring() > number;
+  if (!free || (out.writing & bit(position)) != 0) return true;
+
+  std::byte* staged = state_.staging.get() + state_.layout.slot(lane.index, position);
+  if (out.written_bytes == 0) {
+    const EagerHeader header = {post.tag, static_cast<std::uint32_t>(post.size),
+                                static_cast<std::uint32_t>(lane.in.consumed)};
+    std::memcpy(staged, &header, sizeof(header));
+    if (post.size != 0) std::memcpy(staged + sizeof(header), post.bytes, post.size);
+  }
+  const Immediate immediate = {Opcode::kEager, lane.remote_lane, static_cast<std::uint16_t>(number),
+                               post.check};
+  if (!writer_.write_message(lane, immediate, staged, sizeof(EagerHeader) + post.size,
+                             lane.remote_base + state_.layout.slot(lane.remote_lane, position),
+                             lane.remote_key)) {
+    return false;
+  }
+  EagerHeader header;
+  std::memcpy(&header, staged, sizeof(header));
+  announcer_.count_credited(lane, header.credit);
+  out.own_bytes &= ~bit(position);
+  out.in_slot |= bit(position);
+  out.may_mismatch |= bit(position);
+  out.slot_cookies[position] = post.cookie;
+  post.done = true;
+  count_sent(lane);
+  return true;
+}
+
+bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
+  Outgoing& out = lane.out;
+  const std::uint64_t position = state_.position(number);
+  Outgoing::Post& post = out.posts[position];
+  if ((out.clear_to_send & bit(position)) == 0) {
+    if (out.requested_below > number) return true;
+    const RequestToSendEntry entry = {post.tag, post.size};
+    if (!writer_.write_entry(lane, Opcode::kRequestToSend, number, 0,
+                             state_.layout.request_to_send(lane.remote_lane), &entry,
+                             sizeof(entry))) {
+      return false;
+    }
+    out.requested_below = number + 1;
+    return true;
+  }
+  if ((out.writing & bit(position)) != 0) return true;
+  ClearToSendEntry clear;
+  std::memcpy(&clear, state_.arena.get() + state_.layout.clear_to_send(lane.index, position),
+              sizeof(clear));
+  if (clear.tag != post.tag || clear.size != post.size) return withdraw(lane, number);
+  const Immediate immediate = {Opcode::kPlaced, lane.remote_lane,
+                               static_cast<std::uint16_t>(number), post.check};
+  if (!writer_.write_message(lane, immediate, post.bytes, post.size, clear.address, clear.key)) {
+    return false;
+  }
+  out.clear_to_send &= ~bit(position);
+  out.in_slot &= ~bit(position);
+  out.may_mismatch &= ~bit(position);
+  out.own_bytes |= bit(position);
+  post.done = (out.writing & bit(position)) == 0;
+  count_sent(lane);
+  return true;
+}
+
+// The peer's receive is known not to match message `number`: both ends complete with kMismatch.
+bool LaneSender::withdraw(Lane& lane, std::uint64_t number) {
+  Outgoing& out = lane.out;
+  const std::uint64_t position = state_.position(number);
+  out.clear_to_send &= ~bit(position);
+  out.in_slot &= ~bit(position);
+  out.may_mismatch &= ~bit(position);
+  out.posts[position].status = Status::kMismatch;
+  out.posts[position].done = true;
+  count_sent(lane);
+  lane.outbox.withdrawn |= bit(position);
+  return announcer_.push_answers(lane);
+}
+
+void LaneSender::count_sent(Lane& lane) {
+  ++lane.out.sent;
+  state_.to_report.insert(lane.index);
+}
+
+void LaneSender::write_completed(Lane& lane, std::uint32_t position) {
+  Outgoing& out = lane.out;
+  out.writing &= ~bit(position);
+  if ((out.own_bytes & bit(position)) != 0 && !state_.released) {
+    out.posts[position].done = true;
+    state_.to_report.insert(lane.index);
+  }
+  if (out.sent < out.posted) state_.to_push.insert(lane.index);
+}
+
+void LaneSender::write_failed(Lane& lane) {
+  lane.down = true;
+  state_.to_report.insert(lane.index);
+}
+
+void LaneSender::credit_arrived(Lane& lane, std::uint32_t count) {
+  Outgoing& out = lane.out;
+  const auto more = static_cast<std::int32_t>(count - static_cast<std::uint32_t>(out.consumed));
+  if (more <= 0) return;
+  out.consumed += static_cast<std::uint32_t>(more);
+  if (out.sent < out.posted) state_.to_push.insert(lane.index);
+}
+
+void LaneSender::clear_to_send_arrived(Lane& lane, std::uint16_t low) {
+  Outgoing& out = lane.out;
+  const std::uint64_t number = widen(low, out.sent);
+  const std::uint64_t position = state_.position(number);
+  // The entry may already hold a newer clear to send: its credit is valid, too.
+  ClearToSendEntry clear;
+  std::memcpy(&clear, state_.arena.get() + state_.layout.clear_to_send(lane.index, position),
+              sizeof(clear));
+  credit_arrived(lane, static_cast<std::uint32_t>(clear.credit));
+  if (number < out.sent) {
+    // This end sent the message into a slot; the peer expects a large one.
+    mismatch_after_send(lane, number);
+    return;
+  }
+  out.clear_to_send |= bit(position);
+  if (out.sent < out.posted) state_.to_push.insert(lane.index);
+}
+
+void LaneSender::rejection_arrived(Lane& lane, std::uint16_t low) {
+  Outgoing& out = lane.out;
+  const std::uint64_t number = widen(low, out.sent);
+  if (number < out.sent) {
+    mismatch_after_send(lane, number);
+  } else if (number == out.sent && number < out.posted) {
+    // It was waiting for a clear to send, which the peer will not send.
+    const std::uint64_t position = state_.position(number);
+    out.posts[position].status = Status::kMismatch;
+    out.posts[position].done = true;
+    out.clear_to_send &= ~bit(position);
+    out.in_slot &= ~bit(position);
+    count_sent(lane);
+    if (out.sent < out.posted) state_.to_push.insert(lane.index);
+  }
+}
+
+// The peer found that eager message `number` does not match. The send may already have completed.
+void LaneSender::mismatch_after_send(Lane& lane, std::uint64_t number) {
+  Outgoing& out = lane.out;
+  const std::uint64_t position = state_.position(number);
+  const bool replaced = number + state_.layout.ring() < out.sent;
+  if (replaced || (out.may_mismatch & bit(position)) == 0) return;
+  out.may_mismatch &= ~bit(position);
+  if (number >= out.reported) {
+    out.posts[position].status = Status::kMismatch;
+  } else {
+    out.late_mismatch |= bit(position);
+  }
+  state_.to_report.insert(lane.index);
+}
+
+}  // namespace espalier::ofi

@@ -1,0 +1,78 @@
+#include "hal/ofi/lane_writer.h"
+
+#include <algorithm>
+
+namespace espalier::ofi {
+namespace {
+
+constexpr std::uint32_t kFastRetries = 256;  // consecutive refusals before retries slow down
+constexpr std::uint64_t kDelayPerRefusalNs = 1'000;
+constexpr std::uint64_t kMaxRetryDelayNs = 5'000'000;
+constexpr std::uint32_t kMaxPieces = 16;  // of a message in one call, so that calls stay short
+
+}  // namespace
+
+bool LaneWriter::write_message(Lane& lane, const Immediate& immediate, const void* bytes,
+                               std::uint64_t size, std::uint64_t address, std::uint64_t key) {
+  Domain& domain = state_.domain;
+  Outgoing& out = lane.out;
+  const std::uint64_t position = state_.position(out.sent);
+  const std::uint64_t data = pack(immediate);
+  const std::uint64_t piece = domain.inject_bytes();
+  const auto* from = static_cast<const std::byte*>(bytes);
+  if (size > piece && !domain.copies_messages()) {
+    WriteContext& context = state_.contexts[lane.index * state_.layout.ring() + position];
+    if (!accepted(lane, domain.write(lane.target, bytes, size, data, address, key, &context))) {
+      return false;
+    }
+    out.writing |= bit(position);
+    return true;
+  }
+  for (std::uint32_t pieces = 0; size - out.written_bytes > piece; ++pieces) {
+    if (pieces == kMaxPieces ||
+        !accepted(lane, domain.inject_piece(lane.target, from + out.written_bytes, piece,
+                                            address + out.written_bytes, key))) {
+      return false;
+    }
+    out.written_bytes += piece;
+  }
+  if (!accepted(lane, domain.inject(lane.target, from + out.written_bytes, size - out.written_bytes,
+                                    data, address + out.written_bytes, key))) {
+    return false;
+  }
+  out.written_bytes = 0;
+  return true;
+}
+
+bool LaneWriter::write_entry(Lane& lane, Opcode opcode, std::uint64_t number, std::uint32_t value,
+                             std::uint64_t offset, const void* bytes, std::size_t size) {
+  const std::uint64_t data =
+      pack({opcode, lane.remote_lane, static_cast<std::uint16_t>(number), value});
+  return accepted(lane, state_.domain.inject(lane.target, bytes, size, data,
+                                             lane.remote_base + offset, lane.remote_key));
+}
+
+bool LaneWriter::write_immediate(Lane& lane, Opcode opcode, std::uint64_t number,
+                                 std::uint32_t value) {
+  const std::uint64_t nothing = 0;
+  return write_entry(lane, opcode, number, value, state_.layout.sink(lane.remote_lane), &nothing,
+                     sizeof(nothing));
+}
+
+// A broken link is retried like a full one: the machine's keepalive probes decide whether a link is
+// dead, and a peer's libfabric may only be slow to start. Retries slow down so that they cost
+// little.
+bool LaneWriter::accepted(Lane& lane, Domain::Result result) {
+  if (result == Domain::Result::kDone) {
+    lane.refusals = 0;
+    ++state_.writes;
+    return true;
+  }
+  if (++lane.refusals > kFastRetries) {
+    lane.retry_at_ns =
+        monotonic_ns() + std::min(kMaxRetryDelayNs, lane.refusals * kDelayPerRefusalNs);
+  }
+  return false;
+}
+
+}  // namespace espalier::ofi

@@ -1,0 +1,238 @@
+#include "hal/ofi/libfabric_endpoint.h"
+
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <mutex>
+
+#include "hal/ofi/config_check.h"
+#include "hal/ofi/sweep.h"
+
+namespace espalier::ofi {
+namespace {
+
+constexpr std::uint32_t kDefaultEagerBytes = 16384;
+constexpr std::size_t kBatch = 16;  // completions read from libfabric at once
+constexpr std::uint64_t kMaxBlockNs = 1'000'000'000;
+constexpr std::uint64_t kMaxSpinNs = 150'000;
+constexpr std::uint64_t kMaxSleepNs = 200'000;
+
+// A killed process with the number of this process may have left files. libfabric would believe
+// that they belong to a live process, and refuse to open.
+void sweep_own_number() {
+  static std::mutex mutex;
+  static pid_t swept = 0;  // A forked process has a number of its own.
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (swept != getpid()) sweep_shared_memory(getpid());
+  swept = getpid();
+}
+
+}  // namespace
+
+bool known_provider(const std::string& name) {
+  fi_info* info = Domain::find(name, "");
+  if (info == nullptr) return false;
+  fi_freeinfo(info);
+  return true;
+}
+
+std::unique_ptr<OfiEndpoint> OfiEndpoint::open(const Config& config, std::string& error) {
+  auto endpoint = std::make_unique<LibfabricEndpoint>();
+  if (!endpoint->open(config, error)) return nullptr;
+  return endpoint;
+}
+
+bool LibfabricEndpoint::open(const Config& config, std::string& error) {
+  if (!check_config(config, error)) return false;
+  state_.config = config;
+  make_lanes();
+  const std::size_t lanes = state_.lanes.size();
+  Domain::Capacity capacity;
+  capacity.ports = config.lanes.empty() ? 1 : lanes;
+  capacity.peers = config.lanes.empty() ? lanes : 1;
+  // A lane can have these completions outstanding: its own writes, and each opcode from the peer.
+  capacity.completions = 64 + capacity.peers * (6 * std::bit_ceil(config.window) + 8);
+  if (config.provider == "shm") sweep_own_number();
+  if (!state_.domain.open(config.provider, config.local_address, capacity, error)) return false;
+  if (config.eager_bytes == 0) {
+    const std::uint64_t piece = state_.domain.inject_bytes() - sizeof(EagerHeader);
+    state_.config.eager_bytes =
+        state_.domain.copies_messages() ? static_cast<std::uint32_t>(piece) : kDefaultEagerBytes;
+  }
+  return make_arena(error);
+}
+
+void LibfabricEndpoint::make_lanes() {
+  const Config& config = state_.config;
+  const bool routed = config.lanes.empty();
+  for (std::uint32_t link = 0; link < links(); ++link) {
+    const Config::Lanes has = routed ? Config::Lanes{} : config.lanes[link];
+    const auto first = static_cast<std::uint32_t>(state_.lanes.size());
+    state_.links.push_back({first, {has.out, 0, 0, 0}, {has.in, 0, 0, 0}});
+    for (std::uint32_t i = 0; i < std::max(has.out, has.in); ++i) {
+      Lane& lane = state_.lanes.emplace_back();
+      lane.index = first + i;
+      lane.link = link;
+      lane.peer = config.peers[link];
+      lane.target.port = routed ? 0 : lane.index;
+    }
+  }
+}
+
+bool LibfabricEndpoint::make_arena(std::string& error) {
+  state_.layout = ArenaLayout(state_.config.window, state_.config.eager_bytes);
+  const std::uint32_t ring = state_.layout.ring();
+  const auto lanes = static_cast<std::uint32_t>(state_.lanes.size());
+  state_.contexts.resize(std::size_t{lanes} * ring);
+  for (std::uint32_t i = 0; i < state_.contexts.size(); ++i) {
+    state_.contexts[i].lane = i / ring;
+    state_.contexts[i].position = i % ring;
+  }
+  const std::uint64_t bytes = state_.layout.bytes(std::max(lanes, 1u));
+  state_.arena = std::make_unique<std::byte[]>(bytes);
+  state_.staging = std::make_unique<std::byte[]>(bytes);
+  if (state_.domain.register_memory(state_.arena.get(), bytes, state_.arena_registration)) {
+    return true;
+  }
+  error = "provider " + state_.domain.provider() + " refused to register " + std::to_string(bytes) +
+          " bytes";
+  return false;
+}
+
+LibfabricEndpoint::~LibfabricEndpoint() {
+  regions_.clear(state_.domain);
+  state_.domain.deregister(state_.arena_registration);
+  state_.domain.close();
+}
+
+std::vector<std::uint32_t> LibfabricEndpoint::lane_peers() const {
+  std::vector<std::uint32_t> peers;
+  for (const Lane& lane : state_.lanes) peers.push_back(lane.peer);
+  return peers;
+}
+
+Status LibfabricEndpoint::connect(const std::vector<std::string>& addresses, std::string& error) {
+  Status status = start_connecting(addresses, error);
+  if (status != Status::kOk) return status;
+  while ((status = go_on_connecting(error)) == Status::kBusy) sched_yield();
+  return status;
+}
+
+Status LibfabricEndpoint::go_on_connecting(std::string& error) {
+  (void)progress();
+  return connector_.check(error);
+}
+
+Status LibfabricEndpoint::prepare(const Region* regions, std::uint32_t count) {
+  if (count > kMaxRegions) return Status::kTooLarge;
+  bool outstanding = state_.released;
+  for (const LinkState& link : state_.links) {
+    outstanding = outstanding || link.in.outstanding != 0 || link.out.outstanding != 0;
+  }
+  if (outstanding) return Status::kBadArgument;
+  return regions_.prepare(state_.domain, regions, count);
+}
+
+bool LibfabricEndpoint::progress() {
+  const std::uint64_t writes_before = state_.writes;
+  bool moved = false;
+  for (std::uint32_t queue = 0; queue < state_.domain.queues(); ++queue) {
+    moved = read_queue(queue) || moved;
+  }
+  if (!state_.to_push.empty()) retry();
+  return moved || state_.writes != writes_before;
+}
+
+// Reads one batch from a completion queue; whether there was anything.
+bool LibfabricEndpoint::read_queue(std::uint32_t queue) {
+  std::array<fi_cq_data_entry, kBatch> entries;
+  const int count = state_.domain.read_completions(queue, entries.data(), entries.size());
+  const auto own = [this](const void* context) -> const WriteContext* {
+    const WriteContext* const begin = state_.contexts.data();
+    const bool is_own = context >= begin && context < begin + state_.contexts.size();
+    return context != nullptr && is_own ? static_cast<const WriteContext*>(context) : nullptr;
+  };
+  if (count == Domain::kLocked) {
+    monitor_.queue_locked();
+  } else {
+    monitor_.queue_readable();
+  }
+  if (count == Domain::kFailure) {
+    const WriteContext* const context = own(state_.domain.read_failure(queue));
+    if (context != nullptr) sender_.write_failed(state_.lanes[context->lane]);
+  }
+  for (int i = 0; i < count; ++i) {
+    const fi_cq_data_entry& entry = entries[static_cast<std::size_t>(i)];
+    if (const WriteContext* const context = own(entry.op_context)) {
+      sender_.write_completed(state_.lanes[context->lane], context->position);
+    } else if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
+      receiver_.data_arrived(entry.data);
+    }
+  }
+  return count > 0 || count == Domain::kFailure;
+}
+
+void LibfabricEndpoint::retry() {
+  const std::uint64_t time_ns = monotonic_ns();
+  state_.to_push.for_each([&](std::uint32_t index) {
+    Lane& lane = state_.lanes[index];
+    if (lane.refusals == 0 || time_ns >= lane.retry_at_ns) sender_.push(lane);
+  });
+}
+
+bool LibfabricEndpoint::poll(Completion& completion) {
+  if (!reporter_.empty() && reporter_.take(completion)) return true;
+  (void)progress();
+  return !reporter_.empty() && reporter_.take(completion);
+}
+
+// Once the regions are deregistered and no operation is pending, no write arrives in the caller's
+// memory and nothing reads it. Pending operations on sockets end only with the libfabric endpoint.
+void LibfabricEndpoint::release() {
+  if (state_.released) return;
+  state_.released = true;
+  bool pending = false;
+  for (const Lane& lane : state_.lanes) {
+    pending = pending || (lane.out.writing & lane.out.own_bytes) != 0;
+    for (std::uint64_t n = lane.in.consumed; n < lane.in.posted; ++n) {
+      pending = pending || lane.in.posts[state_.position(n)].size > state_.config.eager_bytes;
+    }
+  }
+  if (pending && !state_.domain.copies_messages()) {
+    state_.domain.restart();
+    for (Lane& lane : state_.lanes) lane.refusals = 0;
+  }
+  regions_.clear(state_.domain);
+}
+
+// Spins as long as recent waits were short, and yields the core after each attempt. Then it blocks.
+// If the provider cannot block, it sleeps for a sixteenth of the time waited so far, so the sleep
+// adds at most that fraction to the wait. Spinning answers a short message 20 us sooner (the time
+// to wake an idle core), but with long messages it takes the cores from processes that have work.
+void LibfabricEndpoint::wait(std::uint64_t until) {
+  const std::uint64_t start = now();
+  std::uint64_t waited = 0;
+  while (true) {
+    const bool moved = progress();
+    const std::uint64_t time = now();
+    waited = time - start;
+    if (!reporter_.empty() || time >= until) break;
+    if (moved) continue;  // There may be more.
+    if (waited < spin_ns_) {
+      sched_yield();
+    } else if (!state_.to_push.empty() ||
+               !state_.domain.wait(std::min(until - time, kMaxBlockNs))) {
+      const std::uint64_t sleep_ns = std::min({waited / 16, kMaxSleepNs, until - time});
+      const timespec t = {0, static_cast<long>(sleep_ns)};
+      nanosleep(&t, nullptr);
+    }
+  }
+  const std::uint64_t aim_ns = waited < kMaxSpinNs ? kMaxSpinNs : 0;
+  spin_ns_ = (3 * spin_ns_ + aim_ns) / 4;
+}
+
+}  // namespace espalier::ofi

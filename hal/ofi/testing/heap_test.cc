@@ -1,0 +1,159 @@
+// Over libfabric, nothing is allocated between boot and the last result. The test replaces malloc
+// and counts the allocations of threads that run machines, outside libfabric's own calls.
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdio>
+#include <thread>
+#include <tuple>
+
+#include "hal/ofi/libfabric_call.h"
+#include "hal/ofi/testing/collective_rank.h"
+#include "hal/ofi/testing/local_endpoints.h"
+
+namespace {
+
+thread_local bool counted = false;  // this thread is between boot and its last result
+std::atomic<std::uint64_t> ours{0};
+std::atomic<std::uint64_t> theirs{0};
+
+void note() {
+  if (counted) (espalier::ofi::libfabric_call_depth == 0 ? ours : theirs).fetch_add(1);
+}
+
+}  // namespace
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kReplaced = false;
+#else
+constexpr bool kReplaced = true;
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+void __libc_free(void*);
+
+void* malloc(std::size_t size) {
+  note();
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t count, std::size_t size) {
+  note();
+  return __libc_calloc(count, size);
+}
+void* realloc(void* old, std::size_t size) {
+  note();
+  return __libc_realloc(old, size);
+}
+void* memalign(std::size_t alignment, std::size_t size) {
+  note();
+  return __libc_memalign(alignment, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  note();
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** out, std::size_t alignment, std::size_t size) {
+  note();
+  *out = __libc_memalign(alignment, size);
+  return *out == nullptr ? 12 : 0;
+}
+void free(void* bytes) { __libc_free(bytes); }
+}
+#endif
+
+namespace espalier::ofi {
+namespace {
+
+constexpr std::uint32_t kRanks = 4;
+constexpr std::uint64_t kMaxCount = 300'000;
+
+struct Job {
+  Collective collective;
+  const char* algorithm;
+};
+constexpr Job kJobs[] = {{espalier_Collective_BROADCAST, "two-tree"},
+                         {espalier_Collective_BROADCAST, "binomial"},
+                         {espalier_Collective_REDUCE, "chain"},
+                         {espalier_Collective_ALLREDUCE, "two-tree"}};
+
+using Mode = std::tuple<const char*, bool>;  // provider, hop by hop
+class HeapTest : public testing::TestWithParam<Mode> {};
+INSTANTIATE_TEST_SUITE_P(Providers, HeapTest,
+                         testing::Combine(testing::Values("tcp", "shm"), testing::Bool()),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) +
+                                  (std::get<1>(info.param) ? "_hop_by_hop" : "");
+                         });
+
+// Executes one rank's collectives; adds its errors to `errors`.
+void run_rank(Endpoint& endpoint, std::atomic<std::uint32_t>& running,
+              std::atomic<std::uint64_t>& errors) {
+  CollectiveRank rank(kRanks, kMaxCount);
+  if (rank.init(endpoint, 60'000'000'000) != Status::kOk) errors += 1000;
+  for (const Job& job : kJobs) {  // Boot: the scratch that any of them needs.
+    if (!rank.plan(job.collective, job.algorithm)) errors += 1000;
+  }
+  counted = true;
+  for (const Job& job : kJobs) {
+    if (!rank.plan(job.collective, job.algorithm)) errors += 1000;
+    for (std::uint32_t round = 0; round < 12; ++round) {
+      for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000},
+                                        std::uint64_t{1025}, kMaxCount}) {
+        if (count == kMaxCount && round != 0) continue;
+        Status status = rank.start(count, round);
+        if (status == Status::kOk) status = rank.finish();
+        if (status != Status::kOk) errors += 1;
+        errors += rank.incorrect();
+      }
+    }
+  }
+  counted = false;
+  --running;
+  while (running != 0) {
+    (void)rank.poll();
+    endpoint.wait(endpoint.now() + 1'000'000);
+  }
+}
+
+TEST_P(HeapTest, NothingIsAllocatedOutsideLibfabric) {
+  if (!kReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
+  Config config;
+  config.provider = std::get<0>(GetParam());
+  if (std::get<1>(GetParam())) config.lanes = {{2, 2}};
+  LocalEndpoints endpoints(config, complete_peers(kRanks));
+  ASSERT_EQ(endpoints.error, "");
+  ours = theirs = 0;
+  std::atomic<std::uint32_t> running{kRanks};
+  std::atomic<std::uint64_t> errors{0};
+  std::vector<std::thread> threads;
+  for (std::uint32_t v = 0; v < kRanks; ++v) {
+    threads.emplace_back([&, v] { run_rank(endpoints[v], running, errors); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(errors, 0u);
+  EXPECT_EQ(ours, 0u);
+  std::printf("allocations: ours %llu, in libfabric's calls %llu\n",
+              static_cast<unsigned long long>(ours), static_cast<unsigned long long>(theirs));
+}
+
+TEST(HeapCounter, TellsOurAllocationsFromOthers) {
+  if (!kReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
+  ours = theirs = 0;
+  counted = true;
+  {
+    const std::vector<int> one(10);
+    const LibfabricCall mark;
+    const std::vector<int> other(10);
+    EXPECT_EQ(one.size(), other.size());
+  }
+  counted = false;
+  EXPECT_EQ(ours, 1u);
+  EXPECT_EQ(theirs, 1u);
+}
+
+}  // namespace
+}  // namespace espalier::ofi

@@ -1,0 +1,62 @@
+#pragma once
+// For tests and benchmarks: several connected endpoints in one process.
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "espalier/hal/ofi/address.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
+
+namespace espalier::ofi {
+
+// Returns `config` for node `node`, whose links lead to `peers`. config.lanes is empty or has one
+// entry, which applies to every link from the viewpoint of the lower of its two nodes.
+[[nodiscard]] inline Config for_node(Config config, std::uint32_t node,
+                                     const std::vector<std::uint32_t>& peers) {
+  config.node = node;
+  config.peers = peers;
+  if (config.lanes.empty()) return config;
+  const Config::Lanes lower = config.lanes.front();
+  config.lanes.clear();
+  for (const std::uint32_t peer : peers) {
+    config.lanes.push_back(node < peer ? lower : Config::Lanes{lower.in, lower.out});
+  }
+  return config;
+}
+
+struct LocalEndpoints {
+  std::vector<std::unique_ptr<OfiEndpoint>> nodes;
+  std::string error;  // empty if all endpoints are connected
+
+  // peers[v]: the node at the other end of each link of node v.
+  LocalEndpoints(const Config& config, const std::vector<std::vector<std::uint32_t>>& peers) {
+    for (std::uint32_t v = 0; v < peers.size(); ++v) {
+      nodes.push_back(OfiEndpoint::open(for_node(config, v, peers[v]), error));
+      if (nodes.back() == nullptr) return;
+    }
+    std::vector<std::vector<std::uint32_t>> lanes;
+    for (const auto& node : nodes) lanes.push_back(node->lane_peers());
+    std::vector<std::string> errors(peers.size());
+    std::vector<std::thread> threads;
+    for (std::uint32_t v = 0; v < peers.size(); ++v) {
+      threads.emplace_back([&, v] {
+        std::vector<std::string> addresses;
+        for (std::uint32_t l = 0; l < lanes[v].size(); ++l) {
+          addresses.push_back(nodes[lanes[v][l]]->addresses()[other_end(lanes, v, l)]);
+        }
+        if (nodes[v]->connect(addresses, errors[v]) != Status::kOk && errors[v].empty()) {
+          errors[v] = "connect failed without a message";
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& e : errors) {
+      if (!e.empty()) error = e;
+    }
+  }
+  [[nodiscard]] Endpoint& operator[](std::size_t v) { return nodes[v]->endpoint(); }
+};
+
+}  // namespace espalier::ofi

@@ -1,0 +1,89 @@
+#pragma once
+// Message rings: the issued, incomplete messages of one direction of a link, in step order. And the
+// tags that both ends compare. Freestanding.
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "espalier/base/limits.h"
+
+namespace espalier {
+
+// Capacity of the ring of steps and of each message ring.
+inline constexpr std::uint32_t kRing = std::bit_ceil(kMaxWindow);
+inline constexpr std::uint8_t kRingMask = kRing - 1;
+
+// An issued send or receive.
+struct Message {
+  std::size_t size = 0;
+  std::uint8_t* bytes = nullptr;
+  std::uint8_t step = 0;    // position of its step in the ring of steps
+  std::uint8_t action = 0;  // position in the program
+};
+
+// The ring of messages of one direction of a link. They are posted in order and complete in order.
+// A link with one lane has at most one message per step, so at most W. If a link has more lanes,
+// steps wait until the ring has room.
+struct MessageRing {
+  // One array per field of Message, so that nothing is lost to padding.
+  std::size_t sizes[kRing] = {};
+  std::uint8_t* bytes[kRing] = {};
+  std::uint8_t steps[kRing] = {};
+  std::uint8_t actions[kRing] = {};
+  // Counters modulo 256. Messages first .. first_unposted-1 are posted; messages
+  // first_unposted .. end-1 are not.
+  std::uint8_t first = 0, first_unposted = 0, end = 0;
+  std::uint32_t next_number = 0;  // number of the next message to post, counted per collective
+
+  [[nodiscard]] Message message(std::uint8_t counter) const {
+    const std::uint32_t index = counter & kRingMask;
+    return {sizes[index], bytes[index], steps[index], actions[index]};
+  }
+  void add(const Message& message) {
+    const std::uint32_t index = end++ & kRingMask;
+    sizes[index] = message.size;
+    bytes[index] = message.bytes;
+    steps[index] = message.step;
+    actions[index] = message.action;
+  }
+  // Returns the number of issued, incomplete messages.
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint8_t>(end - first); }
+  // Whether posted messages are incomplete.
+  [[nodiscard]] bool has_outstanding() const { return first != first_unposted; }
+  [[nodiscard]] bool has_unposted() const { return first_unposted != end; }
+};
+
+// The tags of one collective. The upper 16 bits of a tag are the collective's sequence number. The
+// lower 48 bits are a hash of everything that the ranks must agree on, plus the message's number on
+// its link.
+struct TagBase {
+  static constexpr std::uint64_t kMask = (std::uint64_t{1} << 48) - 1;
+  std::uint16_t sequence = 0;
+  std::uint64_t hash = 0;
+
+  [[nodiscard]] std::uint64_t tag(std::uint64_t number) const {
+    return (std::uint64_t{sequence} << 48) | ((hash + number) & kMask);
+  }
+  // Returns the number of the message with this tag if the hashes agree. Otherwise returns a number
+  // above that of any message, except with probability 2^-32.
+  [[nodiscard]] std::uint64_t message_number(std::uint64_t tag) const {
+    return (tag - hash) & kMask;
+  }
+  // Returns the part of the tag that a keepalive probe carries. A probed node can detect that it
+  // runs a different collective even if neither end sends a message.
+  [[nodiscard]] std::uint32_t probe_word() const {
+    return (std::uint32_t{sequence} << 16) | static_cast<std::uint32_t>(hash & 0xffff);
+  }
+  // Whether a probe's word has this sequence number, but a different hash.
+  [[nodiscard]] bool contradicts(std::uint32_t word) const {
+    return word >> 16 == sequence && word != probe_word();
+  }
+  // Returns the number of collectives from this one to the tag's collective; negative if that is
+  // an earlier one. Sequence numbers wrap.
+  [[nodiscard]] std::int16_t collectives_ahead(std::uint64_t tag) const {
+    return static_cast<std::int16_t>(static_cast<std::uint16_t>((tag >> 48) - sequence));
+  }
+};
+
+}  // namespace espalier

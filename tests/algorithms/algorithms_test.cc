@@ -1,0 +1,261 @@
+// Every algorithm, replayed step by step. By default a sample of p in 1..300; all of it with
+// ESPALIER_WHOLE=1 (some minutes).
+
+#include "espalier/collectives/algorithms/algorithms.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/algorithms/build/builder.h"
+#include "tests/algorithms/expected_steps.h"
+#include "tests/algorithms/replay.h"
+#include "tests/whole.h"
+
+namespace espalier {
+namespace {
+
+std::vector<std::uint32_t> sampled_ranks() {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t p = 1; p <= 300; ++p) {
+    const bool edge = (p & (p - 1)) == 0 || (p & (p + 1)) == 0 || ((p - 1) & (p - 2)) == 0;
+    if (emulated() && (p > 65 || (p > 12 && !edge))) continue;
+    if (whole() || p <= 24 || edge || p % 37 == 0 || p == 100 || p == 300) ranks.push_back(p);
+  }
+  return ranks;
+}
+
+std::vector<Algorithm> all_algorithms() {
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  std::vector<Algorithm> anywhere;  // the others: tests/fat_tree
+  std::copy_if(table, table + count, std::back_inserter(anywhere),
+               [](const Algorithm& one) { return one.where == Where::kAnywhere; });
+  return anywhere;
+}
+
+TEST(Algorithms, ReplayEveryOne) {
+  std::mt19937 random(1);
+  std::uint64_t replays = 0;
+  for (const std::uint32_t p : sampled_ranks()) {
+    const std::set<std::uint32_t> roots{0, p > 1 ? 1u : 0u, p / 2, p - 1,
+                                        static_cast<std::uint32_t>(random() % p)};
+    for (const Algorithm& algorithm : all_algorithms()) {
+      if (!supports(algorithm, p)) continue;
+      if (in_rounds(algorithm) && p > 100 && !whole()) continue;  // p^2 transfers a block
+      for (const std::uint32_t root : roots) {
+        if (!has_root(algorithm.collective) && root != 0) continue;
+        Group group{.ranks = p, .root = root, .topology_digest = 7};
+        static constexpr std::uint32_t kWindows[] = {1, 2, 3, 5, 8, 16};
+        group.window = kWindows[random() % 6];
+        const replay::Schedule schedule = replay::generate(algorithm, group);
+        ASSERT_EQ(schedule.error, "");
+        EXPECT_EQ(schedule.programs[0].needs_commutative, needs_commutative(algorithm, group));
+        for (const std::int64_t blocks : {1, 2, 3, 4, 7, 20}) {
+          if (one_block(algorithm) && blocks != 1) continue;
+          if (in_rounds(algorithm) && p > 24 && blocks > 2 && !whole()) continue;
+          std::int64_t steps = 0;
+          ASSERT_EQ(replay::run(schedule, blocks, steps), "") << algorithm.name << " p " << p;
+          const Steps expected = expected_steps(algorithm, group, blocks);
+          ASSERT_GE(steps, expected.least) << algorithm.name << " p " << p << " N " << blocks;
+          ASSERT_LE(steps, expected.most) << algorithm.name << " p " << p << " N " << blocks;
+          ++replays;
+        }
+      }
+    }
+  }
+  RecordProperty("replays", std::to_string(replays));
+  std::printf("replayed %llu schedules\n", static_cast<unsigned long long>(replays));
+}
+
+// 003 section 2.3, as simulated for 30 ranks: N of both trees' blocks 2, 4, 8, 16.
+TEST(Algorithms, ScanStepsOfThePrototype) {
+  const Algorithm* scan = find_algorithm(espalier_Collective_SCAN, "two-tree");
+  const replay::Schedule schedule = replay::generate(*scan, {.ranks = 30});
+  for (const auto& [blocks, wanted] : {std::pair{1, 14}, {2, 18}, {4, 26}, {8, 42}}) {
+    std::int64_t steps = 0;
+    ASSERT_EQ(replay::run(schedule, blocks, steps), "");
+    EXPECT_EQ(steps, wanted);
+  }
+}
+
+// A replay that always passes would prove nothing.
+TEST(Algorithms, ReplayNoticesFaults) {
+  const Group group{.ranks = 9, .root = 0, .window = 4};
+  const Algorithm* algorithm = find_algorithm(espalier_Collective_REDUCE, "two-tree");
+  ASSERT_NE(algorithm, nullptr);
+  const replay::Schedule good = replay::generate(*algorithm, group);
+  std::int64_t steps = 0;
+  ASSERT_EQ(replay::run(good, 5, steps), "");
+  int changed = 0;
+  for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
+    for (std::uint32_t at = 0; at < good.programs[rank].actions_count; ++at) {
+      replay::Schedule bad = good;
+      Action& action = bad.programs[rank].actions[at];
+      if (action.kind == espalier_Kind_SEND) {
+        action.after += 1;
+      } else if (action.kind == espalier_Kind_COMBINE) {
+        std::swap(action.a, action.b);
+      } else {
+        action.t0_ref = action.t0_ref == 1 ? 2 : 1;
+      }
+      EXPECT_NE(replay::run(bad, 5, steps), "") << "rank " << rank << " action " << at;
+      ++changed;
+    }
+    replay::Schedule bad = good;
+    bad.programs[rank].window += 3;
+    bool rings = false;
+    for (std::uint32_t at = 0; at < good.programs[rank].actions_count; ++at) {
+      rings |= good.programs[rank].actions[at].kind == espalier_Kind_RECEIVE;
+    }
+    if (rings) {
+      EXPECT_NE(replay::run(bad, 20, steps), "") << "rank " << rank << " window";
+    }
+  }
+  EXPECT_GT(changed, 30);
+}
+
+TEST(Algorithms, Refusals) {
+  for (const Algorithm& algorithm : all_algorithms()) {
+    Program program;
+    const auto status = [&](const Group& group, std::uint32_t me) {
+      return algorithm.generate(group, me, program);
+    };
+    EXPECT_EQ(status({.ranks = 0}, 0), Status::kBadArgument) << algorithm.name;
+    EXPECT_EQ(status({.ranks = 5}, 5), Status::kBadArgument) << algorithm.name;
+    EXPECT_EQ(status({.ranks = 5, .window = 0}, 1), Status::kBadArgument) << algorithm.name;
+    EXPECT_EQ(status({.ranks = kMaxRanks + 1}, 1), Status::kTooLarge) << algorithm.name;
+    EXPECT_EQ(program.actions_count, 0) << algorithm.name;
+    const bool rooted = has_root(algorithm.collective);
+    EXPECT_EQ(status({.ranks = 5, .root = 5}, 1), rooted ? Status::kBadArgument : Status::kOk);
+    const Group too_many{.ranks = kMaxRanks - 1};
+    EXPECT_EQ(status(too_many, 1),
+              supports(algorithm, kMaxRanks - 1) ? Status::kOk : Status::kTooLarge)
+        << algorithm.name;
+    const BlockRule bad[] = {{1, 100}}, twice[] = {{0, 100}, {0, 200}};
+    if (one_block(algorithm)) continue;
+    EXPECT_EQ(status({.ranks = 5, .blocks = bad, .blocks_count = 1}, 1), Status::kBadArgument);
+    EXPECT_EQ(status({.ranks = 5, .blocks = twice, .blocks_count = 2}, 1), Status::kBadArgument);
+    EXPECT_EQ(status({.ranks = 5, .blocks = twice, .blocks_count = 0}, 1), Status::kBadArgument);
+    const std::vector<BlockRule> many(100);
+    EXPECT_EQ(status({.ranks = 5, .blocks = many.data(), .blocks_count = 100}, 1),
+              Status::kTooLarge);
+  }
+  Program program;
+  EXPECT_EQ(find_algorithm(espalier_Collective_BROADCAST, "two-tree-mirror")
+                ->generate({.ranks = 8}, 0, program),
+            Status::kUnsupported);
+  EXPECT_EQ(find_algorithm(espalier_Collective_REDUCE, "binomial"), nullptr);
+  EXPECT_EQ(find_algorithm(espalier_Collective_BROADCAST, "two-tre"), nullptr);
+}
+
+TEST(Algorithms, NamesOfCollectives) {
+  for (const Algorithm& algorithm : all_algorithms()) {
+    EXPECT_EQ(find_algorithm(algorithm.collective, algorithm.name)->generate, algorithm.generate);
+    Collective collective = espalier_Collective_COLLECTIVE_NONE;
+    EXPECT_TRUE(parse_collective(collective_name(algorithm.collective), collective));
+    EXPECT_EQ(collective, algorithm.collective);
+  }
+  Collective collective = espalier_Collective_COLLECTIVE_NONE;
+  EXPECT_FALSE(parse_collective("Broadcast", collective));
+}
+
+// Whatever decides the programs decides the digest; who asks does not.
+TEST(Algorithms, ScheduleDigest) {
+  const BlockRule other[] = {{0, 100}};
+  const BlockRule finer[] = {{0, 100}, {1000, 200}};
+  const std::vector<Group> groups{
+      {.ranks = 5},
+      {.ranks = 6},
+      {.ranks = 5, .root = 1},
+      {.ranks = 5, .topology_digest = 1},
+      {.ranks = 5, .window = 9},
+      {.ranks = 5, .blocks = other, .blocks_count = 1},
+      {.ranks = 5, .blocks = finer, .blocks_count = 2},
+  };
+  std::set<std::uint64_t> digests;
+  std::size_t schedules = 0;
+  for (const Algorithm& algorithm : all_algorithms()) {
+    if (one_block(algorithm)) continue;
+    for (const Group& group : groups) {
+      if (!supports(algorithm, group.ranks)) continue;
+      if (!has_root(algorithm.collective) && group.root != 0) continue;
+      Program one, two;
+      ASSERT_EQ(algorithm.generate(group, 0, one), Status::kOk);
+      ASSERT_EQ(algorithm.generate(group, 4, two), Status::kOk);
+      EXPECT_EQ(one.schedule_digest, two.schedule_digest);
+      digests.insert(one.schedule_digest);
+      ++schedules;
+    }
+  }
+  EXPECT_EQ(digests.size(), schedules);
+}
+
+std::size_t descriptor_bytes(const Algorithm& algorithm, const Group& group, std::uint32_t rank) {
+  static std::vector<std::uint8_t> bytes(kMaxDescriptorBytes);
+  Program program;
+  EXPECT_EQ(algorithm.generate(group, rank, program), Status::kOk);
+  std::size_t written = 0;
+  EXPECT_EQ(encode_program(program, bytes.data(), bytes.size(), written), Status::kOk);
+  return written;
+}
+
+// Broadcasts that send to a few fit 256 bytes at any size, what combines or has two phases 540.
+// With a peer or more a doubling of the ranks it is some 40 bytes for each; a fractional tree has
+// an action or more for each block of a run.
+std::size_t most_bytes(const Algorithm& algorithm) {
+  const std::string name = algorithm.name;
+  if (name == "dissemination" || name == "combine") return 1100;
+  if (name == "binomial" || name == "lambda-tree") return 700;
+  if (name.starts_with("fractional")) {
+    return algorithm.collective == espalier_Collective_REDUCE ? 1300 : 700;
+  }
+  return algorithm.collective == espalier_Collective_BROADCAST ? 256 : 540;
+}
+
+TEST(Algorithms, DescriptorsAreSmall) {
+  for (const Algorithm& algorithm : all_algorithms()) {
+    for (const std::uint32_t p : {16u, 17u, 100000u, 100001u}) {
+      if (!supports(algorithm, p)) continue;
+      std::size_t longest = 0;
+      for (const std::uint32_t root : {0u, p - 1, p / 2}) {
+        const Group group{.ranks = p, .root = root, .topology_digest = ~0ull, .window = 16};
+        for (std::uint32_t rank = 0; rank < p; rank += p < 100 || whole() ? 1
+                                                       : emulated()       ? 997
+                                                                          : 53) {
+          longest = std::max(longest, descriptor_bytes(algorithm, group, rank));
+        }
+      }
+      std::printf("%s %s p %u: at most %zu bytes\n", collective_name(algorithm.collective),
+                  algorithm.name, p, longest);
+      EXPECT_LE(longest, most_bytes(algorithm)) << algorithm.name;
+    }
+  }
+}
+
+// Very many ranks: who sends to me knows it, for a sample of ranks.
+TEST(Algorithms, NeighboursAgreeAtAnySize) {
+  std::mt19937 random(2);
+  for (const Algorithm& algorithm : all_algorithms()) {
+    if (in_rounds(algorithm)) continue;  // p steps a block: every rank is replayed above
+    for (const std::uint32_t p : {100000u, 1u << 20, (1u << 20) + 1, 3000001u, kMaxRanks - 1}) {
+      if (!supports(algorithm, p)) continue;
+      const Group group{.ranks = p, .root = static_cast<std::uint32_t>(random() % p)};
+      for (int sample = 0; sample < (emulated() ? 30 : 200); ++sample) {
+        const auto me = static_cast<std::uint32_t>(random() % p);
+        const replay::Neighbours result = replay::neighbours(algorithm, group, me);
+        ASSERT_EQ(result.error, "") << algorithm.name << " p " << p << " rank " << me;
+        ASSERT_GT(result.transfers, 0) << algorithm.name << " p " << p << " rank " << me;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier

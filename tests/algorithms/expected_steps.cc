@@ -1,0 +1,138 @@
+#include "tests/algorithms/expected_steps.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/trees/fractional_tree.h"
+
+namespace espalier {
+namespace {
+
+Steps exactly(std::int64_t steps) { return {steps, steps}; }
+
+std::int64_t log_of(std::int64_t ranks) {
+  std::int64_t log = 0;
+  while ((std::int64_t{1} << log) < ranks) ++log;
+  return log;
+}
+
+// One rank copies what it has, in as many steps as there are blocks.
+Steps alone(const Algorithm& algorithm, std::int64_t blocks) {
+  switch (algorithm.collective) {
+    case espalier_Collective_BROADCAST:
+    case espalier_Collective_EXSCAN:
+    case espalier_Collective_BARRIER: return exactly(0);
+    default: return exactly(std::string(algorithm.name) == "two-tree" ? 2 * blocks : blocks);
+  }
+}
+
+Steps binary(std::int64_t p, std::int64_t blocks) {
+  if (p == 2) return exactly(blocks);
+  std::int64_t depth = 0, reach = 1, before = 0;
+  for (; reach < p; ++depth) {
+    const std::int64_t next = 1 + reach + (depth == 0 ? 0 : before);
+    before = reach;
+    reach = next;
+  }
+  return exactly(depth - 1 + 2 * blocks - 1);
+}
+
+Steps fractional(const std::string& name, std::uint32_t p, std::int64_t blocks) {
+  const bool couples = name == "fractional-simplex";
+  if (couples && p == 2) return exactly(blocks);
+  const FractionalTree tree(couples ? (p + 1) / 2 : p, fractional_run({.ranks = p}));
+  const std::int64_t steps = count_value(tree.steps(), blocks);
+  return couples ? Steps{2 * steps - 1, 2 * steps} : exactly(steps);
+}
+
+Steps chain_ends(std::int64_t p, std::int64_t root, std::int64_t blocks) {
+  const std::int64_t before = root, after = p - 1 - root;
+  if (before == 0 || after == 0) return exactly(p - 2 + blocks);
+  return exactly(std::max(before, after) + 2 * blocks - 2 + (before == after ? 1 : 0));
+}
+
+Steps two_tree(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) {
+  const std::int64_t h = log_of(p + 1), scan_h = log_of(p + 2);
+  switch (algorithm.collective) {
+    case espalier_Collective_ALLREDUCE: return {4 * h + 4 * blocks - 10, 4 * h + 4 * blocks - 4};
+    case espalier_Collective_SCAN: return {4 * (scan_h + blocks) - 12, 4 * (scan_h + blocks) - 10};
+    case espalier_Collective_EXSCAN: return {4 * (scan_h + blocks) - 12, 4 * (scan_h + blocks) - 9};
+    default: return {2 * h + 2 * blocks - 5, 2 * h + 2 * blocks - 2};
+  }
+}
+
+// T_lambda(p) by its definition, in ticks.
+std::int64_t postal(std::int64_t p, std::int64_t send, std::int64_t latency) {
+  std::vector<std::int64_t> reach;
+  for (std::int64_t t = 0;; ++t) {
+    const auto at = [&](std::int64_t back) { return reach[static_cast<std::size_t>(t - back)]; };
+    reach.push_back(t < latency ? 1 : at(send) + at(latency));
+    if (reach.back() >= p) return t;
+  }
+}
+
+Steps combine(std::int64_t p, std::int64_t send, std::int64_t latency) {
+  const std::int64_t low = latency / send, high = (latency + send - 1) / send;
+  const std::int64_t receive = send * (postal(p, 1, high) - high) + latency;
+  return exactly(std::min(receive, latency * postal(p, 1, low) / low));
+}
+
+}  // namespace
+
+Steps expected_steps(const Algorithm& algorithm, const Group& group, std::int64_t blocks) {
+  const std::string name = algorithm.name;
+  const std::int64_t p = group.ranks;
+  if (p == 1) return alone(algorithm, blocks);
+  if (name == "binomial" || name == "dissemination") return exactly(log_of(p));
+  if (name == "chain") {
+    const bool twice = algorithm.collective == espalier_Collective_ALLREDUCE;
+    return exactly((twice ? 2 : 1) * (p - 2 + blocks));
+  }
+  if (name == "chain-ends") return chain_ends(p, group.root, blocks);
+  if (name == "binary") return binary(p, blocks);
+  if (name.starts_with("fractional")) return fractional(name, group.ranks, blocks);
+  if (name == "lambda-tree") return exactly(postal(p, group.send_ticks, group.latency_ticks));
+  if (name == "combine") return combine(p, group.send_ticks, group.latency_ticks);
+  if (in_rounds(algorithm)) return exactly((p - 1) * blocks);
+  if (name == "two-tree-simplex") {
+    if (p == 2) return exactly(2 * blocks);
+    const std::int64_t h = log_of((p - 1) / 2 + 2);
+    return {2 * (2 * h + 2 * blocks - 5), 2 * (2 * h + 2 * blocks - 2)};
+  }
+  return two_tree(algorithm, p, blocks);
+}
+
+bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
+  const std::string name = algorithm.name;
+  if (name == "two-tree-mirror") return ranks % 2 == 1;
+  if (algorithm.collective == espalier_Collective_SCATTER ||
+      algorithm.collective == espalier_Collective_GATHER) {
+    return ranks <= 2 * 65535;
+  }
+  return !in_rounds(algorithm) || ranks <= (1u << 20) + 1;
+}
+
+bool one_block(const Algorithm& algorithm) {
+  const std::string name = algorithm.name;
+  return name == "binomial" || name == "dissemination" || name == "lambda-tree" ||
+         name == "combine";
+}
+
+bool in_rounds(const Algorithm& algorithm) {
+  const std::string name = algorithm.name;
+  return name == "ring" || name == "pairwise";
+}
+
+bool needs_commutative(const Algorithm& algorithm, const Group& group) {
+  const std::string name = algorithm.name;
+  const std::uint32_t p = group.ranks, root = group.root;
+  if (algorithm.collective == espalier_Collective_REDUCE_SCATTER) return p > 1;
+  if (name == "combine") return p > 1;
+  if (algorithm.collective != espalier_Collective_REDUCE) return false;
+  if (name == "chain-ends") return false;
+  return root != 0 && root + 1 != p;
+}
+
+}  // namespace espalier

@@ -1,0 +1,217 @@
+// Fractional trees: replayed for every run, against the values of an independent prototype
+// (testdata/golden.json), and against 000's own words.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/trees/fractional_tree.h"
+#include "espalier/collectives/algorithms/generators.h"
+#include "tests/algorithms/prototype_values.h"
+#include "tests/algorithms/replay.h"
+#include "tests/whole.h"
+
+namespace espalier {
+namespace {
+
+std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// P_i by the paper's recurrence.
+std::uint64_t reached(std::uint32_t run, std::int64_t i) {
+  std::vector<std::uint64_t> reach;
+  for (std::int64_t k = 0; k <= i; ++k) {
+    const std::int64_t down = k - run;
+    reach.push_back(k <= run ? static_cast<std::uint64_t>(k) + 1
+                             : run + reach[static_cast<std::size_t>(down)] +
+                                   reach[static_cast<std::size_t>(down - 1)]);
+  }
+  return reach.back();
+}
+
+TEST(FractionalTree, ReachOfThePrototype) {
+  const nlohmann::json values = prototype_values()["ft_P"];
+  ASSERT_GE(values.size(), 6u);
+  for (const auto& [key, row] : values.items()) {
+    const auto run = static_cast<std::uint32_t>(std::stoul(key));
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      const auto reach = row[i].get<std::uint32_t>();
+      EXPECT_EQ(reached(run, static_cast<std::int64_t>(i)), reach);
+      const auto last = static_cast<std::int32_t>(i) - 1;
+      EXPECT_EQ(FractionalTree(reach, run).last_arrival(), last) << "r " << run;
+      EXPECT_EQ(FractionalTree(reach + 1, run).last_arrival(), last + 1) << "r " << run;
+    }
+  }
+}
+
+TEST(FractionalTree, DepthOfThePrototype) {
+  const nlohmann::json values = prototype_values()["ft_d"];  // "r,P": d
+  ASSERT_GE(values.size(), 40u);
+  for (const auto& [key, depth] : values.items()) {
+    const std::size_t comma = key.find(',');
+    const auto run = static_cast<std::uint32_t>(std::stoul(key.substr(0, comma)));
+    const auto p = static_cast<std::uint32_t>(std::stoul(key.substr(comma + 1)));
+    EXPECT_EQ(FractionalTree(p, run).last_arrival(), depth.get<std::int32_t>()) << key;
+  }
+}
+
+// The rule of 000 for P = 1024 and k = 4096 t says 8.
+TEST(FractionalTree, DefaultRun) {
+  EXPECT_EQ(fractional_run({.ranks = 1024}), 8u);
+  EXPECT_EQ(fractional_run({.ranks = 16384}), 7u);
+  EXPECT_EQ(fractional_run({.ranks = 2}), 16u);
+  EXPECT_EQ(fractional_run({.ranks = kMaxRanks}), 5u);
+  EXPECT_EQ(fractional_run({.ranks = 1024, .run = 3}), 3u);
+}
+
+// Everybody is fed once, when the recurrence says so.
+TEST(FractionalTree, SeatsFitTogether) {
+  for (const std::uint32_t run : {1u, 2u, 3u, 5u, 8u, 20u}) {
+    for (const std::uint32_t p : {3u, 9u, 20u, 21u, 22u, 64u, 100u, 777u, 5000u}) {
+      const FractionalTree tree(p, run);
+      std::int32_t last = -1;
+      std::vector<int> fed(p, 0);
+      for (std::uint32_t pu = 0; pu < p; ++pu) {
+        const FractionalTree::Seat seat = tree.seat(pu);
+        last = std::max(last, seat.arrival);
+        ASSERT_EQ(seat.head + seat.position, pu);
+        if (seat.down != 0) {
+          const auto next = tree.seat(seat.down);
+          ASSERT_EQ(next.arrival, seat.arrival + 1);
+          ++fed[seat.down];
+        }
+        if (seat.right == 0 || seat.position != 0) continue;
+        const auto right = tree.seat(seat.right);
+        ASSERT_EQ(right.arrival, seat.arrival + static_cast<std::int32_t>(run) + 1);
+        ASSERT_TRUE(right.is_right);
+        ASSERT_EQ(right.from_group, pu);
+        ++fed[seat.right];
+      }
+      EXPECT_EQ(last, tree.last_arrival());
+      EXPECT_EQ(std::count(fed.begin(), fed.end(), 1), p - 1);
+      EXPECT_EQ(fed[0], 0);
+    }
+  }
+}
+
+using Expected = std::function<std::int64_t(std::uint32_t p, std::uint32_t run, std::int64_t n)>;
+
+// All of the grid: roots 0, 1 and p-1.
+void replay_all(const char* name, Collective collective, const Expected& expected) {
+  const Algorithm* algorithm = find_algorithm(collective, name);
+  ASSERT_NE(algorithm, nullptr);
+  std::vector<std::uint32_t> ranks{64, 100};
+  for (std::uint32_t p = 1; p <= 40; p += emulated() && p >= 8 ? 8 : 1) ranks.push_back(p);
+  for (const std::uint32_t p : ranks) {
+    for (const std::uint32_t run : {0u, 1u, 2u, 3u, 4u, 7u, algorithm->max_run}) {
+      for (const std::uint32_t root : std::set<std::uint32_t>{0, p > 1 ? 1u : 0u, p - 1}) {
+        Group group{.ranks = p, .root = root, .topology_digest = 7};
+        group.window = 1 + (p + run) % 9;
+        group.run = run;
+        const replay::Schedule schedule = replay::generate(*algorithm, group);
+        for (const std::int64_t n : {1, 2, 3, 7, 20}) {
+          std::int64_t steps = 0;
+          ASSERT_EQ(replay::run(schedule, n, steps), "") << name << " r " << run;
+          ASSERT_EQ(steps, expected(p, fractional_run(group), n))
+              << name << " p " << p << " r " << run << " N " << n;
+        }
+        ASSERT_EQ(schedule.programs[0].needs_commutative,
+                  collective == espalier_Collective_REDUCE && root != 0 && root + 1 != p);
+      }
+    }
+  }
+}
+
+std::int64_t depth_of(std::uint32_t p, std::uint32_t run) {
+  std::int64_t i = 0;
+  while (reached(run, i) < p) ++i;
+  return i - 1;
+}
+
+std::int64_t steps_of(std::uint32_t p, std::uint32_t run, std::int64_t n) {
+  return p == 2 ? n : depth_of(p, run) + n + div_up(n, run) - 1;
+}
+
+TEST(Fractional, BroadcastReplayed) {
+  replay_all("fractional", espalier_Collective_BROADCAST,
+             [](std::uint32_t p, std::uint32_t run, std::int64_t n) {
+               return p == 1 ? 0 : steps_of(p, run, n);
+             });
+}
+
+TEST(Fractional, ReduceReplayed) {
+  replay_all("fractional", espalier_Collective_REDUCE,
+             [](std::uint32_t p, std::uint32_t run, std::int64_t n) {
+               return p == 1 ? n : steps_of(p, run, n);
+             });
+}
+
+TEST(Fractional, SimplexReplayed) {
+  replay_all("fractional-simplex", espalier_Collective_BROADCAST,
+             [](std::uint32_t p, std::uint32_t run, std::int64_t n) -> std::int64_t {
+               if (p <= 2) return p == 1 ? 0 : n;
+               const std::uint32_t couples = (p + 1) / 2;
+               const bool chain = couples > 2 && depth_of(couples, run) == couples - 2;
+               return 2 * steps_of(couples, run, n) - (p % 2 == 1 && chain ? 1 : 0);
+             });
+}
+
+// First packets by couples, P = 1024: the depths that a prototype found.
+TEST(Fractional, SimplexDepths) {
+  const std::uint32_t runs[] = {2, 4, 6, 8, 10, 12, 16, 20};
+  const std::int64_t depths[] = {38, 60, 82, 100, 116, 132, 164, 190};
+  for (std::size_t at = 0; at < 8; ++at) {
+    Program program;
+    ASSERT_EQ(fractional_simplex_broadcast({.ranks = 1024, .run = runs[at]}, 5, program),
+              Status::kOk);
+    EXPECT_EQ(count_value(program.counts[program.steps_ref], 1), depths[at]) << "r " << runs[at];
+  }
+}
+
+// What does not fit a program's tables is refused, and the longest run fits them.
+TEST(Fractional, LongestRun) {
+  const struct {
+    Collective collective;
+    const char* name;
+    std::uint32_t run;
+    std::uint32_t actions;
+  } rows[] = {{espalier_Collective_REDUCE, "fractional", 20, 62},
+              {espalier_Collective_BROADCAST, "fractional", 30, 61},
+              {espalier_Collective_BROADCAST, "fractional-simplex", 30, 61}};
+  for (const auto& row : rows) {
+    const Algorithm& algorithm = *find_algorithm(row.collective, row.name);
+    EXPECT_EQ(algorithm.max_run, row.run);
+    Program program;
+    EXPECT_EQ(algorithm.generate({.ranks = 9, .run = row.run + 1}, 3, program), Status::kTooLarge);
+    EXPECT_EQ(program.actions_count, 0);
+    std::uint32_t most = 0;
+    for (std::uint32_t rank = 0; rank < 2000; ++rank) {
+      const Group group{.ranks = 2000, .root = 77, .window = 64, .run = row.run};
+      ASSERT_EQ(algorithm.generate(group, rank, program), Status::kOk) << rank;
+      most = std::max<std::uint32_t>(most, program.actions_count);
+    }
+    EXPECT_EQ(most, row.actions);
+  }
+}
+
+TEST(Fractional, NeighboursAgreeAtAnySize) {
+  for (const char* name : {"fractional", "fractional-simplex"}) {
+    const Algorithm* algorithm = find_algorithm(espalier_Collective_BROADCAST, name);
+    for (const std::uint32_t run : {1u, 4u, 20u, algorithm->max_run}) {
+      for (std::uint32_t sample = 0; sample < 50; ++sample) {
+        const std::uint32_t p = kMaxRanks - 2 - sample;
+        Group group{.ranks = p, .root = sample * 1000, .run = run};
+        const replay::Neighbours result = replay::neighbours(*algorithm, group, p / 50 * sample);
+        ASSERT_EQ(result.error, "") << name << " run " << run;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,64 @@
+#include "espalier/collectives/schedule/expand.h"
+#include "tests/algorithms/replay.h"
+
+namespace espalier::replay {
+namespace {
+
+// What must be the same in all programs of a schedule.
+bool agrees(const Program& a, const Program& b) {
+  return a.schedule_digest == b.schedule_digest && a.topology_digest == b.topology_digest &&
+         a.ranks == b.ranks && a.root == b.root && a.window == b.window &&
+         a.segments == b.segments && a.collective == b.collective &&
+         a.needs_commutative == b.needs_commutative && a.phases_count == b.phases_count &&
+         a.nodes == b.nodes && a.port_model == b.port_model && a.send_ticks == b.send_ticks &&
+         a.latency_ticks == b.latency_ticks;
+}
+
+}  // namespace
+
+Schedule generate(const Algorithm& algorithm, const Group& group) {
+  const std::uint32_t nodes = algorithm_nodes(algorithm, group);
+  Schedule schedule{group, Programs(nodes), ""};
+  for (std::uint32_t rank = 0; rank < nodes; ++rank) {
+    Program& program = schedule.programs[rank];
+    Status status = algorithm.generate(group, rank, program);
+    if (status == Status::kOk) status = check_program(program);
+    const bool wrong = program.node != rank || !agrees(program, schedule.programs[0]);
+    if (status == Status::kOk && !wrong) continue;
+    schedule.error = std::string(algorithm.name) + " p " + std::to_string(group.ranks) + " rank " +
+                     std::to_string(rank) + ": " +
+                     (status == Status::kOk ? "header differs" : status_name(status));
+    break;
+  }
+  return schedule;
+}
+
+Neighbours neighbours(const Algorithm& algorithm, const Group& group, std::uint32_t me) {
+  Neighbours result;
+  Program mine;
+  if (algorithm.generate(group, me, mine) != Status::kOk) return {"does not generate", 0};
+  const std::int64_t blocks = mine.blocks[0].block_bytes == 0 ? 1 : 3;
+  const std::int64_t delay = mine.latency_ticks == 0 ? 0 : mine.latency_ticks - 1;
+  const bool all_to_all = mine.collective == espalier_Collective_ALL_TO_ALL;
+  for (const Instance& at : expand(mine, blocks)) {
+    if (at.peer < 0) continue;
+    Program other;
+    const auto peer = static_cast<std::uint32_t>(at.peer);
+    if (algorithm.generate(group, peer, other) != Status::kOk) return {"does not generate", 0};
+    const bool sends = at.kind == espalier_Kind_SEND;
+    const std::int64_t step = sends ? at.step + delay : at.step - delay;
+    int found = 0;
+    for (const Instance& there : expand(other, blocks)) {
+      if (there.peer != me || there.step != step) continue;
+      if (there.kind != (sends ? espalier_Kind_RECEIVE : espalier_Kind_SEND)) continue;
+      const PlaceAt& a = sends ? at.a : at.into;
+      const PlaceAt& b = sends ? there.into : there.a;
+      found += (all_to_all || a.segment == b.segment) && a.block == b.block && a.run == b.run;
+    }
+    if (found != 1) return {"rank " + std::to_string(peer) + " does not know a transfer", 0};
+    ++result.transfers;
+  }
+  return result;
+}
+
+}  // namespace espalier::replay
