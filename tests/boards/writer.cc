@@ -1,5 +1,5 @@
 // writer BOARD: programs of all algorithms, a line each: the number of its status with a node of
-// that board by tools/board_limits.h (0: it loads), its name, its descriptor in hexadecimal.
+// that board by tools/image/board_limits.h (0: it loads), its name, its descriptor in hexadecimal.
 
 #include <cstdio>
 #include <initializer_list>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "tools/board.h"
-#include "tools/board_limits.h"
+#include "tools/image/board.h"
+#include "tools/image/board_limits.h"
 
 namespace {
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/failure.h"
-#include "tools/prove.h"
-#include "tools/selection.h"
+#include "tools/common/failure.h"
+#include "tools/select/prove.h"
+#include "tools/select/selection.h"
 
 namespace espalier::tools {
 namespace {
@@ -45,7 +45,7 @@ struct Outcome {
 
 Outcome compiled(const Selection& selection) {
   try {
-    return {compile(choose(selection)), ""};
+    return {compile(select_algorithm(selection)), ""};
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.exit_status, kBadInput) << failure.line;
     return {{}, failure.line};
@@ -123,22 +123,22 @@ class Combinations : public ::testing::Test {
 
   // Every algorithm on this topology.
   void all_on(const std::string& topology, Tally& tally) const {
-    for (const Offer& offer : offers()) {
+    for (const AlgorithmEntry& entry : algorithm_entries()) {
       const std::uint32_t last = parse_topology(topology)->ranks() - 1;
       std::set<std::uint32_t> roots = {0};
-      if (has_root(offer.collective)) roots.insert(last);
+      if (has_root(entry.collective)) roots.insert(last);
       for (const std::uint32_t root : roots) {
         for (const Way& way : kWays) {
           Selection selection{.topology = topology,
-                              .collective = collective_name(offer.collective),
-                              .algorithm = offer.name,
+                              .collective = collective_name(entry.collective),
+                              .algorithm = entry.name,
                               .root = std::to_string(root)};
           selection.links = way.links;
           selection.ports = way.ports;
           one(selection, tally);
-          if (offer.parameter == "--run") selection.run = "2";
-          if (offer.parameter == "--lambda") selection.lambda = "3/2";
-          if (!offer.parameter.empty()) one(selection, tally);
+          if (entry.parameter == "--run") selection.run = "2";
+          if (entry.parameter == "--lambda") selection.lambda = "3/2";
+          if (!entry.parameter.empty()) one(selection, tally);
         }
       }
     }
@@ -186,7 +186,7 @@ TEST_F(Combinations, AreTheSameTwiceAndVerify) {
     all.algorithms.merge(tally.algorithms);
   }
   EXPECT_GT(all.compiled, 1000);
-  EXPECT_EQ(all.algorithms.size(), offers().size());
+  EXPECT_EQ(all.algorithms.size(), algorithm_entries().size());
 }
 
 // The leaf algorithms' claimed bounds count the lanes of the branches.
@@ -200,13 +200,13 @@ TEST_F(Combinations, OfAllCapacitiesVerify) {
       for (std::size_t level = 0; level < lanes.size(); ++level) {
         spec += (level == 0 ? ",c=" : ",") + std::to_string(lanes[level]);
       }
-      for (const Offer& offer : offers()) {
-        const bool leaf = offer.name.starts_with("leaf");
+      for (const AlgorithmEntry& entry : algorithm_entries()) {
+        const bool leaf = entry.name.starts_with("leaf");
         // Others claim what the verifier's own provable_bound() says.
-        if (!leaf && offer.name != "two-tree" && offer.name != "ring") continue;
+        if (!leaf && entry.name != "two-tree" && entry.name != "ring") continue;
         Selection selection{.topology = spec,
-                            .collective = collective_name(offer.collective),
-                            .algorithm = offer.name,
+                            .collective = collective_name(entry.collective),
+                            .algorithm = entry.name,
                             .root = "0"};
         selection.links = leaf ? "" : "modelled";
         SCOPED_TRACE(text_of(selection));

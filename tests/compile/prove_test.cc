@@ -1,6 +1,6 @@
 // What `espalier compile` does not write: a schedule that is wrong, or too large to verify.
 
-#include "tools/prove.h"
+#include "tools/select/prove.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/topology/topology.h"
-#include "tools/failure.h"
+#include "tools/common/failure.h"
 
 namespace espalier::tools {
 namespace {

@@ -11,9 +11,9 @@
 #include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/file_writer.h"
-#include "tools/launcher.h"
-#include "tools/link_tables.h"
-#include "tools/reference.h"
+#include "tools/launch/launcher.h"
+#include "tools/launch/link_tables.h"
+#include "tools/workload/reference.h"
 
 namespace espalier::launch {
 namespace {
@@ -60,7 +60,7 @@ class ClusterTest : public testing::TestWithParam<const char*> {
                static_cast<std::streamsize>(file.size()));
   }
 
-  void run(std::uint32_t program, const reference::Case& what, std::uint32_t repetition) {
+  void run(std::uint32_t program, const reference::ReferenceInput& what, std::uint32_t repetition) {
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
       const SharedMemory& memory = cluster_.members()[rank].memory;
       if (reference::has_input(what, rank)) {
@@ -88,7 +88,7 @@ class ClusterTest : public testing::TestWithParam<const char*> {
 
   std::filesystem::path directory_;
   Options options_;
-  Cluster cluster_;
+  NodeProcesses cluster_;
 };
 
 TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
@@ -101,7 +101,7 @@ TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
     ASSERT_TRUE(cluster_.give_memory(rank, kMostBytes, kMostBytes, error)) << error;
   }
   ASSERT_TRUE(cluster_.await_memory(error)) << error;
-  reference::Case cases[3];
+  reference::ReferenceInput cases[3];
   cases[0] = {espalier_Collective_BROADCAST, kRanks, 1, {}, 0};
   Operator sum;
   sum.op = Op::kSum;

@@ -109,6 +109,22 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual(node.stderr.read(), "")
         node.stderr.close()
 
+    def test_a_bar_while_nodes_start(self):
+        """On a terminal alone, once it takes a second; it is cleared at the end."""
+        slow = self.path / "slow"
+        slow.write_text("#!/bin/sh\nsleep 1.5\nexec \"$@\"\n")
+        slow.chmod(0o755)
+        words = ["run", "--topology", "complete:4", "--bytes", "8", "--launch-prefix", slow, "--node-binary", espalier.NODE]
+        leader, follower = os.openpty()
+        done = subprocess.run([espalier.COMMAND, *words], stdout=subprocess.PIPE, stderr=follower)
+        os.close(follower)
+        shown = os.read(leader, 1 << 16).decode()
+        os.close(leader)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(shown, r"\rstarting nodes \[[#.]{30}\] +\d+%")
+        self.assertTrue(shown.endswith("\r\033[K"), shown)
+        self.assertEqual(espalier.call(*words).stderr, "")
+
     def test_nodes_that_do_not_start(self):
         def fails(words, *texts):
             done = espalier.call("run", *ENDLESS[:-2], *words)
@@ -120,7 +136,7 @@ class Lifecycle(unittest.TestCase):
         node = ["--node-binary", espalier.NODE]
         fails(["--node-binary", "/bin/false"], "rank", "ended with status 1")
         fails([*node, "--launch-prefix", "/nowhere/at/all"], "cannot run /nowhere/at/all")
-        fails([*node, "--address", "203.0.113.1"], "rank", "cannot open tcp on 203.0.113.1")
+        fails([*node, "--launch-prefix", "env", "--address", "203.0.113.1"], "rank", "cannot open tcp on 203.0.113.1")
         fails([*node, "--launch-prefix", "timeout -s KILL 0.001"], "rank", "killed")
 
 

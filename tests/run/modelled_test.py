@@ -175,7 +175,7 @@ class Defaults(unittest.TestCase):
 
     def test_the_table_is_printed(self):
         done = espalier.call("run", "--topology", "mesh:1x3", "--collective", "broadcast", "--algorithm", "chain",
-                             "--links", "modelled", "--node-binary", espalier.NODE)
+                             "--links", "modelled", "--ranks", "--node-binary", espalier.NODE)
         self.assertEqual(done.returncode, 0, done.stderr)
         at = r"127.0.0.1:(\d+) *"
         table = re.search(r"rank 0 \(row 0, column 0\) +\d+ +0 +0  " + at + r"rank 1 \(row 0, column 1\)  " + at + r"\n"

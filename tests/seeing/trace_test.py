@@ -62,7 +62,7 @@ class Traces(unittest.TestCase):
         out = self.path / "out"
         for words, text in ((["draw", file], "nothing to write"), (["draw", file, "-o", out, "--show", "all"], "step, trees or load"),
                             (["draw", file, "-o", out, "--step", "99"], "--step"), (["draw", file, "-o", out, "--blocks", "0"], "--blocks"),
-                            (["draw", file, "-o", out, "--trace", self.path / "no.json"], "no trace"),
+                            (["draw", file, "-o", out, "--trace", self.path / "no.json"], "not a trace"),
                             (["draw", self.path / "no.json", "-o", out], "no.json"), (["trace", file, "-o", out], "no --bytes"),
                             (["trace", file, "-o", out, "--bytes", "1", "--provider", "pigeon"], "pigeon"),
                             (["trace", file, "--bytes", "1"], "--output"),

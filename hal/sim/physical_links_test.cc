@@ -1,0 +1,284 @@
+// Blocks over real links: cut-through and store and forward, lanes, waiting, lock step.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "hal/sim/watcher.h"
+
+namespace espalier::sim {
+namespace {
+
+using Nodes = std::vector<std::uint32_t>;
+
+// Nodes in a line; each has a real link to each neighbour.
+Nodes along_line(std::uint32_t from, std::uint32_t to) {
+  Nodes nodes = {from};
+  while (nodes.back() != to) nodes.push_back(from < to ? nodes.back() + 1 : nodes.back() - 1);
+  return nodes;
+}
+
+Model line(Hops hops) {
+  Model model = slow();
+  model.eager_bytes = 10'000;
+  model.one_port = false;
+  model.route = along_line;
+  model.hops = hops;
+  return model;
+}
+
+// Every node of the line has a peer link to every other.
+template <std::size_t kCount>
+struct Line {
+  explicit Line(const Model& model)
+      : network(model, complete_links(kCount)),
+        watchers(make(std::make_index_sequence<kCount>())) {}
+  // Transfers a block of `bytes` bytes. Node v's link to u is u if u < v, otherwise u-1.
+  void transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) {
+    watchers[to].receive(from < to ? from : from - 1, bytes);
+    watchers[from].send(to < from ? to : to - 1, bytes);
+  }
+  void settle() { sim::settle(watchers, network); }
+  [[nodiscard]] LinkTraffic traffic(std::uint32_t from, std::uint32_t to) const {
+    for (const LinkTraffic& link : network.traffic()) {
+      if (link.from == from && link.to == to) return link;
+    }
+    ADD_FAILURE() << "no link " << from << " -> " << to;
+    return {};
+  }
+
+  Network network;
+  std::array<Watcher, kCount> watchers;
+
+ private:
+  template <std::size_t... kNodes>
+  std::array<Watcher, kCount> make(std::index_sequence<kNodes...>) {
+    return {Watcher(network, kNodes)...};
+  }
+};
+
+TEST(PhysicalLinks, CutThroughHoldsTheWholeRouteForOneTransfer) {
+  Line<4> at(line(Hops::kCutThrough));
+  at.transfer(0, 3, 1000);  // 2 ms on three links
+  at.transfer(1, 2, 500);   // must wait for the middle link
+  at.transfer(3, 0, 1000);  // the reverse direction uses other links
+  at.settle();
+  EXPECT_EQ(at.watchers[3].received, Times{2000});
+  EXPECT_EQ(at.watchers[2].received, Times{3500});
+  EXPECT_EQ(at.watchers[0].received, Times{2000});
+  const LinkTraffic middle = at.traffic(1, 2);
+  EXPECT_EQ(middle.blocks, 2u);
+  EXPECT_DOUBLE_EQ(middle.busy, 3.5e-3);
+  EXPECT_EQ(middle.waits, 1u);
+  EXPECT_DOUBLE_EQ(middle.waited, 2e-3);
+  EXPECT_EQ(at.traffic(0, 1).waits, 0u);
+  EXPECT_EQ(at.traffic(2, 3).blocks, 1u);
+}
+
+TEST(PhysicalLinks, StoreAndForwardHoldsOneLinkAfterTheOther) {
+  Line<4> at(line(Hops::kStoreAndForward));
+  at.transfer(0, 3, 1000);  // on the middle link from 2 ms to 4 ms
+  at.transfer(0, 3, 1000);  // and from 4 ms to 6 ms
+  at.transfer(1, 2, 1000);  // before them
+  at.transfer(2, 3, 3000);  // the last link until 4 ms
+  at.settle();
+  EXPECT_EQ(at.watchers[2].received, Times{2000});
+  EXPECT_EQ(at.watchers[3].received, (Times{4000, 6000, 8000}));
+  EXPECT_EQ(at.watchers[0].sent, (Times{2000, 4000})) << "they have left the first link";
+  for (const auto& [from, to] : {std::pair{0u, 1u}, {1u, 2u}, {2u, 3u}}) {
+    EXPECT_EQ(at.traffic(from, to).waits, 0u);
+  }
+  EXPECT_EQ(at.traffic(2, 3).blocks, 3u);
+  EXPECT_DOUBLE_EQ(at.traffic(2, 3).busy, 8e-3);
+}
+
+TEST(PhysicalLinks, FirstComeIsFirstServed) {
+  for (const Hops hops : {Hops::kCutThrough, Hops::kStoreAndForward}) {
+    Line<4> at(line(hops));
+    at.transfer(2, 3, 1000);
+    at.transfer(2, 3, 1000);
+    at.network.advance(1'000'000);  // 1 ms
+    at.transfer(1, 3, 1000);
+    at.transfer(2, 3, 1000);
+    at.settle();
+    EXPECT_EQ(at.watchers[3].received, (Times{2000, 4000, 6000, 8000}));
+    // Node 2's second block reaches its port and the link at 2 ms. The block of node 1 reaches the
+    // link at 1 ms, or after its first link at 3 ms.
+    const bool through = hops == Hops::kCutThrough;
+    EXPECT_EQ(at.watchers[1].sent, through ? Times{4000} : Times{3000}) << "left its first link";
+    EXPECT_EQ(at.watchers[2].sent, through ? (Times{2000, 6000, 8000}) : (Times{2000, 4000, 8000}));
+    EXPECT_EQ(at.traffic(2, 3).blocks, 4u);
+  }
+}
+
+TEST(PhysicalLinks, LanesCarrySeveralAndBlocksStayInOrder) {
+  for (const Hops hops : {Hops::kCutThrough, Hops::kStoreAndForward}) {
+    Model model = line(hops);
+    model.lanes = [](std::uint32_t from, std::uint32_t to) {
+      return from == 0 && to == 2 ? 0u : 2u;  // 0: no real link
+    };
+    Line<3> at(model);
+    at.transfer(1, 2, 3000);
+    at.transfer(0, 2, 1000);
+    at.transfer(1, 2, 1000);  // shorter than the one before
+    at.settle();
+    // Cut-through: both lanes are taken until 2 ms. Otherwise: until the block from node 0 reaches
+    // them.
+    const std::uint64_t first = hops == Hops::kCutThrough ? 2000 : 4000;
+    EXPECT_EQ(at.watchers[2].received, (Times{first, 4000, 4000}));
+    EXPECT_EQ(at.watchers[1].sent, (Times{4000, 4000}));
+  }
+}
+
+TEST(PhysicalLinks, APortIsKeptWhileItsBlockWaits) {
+  Model model = line(Hops::kCutThrough);
+  model.one_port = true;
+  Line<4> at(model);
+  at.transfer(1, 3, 1000);
+  at.transfer(0, 3, 1000);  // waits for the link 1 -> 2 until 2 ms
+  at.transfer(0, 1, 1000);  // could leave, but node 0's port is taken until 4 ms
+  at.settle();
+  EXPECT_EQ(at.watchers[3].received, (Times{2000, 4000}));
+  EXPECT_EQ(at.watchers[1].received, Times{6000});
+}
+
+TEST(PhysicalLinks, ManyBlocksOverManyLinksArriveInOrderWithAnyJitter) {
+  for (const Hops hops : {Hops::kCutThrough, Hops::kStoreAndForward}) {
+    for (const std::uint64_t seed : {1u, 2u, 3u}) {
+      Model model = line(hops);
+      model.jitter = 3;
+      model.link_jitter = 2;
+      model.seed = seed;
+      model.lanes = [](std::uint32_t from, std::uint32_t) { return 1 + from % 3; };
+      Line<6> at(model);
+      for (std::uint32_t block = 0; block < 8; ++block) {
+        for (std::uint32_t from = 0; from < 6; ++from) {
+          for (std::uint32_t to = 0; to < 6; ++to) {
+            if (from != to) at.transfer(from, to, 100 * block);
+          }
+        }
+      }
+      at.settle();
+      EXPECT_EQ(at.network.outstanding(), "");
+      std::uint64_t crossings = 0, waits = 0;
+      for (const LinkTraffic& link : at.network.traffic()) {
+        crossings += link.blocks;
+        EXPECT_LE(link.busy, link.lanes * at.network.now());
+        waits += link.waits;
+      }
+      EXPECT_GT(waits, 100u);
+      EXPECT_EQ(crossings, std::uint64_t{8} * 70) << "70 hops between all pairs of six in a line";
+      for (const Watcher& watcher : at.watchers) {
+        EXPECT_EQ(watcher.received.size(), 5u * 8u);
+        EXPECT_TRUE(std::is_sorted(watcher.received.begin(), watcher.received.end()));
+      }
+    }
+  }
+}
+
+TEST(PhysicalLinks, EachLinkHasAPaceOfItsOwnFromTheSeed) {
+  const auto finish = [](std::uint64_t seed) {
+    Model model = line(Hops::kStoreAndForward);
+    model.link_jitter = 0.5;
+    model.seed = seed;
+    Line<3> at(model);
+    at.transfer(0, 2, 1000);
+    at.transfer(0, 2, 1000);
+    at.settle();
+    return at.watchers[2].received;
+  };
+  const Times one = finish(1);
+  EXPECT_EQ(one, finish(1));
+  EXPECT_NE(one, finish(2));
+  EXPECT_GT(one[0], 4000u);
+  EXPECT_LT(one[0], 6000u);
+  const std::uint64_t slowest = one[1] - one[0];
+  EXPECT_TRUE(slowest > 2000 && slowest < 3000) << "the slower of the two links, every time";
+}
+
+TEST(PhysicalLinks, LockStepNamesTheLinkTheStepAndTheTransfers) {
+  Line<5> at(line(Hops::kCutThrough));
+  at.network.begin_step();
+  at.transfer(0, 2, 1000);
+  at.transfer(2, 4, 1000);
+  at.settle();
+  at.network.begin_step();
+  EXPECT_EQ(at.network.contention().conflicts, 0u);
+  EXPECT_EQ(at.network.residence().longest(), 0u);
+  at.transfer(0, 2, 1000);
+  at.transfer(1, 4, 1000);  // over 1 -> 2 as well
+  at.transfer(2, 4, 1000);  // and over both of 2 -> 3 -> 4
+  at.transfer(4, 0, 1000);
+  at.settle();
+  const Contention& found = at.network.contention();
+  EXPECT_EQ(found.conflicts, 3u);
+  EXPECT_EQ(found.most_asked, 2u);
+  EXPECT_EQ(found.most_lanes, 1u);
+  EXPECT_EQ(found.step, 1);
+  EXPECT_EQ(found.from, 1u);
+  EXPECT_EQ(found.to, 2u);
+  EXPECT_EQ(found.one.from, 0u);
+  EXPECT_EQ(found.one.to, 2u);
+  EXPECT_EQ(found.one.number, 1u);
+  EXPECT_EQ(found.other.from, 1u);
+  EXPECT_EQ(found.other.to, 4u);
+  EXPECT_EQ(found.other.number, 0u);
+  EXPECT_EQ(at.network.residence().blocks, (std::vector<std::uint64_t>{4, 2}));
+  EXPECT_EQ(at.network.residence().from, 1u);
+}
+
+// Store and forward: first-hop crossings of a link do not conflict with second-hop crossings.
+TEST(PhysicalLinks, LockStepCountsHopByHop) {
+  Line<4> at(line(Hops::kStoreAndForward));
+  at.network.begin_step();
+  at.transfer(0, 2, 1000);
+  at.transfer(1, 3, 1000);
+  at.settle();
+  EXPECT_EQ(at.network.contention().conflicts, 0u);
+  EXPECT_EQ(at.traffic(1, 2).waits, 0u);
+  at.network.begin_step();
+  at.transfer(0, 3, 1000);
+  at.transfer(1, 3, 1000);
+  at.transfer(1, 2, 1000);  // conflicts with the second one on its first hop
+  at.settle();
+  EXPECT_EQ(at.network.contention().conflicts, 1u);
+  EXPECT_EQ(at.network.contention().from, 1u);
+}
+
+TEST(PhysicalLinks, LockStepCountsLanesAndTicks) {
+  Model model = line(Hops::kCutThrough);
+  model.lanes = [](std::uint32_t, std::uint32_t) { return 2; };
+  model.send_ticks = 2;
+  Line<4> at(model);
+  at.network.begin_step();
+  at.transfer(0, 2, 10);
+  at.network.begin_step();
+  at.transfer(1, 2, 10);  // the link 1 -> 2 is held by both
+  EXPECT_EQ(at.network.contention().conflicts, 0u);
+  at.network.begin_step();
+  at.transfer(0, 3, 10);
+  EXPECT_EQ(at.network.contention().conflicts, 0u) << "the first no longer holds it";
+  at.transfer(0, 1, 10);
+  at.transfer(0, 2, 10);  // a third on both of its links
+  EXPECT_EQ(at.network.contention().conflicts, 2u);
+  EXPECT_EQ(at.network.contention().most_asked, 3u);
+  EXPECT_EQ(at.network.contention().most_lanes, 2u);
+  EXPECT_EQ(at.network.contention().step, 2);
+}
+
+TEST(PhysicalLinks, RefusesRoutesThatAreNone) {
+  for (const Nodes& nodes : {Nodes{}, Nodes{0}, Nodes{0, 1}, Nodes{1, 2}}) {
+    Model model;
+    model.route = [&](std::uint32_t, std::uint32_t) { return nodes; };
+    EXPECT_THROW(Network(model, {{2}, {}, {0}}), std::invalid_argument);
+  }
+  Model model;
+  model.route = along_line;
+  EXPECT_NO_THROW(Network(model, {{2}, {}, {0}}));
+  model.lanes = [](std::uint32_t, std::uint32_t) { return 0; };
+  EXPECT_THROW(Network(model, {{2}, {}, {0}}), std::invalid_argument) << "0 -> 1 must be a link";
+}
+
+}  // namespace
+}  // namespace espalier::sim

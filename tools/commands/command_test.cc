@@ -1,0 +1,421 @@
+// The built command from outside: exit status, one line on stderr, nothing half written.
+
+#include <nlohmann/json.hpp>
+
+#include "tools/commands/command_fixture.h"
+
+namespace espalier {
+namespace {
+
+struct Row {
+  const char* arguments;
+  const char* words;
+};
+
+TEST_F(Command, RefusesWrongUse) {
+  for (const Row& row : {
+           Row{"", "no command; see 'espalier --help'"},
+           Row{"frobnicate", "unknown command 'frobnicate'; 'espalier --help' lists the commands"},
+           Row{"simulte", "unknown command 'simulte'; the nearest is 'simulate'"},
+           Row{"image chek", "unknown command 'chek'; the nearest is 'check'; 'espalier image "},
+           Row{"image", "no command; see 'espalier image --help'"},
+           Row{"list --formt json", "unknown option '--formt'; the nearest is '--format'"},
+           Row{"list --format json --format text", "--format is given 2 times; expected it once"},
+           Row{"list --embeddings --embeddings", "--embeddings is given 2 times"},
+           Row{"list --embeddings=no", "--embeddings is a flag; expected no value"},
+           Row{"topology ''", "topology is empty; expected a value"},
+           Row{"--frobnicate", "--frobnicate"},
+           Row{"list --frobnicate", "--frobnicate"},
+           Row{"list --format xml", "unknown --format 'xml'; expected text or json"},
+           Row{"topology", "topology is required"},
+           Row{"compile", "required"},
+           Row{"compile --topology complete:4 --collective broadcast --algorithm chain",
+               "--output is required"},
+           Row{"verify", "nothing to verify; expected a schedule file, or --topology"},
+           Row{"verify --topology complete:4 --collective reduce", "nothing to verify"},
+           Row{"verify --topology complete:4 --collective reduce --algorithm rung", "unknown"},
+           Row{"verify x --lambda 2", "'x' says what it does itself"},
+           Row{"simulate x", "cannot read 'x'"},
+           Row{"verify x --root 1", "'x' says what it does itself"},
+           Row{"verify x --algorithm chain", "'x' says what it does itself"},
+           Row{"show a b", "b"},
+       }) {
+    expect_refused(row.arguments, row.words);
+  }
+}
+
+TEST_F(Command, RefusesWrongTopologies) {
+  for (const Row& row : {
+           Row{"ring:4",
+               "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB, fattree:"},
+           Row{"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
+           Row{"mesh:4", "'x' is missing"},
+           Row{"mesh:4x4y", "'y' is too much"},
+           Row{"complete:0", "the number of ranks is 0"},
+           Row{"complete:99999999999", "too large"},
+           Row{"fattree:k=4,h=2", "',c=' is missing"},
+           Row{"'a\nb'", "unknown topology 'a?b'"},
+       }) {
+    expect_refused(std::string("topology ") + row.arguments, row.words);
+    expect_refused(
+        std::string("compile --collective broadcast --algorithm chain -o x --topology ") +
+            row.arguments,
+        row.words);
+  }
+}
+
+TEST_F(Command, RefusesWhatCannotBeCompiled) {
+  const std::string on_four = "compile --topology complete:4 -o x ";
+  for (const Row& row : {
+           Row{"--collective scattering --algorithm chain",
+               "unknown collective 'scattering'; expected broadcast, reduce, allreduce, scan, "},
+           Row{"--collective broadcast --algorithm rung",
+               "unknown algorithm 'rung' for broadcast; expected binomial, "},
+           Row{"--collective allreduce --algorithm binomial",
+               "algorithm 'binomial' cannot do allreduce; expected chain, two-tree or combine"},
+           Row{"--collective allgather --algorithm leaf",
+               "algorithm 'leaf' of allgather is for fat trees, whose routers run programs too, "
+               "not for complete:4"},
+           Row{"--collective broadcast --algorithm crossbar-a",
+               "algorithm 'crossbar-a' of broadcast is for crossbar:AxB, not for complete:4"},
+           Row{"--collective broadcast --algorithm chain --run 2",
+               "--run is no parameter of algorithm 'chain'; 'espalier list'"},
+           Row{"--collective broadcast --algorithm lambda-tree --run 2",
+               "'lambda-tree', which takes --lambda"},
+           Row{"--collective broadcast --algorithm lambda-tree --lambda 1/2", "from 1 to 1"},
+           Row{"--collective broadcast --algorithm lambda-tree --lambda 2/", "(L/S ticks"},
+           Row{"--collective broadcast --algorithm fractional --run 0", "--run '0' is not a whole"},
+           Row{"--collective broadcast --algorithm chain --window 0",
+               "--window '0' is not a whole"},
+           Row{"--collective broadcast --algorithm chain --root 4",
+               "--root on complete:4: '4' is not a whole number from 0 to 3"},
+           Row{"--collective broadcast --algorithm chain --root -1", "from 0 to 3"},
+           Row{"--collective broadcast --algorithm chain --root one", "from 0 to 3"},
+           Row{"--collective broadcast --algorithm two-tree-mirror",
+               "algorithm 'two-tree-mirror' cannot do broadcast on complete:4 with root 0: its "
+               "mirrored trees need an odd number of ranks, not 4; expected two-tree"},
+       }) {
+    expect_refused(on_four + row.arguments, row.words);
+  }
+  expect_refused(
+      "compile --topology fattree:k=9,h=2,c=1 --collective all-to-all --algorithm leaf-single -o x",
+      "espalier: leaf-single on fattree:k=9,h=2,c=1: expected fattree:k=K,h=H,c=C of at most 64 ");
+  expect_refused("compile --topology complete:4 --collective broadcast --algorithm chain -o no/x",
+                 "cannot write 'no/x': No such file or directory");
+  expect_refused("topology mesh:2x2 --svg no/x", "cannot write 'no/x'");
+  expect_refused("topology complete:1000000 --format json", "999999000000 links, too many");
+}
+
+// What is written is verified, unless that is not wanted.
+TEST_F(Command, VerifiesWhatItCompiles) {
+  const std::string what =
+      "compile --topology fattree:k=2,h=2,c=2,3 --collective allgather --algorithm leaf -o x";
+  const Result proven = run(what);
+  EXPECT_EQ(proven.status, 0) << proven.err;
+  EXPECT_NE(proven.out.find("\nproven for every N\n"), std::string::npos) << proven.out;
+  const Result unproven = run(what + " --no-verify");
+  EXPECT_NE(unproven.out.find("\nnot verified\n"), std::string::npos) << unproven.out;
+  const auto json = nlohmann::json::parse(run(what + " --format json").out);
+  EXPECT_EQ(json["verified"], true);
+  EXPECT_EQ(json["proven_for"], "every N");
+  EXPECT_EQ(nlohmann::json::parse(run(what + " --no-verify --format json").out)["verified"], false);
+  EXPECT_EQ(run("verify x").status, 0);
+}
+
+TEST_F(Command, RefusesFilesThatAreNone) {
+  for (const char* command : {"verify ", "show ", "simulate --bytes 8 "}) {
+    expect_refused(std::string(command) + "missing.esp",
+                   "cannot read 'missing.esp': No such file or directory");
+    expect_refused(std::string(command) + ".", "cannot read '.': Is a directory");
+    write(directory_ / "text", "this is no schedule");
+    expect_refused(std::string(command) + "text", "'text': not a schedule file");
+    write(directory_ / "empty", "");
+    expect_refused(std::string(command) + "empty", "'empty': truncated");
+  }
+}
+
+TEST_F(Command, RefusesDamagedFiles) {
+  compile("good", "complete:3");
+  const std::string good = read(directory_ / "good");
+  for (std::size_t size = 8; size < good.size(); size += 41) {
+    write(directory_ / "bad", good.substr(0, size));
+    expect_refused("verify bad", "'bad': truncated: the file ends before its contents do");
+  }
+  for (std::size_t byte = 16; byte < good.size(); byte += 29) {
+    std::string bad = good;
+    bad[byte] = static_cast<char>(bad[byte] ^ (1 << byte % 8));
+    write(directory_ / "bad", bad);
+    expect_refused("show bad", "'bad': ");
+    const Result result = run("simulate bad --bytes 100");
+    EXPECT_EQ(result.status, 2) << byte;
+  }
+}
+
+TEST_F(Command, RefusesFilesForAnotherTopology) {
+  compile("mesh", "mesh:2x2");
+  for (const char* command : {"verify ", "show ", "simulate --bytes 8 "}) {
+    expect_refused(std::string(command) + "mesh --topology complete:4",
+                   "made for topology mesh:2x2, not for complete:4");
+    expect_refused(std::string(command) + "mesh --topology mesh:2", "'x' is missing");
+    EXPECT_EQ(run(std::string(command) + "mesh --topology mesh:2x2").status, 0);
+  }
+}
+
+// The file is wanted once: what it says is in the schedule file, whatever becomes of it.
+TEST_F(Command, TakesTopologiesFromFiles) {
+  const std::string text = "name: \"triangle\"\nranks: 3\nlink { from: 0 to: 1 }\n";
+  write(directory_ / "t", text + "link { from: 1 to: 2 } link { from: 0 to: 2 }  # closed\n");
+  write(directory_ / "other", text + "link { from: 1 to: 2 }");
+  write(directory_ / "wrong", text + "link { from: 1 to: 3 }");
+  expect_refused("topology file:wrong",
+                 "espalier: wrong:4: link: 'to' is 3, and there is no such node; expected 0 to 2");
+  compile("b", "file:t");
+  compile("same", "file:t");
+  fs::rename(directory_ / "t", directory_ / "moved");
+  compile("moved-b", "file:moved");
+  EXPECT_EQ(read(directory_ / "moved-b"), read(directory_ / "b"));
+  expect_refused("verify b --topology file:t", "cannot read 't': No such file or directory");
+  expect_refused("verify b --topology file:other",
+                 "made for topology triangle, not for another of this name");
+  const std::string spec =
+      "custom:name:\"triangle\" ranks:3 link{from:0 to:1} link{from:0 to:2} link{from:1 to:2}";
+  for (const std::string& good :
+       {std::string("verify b"), std::string("verify b --topology file:moved"),
+        "verify b --topology '" + spec + "'", std::string("show b"),
+        std::string("simulate b --bytes 9999"),
+        std::string("topology file:moved --svg triangle.svg")}) {
+    const Result result = run(good);
+    EXPECT_EQ(result.status, 0) << good << ": " << result.err;
+    EXPECT_NE(result.out.find("triangle"), std::string::npos) << good << ": " << result.out;
+  }
+  EXPECT_NE(read(directory_ / "triangle.svg").find("3 ranks, 6 links"), std::string::npos);
+  const auto printed = nlohmann::json::parse(run("topology file:moved --format json").out);
+  EXPECT_EQ(printed["topology"], spec);
+}
+
+TEST_F(Command, RefusesNumbersOutOfRange) {
+  compile("good", "complete:3");
+  compile("sum", "complete:3", "reduce", "chain");
+  for (const Row& row : {
+           Row{"show good --rank 3", "--rank '3' is not a whole number from 0 to 2"},
+           Row{"show good --rank -1", "--rank '-1' is not a whole number from 0 to 2"},
+           Row{"show good --blocks 0", "--blocks '0' is not a whole number from 1 to 1000000"},
+           Row{"show good --blocks 1e3", "--blocks '1e3' is not a whole number"},
+           Row{"verify good --blocks 0", "--blocks '0' is not a whole number from 1 to 1000000"},
+           Row{"simulate good --bytes -1", "--bytes '-1' is not a number of bytes from 0 to "},
+           Row{"simulate good --bytes 1.5", "--bytes '1.5' is not a whole number of bytes"},
+           Row{"simulate good --bytes 99999999999999999999", "--bytes '99999999999999999999' is"},
+           Row{"simulate good --bytes 1TiB", "--bytes '1TiB' is not a number of bytes from 0 to "},
+           Row{"simulate good --bytes 1024GiB", "MB are available here; expected fewer"},
+           Row{"simulate good --bytes 8 --alpha -1",
+               "--alpha '-1' is not a number from 0 to 1e+06"},
+           Row{"simulate good --bytes 8 --beta nan", "--beta 'nan' is not a number from 0 to 1"},
+           Row{"simulate good --bytes 8 --jitter -1",
+               "--jitter '-1' is not a number from 0 to 1000"},
+           Row{"simulate good --bytes 8 --link-jitter 1e9", "is not a number from 0 to 1000"},
+           Row{"simulate good --bytes 8 --node-jitter inf", "is not a number from 0 to 1000"},
+           Row{"simulate good --bytes 8 --hops worm",
+               "unknown --hops 'worm'; expected cut-through"},
+           Row{"simulate good --bytes 8 --alpha fast", "--alpha"},
+           Row{"simulate sum --bytes 5", "5 bytes are no whole number of f32; expected a multiple"},
+           Row{"simulate sum --bytes 8 --op average", "unknown operator 'average'"},
+           Row{"simulate sum --bytes 8 --type i33", "unknown type 'i33'"},
+           Row{"simulate good", "no --bytes; expected the size of the message"},
+           Row{"simulate good --bytes 8 --model none", "cannot read 'none'"},
+       }) {
+    expect_refused(row.arguments, row.words);
+  }
+}
+
+// Units as nccl-tests and dd have them: K is 1024, KB is 1000.
+TEST_F(Command, TakesBytesWithUnits) {
+  compile("good", "complete:3");
+  for (const auto& [text, bytes] : {std::pair{"1.5KiB", 1536},
+                                    {"1K", 1024},
+                                    {"2KB", 2000},
+                                    {"2kB", 2000},
+                                    {"0.5M", 524288},
+                                    {"1MB", 1000000}}) {
+    const Result result = run(std::string("simulate good --format json --bytes ") + text);
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(nlohmann::json::parse(result.out)["bytes"], bytes) << text;
+  }
+  for (const char* text : {"1.3", "0.0001KB", "1.5.5K", "K", "1 K", "1e3", "0x10", "-1K", "1Kib"}) {
+    expect_refused(std::string("simulate good --bytes '") + text + "'",
+                   "KiB, MiB, GiB: powers of 1024; KB, MB, GB: of 1000");
+  }
+}
+
+// `list` and the refusal say how long a run may be, and a run that long compiles.
+TEST_F(Command, ListsTheLongestRun) {
+  int limited = 0;
+  for (const auto& offer : nlohmann::json::parse(run("list --format json").out)) {
+    const std::string collective = offer["collective"], algorithm = offer["algorithm"];
+    const std::uint32_t longest = offer["max_run"];
+    EXPECT_EQ(longest > 0, offer["parameter"] == "--run") << algorithm;
+    if (longest == 0) continue;
+    ++limited;
+    const bool mesh = algorithm == "fractional-mesh";  // runs as an embedding has them
+    const std::string topology = algorithm.starts_with("crossbar") ? "crossbar:4x64"
+                                 : mesh                            ? "mesh:8x16"
+                                                                   : "complete:100";
+    const std::string all = "compile -o x --topology " + topology + " --collective " + collective +
+                            " --algorithm " + algorithm + " --run ";
+    expect_refused(all + std::to_string(longest + 1),
+                   "--run " + std::to_string(longest + 1) + " is above " + std::to_string(longest) +
+                       ", the longest run of algorithm '" + algorithm + "' of " + collective);
+    if (mesh) continue;
+    const Result made = run(all + std::to_string(longest));
+    ASSERT_EQ(made.status, 0) << made.err;
+    const Result verified = run("verify x");
+    EXPECT_EQ(verified.status, 0) << verified.err;
+    EXPECT_NE(verified.out.find("ceil(N/" + std::to_string(longest) + ")"), std::string::npos)
+        << verified.out;
+    fs::remove(directory_ / "x");
+  }
+  EXPECT_EQ(limited, 7);
+  EXPECT_NE(run("list").out.find("takes --run up to 30"), std::string::npos);
+}
+
+// Commands that expand a schedule refuse an N that no message of it has.
+TEST_F(Command, RefusesBlocksThatAScheduleNeverHas) {
+  compile("one", "complete:9", "scatter", "binomial");
+  compile("postal", "complete:9", "broadcast", "lambda-tree", "--lambda 2");
+  compile("sum", "complete:8", "allreduce", "combine");
+  compile("barrier", "complete:9", "barrier", "dissemination");
+  compile("thirds", "complete:9", "broadcast", "fractional-direct", "--run 3");
+  for (const std::string file : {"one", "postal", "sum", "barrier"}) {
+    for (const std::string command : {"show ", "draw -o x.html ", "draw --svg x.svg "}) {
+      expect_refused(command + file + " --blocks 2",
+                     "--blocks 2: the schedule has no such N; expected N = 1, the only one its "
+                     "block table gives");
+    }
+    EXPECT_EQ(run("show " + file + " --blocks 1").status, 0) << file;
+    EXPECT_EQ(run("draw --svg x.svg " + file + " --blocks 1").status, 0) << file;
+    fs::remove(directory_ / "x.svg");
+    EXPECT_NE(run("verify " + file + " --blocks 2").out.find("N = 1, the only one"),
+              std::string::npos);
+  }
+  for (const std::string command : {"show thirds ", "draw thirds --svg x.svg "}) {
+    expect_refused(command + "--blocks 4",
+                   "--blocks 4: the schedule has no such N; expected N = 0 mod 3, such as 3");
+    EXPECT_EQ(run(command + "--blocks 6").status, 0);
+    fs::remove(directory_ / "x.svg");
+  }
+  expect_refused("verify thirds --blocks 2",
+                 "--blocks 2: the schedule has no N up to that; expected 3, its smallest, or more");
+  EXPECT_NE(run("verify thirds --blocks 4").out.find("every N = 0 mod 3 up to 3"),
+            std::string::npos);
+}
+
+// Every algorithm that is offered, on topologies of each kind that take it.
+TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
+  constexpr const char* kAlone = "complete:1";
+  const auto offers = nlohmann::json::parse(run("list --format json").out);
+  EXPECT_GE(offers.size(), 31u);
+  for (const auto& offer : offers) {
+    const std::string collective = offer["collective"];
+    const std::string algorithm = offer["algorithm"];
+    int compiled = 0;
+    for (const std::string topology :
+         {kAlone, "complete:2", "mesh:2x4", "fattree:k=3,h=2,c=1", "crossbar:2x4"}) {
+      SCOPED_TRACE(collective + " by " + algorithm + " on " + topology);
+      const Result made = run("compile --topology " + topology + " --collective " + collective +
+                              " --algorithm " + algorithm + " -o s");
+      if (made.status != 0) {
+        EXPECT_EQ(made.status, 2) << made.err;
+        continue;
+      }
+      ++compiled;
+      EXPECT_EQ(run("show s").status, 0);
+      const Result verified = run("verify s --blocks 7 --format json");
+      EXPECT_EQ(verified.status, 0) << verified.err;
+      EXPECT_EQ(nlohmann::json::parse(verified.out)["valid"], true);
+      for (const char* bytes : {"0", "4", "20KiB"}) {
+        if (collective == "barrier" && bytes[0] != '0') continue;
+        const Result simulated = run(std::string("simulate s --format json --bytes ") + bytes);
+        EXPECT_EQ(simulated.status, 0) << simulated.err;
+        const auto json = nlohmann::json::parse(simulated.out);
+        EXPECT_EQ(json["right"], true);
+        // A lone rank only copies: steps without transfers, which are not counted.
+        if (topology != kAlone) {
+          EXPECT_EQ(json["simulated_steps"], json["predicted_steps"]) << simulated.out;
+        }
+      }
+    }
+    EXPECT_GE(compiled, 1) << collective << " by " << algorithm;
+  }
+}
+
+TEST_F(Command, LowersOntoLinks) {
+  const std::string broadcast = "--topology mesh:4x4 --collective broadcast --algorithm two-tree ";
+  const Result text = run("compile " + broadcast + "--embedding none --links modelled -o b.esp");
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("; period 3 (direct: 2), as rank "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("\nsteps 10 + 3 N "), std::string::npos) << text.out;
+  EXPECT_NE(run("show b.esp --rank 5").out.find("two-tree, lowered"), std::string::npos);
+  EXPECT_NE(run("verify b.esp --loads").out.find("3N+10 steps"), std::string::npos);
+  EXPECT_EQ(run("simulate b.esp --bytes 1MiB").status, 0);
+  const Result placed = run("compile " + broadcast + "--links modelled -o b.esp");
+  EXPECT_NE(placed.out.find("; period 2 (direct: 2), as rank "), std::string::npos) << placed.out;
+  const std::string exchange =
+      "--topology fattree:k=4,h=2,c=k --collective all-to-all --algorithm pairwise ";
+  const Result json =
+      run("compile " + exchange + "--links modelled --ports single-send --format json -o a.esp");
+  const auto lowered = nlohmann::json::parse(json.out).at("lowered");
+  EXPECT_EQ(lowered.at("period"), 192) << "16 ranks send 12 parts each past the root";
+  EXPECT_EQ(lowered.at("busiest"), nlohmann::json({20, 20}));
+  EXPECT_EQ(nlohmann::json::parse(json.out).at("nodes"), 21);
+  EXPECT_NE(run("verify " + exchange + "--links modelled").out.find("proven for every N"),
+            std::string::npos);
+  const Result same = run(
+      "compile --topology mesh:1x5 --collective broadcast --algorithm chain --links modelled -o c");
+  EXPECT_NE(same.out.find("modelled already"), std::string::npos) << same.out;
+  const std::string compile = "compile -o x " + broadcast;
+  expect_refused(compile + "--links some", "unknown --links 'some'; expected direct or modelled");
+  expect_refused(compile + "--ports multiport", "expected --links modelled");
+  expect_refused(compile + "--links modelled --ports two", "expected multiport or single-send");
+}
+
+TEST_F(Command, PrintsJsonWhereverItPrintsResults) {
+  compile("s", "mesh:2x2", "broadcast", "chain", "--root 3");
+  for (const char* arguments :
+       {"list", "topology mesh:2x2", "verify s", "show s", "show s --rank 1 --blocks 2",
+        "simulate s --bytes 9",
+        "compile --topology complete:2 --collective reduce --algorithm chain -o r"}) {
+    const Result result = run(std::string(arguments) + " --format json");
+    EXPECT_EQ(result.status, 0) << arguments << result.err;
+    EXPECT_TRUE(nlohmann::json::accept(result.out)) << arguments << ": " << result.out;
+  }
+  EXPECT_EQ(nlohmann::json::parse(run("show s --format json").out)["root"], 3);
+}
+
+TEST_F(Command, HelpsWithExamplesOnEachLevel) {
+  for (const char* command : {"", "list", "topology", "compile", "verify", "show", "simulate"}) {
+    const Result result = run(std::string(command) + " --help");
+    EXPECT_EQ(result.status, 0) << command;
+    EXPECT_NE(result.out.find("Example"), std::string::npos) << command;
+    EXPECT_EQ(result.err, "");
+  }
+}
+
+// What was there before is replaced whole, or kept.
+TEST_F(Command, ReplacesFilesWhole) {
+  write(directory_ / "x", "precious");
+  expect_refused("compile --topology complete:4 --collective broadcast --algorithm rung -o x",
+                 "unknown algorithm");
+  EXPECT_EQ(read(directory_ / "x"), "precious");
+  compile("x", "complete:4");
+  EXPECT_EQ(read(directory_ / "x").substr(0, 8), "ESPALIER");
+  EXPECT_EQ(files(), std::vector<std::string>{"x"});
+}
+
+TEST_F(Command, AFullDiskIsNoSuccess) {
+  const std::string command = std::string("'") + ESPALIER_BINARY + "' list > /dev/full 2> '" +
+                              (directory_ / ".err").string() + "'";
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 2);
+  EXPECT_EQ(read(directory_ / ".err"), "espalier: cannot write to stdout\n");
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,118 @@
+// espalier compile: topology, collective and algorithm to a schedule file.
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "espalier/collectives/schedule/file.h"
+#include "tools/commands/commands.h"
+#include "tools/common/json.h"
+#include "tools/common/output.h"
+#include "tools/select/embedding.h"
+#include "tools/select/prove.h"
+#include "tools/select/selection.h"
+
+namespace espalier::tools {
+namespace {
+
+struct Arguments {
+  Selection selection;
+  std::string output;
+  bool unverified = false;
+  Format format = Format::kText;
+};
+
+// The fewest blocks of scratch of any node, and the most.
+std::pair<std::uint32_t, std::uint32_t> scratch_of(const SelectedAlgorithm& selected) {
+  std::uint32_t least = selected.found.at(0).scratch_blocks, most = least;
+  for (const Program& program : selected.found) {
+    least = std::min(least, program.scratch_blocks);
+    most = std::max(most, program.scratch_blocks);
+  }
+  return {least, most};
+}
+
+Json to_json(const SelectedAlgorithm& selected) {
+  const lower::Report& report = selected.report;
+  return {{"period", report.period},
+          {"period_blocks", report.blocks},
+          {"direct_period", report.direct_period},
+          {"first_steps", report.first_steps},
+          {"messages", report.messages},
+          {"hops", report.hops},
+          {"busiest", {report.from, report.to}},
+          {"busiest_load", report.load},
+          {"busiest_lanes", report.lanes},
+          {"most_scratch_blocks", scratch_of(selected).second}};
+}
+
+void run_compile(const Arguments& arguments) {
+  check_writable(arguments.output);
+  const SelectedAlgorithm selected = select_algorithm(arguments.selection);
+  std::vector<std::uint8_t> bytes = compile(selected);
+  const bool modelled = arguments.selection.links == "modelled";
+  const std::string proven =
+      arguments.unverified ? "" : prove_compiled(arguments.output, bytes, modelled);
+  write_file(arguments.output, bytes);
+  const double a_node = static_cast<double>(bytes.size()) / selected.nodes;
+  if (arguments.format == Format::kJson) {
+    Json json = {{"file", arguments.output},
+                 {"topology", selected.topology->spec()},
+                 {"topology_digest", hex(selected.topology->digest())},
+                 {"collective", collective_name(selected.algorithm.collective)},
+                 {"algorithm", selected.algorithm.name},
+                 {"ranks", selected.group.ranks},
+                 {"nodes", selected.nodes},
+                 {"root", selected.group.root},
+                 {"embedding", selected.embedding ? selected.embedding->name : "none"},
+                 {"bytes", bytes.size()},
+                 {"verified", !arguments.unverified}};
+    if (!arguments.unverified) json["proven_for"] = proven;
+    if (selected.report.changed) json["lowered"] = to_json(selected);
+    print_json(json);
+    return;
+  }
+  std::printf("%s: %s by %s on %s, root %u: %s, %zu bytes (%.1f a node)\n",
+              one_line(arguments.output).c_str(), collective_name(selected.algorithm.collective),
+              selected.algorithm.name.c_str(), selected.topology->title().c_str(),
+              selected.group.root, counted(selected.nodes, "program").c_str(), bytes.size(),
+              a_node);
+  std::printf("%s\n", arguments.unverified ? "not verified" : ("proven for " + proven).c_str());
+  if (selected.embedding) {
+    std::printf("ranks stand as in embedding %s\n", quoted_name(*selected.embedding).c_str());
+  }
+  if (!modelled) return;
+  std::fputs(lower::describe(*selected.topology, selected.report).c_str(), stdout);
+  const auto [least, most] = scratch_of(selected);
+  std::printf("scratch %u to %u blocks a node, window %u\n", least, most,
+              selected.found.front().window);
+}
+
+}  // namespace
+
+void add_compile(Command app) {
+  Command command =
+      app.add_command("compile", "Compiles a schedule: one descriptor a node, in one file");
+  const auto arguments = std::make_shared<Arguments>();
+  add_selection(command, arguments->selection, true);
+  add_schedule_window(command, arguments->selection);
+  add_links(command, arguments->selection);
+  command.text("-o,--output", arguments->output, "The schedule file to write").required();
+  command.flag("--no-verify", arguments->unverified,
+               "Write it without a proof: for schedules that are too large to verify");
+  add_format(command, arguments->format);
+  command.set_footer(
+      "One file serves every message size. It is verified before it is written.\nExamples:\n"
+      "  espalier compile --topology complete:16 --collective broadcast --algorithm two-tree -o "
+      "b.esp\n"
+      "  espalier compile --topology mesh:4x4 --collective reduce --algorithm chain --root 15 -o "
+      "r.esp\n"
+      "  espalier compile --topology fattree:k=4,h=2,c=1 --collective allgather --algorithm leaf "
+      "-o a.esp\n"
+      "  espalier compile --topology mesh:4x4 --collective broadcast --algorithm two-tree --links "
+      "modelled -o m.esp");
+  command.set_action([arguments] { run_compile(*arguments); });
+}
+
+}  // namespace espalier::tools

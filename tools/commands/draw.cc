@@ -1,0 +1,149 @@
+// espalier draw: a schedule on its topology, as a page to play with or as a picture for a document.
+
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "tools/commands/commands.h"
+#include "tools/common/failure.h"
+#include "tools/common/numbers.h"
+#include "tools/common/output.h"
+#include "tools/draw/drawing.h"
+#include "tools/draw/page.h"
+#include "tools/draw/picture.h"
+#include "tools/select/blocks.h"
+#include "tools/select/loaded.h"
+
+namespace espalier::tools {
+namespace {
+
+struct Arguments {
+  std::string file, page, svg, blocks, step, trace, topology;
+  std::string show;
+};
+
+constexpr std::uint32_t kMostNodes = 1024;
+constexpr std::uint64_t kMostLinks = 100'000;
+constexpr std::uint64_t kMostBlocks = 4096;
+
+// Enough to see the period, where there is one.
+std::int64_t usual_blocks(const Program& program) {
+  const std::int64_t first = allowed_blocks(program, 1);
+  const std::int64_t more = allowed_blocks(program, 8);
+  return phase_steps(program, first) == phase_steps(program, more) ? first : more;
+}
+
+// The first step with the most transfers; 0 if there is none.
+std::int64_t busiest_step(const LoadedSchedule& loaded, std::int64_t blocks) {
+  std::map<std::int64_t, std::uint64_t> counts;
+  for (const Transfer& transfer : transfers(loaded.programs, blocks)) ++counts[transfer.step];
+  std::int64_t busiest = 0;
+  std::uint64_t most = 0;
+  for (const auto& [step, count] : counts) {
+    if (count <= most) continue;
+    busiest = step;
+    most = count;
+  }
+  return busiest;
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  write_file(path, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  std::printf("%s: %s\n", one_line(path).c_str(), counted(text.size(), "byte").c_str());
+}
+
+View view_of(const std::string& name) {
+  if (name.empty() || name == "step") return View::kStep;
+  if (name == "trees") return View::kTrees;
+  if (name == "load") return View::kLoad;
+  bad_input("unknown --show '" + one_line(name) + "'; expected step, trees or load");
+}
+
+// Refuses options for an output that is not written.
+void check_outputs(const Arguments& arguments, View view) {
+  if (arguments.svg.empty() && !arguments.show.empty()) {
+    bad_input("--show is for a picture, the page shows all; expected --svg as well");
+  }
+  if (arguments.page.empty() && !arguments.trace.empty()) {
+    bad_input("--trace is for a page; expected -o PAGE.html as well");
+  }
+  if (arguments.page.empty() && view != View::kStep && !arguments.step.empty()) {
+    bad_input("--show " + arguments.show + " is of all steps; expected no --step");
+  }
+}
+
+void run_draw(const Arguments& arguments) {
+  if (arguments.page.empty() && arguments.svg.empty()) {
+    bad_input("nothing to write; expected -o PAGE.html or --svg PICTURE.svg");
+  }
+  const View view = view_of(arguments.show);
+  check_outputs(arguments, view);
+  for (const std::string& path : {arguments.page, arguments.svg}) {
+    if (!path.empty()) check_writable(path);
+  }
+  const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
+  const topology::Topology& topology = *loaded.topology;
+  if (topology.nodes() > kMostNodes || topology.link_count() > kMostLinks) {
+    bad_input(topology.title() + " has " + counted(topology.nodes(), "node") + " and " +
+              counted(topology.link_count(), "link") + "; expected at most " +
+              std::to_string(kMostNodes) + " and " + std::to_string(kMostLinks));
+  }
+  const Program& program = loaded.programs.front();
+  const std::int64_t blocks = arguments.blocks.empty()
+                                  ? usual_blocks(program)
+                                  : chosen_blocks(arguments.blocks, kMostBlocks, program);
+  const std::int64_t steps = phase_steps(program, blocks);
+  if (steps == 0) bad_input("the schedule has no steps; nothing to draw");
+  std::int64_t step = 0;
+  if (arguments.step.empty()) {
+    step = busiest_step(loaded, blocks);
+  } else {
+    step = static_cast<std::int64_t>(
+        whole_number("--step", arguments.step, 0, static_cast<std::uint64_t>(steps - 1)));
+  }
+  std::string trace;
+  if (!arguments.trace.empty()) trace = read_file(arguments.trace);
+  // Both are made before either is written.
+  std::string page, svg;
+  if (!arguments.page.empty()) page = make_page(loaded, blocks, step + 1, trace);
+  if (!arguments.svg.empty()) {
+    svg = draw_picture(loaded, view, blocks, step);
+  }
+  if (!page.empty()) write_text(arguments.page, page);
+  if (!svg.empty()) write_text(arguments.svg, svg);
+}
+
+}  // namespace
+
+void add_draw(Command app) {
+  Command command =
+      app.add_command("draw", "Draws a schedule on its topology, as a page to play with");
+  const auto arguments = std::make_shared<Arguments>();
+  command.text("file", arguments->file, "The schedule file").required();
+  command.text("-o,--output", arguments->page, "Write a page: one HTML file, no network");
+  command.text("--svg", arguments->svg, "Write a picture for a document");
+  command.text("--show", arguments->show,
+               "What is in the picture: step, trees (the pairs that blocks pass) or load (of "
+               "links, a period); default: step");
+  command.text("--blocks", arguments->blocks,
+               "N, blocks a segment, one that the schedule has; the page can change it; "
+               "default: 8, or 1 where N adds no steps");
+  command.text("--step", arguments->step,
+               "The step in the picture, and on the page at first; default: the first one with the "
+               "most transfers");
+  command.text("--trace", arguments->trace,
+               "Also put this trace (of 'espalier trace') into the page");
+  command.text("--topology", arguments->topology, "Refuse the file if it is for another");
+  command.set_footer(
+      "The page holds the programs and expands them itself: play the steps with a slider, see "
+      "what\n"
+      "every node holds, the trees, the load of the links, steps by node and by link, and a "
+      "trace.\n"
+      "Examples:\n"
+      "  espalier draw b.esp -o b.html\n"
+      "  espalier draw b.esp -o b.html --trace real.json\n"
+      "  espalier draw b.esp --svg trees.svg --show trees");
+  command.set_action([arguments] { run_draw(*arguments); });
+}
+
+}  // namespace espalier::tools

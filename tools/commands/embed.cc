@@ -1,0 +1,272 @@
+// espalier embed: searches a placement of a schedule's ranks on a topology.
+
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "collectives/embed/groups.h"
+#include "espalier/collectives/embed/place.h"
+#include "espalier/collectives/embed/placement.h"
+#include "tools/commands/commands.h"
+#include "tools/common/failure.h"
+#include "tools/common/json.h"
+#include "tools/common/numbers.h"
+#include "tools/common/output.h"
+#include "tools/select/embedding.h"
+
+namespace espalier::tools {
+namespace {
+
+struct Arguments {
+  Selection selection;
+  std::string hops = "cut-through", seed = "1", moves = "10000000", period, group, tree;
+  std::string output;
+  Format format = Format::kText;
+};
+
+constexpr std::uint64_t kMostMoves = 1'000'000'000'000;
+
+embed::Search search_of(const Arguments& arguments, const topology::Topology& topology) {
+  embed::Search search;
+  search.hops = arguments.hops == "cut-through" ? topology::Hops::kCutThrough
+                                                : topology::Hops::kStoreAndForward;
+  search.root_moves = arguments.selection.root == "any";
+  if (!search.root_moves) {
+    const std::string what = "--root on " + topology.title() + " (or any):";
+    search.root = static_cast<std::uint32_t>(
+        whole_number(what, arguments.selection.root, 0, topology.ranks() - 1));
+  }
+  search.seed = whole_number("--seed", arguments.seed, 0, ~std::uint64_t{0} >> 1);
+  search.moves = whole_number("--moves", arguments.moves, 1, kMostMoves);
+  if (!arguments.period.empty()) {
+    if (search.hops == topology::Hops::kCutThrough) {
+      bad_input(
+          "--period is what links carry store-and-forward; expected --hops store-and-forward");
+    }
+    search.period = static_cast<std::uint32_t>(whole_number("--period", arguments.period, 1, 1000));
+  }
+  return search;
+}
+
+std::string tree_of(const Arguments& arguments) {
+  return arguments.tree.empty() ? "least" : arguments.tree;
+}
+
+// The command that finds the same, all that matters written out.
+std::string command_of(const Arguments& arguments) {
+  const Selection& selection = arguments.selection;
+  std::string text = "espalier embed --topology " + selection.topology + " --collective " +
+                     selection.collective + " --algorithm " + selection.algorithm;
+  const auto add = [&text](const char* option, const std::string& value) {
+    if (!value.empty()) text += std::string(" ") + option + " " + value;
+  };
+  add("--run", selection.run);
+  add("--group", arguments.group);
+  if (!arguments.group.empty()) add("--tree", tree_of(arguments));
+  add("--root", selection.root);
+  add("--hops", arguments.hops);
+  add("--period", arguments.period);
+  add("--seed", arguments.seed);
+  add("--moves", arguments.moves);
+  return one_line(text);
+}
+
+void check_size(const topology::Topology& topology) {
+  if (topology.ranks() <= embed::kMostPlaced) return;
+  bad_input(topology.title() + " has " + counted(topology.ranks(), "rank") +
+            ", too many to place; expected at most " + std::to_string(embed::kMostPlaced));
+}
+
+// "2x4" on a mesh that it divides.
+embed::GroupShape shape_of(const std::string& text, const topology::Topology& topology) {
+  const topology::Shape mesh = topology.shape();
+  if (mesh.rows == 0) {
+    bad_input("fractional-mesh is for mesh:RxC, not for " + topology.title());
+  }
+  const std::size_t times = text.find('x');
+  const std::string what = "--group '" + one_line(text) + "' (rows x columns of ranks, e.g. 1x2):";
+  if (times == std::string::npos) bad_input(what + " expected RxC");
+  const embed::GroupShape shape{
+      static_cast<std::uint32_t>(whole_number(what, text.substr(0, times), 1, mesh.rows)),
+      static_cast<std::uint32_t>(whole_number(what, text.substr(times + 1), 1, mesh.columns))};
+  if (mesh.rows % shape.rows != 0 || mesh.columns % shape.columns != 0) {
+    bad_input(what + " such groups do not divide " + topology.title() +
+              "; expected divisors of its rows and columns");
+  }
+  return shape;
+}
+
+topology::Embedding find_by_groups(const Arguments& arguments, const topology::Topology& topology,
+                                   embed::Search& search, embed::Placement& placement) {
+  const Selection& selection = arguments.selection;
+  if (selection.collective != "broadcast" || !selection.run.empty()) {
+    bad_input(
+        "fractional-mesh is a broadcast whose runs are as long as a group has ranks; expected "
+        "--collective broadcast and --group RxC");
+  }
+  check_size(topology);
+  const embed::GroupShape shape = shape_of(arguments.group, topology);
+  const std::uint32_t run = shape.rows * shape.columns, groups = topology.ranks() / run;
+  const std::string shape_name = tree_of(arguments);
+  const bool complete = shape_name != "least";
+  if (complete && shape_name != "complete" && shape_name != "h-tree") {
+    bad_input("unknown --tree '" + one_line(shape_name) + "'; expected least, complete or h-tree");
+  }
+  if (complete && (groups & (groups - 1)) != 0) {
+    bad_input("a complete tree of " + counted(groups, "group") +
+              "; expected a power of two of them, or --tree least");
+  }
+  embed::GroupTree tree =
+      complete ? embed::complete_tree(run, groups) : embed::least_tree(run, groups);
+  tree.keeps_h_tree = shape_name == "h-tree";
+  embed::GroupPlacement found =
+      embed::find_groups(topology, embed::Routes(topology), shape, tree, search);
+  if (!search.root_moves && found.placement.node_of.front() != search.root) {
+    bad_input("rank " + selection.root + " is no corner of its group; expected one that is");
+  }
+  placement = std::move(found.placement);
+  topology::Embedding embedding;
+  embedding.run = run;
+  for (const embed::GroupTree::Group& group : found.tree.groups) {
+    embedding.groups.push_back({group.parent, group.is_right});
+  }
+  return embedding;
+}
+
+topology::Embedding find_by_ranks(const Arguments& arguments, embed::Search& search,
+                                  embed::Placement& placement) {
+  Selection selection = arguments.selection;
+  selection.root = "0";
+  selection.embedding = "none";
+  const SelectedAlgorithm selected = select_algorithm(selection);
+  check_size(*selected.topology);
+  const std::string why = embed::unplaceable(selected.algorithm.collective);
+  if (!why.empty()) bad_input(selection.collective + " takes no embedding: " + why);
+  if (selected.algorithm.topologies != "any topology") {
+    bad_input("algorithm '" + selected.algorithm.name + "' is for " +
+              selected.algorithm.topologies + " as they are; expected one for any topology");
+  }
+  Programs programs(selected.nodes);
+  for (std::uint32_t node = 0; node < selected.nodes; ++node)
+    generate(selected, node, programs[node]);
+  const embed::Traffic traffic = embed::traffic_of(programs);
+  if (search.period == 0) search.period = embed::whole_period(traffic);
+  placement = embed::find_placement(embed::Routes(*selected.topology), traffic, search);
+  topology::Embedding embedding;
+  embedding.run = selected.group.run;
+  return embedding;
+}
+
+void report(const Arguments& arguments, const topology::Topology& topology,
+            const embed::Placement& placement) {
+  const bool stored = arguments.hops != "cut-through";
+  if (arguments.format == Format::kJson) {
+    print_json({{"file", arguments.output},
+                {"topology", topology.spec()},
+                {"collective", arguments.selection.collective},
+                {"algorithm", arguments.selection.algorithm},
+                {"root", placement.node_of.front()},
+                {"hops", arguments.hops},
+                {"latency", placement.latency}});
+    return;
+  }
+  std::printf("%s: %s by %s on %s, root %u: %s; the last rank's first block after %lld %s\n",
+              one_line(arguments.output).c_str(), arguments.selection.collective.c_str(),
+              arguments.selection.algorithm.c_str(), topology.title().c_str(),
+              placement.node_of.front(),
+              stored ? "no link carries more than the period" : "no link twice in a slot",
+              static_cast<long long>(placement.latency),
+              arguments.selection.algorithm == "fractional-mesh" ? "steps" : "hops");
+}
+
+void run_embed(const Arguments& arguments) {
+  check_writable(arguments.output);
+  const auto topology = parse_topology(arguments.selection.topology);
+  embed::Search search = search_of(arguments, *topology);
+  embed::Placement placement;
+  topology::Embedding embedding;
+  {
+    Progress progress("placing");
+    search.progress = [&progress](double done) { progress.show(done); };
+    const bool groups = arguments.selection.algorithm == "fractional-mesh";
+    for (const auto& [option, value] :
+         {std::pair{"--group", &arguments.group}, std::pair{"--tree", &arguments.tree}}) {
+      if (groups || value->empty()) continue;
+      bad_input(std::string(option) + " is for --algorithm fractional-mesh alone");
+    }
+    if (groups && !arguments.period.empty()) {
+      bad_input(
+          "the period of fractional-mesh is one more than a group has ranks; expected no "
+          "--period");
+    }
+    embedding = groups ? find_by_groups(arguments, *topology, search, placement)
+                       : find_by_ranks(arguments, search, placement);
+  }
+  if (placement.over > 0) {
+    const bool stored = search.hops == topology::Hops::kStoreAndForward;
+    negative("none found in " + arguments.moves + " moves: the best has " +
+             counted(static_cast<std::uint64_t>(placement.over), "transfer") + " too many on " +
+             (stored ? "links that carry " + std::to_string(search.period) + " a period"
+                     : "a link in a slot") +
+             "; nothing is written. Expected more --moves, another --seed" +
+             (stored ? ", a longer --period" : "") + " or --root any");
+  }
+  embedding.topology = topology->spec();
+  embedding.collective = arguments.selection.collective;
+  embedding.algorithm = arguments.selection.algorithm;
+  embedding.hops = search.hops;
+  embedding.node_of = placement.node_of;
+  embedding.found_by = command_of(arguments);
+  const std::string text = topology::write_embedding(embedding);
+  write_file(arguments.output, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  report(arguments, *topology, placement);
+}
+
+}  // namespace
+
+void add_embed(Command app) {
+  Command command =
+      app.add_command("embed", "Searches where ranks should stand, so that links suffice");
+  const auto arguments = std::make_shared<Arguments>();
+  Selection& selection = arguments->selection;
+  command.text("--topology", selection.topology, "As for 'espalier compile'").required();
+  command.text("--collective", selection.collective, "broadcast, reduce or allreduce").required();
+  command.text("--algorithm", selection.algorithm, "one that 'espalier list' names").required();
+  command.text("--root", selection.root, "the rank that is the root, or any")
+      .show_default(selection.root);
+  command.text("--run", selection.run, "fractional trees: r, blocks a run");
+  const std::vector<std::string> hops = {"cut-through", "store-and-forward"};
+  command
+      .word(
+          "--hops", hops, [arguments, hops](std::size_t index) { arguments->hops = hops[index]; },
+          "how a block crosses several links; the footer says which loads count")
+      .show_default(arguments->hops);
+  command.text("--period", arguments->period,
+               "Store-and-forward: steps in which each link may carry a block of each lane so "
+               "many times; default: the algorithm's");
+  command.text("--group", arguments->group, "fractional-mesh: rows x columns of a group, e.g. 1x2");
+  command.text("--tree", arguments->tree,
+               "fractional-mesh: least, of least depth; complete; or h-tree, a complete tree "
+               "that stays near an H-tree; default: least");
+  command.text("--seed", arguments->seed, "The same seed finds the same embedding")
+      .show_default(arguments->seed);
+  command.text("--moves", arguments->moves, "moves to try at most; a million take about a second")
+      .show_default(arguments->moves);
+  command.text("-o,--output", arguments->output, "The embedding to write").required();
+  add_format(command, arguments->format);
+  command.set_footer(
+      "Simulated annealing. Cut-through: no link carries two blocks in a step, each holding its "
+      "whole\n"
+      "path. Store-and-forward: no link carries more than a period's, then the least latency.\n"
+      "Exit status: 1 if none was found; nothing is written then.\n"
+      "Examples:\n"
+      "  espalier embed --topology mesh:8x8 --collective broadcast --algorithm two-tree -o "
+      "e.textproto\n"
+      "  espalier embed --topology mesh:8x16 --collective broadcast --algorithm fractional-mesh "
+      "--group 1x2 --tree h-tree --root any -o f.textproto\n"
+      "  espalier compile --topology mesh:8x8 --collective broadcast --algorithm two-tree "
+      "--embedding e.textproto -o b.esp");
+  command.set_action([arguments] { run_embed(*arguments); });
+}
+
+}  // namespace espalier::tools

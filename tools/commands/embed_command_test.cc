@@ -1,0 +1,116 @@
+// `espalier embed`, and --embedding, from outside.
+
+#include <nlohmann/json.hpp>
+
+#include "tools/commands/command_fixture.h"
+
+namespace espalier {
+namespace {
+
+using EmbedCommand = Command;
+
+constexpr char kBroadcast[] = " --collective broadcast --algorithm two-tree ";
+
+// The same seed, the same file; and what it says how it was found finds it again.
+TEST_F(EmbedCommand, FindsTheSameAgain) {
+  const std::string command = std::string("embed --topology mesh:4x4") + kBroadcast + "--root 5 ";
+  ASSERT_EQ(run(command + "-o a.textproto").status, 0);
+  ASSERT_EQ(run(command + "--seed 1 -o b.textproto").status, 0);
+  ASSERT_EQ(run(command + "--seed 2 -o c.textproto").status, 0);
+  const std::string text = read(directory_ / "a.textproto");
+  EXPECT_EQ(text, read(directory_ / "b.textproto"));
+  EXPECT_NE(text, read(directory_ / "c.textproto"));
+  const std::string said = "found_by: \"espalier ";
+  const std::size_t begin = text.find(said) + said.size();
+  ASSERT_EQ(run(text.substr(begin, text.find('"', begin) - begin) + " -o d.textproto").status, 0);
+  EXPECT_EQ(text, read(directory_ / "d.textproto"));
+  compile("s", "mesh:4x4", "broadcast", "two-tree", "--root 5 --embedding a.textproto");
+  EXPECT_EQ(run("verify s --loads").status, 0);
+  EXPECT_EQ(run("simulate s --bytes 4096").status, 0);
+}
+
+TEST_F(EmbedCommand, FindsGroupsAndLoadsOfAPeriod) {
+  const Result groups = run(
+      "embed --topology mesh:4x4 --collective broadcast --algorithm fractional-mesh --group 1x2 "
+      "--tree h-tree --root 3 --format json -o f.textproto");
+  ASSERT_EQ(groups.status, 0) << groups.err;
+  EXPECT_EQ(nlohmann::json::parse(groups.out)["root"], 3);
+  compile("f", "mesh:4x4", "broadcast", "fractional-mesh", "--root 3 --embedding f.textproto");
+  EXPECT_EQ(run("verify f --loads").status, 0);
+  const std::string stored =
+      "embed --topology mesh:2x3 --collective reduce --algorithm two-tree --hops store-and-forward "
+      "--moves 20000 ";
+  ASSERT_EQ(run(stored + "-o g.textproto").status, 0);
+  compile("g", "mesh:2x3", "reduce", "two-tree", "--embedding g.textproto --links modelled");
+  EXPECT_EQ(run("verify g --loads").status, 0);
+  expect_refused(stored + "--period 1 -o h.textproto", "too many on links that carry 1 a period",
+                 1);
+}
+
+TEST_F(EmbedCommand, TheBestKnownIsTheDefault) {
+  compile("known", "mesh:8x8");
+  compile("none", "mesh:8x8", "broadcast", "two-tree", "--embedding none");
+  compile("named", "mesh:8x8", "broadcast", "two-tree", "--embedding mesh-8x8-broadcast-two-tree");
+  EXPECT_EQ(read(directory_ / "known"), read(directory_ / "named"));
+  EXPECT_NE(read(directory_ / "known"), read(directory_ / "none"));
+  EXPECT_EQ(run("verify known --loads").status, 0);
+  EXPECT_EQ(run("verify none --loads").status, 1);
+  compile("snake", "mesh:3x4", "broadcast", "chain", "--root 7 --embedding snake");
+  EXPECT_EQ(run("verify snake --loads").status, 0);
+  const auto list = nlohmann::json::parse(run("list --embeddings --format json").out);
+  EXPECT_FALSE(list.empty());
+  for (const auto& row : list)
+    EXPECT_EQ(std::string(row["found_by"]).rfind("espalier embed ", 0), 0u);
+}
+
+TEST_F(EmbedCommand, RefusesInOneLine) {
+  const std::string embed = "embed -o e.textproto --topology ";
+  for (const auto& [arguments, words] :
+       {std::pair{"mesh:4x4 --collective scan --algorithm two-tree", "a scan goes by the order"},
+        {"mesh:4x4 --collective allgather --algorithm ring", "each part belongs to a rank"},
+        {"mesh:64x64 --collective broadcast --algorithm two-tree", "expected at most 1024"},
+        {"mesh:4x4 --collective broadcast --algorithm two-tree --hops wormhole", "unknown --hops"},
+        {"mesh:4x4 --collective broadcast --algorithm two-tree --root 16", "--root on mesh:4x4"},
+        {"mesh:4x4 --collective broadcast --algorithm two-tree --period 2", "store-and-forward"},
+        {"mesh:4x4 --collective broadcast --algorithm two-tree --group 1x2",
+         "fractional-mesh alone"},
+        {"mesh:4x4 --collective broadcast --algorithm fractional-mesh --group 3x2",
+         "do not divide"},
+        {"mesh:4x4 --collective broadcast --algorithm fractional-mesh --group two", "expected RxC"},
+        {"complete:4 --collective broadcast --algorithm fractional-mesh --group 1x2",
+         "for mesh:RxC"},
+        {"mesh:3x4 --collective broadcast --algorithm fractional-mesh --group 1x2 --tree h-tree",
+         "expected a power of two"}}) {
+    expect_refused(embed + arguments, words);
+  }
+  // With so few moves there is none.
+  expect_refused(embed + "mesh:8x8" + kBroadcast + "--moves 10", "none found in 10 moves", 1);
+}
+
+TEST_F(EmbedCommand, RefusesWrongEmbeddings) {
+  ASSERT_EQ(run(std::string("embed --topology mesh:2x3") + kBroadcast + "-o e.textproto").status,
+            0);
+  write(directory_ / "bad.textproto", "topology: \"mesh:2x3\"\nrow: 1\n");
+  const std::string compile = "compile -o s --collective broadcast ";
+  for (const auto& [arguments, words] :
+       {std::pair{"--topology mesh:3x2 --algorithm two-tree --embedding e.textproto",
+                  "is for topology mesh:2x3; expected one for mesh:3x2"},
+        {"--topology mesh:2x3 --algorithm chain --embedding e.textproto",
+         "is for broadcast by two-tree; expected one for broadcast by chain"},
+        {"--topology mesh:2x3 --algorithm two-tree --root 1 --embedding e.textproto",
+         "is for root 0; expected --root 0"},
+        {"--topology mesh:2x3 --algorithm two-tree --embedding bad.textproto", "bad.textproto:2: "},
+        {"--topology mesh:2x3 --algorithm two-tree --embedding no.textproto", "cannot read"},
+        {"--topology mesh:2x3 --algorithm two-tree --embedding oak", "unknown embedding 'oak'"},
+        {"--topology complete:6 --algorithm chain --embedding snake", "no snake on complete:6"},
+        {"--topology mesh:2x3 --algorithm fractional-mesh", "no embedding is known for root 0"}}) {
+    expect_refused(compile + arguments, words);
+  }
+  expect_refused(
+      "compile -o s --topology mesh:2x2 --collective allgather --algorithm ring "
+      "--embedding snake",
+      "takes no embedding: each part belongs to a rank");
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,259 @@
+// espalier measure: alpha, beta and the postal model's lambda of a fabric, by the two experiments
+// of tools/measure/postal.h between node processes.
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <list>
+#include <memory>
+#include <thread>
+
+#include "tools/commands/commands.h"
+#include "tools/common/failure.h"
+#include "tools/common/numbers.h"
+#include "tools/common/output.h"
+#include "tools/launch/start_cluster.h"
+#include "tools/report/measure_report.h"
+#include "tools/workload/reference.h"
+
+namespace espalier::tools {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> sizes = {"8", "64", "512", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB"};
+  std::vector<std::string> receivers_text = {"2", "4", "8"};
+  std::vector<std::uint32_t> receivers;
+  std::uint32_t repeat = 31;
+  std::string plot;
+  Format format = Format::kText;
+  launch::LaunchOptions launch;
+};
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+// One run goes on for about so long, in experiments directly one after the other: long enough that
+// a node's waking up for it hardly counts, and so short that on a machine with other work most runs
+// are not interrupted.
+constexpr double kRunSeconds = 1e-3;
+constexpr std::uint64_t kLeastExperiments = 4, kMostExperiments = 2000;
+
+// The nodes of one number of receivers; both experiments are schedules of theirs.
+struct Group {
+  std::uint32_t receivers = 1;
+  std::vector<std::vector<std::uint8_t>> schedules;
+  launch::NodeProcesses cluster;
+};
+// Each cluster puts back the signal handlers that it found, so the last one goes first.
+struct Groups {
+  std::list<Group> all;
+  Groups() = default;
+  Groups(const Groups&) = delete;
+  Groups& operator=(const Groups&) = delete;
+  ~Groups() {
+    while (!all.empty()) all.pop_back();
+  }
+};
+
+void start(const Arguments& arguments, std::uint64_t most, Group& group) {
+  for (const Experiment experiment : kExperiments) {
+    group.schedules.push_back(experiment_file(experiment, group.receivers));
+  }
+  launch::LaunchOptions options = arguments.launch;
+  options.nodes = group.receivers + 1;
+  options.topology = "complete:" + std::to_string(options.nodes);
+  start_cluster(options, group.schedules, group.cluster);
+  std::string error;
+  for (std::uint32_t node = 0; node < options.nodes; ++node) {
+    const std::uint64_t input = node == 0 ? most : 0;  // the others have an output
+    if (!group.cluster.give_memory(node, input, most - input, error)) negative(error);
+  }
+  if (!group.cluster.await_memory(error)) negative(error);
+}
+
+// Runs one experiment `times` times; the time of one at rank 0, in s. Every receiver's bytes are
+// checked.
+double run_once(Group& group, Experiment experiment, std::uint64_t bytes, std::uint64_t times,
+                std::uint32_t repetition) {
+  const reference::ReferenceInput what{
+      espalier_Collective_BROADCAST, group.receivers + 1, 0, {}, bytes};
+  const auto& members = group.cluster.members();
+  reference::fill_input(what, 0, repetition, members[0].memory.input());
+  for (std::uint32_t node = 1; node <= group.receivers; ++node) {
+    std::memset(members[node].memory.output(), 0xa5, bytes);
+  }
+  control::RunRequest order;
+  order.program = static_cast<std::uint32_t>(experiment);
+  order.count = bytes;
+  order.repetitions = times;
+  std::string error;
+  const bool well = group.cluster.run(order, error);
+  if (!error.empty()) negative(error);
+  for (std::uint32_t node = 0; !well && node <= group.receivers; ++node) {
+    const std::string status = group.cluster.describe(node);
+    if (status != "ok") negative("rank " + std::to_string(node) + ": " + status);
+  }
+  for (std::uint32_t node = 1; node <= group.receivers; ++node) {
+    if (std::memcmp(members[node].memory.output(), members[0].memory.input(), bytes) != 0) {
+      negative("rank " + std::to_string(node) + " has wrong bytes");
+    }
+  }
+  const control::Report& report = members[0].report;
+  return static_cast<double>(report.end_ns - report.begin_ns) * 1e-9 / static_cast<double>(times);
+}
+
+// The times of one experiment, repetition by repetition.
+struct Series {
+  Group* group;
+  Experiment experiment;
+  std::uint64_t times;  // of one after the other, in a run
+  std::vector<double> seconds;
+};
+
+// How far the lambdas of single repetitions lie apart.
+void add_spread(const std::vector<Series>& all, std::uint32_t repetitions, MeasuredSize& size) {
+  std::vector<double> lambdas;
+  for (std::uint32_t i = 0; i < repetitions; ++i) {
+    std::vector<Timing> timings;
+    for (const Series& series : all) {
+      timings.push_back({series.experiment, series.group->receivers, series.seconds[i]});
+    }
+    const Postal postal = fit_postal(timings);
+    if (postal.lambda > 0) lambdas.push_back(postal.lambda);
+  }
+  if (2 * lambdas.size() < repetitions) return;
+  std::sort(lambdas.begin(), lambdas.end());
+  size.lambda_low = lambdas[lambdas.size() / 4];
+  size.lambda_high = lambdas[lambdas.size() - 1 - lambdas.size() / 4];
+}
+
+// The timings of one size: repetitions of all its experiments in turn, so that what disturbs the
+// machine for a while disturbs all alike.
+MeasuredSize measure_size(const Arguments& arguments, std::uint64_t bytes, Groups& groups,
+                          const std::function<void(double)>& progress) {
+  std::vector<Series> all;
+  for (Group& group : groups.all) {
+    for (const Experiment experiment : kExperiments) {
+      const double once = run_once(group, experiment, bytes, kLeastExperiments, 0);
+      const double wanted = std::min(kRunSeconds / std::max(once, 1e-9), 1e9);
+      all.push_back(
+          {&group,
+           experiment,
+           std::clamp(static_cast<std::uint64_t>(wanted), kLeastExperiments, kMostExperiments),
+           {}});
+    }
+  }
+  for (std::uint32_t i = 0; i < arguments.repeat; ++i) {
+    for (Series& series : all) {
+      series.seconds.push_back(
+          run_once(*series.group, series.experiment, bytes, series.times, i + 1));
+    }
+    progress((i + 1.0) / arguments.repeat);
+  }
+  MeasuredSize size;
+  size.bytes = bytes;
+  for (const Series& series : all) {
+    const auto [least, most] = std::minmax_element(series.seconds.begin(), series.seconds.end());
+    size.timings.push_back({series.experiment, series.group->receivers, median(series.seconds)});
+    size.least.push_back(*least);
+    size.most.push_back(*most);
+  }
+  add_spread(all, arguments.repeat, size);
+  return size;
+}
+
+void run_measure(Arguments arguments) {
+  if (!arguments.plot.empty()) check_writable(arguments.plot);
+  find_node(arguments.launch);
+  std::vector<std::uint64_t> sizes;
+  for (const std::string& size : arguments.sizes) {
+    sizes.push_back(byte_count("--bytes", size, kMostBytes));
+  }
+  const auto ascending = [](auto& list) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  };
+  ascending(sizes);
+  for (const std::string& text : arguments.receivers_text) {
+    arguments.receivers.push_back(
+        static_cast<std::uint32_t>(whole_number("--receivers", text, 1, kMostReceivers)));
+  }
+  arguments.receivers.push_back(1);
+  ascending(arguments.receivers);
+  if (arguments.receivers.size() < 2) {
+    bad_input(
+        "--receivers names none above 1, so nothing tells t_s from lambda; expected e.g. 2,4,8");
+  }
+  arguments.launch.window = kMaxWindow;
+  arguments.launch.nodes = arguments.receivers.back() + 1;
+  check_addresses(arguments.launch);
+
+  Measured measured;
+  measured.provider = arguments.launch.provider;
+  measured.repetitions = arguments.repeat;
+  measured.receivers = arguments.receivers;
+  measured.processors = std::thread::hardware_concurrency();
+  Groups groups;
+  for (const std::uint32_t receivers : arguments.receivers) {
+    groups.all.emplace_back().receivers = receivers;
+    start(arguments, std::max<std::uint64_t>(1, sizes.back()), groups.all.back());
+  }
+  {
+    Progress progress("measuring");
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const auto part = [&](double done) {
+        progress.show((static_cast<double>(i) + done) / static_cast<double>(sizes.size()));
+      };
+      measured.sizes.push_back(measure_size(arguments, sizes[i], groups, part));
+    }
+  }
+  evaluate(measured);
+  if (!arguments.plot.empty()) {
+    const std::string svg = measured_svg(measured);
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(svg.data());
+    write_file(arguments.plot, {bytes, svg.size()});
+  }
+  std::cout << (arguments.format == Format::kJson ? measured_json(measured)
+                                                  : measured_text(measured))
+            << std::flush;
+}
+
+constexpr const char* kExamples =
+    "Two experiments of the postal model between node processes. echo: rank 0 sends to k ranks,\n"
+    "one after the other, each sends back at once: t_s (k-1+2 lambda). return: rank 0 sends to k\n"
+    "ranks, the last one sends to all others and, last, back: 2 t_s (k-1+lambda). From both, by\n"
+    "message size: t_s (send), lambda t_s (one way), lambda, and the quartiles of what single\n"
+    "repetitions give for it; and alpha and beta of the one way time. 'run' and 'simulate' "
+    "predict\n"
+    "with the JSON by --model.\n"
+    "Examples:\n"
+    "  espalier measure --provider shm\n"
+    "  espalier measure --provider tcp --format json --plot tcp.svg > tcp.json\n"
+    "  espalier run --bytes 64KiB --model tcp.json";
+
+}  // namespace
+
+void add_measure(Command app) {
+  Command command = app.add_command(
+      "measure", "Measures alpha, beta and lambda of a fabric between real processes");
+  const auto arguments = std::make_shared<Arguments>();
+  launch::LaunchOptions& launch = arguments->launch;
+  command.text("--provider", launch.provider, "tcp or shm").show_default(launch.provider);
+  command.list("--bytes", arguments->sizes, std::string("Message sizes (") + kByteUnits + ")")
+      .show_default("8,64,512,4KiB,16KiB,64KiB,256KiB,1MiB");
+  command
+      .list("--receivers", arguments->receivers_text,
+            "Numbers of receivers, k; 1 is always "
+            "measured")
+      .show_default("2,4,8");
+  command.number("--repeat", arguments->repeat, 1, 100000, "Repetitions; the median is printed");
+  command.text("--plot", arguments->plot, "Also draw it into this SVG file");
+  command.text("--launch-prefix", launch.prefix,
+               "Words before each process's command; %r is its node, %n that plus one");
+  command.text("--address", launch.address, "IP each process binds; %r and %n as above");
+  command.text("--node-binary", launch.node_binary, "espalier-node; default: beside espalier");
+  add_format(command, arguments->format);
+  command.set_footer(kExamples);
+  command.set_action([arguments] { run_measure(*arguments); });
+}
+
+}  // namespace espalier::tools

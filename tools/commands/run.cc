@@ -1,0 +1,355 @@
+// espalier run: compiles, verifies, starts one process per node, runs, checks every result.
+
+#include "tools/run/run.h"
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <memory>
+
+#include "espalier/collectives/verify/verify.h"
+#include "tools/commands/commands.h"
+#include "tools/common/failure.h"
+#include "tools/common/numbers.h"
+#include "tools/image/image.h"
+#include "tools/launch/start_cluster.h"
+#include "tools/measure/cost_model.h"
+#include "tools/report/verify_report.h"
+#include "tools/workload/result_files.h"
+
+namespace espalier::tools {
+namespace {
+
+using run_command::RunOptions;
+using run_command::RunResult;
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
+constexpr std::uint32_t kMostPerProcess = 256;
+
+// "NODE@MS"
+bool parse_disturbance(const std::string& text, int signal, launch::LaunchOptions& launch) {
+  launch::Disturbance disturbance;
+  disturbance.signal = signal;
+  const char* end = text.data() + text.size();
+  const auto rank = std::from_chars(text.data(), end, disturbance.node);
+  if (rank.ec != std::errc() || rank.ptr == end || *rank.ptr != '@') return false;
+  const auto after = std::from_chars(rank.ptr + 1, end, disturbance.after_ms);
+  if (after.ec != std::errc() || after.ptr != end || disturbance.node >= launch.nodes) return false;
+  launch.disturbances.push_back(disturbance);
+  return true;
+}
+
+void parse_disturbances(RunOptions& options) {
+  for (const bool kill : {true, false}) {
+    for (const std::string& text : kill ? options.kill : options.stop) {
+      if (parse_disturbance(text, kill ? SIGKILL : SIGSTOP, options.launch)) continue;
+      bad_input("bad " + std::string(kill ? "--kill " : "--stop ") + one_line(text) +
+                ": expected NODE@MS with a node from 0 to " +
+                std::to_string(options.launch.nodes - 1));
+    }
+  }
+}
+
+LoadedSchedule obtain_schedule(const RunOptions& options) {
+  if (!options.file.empty()) return load_schedule(options.file, "");
+  return load_schedule("compiled", compile(select_algorithm(options.selection)), "");
+}
+
+// Proves the schedule for every N at once. One that is not periodic is proven for each N up to the
+// largest that the sizes give.
+verify::Verdict prove(const LoadedSchedule& schedule, const reference::ReferenceInput& what,
+                      std::uint64_t max_bytes, bool modelled) {
+  Progress progress("verifying");
+  verify::VerifyOptions options;
+  // In a modelled run the endpoints are the topology's links. Otherwise the fabric routes, and
+  // other links carry the blocks.
+  options.links = modelled || schedule.file.nodes() > schedule.file.ranks();
+  options.progress = [&progress](double done) { progress.show(done); };
+  options.method = verify::Method::kPeriodic;
+  const auto program = [&](std::uint32_t node) -> const Program& {
+    return schedule.programs.at(node);
+  };
+  verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
+  if (!verdict.valid && verdict.counterexample.point == verify::Point::kForm) {
+    reference::ReferenceInput longest = what;
+    longest.bytes = max_bytes;
+    options.method = verify::Method::kExhaustive;
+    options.max_blocks = layout_of(schedule.programs.front(), longest).blocks;
+    verdict = verify::verify(*schedule.topology, program, options);
+  }
+  if (verdict.valid) return verdict;
+  bad_input("the schedule does not verify and is not run: " + verdict.counterexample.message);
+}
+
+// The case that the schedule and the options describe together. Throws Failure (bad input).
+reference::ReferenceInput describe_case(const RunOptions& options, const Program& program) {
+  reference::ReferenceInput what = case_of(program, options.combining);
+  std::string error;
+  if (!options.input.empty() && what.collective != espalier_Collective_BROADCAST) {
+    bad_input("--input is for broadcast; other collectives make their own vectors of --bytes");
+  }
+  if (!options.output.empty() && what.collective == espalier_Collective_BARRIER) {
+    bad_input("--output writes results, and a barrier has none; expected no --output");
+  }
+  for (const std::uint64_t bytes : options.bytes) {
+    what.bytes = bytes;
+    if (!reference::supported(what, error)) bad_input(error);
+  }
+  return what;
+}
+
+// Sets the boot options of nodes that boot images and so get no schedule. Throws Failure (bad
+// input).
+void add_boot_words(RunOptions& options) {
+  const bool flash = !options.flash.empty();
+  if (options.image.empty() && !flash) {
+    if (options.public_key.empty() && !options.takes_unsigned) return;
+    bad_input(std::string(options.takes_unsigned ? "--unsigned" : "--public-key") +
+              " is for nodes that boot images; expected --image or --flash as well");
+  }
+  if (options.public_key.empty() != options.takes_unsigned) {
+    bad_input(
+        "nodes that boot images need a key: expected one of --public-key FILE and --unsigned");
+  }
+  options.launch.boot = {flash ? "--flash" : "--image", flash ? options.flash : options.image};
+  if (options.takes_unsigned) {
+    options.launch.boot.emplace_back("--unsigned");
+  } else {
+    (void)image::trusted_key(options.public_key);
+    options.launch.boot.insert(options.launch.boot.end(), {"--public-key", options.public_key});
+  }
+}
+
+// Writes the results of all ranks for the last size.
+void write_last_results(const RunOptions& options, reference::ReferenceInput what,
+                        const launch::NodeProcesses& cluster) {
+  what.bytes = options.bytes.back();
+  write_results(options.output, what, [&cluster](std::uint32_t rank) {
+    const launch::SharedMemory& memory = cluster.members()[rank].memory;
+    return RankMemory{memory.input(), memory.output()};
+  });
+}
+
+RunResult describe_run(const RunOptions& options, const LoadedSchedule& schedule,
+                       const reference::ReferenceInput& what) {
+  const Program& program = schedule.programs.front();
+  RunResult result;
+  result.topology = schedule.topology->spec();
+  result.topology_title = schedule.topology->title();
+  result.collective = collective_name(program.collective);
+  result.kind = program.collective;
+  result.default_alpha = !options.alpha_given && options.model.empty();
+  result.default_beta = !options.beta_given && options.model.empty();
+  result.algorithm = program.algorithm;
+  result.provider = options.launch.provider;
+  result.combines = reference::combines(what.collective);
+  result.op = result.combines ? options.combining.op_or_default() : op_name(what.op.op);
+  result.type = result.combines && what.op.op == Op::kCustom ? "maps" : type_name(what.op.type);
+  result.ranks = what.ranks;
+  result.nodes = schedule.file.nodes();
+  result.root = what.root;
+  result.rooted = has_root(what.collective);
+  result.bytes_per_rank = counts_per_rank(what.collective);
+  result.nodes_per_process = options.launch.nodes_per_process;
+  result.back_to_back = options.back_to_back;
+  for (std::uint32_t node = 0; node < schedule.file.nodes(); ++node) {
+    const std::uint8_t* bytes = nullptr;
+    std::size_t size = 0;
+    if (schedule.file.descriptor(node, bytes, size) != Status::kOk) continue;
+    result.descriptor_bytes = std::max<std::uint64_t>(result.descriptor_bytes, size);
+  }
+  return result;
+}
+
+}  // namespace
+
+void run_collective(RunOptions options) {
+  if (options.ranks && options.format == Format::kJson) {
+    bad_input("--ranks is for text, and JSON has every rank's row; expected one of them");
+  }
+  if (!options.trace.empty()) check_writable(options.trace);
+  find_node(options.launch);
+  add_boot_words(options);
+  const LoadedSchedule schedule = obtain_schedule(options);
+  const Program& program = schedule.programs.front();
+  std::string input;
+  if (!options.input.empty()) {
+    input = read_file(options.input);
+    options.bytes = {input.size()};
+  } else {
+    const bool barrier = program.collective == espalier_Collective_BARRIER;
+    if (options.sizes.empty()) options.sizes = {barrier ? "0" : "1MiB"};
+    for (const std::string& size : options.sizes) {
+      options.bytes.push_back(byte_count("--bytes", size, kMostBytes));
+    }
+  }
+  const reference::ReferenceInput what = describe_case(options, program);
+  if (!options.model.empty()) (void)CostModel::read(options.model);
+  const std::uint64_t most = *std::max_element(options.bytes.begin(), options.bytes.end());
+  const bool modelled = run_command::modelled(options, schedule);
+  std::vector<LinkTable> tables;
+  if (modelled) tables = run_command::link_tables(schedule);
+  for (const LinkTable& table : tables) options.launch.links.push_back(to_text(table));
+  run_command::check_memory(options, schedule, tables, what, most);
+  options.launch.nodes = schedule.file.nodes();
+  for (std::uint32_t node = 0; node < options.launch.nodes; ++node) {
+    options.launch.names.push_back(schedule.topology->node_name(node));
+  }
+  options.launch.log = run_command::keeps_logs(options);
+  options.launch.topology = schedule.topology->spec();
+  options.launch.commands = run_command::start_commands(options.starts, options.launch.nodes);
+  check_addresses(options.launch);
+  parse_disturbances(options);
+  for (const std::string& directory : {options.output, options.events}) {
+    if (!directory.empty()) make_directory(directory);
+  }
+  RunResult result = describe_run(options, schedule, what);
+  const verify::Verdict verdict = prove(schedule, what, most, modelled);
+  result.proven_blocks = verdict.proven_blocks;
+  result.proven_for = proven_for(program, verdict);
+  result.bounds = verdict.witnesses;
+  result.modelled = modelled;
+
+  launch::NodeProcesses cluster;
+  std::vector<std::vector<std::uint8_t>> files;
+  if (options.launch.boot.empty()) files.push_back(schedule.bytes);
+  start_cluster(options.launch, files, cluster);
+  if (modelled) result.endpoints = run_command::list_endpoints(schedule, cluster);
+  run_command::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster,
+                       result);
+  if (run_command::keeps_logs(options)) run_command::write_logs(options, schedule, what, cluster);
+  if (result.right && !options.output.empty()) write_last_results(options, what, cluster);
+  std::cout << (options.format == Format::kJson ? to_json(result) : to_text(result, options.ranks))
+            << std::flush;
+  if (!result.right) negative("a node failed or a result is wrong");
+}
+
+namespace {
+
+constexpr const char* kExamples =
+    "Starts one espalier-node process a node (where routers run programs, they are nodes, too), "
+    "runs,\n"
+    "and checks every rank's bytes against a plain reference; of a barrier, that nobody ends "
+    "before all have come. Nothing that does not verify\n"
+    "is run. --bytes is one rank's part in scatter, gather, allgather, reduce-scatter and\n"
+    "all-to-all, else the whole message.\n"
+    "Examples:\n"
+    "  espalier run --topology complete:16 --collective broadcast --algorithm two-tree \\\n"
+    "      --input firmware.bin --output received\n"
+    "  espalier run --topology complete:8 --collective allreduce --algorithm two-tree \\\n"
+    "      --bytes 1MiB --type f32 --op sum --provider shm\n"
+    "  espalier run --topology fattree:k=4,h=2,c=1 --collective allgather --algorithm leaf \\\n"
+    "      --bytes 64KiB --provider shm\n"
+    "  espalier run --topology complete:64 --collective scan --algorithm chain --op affine \\\n"
+    "      --nodes-per-process 16\n"
+    "  espalier run broadcast.esp --bytes 8,64KiB,8MiB --repeat 20 --warmup 3 --format json\n"
+    "  espalier run broadcast.esp --image images/node-%r.img --public-key release.key.pub\n"
+    "  espalier run --topology complete:8 --start '6,7=qemu-aarch64-static -L / \\\n"
+    "      build-aarch64/firmware/node/espalier-node'\n"
+    "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
+    "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";
+
+void add_message_options(Command command, RunOptions& options) {
+  Option bytes = command.list(
+      "--bytes", options.sizes,
+      std::string("Message sizes, e.g. 8,64KiB; each is run; default: 1MiB (barrier: 0); ") +
+          kByteUnits);
+  command.text("--input", options.input, "Broadcast this file").excludes(bytes);
+  command.text("--trace", options.trace,
+               "Write the events of the last collective into this file (see 'espalier trace')");
+  command.text("--output", options.output, "Write each rank's result to DIR/rank-N.bin");
+  command.text("--events", options.events,
+               "Write each node's events of the last collective to DIR/node-N.events");
+  add_operator_options(command, options.combining);
+  command.number("--repeat", options.repeat, 1, 1'000'000,
+                 "Timed repetitions; all ranks start each together");
+  command.number("--warmup", options.warmup, 0, 1'000'000, "Untimed repetitions before");
+  command.number("--back-to-back", options.back_to_back, 1, 1'000'000'000,
+                 "Collectives per repetition, one after the other without a barrier");
+  Option alpha = command.real("--alpha", options.alpha, 0, 1e6,
+                              "Start-up time of a block, s, for the prediction");
+  Option beta =
+      command.real("--beta", options.beta, 0, 1, "Time per byte, s/B, for the prediction");
+  command
+      .text("--model", options.model,
+            "A file of 'espalier measure --format json' that has alpha and beta")
+      .excludes(alpha)
+      .excludes(beta);
+}
+
+void add_launch_options(Command command, RunOptions& options) {
+  launch::LaunchOptions& launch = options.launch;
+  command.text("--provider", launch.provider, "tcp or shm").show_default(launch.provider);
+  command.number("--deadline", launch.deadline_ms, 10, 3'600'000,
+                 "How long an awaited link may stay silent before it is declared dead, ms; nodes "
+                 "end within twice this time");
+  command.number("--window", launch.window, 1, kMaxWindow, "Maximum number of steps in flight");
+  command.number("--nodes-per-process", launch.nodes_per_process, 1, kMostPerProcess,
+                 "Nodes that share a process and its one thread");
+  command.flag("--check-blocks", launch.check_blocks,
+               "Send a CRC-32 with every block, and check it");
+  command.text("--launch-prefix", launch.prefix,
+               "Prefix for each process's command; %r is its first node, %n is %r + 1");
+  command.text("--address", launch.address, "IP that each process binds; %r and %n as above");
+  command.text("--node-binary", launch.node_binary, "espalier-node; default: beside espalier");
+  command.texts(
+      "--start", options.starts,
+      "NODES=COMMAND: the command that starts these nodes (4,5 or 4-7) instead of espalier-node, "
+      "one process each; words for sh, %r and %n as above; may be repeated for other nodes");
+  Option image =
+      command.text("--image", options.image, "Image that each node boots; %r is the node's number");
+  command.text("--flash", options.flash, "Flash file whose slots each node boots; %r as above")
+      .excludes(image);
+  Option key = command.text("--public-key", options.public_key,
+                            "Nodes boot only images signed with this key's private part");
+  command.flag("--unsigned", options.takes_unsigned, "Nodes boot any image").excludes(key);
+  command.texts("--kill", options.kill,
+                "Test aid: NODE@MS kills a node's process MS after the start");
+  command.texts("--stop", options.stop,
+                "Test aid: NODE@MS stops a node's process (SIGSTOP) MS after the start");
+}
+
+}  // namespace
+
+void add_run(Command app) {
+  Command command = app.add_command(
+      "run", "Runs a collective on real processes over libfabric and checks every result");
+  const auto options = std::make_shared<RunOptions>();
+  Option file =
+      command.text("file", options->file, "A schedule file; without one, a schedule is compiled");
+  add_selection(command, options->selection, false);
+  add_links(command, options->selection);
+  command.option("--links").describe(
+      "direct: a node reaches every peer of its program; modelled: it has an endpoint for each "
+      "lane to a neighbour and no others (a selection is lowered for that, a file must be "
+      "modelled); default: modelled if all messages go to neighbours, except on a complete graph");
+  for (const char* name : {"--topology", "--collective", "--algorithm", "--root", "--run",
+                           "--lambda", "--ports", "--embedding"}) {
+    command.option(name).excludes(file);
+  }
+  command.option("--topology").show_default(options->selection.topology);
+  command.option("--collective").show_default(options->selection.collective);
+  command.option("--algorithm").show_default(options->selection.algorithm);
+  add_message_options(command, *options);
+  add_launch_options(command, *options);
+  command.flag("--ranks", options->ranks,
+               "Also print a row per rank (process, time, SHA-256), and per endpoint of a modelled "
+               "run");
+  add_format(command, options->format);
+  command.set_footer(kExamples);
+  command.set_action([options, command] {
+    // Without --window the schedule allows its default, and nodes issue as much as it allows.
+    if (command.option("--window").is_given()) {
+      options->selection.window = std::to_string(options->launch.window);
+      options->selection.window_is_limit = true;
+    }
+    options->alpha_given = command.option("--alpha").is_given();
+    options->beta_given = command.option("--beta").is_given();
+    run_collective(*options);
+  });
+}
+
+}  // namespace espalier::tools

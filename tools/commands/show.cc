@@ -1,0 +1,244 @@
+// espalier show: programs as tables, and expanded into steps.
+
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "tools/commands/commands.h"
+#include "tools/common/json.h"
+#include "tools/common/numbers.h"
+#include "tools/common/output.h"
+#include "tools/report/bound.h"
+#include "tools/report/show_text.h"
+#include "tools/select/blocks.h"
+#include "tools/select/loaded.h"
+
+namespace espalier::tools {
+namespace {
+
+struct Arguments {
+  std::string file, rank, blocks, topology;
+  Format format = Format::kText;
+};
+
+constexpr std::uint64_t kMostBlocks = 1'000'000;
+
+std::string rules_text(const Program& program) {
+  std::string text;
+  for (std::uint32_t i = 0; i < program.blocks_count; ++i) {
+    const BlockRule& rule = program.blocks[i];
+    text += i == 0 ? "" : ", ";
+    text += "from " + std::to_string(rule.from_bytes) + " bytes ";
+    text += rule.block_bytes == 0 ? "one block" : "blocks of " + std::to_string(rule.block_bytes);
+  }
+  return text;
+}
+
+void print_header(const LoadedSchedule& loaded) {
+  const Program& program = loaded.programs.front();
+  std::printf("%s: %s by %s on %s\n", one_line(loaded.name).c_str(),
+              collective_name(program.collective), program.algorithm,
+              loaded.topology->title().c_str());
+  std::printf("  ranks %u, root %u, window %u, scratch %s, %s, grade %s%s\n", program.ranks,
+              program.root, program.window, counted(program.scratch_blocks, "block").c_str(),
+              port_model_name(program.port_model), grade_name(program.grade),
+              program.needs_commutative ? ", the operator must commute" : "");
+  std::printf("  steps %s, at least %s; %s of N blocks\n",
+              count_text(program.counts[program.steps_ref]).c_str(),
+              bound_text(bounds_of(loaded), program).c_str(),
+              counted(program.segments, "segment").c_str());
+  std::printf("  N: %s", rules_text(program).c_str());
+  if (program.residue_mod != 0) {
+    std::printf("; N = %u mod %u", program.residue, program.residue_mod);
+  }
+  std::printf("\n  by %s, schedule %s, topology %s, %zu bytes\n", program.producer,
+              hex(program.schedule_digest).c_str(), hex(program.topology_digest).c_str(),
+              loaded.bytes.size());
+}
+
+std::size_t descriptor_bytes(const LoadedSchedule& loaded, std::uint32_t node) {
+  const std::uint8_t* bytes = nullptr;
+  std::size_t size = 0;
+  return loaded.file.descriptor(node, bytes, size) == Status::kOk ? size : 0;
+}
+
+std::string peers_text(const Program& program) {
+  std::string text;
+  for (std::uint32_t i = 0; i < links_count(program); ++i) {
+    text += (i == 0 ? "" : " ") + std::to_string(peer_of(program, i));
+  }
+  return text.empty() ? "none" : text;
+}
+
+// A table of one program: every action once.
+void print_program(const LoadedSchedule& loaded, std::uint32_t node) {
+  const Program& program = loaded.programs[node];
+  std::printf("\n%s: %zu bytes, peers %s\n", loaded.topology->node_name(node).c_str(),
+              descriptor_bytes(loaded, node), peers_text(program).c_str());
+  std::uint32_t action = 0;
+  for (std::uint32_t phase_at = 0; phase_at < program.phases_count; ++phase_at) {
+    const Phase& phase = program.phases[phase_at];
+    std::printf("  phase %u: %s steps\n", phase_at,
+                count_text(program.counts[phase.steps_ref]).c_str());
+    if (phase.actions > 0) {
+      std::printf("    %-3s %-14s %-12s %-5s %-8s %s\n", "#", "step", "i below", "after", "kind",
+                  "what");
+    }
+    for (std::uint32_t end = action + phase.actions; action < end; ++action) {
+      const Action& row = program.actions[action];
+      const std::string first = count_text(program.counts[row.t0_ref]);
+      const std::string instance =
+          row.pace_ref == 0 ? "i" : "(" + index_text(program, row.pace_ref) + ")";
+      const std::string step =
+          first + "+" + (phase.period == 1 ? "" : std::to_string(phase.period)) + instance;
+      std::printf("    %-3u %-14s %-12s %-5u %-8s %s%s\n", action, step.c_str(),
+                  count_text(program.counts[row.instances_ref]).c_str(), row.after,
+                  kind_name(row.kind), action_text(program, row).c_str(),
+                  row.clamp ? " (beyond N: block N-1)" : "");
+    }
+  }
+}
+
+void print_steps_of(const Program& program, std::int64_t blocks) {
+  std::printf("  expanded for N = %lld: %lld steps\n", static_cast<long long>(blocks),
+              static_cast<long long>(phase_steps(program, blocks)));
+  for (const Instance& instance : expand(program, blocks)) {
+    std::printf("    step %-5lld %-8s %s\n", static_cast<long long>(instance.step),
+                kind_name(instance.kind), instance_text(instance).c_str());
+  }
+}
+
+// Prints all transfers of the whole schedule, one line per step.
+void print_all_steps(const LoadedSchedule& loaded, std::int64_t blocks) {
+  std::map<std::int64_t, std::string> steps;
+  for (const Program& program : loaded.programs) {
+    for (const Instance& instance : expand(program, blocks)) {
+      if (instance.kind != espalier_Kind_SEND) continue;
+      steps[instance.step] +=
+          "  " + std::to_string(program.node) + ">" + std::to_string(instance.peer) + ":" +
+          std::to_string(instance.a.segment) + "." + std::to_string(instance.a.block);
+    }
+  }
+  const Program& program = loaded.programs.front();
+  std::printf("\nN = %lld: %lld steps; from>to:segment.block\n", static_cast<long long>(blocks),
+              static_cast<long long>(phase_steps(program, blocks)));
+  for (const auto& [step, transfers] : steps) {
+    std::printf("  step %-5lld%s\n", static_cast<long long>(step), transfers.c_str());
+  }
+}
+
+Json program_json(const LoadedSchedule& loaded, std::uint32_t node, std::int64_t blocks) {
+  const Program& program = loaded.programs[node];
+  Json json = {{"node", node}, {"bytes", descriptor_bytes(loaded, node)}};
+  json["peers"] = Json::array();
+  for (std::uint32_t link = 0; link < links_count(program); ++link) {
+    json["peers"].push_back(peer_of(program, link));
+  }
+  json["actions"] = Json::array();
+  std::uint32_t action = 0;
+  for (std::uint32_t phase_at = 0; phase_at < program.phases_count; ++phase_at) {
+    const Phase& phase = program.phases[phase_at];
+    for (std::uint32_t end = action + phase.actions; action < end; ++action) {
+      const Action& row = program.actions[action];
+      json["actions"].push_back({{"phase", phase_at},
+                                 {"kind", kind_name(row.kind)},
+                                 {"first_step", count_text(program.counts[row.t0_ref])},
+                                 {"period", phase.period},
+                                 {"instances", count_text(program.counts[row.instances_ref])},
+                                 {"after", row.after},
+                                 {"clamp", row.clamp},
+                                 {"what", action_text(program, row)}});
+      if (row.pace_ref != 0) json["actions"].back()["pace"] = index_text(program, row.pace_ref);
+    }
+  }
+  if (blocks > 0) {
+    json["steps"] = Json::array();
+    for (const Instance& instance : expand(program, blocks)) {
+      json["steps"].push_back({{"step", instance.step},
+                               {"action", instance.action},
+                               {"i", instance.i},
+                               {"kind", kind_name(instance.kind)},
+                               {"what", instance_text(instance)}});
+      if (instance.peer >= 0) json["steps"].back()["peer"] = instance.peer;
+    }
+  }
+  return json;
+}
+
+void print_as_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t blocks) {
+  const Program& program = loaded.programs.front();
+  Json json = {{"file", loaded.name},
+               {"topology", loaded.topology->spec()},
+               {"collective", collective_name(program.collective)},
+               {"algorithm", program.algorithm},
+               {"ranks", program.ranks},
+               {"root", program.root},
+               {"window", program.window},
+               {"scratch_blocks", program.scratch_blocks},
+               {"port_model", port_model_name(program.port_model)},
+               {"grade", grade_name(program.grade)},
+               {"needs_commutative", program.needs_commutative},
+               {"segments", program.segments},
+               {"steps", count_text(program.counts[program.steps_ref])},
+               {"bound", bound_text(bounds_of(loaded), program)},
+               {"claimed_bound", count_text(program.counts[program.bound_ref])},
+               {"schedule_digest", hex(program.schedule_digest)},
+               {"topology_digest", hex(program.topology_digest)},
+               {"bytes", loaded.bytes.size()}};
+  if (blocks > 0) json["blocks"] = blocks;
+  json["programs"] = Json::array();
+  for (std::uint32_t node = 0; node < loaded.programs.size(); ++node) {
+    if (rank < 0 || rank == node) json["programs"].push_back(program_json(loaded, node, blocks));
+  }
+  print_json(json);
+}
+
+void run_show(const Arguments& arguments) {
+  const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
+  std::int64_t blocks = 0;  // not expanded
+  if (!arguments.blocks.empty()) {
+    blocks = chosen_blocks(arguments.blocks, kMostBlocks, loaded.programs.front());
+  }
+  std::int64_t rank = -1;  // all
+  if (!arguments.rank.empty()) {
+    const std::uint64_t last = loaded.programs.size() - 1;
+    rank = static_cast<std::int64_t>(whole_number("--rank", arguments.rank, 0, last));
+  }
+  if (arguments.format == Format::kJson) {
+    print_as_json(loaded, rank, blocks);
+    return;
+  }
+  print_header(loaded);
+  if (rank >= 0) {
+    print_program(loaded, static_cast<std::uint32_t>(rank));
+    if (blocks > 0) print_steps_of(loaded.programs[rank], blocks);
+  } else if (blocks > 0) {
+    print_all_steps(loaded, blocks);
+  } else {
+    for (std::uint32_t node = 0; node < loaded.programs.size(); ++node) print_program(loaded, node);
+  }
+}
+
+}  // namespace
+
+void add_show(Command app) {
+  Command command = app.add_command("show", "Prints a schedule file as people read it");
+  const auto arguments = std::make_shared<Arguments>();
+  command.text("file", arguments->file, "The schedule file").required();
+  command.text("--rank", arguments->rank, "Only this rank's program");
+  command.text("--blocks", arguments->blocks,
+               "Also expand it into steps, for N blocks a segment; an N that the "
+               "schedule has");
+  command.text("--topology", arguments->topology, "Refuse the file if it is for another");
+  add_format(command, arguments->format);
+  command.set_footer(
+      "output[s, b] is block b of segment s. Instance i of an action runs in the step given.\n"
+      "Examples:\n"
+      "  espalier show b.esp --rank 5\n"
+      "  espalier show b.esp --rank 5 --blocks 4\n"
+      "  espalier show b.esp --blocks 4");
+  command.set_action([arguments] { run_show(*arguments); });
+}
+
+}  // namespace espalier::tools

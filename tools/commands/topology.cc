@@ -1,0 +1,98 @@
+// espalier topology: prints and draws the topology of a specification.
+
+#include <cstdio>
+#include <memory>
+
+#include "tools/commands/commands.h"
+#include "tools/common/failure.h"
+#include "tools/common/json.h"
+#include "tools/common/output.h"
+#include "tools/select/selection.h"
+
+namespace espalier::tools {
+namespace {
+
+struct Arguments {
+  std::string spec, svg;
+  Format format = Format::kText;
+};
+
+constexpr std::uint64_t kMostPrinted = 100;
+constexpr std::uint64_t kMostAsJson = 4'000'000;
+
+void print_text(const topology::Topology& topology) {
+  std::printf("%s: %s", topology.title().c_str(), counted(topology.ranks(), "rank").c_str());
+  if (topology.nodes() > topology.ranks()) {
+    std::printf(", %s", counted(topology.nodes() - topology.ranks(), "router").c_str());
+  }
+  std::printf(", %s, digest %s\n", counted(topology.link_count(), "directed link").c_str(),
+              hex(topology.digest()).c_str());
+  if (topology.link_count() > kMostPrinted) {
+    std::printf("(more than %llu links: not printed; --format json prints them)\n",
+                static_cast<unsigned long long>(kMostPrinted));
+    return;
+  }
+  for (const topology::Link& link : topology.links()) {
+    std::printf("  %s -> %s", topology.node_name(link.from).c_str(),
+                topology.node_name(link.to).c_str());
+    std::printf(link.capacity == 1 ? "\n" : ", %u lanes\n", link.capacity);
+  }
+}
+
+void print_as_json(const topology::Topology& topology) {
+  if (topology.link_count() + topology.nodes() > kMostAsJson) {
+    bad_input(topology.title() + " has " + counted(topology.link_count(), "link") +
+              ", too many to print; expected at most " + std::to_string(kMostAsJson));
+  }
+  auto nodes = Json::array();
+  for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
+    nodes.push_back({{"node", node},
+                     {"kind", node < topology.ranks() ? "rank" : "router"},
+                     {"name", topology.node_name(node)}});
+  }
+  auto links = Json::array();
+  for (const topology::Link& link : topology.links()) {
+    links.push_back({{"from", link.from}, {"to", link.to}, {"capacity", link.capacity}});
+  }
+  print_json({{"topology", topology.spec()},
+              {"digest", hex(topology.digest())},
+              {"ranks", topology.ranks()},
+              {"nodes", nodes},
+              {"links", links}});
+}
+
+void run_topology(const Arguments& arguments) {
+  if (!arguments.svg.empty()) check_writable(arguments.svg);
+  const auto topology = parse_topology(arguments.spec);
+  if (!arguments.svg.empty()) {
+    const std::string picture = topology::draw_svg(*topology);
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(picture.data());
+    write_file(arguments.svg, {bytes, picture.size()});
+  }
+  if (arguments.format == Format::kJson) {
+    print_as_json(*topology);
+  } else {
+    print_text(*topology);
+  }
+}
+
+}  // namespace
+
+void add_topology(Command app) {
+  Command command = app.add_command("topology", "Prints a topology, and draws it");
+  const auto arguments = std::make_shared<Arguments>();
+  command
+      .text("topology", arguments->spec,
+            "complete:N, mesh:RxC, crossbar:AxB, fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH")
+      .required();
+  command.text("--svg", arguments->svg, "Also draw it into this file");
+  add_format(command, arguments->format);
+  command.set_footer(
+      "Examples:\n"
+      "  espalier topology mesh:4x4\n"
+      "  espalier topology fattree:k=4,h=2,c=k --svg tree.svg\n"
+      "  espalier topology file:examples/topologies/broken-mesh.textproto --svg mesh.svg");
+  command.set_action([arguments] { run_topology(*arguments); });
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,72 @@
+// espalier trace: what happened in a simulated or a real run, for Perfetto and chrome://tracing.
+
+#include <memory>
+
+#include "tools/commands/commands.h"
+#include "tools/commands/simulate.h"
+#include "tools/common/failure.h"
+#include "tools/select/loaded.h"
+#ifdef ESPALIER_WITH_OFI
+#include "tools/run/run.h"
+#endif
+
+namespace espalier::tools {
+namespace {
+
+#ifdef ESPALIER_WITH_OFI
+void run_real(const Command& command, const SimulateOptions& told, const std::string& provider) {
+  if (!told.topology.empty()) (void)open_schedule(told.file, told.topology);
+  run_command::RunOptions options;
+  options.file = told.file;
+  if (!told.bytes.empty()) options.sizes = {told.bytes};
+  options.combining = told.combining;
+  options.alpha_given = command.option("--alpha").is_given();
+  options.beta_given = command.option("--beta").is_given();
+  if (options.alpha_given) options.alpha = told.alpha;
+  if (options.beta_given) options.beta = told.beta;
+  options.model = told.model;
+  options.trace = told.trace;
+  options.format = told.format;
+  options.launch.provider = provider;
+  // The first collective of a cluster also touches its memory for the first time.
+  options.warmup = 1;
+  run_collective(options);
+}
+#endif
+
+}  // namespace
+
+void add_trace(Command app) {
+  Command command = app.add_command("trace", "Writes what every node did, and when, for Perfetto");
+  const auto options = std::make_shared<SimulateOptions>();
+  const auto provider = std::make_shared<std::string>();
+  add_simulate_options(command, *options);
+  command.text("-o,--output", options->trace, "The file to write (JSON)").required();
+#ifdef ESPALIER_WITH_OFI
+  Option real =
+      command.text("--provider", *provider,
+                   "tcp or shm: of a real run, a process a node; else of a simulated one");
+  for (const char* name : {"--jitter", "--link-jitter", "--node-jitter", "--seed", "--hops"}) {
+    real.excludes(command.option(name));
+  }
+#endif
+  command.set_footer(
+      "Writes the Trace Event Format, which ui.perfetto.dev, chrome://tracing and the page of\n"
+      "'espalier draw --trace' open: a process a node, a track for each link and direction, one "
+      "for\n"
+      "combines and copies and one for steps; a slice for each message at both its ends, an arrow\n"
+      "from its send to its receive. Runs like 'espalier simulate' or 'espalier run', and checks "
+      "as\n"
+      "much.\n"
+      "Examples:\n"
+      "  espalier trace b.esp --bytes 64KiB -o simulated.json\n"
+      "  espalier trace b.esp --bytes 64KiB --provider shm -o real.json");
+  command.set_action([options, provider, command] {
+#ifdef ESPALIER_WITH_OFI
+    if (!provider->empty()) return run_real(command, *options, *provider);
+#endif
+    run_simulate(*options);
+  });
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,175 @@
+// espalier verify: proves a schedule, from a file or of a generator, or says why it is wrong.
+
+#include "espalier/collectives/verify/verify.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "collectives/verify/report/picture.h"
+#include "tools/commands/commands.h"
+#include "tools/common/failure.h"
+#include "tools/common/json.h"
+#include "tools/common/numbers.h"
+#include "tools/common/output.h"
+#include "tools/report/verify_report.h"
+#include "tools/select/blocks.h"
+#include "tools/select/verify_source.h"
+
+namespace espalier::tools {
+namespace {
+
+constexpr std::int64_t kPictureBlocks = 4;  // N of a valid schedule's picture, if that can occur
+
+struct Arguments {
+  std::string file, blocks, picture;
+  Selection selection;
+  bool root_given = false, loads = false, explain = false;
+  Format format = Format::kText;
+};
+
+Source source_of(const Arguments& arguments) {
+  const Selection& selection = arguments.selection;
+  const bool selects = !selection.collective.empty() || !selection.algorithm.empty() ||
+                       !selection.run.empty() || !selection.lambda.empty() ||
+                       !selection.window.empty() || !selection.links.empty() ||
+                       !selection.ports.empty() || !selection.embedding.empty();
+  if (!arguments.file.empty()) {
+    if (selects || arguments.root_given) {
+      bad_input("'" + one_line(arguments.file) +
+                "' says what it does itself; expected no --collective, --algorithm, --root or "
+                "parameters of one");
+    }
+    return Source(arguments.file, selection.topology);
+  }
+  if (selection.topology.empty() || selection.collective.empty() || selection.algorithm.empty()) {
+    bad_input(
+        "nothing to verify; expected a schedule file, or --topology, --collective and --algorithm");
+  }
+  return Source(selection);
+}
+
+// Proves it; where only the topology's own links cannot carry it, and that was not asked for, also
+// without those.
+Proof prove(Source& source, const Arguments& arguments) {
+  const auto program = [&source](std::uint32_t node) -> const Program& {
+    return source.program(node);
+  };
+  Progress progress("verifying");
+  verify::VerifyOptions options;
+  if (!arguments.blocks.empty()) {
+    options.max_blocks =
+        static_cast<std::int64_t>(whole_number("--blocks", arguments.blocks, 1, 1'000'000));
+    const std::int64_t first = allowed_blocks(source.program(0), 1);
+    if (options.max_blocks < first) {
+      bad_input("--blocks " + std::to_string(options.max_blocks) +
+                ": the schedule has no N up to that; expected " + std::to_string(first) +
+                ", its smallest, or more");
+    }
+  }
+  options.progress = [&progress](double done) { progress.show(done); };
+  Proof proof{.verdict = verify::verify(source.topology(), program, options), .links = ""};
+  const verify::Counterexample& wrong = proof.verdict.counterexample;
+  if (!proof.verdict.valid && wrong.point == verify::Point::kLinks && !arguments.loads) {
+    proof.links = wrong.message;
+    options.links = false;
+    proof.verdict = verify::verify(source.topology(), program, options);
+  }
+  return proof;
+}
+
+void measure(Source& source, Proof& proof) {
+  Progress progress("measuring");
+  const std::uint32_t nodes = program_nodes(source.program(0));
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const Program& program = source.program(node);
+    const std::uint32_t scratch = program.scratch_blocks;
+    proof.least_scratch = node == 0 ? scratch : std::min(proof.least_scratch, scratch);
+    proof.most_scratch = std::max(proof.most_scratch, scratch);
+    proof.most_links = std::max<std::uint32_t>(proof.most_links, links_count(program));
+    progress.show(static_cast<double>(node) / nodes);
+  }
+}
+
+// N of the picture of a valid schedule: the smallest that can occur from kPictureBlocks on, or the
+// largest proven.
+std::int64_t picture_blocks(const Program& program, const verify::Verdict& verdict) {
+  return std::min(verdict.proven_blocks, allowed_blocks(program, kPictureBlocks));
+}
+
+void draw(Source& source, const Proof& proof, const std::string& path) {
+  const auto program = [&source](std::uint32_t node) -> const Program& {
+    return source.program(node);
+  };
+  const verify::Verdict& verdict = proof.verdict;
+  const std::int64_t blocks =
+      verdict.valid ? picture_blocks(source.program(0), verdict) : verdict.counterexample.blocks;
+  const std::string svg = verify::draw_svg(source.topology(), program, blocks,
+                                           verdict.valid ? nullptr : &verdict.counterexample);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(svg.data());
+  write_file(path, {bytes, svg.size()});
+}
+
+void run_verify(const Arguments& arguments) {
+  if (arguments.explain && arguments.format == Format::kJson) {
+    bad_input("--explain is for text, and JSON has all that it prints; expected one of them");
+  }
+  if (!arguments.picture.empty()) check_writable(arguments.picture);
+  Source source = source_of(arguments);
+  Proof proof = prove(source, arguments);
+  if (proof.verdict.counterexample.too_large) {
+    bad_input("'" + source.name() +
+              "' cannot be verified: " + proof.verdict.counterexample.message);
+  }
+  const bool valid = proof.verdict.valid;
+  if (valid && (arguments.explain || arguments.format == Format::kJson)) measure(source, proof);
+  if (!arguments.picture.empty()) draw(source, proof, arguments.picture);
+  if (arguments.format == Format::kJson) {
+    print_json(to_json(source, proof));
+  } else if (valid) {
+    std::fputs(summary(source, proof).c_str(), stdout);
+    if (arguments.explain) std::fputs(explanation(source, proof).c_str(), stdout);
+  } else if (arguments.explain) {
+    for (const std::string& wait : proof.verdict.counterexample.cycle) {
+      std::printf("%s\n", wait.c_str());
+    }
+  }
+  if (!valid) {
+    negative("'" + source.name() + "' is not valid: " + proof.verdict.counterexample.message);
+  }
+}
+
+}  // namespace
+
+void add_verify(Command app) {
+  Command command =
+      app.add_command("verify", "Proves a schedule, or says where and why it is wrong");
+  const auto arguments = std::make_shared<Arguments>();
+  command.text("file", arguments->file,
+               "The schedule file; without, --topology, --collective and --algorithm");
+  add_selection(command, arguments->selection, false);
+  add_schedule_window(command, arguments->selection);
+  add_links(command, arguments->selection);
+  command.text("--blocks", arguments->blocks,
+               "Check every N up to this only, one by one; default: every N");
+  command.flag("--loads", arguments->loads,
+               "Invalid also if the topology's own links cannot carry it along their routes");
+  command.flag("--explain", arguments->explain, "Print what was proven, point by point");
+  command.text("--picture", arguments->picture, "Draw its steps, or the fault, into this SVG file");
+  add_format(command, arguments->format);
+  command.set_footer(
+      "With a file, --topology refuses one for another. Without, programs are generated again as\n"
+      "they are needed, whatever the number of ranks.\n"
+      "Exit status: 0 valid; 1 wrong, and the line says rank, step, link and block;\n"
+      "2 no schedule, or one too large.\n"
+      "Examples:\n"
+      "  espalier verify b.esp --explain\n"
+      "  espalier verify b.esp --topology complete:16 --picture b.svg\n"
+      "  espalier verify --topology complete:100000 --collective broadcast --algorithm two-tree");
+  command.set_action([arguments, command] {
+    arguments->root_given = command.option("--root").is_given();
+    run_verify(*arguments);
+  });
+}
+
+}  // namespace espalier::tools

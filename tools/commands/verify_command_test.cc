@@ -1,0 +1,187 @@
+// `espalier verify` from outside: what is valid, wrong, or no schedule, and what it says of it.
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/topology/topology.h"
+#include "tools/commands/command_fixture.h"
+
+namespace espalier {
+namespace {
+
+using VerifyCommand = Command;
+
+// A file in good form of the sum along a chain, each program changed.
+std::string changed_sum(const std::function<void(Program&)>& change) {
+  std::string error;
+  Group group;
+  group.ranks = 3;
+  group.topology_digest = topology::parse("complete:3", error)->digest();
+  ScheduleFileWriter writer("complete:3", group.topology_digest, 3, 3);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    Program program{};
+    EXPECT_EQ(find_algorithm(espalier_Collective_REDUCE, "chain")->generate(group, rank, program),
+              Status::kOk);
+    change(program);
+    EXPECT_EQ(writer.add(program), Status::kOk);
+  }
+  std::vector<std::uint8_t> bytes;
+  EXPECT_EQ(writer.finish(bytes), Status::kOk);
+  return {bytes.begin(), bytes.end()};
+}
+
+// The second rank adds its own number twice.
+TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
+  write(directory_ / "wrong", changed_sum([](Program& program) {
+          for (Action& action : program.actions) {
+            if (program.node != 1 || action.kind != espalier_Kind_COMBINE) continue;
+            const bool left = action.a.buffer == espalier_Buffer_INPUT;
+            (left ? action.b : action.a) = left ? action.a : action.b;
+          }
+        }));
+  expect_refused("verify wrong", "'wrong' is not valid: ", 1);
+  expect_refused("simulate wrong --bytes 40", "wrong result on rank 0", 1);
+  const Result result = run("verify wrong --format json");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(nlohmann::json::parse(result.out)["valid"], false);
+  compile("mesh", "mesh:4x4", "broadcast", "two-tree", "--embedding none");
+  expect_refused("verify mesh --loads", "'mesh' is not valid: links: ", 1);
+  EXPECT_EQ(run("verify mesh").status, 0);
+}
+
+// What is printed is the greatest of all witnesses, whatever the schedule claims.
+TEST_F(VerifyCommand, PrintsTheGreatestLowerBound) {
+  compile("trees", "complete:14", "broadcast", "two-tree-simplex");
+  compile("runs", "complete:14", "broadcast", "fractional-simplex", "--run 2");
+  compile("one", "complete:14", "broadcast", "binomial");
+  for (const auto& [file, bound, claimed] :
+       {std::tuple("trees", "max(2N+3, ceil(26N/7))", "4N-ceil((N-2)/3)"),
+        std::tuple("runs", "max(N+3, ceil(13N/7))", "2N-ceil((N-6)/7)"),
+        std::tuple("one", "4", "N+3")}) {
+    const std::string name = file;
+    const std::string line = std::string(", at least ") + bound + ";";
+    EXPECT_NE(run("verify " + name).out.find(line), std::string::npos) << run("verify " + name).out;
+    EXPECT_NE(run("show " + name).out.find(line), std::string::npos) << run("show " + name).out;
+    const std::string why = run("verify --explain " + name).out;
+    EXPECT_NE(why.find(std::string("fewer than ") + bound + " steps\n"), std::string::npos) << why;
+    for (const std::string command : {"verify ", "show "}) {
+      const auto json = nlohmann::json::parse(run(command + name + " --format json").out);
+      EXPECT_EQ(json["bound"], bound);
+      EXPECT_EQ(json["claimed_bound"], claimed);
+    }
+    EXPECT_EQ(run("draw " + name + " -o x.html").status, 0);
+    EXPECT_NE(read(directory_ / "x.html").find(std::string("at least ") + bound + ","),
+              std::string::npos);
+  }
+  const auto simulated = nlohmann::json::parse(run("simulate trees --bytes 8 --format json").out);
+  EXPECT_EQ(simulated["blocks"], 1);
+  EXPECT_EQ(simulated["bound_steps"], 5) << "2N+3, not ceil(26N/7) = 4";
+}
+
+// Lanes that cannot be filled stay empty; ranks may have several.
+TEST_F(VerifyCommand, ProvesTotalExchangeOnWideBranches) {
+  for (const auto& [lanes, steps] :
+       {std::pair("k=2,h=3,c=1,5,5", "7N+5"), std::pair("k=2,h=2,c=2,3", "3N+3"),
+        std::pair("k=3,h=2,c=3,9", "3N+3"), std::pair("k=3,h=2,c=2,1", "19N+3")}) {
+    const Result result = run(std::string("verify --loads --collective all-to-all --algorithm leaf "
+                                          "--blocks 9 --topology fattree:") +
+                              lanes);
+    EXPECT_EQ(result.status, 0) << lanes << ": " << result.err;
+    EXPECT_NE(result.out.find(std::string(" up to 9: ") + steps + " steps"), std::string::npos)
+        << result.out;
+  }
+}
+
+// The witnesses and the claim repeat after as many blocks as there are ranks, or a quarter of them.
+TEST_F(VerifyCommand, ProvesManyRanksForEveryBlocks) {
+  for (const char* schedule :
+       {"broadcast --algorithm two-tree-simplex", "broadcast --algorithm fractional-simplex",
+        "allreduce --algorithm two-tree"}) {
+    const Result result =
+        run(std::string("verify --topology complete:20000 --collective ") + schedule);
+    EXPECT_NE(result.out.find("proven for every N:"), std::string::npos) << result.out;
+  }
+}
+
+// Compiled when the claim of allgather by leaf did not count the lanes of the branches.
+TEST_F(VerifyCommand, ABoundThatLanesRefuteIsRefused) {
+  const std::string file = std::string(ESPALIER_REFUSED) + "/allgather-leaf-c23.esp";
+  expect_refused("verify '" + file + "'",
+                 "steps: N = 2: a lower bound of 7 steps is claimed; bounds prove 5", 1);
+}
+
+// Neither valid nor wrong: to find out would take too long.
+TEST_F(VerifyCommand, ATooLargeScheduleIsStatusTwo) {
+  write(directory_ / "large", changed_sum([](Program& program) { program.segments = 1 << 30; }));
+  expect_refused("verify large --format json", "'large' cannot be verified: form: N = 1, rank 0: ");
+}
+
+// Valid 0, wrong 1, no schedule 2; the wrong one's line says what a person needs.
+TEST_F(VerifyCommand, VerifiesWhatWasBrokenByHand) {
+  const std::string write_them = std::string("'") + ESPALIER_BROKEN + "' '" + directory_.string() +
+                                 "' > '" + (directory_ / "lines").string() + "'";
+  ASSERT_EQ(std::system(write_them.c_str()), 0);
+  int broken = 0;
+  for (const auto& entry : fs::directory_iterator(directory_)) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() != ".svg") continue;
+    ++broken;
+    const Result sound = run("verify " + name + "-sound.esp");
+    EXPECT_EQ(sound.status, 0) << sound.err;
+    EXPECT_NE(sound.out.find(": valid: "), std::string::npos) << sound.out;
+    EXPECT_EQ(sound.err, "");
+    const Result wrong = run("verify " + name + ".esp --picture again.svg");
+    EXPECT_EQ(wrong.status, 1) << name;
+    EXPECT_EQ(wrong.out, "");
+    const std::string head = "espalier: '" + name + ".esp' is not valid: ";
+    ASSERT_EQ(wrong.err.rfind(head, 0), 0u) << wrong.err;
+    const std::string line = wrong.err.substr(head.size());
+    EXPECT_EQ(line.find('\n'), line.size() - 1);
+    EXPECT_NE(read(directory_ / "lines").find(line), std::string::npos) << line;
+    EXPECT_EQ(read(directory_ / "again.svg"), read(entry.path())) << name;
+    EXPECT_EQ(run("verify " + name + ".svg").status, 2);
+    fs::remove(directory_ / "again.svg");
+  }
+  EXPECT_EQ(broken, 10);
+  const Result cycle = run("verify wait-cycle.esp --format json");
+  EXPECT_EQ(nlohmann::json::parse(cycle.out)["counterexample"]["cycle"].size(), 2u);
+}
+
+TEST_F(VerifyCommand, ExplainsWhatItProved) {
+  compile("r", "mesh:4x4", "reduce", "chain", "--root 15");
+  const Result explained = run("verify r --explain --picture r.svg");
+  EXPECT_EQ(explained.status, 0) << explained.err;
+  for (const char* words :
+       {"r: valid: reduce by chain on mesh:4x4", "\n  form ", "16 programs", "\n  matching ",
+        "\n  ports ", "one-port duplex", "\n  links ", "\n  deadlock ", "\n  hazards ",
+        "\n  claims ", "0 to 9 blocks", "\n  data flow ", "rank 15's output", "in rank order",
+        "\n  in place ", "\n  steps ", "N+14 exactly: 15 for", "\n  bound ", "\n  not proven "}) {
+    EXPECT_NE(explained.out.find(words), std::string::npos) << words << explained.out;
+  }
+  const std::string svg = read(directory_ / "r.svg");
+  EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
+  EXPECT_EQ(svg.find("class=\"fault\""), std::string::npos);
+  expect_refused("verify r --picture no/such.svg", "cannot write 'no/such.svg'");
+}
+
+// A file and a generator, asked again and again, get the same verdict.
+TEST_F(VerifyCommand, VerifiesGeneratorsWithoutAFile) {
+  for (const char* algorithm : {"chain", "two-tree"}) {
+    compile("s", "mesh:2x3", "allreduce", algorithm, "--root 0");
+    auto filed = nlohmann::json::parse(run("verify s --format json").out);
+    const std::string selected = std::string("--topology mesh:2x3 --collective allreduce ") +
+                                 "--algorithm " + algorithm + " --root 0 --format json";
+    auto generated = nlohmann::json::parse(run("verify " + selected).out);
+    EXPECT_EQ(generated["file"], std::string(algorithm) + ", root 0");
+    filed.erase("file");
+    generated.erase("file");
+    EXPECT_EQ(filed, generated);
+    EXPECT_EQ(filed["valid"], true);
+  }
+}
+
+}  // namespace
+}  // namespace espalier

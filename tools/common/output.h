@@ -1,0 +1,61 @@
+#pragma once
+// Printing and writing for all commands. Host only.
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/common/command_line.h"
+#include "tools/common/json.h"
+
+namespace espalier::tools {
+
+enum class Format { kText, kJson };
+
+// Adds --format text|json.
+void add_format(Command command, Format& format);
+// On stdout, indented, with a newline.
+void print_json(const Json& value);
+
+// Writes the whole file or leaves the old one: it writes a temporary file beside it and renames
+// that. Throws Failure.
+void write_file(const std::string& path, std::span<const std::uint8_t> bytes);
+// Throws Failure (bad input) if write_file() cannot write to `path`: no such directory, no
+// permission. Call it before long work.
+void check_writable(const std::string& path);
+// Throws Failure if there is no such file or it cannot be read.
+[[nodiscard]] std::string read_file(const std::string& path);
+
+// Returns the text for one line on a terminal: control characters become '?'.
+[[nodiscard]] std::string one_line(std::string_view text);
+// "a, b or c"
+[[nodiscard]] std::string either(const std::vector<std::string>& names);
+// "3 links", "1 link".
+[[nodiscard]] std::string counted(std::uint64_t number, std::string_view one);
+// "0x0123456789abcdef"
+[[nodiscard]] std::string hex(std::uint64_t number);
+// "1.25 ms"
+[[nodiscard]] std::string seconds_text(double seconds);
+
+// A bar on stderr, if that is a terminal, for work that takes more than a second. Cleared at the
+// end.
+class Progress {
+ public:
+  explicit Progress(std::string label);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress();
+  void show(double done);  // the part that is done, 0 .. 1
+
+ private:
+  std::string label_;
+  bool shown_ = false;
+  bool drawn_ = false;
+  int percent_ = 0;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace espalier::tools

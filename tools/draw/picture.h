@@ -1,0 +1,18 @@
+#pragma once
+// Pictures of a schedule on its topology, for documents: self-contained SVG. Host only.
+
+#include <cstdint>
+#include <string>
+
+#include "tools/select/loaded.h"
+
+namespace espalier::tools {
+
+enum class View { kStep, kTrees, kLoad };
+
+// kStep: the transfers of step `step`; kTrees: the pairs that each segment's blocks pass; kLoad:
+// how much of a period every link is busy. For N = blocks.
+[[nodiscard]] std::string draw_picture(const LoadedSchedule& loaded, View view, std::int64_t blocks,
+                                       std::int64_t step);
+
+}  // namespace espalier::tools

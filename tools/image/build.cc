@@ -1,0 +1,260 @@
+// espalier image build: schedule files, a board and a node to an image.
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/verify/verify.h"
+#include "firmware/boot/file_flash.h"
+#include "firmware/boot/slots.h"
+#include "firmware/image/image_writer.h"
+#include "tools/common/failure.h"
+#include "tools/common/json.h"
+#include "tools/common/numbers.h"
+#include "tools/image/board.h"
+#include "tools/image/board_limits.h"
+#include "tools/image/image.h"
+#include "tools/select/loaded.h"
+#include "tools/select/selection.h"
+
+namespace espalier::tools::image {
+namespace {
+
+using board::BoardFile;
+
+struct Arguments {
+  std::vector<std::string> schedules;
+  std::string board, node, release, counter = "0", key, output;
+  Format format = Format::kText;
+};
+
+// The content that all nodes' images share.
+struct Sources {
+  std::vector<LoadedSchedule> schedules;
+  BoardFile board;
+  ImageContent common;
+  bool is_signed = false;
+  Key seed{};
+};
+
+// Throws Failure (bad input) if the schedule does not verify.
+void prove(const LoadedSchedule& schedule) {
+  Progress progress("verifying");
+  verify::VerifyOptions options;
+  // As `espalier run`: where only ranks have programs the fabric routes.
+  options.links = schedule.file.nodes() > schedule.file.ranks();
+  options.progress = [&progress](double done) { progress.show(done); };
+  const auto program = [&](std::uint32_t node) -> const Program& {
+    return schedule.programs.at(node);
+  };
+  const verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
+  if (verdict.valid) return;
+  bad_input("'" + one_line(schedule.name) +
+            "' does not verify and goes into no image: " + verdict.counterexample.message);
+}
+
+void read_schedules(const Arguments& arguments, Sources& sources) {
+  const std::uint32_t most = sources.board.limits().programs();
+  if (arguments.schedules.size() > most) {
+    bad_input(std::to_string(arguments.schedules.size()) + " schedules; board '" +
+              sources.board.name() + "' has room for " + counted(most, "program"));
+  }
+  const BoardFile::Position& position = sources.board.position();
+  for (const std::string& path : arguments.schedules) {
+    sources.schedules.push_back(load_schedule(path, position.topology()));
+    const LoadedSchedule& loaded = sources.schedules.back();
+    const LoadedSchedule& first = sources.schedules.front();
+    if (loaded.file.topology_digest() != first.file.topology_digest()) {
+      bad_input("'" + one_line(path) + "' is for topology " + loaded.topology->title() + ", '" +
+                one_line(first.name) + "' for " + first.topology->title() +
+                "; an image has one topology");
+    }
+    for (const LoadedSchedule& other : sources.schedules) {
+      if (&other == &loaded) break;
+      const Program& a = other.programs.front();
+      const Program& b = loaded.programs.front();
+      if (a.collective == b.collective && a.root == b.root &&
+          std::string_view(a.algorithm) == b.algorithm) {
+        bad_input("'" + one_line(path) + "' and '" + one_line(other.name) + "' are both " +
+                  collective_name(a.collective) + " by " + a.algorithm + ", root " +
+                  std::to_string(a.root) + "; an image has one of each");
+      }
+    }
+    prove(loaded);
+  }
+}
+
+// The link table: the board's own links, or as many as the node has neighbours.
+std::vector<LinkRow> link_table(const BoardFile& board, const std::vector<std::uint32_t>& peers,
+                                std::uint32_t node) {
+  std::vector<LinkRow> table;
+  const auto room = static_cast<std::uint32_t>(board.link_size());
+  const auto row = [](std::uint32_t peer, const BoardFile::Link& link) {
+    return LinkRow{peer, static_cast<std::uint16_t>(link.device()),
+                   static_cast<std::uint16_t>(link.port())};
+  };
+  if (room > 0 && board.link(0).has_peer()) {
+    for (const BoardFile::Link& link : board.link()) table.push_back(row(link.peer(), link));
+    for (const std::uint32_t peer : peers) {
+      const auto leads = [peer](const LinkRow& link) { return link.peer == peer; };
+      if (std::any_of(table.begin(), table.end(), leads)) continue;
+      bad_input("node " + std::to_string(node) + " has a program with a link to node " +
+                std::to_string(peer) + "; board '" + board.name() + "' has none");
+    }
+    return table;
+  }
+  const std::uint32_t most = room > 0 ? room : board.limits().links();
+  if (peers.size() > most) {
+    bad_input("the programs of node " + std::to_string(node) + " need " +
+              counted(peers.size(), "link") + "; board '" + board.name() + "' has " +
+              std::to_string(most));
+  }
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    BoardFile::Link made;
+    made.set_port(static_cast<std::uint32_t>(i));
+    table.push_back(row(peers[i], room > 0 ? board.link(static_cast<int>(i)) : made));
+  }
+  return table;
+}
+
+std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node) {
+  ImageContent content = sources.common;
+  content.node = node;
+  std::vector<std::uint32_t> peers;
+  for (const LoadedSchedule& schedule : sources.schedules) {
+    if (node >= schedule.file.nodes()) {
+      bad_input("'" + one_line(schedule.name) + "' has no node " + std::to_string(node) +
+                ": its nodes are 0 to " + std::to_string(schedule.file.nodes() - 1));
+    }
+    const Program& program = schedule.programs[node];
+    for (std::uint32_t link = 0; link < links_count(program); ++link) {
+      peers.push_back(peer_of(program, link));
+    }
+    if (const std::string excess = beyond_limits(sources.board.limits(), program);
+        !excess.empty()) {
+      bad_input("'" + one_line(schedule.name) + "': node " + std::to_string(node) + "'s program " +
+                excess + "; board '" + sources.board.name() + "' loads no such program");
+    }
+    const std::uint8_t* bytes = nullptr;
+    std::size_t size = 0;
+    if (schedule.file.descriptor(node, bytes, size) != Status::kOk) {
+      bad_input("'" + one_line(schedule.name) + "' is corrupt");
+    }
+    content.programs.push_back({program.collective, program.root, program.algorithm,
+                                std::vector<std::uint8_t>(bytes, bytes + size)});
+  }
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  content.links = link_table(sources.board, peers, node);
+  std::vector<std::uint8_t> bytes;
+  if (const Status status = write_image(content, bytes); status != Status::kOk) {
+    bad_input("node " + std::to_string(node) + " gets no image: " + reason(status));
+  }
+  if (sources.is_signed) {
+    sign_image(bytes, [&sources](std::span<const std::uint8_t> part) {
+      return sign(sources.seed, part.data(), part.size());
+    });
+  }
+  if (sources.board.has_flash()) {
+    const BoardFile::Flash& flash = sources.board.flash();
+    const std::uint32_t room = image_room(flash.bytes(), flash.block_bytes());
+    if (bytes.size() > room) {
+      bad_input("the image of node " + std::to_string(node) + " has " +
+                counted(bytes.size(), "byte") + "; a slot of board '" + sources.board.name() +
+                "' has room for " + std::to_string(room));
+    }
+  }
+  return bytes;
+}
+
+std::string output_path(const std::string& pattern, std::uint32_t node) {
+  std::string path = pattern;
+  for (std::size_t i = path.find("%r"); i != std::string::npos; i = path.find("%r", i)) {
+    path.replace(i, 2, std::to_string(node));
+  }
+  return path;
+}
+
+// One node, or where the output has %r and no node is given all of them.
+std::vector<std::uint32_t> chosen_nodes(const Arguments& arguments, const Sources& sources) {
+  const std::uint32_t nodes = sources.schedules.front().file.nodes();
+  if (!arguments.node.empty()) {
+    const auto node =
+        static_cast<std::uint32_t>(whole_number("--node", arguments.node, 0, nodes - 1));
+    const BoardFile::Position& position = sources.board.position();
+    if (position.has_node() && position.node() != node) {
+      bad_input("--node " + arguments.node + ": board '" + sources.board.name() + "' is node " +
+                std::to_string(position.node()) + "; expected no --node");
+    }
+    return {node};
+  }
+  if (sources.board.position().has_node()) return {sources.board.position().node()};
+  if (arguments.output.find("%r") == std::string::npos) {
+    bad_input("which node? expected --node, or -o with %r for the number of each");
+  }
+  std::vector<std::uint32_t> all(nodes);
+  for (std::uint32_t node = 0; node < nodes; ++node) all[node] = node;
+  return all;
+}
+
+void run_build(const Arguments& arguments) {
+  check_writable(output_path(arguments.output, 0));
+  Sources sources;
+  sources.board = read_board(arguments.board);
+  sources.common.board = sources.board.name();
+  sources.common.release = parse_release(arguments.release);
+  sources.common.counter =
+      static_cast<std::uint32_t>(whole_number("--counter", arguments.counter, 0, UINT32_MAX));
+  sources.is_signed = !arguments.key.empty();
+  std::string error;
+  if (sources.is_signed && !read_private_key(arguments.key, sources.seed, error)) {
+    bad_input(one_line(error));
+  }
+  read_schedules(arguments, sources);
+  sources.common.topology_digest = sources.schedules.front().file.topology_digest();
+  // All are made before any is written.
+  const std::vector<std::uint32_t> nodes = chosen_nodes(arguments, sources);
+  std::vector<std::vector<std::uint8_t>> images;
+  for (const std::uint32_t node : nodes) images.push_back(build_node(sources, node));
+  Json json = Json::array();
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::string path = output_path(arguments.output, nodes[i]);
+    write_file(path, images[i]);
+    json.push_back({{"file", path}, {"node", nodes[i]}, {"bytes", images[i].size()}});
+    if (arguments.format == Format::kJson) continue;
+    std::printf("%s: node %u, %s, %zu bytes, %s\n", one_line(path).c_str(), nodes[i],
+                counted(sources.schedules.size(), "program").c_str(), images[i].size(),
+                sources.is_signed ? "signed" : "unsigned");
+  }
+  if (arguments.format == Format::kJson) print_json(json);
+}
+
+}  // namespace
+
+void add_build(Command image) {
+  Command command =
+      image.add_command("build", "Makes a node's image of schedule files and a board");
+  const auto arguments = std::make_shared<Arguments>();
+  command.arguments("schedules", arguments->schedules, "Schedule files, a program of each")
+      .required();
+  command.text("--board", arguments->board, "The board's folder or its board.textproto").required();
+  command.text("--node", arguments->node,
+               "The node; default: the board's, or with %r in the output every one");
+  command.text("--release", arguments->release, "Like 1.2.3: the highest one boots").required();
+  command
+      .text("--counter", arguments->counter,
+            "Security counter: once it runs, none with a lower one boots any more")
+      .show_default(arguments->counter);
+  command.text("--key", arguments->key, "Sign it with this private key");
+  command.text("-o,--output", arguments->output, "The image; %r is the node's number").required();
+  add_format(command, arguments->format);
+  command.set_footer(
+      "Each schedule is verified first. Examples:\n"
+      "  espalier image build b.esp --board boards/linux-x86_64 --node 3 --release 1.0.0 -o 3.img\n"
+      "  espalier image build b.esp a.esp --board boards/linux-x86_64 --release 1.0.1 \\\n"
+      "      --counter 1 --key release.key -o images/node-%r.img");
+  command.set_action([arguments] { run_build(*arguments); });
+}
+
+}  // namespace espalier::tools::image

@@ -1,0 +1,247 @@
+// espalier image check and install: as a node would.
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "firmware/boot/file_flash.h"
+#include "firmware/boot/slots.h"
+#include "tools/common/failure.h"
+#include "tools/common/json.h"
+#include "tools/common/numbers.h"
+#include "tools/image/board.h"
+#include "tools/image/image.h"
+#include "tools/select/selection.h"
+
+namespace espalier::tools::image {
+namespace {
+
+struct Arguments {
+  std::string file, board, topology, node, counter = "0", flash;
+  bool confirmed = false;
+  Trust trust;
+  Format format = Format::kText;
+};
+
+// The expected header of the image; `board` must outlive it.
+Expectation expectation_of(const Arguments& arguments, const std::string& board) {
+  Expectation expectation;
+  expectation.board = board.c_str();
+  if (!arguments.topology.empty()) {
+    expectation.topology_digest = parse_topology(arguments.topology)->digest();
+  }
+  if (!arguments.node.empty()) {
+    expectation.node =
+        static_cast<std::uint32_t>(whole_number("--node", arguments.node, 0, kMaxNodes));
+  }
+  expectation.counter =
+      static_cast<std::uint32_t>(whole_number("--counter", arguments.counter, 0, UINT32_MAX));
+  expectation.authority = &arguments.trust.authority;
+  return expectation;
+}
+
+// The rules in check_image()'s order. One refuses for each of its statuses; several may for one.
+struct Rule {
+  const char* text;
+  std::vector<Status> refuses;
+};
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> all = {
+      {"an image, whole, of a format this release knows",
+       {Status::kTruncated, Status::kNoImage, Status::kBadVersion}},
+      {"its SHA-256", {Status::kCorrupt}},
+      {"its signature", {Status::kUnsigned, Status::kBadSignature}},
+      {"its board", {Status::kWrongBoard}},
+      {"its topology", {Status::kWrongTopology}},
+      {"its node", {Status::kWrongNode}},
+      {"its security counter", {Status::kRolledBack}},
+      {"its tables: within limits and as the format has them",
+       {Status::kTooLarge, Status::kMalformed}},
+      {"its programs load", {}},
+  };
+  return all;
+}
+
+std::size_t failing_rule(Status status) {
+  for (std::size_t i = 0; i < rules().size(); ++i) {
+    for (const Status refuses : rules()[i].refuses) {
+      if (refuses == status) return i;
+    }
+  }
+  return rules().size() - 1;
+}
+
+Status load_all(const Image& image, std::string& which) {
+  const auto program = std::make_unique<DecodedProgram>();
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const Status status = image.load(i, *program);
+    if (status == Status::kOk) continue;
+    which = "program " + std::to_string(i) + " does not load: " + load_reason(status);
+    return status;
+  }
+  return Status::kOk;
+}
+
+std::string board_name(const std::string& board, const std::vector<std::uint8_t>& bytes) {
+  std::error_code ignored;
+  if (!board.empty()) {
+    return std::filesystem::exists(board, ignored) ? read_board(board).name() : board;
+  }
+  // Whatever it says itself.
+  if (bytes.size() < kImageHeaderBytes) return "any";
+  return std::string(reinterpret_cast<const char*>(bytes.data()) + 64, kBoardNameBytes - 1).c_str();
+}
+
+void run_check(Arguments& arguments) {
+  settle(arguments.trust);
+  const std::vector<std::uint8_t> bytes = read_bytes(arguments.file);
+  const std::string board = board_name(arguments.board, bytes);
+  const Expectation expectation = expectation_of(arguments, board);
+  Image image;
+  std::string which;
+  std::size_t failed = rules().size();
+  Status status = check_image(bytes.data(), bytes.size(), expectation, image);
+  if (status == Status::kOk && image.size != bytes.size()) {
+    status = Status::kMalformed;
+    which = "bytes behind its end: " + reason(status);
+  }
+  if (status != Status::kOk) {
+    failed = failing_rule(status);
+  } else if (status = load_all(image, which); status != Status::kOk) {
+    failed = rules().size() - 1;
+  }
+  if (arguments.format == Format::kJson) {
+    auto told = Json::array();
+    for (std::size_t i = 0; i <= failed && i < rules().size(); ++i) {
+      told.push_back({{"rule", rules()[i].text}, {"kept", i != failed}});
+    }
+    print_json({{"file", arguments.file},
+                {"status", status_name(status)},
+                {"code", static_cast<unsigned>(status)},
+                {"signature_checked", !arguments.trust.takes_unsigned},
+                {"rules", told}});
+  } else {
+    for (std::size_t i = 0; i <= failed && i < rules().size(); ++i) {
+      const bool unchecked = arguments.trust.takes_unsigned && i == failing_rule(Status::kUnsigned);
+      std::printf("%-8s %s\n", i == failed ? "REFUSED" : unchecked ? "any" : "ok", rules()[i].text);
+    }
+  }
+  if (status == Status::kOk) return;
+  const std::string says = claims(bytes);
+  negative("'" + one_line(arguments.file) + "' is refused: " +
+           (which.empty() ? reason(status) : which) + (says.empty() ? "" : "; " + says));
+}
+
+void print_slots(const std::string& path, const BootReport& report) {
+  for (std::uint32_t slot = 0; slot < 2; ++slot) {
+    const SlotReport& told = report.slots[slot];
+    std::printf("%s: slot %u: ", one_line(path).c_str(), slot);
+    if (told.status == Status::kNoImage) {
+      std::printf("blank\n");
+      continue;
+    }
+    std::printf("release %s, installation %u, %s%s%s\n", release_text(told.release).c_str(),
+                told.sequence,
+                told.confirmed ? "confirmed"
+                : told.tried   ? "tried, not confirmed"
+                               : "never run",
+                told.status == Status::kOk ? "" : ", refused: ",
+                told.status == Status::kOk ? "" : status_name(told.status));
+  }
+}
+
+void run_install(Arguments& arguments) {
+  settle(arguments.trust);
+  const board::BoardFile board = read_board(arguments.board);
+  if (!board.has_flash()) {
+    bad_input("board '" + board.name() + "' has no flash; expected flash { ... } in " +
+              one_line(arguments.board));
+  }
+  const std::vector<std::uint8_t> bytes = read_bytes(arguments.file);
+  const Expectation expectation = expectation_of(arguments, board.name());
+  FileFlash flash;
+  std::string error;
+  if (!flash.open(arguments.flash,
+                  {board.flash().bytes(), board.flash().block_bytes(), board.flash().unit_bytes()},
+                  true, error)) {
+    bad_input(one_line(error));
+  }
+  Slots slots(flash, whole_flash(flash));
+  const Acceptance loads{[](void*, const Image& image) {
+                           std::string which;
+                           return load_all(image, which);
+                         },
+                         nullptr};
+  Image image;
+  BootReport report;
+  Status status = slots.inspect(expectation, loads, image, report);
+  if (status == Status::kOk || status == Status::kNothingToBoot) {
+    status = slots.begin(static_cast<std::uint32_t>(bytes.size()));
+  }
+  if (status == Status::kOk) {
+    status = slots.append(bytes.data(), static_cast<std::uint32_t>(bytes.size()));
+  }
+  if (status == Status::kOk) status = slots.finish(expectation, loads);
+  if (status == Status::kUnconfirmed) {
+    negative(
+        "'" + one_line(arguments.flash) +
+        "': its newest image was not confirmed yet, and the other slot is its fall-back; boot it "
+        "first");
+  }
+  if (status != Status::kOk) {
+    negative("'" + one_line(arguments.file) + "' is not installed: " + reason(status));
+  }
+  status = slots.inspect(expectation, loads, image, report);
+  if (status == Status::kOk && arguments.confirmed) {
+    status = slots.confirm();
+    if (status == Status::kOk) status = slots.inspect(expectation, loads, image, report);
+  }
+  if (status != Status::kOk) negative("the flash does not boot: " + reason(status));
+  print_slots(arguments.flash, report);
+  std::printf("%s: slot %u boots next\n", one_line(arguments.flash).c_str(), report.slot);
+}
+
+void add_expectation(Command command, Arguments& arguments) {
+  command.text("image", arguments.file, "The image").required();
+  command.text("--topology", arguments.topology, "Refuse it if it is for another");
+  command.text("--node", arguments.node, "Refuse it if it is for another");
+  command.text("--counter", arguments.counter, "Refuse it if its security counter is below")
+      .show_default(arguments.counter);
+  add_trust(command, arguments.trust);
+}
+
+}  // namespace
+
+void add_check(Command image) {
+  Command command =
+      image.add_command("check", "Checks an image as a node does, and says which rule fails");
+  const auto arguments = std::make_shared<Arguments>();
+  add_expectation(command, *arguments);
+  command.text("--board", arguments->board,
+               "Refuse it if it is for another: a name, a folder or a board.textproto");
+  add_format(command, arguments->format);
+  command.set_footer(
+      "Exit status 1 where it is refused. Examples:\n"
+      "  espalier image check 3.img --public-key release.key.pub --board linux-x86_64 --node 3\n"
+      "  espalier image check 3.img --unsigned");
+  command.set_action([arguments] { run_check(*arguments); });
+}
+
+void add_install(Command image) {
+  Command command =
+      image.add_command("install", "Writes an image into the free slot of a flash's file");
+  const auto arguments = std::make_shared<Arguments>();
+  add_expectation(command, *arguments);
+  command.text("--board", arguments->board, "The board, whose flash it is").required();
+  command.text("--flash", arguments->flash, "The flash's bytes; made where there is no file")
+      .required();
+  command.flag("--confirmed", arguments->confirmed,
+               "As if it had run well: for a factory, not for an update");
+  command.set_footer(
+      "Example:\n"
+      "  espalier image install 3.img --board boards/linux-x86_64 --flash node-3.flash \\\n"
+      "      --public-key release.key.pub --confirmed");
+  command.set_action([arguments] { run_install(*arguments); });
+}
+
+}  // namespace espalier::tools::image

@@ -1,0 +1,308 @@
+// espalier image: what its subcommands share, and the small ones: show, sign, keygen.
+
+#include "tools/image/image.h"
+
+#include <fcntl.h>
+#include <sodium/randombytes.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "espalier/base/little_endian.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "firmware/image/image_writer.h"
+#include "tools/commands/commands.h"
+#include "tools/common/failure.h"
+#include "tools/common/json.h"
+#include "tools/common/numbers.h"
+
+namespace espalier::tools {
+namespace image {
+namespace {
+
+struct ShowArguments {
+  std::string file;
+  Format format = Format::kText;
+};
+
+struct SignArguments {
+  std::string file, key, output;
+};
+
+struct KeygenArguments {
+  std::string output, public_key;
+};
+
+// Opens an image regardless of its signer, board and node. Throws Failure.
+Image open_any(const std::string& path, const std::vector<std::uint8_t>& bytes) {
+  Expectation own;
+  const std::string board =
+      bytes.size() < kImageHeaderBytes
+          ? ""
+          : std::string(reinterpret_cast<const char*>(bytes.data()) + 64, kBoardNameBytes - 1);
+  own.board = board.c_str();
+  own.authority = &kTakesUnsigned;
+  Image image;
+  Status status = check_image(bytes.data(), bytes.size(), own, image);
+  if (status == Status::kOk && image.size != bytes.size()) status = Status::kMalformed;
+  if (status != Status::kOk) bad_input("'" + one_line(path) + "': " + reason(status));
+  return image;
+}
+
+const char* signed_text(const Image& image) { return image.is_signed ? "signed" : "unsigned"; }
+
+void print_text(const std::string& path, const Image& image) {
+  std::printf("%s: image for board '%s', node %u of topology %s\n", one_line(path).c_str(),
+              one_line(image.board).c_str(), image.node, hex(image.topology_digest).c_str());
+  std::printf("  release %s, security counter %u, %s, %u bytes\n",
+              release_text(image.release).c_str(), image.counter, signed_text(image), image.size);
+  for (std::uint32_t i = 0; i < image.links; ++i) {
+    const LinkRow row = image.link(i);
+    std::printf("  link %u: to node %u, device %u port %u\n", i, row.peer, row.device, row.port);
+  }
+  const auto program = std::make_unique<DecodedProgram>();
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const ProgramRow row = image.program(i);
+    std::printf("  program %u: %s by %s, root %u: %u bytes", i, collective_name(row.collective),
+                one_line(row.algorithm).c_str(), row.root, row.size);
+    const Status status = image.load(i, *program);
+    if (status == Status::kOk) {
+      std::printf(", %u actions, window %u, schedule %s\n",
+                  static_cast<unsigned>(program->actions_count), program->window,
+                  hex(program->schedule_digest).c_str());
+    } else {
+      std::printf(", does not load: %s\n", load_reason(status).c_str());
+    }
+  }
+}
+
+void print_as_json(const std::string& path, const Image& image) {
+  Json json = {{"file", path},
+               {"board", one_line(image.board)},
+               {"topology_digest", hex(image.topology_digest)},
+               {"node", image.node},
+               {"release", release_text(image.release)},
+               {"counter", image.counter},
+               {"signed", image.is_signed},
+               {"bytes", image.size},
+               {"links", Json::array()},
+               {"programs", Json::array()}};
+  for (std::uint32_t i = 0; i < image.links; ++i) {
+    const LinkRow row = image.link(i);
+    json["links"].push_back({{"peer", row.peer}, {"device", row.device}, {"port", row.port}});
+  }
+  const auto program = std::make_unique<DecodedProgram>();
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const ProgramRow row = image.program(i);
+    json["programs"].push_back({{"collective", collective_name(row.collective)},
+                                {"algorithm", one_line(row.algorithm)},
+                                {"root", row.root},
+                                {"bytes", row.size},
+                                {"status", status_name(image.load(i, *program))},
+                                {"schedule_digest", hex(program->schedule_digest)}});
+  }
+  print_json(json);
+}
+
+void run_show(const ShowArguments& arguments) {
+  const std::vector<std::uint8_t> bytes = read_bytes(arguments.file);
+  const Image image = open_any(arguments.file, bytes);
+  if (arguments.format == Format::kJson) {
+    print_as_json(arguments.file, image);
+  } else {
+    print_text(arguments.file, image);
+  }
+}
+
+void run_sign(const SignArguments& arguments) {
+  check_writable(arguments.output.empty() ? arguments.file : arguments.output);
+  std::vector<std::uint8_t> bytes = read_bytes(arguments.file);
+  (void)open_any(arguments.file, bytes);
+  Key seed;
+  std::string error;
+  if (!read_private_key(arguments.key, seed, error)) bad_input(one_line(error));
+  sign_image(bytes, [&seed](std::span<const std::uint8_t> part) {
+    return sign(seed, part.data(), part.size());
+  });
+  const std::string& output = arguments.output.empty() ? arguments.file : arguments.output;
+  write_file(output, bytes);
+  std::printf("%s: signed\n", one_line(output).c_str());
+}
+
+// Never overwrites: a lost key is an image that can no longer be made.
+void write_key(const std::string& path, const std::string& text, unsigned mode) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  const auto size = static_cast<ssize_t>(text.size());
+  const bool written = file >= 0 && write(file, text.data(), text.size()) == size;
+  const int error = errno;
+  const bool closed = file < 0 || close(file) == 0;
+  if (written && closed) return;
+  if (file >= 0) unlink(path.c_str());
+  bad_input("cannot write the key '" + one_line(path) + "': " + std::strerror(error));
+}
+
+void run_keygen(const KeygenArguments& arguments) {
+  Key seed;
+  randombytes_buf(seed.data(), seed.size());
+  const std::string& other = arguments.public_key;
+  const std::string path = other.empty() ? arguments.output + ".pub" : other;
+  write_key(arguments.output, private_pem(seed), 0600);
+  try {
+    write_key(path, public_pem(public_key_of(seed)), 0644);
+  } catch (const Failure&) {
+    unlink(arguments.output.c_str());
+    throw;
+  }
+  std::printf("%s: a private key; keep it\n%s: its public key, for the nodes\n",
+              one_line(arguments.output).c_str(), one_line(path).c_str());
+}
+
+}  // namespace
+
+std::uint32_t parse_release(const std::string& text) {
+  unsigned major = 0, minor = 0, patch = 0;
+  int end = -1;
+  const bool digits = text.find_first_not_of("0123456789.") == std::string::npos;
+  if (digits && text.size() <= 13 &&
+      std::sscanf(text.c_str(), "%u.%u.%u%n", &major, &minor, &patch, &end) == 3 &&
+      static_cast<std::size_t>(end) == text.size() && major <= 255 && minor <= 255 &&
+      patch <= 65535) {
+    return major << 24 | minor << 16 | patch;
+  }
+  bad_input("--release '" + one_line(text) +
+            "': expected three numbers like 1.2.3, at most 255.255.65535");
+}
+
+std::string release_text(std::uint32_t release) {
+  return std::to_string(release >> 24) + "." + std::to_string(release >> 16 & 255) + "." +
+         std::to_string(release & 65535);
+}
+
+std::vector<std::uint8_t> read_bytes(const std::string& path) {
+  const std::string text = read_file(path);
+  return {text.begin(), text.end()};
+}
+
+std::string reason(Status status) {
+  switch (status) {
+    case Status::kTruncated: return "truncated: the bytes end before the image does";
+    case Status::kNoImage: return "no image: 'espalier image build' makes images";
+    case Status::kBadVersion: return "of a format or signature that this espalier does not know";
+    case Status::kMalformed: return "malformed: not laid out as an image is";
+    case Status::kCorrupt: return "corrupt: its SHA-256 does not match";
+    case Status::kUnsigned: return "unsigned: 'espalier image sign' signs it";
+    case Status::kBadSignature: return "bad signature: another key signed it";
+    case Status::kWrongBoard: return "wrong board: it was built for another one";
+    case Status::kWrongTopology: return "wrong topology: it was built for another one";
+    case Status::kWrongNode: return "wrong node: it was built for another one";
+    case Status::kRolledBack: return "rolled back: its security counter is below the stored one";
+    case Status::kTooLarge: return "too large: more links or programs than a node has room for";
+    default: return status_name(status);
+  }
+}
+
+std::string load_reason(Status status) {
+  switch (status) {
+    case Status::kTruncated: return "its descriptor ends early, or is none";
+    case Status::kBadVersion:
+      return "its descriptor is of a format that this espalier does not know";
+    case Status::kUnknownFeature: return "it needs a feature that this espalier does not know";
+    case Status::kTooLarge: return "it is larger than a node has room for";
+    case Status::kMalformed:
+      return "its descriptor breaks the format's rules, or is not the one that the index names";
+    case Status::kWrongTopology: return "it was compiled for another topology than the image's";
+    case Status::kWrongNode: return "it is another node's";
+    case Status::kNoSuchPeer: return "it has a peer that the link table has not";
+    default: return status_name(status);
+  }
+}
+
+std::string claims(const std::vector<std::uint8_t>& bytes) {
+  if (bytes.size() < kImageHeaderBytes) return "";
+  const auto* board = reinterpret_cast<const char*>(bytes.data()) + 64;
+  return "it says: board '" + one_line(std::string(board, strnlen(board, kBoardNameBytes))) +
+         "', node " + std::to_string(load_u32(bytes.data() + 32)) + " of topology " +
+         hex(load_u64(bytes.data() + 24)) + ", release " +
+         release_text(load_u32(bytes.data() + 36)) + ", counter " +
+         std::to_string(load_u32(bytes.data() + 40));
+}
+
+void add_trust(Command command, Trust& trust) {
+  Option key = command.text("--public-key", trust.public_key,
+                            "Take only images that this key's owner has signed");
+  command.flag("--unsigned", trust.takes_unsigned, "Take any, whoever made it").excludes(key);
+}
+
+Key trusted_key(const std::string& path) {
+  if (read_file(path).find("PRIVATE KEY-----") != std::string::npos) {
+    bad_input("'" + one_line(path) +
+              "' is a private key; expected its public key, which 'espalier image keygen' writes "
+              "beside it");
+  }
+  Key key{};
+  std::string error;
+  if (!read_public_key(path, key, error)) bad_input(one_line(error));
+  return key;
+}
+
+void settle(Trust& trust) {
+  if (trust.takes_unsigned) return;
+  if (trust.public_key.empty())
+    bad_input("no key to check signatures with; expected --public-key FILE or --unsigned");
+  trust.key = trusted_key(trust.public_key);
+  trust.authority = ed25519_authority(trust.key.data());
+}
+
+void add_show(Command image) {
+  Command command = image.add_command("show", "Prints what an image says");
+  const auto arguments = std::make_shared<ShowArguments>();
+  command.text("image", arguments->file, "The image").required();
+  add_format(command, arguments->format);
+  command.set_footer("Example:\n  espalier image show node-3.img");
+  command.set_action([arguments] { run_show(*arguments); });
+}
+
+void add_sign(Command image) {
+  Command command = image.add_command("sign", "Signs an image with Ed25519");
+  const auto arguments = std::make_shared<SignArguments>();
+  command.text("image", arguments->file, "The image").required();
+  command.text("--key", arguments->key, "The private key: PEM or 32 bytes, mode 0600").required();
+  command.text("-o,--output", arguments->output, "The signed image; default: in its place");
+  command.set_footer("Example:\n  espalier image sign node-3.img --key release.key");
+  command.set_action([arguments] { run_sign(*arguments); });
+}
+
+void add_keygen(Command image) {
+  Command command = image.add_command("keygen", "Makes an Ed25519 key");
+  const auto arguments = std::make_shared<KeygenArguments>();
+  command.text("-o,--output", arguments->output, "The private key, a new file, mode 0600")
+      .required();
+  command.text("--public", arguments->public_key, "The public key; default: OUTPUT.pub");
+  command.set_footer("Example:\n  espalier image keygen -o release.key");
+  command.set_action([arguments] { run_keygen(*arguments); });
+}
+
+}  // namespace image
+
+void add_image(Command app) {
+  Command command = app.add_command(
+      "image", "Makes, shows, signs and checks what a node boots: its links and programs");
+  image::add_build(command);
+  image::add_show(command);
+  image::add_sign(command);
+  image::add_check(command);
+  image::add_keygen(command);
+  image::add_install(command);
+  command.set_footer(
+      "docs/images.md describes images, slots and keys.\nExamples:\n"
+      "  espalier image keygen -o release.key\n"
+      "  espalier image build b.esp a.esp --board boards/linux-x86_64 --release 1.0.0 \\\n"
+      "      --key release.key -o node-%r.img\n"
+      "  espalier image check node-3.img --public-key release.key.pub --node 3");
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,53 @@
+#pragma once
+// The parts of `espalier image`. Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "firmware/image/image.h"
+#include "firmware/image/key_file.h"
+#include "tools/common/command_line.h"
+#include "tools/common/output.h"
+
+namespace espalier::tools::image {
+
+// "1.2.3" as an image's header has it, and back. Throws Failure.
+[[nodiscard]] std::uint32_t parse_release(const std::string& text);
+[[nodiscard]] std::string release_text(std::uint32_t release);
+
+// The whole file. Throws Failure.
+[[nodiscard]] std::vector<std::uint8_t> read_bytes(const std::string& path);
+
+// Why check_image() refused an image, and what would be accepted: one line.
+[[nodiscard]] std::string reason(Status status);
+
+// Why a program does not load from an image that check_image() took: one line.
+[[nodiscard]] std::string load_reason(Status status);
+
+// The content of an image's header, which may be false; empty if there is no whole header.
+[[nodiscard]] std::string claims(const std::vector<std::uint8_t>& bytes);
+
+// Reads a public key. Throws Failure (bad input): unreadable, a private key, or no key.
+[[nodiscard]] Key trusted_key(const std::string& path);
+
+// The trusted signer as typed: exactly one of the two options must be given.
+struct Trust {
+  std::string public_key;  // file
+  bool takes_unsigned = false;
+  Key key{};
+  Authority authority;
+};
+void add_trust(Command command, Trust& trust);
+// Reads the key. `authority` then points into `trust`. Throws Failure.
+void settle(Trust& trust);
+
+// The subcommands of `espalier image`, a function each.
+void add_build(Command image);
+void add_show(Command image);
+void add_sign(Command image);
+void add_check(Command image);
+void add_keygen(Command image);
+void add_install(Command image);
+
+}  // namespace espalier::tools::image

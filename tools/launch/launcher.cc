@@ -1,0 +1,299 @@
+#include "tools/launch/launcher.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+#include "espalier/hal/ofi/address.h"
+#include "hal/ofi/sweep.h"
+
+namespace espalier::launch {
+namespace {
+
+// How long nodes get to end by themselves.
+constexpr std::uint64_t kEndPatience = 3'000'000'000;  // ns
+
+// `start`: of LaunchOptions.commands, expanded.
+std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_t first,
+                                      const std::string& start, const std::vector<int>& channels) {
+  std::vector<std::string> command;
+  std::istringstream prefix(expand_template(options.prefix, first));
+  for (std::string word; prefix >> word;) command.push_back(word);
+  if (start.empty()) {
+    command.push_back(options.node_binary);
+  } else {  // the shell makes words of it, and then way for it
+    command.insert(command.end(), {"sh", "-c", "exec " + start + " \"$@\"", "sh"});
+  }
+  for (const std::string& schedule : options.schedules) {
+    command.insert(command.end(), {"--schedule", schedule});
+  }
+  command.insert(command.end(), options.boot.begin(), options.boot.end());
+  for (std::uint32_t i = 0; i < channels.size(); ++i) {
+    command.insert(command.end(),
+                   {"--node", std::to_string(first + i), "--control", std::to_string(channels[i])});
+    if (!options.links.empty()) {
+      command.insert(command.end(), {"--links", options.links[first + i]});
+    }
+  }
+  command.insert(command.end(), {"--topology", options.topology, "--provider", options.provider,
+                                 "--window", std::to_string(options.window), "--deadline",
+                                 std::to_string(options.deadline_ms)});
+  if (!options.address.empty()) {
+    command.insert(command.end(), {"--address", expand_template(options.address, first)});
+  }
+  if (options.check_blocks) command.push_back("--check-blocks");
+  if (options.log) command.push_back("--log");
+  return command;
+}
+
+// The child's side of spawn(): becomes the node, or says why not.
+[[noreturn]] void become_node(const std::vector<std::string>& command,
+                              const std::vector<int>& channels, pid_t parent) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // libfabric removes its shared memory on it
+  if (getppid() != parent) _exit(1);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
+  for (const int channel : channels) fcntl(channel, F_SETFD, 0);
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  control::Failed failed;
+  std::snprintf(failed.text, sizeof failed.text, "cannot run %s: %s", words[0],
+                std::strerror(errno));
+  for (const int channel : channels) (void)control::send(channel, failed);
+  _exit(127);
+}
+
+}  // namespace
+
+std::uint64_t monotonic() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::string expand_template(const std::string& text, std::uint32_t node) {
+  std::string expanded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = i + 1 < text.size() ? text[i + 1] : '\0';
+    if (text[i] == '%' && (next == 'r' || next == 'n')) {
+      expanded += std::to_string(node + (next == 'n' ? 1 : 0));
+      ++i;
+    } else {
+      expanded += text[i];
+    }
+  }
+  return expanded;
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, nullptr)),
+      input_bytes_(other.input_bytes_),
+      output_bytes_(other.output_bytes_),
+      events_(other.events_),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+SharedMemory::~SharedMemory() {
+  if (bytes_ != nullptr)
+    munmap(bytes_, control::memory_bytes(input_bytes_, output_bytes_, events_));
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+EventLog SharedMemory::log(const EventLog::Counts& counts) const {
+  auto* times =
+      reinterpret_cast<EventTimes*>(bytes_ + control::log_offset(input_bytes_, output_bytes_));
+  return {reinterpret_cast<Event*>(times + events_), times, counts};
+}
+
+bool SharedMemory::create(std::uint64_t input_bytes, std::uint64_t output_bytes,
+                          std::uint32_t events) {
+  this->~SharedMemory();
+  bytes_ = nullptr;
+  input_bytes_ = input_bytes;
+  output_bytes_ = output_bytes;
+  events_ = events;
+  descriptor_ = memfd_create("espalier", MFD_CLOEXEC);
+  const std::uint64_t size = control::memory_bytes(input_bytes, output_bytes, events);
+  if (descriptor_ < 0 || size == 0) return descriptor_ >= 0;
+  // Allocated now: a full memory is an error here and not a bus error later.
+  if (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) return false;
+  if (const int status = posix_fallocate(descriptor_, 0, static_cast<off_t>(size)); status != 0) {
+    errno = status;
+    return false;
+  }
+  void* bytes = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  if (bytes == MAP_FAILED) return false;
+  bytes_ = static_cast<std::uint8_t*>(bytes);
+  return true;
+}
+
+bool NodeProcesses::start(const LaunchOptions& options, std::string& error) {
+  options_ = options;
+  members_.resize(options_.nodes);
+  options_.commands.resize(options_.nodes);
+  for (std::uint32_t first = 0; first < options_.nodes; first = process_end(first)) {
+    if (!spawn(first, process_end(first), error)) return false;
+  }
+  const bool started = wire_up(error);
+  options_.progress = nullptr;  // its caller may not outlive start()
+  return started;
+}
+
+// After the last node of the process whose first is `first`.
+std::uint32_t NodeProcesses::process_end(std::uint32_t first) const {
+  const auto own = [this](std::uint32_t node) { return !options_.commands[node].empty(); };
+  if (own(first)) return first + 1;
+  const std::uint32_t most = std::min(options_.nodes, first + options_.nodes_per_process);
+  std::uint32_t end = first + 1;
+  while (end < most && !own(end)) ++end;
+  return end;
+}
+
+std::string NodeProcesses::name(std::uint32_t node) const {
+  return node < options_.names.size() ? options_.names[node] : "node " + std::to_string(node);
+}
+
+// Starts the process of nodes first .. end-1.
+bool NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, std::string& error) {
+  std::vector<int> theirs;
+  for (std::uint32_t node = first; node < end; ++node) {
+    theirs.push_back(-1);
+    if (control::open_channel(members_[node].channel, theirs.back())) continue;
+    error = std::string("cannot open a control channel: ") + std::strerror(errno);
+    theirs.pop_back();
+    for (const int channel : theirs) close(channel);
+    return false;
+  }
+  const std::string start = expand_template(options_.commands[first], first);
+  const std::vector<std::string> command = node_command(options_, first, start, theirs);
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) become_node(command, theirs, parent);
+  const int failure = errno;
+  for (const int channel : theirs) close(channel);
+  for (std::uint32_t node = first; node < end; ++node) {
+    members_[node].process = static_cast<std::uint32_t>(processes_.size());
+    members_[node].heard_ns = monotonic();
+  }
+  processes_.emplace_back();
+  processes_.back().child = child;
+  processes_.back().command = start;
+  if (child < 0) {
+    error = std::string("cannot start a process: ") + std::strerror(failure);
+    return false;
+  }
+  setpgid(child, child);  // by both, so that it holds whoever runs first
+  return true;
+}
+
+// libfabric's shm keeps pthread spin locks in the shared memory, whose words mean one thing in one
+// architecture's library and another in another's: nodes of two would wait for ever.
+bool NodeProcesses::check_machines(std::string& error) const {
+  if (options_.provider != "shm") return true;
+  const std::string first = members_.front().hello.machine;
+  for (std::uint32_t node = 1; node < members_.size(); ++node) {
+    const std::string machine = members_[node].hello.machine;
+    if (machine == first) continue;
+    error = name(0) + " runs on " + first + " and " + name(node) + " on " + machine +
+            ", which cannot share shm's locks; expected --provider tcp";
+    return false;
+  }
+  return true;
+}
+
+bool NodeProcesses::wire_up(std::string& error) {
+  if (!await(Member::State::kHello, error) || !check_machines(error)) return false;
+  std::vector<std::vector<std::uint32_t>> lanes;  // the node at the other end of each
+  for (const Member& member : members_) {
+    const control::Hello& hello = member.hello;
+    lanes.emplace_back(hello.peers, hello.peers + std::min(hello.lanes, control::kMaxLanes));
+  }
+  for (std::uint32_t node = 0; node < members_.size(); ++node) {
+    control::Peers peers;
+    peers.lanes = static_cast<std::uint32_t>(lanes[node].size());
+    for (std::uint32_t lane = 0; lane < peers.lanes; ++lane) {
+      const std::uint32_t peer = lanes[node][lane];
+      const bool started = peer < members_.size();
+      const std::uint32_t there = started ? ofi::other_end(lanes, node, lane) : 0;
+      if (!started || there == lanes[peer].size()) {
+        error = name(node) + " has a link to node " + std::to_string(peer) +
+                ", which is not started or has none to it";
+        return false;
+      }
+      peers.addresses[lane] = members_[peer].hello.addresses[there];
+    }
+    if (!control::send(members_[node].channel, peers)) lose(members_[node]);
+  }
+  return await(Member::State::kReady, error);
+}
+
+bool NodeProcesses::give_memory(std::uint32_t node, std::uint64_t input_bytes,
+                                std::uint64_t output_bytes, std::string& error,
+                                std::uint32_t events) {
+  Member& member = members_[node];
+  if (!member.memory.create(input_bytes, output_bytes, events)) {
+    error = "no memory for " + name(node) + " (" + std::to_string(input_bytes + output_bytes) +
+            " bytes): " + std::strerror(errno);
+    return false;
+  }
+  control::Memory packet;
+  packet.input_bytes = input_bytes;
+  packet.output_bytes = output_bytes;
+  packet.events = events;
+  member.state = Member::State::kReady;
+  member.heard_ns = monotonic();
+  if (!control::send(member.channel, packet, member.memory.descriptor())) lose(member);
+  return true;
+}
+
+bool NodeProcesses::await_memory(std::string& error) {
+  return await(Member::State::kMapped, error);
+}
+
+NodeProcesses::~NodeProcesses() { end(); }
+
+void NodeProcesses::end() {
+  for (Member& member : members_) {
+    if (member.channel < 0) continue;
+    (void)control::send(member.channel, control::Quit{}, -1, 0);
+    close(member.channel);
+    member.channel = -1;
+  }
+  const std::uint64_t until = monotonic() + kEndPatience;
+  for (std::uint32_t i = 0; i < processes_.size(); ++i) {
+    Process& process = processes_[i];
+    if (process.child <= 0) continue;
+    // Those that failed or hang get no time.
+    bool wait = true;
+    for (const Member& member : members_) {
+      if (member.process == i && member.state == Member::State::kFailed) wait = false;
+    }
+    while (wait && !process.reaped && monotonic() < until) {
+      process.reaped = waitpid(process.child, &process.status, WNOHANG) != 0;
+      if (!process.reaped) usleep(1000);
+    }
+    kill(-process.child, SIGKILL);
+    if (!process.reaped) waitpid(process.child, &process.status, 0);
+    ofi::sweep_shared_memory(process.child);
+  }
+  for (const Member& member : members_) {
+    if (member.pid > 0) ofi::sweep_shared_memory(member.pid);
+  }
+  processes_.clear();
+  members_.clear();
+}
+
+}  // namespace espalier::launch

@@ -1,0 +1,194 @@
+#pragma once
+// Starts espalier-node processes of one or several nodes each, wires the nodes up, has them run
+// collectives and hears how they ended. Every wait has a limit and says who was waited for. Host
+// only.
+
+#include <sys/types.h>
+
+#include <array>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "firmware/node/control.h"
+
+namespace espalier::launch {
+
+// A test aid: node's process gets a signal some time after the first run began.
+struct Disturbance {
+  std::uint32_t node = 0;
+  int signal = 0;  // SIGKILL, SIGSTOP
+  std::uint32_t after_ms = 0;
+  std::uint64_t at_ns = 0;  // CLOCK_MONOTONIC when it was sent; 0: not yet
+};
+
+struct LaunchOptions {
+  std::string node_binary;  // path of espalier-node
+  std::vector<std::string> schedules;
+  // Or the words that say what nodes boot from instead: --image FILE ..., %r in them as it stands.
+  std::vector<std::string> boot;
+  std::string topology;  // canonical specification
+  std::string provider = "tcp";
+  // Words before each process's command, and its IP to bind: %r stands for the number of its first
+  // node, %n for that plus one. Empty: none.
+  std::string prefix;
+  std::string address;
+  std::uint32_t nodes = 0;
+  std::uint32_t nodes_per_process = 1;
+  // By node: what starts it in espalier-node's place, in a process of its own; words for sh, which
+  // get a node's options after them, %r and %n as above. Empty, or not there: espalier-node.
+  std::vector<std::string> commands;
+  // Modelled: each node's links, as espalier-node's --links takes them. Empty: direct.
+  std::vector<std::string> links;
+  std::vector<std::string> names;  // of the nodes, for messages; empty: "node 3"
+  std::uint32_t window = kMaxWindow;
+  std::uint32_t deadline_ms = 5000;  // D of the nodes' machines
+  bool check_blocks = false;
+  bool log = false;  // nodes keep logs where give_memory() has room for them
+  std::vector<Disturbance> disturbances;
+  std::function<void(double done)> progress;  // called during start(), 0 .. 1; may be empty
+};
+
+// `text` with %r and %n replaced for `node`.
+[[nodiscard]] std::string expand_template(const std::string& text, std::uint32_t node);
+
+// Memory that a node and this process share.
+class SharedMemory {
+ public:
+  SharedMemory() = default;
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  SharedMemory(SharedMemory&& other) noexcept;
+  ~SharedMemory();
+  // False and errno on failure.
+  // events: records of a log that it has room for.
+  [[nodiscard]] bool create(std::uint64_t input_bytes, std::uint64_t output_bytes,
+                            std::uint32_t events);
+  [[nodiscard]] std::uint8_t* input() const { return bytes_; }
+  [[nodiscard]] std::uint8_t* output() const {
+    return bytes_ + control::output_offset(input_bytes_);
+  }
+  // The log, whose counts a report tells.
+  [[nodiscard]] EventLog log(const EventLog::Counts& counts) const;
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  [[nodiscard]] std::uint64_t input_bytes() const { return input_bytes_; }
+  [[nodiscard]] std::uint64_t output_bytes() const { return output_bytes_; }
+
+ private:
+  std::uint8_t* bytes_ = nullptr;
+  std::uint64_t input_bytes_ = 0;
+  std::uint64_t output_bytes_ = 0;
+  std::uint32_t events_ = 0;
+  int descriptor_ = -1;
+};
+
+// A process of one or several nodes.
+struct Process {
+  pid_t child = -1;     // the forked process; the prefix's if that does not exec
+  std::string command;  // of LaunchOptions.commands, expanded; empty: espalier-node
+  bool reaped = false;  // child has ended and was waited for; its wait status:
+  int status = 0;
+};
+
+// One node.
+struct Member {
+  enum class State { kStarting, kHello, kReady, kMapped, kRunning, kReported, kFailed };
+  State state = State::kStarting;
+  std::uint32_t process = 0;   // position among the cluster's
+  std::int32_t pid = 0;        // the node's own word
+  int channel = -1;            // negative: closed
+  std::uint64_t heard_ns = 0;  // CLOCK_MONOTONIC of its last packet
+  std::uint64_t moved_ns = 0;  // ... of its last sign of progress
+  std::uint64_t asked_ns = 0;
+  control::Hello hello;
+  control::Report report;
+  std::string failure;  // kFailed: why, one line
+  SharedMemory memory;
+};
+
+// While it lives, Ctrl-C and the like (SIGINT, SIGTERM, SIGHUP) break off the cluster's waits
+// instead of ending the process, so that everything is cleared away.
+class SignalWatch {
+ public:
+  SignalWatch();
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+  ~SignalWatch();
+  [[nodiscard]] static int caught();  // the last one; 0: none
+
+ private:
+  std::array<struct sigaction, 3> before_;
+};
+
+// A node that begins a run later than the others.
+struct Late {
+  std::uint32_t node = 0;
+  std::uint64_t ns = 0;
+};
+
+class NodeProcesses {
+ public:
+  NodeProcesses() = default;
+  NodeProcesses(const NodeProcesses&) = delete;
+  NodeProcesses& operator=(const NodeProcesses&) = delete;
+  ~NodeProcesses();  // ends every process and removes their files in /dev/shm
+
+  // Starts and wires up all nodes; false and one line in `error` if any fails.
+  [[nodiscard]] bool start(const LaunchOptions& options, std::string& error);
+  // Gives node its memory; both sizes may be 0, then the node has no such buffer. events: records
+  // of a log that it may keep.
+  [[nodiscard]] bool give_memory(std::uint32_t node, std::uint64_t input_bytes,
+                                 std::uint64_t output_bytes, std::string& error,
+                                 std::uint32_t events = 0);
+  // Waits until all nodes have mapped their memory.
+  [[nodiscard]] bool await_memory(std::string& error);
+  // Runs `order` (number and start are set here) on all live nodes, which start at one time.
+  // Returns whether every node reported kOk. Otherwise members() say what happened to each, and
+  // `error` is set only if the wait itself was interrupted (a signal).
+  [[nodiscard]] bool run(control::RunRequest order, std::string& error, const Late& late = {});
+
+  [[nodiscard]] const std::vector<Member>& members() const { return members_; }
+  [[nodiscard]] const std::vector<Disturbance>& disturbances() const {
+    return options_.disturbances;
+  }
+  // Whether both nodes are of one process.
+  [[nodiscard]] bool share(std::uint32_t one, std::uint32_t other) const {
+    return members_[one].process == members_[other].process;
+  }
+  // One line on how a node's run ended, e.g. "dead link: rank 3 found its link to rank 7 dead,
+  // ...".
+  [[nodiscard]] std::string describe(std::uint32_t node) const;
+
+ private:
+  [[nodiscard]] std::string name(std::uint32_t node) const;
+  [[nodiscard]] std::string waits_for(const StallReport& stall) const;
+  [[nodiscard]] std::uint32_t process_end(std::uint32_t first) const;
+  bool spawn(std::uint32_t first, std::uint32_t end, std::string& error);
+  bool check_machines(std::string& error) const;
+  bool wire_up(std::string& error);
+  // Waits until every member is in `state` or failed; false and `error` if one failed, was silent
+  // too long, or the user broke it off.
+  bool await(Member::State state, std::string& error);
+  bool await_reports(std::string& error);
+  bool listen(std::uint64_t until_ns, std::string& error);
+  void take_packet(Member& member);
+  void take_report(Member& member, const control::Report& report);
+  void lose(Member& member);
+  void watch(Member& member, std::uint64_t now);
+  void disturb(std::uint64_t now);
+  void end();
+
+  SignalWatch signals_;
+  LaunchOptions options_;
+  std::vector<Process> processes_;
+  std::vector<Member> members_;
+  std::uint32_t runs_ = 0;
+  std::uint64_t first_run_ns_ = 0;
+};
+
+// Nanoseconds of CLOCK_MONOTONIC.
+[[nodiscard]] std::uint64_t monotonic();
+
+}  // namespace espalier::launch

@@ -1,0 +1,284 @@
+// The launcher's waits: hearing nodes out, and giving up on them.
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "tools/launch/launcher.h"
+
+namespace espalier::launch {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kListen = kSecond / 10;  // the longest time between two looks at the clock
+// All nodes must have their order before they start. Each takes a wake-up to read it.
+constexpr std::uint64_t kStartLead = 2'000'000;       // ns
+constexpr std::uint64_t kStartLeadPerNode = 100'000;  // ns
+
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+volatile std::sig_atomic_t caught_signal = 0;
+
+void note_signal(int number) { caught_signal = number; }
+
+const char* doing(Member::State state) {
+  switch (state) {
+    case Member::State::kStarting: return "loading its schedule and opening its endpoint";
+    case Member::State::kHello: return "connecting to its neighbours";
+    case Member::State::kReady: return "mapping its memory";
+    case Member::State::kRunning: return "running";
+    default: return "idle";
+  }
+}
+
+std::string seconds(std::uint64_t nanoseconds) {
+  const std::uint64_t tenths = nanoseconds / (kSecond / 10);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+}  // namespace
+
+SignalWatch::SignalWatch() {
+  struct sigaction action {};
+  action.sa_handler = note_signal;  // no SA_RESTART: poll() returns
+  for (std::size_t i = 0; i < before_.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+}
+
+SignalWatch::~SignalWatch() {
+  for (std::size_t i = 0; i < before_.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+}
+
+int SignalWatch::caught() { return caught_signal; }
+
+std::string NodeProcesses::waits_for(const StallReport& stall) const {
+  if (!stall.waiting) return "";
+  return ", in step " + std::to_string(stall.step) + " waiting to " +
+         (stall.sending ? "send to " : "receive from ") + name(stall.peer) + " (link " +
+         std::to_string(stall.link) + ", action " + std::to_string(stall.action) + ")";
+}
+
+std::string NodeProcesses::describe(std::uint32_t node) const {
+  const Member& member = members_[node];
+  if (member.state == Member::State::kFailed) return member.failure;
+  const control::Report& report = member.report;
+  if (report.status == Status::kOk) return "ok";
+  std::string text = status_name(report.status);
+  if (report.cause.status == Status::kDeadLink) {
+    text += ": " + name(report.cause.detector) + " found its link to " + name(report.cause.peer) +
+            " dead";
+  } else if (report.cause.status != Status::kOk) {
+    text +=
+        ": found by " + name(report.cause.detector) + " on its link to " + name(report.cause.peer);
+  }
+  return text + waits_for(report.stall) + "; " + std::to_string(report.completed) +
+         " collectives were complete";
+}
+
+bool NodeProcesses::await(Member::State state, std::string& error) {
+  // Opening libfabric costs each process a fraction of a second of one of the cores they share.
+  const std::uint64_t patience = (60 + options_.nodes) * kSecond;
+  const std::uint64_t until = monotonic() + patience;
+  while (true) {
+    bool all = true;
+    std::uint32_t half_steps = 0;  // each node says hello, then that it is ready
+    for (std::uint32_t node = 0; node < members_.size(); ++node) {
+      const Member& member = members_[node];
+      half_steps += member.state >= Member::State::kReady   ? 2
+                    : member.state >= Member::State::kHello ? 1
+                                                            : 0;
+      if (member.state == Member::State::kFailed) {
+        error = name(node) + ": " + member.failure;
+        return false;
+      }
+      if (member.state >= state) continue;
+      all = false;
+      if (monotonic() >= until) {
+        error = name(node) + ": no word for " + seconds(patience) + " while " + doing(member.state);
+        return false;
+      }
+    }
+    if (options_.progress) {
+      options_.progress(static_cast<double>(half_steps) / static_cast<double>(2 * members_.size()));
+    }
+    if (all) return true;
+    if (!listen(until, error)) return false;
+  }
+}
+
+// Receives packets of the nodes until one arrives, `until_ns`, or a short time has passed. Returns
+// false if the user interrupts it.
+bool NodeProcesses::listen(std::uint64_t until_ns, std::string& error) {
+  std::vector<pollfd> entries;
+  std::vector<Member*> behind;
+  for (Member& member : members_) {
+    if (member.channel < 0) continue;
+    entries.push_back({member.channel, POLLIN, 0});
+    behind.push_back(&member);
+  }
+  const std::uint64_t now = monotonic();
+  const std::uint64_t wait = until_ns <= now ? 0 : std::min(until_ns - now, kListen);
+  const int timeout = static_cast<int>((wait + 999'999) / 1'000'000);
+  const int ready = poll(entries.data(), entries.size(), timeout);
+  if (SignalWatch::caught() != 0) {
+    error = std::string("broken off: ") + strsignal(SignalWatch::caught());
+    return false;
+  }
+  for (std::size_t i = 0; ready > 0 && i < entries.size(); ++i) {
+    if (entries[i].revents != 0) take_packet(*behind[i]);
+  }
+  return true;
+}
+
+void NodeProcesses::take_packet(Member& member) {
+  control::Any packet;
+  int descriptor = -1;
+  const control::Received received = control::receive(member.channel, packet, descriptor, 0);
+  if (descriptor >= 0) close(descriptor);
+  if (received == control::Received::kNothing) return;
+  if (received != control::Received::kPacket) return lose(member);
+  if (member.state == Member::State::kFailed) return;  // given up; only its end matters
+  member.heard_ns = monotonic();
+  switch (packet.packet) {
+    case control::Packet::kHello:
+      member.hello = packet.hello;
+      member.hello.machine[sizeof member.hello.machine - 1] = '\0';
+      member.pid = packet.hello.pid;
+      member.state = Member::State::kHello;
+      if (packet.hello.version != control::kControlVersion) {
+        member.failure = "speaks version " + std::to_string(packet.hello.version) +
+                         " of the control protocol, the launcher " +
+                         std::to_string(control::kControlVersion) + ": install both of one release";
+        member.state = Member::State::kFailed;
+      }
+      break;
+    case control::Packet::kReady: member.state = Member::State::kReady; break;
+    case control::Packet::kMapped: member.state = Member::State::kMapped; break;
+    case control::Packet::kReport: take_report(member, packet.report); break;
+    case control::Packet::kFailed:
+      packet.failed.text[control::kMaxTextBytes - 1] = '\0';
+      member.failure = packet.failed.text;
+      member.state = Member::State::kFailed;
+      break;
+    default:
+      member.failure = "sent a packet that is not a node's";
+      member.state = Member::State::kFailed;
+      break;
+  }
+}
+
+void NodeProcesses::take_report(Member& member, const control::Report& report) {
+  if (report.number != runs_) return;  // an answer that crossed with the order
+  const control::Report& before = member.report;
+  if (report.completed != before.completed || report.stall.step != before.stall.step ||
+      report.stall.action != before.stall.action ||
+      report.stall.since_ns != before.stall.since_ns) {
+    member.moved_ns = member.heard_ns;
+  }
+  member.report = report;
+  if (report.status != Status::kBusy) member.state = Member::State::kReported;
+}
+
+// The channel ended: finds out how the process did.
+void NodeProcesses::lose(Member& member) {
+  close(member.channel);
+  member.channel = -1;
+  if (member.state == Member::State::kFailed) return;
+  member.state = Member::State::kFailed;
+  Process& process = processes_[member.process];
+  for (int i = 0; i < 100 && !process.reaped; ++i) {
+    process.reaped = waitpid(process.child, &process.status, WNOHANG) == process.child;
+    if (!process.reaped) usleep(1000);
+  }
+  if (!process.reaped) {
+    member.failure = "closed its control channel";
+  } else if (WIFSIGNALED(process.status)) {
+    member.failure = "killed by signal " + std::to_string(WTERMSIG(process.status)) + " (" +
+                     strsignal(WTERMSIG(process.status)) + ")";
+  } else {
+    member.failure = "ended with status " + std::to_string(WEXITSTATUS(process.status));
+  }
+  if (!process.command.empty()) member.failure += "; it was started as: " + process.command;
+}
+
+void NodeProcesses::disturb(std::uint64_t now) {
+  for (Disturbance& disturbance : options_.disturbances) {
+    const std::uint64_t at = first_run_ns_ + std::uint64_t{disturbance.after_ms} * 1'000'000;
+    if (disturbance.at_ns != 0 || now < at) continue;
+    const Member& member = members_[disturbance.node];
+    disturbance.at_ns = monotonic();
+    if (member.channel >= 0 && member.pid > 0) kill(member.pid, disturbance.signal);
+  }
+}
+
+// Asks a running node for its progress, and declares it failed if it does not answer or does not
+// progress. Its machine ends by itself within twice its deadline, so both limits are beyond that.
+void NodeProcesses::watch(Member& member, std::uint64_t now) {
+  const std::uint64_t deadline = std::uint64_t{options_.deadline_ms} * 1'000'000;
+  const std::uint64_t silence = 2 * deadline + 3 * kSecond;
+  const std::uint64_t standstill = 4 * deadline + 10 * kSecond;
+  // heard_ns may be later than now: packets were taken since.
+  if (now > member.heard_ns + silence) {
+    member.failure = "no answer for " + seconds(now - member.heard_ns) + " while " +
+                     doing(member.state) + " (stopped, or held inside the provider)" +
+                     waits_for(member.report.stall);
+    member.state = Member::State::kFailed;
+  } else if (now > member.moved_ns + standstill) {
+    member.failure =
+        "no progress for " + seconds(now - member.moved_ns) + waits_for(member.report.stall);
+    member.state = Member::State::kFailed;
+  } else if (now > std::max(member.heard_ns, member.asked_ns) + std::max(deadline, kSecond)) {
+    member.asked_ns = now;
+    if (!control::send(member.channel, control::Ask{}, -1, 0) && errno != EAGAIN) lose(member);
+  }
+}
+
+bool NodeProcesses::await_reports(std::string& error) {
+  while (true) {
+    const std::uint64_t now = monotonic();
+    disturb(now);
+    std::uint64_t until = now + kListen;
+    bool all = true;
+    for (Member& member : members_) {
+      if (member.state != Member::State::kRunning) continue;
+      all = false;
+      watch(member, now);
+    }
+    if (all) return true;
+    for (const Disturbance& next : options_.disturbances) {
+      if (next.at_ns != 0) continue;
+      until = std::min(until, first_run_ns_ + std::uint64_t{next.after_ms} * 1'000'000);
+    }
+    if (!listen(until, error)) return false;
+  }
+}
+
+bool NodeProcesses::run(control::RunRequest order, std::string& error, const Late& late) {
+  order.number = ++runs_;
+  const std::uint64_t now = monotonic();
+  order.start_ns = now + kStartLead + options_.nodes * kStartLeadPerNode;
+  if (first_run_ns_ == 0) first_run_ns_ = order.start_ns;
+  const std::uint64_t start_ns = order.start_ns;
+  for (std::uint32_t node = 0; node < members_.size(); ++node) {
+    Member& member = members_[node];
+    if (member.state == Member::State::kFailed) continue;
+    order.start_ns = start_ns + (node == late.node ? late.ns : 0);
+    member.state = Member::State::kRunning;
+    member.report = control::Report{};
+    member.heard_ns = member.moved_ns = order.start_ns;
+    if (!control::send(member.channel, order)) lose(member);
+  }
+  if (!await_reports(error)) return false;
+  for (const Member& member : members_) {
+    if (member.state != Member::State::kReported || member.report.status != Status::kOk) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace espalier::launch

@@ -1,0 +1,31 @@
+#pragma once
+// The links that a modelled run gives its nodes: those of the topology, regardless of their
+// programs. Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "espalier/topology/topology.h"
+
+namespace espalier::tools {
+
+// The links of one node, by neighbour: lanes there and back. One of the two may be 0.
+struct NodeLink {
+  std::uint32_t peer = 0;
+  std::uint32_t out = 0;
+  std::uint32_t in = 0;
+};
+using LinkTable = std::vector<NodeLink>;
+
+// The links of the nodes 0 .. nodes-1, which run, among each other; neighbours ascending.
+[[nodiscard]] std::vector<LinkTable> link_tables(const topology::Topology& topology,
+                                                 std::uint32_t nodes);
+
+// Endpoints of a node: one per lane, counted in the direction that has more.
+[[nodiscard]] std::uint64_t endpoints(const LinkTable& table);
+
+// As espalier-node's --links takes it.
+[[nodiscard]] std::string to_text(const LinkTable& table);
+
+}  // namespace espalier::tools

@@ -1,0 +1,145 @@
+#include "tools/launch/start_cluster.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
+
+namespace espalier::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A directory that lives as long as this.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::error_code ignored;
+    path_ = (fs::temp_directory_path(ignored) / "espalier-XXXXXX").string();
+    if (mkdtemp(path_.data()) == nullptr) {
+      bad_input("cannot make a directory like " + path_ + ": " + std::strerror(errno));
+    }
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string find_node_binary(const std::string& given) {
+  if (!given.empty()) {
+    if (access(given.c_str(), X_OK) == 0) return fs::absolute(given).string();
+    bad_input("cannot run '" + one_line(given) + "': " + std::strerror(errno));
+  }
+  std::error_code ignored;
+  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const fs::path& path :
+       {here / "espalier-node", here.parent_path() / "firmware" / "node" / "espalier-node"}) {
+    if (access(path.c_str(), X_OK) == 0) return path.string();
+  }
+  bad_input("no espalier-node beside " + (here / "espalier").string() +
+            "; expected --node-binary PATH");
+}
+
+// Whether `espalier-node --check` takes this provider. Only it is linked with libfabric, which is
+// slow to start.
+bool node_takes(const std::string& node_binary, const std::string& provider) {
+  const pid_t child = fork();
+  if (child < 0) negative(std::string("cannot start a process: ") + std::strerror(errno));
+  if (child == 0) {
+    const int nothing = open("/dev/null", O_RDWR);
+    dup2(nothing, STDERR_FILENO);
+    execl(node_binary.c_str(), node_binary.c_str(), "--check", "--provider", provider.c_str(),
+          static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// 0 if `text` is a numeric IP, and if `here` one that sockets of this host can have; otherwise
+// EINVAL or why binding fails.
+int bind_status(const std::string& text, bool here) {
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  v4.sin_family = AF_INET;
+  v6.sin6_family = AF_INET6;
+  const bool is_v4 = inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1;
+  if (!is_v4 && inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) != 1) return EINVAL;
+  if (!here) return 0;
+  const int file = socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return errno;
+  const auto* address =
+      is_v4 ? reinterpret_cast<const sockaddr*>(&v4) : reinterpret_cast<const sockaddr*>(&v6);
+  const int status = bind(file, address, is_v4 ? sizeof v4 : sizeof v6) == 0 ? 0 : errno;
+  close(file);
+  return status;
+}
+
+}  // namespace
+
+void find_node(launch::LaunchOptions& options) {
+  options.node_binary = find_node_binary(options.node_binary);
+  const std::string& provider = options.provider;
+  if (provider == "shm" && !options.address.empty()) {
+    bad_input("--address is an IP to bind, and shm binds none; expected --provider tcp");
+  }
+  if (provider == "tcp" || provider == "shm" || node_takes(options.node_binary, provider)) return;
+  bad_input("unknown provider '" + one_line(provider) + "'; expected tcp or shm");
+}
+
+void check_addresses(const launch::LaunchOptions& options) {
+  if (options.address.empty()) return;
+  const bool here = options.prefix.empty() &&
+                    std::all_of(options.commands.begin(), options.commands.end(),
+                                [](const std::string& command) { return command.empty(); });
+  for (std::uint32_t node = 0; node < options.nodes; node += options.nodes_per_process) {
+    const std::string text = launch::expand_template(options.address, node);
+    const int status = bind_status(text, here);
+    if (status == 0) continue;
+    bad_input(
+        "--address '" + one_line(options.address) + "': " +
+        (text == options.address ? "it"
+                                 : "'" + one_line(text) + "' for node " + std::to_string(node)) +
+        (status == EINVAL
+             ? " is not a numeric IPv4 or IPv6 address"
+             : std::string(" is not an address of this host (") + std::strerror(status) + ")") +
+        "; expected e.g. 127.0.0.1 or 10.0.0.%n");
+  }
+}
+
+void start_cluster(launch::LaunchOptions options,
+                   const std::vector<std::vector<std::uint8_t>>& schedules,
+                   launch::NodeProcesses& cluster) {
+  const TemporaryDirectory directory;
+  options.schedules.clear();
+  for (const std::vector<std::uint8_t>& bytes : schedules) {
+    options.schedules.push_back(directory.path() + "/" + std::to_string(options.schedules.size()) +
+                                ".esp");
+    write_file(options.schedules.back(), bytes);
+  }
+  Progress progress("starting nodes");
+  options.progress = [&progress](double done) { progress.show(done); };
+  std::string error;
+  if (!cluster.start(options, error)) negative(error);
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,90 @@
+#include "tools/measure/cost_model.h"
+
+#include <algorithm>
+#include <map>
+
+#include "espalier/collectives/schedule/expand.h"
+#include "tools/common/failure.h"
+#include "tools/common/json.h"
+#include "tools/common/output.h"
+
+namespace espalier::tools {
+
+CostModel CostModel::read(const std::string& path) {
+  const auto refuse = [&path](const std::string& why) {
+    bad_input("'" + one_line(path) + "': " + why +
+              "; 'espalier measure --format json' writes such a file");
+  };
+  const std::optional<Json> json = Json::parse(read_file(path));
+  const Json* sizes = json ? json->find("sizes") : nullptr;
+  if (sizes == nullptr || sizes->items() == nullptr) refuse("no JSON with a list of \"sizes\"");
+  std::vector<Point> points;
+  for (const Json& row : *sizes->items()) {
+    const auto number = [&row](const char* name) {
+      const Json* value = row.find(name);
+      return value == nullptr ? std::nullopt : value->number();
+    };
+    const std::optional<double> bytes = number("bytes"), seconds = number("one_way_s");
+    if (!bytes || !seconds) refuse("a size without the numbers \"bytes\" and \"one_way_s\"");
+    points.push_back({*bytes, *seconds});
+  }
+  if (points.size() < 2) refuse("fewer than two sizes");
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Point& point = points[i];
+    if (i > 0 && !(point.bytes > points[i - 1].bytes)) refuse("its sizes do not ascend");
+    if (!(point.bytes >= 0 && point.seconds > 0)) refuse("a size or time is not positive");
+  }
+  return CostModel(std::move(points));
+}
+
+CostModel::Line CostModel::line(double bytes) const {
+  if (points_.empty()) return {alpha_, beta_};
+  const auto after = std::upper_bound(points_.begin(), points_.end(), bytes,
+                                      [](double b, const Point& point) { return b < point.bytes; });
+  const auto last = std::clamp<std::ptrdiff_t>(after - points_.begin(), 1,
+                                               static_cast<std::ptrdiff_t>(points_.size()) - 1);
+  const Point& right = points_[static_cast<std::size_t>(last)];
+  const Point& left = points_[static_cast<std::size_t>(last) - 1];
+  // Measured times need not grow between two sizes; a longer block never takes less here.
+  const double beta = std::max(0.0, (right.seconds - left.seconds) / (right.bytes - left.bytes));
+  const double alpha = left.seconds - beta * left.bytes;
+  if (alpha >= 0 || bytes <= 0) return {std::max(0.0, alpha), beta};
+  return {0, alpha / bytes + beta};
+}
+
+double predict(const Programs& programs, const Layout& layout, const CostModel& model) {
+  const auto program = [&programs](std::uint32_t node) -> const Program& { return programs[node]; };
+  return predict(static_cast<std::uint32_t>(programs.size()), program, layout, model);
+}
+
+double predict(std::uint32_t nodes, const std::function<const Program&(std::uint32_t)>& program,
+               const Layout& layout, const CostModel& model) {
+  const OwnedProgram first = program(0);
+  const double block = static_cast<double>(slot_bytes(layout));
+  const double ticks = std::max<std::uint32_t>(1, first.send_ticks);
+  const std::int64_t steps = count_value(first.counts[first.steps_ref], layout.blocks);
+  bool runs = false;
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const Program& its = program(node);
+    for (std::uint32_t i = 0; i < its.actions_count; ++i) {
+      runs = runs || (its.actions[i].has_a && its.actions[i].a.run > 1);
+    }
+  }
+  if (!runs) return static_cast<double>(steps) * model.step(block) / ticks;
+  std::map<std::int64_t, std::uint32_t> longest;  // by step
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    for (const Instance& instance : expand(program(node), layout.blocks)) {
+      if (instance.kind != espalier_Kind_SEND) continue;
+      std::uint32_t& run = longest[instance.step];
+      run = std::max(run, instance.a.run);
+    }
+  }
+  double seconds = 0;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const auto found = longest.find(step);
+    seconds += model.step(block * (found == longest.end() ? 1 : found->second)) / ticks;
+  }
+  return seconds;
+}
+
+}  // namespace espalier::tools

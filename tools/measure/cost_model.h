@@ -1,0 +1,56 @@
+#pragma once
+// The cost of a step: a line (alpha + beta * bytes), or the table that `espalier measure` wrote;
+// and the predicted time of a schedule. Host only.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "espalier/collectives/schedule/programs.h"
+
+namespace espalier::tools {
+
+class CostModel {
+ public:
+  // alpha in s, beta in s/B.
+  CostModel(double alpha, double beta) : alpha_(alpha), beta_(beta) {}
+  // Measured time of a block of `bytes`, s. A model has at least two, ascending in bytes.
+  struct Point {
+    double bytes = 0, seconds = 0;
+  };
+  explicit CostModel(std::vector<Point> points) : alpha_(0), beta_(0), points_(std::move(points)) {}
+  // Reads the JSON of `espalier measure`. Throws Failure (bad input): unreadable, or no such file.
+  [[nodiscard]] static CostModel read(const std::string& path);
+
+  // The line that gives the time of a block of `bytes`: between two measured sizes the one through
+  // both, outside them that of the two next ones; where its start-up time would be negative, the
+  // one through 0 that gives the same time.
+  struct Line {
+    double alpha = 0;  // s
+    double beta = 0;   // s/B
+  };
+  [[nodiscard]] Line line(double bytes) const;
+  // s, from the post of a send to the end of its receive.
+  [[nodiscard]] double step(double bytes) const {
+    const Line cost = line(bytes);
+    return cost.alpha + cost.beta * bytes;
+  }
+
+ private:
+  double alpha_, beta_;
+  std::vector<Point> points_;  // ascending, at least two; empty: the line above
+};
+
+// s: the steps of `programs` (all nodes') one after the other, each as long as its longest run of
+// blocks takes; in the postal model a step is one of the send_ticks of a send.
+[[nodiscard]] double predict(const Programs& programs, const Layout& layout,
+                             const CostModel& model);
+// The same of the programs of `nodes` nodes, told one after the other: program(node) is valid until
+// the next call.
+[[nodiscard]] double predict(std::uint32_t nodes,
+                             const std::function<const Program&(std::uint32_t)>& program,
+                             const Layout& layout, const CostModel& model);
+
+}  // namespace espalier::tools

@@ -1,0 +1,64 @@
+#pragma once
+// The two experiments by which the postal model's latency is measured (Bruck, De Coster, Dewulf,
+// Ho, Lauwereins: On the Design and Implementation of Broadcast and Global Combine Operations Using
+// the Postal Model, section 2.2), as schedules of their own, and what their times say. Host only.
+//
+//   echo    rank 0 sends to ranks 1 .. k, one after the other; each sends the message back at once.
+//           At rank 0 that takes t_s (k - 1 + 2 lambda).
+//   return  rank 0 sends to ranks 1 .. k; as soon as rank k has the message it sends it to ranks
+//           k-1 .. 0. At rank 0 that takes 2 t_s (k - 1 + lambda).
+// t_s is the time a send keeps its sender, lambda t_s the time from its start to its arrival.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "espalier/collectives/schedule/program.h"
+
+namespace espalier::tools {
+
+enum class Experiment : std::uint8_t { kEcho, kReturn };
+inline constexpr Experiment kExperiments[] = {Experiment::kEcho, Experiment::kReturn};
+[[nodiscard]] const char* experiment_name(Experiment experiment);
+
+// Steps of a window of kMaxWindow that the larger experiment needs for k receivers are 2k.
+inline constexpr std::uint32_t kMostReceivers = 8;
+
+// Program of `rank`, of `receivers` + 1 on a complete graph: a broadcast in one block, after which
+// what is sent back lies in scratch. All its steps are in flight at once, so that nothing but the
+// messages themselves is waited for. kBadArgument: no receivers, too many, or no such rank.
+[[nodiscard]] Status experiment_program(Experiment experiment, std::uint32_t receivers,
+                                        std::uint32_t rank, std::uint64_t topology_digest,
+                                        Program& out);
+// The schedule file of all its ranks. Throws Failure where it cannot be written.
+[[nodiscard]] std::vector<std::uint8_t> experiment_file(Experiment experiment,
+                                                        std::uint32_t receivers);
+
+// Time of one experiment at rank 0, for one message size and number of receivers.
+struct Timing {
+  Experiment experiment = Experiment::kEcho;
+  std::uint32_t receivers = 1;
+  double seconds = 0;  // median
+};
+
+// The fit of the timings of one size; 0 if it is undefined (a slope that is not positive).
+struct Postal {
+  double send_s = 0;       // t_s, of both experiments together
+  double one_way_s = 0;    // lambda t_s
+  double lambda = 0;       // their quotient
+  double echo_lambda = 0;  // of each experiment alone
+  double return_lambda = 0;
+};
+// One way is half the time with one receiver, where both experiments are the same; t_s is the least
+// squares' slope over the number of receivers from there. Timings of one and of at least one larger
+// number of receivers, of each experiment.
+[[nodiscard]] Postal fit_postal(const std::vector<Timing>& timings);
+
+struct Line {
+  double alpha = 0;  // s
+  double beta = 0;   // s/B
+};
+// The line through (bytes, seconds) whose relative errors' squares are least; neither part below 0.
+[[nodiscard]] Line fit_line(const std::vector<double>& bytes, const std::vector<double>& seconds);
+
+}  // namespace espalier::tools

@@ -1,0 +1,58 @@
+#include "tools/report/bound.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "espalier/base/arithmetic.h"
+#include "tools/report/show_text.h"
+#include "tools/select/blocks.h"
+
+namespace espalier::tools {
+namespace {
+
+// Shortened: ceil((a + bN) / d) is ceil((ceil(a/g) + (b/g)N) / (d/g)) for every g that divides b
+// and d.
+std::string formula(const verify::LowerBound& bound) {
+  const std::int64_t by = std::gcd(bound.b, bound.d);
+  const std::int64_t a = ceil_div(bound.a, by), b = bound.b / by, d = bound.d / by;
+  const std::string line = line_text(a, b);
+  if (d == 1) return line;
+  return "ceil(" + (a != 0 && b != 0 ? "(" + line + ")" : line) + "/" + std::to_string(d) + ")";
+}
+
+}  // namespace
+
+std::vector<verify::LowerBound> bounds_of(const LoadedSchedule& loaded) {
+  return bounds_of(*loaded.topology, [&loaded](std::uint32_t node) -> const Program& {
+    return loaded.programs.at(node);
+  });
+}
+
+std::vector<verify::LowerBound> bounds_of(const topology::Topology& topology,
+                                          const verify::Programs& programs) {
+  return verify::lower_bounds(topology, programs, false);
+}
+
+std::string bound_text(const std::vector<verify::LowerBound>& bounds, const Program& program) {
+  if (bounds.empty()) return count_text(program.counts[program.bound_ref]);
+  const std::int64_t first = allowed_blocks(program, 1);
+  if (!cuts_messages(program)) return std::to_string(bound_steps(bounds, program, first));
+  std::string text;
+  const std::vector<verify::LowerBound> few = verify::greatest(bounds, first);
+  for (const verify::LowerBound& bound : few) text += (text.empty() ? "" : ", ") + formula(bound);
+  return few.size() == 1 ? text : "max(" + text + ")";
+}
+
+std::string witness_text(const verify::LowerBound& bound) {
+  return formula(bound) + " steps: " + bound.reason;
+}
+
+std::int64_t bound_steps(const std::vector<verify::LowerBound>& bounds, const Program& program,
+                         std::int64_t blocks) {
+  if (bounds.empty()) return count_value(program.counts[program.bound_ref], blocks);
+  std::int64_t steps = 0;
+  for (const verify::LowerBound& bound : bounds) steps = std::max(steps, bound.steps(blocks));
+  return steps;
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,40 @@
+#pragma once
+// The results of `espalier measure`, as text, JSON and a picture. Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/measure/postal.h"
+
+namespace espalier::tools {
+
+// One message size.
+struct MeasuredSize {
+  std::uint64_t bytes = 0;
+  std::vector<Timing> timings;      // medians
+  std::vector<double> least, most;  // s, of each timing's repetitions
+  Postal postal;
+  // Quartiles of the lambdas that each repetition alone gives; 0, 0: fewer than half give one.
+  double lambda_low = 0, lambda_high = 0;
+  Line line;  // through this size and the next (the last: the one before): one_way_s by bytes
+};
+
+struct Measured {
+  std::string provider;
+  std::uint32_t repetitions = 0;
+  std::uint32_t processors = 0;  // of this machine
+  std::vector<std::uint32_t> receivers;
+  std::vector<MeasuredSize> sizes;  // ascending
+  Line line;                        // through all sizes
+};
+
+// Fills what follows from the timings.
+void evaluate(Measured& measured);
+
+[[nodiscard]] std::string measured_json(const Measured& measured);
+[[nodiscard]] std::string measured_text(const Measured& measured);
+// Times above, lambda below, both by message size.
+[[nodiscard]] std::string measured_svg(const Measured& measured);
+
+}  // namespace espalier::tools

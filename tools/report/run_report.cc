@@ -1,0 +1,262 @@
+#include "tools/report/run_report.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tools/common/json.h"
+#include "tools/common/numbers.h"
+#include "tools/common/output.h"
+
+namespace espalier::run_command {
+namespace {
+
+using tools::Json;
+
+template <typename... Args>
+std::string format(const char* pattern, Args... args) {
+  char text[1024];
+  std::snprintf(text, sizeof text, pattern, args...);
+  return text;
+}
+
+Json node_json(const NodeResult& node) {
+  Json out;
+  out[node.router ? "router" : "rank"] = node.node;
+  if (node.router) out["name"] = node.name;
+  out["pid"] = node.pid;
+  out["seconds"] = node.seconds;
+  if (node.has_bytes) out["sha256"] = node.sha256;
+  out["checked"] = node.checked;
+  if (node.checked) out["right"] = node.right;
+  out["status"] = node.status;
+  out["failed"] = node.failed;
+  if (node.disturbed) out["disturbed"] = true;
+  if (!node.cause.empty()) {
+    out["cause"] = {{"status", node.cause}, {"detector", node.detector}, {"peer", node.peer}};
+    if (node.after_disturbance > 0) out["after_disturbance_s"] = node.after_disturbance;
+  }
+  return out;
+}
+
+void add_nodes(const SizeResult& size, std::string& text) {
+  std::size_t width = 4;
+  for (const NodeResult& node : size.nodes) width = std::max(width, node.name.size());
+  const int column = static_cast<int>(width);
+  text += format("%-*s      pid         bytes        time  result  SHA-256\n", column, "node");
+  for (const NodeResult& node : size.nodes) {
+    const char* verdict = node.failed     ? "FAILED"
+                          : !node.checked ? "-"
+                          : node.right    ? "ok"
+                                          : "WRONG";
+    text += format("%-*s  %7d  %12llu  %10s  %-6s  %s\n", column, node.name.c_str(), node.pid,
+                   static_cast<unsigned long long>(node.bytes),
+                   tools::seconds_text(node.seconds).c_str(), verdict,
+                   node.has_bytes ? node.sha256.c_str() : "-");
+  }
+}
+
+// The process table of a modelled run: by node its endpoints.
+void add_endpoints(const RunResult& result, std::string& text) {
+  std::size_t name = 4;
+  std::size_t address = 8;
+  for (const EndpointResult& row : result.endpoints) {
+    name = std::max({name, row.name.size(), row.peer_name.size()});
+    address = std::max(address, row.address.size());
+  }
+  const int wide = static_cast<int>(name);
+  const int middle = static_cast<int>(address);
+  text += format("%-*s      pid  link  lane  %-*s  %-*s  its peer's\n", wide, "node", middle,
+                 "endpoint", wide, "peer");
+  std::uint32_t before = UINT32_MAX;
+  for (const EndpointResult& row : result.endpoints) {
+    const bool again = row.node == before;
+    before = row.node;
+    text += format("%-*s  %7s  %4u  %4u  %-*s  %-*s  %s\n", wide, again ? "" : row.name.c_str(),
+                   again ? "" : std::to_string(row.pid).c_str(), row.link, row.lane, middle,
+                   row.address.c_str(), wide, row.peer_name.c_str(), row.peer_address.c_str());
+  }
+}
+
+Json endpoints_json(const RunResult& result) {
+  Json all = Json::array();
+  std::uint32_t before = UINT32_MAX;
+  for (const EndpointResult& row : result.endpoints) {
+    if (row.node != before) {
+      all.push_back(
+          {{"node", row.node}, {"name", row.name}, {"pid", row.pid}, {"endpoints", Json::array()}});
+    }
+    before = row.node;
+    all.back()["endpoints"].push_back({{"link", row.link},
+                                       {"lane", row.lane},
+                                       {"peer", row.peer},
+                                       {"peer_name", row.peer_name},
+                                       {"address", row.address},
+                                       {"peer_address", row.peer_address}});
+  }
+  return all;
+}
+
+void add_failures(const SizeResult& size, std::string& text) {
+  for (const NodeResult& node : size.nodes) {
+    if (!node.failed) continue;
+    text += format("%s: %s", node.name.c_str(), node.status.c_str());
+    if (node.after_disturbance > 0 && !node.cause.empty()) {
+      text += "; ended " + tools::seconds_text(node.after_disturbance) + " after the disturbance";
+    }
+    text += "\n";
+  }
+}
+
+double median_of(const SizeResult& size) {
+  return size.times.empty() ? 0 : tools::median(size.times);
+}
+
+// "12.34", or "-"
+std::string number_text(std::optional<double> number) {
+  return number ? format("%.3g", *number) : "-";
+}
+
+void add_table(const RunResult& result, std::string& text) {
+  text += format("%12s %8s %9s %8s %8s %11s %11s %9s %9s  %s\n",
+                 result.bytes_per_rank ? "bytes/rank" : "bytes", "N", "block B", "steps", "bound",
+                 "predicted", "time", "algbw", "busbw", "result");
+  for (const SizeResult& size : result.sizes) {
+    const double seconds = median_of(size);
+    const Bandwidth bandwidth = bandwidth_of(result.kind, result.ranks, size.bytes, seconds);
+    const bool failed = std::any_of(size.nodes.begin(), size.nodes.end(),
+                                    [](const NodeResult& node) { return node.failed; });
+    text += format("%12llu %8u %9llu %8lld %8lld %11s %11s %9s %9s  %s\n",
+                   static_cast<unsigned long long>(size.bytes), size.blocks,
+                   static_cast<unsigned long long>(size.block_bytes),
+                   static_cast<long long>(size.steps), static_cast<long long>(size.bound_steps),
+                   tools::seconds_text(size.predicted).c_str(),
+                   size.times.empty() ? "-" : tools::seconds_text(seconds).c_str(),
+                   number_text(bandwidth.algorithm).c_str(), number_text(bandwidth.bus).c_str(),
+                   size.right ? "ok"
+                   : failed   ? "FAILED"
+                              : "WRONG");
+  }
+}
+
+// Explains the columns of the table.
+std::string legend(const RunResult& result) {
+  std::string text = "time: the slowest rank's";
+  const std::size_t repetitions = result.sizes.empty() ? 0 : result.sizes.front().times.size();
+  if (repetitions > 1) text += format(", median of %zu", repetitions);
+  if (result.back_to_back > 1) text += format(", each of %u back to back", result.back_to_back);
+  text += "; bound: the least steps that any schedule takes; algbw, busbw: GB/s as in nccl-tests\n";
+  const char* defaults = result.default_alpha && result.default_beta ? "alpha and beta"
+                         : result.default_alpha                      ? "alpha"
+                         : result.default_beta                       ? "beta"
+                                                                     : nullptr;
+  if (defaults == nullptr || result.sizes.empty()) return text;
+  const SizeResult& size = result.sizes.front();
+  return text + "predicted: with the default " + defaults + ", not measured here (alpha " +
+         tools::seconds_text(size.alpha) + format(", beta %.3g ns/B", size.beta * 1e9) +
+         "); 'espalier measure' measures them\n";
+}
+
+}  // namespace
+
+std::string to_json(const RunResult& result) {
+  Json out;
+  out["topology"] = result.topology;
+  out["collective"] = result.collective;
+  out["algorithm"] = result.algorithm;
+  out["root"] = result.root;
+  out["ranks"] = result.ranks;
+  out["routers"] = result.nodes - result.ranks;
+  out["nodes_per_process"] = result.nodes_per_process;
+  out["provider"] = result.provider;
+  out["links"] = result.modelled ? "modelled" : "direct";
+  if (result.modelled) out["processes"] = endpoints_json(result);
+  out["type"] = result.type;
+  out["op"] = result.op;
+  out["proven_blocks"] = result.proven_blocks;
+  out["proven_for"] = result.proven_for;
+  out["descriptor_bytes"] = result.descriptor_bytes;
+  out["bytes_are"] = result.bytes_per_rank ? "per rank" : "whole message";
+  out["back_to_back"] = result.back_to_back;
+  out["runs"] = Json::array();
+  for (const SizeResult& size : result.sizes) {
+    Json run;
+    run["bytes"] = size.bytes;
+    run["blocks"] = size.blocks;
+    run["block_bytes"] = size.block_bytes;
+    run["steps"] = size.steps;
+    run["alpha_s"] = size.alpha;
+    run["beta_s_per_byte"] = size.beta;
+    run["bound_steps"] = size.bound_steps;
+    run["predicted_s"] = size.predicted;
+    run["alpha_is_default"] = result.default_alpha;
+    run["beta_is_default"] = result.default_beta;
+    const Bandwidth bandwidth =
+        bandwidth_of(result.kind, result.ranks, size.bytes, median_of(size));
+    run["algbw_gb_per_s"] = bandwidth.algorithm ? Json(*bandwidth.algorithm) : Json();
+    run["busbw_gb_per_s"] = bandwidth.bus ? Json(*bandwidth.bus) : Json();
+    run["median_s"] = size.times.empty() ? Json() : Json(tools::median(size.times));
+    run["times_s"] = size.times;
+    run["span_s"] = size.spans;
+    run["right"] = size.right;
+    run["ranks"] = Json::array();
+    run["routers"] = Json::array();
+    for (const NodeResult& node : size.nodes) {
+      run[node.router ? "routers" : "ranks"].push_back(node_json(node));
+    }
+    out["runs"].push_back(run);
+  }
+  out["right"] = result.right;
+  return out.dump(2) + "\n";
+}
+
+Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks, std::uint64_t bytes,
+                       double seconds) {
+  if (seconds <= 0 || collective == espalier_Collective_BARRIER) return {};
+  const double all = static_cast<double>(bytes) * (counts_per_rank(collective) ? ranks : 1);
+  const double algorithm = all / seconds * 1e-9;
+  // Each rank has its own part already.
+  const double others = ranks > 1 ? (ranks - 1.0) / ranks : 1;
+  switch (collective) {
+    case espalier_Collective_BROADCAST:
+    case espalier_Collective_REDUCE: return {algorithm, algorithm};
+    case espalier_Collective_ALLREDUCE: return {algorithm, algorithm * 2 * others};
+    case espalier_Collective_SCAN:
+    case espalier_Collective_EXSCAN: return {algorithm, std::nullopt};
+    default: return {algorithm, algorithm * others};
+  }
+}
+
+std::string to_text(const RunResult& result, bool ranks) {
+  std::string text = format("%s by %s on %s", result.collective.c_str(), result.algorithm.c_str(),
+                            result.topology_title.c_str());
+  if (result.rooted) text += format(", root %u", result.root);
+  if (result.combines) {
+    text += format(", %s of %s", result.op.c_str(), result.type.c_str());
+  }
+  text +=
+      format(", over %s%s; proven for %s; descriptors up to %llu bytes\n", result.provider.c_str(),
+             result.modelled ? ", modelled" : "", result.proven_for.c_str(),
+             static_cast<unsigned long long>(result.descriptor_bytes));
+  if (result.modelled) {
+    if (ranks) add_endpoints(result, text);
+    text += format("%zu endpoints, each joined to its peer's and to no other\n",
+                   result.endpoints.size());
+  }
+  text += legend(result);
+  add_table(result, text);
+  std::size_t checked = 0;
+  std::size_t correct = 0;
+  for (const SizeResult& size : result.sizes) {
+    if (ranks) add_nodes(size, text);
+    add_failures(size, text);  // always
+    for (const NodeResult& node : size.nodes) {
+      checked += node.checked ? 1 : 0;
+      correct += node.checked && node.right && !node.failed ? 1 : 0;
+    }
+  }
+  text +=
+      format("%s: %zu of %zu results correct\n", result.right ? "ok" : "FAILED", correct, checked);
+  return text;
+}
+
+}  // namespace espalier::run_command

@@ -1,0 +1,95 @@
+#pragma once
+// The results of `espalier run` and their printing. Host only.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "espalier/collectives/schedule/program.h"
+#include "espalier/collectives/verify/verify.h"
+
+namespace espalier::run_command {
+
+// How one node's part of the runs of one size went.
+struct NodeResult {
+  std::uint32_t node = 0;
+  std::string name;     // "rank 3", "router 17 (level 1)"
+  bool router = false;  // it has neither input nor result
+  std::int32_t pid = 0;
+  double seconds = 0;       // of the last repetition, by its own clock
+  bool has_bytes = false;   // it gives or holds the message, so it has a digest
+  std::uint64_t bytes = 0;  // of what sha256 is of
+  std::string sha256;       // of the result (broadcast's root: of the message it sent)
+  bool checked = false;     // it had to hold a result
+  bool right = false;       // and it did, each repetition
+  std::string status;       // "ok", or how it failed, one line
+  bool failed = false;
+  bool disturbed = false;  // --kill or --stop hit its process
+  std::string cause;       // what its machine ended with: "dead link"; empty if it told none
+  std::uint32_t detector = 0;
+  std::uint32_t peer = 0;
+  double after_disturbance = 0;  // s from the last --kill or --stop to its end
+};
+
+// All repetitions of one message size.
+struct SizeResult {
+  std::uint64_t bytes = 0;
+  std::uint32_t blocks = 0;       // N
+  std::int64_t steps = 0;         // of the schedule for N
+  std::int64_t bound_steps = 0;   // that no schedule can have fewer of
+  std::uint64_t block_bytes = 0;  // the longest block
+  double alpha = 0, beta = 0;     // s, s/B: the line that gives the time of such a block
+  double predicted = 0;           // s: of all steps, each as long as its longest message
+  // Per repetition, s: the slowest node by its own start, and from the last start to the last end.
+  // Divided by the collectives that run back to back.
+  std::vector<double> times;
+  std::vector<double> spans;
+  bool right = false;
+  std::vector<NodeResult> nodes;
+};
+
+// One endpoint of a modelled run: a lane of a link.
+struct EndpointResult {
+  std::uint32_t node = 0;
+  std::string name;  // of the node
+  std::int32_t pid = 0;
+  std::uint32_t link = 0, lane = 0;  // link: the node's own number of it
+  std::uint32_t peer = 0;
+  std::string peer_name;
+  std::string address, peer_address;  // the provider's, of this endpoint and of its only peer
+};
+
+struct RunResult {
+  std::string topology, topology_title, collective, algorithm, provider, type, op;
+  std::uint32_t ranks = 0, nodes = 0, root = 0, nodes_per_process = 1;
+  Collective kind = espalier_Collective_BROADCAST;
+  bool rooted = false, combines = false, bytes_per_rank = false;
+  std::int64_t proven_blocks = 0;
+  std::string proven_for;  // "every N", "every N up to 21"
+  std::vector<verify::LowerBound> bounds;
+  bool default_alpha = false, default_beta = false;  // the prediction uses the defaults
+  std::uint64_t descriptor_bytes = 0;                // of the longest descriptor
+  std::uint32_t back_to_back = 1;
+  bool modelled = false;
+  std::vector<EndpointResult> endpoints;  // of a modelled run
+  std::vector<SizeResult> sizes;
+  bool right = false;
+};
+
+// Bandwidths in GB/s (1e9 bytes), as nccl-tests defines them. Neither has a value without a time;
+// `bus` also has none for a scan, which nccl-tests does not define.
+struct Bandwidth {
+  std::optional<double> algorithm;  // all bytes by the time; of a collective with a part per rank
+                                    // all ranks' parts
+  std::optional<double> bus;        // of the bytes that any algorithm must move per rank
+};
+[[nodiscard]] Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks,
+                                     std::uint64_t bytes, double seconds);
+
+[[nodiscard]] std::string to_json(const RunResult& result);
+// A table with one row per size. `ranks`: also one row per rank, and per endpoint of a modelled
+// run.
+[[nodiscard]] std::string to_text(const RunResult& result, bool ranks);
+
+}  // namespace espalier::run_command

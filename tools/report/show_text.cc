@@ -1,0 +1,185 @@
+#include "tools/report/show_text.h"
+
+namespace espalier::tools {
+namespace {
+
+// A sum under construction: "2i-1". Nothing added reads "0".
+class Sum {
+ public:
+  void add(std::int64_t factor, const std::string& of) {
+    if (factor == 0) return;
+    const std::int64_t size = factor < 0 ? -factor : factor;
+    text_ += factor < 0 ? "-" : (text_.empty() ? "" : "+");
+    if (of.empty())
+      text_ += std::to_string(size);
+    else
+      text_ += (size == 1 ? "" : std::to_string(size)) + of;
+    ++summands_;
+  }
+  [[nodiscard]] std::string text() const { return text_.empty() ? "0" : text_; }
+  // Ready to stand before an operator.
+  [[nodiscard]] std::string grouped() const { return summands_ > 1 ? "(" + text_ + ")" : text(); }
+
+ private:
+  std::string text_;
+  int summands_ = 0;
+};
+
+std::string divided(const Sum& sum, std::uint32_t div, std::uint32_t mod) {
+  std::string text = sum.text();
+  if (div > 1) text = "floor(" + sum.grouped() + "/" + std::to_string(div) + ")";
+  if (mod != 0) text = (div > 1 ? text : sum.grouped()) + " mod " + std::to_string(mod);
+  return text;
+}
+
+std::string term_text(const Term& term) {
+  Sum inner;
+  inner.add(term.mul, "i");
+  inner.add(term.add, "");
+  const std::string text = divided(inner, term.div, term.mod);
+  if (term.table != 0) {
+    const std::uint32_t first = term.table - 1;
+    const std::string position = first == 0 ? text : std::to_string(first) + " + " + text;
+    return "table[" + position + "]";
+  }
+  if (term.digits == 0) return "(" + text + ")";
+  return "reverse_" + std::to_string(term.base) + "^" + std::to_string(term.digits) + "(" + text +
+         ")";
+}
+
+const char* buffer_name(Buffer buffer) {
+  switch (buffer) {
+    case espalier_Buffer_INPUT: return "input";
+    case espalier_Buffer_OUTPUT: return "output";
+    case espalier_Buffer_SCRATCH: return "scratch";
+    default: return "nowhere";
+  }
+}
+
+std::string place_text(Buffer buffer, const std::string& slot, const std::string& segment,
+                       const std::string& block) {
+  std::string text = buffer_name(buffer);
+  if (buffer == espalier_Buffer_SCRATCH) {
+    const bool plain = slot.find_first_of(" +-") == std::string::npos;
+    text += plain ? "#" + slot : "#(" + slot + ")";
+  }
+  return text + "[" + segment + ", " + block + "]";
+}
+
+std::string sentence(Kind kind, const std::string& peer, const std::string& into,
+                     const std::string& a, const std::string& b) {
+  switch (kind) {
+    case espalier_Kind_SEND: return a + " to " + peer;
+    case espalier_Kind_RECEIVE: return into + " from " + peer;
+    case espalier_Kind_COMBINE: return into + " = " + a + " (+) " + b;
+    case espalier_Kind_COPY: return into + " = " + a;
+    default: return "nothing";
+  }
+}
+
+}  // namespace
+
+std::string count_text(const Count& count) {
+  Sum rounded;
+  rounded.add(1, "N");
+  rounded.add(count.d, "");
+  const bool whole = count.e <= 1;
+  Sum sum;
+  const std::int64_t c = count.c;
+  sum.add(count.b + (whole ? c : 0), "N");
+  if (!whole) sum.add(c, "ceil(" + rounded.grouped() + "/" + std::to_string(count.e) + ")");
+  sum.add(count.a + (whole ? c * count.d : 0), "");
+  return sum.text();
+}
+
+std::string line_text(std::int64_t a, std::int64_t b) {
+  Sum sum;
+  sum.add(b, "N");
+  sum.add(a, "");
+  return sum.text();
+}
+
+std::string index_text(const Program& program, std::uint32_t ref) {
+  if (ref >= program.indices_count) return "?";
+  const Index& index = program.indices[ref];
+  Sum inner;
+  inner.add(index.coef, "i");
+  for (std::uint32_t i = 0; i < index.terms; ++i) {
+    const Term& term = program.terms[index.first_term + i];
+    inner.add(term.coef, term_text(term));
+  }
+  inner.add(index.off, "");
+  if (index.div <= 1 && index.mod == 0) {
+    Sum plain;
+    plain.add(index.coef, "i");
+    for (std::uint32_t i = 0; i < index.terms; ++i) {
+      const Term& term = program.terms[index.first_term + i];
+      plain.add(term.coef, term_text(term));
+    }
+    plain.add(std::int64_t{index.off} + index.base, "");
+    return plain.text();
+  }
+  const std::string text = divided(inner, index.div, index.mod);
+  return index.base == 0 ? text : std::to_string(index.base) + " + " + text;
+}
+
+std::string place_text(const Program& program, const Place& place) {
+  return place_text(place.buffer, index_text(program, place.slot_ref),
+                    index_text(program, place.segment_ref), index_text(program, place.block_ref));
+}
+
+std::string place_text(const PlaceAt& place) {
+  return place_text(place.buffer, std::to_string(place.slot), std::to_string(place.segment),
+                    std::to_string(place.block));
+}
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case espalier_Kind_SEND: return "send";
+    case espalier_Kind_RECEIVE: return "receive";
+    case espalier_Kind_COMBINE: return "combine";
+    case espalier_Kind_COPY: return "copy";
+    default: return "none";
+  }
+}
+
+const char* port_model_name(PortModel model) {
+  switch (model) {
+    case espalier_PortModel_ONE_PORT_DUPLEX: return "one-port duplex";
+    case espalier_PortModel_SIMPLEX: return "simplex";
+    case espalier_PortModel_SINGLE_SEND: return "single send";
+    case espalier_PortModel_MULTIPORT: return "multiport";
+    default: return "none";
+  }
+}
+
+const char* grade_name(Grade grade) {
+  switch (grade) {
+    case espalier_Grade_SLOT: return "slot";
+    case espalier_Grade_ASYNC: return "async";
+    default: return "none";
+  }
+}
+
+std::string action_text(const Program& program, const Action& action) {
+  std::string peer;
+  if (action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE) {
+    const Index& link = program.indices[action.link_ref];
+    // A constant link is one peer; else the reader gets the position in the list of peers.
+    const bool constant = link.coef == 0 && link.terms == 0;
+    const std::int64_t at = index_value(program, action.link_ref, 0);
+    if (constant && at >= 0 && at < links_count(program))
+      peer = std::to_string(peer_of(program, static_cast<std::uint32_t>(at)));
+    else
+      peer = "peers[" + index_text(program, action.link_ref) + "]";
+  }
+  return sentence(action.kind, peer, place_text(program, action.into),
+                  place_text(program, action.a), place_text(program, action.b));
+}
+
+std::string instance_text(const Instance& instance) {
+  return sentence(instance.kind, std::to_string(instance.peer), place_text(instance.into),
+                  place_text(instance.a), place_text(instance.b));
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,27 @@
+#pragma once
+// The output of `espalier simulate`.
+
+#include <cstdint>
+
+#include "tools/common/output.h"
+#include "tools/measure/cost_model.h"
+#include "tools/simulate/simulation.h"
+
+namespace espalier::tools {
+
+struct SimulateReport {
+  bool data = true;  // else no result was checked
+  std::uint64_t bytes = 0;
+  Layout layout;
+  std::int64_t predicted_steps = 0, bound_steps = 0;
+  double predicted_seconds = 0;
+  CostModel::Line line;  // of the time that the simulated network takes for a block
+  sim::Hops hops = sim::Hops::kCutThrough;
+  Outcome lock_step, free_running;
+  std::vector<NodeLog> logs;  // of the free run, where wanted
+};
+
+// On stdout.
+void print_report(const StoredSchedule& schedule, const SimulateReport& report, Format format);
+
+}  // namespace espalier::tools

@@ -1,0 +1,256 @@
+// Runs the collectives of `espalier run` and checks the results.
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "tools/common/failure.h"
+#include "tools/measure/cost_model.h"
+#include "tools/report/bound.h"
+#include "tools/run/run.h"
+
+namespace espalier::run_command {
+namespace {
+
+std::string sha256(const std::uint8_t* bytes, std::uint64_t size) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int length = 0;
+  if (EVP_Digest(bytes, size, digest, &length, EVP_sha256(), nullptr) != 1) return "";
+  std::string text;
+  for (unsigned int i = 0; i < length; ++i) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", digest[i]);
+    text += two;
+  }
+  return text;
+}
+
+// How late one rank comes to a barrier that is checked.
+constexpr std::uint64_t kLate = 5'000'000;  // ns
+
+// One size's repetitions.
+class SizeRun {
+ public:
+  SizeRun(const RunOptions& options, const tools::LoadedSchedule& schedule,
+          const reference::ReferenceInput& what, const std::string* input,
+          const std::vector<verify::LowerBound>& bounds, launch::NodeProcesses& cluster)
+      : options_(options),
+        bounds_(bounds),
+        schedule_(schedule),
+        what_(what),
+        barrier_(what.collective == espalier_Collective_BARRIER),
+        input_(input),
+        cluster_(cluster) {}
+
+  SizeResult run() {
+    SizeResult size;
+    size.bytes = what_.bytes;
+    predict(size);
+    for (std::uint32_t node = 0; node < schedule_.programs.size(); ++node) {
+      NodeResult result;
+      result.node = node;
+      result.name = schedule_.topology->node_name(node);
+      result.router = node >= what_.ranks;
+      result.checked = !result.router && (barrier_ || reference::has_result(what_, node));
+      result.right = result.checked;
+      size.nodes.push_back(result);
+    }
+    size.right = true;
+    if (barrier_) check_barrier(size);
+    tools::Progress progress("running " + tools::counted(what_.bytes, "byte"));
+    for (std::uint32_t i = 0; i < options_.warmup + options_.repeat && size.right; ++i) {
+      progress.show(static_cast<double>(i) / (options_.warmup + options_.repeat));
+      repetition(i, size);
+    }
+    finish(size);
+    return size;
+  }
+
+ private:
+  void predict(SizeResult& size) const {
+    const Program& program = schedule_.programs[0];
+    const Layout layout = tools::layout_of(program, what_);
+    const tools::CostModel cost = options_.model.empty()
+                                      ? tools::CostModel(options_.alpha, options_.beta)
+                                      : tools::CostModel::read(options_.model);
+    size.blocks = layout.blocks;
+    size.block_bytes = slot_bytes(layout);
+    size.steps = phase_steps(program, layout.blocks);
+    size.bound_steps = tools::bound_steps(bounds_, program, layout.blocks);
+    const tools::CostModel::Line line = cost.line(static_cast<double>(size.block_bytes));
+    size.alpha = line.alpha;
+    size.beta = line.beta;
+    size.predicted = tools::predict(schedule_.programs, layout, cost);
+  }
+
+  void prepare(std::uint32_t number) {
+    for (std::uint32_t rank = 0; rank < what_.ranks; ++rank) {
+      const launch::SharedMemory& memory = cluster_.members()[rank].memory;
+      if (input_ != nullptr && rank == what_.root) {
+        std::copy(input_->begin(), input_->end(), memory.input());
+      } else if (reference::input_bytes(what_, rank) != 0) {
+        reference::fill_input(what_, rank, number, memory.input());
+      }
+      // No result of an earlier repetition may pass for a new one.
+      const std::uint64_t bytes = reference::result_bytes(what_, rank);
+      if (bytes != 0) std::memset(memory.output(), 0xa5, bytes);
+    }
+  }
+
+  void compare(std::uint32_t number, SizeResult& size) {
+    reference::Results results(what_, number);
+    for (NodeResult& node : size.nodes) {
+      if (!node.checked || node.router) continue;
+      const std::uint64_t bytes = reference::result_bytes(what_, node.node);
+      if (bytes == 0) continue;
+      const std::uint8_t* expected = input_ != nullptr
+                                         ? reinterpret_cast<const std::uint8_t*>(input_->data())
+                                         : results.of(node.node).data();
+      const std::uint8_t* output = cluster_.members()[node.node].memory.output();
+      node.right = std::memcmp(output, expected, bytes) == 0;
+      size.right = size.right && node.right;
+    }
+  }
+
+  control::RunRequest order() const {
+    control::RunRequest order;
+    order.schedule = schedule_.programs.front().schedule_digest;
+    order.op = what_.op.op;
+    order.type = what_.op.type;
+    order.count = reference::count(what_);
+    return order;
+  }
+
+  // A barrier has no bytes to compare: each rank once enters late, and no rank may leave before it
+  // entered.
+  void check_barrier(SizeResult& size) {
+    for (std::uint32_t late = 0; late < what_.ranks && size.right; ++late) {
+      std::string error;
+      size.right = cluster_.run(order(), error, launch::Late{late, kLate});
+      if (!error.empty()) tools::negative(error);
+      if (!size.right) return;
+      const std::uint64_t came = cluster_.members()[late].report.begin_ns;
+      for (NodeResult& node : size.nodes) {
+        if (node.router) continue;
+        node.right = node.right && cluster_.members()[node.node].report.end_ns >= came;
+        size.right = size.right && node.right;
+      }
+    }
+  }
+
+  void repetition(std::uint32_t number, SizeResult& size) {
+    prepare(number);
+    control::RunRequest run = order();
+    run.repetitions = options_.back_to_back;
+    std::string error;
+    size.right = cluster_.run(run, error);
+    if (!error.empty()) tools::negative(error);
+    double slowest = 0;
+    std::uint64_t last_begin = 0;
+    std::uint64_t last_end = 0;
+    for (NodeResult& node : size.nodes) {
+      const launch::Member& member = cluster_.members()[node.node];
+      if (member.state != launch::Member::State::kReported) continue;
+      const control::Report& report = member.report;
+      node.seconds = static_cast<double>(report.end_ns - report.begin_ns) * 1e-9;
+      slowest = std::max(slowest, node.seconds);
+      last_begin = std::max(last_begin, report.begin_ns);
+      last_end = std::max(last_end, report.end_ns);
+    }
+    if (!size.right) return;
+    compare(number, size);
+    if (number >= options_.warmup) {
+      const double collectives = options_.back_to_back;
+      size.times.push_back(slowest / collectives);
+      size.spans.push_back((static_cast<double>(last_end) - static_cast<double>(last_begin)) *
+                           1e-9 / collectives);
+    }
+  }
+
+  void finish(SizeResult& size) {
+    std::uint64_t disturbed_ns = 0;
+    for (const launch::Disturbance& disturbance : cluster_.disturbances()) {
+      disturbed_ns = std::max(disturbed_ns, disturbance.at_ns);
+      if (disturbance.at_ns == 0) continue;
+      for (NodeResult& node : size.nodes) {
+        node.disturbed = node.disturbed || cluster_.share(node.node, disturbance.node);
+      }
+    }
+    for (NodeResult& node : size.nodes) {
+      const launch::Member& member = cluster_.members()[node.node];
+      node.pid = member.pid;
+      node.status = cluster_.describe(node.node);
+      node.failed =
+          member.state != launch::Member::State::kReported || member.report.status != Status::kOk;
+      if (node.failed) {
+        node.right = false;
+        if (member.state == launch::Member::State::kReported) {
+          const Cause& cause = member.report.cause;
+          node.cause =
+              status_name(cause.status != Status::kOk ? cause.status : member.report.status);
+          node.detector = cause.detector;
+          node.peer = cause.peer;
+          if (disturbed_ns != 0 && member.report.end_ns > disturbed_ns) {
+            node.after_disturbance =
+                static_cast<double>(member.report.end_ns - disturbed_ns) * 1e-9;
+          }
+        }
+        continue;
+      }
+      const bool source = what_.collective == espalier_Collective_BROADCAST && !node.router;
+      if (barrier_ || (!node.checked && !source)) continue;
+      node.has_bytes = true;
+      node.bytes = node.checked ? reference::result_bytes(what_, node.node) : what_.bytes;
+      node.sha256 =
+          sha256(node.checked ? member.memory.output() : member.memory.input(), node.bytes);
+    }
+  }
+
+  const RunOptions& options_;
+  const std::vector<verify::LowerBound>& bounds_;
+  const tools::LoadedSchedule& schedule_;
+  const reference::ReferenceInput what_;
+  const bool barrier_;
+  const std::string* input_;
+  launch::NodeProcesses& cluster_;
+};
+
+// Gives every node the memory of the longest message; routers have none.
+void give_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                 reference::ReferenceInput what, launch::NodeProcesses& cluster) {
+  what.bytes = *std::max_element(options.bytes.begin(), options.bytes.end());
+  std::string error;
+  const std::vector<std::uint32_t> rooms = log_rooms(options, schedule, what);
+  for (std::uint32_t node = 0; node < schedule.programs.size(); ++node) {
+    std::uint64_t input = 0;
+    std::uint64_t output = 0;
+    if (node < what.ranks) {
+      // Never none at all: a message of 0 bytes has buffers too.
+      const bool gives = reference::has_input(what, node);
+      const bool gets = reference::has_result(what, node);
+      input = gives ? std::max<std::uint64_t>(1, reference::input_bytes(what, node)) : 0;
+      output = gets ? std::max<std::uint64_t>(1, reference::result_bytes(what, node)) : 0;
+    }
+    if (!cluster.give_memory(node, input, output, error, rooms[node])) tools::negative(error);
+  }
+  if (!cluster.await_memory(error)) tools::negative(error);
+}
+
+}  // namespace
+
+void execute(const RunOptions& options, const tools::LoadedSchedule& schedule,
+             reference::ReferenceInput what, const std::string* input,
+             launch::NodeProcesses& cluster, RunResult& result) {
+  give_memory(options, schedule, what, cluster);
+  result.right = true;
+  for (const std::uint64_t bytes : options.bytes) {
+    what.bytes = bytes;
+    result.sizes.push_back(SizeRun(options, schedule, what, input, result.bounds, cluster).run());
+    result.right = result.sizes.back().right;
+    if (!result.right) break;  // the nodes' machines are not to be used after a failure
+  }
+}
+
+}  // namespace espalier::run_command

@@ -1,0 +1,86 @@
+// The endpoints of a run: the links of the topology (modelled), or the peers that programs name
+// (direct).
+
+#include <algorithm>
+
+#include "collectives/lower/neighbours.h"
+#include "espalier/base/limits.h"
+#include "espalier/hal/ofi/address.h"
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
+#include "tools/run/run.h"
+
+namespace espalier::run_command {
+namespace {
+
+// Every node is every other's neighbour: there the fabric routes, and any schedule stays on links.
+bool complete(const topology::Topology& topology) {
+  const std::uint64_t nodes = topology.nodes();
+  return topology.link_count() == nodes * (nodes - 1);
+}
+
+}  // namespace
+
+bool modelled(const RunOptions& options, const tools::LoadedSchedule& schedule) {
+  const std::string& asked = options.selection.links;
+  if (asked == "direct") return false;
+  const topology::Topology& topology = *schedule.topology;
+  const auto stranger = lower::find_stranger(topology, schedule.programs);
+  if (asked.empty()) return !stranger && !complete(topology);
+  if (asked != "modelled") {
+    tools::bad_input("unknown --links '" + tools::one_line(asked) +
+                     "'; expected direct or modelled");
+  }
+  if (!stranger) return true;
+  tools::bad_input("the schedule is not modelled: " + topology.node_name(stranger->node) +
+                   " exchanges messages with " + topology.node_name(stranger->peer) + ", and " +
+                   topology.title() +
+                   " has no link between the two; expected one of 'espalier compile --links "
+                   "modelled', or --links direct");
+}
+
+std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule) {
+  const topology::Topology& topology = *schedule.topology;
+  std::vector<tools::LinkTable> tables =
+      tools::link_tables(topology, static_cast<std::uint32_t>(schedule.programs.size()));
+  for (std::uint32_t node = 0; node < tables.size(); ++node) {
+    const std::uint64_t lanes = tools::endpoints(tables[node]);
+    if (lanes <= kMaxLinks) continue;
+    tools::bad_input(topology.node_name(node) + " of " + topology.title() + " has " +
+                     std::to_string(lanes) + " lanes, and a node has room for " +
+                     std::to_string(kMaxLinks) + " endpoints; expected --links direct");
+  }
+  return tables;
+}
+
+std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
+                                           const launch::NodeProcesses& cluster) {
+  std::vector<std::vector<std::uint32_t>> lanes;  // the node at the other end of each
+  for (const launch::Member& member : cluster.members()) {
+    lanes.emplace_back(member.hello.peers, member.hello.peers + member.hello.lanes);
+  }
+  const auto address = [&cluster](std::uint32_t node, std::uint32_t lane) {
+    const control::Address& at = cluster.members()[node].hello.addresses[lane];
+    return ofi::address_text(std::string(at.bytes, at.size));
+  };
+  std::vector<EndpointResult> list;
+  for (std::uint32_t node = 0; node < lanes.size(); ++node) {
+    EndpointResult row;
+    row.node = node;
+    row.name = schedule.topology->node_name(node);
+    row.pid = cluster.members()[node].pid;
+    for (std::uint32_t i = 0; i < lanes[node].size(); ++i) {
+      const bool same = i > 0 && lanes[node][i] == lanes[node][i - 1];
+      row.lane = same ? row.lane + 1 : 0;
+      row.link += i > 0 && !same ? 1 : 0;
+      row.peer = lanes[node][i];
+      row.peer_name = schedule.topology->node_name(row.peer);
+      row.address = address(node, i);
+      row.peer_address = address(row.peer, ofi::other_end(lanes, node, i));
+      list.push_back(row);
+    }
+  }
+  return list;
+}
+
+}  // namespace espalier::run_command

@@ -1,0 +1,45 @@
+// The logs of `espalier run`.
+
+#include "tools/common/failure.h"
+#include "tools/report/trace_json.h"
+#include "tools/run/run.h"
+#include "tools/workload/result_files.h"
+
+namespace espalier::run_command {
+namespace {
+
+// N of the last collective.
+std::int64_t last_blocks(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                         reference::ReferenceInput what) {
+  what.bytes = options.bytes.back();
+  return tools::layout_of(schedule.programs.front(), what).blocks;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> log_rooms(const RunOptions& options,
+                                     const tools::LoadedSchedule& schedule,
+                                     const reference::ReferenceInput& what) {
+  if (!keeps_logs(options)) return std::vector<std::uint32_t>(schedule.programs.size(), 0);
+  return tools::log_room(schedule.programs, last_blocks(options, schedule, what));
+}
+
+void write_logs(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                const reference::ReferenceInput& what, const launch::NodeProcesses& cluster) {
+  std::vector<EventLog> logs;
+  for (const launch::Member& member : cluster.members()) {
+    // A node that is gone has not said how much its log holds.
+    const bool told = member.state == launch::Member::State::kReported;
+    logs.push_back(told ? member.memory.log(member.report.log) : EventLog());
+    if (!told || options.events.empty()) continue;
+    tools::write_events(options.events, static_cast<std::uint32_t>(logs.size() - 1), logs.back());
+  }
+  if (options.trace.empty()) return;
+  const std::string clock = "CLOCK_MONOTONIC of one host, over " + options.launch.provider;
+  tools::write_trace(options.trace,
+                     tools::make_trace(schedule, logs, options.bytes.back(),
+                                       last_blocks(options, schedule, what), clock),
+                     options.format == tools::Format::kText);
+}
+
+}  // namespace espalier::run_command

@@ -1,0 +1,87 @@
+// Whether a run fits this machine's memory.
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+
+#include "tools/common/available_memory.h"
+#include "tools/common/failure.h"
+#include "tools/run/run.h"
+
+namespace espalier::run_command {
+namespace {
+
+// Memory of an endpoint per lane: slots of eager messages, in both directions (hal/ofi).
+constexpr std::uint64_t kEagerBytes = 16384;
+
+// Memory of an endpoint in /dev/shm under libfabric's shm; its owner maps the same amount.
+constexpr std::uint64_t kSharedBytes = 5'500'000;
+
+std::uint64_t endpoint_count(const tools::LoadedSchedule& schedule,
+                             const std::vector<tools::LinkTable>& tables) {
+  std::uint64_t count = tables.empty() ? schedule.programs.size() : 0;
+  for (const tools::LinkTable& table : tables) count += tools::endpoints(table);
+  return count;
+}
+
+// Nodes that find /dev/shm too full have no provider "shm", and one that writes to it gets a bus
+// error where it is full: which of them comes first is a matter of luck.
+void check_shared_memory(std::uint64_t endpoints) {
+  struct statvfs about {};
+  if (statvfs("/dev/shm", &about) != 0) return;
+  const std::uint64_t free = std::uint64_t{about.f_bavail} * about.f_frsize;
+  if (endpoints * kSharedBytes <= free) return;
+  tools::bad_input("/dev/shm has " + std::to_string(free / 1'000'000) + " MB free, and " +
+                   tools::counted(endpoints, "endpoint") + " over shm take " +
+                   std::to_string(endpoints * kSharedBytes / 1'000'000) +
+                   " MB of it; expected a larger one, or --provider tcp");
+}
+
+// Bytes of all nodes and of the launcher; UINT64_MAX for messages that no schedule takes.
+std::uint64_t needed(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                     const std::vector<tools::LinkTable>& tables, reference::ReferenceInput what,
+                     std::uint64_t bytes) {
+  what.bytes = bytes / element_bytes(what.op) * element_bytes(what.op);
+  std::uint64_t sum = 0;
+  std::uint64_t longest = 0;
+  for (const Program& program : schedule.programs) {
+    Layout layout;
+    if (make_layout(program, reference::count(what), element_bytes(what.op), layout) !=
+        Status::kOk) {
+      return UINT64_MAX;
+    }
+    const std::uint64_t lanes =
+        tables.empty() ? links_count(program) : tools::endpoints(tables[program.node]);
+    sum += scratch_needed(program, layout) + lanes * 2 * options.launch.window * kEagerBytes;
+    if (is_router(program)) continue;
+    sum += reference::input_bytes(what, program.node);
+    longest = std::max(longest, reference::result_bytes(what, program.node));
+    sum += reference::result_bytes(what, program.node);
+  }
+  if (options.launch.provider == "shm") sum += endpoint_count(schedule, tables) * kSharedBytes;
+  // One result to compare with; a scan's goes on from rank to rank in 64 bits an element.
+  const bool scan =
+      what.collective == espalier_Collective_SCAN || what.collective == espalier_Collective_EXSCAN;
+  return sum + longest + (scan ? reference::count(what) * 16 : 0);
+}
+
+}  // namespace
+
+void check_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                  const std::vector<tools::LinkTable>& tables, reference::ReferenceInput what,
+                  std::uint64_t most) {
+  if (options.launch.provider == "shm") check_shared_memory(endpoint_count(schedule, tables));
+  const std::uint64_t available = tools::available_memory();
+  if (needed(options, schedule, tables, what, most) <= available) return;
+  std::uint64_t fits = 0;
+  for (std::uint64_t bit = kMaxMessageBytes; bit != 0; bit /= 2) {
+    if (fits + bit < most && needed(options, schedule, tables, what, fits + bit) <= available)
+      fits += bit;
+  }
+  tools::bad_input(
+      tools::counted(most, "byte") + (counts_per_rank(what.collective) ? " a rank on " : " on ") +
+      tools::counted(schedule.programs.size(), "node") +
+      " need more memory than there is; expected at most " + std::to_string(fits) + " bytes here");
+}
+
+}  // namespace espalier::run_command

@@ -1,0 +1,100 @@
+#pragma once
+// The parts of `espalier run`: its options, and running them on node processes. Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/common/output.h"
+#include "tools/launch/launcher.h"
+#include "tools/launch/link_tables.h"
+#include "tools/report/run_report.h"
+#include "tools/select/loaded.h"
+#include "tools/select/selection.h"
+#include "tools/workload/reference.h"
+#include "tools/workload/workload.h"
+
+namespace espalier::run_command {
+
+struct RunOptions {
+  std::string file;  // a schedule file; empty: compile `selection`
+  tools::Selection selection{"complete:16", "broadcast", "two-tree"};
+  std::vector<std::string> sizes;    // as typed
+  std::vector<std::uint64_t> bytes;  // of each message, or of one rank's part of it
+  std::string input;                 // file to broadcast
+  std::string output;                // directory for the results
+  std::string events;                // directory for what each node did in the last collective
+  std::string trace;                 // file for a trace of the last collective; empty: none
+  tools::OperatorOptions combining;
+  std::uint32_t repeat = 1;
+  std::uint32_t warmup = 0;
+  std::uint32_t back_to_back = 1;
+  double alpha = 20e-6;  // s
+  double beta = 1e-9;    // s/B
+  bool alpha_given = false, beta_given = false;
+  std::string model;   // file of `espalier measure` that has them instead
+  bool ranks = false;  // print a row per rank
+  std::vector<std::string> kill, stop;
+  // The image or flash that nodes boot instead of the schedule's file, and the signer that they
+  // trust.
+  std::string image, flash, public_key;
+  bool takes_unsigned = false;
+  std::vector<std::string> starts;  // as typed
+  tools::Format format = tools::Format::kText;
+  launch::LaunchOptions launch;
+};
+
+// Whether nodes have the topology's links and no others. Without --links: if all messages of the
+// schedule go to neighbours, except on a complete graph. Throws Failure (bad input) if it was asked
+// for and some do not.
+[[nodiscard]] bool modelled(const RunOptions& options, const tools::LoadedSchedule& schedule);
+
+// The links of the schedule's nodes. Throws Failure (bad input) if a node has too many.
+[[nodiscard]] std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule);
+
+// Returns the command that starts each of `nodes` nodes (LaunchOptions.commands), from --start:
+// NODES=COMMAND, the nodes as 4,5 or 4-7. Throws Failure (bad input).
+[[nodiscard]] std::vector<std::string> start_commands(const std::vector<std::string>& starts,
+                                                      std::uint32_t nodes);
+
+// Lists the endpoints that the nodes of a modelled run have opened, by node, link and lane.
+[[nodiscard]] std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
+                                                         const launch::NodeProcesses& cluster);
+
+// Throws Failure (bad input) if messages of `most` bytes do not fit this machine's memory. Counts
+// all nodes' buffers and scratch, routers' too, their links, and the results to compare with.
+// `tables`: the links of a modelled run; empty for a direct one.
+void check_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                  const std::vector<tools::LinkTable>& tables, reference::ReferenceInput what,
+                  std::uint64_t most);
+
+// Runs every size, all repetitions, on `cluster`; fills result.sizes and result.right, which report
+// a failed or wrong collective. `input`: the message of every repetition; null: made up, another
+// one each time. Throws Failure if it was interrupted (by a signal) or memory ran out.
+void execute(const RunOptions& options, const tools::LoadedSchedule& schedule,
+             reference::ReferenceInput what, const std::string* input,
+             launch::NodeProcesses& cluster, RunResult& result);
+
+// Whether nodes keep event logs.
+[[nodiscard]] inline bool keeps_logs(const RunOptions& options) {
+  return !options.trace.empty() || !options.events.empty();
+}
+
+// Records that each node's log of the last size has room for; 0 where none is wanted. Throws
+// Failure (bad input) for a message whose log is too long.
+[[nodiscard]] std::vector<std::uint32_t> log_rooms(const RunOptions& options,
+                                                   const tools::LoadedSchedule& schedule,
+                                                   const reference::ReferenceInput& what);
+
+// Writes the events of the last collective into options.trace and options.events.
+void write_logs(const RunOptions& options, const tools::LoadedSchedule& schedule,
+                const reference::ReferenceInput& what, const launch::NodeProcesses& cluster);
+
+}  // namespace espalier::run_command
+
+namespace espalier::tools {
+
+// Compiles or loads, verifies, runs, reports: the whole of `espalier run`. Throws Failure.
+void run_collective(run_command::RunOptions options);
+
+}  // namespace espalier::tools

@@ -1,0 +1,106 @@
+#include "tools/select/embedding.h"
+
+#include <cstdio>
+#include <string_view>
+
+#include "espalier/collectives/embed/place.h"
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
+
+namespace espalier::tools {
+namespace {
+
+// Whether its schedules can be placed anywhere: only ranks have programs, and any topology will do.
+bool may_stand_anywhere(const AlgorithmEntry& entry) {
+  const bool anywhere = entry.topologies == "any topology" || entry.name == "fractional-mesh";
+  return anywhere && embed::unplaceable(entry.collective).empty() &&
+         entry.collective != espalier_Collective_BARRIER;
+}
+
+std::optional<topology::Embedding> best(const Selection& selection,
+                                        const SelectedAlgorithm& selected) {
+  if (!may_stand_anywhere(selected.algorithm)) return std::nullopt;
+  const bool modelled = selection.links == "modelled";
+  topology::Wanted wanted{
+      .collective = collective_name(selected.algorithm.collective),
+      .algorithm = selected.algorithm.name,
+      .run = selected.group.run,
+      .root = {},
+      .hops = modelled ? topology::Hops::kStoreAndForward : topology::Hops::kCutThrough};
+  if (has_root(selected.algorithm.collective)) wanted.root = selected.group.root;
+  auto found = topology::best_embedding(*selected.topology, wanted);
+  // A chain keeps the order of ranks where its operator may want it.
+  const bool in_any_order = selected.algorithm.collective == espalier_Collective_BROADCAST;
+  if (!found && modelled && selected.algorithm.name == "chain" && in_any_order) {
+    found = topology::snake(*selected.topology, selected.group.root);
+  }
+  return found;
+}
+
+topology::Embedding named(const std::string& name, const SelectedAlgorithm& selected) {
+  if (name == "snake") {
+    auto found = topology::snake(*selected.topology, selected.group.root);
+    if (found) return *found;
+    bad_input("no snake on " + selected.topology->title() + " from rank " +
+              std::to_string(selected.group.root) +
+              "; expected a mesh with an even number of rows or columns, or a corner of it");
+  }
+  std::string error;
+  auto found = topology::known_embedding(name);
+  if (!found && (name.find('/') != std::string::npos || name.ends_with(".textproto"))) {
+    found = topology::read_embedding(name, error);
+  } else if (!found) {
+    error = "unknown embedding '" + name +
+            "'; expected none, snake, one that 'espalier list --embeddings' names, or a file "
+            "(NAME.textproto)";
+  }
+  if (!found) bad_input(one_line(error));
+  return *found;
+}
+
+void check(const topology::Embedding& embedding, const SelectedAlgorithm& selected) {
+  const AlgorithmEntry& entry = selected.algorithm;
+  const std::string who = "embedding " + quoted_name(embedding) + " is for ";
+  if (embedding.topology != selected.topology->spec()) {
+    std::string error;
+    const auto topology = topology::parse(embedding.topology, error);
+    bad_input(who + "topology " + topology->title() + "; expected one for " +
+              selected.topology->title());
+  }
+  const std::string wanted = std::string(collective_name(entry.collective)) + " by " + entry.name;
+  const std::string own = embedding.collective + " by " + embedding.algorithm;
+  if (!embedding.algorithm.empty() && own != wanted) {
+    bad_input(who + one_line(own) + "; expected one for " + wanted);
+  }
+  if (!may_stand_anywhere(entry)) {
+    const std::string why = embed::unplaceable(entry.collective);
+    bad_input(wanted + " takes no embedding: " +
+              (why.empty() ? "it is for " + entry.topologies + " as they are" : why) +
+              "; expected --embedding none");
+  }
+  if (selected.group.run != 0 && embedding.run != 0 && embedding.run != selected.group.run) {
+    bad_input(who + "runs of " + std::to_string(embedding.run) + "; expected --run " +
+              std::to_string(embedding.run));
+  }
+  if (has_root(entry.collective) && embedding.node_of.front() != selected.group.root) {
+    bad_input(who + "root " + std::to_string(embedding.node_of.front()) + "; expected --root " +
+              std::to_string(embedding.node_of.front()));
+  }
+}
+
+}  // namespace
+
+std::string quoted_name(const topology::Embedding& embedding) {
+  return "'" + one_line(embedding.name) + "'";
+}
+
+std::optional<topology::Embedding> choose_embedding(const Selection& selection,
+                                                    const SelectedAlgorithm& selected) {
+  if (selection.embedding.empty()) return best(selection, selected);
+  if (selection.embedding == "none") return std::nullopt;
+  topology::Embedding embedding = named(selection.embedding, selected);
+  check(embedding, selected);
+  return embedding;
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,21 @@
+#pragma once
+// The placement of a schedule's ranks that --embedding asks for.
+
+#include <optional>
+#include <string>
+
+#include "espalier/topology/embedding.h"
+#include "tools/select/selection.h"
+
+namespace espalier::tools {
+
+// The embedding that the selection asks for, by default the best one known; nothing: each rank is
+// on the node of its number. `selected` has its topology, algorithm and group. Throws Failure (bad
+// input) if it is for something else.
+[[nodiscard]] std::optional<topology::Embedding> choose_embedding(
+    const Selection& selection, const SelectedAlgorithm& selected);
+
+// "'NAME'" in a message; a path is shown as it was given.
+[[nodiscard]] std::string quoted_name(const topology::Embedding& embedding);
+
+}  // namespace espalier::tools

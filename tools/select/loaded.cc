@@ -1,0 +1,91 @@
+#include "tools/select/loaded.h"
+
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
+#include "tools/select/selection.h"
+
+namespace espalier::tools {
+namespace {
+
+// Why a file is refused, for a message.
+std::string reason(Status status) {
+  switch (status) {
+    case Status::kTruncated: return "truncated: the file ends before its contents do";
+    case Status::kCorrupt: return "corrupt: a checksum does not match";
+    case Status::kMalformed: return "not a schedule file, or one that breaks the format's rules";
+    case Status::kBadVersion: return "of a format version that this espalier does not know";
+    case Status::kUnknownFeature: return "needs a feature that this espalier does not know";
+    case Status::kTooLarge: return "has a larger program than this espalier has room for";
+    default: return status_name(status);
+  }
+}
+
+[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+  bad_input("'" + one_line(name) + "': " + why + "; 'espalier compile' writes schedule files");
+}
+
+}  // namespace
+
+LoadedSchedule open_schedule(std::string name, std::vector<std::uint8_t> bytes,
+                             const std::string& topology) {
+  LoadedSchedule loaded;
+  loaded.name = std::move(name);
+  loaded.bytes = std::move(bytes);
+  const Status status = loaded.file.open(loaded.bytes.data(), loaded.bytes.size());
+  if (status != Status::kOk) refuse(loaded.name, reason(status));
+  const std::string spec(loaded.file.spec(), loaded.file.spec_size());
+  std::string error;
+  loaded.topology = topology::parse(spec, error);
+  if (loaded.topology == nullptr) refuse(loaded.name, "in its header: " + one_line(error));
+  if (loaded.topology->digest() != loaded.file.topology_digest() ||
+      loaded.topology->ranks() != loaded.file.ranks()) {
+    refuse(loaded.name, "its header does not fit its topology, " + loaded.topology->title());
+  }
+  if (!topology.empty()) {
+    const auto wanted = parse_topology(topology);
+    if (wanted->digest() != loaded.file.topology_digest()) {
+      const std::string name = loaded.topology->title();
+      const bool same = name == wanted->title();
+      refuse(loaded.name, "made for topology " + name + ", not for " +
+                              (same ? "another of this name" : wanted->title()));
+    }
+  }
+  return loaded;
+}
+
+void decode(const LoadedSchedule& loaded, std::uint32_t node, DecodedProgram& program) {
+  const Status status = loaded.file.program(node, program);
+  if (status != Status::kOk) {
+    refuse(loaded.name, "descriptor of node " + std::to_string(node) + ": " + reason(status));
+  }
+}
+
+void decode(const LoadedSchedule& loaded, std::uint32_t node, OwnedProgram& program) {
+  const auto decoded = std::make_unique<DecodedProgram>();
+  decode(loaded, node, *decoded);
+  program = *decoded;
+}
+
+LoadedSchedule open_schedule(const std::string& path, const std::string& topology) {
+  const std::string text = read_file(path);
+  return open_schedule(path, std::vector<std::uint8_t>(text.begin(), text.end()), topology);
+}
+
+LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
+                             const std::string& topology) {
+  LoadedSchedule loaded = open_schedule(std::move(name), std::move(bytes), topology);
+  Progress progress("loading");
+  loaded.programs.resize(loaded.file.nodes());
+  for (std::uint32_t node = 0; node < loaded.file.nodes(); ++node) {
+    decode(loaded, node, loaded.programs[node]);
+    progress.show(static_cast<double>(node) / loaded.file.nodes());
+  }
+  return loaded;
+}
+
+LoadedSchedule load_schedule(const std::string& path, const std::string& topology) {
+  const std::string text = read_file(path);
+  return load_schedule(path, std::vector<std::uint8_t>(text.begin(), text.end()), topology);
+}
+
+}  // namespace espalier::tools

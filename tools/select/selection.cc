@@ -1,0 +1,365 @@
+#include "tools/select/selection.h"
+
+#include <algorithm>
+
+#include "collectives/algorithms/searched/fractional_mesh.h"
+#include "espalier/collectives/embed/place.h"
+#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/verify/verify.h"
+#include "tools/common/failure.h"
+#include "tools/common/numbers.h"
+#include "tools/common/output.h"
+#include "tools/select/embedding.h"
+
+namespace espalier::tools {
+namespace {
+
+std::string collective_names() {
+  std::vector<std::string> names;
+  for (int i = espalier_Collective_BROADCAST; i <= espalier_Collective_BARRIER; ++i) {
+    names.emplace_back(collective_name(static_cast<Collective>(i)));
+  }
+  return either(names);
+}
+
+AlgorithmEntry find_entry(Collective collective, const std::string& name) {
+  std::vector<std::string> names;
+  bool known = false;
+  for (AlgorithmEntry& entry : algorithm_entries()) {
+    known = known || entry.name == name;
+    if (entry.collective != collective) continue;
+    if (entry.name == name) return std::move(entry);
+    names.push_back(entry.name);
+  }
+  const std::string wanted = collective_name(collective);
+  const std::string expected = "; expected " + either(names);
+  if (known) bad_input("algorithm '" + name + "' cannot do " + wanted + expected);
+  bad_input("unknown algorithm '" + one_line(name) + "' for " + wanted + expected);
+}
+
+std::uint32_t choose_root(const std::string& text, const topology::Topology& topology,
+                          Collective collective) {
+  const std::string what = "--root on " + topology.title() + ":";
+  const auto root = static_cast<std::uint32_t>(whole_number(what, text, 0, topology.ranks() - 1));
+  if (root != 0 && !has_root(collective)) {
+    bad_input(std::string(collective_name(collective)) + " has no root; expected no --root " +
+              std::to_string(root));
+  }
+  return root;
+}
+
+// "L/S" or "L".
+void choose_lambda(const std::string& text, Group& group) {
+  const std::size_t slash = text.find('/');
+  const bool whole = slash == std::string::npos;
+  const std::string what = "--lambda '" + one_line(text) + "' (L/S ticks, S at most L):";
+  const std::string latency = text.substr(0, slash);
+  const std::string send = whole ? "1" : text.substr(slash + 1);
+  group.latency_ticks = static_cast<std::uint32_t>(whole_number(what, latency, 1, kMaxTicks));
+  group.send_ticks = static_cast<std::uint32_t>(whole_number(what, send, 1, group.latency_ticks));
+}
+
+void choose_parameters(const Selection& selection, SelectedAlgorithm& selected) {
+  const AlgorithmEntry& entry = selected.algorithm;
+  const auto refuse = [&entry](const char* option) {
+    bad_input(std::string(option) + " is no parameter of algorithm '" + entry.name + "'" +
+              (entry.parameter.empty() ? "" : ", which takes " + entry.parameter) +
+              "; 'espalier list' says which takes what");
+  };
+  Group& group = selected.group;
+  if (!selection.run.empty()) {
+    if (entry.parameter != "--run") refuse("--run");
+    group.run =
+        static_cast<std::uint32_t>(whole_number("--run", selection.run, 1, kMaxFieldWindow));
+    if (group.run > entry.max_run) {
+      bad_input("--run " + std::to_string(group.run) + " is above " +
+                std::to_string(entry.max_run) + ", the longest run of algorithm '" + entry.name +
+                "' of " + collective_name(entry.collective));
+    }
+  }
+  if (!selection.lambda.empty()) {
+    if (entry.parameter != "--lambda") refuse("--lambda");
+    choose_lambda(selection.lambda, group);
+  }
+  if (!selection.window.empty()) {
+    group.window = static_cast<std::uint32_t>(
+        whole_number("--window", selection.window, 1, verify::kMostWindow));
+  }
+}
+
+// Sets the topology's numbers, for algorithms that are made for one.
+void choose_shape(SelectedAlgorithm& selected) {
+  topology::Shape shape = selected.topology->shape();
+  Group& group = selected.group;
+  group.rows = shape.rows;
+  group.columns = shape.columns;
+  group.arity = shape.arity;
+  group.height = shape.height;
+  selected.capacities = std::move(shape.capacities);
+  group.capacities = selected.capacities.empty() ? nullptr : selected.capacities.data();
+}
+
+void choose_places(const Selection& selection, SelectedAlgorithm& selected) {
+  selected.embedding = choose_embedding(selection, selected);
+  if (!selected.embedding) return;
+  selected.rank_at.resize(selected.group.ranks);
+  for (std::uint32_t rank = 0; rank < selected.group.ranks; ++rank) {
+    selected.rank_at[selected.embedding->node_of[rank]] = rank;
+  }
+}
+
+// The group to generate for before placing: the root is virtual rank 0.
+Group virtual_group(const SelectedAlgorithm& selected) {
+  Group group = selected.group;
+  if (selected.embedding) {
+    group.root = 0;
+    if (selected.embedding->run != 0) group.run = selected.embedding->run;
+  }
+  return group;
+}
+
+void check_placed(const SelectedAlgorithm& selected, Status status) {
+  if (status == Status::kOk) return;
+  bad_input("algorithm '" + selected.algorithm.name + "' cannot stand as embedding " +
+            quoted_name(*selected.embedding) + " says: " + status_name(status) +
+            "; expected --embedding none");
+}
+
+// Checks that the algorithm is for this topology, and counts the nodes that it has programs for.
+void choose_nodes(SelectedAlgorithm& selected) {
+  const AlgorithmEntry& entry = selected.algorithm;
+  const bool applies = entry.search != nullptr
+                           ? entry.search->applies(*selected.topology)
+                           : entry.generator->where == Where::kAnywhere || selected.group.arity > 0;
+  if (!applies) {
+    bad_input("algorithm '" + entry.name + "' of " + collective_name(entry.collective) +
+              " is for " + entry.topologies + ", not for " + selected.topology->title() +
+              "; 'espalier list' says which runs where");
+  }
+  if (entry.search == nullptr) {
+    selected.nodes = algorithm_nodes(*entry.generator, selected.group);
+    return;
+  }
+  const bool by_groups = selected.embedding && !selected.embedding->groups.empty();
+  const std::string error =
+      by_groups ? searched::fractional_mesh(*selected.topology, selected.group, *selected.embedding,
+                                            selected.found)
+                : entry.search->search(*selected.topology, virtual_group(selected), selected.found);
+  if (!error.empty()) bad_input(one_line(error));  // it names the algorithm
+  if (selected.embedding && !by_groups) {
+    check_placed(selected, embed::place_all(selected.embedding->node_of, selected.found));
+  }
+  selected.nodes = static_cast<std::uint32_t>(selected.found.size());
+}
+
+// Why a rank-local algorithm makes no program for this selection, and what it needs.
+std::string reason(const SelectedAlgorithm& selected, Status status) {
+  const Group& group = selected.group;
+  const std::string ranks = counted(group.ranks, "rank");
+  switch (status) {
+    case Status::kTooLarge:
+      return "a node's program is larger than nodes have room for (proto/schedule.options); "
+             "expected fewer than " +
+             ranks + (group.latency_ticks > 1 ? ", or a smaller --lambda" : "");
+    case Status::kMalformed:
+      return "a program of it breaks the format's rules, which is a fault of this espalier; "
+             "expected another algorithm";
+    case Status::kUnsupported: break;
+    default: return std::string(status_name(status)) + "; expected another algorithm";
+  }
+  const Algorithm& generator = *selected.algorithm.generator;
+  if (generator.needs_odd_ranks && group.ranks % 2 == 0) {
+    return "its mirrored trees need an odd number of ranks, not " + std::to_string(group.ranks) +
+           "; expected two-tree";
+  }
+  if (selected.algorithm.parameter == "--run") {
+    return "it has no runs of " + std::to_string(group.run) + " blocks; expected a smaller --run";
+  }
+  if (generator.where == Where::kFatTree) {
+    return "it is for one lane at the leaves, and on each level at most k times the lanes of the "
+           "level below; expected such capacities c";
+  }
+  return "it is not for " + ranks + "; expected another algorithm";
+}
+
+[[noreturn]] void cannot_do(const SelectedAlgorithm& selected, Status status) {
+  const AlgorithmEntry& entry = selected.algorithm;
+  const std::string root =
+      has_root(entry.collective) ? " with root " + std::to_string(selected.group.root) : "";
+  bad_input("algorithm '" + entry.name + "' cannot do " + collective_name(entry.collective) +
+            " on " + selected.topology->title() + root + ": " + reason(selected, status));
+}
+
+bool is_modelled(const Selection& selection) {
+  if (selection.links.empty() || selection.links == "direct") {
+    if (selection.ports.empty()) return false;
+    bad_input("--ports is for schedules on the links of the topology; expected --links modelled");
+  }
+  if (selection.links == "modelled") return true;
+  bad_input("unknown --links '" + one_line(selection.links) + "'; expected direct or modelled");
+}
+
+PortModel choose_ports(const Selection& selection) {
+  if (selection.ports.empty() || selection.ports == "multiport") {
+    return espalier_PortModel_MULTIPORT;
+  }
+  if (selection.ports == "single-send") return espalier_PortModel_SINGLE_SEND;
+  bad_input("unknown --ports '" + one_line(selection.ports) +
+            "'; expected multiport or single-send");
+}
+
+// Generates the placed program of a rank-local algorithm.
+void generate_here(const SelectedAlgorithm& selected, std::uint32_t node, Program& program) {
+  program.clear();
+  const std::uint32_t rank = selected.embedding ? selected.rank_at.at(node) : node;
+  const Status status =
+      selected.algorithm.generator->generate(virtual_group(selected), rank, program);
+  if (status != Status::kOk) cannot_do(selected, status);
+  if (selected.embedding)
+    check_placed(selected, embed::place(selected.embedding->node_of, program));
+}
+
+void lower_choice(PortModel ports, SelectedAlgorithm& selected) {
+  if (selected.found.empty()) {
+    selected.found.resize(selected.nodes);
+    for (std::uint32_t node = 0; node < selected.nodes; ++node) {
+      generate_here(selected, node, selected.found[node]);
+    }
+  }
+  Programs lowered;
+  const std::string error = lower::lower(*selected.topology, selected.group, ports, selected.found,
+                                         lowered, selected.report);
+  if (!error.empty()) bad_input(one_line(error));
+  selected.found = std::move(lowered);
+  selected.nodes = static_cast<std::uint32_t>(selected.found.size());
+}
+
+// Refuses a window that the schedule exceeds, or that it has no room for.
+void check_window(const Selection& selection, const SelectedAlgorithm& selected) {
+  if (selection.window.empty()) return;
+  const auto first = std::make_unique<OwnedProgram>();
+  generate(selected, 0, *first);
+  const bool fewer = first->window < selected.group.window;
+  if (fewer ? selection.window_is_limit : first->window == selected.group.window) return;
+  bad_input("algorithm '" + selected.algorithm.name + "' on " + selected.topology->title() +
+            (fewer ? " has room for " : " needs ") + counted(first->window, "step") +
+            " in flight; expected --window " + std::to_string(first->window));
+}
+
+}  // namespace
+
+std::vector<AlgorithmEntry> algorithm_entries() {
+  std::vector<AlgorithmEntry> all;
+  std::uint32_t count = 0;
+  const Algorithm* generators = algorithms(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Algorithm& one = generators[i];
+    const bool tree = one.where == Where::kFatTree;
+    all.push_back({one.name, one.collective, one.needs_commutative, one.summary,
+                   tree ? "fat trees, whose routers run programs too" : "any topology",
+                   one.max_run > 0    ? "--run"
+                   : one.takes_lambda ? "--lambda"
+                                      : "",
+                   one.max_run, &one, nullptr});
+  }
+  for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
+    all.push_back({one.name, one.collective, one.needs_commutative, one.summary, one.topologies,
+                   one.max_run > 0 ? "--run" : "", one.max_run, nullptr, &one});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const AlgorithmEntry& a, const AlgorithmEntry& b) {
+    return a.collective < b.collective;
+  });
+  return all;
+}
+
+void add_selection(Command command, Selection& selection, bool required) {
+  command
+      .text("--topology", selection.topology,
+            "complete:N, mesh:RxC, fattree:k=K,h=H,c=1|k|c1,..,cH, crossbar:AxB or file:PATH")
+      .required(required);
+  command.text("--collective", selection.collective, collective_names()).required(required);
+  command.text("--algorithm", selection.algorithm, "one that 'espalier list' names")
+      .required(required);
+  command
+      .text("--root", selection.root,
+            "rank that has (broadcast, scatter) or gets (reduce, gather) the data")
+      .show_default(selection.root);
+  command.text("--run", selection.run,
+               "fractional trees: r, blocks a run; default: the algorithm's choice");
+  command.text("--lambda", selection.lambda,
+               "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
+  command.text("--embedding", selection.embedding,
+               "where ranks stand: none (as numbered), snake, a name that 'espalier list "
+               "--embeddings' prints, or a file; default: the best one known");
+}
+
+void add_schedule_window(Command command, Selection& selection) {
+  command.text("--window", selection.window,
+               "Steps in flight that the schedule is to allow; default: 8");
+}
+
+void add_links(Command command, Selection& selection) {
+  command.text("--links", selection.links,
+               "direct: the fabric routes; modelled: every message crosses one link of the "
+               "topology, routers have programs; default: direct");
+  command.text("--ports", selection.ports,
+               "With --links modelled: multiport, or single-send, one send a node and step; "
+               "default: multiport");
+}
+
+std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {
+  std::string error;
+  auto topology = topology::read(spec, error);
+  if (topology == nullptr) bad_input(one_line(error));
+  return topology;
+}
+
+SelectedAlgorithm select_algorithm(const Selection& selection) {
+  SelectedAlgorithm selected;
+  selected.topology = parse_topology(selection.topology);
+  Collective collective = espalier_Collective_COLLECTIVE_NONE;
+  if (!parse_collective(selection.collective.c_str(), collective)) {
+    bad_input("unknown collective '" + one_line(selection.collective) + "'; expected " +
+              collective_names());
+  }
+  selected.algorithm = find_entry(collective, selection.algorithm);
+  selected.group.ranks = selected.topology->ranks();
+  selected.group.root = choose_root(selection.root, *selected.topology, collective);
+  selected.group.topology_digest = selected.topology->digest();
+  choose_parameters(selection, selected);
+  choose_shape(selected);
+  choose_places(selection, selected);
+  choose_nodes(selected);
+  if (is_modelled(selection)) lower_choice(choose_ports(selection), selected);
+  check_window(selection, selected);
+  return selected;
+}
+
+void generate(const SelectedAlgorithm& selected, std::uint32_t node, OwnedProgram& program) {
+  if (selected.found.empty()) {
+    generate_here(selected, node, program);
+  } else {
+    program = selected.found.at(node);
+  }
+}
+
+std::vector<std::uint8_t> compile(const SelectedAlgorithm& selected) {
+  const Group& group = selected.group;
+  ScheduleFileWriter writer(selected.topology->spec(), group.topology_digest, group.ranks,
+                            selected.nodes);
+  Progress progress("compiling");
+  auto program = std::make_unique<OwnedProgram>();
+  for (std::uint32_t node = 0; node < selected.nodes; ++node) {
+    generate(selected, node, *program);
+    const Status status = writer.add(*program);
+    if (status != Status::kOk) cannot_do(selected, status);
+    progress.show(static_cast<double>(node) / selected.nodes);
+  }
+  std::vector<std::uint8_t> file;
+  const Status status = writer.finish(file);
+  if (status != Status::kOk)
+    bad_input(std::string("cannot write a schedule file: ") + status_name(status));
+  return file;
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,74 @@
+#pragma once
+// Choosing what to compile by --topology, --collective, --algorithm and their parameters, and
+// compiling it.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/lower/lower.h"
+#include "espalier/topology/embedding.h"
+#include "espalier/topology/topology.h"
+#include "tools/common/command_line.h"
+
+namespace espalier::tools {
+
+// As typed; empty: not given.
+struct Selection {
+  std::string topology, collective, algorithm, root = "0";
+  std::string run = {}, lambda = {};   // what some algorithms let the user choose
+  std::string window = {};             // steps in flight that the schedule must allow
+  bool window_is_limit = false;        // a schedule that allows fewer will do
+  std::string links = {}, ports = {};  // "direct" or "modelled", "multiport" or "single-send"
+  // placement of ranks: none, snake, a known embedding's name, a file
+  std::string embedding = {};
+};
+
+// Adds all options except those below; `required`: topology, collective and algorithm must be
+// given.
+void add_selection(Command command, Selection& selection, bool required);
+void add_schedule_window(Command command, Selection& selection);
+void add_links(Command command, Selection& selection);  // --links and --ports
+
+// One of the algorithms of collectives/algorithms: rank-local, or searched on this host.
+struct AlgorithmEntry {
+  std::string name;
+  Collective collective = espalier_Collective_COLLECTIVE_NONE;
+  bool needs_commutative = false;
+  std::string summary;
+  std::string topologies;                               // the topologies it is for: "any topology"
+  std::string parameter;                                // "--run", "--lambda", or none
+  std::uint32_t max_run = 0;                            // of --run; 0 where it takes none
+  const Algorithm* generator = nullptr;                 // null: searched
+  const searched::SearchedAlgorithm* search = nullptr;  // null: rank-local
+};
+// All of them, by collective.
+[[nodiscard]] std::vector<AlgorithmEntry> algorithm_entries();
+
+struct SelectedAlgorithm {
+  std::unique_ptr<topology::Topology> topology;
+  AlgorithmEntry algorithm;
+  Group group;
+  std::vector<std::uint32_t> capacities;  // group.capacities points into it
+  Programs found;           // all nodes' programs, of a searched algorithm or a lowered schedule
+  lower::Report report;     // on its lowering
+  std::uint32_t nodes = 0;  // that have programs: ranks, and routers where they run
+  std::optional<topology::Embedding> embedding;  // the placement of ranks; nothing: as numbered
+  std::vector<std::uint32_t> rank_at;            // of an embedding: virtual rank of each node
+};
+
+// Throws Failure (bad input) with a line that says what was wrong and what would be right.
+[[nodiscard]] std::unique_ptr<topology::Topology> parse_topology(const std::string& spec);
+[[nodiscard]] SelectedAlgorithm select_algorithm(const Selection& selection);
+
+// Writes node's program into `program`. Throws Failure if the algorithm cannot do it.
+void generate(const SelectedAlgorithm& selected, std::uint32_t node, OwnedProgram& program);
+
+// The schedule file: a descriptor for each node. Throws Failure if the algorithm cannot do it.
+[[nodiscard]] std::vector<std::uint8_t> compile(const SelectedAlgorithm& selected);
+
+}  // namespace espalier::tools

@@ -1,0 +1,47 @@
+#pragma once
+// The source of the programs of `espalier verify`: a schedule file, or a generator run again for
+// each question, so that schedules of a million ranks need the memory of one program.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "espalier/collectives/verify/verify.h"
+#include "tools/select/loaded.h"
+#include "tools/select/selection.h"
+
+namespace espalier::tools {
+
+class Source {
+ public:
+  // The file at `path`, which must be for `topology` if that is not empty. Every descriptor is
+  // decoded once, and kept if there are few. Throws Failure (bad input).
+  Source(const std::string& path, const std::string& topology);
+  // The same of the bytes of a file, called `name` in messages.
+  Source(std::string name, std::vector<std::uint8_t> bytes);
+  // The programs that compiling the selection would write. Throws Failure (bad input), also from
+  // program().
+  explicit Source(const Selection& selection);
+
+  // The name of the file, or "two-tree, root 3".
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const topology::Topology& topology() const { return *topology_; }
+  // node's program; good until the next call.
+  [[nodiscard]] const Program& program(std::uint32_t node);
+  // The bytes of the file, which this then has no more: the last call.
+  [[nodiscard]] std::vector<std::uint8_t> take_bytes() { return std::move(loaded_.bytes); }
+
+ private:
+  explicit Source(LoadedSchedule loaded);
+
+  LoadedSchedule loaded_;       // of a file
+  SelectedAlgorithm selected_;  // of a selection
+  std::string name_;
+  const topology::Topology* topology_ = nullptr;
+  std::unique_ptr<OwnedProgram> buffer_;
+  std::uint32_t in_buffer_ = 0;  // whose program that is
+  bool filled_ = false;
+};
+
+}  // namespace espalier::tools

@@ -1,0 +1,109 @@
+#include "tools/simulate/simulated_memory.h"
+
+#include <algorithm>
+#include <new>
+
+#include "tools/common/available_memory.h"
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
+
+namespace espalier::tools {
+namespace {
+
+// What the machines and the network hold, about: docs/results/simulate.md has what was measured.
+constexpr std::uint64_t kBytesPerNode = 1600, kBytesPerLink = 800;  // each way
+
+std::uint64_t state_bytes(const StoredSchedule& schedule) {
+  std::uint64_t bytes = schedule.nodes() * kBytesPerNode;
+  for (const auto& links : schedule.links()) bytes += links.size() * kBytesPerLink;
+  return bytes;
+}
+
+}  // namespace
+
+SimulatedMemory::SimulatedMemory(const StoredSchedule& schedule,
+                                 const reference::ReferenceInput& run, const Layout& layout,
+                                 bool data)
+    : schedule_(schedule), run_(run), layout_(layout) {
+  check_available(data);
+  if (!data) {
+    std::uint64_t most = 0;
+    for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {
+      most = std::max(most, sim::AddressRange::bytes_for(schedule.program(node), layout));
+    }
+    try {
+      addresses_ = std::make_unique<sim::AddressRange>(most);
+    } catch (const std::bad_alloc&) {
+      bad_input(std::to_string(run.bytes) + " bytes: a node's buffers take " +
+                std::to_string(most / 1'000'000) +
+                " MB of addresses, more than the system gives; expected fewer bytes");
+    }
+    return;
+  }
+  nodes_.resize(schedule.nodes());
+  for (std::uint32_t rank = 0; rank < run.ranks; ++rank) {
+    Node& node = nodes_[rank];
+    if (reference::has_input(run, rank)) {
+      node.input.resize(std::max<std::uint64_t>(reference::input_bytes(run, rank), 1));
+      reference::fill_input(run, rank, 0, node.input.data());
+    }
+    if (reference::has_result(run, rank)) {
+      node.output.resize(std::max<std::uint64_t>(reference::result_bytes(run, rank), 1));
+    }
+  }
+}
+
+void SimulatedMemory::check_available(bool data) const {
+  std::uint64_t needed = state_bytes(schedule_);
+  for (std::uint32_t node = 0; node < schedule_.nodes() && data; ++node) {
+    const Program& program = schedule_.program(node);
+    needed += scratch_needed(program, layout_);
+    if (is_router(program)) continue;
+    needed += reference::input_bytes(run_, node) + reference::result_bytes(run_, node);
+  }
+  const std::uint64_t there = available_memory();
+  if (needed <= there) return;
+  bad_input(std::to_string(run_.bytes) + " bytes on " + counted(schedule_.nodes(), "node") +
+            " need " + std::to_string(needed / 1'000'000) + " MB, " +
+            std::to_string(there / 1'000'000) + " MB are available here; expected fewer " +
+            (data ? "bytes (blocks, not bytes, make steps), or --no-data" : "nodes"));
+}
+
+void SimulatedMemory::spoil() {
+  for (Node& node : nodes_) std::fill(node.output.begin(), node.output.end(), 0xa5);
+}
+
+Buffers SimulatedMemory::of(const Program& program) {
+  if (!has_data()) return addresses_->buffers(program, layout_);
+  Node& node = nodes_[program.node];
+  Buffers buffers;
+  buffers.input = node.input.empty() ? nullptr : node.input.data();
+  buffers.output = node.output.empty() ? nullptr : node.output.data();
+  buffers.scratch_bytes = scratch_needed(program, layout_);
+  if (node.scratch == nullptr) {
+    const std::uint64_t units = buffers.scratch_bytes / sizeof(std::max_align_t) + 1;
+    node.scratch = std::make_unique<std::max_align_t[]>(units);
+  }
+  buffers.scratch = node.scratch.get();
+  return buffers;
+}
+
+RankMemory SimulatedMemory::rank(std::uint32_t rank) const {
+  return {nodes_[rank].input.data(), nodes_[rank].output.data()};
+}
+
+std::string SimulatedMemory::wrong() {
+  if (!has_data()) return "";
+  if (results_ == nullptr || !results_->same_for_all()) {
+    results_ = std::make_unique<reference::Results>(run_, 0);
+  }
+  for (std::uint32_t rank = 0; rank < run_.ranks; ++rank) {
+    if (reference::result_bytes(run_, rank) == 0) continue;
+    if (nodes_[rank].output != results_->of(rank)) {
+      return "wrong result on rank " + std::to_string(rank);
+    }
+  }
+  return "";
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,51 @@
+#pragma once
+// The memory that simulated nodes read and write, and its expected final content: the memory of all
+// ranks, filled once for all runs of one collective; or, without data, addresses alone. Host only.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hal/sim/address_range.h"
+#include "tools/select/stored_schedule.h"
+#include "tools/workload/reference.h"
+#include "tools/workload/result_files.h"
+
+namespace espalier::tools {
+
+class SimulatedMemory {
+ public:
+  // `schedule` and `run` outlive it. Throws Failure (bad input) where this machine has not that
+  // much memory, or without data not that many addresses.
+  SimulatedMemory(const StoredSchedule& schedule, const reference::ReferenceInput& run,
+                  const Layout& layout, bool data);
+
+  [[nodiscard]] bool has_data() const { return addresses_ == nullptr; }
+  [[nodiscard]] const reference::ReferenceInput& run() const { return run_; }
+  // A collective begins: what the one before wrote becomes rubbish, so that a byte never written
+  // shows.
+  void spoil();
+  // For node's machine.
+  [[nodiscard]] Buffers of(const Program& program);
+  [[nodiscard]] RankMemory rank(std::uint32_t rank) const;
+  // The first error in the ranks' results, one line; empty: nothing, or there are no data.
+  [[nodiscard]] std::string wrong();
+
+ private:
+  struct Node {
+    std::vector<std::uint8_t> input, output;
+    std::unique_ptr<std::max_align_t[]> scratch;
+  };
+  void check_available(bool data) const;
+
+  const StoredSchedule& schedule_;
+  const reference::ReferenceInput& run_;
+  const Layout layout_;
+  std::vector<Node> nodes_;  // with data
+  std::unique_ptr<sim::AddressRange> addresses_;
+  std::unique_ptr<reference::Results> results_;  // where all ranks' are the same: kept
+};
+
+}  // namespace espalier::tools

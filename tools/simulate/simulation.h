@@ -1,0 +1,70 @@
+#pragma once
+// A schedule's machines on the simulated network. Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "espalier/collectives/machine/event_log.h"
+#include "espalier/hal/sim/sim.h"
+#include "hal/sim/paged_machines.h"
+#include "tools/measure/cost_model.h"
+#include "tools/select/stored_schedule.h"
+#include "tools/simulate/node_log.h"
+#include "tools/simulate/simulated_memory.h"
+
+namespace espalier::tools {
+
+struct Outcome {
+  sim::RunResult run;
+  // the first error in the results, one line; empty if there is none
+  std::string wrong;
+  std::uint64_t blocks = 0;             // that nodes sent
+  std::uint64_t events = 0;             // of the network
+  std::vector<sim::LinkTraffic> links;  // free running only: that blocks may cross
+  sim::Contention contention;           // lock step only
+  sim::Residence residence;
+};
+
+// A network with all nodes started, except `absent`. Its arguments outlive it.
+class Simulation {
+ public:
+  // Throws Failure (the verdict is negative) if a node cannot start. logs: null, or room for what
+  // each node's machine does.
+  Simulation(const StoredSchedule& schedule, SimulatedMemory& memory, const Layout& layout,
+             const sim::Model& model, std::vector<NodeLog>* logs = nullptr,
+             std::uint32_t absent = ~0u);
+
+  // Called now and then with the part that is done, 0 .. 1.
+  using Report = std::function<void(double done)>;
+  // Runs to the end and compares every result. Free running, `blocks` are those that will be sent.
+  [[nodiscard]] Outcome lock_step(std::int64_t steps, const Report& report);
+  [[nodiscard]] Outcome run_freely(std::uint64_t blocks, const Report& report);
+  // The first node that ends well within `until_ns`; -1: none.
+  [[nodiscard]] std::int64_t first_to_end(std::uint64_t until_ns) {
+    return sim::first_to_end(network_, machines_, until_ns);
+  }
+
+ private:
+  void start(std::uint32_t node, EventLog* log);
+  [[nodiscard]] Outcome outcome(sim::RunResult result);
+
+  const StoredSchedule& schedule_;
+  SimulatedMemory& memory_;
+  double tick_;  // s; 0 outside the postal model
+  sim::Network network_;
+  sim::PagedMachines machines_;
+};
+
+// A barrier has no bytes to look at: it is right if no node ends it while any one rank is absent.
+// Otherwise what happened.
+[[nodiscard]] std::string check_barrier(const StoredSchedule& schedule, SimulatedMemory& memory,
+                                        const Layout& layout, const sim::Model& model,
+                                        const Simulation::Report& report);
+
+// The network that the schedule's ports ask for, over the real links of its topology, which must
+// outlive it.
+[[nodiscard]] sim::Model model_of(const StoredSchedule& schedule, const Layout& layout,
+                                  const CostModel::Line& line);
+
+}  // namespace espalier::tools

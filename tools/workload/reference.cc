@@ -1,0 +1,363 @@
+#include "tools/workload/reference.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/splitmix64.h"
+#include "firmware/node/affine.h"
+
+namespace espalier::reference {
+namespace {
+
+// A position-dependent number: a block in the wrong place, or left from another repetition, shows.
+std::uint64_t noise(std::uint32_t rank, std::uint32_t repetition, std::uint64_t i) {
+  return splitmix64(i ^ (std::uint64_t{rank} << 48) ^ (std::uint64_t{repetition} << 32));
+}
+
+bool is_float(Type type) {
+  return type == Type::kF16 || type == Type::kBf16 || type == Type::kF32 || type == Type::kF64;
+}
+
+bool is_signed(Type type) {
+  return is_float(type) || type == Type::kI8 || type == Type::kI16 || type == Type::kI32 ||
+         type == Type::kI64;
+}
+
+// Integers up to this magnitude are exact in `type`; integer types wrap around, exactly too.
+std::uint64_t exact_limit(Type type) {
+  switch (type) {
+    case Type::kF16: return 1u << 11;
+    case Type::kBf16: return 1u << 8;
+    case Type::kF32: return 1u << 24;
+    case Type::kF64: return 1ull << 53;
+    default: return 1ull << 62;
+  }
+}
+
+// Values are 0 .. spread-1, or as many around 0. 97 fits the 8-bit types, where min and max must
+// not wrap.
+std::uint64_t spread(const ReferenceInput& run) {
+  const std::uint64_t most = run.op.op == Op::kSum ? exact_limit(run.op.type) / run.ranks : 1009;
+  return std::min<std::uint64_t>(most, element_bytes(run.op) == 1 ? 97 : 1009);
+}
+
+std::int64_t value(const ReferenceInput& run, std::uint64_t spread, std::uint32_t rank,
+                   std::uint32_t repetition, std::uint64_t i) {
+  const std::uint64_t number = noise(rank, repetition, i);
+  if (run.op.op == Op::kProduct && is_float(run.op.type)) return (number & 1) != 0 ? 1 : -1;
+  const auto small = static_cast<std::int64_t>((number >> 20) % spread);
+  return is_signed(run.op.type) ? small - static_cast<std::int64_t>(spread / 2) : small;
+}
+
+// (a op b) on integers; sums and products wrap around as the types do.
+std::int64_t combine(Op op, std::int64_t a, std::int64_t b) {
+  const auto x = static_cast<std::uint64_t>(a);
+  const auto y = static_cast<std::uint64_t>(b);
+  switch (op) {
+    case Op::kSum: return static_cast<std::int64_t>(x + y);
+    case Op::kProduct: return static_cast<std::int64_t>(x * y);
+    case Op::kMin: return std::min(a, b);
+    case Op::kMax: return std::max(a, b);
+    case Op::kAnd: return static_cast<std::int64_t>(x & y);
+    case Op::kOr: return static_cast<std::int64_t>(x | y);
+    case Op::kXor: return static_cast<std::int64_t>(x ^ y);
+    default: return a;
+  }
+}
+
+// The half-precision bits of an integer that is exact in it.
+std::uint16_t half(std::int64_t value) {
+  if (value == 0) return 0;
+  const auto magnitude = static_cast<std::uint32_t>(value < 0 ? -value : value);
+  const int exponent = std::bit_width(magnitude) - 1;
+  const std::uint32_t fraction =
+      exponent <= 10 ? magnitude << (10 - exponent) : magnitude >> (exponent - 10);
+  return static_cast<std::uint16_t>((value < 0 ? 0x8000u : 0u) |
+                                    static_cast<std::uint32_t>(exponent + 15) << 10 |
+                                    (fraction & 0x3ffu));
+}
+
+template <typename T>
+void put(std::uint8_t* out, std::uint64_t i, T number) {
+  std::memcpy(out + i * sizeof number, &number, sizeof number);
+}
+
+void encode(Type type, std::int64_t value, std::uint8_t* out, std::uint64_t i) {
+  switch (type) {
+    case Type::kI8:
+    case Type::kU8: return put(out, i, static_cast<std::uint8_t>(value));
+    case Type::kI16:
+    case Type::kU16: return put(out, i, static_cast<std::uint16_t>(value));
+    case Type::kI32:
+    case Type::kU32: return put(out, i, static_cast<std::uint32_t>(value));
+    case Type::kI64:
+    case Type::kU64: return put(out, i, static_cast<std::uint64_t>(value));
+    case Type::kF16: return put(out, i, half(value));
+    case Type::kBf16: {
+      const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+      return put(out, i, static_cast<std::uint16_t>(bits >> 16));
+    }
+    case Type::kF32: return put(out, i, static_cast<float>(value));
+    case Type::kF64: return put(out, i, static_cast<double>(value));
+    default: return;
+  }
+}
+
+// Bytes [from, from + size) of what rank gives.
+void fill_bytes(std::uint64_t from, std::uint64_t size, std::uint32_t rank,
+                std::uint32_t repetition, std::uint8_t* out) {
+  for (std::uint64_t i = from; i < from + size;) {
+    const std::uint64_t inside = i % 8;
+    const std::uint64_t word = noise(rank, repetition, i - inside);
+    const std::uint64_t now = std::min(8 - inside, from + size - i);
+    std::memcpy(out + (i - from), reinterpret_cast<const std::uint8_t*>(&word) + inside, now);
+    i += now;
+  }
+}
+
+bool is_affine(const ReferenceInput& run) { return run.op.op == Op::kCustom; }
+
+// The map {a, b} that rank gives as element i; a is odd, so that no map forgets its argument.
+void affine_of(std::uint32_t rank, std::uint32_t repetition, std::uint64_t i,
+               std::uint32_t map[2]) {
+  const std::uint64_t number = noise(rank, repetition, i);
+  map[0] = static_cast<std::uint32_t>(number) | 1;
+  map[1] = static_cast<std::uint32_t>(number >> 32);
+}
+
+// What ranks' inputs come to so far, an element at a time. For affine maps: the images of 0 and 1.
+class Folded {
+ public:
+  explicit Folded(const ReferenceInput& run, std::uint32_t repetition)
+      : run_(run),
+        repetition_(repetition),
+        affine_(is_affine(run)),
+        values_(affine_ ? 2 : spread(run)) {}
+  // Rank's elements from `first` on, after (on the right of) all that came before.
+  void add(std::uint32_t rank, std::uint64_t first, std::vector<std::uint64_t>& state) const {
+    if (affine_) {
+      for (std::uint64_t i = 0; i < state.size() / 2; ++i) {
+        std::uint32_t map[2];
+        affine_of(rank, repetition_, first + i, map);
+        for (std::uint64_t x = 0; x < 2; ++x) {
+          const std::uint64_t from = rank == 0 ? x : state[2 * i + x];
+          state[2 * i + x] = static_cast<std::uint32_t>(map[0] * from + map[1]);
+        }
+      }
+      return;
+    }
+    for (std::uint64_t i = 0; i < state.size(); ++i) {
+      const std::int64_t next = value(run_, values_, rank, repetition_, first + i);
+      const auto before = static_cast<std::int64_t>(state[i]);
+      state[i] = static_cast<std::uint64_t>(rank == 0 ? next : combine(run_.op.op, before, next));
+    }
+  }
+  void write(const std::vector<std::uint64_t>& state, std::uint8_t* out) const {
+    if (affine_) {
+      for (std::uint64_t i = 0; i < state.size(); i += 2) {
+        put(out, i, static_cast<std::uint32_t>(state[i + 1] - state[i]));
+        put(out, i + 1, static_cast<std::uint32_t>(state[i]));
+      }
+      return;
+    }
+    for (std::uint64_t i = 0; i < state.size(); ++i) {
+      encode(run_.op.type, static_cast<std::int64_t>(state[i]), out, i);
+    }
+  }
+  // Numbers of state for `elements`.
+  [[nodiscard]] std::uint64_t numbers(std::uint64_t elements) const {
+    return affine_ ? 2 * elements : elements;
+  }
+  // Elements [first, first + elements) of all ranks combined.
+  void write_all(std::uint64_t first, std::uint64_t elements, std::uint8_t* out) const {
+    constexpr std::uint64_t kPiece = 4096;
+    std::vector<std::uint64_t> state;
+    for (std::uint64_t i = 0; i < elements; i += kPiece) {
+      state.assign(numbers(std::min(kPiece, elements - i)), 0);
+      for (std::uint32_t rank = 0; rank < run_.ranks; ++rank) add(rank, first + i, state);
+      write(state, out + i * element_bytes(run_.op));
+    }
+  }
+
+ private:
+  const ReferenceInput& run_;
+  std::uint32_t repetition_;
+  bool affine_;
+  std::uint64_t values_;
+};
+
+bool per_rank(Collective collective) {
+  return collective == espalier_Collective_SCATTER || collective == espalier_Collective_GATHER ||
+         collective == espalier_Collective_ALLGATHER ||
+         collective == espalier_Collective_REDUCE_SCATTER ||
+         collective == espalier_Collective_ALL_TO_ALL;
+}
+
+// Bytes of the message with all ranks' parts.
+std::uint64_t whole(const ReferenceInput& run) {
+  return per_rank(run.collective) ? run.bytes * run.ranks : run.bytes;
+}
+
+}  // namespace
+
+bool combines(Collective collective) {
+  switch (collective) {
+    case espalier_Collective_REDUCE:
+    case espalier_Collective_ALLREDUCE:
+    case espalier_Collective_SCAN:
+    case espalier_Collective_EXSCAN:
+    case espalier_Collective_REDUCE_SCATTER: return true;
+    default: return false;
+  }
+}
+
+bool parse_operator(const std::string& op, const std::string& type, Operator& out,
+                    std::string& error) {
+  out = Operator{};
+  if (op == "affine") {
+    out = affine();
+    return true;
+  }
+  if (!parse_op(op.c_str(), out.op) || out.op < Op::kSum || out.op > Op::kXor) {
+    error = "unknown operator '" + op +
+            "'; expected sum, product, min, max, and, or, xor or affine (which does not commute)";
+  } else if (!parse_type(type.c_str(), out.type) || out.type < Type::kI8 || out.type > Type::kF64) {
+    error = "unknown type '" + type + "'; expected i8 to i64, u8 to u64, f16, bf16, f32 or f64";
+  } else if (!can_combine(out)) {
+    error = "there is no " + op + " on " + type + "; and, or, xor need an integer type";
+  }
+  return error.empty();
+}
+
+bool whole_elements(const ReferenceInput& run, std::string& error) {
+  if (run.collective == espalier_Collective_BARRIER && run.bytes != 0) {
+    error = "a barrier moves no bytes, not " + std::to_string(run.bytes) + "; expected 0";
+  }
+  if (!combines(run.collective)) return error.empty();
+  const std::uint32_t size = element_bytes(run.op);
+  const std::string type = is_affine(run) ? "affine maps" : type_name(run.op.type);
+  if (run.bytes % size != 0) {
+    error = std::to_string(run.bytes) + " bytes are no whole number of " + type +
+            "; expected a multiple of " + std::to_string(size);
+  }
+  return error.empty();
+}
+
+bool supported(const ReferenceInput& run, std::string& error) {
+  if (!whole_elements(run, error) || !combines(run.collective)) return error.empty();
+  if (!is_affine(run) && spread(run) < 2) {
+    error = "a sum over " + std::to_string(run.ranks) + " ranks is not exact in " +
+            type_name(run.op.type) + "; take a wider type";
+  }
+  return error.empty();
+}
+
+std::uint64_t count(const ReferenceInput& run) { return run.bytes / element_bytes(run.op); }
+
+bool has_input(const ReferenceInput& run, std::uint32_t rank) {
+  switch (run.collective) {
+    case espalier_Collective_BROADCAST:
+    case espalier_Collective_SCATTER: return rank == run.root;
+    case espalier_Collective_BARRIER: return false;
+    default: return true;
+  }
+}
+
+bool has_result(const ReferenceInput& run, std::uint32_t rank) {
+  switch (run.collective) {
+    case espalier_Collective_BROADCAST: return rank != run.root;
+    case espalier_Collective_REDUCE:
+    case espalier_Collective_GATHER: return rank == run.root;
+    case espalier_Collective_EXSCAN: return rank != 0;
+    case espalier_Collective_BARRIER: return false;
+    default: return true;
+  }
+}
+
+std::uint64_t input_bytes(const ReferenceInput& run, std::uint32_t rank) {
+  const bool own = run.collective == espalier_Collective_GATHER ||
+                   run.collective == espalier_Collective_ALLGATHER;
+  return !has_input(run, rank) ? 0 : own ? run.bytes : whole(run);
+}
+
+std::uint64_t result_bytes(const ReferenceInput& run, std::uint32_t rank) {
+  const bool own = run.collective == espalier_Collective_SCATTER ||
+                   run.collective == espalier_Collective_REDUCE_SCATTER;
+  return !has_result(run, rank) ? 0 : own ? run.bytes : whole(run);
+}
+
+void fill_input(const ReferenceInput& run, std::uint32_t rank, std::uint32_t repetition,
+                std::uint8_t* out) {
+  const std::uint64_t bytes = input_bytes(run, rank);
+  if (!combines(run.collective)) return fill_bytes(0, bytes, rank, repetition, out);
+  const std::uint64_t elements = bytes / element_bytes(run.op);
+  if (is_affine(run)) {
+    for (std::uint64_t i = 0; i < elements; ++i) {
+      std::uint32_t map[2];
+      affine_of(rank, repetition, i, map);
+      std::memcpy(out + i * sizeof map, map, sizeof map);
+    }
+    return;
+  }
+  const std::uint64_t values = spread(run);
+  for (std::uint64_t i = 0; i < elements; ++i) {
+    encode(run.op.type, value(run, values, rank, repetition, i), out, i);
+  }
+}
+
+const std::vector<std::uint8_t>& Results::of(std::uint32_t rank) {
+  if (made_) return result_;
+  result_.resize(result_bytes(run_, rank));
+  switch (run_.collective) {
+    case espalier_Collective_REDUCE:
+    case espalier_Collective_ALLREDUCE:
+      Folded(run_, repetition_).write_all(0, count(run_), result_.data());
+      made_ = true;
+      break;
+    case espalier_Collective_REDUCE_SCATTER:
+      Folded(run_, repetition_).write_all(rank * count(run_), count(run_), result_.data());
+      break;
+    case espalier_Collective_SCAN:
+    case espalier_Collective_EXSCAN: scan(rank); break;
+    default: move(rank); break;
+  }
+  return result_;
+}
+
+// What goes from rank to rank as it is.
+void Results::move(std::uint32_t rank) {
+  const std::uint64_t part = run_.bytes;
+  switch (run_.collective) {
+    case espalier_Collective_BROADCAST:
+      fill_bytes(0, part, run_.root, repetition_, result_.data());
+      made_ = true;
+      break;
+    case espalier_Collective_SCATTER:
+      fill_bytes(rank * part, part, run_.root, repetition_, result_.data());
+      break;
+    case espalier_Collective_GATHER:
+    case espalier_Collective_ALLGATHER:
+      for (std::uint32_t from = 0; from < run_.ranks; ++from) {
+        fill_bytes(0, part, from, repetition_, result_.data() + from * part);
+      }
+      made_ = true;
+      break;
+    case espalier_Collective_ALL_TO_ALL:
+      for (std::uint32_t from = 0; from < run_.ranks; ++from) {
+        fill_bytes(rank * part, part, from, repetition_, result_.data() + from * part);
+      }
+      break;
+    default: break;
+  }
+}
+
+void Results::scan(std::uint32_t rank) {
+  const Folded folded(run_, repetition_);
+  prefix_.resize(folded.numbers(count(run_)));
+  const std::uint32_t end = run_.collective == espalier_Collective_SCAN ? rank + 1 : rank;
+  for (; scanned_ < end; ++scanned_) folded.add(scanned_, 0, prefix_);
+  folded.write(prefix_, result_.data());
+}
+
+}  // namespace espalier::reference

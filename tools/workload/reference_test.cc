@@ -1,0 +1,274 @@
+#include "tools/workload/reference.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "firmware/node/affine.h"
+
+namespace espalier::reference {
+namespace {
+
+template <typename T>
+std::vector<T> input_of(const ReferenceInput& run, std::uint32_t rank, std::uint32_t repetition) {
+  std::vector<std::uint8_t> bytes(input_bytes(run, rank));
+  fill_input(run, rank, repetition, bytes.data());
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+std::vector<std::uint8_t> result_of(const ReferenceInput& run, std::uint32_t rank,
+                                    std::uint32_t repetition) {
+  return Results(run, repetition).of(rank);
+}
+
+template <typename T>
+std::vector<T> expected_of(const ReferenceInput& run, std::uint32_t repetition) {
+  const std::vector<std::uint8_t> bytes = result_of(run, 0, repetition);
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+Operator plain(Op op, Type type) {
+  Operator out;
+  out.op = op;
+  out.type = type;
+  return out;
+}
+
+ReferenceInput reduction(Op op, Type type, std::uint32_t ranks, std::uint64_t bytes) {
+  return {espalier_Collective_ALLREDUCE, ranks, 0, plain(op, type), bytes};
+}
+
+// Combining the inputs in any order gives the expected bits: forwards, backwards and by halves.
+template <typename T, typename Combine>
+void check_any_order(Op op, Type type, std::uint32_t ranks, Combine combine) {
+  const ReferenceInput run = reduction(op, type, ranks, 512 * sizeof(T));
+  std::string error;
+  ASSERT_TRUE(supported(run, error)) << error;
+  for (std::uint32_t repetition = 0; repetition < 2; ++repetition) {
+    const std::vector<T> wanted = expected_of<T>(run, repetition);
+    std::vector<std::vector<T>> inputs;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      inputs.push_back(input_of<T>(run, rank, repetition));
+    }
+    bool varied = false;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      T forwards = inputs[0][i];
+      for (std::uint32_t rank = 1; rank < ranks; ++rank) {
+        forwards = combine(forwards, inputs[rank][i]);
+      }
+      T backwards = inputs[ranks - 1][i];
+      for (std::uint32_t rank = ranks - 1; rank-- > 0;) {
+        backwards = combine(inputs[rank][i], backwards);
+      }
+      ASSERT_EQ(std::memcmp(&forwards, &wanted[i], sizeof(T)), 0) << "element " << i;
+      ASSERT_EQ(std::memcmp(&backwards, &wanted[i], sizeof(T)), 0) << "element " << i;
+      varied = varied || wanted[i] != wanted[0];
+    }
+    EXPECT_TRUE(varied) << "a constant result shows nothing";
+  }
+}
+
+TEST(Reference, FloatsAreExactInAnyOrder) {
+  for (const std::uint32_t ranks : {2u, 16u, 100u}) {
+    check_any_order<float>(Op::kSum, Type::kF32, ranks, [](float a, float b) { return a + b; });
+    check_any_order<double>(Op::kSum, Type::kF64, ranks, [](double a, double b) { return a + b; });
+    check_any_order<float>(Op::kProduct, Type::kF32, ranks, [](float a, float b) { return a * b; });
+    check_any_order<float>(Op::kMin, Type::kF32, ranks,
+                           [](float a, float b) { return a < b ? a : b; });
+  }
+}
+
+TEST(Reference, IntegersWrapAround) {
+  check_any_order<std::int32_t>(Op::kSum, Type::kI32, 16, [](int a, int b) { return a + b; });
+  check_any_order<std::uint8_t>(Op::kSum, Type::kU8, 16, [](std::uint8_t a, std::uint8_t b) {
+    return static_cast<std::uint8_t>(a + b);
+  });
+  check_any_order<std::uint64_t>(Op::kProduct, Type::kU64, 16,
+                                 [](std::uint64_t a, std::uint64_t b) { return a * b; });
+  check_any_order<std::int8_t>(Op::kMax, Type::kI8, 16,
+                               [](std::int8_t a, std::int8_t b) { return a > b ? a : b; });
+  check_any_order<std::uint16_t>(Op::kXor, Type::kU16, 16, [](std::uint16_t a, std::uint16_t b) {
+    return static_cast<std::uint16_t>(a ^ b);
+  });
+}
+
+// The bits of a half or bfloat16 as a number.
+double half_value(std::uint16_t bits) {
+  const int exponent = (bits >> 10 & 31) - 25;
+  const int fraction = (bits & 1023) | ((bits >> 10 & 31) != 0 ? 1024 : 0);
+  return ((bits & 0x8000) != 0 ? -1 : 1) * std::ldexp(fraction, exponent);
+}
+
+double bfloat_value(std::uint16_t bits) {
+  const std::uint32_t wide = static_cast<std::uint32_t>(bits) << 16;
+  float value = 0;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+TEST(Reference, SmallFloatsAreExactSumsOfTheirInputs) {
+  for (const Type type : {Type::kF16, Type::kBf16}) {
+    const ReferenceInput run = reduction(Op::kSum, type, 20, 1024);
+    const auto value = type == Type::kF16 ? half_value : bfloat_value;
+    const auto wanted = expected_of<std::uint16_t>(run, 3);
+    std::set<double> seen;
+    std::vector<double> sums(wanted.size());
+    for (std::uint32_t rank = 0; rank < run.ranks; ++rank) {
+      const auto input = input_of<std::uint16_t>(run, rank, 3);
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += value(input[i]);
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      ASSERT_EQ(value(wanted[i]), sums[i]) << "element " << i;
+      seen.insert(sums[i]);
+    }
+    EXPECT_GT(seen.size(), 10u);
+  }
+}
+
+TEST(Reference, NoBlockLooksLikeAnother) {
+  const ReferenceInput run{espalier_Collective_BROADCAST, 4, 2, {}, 1 << 16};
+  std::set<std::vector<std::uint8_t>> blocks;
+  for (std::uint32_t repetition = 0; repetition < 3; ++repetition) {
+    const std::vector<std::uint8_t> bytes = result_of(run, 0, repetition);
+    for (std::size_t i = 0; i < bytes.size(); i += 64) {
+      const auto from = bytes.begin() + static_cast<std::ptrdiff_t>(i);
+      EXPECT_TRUE(blocks.insert({from, from + 64}).second);
+    }
+  }
+}
+
+TEST(Reference, ScansAreTheReductionsOfTheRanksBefore) {
+  for (const bool order : {false, true}) {
+    ReferenceInput run = reduction(Op::kSum, Type::kI32, 6, 800);
+    if (order) run.op = affine();
+    run.collective = espalier_Collective_SCAN;
+    ReferenceInput before = run;
+    before.collective = espalier_Collective_EXSCAN;
+    Results inclusive(run, 2);
+    Results exclusive(before, 2);
+    EXPECT_FALSE(has_result(before, 0));
+    std::vector<std::uint8_t> last;
+    for (std::uint32_t rank = 0; rank < run.ranks; ++rank) {
+      ReferenceInput some = run;
+      some.collective = espalier_Collective_ALLREDUCE;
+      some.ranks = rank + 1;
+      if (rank > 0) {
+        EXPECT_EQ(exclusive.of(rank), last) << "rank " << rank;
+      }
+      last = inclusive.of(rank);
+      EXPECT_EQ(last, result_of(some, 0, 2)) << "rank " << rank;
+    }
+  }
+}
+
+TEST(Reference, AffineMapsComposeInOrder) {
+  ReferenceInput run = reduction(Op::kNone, Type::kBytes, 5, 64);
+  run.op = affine();
+  std::string error;
+  ASSERT_TRUE(supported(run, error)) << error;
+  std::vector<std::uint8_t> forwards(64);
+  std::vector<std::uint8_t> swapped(64);
+  fill_input(run, 0, 1, forwards.data());
+  for (std::uint32_t rank = 1; rank < run.ranks; ++rank) {
+    std::vector<std::uint8_t> next(64);
+    fill_input(run, rank, 1, next.data());
+    combine_affine(forwards.data(), forwards.data(), next.data(), 8, nullptr);
+  }
+  EXPECT_EQ(forwards, result_of(run, 0, 1));
+  std::vector<std::uint8_t> first(64);
+  fill_input(run, 0, 1, first.data());
+  fill_input(run, 1, 1, swapped.data());
+  combine_affine(swapped.data(), swapped.data(), first.data(), 8, nullptr);
+  for (const std::uint32_t rank : {2u, 3u, 4u}) {
+    std::vector<std::uint8_t> next(64);
+    fill_input(run, rank, 1, next.data());
+    combine_affine(swapped.data(), swapped.data(), next.data(), 8, nullptr);
+  }
+  EXPECT_NE(swapped, forwards) << "two ranks out of order must show";
+}
+
+// Rank r's part of the whole, from inputs as the ranks give them.
+TEST(Reference, PartsAreWhereTheCollectiveSays) {
+  constexpr std::uint32_t kRanks = 3;
+  constexpr std::uint64_t kPart = 13;
+  const auto part = [](const std::vector<std::uint8_t>& of, std::uint32_t at) {
+    const auto from = of.begin() + static_cast<std::ptrdiff_t>(at * kPart);
+    return std::vector<std::uint8_t>(from, from + kPart);
+  };
+  ReferenceInput run{espalier_Collective_SCATTER, kRanks, 1, {}, kPart};
+  const auto scattered = input_of<std::uint8_t>(run, 1, 5);
+  ASSERT_EQ(scattered.size(), kRanks * kPart);
+  for (std::uint32_t r = 0; r < kRanks; ++r) {
+    run.collective = espalier_Collective_SCATTER;
+    EXPECT_EQ(result_of(run, r, 5), part(scattered, r));
+    run.collective = espalier_Collective_ALLGATHER;
+    EXPECT_EQ(part(result_of(run, 0, 5), r), input_of<std::uint8_t>(run, r, 5));
+    run.collective = espalier_Collective_GATHER;
+    EXPECT_EQ(part(result_of(run, 1, 5), r), input_of<std::uint8_t>(run, r, 5));
+    EXPECT_EQ(result_bytes(run, r), r == 1 ? kRanks * kPart : 0);
+    run.collective = espalier_Collective_ALL_TO_ALL;
+    for (std::uint32_t q = 0; q < kRanks; ++q) {
+      EXPECT_EQ(part(result_of(run, r, 5), q), part(input_of<std::uint8_t>(run, q, 5), r));
+    }
+  }
+  run.collective = espalier_Collective_REDUCE_SCATTER;
+  run.op = plain(Op::kXor, Type::kU8);
+  std::vector<std::uint8_t> all(kRanks * kPart);
+  for (std::uint32_t q = 0; q < kRanks; ++q) {
+    const auto input = input_of<std::uint8_t>(run, q, 5);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] ^= input[i];
+  }
+  for (std::uint32_t r = 0; r < kRanks; ++r) EXPECT_EQ(result_of(run, r, 5), part(all, r));
+}
+
+TEST(Reference, RefusesWhatItCannotCheck) {
+  Operator op;
+  std::string error;
+  EXPECT_FALSE(parse_operator("minloc", "f32loc", op, error));
+  error.clear();
+  EXPECT_FALSE(parse_operator("and", "f32", op, error));
+  EXPECT_NE(error.find("and on f32"), std::string::npos) << error;
+  error.clear();
+  EXPECT_FALSE(parse_operator("sum", "f33", op, error));
+  error.clear();
+  EXPECT_TRUE(parse_operator("affine", "f32", op, error));
+  EXPECT_FALSE(op.commutes);
+  EXPECT_FALSE(supported(reduction(Op::kSum, Type::kF32, 4, 63), error));
+  EXPECT_NE(error.find("multiple of 4"), std::string::npos) << error;
+  error.clear();
+  EXPECT_FALSE(supported(reduction(Op::kSum, Type::kBf16, 200, 64), error));
+  error.clear();
+  EXPECT_FALSE(supported({espalier_Collective_BARRIER, 3, 0, {}, 7}, error));
+  error.clear();
+  EXPECT_TRUE(supported({espalier_Collective_BROADCAST, 3, 0, {}, 7}, error));
+  EXPECT_TRUE(supported(reduction(Op::kSum, Type::kBf16, 20, 64), error)) << error;
+}
+
+// The same table as the schedules': two writers, one meaning.
+TEST(Reference, KnowsWhoHasWhat) {
+  Program program{};
+  program.ranks = 3;
+  program.root = 1;
+  for (int i = espalier_Collective_BROADCAST; i <= espalier_Collective_BARRIER; ++i) {
+    program.collective = static_cast<Collective>(i);
+    program.segments = counts_per_rank(program.collective) ? 3 : 1;
+    ReferenceInput run{program.collective, 3, 1, {}, i == espalier_Collective_BARRIER ? 0u : 8u};
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      program.node = rank;
+      Layout layout;
+      ASSERT_EQ(make_layout(program, count(run), 1, layout), Status::kOk);
+      EXPECT_EQ(input_bytes(run, rank), buffer_bytes(program, layout, espalier_Buffer_INPUT)) << i;
+      EXPECT_EQ(result_bytes(run, rank), buffer_bytes(program, layout, espalier_Buffer_OUTPUT))
+          << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier::reference

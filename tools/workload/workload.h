@@ -1,0 +1,32 @@
+#pragma once
+// The input of a schedule: its operator, and the cut of its message into blocks. Host only.
+
+#include <string>
+
+#include "espalier/collectives/schedule/program.h"
+#include "tools/common/command_line.h"
+#include "tools/workload/reference.h"
+
+namespace espalier::tools {
+
+// As typed; empty: not given.
+struct OperatorOptions {
+  std::string op, type;
+
+  [[nodiscard]] std::string op_or_default() const { return op.empty() ? "sum" : op; }
+  [[nodiscard]] std::string type_or_default() const { return type.empty() ? "f32" : type; }
+};
+
+// Adds --op and --type.
+void add_operator_options(Command command, OperatorOptions& options);
+
+// Returns the case of this program with this operator, of no bytes. Throws Failure (bad input): an
+// unknown operator, one that the schedule's order of ranks does not allow, one for a collective
+// that combines nothing, or a type beside `affine`, which has its own.
+[[nodiscard]] reference::ReferenceInput case_of(const Program& program,
+                                                const OperatorOptions& options);
+
+// Cuts the message into blocks. Throws Failure (bad input) if the program takes none of its size.
+[[nodiscard]] Layout layout_of(const Program& program, const reference::ReferenceInput& what);
+
+}  // namespace espalier::tools
