@@ -21,7 +21,7 @@ const char* status_name(Status status) {
     case Status::kMismatch: return "mismatch";
     case Status::kDeadLink: return "dead link";
     case Status::kStalled: return "stalled";
-    case Status::kUnforeseen: return "unforeseen block";
+    case Status::kNotInSchedule: return "unforeseen block";
     case Status::kBackEnd: return "back end";
     case Status::kNoSuchPeer: return "no such peer";
     case Status::kNoImage: return "no image";

@@ -31,7 +31,7 @@ class Reader {
       all.push_back(expand(program, blocks_));
       instances += all.back().size();
       // Each is one task, but a message is two instances.
-      if (instances > 3 * kMostTasks) return too_many();
+      if (instances > 3 * kMaxTasks) return too_many();
       if (!all.back().empty()) steps = std::max(steps, all.back().back().step + 1);
     }
     std::vector<std::size_t> begin(all.size(), 0), end(all.size(), 0);
@@ -45,7 +45,7 @@ class Reader {
           for (std::size_t k = begin[node]; k < end[node]; ++k) follow(node, all[node][k], turn);
         }
       }
-      if (tasks_.size() > kMostTasks) {
+      if (tasks_.size() > kMaxTasks) {
         return too_many();
       }
     }
@@ -60,7 +60,7 @@ class Reader {
   using Values = std::vector<Operand>;  // of consecutive segments
 
   static std::string too_many() {
-    return "it has more than " + std::to_string(kMostTasks) + " messages and operations";
+    return "it has more than " + std::to_string(kMaxTasks) + " messages and operations";
   }
   static std::size_t at(std::int32_t task) { return static_cast<std::size_t>(task); }
 
@@ -277,7 +277,7 @@ std::string find_graph(const Programs& direct, Graph& graph) {
     return wrong;
   }
   const std::uint32_t mod = direct[0].residue_mod;
-  for (std::int32_t blocks = 1; blocks <= kMostBlocks; ++blocks) {
+  for (std::int32_t blocks = 1; blocks <= kMaxBlocks; ++blocks) {
     if (mod > 1 && static_cast<std::uint32_t>(2 * blocks) % mod != direct[0].residue) continue;
     const std::string wrong = Reader(direct, 2 * std::int64_t{blocks}).read(graph);
     if (!wrong.empty()) return wrong;
@@ -287,7 +287,7 @@ std::string find_graph(const Programs& direct, Graph& graph) {
     return "";
   }
   return "what it does with a block does not repeat after any number of blocks up to " +
-         std::to_string(kMostBlocks) + ", so there is no period to lower";
+         std::to_string(kMaxBlocks) + ", so there is no period to lower";
 }
 
 }  // namespace espalier::lower

@@ -51,8 +51,8 @@ struct Graph {
 // is no such u, or if the programs are not one schedule.
 [[nodiscard]] std::string find_graph(const Programs& direct, Graph& graph);
 
-inline constexpr std::int32_t kMostBlocks = 64;
+inline constexpr std::int32_t kMaxBlocks = 64;
 // Maximum number of messages and operations of a graph.
-inline constexpr std::size_t kMostTasks = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxTasks = std::size_t{1} << 20;
 
 }  // namespace espalier::lower

@@ -197,8 +197,8 @@ std::string find_hops(const topology::Topology& topology, Graph graph, PortModel
   for (std::size_t task = 0; task < hops.tasks.size(); ++task) {
     std::string wrong = router.add(static_cast<std::int32_t>(task));
     if (!wrong.empty()) return wrong;
-    if (hops.all.size() > kMostHops) {
-      return "its messages cross more than " + std::to_string(kMostHops) + " links";
+    if (hops.all.size() > kMaxHops) {
+      return "its messages cross more than " + std::to_string(kMaxHops) + " links";
     }
   }
   if (ports != espalier_PortModel_SINGLE_SEND) hops.ports = hops.links;

@@ -51,11 +51,11 @@ struct Hops {
 };
 
 // Routes each message over every link of topology.route(). Returns a line with the reason if a
-// route does not follow links, or if there are more hops than kMostHops.
+// route does not follow links, or if there are more hops than kMaxHops.
 [[nodiscard]] std::string find_hops(const topology::Topology& topology, Graph graph,
                                     PortModel ports, Hops& hops);
 
-inline constexpr std::size_t kMostHops = std::size_t{1} << 22;
+inline constexpr std::size_t kMaxHops = std::size_t{1} << 22;
 
 // How long a block may stay in a node before it is forwarded: up to `near` steps, or at least `far`
 // steps. (Each number of steps below the window takes an action of its own; all longer stays share

@@ -15,7 +15,7 @@
 namespace espalier::lower {
 namespace {
 
-constexpr std::uint32_t kMostNodes = 4096;
+constexpr std::uint32_t kMaxNodes = 4096;
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
@@ -159,8 +159,8 @@ std::string lower(const topology::Topology& topology, const Group& group, PortMo
     lowered = direct;
     return "";
   }
-  if (topology.nodes() > kMostNodes) {
-    return who + "at most " + std::to_string(kMostNodes) + " nodes can, this has " +
+  if (topology.nodes() > kMaxNodes) {
+    return who + "at most " + std::to_string(kMaxNodes) + " nodes can, this has " +
            std::to_string(topology.nodes());
   }
   Graph graph;

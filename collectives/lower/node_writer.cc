@@ -142,7 +142,7 @@ void NodeWriter::add(const Rows& rows, std::int32_t first) {
   const std::int32_t period = schedule_.period, blocks = schedule_.blocks;
   const auto many = static_cast<std::int32_t>(rows.size());
   Column steps, of_round, links;
-  std::int32_t most_later = 0, last = 0;
+  std::int32_t max_later = 0, last = 0;
   for (std::int32_t x = 0; x < many; ++x) {
     const TimedInstance& one = *rows[static_cast<std::size_t>(x)]->instance;
     const std::int32_t later = (one.step - first) / period;
@@ -150,8 +150,8 @@ void NodeWriter::add(const Rows& rows, std::int32_t first) {
     of_round.push_back(one.block - blocks * later);
     if (!rows[0]->is_operation())
       links.push_back(static_cast<std::int32_t>(builder_.link(one.peer)));
-    if (later < most_later) continue;
-    most_later = later;
+    if (later < max_later) continue;
+    max_later = later;
     last = x;
   }
   const std::uint8_t block_ref = by_rounds(blocks, of_round);
@@ -162,7 +162,7 @@ void NodeWriter::add(const Rows& rows, std::int32_t first) {
   if (!links.empty()) what.link_ref = index(links);
   if (form_.paced) what.pace_ref = by_rounds(period, steps);
   // Includes the last row that belongs to the last round.
-  what.instances_ref = builder_.count({.a = many * (most_later - 1) + last + 1,
+  what.instances_ref = builder_.count({.a = many * (max_later - 1) + last + 1,
                                        .b = blocks == 1 ? many : 0,
                                        .c = blocks == 1 ? 0 : many,
                                        .d = 0,

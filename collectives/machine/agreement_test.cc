@@ -59,8 +59,8 @@ TEST_F(AgreementTest, EarlyWordOfTheSameCollectiveIsFine) {
   EXPECT_EQ(machine.cause().status, Status::kOk);
   // Then a receive must follow.
   EXPECT_EQ(finish(), Status::kBusy);
-  EXPECT_EQ(machine.cause().status, Status::kUnforeseen);
-  EXPECT_EQ(end_after(kD), Status::kUnforeseen);
+  EXPECT_EQ(machine.cause().status, Status::kNotInSchedule);
+  EXPECT_EQ(end_after(kD), Status::kNotInSchedule);
 }
 
 TEST_F(AgreementTest, EarlyWordOfAnotherScheduleIsAMismatch) {
@@ -102,7 +102,7 @@ TEST_F(AgreementTest, LateMismatchOfAnEagerSendCountsWhileIdle) {
   EXPECT_EQ(finish(), Status::kOk);
   Completion completion;
   completion.link = 1;
-  completion.cookie = 3;
+  completion.context = 3;
   completion.status = Status::kMismatch;
   endpoint.completions.push_back(completion);
   EXPECT_EQ(machine.poll(), Status::kBusy);  // others may know a smaller cause
@@ -119,7 +119,7 @@ TEST_F(AgreementTest, NonsenseFromTheEndpointIsNamed) {
   completion.link = 1;  // no post is outstanding there
   endpoint.completions.push_back(completion);
   (void)machine.poll();
-  EXPECT_EQ(machine.cause().status, Status::kUnforeseen);
+  EXPECT_EQ(machine.cause().status, Status::kNotInSchedule);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 constexpr int kCompletionsPerPoll = 8;
 // An unexpected message of this collective may be at most this many messages of its link ahead of
 // the next receive; more than any window.
-constexpr std::uint64_t kEarlyMessages = 65'536;
+constexpr std::uint64_t kUnexpectedMessages = 65'536;
 // A tag fewer than this many collectives back is late. Any other belongs to a later collective,
 // because sequence numbers wrap.
 constexpr int kLateCollectives = 1024;
@@ -32,23 +32,24 @@ Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
   window_limit_ = static_cast<std::uint8_t>(std::min(config.window, kMaxWindow));
   check_blocks_ = config.check_blocks;
   log_ = config.log;
-  horizon_ = Timetable::kNever;
-  watch_.init(endpoint, config.deadline_ns);
+  step_limit_ = InstanceScheduler::kNever;
+  failure_detector_.init(endpoint, config.deadline_ns);
   return Status::kOk;
 }
 
 Status Machine::poll() {
   if (endpoint_ == nullptr) return Status::kBadArgument;
-  watch_.tick();
+  failure_detector_.tick();
   const bool retry = post_refused_;
   has_moved_ = false;
   post_refused_ = false;
   const bool drained = take_completions();
   may_have_more_ = !drained;
-  if (running_ && !watch_.failed()) work(retry);
-  if (has_moved_) watch_.note_progress();
-  watch_.run(drained);
-  if (watch_.failed()) return watch_.ended() ? watch_.cause().status : Status::kBusy;
+  if (running_ && !failure_detector_.failed()) work(retry);
+  if (has_moved_) failure_detector_.note_progress();
+  failure_detector_.run(drained);
+  if (failure_detector_.failed())
+    return failure_detector_.ended() ? failure_detector_.cause().status : Status::kBusy;
   return running_ ? Status::kBusy : Status::kOk;
 }
 
@@ -64,22 +65,22 @@ bool Machine::take_completions() {
 
 void Machine::handle(const Completion& completion) {
   const std::uint32_t link = completion.link;
-  if (link >= watch_.links()) return fail_here(Status::kBackEnd);
+  if (link >= failure_detector_.links()) return fail_here(Status::kBackEnd);
   switch (completion.kind) {
     case Completion::Kind::kSent: return complete(completion, true);
     case Completion::Kind::kReceived: return complete(completion, false);
-    case Completion::Kind::kEarly:
-      watch_.note_life(link);
+    case Completion::Kind::kUnexpected:
+      failure_detector_.note_life(link);
       return handle_unexpected(link, completion.tag);
     case Completion::Kind::kControl:
       if (completion.control.kind == ControlKind::kProbe &&
           tags_.contradicts(completion.control.number)) {
         fail(Status::kMismatch, link);
       }
-      return watch_.handle_control(link, completion.control);
-    case Completion::Kind::kLinkDown: return watch_.note_link_down(link);
+      return failure_detector_.handle_control(link, completion.control);
+    case Completion::Kind::kLinkDown: return failure_detector_.note_link_down(link);
     case Completion::Kind::kDeaf:
-      return watch_.note_blocked(link, completion.status != Status::kOk);
+      return failure_detector_.note_blocked(link, completion.status != Status::kOk);
   }
 }
 
@@ -87,11 +88,11 @@ void Machine::complete(const Completion& completion, bool sent) {
   const std::uint32_t link = completion.link;
   // An eager send may be reported as a mismatch long after it completed.
   if (completion.status != Status::kOk) return fail(completion.status, link);
-  if (!running_ || watch_.failed()) return;
+  if (!running_ || failure_detector_.failed()) return;
   MessageRing& ring = sent ? sends_[link] : receives_[link];
   const Message message = ring.message(ring.first);
-  if (!ring.has_outstanding() || message.step != completion.cookie) {
-    return fail(Status::kUnforeseen, link);
+  if (!ring.has_outstanding() || message.step != completion.context) {
+    return fail(Status::kNotInSchedule, link);
   }
   if (!sent && check_blocks_ && crc32(0, message.bytes, message.size) != completion.check) {
     return fail(Status::kCorrupt, link);
@@ -105,7 +106,8 @@ void Machine::complete(const Completion& completion, bool sent) {
   Step& message_step = step(message.step);
   --(sent ? message_step.sends : message_step.receives);
   if (sent && !ring.has_outstanding()) sending_.erase(link);
-  watch_.note_arrival(link, sends_[link].has_outstanding() || receives_[link].has_outstanding());
+  failure_detector_.note_arrival(
+      link, sends_[link].has_outstanding() || receives_[link].has_outstanding());
 }
 
 // Handles an unexpected message. From this collective: the ranks must agree on it, and a receive
@@ -119,36 +121,36 @@ void Machine::handle_unexpected(std::uint32_t link, std::uint64_t tag) {
     return;
   }
   const std::uint64_t number = tags_.message_number(tag);
-  if (later < 0 || number >= receives_[link].next_number + kEarlyMessages) {
+  if (later < 0 || number >= receives_[link].next_number + kUnexpectedMessages) {
     return fail(Status::kMismatch, link);
   }
   if (number < receives_[link].next_number) return;
-  if (!running_) return fail(Status::kUnforeseen, link);
+  if (!running_) return fail(Status::kNotInSchedule, link);
   expected_receives_[link] =
       std::max(expected_receives_[link], static_cast<std::uint32_t>(number) + 1);
 }
 
 void Machine::finish() {
-  for (std::uint32_t link = 0; link < watch_.links(); ++link) {
-    if (expected_receives_[link] > receives_[link].next_number) fail(Status::kUnforeseen, link);
+  for (std::uint32_t link = 0; link < failure_detector_.links(); ++link) {
+    if (expected_receives_[link] > receives_[link].next_number) fail(Status::kNotInSchedule, link);
   }
   running_ = false;
 }
 
-const Cause& Machine::cause() const { return watch_.cause(); }
+const Cause& Machine::cause() const { return failure_detector_.cause(); }
 
 std::uint32_t Machine::blocks() const { return layout_.blocks; }
 
-void Machine::set_horizon(std::int64_t horizon) { horizon_ = horizon; }
+void Machine::set_step_limit(std::int64_t step_limit) { step_limit_ = step_limit; }
 
 StallReport Machine::stall_report() const {
   StallReport report;
   report.step = first_step_ != end_step_ ? step(first_step_).number
-                : running_               ? timetable_.next_step()
-                                         : Timetable::kNever;
+                : running_               ? instance_scheduler_.next_step()
+                                         : InstanceScheduler::kNever;
   if (!running_) return report;
-  std::int64_t oldest = Timetable::kNever;
-  for (std::uint32_t link = 0; link < watch_.links(); ++link) {
+  std::int64_t oldest = InstanceScheduler::kNever;
+  for (std::uint32_t link = 0; link < failure_detector_.links(); ++link) {
     for (const bool sending : {false, true}) {
       const MessageRing& ring = sending ? sends_[link] : receives_[link];
       if (!ring.has_outstanding()) continue;
@@ -157,20 +159,20 @@ StallReport Machine::stall_report() const {
       oldest = step(message.step).number;
       report.waiting = true;
       report.link = link;
-      report.peer = watch_.peer(link);
+      report.peer = failure_detector_.peer(link);
       report.sending = sending;
       report.action = message.action;
-      report.since_ns = watch_.wait_start(link);
+      report.since_ns = failure_detector_.wait_start(link);
     }
   }
   return report;
 }
 
 std::uint64_t Machine::next_deadline() const {
-  if (endpoint_ == nullptr) return Watch::kNoDeadline;
+  if (endpoint_ == nullptr) return FailureDetector::kNoDeadline;
   if (has_moved_ || may_have_more_) return 0;
-  const std::uint64_t next = watch_.next_deadline();
-  return post_refused_ ? std::min(next, watch_.now() + kRetryNs) : next;
+  const std::uint64_t next = failure_detector_.next_deadline();
+  return post_refused_ ? std::min(next, failure_detector_.now() + kRetryNs) : next;
 }
 
 }  // namespace espalier

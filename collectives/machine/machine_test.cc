@@ -265,7 +265,7 @@ TEST_F(MachineTest, AGapOfAMillionStepsCostsNothing) {
 
 TEST_F(MachineTest, HorizonHoldsStepsBack) {
   init();
-  machine.set_horizon(2);
+  machine.set_step_limit(2);
   ASSERT_EQ(start(), Status::kOk);
   (void)machine.poll();
   EXPECT_EQ(endpoint.posts.size(), 2u);
@@ -273,7 +273,7 @@ TEST_F(MachineTest, HorizonHoldsStepsBack) {
   EXPECT_TRUE(endpoint.posts.empty());
   EXPECT_EQ(machine.stall_report().step, 2);
   EXPECT_FALSE(machine.stall_report().waiting);
-  machine.set_horizon(1000);
+  machine.set_step_limit(1000);
   EXPECT_EQ(finish(), Status::kOk);
 }
 
@@ -372,14 +372,14 @@ TEST_F(MachineTest, OnePollDoesBoundedWork) {
 }
 
 // 16 steps for 10 blocks.
-TEST(Timetable, TellsWhatItCountsFits) {
+TEST(InstanceScheduler, TellsWhatItCountsFits) {
   OwnedProgram program = chain_program(5, false);
-  EXPECT_TRUE(Timetable::fits(program, 10, 16));
-  EXPECT_FALSE(Timetable::fits(program, 10, 15));
-  EXPECT_FALSE(Timetable::fits(program, 11, 16));
+  EXPECT_TRUE(InstanceScheduler::fits(program, 10, 16));
+  EXPECT_FALSE(InstanceScheduler::fits(program, 10, 15));
+  EXPECT_FALSE(InstanceScheduler::fits(program, 11, 16));
   program.counts[1].a = -17;
-  EXPECT_FALSE(Timetable::fits(program, 10, 16));
-  EXPECT_TRUE(Timetable::fits(program, 10, 17));
+  EXPECT_FALSE(InstanceScheduler::fits(program, 10, 16));
+  EXPECT_TRUE(InstanceScheduler::fits(program, 10, 17));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ static_assert(std::is_trivially_copyable_v<Machine> && std::is_standard_layout_v
 
 // The machine's state of one link.
 struct PackedState::PackedLink {
-  Watch::LinkState watch;
+  FailureDetector::LinkState watch;
   std::uint32_t numbers[2];  // MessageRing::next_number of sends and of receives
   std::uint8_t first[2], first_unposted[2], end[2];
   std::uint8_t endpoint_link;
@@ -24,15 +24,19 @@ struct PackedState::PackedLink {
 // The arrays of which a machine may use only a part. Every other byte of the machine is copied, so
 // a member that is added later cannot be forgotten.
 struct PackedState::Layout {
-  static constexpr std::size_t kWatch = offsetof(Machine, watch_);
-  static constexpr std::size_t kTimetable = offsetof(Machine, timetable_);
+  static constexpr std::size_t kWatch = offsetof(Machine, failure_detector_);
+  static constexpr std::size_t kTimetable = offsetof(Machine, instance_scheduler_);
   static constexpr std::array kArrays = {
-      byte_part<decltype(Watch::links_)>(kWatch + offsetof(Watch, links_)),
+      byte_part<decltype(FailureDetector::links_)>(kWatch + offsetof(FailureDetector, links_)),
       byte_part<decltype(Machine::steps_)>(offsetof(Machine, steps_)),
-      byte_part<decltype(Timetable::rows_)>(kTimetable + offsetof(Timetable, rows_)),
-      byte_part<decltype(Timetable::cursor_refs_)>(kTimetable + offsetof(Timetable, cursor_refs_)),
-      byte_part<decltype(Timetable::cursors_)>(kTimetable + offsetof(Timetable, cursors_)),
-      byte_part<decltype(Timetable::terms_)>(kTimetable + offsetof(Timetable, terms_)),
+      byte_part<decltype(InstanceScheduler::rows_)>(kTimetable +
+                                                    offsetof(InstanceScheduler, rows_)),
+      byte_part<decltype(InstanceScheduler::cursor_refs_)>(
+          kTimetable + offsetof(InstanceScheduler, cursor_refs_)),
+      byte_part<decltype(InstanceScheduler::cursors_)>(kTimetable +
+                                                       offsetof(InstanceScheduler, cursors_)),
+      byte_part<decltype(InstanceScheduler::terms_)>(kTimetable +
+                                                     offsetof(InstanceScheduler, terms_)),
       byte_part<decltype(Machine::endpoint_links_)>(offsetof(Machine, endpoint_links_)),
       byte_part<decltype(Machine::sends_)>(offsetof(Machine, sends_)),
       byte_part<decltype(Machine::receives_)>(offsetof(Machine, receives_)),
@@ -98,7 +102,7 @@ void PackedState::clear(std::uint32_t links) {
     std::memset(base + offset, 0, size);
   });
   for (std::uint32_t link = 0; link < links; ++link) {
-    machine_.watch_.links_[link] = Watch::LinkState();
+    machine_.failure_detector_.links_[link] = FailureDetector::LinkState();
     machine_.sends_[link] = MessageRing();
     machine_.receives_[link] = MessageRing();
     machine_.unexpected_tags_[link] = 0;
@@ -112,7 +116,7 @@ std::size_t PackedState::pack() {
   Writer out{packed_.data()};
   pack_fixed(out);
   pack_steps(out);
-  const Timetable& timetable = machine_.timetable_;
+  const InstanceScheduler& timetable = machine_.instance_scheduler_;
   out.put(timetable.rows_, timetable.rows_count_);
   out.put(timetable.cursor_refs_, timetable.cursors_count_);
   out.put(timetable.cursors_, timetable.cursors_count_);
@@ -125,7 +129,7 @@ void PackedState::unpack(const std::uint8_t* bytes) {
   Reader in{bytes};
   unpack_fixed(in);
   unpack_steps(in);
-  Timetable& timetable = machine_.timetable_;
+  InstanceScheduler& timetable = machine_.instance_scheduler_;
   in.get(timetable.rows_, timetable.rows_count_);
   in.get(timetable.cursor_refs_, timetable.cursors_count_);
   in.get(timetable.cursors_, timetable.cursors_count_);
@@ -205,9 +209,9 @@ void PackedState::unpack_steps(Reader& in) {
 }
 
 void PackedState::pack_links(Writer& out) {
-  for (std::uint32_t link = 0; link < machine_.watch_.links_count_; ++link) {
+  for (std::uint32_t link = 0; link < machine_.failure_detector_.links_count_; ++link) {
     PackedLink& packed = out.next<PackedLink>();
-    packed.watch = machine_.watch_.links_[link];
+    packed.watch = machine_.failure_detector_.links_[link];
     packed.endpoint_link = machine_.endpoint_links_[link];
     packed.has_unexpected =
         machine_.unexpected_tags_[link] != 0 || machine_.expected_receives_[link] != 0;
@@ -221,9 +225,9 @@ void PackedState::pack_links(Writer& out) {
 }
 
 void PackedState::unpack_links(Reader& in) {
-  for (std::uint32_t link = 0; link < machine_.watch_.links_count_; ++link) {
+  for (std::uint32_t link = 0; link < machine_.failure_detector_.links_count_; ++link) {
     const PackedLink& packed = in.next<PackedLink>();
-    machine_.watch_.links_[link] = packed.watch;
+    machine_.failure_detector_.links_[link] = packed.watch;
     machine_.endpoint_links_[link] = packed.endpoint_link;
     machine_.unexpected_tags_[link] = packed.has_unexpected ? in.next<std::uint64_t>() : 0;
     machine_.expected_receives_[link] = packed.has_unexpected ? in.next<std::uint32_t>() : 0;

@@ -25,7 +25,7 @@ std::uint64_t scratch_needed(const Program& program, const Layout& layout) {
 Status Machine::start(const Program& program, const Buffers& buffers, const Operator& given,
                       std::uint64_t count) {
   if (endpoint_ == nullptr) return Status::kBadArgument;
-  if (watch_.failed()) return watch_.cause().status;
+  if (failure_detector_.failed()) return failure_detector_.cause().status;
   if (running_) return Status::kBadArgument;
   // A barrier's combines touch no memory: the arrival of its messages is the information.
   const Operator op = program.collective == espalier_Collective_BARRIER ? Operator() : given;
@@ -37,7 +37,7 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   if (status != Status::kOk) return status;
   // On 64-bit targets every program fits.
   if constexpr (sizeof(std::ptrdiff_t) < sizeof(std::int64_t)) {
-    if (!Timetable::fits(program, layout.blocks)) return Status::kTooLarge;
+    if (!InstanceScheduler::fits(program, layout.blocks)) return Status::kTooLarge;
   }
   BufferPart input, output;
   if (uses.input) status = find_part(program, layout, espalier_Buffer_INPUT, buffers.input, input);
@@ -73,8 +73,8 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   has_moved_ = true;
   if (log_ != nullptr) log_->begin();
   start_tags(op);
-  timetable_.start(program, layout.blocks);
-  watch_.start(tags_.probe_word());
+  instance_scheduler_.start(program, layout.blocks);
+  failure_detector_.start(tags_.probe_word());
   return Status::kOk;
 }
 
@@ -154,12 +154,14 @@ std::uint8_t Machine::window_of(const Program& program) const {
 
 // Finds the endpoint's link to each of the program's peers.
 Status Machine::map_links(const Program& program) {
-  if (links_count(program) > watch_.links()) return Status::kNoSuchPeer;
+  if (links_count(program) > failure_detector_.links()) return Status::kNoSuchPeer;
   for (std::uint32_t program_link = 0; program_link < links_count(program); ++program_link) {
     const std::uint32_t peer = peer_of(program, program_link);
     std::uint32_t endpoint_link = 0;
-    while (endpoint_link < watch_.links() && watch_.peer(endpoint_link) != peer) ++endpoint_link;
-    if (endpoint_link == watch_.links()) return Status::kNoSuchPeer;
+    while (endpoint_link < failure_detector_.links() &&
+           failure_detector_.peer(endpoint_link) != peer)
+      ++endpoint_link;
+    if (endpoint_link == failure_detector_.links()) return Status::kNoSuchPeer;
     endpoint_links_[program_link] = static_cast<std::uint8_t>(endpoint_link);
   }
   return Status::kOk;
@@ -174,7 +176,7 @@ void Machine::start_tags(const Operator& op) {
                               static_cast<std::uint64_t>(check_blocks_));
   hash = digest_u64(hash, ++tags_.sequence);
   tags_.hash = (hash ^ (hash >> 48)) & TagBase::kMask;
-  for (std::uint32_t link = 0; link < watch_.links(); ++link) {
+  for (std::uint32_t link = 0; link < failure_detector_.links(); ++link) {
     sends_[link].next_number = 0;
     receives_[link].next_number = 0;
     expected_receives_[link] = 0;

@@ -22,26 +22,26 @@ constexpr Rows bit(std::uint32_t row) { return Rows{1} << row; }
 void Machine::work(bool retry) {
   run_op();
   issue_steps();
-  if ((has_moved_ || retry) && running_ && !watch_.failed()) post_all();
+  if ((has_moved_ || retry) && running_ && !failure_detector_.failed()) post_all();
 }
 
 // Rules 2 and 6: issues and retires steps, at most kMaxWindow per poll.
 void Machine::issue_steps() {
   for (std::uint32_t steps = 0; steps < kMaxWindow; ++steps) {
-    if (!timetable_.good()) return fail_here(Status::kMalformed);
+    if (!instance_scheduler_.good()) return fail_here(Status::kMalformed);
     retire();
     const bool empty = first_step_ == end_step_;
-    if (timetable_.next_step() == Timetable::kNever) {
+    if (instance_scheduler_.next_step() == InstanceScheduler::kNever) {
       if (!empty) return;
-      timetable_.next_phase();
-      if (!timetable_.good()) return fail_here(Status::kMalformed);
-      if (timetable_.next_step() == Timetable::kNever) return finish();
+      instance_scheduler_.next_phase();
+      if (!instance_scheduler_.good()) return fail_here(Status::kMalformed);
+      if (instance_scheduler_.next_step() == InstanceScheduler::kNever) return finish();
     }
-    const std::int64_t next = timetable_.next_step();
-    if (next >= horizon_ || (!empty && next - step(first_step_).number >= window_)) return;
+    const std::int64_t next = instance_scheduler_.next_step();
+    if (next >= step_limit_ || (!empty && next - step(first_step_).number >= window_)) return;
     if (!has_room()) return;
     issue_step();
-    if (watch_.failed()) return;
+    if (failure_detector_.failed()) return;
   }
 }
 
@@ -57,26 +57,26 @@ void Machine::retire() {
 void Machine::issue_step() {
   Step& new_step = step(end_step_);
   new_step = Step();
-  new_step.number = timetable_.next_step();
+  new_step.number = instance_scheduler_.next_step();
   const std::uint64_t now = log_now();
-  for (Rows rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
+  for (Rows rows = instance_scheduler_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
-    const Kind kind = timetable_.action(row).kind;
+    const Kind kind = instance_scheduler_.action(row).kind;
     if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) {
       if (log_ != nullptr) log_op(row, now);
       new_step.ops |= bit(row);
       continue;
     }
-    std::uint32_t instances = timetable_.in_step(row);
-    if (instances > Timetable::kMaxInStep) return fail_here(Status::kTooLarge);
+    std::uint32_t instances = instance_scheduler_.in_step(row);
+    if (instances > InstanceScheduler::kMaxInStep) return fail_here(Status::kTooLarge);
     for (; instances > 0; --instances) {
-      const bool exists = timetable_.exists(row);
+      const bool exists = instance_scheduler_.exists(row);
       if (exists && log_ != nullptr) log_issue(row, 0, now);
       if (exists && !issue_message(row)) return fail_here(Status::kMalformed);
-      timetable_.advance(row);
+      instance_scheduler_.advance(row);
     }
   }
-  timetable_.take_step();
+  instance_scheduler_.take_step();
   ++end_step_;
   has_moved_ = true;
 }
@@ -84,7 +84,8 @@ void Machine::issue_step() {
 // Finds the link of the row's next message, or of the message `ahead` messages after it. False if
 // the program names a link that does not exist.
 bool Machine::find_link(std::uint32_t row, std::uint32_t ahead, std::uint32_t& link) const {
-  const std::int64_t program_link = timetable_.value(row, timetable_.action(row).link_ref, ahead);
+  const std::int64_t program_link =
+      instance_scheduler_.value(row, instance_scheduler_.action(row).link_ref, ahead);
   if (program_link < 0 || program_link >= links_count(*program_)) return false;
   link = endpoint_links_[program_link];
   return true;
@@ -97,21 +98,22 @@ bool Machine::has_room() {
   if (program_->port_model != espalier_PortModel_MULTIPORT) return true;
   std::uint8_t messages_on_link[2][kMaxLinks] = {};
   std::uint32_t messages_in_step[2] = {};
-  for (Rows rows = timetable_.next_rows(); rows != 0; rows &= rows - 1) {
+  for (Rows rows = instance_scheduler_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
-    const Kind kind = timetable_.action(row).kind;
+    const Kind kind = instance_scheduler_.action(row).kind;
     if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) continue;
     const bool send = kind == espalier_Kind_SEND;
     // More than kMaxInStep end the collective when the step is issued.
-    const std::uint32_t instances = std::min(timetable_.in_step(row), Timetable::kMaxInStep);
+    const std::uint32_t instances =
+        std::min(instance_scheduler_.in_step(row), InstanceScheduler::kMaxInStep);
     for (std::uint32_t ahead = 0; ahead < instances; ++ahead) {
       std::uint32_t link = 0;
-      if (!timetable_.exists(row, ahead) || !find_link(row, ahead, link)) continue;
+      if (!instance_scheduler_.exists(row, ahead) || !find_link(row, ahead, link)) continue;
       const std::uint32_t messages = ++messages_on_link[send][link];
       if (messages > ring_limit_ || ++messages_in_step[send] > kMaxStepMessages) {
         fail(Status::kTooLarge, link);
       }
-      if (watch_.failed()) return false;
+      if (failure_detector_.failed()) return false;
       if ((send ? sends_ : receives_)[link].size() + messages > ring_limit_) return false;
     }
   }
@@ -120,7 +122,7 @@ bool Machine::has_room() {
 
 // Issues the row's next message. False if the program names a link or operand that does not exist.
 bool Machine::issue_message(std::uint32_t row) {
-  const Action& action = timetable_.action(row);
+  const Action& action = instance_scheduler_.action(row);
   const bool send = action.kind == espalier_Kind_SEND;
   std::uint32_t link = 0;
   if (!find_link(row, 0, link)) return false;
@@ -129,7 +131,7 @@ bool Machine::issue_message(std::uint32_t row) {
   Block block;
   if (!locate(row, send ? action.a : action.into, block)) return false;
   ring.add({block.size, block.bytes, end_step_,
-            static_cast<std::uint8_t>(timetable_.first_action() + row)});
+            static_cast<std::uint8_t>(instance_scheduler_.first_action() + row)});
   Step& new_step = step(end_step_);
   if (send) {
     ++new_step.sends;
@@ -145,19 +147,20 @@ bool Machine::issue_message(std::uint32_t row) {
 
 // Logs the row's next instance, or the instance `ahead` instances after it.
 void Machine::log_issue(std::uint32_t row, std::uint32_t ahead, std::uint64_t now) {
-  const Action& action = timetable_.action(row);
+  const Action& action = instance_scheduler_.action(row);
   const bool send = action.kind == espalier_Kind_SEND;
   const Place& place = send ? action.a : action.into;
   Event event;
-  event.step = static_cast<std::uint32_t>(timetable_.next_step());
-  event.segment = static_cast<std::uint32_t>(timetable_.value(row, place.segment_ref, ahead));
-  const std::int64_t block = timetable_.value(row, place.block_ref, ahead);
+  event.step = static_cast<std::uint32_t>(instance_scheduler_.next_step());
+  event.segment =
+      static_cast<std::uint32_t>(instance_scheduler_.value(row, place.segment_ref, ahead));
+  const std::int64_t block = instance_scheduler_.value(row, place.block_ref, ahead);
   event.block = static_cast<std::uint32_t>(std::min<std::int64_t>(block, layout_.blocks - 1));
-  event.action = static_cast<std::uint8_t>(timetable_.first_action() + row);
+  event.action = static_cast<std::uint8_t>(instance_scheduler_.first_action() + row);
   event.kind = static_cast<std::uint8_t>(action.kind);
   std::uint32_t link = 0;
   if ((send || action.kind == espalier_Kind_RECEIVE) && find_link(row, ahead, link)) {
-    event.link = static_cast<std::uint8_t>(timetable_.value(row, action.link_ref, ahead));
+    event.link = static_cast<std::uint8_t>(instance_scheduler_.value(row, action.link_ref, ahead));
     event.port = static_cast<std::uint8_t>(link);
   }
   log_->let_in(event, now);
@@ -170,7 +173,7 @@ void Machine::log_op(std::uint32_t row, std::uint64_t now) {
   for (std::uint8_t counter = first_step_; counter != end_step_; ++counter) {
     if ((step(counter).ops & bit(row)) != 0) ++ahead;
   }
-  if (timetable_.exists(row, ahead)) log_issue(row, ahead, now);
+  if (instance_scheduler_.exists(row, ahead)) log_issue(row, ahead, now);
 }
 
 // Posts everything that is ready. A fabric serves posts of different links roughly in order of
@@ -242,7 +245,7 @@ void Machine::note_post(std::uint32_t link, MessageRing& ring, LinkSet& unposted
   ++ring.first_unposted;
   ++ring.next_number;
   if (!ring.has_unposted()) unposted.erase(link);
-  watch_.await(link);
+  failure_detector_.await(link);
   has_moved_ = true;
 }
 
@@ -264,17 +267,17 @@ void Machine::run_op() {
   if (next_op_ == end_step_) return;
   Step& current = step(next_op_);
   const auto row = static_cast<std::uint32_t>(std::countr_zero(current.ops));
-  if (timetable_.exists(row)) {
-    if (!can_run(timetable_.action(row))) return;
+  if (instance_scheduler_.exists(row)) {
+    if (!can_run(instance_scheduler_.action(row))) return;
     const std::uint64_t began = log_now();
     if (!operate(row)) return;
     if (log_ != nullptr) {
-      log_->ran(current.number, static_cast<std::uint8_t>(timetable_.first_action() + row), began,
-                log_now());
+      log_->ran(current.number, static_cast<std::uint8_t>(instance_scheduler_.first_action() + row),
+                began, log_now());
     }
   }
   current.ops &= current.ops - 1;
-  timetable_.advance(row);
+  instance_scheduler_.advance(row);
   has_moved_ = true;
 }
 
@@ -289,7 +292,7 @@ bool Machine::can_run(const Action& action) const {
 
 // Runs the row's next combine or copy. False if it must wait, or if the program is malformed.
 bool Machine::operate(std::uint32_t row) {
-  const Action& action = timetable_.action(row);
+  const Action& action = instance_scheduler_.action(row);
   Block into, a, b;
   const bool combine = action.kind == espalier_Kind_COMBINE;
   if (!locate(row, action.into, into) || !locate(row, action.a, a) || a.size != into.size ||
@@ -326,8 +329,8 @@ bool Machine::is_being_sent(const Block& block) const {
 
 // Finds the memory of an operand of the row's next instance. False if there is none.
 bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const {
-  const std::int64_t segment = timetable_.value(row, place.segment_ref);
-  const std::int64_t number = timetable_.block(row, place.block_ref);
+  const std::int64_t segment = instance_scheduler_.value(row, place.segment_ref);
+  const std::int64_t number = instance_scheduler_.block(row, place.block_ref);
   const std::uint32_t run = place_run(place);
   if (segment < 0 || segment > std::int64_t{layout_.segments} - run || number < 0 ||
       number >= layout_.blocks) {
@@ -338,7 +341,7 @@ bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const 
   // start() refused messages that exceed the address space, so nothing is lost here.
   block = {nullptr, static_cast<std::size_t>(span.bytes), static_cast<std::size_t>(span.elements)};
   if (place.buffer == espalier_Buffer_SCRATCH) {
-    const std::int64_t slot = timetable_.value(row, place.slot_ref);
+    const std::int64_t slot = instance_scheduler_.value(row, place.slot_ref);
     if (slot < 0 || slot > std::int64_t{program_->scratch_blocks} - run) return false;
     if (span.bytes > 0) block.bytes = scratch_ + static_cast<std::size_t>(slot) * slot_bytes_;
     return true;

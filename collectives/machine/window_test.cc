@@ -121,7 +121,7 @@ class Judge {
     }
   }
   // Returns the largest number of messages of a step on one link in one direction.
-  [[nodiscard]] std::uint32_t most_messages() const {
+  [[nodiscard]] std::uint32_t max_messages() const {
     std::map<std::array<std::int64_t, 3>, std::uint32_t> messages;
     std::uint32_t most = 0;
     for (const Instance& it : instances_) {
@@ -276,7 +276,7 @@ void run_one(unsigned seed, Seen& seen) {
     }
     if (!endpoint.completions.empty()) idle = 0;
   }
-  if (judge.most_messages() > endpoint_window) {
+  if (judge.max_messages() > endpoint_window) {
     EXPECT_EQ(machine.cause().status, Status::kTooLarge) << "seed " << seed;
     return;
   }
@@ -285,7 +285,7 @@ void run_one(unsigned seed, Seen& seen) {
   judge.check_log(log, capacity);
   if (::testing::Test::HasFailure()) ADD_FAILURE() << "seed " << seed;
   ++seen.runs;
-  seen.crowded += judge.most_messages() > 1;
+  seen.crowded += judge.max_messages() > 1;
   seen.instances += judge.instances();
 }
 

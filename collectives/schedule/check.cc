@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/limits.h"
 #include "espalier/collectives/schedule/detail/index_cursor.h"
 #include "espalier/collectives/schedule/program.h"
 

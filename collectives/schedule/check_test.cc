@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collectives/schedule/sample_program.h"
+#include "espalier/base/limits.h"
 #include "espalier/collectives/schedule/programs.h"
 
 namespace espalier {

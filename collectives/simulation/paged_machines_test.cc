@@ -9,6 +9,7 @@
 
 #include "collectives/simulation/address_range.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/simulation/run.h"
 
 namespace espalier::sim {
 namespace {
@@ -151,7 +152,7 @@ TEST(PagedMachines, ReturnTheErrorsOfMachines) {
 
 TEST(Network, WithoutDataThereIsNothingToScramble) {
   Model model = without_data();
-  model.scramble = true;
+  model.poison = true;
   EXPECT_THROW(Network(model, complete_links(2)), std::invalid_argument);
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kNoDeadline = Deadlines::kNone;
 // The latest time that can be represented: the network counts picoseconds.
 constexpr std::uint64_t kEndOfTime = kNoDeadline / 1000 - 1;
-constexpr std::int64_t kNoHorizon = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kNoStepLimit = std::numeric_limits<std::int64_t>::max();
 // A machine that asks for an immediate poll this many times and does nothing is broken.
 constexpr int kMaxIdlePolls = 1'000'000;
 // A program is broken if its machines stay busy through this many steps in which no block moves.
@@ -63,7 +63,7 @@ class Runner {
         fail(Status::kStalled, stuck());
       }
     }
-    state_.polled = nullptr;
+    state_.poster = nullptr;
     return result();
   }
 
@@ -80,13 +80,13 @@ class Runner {
     in_lock_step_ = true;
     for (step_ = 0;; ++step_) {
       network_.begin_step();
-      horizon_ = step_ + 1;
+      step_limit_ = step_ + 1;
       settle(latency_ticks);
       if (status_ != Status::kOk || !message_.empty() || state_.dead > 0) break;
       bool moved = false;
       const std::string wrong = network_.end_step(latency_ticks, moved);
       if (!wrong.empty()) {
-        fail(Status::kUnforeseen, "step " + std::to_string(step_) + ": " + wrong);
+        fail(Status::kNotInSchedule, "step " + std::to_string(step_) + ": " + wrong);
         break;
       }
       if (moved) steps_ = step_ + 1;
@@ -95,11 +95,11 @@ class Runner {
       if (idle > kMaxIdleSteps) fail(Status::kStalled, stuck());
     }
     in_lock_step_ = false;
-    horizon_ = kNoHorizon;
+    step_limit_ = kNoStepLimit;
     // Detecting a dead node, and announcing a machine's failure to the others, needs deadlines.
     if (message_.empty()) return free_run();
     for (std::uint32_t v = 0; v < machines_.size(); ++v) {
-      if (machines_.has(v)) machines_.at(v).set_horizon(kNoHorizon);
+      if (machines_.has(v)) machines_.at(v).set_step_limit(kNoStepLimit);
     }
     return result();
   }
@@ -178,8 +178,11 @@ class Runner {
     Machine& machine = machines_.at(node);
     const Node& its = state_.nodes[node];
     const NodeEndpoint& endpoint = state_.endpoints[node];
-    state_.polled = &machine;
-    machine.set_horizon(horizon_);
+    state_.poster = &machine;
+    state_.planned_step = [](const void* poster, std::uint32_t context) {
+      return static_cast<const Machine*>(poster)->step_of(context);
+    };
+    machine.set_step_limit(step_limit_);
     std::uint64_t deadline = kNoDeadline;
     for (int idle = 0;; ++idle) {
       const std::uint32_t before = endpoint.activity;
@@ -208,9 +211,9 @@ class Runner {
   // next step.
   void await_step(std::uint32_t node, const Machine& machine) {
     const std::int64_t next = machine.next_step();
-    if (next < horizon_ || machine.refused()) {
-      due_.add(node, horizon_);
-    } else if (next != Timetable::kNever) {
+    if (next < step_limit_ || machine.refused()) {
+      due_.add(node, step_limit_);
+    } else if (next != InstanceScheduler::kNever) {
       due_.add(node, next);
     }
   }
@@ -293,7 +296,7 @@ class Runner {
   double end_;
   Status status_ = Status::kOk;
   std::int64_t step_ = 0;
-  std::int64_t horizon_ = kNoHorizon;
+  std::int64_t step_limit_ = kNoStepLimit;
   bool in_lock_step_ = false;
   std::int64_t steps_ = 0;
   std::string message_;

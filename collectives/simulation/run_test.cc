@@ -49,7 +49,7 @@ TEST(Run, GivesCorrectResultsWithAnyModel) {
       model.jitter = variant / 4 == 0 ? 0 : 3;
       model.seed = static_cast<std::uint64_t>(variant) + ranks;
       model.eager_bytes = variant % 3 == 0 ? 0 : 64;
-      model.scramble = true;
+      model.poison = true;
       Rig rig(algorithm, group_of(ranks), model, MachineConfig());
       ASSERT_EQ(rig.status(), Status::kOk) << what;
       for (const std::uint64_t count : {0u, 1u, 16u, 17u, 500u}) {
@@ -163,7 +163,7 @@ TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
     Rig rig(late, group_of(4), Model(), MachineConfig());
     rig.start(100);
     const RunResult result = rig.run_lock_step();
-    EXPECT_EQ(result.status, Status::kUnforeseen);
+    EXPECT_EQ(result.status, Status::kNotInSchedule);
     EXPECT_EQ(result.message,
               "step 2: node 2's send 0 to node 3 (60 bytes) found no partner in this step");
   }
@@ -172,7 +172,7 @@ TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
     Rig rig(twice, group_of(3), Model(), MachineConfig());
     rig.start(100);
     const RunResult result = rig.run_lock_step();
-    EXPECT_EQ(result.status, Status::kUnforeseen);
+    EXPECT_EQ(result.status, Status::kNotInSchedule);
     EXPECT_EQ(result.message, "step 0: node 0 sends 2 blocks");
   }
   {
@@ -260,7 +260,7 @@ TEST(Run, LockStepKnowsLanes) {
     ASSERT_EQ(rig.status(), Status::kOk);
     const RunResult result = rig.run_lock_step();
     if (lanes == 1) {
-      EXPECT_EQ(result.status, Status::kUnforeseen);
+      EXPECT_EQ(result.status, Status::kNotInSchedule);
       EXPECT_EQ(result.message, "step 0: node 0 sends 2 blocks to node 1; the link has 1 lane");
     } else {
       EXPECT_EQ(result.status, Status::kOk) << result.message;
@@ -299,7 +299,7 @@ TEST(Run, ACircularWaitIsAStall) {
       Rig rig(wait, group_of(4), Model(), MachineConfig());
       rig.start(10);
       const RunResult result = lock_step ? rig.run_lock_step() : rig.run();
-      EXPECT_EQ(result.status, lock_step ? Status::kUnforeseen : Status::kStalled);
+      EXPECT_EQ(result.status, lock_step ? Status::kNotInSchedule : Status::kStalled);
       EXPECT_EQ(result.message, lock_step
                                     ? "step 0: node 1's receive 0 from node 0 (40 bytes) found "
                                       "no partner in this step"

@@ -130,10 +130,10 @@ void Bridge::take(const Completion& completion) {
   Link& link = links_[number];
   switch (completion.kind) {
     case Completion::Kind::kSent: {
-      // Another cookie is a second completion: the message had completed, and the peer found a
+      // Another context is a second completion: the message had completed, and the peer found a
       // mismatch later. The board has its final status already, and will receive the cause from the
       // node that detected the mismatch.
-      if (completion.cookie != static_cast<std::uint32_t>(link.from.done)) return;
+      if (completion.context != static_cast<std::uint32_t>(link.from.done)) return;
       slot(link.from.ring, link.from.done++).status = completion.status;
       return;
     }
@@ -143,7 +143,7 @@ void Bridge::take(const Completion& completion) {
       message.check = completion.check;
       return;
     }
-    case Completion::Kind::kEarly: {
+    case Completion::Kind::kUnexpected: {
       Unexpected& unexpected = link.unexpected;
       // The fabric reports them in order, each once, except those whose receive was posted
       // meanwhile.
@@ -221,10 +221,11 @@ bool Bridge::pass_to_board(std::uint32_t number) {
   bool progress = false;
   while (to.passed < to.received) {
     const Message& message = slot(to.ring, to.passed);
-    const auto cookie = static_cast<std::uint32_t>(to.passed);
-    const SendPost post{message.bytes, message.size, message.tag, message.check, cookie};
-    const Status status = message.status == Status::kOk ? post_send(number, post)
-                                                        : post_refusal(number, message.tag, cookie);
+    const auto context = static_cast<std::uint32_t>(to.passed);
+    const SendPost post{message.bytes, message.size, message.tag, message.check, context};
+    const Status status = message.status == Status::kOk
+                              ? post_send(number, post)
+                              : post_refusal(number, message.tag, context);
     if (status != Status::kOk) break;
     ++to.passed;
     if (to.announced < to.passed) to.announced = to.passed;

@@ -31,7 +31,7 @@ class Bridge final : public SerialLinks {
     // links of the fabric carry nothing.
     std::vector<std::uint32_t> fabric_links;
     // For each link of the board, whether unexpected messages are reported to it. Impossible with
-    // several lanes: their messages arrive in any order, and kEarly does not identify one.
+    // several lanes: their messages arrive in any order, and kUnexpected does not identify one.
     std::vector<bool> reports_unexpected;
     std::uint64_t block_bytes = 0;  // size of the longest message
   };

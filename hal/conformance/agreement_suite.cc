@@ -53,7 +53,7 @@ TEST_P(ConformanceTest, BothEndsLearnOfAMismatch) {
       Completion c;
       ASSERT_TRUE(next(1, Kind::kReceived, c)) << what;
       EXPECT_EQ(c.status, Status::kMismatch) << what;
-      EXPECT_EQ(c.cookie, 22u) << what;
+      EXPECT_EQ(c.context, 22u) << what;
       ASSERT_TRUE(next_send_mismatch(0, 11, d.send_size)) << what;
       EXPECT_EQ(first_other(node(1).in.data(), 64 * eager(), kUntouched), -1) << what;
     }
@@ -79,7 +79,7 @@ TEST_P(ConformanceTest, OneMismatchSpoilsNoOtherMessage) {
       Completion c;
       ASSERT_TRUE(next(1, Kind::kReceived, c));
       EXPECT_EQ(c.status, i == 1 ? Status::kMismatch : Status::kOk);
-      EXPECT_EQ(c.cookie, i);
+      EXPECT_EQ(c.context, i);
       if (i == 1) continue;
       EXPECT_EQ(first_difference(node(1).in.data() + i * 4 * eager(), size, i), -1);
     }
@@ -87,15 +87,15 @@ TEST_P(ConformanceTest, OneMismatchSpoilsNoOtherMessage) {
       Completion c;
       ASSERT_TRUE(next(0, Kind::kSent, c));
       if (c.status == Status::kMismatch) {
-        EXPECT_EQ(c.cookie, 1u);
+        EXPECT_EQ(c.context, 1u);
         EXPECT_FALSE(bad);
         bad = true;
       } else {
         EXPECT_EQ(c.status, Status::kOk);
-        if (c.cookie == 1) {
+        if (c.context == 1) {
           EXPECT_LE(wrong_size, eager()) << "only a short send may complete before it is compared";
         } else {
-          EXPECT_EQ(c.cookie, 2 * good++);
+          EXPECT_EQ(c.context, 2 * good++);
         }
       }
     }
@@ -110,18 +110,18 @@ TEST_P(ConformanceTest, TellsAnEarlyMessageOnce) {
     fill(node(2).out.data(), size, size);
     ASSERT_EQ(send(2, 1, {node(2).out.data(), size, tag, 9, 4}), Status::kOk);
     Completion c;
-    ASSERT_TRUE(next(1, Kind::kEarly, c)) << size << " bytes";
+    ASSERT_TRUE(next(1, Kind::kUnexpected, c)) << size << " bytes";
     EXPECT_EQ(c.link, 1u);
     EXPECT_EQ(c.tag, tag);
     idle();
-    EXPECT_EQ(count(1, Kind::kEarly), 0u) << size << " bytes: reported twice";
+    EXPECT_EQ(count(1, Kind::kUnexpected), 0u) << size << " bytes: reported twice";
     ASSERT_EQ(receive(1, 1, {node(1).in.data(), size, tag, 0}), Status::kOk);
     ASSERT_TRUE(next(1, Kind::kReceived, c));
     EXPECT_EQ(c.status, Status::kOk);
     EXPECT_EQ(c.check, 9u);
     ASSERT_TRUE(next(2, Kind::kSent, c));
-    EXPECT_EQ(count(1, Kind::kEarly), 0u) << size << " bytes: reported twice";
-    EXPECT_EQ(count(0, Kind::kEarly), 0u);
+    EXPECT_EQ(count(1, Kind::kUnexpected), 0u) << size << " bytes: reported twice";
+    EXPECT_EQ(count(0, Kind::kUnexpected), 0u);
   }
 }
 

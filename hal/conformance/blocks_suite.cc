@@ -47,14 +47,14 @@ TEST_P(ConformanceTest, KeepsOrderCookiesAndCheckWords) {
       EXPECT_EQ(c.kind, Kind::kSent);
       EXPECT_EQ(c.status, Status::kOk);
       EXPECT_EQ(c.link, 0u);
-      EXPECT_EQ(c.cookie, 0x80000000u + sends_done++);
+      EXPECT_EQ(c.context, 0x80000000u + sends_done++);
     }
     for (; !node(1).log.empty(); node(1).log.pop_front()) {
       const Completion& c = node(1).log.front();
-      if (c.kind == Kind::kEarly) continue;
+      if (c.kind == Kind::kUnexpected) continue;
       EXPECT_EQ(c.kind, Kind::kReceived);
       EXPECT_EQ(c.status, Status::kOk);
-      EXPECT_EQ(c.cookie, 5 + received);
+      EXPECT_EQ(c.context, 5 + received);
       EXPECT_EQ(c.check, 7 * received);
       EXPECT_EQ(first_difference(node(1).in.data() + received * kSize, kSize, received), -1);
       ++received;
@@ -81,10 +81,10 @@ TEST_P(ConformanceTest, RefusesMoreThanTheWindow) {
     Completion c;
     for (std::uint32_t i = 0; i < window(); ++i) {
       ASSERT_TRUE(next(1, Kind::kReceived, c));
-      EXPECT_EQ(c.cookie, i);
+      EXPECT_EQ(c.context, i);
       EXPECT_EQ(first_difference(node(1).in.data() + at(i), 16, at(i)), -1);
       ASSERT_TRUE(next(0, Kind::kSent, c));
-      EXPECT_EQ(c.cookie, i);
+      EXPECT_EQ(c.context, i);
     }
   }
 }
@@ -148,12 +148,12 @@ TEST_P(ConformanceTest, KeepsManyLinksApart) {
       Completion c;
       for (std::uint32_t i = 0; i + 1 < kNodes; ++i) {
         ASSERT_TRUE(next(v, Kind::kReceived, c));
-        EXPECT_EQ(c.link, c.cookie);
+        EXPECT_EQ(c.link, c.context);
         const std::uint32_t peer = node(v).endpoint->peer(c.link);
         EXPECT_EQ(c.check, seed(peer, v));
         EXPECT_EQ(first_difference(node(v).in.data() + c.link * size, size, seed(peer, v)), -1);
         ASSERT_TRUE(next(v, Kind::kSent, c));
-        EXPECT_EQ(c.link, c.cookie);
+        EXPECT_EQ(c.link, c.context);
       }
     }
   }
@@ -179,7 +179,7 @@ TEST_P(ConformanceTest, KeepsEarlyBlocksUntilTheirReceives) {
       EXPECT_EQ(c.check, i);
       EXPECT_EQ(first_difference(node(1).in.data() + i * size, size, round * 1000 + i), -1);
       ASSERT_TRUE(next(0, Kind::kSent, c));
-      EXPECT_EQ(c.cookie, i);
+      EXPECT_EQ(c.context, i);
     }
     std::fill(node(1).in.begin(), node(1).in.end(), kUntouched);
   }
@@ -199,7 +199,7 @@ TEST_P(ConformanceTest, RendezvousWaitsForItsReceive) {
     ASSERT_EQ(receive(1, 0, {node(1).in.data() + i * size, size, i, i}), Status::kOk);
     Completion c;
     ASSERT_TRUE(next(1, Kind::kReceived, c));
-    EXPECT_EQ(c.cookie, i);
+    EXPECT_EQ(c.context, i);
     EXPECT_EQ(first_difference(node(1).in.data() + i * size, size, i), -1);
     EXPECT_EQ(first_other(node(1).in.data() + (i + 1) * size, size, kUntouched), -1)
         << "the next receive is not posted yet";
@@ -222,7 +222,7 @@ TEST_P(ConformanceTest, RendezvousAfterItsReceive) {
     EXPECT_EQ(first_difference(node(1).in.data() + i * size, size, i), -1);
     ASSERT_TRUE(next(0, Kind::kSent, c));
   }
-  EXPECT_EQ(count(1, Kind::kEarly), 0u) << "all receives were posted before";
+  EXPECT_EQ(count(1, Kind::kUnexpected), 0u) << "all receives were posted before";
 }
 
 // From its completion onward, each end may use its memory freely.

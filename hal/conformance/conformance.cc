@@ -105,14 +105,14 @@ bool ConformanceTest::next(std::uint32_t v, Completion::Kind kind, Completion& c
   return true;
 }
 
-bool ConformanceTest::next_send_mismatch(std::uint32_t v, std::uint32_t cookie,
+bool ConformanceTest::next_send_mismatch(std::uint32_t v, std::uint32_t context,
                                          std::uint64_t size) {
   Completion c;
   if (!next(v, Completion::Kind::kSent, c)) return false;
   if (c.status == Status::kOk && size <= nodes_[v].endpoint->eager_bytes()) {
-    if (c.cookie != cookie || !next(v, Completion::Kind::kSent, c)) return false;
+    if (c.context != context || !next(v, Completion::Kind::kSent, c)) return false;
   }
-  return c.status == Status::kMismatch && c.cookie == cookie;
+  return c.status == Status::kMismatch && c.context == context;
 }
 
 std::size_t ConformanceTest::count(std::uint32_t v, Completion::Kind kind) const {

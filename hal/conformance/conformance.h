@@ -88,9 +88,9 @@ class ConformanceTest : public testing::TestWithParam<BackEnd> {
   void idle();
   // Drives until node v has a completion of `kind`, and removes it from the log. Others stay.
   bool next(std::uint32_t v, Completion::Kind kind, Completion& completion);
-  // Drives until node v's send with `cookie` of `size` bytes ended with kMismatch: by its first
+  // Drives until node v's send with `context` of `size` bytes ended with kMismatch: by its first
   // completion or, up to eager_bytes, by a second one after kOk.
-  bool next_send_mismatch(std::uint32_t v, std::uint32_t cookie, std::uint64_t size);
+  bool next_send_mismatch(std::uint32_t v, std::uint32_t context, std::uint64_t size);
   std::size_t count(std::uint32_t v, Completion::Kind kind) const;
 
  private:

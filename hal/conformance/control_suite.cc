@@ -228,7 +228,7 @@ TEST_P(ConformanceTest, CarriesThousandsOfMixedMessages) {
     for (std::uint32_t v = 0; v < kNodes; ++v) {
       for (; !node(v).log.empty(); node(v).log.pop_front()) {
         const Completion& c = node(v).log.front();
-        if (c.kind == Kind::kEarly) continue;
+        if (c.kind == Kind::kUnexpected) continue;
         EXPECT_EQ(c.status, Status::kOk);
         const std::size_t out = 2 * v + c.link;
         const std::size_t in =

@@ -60,7 +60,7 @@ Status FaultEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   Forward forward;
   forward.post = post;
   forward.message = state.posted++;
-  state.outstanding.push_back({post.cookie, false, Status::kOk});
+  state.outstanding.push_back({post.context, false, Status::kOk});
   Fault random;
   const Fault* fault = find(link, forward.message, random);
   if (fault == nullptr) {
@@ -142,7 +142,7 @@ void FaultEndpoint::flush(std::uint32_t link) {
     state.forwarded.push_back(std::move(state.held.front()));
     Forward& forward = state.forwarded.back();
     SendPost post = forward.post;
-    post.cookie = static_cast<std::uint32_t>(state.first_forwarded + state.forwarded.size() - 1);
+    post.context = static_cast<std::uint32_t>(state.first_forwarded + state.forwarded.size() - 1);
     const Status status = inner_.post_send(link, post);
     if (status == Status::kOk) {
       state.held.pop_front();
@@ -183,7 +183,7 @@ bool FaultEndpoint::give_sent(std::uint32_t link, Completion& completion) {
   completion = Completion();
   completion.kind = Completion::Kind::kSent;
   completion.link = link;
-  completion.cookie = state.outstanding.front().cookie;
+  completion.context = state.outstanding.front().context;
   completion.status = state.outstanding.front().status;
   state.outstanding.pop_front();
   ++state.polled;
@@ -194,10 +194,10 @@ bool FaultEndpoint::give_sent(std::uint32_t link, Completion& completion) {
 bool FaultEndpoint::take_sent(Completion& completion) {
   if (released_) return false;
   Link& state = links_[completion.link];
-  const std::uint32_t age = completion.cookie - static_cast<std::uint32_t>(state.first_forwarded);
+  const std::uint32_t age = completion.context - static_cast<std::uint32_t>(state.first_forwarded);
   if (age >= state.forwarded.size()) return completion.status != Status::kOk;
   Forward& forward = state.forwarded[age];
-  completion.cookie = forward.post.cookie;
+  completion.context = forward.post.context;
   // Pass on a late mismatch, or one of a message that the caller does not know of, unchanged.
   if (forward.done || forward.duplicate) {
     const bool tell = completion.status != Status::kOk;

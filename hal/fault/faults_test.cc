@@ -90,11 +90,11 @@ std::string outcome(const char* text, std::string* sender = nullptr) {
   std::string got(kMessages, '-'), sent(kMessages, '-');
   Completion c;
   do {
-    while (endpoint.poll(c)) sent[c.cookie] = c.status == Status::kOk ? '.' : 'x';
+    while (endpoint.poll(c)) sent[c.context] = c.status == Status::kOk ? '.' : 'x';
     while (network.endpoint(1).poll(c)) {
       if (c.kind != Completion::Kind::kReceived) continue;
-      const bool right = in[c.cookie] == out[c.cookie];
-      got[c.cookie] = c.status == Status::kMismatch ? 'x' : right ? '.' : 'c';
+      const bool right = in[c.context] == out[c.context];
+      got[c.context] = c.status == Status::kMismatch ? 'x' : right ? '.' : 'c';
     }
   } while (network.advance(UINT64_MAX));
   if (sender != nullptr) *sender = sent;

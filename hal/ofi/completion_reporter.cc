@@ -62,7 +62,7 @@ bool CompletionReporter::take_received(Lane& lane, Completion& completion) {
   const Incoming::Post& post = in.posts[state_.position(in.reported)];
   ++in.reported;
   completion.kind = Completion::Kind::kReceived;
-  completion.cookie = post.cookie;
+  completion.context = post.context;
   completion.status = post.status;
   completion.check = post.check;
   return true;
@@ -75,7 +75,7 @@ bool CompletionReporter::take_unexpected(Lane& lane, Completion& completion) {
   while ((in.unexpected & bit(state_.position(number))) == 0) ++number;
   const std::uint64_t position = state_.position(number);
   in.unexpected &= ~bit(position);
-  completion.kind = Completion::Kind::kEarly;
+  completion.kind = Completion::Kind::kUnexpected;
   completion.tag = in.arrivals[position].tag;
   return true;
 }
@@ -87,7 +87,7 @@ bool CompletionReporter::take_sent(Lane& lane, Completion& completion) {
   if (!post.done) return false;
   ++out.reported;
   completion.kind = Completion::Kind::kSent;
-  completion.cookie = post.cookie;
+  completion.context = post.context;
   completion.status = post.status;
   return true;
 }
@@ -98,7 +98,7 @@ bool CompletionReporter::take_late_mismatch(Lane& lane, Completion& completion) 
   const auto position = static_cast<std::uint64_t>(std::countr_zero(out.late_mismatch));
   out.late_mismatch &= ~bit(position);
   completion.kind = Completion::Kind::kSent;
-  completion.cookie = out.slot_cookies[position];
+  completion.context = out.slot_cookies[position];
   completion.status = Status::kMismatch;
   return true;
 }

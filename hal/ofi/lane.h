@@ -25,7 +25,7 @@ struct Outgoing {
     std::uint64_t size = 0;
     std::uint64_t tag = 0;
     std::uint32_t check = 0;
-    std::uint32_t cookie = 0;
+    std::uint32_t context = 0;
     bool done = false;
     Status status = Status::kOk;
   };
@@ -54,7 +54,7 @@ struct Incoming {
     std::uint64_t tag = 0;
     std::uint64_t address = 0;  // for the clear to send; only if size > eager_bytes
     std::uint64_t key = 0;      // the same
-    std::uint32_t cookie = 0;
+    std::uint32_t context = 0;
     std::uint32_t check = 0;
     Status status = Status::kOk;
   };
@@ -73,7 +73,7 @@ struct Incoming {
   std::uint64_t reported = 0;    // receives completed to the caller
   std::uint64_t credited = 0;    // the count of consumed messages that the peer knows
   bool slot_consumed = false;    // an eager message was consumed since that count
-  std::uint64_t unexpected = 0;  // one bit per position: kEarly must be reported
+  std::uint64_t unexpected = 0;  // one bit per position: kUnexpected must be reported
 };
 
 // The announcements that the peer still needs. They are written as soon as libfabric has room.

@@ -22,7 +22,7 @@ Status LaneReceiver::post(std::uint32_t link, const ReceivePost& post) {
   Incoming& in = lane.in;
   const std::uint64_t position = state_.position(in.posted);
   Incoming::Post& mine = in.posts[position];
-  mine = {post.bytes, post.size, post.tag, 0, 0, post.cookie, 0, Status::kOk};
+  mine = {post.bytes, post.size, post.tag, 0, 0, post.context, 0, Status::kOk};
   if (post.size > state_.config.eager_bytes) {
     if (!regions_.find(post.bytes, post.size, mine.address, mine.key)) return Status::kBadArgument;
     const Incoming::Arrival& arrival = in.arrivals[position];

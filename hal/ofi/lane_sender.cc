@@ -13,8 +13,8 @@ Status LaneSender::post(std::uint32_t link, const SendPost& post) {
   if (to.out.outstanding >= state_.config.window) return Status::kTooLarge;
   Lane& lane = state_.lanes[to.first_lane + to.out.post_lane];
   Outgoing& out = lane.out;
-  out.posts[state_.position(out.posted)] = {post.bytes,  post.size, post.tag,   post.check,
-                                            post.cookie, false,     Status::kOk};
+  out.posts[state_.position(out.posted)] = {post.bytes,   post.size, post.tag,   post.check,
+                                            post.context, false,     Status::kOk};
   ++out.posted;
   to.out.count_posted();
   push(lane);
@@ -86,7 +86,7 @@ bool LaneSender::send_eager(Lane& lane, std::uint64_t number) {
   out.own_bytes &= ~bit(position);
   out.in_slot |= bit(position);
   out.may_mismatch |= bit(position);
-  out.slot_cookies[position] = post.cookie;
+  out.slot_cookies[position] = post.context;
   post.done = true;
   count_sent(lane);
   return true;

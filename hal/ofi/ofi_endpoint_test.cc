@@ -85,11 +85,11 @@ TEST_P(OfiTest, CarriesMessagesOfEverySizeBothWays) {
     ASSERT_EQ(endpoints[0].post_send(0, {sent.data(), size, 77, 99, 6}), Status::kOk);
     const Completion in = inbox.await(1, Completion::Kind::kReceived);
     EXPECT_EQ(in.status, Status::kOk);
-    EXPECT_EQ(in.cookie, 5u);
+    EXPECT_EQ(in.context, 5u);
     EXPECT_EQ(in.check, 99u);
     const Completion out = inbox.await(0, Completion::Kind::kSent);
     EXPECT_EQ(out.status, Status::kOk);
-    EXPECT_EQ(out.cookie, 6u);
+    EXPECT_EQ(out.context, 6u);
     EXPECT_EQ(sent, got) << size;
   }
 }
@@ -233,8 +233,8 @@ TEST_P(OfiTest, ReportsMessagesInOrderOverUnevenLanes) {
   for (std::uint32_t n = 0; n < kMessages; ++n) {
     for (std::uint32_t v = 0; v < 2; ++v) {
       if (n >= 8) {
-        EXPECT_EQ(inbox.await(v, Completion::Kind::kReceived).cookie, n - 8);
-        EXPECT_EQ(inbox.await(v, Completion::Kind::kSent).cookie, n - 8);
+        EXPECT_EQ(inbox.await(v, Completion::Kind::kReceived).context, n - 8);
+        EXPECT_EQ(inbox.await(v, Completion::Kind::kSent).context, n - 8);
         const std::uint8_t* got = in[v].data() + n % 8 * kLong;
         EXPECT_TRUE(std::equal(got, got + size(n - 8), out.begin()));
       }

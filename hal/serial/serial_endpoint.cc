@@ -49,7 +49,7 @@ bool SerialEndpoint::next(Completion& completion) {
     if (take(link, completion)) return true;
   }
   if (early_link_ == LinkSet::kNone) return false;
-  completion.kind = Completion::Kind::kEarly;
+  completion.kind = Completion::Kind::kUnexpected;
   completion.link = early_link_;
   completion.tag = early_tag_;
   early_link_ = LinkSet::kNone;

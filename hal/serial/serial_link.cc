@@ -19,12 +19,13 @@ SerialLinks::SerialLinks(SerialPort& port, SerialLink* links, std::uint32_t coun
 
 Status SerialLinks::post_send(std::uint32_t link, const SendPost& post) {
   if (post.size > serial::kMaxSize) return Status::kTooLarge;
-  return put_send(link, {static_cast<const std::uint8_t*>(post.bytes),
-                         static_cast<std::uint32_t>(post.size), post.tag, post.check, post.cookie});
+  return put_send(
+      link, {static_cast<const std::uint8_t*>(post.bytes), static_cast<std::uint32_t>(post.size),
+             post.tag, post.check, post.context});
 }
 
-Status SerialLinks::post_refusal(std::uint32_t link, std::uint64_t tag, std::uint32_t cookie) {
-  return put_send(link, {nullptr, serial::kSizeRefused, tag, 0, cookie});
+Status SerialLinks::post_refusal(std::uint32_t link, std::uint64_t tag, std::uint32_t context) {
+  return put_send(link, {nullptr, serial::kSizeRefused, tag, 0, context});
 }
 
 Status SerialLinks::put_send(std::uint32_t link, const SerialLink::Send& send) {
@@ -61,7 +62,7 @@ Status SerialLinks::post_receive(std::uint32_t link, const ReceivePost& post) {
   }
   in.posts[in.posted & SerialLink::kMask] = {static_cast<std::uint8_t*>(post.bytes),
                                              static_cast<std::uint32_t>(post.size), post.tag, 0,
-                                             post.cookie};
+                                             post.context};
   if (in.opened == in.posted) ++in.opened;  // it need not be reported any more
   ++in.posted;
   its.out_.due = true;
@@ -98,13 +99,13 @@ bool SerialLinks::take(std::uint32_t link, Completion& completion) {
   if (out.first != out.settled) {
     const SerialLink::Send& post = out.posts[out.first++ & SerialLink::kMask];
     completion.kind = Completion::Kind::kSent;
-    completion.cookie = post.cookie;
+    completion.context = post.context;
     refused = post.size == serial::kSizeRefused;
   } else if (in.first != in.arrived) {
     const std::uint32_t at = in.first++ & SerialLink::kMask;
     const SerialLink::Receive& post = in.posts[at];
     completion.kind = Completion::Kind::kReceived;
-    completion.cookie = post.cookie;
+    completion.context = post.context;
     completion.check = post.check;
     refused = (in.refused >> at & 1) != 0;
   } else {

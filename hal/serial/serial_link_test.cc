@@ -132,7 +132,7 @@ TEST_F(SerialLinks2, ReportThePostsOfThePeer) {
   ASSERT_TRUE(a().take(0, c));
   EXPECT_EQ(c.kind, Completion::Kind::kSent);
   EXPECT_EQ(c.status, Status::kOk);
-  EXPECT_EQ(c.cookie, 6u);
+  EXPECT_EQ(c.context, 6u);
 }
 
 TEST_F(SerialLinks2, RejectsWhenThePeerRejects) {
@@ -169,7 +169,7 @@ TEST_F(SerialLinks2, RejectsWhenThePeerRejects) {
   EXPECT_EQ(c.status, Status::kMismatch);
   ASSERT_TRUE(b().take(0, c));
   EXPECT_EQ(c.kind, Completion::Kind::kSent);
-  EXPECT_EQ(c.cookie, 9u);
+  EXPECT_EQ(c.context, 9u);
   EXPECT_EQ(c.status, Status::kMismatch);
 }
 

@@ -51,7 +51,7 @@ Status NodeEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
   state_->next_receive(channel).post = post;
   if (link < 32) received_on |= 1u << link;
   ++activity;
-  if (state_->model.scramble && post.size > 0) std::memset(post.bytes, 0xa5, post.size);
+  if (state_->model.poison && post.size > 0) std::memset(post.bytes, 0xa5, post.size);
   state_->count_receive(channel);
   state_->match(channel);
   state_->update(channel);
@@ -69,8 +69,8 @@ Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   send.step = static_cast<std::uint32_t>(state_->step);
   send.left = send.slot = false;
   send.planned = ResidenceTimes::kUnknown;
-  if (state_->residence_times.begun() && state_->polled != nullptr) {
-    send.planned = static_cast<std::int32_t>(state_->polled->step_of(post.cookie));
+  if (state_->residence_times.begun() && state_->poster != nullptr) {
+    send.planned = static_cast<std::int32_t>(state_->planned_step(state_->poster, post.context));
     send.furthest = state_->residence_times.furthest(node_);
   }
   ++activity;
@@ -125,7 +125,7 @@ bool NodeEndpoint::take_sent(Channel& out, Completion& completion) {
   completion.kind = Completion::Kind::kSent;
   if (out.sends_polled < out.sends_done) {
     const Send& send = out.send(out.sends_polled++);
-    completion.cookie = send.post.cookie;
+    completion.context = send.post.context;
     completion.tag = send.post.tag;
     completion.status = send.status;
     return true;
@@ -133,7 +133,7 @@ bool NodeEndpoint::take_sent(Channel& out, Completion& completion) {
   if (out.extras == Channel::kNoExtras || !state_->extras_of(out).late_mismatch) return false;
   Extras& extras = state_->extras_of(out);
   extras.late_mismatch = false;
-  completion.cookie = extras.late_cookie;
+  completion.context = extras.late_cookie;
   completion.status = Status::kMismatch;
   return true;
 }
@@ -142,7 +142,7 @@ bool NodeEndpoint::take_received(Channel& in, Completion& completion) {
   if (in.receives_polled < in.completed) {
     const Receive& receive = in.receive(in.receives_polled++);
     completion.kind = Completion::Kind::kReceived;
-    completion.cookie = receive.post.cookie;
+    completion.context = receive.post.context;
     completion.tag = receive.tag;
     completion.check = receive.check;
     completion.status = receive.status;
@@ -151,7 +151,7 @@ bool NodeEndpoint::take_received(Channel& in, Completion& completion) {
   const std::uint64_t message = std::max(in.early_told, in.receives_posted);
   if (message >= in.announced || in.closed) return false;
   in.early_told = message + 1;
-  completion.kind = Completion::Kind::kEarly;
+  completion.kind = Completion::Kind::kUnexpected;
   completion.tag = in.send(message).post.tag;
   return true;
 }

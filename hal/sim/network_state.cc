@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "espalier/base/limits.h"
 #include "base/splitmix64.h"
 
 namespace espalier::sim {
@@ -19,8 +20,8 @@ void check_model(const Model& model) {
     throw std::invalid_argument(
         "sim: alpha, beta, latency, pace or jitter is negative or too large");
   }
-  if (model.scramble && model.no_data) {
-    throw std::invalid_argument("sim: scramble needs data, but no_data is set");
+  if (model.poison && model.no_data) {
+    throw std::invalid_argument("sim: poison needs data, but no_data is set");
   }
   if (model.window == 0 || model.window > kMaxFieldWindow) {
     throw std::invalid_argument("sim: the window is out of range; expected 1 to 65535");

@@ -284,7 +284,9 @@ struct NetworkState {
   bool crowded = false, step_moved = false;
   std::unique_ptr<PhysicalLinks> physical_links;  // null: every peer is a neighbour
   ResidenceTimes residence_times;
-  const Machine* polled = nullptr;  // the machine that is posting now; null: unknown
+  // Whoever posts now, and the step in which it planned the post with this context; null: unknown.
+  const void* poster = nullptr;
+  std::int64_t (*planned_step)(const void* poster, std::uint32_t context) = nullptr;
 
   [[nodiscard]] std::uint32_t index(const Channel& channel) const {
     return static_cast<std::uint32_t>(&channel - channels.data());

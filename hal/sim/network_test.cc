@@ -250,7 +250,7 @@ TEST(Network, JitterIsBoundedAndComesFromTheSeed) {
 
 TEST(Network, ScrambleFillsPostedReceives) {
   Model model;
-  model.scramble = true;
+  model.poison = true;
   Network network(model, {{1}, {0}});
   std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
   watchers[1].bytes[0] = 7;

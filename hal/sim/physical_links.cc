@@ -196,9 +196,9 @@ void PhysicalLinks::note(std::uint32_t link, std::uint32_t load, const LinkDeman
                          const LinkDemand& now) {
   Contention& all = contention;
   const std::uint32_t lanes = links[link].lanes;
-  if (std::uint64_t{load} * all.most_lanes > std::uint64_t{all.most_asked} * lanes) {
-    all.most_asked = load;
-    all.most_lanes = lanes;
+  if (std::uint64_t{load} * all.max_lanes > std::uint64_t{all.max_asked} * lanes) {
+    all.max_asked = load;
+    all.max_lanes = lanes;
   }
   // Counts each conflict once per step, although a block of an earlier tick may still hold the
   // link.

@@ -213,8 +213,8 @@ TEST(PhysicalLinks, LockStepNamesTheLinkTheStepAndTheTransfers) {
   at.settle();
   const Contention& found = at.network.contention();
   EXPECT_EQ(found.conflicts, 3u);
-  EXPECT_EQ(found.most_asked, 2u);
-  EXPECT_EQ(found.most_lanes, 1u);
+  EXPECT_EQ(found.max_asked, 2u);
+  EXPECT_EQ(found.max_lanes, 1u);
   EXPECT_EQ(found.step, 1);
   EXPECT_EQ(found.from, 1u);
   EXPECT_EQ(found.to, 2u);
@@ -262,8 +262,8 @@ TEST(PhysicalLinks, LockStepCountsLanesAndTicks) {
   at.transfer(0, 1, 10);
   at.transfer(0, 2, 10);  // a third on both of its links
   EXPECT_EQ(at.network.contention().conflicts, 2u);
-  EXPECT_EQ(at.network.contention().most_asked, 3u);
-  EXPECT_EQ(at.network.contention().most_lanes, 2u);
+  EXPECT_EQ(at.network.contention().max_asked, 3u);
+  EXPECT_EQ(at.network.contention().max_lanes, 2u);
   EXPECT_EQ(at.network.contention().step, 2);
 }
 

@@ -183,7 +183,7 @@ void NetworkState::match_next(Channel& channel) {
     }
     if (!agreed && !extras_of(channel).late_mismatch) {
       extras_of(channel).late_mismatch = true;
-      extras_of(channel).late_cookie = send.post.cookie;
+      extras_of(channel).late_cookie = send.post.context;
       touch_sender(channel);
     }
   }

@@ -40,7 +40,7 @@ struct Watcher {
       const std::uint64_t us = network.now_ns() / 1000;
       if (c.kind == Completion::Kind::kSent) sent.push_back(us);
       if (c.kind == Completion::Kind::kReceived) received.push_back(us);
-      if (c.kind == Completion::Kind::kEarly) early.push_back(us);
+      if (c.kind == Completion::Kind::kUnexpected) early.push_back(us);
       if (c.kind == Completion::Kind::kControl) control.push_back(us);
     }
   }

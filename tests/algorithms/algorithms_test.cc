@@ -209,7 +209,7 @@ std::size_t descriptor_bytes(const Algorithm& algorithm, const Group& group, std
 // Broadcasts that send to a few ranks fit 256 bytes at any size; algorithms that combine or have
 // two phases fit 540. With at least one peer per doubling of the ranks it is some 40 bytes per
 // peer. A fractional tree has at least one action per block of a run.
-std::size_t most_bytes(const Algorithm& algorithm) {
+std::size_t max_bytes(const Algorithm& algorithm) {
   const std::string name = algorithm.name;
   if (name == "dissemination" || name == "combine") return 1100;
   if (name == "binomial" || name == "lambda-tree") return 700;
@@ -234,7 +234,7 @@ TEST(Algorithms, DescriptorsAreSmall) {
       }
       std::printf("%s %s p %u: at most %zu bytes\n", collective_name(algorithm.collective),
                   algorithm.name, p, longest);
-      EXPECT_LE(longest, most_bytes(algorithm)) << algorithm.name;
+      EXPECT_LE(longest, max_bytes(algorithm)) << algorithm.name;
     }
   }
 }

@@ -20,7 +20,7 @@
 namespace espalier {
 namespace {
 
-std::uint32_t most_ranks() { return whole() ? 199 : emulated() ? 24 : 64; }
+std::uint32_t max_ranks() { return whole() ? 199 : emulated() ? 24 : 64; }
 
 const Algorithm& lambda_tree() {
   return *find_algorithm(espalier_Collective_BROADCAST, "lambda-tree");
@@ -116,7 +116,7 @@ TEST(Postal, DeficienciesOfThePrototype) {
 }
 
 void check_all_ranks(const Algorithm& algorithm, std::uint32_t send, std::uint32_t latency) {
-  for (std::uint32_t ranks = 1; ranks <= most_ranks(); ++ranks) {
+  for (std::uint32_t ranks = 1; ranks <= max_ranks(); ++ranks) {
     for (const std::uint32_t window : {1u + ranks % 5, 16u}) {
       const std::uint32_t root =
           algorithm.collective == espalier_Collective_BROADCAST ? ranks / 3 : 0;

@@ -15,10 +15,10 @@ namespace espalier {
 namespace {
 
 constexpr std::uint32_t kElements = 512;
-constexpr std::uint32_t kMostBytes = 16;
-alignas(16) std::uint8_t left[kElements * kMostBytes];
-alignas(16) std::uint8_t right[kElements * kMostBytes];
-alignas(16) std::uint8_t into[kElements * kMostBytes];
+constexpr std::uint32_t kMaxBytes = 16;
+alignas(16) std::uint8_t left[kElements * kMaxBytes];
+alignas(16) std::uint8_t right[kElements * kMaxBytes];
+alignas(16) std::uint8_t into[kElements * kMaxBytes];
 
 // Bits of zeros, infinities, NaNs, the smallest and largest numbers, 1, and what rounds, in f16,
 // bf16, f32, f64: the upper 16 bits, then the lower ones.
@@ -39,7 +39,7 @@ std::uint64_t number(std::uint64_t at, std::uint64_t seed) {
 }
 
 void fill(std::uint8_t* bytes, std::uint64_t seed) {
-  for (std::uint32_t at = 0; at < kElements * kMostBytes / 8; ++at) {
+  for (std::uint32_t at = 0; at < kElements * kMaxBytes / 8; ++at) {
     const std::uint64_t value = number(at, seed);
     std::memcpy(bytes + std::size_t{at} * 8, &value, 8);
   }

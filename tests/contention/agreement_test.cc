@@ -72,7 +72,7 @@ Answer simulators(const Case& at) {
                                                      std::max(1u, at.programs[0].latency_ticks));
     const sim::Contention& contention = cluster.network().contention();
     // A neighbour that is sent more than lanes in a step ends the run.
-    const bool ended = result.status == Status::kUnforeseen && contention.conflicts > 0;
+    const bool ended = result.status == Status::kNotInSchedule && contention.conflicts > 0;
     EXPECT_TRUE(result.status == Status::kOk || ended) << at.name << ": " << result.message;
     if (result.status != Status::kOk && !ended) return answer;
     if (!ended) cluster.drive();
@@ -88,7 +88,7 @@ Answer simulators(const Case& at) {
     const bool timed = at.programs[0].send_ticks <= 1 && !ended;
     EXPECT_TRUE(!timed || (waits == 0) == free) << at.name << ": " << waits << " waits";
     if (free) continue;
-    answer = {false, cluster.machine(0).blocks(), contention.most_asked, contention.most_lanes};
+    answer = {false, cluster.machine(0).blocks(), contention.max_asked, contention.max_lanes};
   }
   return answer;
 }

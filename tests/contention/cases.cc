@@ -14,13 +14,13 @@ namespace espalier::contention {
 namespace {
 
 constexpr BlockRule kBlocks = {0, 64};
-constexpr std::uint32_t kMostRanks = 20;
+constexpr std::uint32_t kMaxRanks = 20;
 
 std::string text(std::uint32_t number) { return std::to_string(number); }
 
 std::string mesh(Dice& dice) {
   const std::uint32_t rows = dice.number(1, 5);
-  return "mesh:" + text(rows) + "x" + text(dice.number(rows == 1 ? 2 : 1, kMostRanks / 5));
+  return "mesh:" + text(rows) + "x" + text(dice.number(rows == 1 ? 2 : 1, kMaxRanks / 5));
 }
 
 std::string fat_tree(Dice& dice) {

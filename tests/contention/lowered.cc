@@ -11,7 +11,7 @@ namespace espalier::contention {
 namespace {
 
 constexpr int kTries = 60;
-constexpr std::uint32_t kMostBlocksARound = 6;
+constexpr std::uint32_t kMaxBlocksARound = 6;
 
 // The same topology, with room for any number of blocks on each link.
 class Thick final : public topology::Topology {
@@ -165,7 +165,7 @@ std::string lower_case(Dice& dice, Case& at) {
   Programs lowered;
   lower::Report report;
   const std::string wrong = lower::lower(*at.topology, group, ports, at.programs, lowered, report);
-  if (!wrong.empty() || lowered[0].residue_mod > kMostBlocksARound) return "";
+  if (!wrong.empty() || lowered[0].residue_mod > kMaxBlocksARound) return "";
   at.programs = std::move(lowered);
   at.links = "lowered";
   return ports == espalier_PortModel_SINGLE_SEND ? ", lowered for single sends" : ", lowered";

@@ -17,11 +17,11 @@ inline std::int64_t power(std::int64_t base, std::uint32_t exponent) {
 }
 
 // k in 2..5, h in 1..4 (k = 2: 6), at most so many ranks, one lane everywhere.
-inline std::vector<Tree> trees(std::int64_t most_ranks) {
+inline std::vector<Tree> trees(std::int64_t max_ranks) {
   std::vector<Tree> all;
   for (std::uint32_t k = 2; k <= 5; ++k) {
     for (std::uint32_t h = 1; h <= (k == 2 ? 6u : 4u); ++h) {
-      if (power(k, h) <= most_ranks) all.push_back({k, h, {}});
+      if (power(k, h) <= max_ranks) all.push_back({k, h, {}});
     }
   }
   return all;

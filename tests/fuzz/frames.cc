@@ -67,7 +67,7 @@ class FuzzStream final : public ByteStream {
 // A post that is not complete. Its memory is exactly as long as it, and gone as soon as it is over:
 // the sanitizers see what is touched besides.
 struct Posted {
-  std::uint32_t cookie = 0;
+  std::uint32_t context = 0;
   std::uint64_t tag = 0;
   std::vector<std::uint8_t> bytes;
 };
@@ -207,7 +207,7 @@ class Ends {
     if (!receives && completion.kind != Completion::Kind::kSent) return;
     expect(!posts[receives].empty(), "what completes was posted");
     const Posted& post = posts[receives].front();
-    expect(completion.cookie == post.cookie, "posts complete in order");
+    expect(completion.context == post.context, "posts complete in order");
     expect(completion.status == Status::kOk || completion.status == Status::kMismatch,
            "a post agrees or does not");
     const bool untouched = std::all_of(post.bytes.begin(), post.bytes.end(),

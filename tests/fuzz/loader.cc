@@ -17,7 +17,7 @@
 namespace espalier::fuzz {
 namespace {
 
-constexpr std::uint32_t kMostNodes = 32;  // of a file that are looked at
+constexpr std::uint32_t kMaxNodes = 32;  // of a file that are looked at
 
 // Whether no value of the index can leave 64 bits in the instances tried here: only there do
 // cursor and formula have to agree.
@@ -90,7 +90,7 @@ void load_file(const std::uint8_t* bytes, std::size_t size) {
   }
   std::string error;
   (void)topology::parse(std::string_view(file.spec(), file.spec_size()), error);
-  for (std::uint32_t node = 0; node < std::min(file.nodes(), kMostNodes); ++node) {
+  for (std::uint32_t node = 0; node < std::min(file.nodes(), kMaxNodes); ++node) {
     static DecodedProgram program;
     if (file.program(node, program) == Status::kOk) use(program);
   }

@@ -23,8 +23,8 @@ namespace {
 using mutation::Edit;
 using mutation::Scope;
 
-constexpr std::int64_t kMostBlocks = 6;
-constexpr std::int64_t kMostInstances = 4096;
+constexpr std::int64_t kMaxBlocks = 6;
+constexpr std::int64_t kMaxInstances = 4096;
 constexpr std::uint32_t kDrifts = 3;
 constexpr const char* kSpecs[] = {"complete:1",
                                   "complete:2",
@@ -189,10 +189,10 @@ bool cuts(const Program& program) {
 void judge(const topology::Topology& topology, const Programs& programs, bool links,
            bool periodic) {
   verify::VerifyOptions options;
-  options.max_blocks = periodic ? 0 : kMostBlocks;
+  options.max_blocks = periodic ? 0 : kMaxBlocks;
   options.method = periodic ? verify::Method::kPeriodic : verify::Method::kExhaustive;
-  options.max_instances = kMostInstances;
-  options.max_instances_total = 64 * kMostInstances;
+  options.max_instances = kMaxInstances;
+  options.max_instances_total = 64 * kMaxInstances;
   options.links = links;
   const verify::Verdict verdict = verify::verify(
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
@@ -205,7 +205,7 @@ void judge(const topology::Topology& topology, const Programs& programs, bool li
   expect(verdict.proven_blocks >= 1, "what is valid is proven for some N");
   const Program& first = programs[0];
   const std::int64_t mod = first.residue_mod == 0 ? 1 : first.residue_mod;
-  for (std::int64_t blocks = 1; blocks <= (cuts(first) ? kMostBlocks : 1); ++blocks) {
+  for (std::int64_t blocks = 1; blocks <= (cuts(first) ? kMaxBlocks : 1); ++blocks) {
     if (blocks % mod != first.residue % mod) continue;
     const std::string wrong =
         mutation::interpret(mutation::unroll(topology, programs, blocks), kDrifts);

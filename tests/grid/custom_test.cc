@@ -16,7 +16,7 @@ namespace espalier::grid {
 namespace {
 
 constexpr BlockRule kBlocks = {0, 64};
-constexpr std::int64_t kMostBlocks = 3;
+constexpr std::int64_t kMaxBlocks = 3;
 
 using Link = std::pair<std::uint32_t, std::uint32_t>;
 
@@ -114,9 +114,9 @@ void verify_and_run(const std::string& file) {
     if (programs.empty()) continue;
     const std::string name = name_of(algorithm, *topology, group);
     const bool pipelined = programs[0].blocks[0].block_bytes != 0;
-    expect_verdicts(*topology, programs, pipelined ? kMostBlocks : 1, name);
+    expect_verdicts(*topology, programs, pipelined ? kMaxBlocks : 1, name);
     if (testing::Test::HasFailure()) return;
-    run(programs, group, pipelined ? kMostBlocks : 1, name);
+    run(programs, group, pipelined ? kMaxBlocks : 1, name);
     if (testing::Test::HasFailure()) return;
     ++schedules;
   }

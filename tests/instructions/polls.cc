@@ -53,10 +53,10 @@ class ScriptedEndpoint final : public Endpoint {
   std::uint64_t eager_bytes() const override { return 1024; }
   Status prepare(const Region*, std::uint32_t) override { return Status::kOk; }
   Status post_receive(std::uint32_t link, const ReceivePost& post) override {
-    return push(Completion::Kind::kReceived, link, post.cookie);
+    return push(Completion::Kind::kReceived, link, post.context);
   }
   Status post_send(std::uint32_t link, const SendPost& post) override {
-    return push(Completion::Kind::kSent, link, post.cookie);
+    return push(Completion::Kind::kSent, link, post.context);
   }
   Status post_control(std::uint32_t, const Control&) override { return Status::kOk; }
   bool poll(Completion& completion) override {
@@ -64,7 +64,7 @@ class ScriptedEndpoint final : public Endpoint {
     completion = {};
     completion.kind = queue_[first_ % kQueue].kind;
     completion.link = queue_[first_ % kQueue].link;
-    completion.cookie = queue_[first_ % kQueue].cookie;
+    completion.context = queue_[first_ % kQueue].context;
     ++first_;
     ++seen.completions;
     return true;
@@ -76,10 +76,10 @@ class ScriptedEndpoint final : public Endpoint {
  private:
   struct Post {
     Completion::Kind kind;
-    std::uint32_t link, cookie;
+    std::uint32_t link, context;
   };
-  Status push(Completion::Kind kind, std::uint32_t link, std::uint32_t cookie) {
-    queue_[end_++ % kQueue] = {kind, link, cookie};
+  Status push(Completion::Kind kind, std::uint32_t link, std::uint32_t context) {
+    queue_[end_++ % kQueue] = {kind, link, context};
     ++seen.posts;
     return Status::kOk;
   }

@@ -31,7 +31,7 @@ class Random {
 // some send late, and so on.
 enum Event { kLetIn, kPost, kRead, kSent, kLand, kReceived, kOperate, kEvents };
 
-constexpr std::uint32_t kMostWeight = 512;
+constexpr std::uint32_t kMaxWeight = 512;
 
 struct Message {
   std::vector<Data> data;  // of each segment of its run
@@ -84,7 +84,7 @@ class Drift {
       next_operation(me, 0);
     }
     eager_ = random_.below(2) == 0;
-    for (std::uint32_t& weight : weights_) weight = kMostWeight >> (3 * random_.below(4));
+    for (std::uint32_t& weight : weights_) weight = kMaxWeight >> (3 * random_.below(4));
     favourite_ = random_.below(2) == 0 ? random_.below(static_cast<std::uint32_t>(ranks_.size()))
                                        : ranks_.size();
   }
@@ -133,7 +133,7 @@ class Drift {
     const auto open = static_cast<std::uint32_t>(rank.first_outside - rank.first_open);
     for (int guess = 0; guess < 4; ++guess) {
       const Choice choice = possible(rank, part, rank.first_open + random_.below(open + 1));
-      if (choice.event == kEvents || random_.below(kMostWeight) >= weights_[choice.event]) continue;
+      if (choice.event == kEvents || random_.below(kMaxWeight) >= weights_[choice.event]) continue;
       perform(me, choice);
       return true;
     }

@@ -33,7 +33,7 @@ verify::Verdict verdict_of(const topology::Topology& topology, const Programs& p
 }
 
 // Enough for every schedule here to repeat, ten times over, and not more than can be waited for.
-constexpr std::int64_t kMostBlocks = 220;
+constexpr std::int64_t kMaxBlocks = 220;
 
 // Both verdicts on one schedule; false ends the test.
 void compare(const topology::Topology& topology, const Programs& programs, const std::string& name,
@@ -46,7 +46,7 @@ void compare(const topology::Topology& topology, const Programs& programs, const
   ++(at_once.valid ? tally.proven : tally.refused);
   // Where it is refused, the N that is named must be one that fails.
   const std::int64_t most = at_once.valid
-                                ? std::min(10 * at_once.proven_blocks, kMostBlocks)
+                                ? std::min(10 * at_once.proven_blocks, kMaxBlocks)
                                 : std::max<std::int64_t>(1, at_once.counterexample.blocks);
   const verify::Verdict brute = verdict_of(topology, programs, verify::Method::kExhaustive, most);
   ASSERT_EQ(at_once.valid, brute.valid) << name << ", N up to " << most << ": "

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kFarPace = std::int64_t{1} << 32;
 // Of an action with a pace; nothing that ends has more.
-constexpr std::int64_t kMostInstances = 1 << 16;
+constexpr std::int64_t kMaxInstances = 1 << 16;
 
 Spot spot_at(const espalier_Program& program, const espalier_Action& action, bool has,
              const espalier_Place& place, std::int64_t i, std::int64_t blocks) {
@@ -40,7 +40,7 @@ void unroll_action(const espalier_Program& program, const espalier_Phase& phase,
     const std::int64_t step = start + pace * phase.period;
     if (step >= steps && !paced) break;
     // The rule binds instances that do not exist, too: a machine steps through all of them.
-    part.keeps_pace = !paced || (step >= earliest && step < steps && i < kMostInstances);
+    part.keeps_pace = !paced || (step >= earliest && step < steps && i < kMaxInstances);
     earliest = step + (transfer ? 0 : 1);
     if (step < 0 || step >= steps) continue;
     const bool send = action.kind == espalier_Kind_SEND;

@@ -248,7 +248,7 @@ checked every N up to a bound, and found nothing wrong; or there was too much to
               big(options.accepted > 0 ? options.accepted : options.seeds), big(kLonger),
               number(kAll), big(kWhole), number(kMost), number(kMost), number(kSome),
               number(kAll + 1), number(kMost), number(kMost), number(kAllRefused),
-              number(kSomeRefused), number(kDrifts), number(kMostDrifting), big(kEach));
+              number(kSomeRefused), number(kDrifts), number(kMaxDrifting), big(kEach));
 }
 
 int run(const Options& options) {

@@ -34,8 +34,8 @@ struct Common {
   bool ring_peers = false;
   bool own_period = false;  // some node has another period
   // Beyond these a node's actions are put as shortly as they can be.
-  std::int64_t most_actions = 40;
-  std::uint32_t most_terms = 16;
+  std::int64_t max_actions = 40;
+  std::uint32_t max_terms = 16;
   bool twins = false;  // nodes differ only in which actions have a pace
   Count bound{};
 };
@@ -163,7 +163,7 @@ class Encoder {
     static constexpr std::int64_t kMore[] = {1, 1, 1, 1, 1, 2, 2, 3};
     const auto choose_more = [&] {
       const std::int64_t more = plan_.pipelined ? kMore[choice_.number(0, 7)] : 1;
-      const bool room = more * static_cast<std::int64_t>(part_.all.size()) <= common_.most_actions;
+      const bool room = more * static_cast<std::int64_t>(part_.all.size()) <= common_.max_actions;
       return more * stride > kMaxStride || !room ? 1 : more;
     };
     const std::int64_t common = choose_more();
@@ -257,7 +257,7 @@ class Encoder {
     choice_.go_to(mark_ + 1);
     if (!(paced ? draft.lay_out_paced(choice_) : draft.lay_out_evenly(choice_))) return false;
     // Where the tables are nearly full, only what needs no terms.
-    const bool scarce = program_.terms_count > common_.most_terms && !plain;
+    const bool scarce = program_.terms_count > common_.max_terms && !plain;
     if (scarce && (draft.instances() > 1 || !with.empty())) return false;
     const RowWriter::Mark before = rows_.mark();
     const std::optional<Action> action = draft.write(rows_, links_, choice_, mark_ + 2);
@@ -356,7 +356,7 @@ std::optional<Encoded> encode(const Plan& plan, Dice& dice) {
   common.bound.a = 1;
   common.block_rules = plan.pipelined && dice.one_in(4) ? 2 : 1;  // short messages: one block
   for (int tried = 0; tried < 3; ++tried) {
-    if (tried == 2) common.most_actions = common.most_terms = 0;
+    if (tried == 2) common.max_actions = common.max_terms = 0;
     common.twins = dice.one_in(plan.regular ? 2 : 10);
     common.periods.clear();
     for (std::uint32_t phase = 0; phase < plan.phase_steps.size(); ++phase) {

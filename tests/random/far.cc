@@ -6,20 +6,20 @@
 #include <tuple>
 #include <utility>
 
-#include "espalier/collectives/machine/detail/timetable.h"
+#include "espalier/collectives/machine/detail/instance_scheduler.h"
 #include "tests/mutation/formulas.h"
 
 namespace espalier::random {
 namespace {
 
-constexpr std::int64_t kMostBlocks = std::int64_t{1} << 29;
+constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 29;
 constexpr std::int64_t kWindow = 160;    // steps: longer than any block stays in a slot
 constexpr std::int64_t kTimetable = 48;  // steps of its beginning
 
 // At most 2^29, and one of those that the residue allows.
 std::int64_t choose_blocks(const Program& program, contention::Dice& dice) {
-  static constexpr std::int64_t kMost[] = {kMostBlocks,     kMostBlocks, kMostBlocks - 1,
-                                           kMostBlocks / 2, 1 << 20,     1 << 14};
+  static constexpr std::int64_t kMost[] = {kMaxBlocks,     kMaxBlocks, kMaxBlocks - 1,
+                                           kMaxBlocks / 2, 1 << 20,    1 << 14};
   std::int64_t blocks = kMost[dice.number(0, 5)] - dice.number(0, 9);
   if (program.residue_mod == 0) return blocks;
   while (blocks % program.residue_mod != program.residue % program.residue_mod) --blocks;
@@ -31,8 +31,8 @@ using Row = std::tuple<std::int64_t, std::uint32_t, std::int64_t>;  // step, act
 // What the machine would do in the first steps, each step's in the order of actions.
 std::vector<Row> first_rows(const Program& program, std::int64_t blocks) {
   std::vector<Row> rows;
-  const auto table = std::make_unique<Timetable>();
-  if (!Timetable::fits(program, static_cast<std::uint32_t>(blocks))) return rows;
+  const auto table = std::make_unique<InstanceScheduler>();
+  if (!InstanceScheduler::fits(program, static_cast<std::uint32_t>(blocks))) return rows;
   table->start(program, static_cast<std::uint32_t>(blocks));
   while (table->next_step() < kTimetable) {
     const std::int64_t step = table->next_step();

@@ -173,15 +173,15 @@ bool Sketch::schedule(Dice& dice, std::int64_t pace) {
   lanes_.clear();
   // None, the same after every task, or each its own.
   const std::uint32_t slack = dice.number(0, plan_.regular ? 1 : 2);
-  const std::uint32_t most_slack = dice.number(0, 4);
+  const std::uint32_t max_slack = dice.number(0, 4);
   for (Task& task : tasks_) {
     std::int64_t earliest = 0;
     for (const auto& [other, later] : task.needs) {
       const Task& needed = tasks_[static_cast<std::size_t>(other)];
       earliest = std::max(earliest, landed(needed) + later);
     }
-    if (slack == 1) earliest += most_slack;
-    if (slack == 2) earliest += dice.number(0, most_slack);
+    if (slack == 1) earliest += max_slack;
+    if (slack == 2) earliest += dice.number(0, max_slack);
     task.step = earliest;
     while (!fits(task, task.step, pace)) {
       if (++task.step == earliest + pace) return false;

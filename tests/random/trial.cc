@@ -105,7 +105,7 @@ class Judge {
       if (!wrong.empty()) return wrong;
     }
     for (const std::int64_t blocks :
-         {std::int64_t{2}, std::int64_t{dice_.number(3, kMostDrifting)}}) {
+         {std::int64_t{2}, std::int64_t{dice_.number(3, kMaxDrifting)}}) {
       if (!allows(plan_, blocks)) continue;
       if (verdict.valid && !verdict.for_all && blocks > verdict.proven_blocks) continue;
       trial_.drifts += kDrifts;

@@ -20,9 +20,9 @@ inline constexpr std::uint32_t kLonger = 16;
 // Of so many seeds one is checked for every N up to a bound if it is not proven for every N at
 // once. That takes longest.
 inline constexpr std::uint64_t kEach = 16;
-// Under drift N = 2, and one from 3 to kMostDrifting.
+// Under drift N = 2, and one from 3 to kMaxDrifting.
 inline constexpr int kDrifts = 2;
-inline constexpr std::uint32_t kMostDrifting = 12;
+inline constexpr std::uint32_t kMaxDrifting = 12;
 
 enum class Answer : std::uint8_t {
   kNone,      // there is no such schedule: the dice led to none, or nothing could be broken

@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kSpec[] = "complete:5";
 constexpr std::uint32_t kRanks = 5;
-constexpr std::uint64_t kMostBytes = 300'000;
+constexpr std::uint64_t kMaxBytes = 300'000;
 
 class ClusterTest : public testing::TestWithParam<const char*> {
  protected:
@@ -66,7 +66,7 @@ class ClusterTest : public testing::TestWithParam<const char*> {
       if (reference::has_input(what, rank)) {
         reference::fill_input(what, rank, repetition, memory.input());
       }
-      std::memset(memory.output(), 0x5a, kMostBytes);
+      std::memset(memory.output(), 0x5a, kMaxBytes);
     }
     control::RunRequest order;
     order.program = program;
@@ -80,7 +80,7 @@ class ClusterTest : public testing::TestWithParam<const char*> {
       if (!reference::has_result(what, rank)) continue;
       const std::uint8_t* output = cluster_.members()[rank].memory.output();
       EXPECT_EQ(std::memcmp(output, results.of(rank).data(), what.bytes), 0) << "rank " << rank;
-      for (std::uint64_t at = what.bytes; at < kMostBytes; ++at) {
+      for (std::uint64_t at = what.bytes; at < kMaxBytes; ++at) {
         ASSERT_EQ(output[at], 0x5a) << "rank " << rank << " wrote past its message, byte " << at;
       }
     }
@@ -98,7 +98,7 @@ TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
   std::string error;
   ASSERT_TRUE(cluster_.start(options_, error)) << error;
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-    ASSERT_TRUE(cluster_.give_memory(rank, kMostBytes, kMostBytes, error)) << error;
+    ASSERT_TRUE(cluster_.give_memory(rank, kMaxBytes, kMaxBytes, error)) << error;
   }
   ASSERT_TRUE(cluster_.await_memory(error)) << error;
   reference::ReferenceInput cases[3];

@@ -14,15 +14,16 @@
 #include "collectives/schedule/program_store.h"
 #include "collectives/simulation/address_range.h"
 #include "collectives/simulation/paged_machines.h"
+#include "espalier/collectives/simulation/run.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 
 namespace {
-std::size_t held = 0, most_held = 0;
+std::size_t held = 0, max_held = 0;
 
 void* count(void* memory) {
   if (memory == nullptr) throw std::bad_alloc();
   held += malloc_usable_size(memory);
-  most_held = std::max(most_held, held);
+  max_held = std::max(max_held, held);
   return memory;
 }
 
@@ -67,7 +68,7 @@ Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
   group.blocks = &kBlocks;
   group.blocks_count = 1;
   const std::size_t before = held;
-  most_held = held;
+  max_held = held;
   auto program = std::make_unique<Program>();
   ProgramStore store;
   sim::LinkCollector links;
@@ -108,7 +109,7 @@ Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
   const auto messages = static_cast<double>(cost.messages);
   cost.polls_each = static_cast<double>(cost.polls) / messages;
   cost.events_each = static_cast<double>(cost.events) / messages;
-  cost.bytes = most_held - before;
+  cost.bytes = max_held - before;
   std::printf(
       "%s by %s, %5u ranks, N = %llu, %s: %8llu messages, %.2f polls and %.2f events each, %llu "
       "bytes\n",
@@ -119,12 +120,12 @@ Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
 }
 
 void expect_same_cost(Collective collective, const char* algorithm, std::uint64_t blocks,
-                      double most_polls) {
+                      double max_polls) {
   for (const bool lock_step : {true, false}) {
     const Cost few = cost_of(collective, algorithm, kFew, blocks, lock_step);
     const Cost many = cost_of(collective, algorithm, kMany, blocks, lock_step);
     EXPECT_LT(many.polls_each, 1.1 * few.polls_each);
-    EXPECT_LT(many.polls_each, most_polls);
+    EXPECT_LT(many.polls_each, max_polls);
     EXPECT_EQ(many.events, 2 * many.messages) << "a block leaves its port, and is in";
     EXPECT_EQ(few.events, 2 * few.messages);
     // Beyond what any simulation takes, such as the machines that all nodes share.

@@ -152,7 +152,7 @@ Seen without_data(const Schedule& schedule, const Mode& mode, std::uint64_t bloc
   }
   const sim::AddressRange addresses(room);
   sim::Model model = model_of(schedule, mode);
-  model.scramble = false;
+  model.poison = false;
   model.no_data = true;
   sim::Network network(model, links.links(nodes));
   sim::PagedMachines machines(network, store, frames);
@@ -189,7 +189,7 @@ void expect_same(const Seen& data, const Seen& none) {
         << a.from << " -> " << a.to;
   }
   EXPECT_EQ(data.contention.conflicts, none.contention.conflicts);
-  EXPECT_EQ(data.contention.most_asked, none.contention.most_asked);
+  EXPECT_EQ(data.contention.max_asked, none.contention.max_asked);
   EXPECT_EQ(data.contention.step, none.contention.step);
   EXPECT_EQ(data.residence.blocks, none.residence.blocks);
   EXPECT_EQ(data.events, none.events);

@@ -74,7 +74,7 @@ class MailboxEndpoint final : public espalier::Endpoint {
     completion = {};
     completion.kind = static_cast<Completion::Kind>(box(0).status & 7);
     completion.link = box(0).address;
-    completion.cookie = box(0).size;
+    completion.context = box(0).size;
     return true;
   }
   void release() override { box(0).status = 0; }

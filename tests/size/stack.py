@@ -18,7 +18,7 @@ INDIRECT = [
     (r"^(pb_|decode_|load_|default_)", r"^(buf_read|pb_default_field_callback)$|^bool espalier_program_table\("),
     # The machine and the bare node's server call their endpoints, the machine the operator's function.
     (r"espalier::(Machine::(poll|take_completions)|bare::Server::)", r"MailboxEndpoint::|SerialEndpoint::(poll|post_\w+|prepare|now|release)\("),
-    (r"espalier::(Machine|Watch|EventLog)::",
+    (r"espalier::(Machine|FailureDetector|EventLog)::",
      r"MailboxEndpoint::(?!poll)|SerialEndpoint::(post_\w+|prepare|now|release|node|links|peer|window|eager_bytes)\(|"
      r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
     (r"^void espalier::combine\(", r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),

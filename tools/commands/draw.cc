@@ -22,9 +22,9 @@ struct Arguments {
   std::string show;
 };
 
-constexpr std::uint32_t kMostNodes = 1024;
-constexpr std::uint64_t kMostLinks = 100'000;
-constexpr std::uint64_t kMostBlocks = 4096;
+constexpr std::uint32_t kMaxNodes = 1024;
+constexpr std::uint64_t kMaxLinks = 100'000;
+constexpr std::uint64_t kMaxBlocks = 4096;
 
 // Enough to see the period, where there is one.
 std::int64_t usual_blocks(const Program& program) {
@@ -83,15 +83,15 @@ void run_draw(const Arguments& arguments) {
   }
   const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
   const topology::Topology& topology = *loaded.topology;
-  if (topology.nodes() > kMostNodes || topology.link_count() > kMostLinks) {
+  if (topology.nodes() > kMaxNodes || topology.link_count() > kMaxLinks) {
     bad_input(topology.title() + " has " + counted(topology.nodes(), "node") + " and " +
               counted(topology.link_count(), "link") + "; expected at most " +
-              std::to_string(kMostNodes) + " and " + std::to_string(kMostLinks));
+              std::to_string(kMaxNodes) + " and " + std::to_string(kMaxLinks));
   }
   const Program& program = loaded.programs.front();
   const std::int64_t blocks = arguments.blocks.empty()
                                   ? usual_blocks(program)
-                                  : chosen_blocks(arguments.blocks, kMostBlocks, program);
+                                  : chosen_blocks(arguments.blocks, kMaxBlocks, program);
   const std::int64_t steps = phase_steps(program, blocks);
   if (steps == 0) bad_input("the schedule has no steps; nothing to draw");
   std::int64_t step = 0;

@@ -24,7 +24,7 @@ struct Arguments {
   Format format = Format::kText;
 };
 
-constexpr std::uint64_t kMostMoves = 1'000'000'000'000;
+constexpr std::uint64_t kMaxMoves = 1'000'000'000'000;
 
 embed::Search search_of(const Arguments& arguments, const topology::Topology& topology) {
   embed::Search search;
@@ -37,7 +37,7 @@ embed::Search search_of(const Arguments& arguments, const topology::Topology& to
         whole_number(what, arguments.selection.root, 0, topology.ranks() - 1));
   }
   search.seed = whole_number("--seed", arguments.seed, 0, ~std::uint64_t{0} >> 1);
-  search.moves = whole_number("--moves", arguments.moves, 1, kMostMoves);
+  search.moves = whole_number("--moves", arguments.moves, 1, kMaxMoves);
   if (!arguments.period.empty()) {
     if (search.hops == topology::Hops::kCutThrough) {
       bad_input(
@@ -72,9 +72,9 @@ std::string command_of(const Arguments& arguments) {
 }
 
 void check_size(const topology::Topology& topology) {
-  if (topology.ranks() <= embed::kMostPlaced) return;
+  if (topology.ranks() <= embed::kMaxPlaced) return;
   bad_input(topology.title() + " has " + counted(topology.ranks(), "rank") +
-            ", too many to place; expected at most " + std::to_string(embed::kMostPlaced));
+            ", too many to place; expected at most " + std::to_string(embed::kMaxPlaced));
 }
 
 // "2x4" on a mesh that it divides.

@@ -30,12 +30,12 @@ struct Arguments {
   launch::LaunchOptions launch;
 };
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
 // One run goes on for about so long, in experiments directly one after the other: long enough that
 // a node's waking up for it hardly counts, and so short that on a machine with other work most runs
 // are not interrupted.
 constexpr double kRunSeconds = 1e-3;
-constexpr std::uint64_t kLeastExperiments = 4, kMostExperiments = 2000;
+constexpr std::uint64_t kMinExperiments = 4, kMaxExperiments = 2000;
 
 // The nodes of one number of receivers; both experiments are schedules of theirs.
 struct Group {
@@ -133,12 +133,12 @@ MeasuredSize measure_size(const Arguments& arguments, std::uint64_t bytes, Group
   std::vector<Series> all;
   for (Group& group : groups.all) {
     for (const Experiment experiment : kExperiments) {
-      const double once = run_once(group, experiment, bytes, kLeastExperiments, 0);
+      const double once = run_once(group, experiment, bytes, kMinExperiments, 0);
       const double wanted = std::min(kRunSeconds / std::max(once, 1e-9), 1e9);
       all.push_back(
           {&group,
            experiment,
-           std::clamp(static_cast<std::uint64_t>(wanted), kLeastExperiments, kMostExperiments),
+           std::clamp(static_cast<std::uint64_t>(wanted), kMinExperiments, kMaxExperiments),
            {}});
     }
   }
@@ -166,7 +166,7 @@ void run_measure(Arguments arguments) {
   find_node(arguments.launch);
   std::vector<std::uint64_t> sizes;
   for (const std::string& size : arguments.sizes) {
-    sizes.push_back(byte_count("--bytes", size, kMostBytes));
+    sizes.push_back(byte_count("--bytes", size, kMaxBytes));
   }
   const auto ascending = [](auto& list) {
     std::sort(list.begin(), list.end());
@@ -175,7 +175,7 @@ void run_measure(Arguments arguments) {
   ascending(sizes);
   for (const std::string& text : arguments.receivers_text) {
     arguments.receivers.push_back(
-        static_cast<std::uint32_t>(whole_number("--receivers", text, 1, kMostReceivers)));
+        static_cast<std::uint32_t>(whole_number("--receivers", text, 1, kMaxReceivers)));
   }
   arguments.receivers.push_back(1);
   ascending(arguments.receivers);

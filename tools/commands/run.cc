@@ -26,8 +26,8 @@ namespace {
 using run_command::RunOptions;
 using run_command::RunResult;
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
-constexpr std::uint32_t kMostPerProcess = 256;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;
+constexpr std::uint32_t kMaxPerProcess = 256;
 
 // "NODE@MS"
 bool parse_disturbance(const std::string& text, int signal, launch::LaunchOptions& launch) {
@@ -183,7 +183,7 @@ void run_collective(RunOptions options) {
     const bool barrier = program.collective == espalier_Collective_BARRIER;
     if (options.sizes.empty()) options.sizes = {barrier ? "0" : "1MiB"};
     for (const std::string& size : options.sizes) {
-      options.bytes.push_back(byte_count("--bytes", size, kMostBytes));
+      options.bytes.push_back(byte_count("--bytes", size, kMaxBytes));
     }
   }
   const reference::ReferenceInput what = describe_case(options, program);
@@ -287,7 +287,7 @@ void add_launch_options(Command command, RunOptions& options) {
                  "How long an awaited link may stay silent before it is declared dead, ms; nodes "
                  "end within twice this time");
   command.number("--window", launch.window, 1, kMaxWindow, "Maximum number of steps in flight");
-  command.number("--nodes-per-process", launch.nodes_per_process, 1, kMostPerProcess,
+  command.number("--nodes-per-process", launch.nodes_per_process, 1, kMaxPerProcess,
                  "Nodes that share a process and its one thread");
   command.flag("--check-blocks", launch.check_blocks,
                "Send a CRC-32 with every block, and check it");

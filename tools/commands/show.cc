@@ -22,7 +22,7 @@ struct Arguments {
   Format format = Format::kText;
 };
 
-constexpr std::uint64_t kMostBlocks = 1'000'000;
+constexpr std::uint64_t kMaxBlocks = 1'000'000;
 
 std::string rules_text(const Program& program) {
   std::string text;
@@ -198,7 +198,7 @@ void run_show(const Arguments& arguments) {
   const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
   std::int64_t blocks = 0;  // not expanded
   if (!arguments.blocks.empty()) {
-    blocks = chosen_blocks(arguments.blocks, kMostBlocks, loaded.programs.front());
+    blocks = chosen_blocks(arguments.blocks, kMaxBlocks, loaded.programs.front());
   }
   std::int64_t rank = -1;  // all
   if (!arguments.rank.empty()) {

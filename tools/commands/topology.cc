@@ -17,8 +17,8 @@ struct Arguments {
   Format format = Format::kText;
 };
 
-constexpr std::uint64_t kMostPrinted = 100;
-constexpr std::uint64_t kMostAsJson = 4'000'000;
+constexpr std::uint64_t kMaxPrinted = 100;
+constexpr std::uint64_t kMaxAsJson = 4'000'000;
 
 void print_text(const topology::Topology& topology) {
   std::printf("%s: %s", topology.title().c_str(), counted(topology.ranks(), "rank").c_str());
@@ -27,9 +27,9 @@ void print_text(const topology::Topology& topology) {
   }
   std::printf(", %s, digest %s\n", counted(topology.link_count(), "directed link").c_str(),
               hex(topology.digest()).c_str());
-  if (topology.link_count() > kMostPrinted) {
+  if (topology.link_count() > kMaxPrinted) {
     std::printf("(more than %llu links: not printed; --format json prints them)\n",
-                static_cast<unsigned long long>(kMostPrinted));
+                static_cast<unsigned long long>(kMaxPrinted));
     return;
   }
   for (const topology::Link& link : topology.links()) {
@@ -40,9 +40,9 @@ void print_text(const topology::Topology& topology) {
 }
 
 void print_as_json(const topology::Topology& topology) {
-  if (topology.link_count() + topology.nodes() > kMostAsJson) {
+  if (topology.link_count() + topology.nodes() > kMaxAsJson) {
     bad_input(topology.title() + " has " + counted(topology.link_count(), "link") +
-              ", too many to print; expected at most " + std::to_string(kMostAsJson));
+              ", too many to print; expected at most " + std::to_string(kMaxAsJson));
   }
   auto nodes = Json::array();
   for (std::uint32_t node = 0; node < topology.nodes(); ++node) {

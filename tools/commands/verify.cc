@@ -85,8 +85,8 @@ void measure(Source& source, Proof& proof) {
     const Program& program = source.program(node);
     const std::uint32_t scratch = program.scratch_blocks;
     proof.least_scratch = node == 0 ? scratch : std::min(proof.least_scratch, scratch);
-    proof.most_scratch = std::max(proof.most_scratch, scratch);
-    proof.most_links = std::max<std::uint32_t>(proof.most_links, links_count(program));
+    proof.max_scratch = std::max(proof.max_scratch, scratch);
+    proof.max_links = std::max<std::uint32_t>(proof.max_links, links_count(program));
     progress.show(static_cast<double>(node) / nodes);
   }
 }

@@ -87,7 +87,7 @@ const char* experiment_name(Experiment experiment) {
 
 Status experiment_program(Experiment experiment, std::uint32_t receivers, std::uint32_t rank,
                           std::uint64_t topology_digest, Program& out) {
-  if (receivers == 0 || receivers > kMostReceivers) return Status::kBadArgument;
+  if (receivers == 0 || receivers > kMaxReceivers) return Status::kBadArgument;
   Group group;
   group.ranks = receivers + 1;
   group.topology_digest = topology_digest;

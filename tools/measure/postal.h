@@ -22,7 +22,7 @@ inline constexpr Experiment kExperiments[] = {Experiment::kEcho, Experiment::kRe
 [[nodiscard]] const char* experiment_name(Experiment experiment);
 
 // Steps of a window of kMaxWindow that the larger experiment needs for k receivers are 2k.
-inline constexpr std::uint32_t kMostReceivers = 8;
+inline constexpr std::uint32_t kMaxReceivers = 8;
 
 // Program of `rank`, of `receivers` + 1 on a complete graph: a broadcast in one block, after which
 // what is sent back lies in scratch. All its steps are in flight at once, so that nothing but the

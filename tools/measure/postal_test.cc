@@ -22,7 +22,7 @@ LoadedSchedule experiment(Experiment which, std::uint32_t receivers) {
 
 TEST(Postal, ExperimentsAreBroadcastsThatVerify) {
   for (const Experiment which : kExperiments) {
-    for (std::uint32_t receivers = 1; receivers <= kMostReceivers; ++receivers) {
+    for (std::uint32_t receivers = 1; receivers <= kMaxReceivers; ++receivers) {
       const LoadedSchedule schedule = experiment(which, receivers);
       const verify::Verdict verdict = verify::verify(
           *schedule.topology,
@@ -33,7 +33,7 @@ TEST(Postal, ExperimentsAreBroadcastsThatVerify) {
   }
   Program program;
   EXPECT_EQ(experiment_program(Experiment::kEcho, 0, 0, 1, program), Status::kBadArgument);
-  EXPECT_EQ(experiment_program(Experiment::kEcho, kMostReceivers + 1, 0, 1, program),
+  EXPECT_EQ(experiment_program(Experiment::kEcho, kMaxReceivers + 1, 0, 1, program),
             Status::kBadArgument);
 }
 

@@ -66,8 +66,8 @@ Json transfer_json(const sim::Transfer& transfer) {
 
 Json contention_json(const sim::Contention& found) {
   Json json = {{"conflicts", found.conflicts},
-               {"most_asked", found.most_asked},
-               {"most_lanes", found.most_lanes}};
+               {"most_asked", found.max_asked},
+               {"most_lanes", found.max_lanes}};
   if (found.conflicts == 0) return json;
   json["first"] = {{"step", found.step},
                    {"from", found.from},
@@ -170,8 +170,8 @@ void print_contention(const StoredSchedule& schedule, const SimulateReport& repo
     return;
   }
   std::printf("  contention %s in lock step, at worst %u blocks in a step on a link of %s\n",
-              counted(found.conflicts, "conflict").c_str(), found.most_asked,
-              counted(found.most_lanes, "lane").c_str());
+              counted(found.conflicts, "conflict").c_str(), found.max_asked,
+              counted(found.max_lanes, "lane").c_str());
   std::printf("             first in step %lld on %s: %s, and %s\n",
               static_cast<long long>(found.step), link_name(schedule, found.from, found.to).c_str(),
               block_name(schedule, found.one).c_str(), block_name(schedule, found.other).c_str());

@@ -16,7 +16,7 @@
 namespace espalier::tools {
 namespace {
 
-constexpr std::uint64_t kMostRecords = 4'000'000;
+constexpr std::uint64_t kMaxRecords = 4'000'000;
 constexpr std::uint32_t kStepsTrack = 1, kOperationsTrack = 2, kFirstLink = 3;
 
 // The k-th message of a link is the k-th of both its ends.
@@ -228,9 +228,9 @@ std::vector<std::uint32_t> log_room(const Programs& programs, std::int64_t block
   for (const Program& program : programs) {
     rooms.push_back(static_cast<std::uint32_t>(expand(program, blocks).size()));
     all += rooms.back();
-    if (all <= kMostRecords) continue;
+    if (all <= kMaxRecords) continue;
     bad_input("a trace of N = " + std::to_string(blocks) + " blocks has more than " +
-              std::to_string(kMostRecords) + " messages; expected fewer --bytes");
+              std::to_string(kMaxRecords) + " messages; expected fewer --bytes");
   }
   return rooms;
 }

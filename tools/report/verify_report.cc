@@ -76,9 +76,9 @@ std::string flow_text(const Program& program) {
 
 std::string claims_text(const Program& program, const Proof& proof) {
   const std::string scratch =
-      proof.least_scratch == proof.most_scratch
-          ? counted(proof.most_scratch, "block")
-          : std::to_string(proof.least_scratch) + " to " + counted(proof.most_scratch, "block");
+      proof.least_scratch == proof.max_scratch
+          ? counted(proof.max_scratch, "block")
+          : std::to_string(proof.least_scratch) + " to " + counted(proof.max_scratch, "block");
   return "slots lie within the claimed scratch of " + scratch + " a node; the window of " +
          counted(program.window, "step") + " is one the hazards are absent for, and so is any less";
 }
@@ -163,7 +163,7 @@ std::string explanation(Source& source, const Proof& proof) {
                     collective_name(program.collective) + ", root " + std::to_string(program.root) +
                     ", " + counted(program.segments, "segment") + ", window " +
                     std::to_string(program.window) + ", schedule " + hex(program.schedule_digest) +
-                    "; at most " + counted(proof.most_links, "link") + " a node");
+                    "; at most " + counted(proof.max_links, "link") + " a node");
   text += point("matching",
                 "each send meets the receive of the same block in the same step, and the other "
                 "way round");
@@ -223,7 +223,7 @@ Json to_json(Source& source, const Proof& proof) {
   json["port_model"] = port_model_name(program.port_model);
   json["window"] = program.window;
   json["least_scratch_blocks"] = proof.least_scratch;
-  json["most_scratch_blocks"] = proof.most_scratch;
+  json["max_scratch_blocks"] = proof.max_scratch;
   json["in_place"] = verdict.in_place;
   json["fits_links"] = proof.links.empty();
   if (proof.links.empty()) {

@@ -15,8 +15,8 @@ struct Proof {
   verify::Verdict verdict;
   std::string links;  // why the topology's own links cannot carry it; empty: they can
   // Over all ranks; only of valid schedules.
-  std::uint32_t least_scratch = 0, most_scratch = 0;  // blocks
-  std::uint32_t most_links = 0;                       // of one rank
+  std::uint32_t least_scratch = 0, max_scratch = 0;  // blocks
+  std::uint32_t max_links = 0;                       // of one rank
 };
 
 // The N that a valid schedule is proven for: "every N", "every N up to 21", ...

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "espalier/base/limits.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/schedule/file_writer.h"
@@ -83,7 +84,7 @@ void choose_parameters(const Selection& selection, SelectedAlgorithm& selected) 
   }
   if (!selection.window.empty()) {
     group.window = static_cast<std::uint32_t>(
-        whole_number("--window", selection.window, 1, verify::kMostWindow));
+        whole_number("--window", selection.window, 1, verify::kMaxVerifiedWindow));
   }
 }
 

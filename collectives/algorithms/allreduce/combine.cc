@@ -26,7 +26,7 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint32_t kMostRounds = 128;
+constexpr std::uint32_t kMaxRounds = 128;
 
 // The send times: message k = 0, 1, ... is sent in tick k*L/l or k*S. Messages that are `classes`
 // apart are `period` ticks apart.
@@ -63,12 +63,12 @@ struct Message {
 // The plan, which is the same for all ranks.
 struct Plan {
   Timing timing;
-  Message messages[kMostRounds];
+  Message messages[kMaxRounds];
   bool needs_partial = false;
 
   Plan(const Timing& of, std::uint32_t p) : timing(of) {
     const std::uint32_t l = timing.l, t = timing.rounds;
-    std::uint32_t held[kMostRounds + 1];  // M
+    std::uint32_t held[kMaxRounds + 1];  // M
     Reach reach(1, l);
     reach.up_to(p);
     std::uint32_t deficiency = reach.value(0) - p;
@@ -232,7 +232,7 @@ Status combine_allreduce(const Group& group, std::uint32_t me, Program& out) {
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
   const Timing timing = timing_of(p, group.send_ticks, group.latency_ticks);
-  if (timing.rounds >= kMostRounds) {
+  if (timing.rounds >= kMaxRounds) {
     out.clear();
     return Status::kTooLarge;
   }

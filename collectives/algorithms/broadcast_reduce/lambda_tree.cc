@@ -21,8 +21,8 @@ namespace {
 // Maximum number of sends of a rank other than the root. Each send has its own first step, which
 // takes one of a program's counts; four counts are used otherwise. The root's sends share one
 // action. They number at most kMaxTicks more, and each takes a peer.
-constexpr std::uint32_t kMostSends = sizeof(Program::counts) / sizeof(Count) - 4;
-static_assert(kMostSends + kMaxTicks <= sizeof(Program::peers) / sizeof(std::uint32_t));
+constexpr std::uint32_t kMaxSends = sizeof(Program::counts) / sizeof(Count) - 4;
+static_assert(kMaxSends + kMaxTicks <= sizeof(Program::peers) / sizeof(std::uint32_t));
 
 struct Ticks {
   std::uint32_t send, latency;
@@ -89,7 +89,7 @@ Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out)
   const std::uint32_t steps = reach.ticks();
   // The first rank that the root sends to has a full tree of T - L ticks, and the maximum number of
   // sends.
-  if (steps >= 2 * ticks.latency && (steps - 2 * ticks.latency) / ticks.send >= kMostSends) {
+  if (steps >= 2 * ticks.latency && (steps - 2 * ticks.latency) / ticks.send >= kMaxSends) {
     out.clear();
     return Status::kTooLarge;
   }

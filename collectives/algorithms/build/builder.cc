@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "espalier/base/limits.h"
 #include "collectives/algorithms/build/blocks.h"
 #include "espalier/base/digest.h"
 

@@ -30,7 +30,7 @@
 namespace espalier::searched {
 namespace {
 
-constexpr std::uint32_t kMostLeaves = 64;
+constexpr std::uint32_t kMaxLeaves = 64;
 
 // One rank's part for another rank: it leaves nodes[j] for nodes[j + 1] in step steps[j].
 struct TimedRoute {
@@ -47,10 +47,10 @@ std::string wrong_tree(const topology::Topology& topology, const Group& group, c
   const topology::Shape shape = topology.shape();
   bool right = shape.arity >= 2;
   for (const std::uint32_t lanes : shape.capacities) right = right && (!one_lane || lanes == 1);
-  if (right && group.ranks <= kMostLeaves) return "";
+  if (right && group.ranks <= kMaxLeaves) return "";
   return std::string(name) + " on " + topology.spec() +
          ": expected fattree:k=K,h=H,c=" + (one_lane ? "1" : "C") + " of at most " +
-         std::to_string(kMostLeaves) + " leaves";
+         std::to_string(kMaxLeaves) + " leaves";
 }
 
 Outline outline_of(const topology::Topology& topology, const char* name, PortModel ports) {

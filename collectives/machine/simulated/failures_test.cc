@@ -36,7 +36,7 @@ Cluster::Options options_of(std::uint64_t eager_bytes, bool eager_copies = true)
   options.config.deadline_ns = kDeadline;
   options.model.eager_bytes = eager_bytes;
   options.model.eager_copies = eager_copies;
-  options.model.scramble = true;
+  options.model.poison = true;
   return options;
 }
 

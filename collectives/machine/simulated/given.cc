@@ -20,7 +20,7 @@ sim::Model model_for(const Program& program,
   model.one_port = program.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
                    program.port_model == espalier_PortModel_SIMPLEX;
   model.lanes = lanes;
-  model.scramble = true;
+  model.poison = true;
   return model;
 }
 

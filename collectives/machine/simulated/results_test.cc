@@ -78,7 +78,7 @@ void add(std::vector<Job>& jobs, Job job, std::uint32_t ranks, std::uint32_t win
 
 Cluster::Options options_of(std::uint32_t window, unsigned seed) {
   Cluster::Options options;
-  options.model.scramble = true;
+  options.model.poison = true;
   options.model.eager_bytes = 100;
   options.model.jitter = seed % 2 == 0 ? 3.0 : 0.0;
   options.model.one_port = seed % 3 != 0;

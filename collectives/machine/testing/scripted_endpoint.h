@@ -21,7 +21,7 @@ class ScriptedEndpoint final : public Endpoint {
     std::uint64_t size = 0;
     std::uint64_t tag = 0;
     std::uint32_t check = 0;
-    std::uint32_t cookie = 0;
+    std::uint32_t context = 0;
   };
   struct Told {
     std::uint32_t link = 0;
@@ -45,10 +45,10 @@ class ScriptedEndpoint final : public Endpoint {
     return prepare_status;
   }
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override {
-    return add({false, link, post.bytes, post.size, post.tag, 0, post.cookie});
+    return add({false, link, post.bytes, post.size, post.tag, 0, post.context});
   }
   [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override {
-    return add({true, link, post.bytes, post.size, post.tag, post.check, post.cookie});
+    return add({true, link, post.bytes, post.size, post.tag, post.check, post.context});
   }
   [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override {
     if (refuse && refuse()) return Status::kTryAgain;
@@ -72,7 +72,7 @@ class ScriptedEndpoint final : public Endpoint {
       Completion completion;
       completion.kind = send ? Completion::Kind::kSent : Completion::Kind::kReceived;
       completion.link = link;
-      completion.cookie = post->cookie;
+      completion.context = post->context;
       completion.status = status;
       completion.check = check_of ? check_of(*post) : 0;
       posts.erase(post);
@@ -90,7 +90,7 @@ class ScriptedEndpoint final : public Endpoint {
   }
   void tell_early(std::uint32_t link, std::uint64_t tag) {
     Completion completion;
-    completion.kind = Completion::Kind::kEarly;
+    completion.kind = Completion::Kind::kUnexpected;
     completion.link = link;
     completion.tag = tag;
     completions.push_back(completion);

@@ -138,10 +138,10 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
     return badly_formed(topology, node,
                         "a barrier has no elements; it must have one segment of one block");
   }
-  if (program.window > kMostWindow) {
+  if (program.window > kMaxVerifiedWindow) {
     return badly_formed(topology, node,
                         "a window of " + std::to_string(program.window) + " is claimed; at most " +
-                            std::to_string(kMostWindow) + " can be proven",
+                            std::to_string(kMaxVerifiedWindow) + " can be proven",
                         Point::kClaims);
   }
   if (latency_ticks(program) > program.window) {

@@ -46,7 +46,7 @@ TEST_F(Form, AnotherNumberOfRanks) {
 }
 
 TEST_F(Form, AWindowThatNoMachineHas) {
-  for (Program& program : programs) program.window = kMostWindow + 1;
+  for (Program& program : programs) program.window = kMaxVerifiedWindow + 1;
   expect_refused(Point::kClaims, "a window of 65 is claimed");
 }
 

@@ -27,7 +27,7 @@ const Known& HazardRules::post_send_alone(std::int64_t after) {
   const std::int64_t awaited = step_ - after;
   if (after > 0 && awaited > before_issue_.retired) {
     // A ring holds the steps less than a window back. A step without instances adds nothing.
-    const Ready& ready = ready_[static_cast<std::size_t>(awaited % kMostWindow)];
+    const Ready& ready = ready_[static_cast<std::size_t>(awaited % kMaxVerifiedWindow)];
     if (ready.step == awaited) posted_.merge(ready.known);
   }
   all_posted_.merge(posted_);
@@ -52,7 +52,7 @@ void HazardRules::end_step() {
     run_.operations = operations_;
     ready.merge(run_);
   }
-  ready_[static_cast<std::size_t>(step_ % kMostWindow)] = {step_, ready};
+  ready_[static_cast<std::size_t>(step_ % kMaxVerifiedWindow)] = {step_, ready};
 }
 
 }  // namespace espalier::verify

@@ -94,8 +94,8 @@ class HazardRules {
     bool sent = false;
     Known known;
   };
-  std::array<Ready, kMostWindow> ready_;  // events that precede "this step is ready"
-  std::vector<LastSend> last_send_;       // by link
+  std::array<Ready, kMaxVerifiedWindow> ready_;  // events that precede "this step is ready"
+  std::vector<LastSend> last_send_;              // by link
   std::int64_t step_ = 0;
   Known before_issue_;  // events that precede the issue of the step
   Known posted_;        // events that precede the latest post of a send

@@ -34,7 +34,7 @@ bool is_nearer(const LinkLoad& a, const LinkLoad& b) {
 // Uses or hops that fit into the memory of one instance; they take less time than it.
 constexpr std::int64_t kHopsAnInstance = 4;
 
-std::size_t most_hops(const ExpandedSchedule& schedule) {
+std::size_t max_hops(const ExpandedSchedule& schedule) {
   const std::int64_t left =
       std::min(schedule.max_instances, schedule.max_instances_total - schedule.spent);
   return static_cast<std::size_t>(kHopsAnInstance * std::max<std::int64_t>(0, left));
@@ -43,7 +43,7 @@ std::size_t most_hops(const ExpandedSchedule& schedule) {
 Counterexample too_many_hops(const ExpandedSchedule& schedule) {
   return too_large(Point::kLinks, schedule, -1,
                    "the routes of all transfers have more hops than the " +
-                       std::to_string(most_hops(schedule)) + " that can be checked");
+                       std::to_string(max_hops(schedule)) + " that can be checked");
 }
 
 // Counts the load of each link, one slot after the other.
@@ -89,7 +89,7 @@ class SlotLoads {
 // False: too many hops.
 bool find_busiest(ExpandedSchedule& schedule, const std::vector<LinkUse>& uses, Load& busiest) {
   SlotLoads loads(*schedule.topology);
-  const std::size_t most = most_hops(schedule);
+  const std::size_t most = max_hops(schedule);
   std::size_t hops = 0;
   for (std::size_t begin = 0, end = 0; begin < uses.size(); begin = end) {
     for (; end < uses.size() && uses[end].slot == uses[begin].slot; ++end) {
@@ -175,7 +175,7 @@ Finding check_loads(ExpandedSchedule& schedule, std::vector<LinkUse> uses, Verdi
 
 Finding check_links(ExpandedSchedule& schedule, Verdict& verdict) {
   std::vector<LinkUse> uses;
-  const std::size_t most = most_hops(schedule);
+  const std::size_t most = max_hops(schedule);
   for (std::uint32_t node = 0; node < schedule.instances.size(); ++node) {
     for (const Instance& send : schedule.instances[node]) {
       if (send.kind != espalier_Kind_SEND) continue;

@@ -34,6 +34,8 @@
 
 namespace espalier {
 inline constexpr std::uint32_t kMaxLinks = ESPALIER_MAX_LINKS;
+inline constexpr std::uint32_t kMaxFieldWindow =
+    65535;  // the largest window that a program or an endpoint may state
 inline constexpr std::uint32_t kMaxWindow = ESPALIER_MAX_WINDOW;
 inline constexpr std::uint32_t kMaxPrograms = ESPALIER_MAX_PROGRAMS;
 inline constexpr std::uint32_t kMaxCursors = ESPALIER_MAX_CURSORS;

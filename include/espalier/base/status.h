@@ -30,14 +30,14 @@ enum class Status : std::uint8_t {
                         // was written.
 
   // Running collectives.
-  kMismatch = 14,    // The peers disagree on the collective: schedule, counts, operator, type or
-                     // order. Ended.
-  kDeadLink = 15,    // A link did not answer its probe within the deadline; the cause names it.
-                     // Ended.
-  kStalled = 16,     // Every awaited peer lives, but nothing moved for twice the deadline. Ended.
-  kUnforeseen = 17,  // A block arrived that is not in the schedule. Ended.
-  kBackEnd = 18,     // The fabric reported an error that no other code describes. Ended.
-  kNoSuchPeer = 19,  // The program needs a link that this node does not have. Nothing was done.
+  kMismatch = 14,  // The peers disagree on the collective: schedule, counts, operator, type or
+                   // order. Ended.
+  kDeadLink = 15,  // A link did not answer its probe within the deadline; the cause names it.
+                   // Ended.
+  kStalled = 16,   // Every awaited peer lives, but nothing moved for twice the deadline. Ended.
+  kNotInSchedule = 17,  // A block arrived that is not in the schedule. Ended.
+  kBackEnd = 18,        // The fabric reported an error that no other code describes. Ended.
+  kNoSuchPeer = 19,     // The program needs a link that this node does not have. Nothing was done.
 
   // Images (firmware/image) and slots (firmware/boot). Nothing of the image was used.
   kNoImage = 20,        // The bytes are not an image: an erased slot, or another file.

@@ -14,10 +14,10 @@
 //  * Eager: a message of at most eager_bytes() may travel before its receive is posted. It then
 //    waits in one of the link's window() permanent slots. Rendezvous: a longer message travels once
 //    its receive is posted, directly to its final place. Neither needs any action by the caller.
-//  * Unexpected message: if no receive is posted for it yet, its tag is reported as kEarly.
+//  * Unexpected message: if no receive is posted for it yet, its tag is reported as kUnexpected.
 //  * Mismatch: if a send and its receive differ in tag or length, both ends get kMismatch and no
 //    byte is placed, whichever was posted first. An eager send may already have completed with kOk.
-//    The sender then gets a second kSent with the same cookie and kMismatch, possibly after the
+//    The sender then gets a second kSent with the same context and kMismatch, possibly after the
 //    completions of later sends. If several are unpolled on a link, only the first must be given.
 //  * Controls: small fixed-size messages on each link, outside the message order. A newer control
 //    may replace an unread one of the same kind. Controls arrive even when all windows are full.
@@ -51,18 +51,18 @@ struct Control {
 
 struct Completion {
   enum class Kind : std::uint8_t {
-    kSent,      // A send completed: link, cookie, status (kOk, kMismatch).
-    kReceived,  // A receive completed: link, cookie, status (as kSent), check (from the send post).
-    kEarly,     // Unexpected message: link, tag. Reported at most once per message.
-    kControl,   // A control arrived: link, control.
-    kLinkDown,  // The fabric reports this link broken; posts on it will not complete: link.
-    kDeaf,      // link, status. kDeadLink: this endpoint cannot receive on any link, because the
-                // peer on `link` stopped or died and may still hold the shared queue lock.
-                // kOk: that peer no longer blocks reception.
+    kSent,      // A send completed: link, context, status (kOk, kMismatch).
+    kReceived,  // A receive completed: link, context, status (as kSent), check (from the send post).
+    kUnexpected,  // Unexpected message: link, tag. Reported at most once per message.
+    kControl,     // A control arrived: link, control.
+    kLinkDown,    // The fabric reports this link broken; posts on it will not complete: link.
+    kDeaf,        // link, status. kDeadLink: this endpoint cannot receive on any link, because the
+                  // peer on `link` stopped or died and may still hold the shared queue lock.
+                  // kOk: that peer no longer blocks reception.
   };
   Kind kind = Kind::kSent;
   std::uint32_t link = 0;
-  std::uint32_t cookie = 0;
+  std::uint32_t context = 0;
   Status status = Status::kOk;
   std::uint32_t check = 0;
   std::uint64_t tag = 0;
@@ -73,8 +73,8 @@ struct SendPost {
   const void* bytes = nullptr;
   std::uint64_t size = 0;
   std::uint64_t tag = 0;
-  std::uint32_t check = 0;   // passed unchanged to the receiver's completion
-  std::uint32_t cookie = 0;  // the caller's context, passed unchanged to this end's completion
+  std::uint32_t check = 0;    // passed unchanged to the receiver's completion
+  std::uint32_t context = 0;  // the caller's context, passed unchanged to this end's completion
 };
 
 struct ReceivePost {
@@ -82,7 +82,7 @@ struct ReceivePost {
   void* bytes = nullptr;
   std::uint64_t size = 0;  // exactly the number of bytes that the message has
   std::uint64_t tag = 0;
-  std::uint32_t cookie = 0;
+  std::uint32_t context = 0;
 };
 
 // Memory into which the next collective receives, or from which it sends.

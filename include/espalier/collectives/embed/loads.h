@@ -10,12 +10,12 @@
 namespace espalier::embed {
 
 // The number of pairs limits the ranks, because a route is stored for each pair.
-inline constexpr std::uint32_t kMostPlaced = 1024;
+inline constexpr std::uint32_t kMaxPlaced = 1024;
 
 // The routes of all pairs of ranks, as link numbers.
 class Routes {
  public:
-  // Requires at most kMostPlaced ranks.
+  // Requires at most kMaxPlaced ranks.
   explicit Routes(const topology::Topology& topology);
 
   struct Links {

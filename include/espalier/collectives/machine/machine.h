@@ -6,9 +6,9 @@
 
 #include "espalier/base/limits.h"
 #include "espalier/base/link_set.h"
+#include "espalier/collectives/machine/detail/failure_detector.h"
+#include "espalier/collectives/machine/detail/instance_scheduler.h"
 #include "espalier/collectives/machine/detail/message_ring.h"
-#include "espalier/collectives/machine/detail/timetable.h"
-#include "espalier/collectives/machine/detail/watch.h"
 #include "espalier/collectives/machine/event_log.h"
 #include "espalier/collectives/machine/operators.h"
 #include "espalier/collectives/schedule/program.h"
@@ -110,18 +110,18 @@ class Machine {
 
   // Lock step: steps >= `horizon` are not issued until the horizon is raised. Call after init().
   // Unlimited by default.
-  void set_horizon(std::int64_t horizon);
+  void set_step_limit(std::int64_t horizon);
   // The next three functions are for simulators.
   // Returns the first step that has not been issued; INT64_MAX: none is known.
   [[nodiscard]] std::int64_t next_step() const {
-    return running_ ? timetable_.next_step() : Timetable::kNever;
+    return running_ ? instance_scheduler_.next_step() : InstanceScheduler::kNever;
   }
   // Whether the fabric had no room for a post in the last poll().
   [[nodiscard]] bool refused() const { return post_refused_; }
-  // Returns the step of the post with this context (cookie). Valid only inside the endpoint's call
+  // Returns the step of the post with this context (context). Valid only inside the endpoint's call
   // that takes the post.
-  [[nodiscard]] std::int64_t step_of(std::uint32_t cookie) const {
-    return step(static_cast<std::uint8_t>(cookie)).number;
+  [[nodiscard]] std::int64_t step_of(std::uint32_t context) const {
+    return step(static_cast<std::uint8_t>(context)).number;
   }
   // Returns the endpoint time (now(), ns) at which poll() has work even if nothing arrives;
   // UINT64_MAX: none.
@@ -180,8 +180,10 @@ class Machine {
   void complete(const Completion& completion, bool sent);
   void handle_unexpected(std::uint32_t link, std::uint64_t tag);
   void finish();
-  void fail(Status status, std::uint32_t link) { watch_.fail(status, watch_.peer(link)); }
-  void fail_here(Status status) { watch_.fail(status, endpoint_->node()); }
+  void fail(Status status, std::uint32_t link) {
+    failure_detector_.fail(status, failure_detector_.peer(link));
+  }
+  void fail_here(Status status) { failure_detector_.fail(status, endpoint_->node()); }
 
   // window.cc
   void work(bool retry);
@@ -219,7 +221,7 @@ class Machine {
 #endif
   EventLog* log_ = nullptr;
   const Program* program_ = nullptr;
-  Watch watch_;
+  FailureDetector failure_detector_;
 
   // The collective.
   Layout layout_ = {0, 0, 0, 0, 0, 0};
@@ -237,9 +239,9 @@ class Machine {
   // copy belongs to step next_op_ or a later one.
   std::uint8_t first_step_ = 0, end_step_ = 0, next_op_ = 0;
   Step steps_[kRing];
-  std::int64_t horizon_ = 0;
+  std::int64_t step_limit_ = 0;
   TagBase tags_;
-  Timetable timetable_;
+  InstanceScheduler instance_scheduler_;
 
   static_assert(kMaxLinks <= 256);
   std::uint8_t endpoint_links_[kMaxLinks] = {};  // the endpoint's link, by the program's

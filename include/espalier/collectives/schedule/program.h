@@ -45,11 +45,10 @@ inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::uint32_t kKnownFeatures = 0;
 
 // Bounds that check_program and make_layout enforce, so that no sum in this file overflows 64 bits.
-inline constexpr std::int32_t kMaxField = 1 << 30;       // any number in a count or an index
-inline constexpr std::int32_t kMaxSlope = 1 << 20;       // b and c of a count
-inline constexpr std::uint32_t kMaxNodes = 1u << 30;     // nodes of a schedule
-inline constexpr std::uint32_t kMaxFieldWindow = 65535;  // window that a program may claim
-inline constexpr std::uint32_t kMaxTicks = 64;           // S and L of the postal model
+inline constexpr std::int32_t kMaxField = 1 << 30;    // any number in a count or an index
+inline constexpr std::int32_t kMaxSlope = 1 << 20;    // b and c of a count
+inline constexpr std::uint32_t kMaxNodes = 1u << 30;  // nodes of a schedule
+inline constexpr std::uint32_t kMaxTicks = 64;        // S and L of the postal model
 inline constexpr std::uint32_t kMaxScratchBlocks = 1u << 20;
 inline constexpr std::uint32_t kMaxTableBytes = 1u << 17;  // 65536 entries
 inline constexpr std::uint64_t kMaxMessageBytes = 1ull << 40;

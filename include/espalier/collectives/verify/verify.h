@@ -114,7 +114,7 @@ struct VerifyOptions {
 
 // No machine holds more steps in flight (espalier/base/limits.h), and no program may claim
 // more.
-inline constexpr std::uint32_t kMostWindow = 64;
+inline constexpr std::uint32_t kMaxVerifiedWindow = 64;
 
 // Returns the N up to which a schedule that is not periodic is checked, from one rank's program.
 // Derived in settling_bound.cc. Beyond it nothing is proven.

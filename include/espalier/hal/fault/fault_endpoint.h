@@ -50,7 +50,7 @@ class FaultEndpoint final : public Endpoint {
  private:
   // A send of the caller, until its completion was polled.
   struct Outstanding {
-    std::uint32_t cookie = 0;
+    std::uint32_t context = 0;
     bool done = false;
     Status status = Status::kOk;
   };

@@ -48,7 +48,7 @@ class SerialLink {
     std::uint32_t size;
     std::uint64_t tag;
     std::uint32_t check;
-    std::uint32_t cookie;
+    std::uint32_t context;
 
     [[nodiscard]] std::uint32_t to_go() const { return size == serial::kSizeRefused ? 0 : size; }
   };
@@ -57,7 +57,7 @@ class SerialLink {
     std::uint32_t size;
     std::uint64_t tag;
     std::uint32_t check;  // from the sender's opening, once that agreed
-    std::uint32_t cookie;
+    std::uint32_t context;
   };
   // The most used fields come first, which gives shorter instructions.
   struct Outgoing {
@@ -184,7 +184,7 @@ class SerialLinks {
   [[nodiscard]] Status announce(std::uint32_t link, std::uint64_t tag);
   // Posts a send that agrees with no receive: this send and the peer's receive complete with
   // kMismatch. Statuses as post_send().
-  [[nodiscard]] Status post_refusal(std::uint32_t link, std::uint64_t tag, std::uint32_t cookie);
+  [[nodiscard]] Status post_refusal(std::uint32_t link, std::uint64_t tag, std::uint32_t context);
 
   // Takes the link's next completion of a post: kSent or kReceived, each in order. False: there is
   // none. A send's status is kOk or kMismatch, as the receiver settled it. With config.settles, a

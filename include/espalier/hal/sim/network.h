@@ -68,7 +68,7 @@ struct Model {
   // Poisons the memory of every receive when it is posted, as a real fabric may. This exposes
   // programs and machines that read a buffer too late. The guarantee "no byte is placed" of
   // kMismatch then does not hold.
-  bool scramble = false;
+  bool poison = false;
   // Lock step: number of steps for which a block holds the links of its route (S of the postal
   // model).
   std::uint32_t send_ticks = 1;

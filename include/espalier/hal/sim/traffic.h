@@ -28,7 +28,7 @@ struct Transfer {
 struct Contention {
   std::uint64_t conflicts = 0;  // (link, step) pairs with too many blocks, each counted once
   // The largest demand per lane on any link in one step: the blocks, and the lanes of that link.
-  std::uint32_t most_asked = 0, most_lanes = 1;
+  std::uint32_t max_asked = 0, max_lanes = 1;
   // The first conflict: the step, the link, and two of the transfers, the later one last.
   std::int64_t step = -1;          // 0 is the first step that the network ran
   std::uint32_t from = 0, to = 0;  // the link

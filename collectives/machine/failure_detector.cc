@@ -1,4 +1,4 @@
-#include "espalier/collectives/machine/detail/watch.h"
+#include "espalier/collectives/machine/detail/failure_detector.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ bool precedes(const Cause& a, const Cause& b) {
 
 }  // namespace
 
-void Watch::init(Endpoint& endpoint, std::uint64_t deadline_ns) {
+void FailureDetector::init(Endpoint& endpoint, std::uint64_t deadline_ns) {
   endpoint_ = &endpoint;
   deadline_ = std::max<std::uint64_t>(deadline_ns, 8);
   links_count_ = std::min(endpoint.links(), kMaxLinks);
@@ -26,7 +26,7 @@ void Watch::init(Endpoint& endpoint, std::uint64_t deadline_ns) {
   now_ = endpoint.now();
 }
 
-void Watch::tick() {
+void FailureDetector::tick() {
   const std::uint64_t last_tick = now_;
   now_ = endpoint_->now() - lost_;
   if (awaited_.empty() || failed()) return;
@@ -38,14 +38,14 @@ void Watch::tick() {
 }
 
 // This node may have missed replies meanwhile: every awaited peer gets D/2 from now.
-void Watch::restart_replies() {
+void FailureDetector::restart_replies() {
   awaited_.for_each([this](std::uint32_t link) {
     links_[link].last_life = now_;
     links_[link].next_probe = std::min(links_[link].next_probe, now_);
   });
 }
 
-void Watch::await(std::uint32_t link) {
+void FailureDetector::await(std::uint32_t link) {
   if (awaited_.contains(link)) return;
   if (awaited_.empty()) moved_at_ = now_;
   awaited_.insert(link);
@@ -53,25 +53,25 @@ void Watch::await(std::uint32_t link) {
   due(moved_at_ + 2 * deadline_);
 }
 
-void Watch::begin_wait(std::uint32_t link) {
+void FailureDetector::begin_wait(std::uint32_t link) {
   links_[link].wait_start = now_;
   links_[link].next_probe = first_probe(link);
   due(links_[link].next_probe);
 }
 
 // Returns the due time of the first probe of the wait: at once if the link is down.
-std::uint64_t Watch::first_probe(std::uint32_t link) const {
+std::uint64_t FailureDetector::first_probe(std::uint32_t link) const {
   return links_[link].wait_start + (down_.contains(link) ? 0 : deadline_ / 2);
 }
 
-void Watch::note_arrival(std::uint32_t link, bool more) {
+void FailureDetector::note_arrival(std::uint32_t link, bool more) {
   moved_at_ = now_;
   links_[link].last_life = now_;
   begin_wait(link);
   if (!more) awaited_.erase(link);
 }
 
-void Watch::handle_control(std::uint32_t link, const Control& control) {
+void FailureDetector::handle_control(std::uint32_t link, const Control& control) {
   note_life(link);
   switch (control.kind) {
     case ControlKind::kProbe:
@@ -84,7 +84,7 @@ void Watch::handle_control(std::uint32_t link, const Control& control) {
   }
 }
 
-void Watch::note_link_down(std::uint32_t link) {
+void FailureDetector::note_link_down(std::uint32_t link) {
   if (down_.contains(link)) return;
   down_.insert(link);
   LinkState& state = links_[link];
@@ -94,13 +94,13 @@ void Watch::note_link_down(std::uint32_t link) {
   due(now_);
 }
 
-void Watch::fail(Status status, std::uint32_t peer) {
+void FailureDetector::fail(Status status, std::uint32_t peer) {
   if (!failed()) adopt({status, endpoint_->node(), peer});
 }
 
 // Why D/4: nodes that await this node must get its cause before they declare it dead. They do that
 // D/2 after its last reply at the earliest, and that reply is at most D/8 old.
-void Watch::note_blocked(std::uint32_t link, bool blocks) {
+void FailureDetector::note_blocked(std::uint32_t link, bool blocks) {
   const bool was_blocked = !blocking_.empty();
   if (blocks) {
     blocking_.insert(link);
@@ -113,7 +113,7 @@ void Watch::note_blocked(std::uint32_t link, bool blocks) {
   if (was_blocked) restart_replies();
 }
 
-void Watch::adopt(const Cause& cause) {
+void FailureDetector::adopt(const Cause& cause) {
   // A peer may send a status that is not a failure in any release. poll() would return it: with
   // kBusy, for ever.
   if (ended_ || !is_failure(cause.status)) return;
@@ -127,7 +127,7 @@ void Watch::adopt(const Cause& cause) {
   causes_ = LinkSet::first(links_count_);
 }
 
-void Watch::run(bool drained) {
+void FailureDetector::run(bool drained) {
   if (!failed() && !blocking_.empty() && now_ >= blocked_cause_at_) {
     adopt({Status::kDeadLink, endpoint_->node(), links_[blocking_.next(0)].peer, true});
   }
@@ -141,7 +141,7 @@ void Watch::run(bool drained) {
   }
 }
 
-void Watch::look_at_links(bool drained) {
+void FailureDetector::look_at_links(bool drained) {
   next_due_ = kNoDeadline;
   awaited_.for_each([&](std::uint32_t link) {
     LinkState& state = links_[link];
@@ -172,7 +172,7 @@ void Watch::look_at_links(bool drained) {
   fail(Status::kStalled, links_[longest].peer);
 }
 
-void Watch::send_controls() {
+void FailureDetector::send_controls() {
   const auto send = [this](LinkSet& pending, ControlKind kind) {
     pending.for_each([&](std::uint32_t link) {
       Control control;
@@ -191,11 +191,11 @@ void Watch::send_controls() {
   send(causes_, ControlKind::kCause);
 }
 
-std::uint64_t Watch::wait_start(std::uint32_t link) const {
+std::uint64_t FailureDetector::wait_start(std::uint32_t link) const {
   return links_[link].wait_start + lost_;
 }
 
-std::uint64_t Watch::next_deadline() const {
+std::uint64_t FailureDetector::next_deadline() const {
   std::uint64_t next = kNoDeadline;
   if (failed()) {
     if (!ended_) next = end_at_ + lost_;

@@ -11,7 +11,7 @@
 
 namespace espalier {
 
-class Watch {
+class FailureDetector {
  public:
   static constexpr std::uint64_t kNoDeadline = UINT64_MAX;
 

@@ -1,4 +1,4 @@
-#include "espalier/collectives/machine/detail/watch.h"
+#include "espalier/collectives/machine/detail/failure_detector.h"
 
 #include <gtest/gtest.h>
 
@@ -13,25 +13,26 @@ using testing::ScriptedEndpoint;
 
 constexpr std::uint64_t kD = 8000;  // ns; D/8 is 1000
 
-class WatchTest : public ::testing::Test {
+class FailureDetectorTest : public ::testing::Test {
  protected:
-  WatchTest() : endpoint(5, {7, 9, 11}) { watch.init(endpoint, kD); }
+  FailureDetectorTest() : endpoint(5, {7, 9, 11}) { detector.init(endpoint, kD); }
 
   // Polls once at time `at` after the test's start, with the endpoint's completions.
   void poll_at(std::uint64_t time) {
     endpoint.time = begin + time;
-    watch.tick();
+    detector.tick();
     Completion completion;
-    while (endpoint.poll(completion)) watch.handle_control(completion.link, completion.control);
-    watch.run(true);
+    while (endpoint.poll(completion)) detector.handle_control(completion.link, completion.control);
+    detector.run(true);
   }
   // Polls whenever the failure detector asks for it, until time `at`.
   void wait_until(std::uint64_t time) {
-    while (!watch.ended() && watch.next_deadline() <= begin + time) {
-      const std::uint64_t next = watch.next_deadline() - std::min(watch.next_deadline(), begin);
+    while (!detector.ended() && detector.next_deadline() <= begin + time) {
+      const std::uint64_t next =
+          detector.next_deadline() - std::min(detector.next_deadline(), begin);
       poll_at(std::max(next, endpoint.time - begin));
     }
-    if (!watch.ended()) poll_at(time);
+    if (!detector.ended()) poll_at(time);
   }
   [[nodiscard]] std::size_t told(ControlKind kind, std::uint32_t link) const {
     std::size_t count = 0;
@@ -53,22 +54,22 @@ class WatchTest : public ::testing::Test {
   }
 
   ScriptedEndpoint endpoint;
-  Watch watch;
+  FailureDetector detector;
   std::uint64_t begin = 1'000'000'000;
 };
 
-TEST_F(WatchTest, NothingAwaitedNothingDue) {
+TEST_F(FailureDetectorTest, NothingAwaitedNothingDue) {
   poll_at(0);
-  EXPECT_EQ(watch.next_deadline(), Watch::kNoDeadline);
+  EXPECT_EQ(detector.next_deadline(), FailureDetector::kNoDeadline);
   poll_at(100 * kD);
-  EXPECT_FALSE(watch.failed());
+  EXPECT_FALSE(detector.failed());
   EXPECT_TRUE(endpoint.controls.empty());
 }
 
-TEST_F(WatchTest, ProbesAfterHalfThenEveryEighthAndDeadAtD) {
+TEST_F(FailureDetectorTest, ProbesAfterHalfThenEveryEighthAndDeadAtD) {
   poll_at(0);
-  watch.await(1);
-  EXPECT_EQ(watch.next_deadline(), begin + kD / 2);
+  detector.await(1);
+  EXPECT_EQ(detector.next_deadline(), begin + kD / 2);
   wait_until(kD / 2 - 1);
   EXPECT_EQ(told(ControlKind::kProbe, 1), 0u);
   wait_until(kD / 2);
@@ -76,117 +77,117 @@ TEST_F(WatchTest, ProbesAfterHalfThenEveryEighthAndDeadAtD) {
   wait_until(kD - 1);
   EXPECT_EQ(told(ControlKind::kProbe, 1), 4u);
   EXPECT_EQ(told(ControlKind::kProbe, 0), 0u);
-  EXPECT_FALSE(watch.failed());
+  EXPECT_FALSE(detector.failed());
   wait_until(kD);
-  EXPECT_TRUE(watch.failed());
-  EXPECT_FALSE(watch.ended());
-  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
-  EXPECT_EQ(watch.cause().detector, 5u);
-  EXPECT_EQ(watch.cause().peer, 9u);
+  EXPECT_TRUE(detector.failed());
+  EXPECT_FALSE(detector.ended());
+  EXPECT_EQ(detector.cause().status, Status::kDeadLink);
+  EXPECT_EQ(detector.cause().detector, 5u);
+  EXPECT_EQ(detector.cause().peer, 9u);
   for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(told(ControlKind::kCause, link), 1u);
   EXPECT_EQ(endpoint.released, 0);
   wait_until(kD + kD / 4);
-  EXPECT_TRUE(watch.ended());
+  EXPECT_TRUE(detector.ended());
   EXPECT_EQ(endpoint.released, 1);
 }
 
-TEST_F(WatchTest, AnAnsweringLinkIsNeverDeadButStallsAt2D) {
+TEST_F(FailureDetectorTest, AnAnsweringLinkIsNeverDeadButStallsAt2D) {
   poll_at(0);
-  watch.await(0);
+  detector.await(0);
   for (std::uint64_t time = 0; time < 2 * kD; time += kD / 16) {
     answer(0);
     poll_at(time);
-    ASSERT_FALSE(watch.failed()) << time;
+    ASSERT_FALSE(detector.failed()) << time;
   }
   answer(0);
   poll_at(2 * kD);
-  EXPECT_EQ(watch.cause().status, Status::kStalled);
-  EXPECT_EQ(watch.cause().peer, 7u);
+  EXPECT_EQ(detector.cause().status, Status::kStalled);
+  EXPECT_EQ(detector.cause().peer, 7u);
 }
 
-TEST_F(WatchTest, SilentHalfADAfterItsLastWord) {
+TEST_F(FailureDetectorTest, SilentHalfADAfterItsLastWord) {
   poll_at(0);
-  watch.await(0);
+  detector.await(0);
   wait_until(kD - 1);
   answer(0);
   poll_at(kD - 1);
   wait_until(kD - 1 + kD / 2 - 1);
-  EXPECT_FALSE(watch.failed());
+  EXPECT_FALSE(detector.failed());
   wait_until(kD - 1 + kD / 2);
-  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
+  EXPECT_EQ(detector.cause().status, Status::kDeadLink);
 }
 
-TEST_F(WatchTest, WhatArrivesBeginsTheWaitAnew) {
+TEST_F(FailureDetectorTest, WhatArrivesBeginsTheWaitAnew) {
   poll_at(0);
-  watch.await(0);
+  detector.await(0);
   for (std::uint64_t time = 0; time < 10 * kD; time += kD / 4) {
     poll_at(time);
-    watch.note_arrival(0, true);
+    detector.note_arrival(0, true);
   }
   EXPECT_TRUE(endpoint.controls.empty());
-  watch.note_arrival(0, false);
+  detector.note_arrival(0, false);
   wait_until(20 * kD);
-  EXPECT_FALSE(watch.failed());
+  EXPECT_FALSE(detector.failed());
   EXPECT_TRUE(endpoint.controls.empty());
 }
 
-TEST_F(WatchTest, BrokenLinkIsProbedAtOnceAndDeadAfterHalf) {
+TEST_F(FailureDetectorTest, BrokenLinkIsProbedAtOnceAndDeadAfterHalf) {
   poll_at(0);
-  watch.await(2);
+  detector.await(2);
   wait_until(kD / 8);
-  watch.note_link_down(2);
+  detector.note_link_down(2);
   poll_at(kD / 8);
   EXPECT_EQ(told(ControlKind::kProbe, 2), 1u);
   wait_until(kD / 8 + kD / 2 - 1);
-  EXPECT_FALSE(watch.failed());
+  EXPECT_FALSE(detector.failed());
   wait_until(kD / 8 + kD / 2);
-  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
-  EXPECT_EQ(watch.cause().peer, 11u);
+  EXPECT_EQ(detector.cause().status, Status::kDeadLink);
+  EXPECT_EQ(detector.cause().peer, 11u);
 }
 
-TEST_F(WatchTest, BrokenWhileIdleHarmsOnlyWhoAwaitsIt) {
+TEST_F(FailureDetectorTest, BrokenWhileIdleHarmsOnlyWhoAwaitsIt) {
   poll_at(0);
-  watch.note_link_down(2);
+  detector.note_link_down(2);
   wait_until(10 * kD);
-  EXPECT_FALSE(watch.failed());
-  watch.await(2);
+  EXPECT_FALSE(detector.failed());
+  detector.await(2);
   wait_until(10 * kD + kD / 2);
-  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
+  EXPECT_EQ(detector.cause().status, Status::kDeadLink);
 }
 
-TEST_F(WatchTest, OversleepingBlamesNobody) {
+TEST_F(FailureDetectorTest, OversleepingBlamesNobody) {
   poll_at(0);
-  watch.await(0);
+  detector.await(0);
   wait_until(kD / 2);
   // Stopped for long. The peer's reply has not arrived at the first polls afterwards.
   poll_at(50 * kD);
   poll_at(50 * kD + 1);
-  EXPECT_FALSE(watch.failed());
+  EXPECT_FALSE(detector.failed());
   EXPECT_GE(told(ControlKind::kProbe, 0), 2u);
   answer(0);
   poll_at(50 * kD + kD / 8);
   wait_until(50 * kD + kD / 2);
-  EXPECT_FALSE(watch.failed());
+  EXPECT_FALSE(detector.failed());
   // A peer that is silent from then on is detected.
   wait_until(52 * kD);
-  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
+  EXPECT_EQ(detector.cause().status, Status::kDeadLink);
 }
 
-TEST_F(WatchTest, UnreadCompletionsPutDeathOff) {
+TEST_F(FailureDetectorTest, UnreadCompletionsPutDeathOff) {
   poll_at(0);
-  watch.await(0);
+  detector.await(0);
   wait_until(kD - 1);
   endpoint.time = begin + kD;
-  watch.tick();
-  watch.run(false);
-  EXPECT_FALSE(watch.failed());
-  EXPECT_LE(watch.next_deadline(), begin + kD);
-  watch.tick();
-  watch.run(true);
-  EXPECT_TRUE(watch.failed());
+  detector.tick();
+  detector.run(false);
+  EXPECT_FALSE(detector.failed());
+  EXPECT_LE(detector.next_deadline(), begin + kD);
+  detector.tick();
+  detector.run(true);
+  EXPECT_TRUE(detector.failed());
 }
 
-TEST_F(WatchTest, ProbesAreAnsweredAlsoIdleAndAfterTheEnd) {
+TEST_F(FailureDetectorTest, ProbesAreAnsweredAlsoIdleAndAfterTheEnd) {
   Control probe;
   probe.number = 42;
   endpoint.tell(1, probe);
@@ -194,9 +195,9 @@ TEST_F(WatchTest, ProbesAreAnsweredAlsoIdleAndAfterTheEnd) {
   ASSERT_EQ(told(ControlKind::kAnswer, 1), 1u);
   EXPECT_EQ(endpoint.controls.back().control.number, 42u);
   EXPECT_EQ(told(ControlKind::kCause, 1), 0u);
-  watch.fail(Status::kMismatch, 7);
+  detector.fail(Status::kMismatch, 7);
   wait_until(kD);
-  ASSERT_TRUE(watch.ended());
+  ASSERT_TRUE(detector.ended());
   endpoint.controls.clear();
   endpoint.tell(1, probe);
   poll_at(2 * kD);
@@ -204,31 +205,31 @@ TEST_F(WatchTest, ProbesAreAnsweredAlsoIdleAndAfterTheEnd) {
   EXPECT_EQ(told(ControlKind::kCause, 1), 1u);  // a peer that probes must learn it
 }
 
-TEST_F(WatchTest, TakesTheSmallestCauseWithinAQuarterAndPassesItOn) {
+TEST_F(FailureDetectorTest, TakesTheSmallestCauseWithinAQuarterAndPassesItOn) {
   poll_at(0);
   hear(0, {Status::kDeadLink, 6, 3});
   poll_at(10);
-  EXPECT_EQ(watch.cause().detector, 6u);
+  EXPECT_EQ(detector.cause().detector, 6u);
   EXPECT_EQ(told(ControlKind::kCause, 2), 1u);
   hear(1, {Status::kDeadLink, 6, 4});  // larger
   poll_at(20);
-  EXPECT_EQ(watch.cause().peer, 3u);
+  EXPECT_EQ(detector.cause().peer, 3u);
   EXPECT_EQ(told(ControlKind::kCause, 2), 1u);
   hear(1, {Status::kMismatch, 2, 8});  // smaller
   poll_at(10 + kD / 4 - 1);
-  EXPECT_EQ(watch.cause().detector, 2u);
-  EXPECT_EQ(watch.cause().status, Status::kMismatch);
+  EXPECT_EQ(detector.cause().detector, 2u);
+  EXPECT_EQ(detector.cause().status, Status::kMismatch);
   EXPECT_EQ(told(ControlKind::kCause, 2), 2u);
-  EXPECT_FALSE(watch.ended());
+  EXPECT_FALSE(detector.ended());
   poll_at(10 + kD / 4);
-  EXPECT_TRUE(watch.ended());
+  EXPECT_TRUE(detector.ended());
   hear(1, {Status::kDeadLink, 0, 1});  // too late
   poll_at(kD);
-  EXPECT_EQ(watch.cause().detector, 2u);
+  EXPECT_EQ(detector.cause().detector, 2u);
   EXPECT_EQ(endpoint.released, 1);
 }
 
-TEST_F(WatchTest, TakesNoCauseThatIsNoFailure) {
+TEST_F(FailureDetectorTest, TakesNoCauseThatIsNoFailure) {
   poll_at(0);
   for (unsigned status = 0; status < 256; ++status) {
     const auto told = static_cast<Status>(status);
@@ -237,95 +238,95 @@ TEST_F(WatchTest, TakesNoCauseThatIsNoFailure) {
     if (fails) continue;
     hear(0, {told, 0, 0, true});
     poll_at(status);
-    EXPECT_EQ(watch.cause().status, Status::kOk) << status;
+    EXPECT_EQ(detector.cause().status, Status::kOk) << status;
   }
   hear(0, {Status::kCorrupt, 6, 3});
   poll_at(kD / 8);
-  EXPECT_EQ(watch.cause().status, Status::kCorrupt);
+  EXPECT_EQ(detector.cause().status, Status::kCorrupt);
 }
 
-TEST_F(WatchTest, OwnFindingDoesNotReplaceWhatWasHeard) {
+TEST_F(FailureDetectorTest, OwnFindingDoesNotReplaceWhatWasHeard) {
   poll_at(0);
   hear(0, {Status::kDeadLink, 8, 3});
   poll_at(1);
-  watch.fail(Status::kDeadLink, 7);
-  EXPECT_EQ(watch.cause().detector, 8u);
+  detector.fail(Status::kDeadLink, 7);
+  EXPECT_EQ(detector.cause().detector, 8u);
 }
 
-TEST_F(WatchTest, DeafForAQuarterBlamesWhoDeafens) {
+TEST_F(FailureDetectorTest, DeafForAQuarterBlamesWhoDeafens) {
   poll_at(0);
-  watch.await(0);
+  detector.await(0);
   wait_until(kD - 10);
-  watch.note_blocked(2, true);
-  watch.note_blocked(1, true);
+  detector.note_blocked(2, true);
+  detector.note_blocked(1, true);
   endpoint.controls.clear();
   wait_until(kD - 10 + kD / 4 - 1);
-  EXPECT_FALSE(watch.failed());  // messages from link 0 may have been missed
+  EXPECT_FALSE(detector.failed());  // messages from link 0 may have been missed
   EXPECT_TRUE(endpoint.controls.empty());
   wait_until(kD - 10 + kD / 4);
-  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
-  EXPECT_EQ(watch.cause().detector, 5u);
-  EXPECT_EQ(watch.cause().peer, 9u);
-  EXPECT_TRUE(watch.cause().deaf);
+  EXPECT_EQ(detector.cause().status, Status::kDeadLink);
+  EXPECT_EQ(detector.cause().detector, 5u);
+  EXPECT_EQ(detector.cause().peer, 9u);
+  EXPECT_TRUE(detector.cause().deaf);
   for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(told(ControlKind::kCause, link), 1u);
   wait_until(kD - 10 + kD / 2);
-  EXPECT_TRUE(watch.ended());
+  EXPECT_TRUE(detector.ended());
 }
 
-TEST_F(WatchTest, DeafWhileIdleIsACauseToo) {
+TEST_F(FailureDetectorTest, DeafWhileIdleIsACauseToo) {
   poll_at(0);
-  watch.note_blocked(0, true);
-  EXPECT_EQ(watch.next_deadline(), begin + kD / 4);
+  detector.note_blocked(0, true);
+  EXPECT_EQ(detector.next_deadline(), begin + kD / 4);
   wait_until(kD / 4);
-  EXPECT_EQ(watch.cause().peer, 7u);
-  EXPECT_TRUE(watch.cause().deaf);
+  EXPECT_EQ(detector.cause().peer, 7u);
+  EXPECT_TRUE(detector.cause().deaf);
 }
 
-TEST_F(WatchTest, ShortDeafnessBlamesNobody) {
+TEST_F(FailureDetectorTest, ShortDeafnessBlamesNobody) {
   poll_at(0);
-  watch.await(0);
+  detector.await(0);
   wait_until(kD / 2 - 1);
-  watch.note_blocked(1, true);
+  detector.note_blocked(1, true);
   constexpr std::uint64_t kOver = 5 * kD / 8;
   wait_until(kOver);
   EXPECT_TRUE(endpoint.controls.empty());
-  watch.note_blocked(1, false);
+  detector.note_blocked(1, false);
   wait_until(kOver + kD / 2 - 1);
-  EXPECT_FALSE(watch.failed());
+  EXPECT_FALSE(detector.failed());
   EXPECT_EQ(told(ControlKind::kProbe, 0), 4u);
   answer(0);
   poll_at(kOver + kD / 2 - 1);
   wait_until(kOver + kD - 2);
-  EXPECT_FALSE(watch.failed());
+  EXPECT_FALSE(detector.failed());
   wait_until(kOver + kD - 1);
-  EXPECT_EQ(watch.cause().status, Status::kDeadLink);
-  EXPECT_EQ(watch.cause().peer, 7u);
-  EXPECT_FALSE(watch.cause().deaf);
+  EXPECT_EQ(detector.cause().status, Status::kDeadLink);
+  EXPECT_EQ(detector.cause().peer, 7u);
+  EXPECT_FALSE(detector.cause().deaf);
 }
 
-TEST_F(WatchTest, DeafFindersCauseComesBeforeSmallerOnes) {
+TEST_F(FailureDetectorTest, DeafFindersCauseComesBeforeSmallerOnes) {
   poll_at(0);
   hear(0, {Status::kDeadLink, 2, 3});
   poll_at(10);
   hear(1, {Status::kDeadLink, 8, 3, true});
   poll_at(20);
-  EXPECT_EQ(watch.cause().detector, 8u);
-  EXPECT_TRUE(watch.cause().deaf);
+  EXPECT_EQ(detector.cause().detector, 8u);
+  EXPECT_TRUE(detector.cause().deaf);
   EXPECT_EQ(told(ControlKind::kCause, 2), 2u);
   EXPECT_TRUE(endpoint.controls.back().control.cause.deaf);
   hear(0, {Status::kDeadLink, 1, 3});
   poll_at(30);
-  EXPECT_EQ(watch.cause().detector, 8u);
+  EXPECT_EQ(detector.cause().detector, 8u);
 }
 
-TEST_F(WatchTest, ControlsWithoutRoomAreTriedAgain) {
+TEST_F(FailureDetectorTest, ControlsWithoutRoomAreTriedAgain) {
   bool full = true;
   endpoint.refuse = [&full] { return full; };
   poll_at(0);
-  watch.fail(Status::kMismatch, 7);
+  detector.fail(Status::kMismatch, 7);
   poll_at(1);
   EXPECT_TRUE(endpoint.controls.empty());
-  EXPECT_LT(watch.next_deadline(), begin + kD + 100'000);
+  EXPECT_LT(detector.next_deadline(), begin + kD + 100'000);
   full = false;
   poll_at(2);
   for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(told(ControlKind::kCause, link), 1u);

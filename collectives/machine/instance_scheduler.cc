@@ -1,4 +1,4 @@
-#include "espalier/collectives/machine/detail/timetable.h"
+#include "espalier/collectives/machine/detail/instance_scheduler.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,7 +13,7 @@ bool is_linear(const Index& index) { return index.terms == 0 && index.mod == 0 &
 
 }  // namespace
 
-bool Timetable::fits(const Program& program, std::uint32_t blocks, std::int64_t max) {
+bool InstanceScheduler::fits(const Program& program, std::uint32_t blocks, std::int64_t max) {
   bool fits = phase_steps(program, blocks) <= max;
   for (std::uint32_t i = 0; i < program.counts_count; ++i) {
     const std::int64_t value = count_value(program.counts[i], blocks);
@@ -22,7 +22,7 @@ bool Timetable::fits(const Program& program, std::uint32_t blocks, std::int64_t 
   return fits;
 }
 
-void Timetable::start(const Program& program, std::uint32_t blocks) {
+void InstanceScheduler::start(const Program& program, std::uint32_t blocks) {
   program_ = &program;
   blocks_ = blocks;
   next_phase_ = first_action_ = rows_count_ = 0;
@@ -31,7 +31,7 @@ void Timetable::start(const Program& program, std::uint32_t blocks) {
   next_phase();
 }
 
-void Timetable::next_phase() {
+void InstanceScheduler::next_phase() {
   next_step_ = kNever;
   while (next_step_ == kNever && next_phase_ < program_->phases_count) {
     const Phase& phase = program_->phases[next_phase_++];
@@ -47,7 +47,7 @@ void Timetable::next_phase() {
   }
 }
 
-void Timetable::start_row(std::uint32_t row) {
+void InstanceScheduler::start_row(std::uint32_t row) {
   const Action& action = this->action(row);
   Row& state = rows_[row];
   state = Row();
@@ -65,7 +65,7 @@ void Timetable::start_row(std::uint32_t row) {
   add_cursors(state, action);
 }
 
-void Timetable::start_pace(std::uint32_t row) {
+void InstanceScheduler::start_pace(std::uint32_t row) {
   const Action& action = this->action(row);
   Row& state = rows_[row];
   state.unissued = static_cast<Number>(
@@ -81,7 +81,7 @@ void Timetable::start_pace(std::uint32_t row) {
 
 // Sets the row's `step` to the step of its next instance to issue. good_ becomes false if that step
 // is before `earliest` or after the phase.
-void Timetable::update_step(std::uint32_t row, std::int64_t earliest) {
+void InstanceScheduler::update_step(std::uint32_t row, std::int64_t earliest) {
   Row& state = rows_[row];
   state.step = kNoStep;
   if (state.unissued == 0) return;
@@ -94,7 +94,7 @@ void Timetable::update_step(std::uint32_t row, std::int64_t earliest) {
 }
 
 // Returns the pace of the row's next instance to issue.
-std::int64_t Timetable::pace(std::uint32_t row) const {
+std::int64_t InstanceScheduler::pace(std::uint32_t row) const {
   const Row& state = rows_[row];
   const Action& action = this->action(row);
   if (!runs_later(action)) return value(row, action.pace_ref);
@@ -103,12 +103,12 @@ std::int64_t Timetable::pace(std::uint32_t row) const {
   return index_value(*program_, action.pace_ref, instances - state.unissued);
 }
 
-std::uint32_t Timetable::block_ref(const Action& action) {
+std::uint32_t InstanceScheduler::block_ref(const Action& action) {
   return action.kind == espalier_Kind_SEND ? action.a.block_ref : action.into.block_ref;
 }
 
 // Keeps the instances i with from < d*i <= to.
-void Timetable::Range::cut(std::int64_t from, std::int64_t to, std::uint32_t d) {
+void InstanceScheduler::Range::cut(std::int64_t from, std::int64_t to, std::uint32_t d) {
   floor_divide(from, d);
   floor_divide(to, d);
   begin = std::max(begin, from + 1);
@@ -117,7 +117,7 @@ void Timetable::Range::cut(std::int64_t from, std::int64_t to, std::uint32_t d) 
 
 // Returns the instances whose step is in the phase and whose block is not known to be outside 0 ..
 // N-1.
-Timetable::Range Timetable::range(const Action& action, std::int64_t t0) const {
+InstanceScheduler::Range InstanceScheduler::range(const Action& action, std::int64_t t0) const {
   const std::int64_t instances = count_value(program_->counts[action.instances_ref], blocks_);
   Range range{0, instances};
   range.cut(wrapping_mul(t0, -1) - 1, end_step_ - first_step_ - 1 - t0, period_);
@@ -139,7 +139,7 @@ Timetable::Range Timetable::range(const Action& action, std::int64_t t0) const {
   return range;
 }
 
-void Timetable::add_cursors(Row& row, const Action& action) {
+void InstanceScheduler::add_cursors(Row& row, const Action& action) {
   if (action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE) {
     add_cursor(row, action.link_ref);
   }
@@ -149,7 +149,7 @@ void Timetable::add_cursors(Row& row, const Action& action) {
   add_place(row, action.has_b, action.b);
 }
 
-void Timetable::add_place(Row& row, bool present, const Place& place) {
+void InstanceScheduler::add_place(Row& row, bool present, const Place& place) {
   if (!present) return;
   add_cursor(row, place.segment_ref);
   add_cursor(row, place.block_ref);
@@ -157,7 +157,7 @@ void Timetable::add_place(Row& row, bool present, const Place& place) {
 }
 
 // Adds a cursor for an index that needs one. If there is no room for it, value() divides instead.
-void Timetable::add_cursor(Row& row, std::uint32_t ref) {
+void InstanceScheduler::add_cursor(Row& row, std::uint32_t ref) {
   const Index& index = program_->indices[ref];
   if (is_linear(index) || !has_room(index)) return;
   for (std::uint32_t i = 0; i < row.cursors; ++i) {
@@ -167,24 +167,24 @@ void Timetable::add_cursor(Row& row, std::uint32_t ref) {
   ++row.cursors;
 }
 
-bool Timetable::has_room(const Index& index) const {
+bool InstanceScheduler::has_room(const Index& index) const {
   return cursors_count_ < kMaxCursors && index.terms <= kMaxTermCursors - terms_count_;
 }
 
-void Timetable::start_cursor(Row& row, std::uint32_t ref) {
+void InstanceScheduler::start_cursor(Row& row, std::uint32_t ref) {
   cursor_refs_[cursors_count_] = static_cast<std::uint8_t>(ref);
   cursors_[cursors_count_].start(*program_, ref, row.i, terms_ + terms_count_);
   terms_count_ = static_cast<std::uint16_t>(terms_count_ + program_->indices[ref].terms);
   ++cursors_count_;
 }
 
-void Timetable::find_next_step() {
+void InstanceScheduler::find_next_step() {
   next_step_ = kNever;
   next_rows_ = 0;
   for (std::uint32_t row = 0; row < rows_count_; ++row) merge(row);
 }
 
-void Timetable::merge(std::uint32_t row) {
+void InstanceScheduler::merge(std::uint32_t row) {
   const Number step = rows_[row].step;
   if (step == kNoStep || step > next_step_) return;
   if (step < next_step_) next_rows_ = 0;
@@ -192,7 +192,7 @@ void Timetable::merge(std::uint32_t row) {
   next_rows_ |= Rows{1} << row;
 }
 
-void Timetable::take_step() {
+void InstanceScheduler::take_step() {
   for (Rows rows = next_rows_; rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
     Row& state = rows_[row];
@@ -207,7 +207,7 @@ void Timetable::take_step() {
   find_next_step();
 }
 
-std::uint32_t Timetable::in_step(std::uint32_t row) const {
+std::uint32_t InstanceScheduler::in_step(std::uint32_t row) const {
   const Row& state = rows_[row];
   if (!has_pace(row) || runs_later(action(row))) return 1;
   const std::uint32_t ref = action(row).pace_ref;
@@ -218,7 +218,7 @@ std::uint32_t Timetable::in_step(std::uint32_t row) const {
   return count;
 }
 
-std::int64_t Timetable::value(std::uint32_t row, std::uint32_t ref) const {
+std::int64_t InstanceScheduler::value(std::uint32_t row, std::uint32_t ref) const {
   const Row& state = rows_[row];
   const Index& index = program_->indices[ref];
   if (is_linear(index)) {
@@ -232,25 +232,26 @@ std::int64_t Timetable::value(std::uint32_t row, std::uint32_t ref) const {
   return index_value(*program_, ref, state.i);
 }
 
-std::int64_t Timetable::value(std::uint32_t row, std::uint32_t ref, std::uint32_t ahead) const {
+std::int64_t InstanceScheduler::value(std::uint32_t row, std::uint32_t ref,
+                                      std::uint32_t ahead) const {
   return ahead == 0 ? value(row, ref)
                     : index_value(*program_, ref, std::int64_t{rows_[row].i} + ahead);
 }
 
-bool Timetable::exists(std::uint32_t row) const { return exists(row, 0); }
+bool InstanceScheduler::exists(std::uint32_t row) const { return exists(row, 0); }
 
-bool Timetable::exists(std::uint32_t row, std::uint32_t ahead) const {
+bool InstanceScheduler::exists(std::uint32_t row, std::uint32_t ahead) const {
   const Action& action = this->action(row);
   const std::int64_t block = value(row, block_ref(action), ahead);
   return block >= 0 && (block < blocks_ || action.clamp);
 }
 
-std::int64_t Timetable::block(std::uint32_t row, std::uint32_t ref) const {
+std::int64_t InstanceScheduler::block(std::uint32_t row, std::uint32_t ref) const {
   const std::int64_t block = value(row, ref);
   return action(row).clamp ? std::min(block, std::int64_t{blocks_} - 1) : block;
 }
 
-void Timetable::advance(std::uint32_t row) {
+void InstanceScheduler::advance(std::uint32_t row) {
   Row& state = rows_[row];
   ++state.i;
   for (std::uint32_t cursor = 0; cursor < state.cursors; ++cursor) {

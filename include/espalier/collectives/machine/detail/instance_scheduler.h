@@ -20,7 +20,7 @@ static_assert(kMaxActions <= 64, "a step's actions are bits of 64");
 // A set of a phase's actions: bit k is row k, which is action first_action() + k.
 using Rows = std::conditional_t<kMaxActions <= 32, std::uint32_t, std::uint64_t>;
 
-class Timetable {
+class InstanceScheduler {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
