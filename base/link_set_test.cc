@@ -50,7 +50,7 @@ TEST(LinkSet, OfAllLinks) {
   EXPECT_EQ(last.next(0), LinkSet::kNone);
 }
 
-// Erasing while it is walked takes nothing from the walk.
+// Erasing during the iteration does not affect the iteration.
 TEST(LinkSet, MayChangeWhileItIsWalked) {
   LinkSet links = LinkSet::first(5);
   std::uint32_t walked = 0;

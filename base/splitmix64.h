@@ -1,13 +1,12 @@
 #pragma once
-// Numbers without a pattern, for tests and simulations. Freestanding.
+// Pseudorandom numbers for tests and simulations. Freestanding.
 
 #include <cstdint>
 
 namespace espalier {
 
-// A bijection of 64 bits that leaves no pattern: what splitmix64 (Steele, Lea, Flood: Fast
-// splittable pseudorandom number generators, 2014) gives next in state x. It depends on nothing but
-// x, so draws need no order.
+// A bijection of 64 bits: the next output of splitmix64 in state x (Steele, Lea, Flood: Fast
+// splittable pseudorandom number generators, 2014). It depends only on x, so draws need no order.
 inline constexpr std::uint64_t kSplitmix64Step = 0x9e3779b97f4a7c15ull;  // from state to state
 [[nodiscard]] constexpr std::uint64_t splitmix64(std::uint64_t x) {
   x += kSplitmix64Step;

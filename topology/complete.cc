@@ -39,7 +39,7 @@ class Complete final : public Topology {
     return {from, to};
   }
 
-  // On a circle, rank 0 at the top, clockwise; neighbours are one unit apart.
+  // Positions on a circle, rank 0 at the top, clockwise; neighbours are one unit apart.
   [[nodiscard]] Point position(std::uint32_t node) const override {
     if (ranks_ == 1) return {0, 0};
     const double radius = 0.5 / std::sin(std::numbers::pi / ranks_);

@@ -9,7 +9,7 @@
 
 namespace espalier::topology {
 
-// Parses what follows "complete:". Null and one line in `error` if it is wrong.
+// Parses the text after "complete:". On error returns null and sets `error` to one line.
 [[nodiscard]] std::unique_ptr<Topology> parse_complete(std::string_view text, std::string& error);
 
 }  // namespace espalier::topology

@@ -12,7 +12,7 @@ constexpr std::string_view kShape =
     "of a module (2 where not given), e.g. crossbar:4x8";
 constexpr std::uint32_t kChannels = 2;
 
-// Nodes: the ranks, module by module, then the modules' ports, the switch last.
+// Nodes: the ranks, module by module, then the modules' ports, then the switch.
 class Crossbar final : public Topology {
  public:
   Crossbar(std::uint32_t modules, std::uint32_t size, std::uint32_t in, std::uint32_t out)
@@ -25,7 +25,7 @@ class Crossbar final : public Topology {
   }
   [[nodiscard]] std::uint32_t ranks() const override { return modules_ * size_; }
   [[nodiscard]] std::uint32_t nodes() const override { return ranks() + modules_ + 1; }
-  // A rank's links: to the others of its module and to the port; a port's: to the switch.
+  // A rank has links to the others of its module and to the port; a port has links to the switch.
   [[nodiscard]] std::uint64_t link_count() const override {
     return std::uint64_t{ranks()} * (size_ - 1) + 2 * (std::uint64_t{ranks()} + modules_);
   }
@@ -56,7 +56,7 @@ class Crossbar final : public Topology {
     return port(from) == port(to) ? 1 : 0;
   }
 
-  // Straight within a module, else through its port, the switch and the other port.
+  // Direct within a module, otherwise through the two ports and the switch.
   [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from,
                                                  std::uint32_t to) const override {
     std::vector<std::uint32_t> nodes = {from};
@@ -70,7 +70,7 @@ class Crossbar final : public Topology {
     return nodes;
   }
 
-  // Modules in a row, each a square of ranks below its port; the switch above the middle.
+  // Modules are in a row, each a square of ranks below its port; the switch is above the middle.
   [[nodiscard]] Point position(std::uint32_t node) const override {
     const double side = std::ceil(std::sqrt(size_));
     const double width = side + 1;
@@ -102,7 +102,7 @@ class Crossbar final : public Topology {
 
  private:
   [[nodiscard]] std::uint32_t hub() const { return ranks() + modules_; }
-  // The port of the node's module; the hub is its own.
+  // The port of the node's module. A port or the hub maps to itself.
   [[nodiscard]] std::uint32_t port(std::uint32_t node) const {
     return node < ranks() ? ranks() + node / size_ : node;
   }

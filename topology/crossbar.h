@@ -1,7 +1,7 @@
 #pragma once
-// crossbar:AxB: a hierarchical crossbar, A modules of B ranks. In a module every rank has a link to
-// every other; to ranks of other modules all of a module share its few channels. Paper 000, section
-// 4 ("Hierarchies of Crossbars").
+// crossbar:AxB: a hierarchical crossbar of A modules with B ranks each. Within a module every rank
+// has a link to every other. All ranks of a module share its few channels to other modules.
+// [Sanders03], section 4 ("Hierarchies of Crossbars").
 
 #include <memory>
 #include <string>
@@ -11,11 +11,13 @@
 
 namespace espalier::topology {
 
-// Parses what follows "crossbar:". AxB: two channels into and two out of each module, enough for
-// both of 000's embeddings; AxB,in=I,out=O: so many. Null and one line in `error` if it is wrong.
+// Parses the text after "crossbar:". AxB: two channels into and two out of each module, enough for
+// both embeddings of [Sanders03]; AxB,in=I,out=O: I channels in and O out. On error returns null
+// and sets `error` to one line.
 //
-// Routers only pass on: one port a module (its links to the switch are the module's channels), and
-// the switch, which joins any channel out with any channel in. Rank m*B + i is in module m.
+// Routers only forward. They are one port per module, whose links to the switch are the module's
+// channels, and the switch, which connects any outgoing channel with any incoming one. Rank m*B + i
+// is in module m.
 [[nodiscard]] std::unique_ptr<Topology> parse_crossbar(std::string_view text, std::string& error);
 
 }  // namespace espalier::topology

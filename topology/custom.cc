@@ -14,17 +14,17 @@ namespace espalier::topology {
 namespace {
 
 constexpr std::string_view kPrefix = "custom:";
-constexpr std::size_t kMostBytes = 4u << 20;  // of a topology file
-constexpr std::size_t kMostQuoted = 40;       // characters of a specification in a message
+constexpr std::size_t kMaxBytes = 4u << 20;  // maximum size of a topology file
+constexpr std::size_t kMaxQuoted = 40;       // characters of a specification in a message
 
 class Custom final : public Topology {
  public:
-  // To be used once it has returned no complaint.
-  [[nodiscard]] Complaint read(std::string_view text) {
-    Complaint complaint = read_custom(text, content_);
-    if (complaint.what.empty()) complaint = routes_.build(content_);
-    if (complaint.what.empty()) spec_ = std::string(kPrefix) + canonical_text(content_);
-    return complaint;
+  // The topology may be used only after this returned no error.
+  [[nodiscard]] ParseError read(std::string_view text) {
+    ParseError parse_error = read_custom(text, content_);
+    if (parse_error.what.empty()) parse_error = routes_.build(content_);
+    if (parse_error.what.empty()) spec_ = std::string(kPrefix) + canonical_text(content_);
+    return parse_error;
   }
 
   [[nodiscard]] std::string spec() const override { return spec_; }
@@ -43,7 +43,8 @@ class Custom final : public Topology {
     return routes_.route(from, to);
   }
 
-  // Without positions on a circle, node 0 at the top, clockwise; neighbours are one unit apart.
+  // Nodes without positions are on a circle, node 0 at the top, clockwise, neighbours one unit
+  // apart.
   [[nodiscard]] Point position(std::uint32_t node) const override {
     if (content_.nodes[node].placed) return content_.nodes[node].at;
     if (nodes() == 1) return {0, 0};
@@ -67,20 +68,20 @@ class Custom final : public Topology {
 
 std::unique_ptr<Topology> parse_custom(std::string_view text, std::string& error) {
   auto topology = std::make_unique<Custom>();
-  const Complaint complaint = topology->read(text);
-  if (complaint.what.empty()) return topology;
-  const bool whole = text.size() <= kMostQuoted;
-  error = "topology '" + std::string(kPrefix) + std::string(text.substr(0, kMostQuoted)) +
+  const ParseError parse_error = topology->read(text);
+  if (parse_error.what.empty()) return topology;
+  const bool whole = text.size() <= kMaxQuoted;
+  error = "topology '" + std::string(kPrefix) + std::string(text.substr(0, kMaxQuoted)) +
           (whole ? "" : "...") + "', at character " +
-          std::to_string(kPrefix.size() + static_cast<std::size_t>(complaint.spot.column) + 1) +
-          ": " + complaint.what;
+          std::to_string(kPrefix.size() + static_cast<std::size_t>(parse_error.source.column) + 1) +
+          ": " + parse_error.what;
   return nullptr;
 }
 
 std::unique_ptr<Topology> read_topology_file(const std::string& path, std::string& error) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(kMaxBytes + 1, '\0');
   const std::size_t size =
       file == nullptr ? 0 : std::fread(text.data(), 1, text.size(), file.get());
   if (file == nullptr || std::ferror(file.get()) != 0) {
@@ -90,13 +91,13 @@ std::unique_ptr<Topology> read_topology_file(const std::string& path, std::strin
   }
   text.resize(size);
   auto topology = std::make_unique<Custom>();
-  const Complaint complaint = size > kMostBytes
-                                  ? Complaint{{},
-                                              "the file is too large; expected at most " +
-                                                  std::to_string(kMostBytes) + " bytes"}
-                                  : topology->read(text);
-  if (complaint.what.empty()) return topology;
-  error = path + ":" + std::to_string(complaint.spot.line + 1) + ": " + complaint.what;
+  const ParseError parse_error = size > kMaxBytes
+                                     ? ParseError{{},
+                                                  "the file is too large; expected at most " +
+                                                      std::to_string(kMaxBytes) + " bytes"}
+                                     : topology->read(text);
+  if (parse_error.what.empty()) return topology;
+  error = path + ":" + std::to_string(parse_error.source.line + 1) + ": " + parse_error.what;
   return nullptr;
 }
 

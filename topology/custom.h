@@ -1,5 +1,5 @@
 #pragma once
-// Topologies of one's own, from text: proto/topology.proto, docs/topologies.md.
+// Topologies defined by the user, from text: proto/topology.proto, docs/topologies.md.
 
 #include <memory>
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace espalier::topology {
 
-// Parses what follows "custom:", a topology file's text in one line. Null and one line in `error`
-// if it is wrong.
+// Parses the text after "custom:", a topology file's text in one line. On error returns null and
+// sets `error` to one line.
 [[nodiscard]] std::unique_ptr<Topology> parse_custom(std::string_view text, std::string& error);
 
-// Reads the topology file at `path`. Null and one line in `error`, "PATH:LINE: ...", if it is
-// wrong.
+// Reads the topology file at `path`. On error returns null and sets `error` to one line,
+// "PATH:LINE: ...".
 [[nodiscard]] std::unique_ptr<Topology> read_topology_file(const std::string& path,
                                                            std::string& error);
 

@@ -7,14 +7,14 @@
 namespace espalier::topology {
 namespace {
 
-// The shortest decimal number that reads as this one.
+// The shortest decimal number that parses as `number`.
 std::string text_of(double number) {
   std::array<char, 32> text;
   const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
   return {text.data(), end};
 }
 
-// " name:value", without the space at the beginning of a line or of an entry.
+// Appends " name:value", without the space at the beginning of a line or of an entry.
 void put(std::string& out, const char* name, const std::string& value) {
   if (!out.empty() && out.back() != '{') out += ' ';
   out += name;
@@ -48,7 +48,7 @@ void put_nodes(const CustomContent& content, std::string& out) {
   }
 }
 
-// A link and its opposite of the same capacity are one entry, that of the lower `from`.
+// A link and its reverse with the same capacity become one entry, at the lower `from`.
 void put_links(const CustomContent& content, std::string& out) {
   for (const Link& link : content.links) {
     const bool both = content.capacity(link.to, link.from) == link.capacity;

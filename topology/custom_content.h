@@ -1,6 +1,5 @@
 #pragma once
-// What a topology file says, read and checked, without its words: nodes, links, and what overrides
-// the routing.
+// The parsed and checked content of a topology file: nodes, links and routing overrides.
 
 #include <cstdint>
 #include <string>
@@ -11,18 +10,18 @@
 
 namespace espalier::topology {
 
-// A custom topology has a table of next nodes for every pair, so it has fewer nodes than others
-// may.
+// A custom topology stores the next node for every pair of nodes. Its limit is therefore lower than
+// for other topologies.
 inline constexpr std::uint32_t kMaxCustomNodes = 1024;
 
-// Where something stands in the text, from 0.
-struct Spot {
+// A position in the source text, counted from 0.
+struct SourcePosition {
   int line = 0, column = 0;
 };
 
-// What is wrong and what would be right, and where. Empty: nothing.
-struct Complaint {
-  Spot spot;
+// A parse error: the error, the correct form, and the position. Empty: no error.
+struct ParseError {
+  SourcePosition source;
   std::string what;
 };
 
@@ -34,21 +33,21 @@ struct CustomContent {
   };
   struct NextHop {
     std::uint32_t at = 0, to = 0, next = 0;
-    Spot spot;
+    SourcePosition source;
   };
   struct Route {
     std::vector<std::uint32_t> nodes;  // at least two
-    Spot spot;
+    SourcePosition source;
   };
 
   std::string name;
   std::uint32_t ranks = 0;
   bool xy = false;
-  std::vector<Node> nodes;    // one a node; all placed or none
-  std::vector<Link> links;    // sorted by from, then to; none twice
-  std::vector<NextHop> hops;  // sorted by (at, next, to); no (at, to) twice
-  std::vector<Route> routes;  // sorted by first, then last node; no such pair twice
-  Spot ranks_spot, routing_spot;
+  std::vector<Node> nodes;    // one per node; either all have a position or none
+  std::vector<Link> links;    // sorted by from, then to; no duplicates
+  std::vector<NextHop> hops;  // sorted by (at, next, to); each (at, to) at most once
+  std::vector<Route> routes;  // sorted by first, then last node; each pair at most once
+  SourcePosition ranks_source, routing_source;
 
   // Lanes of the link from -> to; 0 if there is none.
   [[nodiscard]] std::uint32_t capacity(std::uint32_t from, std::uint32_t to) const;
@@ -58,12 +57,12 @@ struct CustomContent {
   [[nodiscard]] std::string kind(std::uint32_t node) const;
 };
 
-// Reads text format (proto/topology.proto). Links and nodes are checked, routes as far as they are
-// lists of links; whether they lead anywhere is for CustomRoutes to say.
-[[nodiscard]] Complaint read_custom(std::string_view text, CustomContent& content);
+// Parses text format (proto/topology.proto). Checks nodes and links, and that routes are lists of
+// links. CustomRoutes checks whether the routes reach their destinations.
+[[nodiscard]] ParseError read_custom(std::string_view text, CustomContent& content);
 
-// One line of text format that reads as the same content, in the one order and form that all files
-// of this content share: comments, order, and defaults written out do not show.
+// Returns one line of text format that parses as the same content. All files with this content give
+// the same line: comments, order and explicit defaults have no effect.
 [[nodiscard]] std::string canonical_text(const CustomContent& content);
 
 }  // namespace espalier::topology

@@ -1,5 +1,5 @@
-// Whatever a topology's text becomes by small changes, it is refused with a reason, or read as a
-// topology whose routes lead along its links and whose specification reads as itself.
+// A topology text with random small changes must be refused with a reason, or read as a topology
+// whose routes follow its links and whose specification parses as itself.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace espalier::topology {
 namespace {
 
-// Exchanges, drops or doubles a few characters, now and then by one that the format knows.
+// Exchanges, drops or duplicates a few characters, or replaces some by characters of the format.
 std::string changed(std::string text, std::mt19937& random) {
   constexpr std::string_view kKnown = "0123456789{}[]:, \"xyx-.e#<>";
   for (std::uint32_t changes = 1 + random() % 3; changes > 0; --changes) {

@@ -1,4 +1,4 @@
-// Text format to CustomContent: what is missing, unknown, twice or out of range is found here.
+// Text format to CustomContent. Detects missing, unknown, duplicate and out-of-range entries.
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
@@ -18,60 +18,63 @@ namespace {
 using google::protobuf::TextFormat;
 using Tree = TextFormat::ParseInfoTree;
 
-constexpr std::size_t kMostLetters = 64;
-constexpr std::uint32_t kMostLanes = 1u << 20;
+constexpr std::size_t kMaxLetters = 64;
+constexpr std::uint32_t kMaxLanes = 1u << 20;
 constexpr double kFarthest = 1e6;
 constexpr const char* kGuide = "; expected text as docs/topologies.md describes it";
 
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
-  // Both from 0.
+  // line and column count from 0.
   void AddError(int line, int column, const std::string& message) override {
     if (error.what.empty()) error = {{std::max(line, 0), std::max(column, 0)}, message + kGuide};
   }
-  Complaint error;
+  ParseError error;
 };
 
-// Keeps the first complaint; after it nothing that is read means anything.
+// Keeps the first error; values read after it are meaningless.
 class Reader {
  public:
   explicit Reader(CustomContent& content) : content_(content) {}
-  [[nodiscard]] Complaint read(std::string_view text);
+  [[nodiscard]] ParseError read(std::string_view text);
 
  private:
   void head();
-  void node(const TopologyFile::Node& entry, Spot spot);
+  void node(const TopologyFile::Node& entry, SourcePosition source);
   void positions();
-  void link(const TopologyFile::Link& entry, Spot spot);
-  void add_link(Link link, Spot spot);
-  void hop(const TopologyFile::NextHop& entry, Spot spot);
-  void route(const TopologyFile::Route& entry, Spot spot);
+  void link(const TopologyFile::Link& entry, SourcePosition source);
+  void add_link(Link link, SourcePosition source);
+  void hop(const TopologyFile::NextHop& entry, SourcePosition source);
+  void route(const TopologyFile::Route& entry, SourcePosition source);
   void sort();
 
-  [[nodiscard]] bool ok() const { return complaint_.what.empty(); }
-  void fail(Spot spot, const std::string& what) {
-    if (ok()) complaint_ = {spot, what};
+  [[nodiscard]] bool ok() const { return parse_error_.what.empty(); }
+  void fail(SourcePosition source, const std::string& what) {
+    if (ok()) parse_error_ = {source, what};
   }
-  // A node's number that must be there and be one of the nodes; `what`: "link: 'from'".
-  std::uint32_t number(bool given, std::uint32_t node, const std::string& what, Spot spot);
+  // Reads a required node number, which must be a node of the topology. `what`: "link: 'from'".
+  std::uint32_t number(bool given, std::uint32_t node, const std::string& what,
+                       SourcePosition source);
   [[nodiscard]] std::string numbers() const;
-  [[nodiscard]] Spot spot(const char* field, int index = -1) const;
+  [[nodiscard]] SourcePosition source_of(const char* field, int index = -1) const;
 
   CustomContent& content_;
-  Complaint complaint_;
+  ParseError parse_error_;
   TopologyFile file_;
   Tree tree_;
   std::set<std::uint32_t> described_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Spot> link_spots_, hop_spots_, route_spots_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, SourcePosition> link_sources_, hop_sources_,
+      route_sources_;
 };
 
-// "; the first is in line 3", where the text has lines.
-std::string first_at(Spot spot, Spot again) {
-  return spot.line == again.line ? ""
-                                 : " (the first is in line " + std::to_string(spot.line + 1) + ")";
+// Returns "; the first is in line 3" if the text has several lines.
+std::string first_at(SourcePosition source, SourcePosition again) {
+  return source.line == again.line
+             ? ""
+             : " (the first is in line " + std::to_string(source.line + 1) + ")";
 }
 
-Spot Reader::spot(const char* field, int index) const {
+SourcePosition Reader::source_of(const char* field, int index) const {
   const auto* descriptor = TopologyFile::descriptor()->FindFieldByName(field);
   const TextFormat::ParseLocation at = tree_.GetLocation(descriptor, index);
   return {std::max(at.line, 0), std::max(at.column, 0)};
@@ -83,11 +86,13 @@ std::string Reader::numbers() const {
          " ranks, " + std::to_string(nodes - content_.ranks) + " routers)";
 }
 
-std::uint32_t Reader::number(bool given, std::uint32_t node, const std::string& what, Spot spot) {
+std::uint32_t Reader::number(bool given, std::uint32_t node, const std::string& what,
+                             SourcePosition source) {
   if (!given) {
-    fail(spot, what + " is missing; " + numbers());
+    fail(source, what + " is missing; " + numbers());
   } else if (node >= content_.nodes.size()) {
-    fail(spot, what + " is " + std::to_string(node) + ", and there is no such node; " + numbers());
+    fail(source,
+         what + " is " + std::to_string(node) + ", and there is no such node; " + numbers());
   }
   return ok() ? node : 0;
 }
@@ -97,19 +102,20 @@ void Reader::head() {
     return c < 0x80 && (std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-');
   };
   const std::string& name = file_.name();
-  if (name.empty() || name.size() > kMostLetters ||
+  if (name.empty() || name.size() > kMaxLetters ||
       !std::all_of(name.begin(), name.end(), allowed)) {
-    fail(spot("name"), std::string(name.empty() ? "the name is missing" : "the name is no name") +
-                           "; expected name: \"...\" of 1 to " + std::to_string(kMostLetters) +
-                           " letters, digits, '.', '_' and '-'");
+    fail(source_of("name"),
+         std::string(name.empty() ? "the name is missing" : "the name is not valid") +
+             "; expected name: \"...\" of 1 to " + std::to_string(kMaxLetters) +
+             " letters, digits, '.', '_' and '-'");
   }
   if (file_.ranks() == 0) {
-    fail(spot("ranks"), "the number of ranks is missing or 0; expected ranks: 1 to " +
-                            std::to_string(kMaxCustomNodes));
+    fail(source_of("ranks"), "the number of ranks is missing or 0; expected ranks: 1 to " +
+                                 std::to_string(kMaxCustomNodes));
   }
   const std::uint64_t nodes = std::uint64_t{file_.ranks()} + file_.routers();
   if (nodes > kMaxCustomNodes) {
-    fail(spot(file_.ranks() > kMaxCustomNodes ? "ranks" : "routers"),
+    fail(source_of(file_.ranks() > kMaxCustomNodes ? "ranks" : "routers"),
          std::to_string(nodes) + " nodes are too many; expected at most " +
              std::to_string(kMaxCustomNodes) + " ranks and routers");
   }
@@ -118,30 +124,30 @@ void Reader::head() {
   content_.ranks = file_.ranks();
   content_.xy = file_.routing() == TopologyFile::XY;
   content_.nodes.resize(nodes);
-  content_.ranks_spot = spot("ranks");
-  content_.routing_spot = spot("routing");
+  content_.ranks_source = source_of("ranks");
+  content_.routing_source = source_of("routing");
 }
 
-void Reader::node(const TopologyFile::Node& entry, Spot spot) {
-  const std::uint32_t node = number(entry.has_node(), entry.node(), "node: 'node'", spot);
+void Reader::node(const TopologyFile::Node& entry, SourcePosition source) {
+  const std::uint32_t node = number(entry.has_node(), entry.node(), "node: 'node'", source);
   if (!ok()) return;
   const std::string who = "node " + std::to_string(node);
   if (!described_.insert(node).second)
-    fail(spot, who + " is given twice; expected one entry a node");
+    fail(source, who + " is listed twice; expected one entry per node");
   const auto allowed = [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; };
-  if (entry.name().size() > kMostLetters ||
+  if (entry.name().size() > kMaxLetters ||
       !std::all_of(entry.name().begin(), entry.name().end(), allowed)) {
-    fail(spot, who + "'s name is no name; expected at most " + std::to_string(kMostLetters) +
-                   " printable ASCII characters without '\"' and '\\'");
+    fail(source, who + "'s name is not valid; expected at most " + std::to_string(kMaxLetters) +
+                     " printable ASCII characters without '\"' and '\\'");
   }
   if (entry.has_x() != entry.has_y()) {
-    fail(spot, who + " has only one of x and y; expected both or neither");
+    fail(source, who + " has only one of x and y; expected both or neither");
   }
   const auto inside = [](double at) { return at >= 0 && at <= kFarthest; };
   if (!inside(entry.x()) || !inside(entry.y())) {
-    fail(spot, who + "'s position is out of range; expected x and y from 0 to 1000000");
+    fail(source, who + "'s position is out of range; expected x and y from 0 to 1000000");
   }
-  // + 0.0: no minus zero, which would read as another topology.
+  // Adding 0.0 turns minus zero into zero; minus zero would give another canonical text.
   content_.nodes[node] = {entry.name(), entry.has_x(), {entry.x() + 0.0, entry.y() + 0.0}};
 }
 
@@ -152,12 +158,12 @@ void Reader::positions() {
   const bool all = without == nodes.end();
   const std::string who = all ? "" : std::to_string(without - nodes.begin());
   if (content_.xy && !all) {
-    fail(content_.routing_spot, "XY routes need positions, and node " + who +
-                                    " has none; expected node { node: " + who +
-                                    " x: ... y: ... } for every node");
+    fail(content_.routing_source, "XY routes need positions, and node " + who +
+                                      " has none; expected node { node: " + who +
+                                      " x: ... y: ... } for every node");
   }
   if (!all && std::any_of(nodes.begin(), nodes.end(), placed)) {
-    fail(content_.ranks_spot,
+    fail(content_.ranks_source,
          "node " + who + " has no position, but others have; expected x and y for all or for none");
   }
   if (!all) return;
@@ -166,92 +172,92 @@ void Reader::positions() {
     const std::uint32_t node = file_.node(index).node();
     const auto [first, fresh] = taken.insert({{nodes[node].at.x, nodes[node].at.y}, node});
     if (fresh) continue;
-    fail(spot("node", index), "node " + std::to_string(node) + " is where node " +
-                                  std::to_string(first->second) +
-                                  " is; expected a position of its own");
+    fail(source_of("node", index),
+         "node " + std::to_string(node) + " has the same position as node " +
+             std::to_string(first->second) + "; expected different positions");
   }
 }
 
-void Reader::add_link(Link link, Spot spot) {
-  const auto [first, fresh] = link_spots_.insert({{link.from, link.to}, spot});
+void Reader::add_link(Link link, SourcePosition source) {
+  const auto [first, fresh] = link_sources_.insert({{link.from, link.to}, source});
   if (!fresh) {
-    fail(spot, "the link from " + std::to_string(link.from) + " to " + std::to_string(link.to) +
-                   " is there already" + first_at(first->second, spot) +
-                   "; expected it once, as a link { ... } without one_way is one each way");
+    fail(source, "the link from " + std::to_string(link.from) + " to " + std::to_string(link.to) +
+                     " exists already" + first_at(first->second, source) +
+                     "; expected it once, as a link { ... } without one_way is one each way");
   }
   content_.links.push_back(link);
 }
 
-void Reader::link(const TopologyFile::Link& entry, Spot spot) {
-  const std::uint32_t from = number(entry.has_from(), entry.from(), "link: 'from'", spot);
-  const std::uint32_t to = number(entry.has_to(), entry.to(), "link: 'to'", spot);
+void Reader::link(const TopologyFile::Link& entry, SourcePosition source) {
+  const std::uint32_t from = number(entry.has_from(), entry.from(), "link: 'from'", source);
+  const std::uint32_t to = number(entry.has_to(), entry.to(), "link: 'to'", source);
   const std::uint32_t capacity = entry.has_capacity() ? entry.capacity() : 1;
   if (ok() && from == to) {
-    fail(spot, "link: node " + std::to_string(from) + " is linked to itself; expected two nodes");
+    fail(source, "link: node " + std::to_string(from) + " is linked to itself; expected two nodes");
   }
-  if (capacity == 0 || capacity > kMostLanes) {
-    fail(spot, "link: capacity is " + std::to_string(capacity) + "; expected 1 to " +
-                   std::to_string(kMostLanes) + " lanes");
+  if (capacity == 0 || capacity > kMaxLanes) {
+    fail(source, "link: capacity is " + std::to_string(capacity) + "; expected 1 to " +
+                     std::to_string(kMaxLanes) + " lanes");
   }
   if (!ok()) return;
-  add_link({from, to, capacity}, spot);
-  if (!entry.one_way()) add_link({to, from, capacity}, spot);
+  add_link({from, to, capacity}, source);
+  if (!entry.one_way()) add_link({to, from, capacity}, source);
 }
 
-void Reader::hop(const TopologyFile::NextHop& entry, Spot spot) {
-  const std::uint32_t at = number(entry.has_at(), entry.at(), "next_hop: 'at'", spot);
-  const std::uint32_t next = number(entry.has_next(), entry.next(), "next_hop: 'next'", spot);
+void Reader::hop(const TopologyFile::NextHop& entry, SourcePosition source) {
+  const std::uint32_t at = number(entry.has_at(), entry.at(), "next_hop: 'at'", source);
+  const std::uint32_t next = number(entry.has_next(), entry.next(), "next_hop: 'next'", source);
   if (ok() && content_.capacity(at, next) == 0) {
-    fail(spot, "next_hop: there is no link from " + std::to_string(at) + " to " +
-                   std::to_string(next) + "; expected the other end of one of node " +
-                   std::to_string(at) + "'s links");
+    fail(source, "next_hop: there is no link from " + std::to_string(at) + " to " +
+                     std::to_string(next) + "; expected the other end of one of node " +
+                     std::to_string(at) + "'s links");
   }
-  if (ok() && entry.to_size() == 0) number(false, 0, "next_hop: 'to'", spot);
+  if (ok() && entry.to_size() == 0) number(false, 0, "next_hop: 'to'", source);
   for (const std::uint32_t to : entry.to()) {
-    number(true, to, "next_hop: 'to'", spot);
+    number(true, to, "next_hop: 'to'", source);
     if (!ok()) return;
     if (to == at) {
-      fail(spot, "next_hop: node " + std::to_string(at) +
-                     " needs none for itself; expected other nodes in 'to'");
+      fail(source, "next_hop: node " + std::to_string(at) +
+                       " cannot be its own destination; expected other nodes in 'to'");
     }
-    const auto [first, fresh] = hop_spots_.insert({{at, to}, spot});
+    const auto [first, fresh] = hop_sources_.insert({{at, to}, source});
     if (!fresh) {
-      fail(spot, "next_hop: node " + std::to_string(at) + " has one for node " +
-                     std::to_string(to) + " already" + first_at(first->second, spot) +
-                     "; expected one for each destination");
+      fail(source, "next_hop: node " + std::to_string(at) + " has a next_hop for node " +
+                       std::to_string(to) + " already" + first_at(first->second, source) +
+                       "; expected one next_hop per destination");
     }
-    content_.hops.push_back({at, to, next, spot});
+    content_.hops.push_back({at, to, next, source});
   }
 }
 
-void Reader::route(const TopologyFile::Route& entry, Spot spot) {
+void Reader::route(const TopologyFile::Route& entry, SourcePosition source) {
   if (entry.node_size() < 2) {
-    fail(spot, "route: it has " + std::to_string(entry.node_size()) +
-                   " nodes; expected two at least, its ends included");
+    fail(source, "route: it has " + std::to_string(entry.node_size()) +
+                     " nodes; expected two at least, its ends included");
   }
   std::set<std::uint32_t> passed;
   for (int index = 0; index < entry.node_size() && ok(); ++index) {
-    const std::uint32_t node = number(true, entry.node(index), "route: 'node'", spot);
+    const std::uint32_t node = number(true, entry.node(index), "route: 'node'", source);
     if (!passed.insert(node).second && ok()) {
-      fail(spot, "route: it comes to node " + std::to_string(node) +
-                     " twice; expected a way without loops");
+      fail(source, "route: it visits node " + std::to_string(node) +
+                       " twice; expected a route without loops");
     }
     if (index == 0 || !ok() || content_.capacity(entry.node(index - 1), node) > 0) continue;
-    fail(spot, "route: there is no link from " + std::to_string(entry.node(index - 1)) + " to " +
-                   std::to_string(node) + "; expected nodes of which each has a link to the next");
+    fail(source, "route: there is no link from " + std::to_string(entry.node(index - 1)) + " to " +
+                     std::to_string(node) + "; expected a link from each node to the next");
   }
   if (!ok()) return;
   const std::vector<std::uint32_t> nodes(entry.node().begin(), entry.node().end());
-  const auto [first, fresh] = route_spots_.insert({{nodes.front(), nodes.back()}, spot});
+  const auto [first, fresh] = route_sources_.insert({{nodes.front(), nodes.back()}, source});
   if (!fresh) {
-    fail(spot, "route: there is one from " + std::to_string(nodes.front()) + " to " +
-                   std::to_string(nodes.back()) + " already" + first_at(first->second, spot) +
-                   "; expected one for each pair of ends");
+    fail(source, "route: a route from " + std::to_string(nodes.front()) + " to " +
+                     std::to_string(nodes.back()) + " exists already" +
+                     first_at(first->second, source) + "; expected one route per pair of ends");
   }
-  content_.routes.push_back({nodes, spot});
+  content_.routes.push_back({nodes, source});
 }
 
-// The order that canonical_text() writes, and that searches rely on.
+// Sorts into the order that canonical_text() writes and that searches rely on.
 void Reader::sort() {
   std::sort(content_.hops.begin(), content_.hops.end(), [](const auto& a, const auto& b) {
     return std::tuple(a.at, a.next, a.to) < std::tuple(b.at, b.next, b.to);
@@ -261,33 +267,36 @@ void Reader::sort() {
   });
 }
 
-Complaint Reader::read(std::string_view text) {
+ParseError Reader::read(std::string_view text) {
   FirstError errors;
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   parser.WriteLocationsTo(&tree_);
   if (!parser.ParseFromString(std::string(text), &file_)) {
-    errors.AddError(0, 0, "it cannot be read");  // unless there is an error already
+    errors.AddError(0, 0, "the text cannot be parsed");  // ignored if there is an error already
     return errors.error;
   }
   head();
-  for (int at = 0; ok() && at < file_.node_size(); ++at) node(file_.node(at), spot("node", at));
+  for (int at = 0; ok() && at < file_.node_size(); ++at)
+    node(file_.node(at), source_of("node", at));
   if (ok()) positions();
-  for (int at = 0; ok() && at < file_.link_size(); ++at) link(file_.link(at), spot("link", at));
+  for (int at = 0; ok() && at < file_.link_size(); ++at)
+    link(file_.link(at), source_of("link", at));
   std::sort(content_.links.begin(), content_.links.end(), [](const Link& a, const Link& b) {
     return std::pair(a.from, a.to) < std::pair(b.from, b.to);
   });
   for (int at = 0; ok() && at < file_.next_hop_size(); ++at) {
-    hop(file_.next_hop(at), spot("next_hop", at));
+    hop(file_.next_hop(at), source_of("next_hop", at));
   }
-  for (int at = 0; ok() && at < file_.route_size(); ++at) route(file_.route(at), spot("route", at));
+  for (int at = 0; ok() && at < file_.route_size(); ++at)
+    route(file_.route(at), source_of("route", at));
   sort();
-  return complaint_;
+  return parse_error_;
 }
 
 }  // namespace
 
-Complaint read_custom(std::string_view text, CustomContent& content) {
+ParseError read_custom(std::string_view text, CustomContent& content) {
   content = {};
   return Reader(content).read(text);
 }

@@ -5,11 +5,11 @@
 
 namespace espalier::topology {
 
-Complaint CustomRoutes::build(const CustomContent& content) {
+ParseError CustomRoutes::build(const CustomContent& content) {
   content_ = &content;
   count_ = content.nodes.size();
   next_.assign(count_ * count_, kNowhere);
-  if (Complaint complaint = all_joined(); !complaint.what.empty()) return complaint;
+  if (ParseError parse_error = all_joined(); !parse_error.what.empty()) return parse_error;
   if (content.xy) {
     fill_xy();
   } else {
@@ -19,7 +19,7 @@ Complaint CustomRoutes::build(const CustomContent& content) {
     next_[hop.to * count_ + hop.at] = static_cast<std::uint16_t>(hop.next);
   }
   for (std::uint32_t to = 0; to < count_; ++to) {
-    if (Complaint complaint = follow(to); !complaint.what.empty()) return complaint;
+    if (ParseError parse_error = follow(to); !parse_error.what.empty()) return parse_error;
   }
   return {};
 }
@@ -45,19 +45,19 @@ bool CustomRoutes::reached(bool along, std::uint32_t& first) const {
   return first == count_;
 }
 
-Complaint CustomRoutes::all_joined() const {
+ParseError CustomRoutes::all_joined() const {
   std::uint32_t node = 0;
   for (const bool along : {true, false}) {
     if (reached(along, node)) continue;
-    return {content_->ranks_spot, content_->kind(along ? 0 : node) + " cannot reach " +
-                                      content_->kind(along ? node : 0) +
-                                      "; expected links by which every node reaches every other"};
+    return {content_->ranks_source, content_->kind(along ? 0 : node) + " cannot reach " +
+                                        content_->kind(along ? node : 0) +
+                                        "; expected links by which every node reaches every other"};
   }
   return {};
 }
 
-// Breadth first from each destination, against the links. Of the nodes next to one, those nearer
-// by a link are known when it is found, and the lowest of them is taken.
+// Searches breadth first from each destination, against the links. When a node is found, all its
+// neighbours that are one link nearer are already known, and the lowest-numbered of them is taken.
 void CustomRoutes::fill_shortest() {
   std::vector<std::vector<std::uint32_t>> before(count_);
   for (const Link& link : content_->links) before[link.to].push_back(link.from);
@@ -79,8 +79,8 @@ void CustomRoutes::fill_shortest() {
   }
 }
 
-// To the nearest neighbour in the destination's direction that is not beyond it: in the row until
-// the column is right, then in the column. Where there is none the table keeps kNowhere.
+// Chooses the nearest neighbour in the destination's direction that is not beyond it: along the row
+// until the column matches, then along the column. If there is none, the table keeps kNowhere.
 void CustomRoutes::fill_xy() {
   const auto& nodes = content_->nodes;
   for (std::uint32_t at = 0; at < count_; ++at) {
@@ -104,9 +104,9 @@ void CustomRoutes::fill_xy() {
   }
 }
 
-Complaint CustomRoutes::follow(std::uint32_t to) const {
-  std::vector<std::uint32_t> walk(count_,
-                                  kNowhere);  // the first node that came by; `to`: it arrives
+ParseError CustomRoutes::follow(std::uint32_t to) const {
+  // By node: the first node whose path passed here; `to`: the path arrives.
+  std::vector<std::uint32_t> walk(count_, kNowhere);
   walk[to] = to;
   for (std::uint32_t from = 0; from < count_; ++from) {
     if (walk[from] != kNowhere || explicit_route(from, to) != nullptr) continue;
@@ -125,29 +125,30 @@ Complaint CustomRoutes::follow(std::uint32_t to) const {
   return {};
 }
 
-Complaint CustomRoutes::stops(std::uint32_t from, std::uint32_t at, std::uint32_t to) const {
+ParseError CustomRoutes::stops(std::uint32_t from, std::uint32_t at, std::uint32_t to) const {
   const bool row = content_->nodes[at].at.x != content_->nodes[to].at.x;
-  return {content_->routing_spot,
+  return {content_->routing_source,
           "the XY route from " + content_->kind(from) + " to " + content_->kind(to) + " ends at " +
               content_->kind(at) + ", which has no link along its " + (row ? "row" : "column") +
               " in that direction; expected a next_hop { at: " + std::to_string(at) +
               " to: " + std::to_string(to) + " next: ... } or a route around"};
 }
 
-// A loop has a next_hop in it: the routings alone always come nearer.
-Complaint CustomRoutes::loops(std::uint32_t at, std::uint32_t to) const {
+// Describes a loop. Every loop contains a next_hop, because each step of the routings alone comes
+// nearer.
+ParseError CustomRoutes::loops(std::uint32_t at, std::uint32_t to) const {
   std::string way = std::to_string(at);
-  Spot spot;
+  SourcePosition source;
   std::uint32_t node = at;
   do {
     for (const CustomContent::NextHop& hop : content_->hops) {
-      if (hop.at == node && hop.to == to) spot = hop.spot;
+      if (hop.at == node && hop.to == to) source = hop.source;
     }
     node = next(node, to);
     way += " -> " + std::to_string(node);
   } while (node != at);
-  return {spot, "messages for " + content_->kind(to) + " go round and round, " + way +
-                    "; expected a next_hop that leads to it"};
+  return {source, "messages for " + content_->kind(to) + " circulate without end, " + way +
+                      "; expected a next_hop that leads to it"};
 }
 
 const CustomContent::Route* CustomRoutes::explicit_route(std::uint32_t from,

@@ -1,5 +1,5 @@
 #pragma once
-// The routes of a custom topology: for every pair of nodes, where a message goes next.
+// The routes of a custom topology: for every pair of nodes, the next node of a message.
 
 #include <cstdint>
 #include <vector>
@@ -10,25 +10,25 @@ namespace espalier::topology {
 
 class CustomRoutes {
  public:
-  // Fills the tables and follows every route: every node must reach every other, over links and
-  // without coming to a node twice. `content` is to outlive this.
-  [[nodiscard]] Complaint build(const CustomContent& content);
+  // Fills the tables and follows every route: every node must reach every other over links,
+  // visiting no node twice. `content` must outlive this object.
+  [[nodiscard]] ParseError build(const CustomContent& content);
   // The nodes from `from` to `to`, both included.
   [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from, std::uint32_t to) const;
 
  private:
   static constexpr std::uint16_t kNowhere = 0xffff;
 
-  [[nodiscard]] Complaint all_joined() const;
-  // Whether every node is reached from node 0 along the links, or against them; first: one that is
-  // not.
+  [[nodiscard]] ParseError all_joined() const;
+  // Whether every node can be reached from node 0 along the links, or against them. `first` is set
+  // to a node that cannot.
   [[nodiscard]] bool reached(bool along, std::uint32_t& first) const;
   void fill_shortest();
   void fill_xy();
   // Follows the table from every node to `to`.
-  [[nodiscard]] Complaint follow(std::uint32_t to) const;
-  [[nodiscard]] Complaint stops(std::uint32_t from, std::uint32_t at, std::uint32_t to) const;
-  [[nodiscard]] Complaint loops(std::uint32_t at, std::uint32_t to) const;
+  [[nodiscard]] ParseError follow(std::uint32_t to) const;
+  [[nodiscard]] ParseError stops(std::uint32_t from, std::uint32_t at, std::uint32_t to) const;
+  [[nodiscard]] ParseError loops(std::uint32_t at, std::uint32_t to) const;
   [[nodiscard]] const CustomContent::Route* explicit_route(std::uint32_t from,
                                                            std::uint32_t to) const;
   [[nodiscard]] std::uint16_t next(std::uint32_t at, std::uint32_t to) const {
@@ -37,7 +37,7 @@ class CustomRoutes {
 
   const CustomContent* content_ = nullptr;
   std::size_t count_ = 0;            // nodes
-  std::vector<std::uint16_t> next_;  // of (to, at)
+  std::vector<std::uint16_t> next_;  // indexed by (to, at)
 };
 
 }  // namespace espalier::topology

@@ -1,4 +1,4 @@
-// Topologies from text: what is read, what is refused and where, and the routes.
+// Topologies from text: accepted input, refused input with its position, and the routes.
 
 #include "topology/custom.h"
 
@@ -38,7 +38,7 @@ std::string error_of(const std::string& text) {
 const std::string kHead = "name:\"t\" ranks:3 ";
 const std::string kRing = kHead + "link{from:0 to:1} link{from:1 to:2} link{from:2 to:0} ";
 
-// Every node to every other over links, without coming to a node twice.
+// Checks that every node reaches every other over links, visiting no node twice.
 void expect_routes(const Topology& topology) {
   for (std::uint32_t from = 0; from < topology.nodes(); ++from) {
     for (std::uint32_t to = 0; to < topology.nodes(); ++to) {
@@ -67,7 +67,7 @@ void expect_links(const Topology& topology) {
   EXPECT_EQ(topology.capacity(topology.nodes(), 0), 0u);
 }
 
-// The mesh's own XY route wherever that does not cross the link between 5 and 6.
+// The mesh's own XY route, except where it would cross the link between 5 and 6.
 TEST(Custom, ABrokenMeshGoesAroundItsFault) {
   const auto broken = example("broken-mesh");
   const auto mesh = must_parse("mesh:4x4");
@@ -116,7 +116,7 @@ TEST(Custom, AnUnevenTreeRoutesThroughTheLowestCommonSwitch) {
 }
 
 TEST(Custom, ShortestRoutesTakeTheLowestNode) {
-  // Rows 0 1 2 and 3 4 5: three shortest ways from end to end.
+  // Rows 0 1 2 and 3 4 5: three shortest routes from end to end.
   const auto grid = must_parse(
       "custom:name:\"grid\" ranks:6 link{from:0 to:1} link{from:1 to:2} link{from:3 to:4} "
       "link{from:4 to:5} link{from:0 to:3} link{from:1 to:4} link{from:2 to:5}");
@@ -147,8 +147,8 @@ TEST(Custom, LinksOfOneWay) {
   EXPECT_EQ(draw_svg(*must_parse("custom:" + kRing)).find("class=\"way\""), std::string::npos);
 }
 
-// next_hop is for whatever comes by, route for its two ends alone.
-TEST(Custom, WhatOverridesWhat) {
+// next_hop applies to all messages that pass; route only to its two ends.
+TEST(Custom, PrecedenceOfOverrides) {
   const std::string square =
       "custom:name:\"s\" ranks:5 link{from:0 to:1} link{from:1 to:2} link{from:2 to:3} "
       "link{from:3 to:0} link{from:4 to:0} ";
@@ -166,7 +166,7 @@ TEST(Custom, WhatOverridesWhat) {
   EXPECT_NE(route->digest(), hop->digest());
 }
 
-TEST(Custom, ContentIsWhatTheDigestIsOf) {
+TEST(Custom, TheDigestCoversTheContent) {
   const std::string canonical =
       "custom:name:\"c\" ranks:2 routers:1 node{node:0 x:0 y:0} node{node:1 x:1.5 y:0} "
       "node{node:2 name:\"hub\" x:0.1 y:1} link{from:0 to:1 one_way:true} "
@@ -184,7 +184,7 @@ TEST(Custom, ContentIsWhatTheDigestIsOf) {
       "node { node: 1 x: 15e-1 y: -0.0 } node { node: 0 x: 0 y: 0 }");
   EXPECT_EQ(other->spec(), canonical);
   EXPECT_EQ(other->digest(), one->digest());
-  // FNV-1a of the specification: descriptors of old files must go on fitting.
+  // FNV-1a of the specification: descriptors of old files must remain valid.
   EXPECT_EQ(must_parse("custom:" + kRing)->digest(), 0x2f886b162c4b7942ull);
   for (const char* change : {"link{from:1 to:0 one_way:true}", "next_hop{at:1 to:[0] next:2}"}) {
     EXPECT_NE(must_parse(canonical + " " + change)->digest(), one->digest()) << change;
@@ -197,7 +197,7 @@ TEST(Custom, ContentIsWhatTheDigestIsOf) {
 }
 
 struct Row {
-  std::string text, complaint;
+  std::string text, parse_error;
 };
 
 TEST(Custom, ErrorsOfHeadAndNodes) {
@@ -207,7 +207,7 @@ TEST(Custom, ErrorsOfHeadAndNodes) {
            Row{"ranks:3",
                "the name is missing; expected name: \"...\" of 1 to 64 letters, digits, "
                "'.', '_' and '-'"},
-           Row{"name:\"a b\" ranks:3", "the name is no name; expected name: \"...\" of 1 to 64"},
+           Row{"name:\"a b\" ranks:3", "the name is not valid; expected name: \"...\" of 1 to 64"},
            Row{"name:\"t\"", "the number of ranks is missing or 0; expected ranks: 1 to 1024"},
            Row{"name:\"t\" ranks:1000 routers:25",
                "1025 nodes are too many; expected at most 1024 ranks and routers"},
@@ -215,16 +215,16 @@ TEST(Custom, ErrorsOfHeadAndNodes) {
            Row{kRing + "node{name:\"x\"}", "node: 'node' is missing; " + three},
            Row{kRing + "node{node:3}", "node: 'node' is 3, and there is no such node; " + three},
            Row{kRing + "node{node:1} node{node:1}",
-               "node 1 is given twice; expected one entry a node"},
+               "node 1 is listed twice; expected one entry per node"},
            Row{kRing + "node{node:1 name:\"\\n\"}",
-               "node 1's name is no name; expected at most 64"},
+               "node 1's name is not valid; expected at most 64"},
            Row{kRing + "node{node:1 x:1}", "node 1 has only one of x and y; expected both or"},
            Row{kRing + "node{node:1 x:-1 y:0}",
                "node 1's position is out of range; expected x and"},
            Row{kRing + "node{node:1 x:nan y:0}", "node 1's position is out of range"},
            Row{kRing + two, "node 2 has no position, but others have; expected x and y for all"},
            Row{kRing + two + "node{node:2 x:1 y:0}",
-               "node 2 is where node 1 is; expected a position of its own"},
+               "node 2 has the same position as node 1; expected different positions"},
            Row{kRing + "routing:XY",
                "XY routes need positions, and node 0 has none; expected node "
                "{ node: 0 x: ... y: ... } for every node"},
@@ -235,7 +235,7 @@ TEST(Custom, ErrorsOfHeadAndNodes) {
            Row{kRing + "link{", "expected text as docs/topologies.md describes it"},
            Row{"", "the name is missing"},
        }) {
-    EXPECT_NE(error_of(row.text).find(row.complaint), std::string::npos) << error_of(row.text);
+    EXPECT_NE(error_of(row.text).find(row.parse_error), std::string::npos) << error_of(row.text);
   }
 }
 
@@ -244,58 +244,58 @@ TEST(Custom, ErrorsOfLinksAndRoutes) {
   const std::string line = kHead + "link{from:0 to:1} link{from:1 to:2} ";
   const std::string square =
       "name:\"s\" ranks:4 link{from:0 to:1} link{from:1 to:2} link{from:2 to:3} link{from:3 to:0} ";
-  for (
-      const Row& row : {
-          Row{kRing + "link{to:1}", "link: 'from' is missing; " + three},
-          Row{kRing + "link{from:1}", "link: 'to' is missing; " + three},
-          Row{kRing + "link{from:1 to:3}", "link: 'to' is 3, and there is no such node; " + three},
-          Row{kRing + "link{from:1 to:1}", "link: node 1 is linked to itself; expected two nodes"},
-          Row{line + "link{from:0 to:2 capacity:0}",
-              "link: capacity is 0; expected 1 to 1048576 lanes"},
-          Row{line + "link{from:1 to:0}",
-              "the link from 1 to 0 is there already; expected it once, as a link { ... } without "
-              "one_way is one each way"},
-          Row{line + "link{from:1 to:0 one_way:true}", "the link from 1 to 0 is there already"},
-          Row{kHead + "link{from:0 to:1}",
-              "rank 0 cannot reach rank 2; expected links by which "
-              "every node reaches every other"},
-          Row{kHead + "link{from:0 to:1} link{from:1 to:2 one_way:true}",
-              "rank 2 cannot reach rank 0"},
-          Row{kHead + "routers:1 link{from:0 to:1} link{from:1 to:2}",
-              "rank 0 cannot reach router 3"},
-          Row{line + "next_hop{to:2 next:1}", "next_hop: 'at' is missing; " + three},
-          Row{line + "next_hop{at:0 to:2}", "next_hop: 'next' is missing; " + three},
-          Row{line + "next_hop{at:0 next:1}", "next_hop: 'to' is missing; " + three},
-          Row{line + "next_hop{at:0 to:[2,7] next:1}",
-              "next_hop: 'to' is 7, and there is no such node; " + three},
-          Row{line + "next_hop{at:0 to:1 next:2}",
-              "next_hop: there is no link from 0 to 2; expected the other end of one of node 0's "
-              "links"},
-          Row{line + "next_hop{at:0 to:0 next:1}",
-              "next_hop: node 0 needs none for itself; expected other nodes in 'to'"},
-          Row{line + "next_hop{at:0 to:[2,2] next:1}",
-              "next_hop: node 0 has one for node 2 already; expected one for each destination"},
-          Row{square + "next_hop{at:1 to:2 next:0}",
-              "messages for rank 2 go round and round, 0 -> 1 -> 0; expected a next_hop that leads "
-              "to it"},
-          Row{square + "next_hop{at:2 to:3 next:1} next_hop{at:1 to:3 next:2}",
-              "messages for rank 3 go round and round, 1 -> 2 -> 1"},
-          Row{line + "route{node:1}", "route: it has 1 nodes; expected two at least"},
-          Row{line + "route{node:[0,1,9]}",
-              "route: 'node' is 9, and there is no such node; " + three},
-          Row{line + "route{node:[0,2]}",
-              "route: there is no link from 0 to 2; expected nodes of which each has a link to the "
-              "next"},
-          Row{line + "route{node:[0,1,0]}",
-              "route: it comes to node 0 twice; expected a way without loops"},
-          Row{line + "route{node:[0,1]} route{node:[0,1]}",
-              "route: there is one from 0 to 1 already; expected one for each pair of ends"},
-      }) {
-    EXPECT_NE(error_of(row.text).find(row.complaint), std::string::npos) << error_of(row.text);
+  for (const Row& row : {
+           Row{kRing + "link{to:1}", "link: 'from' is missing; " + three},
+           Row{kRing + "link{from:1}", "link: 'to' is missing; " + three},
+           Row{kRing + "link{from:1 to:3}", "link: 'to' is 3, and there is no such node; " + three},
+           Row{kRing + "link{from:1 to:1}", "link: node 1 is linked to itself; expected two nodes"},
+           Row{line + "link{from:0 to:2 capacity:0}",
+               "link: capacity is 0; expected 1 to 1048576 lanes"},
+           Row{line + "link{from:1 to:0}",
+               "the link from 1 to 0 exists already; expected it once, as a link { ... } without "
+               "one_way is one each way"},
+           Row{line + "link{from:1 to:0 one_way:true}", "the link from 1 to 0 exists already"},
+           Row{kHead + "link{from:0 to:1}",
+               "rank 0 cannot reach rank 2; expected links by which "
+               "every node reaches every other"},
+           Row{kHead + "link{from:0 to:1} link{from:1 to:2 one_way:true}",
+               "rank 2 cannot reach rank 0"},
+           Row{kHead + "routers:1 link{from:0 to:1} link{from:1 to:2}",
+               "rank 0 cannot reach router 3"},
+           Row{line + "next_hop{to:2 next:1}", "next_hop: 'at' is missing; " + three},
+           Row{line + "next_hop{at:0 to:2}", "next_hop: 'next' is missing; " + three},
+           Row{line + "next_hop{at:0 next:1}", "next_hop: 'to' is missing; " + three},
+           Row{line + "next_hop{at:0 to:[2,7] next:1}",
+               "next_hop: 'to' is 7, and there is no such node; " + three},
+           Row{line + "next_hop{at:0 to:1 next:2}",
+               "next_hop: there is no link from 0 to 2; expected the other end of one of node 0's "
+               "links"},
+           Row{line + "next_hop{at:0 to:0 next:1}",
+               "next_hop: node 0 cannot be its own destination; expected other nodes in 'to'"},
+           Row{line + "next_hop{at:0 to:[2,2] next:1}",
+               "next_hop: node 0 has a next_hop for node 2 already; expected one next_hop per "
+               "destination"},
+           Row{square + "next_hop{at:1 to:2 next:0}",
+               "messages for rank 2 circulate without end, 0 -> 1 -> 0; expected a next_hop that "
+               "leads "
+               "to it"},
+           Row{square + "next_hop{at:2 to:3 next:1} next_hop{at:1 to:3 next:2}",
+               "messages for rank 3 circulate without end, 1 -> 2 -> 1"},
+           Row{line + "route{node:1}", "route: it has 1 nodes; expected two at least"},
+           Row{line + "route{node:[0,1,9]}",
+               "route: 'node' is 9, and there is no such node; " + three},
+           Row{line + "route{node:[0,2]}",
+               "route: there is no link from 0 to 2; expected a link from each node to the next"},
+           Row{line + "route{node:[0,1,0]}",
+               "route: it visits node 0 twice; expected a route without loops"},
+           Row{line + "route{node:[0,1]} route{node:[0,1]}",
+               "route: a route from 0 to 1 exists already; expected one route per pair of ends"},
+       }) {
+    EXPECT_NE(error_of(row.text).find(row.parse_error), std::string::npos) << error_of(row.text);
   }
 }
 
-// An XY route that meets a fault needs help, and says where.
+// The error for an XY route that meets a fault names the position.
 TEST(Custom, XYRoutesThatEnd) {
   const std::string text =
       "name:\"m\" ranks:4 routing:XY node{node:0 x:0 y:0} node{node:1 x:1 y:0} node{node:2 x:0 "
@@ -322,9 +322,10 @@ TEST(Custom, XYRoutesThatEnd) {
 }
 
 TEST(Custom, LongSpecificationsAreCutInMessages) {
-  EXPECT_EQ(error_of("ranks:1 name:\"?\""),
-            "topology 'custom:ranks:1 name:\"?\"', at character 16: the name is no name; expected "
-            "name: \"...\" of 1 to 64 letters, digits, '.', '_' and '-'");
+  EXPECT_EQ(
+      error_of("ranks:1 name:\"?\""),
+      "topology 'custom:ranks:1 name:\"?\"', at character 16: the name is not valid; expected "
+      "name: \"...\" of 1 to 64 letters, digits, '.', '_' and '-'");
   EXPECT_EQ(
       error_of(kRing + "link{from:9 to:1}"),
       "topology 'custom:name:\"t\" ranks:3 link{from:0 to:1} link{...', at character 79: link: "
@@ -349,7 +350,7 @@ class Files : public testing::Test {
 TEST_F(Files, ErrorsNameFileAndLine) {
   for (const Row& row : {
            Row{"name: \"t\"\nranks: 2\n\nlink { from: 0 to: 1 }\nlink {\n  from: 1\n  to: 0\n}\n",
-               ":5: the link from 1 to 0 is there already (the first is in line 4); expected it "
+               ":5: the link from 1 to 0 exists already (the first is in line 4); expected it "
                "once, as a link { ... } without one_way is one each way"},
            Row{"# mine\nname: \"t\"\nranks: 2\n",
                ":3: rank 0 cannot reach rank 1; expected links by which every node reaches every "
@@ -360,7 +361,7 @@ TEST_F(Files, ErrorsNameFileAndLine) {
     const std::string path = written(row.text);
     std::string error;
     EXPECT_EQ(read("file:" + path, error), nullptr);
-    EXPECT_EQ(error, path + row.complaint);
+    EXPECT_EQ(error, path + row.parse_error);
   }
   std::string error;
   EXPECT_EQ(read("file:" + path_.string() + "/none", error), nullptr);
@@ -373,7 +374,7 @@ TEST_F(Files, ErrorsNameFileAndLine) {
   EXPECT_EQ(error, "/dev/zero:1: the file is too large; expected at most 4194304 bytes");
 }
 
-// The path is no part of the topology, and a schedule file's specification opens none.
+// The path is not part of the topology, and a schedule file's specification opens no file.
 TEST_F(Files, AreReadOnlyWhereTheyAreAskedFor) {
   const std::string path = written("# some\n" + kRing);
   std::string error;

@@ -1,5 +1,5 @@
 // The picture of a topology: ranks as circles, routers as squares, a line for each pair of opposite
-// links, with an arrow where there is only one of them.
+// links, with an arrow if only one direction exists.
 
 #include <algorithm>
 #include <cmath>
@@ -13,13 +13,14 @@ namespace {
 using svg::escaped;
 using svg::print;
 
-constexpr double kWidest = 1100;  // px of the drawn area
-constexpr double kMargin = 36;    // px around it
-constexpr double kCaption = 44;   // px below it
-constexpr double kLetter = 6.6;   // px of the note's, at most
-constexpr std::uint32_t kMostNodes = 20000;
-constexpr std::uint64_t kMostLinks = 2500;    // drawn whatever the graph; beyond,
-constexpr std::uint64_t kMostLinksANode = 8;  // only sparse graphs stay readable
+constexpr double kWidest = 1100;  // maximum width and height of the drawn area in px
+constexpr double kMargin = 36;    // px around the area
+constexpr double kCaption = 44;   // px below the area
+constexpr double kLetter = 6.6;   // maximum px per character of the note
+constexpr std::uint32_t kMaxNodes = 20000;
+// The links are drawn if there are at most kMaxLinks, or at most kMaxLinksPerNode per node.
+constexpr std::uint64_t kMaxLinks = 2500;
+constexpr std::uint64_t kMaxLinksPerNode = 8;
 
 constexpr const char* kStyle =
     "<style>text{font-family:'DejaVu Sans',Helvetica,Arial,sans-serif;fill:#26332a}"
@@ -33,10 +34,10 @@ constexpr const char* kStyle =
 struct Canvas {
   const Topology& topology;
   double unit = 72;    // px between neighbours
-  double radius = 17;  // px of a node
+  double radius = 17;  // px
   double width = 0, height = 0;
-  bool lanes = false;  // the number of lanes stands at some link
-  bool ways = false;   // some link has no opposite
+  bool lanes = false;  // some link shows its number of lanes
+  bool ways = false;   // some link has no reverse
   std::string svg;
 };
 
@@ -45,7 +46,8 @@ Topology::Point place(const Canvas& canvas, std::uint32_t node) {
   return {kMargin + at.x * canvas.unit, kMargin + at.y * canvas.unit};
 }
 
-// An arrow's head beyond the middle of a link that goes from a to b alone, where no lanes stand.
+// Draws an arrow head beyond the middle of a link that exists only from a to b, clear of the number
+// of lanes.
 void draw_way(Canvas& canvas, Topology::Point a, Topology::Point b) {
   canvas.ways = true;
   const double length = std::hypot(b.x - a.x, b.y - a.y);
@@ -63,7 +65,7 @@ void draw_links(Canvas& canvas) {
   std::string labels;
   for (const Link& link : canvas.topology.links()) {
     const std::uint32_t back = canvas.topology.capacity(link.to, link.from);
-    if (link.from > link.to && back > 0) continue;  // drawn with its opposite
+    if (link.from > link.to && back > 0) continue;  // drawn with its reverse
     const Topology::Point a = place(canvas, link.from);
     const Topology::Point b = place(canvas, link.to);
     const double stroke = thin * (1 + 0.9 * std::log2(std::max(link.capacity, back)));
@@ -74,7 +76,7 @@ void draw_links(Canvas& canvas) {
     if (back == 0) draw_way(canvas, a, b);
     if (std::max(link.capacity, back) > 1 && canvas.radius >= 7) {
       canvas.lanes = true;
-      // Towards the node of the larger number, then the other way if that differs.
+      // Lanes towards the node of the larger number, then towards the other if they differ.
       std::string lanes = std::to_string(link.capacity);
       if (back != 0 && back != link.capacity) lanes += "/" + std::to_string(back);
       print(labels,
@@ -109,7 +111,7 @@ void draw_nodes(Canvas& canvas) {
   }
 }
 
-// Chooses the scale, so that the picture is at most kWidest wide and high.
+// Chooses the scale so that the picture is at most kWidest wide and high.
 void measure(Canvas& canvas) {
   double right = 0, bottom = 0;
   for (std::uint32_t node = 0; node < canvas.topology.nodes(); ++node) {
@@ -132,9 +134,9 @@ std::string counted(std::uint64_t number, const char* one) {
 
 std::string draw_svg(const Topology& topology) {
   Canvas canvas{.topology = topology, .svg = ""};
-  const bool draw = topology.nodes() <= kMostNodes;
+  const bool draw = topology.nodes() <= kMaxNodes;
   const std::uint64_t links = topology.link_count();
-  const bool sparse = links <= kMostLinks || links <= kMostLinksANode * topology.nodes();
+  const bool sparse = links <= kMaxLinks || links <= kMaxLinksPerNode * topology.nodes();
   if (draw) {
     measure(canvas);
     if (sparse) draw_links(canvas);

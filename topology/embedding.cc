@@ -18,7 +18,7 @@ namespace {
 
 using google::protobuf::TextFormat;
 
-constexpr std::size_t kMostBytes = 4u << 20;  // of a file
+constexpr std::size_t kMaxBytes = 4u << 20;  // maximum size of a file
 constexpr const char* kGuide = "; expected text as docs/embeddings.md describes it";
 
 class FirstError final : public google::protobuf::io::ErrorCollector {
@@ -27,10 +27,10 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
     if (what.empty()) what = message + kGuide, at = std::max(line, 0);
   }
   std::string what;
-  int at = 0;  // line, from 0
+  int at = 0;  // line, counted from 0
 };
 
-// What is read, and the first thing that is wrong with it.
+// The embedding read so far, and its first error.
 class Reader {
  public:
   Embedding read(std::string_view text) {
@@ -39,7 +39,7 @@ class Reader {
     parser.RecordErrorsTo(&errors);
     parser.WriteLocationsTo(&tree_);
     if (!parser.ParseFromString(std::string(text), &file_)) {
-      errors.AddError(0, 0, "it cannot be read");  // unless there is an error already
+      errors.AddError(0, 0, "the text cannot be parsed");  // ignored if there is an error already
       what_ = errors.what;
       line_ = errors.at;
       return {};
@@ -61,19 +61,19 @@ class Reader {
     groups(embedding);
     return embedding;
   }
-  // Empty: nothing is wrong.
+  // The error; empty if there is none.
   [[nodiscard]] const std::string& what() const { return what_; }
   [[nodiscard]] int line() const { return line_ + 1; }
 
  private:
-  // index: of an entry of a list; -1: the field, or a list that is not there, which has no line.
+  // index: of an entry in a list; -1: the field itself, or a missing list, which has no line.
   void fail(const char* field, int index, const std::string& what) {
     if (!what_.empty()) return;
     what_ = what;
     const auto* descriptor = EmbeddingFile::descriptor()->FindFieldByName(field);
     if (descriptor->is_repeated() && index < 0) return;
     line_ = tree_.GetLocation(descriptor, index).line;
-    // Of a list in brackets only the beginning is known.
+    // The tokenizer records only the beginning of a list in brackets.
     if (line_ < 0 && index > 0) line_ = tree_.GetLocation(descriptor, 0).line;
     line_ = std::max(0, line_);
   }
@@ -98,7 +98,7 @@ class Reader {
       if (node < ranks && taken.insert(node).second) continue;
       fail("node", index,
            "node " + std::to_string(node) +
-               (node < ranks ? " is given twice" : " is no rank of " + topology->title()) +
+               (node < ranks ? " is listed twice" : " is not a rank of " + topology->title()) +
                "; expected 0 to " + std::to_string(ranks - 1) + ", each once");
     }
   }
@@ -149,7 +149,7 @@ std::optional<Embedding> parse_embedding(std::string_view text, const std::strin
 std::optional<Embedding> read_embedding(const std::string& path, std::string& error) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(kMaxBytes + 1, '\0');
   const std::size_t size =
       file == nullptr ? 0 : std::fread(text.data(), 1, text.size(), file.get());
   if (file == nullptr || std::ferror(file.get()) != 0) {
@@ -157,9 +157,9 @@ std::optional<Embedding> read_embedding(const std::string& path, std::string& er
             "; expected an embedding as docs/embeddings.md describes it";
     return std::nullopt;
   }
-  if (size > kMostBytes) {
+  if (size > kMaxBytes) {
     error =
-        path + ": the file is too large; expected at most " + std::to_string(kMostBytes) + " bytes";
+        path + ": the file is too large; expected at most " + std::to_string(kMaxBytes) + " bytes";
     return std::nullopt;
   }
   text.resize(size);

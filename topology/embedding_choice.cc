@@ -1,4 +1,4 @@
-// Which embedding there is for what.
+// Chooses an embedding for a topology, collective and algorithm.
 
 #include <algorithm>
 
@@ -7,7 +7,8 @@
 namespace espalier::topology {
 namespace {
 
-// The same on the mesh upside down, or with left and right exchanged. XY routes remain XY routes.
+// Mirrors the embedding: the mesh upside down, or left and right exchanged. XY routes remain XY
+// routes.
 Embedding mirrored(Embedding embedding, const Shape& mesh, bool rows, bool columns) {
   for (std::uint32_t& node : embedding.node_of) {
     const std::uint32_t row = node / mesh.columns, column = node % mesh.columns;
@@ -17,7 +18,7 @@ Embedding mirrored(Embedding embedding, const Shape& mesh, bool rows, bool colum
   return embedding;
 }
 
-// The embedding as it is or mirrored so that its root is the one wanted.
+// Returns the embedding, mirrored if necessary so that its root is `root`. Nothing if impossible.
 std::optional<Embedding> turned(const Embedding& embedding, const Topology& topology,
                                 const std::optional<std::uint32_t>& root) {
   if (!root || embedding.node_of.front() == *root) return embedding;
@@ -32,7 +33,7 @@ std::optional<Embedding> turned(const Embedding& embedding, const Topology& topo
   return std::nullopt;
 }
 
-// Nodes row by row to and fro, in the columns from `first` on.
+// Appends nodes row by row, back and forth, in the columns from `first` onward.
 void wind(std::vector<std::uint32_t>& order, std::uint32_t rows, std::uint32_t columns,
           std::uint32_t first) {
   for (std::uint32_t row = 0; row < rows; ++row) {
@@ -42,7 +43,7 @@ void wind(std::vector<std::uint32_t>& order, std::uint32_t rows, std::uint32_t c
   }
 }
 
-// A ring of the whole mesh, rows even: to and fro, and back in column 0.
+// A ring around the whole mesh for an even number of rows: back and forth, and back in column 0.
 std::vector<std::uint32_t> ring(std::uint32_t rows, std::uint32_t columns) {
   std::vector<std::uint32_t> order{0};
   wind(order, rows, columns, 1);
@@ -78,7 +79,7 @@ std::optional<Embedding> snake(const Topology& topology, std::uint32_t root) {
   const bool by_columns = mesh.rows % 2 != 0 && mesh.columns % 2 == 0;
   const std::uint32_t rows = by_columns ? mesh.columns : mesh.rows;
   const std::uint32_t columns = by_columns ? mesh.rows : mesh.columns;
-  if (rows % 2 != 0 || columns < 2) {  // no ring
+  if (rows % 2 != 0 || columns < 2) {  // no ring exists
     wind(order, rows, columns, 0);
     return turned(embedding, topology, root);
   }

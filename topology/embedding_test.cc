@@ -1,4 +1,4 @@
-// Embedding files: what is read, written, refused; which one is the best known.
+// Embedding files: accepted, written and refused text; the choice of the best known embedding.
 
 #include "espalier/topology/embedding.h"
 
@@ -63,8 +63,9 @@ TEST(Embedding, RefusesBadTextsInOneLine) {
   } bad[] = {
       {changed("mesh:1x4", "mesh:1y4"), "e:1: topology: "},
       {changed("\"broadcast\"", "\"\""), "e:2: the collective is missing"},
-      {changed("[0, 1,", "[0, 0,"), "e:6: node 0 is given twice; expected 0 to 3, each once"},
-      {changed("2, 3]", "2, 4]"), "e:6: node 4 is no rank of mesh:1x4; expected 0 to 3, each once"},
+      {changed("[0, 1,", "[0, 0,"), "e:6: node 0 is listed twice; expected 0 to 3, each once"},
+      {changed("2, 3]", "2, 4]"),
+       "e:6: node 4 is not a rank of mesh:1x4; expected 0 to 3, each once"},
       {changed("node: [0, 1,\n2, 3]", ""),
        "e:1: 0 nodes; expected each of the 4 ranks of mesh:1x4"},
       {changed("2, 3]", "2]"), "e:6: 3 nodes; expected each of the 4 ranks of mesh:1x4 once"},
@@ -86,7 +87,7 @@ TEST(Embedding, RefusesBadTextsInOneLine) {
   EXPECT_FALSE(read_embedding("/no/such/file", error));
   EXPECT_NE(error.find("cannot read '/no/such/file'"), std::string::npos) << error;
 }
-
+// XY routes on a mirrored mesh are the mirror images of XY routes.
 // XY routes of a mirrored mesh are the mirror images of XY routes.
 TEST(Embedding, OfACornerServesAllCorners) {
   std::string error;

@@ -11,7 +11,8 @@ constexpr std::string_view kShape =
     "fattree:k=K,h=H,c=1 or c=k or c=c1,...,cH with K at least 2 and H at least 1, e.g. "
     "fattree:k=4,h=2,c=1";
 
-// Nodes: the ranks (level 0) in order, then the routers of level 1, of level 2, ..., the root last.
+// Nodes: the ranks (level 0) in order, then the routers of level 1, level 2, and so on; the root is
+// last.
 class FatTree final : public Topology {
  public:
   FatTree(std::uint32_t arity, std::vector<std::uint32_t> capacities)
@@ -36,7 +37,7 @@ class FatTree final : public Topology {
 
   [[nodiscard]] std::uint32_t ranks() const override { return first_[1]; }
   [[nodiscard]] std::uint32_t nodes() const override { return first_.back(); }
-  // Every node but the root has a branch up, one link a direction.
+  // Every node except the root has a branch up, which has one link per direction.
   [[nodiscard]] std::uint64_t link_count() const override {
     return 2 * (std::uint64_t{nodes()} - 1);
   }
@@ -73,7 +74,7 @@ class FatTree final : public Topology {
     return up;
   }
 
-  // Leaves one unit apart at the bottom, each router above the middle of its children.
+  // Leaves are one unit apart at the bottom; each router is above the middle of its children.
   [[nodiscard]] Point position(std::uint32_t node) const override {
     double width = 1;  // leaves below one node of this level
     for (std::uint32_t at = 0; at < level(node); ++at) width *= arity_;
@@ -119,11 +120,11 @@ class FatTree final : public Topology {
   }
 
   std::uint32_t arity_;
-  std::vector<std::uint32_t> capacities_;  // of the branches of level l+1, lanes a direction
+  std::vector<std::uint32_t> capacities_;  // of the branches of level l+1, lanes per direction
   std::vector<std::uint32_t> first_;       // first node of each level, then the number of nodes
 };
 
-// c_1 .. c_height.
+// Reads c_1 .. c_height.
 std::vector<std::uint32_t> read_capacities(SpecReader& reader, std::uint32_t arity,
                                            std::uint32_t height) {
   std::vector<std::uint32_t> capacities;

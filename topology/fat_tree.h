@@ -1,7 +1,7 @@
 #pragma once
-// fattree:k=K,h=H,c=...: a complete K-ary tree of height H with the K^H ranks at its leaves and
-// routers above. Paper 002, section 2; "branch" and "level" are its words: the branches of level l
-// join level l-1 with level l.
+// fattree:k=K,h=H,c=...: a complete K-ary tree of height H, with K^H ranks at the leaves and
+// routers above. "Branch" and "level" are used as in [DD96], section 2: the branches of level l
+// connect level l-1 with level l.
 
 #include <memory>
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace espalier::topology {
 
-// Parses what follows "fattree:". c=1: every branch has one lane a direction; c=k: exponential,
-// K^(l-1) lanes at level l; c=c1,...,cH: as listed, c1 at the leaves. Null and one line in `error`
-// if it is wrong.
+// Parses the text after "fattree:". c=1: every branch has one lane per direction; c=k: exponential,
+// K^(l-1) lanes at level l; c=c1,...,cH: as listed, beginning with c1 at the leaves. On error
+// returns null and sets `error` to one line.
 [[nodiscard]] std::unique_ptr<Topology> parse_fat_tree(std::string_view text, std::string& error);
 
 }  // namespace espalier::topology

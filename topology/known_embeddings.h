@@ -7,7 +7,7 @@
 namespace espalier::topology {
 
 struct KnownEmbedding {
-  std::string_view name;  // of the file, without its ending
+  std::string_view name;  // of the file, without its extension
   std::string_view text;
 };
 

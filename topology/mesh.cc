@@ -7,7 +7,7 @@
 namespace espalier::topology {
 namespace {
 
-// Rank r*columns + c stands in row r, column c.
+// Rank r*columns + c is in row r, column c.
 class Mesh final : public Topology {
  public:
   Mesh(std::uint32_t rows, std::uint32_t columns) : rows_(rows), columns_(columns) {}
@@ -43,7 +43,7 @@ class Mesh final : public Topology {
     return in_row || high == low + columns_ ? 1 : 0;
   }
 
-  // XY: first along the row to the right column, then along the column.
+  // XY: first along the row to the destination's column, then along the column.
   [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from,
                                                  std::uint32_t to) const override {
     std::vector<std::uint32_t> nodes = {from};

@@ -9,7 +9,7 @@
 
 namespace espalier::topology {
 
-// Parses what follows "mesh:". Null and one line in `error` if it is wrong.
+// Parses the text after "mesh:". On error returns null and sets `error` to one line.
 [[nodiscard]] std::unique_ptr<Topology> parse_mesh(std::string_view text, std::string& error);
 
 }  // namespace espalier::topology

@@ -1,5 +1,5 @@
 #pragma once
-// Reads the text of a topology specification from left to right and keeps the first error.
+// Parses the text of a topology specification from left to right and keeps the first error.
 
 #include <cstdint>
 #include <string>
@@ -7,27 +7,28 @@
 
 namespace espalier::topology {
 
-// More nodes than this are refused: beyond it no list of links or nodes is of use to anybody.
+// Larger topologies are refused: a list of their links or nodes would be of no use.
 inline constexpr std::uint64_t kMaxTopologyNodes = 1u << 24;
 
 class SpecReader {
  public:
-  // family: "mesh:"; text: what follows it; shape: what a right one looks like, for messages.
+  // family: "mesh:"; text: the text after it; shape: the correct form, for messages.
   SpecReader(std::string_view family, std::string_view text, std::string_view shape)
       : family_(family), text_(text), shape_(shape) {}
 
-  // A decimal number from 1 to 2^31-1 without sign or leading zero; 0 after an error.
+  // Parses a decimal number from 1 to 2^31-1 without sign or leading zero; returns 0 after an
+  // error.
   std::uint32_t number(std::string_view what);
-  // Exactly this text.
+  // Requires exactly this text.
   void literal(std::string_view text);
-  // Whether this text comes next; takes it if so.
+  // Whether this text comes next; if so, consumes it.
   bool take(std::string_view text);
-  // The end of the text.
+  // Requires the end of the text.
   void end();
   void limit_nodes(std::uint64_t nodes);
-  // A rule of the topology itself does not hold.
+  // Records that the topology violates one of its own rules.
   void fail(std::string_view what);
-  // Whether anything went wrong; writes the line that says what.
+  // Whether an error occurred; if so, writes it to `error`.
   bool failed(std::string& error) const;
 
  private:

@@ -1,12 +1,12 @@
 #pragma once
-// Writing SVG: what the pictures of topologies and of schedules share. Host only.
+// SVG output shared by the pictures of topologies and of schedules. Host only.
 
 #include <cstdio>
 #include <string>
 
 namespace espalier::svg {
 
-// Appends one printf-formatted piece to `out`; it is cut at 511 characters.
+// Appends one printf-formatted piece to `out`, truncated to 511 characters.
 template <typename... Values>
 void print(std::string& out, const char* format, Values... values) {
   char line[512];
@@ -14,8 +14,8 @@ void print(std::string& out, const char* format, Values... values) {
   out += line;
 }
 
-// `text` as the content of an element; what is not printable ASCII becomes '?', as a file's names
-// may hold anything.
+// Returns `text` as element content. Characters other than printable ASCII become '?', because
+// names from a file may contain anything.
 inline std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {

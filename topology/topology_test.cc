@@ -36,8 +36,8 @@ TEST(Topology, CountsNodesAndLinks) {
   }
 }
 
-// Every link once, with its opposite; every route uses links only, has no node twice, and joins its
-// ends.
+// Every link appears once, with its reverse. Every route uses only links, visits no node twice, and
+// connects its ends.
 TEST(Topology, RoutesRunAlongLinks) {
   for (const char* spec : {"complete:5", "crossbar:3x4", "crossbar:1x3", "crossbar:3x1", "mesh:3x4",
                            "mesh:1x4", "mesh:4x1", "fattree:k=3,h=2,c=k", "fattree:k=2,h=3,c=1"}) {
@@ -77,7 +77,7 @@ TEST(Topology, FatTreeRoutesThroughTheLowestCommonRouter) {
   EXPECT_EQ(tree->node_name(3), "rank 3");
 }
 
-// Capacity of a branch by the level of its lower end, c_1 first.
+// Capacity of a branch by the level of its lower end, beginning with c_1.
 std::vector<std::uint32_t> branch_capacities(const std::string& spec) {
   const auto tree = must_parse(spec);
   std::map<std::size_t, std::uint32_t> levels;
@@ -127,7 +127,7 @@ TEST(Topology, CrossbarRoutesShareTheModulesChannels) {
   EXPECT_EQ(crossbar->node_name(15), "router 15 (switch)");
 }
 
-// links() and capacity() say the same.
+// links() and capacity() agree.
 TEST(Topology, CapacitiesAreTheLinks) {
   for (const char* spec : {"complete:5", "crossbar:3x4,in=1,out=3", "crossbar:1x1", "mesh:3x4",
                            "fattree:k=3,h=2,c=k"}) {
@@ -165,7 +165,7 @@ TEST(Topology, DigestsDifferAndStay) {
       << "FNV-1a of the specification";
 }
 
-// What is wrong with each specification.
+// The expected error for each specification.
 const std::map<std::string, std::string>& crossbar_errors() {
   const std::string crossbar =
       "; expected crossbar:AxB or crossbar:AxB,in=I,out=O with A modules of B ranks and I channels "
@@ -248,7 +248,7 @@ std::map<std::string, std::string> errors() {
   return all;
 }
 
-TEST(Topology, ErrorsSayWhatWhereAndWhatWouldBeRight) {
+TEST(Topology, ErrorsGiveCausePositionAndCorrectForm) {
   for (const auto& [spec, message] : errors()) {
     std::string error;
     EXPECT_EQ(parse(spec, error), nullptr) << spec;
@@ -256,7 +256,7 @@ TEST(Topology, ErrorsSayWhatWhereAndWhatWouldBeRight) {
   }
 }
 
-TEST(Draw, NamesEveryNodeAndCountsWhatItLeavesOut) {
+TEST(Draw, NamesEveryNodeAndCountsOmissions) {
   const std::string tree = draw_svg(*must_parse("fattree:k=2,h=2,c=k"));
   EXPECT_NE(tree.find("router 6 (level 2)"), std::string::npos);
   EXPECT_NE(tree.find("4 ranks, 3 routers, 12 links"), std::string::npos);

@@ -6,12 +6,12 @@
 namespace espalier::cost {
 namespace {
 
-// T_lambda(n): the first tick at which n are reached.
+// T_lambda(n): the first tick at which n ranks are reached.
 std::size_t first_tick(const std::vector<std::int64_t>& reach, std::int64_t n) {
   return static_cast<std::size_t>(std::lower_bound(reach.begin(), reach.end(), n) - reach.begin());
 }
 
-// N(t - by); nobody is reached before the start.
+// N(t - by); no rank is reached before the start.
 std::int64_t before(const std::vector<std::int64_t>& reach, std::size_t t, std::uint32_t by) {
   return t < by ? 0 : reach[t - by];
 }

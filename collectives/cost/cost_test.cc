@@ -8,8 +8,8 @@
 namespace espalier::cost {
 namespace {
 
-// The least bound on multinode broadcast is what each leaf must receive; no queue is longer than
-// what is under way.
+// The lower bound of multinode broadcast is the number of messages that each leaf must receive. No
+// queue is longer than the number of messages in flight.
 TEST(LeafQueues, NothingIsFasterThanTheLeavesCanReceive) {
   for (const std::uint32_t k : {2u, 3u, 4u, 5u}) {
     for (std::uint32_t h = 1; std::pow(k, h) <= 64; ++h) {
@@ -40,7 +40,7 @@ TEST(Alpha, OptimalSplitsReachTheOptimum) {
   }
 }
 
-// Where one alpha serves all n up to 3000, the trees that it makes are optimal.
+// If one alpha serves all n up to 3000, its trees are optimal.
 TEST(Alpha, ACommonAlphaMakesOptimalTrees) {
   const Lambda two{1, 2};
   const auto common = common_alpha(two, 3000);

@@ -13,10 +13,10 @@ struct Message {
   std::uint32_t destination = kEveryLeaf;
 };
 
-// Who sends how much in a step.
+// How many sends a node makes per step.
 enum class Ports { kSingle, kAll };
 
-// A complete tree whose nodes are (level, number in the level), leaves at level 0.
+// A complete tree with nodes (level, number in the level); leaves are at level 0.
 class Tree {
  public:
   Tree(std::uint32_t arity, std::vector<std::uint32_t> capacities, Ports ports)
@@ -38,7 +38,7 @@ class Tree {
   // Queues a message at its leaf.
   void add(const Message& message) { nodes_[0][message.origin].up.push_back(message); }
 
-  // Runs until all of them, `expected` arrivals at leaves, are there.
+  // Runs until all `expected` messages have arrived at leaves.
   Queued run(std::int64_t expected) {
     Queued result;
     while (arrived_ < expected) {
@@ -57,12 +57,12 @@ class Tree {
   struct Node {
     std::deque<Message> up;
     std::vector<std::deque<Message>> down;  // by child
-    std::deque<std::uint32_t> turns;        // children, in the order in which a single port serves
+    std::deque<std::uint32_t> turns;  // children, in the order in which a single port serves them
   };
   struct Moving {
     Message message;
     std::uint32_t level, at;  // where it arrives
-    std::uint32_t from;       // the child it comes from; arity: the parent
+    std::uint32_t from;       // the child that it comes from; arity: the parent
   };
 
   // Number of leaves below a node of the level.
@@ -126,7 +126,7 @@ class Tree {
     }
   }
 
-  // Leaves hold their own messages: only routers have queues.
+  // Leaves hold their own messages; only routers have queues.
   [[nodiscard]] std::int64_t longest() const {
     std::size_t most = 0;
     for (std::uint32_t level = 1; level <= height_; ++level) {
@@ -167,7 +167,8 @@ Queued single_port_total_exchange(std::uint32_t arity, std::uint32_t height) {
   Tree tree(arity, std::vector<std::uint32_t>(height, 1), Ports::kSingle);
   const std::uint32_t n = tree.leaves();
   for (std::uint32_t leaf = 0; leaf < n; ++leaf) {
-    // `near` leaves share a subtree with this one: first those outside the largest proper one.
+    // `near` leaves share a subtree with this one; the leaves outside the largest proper subtree
+    // come first.
     for (std::uint32_t near = n / arity; near > 0; near /= arity) {
       const std::uint32_t first = leaf / (near * arity) * (near * arity);
       for (std::uint32_t to = first; to < first + near * arity; ++to) {

@@ -1,9 +1,9 @@
 #pragma once
-// Leaf communications on k-ary fat trees as paper 002 has them, with queues in the routers: step by
-// step, for its figures only. What nodes run has no queues (collectives/algorithms/leaf_*.cc). Host
-// only.
+// Leaf communications on k-ary fat trees as in [DD96], with queues in the routers, simulated step
+// by step for the paper's figures only. Real nodes have no queues
+// (leaf_*.cc in collectives/algorithms). Host only.
 //
-// A message crosses one link a step; what a node receives in a step it may send in the next.
+// A message crosses one link per step. A node may send a message in the step after it received it.
 
 #include <cstdint>
 #include <vector>
@@ -11,20 +11,22 @@
 namespace espalier::cost {
 
 struct Queued {
-  std::int64_t steps = 0;    // until the last leaf has all that is meant for it
-  std::int64_t longest = 0;  // most messages that waited at one port at the end of a step
+  std::int64_t steps = 0;    // until the last leaf has received everything addressed to it
+  std::int64_t longest = 0;  // maximum number of messages waiting at one port at the end of a step
 };
 
-// One send a node and step, any number of receives. arity >= 2, height >= 1.
-// 002, Fig. 2: every leaf's message to all leaves; a router sends what goes up first, then each
-// message to each child in turn.
+// One send per node and step, any number of receives. arity >= 2, height >= 1.
+//
+// [DD96], Fig. 2: every leaf's message to all leaves. A router first sends messages that go up,
+// then each message to each child in turn.
 [[nodiscard]] Queued single_port_multinode_broadcast(std::uint32_t arity, std::uint32_t height);
-// 002, Fig. 3: a message for every pair of leaves; leaves send to the furthest first (then by
-// destination), a router sends what goes up first, then in the order of arrival.
+// [DD96], Fig. 3: one message per pair of leaves. Leaves send to the furthest destination first,
+// then in order of destination. A router first sends messages that go up, then in order of arrival.
 [[nodiscard]] Queued single_port_total_exchange(std::uint32_t arity, std::uint32_t height);
 
-// 002, Theorem 7: every node passes a message on to all but where it came from, on all links at
-// once; a branch of level l carries capacities[l - 1] messages a step and direction.
+// [DD96], Theorem 7: every node forwards a message to all neighbours except the one that sent it,
+// on all links at once. A branch of level l carries capacities[l - 1] messages per step and
+// direction.
 [[nodiscard]] Queued multiport_flood(std::uint32_t arity,
                                      const std::vector<std::uint32_t>& capacities);
 

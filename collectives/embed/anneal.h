@@ -8,29 +8,30 @@
 
 namespace espalier::embed {
 
-// std::mt19937_64 and what the standard's distributions leave to the library.
+// std::mt19937_64 with our own distributions, because the standard's depend on the library.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : engine_(seed) {}
-  // 0 .. sides-1; sides >= 1.
+  // Returns 0 .. sides-1; sides >= 1.
   [[nodiscard]] std::uint32_t roll(std::uint32_t sides) {
     return static_cast<std::uint32_t>(((engine_() >> 32) * sides) >> 32);
   }
-  // Above 0, up to 1.
+  // Returns a number > 0 and <= 1.
   [[nodiscard]] double share() { return static_cast<double>((engine_() >> 11) + 1) * 0x1p-53; }
 
  private:
   std::mt19937_64 engine_;
 };
 
-// From `hot` to `cold`, in the energy's units, over so many moves.
+// Cooling from `hot` to `cold`, in the energy's units, over `moves` moves.
 struct Cooling {
   double hot = 1, cold = 1;
   std::uint64_t moves = 0;
 };
 
-// Model: std::int64_t energy(); bool move(Dice&) makes one, or returns false if that one cannot be;
-// void undo() takes the last one back; bool done() ends the search. `progress` gets 0 .. 1.
+// Requirements on Model: std::int64_t energy(); bool move(Dice&) makes a move, or returns false if
+// it is impossible; void undo() reverts the last move; bool done() ends the search. `progress` is
+// called with 0 .. 1.
 template <class Model>
 void anneal(Model& model, Dice& dice, const Cooling& cooling,
             const std::function<void(double)>& progress) {

@@ -1,4 +1,4 @@
-// Embeddings: the known ones proven, the search, placing.
+// Embeddings: proofs of the known ones, the search, and placing.
 
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ verify::Verdict proof_of(const topology::Topology& topology, const Programs& pro
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
 }
 
-// The most that a link carries of a period, counted anew along the routes; the period.
+// The maximum load of a link per period, recounted along the routes; and the period.
 std::pair<std::uint32_t, std::uint32_t> stored_load(const topology::Topology& topology,
                                                     const Programs& programs) {
   const Traffic traffic = traffic_of(programs);
@@ -148,7 +148,7 @@ TEST(Known, OnesThatPapersAndDocsRestOn) {
       *must_parse("mesh:4x4"), {.collective = "broadcast", .algorithm = "chain", .root = 0}));
 }
 
-// What a search finds is proven by the verifier, which counts links on its own.
+// The verifier, which counts links independently, proves each placement that a search finds.
 void expect_found(const std::string& spec, const std::string& collective,
                   const std::string& algorithm, Search search) {
   const auto topology = must_parse(spec);
@@ -183,9 +183,9 @@ TEST(Search, FindsLoadsOfAPeriodStoreAndForward) {
                {.hops = Hops::kStoreAndForward, .moves = 10'000});
 }
 
-// From the end of a row everything goes over its one link, which has no room for a third block in a
-// period of two; the search says so.
-TEST(Search, DoesNotFindWhatIsNotThere) {
+// From the end of a row everything uses its one link, which has no room for a third block in a
+// period of two. The search reports this.
+TEST(Search, ReportsThatNoPlacementExists) {
   const auto topology = must_parse("mesh:1x9");
   const Programs programs = direct_programs(*topology, "allreduce", "two-tree", 0);
   const Placement found =
@@ -227,7 +227,8 @@ TEST(Groups, FillTheMesh) {
   }
 }
 
-// Whatever the permutation: data flow, ports, deadlock and hazards stay proven, steps the same.
+// For any permutation, data flow, ports, deadlock and hazards stay proven, and the steps stay the
+// same.
 TEST(Placing, KeepsASchedule) {
   std::mt19937 random(1);
   for (const auto& [collective, algorithm] : {std::pair{"broadcast", "two-tree"},
@@ -258,7 +259,7 @@ TEST(Placing, KeepsASchedule) {
   }
 }
 
-TEST(Placing, RefusesWhatTheOrderOfRanksMatters) {
+TEST(Placing, RefusesCollectivesThatDependOnTheOrderOfRanks) {
   const auto topology = must_parse("complete:4");
   const std::vector<std::uint32_t> turned{1, 2, 3, 0}, same{0, 1, 2, 3};
   for (const auto& [collective, algorithm] :
@@ -271,7 +272,7 @@ TEST(Placing, RefusesWhatTheOrderOfRanksMatters) {
   }
 }
 
-// Neighbours all the way, and the chain's links are free under any drift.
+// All steps go to neighbours, and the chain's links are free under any timing skew.
 TEST(Snake, StepsToNeighbours) {
   for (const char* spec :
        {"mesh:4x4", "mesh:3x4", "mesh:4x3", "mesh:3x5", "mesh:2x7", "mesh:1x6"}) {

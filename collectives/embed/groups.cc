@@ -9,10 +9,10 @@
 namespace espalier::embed {
 namespace {
 
-constexpr std::int64_t kTooMany = 64;  // energy of a transfer too many; a hop's is 1
+constexpr std::int64_t kTooMany = 64;  // energy of one excess transfer; a hop has 1
 constexpr std::uint32_t kWindings = 8;
 
-// Rectangles of a mesh, and the nodes of each in the eight orders of a snake: along rows or
+// The rectangles of a mesh, with the nodes of each in the eight orders of a snake: along rows or
 // columns, from each of the four corners.
 class Rectangles {
  public:
@@ -57,14 +57,14 @@ class Rectangles {
   std::vector<std::vector<std::uint32_t>> nodes_;
 };
 
-// An H-tree: each half of a region has its own and one free rectangle; the region's root takes one
-// of the two, the other stays free.
+// An H-tree. Each half of a region has its own root and one free rectangle. The region's root takes
+// one of the two free rectangles; the other stays free.
 struct HTree {
   struct Region {
     std::uint32_t row, column, rows, columns;
   };
   std::uint32_t across;
-  std::vector<std::uint32_t>& at;  // rectangle of each group, numbered as by complete_tree()
+  std::vector<std::uint32_t>& at;  // rectangle of each group, numbered as in complete_tree()
 
   // Places the complete tree below heap position `root` (children 2*root, 2*root+1); returns the
   // free rectangle.
@@ -122,7 +122,7 @@ class Model {
   }
   [[nodiscard]] bool done() const { return loads_.over() == 0; }
 
-  // Another winding, another place, or successors exchanged.
+  // Tries another winding, another place, or exchanged successors.
   bool move(Dice& dice) {
     const std::uint32_t kind = dice.roll(8), group = dice.roll(count());
     if (kind == 0) {
@@ -176,7 +176,7 @@ class Model {
     seats_[group] = seat;
     group_at_[seat.rectangle] = group;
   }
-  // The source's group takes the rectangle of `root`, its chain begins there.
+  // The source's group takes the rectangle of `root`; its chain begins there.
   void start_at(std::uint32_t root) {
     for (std::uint32_t at = 0; at < rectangles_.count(); ++at) {
       for (std::uint32_t winding = 0; winding < kWindings; ++winding) {
@@ -194,14 +194,14 @@ class Model {
     return group != 0 || root_moves_ ||
            rectangles_.nodes(seats_[0].rectangle, winding).front() == root_;
   }
-  // The step in which the head first hands a block on.
+  // The step in which the head first forwards a block.
   [[nodiscard]] std::uint32_t next_step(std::uint32_t group) const {
     if (group == 0) return 0;
     const GroupTree::Group& at = tree_.groups[group];
     return next_[at.parent] + tree_.run + (at.is_right ? 1 : 0);
   }
 
-  // Adds or removes what comes to the group and what its chain carries.
+  // Adds or removes the blocks that arrive at the group and those that its chain carries.
   void change(std::uint32_t group, bool adds) {
     const std::vector<std::uint32_t>& nodes = nodes_of(group);
     const auto stream = [&](std::uint32_t from, std::uint32_t to, std::uint32_t step) {
@@ -220,7 +220,7 @@ class Model {
       stream(at.is_right ? above[j] : above.back(), nodes.front(), next_[group] - 1 + j);
     }
   }
-  // The group, and those that it feeds.
+  // Calls f for the group and for the groups that it feeds.
   template <class F>
   void around(std::uint32_t group, F f) {
     change_around(group, kNobody, false);
@@ -236,7 +236,7 @@ class Model {
   void rewind(std::uint32_t group, std::uint32_t winding) {
     around(group, [&] { seats_[group].winding = winding; });
   }
-  // Everything of both, once: each, and the successors of each that are not the other.
+  // Changes both groups and their successors, each once.
   void change_both(std::uint32_t a, std::uint32_t b, bool adds) {
     change_around(a, b, adds);
     change_around(b, a, adds);
@@ -326,7 +326,7 @@ GroupPlacement find_groups(const topology::Topology& mesh, const Routes& routes,
   const Rectangles rectangles(mesh.shape(), shape);
   Model model(rectangles, routes, tree, search);
   Dice dice(search.seed);
-  // Not so hot as to forget the H-tree.
+  // Low enough to keep the H-tree.
   const double hot = tree.keeps_h_tree ? kTooMany / 4.0 : kTooMany * 3.0;
   if (tree.groups.size() > 1) {
     anneal(model, dice, {hot, std::min(hot, double{kTooMany}) / 6.0, search.moves},

@@ -1,7 +1,6 @@
 #pragma once
-// A fractional tree whose groups are rectangles of a mesh (000, Sanders and Sibeyn, section 4,
-// "Meshes"): which group stands where, and how its chain winds, found by simulated annealing. Host
-// only.
+// A fractional tree whose groups are rectangles of a mesh ([Sanders03], section 4, "Meshes").
+// Simulated annealing finds the place of each group and the way its chain winds. Host only.
 
 #include <cstdint>
 #include <string>
@@ -16,16 +15,17 @@ namespace espalier::embed {
 struct GroupTree {
   struct Group {
     std::uint32_t parent = 0;
-    bool is_right = false;  // the parent's right successor, else the one below
+    bool is_right = false;  // right successor of the parent, otherwise its down successor
   };
-  std::uint32_t run = 1;  // r, ranks of a group
+  std::uint32_t run = 1;  // r, the ranks per group
   std::vector<Group> groups;
-  bool keeps_h_tree = false;  // a complete tree that is to stay near an H-tree
+  bool keeps_h_tree = false;  // a complete tree that must stay near an H-tree
 };
 
-// The tree of so many groups whose last rank is reached first.
+// Returns the tree of `groups` groups that reaches its last rank first.
 [[nodiscard]] GroupTree least_tree(std::uint32_t run, std::uint32_t groups);
-// A single group above a complete binary tree: H-trees are of that kind. `groups`: a power of two.
+// Returns a single group above a complete binary tree, the form of H-trees. `groups`: a power of
+// two.
 [[nodiscard]] GroupTree complete_tree(std::uint32_t run, std::uint32_t groups);
 
 // Rectangles of rows x columns on a mesh.
@@ -34,14 +34,14 @@ struct GroupShape {
 };
 
 struct GroupPlacement {
-  GroupTree tree;       // its down and right successors may be exchanged
+  GroupTree tree;       // the search may exchange down and right successors
   Placement placement;  // rank i of group g is virtual rank g*run + i
 };
 
-// Places the tree's groups, one a rectangle. Cut-through: a link
-// carries at most one block in each of the run+1 slots; store-and-forward: at most run+1 blocks in
-// all. `search.period` is not used. The shape must divide the mesh into as many rectangles as there
-// are groups; a root that stays where it is must be a corner of its rectangle.
+// Places the tree's groups, one per rectangle. Cut-through: a link carries at most one block in
+// each of the run+1 slots; store-and-forward: at most run+1 blocks in total. `search.period` is not
+// used. The shape must divide the mesh into as many rectangles as there are groups. A root that
+// does not move must be a corner of its rectangle.
 [[nodiscard]] GroupPlacement find_groups(const topology::Topology& mesh, const Routes& routes,
                                          const GroupShape& shape, const GroupTree& tree,
                                          const Search& search);

@@ -8,10 +8,10 @@
 namespace espalier::embed {
 namespace {
 
-constexpr std::int64_t kTooMany = 64;  // energy of a transfer too many; a hop's is 1
+constexpr std::int64_t kTooMany = 64;  // energy of one excess transfer; a hop has 1
 
-// Cut-through: a bin for each slot of each phase. Store-and-forward: one, as phases overlap when
-// they are lowered.
+// Cut-through: one bin per slot of each phase. Store-and-forward: a single bin, because phases
+// overlap after lowering.
 std::vector<std::uint32_t> widths_of(const Traffic& traffic, const Search& search) {
   if (search.hops == Hops::kStoreAndForward) {
     return {search.period != 0 ? search.period : whole_period(traffic)};
@@ -52,8 +52,8 @@ class Model {
     const std::int64_t over = kTooMany * loads_.over();
     return is_stored() ? over + kTooMany / 8 * latency() + loads_.hops() / 8 : over + loads_.hops();
   }
-  // Another node for one end of a transfer, mostly near the other end; who stands there goes where
-  // it stood.
+  // Moves one end of a transfer to another node, mostly near the other end. The rank on that node
+  // takes its place.
   bool move(Dice& dice) {
     keep_best();
     const Transfer& transfer = traffic_.transfers[dice.roll(count())];
@@ -103,7 +103,7 @@ class Model {
     const Transfer& transfer = traffic_.transfers[at];
     loads_.remove(node_of_[transfer.from], node_of_[transfer.to], bins_[at]);
   }
-  // f(transfer) for all that touch one of the two.
+  // Calls f(transfer) for all transfers that involve a or b.
   template <class F>
   void each_touching(std::uint32_t a, std::uint32_t b, F f) {
     for (const std::uint32_t at : touching_[a]) f(at);
@@ -119,7 +119,7 @@ class Model {
     seat(b, node);
     each_touching(a, b, [this](std::uint32_t at) { put(at); });
   }
-  // Phases follow one another; in one, segments go their own ways.
+  // Phases follow one another. Within a phase, segments are independent.
   [[nodiscard]] std::int64_t latency() {
     std::int64_t sum = 0, last = 0;
     const std::size_t segments = reached_.size() / traffic_.ranks;
@@ -151,7 +151,7 @@ class Model {
   Hops hops_;
   bool root_moves_;
   Loads loads_;
-  std::vector<std::uint32_t> bins_;  // of each transfer
+  std::vector<std::uint32_t> bins_;  // by transfer
   std::vector<std::uint32_t> node_of_, rank_at_, best_;
   std::vector<std::vector<std::uint32_t>> touching_;  // transfers of each rank
   std::vector<std::int64_t> reached_;                 // by rank, then segment

@@ -9,7 +9,7 @@
 namespace espalier::embed {
 namespace {
 
-// So many that every action of a period, of runs of kMaxRun blocks too, has an instance.
+// Enough blocks that every action of a period has an instance, even with runs of kMaxRun blocks.
 constexpr std::int64_t kBlocks = 64;
 
 struct PhaseTime {
@@ -50,7 +50,7 @@ Traffic traffic_of(const Programs& programs) {
       const auto slot = static_cast<std::uint32_t>(phase.repeats ? step % phase.slots : step);
       const Key key{program.node, static_cast<std::uint32_t>(send.peer),
                     static_cast<std::uint32_t>(send.a.segment), slot, send.phase};
-      first.insert({key, step});  // instances come in the order of their steps
+      first.insert({key, step});  // instances are in the order of their steps
     }
   }
   for (const auto& [key, step] : first) {

@@ -11,13 +11,13 @@
 namespace espalier::lower {
 namespace {
 
-// What a place holds: the task that wrote it last.
+// The content of memory: the task that last wrote it.
 struct Memory {
   std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> output;  // by segment and block
   std::map<std::int64_t, std::int32_t> scratch;                          // by slot
 };
 
-// A lock-step run for one N, by the values alone.
+// Executes in lock step for one N, on values only.
 class Reader {
  public:
   Reader(const Programs& direct, std::int64_t blocks)
@@ -30,7 +30,8 @@ class Reader {
     for (const Program& program : direct_) {
       all.push_back(expand(program, blocks_));
       instances += all.back().size();
-      if (instances > 3 * kMostTasks) return too_many();  // each is one, but a message is two
+      // Each is one task, but a message is two instances.
+      if (instances > 3 * kMostTasks) return too_many();
       if (!all.back().empty()) steps = std::max(steps, all.back().back().step + 1);
     }
     std::vector<std::size_t> begin(all.size(), 0), end(all.size(), 0);
@@ -56,14 +57,14 @@ class Reader {
   }
 
  private:
-  using Values = std::vector<Operand>;  // of a run, by segment
+  using Values = std::vector<Operand>;  // of consecutive segments
 
   static std::string too_many() {
     return "it has more than " + std::to_string(kMostTasks) + " messages and operations";
   }
   static std::size_t at(std::int32_t task) { return static_cast<std::size_t>(task); }
 
-  // Sends read what stood before the step, receives write, then operations run.
+  // Sends read the data from before the step, receives write, then operations run.
   void follow(std::uint32_t node, const Instance& one, int turn) {
     const bool transfer = one.kind == espalier_Kind_SEND || one.kind == espalier_Kind_RECEIVE;
     if (!wrong_.empty() || turn != (one.kind == espalier_Kind_SEND ? 0 : transfer ? 1 : 2)) return;
@@ -169,7 +170,7 @@ class Reader {
   std::string wrong_;
 };
 
-// What each block goes through, as numbers that are the same for the same: sorted by block.
+// The history of each block, as numbers that are equal for equal tasks; sorted by block.
 std::vector<std::vector<std::int32_t>> outlines_of(const Graph& graph) {
   std::map<std::array<std::int64_t, 10>, std::int32_t> numbers;
   std::vector<std::int32_t> of_task;
@@ -196,7 +197,7 @@ bool repeats(const Graph& graph) {
                     outlines.begin() + static_cast<std::ptrdiff_t>(half));
 }
 
-// Leaves the first `blocks` blocks: tasks read of their own block alone.
+// Keeps the first `blocks` blocks. Each task reads only from its own block.
 void keep_first(Graph& graph, std::int32_t blocks) {
   std::vector<std::int32_t> moved(graph.tasks.size(), -1);
   std::vector<Task> kept;
@@ -212,7 +213,7 @@ void keep_first(Graph& graph, std::int32_t blocks) {
   graph = {blocks, std::move(kept), {}};
 }
 
-// Whether `one` reads of an operation that is `other`, or does so: all of one node.
+// Whether `one` is `other`, or reads it directly or through further operations of the same node.
 bool made_of(const Graph& graph, std::int32_t one, std::int32_t other) {
   if (one == other) return true;
   if (one < other) return false;
@@ -221,8 +222,8 @@ bool made_of(const Graph& graph, std::int32_t one, std::int32_t other) {
          (made_of(graph, task.a.task, other) || made_of(graph, task.b.task, other));
 }
 
-// Whether the direct schedule reads before it writes. A receive writes before the operations of its
-// step run, an operation after its sends.
+// Whether the routed schedule reads before it writes. A receive writes before the operations of its
+// step run; an operation writes after its step's sends.
 bool is_before(const Graph& graph, const InPlace& order) {
   const Task& first = graph.tasks[static_cast<std::size_t>(order.first)];
   const Task& then = graph.tasks[static_cast<std::size_t>(order.then)];

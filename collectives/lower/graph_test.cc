@@ -54,7 +54,7 @@ TEST(Graph, HasAsManyBlocksAsTheScheduleRepeatsAfter) {
 }
 
 TEST(Graph, SplitsRunsOfSegments) {
-  // The root sends parts 2 and 3 as one message to rank 2, which passes part 3 on.
+  // The root sends parts 2 and 3 as one message to rank 2, which forwards part 3.
   const Graph graph = graph_of(direct(espalier_Collective_SCATTER, "binomial", 4));
   std::map<std::int32_t, int> hops;  // by segment
   for (const Task& task : graph.tasks) {
@@ -63,7 +63,7 @@ TEST(Graph, SplitsRunsOfSegments) {
   EXPECT_EQ(hops, (std::map<std::int32_t, int>{{1, 1}, {2, 1}, {3, 2}}));
 }
 
-// Whatever the direct schedule keeps in OUTPUT on the way there.
+// Holds for all intermediate values that the routed schedule keeps in OUTPUT.
 TEST(Graph, WritesEachOutputOnce) {
   for (const auto& [collective, name] : {std::pair(espalier_Collective_ALLREDUCE, "two-tree"),
                                          std::pair(espalier_Collective_SCAN, "two-tree"),
@@ -82,8 +82,8 @@ TEST(Graph, WritesEachOutputOnce) {
   }
 }
 
-// An allreduce reads all input of a rank before its result comes; an exchange cannot.
-TEST(Graph, KeepsTheOrderThatIsRightInPlace) {
+// An allreduce reads all input of a rank before its result arrives; an exchange cannot.
+TEST(Graph, KeepsTheOrderThatInPlaceNeeds) {
   const Graph sum = graph_of(direct(espalier_Collective_ALLREDUCE, "two-tree", 8));
   EXPECT_FALSE(sum.in_place.empty());
   for (const InPlace& order : sum.in_place) {
@@ -96,7 +96,7 @@ TEST(Graph, KeepsTheOrderThatIsRightInPlace) {
 }
 
 // Block 0 goes to rank 1 alone, all others to rank 2.
-TEST(Graph, RefusesWhatDoesNotRepeat) {
+TEST(Graph, RefusesSchedulesThatDoNotRepeat) {
   Programs programs(3);
   Group group;
   group.ranks = 3;
@@ -127,7 +127,7 @@ TEST(Graph, RefusesWhatDoesNotRepeat) {
             "there is no period to lower");
 }
 
-TEST(Graph, RefusesWhatIsNoSchedule) {
+TEST(Graph, RefusesInvalidSchedules) {
   Programs programs = direct(espalier_Collective_BROADCAST, "chain", 4);
   programs[1].actions_count = 0;
   programs[1].phases[0].actions = 0;

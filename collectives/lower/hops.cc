@@ -65,7 +65,7 @@ class Router {
   Numbers links_, nodes_;
 };
 
-// Which of the hops that are ready goes first: the least.
+// The priority of the ready hops: the smallest goes first.
 using Rank = std::tuple<std::int64_t, std::int64_t, std::int32_t>;
 
 class Scheduler {
@@ -106,9 +106,9 @@ class Scheduler {
   }
 
  private:
-  static constexpr std::int32_t kAlways = -1;  // reads input alone
+  static constexpr std::int32_t kAlways = -1;  // reads only input
 
-  // As many as there are lanes left, of those that may go now.
+  // Takes as many of the ready hops as the port has lanes left in this step.
   void fill(std::size_t port, std::int32_t step) {
     std::int32_t& used = used_[port][at(step % period_)];
     std::set<Rank>& ready = ready_[port];
@@ -141,7 +141,7 @@ class Scheduler {
     }
   }
 
-  // An operation runs in the step of the last that it needs.
+  // An operation runs in the step of its latest operand.
   void make_ready(std::int32_t hop) {
     const Hop& one = hops_.all[at(hop)];
     if (one.port < 0) {
@@ -154,7 +154,8 @@ class Scheduler {
   const Hops& hops_;
   Waits waits_;
   std::int32_t period_;
-  // By hop: those that need it, or (from 0 on) may follow so many steps later.
+  // By hop: the hops that need it (second: -1), and the hops that may only follow at least this
+  // many steps later (second >= 0).
   std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> next_;
   const std::vector<std::int64_t>* order_ = nullptr;
   Plan plan_;
@@ -164,7 +165,7 @@ class Scheduler {
   std::size_t left_ = 0;
 };
 
-// By hop: minus the links still to cross, of all that comes of it.
+// By hop: minus the number of links still to cross on the longest path that depends on it.
 std::vector<std::int64_t> longest_way(const Hops& hops) {
   std::vector<std::int64_t> way(hops.all.size(), 0);
   for (std::size_t hop = hops.all.size(); hop-- > 0;) {
@@ -176,7 +177,7 @@ std::vector<std::int64_t> longest_way(const Hops& hops) {
   return way;
 }
 
-// By hop: minus the links that its message still has to cross.
+// By hop: minus the number of links that its message still has to cross.
 std::vector<std::int64_t> message_left(const Hops& hops) {
   std::vector<std::int64_t> left;
   for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {

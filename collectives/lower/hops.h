@@ -1,5 +1,5 @@
 #pragma once
-// A schedule's tasks on the links of a topology, and steps for them. Host only.
+// Maps a schedule's tasks to the links of a topology and assigns steps to them. Host only.
 
 #include <cstdint>
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace espalier::lower {
 
-// One crossing of a link, or an operation (from = to).
+// A crossing of one link, or an operation (from = to).
 struct Hop {
   std::uint32_t from = 0, to = 0;
   std::int32_t task = 0;
   std::int32_t a = -1, b = -1;  // hops and operations whose results it needs
-  std::int32_t port = -1;       // what it takes for a step; an operation: none
+  std::int32_t port = -1;       // the resource that it occupies for a step; none for an operation
 };
 
-// What carries so many blocks a step: a link, or where a node sends once a step, the node.
+// A resource with a number of lanes per step: a link or, if a node sends once per step, the node.
 struct Port {
   std::uint32_t from = 0, to = 0;  // to = from: a node
   std::int32_t lanes = 1;
@@ -27,7 +27,7 @@ struct Port {
   [[nodiscard]] std::int32_t steps() const { return (load + lanes - 1) / lanes; }
 };
 
-// `then` is `first`'s step and this many more at the earliest; a window more, where it receives.
+// `then` runs at least `steps` steps after `first`, or with `window` at least one window after it.
 struct Order {
   std::int32_t first = 0, then = 0;  // hops
   bool window = false;
@@ -37,46 +37,47 @@ struct Order {
 struct Hops {
   std::int32_t blocks = 1;
   std::vector<Task> tasks;
-  std::vector<std::int32_t> first;  // by task: its first hop (of several: they follow one another)
-  std::vector<Hop> all;             // each after those that it needs
-  std::vector<Order> orders;        // that keep the schedule right in place
+  std::vector<std::int32_t> first;  // by task: its first hop; the others follow consecutively
+  std::vector<Hop> all;             // each after the hops that it needs
+  std::vector<Order> orders;        // keep the schedule correct in place
   std::vector<Port> ports;
-  std::vector<Port> links;  // loads of links, whatever the ports
+  std::vector<Port> links;  // loads of links, for every port model
 
-  // The hop that ends a task.
+  // The last hop of a task.
   [[nodiscard]] std::int32_t last_of(std::int32_t task) const {
     const auto next = static_cast<std::size_t>(task) + 1;
     return (next < first.size() ? first[next] : static_cast<std::int32_t>(all.size())) - 1;
   }
 };
 
-// Each message over every link of topology.route(). A line where that is not one of links, or there
-// are more hops than kMostHops.
+// Routes each message over every link of topology.route(). Returns a line with the reason if a
+// route does not follow links, or if there are more hops than kMostHops.
 [[nodiscard]] std::string find_hops(const topology::Topology& topology, Graph graph,
                                     PortModel ports, Hops& hops);
 
 inline constexpr std::size_t kMostHops = std::size_t{1} << 22;
 
-// How long a block may stay in a node before it goes on: up to `near` steps, or `far` and more.
-// (Each number of steps below the window takes an action of its own; those above share one.)
+// How long a block may stay in a node before it is forwarded: up to `near` steps, or at least `far`
+// steps. (Each number of steps below the window takes an action of its own; all longer stays share
+// one.)
 struct Waits {
   std::int32_t near = 0, far = 1;  // far: the window
 };
 
-// Steps of the first round of blocks; round r has them `period` r later.
+// Steps of the first round of blocks. Round r has the same steps, `period` * r later.
 struct Plan {
   std::int32_t period = 1;
-  std::int32_t length = 0;          // of a round: the last of its steps, plus 1
-  std::vector<std::int32_t> steps;  // by hop; of an operation the latest of what it needs
-  const char* order = "";           // which of the orders below gave it
+  std::int32_t length = 0;          // of a round: 1 + its last step
+  std::vector<std::int32_t> steps;  // by hop; for an operation the latest step of its operands
+  const char* order = "";           // the ordering (below) that gave the plan
 };
 
-// A modulo schedule (Rau 1994, iterative modulo scheduling; nothing here waits for a later round,
-// so that nothing need ever be undone): step by step every port takes as many of the hops that are
-// ready as it has lanes, modulo the period, which is the most steps that a port's load takes. So
-// the period is the least there is, always. Hops go by one of three orders: that of the direct
-// steps, the longest way still to go first, the furthest message first; the one that needs the
-// fewest steps is kept, the first of those.
+// Finds a modulo schedule (Rau 1994, iterative modulo scheduling; no hop depends on a later round,
+// so no decision must ever be undone). Step by step, every port takes as many ready hops as it has
+// lanes, modulo the period. The period is the maximum number of steps that the load of a port
+// takes, which is always the least possible. Three orderings of the ready hops are tried: by step
+// of the routed schedule, longest remaining path first, furthest message first. The result is the
+// plan with the fewest steps; among equals, the first.
 [[nodiscard]] Plan find_steps(const Hops& hops, const Waits& waits);
 
 }  // namespace espalier::lower

@@ -17,7 +17,7 @@ std::unique_ptr<topology::Topology> parsed(const char* spec) {
   return topology;
 }
 
-// A message of the sender's input, or of what task `after` made.
+// A message from the sender's input, or from the result of task `after`.
 Task message(std::uint32_t from, std::uint32_t to, std::int32_t after = -1) {
   Task task;
   task.kind = espalier_Kind_SEND;
@@ -34,7 +34,7 @@ Hops hops_of(const topology::Topology& topology, std::vector<Task> tasks,
   return hops;
 }
 
-// No port has more than its lanes in a step of the period, and nothing goes before it has come.
+// No port exceeds its lanes in a step of the period, and no hop runs before its data has arrived.
 void check(const Hops& hops, const Plan& plan) {
   std::map<std::tuple<std::int32_t, std::int32_t>, std::int32_t> used;
   for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
@@ -54,7 +54,8 @@ void check(const Hops& hops, const Plan& plan) {
   }
 }
 
-// Three messages cross 1 -> 2; that of rank 0 comes there in step 0 and one of rank 1's has gone.
+// Three messages cross 1 -> 2. The message of rank 0 arrives there in step 0, when one of rank 1
+// has already left.
 TEST(Steps, AWaitWhereALinkIsWantedTwice) {
   const auto line = parsed("mesh:1x4");
   const Hops hops = hops_of(*line, {message(0, 2), message(1, 2), message(1, 3)});
@@ -84,7 +85,7 @@ TEST(Steps, LanesCarryAsManyAtOnce) {
   }
 }
 
-// The router sends four times a round, no link carries more than two.
+// The router sends four times per round, and no link carries more than two.
 TEST(Steps, ANodeThatSendsOnceAStep) {
   const auto tree = parsed("fattree:k=3,h=1,c=1");
   const std::vector<Task> tasks = {message(0, 1), message(0, 2), message(1, 2), message(2, 0)};
@@ -111,7 +112,8 @@ TEST(Steps, OnlyTheWaitsThatAreAllowed) {
   }
 }
 
-// What rank 1 gets may lie where the block lies that it sends: it comes a window after that.
+// The block that rank 1 receives may share memory with the block that it sends: it arrives a window
+// later.
 TEST(Steps, AWindowBetweenReadingAndWritingInPlace) {
   const auto line = parsed("mesh:1x3");
   const Hops hops =

@@ -19,7 +19,7 @@ constexpr std::uint32_t kMostNodes = 4096;
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-// Puts the hops into the schedule, at the plan's steps.
+// Adds the hops to the schedule, at the plan's steps.
 class Timer {
  public:
   Timer(const Hops& hops, const Plan& plan, TimedSchedule& timed)
@@ -59,7 +59,7 @@ class Timer {
   std::vector<TimedPlace> made_;  // by task
 };
 
-// None of a round's blocks ends after block 0: another order of the blocks is as good.
+// Reorders the blocks of a round so that none ends after block 0; any order of the blocks is valid.
 void put_latest_first(const Plan& plan, Hops& hops) {
   std::int32_t latest = 0;
   for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
@@ -74,7 +74,7 @@ void put_latest_first(const Plan& plan, Hops& hops) {
   }
 }
 
-// As much of the name as there is room for.
+// The name, truncated to the available room.
 std::string lowered_name_of(const std::string& name) {
   constexpr std::string_view kLowered = ", lowered";
   constexpr std::size_t kMost = sizeof Program::algorithm - 1 - kLowered.size();
@@ -100,7 +100,7 @@ Count bound_of(const topology::Topology& topology, const Group& group, const Out
   return verify::provable_bound(topology, program, 1, true);
 }
 
-// Steps that as many blocks as a round has take more than one round alone.
+// The steps by which the blocks of one round prolong the routed schedule.
 std::int32_t direct_period(const Program& direct, std::int32_t blocks) {
   const Count& steps = direct.counts[direct.steps_ref];
   bool one_block = true;
@@ -112,7 +112,7 @@ std::int32_t direct_period(const Program& direct, std::int32_t blocks) {
                                              : count_value(steps, 2 * blocks) - once);
 }
 
-// Whether programs that stay as they are send no more in a step than `ports` allow.
+// Whether programs that are left unchanged send no more per step than `ports` allow.
 bool keeps_ports(const Programs& programs, PortModel ports) {
   return ports != espalier_PortModel_SINGLE_SEND ||
          std::all_of(programs.begin(), programs.end(), [](const Program& program) {
@@ -172,7 +172,7 @@ std::string lower(const topology::Topology& topology, const Group& group, PortMo
   const Outline outline = outline_of(topology, ports, direct[0], lowered_name);
   const Count bound = bound_of(topology, group, outline);
   const auto window = static_cast<std::int32_t>(group.window);
-  // Fewer different waits take fewer actions, and perhaps more steps.
+  // Fewer different waits take fewer actions, and possibly more steps.
   for (const std::int32_t near : {window - 1, 1, 0}) {
     const Plan plan = find_steps(hops, {near, window});
     put_latest_first(plan, hops);

@@ -65,13 +65,13 @@ TEST(Lower, AModelledScheduleStaysAsItIs) {
   ASSERT_EQ(lowered.size(), chain.size());
   EXPECT_EQ(lowered[2].schedule_digest, chain[2].schedule_digest);
   EXPECT_EQ(describe(*line, report), "modelled already: every peer is a neighbour\n");
-  // On a tree the routers have no programs yet, though a rank's only neighbour is one.
+  // On a tree the routers have no programs yet, although a rank's only neighbour is a router.
   const auto tree = parsed("fattree:k=5,h=1,c=1");
   EXPECT_FALSE(
       is_modelled(*tree, direct(group_for(*tree), espalier_Collective_BROADCAST, "chain")));
 }
 
-// ... and what it looks up as well, whatever becomes of what it was made of.
+// Looked-up tables are kept too, even when the original programs are gone.
 TEST(Lower, AModelledScheduleKeepsItsTables) {
   const auto tree = parsed("fattree:k=3,h=2,c=1");
   const Group group = group_for(*tree);

@@ -10,16 +10,18 @@
 namespace espalier::lower {
 namespace {
 
-// Rows of one action, in the order of its instances.
+// The rows of one action, in the order of its instances.
 using Rows = std::vector<const Row*>;
-using Column = std::vector<std::int32_t>;  // a number for each
+using Column = std::vector<std::int32_t>;  // one number per row
 
 // How a node's rows become actions.
 struct Form {
-  bool paced = true;      // actions have paces, and the phase's period is 1; else the schedule's
-  std::size_t least = 2;  // rows that are worth an action with a table
+  // Actions have paces, and the phase's period is 1; otherwise it is the schedule's period.
+  bool paced = true;
+  std::size_t least = 2;  // minimum number of rows for an action with a table
 };
-// Fewer rows make more tables, and terms, more make more actions: the first that fit.
+// Fewer rows make more tables and terms; more rows make more actions. The first number that fits is
+// taken.
 constexpr std::size_t kLeastRows[] = {2, 3, 5, 9, 17, 33};
 
 bool all_alike(const Column& column) {
@@ -41,7 +43,8 @@ class NodeWriter {
   void put(const Row& like, std::int32_t first, const Action& what);
   [[nodiscard]] Place places_of(const Rows& rows, TimedPlace TimedInstance::*place,
                                 SlotTurns Row::*slot, std::uint8_t block_ref);
-  // An index that is these values in turn; with several turns 0 .. turns-1 more, by rounds.
+  // An index that takes these values in turn. With several turns, it also adds 0 .. turns-1, by
+  // rounds.
   [[nodiscard]] std::uint8_t index(const Column& column, std::int32_t turns = 1);
   // coef * round + column[position in the round].
   [[nodiscard]] std::uint8_t by_rounds(std::int32_t coef, Column column);
@@ -52,7 +55,7 @@ class NodeWriter {
   Form form_;
   Program& program_;
   std::vector<std::int16_t> entries_;
-  std::map<Column, std::uint32_t> columns_;  // where they begin
+  std::map<Column, std::uint32_t> columns_;  // start index of each column
   bool too_large_ = false;
 };
 
@@ -103,7 +106,7 @@ std::uint8_t NodeWriter::index(const Column& column, std::int32_t turns) {
 }
 
 // With i = rows*round + x: floor((coef*i + rows*c) / rows), c = column[x] - floor(coef*x / rows).
-// So no term, of which a program has few, goes to the round.
+// This saves the term for the round; a program has few terms.
 std::uint8_t NodeWriter::by_rounds(std::int32_t coef, Column column) {
   const auto rows = static_cast<std::int32_t>(column.size());
   for (std::int32_t x = 0; x < rows; ++x) {
@@ -133,8 +136,8 @@ Place NodeWriter::places_of(const Rows& rows, TimedPlace TimedInstance::*place,
   return at;
 }
 
-// Round r of the rows, in the order of their steps within a period from `first` on: in it stands,
-// of round r - q, what is q periods after the first.
+// Round r of the rows, in the order of their steps within a period from `first` onward. A row whose
+// step is q periods later belongs to round r - q.
 void NodeWriter::add(const Rows& rows, std::int32_t first) {
   const std::int32_t period = schedule_.period, blocks = schedule_.blocks;
   const auto many = static_cast<std::int32_t>(rows.size());
@@ -158,7 +161,7 @@ void NodeWriter::add(const Rows& rows, std::int32_t first) {
   what.b = places_of(rows, &TimedInstance::b, &Row::b, block_ref);
   if (!links.empty()) what.link_ref = index(links);
   if (form_.paced) what.pace_ref = by_rounds(period, steps);
-  // Up to the last of them that is of the last round.
+  // Includes the last row that belongs to the last round.
   what.instances_ref = builder_.count({.a = many * (most_later - 1) + last + 1,
                                        .b = blocks == 1 ? many : 0,
                                        .c = blocks == 1 ? 0 : many,
@@ -181,7 +184,8 @@ void NodeWriter::put(const Row& like, std::int32_t first, const Action& what) {
   added.pace_ref = what.pace_ref;
 }
 
-// Rows of one key: one action, or one each. Of an operation's action each step has one instance.
+// The rows of one key: one action, or one action per row. An operation's action has one instance
+// per step.
 void NodeWriter::add_class(Rows rows) {
   const auto step_of = [](const Row* row) { return row->instance->step; };
   std::int32_t first = step_of(rows[0]);

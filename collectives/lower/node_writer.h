@@ -7,9 +7,9 @@
 
 namespace espalier::lower {
 
-// Writes programs[node]. `paced`: rows of one key are one action that looks their steps up, and the
-// phase's period is 1; else each is an action of its own, and the phase's period is the schedule's.
-// kTooLarge: the program's tables, or the one looked up, are too small.
+// Writes programs[node]. `paced`: rows with the same key become one action that looks up its steps,
+// and the phase's period is 1. Otherwise each row is an action, and the phase's period is the
+// schedule's. kTooLarge: the program's tables, or the looked-up one, are too small.
 [[nodiscard]] Status write_node(const Group& group, const TimedSchedule& schedule, bool paced,
                                 std::uint32_t node, const NodeRows& rows, Programs& programs);
 

@@ -10,8 +10,8 @@
 namespace espalier::lower {
 namespace {
 
-// The steps that want a port, and how many of them it has room for in one.
-struct Wanted {
+// The steps that need a port, and the port's lanes.
+struct PortDemand {
   std::int32_t lanes = 1;
   std::vector<std::int32_t> steps;
 
@@ -79,11 +79,11 @@ std::int32_t steps_of(const TimedSchedule& schedule) {
 std::int32_t least_period(const topology::Topology& topology, const TimedSchedule& schedule,
                           std::int32_t least) {
   const bool single = schedule.outline.port_model == espalier_PortModel_SINGLE_SEND;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Wanted> ports;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, PortDemand> ports;
   for (std::uint32_t node = 0; node < schedule.nodes.size(); ++node) {
     for (const TimedInstance& one : schedule.nodes[node]) {
       if (one.kind != espalier_Kind_SEND) continue;
-      Wanted& wanted = ports[{node, single ? node : one.peer}];
+      PortDemand& wanted = ports[{node, single ? node : one.peer}];
       if (!single) wanted.lanes = static_cast<std::int32_t>(topology.capacity(node, one.peer));
       wanted.steps.push_back(one.step);
     }

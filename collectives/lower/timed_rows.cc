@@ -20,12 +20,12 @@ struct Value {
   SlotTurns slot;
 };
 
-// Scratch slots, each free or taken in every step of a period.
+// Scratch slots; each is free or taken in every step of a period.
 class Slots {
  public:
   explicit Slots(std::int32_t period) : period_(period) {}
 
-  // A slot that is free from step `first` for `steps` <= period steps, which it takes.
+  // Takes a slot that is free from step `first` for `steps` <= period steps.
   std::int32_t take(std::int32_t first, std::int32_t steps) {
     std::size_t slot = 0;
     while (slot < taken_.size() && !is_free(slot, first, steps)) ++slot;
@@ -97,7 +97,7 @@ class NodeReader {
     }
   }
 
-  // Steps from where the value was made, 0 where the window is guard.
+  // Steps since the value was made; 0 if the window ensures the order.
   [[nodiscard]] std::int32_t wait_for(const TimedInstance& reader, const TimedPlace& place) const {
     if (place.value < 0) return 0;
     const std::int32_t back = reader.step - values_[at(place.value)].maker->step;
@@ -106,7 +106,7 @@ class NodeReader {
 
   void add_operation(Row& row) {
     const TimedInstance& one = *row.instance;
-    const TimedPlace* late = nullptr;  // of what was received, the latest
+    const TimedPlace* late = nullptr;  // the latest operand that was received
     for (const TimedPlace* place : {&one.a, &one.b}) {
       if (place->value < 0) continue;
       const Value& value = values_[at(place->value)];
@@ -124,7 +124,7 @@ class NodeReader {
     if (one.into.value >= 0) values_[at(one.into.value)].depth = row.turn;
   }
 
-  // `place` came before `late`, which the operation itself waits for.
+  // Waits for `place`, which arrived before `late`; the operation itself waits for `late`.
   void wait_by_copy(const TimedInstance& reader, const TimedPlace& place, const TimedPlace& late) {
     Value& value = values_[at(place.value)];
     const bool together = value.maker->step == values_[at(late.value)].maker->step;
@@ -139,7 +139,7 @@ class NodeReader {
     rows_.rows.push_back(row);
   }
 
-  // A receive may write its slot once the step a window before it has retired (rule 7).
+  // A receive may write its slot once the step a window earlier has retired (rule 7).
   void give_slots() {
     std::vector<Value*> order;
     for (Value& value : values_) {

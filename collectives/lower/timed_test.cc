@@ -45,7 +45,7 @@ verify::Verdict proven(const topology::Topology& topology, const Programs& progr
                         [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
 }
 
-// Ranks 0 and 3 of a line send to rank 1, by way of 2 and not.
+// Ranks 0 and 3 of a line send to rank 1, rank 3 by way of rank 2.
 TimedSchedule sum_on_a_line(const topology::Topology& line) {
   TimedSchedule schedule = schedule_for(line, espalier_Collective_REDUCE);
   const std::uint32_t left[] = {0, 1}, right[] = {2, 1};
@@ -93,7 +93,7 @@ TEST(Timed, ACopyIsNotNeededWhereTheWindowIsGuard) {
   }
 }
 
-// One block waits `stays` steps in the middle of a line, the next comes a period later.
+// One block waits `stays` steps in the middle of a line; the next arrives one period later.
 TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
   const auto line = parsed("mesh:1x3");
   for (const std::int32_t stays : {1, 3, 20}) {
@@ -104,7 +104,7 @@ TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
       schedule.period = period;
       (void)schedule.add_message(0, way, steps, {kInput, 0, -1}, {kOutput, 0, -1});
       if (period == 1) {
-        // The link has one lane: rank 1 copies what passes it.
+        // The link has one lane: rank 1 copies the block that passes.
         const TimedPlace passes = schedule.nodes[1][0].into;
         (void)schedule.add_operation(espalier_Kind_COPY, 1, 0, 0, {kOutput, 0, -1}, passes);
       } else {
@@ -123,7 +123,8 @@ TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
   }
 }
 
-// Every rank of a star has a part for every other: too many actions of one instance for the router.
+// Every rank of a star has a part for every other: too many actions with one instance for the
+// router.
 TimedSchedule exchange_on_a_star(const topology::Topology& star) {
   TimedSchedule schedule = schedule_for(star, espalier_Collective_ALL_TO_ALL);
   const auto ranks = static_cast<std::int32_t>(star.ranks());
@@ -175,8 +176,8 @@ TEST(Timed, SaysWhereTablesAreTooSmall) {
   EXPECT_TRUE(programs.empty());
 }
 
-// Two messages of one step and link leave in the order of the sender's actions, input before
-// scratch; at the receiver output would be before scratch.
+// Two messages of one step and link leave in the order of the sender's actions, INPUT before
+// scratch. At the receiver OUTPUT would come before scratch.
 TEST(Timed, BothEndsHaveTheMessagesOfAStepInOneOrder) {
   TimedInstance from_scratch, from_input, into_output, into_scratch, made;
   from_scratch.kind = from_input.kind = espalier_Kind_SEND;
@@ -208,7 +209,7 @@ TEST(Timed, BothEndsHaveTheMessagesOfAStepInOneOrder) {
   const Row& scratch = nodes[1].rows[0];
   const Row& output = nodes[1].rows[1];
   ASSERT_LT(nodes[0].rows[1].key(), nodes[0].rows[2].key()) << "input goes first";
-  EXPECT_LT(scratch.key(), output.key()) << "so it comes first";
+  EXPECT_LT(scratch.key(), output.key()) << "so scratch comes first";
   EXPECT_EQ(output.turn, 1);
 }
 

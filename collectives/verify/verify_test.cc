@@ -214,7 +214,7 @@ TEST_F(Broadcast, LinksOfAMesh) {
   EXPECT_TRUE(verdict_of(*topology, programs, without).valid);
 }
 
-// Ranks 0 and 1 send across the middle in different steps, which drift may bring together.
+// Ranks 0 and 1 send across the middle in different steps, which timing skew may bring together.
 TEST_F(Broadcast, LinksOfAMeshInLockStepOnly) {
   topology = make_topology("mesh:4x1");
   programs.clear();

@@ -1,4 +1,4 @@
-// Ends that do not agree, and what is told early.
+// Ends that do not agree, and unexpected messages.
 
 #include <string>
 
@@ -114,13 +114,13 @@ TEST_P(ConformanceTest, TellsAnEarlyMessageOnce) {
     EXPECT_EQ(c.link, 1u);
     EXPECT_EQ(c.tag, tag);
     idle();
-    EXPECT_EQ(count(1, Kind::kEarly), 0u) << size << " bytes: told twice";
+    EXPECT_EQ(count(1, Kind::kEarly), 0u) << size << " bytes: reported twice";
     ASSERT_EQ(receive(1, 1, {node(1).in.data(), size, tag, 0}), Status::kOk);
     ASSERT_TRUE(next(1, Kind::kReceived, c));
     EXPECT_EQ(c.status, Status::kOk);
     EXPECT_EQ(c.check, 9u);
     ASSERT_TRUE(next(2, Kind::kSent, c));
-    EXPECT_EQ(count(1, Kind::kEarly), 0u) << size << " bytes: told twice";
+    EXPECT_EQ(count(1, Kind::kEarly), 0u) << size << " bytes: reported twice";
     EXPECT_EQ(count(0, Kind::kEarly), 0u);
   }
 }

@@ -76,7 +76,7 @@ TEST_P(ConformanceTest, RefusesMoreThanTheWindow) {
     for (std::uint32_t i = 0; i < window(); ++i) {
       ASSERT_EQ(receive(1, 0, {node(1).in.data() + at(i), 16, i, i}), Status::kOk);
     }
-    // Not yet polled, so still outstanding, come what may.
+    // Not yet polled, so still outstanding in any case.
     EXPECT_EQ(receive(1, 0, {node(1).in.data(), 16, 99, 99}), Status::kTooLarge);
     Completion c;
     for (std::uint32_t i = 0; i < window(); ++i) {
@@ -225,13 +225,13 @@ TEST_P(ConformanceTest, RendezvousAfterItsReceive) {
   EXPECT_EQ(count(1, Kind::kEarly), 0u) << "all receives were posted before";
 }
 
-// From its completion on, each end may do with its bytes what it likes.
+// From its completion onward, each end may use its memory freely.
 TEST_P(ConformanceTest, LeavesBytesAloneAfterCompletion) {
   open(complete(2));
   for (const std::uint64_t size : {std::uint64_t{24}, eager(), 2 * eager()}) {
     std::fill(node(1).in.begin(), node(1).in.end(), kUntouched);
     for (std::uint32_t i = 0; i < 3 * window(); ++i) {
-      // The sender uses the same bytes again for each message.
+      // The sender reuses the same memory for each message.
       fill(node(0).out.data(), size, i);
       ASSERT_EQ(send(0, 0, {node(0).out.data(), size, i, 0, 0}), Status::kOk);
       ASSERT_EQ(receive(1, 0, {node(1).in.data() + (i % 2) * size, size, i, 0}), Status::kOk);
@@ -253,7 +253,7 @@ TEST_P(ConformanceTest, PreparesNewRegionsAgainAndAgain) {
   EXPECT_EQ(node(0).endpoint->prepare(too_many.data(), too_many.size()), Status::kTooLarge);
   for (std::uint32_t round = 0; round < 40; ++round) {
     const std::uint64_t size = 2 * eager() + 100 * round;
-    // Regions of the round before are freed while they are still prepared: they are not touched.
+    // The regions of the previous round are freed while still prepared: they must not be accessed.
     std::vector<std::uint8_t> from(size), to(size), other(100), last(1);
     std::array<Region, Endpoint::kMaxRegions> regions = {
         Region{from.data(), size}, Region{to.data(), size}, Region{other.data(), 100},

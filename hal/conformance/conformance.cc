@@ -92,7 +92,7 @@ void ConformanceTest::idle() {
 
 bool ConformanceTest::next(std::uint32_t v, Completion::Kind kind, Completion& completion) {
   std::deque<Completion>& log = nodes_[v].log;
-  std::size_t seen = 0;  // what came before was not of this kind
+  std::size_t seen = 0;  // earlier completions were not of this kind
   const auto found = [&] {
     for (; seen < log.size(); ++seen) {
       if (log[seen].kind == kind) return true;

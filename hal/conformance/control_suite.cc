@@ -63,7 +63,7 @@ TEST_P(ConformanceTest, ANewerControlMayReplaceAnOlder) {
       const std::uint32_t number = c.control.kind == ControlKind::kProbe
                                        ? c.control.number
                                        : c.control.cause.detector - 40000;
-      EXPECT_GT(number, last) << "older ones are gone, none comes twice";
+      EXPECT_GT(number, last) << "older controls are replaced, and none arrives twice";
       last = number;
     }
     return probe == kLast && cause == kLast;
@@ -107,7 +107,7 @@ TEST_P(ConformanceTest, ReleaseGivesTheBytesBack) {
   for (const bool big : {false, true}) {
     open(complete(2));
     const std::uint64_t size = big ? 8 * eager() : eager();
-    // Node 1 has receives and sends outstanding; node 0 has begun to answer.
+    // Node 1 has receives and sends outstanding; node 0 has begun to send.
     for (std::uint32_t i = 0; i < window(); ++i) {
       fill(node(1).out.data() + i * size, size, i);
       ASSERT_EQ(receive(1, 0, {node(1).in.data() + i * size, size, i, i}), Status::kOk);
@@ -133,13 +133,13 @@ TEST_P(ConformanceTest, ReleaseGivesTheBytesBack) {
   }
 }
 
-TEST_P(ConformanceTest, TimeGoesOnAndWaitReturns) {
+TEST_P(ConformanceTest, TimeAdvancesAndWaitReturns) {
   open(complete(2));
   Endpoint& endpoint = *node(1).endpoint;
   const std::uint64_t start = endpoint.now();
   endpoint.wait(start);
   constexpr std::uint64_t kMillisecond = 1'000'000;
-  // Nothing comes: it may return earlier than asked, but time must get there.
+  // Nothing arrives: wait() may return early, but time must reach `until`.
   std::uint64_t last = start;
   while (endpoint.now() < start + 2 * kMillisecond) {
     EXPECT_GE(endpoint.now(), last);
@@ -147,7 +147,7 @@ TEST_P(ConformanceTest, TimeGoesOnAndWaitReturns) {
     endpoint.wait(start + 2 * kMillisecond);
     pump();
   }
-  // Something comes: a far `until` is not waited for.
+  // Something arrives: a far `until` is not waited for.
   constexpr std::uint64_t kHour = 3600ull * 1000 * kMillisecond;
   for (std::uint32_t i = 0; i < 20; ++i) {
     ASSERT_EQ(receive(1, 0, {node(1).in.data(), 8, i, 0}), Status::kOk);
@@ -167,7 +167,7 @@ TEST_P(ConformanceTest, TimeGoesOnAndWaitReturns) {
 // Thousands of messages of all sizes around a ring, posted at random moments.
 class Traffic {
  public:
-  static constexpr std::uint64_t kStride = 80 * 1024;  // of a slot in the arenas
+  static constexpr std::uint64_t kStride = 80 * 1024;  // bytes of a slot in the arenas
 
   struct Flow {
     std::uint32_t from, from_link, to, to_link;
@@ -189,7 +189,7 @@ class Traffic {
 
 TEST_P(ConformanceTest, CarriesThousandsOfMixedMessages) {
   constexpr std::uint32_t kNodes = 3;
-  const std::uint32_t kMessages = emulated() ? 200 : 1000;  // a flow, of six
+  const std::uint32_t kMessages = emulated() ? 200 : 1000;  // per flow; there are six flows
   open(ring(kNodes));
   ASSERT_LE(2 * window() * Traffic::kStride, kArena);
   std::vector<Traffic::Flow> flows;
@@ -248,7 +248,8 @@ TEST_P(ConformanceTest, CarriesThousandsOfMixedMessages) {
     }
     return done || HasFailure();
   };
-  // The dice may leave all windows empty for a round or two; virtual time finds nothing then.
+  // By chance all windows may be empty for a round or two; in virtual time progress() then finds
+  // nothing.
   constexpr int kManyRounds = 1000;
   for (int nothing = 0; !step(); ++nothing) {
     if (pump() || progress()) nothing = 0;

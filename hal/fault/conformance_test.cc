@@ -1,5 +1,5 @@
-// The wrapper passes the whole suite as long as it breaks no promise: without faults, and where it
-// only delays.
+// The wrapper passes the whole suite as long as it keeps the contract: without faults, and with
+// delays only.
 
 #include "hal/conformance/conformance.h"
 

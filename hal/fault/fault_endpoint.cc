@@ -8,7 +8,7 @@
 namespace espalier::fault {
 namespace {
 
-// Completed forwards that are kept a link, for a mismatch that is told late.
+// Completed forwards kept per link, for mismatches that are reported late.
 constexpr std::size_t kKept = 256;
 
 double unit(std::uint64_t random) { return static_cast<double>(random >> 11) * 0x1p-53; }
@@ -35,7 +35,7 @@ Status FaultEndpoint::prepare(const Region* regions, std::uint32_t count) {
   return dead_ ? Status::kOk : inner_.prepare(regions, count);
 }
 
-// Counts a post; true once the node is dead.
+// Counts a post; returns whether the node is dead.
 bool FaultEndpoint::count_post() {
   if (dead_ || posts_++ < kill_after_) return dead_;
   dead_ = true;
@@ -73,7 +73,7 @@ Status FaultEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   return Status::kOk;
 }
 
-// What is to be done to this message; null: nothing.
+// Returns the fault for this message; null: none.
 const Fault* FaultEndpoint::find(std::uint32_t link, std::uint64_t message, Fault& random) const {
   for (const Fault& fault : faults_.script) {
     if (fault.kind != Kind::kKill && fault.link == link && fault.message == message) return &fault;
@@ -130,7 +130,7 @@ void FaultEndpoint::hold(std::uint32_t link, Forward forward) {
     state.held.push_back(std::move(forward));
     return;
   }
-  // The one that waited to be overtaken has been: it goes right after this one.
+  // The held message has been overtaken: it follows directly after this one.
   state.swap_pending = false;
   state.held.back().not_before = forward.not_before;
   state.held.insert(state.held.end() - 1, std::move(forward));
@@ -148,7 +148,7 @@ void FaultEndpoint::flush(std::uint32_t link) {
       state.held.pop_front();
       continue;
     }
-    // Duplicates may fill the inner window, and the fabric may have no room: later.
+    // Duplicates may fill the inner window, or the fabric may have no room: try again later.
     state.held.front() = std::move(forward);
     state.forwarded.pop_back();
     if (status == Status::kTooLarge || status == Status::kTryAgain) return;
@@ -176,7 +176,7 @@ bool FaultEndpoint::poll(Completion& completion) {
   return false;
 }
 
-// The oldest send of the link, if it is done.
+// Returns the completion of the link's oldest send, if that is done.
 bool FaultEndpoint::give_sent(std::uint32_t link, Completion& completion) {
   Link& state = links_[link];
   if (state.outstanding.empty() || !state.outstanding.front().done) return false;
@@ -190,7 +190,7 @@ bool FaultEndpoint::give_sent(std::uint32_t link, Completion& completion) {
   return true;
 }
 
-// Turns inner's completion of a send into the caller's; false: none is due yet.
+// Translates inner's completion of a send into the caller's; false: none is due yet.
 bool FaultEndpoint::take_sent(Completion& completion) {
   if (released_) return false;
   Link& state = links_[completion.link];
@@ -198,7 +198,7 @@ bool FaultEndpoint::take_sent(Completion& completion) {
   if (age >= state.forwarded.size()) return completion.status != Status::kOk;
   Forward& forward = state.forwarded[age];
   completion.cookie = forward.post.cookie;
-  // A disagreement that is told late, or over a message that the caller does not know of: as it is.
+  // Pass on a late mismatch, or one of a message that the caller does not know of, unchanged.
   if (forward.done || forward.duplicate) {
     const bool tell = completion.status != Status::kOk;
     forward.done = true;

@@ -31,7 +31,7 @@ class Parser {
       if (s.word == kNames[kind]) return one(s, static_cast<Kind>(kind), faults);
     }
     return wrong(s, "unknown fault \"" + s.word +
-                        "\"; there are drop, duplicate, reorder, corrupt, delay, kill, random");
+                        "\"; expected drop, duplicate, reorder, corrupt, delay, kill or random");
   }
 
  private:
@@ -80,7 +80,7 @@ class Parser {
       if (!chance(s, kNames[kind], faults.chance[kind])) return false;
       sum += faults.chance[kind];
     }
-    if (sum > 1) return wrong(s, "the chances add up to more than 1");
+    if (sum > 1) return wrong(s, "the probabilities add up to more than 1");
     return all_used(s);
   }
 
@@ -97,7 +97,8 @@ class Parser {
     s.values.erase(found);
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (code == std::errc() && end == text.data() + text.size()) return true;
-    return wrong(s, std::string(key) + "=" + text + " is not a whole number from 0 on");
+    return wrong(s,
+                 std::string(key) + "=" + text + " is not a number; expected a whole number >= 0");
   }
 
   bool chance(Statement& s, const char* key, double& value) {
@@ -108,7 +109,7 @@ class Parser {
     char* end = nullptr;
     value = std::strtod(text.c_str(), &end);
     if (!text.empty() && *end == '\0' && value >= 0 && value <= 1) return true;
-    return wrong(s, std::string(key) + "=" + text + " is not a chance from 0 to 1");
+    return wrong(s, std::string(key) + "=" + text + " is not a probability; expected 0 to 1");
   }
 
   bool all_used(const Statement& s) {

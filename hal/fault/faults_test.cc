@@ -33,19 +33,19 @@ TEST(Faults, ReadsAScript) {
   EXPECT_EQ(faults.chance[1], 1e-3);
 }
 
-TEST(Faults, SaysWhatIsWrong) {
+TEST(Faults, ReportsErrors) {
   const std::pair<const char*, const char*> cases[] = {
       {"dorp link=1 message=2",
-       "fault \"dorp link=1 message=2\": unknown fault \"dorp\"; there are drop, duplicate, "
+       "fault \"dorp link=1 message=2\": unknown fault \"dorp\"; expected drop, duplicate, "
        "reorder, "
-       "corrupt, delay, kill, random"},
+       "corrupt, delay, kill or random"},
       {"drop link=1", "fault \"drop link=1\": needs message=NUMBER"},
       {"kill", "fault \"kill\": needs after=NUMBER"},
       {"kill after=1; delay link=0 message=1", "fault \"delay link=0 message=1\": needs ns=NUMBER"},
       {"drop link=x message=1",
-       "fault \"drop link=x message=1\": link=x is not a whole number from 0 on"},
+       "fault \"drop link=x message=1\": link=x is not a number; expected a whole number >= 0"},
       {"drop link=-1 message=1",
-       "fault \"drop link=-1 message=1\": link=-1 is not a whole number from 0 on"},
+       "fault \"drop link=-1 message=1\": link=-1 is not a number; expected a whole number >= 0"},
       {"drop link=99999999 message=1",
        "fault \"drop link=99999999 message=1\": there is no link 99999999"},
       {"drop link=1 message=1 ns=4", "fault \"drop link=1 message=1 ns=4\": drop takes no ns="},
@@ -53,9 +53,9 @@ TEST(Faults, SaysWhatIsWrong) {
       {"drop 3", "fault \"drop 3\": \"3\" is not key=value"},
       {"random drop=0.1", "fault \"random drop=0.1\": needs seed=NUMBER"},
       {"random seed=1 drop=2",
-       "fault \"random seed=1 drop=2\": drop=2 is not a chance from 0 to 1"},
+       "fault \"random seed=1 drop=2\": drop=2 is not a probability; expected 0 to 1"},
       {"random seed=1 drop=0.6 delay=0.6",
-       "fault \"random seed=1 drop=0.6 delay=0.6\": the chances add up to more than 1"},
+       "fault \"random seed=1 drop=0.6 delay=0.6\": the probabilities add up to more than 1"},
   };
   for (const auto& [text, expected] : cases) {
     Faults faults;
@@ -68,9 +68,9 @@ TEST(Faults, SaysWhatIsWrong) {
   }
 }
 
-// Sends messages 0 .. 5 from node 0, whose endpoint has the faults, to node 1, where the k-th
-// receive expects message k; letters of what node 1 got: '.' right, 'x' mismatch, 'c' other bytes,
-// '-' none.
+// Sends messages 0 .. 5 from node 0, whose endpoint has the faults, to node 1, where receive k
+// expects message k. Returns one letter per message that node 1 received: '.' correct, 'x'
+// mismatch, 'c' other bytes, '-' none.
 std::string outcome(const char* text, std::string* sender = nullptr) {
   constexpr std::uint32_t kMessages = 6;
   Faults faults;
@@ -101,7 +101,7 @@ std::string outcome(const char* text, std::string* sender = nullptr) {
   return got;
 }
 
-TEST(FaultEndpoint, DoesWhatTheScriptSays) {
+TEST(FaultEndpoint, FollowsTheScript) {
   std::string sender;
   EXPECT_EQ(outcome("", &sender), "......");
   EXPECT_EQ(sender, "......");
@@ -119,7 +119,7 @@ TEST(FaultEndpoint, DoesWhatTheScriptSays) {
   EXPECT_EQ(sender, "......");
   EXPECT_EQ(outcome("corrupt link=0 message=1 bit=40", &sender), ".c....");
   EXPECT_EQ(sender, "......");
-  EXPECT_EQ(outcome("kill after=3", &sender), "------") << "what was under way is lost";
+  EXPECT_EQ(outcome("kill after=3", &sender), "------") << "messages in flight are lost";
 }
 
 TEST(FaultEndpoint, KillSilencesTheNode) {
@@ -147,11 +147,11 @@ TEST(FaultEndpoint, KillSilencesTheNode) {
   }
   Completion c;
   EXPECT_FALSE(endpoint.poll(c));
-  EXPECT_FALSE(network.endpoint(1).poll(c)) << "what it had begun to send is lost";
+  EXPECT_FALSE(network.endpoint(1).poll(c)) << "messages that it had begun to send are lost";
   EXPECT_EQ(endpoint.struck(Kind::kKill), 1u);
 }
 
-TEST(FaultEndpoint, ChancesComeTrueAboutAsOften) {
+TEST(FaultEndpoint, FaultsOccurWithTheGivenProbability) {
   constexpr std::uint32_t kMessages = 2000;
   Faults faults;
   std::string error;

@@ -1,5 +1,5 @@
-// Real machines on a broken fabric: every fault x algorithm x seed ends, on every node, with the
-// right result or a named failure, within its deadline.
+// Real machines on a faulty fabric: with every fault x algorithm x seed, every node ends with the
+// correct result or a named failure, within its deadline.
 
 #include <gtest/gtest.h>
 
@@ -28,8 +28,8 @@ constexpr Subject kSubjects[] = {
 
 struct Trial {
   Subject subject;
-  std::string faults;         // of `culprit`'s endpoint; "" on all others
-  std::uint32_t culprit = 0;  // all nodes have the faults if >= ranks
+  std::string faults;         // at `culprit`'s endpoint; "" at all others
+  std::uint32_t culprit = 0;  // if >= ranks, all nodes have the faults
   std::uint32_t ranks = 6;
   std::uint64_t count = 300;
   bool check_blocks = true;
@@ -44,17 +44,18 @@ struct Trial {
   }
 };
 
-// What a run came to.
+// The outcome of a run.
 struct Outcome {
-  bool all_right = true;  // every collective, every node
-  bool struck = false;    // at least one fault other than kDelay
+  bool all_right = true;  // every collective on every node succeeded
+  bool struck = false;    // at least one fault other than kDelay happened
   std::vector<Status> statuses;
   std::vector<Cause> causes;
-  std::vector<std::uint32_t> parts;  // of each live node: the least it reaches over live nodes
-  std::string silent_error;          // a node that ended a collective with kOk and a wrong result
-  double seconds = 0;                // virtual, of the longest collective
-  std::string message;               // the runner's
-  bool dead = false;                 // the culprit
+  // By live node: the lowest node that it reaches over live nodes.
+  std::vector<std::uint32_t> parts;
+  std::string silent_error;  // a node that ended a collective with kOk and an incorrect result
+  double seconds = 0;        // virtual, of the longest collective
+  std::string message;       // the runner's message
+  bool dead = false;         // whether the culprit is dead
 };
 
 class Attempt {
@@ -112,7 +113,7 @@ class Attempt {
       }
       if (result.status != Status::kOk) break;
     }
-    // Words of a failure may still be on their way to machines that had ended well.
+    // Controls about a failure may still be in flight to machines that had ended successfully.
     for (int i = 0; i < 10'000 && network->advance(UINT64_MAX); ++i) poll_all(rig);
     for (std::uint32_t v = 0; v < trial_.ranks; ++v) {
       for (const Kind kind :
@@ -160,16 +161,17 @@ class Attempt {
   std::vector<std::unique_ptr<FaultEndpoint>> endpoints_;
 };
 
-// What every run must keep, whatever broke.
+// Conditions that every run must satisfy, whatever broke.
 void check_common(const Trial& trial, const Outcome& outcome) {
   const std::string text = trial.text();
   EXPECT_EQ(outcome.message, "") << text;
-  EXPECT_EQ(outcome.silent_error, "") << text << ": wrong result without a word";
+  EXPECT_EQ(outcome.silent_error, "") << text << ": incorrect result with status kOk";
   EXPECT_LT(outcome.seconds, (outcome.dead ? 2 : 2.5) * kDeadline * 1e-9) << text;
   for (const Status status : outcome.statuses) EXPECT_NE(status, Status::kBusy) << text;
 }
 
-// The nodes that reach each other over live links end alike: all well, or all with one cause.
+// The nodes that reach each other over live links end alike: all successfully, or all with one
+// cause.
 void check_same_cause(const Trial& trial, const Outcome& outcome) {
   for (std::size_t i = 0; i < outcome.causes.size(); ++i) {
     std::size_t first = 0;
@@ -218,7 +220,7 @@ TEST(Matrix, DelaysOnlyDelay) {
   }
 }
 
-// One fault at one message, everywhere.
+// One fault at one message, at every position.
 void check_single(const char* kind, const std::vector<Status>& allowed, bool must_fail) {
   std::uint32_t strikes = 0;
   for (const Subject& subject : kSubjects) {
@@ -270,7 +272,7 @@ TEST(Matrix, ASwapIsFoundOrDoesNoHarm) {
 }
 
 TEST(Matrix, ACorruptBlockIsFound) {
-  // Nothing to corrupt where the block is empty.
+  // An empty block has no bits to corrupt.
   check_single("corrupt", {Status::kCorrupt}, false);
 }
 
@@ -280,7 +282,7 @@ TEST(Matrix, WithoutCheckWordsCorruptionPasses) {
   trial.faults = "corrupt link=0 message=1 bit=9";
   trial.check_blocks = false;
   const Outcome outcome = Attempt(trial).go();
-  EXPECT_FALSE(outcome.all_right) << "so the test above is not idle";
+  EXPECT_FALSE(outcome.all_right) << "otherwise the test above checks nothing";
   EXPECT_FALSE(any_failed(outcome));
 }
 
@@ -306,9 +308,10 @@ TEST(Matrix, ADeadNodeIsNamedByAll) {
           }
           check_same_cause(trial, outcome);
           for (const Cause& cause : outcome.causes) {
-            if (cause.status == Status::kOk) continue;  // a part that needed the dead no more
+            // A part that no longer needed the dead node.
+            if (cause.status == Status::kOk) continue;
             EXPECT_EQ(cause.status, Status::kDeadLink) << trial.text();
-            EXPECT_EQ(cause.peer, culprit) << trial.text() << ": no live node is blamed";
+            EXPECT_EQ(cause.peer, culprit) << trial.text() << ": a live node is declared dead";
           }
         }
       }

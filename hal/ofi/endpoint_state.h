@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "espalier/base/link_set.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "hal/ofi/domain.h"
@@ -47,8 +48,5 @@ struct EndpointState {
     return limit - 1 - ((limit - 1 - position) & (layout.ring() - 1));
   }
 };
-
-// Nanoseconds of the monotonic clock.
-[[nodiscard]] std::uint64_t monotonic_ns();
 
 }  // namespace espalier::ofi

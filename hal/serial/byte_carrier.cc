@@ -3,7 +3,7 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint32_t kLongestRun = 254;  // its code says that no zero follows
+constexpr std::uint32_t kMaxRunLength = 254;  // its length byte says that no zero follows
 
 }  // namespace
 
@@ -11,17 +11,17 @@ Status ByteCarrier::send(const std::uint8_t* frame, std::uint32_t size) {
   while (!ending_) {
     if (!begun_) {
       std::uint32_t run = 0;
-      while (run < kLongestRun && sent_ + run < size && frame[sent_ + run] != 0) ++run;
+      while (run < kMaxRunLength && sent_ + run < size && frame[sent_ + run] != 0) ++run;
       if (!stream_->put(static_cast<std::uint8_t>(run + 1))) return Status::kTryAgain;
       begun_ = true;
       run_ = static_cast<std::uint8_t>(run);
-      zero_after_ = run < kLongestRun && sent_ + run < size;
+      zero_after_ = run < kMaxRunLength && sent_ + run < size;
     }
     for (; run_ > 0; --run_, ++sent_) {
       if (!stream_->put(frame[sent_])) return Status::kTryAgain;
     }
     begun_ = false;
-    // A zero at the frame's end is ended by a run of its own.
+    // A zero at the end of the frame needs another (empty) run after it.
     if (zero_after_) {
       ++sent_;
     } else {
@@ -49,7 +49,7 @@ std::uint32_t ByteCarrier::receive(std::uint8_t* frame) {
     }
     if (code) {
       left_ = static_cast<std::uint8_t>(byte - 1);
-      zero_ = byte <= kLongestRun;
+      zero_ = byte <= kMaxRunLength;
     } else {
       --left_;
     }
@@ -57,7 +57,7 @@ std::uint32_t ByteCarrier::receive(std::uint8_t* frame) {
   return 0;
 }
 
-// Its bytes; 0 where they are damaged.
+// Returns the frame's size in bytes; 0 if it is damaged.
 std::uint32_t ByteCarrier::end_of_frame() {
   const std::uint32_t size = bad_ || left_ != 0 ? 0 : size_;
   size_ = 0;

@@ -11,7 +11,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// What is put can be got; `room` bytes at most.
+// Bytes that were put can be got; at most `room` bytes.
 class Loop final : public ByteStream {
  public:
   explicit Loop(std::size_t room) : room(room) {}
@@ -43,7 +43,7 @@ Bytes counting(std::uint8_t from, std::size_t size) {
   return bytes;
 }
 
-// The examples of the paper's section 3, and runs around their greatest length.
+// The examples of the paper's section 3, and runs around the maximum length.
 TEST(ByteCarrier, StuffsAsThePaperSays) {
   EXPECT_EQ(stuffed({0x00}), (Bytes{1, 1, 0}));
   EXPECT_EQ(stuffed({0x00, 0x00}), (Bytes{1, 1, 1, 0}));
@@ -64,7 +64,7 @@ TEST(ByteCarrier, StuffsAsThePaperSays) {
   EXPECT_EQ(stuffed(zero_last), expected);
 }
 
-// Through a stream that takes few bytes at a time, so that both ends stop everywhere.
+// Through a stream that takes few bytes at a time, so that both ends stop at every position.
 TEST(ByteCarrier, CarriesAnyFrame) {
   std::mt19937 random(1);
   for (std::size_t room = 1; room < 40; room += 3) {
@@ -89,7 +89,8 @@ TEST(ByteCarrier, CarriesAnyFrame) {
   }
 }
 
-// Whatever comes, the frame after the next zero is read right, and nothing is written behind mtu.
+// After any damage, the frame after the next zero is decoded correctly, and no byte is written
+// beyond the mtu.
 TEST(ByteCarrier, FindsTheNextFrameAfterAnyDamage) {
   constexpr std::uint32_t kMtu = 64;
   std::mt19937 random(2);
@@ -116,14 +117,14 @@ TEST(ByteCarrier, FindsTheNextFrameAfterAnyDamage) {
   }
 }
 
-TEST(ByteCarrier, DropsWhatIsLongerThanItsFrames) {
+TEST(ByteCarrier, DropsFramesAboveTheMtu) {
   Loop loop(10'000);
   ByteCarrier sender(loop, 2000), receiver(loop, 100);
   Bytes got(100);
   const Bytes just = counting(0, 100), over = counting(0, 101);
   ASSERT_EQ(sender.send(over.data(), 101), Status::kOk);
   ASSERT_EQ(sender.send(just.data(), 100), Status::kOk);
-  EXPECT_EQ(receiver.receive(got.data()), 0u) << "it takes a bounded number of bytes a call";
+  EXPECT_EQ(receiver.receive(got.data()), 0u) << "it takes a bounded number of bytes per call";
   EXPECT_EQ(receiver.receive(got.data()), 100u);
   EXPECT_EQ(got, just);
 }

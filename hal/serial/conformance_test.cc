@@ -1,4 +1,4 @@
-// The whole suite over frames that come, over frames that are lost, repeated, late and damaged, and
+// The whole suite over intact frames, over frames that are lost, duplicated, late and damaged, and
 // over bytes.
 
 #include "hal/conformance/conformance.h"

@@ -1,5 +1,5 @@
-// Any bytes from a carrier: nothing is written but the bytes of posted receives, nothing is read
-// but those of posted sends (the sanitizers watch), and what was agreed on stays as it was.
+// Arbitrary bytes from a carrier: only the memory of posted receives is written, only that of
+// posted sends is read (the sanitizers check this), and agreed messages stay unchanged.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ void put_right(Frame& frame) {
   store_le(frame.data() + covered, crc32(0, frame.data(), covered), 4);
 }
 
-// Changes a few places, most of them where numbers and sizes stand.
+// Changes a few bytes, most of them in numbers and sizes.
 void mutate(Frame& frame, std::mt19937& random) {
   for (std::uint32_t change = 1 + random() % 4; change > 0; --change) {
     const std::size_t limit = random() % 2 == 0 ? 60 : frame.size();
@@ -39,9 +39,9 @@ void mutate(Frame& frame, std::mt19937& random) {
 
 class Garbage : public testing::TestWithParam<unsigned> {};
 
-// Two nodes talk; each frame is followed by mutants of it, with right checksums, of which many are
-// of the session and newer than all before.
-TEST_P(Garbage, HarmsNobodysMemory) {
+// Two nodes communicate. Each frame is followed by mutants of it with correct checksums, many of
+// which belong to the session and are newer than all earlier frames.
+TEST_P(Garbage, LeavesAllOtherMemoryUntouched) {
   constexpr std::size_t kGuard = 64, kSize = 3000;
   std::mt19937 random(GetParam());
   serial::CarrierFaults faults;
@@ -71,7 +71,7 @@ TEST_P(Garbage, HarmsNobodysMemory) {
   for (int round = 0; round < 4000; ++round) {
     const auto v = random() % 2;
     const std::uint64_t size = random() % 3 == 0 ? random() % 40 : random() % (kSize + 1);
-    // Refusals are right where windows are full of what never completes.
+    // Refusals are correct if windows are full of posts that never complete.
     static_cast<void>(ends[v]->post_receive(0, {in[v].data() + kGuard, size, size, 1}));
     static_cast<void>(ends[1 - v]->post_send(0, {out[1 - v].data(), size, size, 0, 2}));
     static_cast<void>(ends[v]->post_control(0, {}));

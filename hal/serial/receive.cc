@@ -1,4 +1,4 @@
-// What comes on a link. Functions with one caller are inline, which is smaller.
+// Receiving on a link. Functions with one caller are inline, which makes the code smaller.
 
 #include <cstring>
 
@@ -8,7 +8,7 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint8_t kWidest = 16;  // window at either end
+constexpr std::uint8_t kMaxPeerWindow = 16;  // maximum window at either end
 
 // Whether sequence number a is newer than b.
 [[nodiscard]] bool newer(std::uint32_t a, std::uint32_t b) {
@@ -20,14 +20,14 @@ constexpr std::uint8_t kWidest = 16;  // window at either end
 
 }  // namespace
 
-// A frame of this link, whole and undamaged.
+// Handles an intact frame of this link.
 void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::uint32_t size,
                           std::uint32_t now) {
   if (!admit(link, frame)) return;
   SerialLink& its = links_[link];
   if (!take_state(its, frame)) return;
   its.out_.back_off = 0;
-  // Else what was told and lost would wait as long as data flows.
+  // Otherwise lost records would not be sent again as long as data flows.
   if (!told_records(its)) its.sent_at_ = now;
   const std::uint8_t* at = frame + serial::kHeaderBytes;
   const std::uint8_t* end = frame + size - serial::kCrcBytes;
@@ -40,9 +40,9 @@ void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::ui
   }
 }
 
-// Whether the frame is of the session that this end and the other are in, and newer than all
-// before. Who does not know this end's session, or is not the one that this end knows, must repeat
-// a number of this end to prove that it lives: a frame that comes late cannot.
+// Whether the frame belongs to the current session of both ends and is newer than all earlier
+// frames. A sender that does not know this end's session, or is not the known peer, must repeat
+// this end's number to prove that it is alive: a late frame cannot.
 inline bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
   SerialLink& its = links_[link];
   const std::uint32_t from = load_u32(frame + 4);
@@ -72,7 +72,8 @@ inline bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
   return true;
 }
 
-// What the header says of this end's posts. False: it cannot be, and the frame is dropped.
+// Takes the header's statements about this end's posts. False: they are impossible, and the frame
+// is dropped.
 inline bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame) {
   using L = SerialLink;
   L::Outgoing& out = link.out_;
@@ -82,7 +83,7 @@ inline bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame)
   if (L::minus(taken, in.taken) > L::minus(in.posted, in.taken) ||
       L::minus(arrived, out.arrived) > L::minus(out.posted, out.arrived) ||
       L::minus(settled, out.settled) > L::minus(arrived, out.settled) ||
-      L::minus(opened, arrived) > kWidest ||
+      L::minus(opened, arrived) > kMaxPeerWindow ||
       acked > (arrived == out.posted ? 0 : out.posts[arrived & L::kMask].to_go()) ||
       (arrived == out.arrived && acked < out.acked)) {
     return false;
@@ -111,7 +112,8 @@ inline bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame)
   return true;
 }
 
-// Data is lost if the other end has heard the newest and does not have all, or misses some.
+// Data is lost if the peer has seen the newest data frame without having all data, or reports a
+// gap.
 inline void SerialLinks::take_heard(SerialLink& link, std::uint32_t heard, bool gap) const {
   SerialLink::Outgoing& out = link.out_;
   if (out.flying == 0) return;
@@ -124,7 +126,7 @@ inline void SerialLinks::take_heard(SerialLink& link, std::uint32_t heard, bool 
   if (may_send(out)) link.out_.due = true;
 }
 
-// Sends data again from what the other end has.
+// Sends data again, beginning with the first byte that the peer does not have.
 void SerialLinks::go_back(SerialLink& link) {
   SerialLink::Outgoing& out = link.out_;
   out.next = out.arrived;
@@ -133,7 +135,7 @@ void SerialLinks::go_back(SerialLink& link) {
   out.back_at = static_cast<std::uint16_t>(link.sequence_);
 }
 
-// False: it is none, nor is what follows.
+// False: the record is invalid, and the rest of the frame is skipped.
 inline bool SerialLinks::take_record(std::uint32_t link, const std::uint8_t* record,
                                      std::uint32_t size) {
   using serial::Record;
@@ -160,8 +162,8 @@ inline bool SerialLinks::take_record(std::uint32_t link, const std::uint8_t* rec
 inline void SerialLinks::take_grant(std::uint32_t link, std::uint8_t number,
                                     const std::uint8_t* grant) {
   SerialLink::Outgoing& out = links_[link].out_;
-  // A short message may have gone and come before its grant.
-  if (number != out.granted || SerialLink::ahead(number, out.settled + kWidest - 1)) return;
+  // A short message may have been sent and received before its grant.
+  if (number != out.granted || SerialLink::ahead(number, out.settled + kMaxPeerWindow - 1)) return;
   if (granted(link, load_u64(grant), load_u32(grant + 8))) ++out.granted;
 }
 
@@ -172,7 +174,7 @@ inline void SerialLinks::take_opening(std::uint32_t link, std::uint8_t number,
   const std::uint64_t tag = load_u64(opening);
   const std::uint32_t size = load_u32(opening + 8);
   const std::uint32_t check = load_u32(opening + 12);
-  if (number == in.opened && SerialLink::minus(number, in.arrived) < kWidest) {
+  if (number == in.opened && SerialLink::minus(number, in.arrived) < kMaxPeerWindow) {
     if (opened(link, {tag, size, check, number})) ++in.opened;
     return;
   }
@@ -204,7 +206,7 @@ inline void SerialLinks::take_data(SerialLink& link, std::uint8_t number, const 
   if (in.offset == post.size) end_message(link, false);
 }
 
-// Message `arrived` is whole, or disagrees.
+// Ends message `arrived`, which is complete or mismatched.
 inline void SerialLinks::end_message(SerialLink& link, bool refused) const {
   SerialLink::Incoming& in = link.in_;
   const auto bit = static_cast<std::uint16_t>(1u << (in.arrived++ & SerialLink::kMask));

@@ -1,5 +1,5 @@
-// What goes on a link: a frame says what has changed since the one before, and has room for.
-// Functions with one caller are inline, which is smaller.
+// Sending on a link: a frame carries all changes since the previous frame, as far as it has room.
+// Functions with one caller are inline, which makes the code smaller.
 
 #include <cstring>
 
@@ -11,7 +11,7 @@
 namespace espalier {
 namespace serial {
 
-// A frame as it grows; room for its CRC is kept.
+// A frame under construction; room for its CRC is reserved.
 class Writer {
  public:
   Writer(std::uint8_t* frame, std::uint32_t mtu) : at_(frame), end_(frame + mtu - kCrcBytes) {}
@@ -26,7 +26,7 @@ class Writer {
     put(static_cast<std::uint32_t>(value));
     put(static_cast<std::uint32_t>(value >> 32));
   }
-  // Begins a record. False: there is no room for `size` bytes of it.
+  // Begins a record. False: there is no room for its `size` bytes.
   [[nodiscard]] bool record(Record type, std::uint8_t number, std::uint32_t size) {
     if (room() < kRecordBytes + size) return false;
     put(static_cast<std::uint32_t>(type) | std::uint32_t{number} << 8 | size << 16);
@@ -44,9 +44,9 @@ namespace {
 
 using serial::Record;
 
-// No smaller piece of a message goes into the room that is left of a frame.
-constexpr std::uint32_t kLeastPiece = 24;
-constexpr std::uint8_t kMostBackOff = 6;
+// The smallest piece of a message that is put into the remaining room of a frame.
+constexpr std::uint32_t kMinPiece = 24;
+constexpr std::uint8_t kMaxBackOff = 6;
 
 [[nodiscard]] bool put_opening(serial::Writer& frame, std::uint8_t number, std::uint64_t tag,
                                std::uint32_t size, std::uint32_t check) {
@@ -59,14 +59,14 @@ constexpr std::uint8_t kMostBackOff = 6;
 
 }  // namespace
 
-// Whether grants, openings or controls have gone and were not taken yet.
+// Whether grants, openings or controls were sent and not yet taken.
 bool SerialLinks::told_records(const SerialLink& link) const {
   if (link.controls_.wanted(true)) return true;
   return !released_ && (link.in_.told != link.in_.taken || link.out_.told != link.out_.opened);
 }
 
-// Whether anything has gone to which the other end has not said what it will. Frames that repeat
-// data count even where the data are acknowledged meanwhile: while they fly, no others do.
+// Whether anything was sent to which the peer has not replied. Frames that repeat data count even
+// if the data was acknowledged in the meantime: while they are in flight, no others may be sent.
 bool SerialLinks::awaits(const SerialLink& link) const {
   if (link.peer_ == 0) return link.out_.ask;
   const SerialLink::Outgoing& out = link.out_;
@@ -79,7 +79,7 @@ bool SerialLinks::may_send(const SerialLink::Outgoing& out) const {
          out.flying < port_->frames_in_flight_;
 }
 
-// Whether there is something that has not gone.
+// Whether there is something that was not yet sent.
 inline bool SerialLinks::has_more(const SerialLink& link) const {
   const SerialLink::Outgoing& out = link.out_;
   return link.stranger_ != 0 || link.controls_.wanted(false) ||
@@ -87,7 +87,7 @@ inline bool SerialLinks::has_more(const SerialLink& link) const {
                          SerialLink::ahead(out.announced, out.told) || may_send(out)));
 }
 
-// Whether a frame is to go now.
+// Whether a frame must be sent now.
 bool SerialLinks::wants(SerialLink& link, std::uint32_t now, std::uint32_t interval) const {
   if (awaits(link) && now - link.sent_at_ >= interval << link.out_.back_off) {
     SerialLink::Outgoing& out = link.out_;
@@ -98,12 +98,12 @@ bool SerialLinks::wants(SerialLink& link, std::uint32_t now, std::uint32_t inter
     link.out_.ask = true;
     link.out_.due = true;
     link.sent_at_ = now;
-    if (link.out_.back_off < kMostBackOff) ++link.out_.back_off;
+    if (link.out_.back_off < kMaxBackOff) ++link.out_.back_off;
   }
   return link.out_.due;
 }
 
-// Writes the link's next frame; its bytes.
+// Writes the link's next frame; returns its size in bytes.
 std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::uint32_t now) {
   SerialLink& its = links_[link];
   const bool awaited = awaits(its);
@@ -122,7 +122,7 @@ std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::u
     its.stranger_ = 0;
     its.out_.due = its.peer_ != 0 || has_more(its);
   } else if (its.peer_ == 0) {
-    its.out_.ask = true;  // until somebody answers
+    its.out_.ask = true;  // until the peer replies
     its.out_.due = false;
   } else {
     its.out_.ask = false;
@@ -179,7 +179,7 @@ inline void SerialLinks::put_grants(SerialLink& link, serial::Writer& frame) con
   }
 }
 
-// Of what is granted the opening goes with the bytes.
+// The opening of a granted message is sent with its bytes.
 inline void SerialLinks::put_openings(SerialLink& link, serial::Writer& frame) const {
   SerialLink::Outgoing& out = link.out_;
   if (SerialLink::ahead(out.granted, out.opened)) out.opened = out.granted;
@@ -200,7 +200,7 @@ inline void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const
     constexpr std::uint32_t kBefore = serial::kRecordBytes + serial::kDataBytes;
     const std::uint32_t opening =
         out.offset == 0 ? serial::kRecordBytes + serial::kOpeningBytes : 0;
-    if (frame.room() < opening + kBefore + std::min(size - out.offset, kLeastPiece)) break;
+    if (frame.room() < opening + kBefore + std::min(size - out.offset, kMinPiece)) break;
     if (opening != 0) {
       static_cast<void>(put_opening(frame, out.next, post.tag, post.size, post.check));
     }

@@ -28,7 +28,7 @@ bool SerialEndpoint::poll(Completion& completion) {
   return found;
 }
 
-// The next completion of what has come, if there is one.
+// Returns the next completion of the frames received so far, if there is one.
 bool SerialEndpoint::next(Completion& completion) {
   completion = Completion();
   if (control_link_ != LinkSet::kNone) {

@@ -62,7 +62,7 @@ Status SerialLinks::post_receive(std::uint32_t link, const ReceivePost& post) {
   in.posts[in.posted & SerialLink::kMask] = {static_cast<std::uint8_t*>(post.bytes),
                                              static_cast<std::uint32_t>(post.size), post.tag, 0,
                                              post.cookie};
-  if (in.opened == in.posted) ++in.opened;  // none need be told any more
+  if (in.opened == in.posted) ++in.opened;  // it need not be reported any more
   ++in.posted;
   its.out_.due = true;
   return Status::kOk;
@@ -81,7 +81,7 @@ Status SerialLinks::post_control(std::uint32_t link, const Control& control) {
   } else {
     controls.number[kind] = control.number;
   }
-  // What has not gone yet is replaced under its own number.
+  // A control that was not yet sent is replaced under its own number.
   using C = SerialLink::Controls;
   const std::uint32_t state = controls.state;
   if ((state >> kind & (C::kWanted | C::kGone)) != C::kWanted) ++controls.version[kind];
@@ -123,7 +123,7 @@ Status SerialLinks::settle(std::uint32_t link, Status status) {
   return Status::kOk;
 }
 
-// Settles the oldest message that is not.
+// Settles the oldest unsettled message.
 void SerialLinks::settle_next(SerialLink& link, bool rejected) {
   SerialLink::Incoming& in = link.in_;
   const std::uint32_t refused = in.refused >> (in.settled++ & SerialLink::kMask) & 1;

@@ -1,4 +1,4 @@
-// Links as those use them who join them to another fabric; sessions, silence, wrapping numbers.
+// Links as used by code that connects them to another fabric; sessions, silence, wrapping numbers.
 
 #include "espalier/hal/serial/serial_link.h"
 
@@ -14,13 +14,13 @@
 namespace espalier {
 
 struct SerialLinkTest {
-  // As after so many frames.
+  // As after this many frames.
   static void set_sequence(SerialLink& link, std::uint32_t sequence) { link.sequence_ = sequence; }
 };
 
 namespace {
 
-// Writes down what it is told.
+// Records the calls.
 class Joiner final : public SerialLinks {
  public:
   Joiner(SerialPort& port, SerialLink* links, std::uint32_t count, const SerialConfig& config)
@@ -90,7 +90,7 @@ class SerialLinks2 : public testing::Test {
   }
   Joiner& a() { return ends_[0]->joiner; }
   Joiner& b() { return ends_[1]->joiner; }
-  // Until nothing happens any more, at most `ns`.
+  // Runs until nothing happens any more, at most `ns`.
   void run(std::uint64_t ns = 1'000'000) {
     const std::uint64_t until = hub_.now() + ns;
     while (hub_.now() < until) {
@@ -104,7 +104,7 @@ class SerialLinks2 : public testing::Test {
   std::unique_ptr<End> ends_[2];
 };
 
-TEST_F(SerialLinks2, TellWhatTheOtherEndHasPosted) {
+TEST_F(SerialLinks2, ReportThePostsOfThePeer) {
   std::uint8_t in[8] = {};
   const std::uint8_t out[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   ASSERT_EQ(a().post_receive(0, {in, 8, 71, 5}), Status::kOk);
@@ -115,7 +115,7 @@ TEST_F(SerialLinks2, TellWhatTheOtherEndHasPosted) {
   EXPECT_EQ(b().openings[0].size, 8u);
   EXPECT_EQ(b().openings[0].check, 99u);
   EXPECT_TRUE(a().told.empty());
-  // Its own posts follow; the send is settled when it says so.
+  // Its own posts follow. The send is settled when the owner says so.
   std::uint8_t landed[8] = {};
   ASSERT_EQ(b().post_receive(0, {landed, 8, 72, 1}), Status::kOk);
   run();
@@ -135,7 +135,7 @@ TEST_F(SerialLinks2, TellWhatTheOtherEndHasPosted) {
   EXPECT_EQ(c.cookie, 6u);
 }
 
-TEST_F(SerialLinks2, RejectsWhatTheFarEndRejects) {
+TEST_F(SerialLinks2, RejectsWhenThePeerRejects) {
   std::uint8_t in[4], landed[4];
   for (const Status status : {Status::kMismatch, Status::kOk, Status::kMismatch}) {
     ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
@@ -149,7 +149,7 @@ TEST_F(SerialLinks2, RejectsWhatTheFarEndRejects) {
     ASSERT_TRUE(a().take(0, c));
     EXPECT_EQ(c.status, status);
   }
-  // What did not agree cannot be settled as if it had.
+  // A mismatched message cannot be settled as kOk.
   ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
   ASSERT_EQ(b().post_receive(0, {landed, 4, 2, 0}), Status::kOk);
   run();
@@ -160,7 +160,7 @@ TEST_F(SerialLinks2, RejectsWhatTheFarEndRejects) {
   run();
   ASSERT_TRUE(a().take(0, c));
   EXPECT_EQ(c.status, Status::kMismatch);
-  // And a refusal ends a receive.
+  // A refusal ends a receive.
   ASSERT_EQ(a().post_receive(0, {in, 4, 3, 8}), Status::kOk);
   ASSERT_EQ(b().post_refusal(0, 3, 9), Status::kOk);
   run();
@@ -173,7 +173,7 @@ TEST_F(SerialLinks2, RejectsWhatTheFarEndRejects) {
   EXPECT_EQ(c.status, Status::kMismatch);
 }
 
-TEST_F(SerialLinks2, AnnouncesWhatCannotBeSentYet) {
+TEST_F(SerialLinks2, AnnouncesSendsBeforeTheyCanBePosted) {
   ASSERT_EQ(b().announce(0, 44), Status::kOk);
   ASSERT_EQ(b().announce(0, 45), Status::kOk);
   run();
@@ -194,11 +194,11 @@ TEST_F(SerialLinks2, AnnouncesWhatCannotBeSentYet) {
     ASSERT_TRUE(b().take(0, c));
   }
   EXPECT_STREQ(reinterpret_cast<char*>(in), "one");
-  EXPECT_EQ(a().told.size(), 2u) << "told once";
+  EXPECT_EQ(a().told.size(), 2u) << "reported once";
 }
 
-// Whoever cannot take it is told again, and in order.
-TEST_F(SerialLinks2, RepeatWhatWasNotTaken) {
+// A report that the owner cannot take is repeated, in order.
+TEST_F(SerialLinks2, RepeatUntakenReports) {
   b().refusals = 5;
   std::uint8_t in[8];
   for (std::uint64_t tag = 0; tag < 4; ++tag) {
@@ -231,7 +231,7 @@ TEST_F(SerialLinks2, EitherEndMayStartAnew) {
     run();
     ASSERT_TRUE(b().take(0, c)) << "life " << life;
     ASSERT_EQ(b().settle(0, Status::kOk), Status::kOk);
-    // Another is on its way; then one end is gone, and back with another session.
+    // Another message is in flight; then one end stops and returns with another session.
     ASSERT_EQ(a().post_send(0, {"def", 4, 2, 0, 0}), Status::kOk);
     ASSERT_EQ(a().post_receive(0, {in, 4, 7, 0}), Status::kOk);
     run(15'000);
@@ -245,14 +245,14 @@ TEST_F(SerialLinks2, EitherEndMayStartAnew) {
     ASSERT_EQ(other.told.size(), 1u) << "life " << life;
     EXPECT_EQ(other.told[0], "broken 0");
     EXPECT_EQ(other.controls.size(), 1u);
-    EXPECT_FALSE(other.take(0, c)) << "posts of before are gone";
+    EXPECT_FALSE(other.take(0, c)) << "earlier posts are discarded";
     other.controls.clear();
     fresh.controls.clear();
   }
 }
 
 // A frame that the network held back since before a restart changes nothing.
-TEST_F(SerialLinks2, AFrameOfAnEarlierSessionIsNobodys) {
+TEST_F(SerialLinks2, IgnoresAFrameOfAnEarlierSession) {
   std::vector<std::vector<std::uint8_t>> kept;
   hub_.watch([&](std::uint32_t from, const serial::Hub::Frame& frame) {
     if (from == 0) kept.push_back(frame);
@@ -271,7 +271,7 @@ TEST_F(SerialLinks2, AFrameOfAnEarlierSessionIsNobodys) {
   for (const auto& frame : old) hub_.inject(1, frame);
   run();
   EXPECT_EQ(b().told.size(), told);
-  // And the new session goes on.
+  // The new session continues.
   Completion c;
   while (b().take(0, c)) {
   }
@@ -297,9 +297,9 @@ TEST_F(SerialLinks2, ASilentOtherEndIsAskedEverLessOften) {
   EXPECT_LE(hub_.frames() - before, 45u);
   const std::uint64_t silent = hub_.frames();
   ASSERT_EQ(a().post_control(0, {}), Status::kOk);
-  EXPECT_TRUE(a().told.empty()) << "silence is not for the link to judge";
+  EXPECT_TRUE(a().told.empty()) << "the link itself does not judge silence";
   run(1'000'000);
-  EXPECT_GT(hub_.frames(), silent) << "a control goes at once";
+  EXPECT_GT(hub_.frames(), silent) << "a control is sent at once";
 }
 
 TEST_F(SerialLinks2, NothingIsSentThatWasNotPosted) {
@@ -313,7 +313,7 @@ TEST_F(SerialLinks2, NothingIsSentThatWasNotPosted) {
   run();
   const std::uint64_t frames = hub_.frames();
   run(60'000'000'000);
-  EXPECT_EQ(hub_.frames(), frames) << "all is said";
+  EXPECT_EQ(hub_.frames(), frames) << "nothing is left to send";
 }
 
 class LossyLinks : public SerialLinks2 {
@@ -343,7 +343,7 @@ TEST_F(LossyLinks, SequenceNumbersWrapAround) {
   EXPECT_GT(hub_.frames(), 1000u);
 }
 
-TEST_F(SerialLinks2, RefuseWhatBreaksTheContract) {
+TEST_F(SerialLinks2, RefusePostsThatBreakTheContract) {
   std::uint8_t byte = 0;
   const std::uint64_t size = std::uint64_t{serial::kMaxSize} + 1;
   EXPECT_EQ(a().post_send(1, {&byte, 1, 0, 0, 0}), Status::kBadArgument);

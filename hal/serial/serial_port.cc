@@ -55,7 +55,7 @@ bool SerialPort::transmit() {
   return true;
 }
 
-// The frame of the next link in turn that has one is in out_; its bytes, or 0.
+// Puts the frame of the next link in turn that has one into out_. Returns its size, or 0.
 std::uint32_t SerialPort::next_frame(Ticks now) {
   if (turn_ == nullptr) return 0;
   const SerialLinks* const first = turn_;

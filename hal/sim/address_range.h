@@ -1,5 +1,5 @@
 #pragma once
-// Addresses without memory, for machines without data (MachineConfig::no_data). Such a machine
+// Addresses without memory, for machines without data (MachineConfig::no_data). The machine
 // computes where its blocks would be and accesses none of them; an access would end the process.
 // All nodes may have the same addresses, because no node sees another's. Host only.
 
@@ -24,8 +24,8 @@ class AddressRange {
   AddressRange& operator=(const AddressRange&) = delete;
   ~AddressRange() { munmap(base_, bytes_); }
 
-  // The buffers of a node with this program, which touch each other nowhere. Valid where
-  // bytes_for() is at most the range's size.
+  // Returns the disjoint buffers of a node with this program. Requires that bytes_for() is at most
+  // the range's size.
   [[nodiscard]] Buffers buffers(const Program& program, const Layout& layout) const {
     auto* at = static_cast<std::uint8_t*>(base_);
     const auto next = [&at](std::uint64_t bytes) {
@@ -47,7 +47,7 @@ class AddressRange {
   }
 
  private:
-  // Blocks of 0 bytes have addresses too, and scratch is aligned.
+  // The padding gives blocks of 0 bytes an address too, and aligns scratch.
   static std::uint64_t padded(std::uint64_t bytes) { return bytes / 16 * 16 + 32; }
   std::uint64_t bytes_;
   void* base_;

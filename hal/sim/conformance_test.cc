@@ -27,7 +27,7 @@ BackEnd back_end(const char* name, bool one_port, bool eager_copies, double jitt
           }};
 }
 
-// All peers' blocks go along a line of the nodes.
+// All blocks between peers are routed along a line of the nodes.
 BackEnd routed(const char* name, sim::Hops hops, bool one_port) {
   return {name, [=](const ClusterSpec& spec) {
             sim::Model model;

@@ -1,9 +1,10 @@
 #pragma once
-// The least of one deadline per node. Host only.
+// The minimum over one deadline per node. Host only.
 //
-// Deadlines are set with every poll and almost never reached: they are seconds ahead, and a block
-// takes microseconds. So set() is cheap, and only least() searches. Each 64 entries have a bound at
-// most their least one. set() lowers it where an entry falls; least() raises it.
+// Deadlines are set at every poll and almost never reached: they are seconds ahead, and a block
+// takes microseconds. Therefore set() is cheap, and only least() searches. Each group of 64 entries
+// has a bound that is at most the minimum of the group. set() lowers the bound if an entry
+// decreases; least() raises it.
 
 #include <algorithm>
 #include <cstddef>
@@ -33,37 +34,38 @@ class Deadlines {
       levels_[level][node] = value;
     }
   }
-  // At most the least deadline.
+  // A lower bound of the least deadline.
   [[nodiscard]] std::uint64_t bound() const { return levels_.back()[0]; }
-  // The first node with the least deadline.
+  // The lowest-numbered node with the least deadline.
   struct Least {
     std::uint64_t value = kNone;
     std::uint32_t node = 0;
   };
   [[nodiscard]] Least least() {
     for (;;) {
-      // Down to a node, always where the bound is least; if a bound on the way was too low, it is
-      // raised and the search begins anew.
-      std::size_t level = levels_.size() - 1, at = 0;
+      // Descends to a node, always to the least bound. If a bound on the path was too low, it is
+      // raised and the search restarts.
+      std::size_t level = levels_.size() - 1, entry = 0;
       while (level > 0) {
-        const std::uint64_t bound = levels_[level][at];
-        const auto first = levels_[level - 1].begin() + static_cast<std::ptrdiff_t>(at * kFan);
+        const std::uint64_t bound = levels_[level][entry];
+        const auto first = levels_[level - 1].begin() + static_cast<std::ptrdiff_t>(entry * kFan);
         const auto last =
             levels_[level - 1].begin() +
-            static_cast<std::ptrdiff_t>(std::min((at + 1) * kFan, levels_[level - 1].size()));
+            static_cast<std::ptrdiff_t>(std::min((entry + 1) * kFan, levels_[level - 1].size()));
         const auto found = std::min_element(first, last);
-        levels_[level][at] = *found;
+        levels_[level][entry] = *found;
         if (*found != bound) break;
         --level;
-        at = static_cast<std::size_t>(found - levels_[level].begin());
+        entry = static_cast<std::size_t>(found - levels_[level].begin());
       }
-      if (level == 0) return {levels_[0][at], static_cast<std::uint32_t>(at)};
+      if (level == 0) return {levels_[0][entry], static_cast<std::uint32_t>(entry)};
     }
   }
 
  private:
   static constexpr std::size_t kFan = 64;
-  std::vector<std::vector<std::uint64_t>> levels_;  // the nodes', then bounds; the last has one
+  // The nodes, then the bounds; the last level has one.
+  std::vector<std::vector<std::uint64_t>> levels_;
 };
 
 }  // namespace espalier::sim

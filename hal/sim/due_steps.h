@@ -1,6 +1,5 @@
 #pragma once
-// Lock step: which nodes have something to do in a step, so that the others are not asked. Host
-// only.
+// Lock step: the nodes that must be polled in a step; the others are skipped. Host only.
 
 #include <cstdint>
 #include <vector>
@@ -11,7 +10,7 @@ namespace espalier::sim {
 
 class DueSteps {
  public:
-  // The node is to be polled at the beginning of `step`, which is after the last one taken.
+  // Schedules a poll of the node at the beginning of `step`, which is after the last step taken.
   void add(std::uint32_t node, std::int64_t step) {
     if (node >= last_.size()) last_.resize(node + std::size_t{1}, -1);
     if (last_[node] == step) return;
@@ -28,7 +27,7 @@ class DueSteps {
 
  private:
   MonotoneQueue<std::uint32_t> queue_;  // nodes by step
-  std::vector<std::int64_t> last_;      // by node: the step it was added for last
+  std::vector<std::int64_t> last_;      // by node: the last step for which it was added
 };
 
 }  // namespace espalier::sim

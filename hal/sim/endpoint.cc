@@ -1,39 +1,39 @@
 #include <algorithm>
 #include <cstring>
 
-#include "hal/sim/fabric.h"
+#include "hal/sim/network_state.h"
 
 namespace espalier::sim {
 
-std::uint32_t NodeEndpoint::links() const { return fabric_->nodes[node_].links; }
-std::uint32_t NodeEndpoint::peer(std::uint32_t link) const { return fabric_->out(node_, link).to; }
-std::uint32_t NodeEndpoint::window() const { return fabric_->model.window; }
-std::uint64_t NodeEndpoint::eager_bytes() const { return fabric_->model.eager_bytes; }
-std::uint64_t NodeEndpoint::now() { return fabric_->now / 1000; }
+std::uint32_t NodeEndpoint::links() const { return state_->nodes[node_].links; }
+std::uint32_t NodeEndpoint::peer(std::uint32_t link) const { return state_->out(node_, link).to; }
+std::uint32_t NodeEndpoint::window() const { return state_->model.window; }
+std::uint64_t NodeEndpoint::eager_bytes() const { return state_->model.eager_bytes; }
+std::uint64_t NodeEndpoint::now() { return state_->now / 1000; }
 
 Status NodeEndpoint::prepare(const Region* regions, std::uint32_t count) {
   if (count > kMaxRegions) return Status::kTooLarge;
   for (std::uint32_t link = 0; link < links(); ++link) {
-    const Channel& out = fabric_->out(node_, link);
-    const Channel& in = fabric_->in(node_, link);
+    const Channel& out = state_->out(node_, link);
+    const Channel& in = state_->in(node_, link);
     if (in.receives_posted != in.receives_polled) return Status::kBadArgument;
     for (std::uint64_t k = out.sends_polled; k < out.sends_posted; ++k) {
-      // A wrapper may still send from memory of its own.
+      // A wrapper may still send from its own memory.
       const SendPost& post = out.send(k).post;
       if (reachable(post.bytes, post.size)) return Status::kBadArgument;
     }
   }
-  if (fabric_->model.no_data) return Status::kOk;
-  Fabric::Regions& its = fabric_->regions[node_];
+  if (state_->model.no_data) return Status::kOk;
+  NetworkState::Regions& its = state_->regions[node_];
   for (std::uint32_t i = 0; i < count; ++i) its.regions[i] = regions[i];
   its.count = count;
   return Status::kOk;
 }
 
 bool NodeEndpoint::reachable(const void* bytes, std::uint64_t size) const {
-  if (fabric_->model.no_data) return true;
+  if (state_->model.no_data) return true;
   const auto at = reinterpret_cast<std::uintptr_t>(bytes);
-  const Fabric::Regions& its = fabric_->regions[node_];
+  const NetworkState::Regions& its = state_->regions[node_];
   return std::any_of(its.regions, its.regions + its.count, [at, size](const Region& region) {
     const auto begin = reinterpret_cast<std::uintptr_t>(region.bytes);
     return at >= begin && at - begin <= region.size && size <= region.size - (at - begin);
@@ -41,61 +41,60 @@ bool NodeEndpoint::reachable(const void* bytes, std::uint64_t size) const {
 }
 
 Status NodeEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
-  if (link >= fabric_->nodes[node_].links || fabric_->nodes[node_].released)
+  if (link >= state_->nodes[node_].links || state_->nodes[node_].released)
     return Status::kBadArgument;
-  if (post.size > fabric_->model.eager_bytes && !reachable(post.bytes, post.size))
+  if (post.size > state_->model.eager_bytes && !reachable(post.bytes, post.size))
     return Status::kBadArgument;
-  Channel& channel = fabric_->in(node_, link);
-  if (channel.receives_posted - channel.receives_polled >= fabric_->model.window)
+  Channel& channel = state_->in(node_, link);
+  if (channel.receives_posted - channel.receives_polled >= state_->model.window)
     return Status::kTooLarge;
-  fabric_->next_receive(channel).post = post;
+  state_->next_receive(channel).post = post;
   if (link < 32) received_on |= 1u << link;
   ++activity;
-  if (fabric_->model.scramble && post.size > 0) std::memset(post.bytes, 0xa5, post.size);
-  fabric_->count_receive(channel);
-  fabric_->match(channel);
-  fabric_->update(channel);
+  if (state_->model.scramble && post.size > 0) std::memset(post.bytes, 0xa5, post.size);
+  state_->count_receive(channel);
+  state_->match(channel);
+  state_->update(channel);
   return Status::kOk;
 }
 
 Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
-  if (link >= fabric_->nodes[node_].links || fabric_->nodes[node_].released)
+  if (link >= state_->nodes[node_].links || state_->nodes[node_].released)
     return Status::kBadArgument;
-  Channel& channel = fabric_->out(node_, link);
-  if (channel.sends_posted - channel.sends_polled >= fabric_->model.window)
-    return Status::kTooLarge;
-  Send& send = fabric_->next_send(channel);
+  Channel& channel = state_->out(node_, link);
+  if (channel.sends_posted - channel.sends_polled >= state_->model.window) return Status::kTooLarge;
+  Send& send = state_->next_send(channel);
   send.post = post;
   if (link < 32) sent_on |= 1u << link;
-  send.step = static_cast<std::uint32_t>(fabric_->step);
+  send.step = static_cast<std::uint32_t>(state_->step);
   send.left = send.slot = false;
-  send.planned = Stays::kUnknown;
-  if (fabric_->stays.begun() && fabric_->polled != nullptr) {
-    send.planned = static_cast<std::int32_t>(fabric_->polled->step_of(post.cookie));
-    send.furthest = fabric_->stays.furthest(node_);
+  send.planned = ResidenceTimes::kUnknown;
+  if (state_->residence_times.begun() && state_->polled != nullptr) {
+    send.planned = static_cast<std::int32_t>(state_->polled->step_of(post.cookie));
+    send.furthest = state_->residence_times.furthest(node_);
   }
   ++activity;
-  if (fabric_->step > 0) fabric_->ask(channel);
-  fabric_->count_send(channel);
-  fabric_->update(channel);
+  if (state_->step > 0) state_->ask(channel);
+  state_->count_send(channel);
+  state_->update(channel);
   return Status::kOk;
 }
 
 Status NodeEndpoint::post_control(std::uint32_t link, const Control& control) {
   const auto kind = static_cast<std::uint8_t>(control.kind);
   if (link >= links() || kind >= kControlKinds) return Status::kBadArgument;
-  Channel& channel = fabric_->out(node_, link);
-  Extras& its = fabric_->extras_of(channel);
+  Channel& channel = state_->out(node_, link);
+  Extras& its = state_->extras_of(channel);
   its.on_its_way[kind] = control;
-  if (its.flying[kind] || fabric_->nodes[node_].dead) return Status::kOk;
+  if (its.flying[kind] || state_->nodes[node_].dead) return Status::kOk;
   its.flying[kind] = true;
-  fabric_->schedule(fabric_->now + fabric_->alpha + fabric_->latency, EventKind::kControl,
-                    fabric_->nodes[node_].first + link, kind);
+  state_->schedule(state_->now + state_->alpha + state_->latency, EventKind::kControl,
+                   state_->nodes[node_].first + link, kind);
   return Status::kOk;
 }
 
 bool NodeEndpoint::poll(Completion& completion) {
-  Node& node = fabric_->nodes[node_];
+  Node& node = state_->nodes[node_];
   if (node.dead || !node.pending()) return false;
   const LinkSet pending = node.pending_out | node.pending_in;
   for (std::uint32_t link = 0; (link = pending.next(link)) != LinkSet::kNone; ++link) {
@@ -111,15 +110,15 @@ bool NodeEndpoint::poll(Completion& completion) {
   return false;
 }
 
-// The next completion of the link, if there is one.
+// Takes the next completion of the link, if there is one.
 bool NodeEndpoint::take(const Node& node, std::uint32_t link, Completion& completion) {
   const bool out = node.pending_out.contains(link), in = node.pending_in.contains(link);
-  if (in && !fabric_->extras.empty() && take_control(fabric_->in(node_, link), completion)) {
+  if (in && !state_->extras.empty() && take_control(state_->in(node_, link), completion)) {
     return true;
   }
   if (node.released) return false;
-  if (out && take_sent(fabric_->out(node_, link), completion)) return true;
-  return in && take_received(fabric_->in(node_, link), completion);
+  if (out && take_sent(state_->out(node_, link), completion)) return true;
+  return in && take_received(state_->in(node_, link), completion);
 }
 
 bool NodeEndpoint::take_sent(Channel& out, Completion& completion) {
@@ -131,8 +130,8 @@ bool NodeEndpoint::take_sent(Channel& out, Completion& completion) {
     completion.status = send.status;
     return true;
   }
-  if (out.extras == Channel::kNoExtras || !fabric_->extras_of(out).late_mismatch) return false;
-  Extras& extras = fabric_->extras_of(out);
+  if (out.extras == Channel::kNoExtras || !state_->extras_of(out).late_mismatch) return false;
+  Extras& extras = state_->extras_of(out);
   extras.late_mismatch = false;
   completion.cookie = extras.late_cookie;
   completion.status = Status::kMismatch;
@@ -159,7 +158,7 @@ bool NodeEndpoint::take_received(Channel& in, Completion& completion) {
 
 bool NodeEndpoint::take_control(Channel& in, Completion& completion) {
   if (in.extras == Channel::kNoExtras) return false;
-  Extras& its = fabric_->extras_of(in);
+  Extras& its = state_->extras_of(in);
   for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
     if (!its.there[kind]) continue;
     its.there[kind] = false;
@@ -171,14 +170,14 @@ bool NodeEndpoint::take_control(Channel& in, Completion& completion) {
 }
 
 void NodeEndpoint::release() {
-  Node& node = fabric_->nodes[node_];
+  Node& node = state_->nodes[node_];
   node.released = true;
-  fabric_->close_all(node_);
+  state_->close_all(node_);
 }
 
 void NodeEndpoint::wait(std::uint64_t until) {
-  if (fabric_->nodes[node_].pending() || until <= now()) return;
-  fabric_->advance(until > kNever / 1000 ? kNever : until * 1000);
+  if (state_->nodes[node_].pending() || until <= now()) return;
+  state_->advance(until > kNever / 1000 ? kNever : until * 1000);
 }
 
 }  // namespace espalier::sim

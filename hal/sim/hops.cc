@@ -1,68 +1,70 @@
-// A block's way over the real links, leg by leg. Whoever has the out-port waits for the wires of
-// the first leg, as a sender does whose first link is taken; behind that leg a block waits in the
-// buffers of the node it has come to, which never fill up: so nobody waits in a circle.
+// A block's path over the real links, path segment by path segment. A block holds the out-port
+// while it waits for the links of its first path segment, as a sender does whose first link is
+// busy. After that path segment it waits in the buffers of the node that it has reached. These
+// never fill up, so no circular wait can occur.
 
 #include <algorithm>
 
-#include "hal/sim/fabric.h"
+#include "hal/sim/network_state.h"
 
 namespace espalier::sim {
 
-void Fabric::ask(Channel& channel) {
+void NetworkState::ask(Channel& channel) {
   std::uint32_t steps = 0;
-  if (wires != nullptr) {
-    steps = wires->ask(index(channel), channel.sends_posted, step);
+  if (physical_links != nullptr) {
+    steps = physical_links->ask(index(channel), channel.sends_posted, step);
   }
-  stays.add(index(channel), steps);
+  residence_times.add(index(channel), steps);
 }
 
-void Fabric::come(std::uint32_t number) {
-  Leg& leg = wires->legs[number];
-  ++leg.come;
-  go_on(leg);
+void NetworkState::arrive(std::uint32_t number) {
+  PathSegment& segment = physical_links->segments[number];
+  ++segment.arrived;
+  proceed(segment);
 }
 
-void Fabric::go_on(Leg& leg) {
-  while (leg.begun < leg.come && !leg.waiting) {
-    leg.turn = order++;
-    if (wires->take(leg, now)) set_out(leg);
+void NetworkState::proceed(PathSegment& segment) {
+  while (segment.begun < segment.arrived && !segment.waiting) {
+    segment.turn = order++;
+    if (physical_links->take(segment, now)) depart(segment);
   }
 }
 
-// The leg's wires are its next block's.
-void Fabric::set_out(Leg& leg) {
-  const auto number = static_cast<std::uint32_t>(&leg - wires->legs.data());
-  Channel& channel = channels[leg.channel];
-  const std::uint64_t message = leg.begun++;
-  const Picoseconds takes = duration(channel, message, leg.hop, wires->slower(leg));
-  wires->held(leg, takes);
-  if (leg.hop == 0) {
+// Gives the links of the path segment to the path segment's next block.
+void NetworkState::depart(PathSegment& segment) {
+  const auto number = static_cast<std::uint32_t>(&segment - physical_links->segments.data());
+  Channel& channel = channels[segment.channel];
+  const std::uint64_t message = segment.begun++;
+  const Picoseconds takes =
+      duration(channel, message, segment.hop, physical_links->slower(segment));
+  physical_links->add_held(segment, takes);
+  if (segment.hop == 0) {
     const Send& send = channel.send(message);
-    stays.leaves(leg.channel, channel.from, send.planned, send.furthest);
+    residence_times.leaves(segment.channel, channel.from, send.planned, send.furthest);
   }
   schedule_left(now + takes, EventKind::kPassed, number, message);
-  if (leg.last) return land(channel, takes);
-  leg.end_of_last = std::max(leg.end_of_last, now + takes);
-  schedule(leg.end_of_last, EventKind::kCome, number + 1);
+  if (segment.last) return land(channel, takes);
+  segment.end_of_last = std::max(segment.end_of_last, now + takes);
+  schedule(segment.end_of_last, EventKind::kArrived, number + 1);
 }
 
-void Fabric::passed(Leg& leg, std::uint16_t message) {
-  wires->give_back(leg);
-  for (std::uint32_t at = leg.first; at < leg.end; ++at) {
-    Wire& wire = wires->wires[wires->path[at]];
+void NetworkState::passed(PathSegment& segment, std::uint16_t message) {
+  physical_links->give_back(segment);
+  for (std::uint32_t i = segment.first; i < segment.end; ++i) {
+    PhysicalLink& link = physical_links->links[physical_links->path[i]];
     for (;;) {
-      const std::uint32_t waiter = wires->next_waiter(wire, now);
-      if (waiter == Wires::kNone) break;
-      Leg& next = wires->legs[waiter];
-      if (!wires->take(next, now)) continue;
-      set_out(next);
-      if (next.begun == next.come) continue;
-      // Its next block comes behind those that wait already.
+      const std::uint32_t waiter = physical_links->next_waiter(link, now);
+      if (waiter == PhysicalLinks::kNone) break;
+      PathSegment& next = physical_links->segments[waiter];
+      if (!physical_links->take(next, now)) continue;
+      depart(next);
+      if (next.begun == next.arrived) continue;
+      // The next block of the path segment queues behind those that already wait.
       next.turn = order++;
-      wires->wait(next, wire, now);
+      physical_links->wait(next, link, now);
     }
   }
-  if (leg.hop == 0) left(channels[leg.channel], message);
+  if (segment.hop == 0) left(channels[segment.channel], message);
 }
 
 }  // namespace espalier::sim

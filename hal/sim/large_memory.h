@@ -1,8 +1,8 @@
 #pragma once
 // Memory for arrays that grow with the nodes, and prefetching. Host only.
 //
-// The arrays are in large pages where the system has them. With small pages, access in random order
-// waits longer for the translation of addresses than for the data.
+// The arrays use large pages if the system has them. With small pages, random access waits longer
+// for address translation than for the data.
 
 #include <sys/mman.h>
 
@@ -26,7 +26,7 @@ class LargeAllocator {
   [[nodiscard]] T* allocate(std::size_t count) {
     const std::size_t bytes = count * sizeof(T);
     void* const memory = ::operator new(bytes, alignment(bytes));
-    // A hint: where it is not taken, nothing is lost but time.
+    // Only a hint: without large pages only time is lost.
     if (bytes >= kLargePage) (void)madvise(memory, bytes, MADV_HUGEPAGE);
     return static_cast<T*>(memory);
   }
@@ -46,7 +46,7 @@ class LargeAllocator {
 template <typename T>
 using LargeVector = std::vector<T, LargeAllocator<T>>;
 
-// Bytes that nothing has written yet.
+// Uninitialized bytes.
 class LargeBytes {
  public:
   explicit LargeBytes(std::size_t bytes)
@@ -65,13 +65,15 @@ class LargeBytes {
   std::size_t bytes_;
 };
 
-// Prefetches `bytes` > 0 from `memory` on, which will be read and written soon.
+// Prefetches `bytes` > 0 bytes at `memory`, which will be read and written soon.
 inline void expect_use(const void* memory, std::size_t bytes = 1) {
   const auto* const first = static_cast<const std::uint8_t*>(memory);
-  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(first + at, 1);
+  for (std::size_t offset = 0; offset < bytes; offset += 64) {
+    __builtin_prefetch(first + offset, 1);
+  }
   __builtin_prefetch(first + bytes - 1, 1);
-  // Otherwise g++ may find that a caller has no effects, and drop its calls: prefetching is not
-  // one.
+  // Without this, g++ may conclude that a caller has no effects, since prefetching is not an
+  // effect, and drop its calls.
   asm volatile("");
 }
 

@@ -1,12 +1,12 @@
 #pragma once
-// A queue ordered by a 64-bit key that the popped keys never exceed by much: a radix heap. Equal
-// keys leave in the order in which they came. Host only.
+// A queue ordered by a 64-bit key whose keys are rarely below a key already popped: a radix heap.
+// Equal keys leave in the order in which they were pushed. Host only.
 //
-// Keys that were popped mostly rise, so an entry needs to be sorted only as far as its key differs
-// from the last one popped: bucket b holds the keys whose highest bit that differs from `last_` is
-// bit b-1. When bucket 0 (keys equal to last_) is empty, the entries of the first bucket that is
-// not are dealt out over the buckets below it. An entry moves at most 64 times, mostly once or
-// twice, and always to the end of a list: there are no random accesses, however long the queue is.
+// Popped keys mostly increase, so an entry is sorted only as far as its key differs from the last
+// popped key. Bucket b holds the keys whose highest bit that differs from `last_` is bit b-1. When
+// bucket 0 (keys equal to last_) is empty, the entries of the first nonempty bucket are distributed
+// over the buckets below it. An entry moves at most 64 times, mostly once or twice, and always to
+// the end of a list. Therefore no access is random, however long the queue is.
 
 #include <algorithm>
 #include <bit>
@@ -21,7 +21,7 @@ template <typename T>
 class MonotoneQueue {
  public:
   [[nodiscard]] bool empty() const { return filled_ == 0 && past_.empty(); }
-  // The least key. Only if not empty.
+  // The least key. Requires a nonempty queue.
   [[nodiscard]] std::uint64_t least() const {
     if (!past_.empty()) return past_.back().key;
     return buckets_[std::countr_zero(filled_)].least;
@@ -30,7 +30,8 @@ class MonotoneQueue {
     if (key < last_) return push_past(key, value);
     append(bucket_of(key), {key, value});
   }
-  // Takes an entry with the least key, of several the one that came first. Only if not empty.
+  // Removes an entry with the least key; among equal keys, the one pushed first. Requires a
+  // nonempty queue.
   T pop() {
     if (!past_.empty()) {
       const T value = past_.back().value;
@@ -43,17 +44,18 @@ class MonotoneQueue {
     if (bucket.taken == bucket.first->count) drop_first(bucket);
     return value;
   }
-  // The value that `later` calls of pop() from now will give, if that is easy to tell; else null.
+  // The value that will be popped after `later` further calls of pop(), if easily known; otherwise
+  // null.
   [[nodiscard]] const T* ahead(std::size_t later) const {
     const Chunk* const first = buckets_[0].first;
     const std::size_t at = buckets_[0].taken + later;
     return past_.empty() && first != nullptr && at < first->count ? &first->entries[at].value
                                                                   : nullptr;
   }
-  // Takes memory for this many entries now, so that none is taken later.
+  // Allocates memory for this many entries now, so that none is allocated later.
   void reserve(std::size_t entries) {
     past_.reserve(entries);
-    // Every bucket may have a chunk that is not full.
+    // Every bucket may have one partly filled chunk.
     const std::size_t chunks = entries / kChunkEntries + kBuckets + 1;
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) give(new_chunk());
   }
@@ -96,7 +98,7 @@ class MonotoneQueue {
     bucket.last->entries[bucket.last->count++] = entry;
   }
 
-  // A key below one that was popped: few, and sorted.
+  // Stores a key below one already popped. These are few, and kept sorted.
   void push_past(std::uint64_t key, const T& value) {
     const auto place =
         std::lower_bound(past_.begin(), past_.end(), key,

@@ -8,12 +8,12 @@
 namespace espalier::sim {
 namespace {
 
-// The queue beside a sorted list of (key, order of coming).
+// The queue, compared with a sorted list of (key, order of pushing).
 class Pair {
  public:
   void push(std::uint64_t key) {
     queue_.push(key, next_);
-    sorted_.emplace(key, next_++);  // a multimap puts equal keys behind each other
+    sorted_.emplace(key, next_++);  // a multimap keeps equal keys in insertion order
   }
   void pop() {
     ASSERT_FALSE(queue_.empty());

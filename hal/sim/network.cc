@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "hal/sim/fabric.h"
+#include "hal/sim/network_state.h"
 
 namespace espalier::sim {
 namespace {
 
-// Nanoseconds to the fabric's picoseconds; the far future stays the far future.
+// Converts ns to the network's picoseconds; values beyond the range become kNever.
 Picoseconds to_picoseconds(std::uint64_t ns) { return ns > kNever / 1000 ? kNever : ns * 1000; }
 
 std::string post_text(const char* what, std::uint32_t node, const char* direction,
@@ -15,7 +15,7 @@ std::string post_text(const char* what, std::uint32_t node, const char* directio
          direction + " node " + std::to_string(peer) + " (" + std::to_string(bytes) + " bytes)";
 }
 
-// The channel's oldest send / receive that has not completed.
+// The text for the channel's oldest incomplete send / receive.
 std::string send_text(const Channel& channel) {
   return post_text("send", channel.from, "to", channel.to, channel.completed,
                    channel.send(channel.completed).post.size);
@@ -29,61 +29,61 @@ std::string receive_text(const Channel& channel) {
 }  // namespace
 
 Network::Network(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers)
-    : fabric_(std::make_unique<Fabric>(model, peers)) {}
+    : state_(std::make_unique<NetworkState>(model, peers)) {}
 
 Network::~Network() = default;
 
-std::uint32_t Network::nodes() const { return static_cast<std::uint32_t>(fabric_->nodes.size()); }
-Endpoint& Network::endpoint(std::uint32_t node) { return fabric_->endpoints.at(node); }
-const Model& Network::model() const { return fabric_->model; }
-double Network::now() const { return static_cast<double>(fabric_->now) * 1e-12; }
-std::uint64_t Network::now_ns() const { return fabric_->now / 1000; }
-bool Network::advance(std::uint64_t until_ns) { return fabric_->advance(to_picoseconds(until_ns)); }
-void Network::kill(std::uint32_t node) { fabric_->kill(node); }
+std::uint32_t Network::nodes() const { return static_cast<std::uint32_t>(state_->nodes.size()); }
+Endpoint& Network::endpoint(std::uint32_t node) { return state_->endpoints.at(node); }
+const Model& Network::model() const { return state_->model; }
+double Network::now() const { return static_cast<double>(state_->now) * 1e-12; }
+std::uint64_t Network::now_ns() const { return state_->now / 1000; }
+bool Network::advance(std::uint64_t until_ns) { return state_->advance(to_picoseconds(until_ns)); }
+void Network::kill(std::uint32_t node) { state_->kill(node); }
 
 void Network::kill(std::uint32_t node, std::uint64_t at_ns) {
-  fabric_->schedule(to_picoseconds(at_ns), EventKind::kKill, node);
+  state_->schedule(to_picoseconds(at_ns), EventKind::kKill, node);
 }
 
-bool Network::alive(std::uint32_t node) const { return !fabric_->nodes[node].dead; }
+bool Network::alive(std::uint32_t node) const { return !state_->nodes[node].dead; }
 
 void Network::wake(std::uint32_t node, std::uint64_t at_ns) {
-  fabric_->schedule(to_picoseconds(at_ns), EventKind::kWake, node);
+  state_->schedule(to_picoseconds(at_ns), EventKind::kWake, node);
 }
 
 std::uint64_t Network::delay_ns(std::uint32_t node, std::uint64_t which) const {
-  const Model& model = fabric_->model;
-  // Half of it is the node's own, so that some nodes are slower than others.
+  const Model& model = state_->model;
+  // Half of the delay is constant per node, so that some nodes are slower than others.
   const double own = random_part(model.seed, ~std::uint64_t{node}, 1);
   const double moment = random_part(model.seed, ~std::uint64_t{node}, which + 2);
   return static_cast<std::uint64_t>(model.pace * 1e9 * (own + moment) / 2);
 }
 
-bool Network::pending(std::uint32_t node) const { return fabric_->nodes[node].pending(); }
+bool Network::pending(std::uint32_t node) const { return state_->nodes[node].pending(); }
 
 std::uint64_t Network::sent(std::uint32_t node) const {
   std::uint64_t blocks = 0;
-  for (std::uint32_t link = 0; link < fabric_->nodes[node].links; ++link) {
-    blocks += fabric_->out(node, link).started;
+  for (std::uint32_t link = 0; link < state_->nodes[node].links; ++link) {
+    blocks += state_->out(node, link).started;
   }
   return blocks;
 }
 
 std::uint64_t Network::received(std::uint32_t node) const {
   std::uint64_t blocks = 0;
-  for (std::uint32_t link = 0; link < fabric_->nodes[node].links; ++link) {
-    blocks += fabric_->in(node, link).started;
+  for (std::uint32_t link = 0; link < state_->nodes[node].links; ++link) {
+    blocks += state_->in(node, link).started;
   }
   return blocks;
 }
 
-std::uint64_t Network::blocks() const { return fabric_->blocks; }
+std::uint64_t Network::blocks() const { return state_->blocks; }
 
-std::uint64_t Network::events() const { return fabric_->events_run; }
+std::uint64_t Network::events() const { return state_->events_run; }
 
 std::string Network::outstanding() const {
-  const Fabric& fabric = *fabric_;
-  for (const Channel& channel : fabric.channels) {
+  const NetworkState& state = *state_;
+  for (const Channel& channel : state.channels) {
     if (channel.closed) continue;
     if (channel.sends_posted > channel.completed) return send_text(channel);
     if (channel.receives_posted > channel.completed) return receive_text(channel);
@@ -92,50 +92,50 @@ std::string Network::outstanding() const {
 }
 
 void Network::begin_step() {
-  ++fabric_->step;
-  fabric_->crowded = fabric_->step_moved = false;
-  fabric_->step_channels.clear();
+  ++state_->step;
+  state_->crowded = state_->step_moved = false;
+  state_->step_channels.clear();
 }
 
 namespace {
 
-// A post that should have found its partner by the end of the present step.
-bool unmatched(const Fabric& fabric, const Channel& channel, std::uint32_t latency_ticks) {
+// Whether the channel has a post that should have been matched by the end of the current step.
+bool unmatched(const NetworkState& state, const Channel& channel, std::uint32_t latency_ticks) {
   if (channel.closed) return false;
   if (channel.receives_posted > channel.completed) return true;
   if (channel.sends_posted == channel.completed) return false;
-  const auto now = static_cast<std::uint32_t>(fabric.step);
+  const auto now = static_cast<std::uint32_t>(state.step);
   return now - channel.send(channel.completed).step >= latency_ticks - 1;
 }
 
-bool beyond_lanes(const Fabric& fabric, const Channel& channel) {
-  return !fabric.model.one_port && fabric.in_this_step(channel) &&
+bool beyond_lanes(const NetworkState& state, const Channel& channel) {
+  return !state.model.one_port && state.in_this_step(channel) &&
          std::max(channel.sends_of_step, channel.receives_of_step) > channel.lanes;
 }
 
-// What is wrong in the step: the first channel with a fault, else the first node.
-std::string fault_of_step(const Fabric& fabric, std::uint32_t latency_ticks) {
-  for (const Channel& channel : fabric.channels) {
-    if (unmatched(fabric, channel, latency_ticks)) {
+// Describes the first fault of the step: the first channel's, otherwise the first node's.
+std::string fault_of_step(const NetworkState& state, std::uint32_t latency_ticks) {
+  for (const Channel& channel : state.channels) {
+    if (unmatched(state, channel, latency_ticks)) {
       const bool receive = channel.receives_posted > channel.completed;
       return (receive ? receive_text(channel) : send_text(channel)) +
              " found no partner in this step";
     }
-    if (beyond_lanes(fabric, channel)) {
+    if (beyond_lanes(state, channel)) {
       return "node " + std::to_string(channel.from) + " sends " +
              std::to_string(std::max(channel.sends_of_step, channel.receives_of_step)) +
              " blocks to node " + std::to_string(channel.to) + "; the link has " +
              std::to_string(channel.lanes) + (channel.lanes == 1 ? " lane" : " lanes");
     }
   }
-  if (!fabric.model.one_port) return "";
-  std::vector<std::uint32_t> sends(fabric.nodes.size()), receives(fabric.nodes.size());
-  for (const Channel& channel : fabric.channels) {
-    if (!fabric.in_this_step(channel)) continue;
+  if (!state.model.one_port) return "";
+  std::vector<std::uint32_t> sends(state.nodes.size()), receives(state.nodes.size());
+  for (const Channel& channel : state.channels) {
+    if (!state.in_this_step(channel)) continue;
     sends[channel.from] += channel.sends_of_step;
     receives[channel.to] += channel.receives_of_step;
   }
-  for (std::uint32_t v = 0; v < fabric.nodes.size(); ++v) {
+  for (std::uint32_t v = 0; v < state.nodes.size(); ++v) {
     if (sends[v] <= 1 && receives[v] <= 1) continue;
     return "node " + std::to_string(v) + (sends[v] > 1 ? " sends " : " receives ") +
            std::to_string(sends[v] > 1 ? sends[v] : receives[v]) + " blocks";
@@ -146,28 +146,28 @@ std::string fault_of_step(const Fabric& fabric, std::uint32_t latency_ticks) {
 }  // namespace
 
 bool Network::step_is_complete(std::uint32_t latency_ticks) {
-  Fabric& fabric = *fabric_;
-  if (fabric.crowded || fabric.open_receives > 0) return false;
-  if (latency_ticks <= 1) return fabric.open_sends == 0;
-  // Some sends may be under way still: those of the channels that sent in this step or earlier.
-  std::vector<std::uint32_t>& late = fabric.late_channels;
-  late.insert(late.end(), fabric.step_channels.begin(), fabric.step_channels.end());
-  fabric.step_channels.clear();
+  NetworkState& state = *state_;
+  if (state.crowded || state.open_receives > 0) return false;
+  if (latency_ticks <= 1) return state.open_sends == 0;
+  // Sends on channels that sent in this step or an earlier one may still be in flight.
+  std::vector<std::uint32_t>& late = state.late_channels;
+  late.insert(late.end(), state.step_channels.begin(), state.step_channels.end());
+  state.step_channels.clear();
   std::sort(late.begin(), late.end());
   late.erase(std::unique(late.begin(), late.end()), late.end());
-  std::erase_if(late, [&fabric](std::uint32_t number) {
-    const Channel& channel = fabric.channels[number];
+  std::erase_if(late, [&state](std::uint32_t number) {
+    const Channel& channel = state.channels[number];
     return channel.closed || channel.sends_posted == channel.completed;
   });
   return std::none_of(late.begin(), late.end(), [&](std::uint32_t number) {
-    return unmatched(fabric, fabric.channels[number], latency_ticks);
+    return unmatched(state, state.channels[number], latency_ticks);
   });
 }
 
-// What was wrong in the step: looked for only where something is.
+// The text is only searched for if a fault exists.
 std::string Network::end_step(std::uint32_t latency_ticks, bool& moved) {
-  moved = fabric_->step_moved;
-  return step_is_complete(latency_ticks) ? "" : fault_of_step(*fabric_, latency_ticks);
+  moved = state_->step_moved;
+  return step_is_complete(latency_ticks) ? "" : fault_of_step(*state_, latency_ticks);
 }
 
 std::vector<std::vector<std::uint32_t>> complete_links(std::uint32_t nodes) {
@@ -207,7 +207,7 @@ std::vector<std::vector<std::uint32_t>> LinkCollector::links(std::uint32_t nodes
     if (node < nodes) peers[node].reserve(static_cast<std::size_t>(end - first));
     for (; first != end; ++first) {
       const auto peer = static_cast<std::uint32_t>(*first);
-      // Of another than those here the machine's start() says kNoSuchPeer.
+      // A peer outside the nodes is left out; the machine's start() then returns kNoSuchPeer.
       if (node < nodes && peer < nodes) peers[node].push_back(peer);
     }
   }

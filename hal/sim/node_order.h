@@ -1,5 +1,5 @@
 #pragma once
-// Puts a list of nodes in ascending order, each once. Host only.
+// Sorts a list of nodes and removes duplicates. Host only.
 
 #include <algorithm>
 #include <bit>
@@ -10,8 +10,8 @@ namespace espalier::sim {
 
 class NodeOrder {
  public:
-  // `list`: of nodes below `nodes`. Takes O(nodes / 64 + entries) time where the list is long, and
-  // no more than sorting where it is short.
+  // `list`: nodes < `nodes`. Takes O(nodes / 64 + entries) time for a long list, and at most the
+  // time of sorting for a short one.
   void sort(std::vector<std::uint32_t>& list, std::uint32_t nodes) {
     if (list.size() <= nodes / 64) {
       std::sort(list.begin(), list.end());

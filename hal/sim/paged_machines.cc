@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t kUnit = 128;  // bytes
 constexpr std::size_t kBlockBytes = std::size_t{1} << 21;
-// Room for more steps and messages in flight than there were when the page was made.
+// Spare room for more steps and messages in flight than when the page was allocated.
 constexpr std::uint32_t kSpare = 128;
 
 }  // namespace

@@ -1,8 +1,10 @@
 #pragma once
-// Machines and programs of very many nodes. A few Machine objects, the frames, serve all nodes:
-// node v's machine and program are brought into frame v mod frames() when it is polled, and the
-// node that was there before is packed away (collectives/machine/packed_state.h). The machines'
-// code and what they do are the same as if each node had a Machine of its own. Host only.
+// Machines and programs of very many nodes. Host only.
+//
+// A few Machine objects, the frames, serve all nodes. When node v is polled, its machine and
+// program are loaded into frame v mod frames(), and the node that was there before is packed
+// (collectives/machine/packed_state.h). The machines run the same code with the same effects as if
+// each node had its own Machine.
 
 #include <cstdint>
 #include <memory>
@@ -20,10 +22,10 @@ class PagedMachines final : public Machines {
  public:
   static constexpr std::uint32_t kFrames = 32;
 
-  // For the nodes of `network`, whose programs are `programs`; both outlive it.
+  // For the nodes of `network`, whose programs are `programs`. Both must outlive this object.
   PagedMachines(Network& network, const ProgramStore& programs, std::uint32_t frames = kFrames);
 
-  // Starts node's collective: Machine::init() and start(), once per node.
+  // Starts node's collective by Machine::init() and start(). Call once per node.
   [[nodiscard]] Status start(std::uint32_t node, const MachineConfig& config,
                              const Buffers& buffers, const Operator& op, std::uint64_t count);
 
@@ -42,7 +44,7 @@ class PagedMachines final : public Machines {
     StoredProgram program;
     std::uint32_t node = kNobody;
   };
-  // A node's packed state; where it is in a frame, its room.
+  // A node's packed state. While the node is in a frame, only the memory is kept.
   struct Page {
     std::uint8_t* bytes = nullptr;
     std::uint32_t capacity = 0;
@@ -56,12 +58,11 @@ class PagedMachines final : public Machines {
   const ProgramStore& programs_;
   std::vector<std::unique_ptr<Frame>> frames_;
   LargeVector<Page> pages_;  // by node
-  // The memory of pages: of each size, in units, those that are free; and the rest of the last
-  // block.
-  std::vector<std::vector<std::uint8_t*>> free_;
+  // The memory of pages.
+  std::vector<std::vector<std::uint8_t*>> free_;  // free pages by size, in units
   std::vector<LargeBytes> blocks_;
-  std::uint8_t* next_ = nullptr;
-  std::size_t left_ = 0;
+  std::uint8_t* next_ = nullptr;  // unused part of the last block
+  std::size_t left_ = 0;          // its size in bytes
 };
 
 }  // namespace espalier::sim

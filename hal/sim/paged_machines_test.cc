@@ -1,4 +1,4 @@
-// Machines that share frames, against machines of their own, where a run fails.
+// Failing runs: machines that share frames, compared with one machine per node.
 
 #include "hal/sim/paged_machines.h"
 
@@ -17,7 +17,7 @@ constexpr BlockRule kBlocks = {0, 64};
 constexpr std::uint32_t kRanks = 13;
 constexpr std::uint64_t kBytes = 64 * 2 * 20;
 
-// Machines of their own.
+// One machine per node.
 class Own final : public Machines {
  public:
   explicit Own(std::uint32_t nodes) : machines_(nodes) {
@@ -64,7 +64,7 @@ MachineConfig config() {
   return config;
 }
 
-// What the machines end with, a line each.
+// The final status and cause of each machine, one line each.
 std::string causes(Machines& machines, const Network& network) {
   std::string text;
   for (std::uint32_t node = 0; node < machines.size(); ++node) {
@@ -78,7 +78,7 @@ std::string causes(Machines& machines, const Network& network) {
   return text;
 }
 
-// One node brings another message, or one dies on the way.
+// One node posts a different message size, or one node dies during the run.
 struct Fault {
   std::uint32_t other = kRanks, dead = kRanks;
 };
@@ -137,7 +137,7 @@ TEST(PagedMachines, FailAsMachinesOfTheirOwnDo) {
   }
 }
 
-TEST(PagedMachines, RefuseWhatMachinesRefuse) {
+TEST(PagedMachines, ReturnTheErrorsOfMachines) {
   Programs programs("two-tree");
   Network network(without_data(), programs.links.links(kRanks));
   PagedMachines machines(network, programs.store, 2);

@@ -1,6 +1,6 @@
 #pragma once
 // A whole cluster in one process, for tests: every node's program, machine and memory on one
-// simulated network. Broadcast, reduce and allreduce of u32 sums.
+// simulated network. Supports broadcast, reduce and allreduce of u32 sums.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@ class Rig {
  public:
   using Wrap = std::function<Endpoint&(std::uint32_t node, Endpoint& inner)>;
 
-  // `wrap` puts an endpoint of its own around each node's; null: none.
+  // `wrap` wraps each node's endpoint in another endpoint; null: none.
   Rig(const Algorithm& algorithm, const Group& group, const Model& model,
       const MachineConfig& config, const Wrap& wrap = nullptr)
       : algorithm_(algorithm), group_(group), programs_(group.ranks), nodes_(group.ranks) {
@@ -37,7 +37,7 @@ class Rig {
     }
   }
 
-  // Of building or starting; kOk if all went well.
+  // The status of building or starting; kOk if both succeeded.
   [[nodiscard]] Status status() const { return status_; }
   [[nodiscard]] Network& network() { return *network_; }
   [[nodiscard]] Machine& machine(std::uint32_t v) { return *nodes_[v].machine; }
@@ -71,7 +71,7 @@ class Rig {
     return sim::run_lock_step(*network_, machines(), latency_ticks);
   }
 
-  // Whether node v's output is what the collective started last should have given.
+  // Whether node v's output is the correct result of the most recently started collective.
   [[nodiscard]] bool right(std::uint32_t v) const {
     const bool has = algorithm_.collective == espalier_Collective_ALLREDUCE ||
                      (algorithm_.collective == espalier_Collective_REDUCE) == (v == group_.root);

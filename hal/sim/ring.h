@@ -1,6 +1,6 @@
 #pragma once
-// Rings of messages, each as long as the most messages that were in flight at once on its channel.
-// Host only.
+// Rings of messages. Each ring has room for the maximum number of messages that were in flight at
+// once on its channel. Host only.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace espalier::sim {
 
-// Entry of message `number`: number modulo the capacity, 2^log. The owner keeps `log` (one byte,
-// where there is room for it).
+// The entry of message `number` is number modulo the capacity, 2^log. The owner stores `log` in one
+// byte, wherever it has room for it.
 template <typename T>
 class Ring {
  public:
@@ -53,7 +53,7 @@ class RingStore {
   }
 
  private:
-  // Entries of a block: few at first, as most networks are small.
+  // Entries per memory block. The first blocks are small, because most networks are small.
   static constexpr std::size_t kSmallest = 256, kLargest = std::size_t{1} << 16;
 
   T* take(std::uint8_t log) {
@@ -75,7 +75,7 @@ class RingStore {
   }
 
   std::vector<LargeVector<T>> blocks_;
-  T* next_ = nullptr;  // the rest of the last block
+  T* next_ = nullptr;  // the unused part of the last block
   std::size_t left_ = 0;
   std::vector<T*> free_[64];  // by log
 };

@@ -4,25 +4,25 @@
 #include "espalier/hal/sim/sim.h"
 #include "hal/sim/deadlines.h"
 #include "hal/sim/due_steps.h"
-#include "hal/sim/fabric.h"
+#include "hal/sim/network_state.h"
 
 namespace espalier::sim {
 namespace {
 
 constexpr std::uint64_t kNoDeadline = Deadlines::kNone;
-// The network counts picoseconds: no time after this one comes.
+// The latest time that can be represented: the network counts picoseconds.
 constexpr std::uint64_t kEndOfTime = kNoDeadline / 1000 - 1;
 constexpr std::int64_t kNoHorizon = std::numeric_limits<std::int64_t>::max();
-// A machine that asks to be polled at once, again and again, and does nothing, is broken.
+// A machine that asks for an immediate poll this many times and does nothing is broken.
 constexpr int kMaxIdlePolls = 1'000'000;
-// So is a program whose machines are busy through this many steps in which no block moves.
+// A program is broken if its machines stay busy through this many steps in which no block moves.
 constexpr int kMaxIdleSteps = 65'536;
 // Visits of nodes between two ticks.
 constexpr std::uint64_t kVisitsPerTick = 1 << 16;
 // How many nodes ahead a machine is announced to Machines::expect().
 constexpr std::size_t kAhead = 2;
 
-// Machines that are all in memory.
+// Machines that are all in memory at once.
 class Pointers final : public Machines {
  public:
   explicit Pointers(const std::vector<Machine*>& machines) : machines_(machines) {}
@@ -42,7 +42,7 @@ class Runner {
  public:
   Runner(Network& network, Machines& machines, const Tick& tick)
       : network_(network),
-        fabric_(*network.fabric_),
+        state_(*network.state_),
         machines_(machines),
         tick_(tick),
         busy_(machines.size(), false),
@@ -61,7 +61,7 @@ class Runner {
         fail(Status::kStalled, stuck());
       }
     }
-    fabric_.polled = nullptr;
+    state_.polled = nullptr;
     return result();
   }
 
@@ -80,7 +80,7 @@ class Runner {
       network_.begin_step();
       horizon_ = step_ + 1;
       settle(latency_ticks);
-      if (status_ != Status::kOk || !message_.empty() || fabric_.dead > 0) break;
+      if (status_ != Status::kOk || !message_.empty() || state_.dead > 0) break;
       bool moved = false;
       const std::string wrong = network_.end_step(latency_ticks, moved);
       if (!wrong.empty()) {
@@ -94,7 +94,7 @@ class Runner {
     }
     in_lock_step_ = false;
     horizon_ = kNoHorizon;
-    // To find a dead node, and for a machine that failed to tell the others, takes deadlines.
+    // Detecting a dead node, and announcing a machine's failure to the others, needs deadlines.
     if (message_.empty()) return free_run();
     for (std::uint32_t v = 0; v < machines_.size(); ++v) {
       if (machines_.has(v)) machines_.at(v).set_horizon(kNoHorizon);
@@ -104,7 +104,7 @@ class Runner {
 
  private:
   [[nodiscard]] bool here(std::uint32_t node) const {
-    return machines_.has(node) && !fabric_.nodes[node].dead;
+    return machines_.has(node) && !state_.nodes[node].dead;
   }
 
   void fail(Status status, const std::string& message) {
@@ -112,15 +112,15 @@ class Runner {
     message_ = message;
   }
 
-  // The least deadline, or less where the network's next event is earlier still.
+  // Returns the least deadline, or a lower bound of it if the network's next event is earlier.
   std::uint64_t next_deadline() {
     const std::uint64_t bound = deadlines_.bound();
-    const bool event_first = fabric_.next_event() / 1000 < bound && bound > network_.now_ns();
+    const bool event_first = state_.next_event() / 1000 < bound && bound > network_.now_ns();
     return event_first ? bound : deadlines_.least().value;
   }
 
   bool advance(std::uint64_t until_ns) {
-    return fabric_.advance_moment(until_ns > kNever / 1000 ? kNever : until_ns * 1000);
+    return state_.advance_moment(until_ns > kNever / 1000 ? kNever : until_ns * 1000);
   }
 
   void poll_all() {
@@ -128,16 +128,16 @@ class Runner {
   }
 
   void poll_touched() {
-    while (!fabric_.touched.empty()) {
-      touched_.swap(fabric_.touched);
+    while (!state_.touched.empty()) {
+      touched_.swap(state_.touched);
       node_order_.sort(touched_, network_.nodes());
-      for (std::size_t at = 0; at < touched_.size(); ++at) {
-        for (std::size_t stage = 0; stage < Fabric::kExpectStages; ++stage) {
-          const std::size_t later = at + (Fabric::kExpectStages - stage) * kAhead;
+      for (std::size_t i = 0; i < touched_.size(); ++i) {
+        for (std::size_t stage = 0; stage < NetworkState::kExpectStages; ++stage) {
+          const std::size_t later = i + (NetworkState::kExpectStages - stage) * kAhead;
           if (later < touched_.size()) expect(touched_[later], stage);
         }
-        const std::uint32_t node = touched_[at];
-        fabric_.nodes[node].touched = false;
+        const std::uint32_t node = touched_[i];
+        state_.nodes[node].touched = false;
         if (node < machines_.size() && !waits(node)) poll(node);
       }
       touched_.clear();
@@ -146,27 +146,26 @@ class Runner {
 
   void expect(std::uint32_t node, std::size_t stage) {
     if (node >= machines_.size()) return;
-    fabric_.expect_poll(node, stage);
+    state_.expect_poll(node, stage);
     machines_.expect(node, stage);
   }
 
-  // Whether the node, at whose endpoint something has happened, looks at it later: it is woken
-  // then.
+  // Whether the node, whose endpoint has changed, polls it later. It is then woken at that time.
   bool waits(std::uint32_t node) {
     if (network_.model().pace == 0) return false;
     const std::uint64_t now = network_.now_ns();
-    if (looks_at_.empty()) looks_at_.resize(machines_.size(), kNoDeadline);
-    std::uint64_t& at = looks_at_[node];
-    if (at == kNoDeadline) {
-      at = now + network_.delay_ns(node, ++looks_);
-      network_.wake(node, at);
+    if (poll_ns_.empty()) poll_ns_.resize(machines_.size(), kNoDeadline);
+    std::uint64_t& poll_ns = poll_ns_[node];
+    if (poll_ns == kNoDeadline) {
+      poll_ns = now + network_.delay_ns(node, ++late_polls_);
+      network_.wake(node, poll_ns);
     }
-    if (now < at) return true;
-    at = kNoDeadline;
+    if (now < poll_ns) return true;
+    poll_ns = kNoDeadline;
     return false;
   }
 
-  // Polls until nothing more is to be done before something comes.
+  // Polls until the node has nothing to do before the next event.
   void poll(std::uint32_t node) {
     if (!here(node)) {
       busy_count_ -= busy_[node] ? 1 : 0;
@@ -175,9 +174,9 @@ class Runner {
       return;
     }
     Machine& machine = machines_.at(node);
-    const Node& its = fabric_.nodes[node];
-    const NodeEndpoint& endpoint = fabric_.endpoints[node];
-    fabric_.polled = &machine;
+    const Node& its = state_.nodes[node];
+    const NodeEndpoint& endpoint = state_.endpoints[node];
+    state_.polled = &machine;
     machine.set_horizon(horizon_);
     std::uint64_t deadline = kNoDeadline;
     for (int idle = 0;; ++idle) {
@@ -193,7 +192,7 @@ class Runner {
       }
       if (idle >= kMaxIdlePolls) {
         fail(Status::kStalled,
-             "node " + std::to_string(node) + ": its machine wants to be polled at once for ever");
+             "node " + std::to_string(node) + ": its machine asks for immediate polls without end");
         break;
       }
     }
@@ -202,8 +201,9 @@ class Runner {
     if (tick_ && ++visits_ % kVisitsPerTick == 0) tick_(step_);
   }
 
-  // The node has nothing to do before its next step. One that could not let in a step that it may,
-  // or post what it let in, is asked again in the next one.
+  // Schedules the node's next poll, as it has nothing more to do in this step. If it could not
+  // issue a step within the step limit, or could not post an issued step, it is polled again in the
+  // next step.
   void await_step(std::uint32_t node, const Machine& machine) {
     const std::int64_t next = machine.next_step();
     if (next < horizon_ || machine.refused()) {
@@ -224,7 +224,7 @@ class Runner {
     if (status == Status::kOk && first_ended_ < 0) first_ended_ = node;
   }
 
-  // A node that was killed since its last poll is busy no more.
+  // Whether any live node is busy. A node killed since its last poll is not.
   bool any_busy() {
     if (busy_count_ == 0) return false;
     for (std::uint32_t v = first_busy_; v < machines_.size(); ++v) {
@@ -240,13 +240,13 @@ class Runner {
     return false;
   }
 
-  // All that happens in the step. Where no post lacks its partner then, nodes look at what has
-  // come and gone when they are asked for the next step, and not in between: once per step.
+  // Runs all events of the step. If then no post lacks its match, nodes poll only when they are
+  // asked for the next step, and not in between: once per step.
   void settle(std::uint32_t latency_ticks) {
     if (step_ == 0) {
       poll_all();
     } else {
-      due_.take(step_, fabric_.touched);
+      due_.take(step_, state_.touched);
       poll_touched();
     }
     if (network_.model().pace == 0 && message_.empty()) {
@@ -263,9 +263,9 @@ class Runner {
     for (std::uint32_t v = 0; v < machines_.size(); ++v) {
       if (!busy_[v] || !here(v)) continue;
       const StallReport report = machines_.at(v).stall_report();
-      std::string text = "node " + std::to_string(v) + " is busy and nothing will ever happen";
+      std::string text = "node " + std::to_string(v) + " is busy, but no event will follow";
       if (report.waiting) {
-        text += "; in step " + std::to_string(report.step) + " it awaits a " +
+        text += "; in step " + std::to_string(report.step) + " it waits for a " +
                 (report.sending ? "send to" : "receive from") + " node " +
                 std::to_string(report.peer);
       }
@@ -279,7 +279,7 @@ class Runner {
   }
 
   Network& network_;
-  Fabric& fabric_;
+  NetworkState& state_;
   Machines& machines_;
   const Tick tick_;
   std::vector<bool> busy_;
@@ -299,9 +299,9 @@ class Runner {
   std::uint32_t first_busy_ = 0;
   std::int64_t first_ended_ = -1;
   std::uint64_t polls_ = 0, visits_ = 0;
-  // With a pace: when each node will look at its endpoint; kNoDeadline: as soon as something comes.
-  std::vector<std::uint64_t> looks_at_;
-  std::uint64_t looks_ = 0;
+  // With a pace: the time at which each node polls its endpoint; kNoDeadline: at the next event.
+  std::vector<std::uint64_t> poll_ns_;
+  std::uint64_t late_polls_ = 0;
 };
 
 RunResult run(Network& network, Machines& machines, const Tick& tick) {

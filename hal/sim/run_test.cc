@@ -19,7 +19,7 @@ Group group_of(std::uint32_t ranks) {
   return group;
 }
 
-// Of those that the rig can judge; the others: collectives/machine/simulated.
+// The algorithms that the rig can check; collectives/machine/simulated tests the others.
 template <typename Check>
 void for_all_algorithms(Check check) {
   std::uint32_t count = 0;
@@ -31,7 +31,7 @@ void for_all_algorithms(Check check) {
     }
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 16u, 23u}) {
       Program program;
-      // The mirrored two trees are for odd numbers of ranks.
+      // The mirrored two trees need an odd number of ranks.
       if (list[i].generate(group_of(ranks), 0, program) == Status::kUnsupported) continue;
       check(list[i], ranks,
             std::string(collective_name(list[i].collective)) + " " + list[i].name + " on " +
@@ -40,7 +40,7 @@ void for_all_algorithms(Check check) {
   }
 }
 
-TEST(Run, GivesRightResultsWhateverTheModel) {
+TEST(Run, GivesCorrectResultsWithAnyModel) {
   for_all_algorithms([](const Algorithm& algorithm, std::uint32_t ranks, const std::string& what) {
     for (int variant = 0; variant < 8; ++variant) {
       Model model;
@@ -129,7 +129,7 @@ TEST(Run, ADeadNodeEndsTheRun) {
   }
 }
 
-// The chain, whose last node expects each block a step late.
+// The chain, but its last node expects each block one step late.
 Status late_receiver(const Group& group, std::uint32_t me, Program& out) {
   const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
   const Status status = chain->generate(group, me, out);
@@ -182,12 +182,12 @@ TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
     rig.start(100);
     const RunResult result = rig.run_lock_step();
     EXPECT_EQ(result.status, Status::kOk) << result.message;
-    EXPECT_EQ(result.steps, 7) << "as many as blocks";
+    EXPECT_EQ(result.steps, 7) << "one step per block";
     EXPECT_TRUE(rig.all_right());
   }
 }
 
-// The chain in the postal model with S = 1, L = 3: every hop takes two steps more.
+// The chain in the postal model with S = 1, L = 3: every hop takes two more steps.
 Status slow_chain(const Group& group, std::uint32_t me, Program& out) {
   const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
   const Status status = chain->generate(group, me, out);
@@ -219,7 +219,7 @@ TEST(Run, LockStepKnowsThePostalModel) {
       EXPECT_EQ(result.status, Status::kOk) << result.message;
       EXPECT_EQ(result.steps, ranks - 2 + 10 + 2 * (ranks - 1));
       EXPECT_TRUE(rig.all_right());
-      // As fast as its rules let it, it needs no receive to be late.
+      // Asynchronously it runs at full speed; it does not need its receives to be late.
       rig.start(160);
       EXPECT_EQ(rig.run().status, Status::kOk);
       EXPECT_TRUE(rig.all_right());
@@ -227,7 +227,7 @@ TEST(Run, LockStepKnowsThePostalModel) {
   }
 }
 
-// Two blocks a step from each node to the next.
+// Two blocks per step from each node to the next.
 Status wide_chain(const Group& group, std::uint32_t me, Program& out) {
   const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
   const Status status = chain->generate(group, me, out);
@@ -288,7 +288,7 @@ Status circular_wait(const Group& group, std::uint32_t me, Program& out) {
   }
   out.node = me;
   out.ranks = group.ranks;
-  out.root = (me + 1) % group.ranks;  // another: the root has no output
+  out.root = (me + 1) % group.ranks;  // a different root per node: the root has no output
   return status;
 }
 
@@ -304,9 +304,9 @@ TEST(Run, ACircularWaitIsAStall) {
                                     ? "step 0: node 1's receive 0 from node 0 (40 bytes) found "
                                       "no partner in this step"
                                     : "")
-          << "free running, the machines find it themselves";
+          << "asynchronously, the machines detect it themselves";
     }
-    // Machines that wait practically for ever: the runner finds it.
+    // Machines with a practically infinite deadline: the runner itself detects the stall.
     MachineConfig patient;
     patient.deadline_ns = 1'000'000'000'000'000'000;
     Rig rig(wait, group_of(4), Model(), patient);
@@ -315,7 +315,7 @@ TEST(Run, ACircularWaitIsAStall) {
     const RunResult result = rig.run();
     EXPECT_EQ(result.status, Status::kStalled);
     EXPECT_EQ(result.message,
-              "node 0 is busy and nothing will ever happen; in step 0 it awaits a receive from "
+              "node 0 is busy, but no event will follow; in step 0 it waits for a receive from "
               "node 3");
   }
 }

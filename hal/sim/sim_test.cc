@@ -68,7 +68,7 @@ TEST(Network, OnePortTakesTheLongestWaitingFirst) {
   }
 }
 
-// lambda = 3: the port is free while a block is still on its way.
+// lambda = 3: the port is free while a block is still in flight.
 TEST(Network, LatencyHoldsNoPort) {
   Model model = slow();
   model.latency = 4e-3;
@@ -81,7 +81,7 @@ TEST(Network, LatencyHoldsNoPort) {
   ASSERT_EQ(watchers[0].endpoint.post_control(0, Control()), Status::kOk);
   settle(watchers, network);
   EXPECT_EQ(watchers[1].received, (Times{6000, 8000}));
-  EXPECT_EQ(watchers[0].sent, (Times{2000, 4000})) << "its sender has it back when it has left";
+  EXPECT_EQ(watchers[0].sent, (Times{2000, 4000})) << "a send completes when its block has left";
   EXPECT_EQ(watchers[1].control, Times{5000});
 }
 
@@ -100,8 +100,8 @@ TEST(Network, ASendCompletesWhenItsBlockHasLeft) {
   }
 }
 
-// On its way a block has bytes of its own: the sender may write its memory, the receiver gets what
-// was sent, whenever its receive is posted.
+// A block in flight has its own bytes: the sender may overwrite its memory, and the receiver gets
+// the original bytes, whenever its receive is posted.
 TEST(Network, ABlockOnItsWayIsNotItsSendersMemory) {
   for (const bool copies : {true, false}) {
     for (const std::uint64_t size : {8u, 1000u}) {
@@ -193,7 +193,7 @@ TEST(Network, ShortBlocksTravelEarlyLongOnesWait) {
   }
 }
 
-TEST(Network, ControlsTakeAlphaWhateverThePortsDo) {
+TEST(Network, ControlsTakeAlphaRegardlessOfPorts) {
   Network network(slow(), {{1}, {0}});
   std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
   watchers[1].receive(0, 50'000);
@@ -219,7 +219,7 @@ TEST(Network, ADeadNodeTakesAndGivesNothing) {
   EXPECT_EQ(watchers[1].received, Times{});
   EXPECT_EQ(watchers[1].early, Times{}) << "its in-port was busy";
   EXPECT_EQ(watchers[0].control, Times{1000});
-  EXPECT_EQ(watchers[0].sent, Times{4000}) << "only what went to node 2, after the port was free";
+  EXPECT_EQ(watchers[0].sent, Times{4000}) << "only the send to node 2, after the port was free";
   EXPECT_EQ(watchers[2].received, Times{4000});
   ASSERT_EQ(watchers[0].endpoint.post_control(0, Control()), Status::kOk);
   ASSERT_EQ(watchers[1].endpoint.post_control(0, Control()), Status::kOk);

@@ -2,20 +2,20 @@
 
 #include <algorithm>
 
-#include "hal/sim/fabric.h"
+#include "hal/sim/network_state.h"
 
 namespace espalier::sim {
 
 std::vector<LinkTraffic> Network::traffic() const {
   std::vector<LinkTraffic> all;
-  if (fabric_->wires == nullptr) return all;
-  const Wires& wires = *fabric_->wires;
-  all.reserve(wires.wires.size());
-  for (std::size_t at = 0; at < wires.wires.size(); ++at) {
-    const Wire& wire = wires.wires[at];
-    const WireDetails& details = wires.details[at];
-    all.push_back({details.from, details.to, wire.lanes, wire.blocks,
-                   static_cast<double>(wire.held) * 1e-12, details.waits,
+  if (state_->physical_links == nullptr) return all;
+  const PhysicalLinks& physical_links = *state_->physical_links;
+  all.reserve(physical_links.links.size());
+  for (std::size_t i = 0; i < physical_links.links.size(); ++i) {
+    const PhysicalLink& physical_link = physical_links.links[i];
+    const PhysicalLinkDetails& details = physical_links.details[i];
+    all.push_back({details.from, details.to, physical_link.lanes, physical_link.blocks,
+                   static_cast<double>(physical_link.held) * 1e-12, details.waits,
                    static_cast<double>(details.waited) * 1e-12});
   }
   return all;
@@ -23,20 +23,21 @@ std::vector<LinkTraffic> Network::traffic() const {
 
 const Contention& Network::contention() const {
   static const Contention kNone;
-  return fabric_->wires == nullptr ? kNone : fabric_->wires->contention;
+  return state_->physical_links == nullptr ? kNone : state_->physical_links->contention;
 }
 
 void Network::begin_residence(std::uint32_t latency_ticks) {
-  fabric_->stays.begin(nodes(), static_cast<std::int32_t>(std::max(latency_ticks, 1u)) - 1);
+  state_->residence_times.begin(nodes(),
+                                static_cast<std::int32_t>(std::max(latency_ticks, 1u)) - 1);
 }
 
 Residence Network::residence() const {
-  const Stays& stays = fabric_->stays;
+  const ResidenceTimes& residence_times = state_->residence_times;
   Residence all;
-  all.blocks = stays.blocks;
-  if (stays.blocks.empty()) return all;
-  all.from = fabric_->channels[stays.longest_channel].from;
-  all.to = fabric_->channels[stays.longest_channel].to;
+  all.blocks = residence_times.blocks;
+  if (residence_times.blocks.empty()) return all;
+  all.from = state_->channels[residence_times.longest_channel].from;
+  all.to = state_->channels[residence_times.longest_channel].to;
   return all;
 }
 

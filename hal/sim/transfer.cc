@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
-#include "hal/sim/fabric.h"
+#include "hal/sim/network_state.h"
 
 namespace espalier::sim {
 
-Picoseconds Fabric::duration(const Channel& channel, std::uint64_t message, std::uint32_t hop,
-                             double slower) const {
+Picoseconds NetworkState::duration(const Channel& channel, std::uint64_t message, std::uint32_t hop,
+                                   double slower) const {
   const SendPost& send = channel.send(message).post;
   double seconds = model.alpha + model.beta * static_cast<double>(send.size);
-  // A rendezvous finds a disagreement before any byte travels.
+  // A rendezvous detects a mismatch before any byte travels.
   if (channel.receives_posted > message && send.size > model.eager_bytes) {
     const ReceivePost& receive = channel.receive(message).post;
     if (receive.tag != send.tag || receive.size != send.size) seconds = model.alpha;
@@ -23,7 +23,7 @@ Picoseconds Fabric::duration(const Channel& channel, std::uint64_t message, std:
   return picoseconds(seconds * (1 + slower));
 }
 
-void Fabric::update(Channel& channel) {
+void NetworkState::update(Channel& channel) {
   while (ready(channel)) {
     if (leaving(channel) >= (model.one_port ? 1 : channel.lanes)) {
       channel.waiting = true;
@@ -35,51 +35,51 @@ void Fabric::update(Channel& channel) {
   }
 }
 
-// Whether the channel's next message may leave as soon as there is a port; announces it if it only
-// lacks its receive.
-bool Fabric::ready(Channel& channel) {
+// Whether the channel's next message may leave as soon as a port is free. Announces the message if
+// only its receive is missing.
+bool NetworkState::ready(Channel& channel) {
   if (channel.closed || channel.waiting) return false;
   const std::uint64_t message = channel.started;
   if (message == channel.sends_posted || message >= channel.completed + model.window) return false;
   if (channel.send(message).post.size <= model.eager_bytes || message < channel.receives_posted) {
     return true;
   }
-  // Told once all before it are in.
+  // Announced once all earlier messages have arrived.
   if (channel.announcing || channel.announced > message || channel.moved < message) return false;
   channel.announcing = true;
   schedule(now + alpha + latency, EventKind::kAnnounced, index(channel));
   return false;
 }
 
-void Fabric::start(Channel& channel) {
+void NetworkState::start(Channel& channel) {
   const std::uint64_t message = channel.started++;
   ++blocks;
   ++leaving(channel);
-  if (wires != nullptr) return come(wires->first_leg(index(channel)));
+  if (physical_links != nullptr) return arrive(physical_links->first_segment(index(channel)));
   const double slower =
       model.link_jitter == 0
           ? 0
           : model.link_jitter * random_part(model.seed, ~std::uint64_t{index(channel)}, 0);
   const Picoseconds takes = duration(channel, message, 0, slower);
   const Send& send = channel.send(message);
-  stays.leaves(index(channel), channel.from, send.planned, send.furthest);
+  residence_times.leaves(index(channel), channel.from, send.planned, send.furthest);
   schedule_left(now + takes, EventKind::kLeft, index(channel), message);
   land(channel, takes);
 }
 
-// The channel's next message comes in, in its turn, having begun its last hop now.
-void Fabric::land(Channel& channel, Picoseconds takes) {
+// Schedules the arrival of the channel's next message, which now begins its last hop.
+void NetworkState::land(Channel& channel, Picoseconds takes) {
   Picoseconds& free = in_free(channel);
-  // Lanes do not wait for each other, but messages of a link come in order.
+  // Lanes do not wait for each other, but the messages of a link arrive in order.
   free = model.one_port ? std::max(free, now + latency) + takes
                         : std::max(free, now + latency + takes);
   schedule(free, EventKind::kMoved, index(channel));
 }
 
-// The message has left: its sender may have its bytes back, and its port is free. `message`: the
-// lowest bits of its number. No message is done before it has left, and those that have not are
-// fewer than the window.
-void Fabric::left(Channel& channel, std::uint16_t message) {
+// The message has left: its sender may reuse the memory, and its port is free. `message`: the
+// lowest bits of its number. They are unambiguous: no message is done before it has left, and fewer
+// than the window have not left.
+void NetworkState::left(Channel& channel, std::uint16_t message) {
   const auto further = static_cast<std::uint16_t>(message - channel.sends_done);
   if (!channel.closed) {
     channel.send(channel.sends_done + further).left = true;
@@ -88,8 +88,8 @@ void Fabric::left(Channel& channel, std::uint16_t message) {
   free_port(channel);
 }
 
-// Completes the sends whose blocks have left, in their order.
-void Fabric::complete_sends(Channel& channel) {
+// Completes, in order, the sends whose blocks have left.
+void NetworkState::complete_sends(Channel& channel) {
   const std::uint64_t before = channel.sends_done;
   while (channel.sends_done < channel.started && channel.send(channel.sends_done).left &&
          give_bytes(channel, channel.sends_done)) {
@@ -98,9 +98,9 @@ void Fabric::complete_sends(Channel& channel) {
   if (channel.sends_done > before) touch_sender(channel);
 }
 
-// The message that left needs its sender's bytes no more: they are at its receive, which has been
-// the fabric's since it was posted, or in a slot. False: it must wait for its receive.
-bool Fabric::give_bytes(Channel& channel, std::uint64_t message) {
+// Frees the sender's memory of the message that left. Its bytes go to its receive, which has
+// belonged to the fabric since it was posted, or to a slot. False: it must wait for its receive.
+bool NetworkState::give_bytes(Channel& channel, std::uint64_t message) {
   Send& send = channel.send(message);
   const bool bytes = send.post.size > 0 && !model.no_data;
   if (message < channel.receives_posted) {
@@ -111,7 +111,7 @@ bool Fabric::give_bytes(Channel& channel, std::uint64_t message) {
     return true;
   }
   if (!model.eager_copies) return false;
-  // Above eager_bytes it would not have left without its receive.
+  // A message above eager_bytes would not have left without its receive.
   send.slot = true;
   send.status = Status::kOk;
   if (bytes) {
@@ -122,9 +122,9 @@ bool Fabric::give_bytes(Channel& channel, std::uint64_t message) {
   return true;
 }
 
-// The out-port is free: for this channel's next message, or one that has waited longer.
-void Fabric::free_port(Channel& channel) {
-  // Its next message queues behind those that wait already.
+// Gives the free out-port to this channel's next message, or to the one that has waited longest.
+void NetworkState::free_port(Channel& channel) {
+  // This channel's next message queues behind those that already wait.
   update(channel);
   --leaving(channel);
   Channel* first = &channel;  // without one_port the port is its own
@@ -143,12 +143,12 @@ void Fabric::free_port(Channel& channel) {
   start(*first);
 }
 
-void Fabric::stop_waiting(Channel& channel) {
+void NetworkState::stop_waiting(Channel& channel) {
   channel.waiting = false;
   nodes[channel.from].waiting.erase(channel.from_link);
 }
 
-void Fabric::moved(Channel& channel) {
+void NetworkState::moved(Channel& channel) {
   if (channel.closed) return;
   ++channel.moved;
   channel.announced = std::max(channel.announced, channel.moved);
@@ -157,7 +157,7 @@ void Fabric::moved(Channel& channel) {
   update(channel);
 }
 
-void Fabric::match(Channel& channel) {
+void NetworkState::match(Channel& channel) {
   if (channel.closed) return;
   if (channel.sends_done < channel.started) complete_sends(channel);
   const std::uint64_t until = std::min(channel.moved, channel.receives_posted);
@@ -167,12 +167,12 @@ void Fabric::match(Channel& channel) {
   update(channel);  // the window may have room again
 }
 
-// The message that moved and is awaited is compared with its receive.
-void Fabric::match_next(Channel& channel) {
+// Compares the message, which has arrived and has a receive, with that receive.
+void NetworkState::match_next(Channel& channel) {
   Send& send = channel.send(channel.completed);
   Receive& receive = channel.receive(channel.completed);
   const bool agreed = send.post.tag == receive.post.tag && send.post.size == receive.post.size;
-  stays.comes(channel.to, send.planned);
+  residence_times.arrives(channel.to, send.planned);
   --open_sends;
   --open_receives;
   receive.status = agreed ? Status::kOk : Status::kMismatch;

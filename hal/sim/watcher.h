@@ -1,5 +1,5 @@
 #pragma once
-// Test helper: one node's memory on a simulated network, and when its completions came.
+// Test helper: one node's memory on a simulated network, and the times of its completions.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace espalier::sim {
 
 inline constexpr std::uint64_t kForever = UINT64_MAX;
 
-// 1 ms and 1 us a byte.
+// 1 ms, and 1 us per byte.
 inline Model slow() {
   Model model;
   model.alpha = 1e-3;
@@ -50,7 +50,7 @@ struct Watcher {
   std::vector<std::uint64_t> sent, received, early, control;  // us
 };
 
-// Runs until nothing is left to happen.
+// Runs until no event is left.
 template <std::size_t kCount>
 void settle(std::array<Watcher, kCount>& watchers, Network& network) {
   do {

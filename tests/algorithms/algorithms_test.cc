@@ -1,4 +1,4 @@
-// Every algorithm, replayed step by step. By default a sample of p in 1..300; all of it with
+// Replays every algorithm step by step. By default a sample of p in 1..300; the whole range with
 // ESPALIER_WHOLE=1 (some minutes).
 
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -34,7 +34,7 @@ std::vector<std::uint32_t> sampled_ranks() {
 std::vector<Algorithm> all_algorithms() {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  std::vector<Algorithm> anywhere;  // the others: tests/fat_tree
+  std::vector<Algorithm> anywhere;  // the other algorithms: tests/fat_tree
   std::copy_if(table, table + count, std::back_inserter(anywhere),
                [](const Algorithm& one) { return one.where == Where::kAnywhere; });
   return anywhere;
@@ -48,7 +48,7 @@ TEST(Algorithms, ReplayEveryOne) {
                                         static_cast<std::uint32_t>(random() % p)};
     for (const Algorithm& algorithm : all_algorithms()) {
       if (!supports(algorithm, p)) continue;
-      if (in_rounds(algorithm) && p > 100 && !whole()) continue;  // p^2 transfers a block
+      if (in_rounds(algorithm) && p > 100 && !whole()) continue;  // p^2 transfers per block
       for (const std::uint32_t root : roots) {
         if (!has_root(algorithm.collective) && root != 0) continue;
         Group group{.ranks = p, .root = root, .topology_digest = 7};
@@ -74,7 +74,7 @@ TEST(Algorithms, ReplayEveryOne) {
   std::printf("replayed %llu schedules\n", static_cast<unsigned long long>(replays));
 }
 
-// 003 section 2.3, as simulated for 30 ranks: N of both trees' blocks 2, 4, 8, 16.
+// [SST07] section 2.3, simulated for 30 ranks: N = 2, 4, 8, 16 blocks of both trees together.
 TEST(Algorithms, ScanStepsOfThePrototype) {
   const Algorithm* scan = find_algorithm(espalier_Collective_SCAN, "two-tree");
   const replay::Schedule schedule = replay::generate(*scan, {.ranks = 30});
@@ -85,7 +85,7 @@ TEST(Algorithms, ScanStepsOfThePrototype) {
   }
 }
 
-// A replay that always passes would prove nothing.
+// Checks the checker: a replay that always passes would prove nothing.
 TEST(Algorithms, ReplayNoticesFaults) {
   const Group group{.ranks = 9, .root = 0, .window = 4};
   const Algorithm* algorithm = find_algorithm(espalier_Collective_REDUCE, "two-tree");
@@ -166,7 +166,7 @@ TEST(Algorithms, NamesOfCollectives) {
   EXPECT_FALSE(parse_collective("Broadcast", collective));
 }
 
-// Whatever decides the programs decides the digest; who asks does not.
+// All inputs that determine the programs change the digest; the requesting rank does not.
 TEST(Algorithms, ScheduleDigest) {
   const BlockRule other[] = {{0, 100}};
   const BlockRule finer[] = {{0, 100}, {1000, 200}};
@@ -206,9 +206,9 @@ std::size_t descriptor_bytes(const Algorithm& algorithm, const Group& group, std
   return written;
 }
 
-// Broadcasts that send to a few fit 256 bytes at any size, what combines or has two phases 540.
-// With a peer or more a doubling of the ranks it is some 40 bytes for each; a fractional tree has
-// an action or more for each block of a run.
+// Broadcasts that send to a few ranks fit 256 bytes at any size; algorithms that combine or have
+// two phases fit 540. With at least one peer per doubling of the ranks it is some 40 bytes per
+// peer. A fractional tree has at least one action per block of a run.
 std::size_t most_bytes(const Algorithm& algorithm) {
   const std::string name = algorithm.name;
   if (name == "dissemination" || name == "combine") return 1100;
@@ -239,11 +239,11 @@ TEST(Algorithms, DescriptorsAreSmall) {
   }
 }
 
-// Very many ranks: who sends to me knows it, for a sample of ranks.
+// Very many ranks: for a sample of ranks, the peers' programs contain the same transfers.
 TEST(Algorithms, NeighboursAgreeAtAnySize) {
   std::mt19937 random(2);
   for (const Algorithm& algorithm : all_algorithms()) {
-    if (in_rounds(algorithm)) continue;  // p steps a block: every rank is replayed above
+    if (in_rounds(algorithm)) continue;  // p steps per block: every rank is replayed above
     for (const std::uint32_t p : {100000u, 1u << 20, (1u << 20) + 1, 3000001u, kMaxRanks - 1}) {
       if (!supports(algorithm, p)) continue;
       const Group group{.ranks = p, .root = static_cast<std::uint32_t>(random() % p)};

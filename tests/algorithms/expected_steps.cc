@@ -18,7 +18,7 @@ std::int64_t log_of(std::int64_t ranks) {
   return log;
 }
 
-// One rank copies what it has, in as many steps as there are blocks.
+// One rank copies its data, in one step per block.
 Steps alone(const Algorithm& algorithm, std::int64_t blocks) {
   switch (algorithm.collective) {
     case espalier_Collective_BROADCAST:
@@ -63,7 +63,7 @@ Steps two_tree(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) 
   }
 }
 
-// T_lambda(p) by its definition, in ticks.
+// T_lambda(p) in ticks, computed from its definition.
 std::int64_t postal(std::int64_t p, std::int64_t send, std::int64_t latency) {
   std::vector<std::int64_t> reach;
   for (std::int64_t t = 0;; ++t) {

@@ -1,6 +1,6 @@
 #pragma once
-// Test helper: what the algorithms' own files say of their steps, and of what they can do. Host
-// only.
+// Test helper: the steps of the algorithms and the groups that they support, as their own files
+// state them. Host only.
 
 #include <cstdint>
 
@@ -8,20 +8,20 @@
 
 namespace espalier {
 
-// The exact number, or a range.
+// An exact number, or a range.
 struct Steps {
   std::int64_t least, most;
 };
 [[nodiscard]] Steps expected_steps(const Algorithm& algorithm, const Group& group,
                                    std::int64_t blocks);
 
-// Whether the algorithm can do that many ranks.
+// Whether the algorithm supports this number of ranks.
 [[nodiscard]] bool supports(const Algorithm& algorithm, std::uint32_t ranks);
-// Whether it has N = 1 for every message.
+// Whether the algorithm has N = 1 for every message.
 [[nodiscard]] bool one_block(const Algorithm& algorithm);
-// Whether its steps grow with the ranks, a round of p-1 a block.
+// Whether its steps grow with the ranks: a round of p-1 steps per block.
 [[nodiscard]] bool in_rounds(const Algorithm& algorithm);
-// Whether its programs say that operators must commute.
+// Whether its programs require commutative operators.
 [[nodiscard]] bool needs_commutative(const Algorithm& algorithm, const Group& group);
 
 }  // namespace espalier

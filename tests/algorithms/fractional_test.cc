@@ -1,5 +1,5 @@
-// Fractional trees: replayed for every run, against the values of an independent prototype
-// (testdata/golden.json), and against 000's own words.
+// Fractional trees: replayed for every run length, and compared with an independent prototype
+// (testdata/golden.json) and with the statements in [Sanders03].
 
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ TEST(FractionalTree, DepthOfThePrototype) {
   }
 }
 
-// The rule of 000 for P = 1024 and k = 4096 t says 8.
+// The rule of [Sanders03] gives 8 for P = 1024 and k = 4096 t.
 TEST(FractionalTree, DefaultRun) {
   EXPECT_EQ(fractional_run({.ranks = 1024}), 8u);
   EXPECT_EQ(fractional_run({.ranks = 16384}), 7u);
@@ -69,7 +69,7 @@ TEST(FractionalTree, DefaultRun) {
   EXPECT_EQ(fractional_run({.ranks = 1024, .run = 3}), 3u);
 }
 
-// Everybody is fed once, when the recurrence says so.
+// Every rank is fed once, at the time given by the recurrence.
 TEST(FractionalTree, SeatsFitTogether) {
   for (const std::uint32_t run : {1u, 2u, 3u, 5u, 8u, 20u}) {
     for (const std::uint32_t p : {3u, 9u, 20u, 21u, 22u, 64u, 100u, 777u, 5000u}) {
@@ -101,7 +101,7 @@ TEST(FractionalTree, SeatsFitTogether) {
 
 using Expected = std::function<std::int64_t(std::uint32_t p, std::uint32_t run, std::int64_t n)>;
 
-// All of the grid: roots 0, 1 and p-1.
+// Replays the whole grid with roots 0, 1 and p-1.
 void replay_all(const char* name, Collective collective, const Expected& expected) {
   const Algorithm* algorithm = find_algorithm(collective, name);
   ASSERT_NE(algorithm, nullptr);
@@ -161,7 +161,7 @@ TEST(Fractional, SimplexReplayed) {
              });
 }
 
-// First packets by couples, P = 1024: the depths that a prototype found.
+// First blocks with pairs of ranks, P = 1024: the depths found by a prototype.
 TEST(Fractional, SimplexDepths) {
   const std::uint32_t runs[] = {2, 4, 6, 8, 10, 12, 16, 20};
   const std::int64_t depths[] = {38, 60, 82, 100, 116, 132, 164, 190};
@@ -173,7 +173,7 @@ TEST(Fractional, SimplexDepths) {
   }
 }
 
-// What does not fit a program's tables is refused, and the longest run fits them.
+// Run lengths that do not fit a program's tables are refused, and the maximum run length fits.
 TEST(Fractional, LongestRun) {
   const struct {
     Collective collective;

@@ -1,6 +1,7 @@
-// How long it takes a rank to plan for itself: one rank of 100,000 (as 001 section 6.4 reports:
-// never more than 1.5 us for the two-tree's colours alone), and all ranks of 1,000,000. table/P:
-// all ranks' two-tree broadcasts, as tests/papers/precomputation.py puts them beside 003's Table 1.
+// The time that a rank takes to plan for itself: one rank of 100,000 ([SST09] section 6.4 reports
+// at most 1.5 us for the two-tree's colours alone), and all ranks of 1,000,000. table/P: the
+// two-tree broadcasts of all ranks, which tests/papers/precomputation.py compares with Table 1 of
+// [SST07].
 
 #include <benchmark/benchmark.h>
 
@@ -19,7 +20,7 @@ void one_rank(benchmark::State& state, const Algorithm* algorithm, std::uint32_t
   for (auto _ : state) {
     benchmark::DoNotOptimize(algorithm->generate(group, me, *program));
     benchmark::ClobberMemory();
-    me = (me + 7919) % p;  // all kinds of ranks in turn
+    me = (me + 7919) % p;  // visits all kinds of ranks
   }
 }
 
@@ -52,7 +53,7 @@ int main(int argc, char** argv) {
       espalier::all_ranks(state, algorithm, 1000001);
     })->Unit(benchmark::kMillisecond);
   }
-  // The sizes of 003's Table 1.
+  // The sizes of Table 1 in [SST07].
   const espalier::Algorithm* broadcast =
       espalier::find_algorithm(espalier_Collective_BROADCAST, "two-tree");
   for (const std::uint32_t p : {100u, 1000u, 10000u, 100000u, 1000000u}) {

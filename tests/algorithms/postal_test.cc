@@ -1,5 +1,6 @@
-// The postal model's numbers and schedules against the prototype's values (testdata/golden.json),
-// and every (lambda, p) of a range replayed: p to 64, or to 199 with ESPALIER_WHOLE=1.
+// The postal model's numbers and schedules, compared with the prototype's values
+// (testdata/golden.json). Every (lambda, p) of a range is replayed: p up to 64, or up to 199 with
+// ESPALIER_WHOLE=1.
 
 #include "collectives/algorithms/trees/postal.h"
 
@@ -39,7 +40,7 @@ Fraction fraction(const std::string& text) {
   return value;
 }
 
-// N_lambda by its definition.
+// N_lambda computed from its definition.
 std::vector<std::uint32_t> reach_by_definition(std::uint32_t send, std::uint32_t latency,
                                                std::uint32_t last) {
   std::vector<std::uint32_t> reach;
@@ -87,8 +88,8 @@ TEST(Postal, ReachRunsBothWays) {
   }
 }
 
-// golden: "lambda,n": [t, [M_0 .. M_t], {"R": e_R where it is 1}]. In round R a rank sends to
-// the one M_{R-1} - e_R after it, if there is anything to send.
+// golden: "lambda,n": [t, [M_0 .. M_t], {"R": e_R if it is 1}]. In round R a rank sends to the rank
+// M_{R-1} - e_R after it, if there is anything to send.
 TEST(Postal, DeficienciesOfThePrototype) {
   const nlohmann::json values = prototype_values()["combine_eps"];
   ASSERT_GE(values.size(), 18u);
@@ -131,7 +132,7 @@ void check_all_ranks(const Algorithm& algorithm, std::uint32_t send, std::uint32
       ASSERT_EQ(steps, wanted.least) << "p " << ranks << ' ' << latency << '/' << send;
       const Program& program = schedule.programs[0];
       ASSERT_GE(program.window, latency);
-      // Nothing can reach all ranks sooner.
+      // No schedule can reach all ranks sooner.
       ASSERT_EQ(count_value(program.counts[program.bound_ref], 1),
                 ranks == 1 ? 0 : postal_ticks(ranks, send, latency));
     }
@@ -181,7 +182,7 @@ TEST(Postal, AllRanksAreRefused) {
   }
 }
 
-// The exact choice, where 004's break-even lambda says so and where a finite n moves it.
+// The exact choice, at the break-even lambda of [Bruck96] and where a finite n moves it.
 TEST(Postal, TheCheaperDelayIsChosen) {
   int sends = 0, receives = 0;
   for (const std::uint32_t n : {8u, 64u, 100u}) {

@@ -14,10 +14,10 @@
 namespace espalier::replay {
 namespace {
 
-// What a place holds: the ordered combination of the inputs of `length` ranks from `first` on, of
-// one block; where nothing is combined that is the one rank it comes from, and where operators must
-// commute the ranks are those of `heard`, in any order. In an all-to-all the segment is whom it is
-// for. In a barrier: whom the rank has heard of, nothing else.
+// The content of a buffer location: the ordered combination of the inputs of `length` ranks from
+// `first` onward, for one block. Without combining it is the one rank that it comes from. If
+// operators must be commutative, the ranks are those in `heard`, in any order. In an all-to-all the
+// segment is the destination rank. In a barrier: only the ranks that the rank has heard of.
 struct Value {
   std::int64_t first = 0, length = 0;
   std::int64_t segment = 0, block = 0;
@@ -27,11 +27,11 @@ struct Value {
 
 struct Cell {
   std::optional<Value> value;
-  std::int64_t written = -1;  // step of the last write, -1: before the start
+  std::int64_t written = -1;  // step of the last write; -1: before the start
   std::uint32_t written_in = 0;
   bool received = false;          // the last write was a receive
   std::int64_t last_access = -1;  // step of the last read or write
-  std::uint32_t accessed_in = 0;  // its phase
+  std::uint32_t accessed_in = 0;  // the phase of that access
 };
 
 using Key = std::tuple<int, std::int64_t, std::int64_t>;
@@ -41,7 +41,7 @@ Key key_of(const PlaceAt& at) {
   return {at.buffer, at.segment, at.block};
 }
 
-// Part `part` of a run.
+// Part number `part` of a run of segments.
 PlaceAt part_of(PlaceAt at, std::uint32_t part) {
   at.segment += part;
   at.slot += part;
@@ -55,13 +55,14 @@ struct Message {
   std::vector<Value> parts;
 };
 
-// One node at work.
+// The state of one node.
 struct Node {
   std::map<Key, Cell> cells;
-  // For each step that an operation waited for: the step of the first operation that did. All later
-  // operations, and who waits for them, come after that step's receives.
+  // For each step that an operation waited for: the step of the first such operation. All later
+  // operations, and all actions that wait for them, come after the receives of that step.
   std::map<std::int64_t, std::int64_t> awaited;
-  std::set<std::uint32_t> sends, tight;  // actions; those whose `after` some instance needs
+  // Actions; `tight`: those whose `after` some instance needs.
+  std::set<std::uint32_t> sends, tight;
   std::int64_t last_send = -1, last_receive = -1;
 };
 
@@ -120,7 +121,7 @@ class Replay {
   Node& node() { return nodes_[rank_]; }
   std::int64_t ranks() const { return program().ranks; }
   std::int64_t me() const { return static_cast<std::int64_t>(rank_); }
-  // Whether the caller's buffer has the place.
+  // Checks that the caller's buffer contains the location.
   void check_place(const PlaceAt& at) const {
     require(at.segment >= 0 && at.segment < program().segments, "segment outside the message");
     require(at.block >= 0 && at.block < blocks_, "block outside the segment");
@@ -151,7 +152,8 @@ class Replay {
   Value read(const PlaceAt& at) {
     Cell& from = cell(at);
     require(from.value.has_value(), "reads a place that holds nothing");
-    // In an all-to-all the segment of a place is the other rank's, of a value whom it is for.
+    // In an all-to-all the segment of a location is the other rank, the segment of a value its
+    // destination.
     const bool same_segment = all_to_all_ || from.value->segment == at.segment;
     require(same_segment && from.value->block == at.block, "reads another block than it names");
     from.last_access = step_;
@@ -162,15 +164,15 @@ class Replay {
   void write(const PlaceAt& at, const Value& value, bool received) {
     Cell& into = cell(at);
     require(at.buffer != espalier_Buffer_INPUT, "writes INPUT");
-    // Phases are barriers of their own; within one, a receive may land once step - W has retired.
+    // Phases are barriers. Within a phase, a receive may land once step - W has retired.
     if (received && into.last_access >= 0 && into.accessed_in == phase_) {
       require(into.last_access <= step_ - program().window, "slot reused within the window");
     }
     into = {value, step_, phase_, received, step_, phase_};
   }
 
-  // Whether a send that waits for the step `after` back (0: for none) comes after what wrote the
-  // place, the window apart.
+  // Whether a send that waits for the step `after` back (0: for none) comes after the last write of
+  // the location by that wait alone, without the window.
   bool comes_after(const PlaceAt& at, std::int64_t after) {
     const Cell& from = cell(at);
     if (from.written < 0 || from.written_in != phase_) return true;
@@ -186,7 +188,7 @@ class Replay {
     }
     return true;
   }
-  // A send must wait for what wrote what it reads, and for no more than that.
+  // A send must wait for the write of the data that it reads, and for nothing else.
   void check_after(const Instance& send) {
     require(comes_after_all(send.a, send.after), "sends what it did not wait for");
     const bool less = comes_after_all(send.a, 0);
@@ -221,7 +223,8 @@ class Replay {
     link.pop_front();
   }
 
-  // One send and one receive a step (postal model: in send_ticks); simplex: only one of them.
+  // One send and one receive per step (postal model: per send_ticks steps); simplex: only one of
+  // the two.
   void check_ports(const std::vector<const Instance*>& now) {
     const PortModel ports = program().port_model;
     int sends = 0, receives = 0;
@@ -276,7 +279,7 @@ class Replay {
     }
   }
 
-  // What a receive wrote an operation must have waited for, itself or one before it.
+  // The operation, or an earlier one, must have waited for the receive that wrote the operand.
   Value operand(const PlaceAt& at) {
     const Cell& from = cell(at);
     require(!from.received || from.written_in != phase_ || node().awaited.contains(from.written),
@@ -344,7 +347,7 @@ class Replay {
         length = 1;
         segment = me();
         break;
-      default:  // all inputs; where they may come in any order, from any rank on
+      default:  // all inputs; if the order may be arbitrary, from any rank onward
         if (program().needs_commutative) first = value.first;
     }
     require(value.first == first && value.length == length, "another combination than wanted");

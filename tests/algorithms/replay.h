@@ -1,7 +1,7 @@
 #pragma once
-// Test helper: replays a schedule step by step for one N and checks everything the generators
-// promise: ports (of links with several lanes nothing), matching transfers, exact `after`, slot
-// reuse within the window, ordered data flow, results, claims. Host only; independent of the
+// Test helper: replays a schedule step by step for one N and checks all guarantees of the
+// generators: ports (not of links with several lanes), matching transfers, exact `after`, slot
+// reuse within the window, ordered data flow, results and claims. Host only; independent of the
 // verifier.
 
 #include <cstdint>
@@ -13,20 +13,21 @@
 
 namespace espalier::replay {
 
-// The programs of all nodes, checked by check_program and for what must be the same on all.
+// The programs of all nodes. Each is checked by check_program, and for fields that must be equal in
+// all.
 struct Schedule {
   Group group;
   Programs programs;
-  std::string error;  // empty if all is well
+  std::string error;  // empty if there is no error
 };
 [[nodiscard]] Schedule generate(const Algorithm& algorithm, const Group& group);
 
-// Replays `schedule` with N = blocks. Empty if every check held, else what was wrong and where.
-// `steps` becomes the number of steps up to the last one that does something.
+// Replays `schedule` with N = blocks. Returns an empty string if every check passed, otherwise the
+// first error and its position. `steps` is set to 1 + the last step with an event.
 [[nodiscard]] std::string run(const Schedule& schedule, std::int64_t blocks, std::int64_t& steps);
 
-// Whether every transfer of rank `me` (its first block, and its third) stands in its peer's program
-// too, in the same step: for schedules too large to replay.
+// Checks that every transfer of rank `me` (its first and its third block) is also in its peer's
+// program, in the same step: for schedules too large to replay.
 struct Neighbours {
   std::string error;  // empty if all agree
   int transfers = 0;

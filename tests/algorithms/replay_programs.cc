@@ -4,7 +4,7 @@
 namespace espalier::replay {
 namespace {
 
-// What must be the same in all programs of a schedule.
+// Whether the values that must be equal in all programs of a schedule are equal.
 bool agrees(const Program& a, const Program& b) {
   return a.schedule_digest == b.schedule_digest && a.topology_digest == b.topology_digest &&
          a.ranks == b.ranks && a.root == b.root && a.window == b.window &&

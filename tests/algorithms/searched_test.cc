@@ -1,4 +1,4 @@
-// Searched schedules: replayed step by step, proven by the verifier, and against the values of an
+// Searched schedules: replayed step by step, proven by the verifier, and compared with an
 // independent prototype (testdata/golden.json).
 
 #include "espalier/collectives/algorithms/searched.h"
@@ -38,8 +38,8 @@ std::vector<std::uint32_t> grid_ranks() {
 
 std::set<std::uint32_t> grid_roots(std::uint32_t p) { return {0, p > 1 ? 1u : 0u, p - 1}; }
 
-// The whole schedule, replayed for every N of the grid and proven; its steps for N = 1, -1 after a
-// failure.
+// Replays the whole schedule for every N of the grid, and proves it. Returns its steps for N = 1,
+// or -1 after a failure.
 std::int64_t proven(const SearchedAlgorithm& algorithm, const topology::Topology& topology,
                     const Group& group) {
   const std::string what = std::string(algorithm.name) + " on " + topology.spec() + " root " +
@@ -74,14 +74,14 @@ TEST(DoubleFibonacci, LatencyOfThePrototype) {
   }
 }
 
-// Steps beside N, as a prototype found them.
+// The steps in addition to N, as found by a prototype.
 TEST(DoubleFibonacci, LatencyTable) {
   const std::map<std::uint32_t, std::uint32_t> terms{
       {64, 8}, {126, 10}, {256, 11}, {512, 12}, {1023, 14}};
   for (const auto& [n, term] : terms) EXPECT_EQ(double_fibonacci(n).latency - 1, term) << n;
 }
 
-// Every PE is in both trees, receives in both kinds of step, and sends at most once in each.
+// Every rank is in both trees, receives in both kinds of step, and sends at most once in each.
 TEST(DoubleFibonacci, TreesFitTogether) {
   std::vector<std::uint32_t> sizes{1000, 1023, 4096, 100000};
   for (std::uint32_t n = 1; n <= 400; ++n) sizes.push_back(n);
@@ -129,7 +129,7 @@ TEST(DoubleFibonacci, Proven) {
   }
 }
 
-// 256 modules of 64, and P = 16384 flat.
+// 256 modules of 64 ranks, and P = 16384 on a complete graph.
 TEST(Crossbar, DepthsOfThePrototype) {
   for (const std::uint32_t root : {0u, 5000u}) {
     EXPECT_EQ(crossbar_a({256, 64}, root, 8).depth(), 97u);
@@ -147,7 +147,7 @@ TEST(Crossbar, DepthsOfThePrototype) {
   }
 }
 
-// The most blocks that pass a module's channels in one step of the steady state.
+// The maximum number of blocks that pass a module's channels in one step of the steady state.
 struct Channels {
   int in = 0, out = 0;
 };
@@ -169,7 +169,7 @@ TEST(Crossbar, ChannelsOfALargeOne) {
   for (const std::uint32_t run : {1u, 3u, 8u, 16u}) {
     const Channels a = channels(crossbar_a({256, 64}, 77, run).broadcast(outline), 64);
     EXPECT_EQ(a.in, 2) << run;
-    EXPECT_EQ(a.out, run == 1 ? 1 : 2) << run;  // r = 1: down and right in turn
+    EXPECT_EQ(a.out, run == 1 ? 1 : 2) << run;  // r = 1: down and right alternate
     const Channels b = channels(crossbar_b({256, 64}, 77, run).broadcast(outline), 64);
     EXPECT_EQ(b.in, 1) << run;
     EXPECT_EQ(b.out, 2) << run;
@@ -203,7 +203,7 @@ TEST(Crossbar, Proven) {
   }
 }
 
-// The proof is one: with fewer channels than the schedule needs it fails.
+// Checks the proof: with fewer channels than the schedule needs it fails.
 TEST(Crossbar, VerifierCountsChannels) {
   Programs programs;
   const auto wide = must_parse("crossbar:8x8");
@@ -217,8 +217,8 @@ TEST(Crossbar, VerifierCountsChannels) {
   EXPECT_EQ(verdict.counterexample.point, verify::Point::kLinks);
 }
 
-// P = 1024: the prototype's depths are bounds, ours are less from r = 2 on; and
-// couples with runs of 2r blocks, as fast in the steady state, are later.
+// P = 1024: the prototype's depths are upper bounds, and ours are smaller from r = 2 onward. Pairs
+// of ranks with runs of 2r blocks, which have the same period, are later.
 TEST(FractionalDirect, Depths) {
   const std::map<std::uint32_t, std::uint32_t> prototype{{1, 14}, {2, 25}, {3, 41},  {4, 55},
                                                          {5, 71}, {6, 91}, {8, 141}, {10, 190}};
@@ -236,8 +236,8 @@ TEST(FractionalDirect, Depths) {
   }
 }
 
-// Patterns that a group can pass on as they are, both ways, do not exist for r = 2, 4 and 5 (5: in
-// what the beam finds); a family is needed.
+// No single pattern can be forwarded unchanged in both directions for r = 2, 4 and 5 (5: among
+// those that the beam finds). A family is needed.
 TEST(FractionalDirect, NoPatternAloneForSomeRuns) {
   for (std::uint32_t run = 1; run <= 5; ++run) {
     const SimplexFamily family = simplex_family(run);

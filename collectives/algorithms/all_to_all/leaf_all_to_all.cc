@@ -1,32 +1,37 @@
-// All-to-all (total exchange) on a fat tree of any capacities, without contention or queue.
+// All-to-all (total exchange) on a fat tree of any capacities, without contention or queues.
 //
-// Steps: N * sum over i = 1..h of ceil((k-1) k^(2i-2) / c_i) + 2h-1. Cost: steps * (alpha +
-// beta*m/N), m the bytes of what one rank sends another. Source: 002 section 3.3, formula (2); the
-// schedule of the report that it refers to is designed anew. c_i are the lanes that are used
-// (used_lanes): where branches have more than k times those below, only as many, as more could
-// never be filled. The paper has c_1 = 1.
+// Steps: N * sum over i = 1..h of ceil((k-1) k^(2i-2) / c_i) + 2h-1. Cost:
+// steps * (alpha + beta*m/N), where m is the bytes that one rank sends to another. Source: [DD96]
+// section 3.3, formula (2). The schedule itself is new; the paper only refers to a report. c_i are
+// the lanes that are used (used_lanes). If a branch has more than k times the lanes of those below,
+// only k times as many are used, because more could never be filled. The paper has c_1 = 1.
 //
-// Stage i = h..1 exchanges between the branches of every router of level i. With m = k^(i-1), each
-// branch u sends messages q = 0 .. (k-1) m^2 - 1, those from t c_i to t c_i + c_i - 1 in slot t:
-// with b = floor(q / m) from its rank rev(q mod m) to rank rev((q + b) mod m) of branch
-// u + 1 + floor(b / m), where rev reverses i-1 digits of base k. So what is under way at a time is
-// spread evenly over all links below. What arrives in step s was sent in step s - 2i + 1; a stage
-// does all N blocks in turn, and stages follow one another without a gap.
+// Stage i = h..1 exchanges between the branches of every router of level i. Let m = k^(i-1). Each
+// branch u sends messages q = 0 .. (k-1) m^2 - 1; slot t has messages t c_i to t c_i + c_i - 1.
+// With b = floor(q / m), message q goes from the branch's rank rev(q mod m) to rank rev((q + b) mod
+// m) of branch u + 1 + floor(b / m), where rev reverses i-1 digits in base k. The messages in
+// flight are therefore always spread evenly over all links below. A message that arrives in step s
+// was sent in step s - 2i + 1. A stage does all N blocks in turn, and stages follow one another
+// without a gap.
 //
-// Below level i, at level l, let K = k^(i-1-l) and r be the node's place in its branch, reversed.
-// From it come the messages q = r + K g, g = 0, 1, ..; to it go those with (q + b) mod K = r, which
-// are k^l for each b: q = K g + ((r - b) mod K), b = floor(g / k^l).
+// Consider a node of level l below level i. Let K = k^(i-1-l), and let r be the node's position in
+// its branch, digit-reversed. It sends the messages q = r + K g, g = 0, 1, .. . It receives the
+// messages with (q + b) mod K = r, of which each b has k^l: q = K g + ((r - b) mod K),
+// b = floor(g / k^l).
 //
-// No slot brings a branch of level l + 1 more than its c = c_(l+1) lanes: c_i <= c K. Upwards c_i
-// messages in a row hold at most ceil(c_i / K) of one r. Downwards, if c_i = c K a slot is c whole
-// rows of K messages, of one b each, and each row holds one for r. Else c + 1 messages for r are at
-// least c K - B + 1 in a row, as each new b moves them together by one, of which there are B <=
-// ceil(c / k^l), and never by more than K - 1 together: c_i <= c K - B keeps them apart. For c_1 =
-// 1, where c <= k^l, B is 1.
+// Claim: no slot gives a branch of level l + 1 more than its c = c_(l+1) lanes. We have c_i <= c K.
+// Upwards, c_i consecutive messages contain at most ceil(c_i / K) with one value r. Downwards there
+// are two cases.
+//  * c_i = c K: a slot is c whole rows of K messages, each row with one b, and each row has one
+//    message for r.
+//  * c_i < c K: let B be the number of changes of b, B <= ceil(c / k^l). Each change of b moves the
+//    messages for r together by one, and never by more than K - 1 in total. So c + 1 messages for r
+//    span at least c K - B + 1 consecutive messages, and c_i <= c K - B keeps them in different
+//    slots. For c_1 = 1, where c <= k^l, B is 1.
 //
-// Actions: 2h + 1 a rank, 2 + 4(h-l) a router. kTooLarge where the terms do not fit (h > 5; k = 2:
-// h > 8, or h > 5 where lanes are no powers of two) and where a router passes more than 2^20
-// messages a block.
+// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. kTooLarge if the terms do not fit (h > 5; for
+// k = 2: h > 8, or h > 5 if lanes are not powers of two), and if a router forwards more than 2^20
+// messages per block.
 
 #include <algorithm>
 
@@ -41,8 +46,8 @@ constexpr std::uint32_t kMaxLevels = 32;
 
 std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
 
-// Whether `lanes` messages a slot of stage `stage` ask no branch below for more than used[].
-// `lanes` is at most k times the next level's.
+// Whether `lanes` messages per slot of stage `stage` need at most used[] lanes of each branch
+// below. `lanes` is at most k times the lanes of the next level.
 bool spreads(const LeafNode& node, const std::uint32_t* used, std::uint32_t stage,
              std::uint64_t lanes) {
   for (std::uint32_t level = 0; level + 1 < stage; ++level) {
@@ -76,19 +81,19 @@ class TotalExchange {
   [[nodiscard]] Status finish();
 
  private:
-  // Messages of one kind at this node, in order, over all blocks: message g in slot floor((spread *
-  // g + offset) / lanes) of its block's, offset < spread.
+  // The messages of one kind at this node, in order, over all blocks. Message g is in slot
+  // floor((spread * g + offset) / lanes) of its block, offset < spread.
   struct Stream {
-    std::uint32_t round;   // a block's messages
+    std::uint32_t round;   // messages per block
     std::uint32_t spread;  // K
     std::uint32_t offset = 0;
-    bool turns = false;  // the offset is less by 1 modulo K after `held` messages each
+    bool turns = false;  // the offset decreases by 1 modulo K after `held` messages each
     std::uint32_t held = 1;
-    std::uint32_t wide = 1;  // so many of them are one of each branch
+    std::uint32_t wide = 1;  // this many consecutive messages come one from each branch
   };
 
   [[nodiscard]] std::uint32_t capacity(std::uint32_t level) const { return lanes_[level - 1]; }
-  // Of stage i: m, and slots a block.
+  // For stage i: m, and the slots per block.
   [[nodiscard]] std::uint32_t branch(std::uint32_t stage) const {
     return leaves_below(node_, stage - 1);
   }
@@ -102,27 +107,27 @@ class TotalExchange {
   void add_rank(std::uint32_t stage);
   void add_turn(std::uint32_t stage);
   void add_below_turn(std::uint32_t stage);
-  // The ranks that a rank meets in turn: the branch changes by `sign` once in m blocks, the place
-  // in it is what `first` and sign * (number of the message) give reversed.
+  // The ranks that a rank exchanges with in turn. The branch changes by `sign` once in m blocks.
+  // The position within it is the digit reversal of `first` plus sign * (number of the message).
   [[nodiscard]] std::uint8_t partners(std::uint32_t stage, std::int32_t sign, std::uint32_t first);
-  // Sets when: in the step `before` the arrival at the ranks.
+  // Sets the steps of the action: `before` steps before the arrival at the ranks.
   void time(Action& action, std::uint32_t stage, std::uint32_t before, std::uint8_t pace,
             const Stream& stream);
   [[nodiscard]] std::uint8_t pace(std::uint32_t stage, const Stream& stream);
   [[nodiscard]] std::uint8_t block(const Stream& stream);
-  // Slots that a stream needs: a step's are free again window + 1 steps later.
+  // Scratch slots that a stream needs: the slots of a step are free again window + 1 steps later.
   [[nodiscard]] std::uint32_t scratch(std::uint32_t stage, const Stream& stream) const;
   [[nodiscard]] Place passing(const Stream& stream, std::uint8_t slot);
 
   Builder& builder_;
   const LeafNode& node_;
   const Group& group_;
-  std::uint32_t lanes_[kMaxLevels];  // used, by level
+  std::uint32_t lanes_[kMaxLevels];  // lanes in use, by level
 };
 
 void TotalExchange::time(Action& action, std::uint32_t stage, std::uint32_t before,
                          std::uint8_t pace, const Stream& stream) {
-  std::uint32_t earlier = 0;  // slots a block of the stages before
+  std::uint32_t earlier = 0;  // slots per block of the earlier stages
   for (std::uint32_t at = stage + 1; at <= node_.height; ++at) earlier += slots(at);
   action.t0_ref = builder_.count({.a = as_int(2 * node_.height - 1) - as_int(before),
                                   .b = as_int(earlier),
@@ -136,9 +141,9 @@ void TotalExchange::time(Action& action, std::uint32_t stage, std::uint32_t befo
 
 std::uint8_t TotalExchange::pace(std::uint32_t stage, const Stream& stream) {
   const std::uint32_t lanes = capacity(stage);
-  // A block's last slot may have lanes to spare: the next block begins with a new slot.
+  // A block's last slot may have spare lanes: the next block begins with a new slot.
   const std::uint32_t spare = slots(stage) * lanes - messages(stage);
-  // Where the lanes are whole spreads the offset does not matter.
+  // If the lanes are a multiple of the spread, the offset does not matter.
   const std::uint32_t unit = lanes % stream.spread == 0 ? stream.spread : 1;
   Index row{};
   row.coef = as_int(stream.spread / unit);
@@ -167,7 +172,7 @@ std::uint8_t TotalExchange::pace(std::uint32_t stage, const Stream& stream) {
                       .digits = 0,
                       .table = 0};
   }
-  if (row.coef == 1 && row.div == 1 && row.off == 0 && count == 0) return 0;  // one a step
+  if (row.coef == 1 && row.div == 1 && row.off == 0 && count == 0) return 0;  // one per step
   return builder_.index(row, terms, count);
 }
 
@@ -180,12 +185,12 @@ std::uint8_t TotalExchange::block(const Stream& stream) {
 
 std::uint32_t TotalExchange::scratch(std::uint32_t stage, const Stream& stream) const {
   const std::uint32_t lanes = capacity(stage) * (group_.window + 1);
-  // The offset may fall by as much as the spread less 1.
+  // The offset may decrease by up to spread - 1.
   const bool falls = stream.turns && capacity(stage) % stream.spread != 0;
   return (lanes + (falls ? stream.spread - 1 : 0) + stream.spread - 1) / stream.spread;
 }
 
-// In an all-to-all a place in scratch has the length of any part.
+// In an all-to-all an operand in scratch has the length of any part.
 Place TotalExchange::passing(const Stream& stream, std::uint8_t slot) {
   Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.constant(0));
   at.block_ref = block(stream);
@@ -242,8 +247,8 @@ void TotalExchange::add_rank(std::uint32_t stage) {
   time(builder_.receive_by(0, link, into), stage, 0, in_pace, in);
 }
 
-// Where the messages of this stage change from branch to branch. Instance i is message floor(i / k)
-// from branch i mod k.
+// Adds the router where the messages of this stage change from branch to branch. Instance i is
+// message floor(i / k) from branch i mod k.
 void TotalExchange::add_turn(std::uint32_t stage) {
   const std::uint32_t k = node_.arity;
   const Stream stream{.round = messages(stage) * k, .spread = 1, .wide = k};
@@ -268,7 +273,7 @@ void TotalExchange::add_turn(std::uint32_t stage) {
        stream);
 }
 
-// Between the ranks and the router where this stage turns.
+// Adds the nodes between the ranks and the router where this stage turns.
 void TotalExchange::add_below_turn(std::uint32_t stage) {
   const std::uint32_t k = node_.arity, level = node_.level;
   const std::uint32_t spread = branch(stage) / node_.leaves;
@@ -286,9 +291,9 @@ void TotalExchange::add_below_turn(std::uint32_t stage) {
     time(builder_.receive_by(0, from, at), stage, before, when, stream);
     time(builder_.send_by(0, to, at, 1), stage, before - 1, when, stream);
   };
-  // Up: the digit above those that all its ranks have alike is the branch.
+  // Up: the branch is the digit above those that all its ranks have in common.
   add(2 * stage - level, builder_.index(child), parent);
-  // Down: that digit of q + b, which is K g + r + K ceil((b - r) / K).
+  // Down: the same digit of q + b, which is K g + r + K ceil((b - r) / K).
   stream.turns = true;
   stream.held = node_.leaves;
   const Term carried{.coef = 1,
@@ -320,7 +325,7 @@ Status TotalExchange::finish() {
   std::uint32_t steps = 0, bound = 0, bound_stage = 1;
   for (std::uint32_t stage = 1; stage <= node_.height; ++stage) {
     steps += slots(stage);
-    // What a branch sends to all ranks outside it, over its own link.
+    // The messages from a branch to all ranks outside it cross the branch's own link.
     const std::uint64_t crossing =
         std::uint64_t{branch(stage)} * (node_.ranks - branch(stage)) / branch_lanes(group_, stage);
     if (crossing < bound) continue;
@@ -331,7 +336,7 @@ Status TotalExchange::finish() {
   return builder_.finish(as_int(2 * bound_stage - 1), as_int(bound));
 }
 
-// Whether there are lanes, and the schedule's numbers fit a program's.
+// Whether there are lanes, and the schedule's numbers fit into a program.
 Status check_size(const Group& group, const LeafNode& node) {
   std::uint64_t branch = 1, messages = 0;
   for (std::uint32_t level = 1; level <= node.height; ++level) {

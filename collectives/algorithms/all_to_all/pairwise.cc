@@ -1,10 +1,12 @@
 // All-to-all by exchange with every other rank in turn.
 //
-// Steps: (p-1)N; optimal for one port, for a rank must receive that many blocks. Cost:
-// (p-1)N * (alpha + beta*m/N), m the bytes of one rank's part for one other: N = 1 is cheapest.
-// Folklore. In step j of a round (rounds.h) a rank sends to the one j+1 places after it and
-// receives from the one j+1 places before it. A rank has a link to every other.
-// Parts arrive before the same places of INPUT are sent: INPUT and OUTPUT must differ.
+// Steps: (p-1)N, which is optimal for one port, because a rank must receive this many blocks. Cost:
+// (p-1)N * (alpha + beta*m/N), where m is the bytes of one rank's part for one other: N = 1 is
+// cheapest. Folklore.
+//
+// In step j of a round (rounds.h) a rank sends to the rank j+1 after it and receives from the rank
+// j+1 before it. Every rank has a link to every other. Parts arrive before the same positions of
+// INPUT are sent, so INPUT and OUTPUT must differ.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/build/rounds.h"
@@ -25,7 +27,7 @@ Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out) {
   const std::uint8_t all = rounds.instances();
   const std::uint8_t block = rounds.block(p - 1);
   Action& own = builder.copy(0, builder.output(me), builder.input(me));
-  own.instances_ref = all;  // at the rounds' pace, so that one proof serves every N
+  own.instances_ref = all;  // at the rounds' pace, so that one proof covers every N
   own.into.block_ref = own.a.block_ref = rounds.block(1);
   const Place to_after = Builder::place(espalier_Buffer_INPUT, rounds.moving(1, 1));
   Action& send = builder.send_by(0, rounds.counting(0, 1), to_after, 0);

@@ -1,25 +1,27 @@
 // Allgather (multinode broadcast) on a fat tree, over one lane of every branch, without any queue.
 //
-// Steps: N(n-1) + 1; for k = 2 < n it is N*n + 1. Cost: steps * (alpha + beta*m/N), m the bytes of
-// one rank's part. For N = 1 no schedule is faster, with queues or without (002 theorem 7: a leaf
-// receives n - 1 messages over one link, and no other leaf is nearer than two steps). The paper's
-// own schedule without queues takes 2h - 2 steps more; this one is new. Other lanes stay unused:
-// the claimed bound counts them, so that for N = 1 it is met only where all branches have one lane.
+// Steps: N(n-1) + 1; for k = 2 < n it is N*n + 1. Cost: steps * (alpha + beta*m/N), where m is the
+// bytes of one rank's part. For N = 1 no schedule is faster, with or without queues ([DD96],
+// theorem 7: a leaf receives n - 1 messages over one link, and every other leaf is at least two
+// steps away). The paper's own schedule without queues takes 2h - 2 steps more; this one is new.
+// Further lanes stay unused. The claimed bound counts them, so for N = 1 it is met only if all
+// branches have one lane.
 //
-// What arrives at the leaves in one step has turned in routers of one level L. In a round of n - 1
-// steps (k = 2: n, one of them idle), (k-1) k^(L-1) arrivals in a row are of level L, the lower
-// levels first. Leaves send their own block in every wave, one a step, as often as it is needed; of
-// wave w of a round a router of level l passes up what comes from branch floor((w+1) / k^(l-1)) mod
-// k, so from a branch of the turning router comes leaf (w+1) mod k^(L-1), each k - 1 times in the
-// waves that turn there. Of these the router gives wave j of branch u to branch u + 1 +
-// floor(j / k^(L-1)); below, routers replicate it at once. A message is sent on in the step after
-// it came, and no link carries two in one step. Every round goes as the first does.
+// The blocks that arrive at the leaves in one step have turned in routers of one level L. A round
+// has n - 1 steps (k = 2: n steps, one of them idle). In it, (k-1) k^(L-1) consecutive arrivals are
+// of level L, the lower levels first. Leaves send their own block in every wave, one per step, as
+// often as needed. From wave w of a round, a router of level l passes up the block of branch
+// floor((w+1) / k^(l-1)) mod k. So a branch of the turning router delivers leaf (w+1) mod k^(L-1),
+// each leaf k - 1 times in the waves that turn there. The router gives wave j of branch u to branch
+// u + 1 + floor(j / k^(L-1)); below, routers replicate it at once. A message is forwarded in the
+// step after it arrived, and no link carries two messages in one step. Every round repeats the
+// first one.
 //
-// Instances: where all waves that turn at a level pass, they are numbered without gaps, (k-1)
-// k^(L-1) per round; where those of several levels pass, with n per round, of which some do not
-// exist. Both are multiples of the digits' periods, so that digits need no round.
-// Actions: at most 3 + (h-1)(k+1) a router, h + 2 a rank. kTooLarge for h > 6 (k = 2: h > 10), and
-// where a router's actions or links do not fit.
+// Instances. If all waves that turn at one level pass through a node, they are numbered without
+// gaps, (k-1) k^(L-1) per round. If waves of several levels pass, they have n numbers per round,
+// some of which do not exist. Both are multiples of the digits' periods, so the digits do not
+// depend on the round. Actions: at most 3 + (h-1)(k+1) per router, h + 2 per rank. kTooLarge for
+// h > 6 (k = 2: h > 10), and if a router's actions or links do not fit.
 
 #include "collectives/algorithms/build/rounds.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
@@ -52,32 +54,32 @@ class Flood {
   [[nodiscard]] Status finish(const Group& group);
 
  private:
-  // How the instances of an action go on from round to round.
+  // The numbering of an action's instances from round to round.
   struct Numbers {
     std::uint8_t instances, block, pace;
-    Term back = {};  // added to i: what the step is ahead of the number, times `wide`
+    Term back = {};  // added to i: (step - number) * `wide`
     bool has_back = false;
   };
 
   [[nodiscard]] Count bound(const Group& group) const;
-  // The first wave of a round that turns at `level`, and how many do.
+  // The first wave of a round that turns at `level`, and the number of such waves.
   [[nodiscard]] std::uint32_t first_wave(std::uint32_t level) const {
     return leaves_below(node_, level - 1) + 1 + (late_ && level > 1 ? 1 : 0) - 2 * level;
   }
   [[nodiscard]] std::uint32_t waves(std::uint32_t level) const {
     return leaves_below(node_, level) - leaves_below(node_, level - 1);
   }
-  // Waves of a round that reach routers of `level`, from first_wave(level) on.
+  // The number of waves of a round that reach routers of `level`, from first_wave(level) onward.
   [[nodiscard]] std::uint32_t rising(std::uint32_t level) const {
     return first_wave(node_.height) + waves(node_.height) - first_wave(level);
   }
 
-  // `count` waves per round, `wide` messages each, numbered without gaps ...
+  // `count` waves per round, `wide` messages each: numbered without gaps.
   [[nodiscard]] Numbers dense(std::uint32_t count, std::uint32_t wide);
-  // ... and with n waves per round.
+  // The same, with n waves per round.
   [[nodiscard]] Numbers sparse(std::uint32_t count, std::uint32_t wide);
   [[nodiscard]] std::uint8_t pace(const Numbers& numbers, std::uint32_t wide);
-  // A slot by the step: base + (off + wide * step) mod slots.
+  // The slot as a function of the step: base + (off + wide * step) mod slots.
   [[nodiscard]] std::uint8_t slot(const Ring& ring, std::uint32_t off, const Numbers& numbers);
   static void number(Action& action, const Numbers& numbers) {
     action.instances_ref = numbers.instances;
@@ -87,15 +89,15 @@ class Flood {
   void add_streams();
   void add_up();
   void add_down(std::uint32_t level);
-  // The origin of what branch `branch` of the router `index` of `level` gets in the waves that turn
-  // there.
+  // The origin of the blocks that branch `branch` of router `index` of `level` gets in the waves
+  // that turn there.
   [[nodiscard]] std::uint8_t origins(std::uint32_t level, std::uint32_t index,
                                      std::uint32_t branch);
 
   Builder& builder_;
   const LeafNode& node_;
-  bool late_;             // k = 2 < n: the third step of a round has no arrivals
-  std::uint32_t period_;  // steps of a round
+  bool late_;             // k = 2 < n: no block arrives in the third step of a round
+  std::uint32_t period_;  // steps per round
   Ring streams_, down_;   // of all branches, one after the other in a step; and from the parent
 };
 
@@ -154,7 +156,7 @@ std::uint8_t Flood::slot(const Ring& ring, std::uint32_t off, const Numbers& num
   return builder_.index(row, &numbers.back, numbers.has_back ? 1 : 0);
 }
 
-// What rises from the branches, and where it turns. Instance i is branch i mod k's in wave
+// Adds the blocks that rise from the branches, and the turn. Instance i is branch i mod k in wave
 // floor(i / k).
 void Flood::add_streams() {
   const std::uint32_t k = node_.arity, below = node_.leaves / k;
@@ -218,11 +220,11 @@ std::uint8_t Flood::origins(std::uint32_t level, std::uint32_t index, std::uint3
   return builder_.index(row, terms, count);
 }
 
-// What turns at `level` above comes down to this node.
+// Adds the blocks that turn at `level` above and come down to this node.
 void Flood::add_down(std::uint32_t level) {
   const std::uint32_t step = first_wave(level) + 2 * level - node_.level - 1;
   const std::uint32_t leaves = leaves_below(node_, level), below = leaves / node_.arity;
-  const std::uint32_t first = node_.index * node_.leaves;  // of this node's ranks
+  const std::uint32_t first = node_.index * node_.leaves;  // of the ranks of this node
   const std::uint8_t origin = origins(level, first / leaves, first / below % node_.arity);
   const Numbers turning = dense(waves(level), 1);
   Place at = Builder::place(espalier_Buffer_OUTPUT, origin);
@@ -232,7 +234,7 @@ void Flood::add_down(std::uint32_t level) {
     return;
   }
   at.buffer = espalier_Buffer_SCRATCH;
-  at.slot_ref = slot(down_, step, turning);  // by the step: one a step arrives
+  at.slot_ref = slot(down_, step, turning);  // by the step: one block arrives per step
   number(builder_.receive_by(step, builder_.constant(node_.arity), at), turning);
   for (std::uint32_t branch = 0; branch < node_.arity; ++branch) {
     number(builder_.send_by(step + 1, builder_.constant(branch), at, 1), turning);

@@ -1,11 +1,14 @@
-// Allgather and reduce-scatter around the ring of all ranks: every rank sends to the next one only.
+// Allgather and reduce-scatter around the ring of all ranks: every rank sends only to the next one.
 //
-// Steps: (p-1)N, both; optimal for one port, for a rank must receive (send) that many blocks. Cost:
-// (p-1)N * (alpha + beta*m/N), m the bytes of one rank's part: N = 1 is cheapest; smaller blocks
-// bound the scratch of a reduce-scatter. Folklore ("bucket"); kTooLarge above 2^20 + 1 ranks.
-// Step j of a round (rounds.h): an allgather sends the part of the rank j places back, its own
-// first. A reduce-scatter sends the sum so far for the owner j+1 places back: a part's sum begins
-// at the rank after its owner and goes round to it, so that operators must commute.
+// Steps: (p-1)N for both, which is optimal for one port, because a rank must receive (send) this
+// many blocks. Cost: (p-1)N * (alpha + beta*m/N), where m is the bytes of one rank's part. N = 1 is
+// cheapest; smaller blocks limit the scratch of a reduce-scatter. Folklore ("bucket"). kTooLarge
+// above 2^20 + 1 ranks.
+//
+// Step j of a round (rounds.h): in an allgather a rank sends the part of the rank j before it,
+// beginning with its own. In a reduce-scatter it sends the partial sum for the owner j+1 before it.
+// The sum of a part begins at the rank after its owner and travels around to the owner, so
+// operators must be commutative.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/build/rounds.h"
@@ -25,7 +28,7 @@ void add_allgather(Builder& builder, RankRounds rounds, std::uint32_t p, std::ui
   const std::uint8_t first = rounds.block(1);
   const Place own = builder.input(me);
   const Place from_before = Builder::place(espalier_Buffer_OUTPUT, rounds.moving(-1, -1));
-  // At the rounds' pace, so that one proof serves every N.
+  // At the rounds' pace, so that one proof covers every N.
   repeat(builder.copy(0, builder.output(me), own), all, first);
   repeat(builder.send(0, rounds.rank(1), own, 0), all, first);
   if (p > 2) {
@@ -46,7 +49,7 @@ void add_reduce_scatter(Builder& builder, RankRounds rounds, std::uint32_t p, st
   const std::uint8_t first = rounds.block(1);
   repeat(builder.send(0, rounds.rank(1), builder.input(rounds.rank(-1)), 0), all, first);
   if (p > 2) {
-    Place last_sum = sum;  // of the step before
+    Place last_sum = sum;  // of the previous step
     last_sum.segment_ref = rounds.moving(-1, -1);
     Index slot{};
     slot.base = static_cast<std::int32_t>(ring.first);
@@ -57,7 +60,7 @@ void add_reduce_scatter(Builder& builder, RankRounds rounds, std::uint32_t p, st
     const std::uint8_t later = rounds.block(1, p - 1);
     repeat(builder.send(0, rounds.rank(1), last_sum, 1), all, later);
   }
-  // Each table's row on a line of its own: who compiles this must not choose their order.
+  // Each table row is added in a statement of its own: the compiler must not choose their order.
   const std::uint8_t block = rounds.block(p - 1);
   repeat(builder.receive(0, rounds.rank(-1), sum), all, block);
   if (p > 2) {

@@ -1,20 +1,23 @@
 // Allreduce in the postal model by the global combine, for short messages: one block; every rank
 // sends and receives in every round.
 //
-// Steps (ticks), lambda = L/S, T_l(p) the least t with N_l(t) >= p (postal.h): for integer lambda
-// S * T_lambda(p), optimal. Else the lesser of
-//   delay-receive, as if lambda were l = ceil(lambda):  S * (T_l(p) - l) + L   (004: S * T_l(p)),
-//   delay-send, l = floor(lambda), a send every L/l ticks:  floor(L * T_l(p) / l).
-// (004 lets the last receive idle too; nothing follows it.) Cost: S ticks are alpha + beta*m.
-// Source: 004 section 3 (Bruck, De Coster, Dewulf, Ho, Lauwereins) for n = N_lambda(t); the
-// sequence of deficiencies for any n is our reconstruction of its reports.
+// Steps (ticks), with lambda = L/S and T_l(p) the least t with N_l(t) >= p (postal.h). For integer
+// lambda: S * T_lambda(p), which is optimal. Otherwise the smaller of
+//   * delay-receive, as if lambda were l = ceil(lambda): S * (T_l(p) - l) + L;
+//   * delay-send, l = floor(lambda), a send every L/l ticks: floor(L * T_l(p) / l).
+// (For delay-receive [Bruck96] has S * T_l(p): there the last receive idles too, although nothing
+// follows it.) Cost: S ticks are alpha + beta*m. Source: [Bruck96] section 3 for n = N_lambda(t).
+// The sequence of deficiencies for any n is our reconstruction of its reports.
 //
-// With e_r in {0, 1} such that M_r = M_{r-1} + M_{r-l} - e_r ends as M_t = p, after round r rank i
-// holds T, the sum of the M_r inputs that end with its own, and S, of the M_r - 1 before its own.
-// In round R it adds what was sent to it l - 1 rounds ago, T from i - M_{R-1} or, where e_R = 1, S
-// from i - M_{R-1} + 1 (nothing, where S is empty), on the left of both. The order is cyclic:
-// operators must commute. kTooLarge, on every rank, where there are 128 rounds or more or a
-// program's tables are too small: lambda of 9 and more beyond 10^6 ranks.
+// Choose e_r in {0, 1} such that M_r = M_{r-1} + M_{r-l} - e_r ends as M_t = p. After round r, rank
+// i holds two sums. T is the sum of the M_r inputs that end with its own. S is the sum of the
+// M_r - 1 inputs before its own. In round R it adds the value that was sent to it l - 1 rounds ago:
+// T from rank i - M_{R-1} or, if e_R = 1, S from rank i - M_{R-1} + 1 (nothing if S is empty). It
+// adds this value on the left of both T and S. The order is cyclic, so operators must be
+// commutative.
+//
+// kTooLarge, on every rank, if there are 128 rounds or more or a program's tables are too small:
+// lambda >= 9 beyond 10^6 ranks.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/postal.h"
@@ -25,8 +28,8 @@ namespace {
 
 constexpr std::uint32_t kMostRounds = 128;
 
-// When messages are sent: message k = 0, 1, ... in tick k*L/l or k*S. Messages `classes` apart are
-// `period` ticks apart.
+// The send times: message k = 0, 1, ... is sent in tick k*L/l or k*S. Messages that are `classes`
+// apart are `period` ticks apart.
 struct Timing {
   std::uint32_t l, rounds;  // l, and t = T_l(p)
   std::uint32_t classes, period, latency;
@@ -52,12 +55,12 @@ Timing timing_of(std::uint32_t p, std::uint32_t send, std::uint32_t latency) {
 // Message k, which is added in round k + l.
 struct Message {
   bool exists, partial;   // partial: S, not T
-  bool adds_to_partial;   // the receiver's S is needed after it
-  std::uint32_t places;   // from its sender to its receiver
+  bool adds_to_partial;   // the receiver needs its S afterwards
+  std::uint32_t places;   // distance from its sender to its receiver
   std::uint8_t to, from;  // links
 };
 
-// The plan that is the same for all ranks.
+// The plan, which is the same for all ranks.
 struct Plan {
   Timing timing;
   Message messages[kMostRounds];
@@ -77,7 +80,7 @@ struct Plan {
       held[round] = held[round - 1] + gained;
       messages[round - l] = {gained > 0, less, false, held[round - 1] - (less ? 1 : 0), 0, 0};
     }
-    // Message k is S after round k, with what messages up to k - l added.
+    // Message k is S after round k, with all messages up to k - l added.
     for (std::uint32_t k = timing.messages(); k-- > 0;) {
       if (needs_partial) messages[k].adds_to_partial = k + l <= last_partial_;
       if (!needs_partial && messages[k].exists && messages[k].partial) {
@@ -122,7 +125,7 @@ class Combine {
   }
 
  private:
-  // `count` messages from k on, one class apart: one action does for all of them.
+  // `count` messages from k onward, one class apart. One action serves all of them.
   struct Run {
     std::uint32_t k, count;
   };
@@ -137,7 +140,8 @@ class Combine {
     }
   }
 
-  // How many steps before its sending the data of message k was made; 0: it is the input.
+  // Number of steps between computing the data of message k and sending it; 0: the data is the
+  // input.
   [[nodiscard]] std::uint32_t age(std::uint32_t k) const {
     for (std::uint32_t made = k; made-- > 0;) {
       if (made + plan_.timing.l <= k && plan_.messages[made].exists) {
@@ -164,7 +168,7 @@ class Combine {
     return builder_.index(row);
   }
   [[nodiscard]] Place partial() { return builder_.slot(0, {partial_, 1}); }
-  // Where the messages of a run land. The first message is S until more is added.
+  // Where the messages of a run are stored. The first message is S until more is added.
   [[nodiscard]] Place landing(const Run& run) {
     if (run.k == 0 && plan_.needs_partial) return partial();
     const std::uint32_t at = run.k / plan_.timing.classes % slots_;
@@ -235,7 +239,7 @@ Status combine_allreduce(const Group& group, std::uint32_t me, Program& out) {
   Plan plan(timing, p);
   Combine(builder, plan, p, me).add(out.window);
   builder.phase(timing.period, static_cast<std::int32_t>(timing.steps()), 0);
-  // Whatever a rank has must reach all.
+  // Lower bound: every rank's data must reach all ranks.
   const std::uint32_t bound = postal_ticks(p, group.send_ticks, group.latency_ticks);
   return builder.finish(static_cast<std::int32_t>(bound), 0);
 }

@@ -1,10 +1,11 @@
-// Barrier by dissemination: in step k every rank tells the one 2^k places after it whom it has
-// heard of.
+// Barrier by dissemination: in step k every rank notifies the rank 2^k after it of all ranks that
+// it has heard of.
 //
-// Steps: ceil(log2 p), optimal: the ranks heard of can at most double. Cost: ceil(log2 p) * alpha.
-// Source: Hensgen, Finkel, Manber (1988).
-// A rank may tell only once all earlier messages have come, not the last one alone: the combines,
-// which run in order, each after its step's receive, see to that.
+// Steps: ceil(log2 p), which is optimal: the number of ranks heard of can at most double. Cost:
+// ceil(log2 p) * alpha. Source: Hensgen, Finkel, Manber (1988).
+//
+// A rank may send only once all earlier messages have arrived, not only the last one. The combines
+// ensure this: they run in order, each after the receive of its step.
 
 #include "collectives/algorithms/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
@@ -33,7 +34,7 @@ Status dissemination_barrier(const Group& group, std::uint32_t me, Program& out)
   }
   builder.combine(0, known, news(0), own);
   if (steps > 1) {
-    // One action for all later steps: instance i in step i + 1, always of block 0.
+    // One action serves all later steps: instance i in step i + 1, always with block 0.
     Index slot{};
     slot.base = static_cast<std::int32_t>(first_slot);
     slot.coef = 1;

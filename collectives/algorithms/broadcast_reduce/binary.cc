@@ -1,12 +1,14 @@
-// Broadcast along one pipelined binary tree: 000's fractional tree with r = 1 (sections 2 and 3,
-// Fig. 2), for any number of ranks.
+// Broadcast along one pipelined binary tree: the fractional tree of [Sanders03] with r = 1
+// (sections 2 and 3, Fig. 2), for any number of ranks.
 //
-// Steps: d + 2N - 1 for p >= 3, d = min{i : P_i >= p} - 1, P_i = 1 + P_{i-1} + P_{i-2}, P_0 = 1,
-// P_1 = 2 (the paper says d + 2N, a safe bound; simulation shows one step less); N for p = 2, where
-// nothing is sent to the right and so there is no pause. Cost: steps * (alpha + beta*m/N), about
-// (sqrt(2*beta*m) + sqrt(d*alpha))^2.
-// A rank sends each block down one step after it got it and right one step later. P_i ranks can be
-// reached in i steps: the root, P_{i-1} below its down successor and P_{i-2} below its right one.
+// Steps: d + 2N - 1 for p >= 3, where d = min{i : P_i >= p} - 1, P_i = 1 + P_{i-1} + P_{i-2},
+// P_0 = 1 and P_1 = 2. The paper's d + 2N is a safe bound; simulation shows one step less. N steps
+// for p = 2: no rank sends to the right, so there is no pause. Cost: steps * (alpha + beta*m/N),
+// about (sqrt(2*beta*m) + sqrt(d*alpha))^2.
+//
+// A rank sends each block down one step after it received the block, and right one step later. P_i
+// ranks can be reached in i steps: the root, P_{i-1} below its down successor and P_{i-2} below its
+// right successor.
 
 #include "collectives/algorithms/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
@@ -14,9 +16,10 @@
 namespace espalier {
 namespace {
 
-// A subtree: its ranks (counted from the root) are first .. first + size - 1, the first one its
-// root, which receives its first block in step `arrival`, -1 at the broadcast's root. `reach` is
-// P_i for the i steps that are left after the arrival, `reach_down` P_{i-1}; size <= reach.
+// A subtree, with ranks counted from the root. Its ranks are first .. first + size - 1. The first
+// is its root, which receives its first block in step `arrival` (-1 at the broadcast's root).
+// `reach` is P_i and `reach_down` P_{i-1} for the i steps that remain after the arrival;
+// size <= reach.
 struct Subtree {
   std::uint32_t first = 0, size = 1;
   std::int32_t arrival = -1;
@@ -36,7 +39,7 @@ Subtree right_of(const Subtree& tree) {
           down.reach - 1 - down.reach_down};
 }
 
-// The whole tree; `depth` becomes the least i with P_i >= p.
+// Returns the whole tree; sets `depth` to the least i with P_i >= p.
 Subtree whole(std::uint32_t p, std::uint32_t& depth) {
   Subtree tree{0, p, -1, 1, 0};
   for (depth = 0; tree.reach < p; ++depth) {

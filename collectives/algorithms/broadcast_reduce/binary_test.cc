@@ -1,4 +1,4 @@
-// The binary tree's step counts against the prototype's d (testdata/golden.json).
+// The binary tree's step counts, compared with the prototype's d (testdata/golden.json).
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ TEST(Binary, DepthOfThePrototype) {
   EXPECT_GE(compared, 5u);
 }
 
-// P_i ranks are reached in i steps, one more takes one more.
+// P_i ranks are reached in i steps; one rank more takes one step more.
 TEST(Binary, ReachOfThePrototype) {
   const auto reach = prototype_values()["ft_P"]["1"].get<std::vector<std::uint32_t>>();
   ASSERT_GE(reach.size(), 20u);

@@ -1,9 +1,10 @@
-// Broadcast by the binomial tree, for short messages: one block, whatever its length.
+// Broadcast by the binomial tree, for short messages: one block of any length.
 //
 // Steps: ceil(log2 p). Cost: ceil(log2 p) * (alpha + beta*m).
-// Rank v (counted from the root) receives in step floor(log2 v) from v - 2^floor(log2 v); in step s
-// every rank below 2^s sends to the one 2^s after it. Folklore; optimal for one block (000 section
-// 1: the number of ranks that have it can at most double).
+//
+// Rank v (counted from the root) receives in step floor(log2 v) from rank v - 2^floor(log2 v). In
+// step s every rank below 2^s sends to rank v + 2^s. Folklore; optimal for one block ([Sanders03]
+// section 1: the number of ranks that have the block can at most double per step).
 
 #include "collectives/algorithms/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
@@ -27,7 +28,7 @@ Status binomial_broadcast(const Group& group, std::uint32_t me, Program& out) {
   } else {
     const std::uint32_t arrival = log2_ceil(v + 1) - 1;
     builder.receive(arrival, rank(v - (1u << arrival)), builder.output(0));
-    // `after` differs from send to send, so each is an action of its own.
+    // Each send is a separate action, because `after` differs.
     for (std::uint32_t step = arrival + 1; step < steps && v + (1u << step) < p; ++step) {
       builder.send(step, rank(v + (1u << step)), builder.output(0), step - arrival);
     }

@@ -1,10 +1,12 @@
-// Broadcast, reduce and allreduce along a chain of all ranks, the best for very long messages.
+// Broadcast, reduce and allreduce along a chain of all ranks: the best for very long messages.
 //
-// Steps: broadcast and reduce p-2+N, allreduce 2(p-2+N). Cost: steps * (alpha + beta*m/N), least at
-// N = sqrt((p-2)*beta*m/alpha): beta*m + (p-2)*alpha + 2*sqrt((p-2)*alpha*beta*m). Source: 000
-// section 2 ("pipeline"; simulation agrees exactly).
-// A reduce is the broadcast reversed in time. To rank 0 or p-1 the chain is in rank order, so that
-// operators need not commute; other roots take the ranks from the root on, cyclically.
+// Steps: broadcast and reduce p-2+N, allreduce 2(p-2+N). Cost: steps * (alpha + beta*m/N). The
+// minimum is at N = sqrt((p-2)*beta*m/alpha): beta*m + (p-2)*alpha + 2*sqrt((p-2)*alpha*beta*m).
+// Source: [Sanders03] section 2 ("pipeline"; simulation agrees exactly).
+//
+// A reduce is the broadcast reversed in time. To rank 0 or p-1 the chain is in rank order, so
+// operators need not be commutative. For other roots the chain takes the ranks from the root
+// onward, cyclically.
 
 #include "collectives/algorithms/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
@@ -12,8 +14,8 @@
 namespace espalier {
 namespace {
 
-// This rank's place: `distance` links from the end where the data starts (broadcast) or ends
-// (reduce), with its neighbours towards that end and away from it.
+// The position of this rank: `distance` links from the end where the data starts (broadcast) or
+// ends (reduce), and its neighbours towards that end and away from it.
 struct Position {
   std::uint32_t ranks, distance, nearer, farther;
 };
@@ -32,7 +34,7 @@ void add_broadcast(Builder& builder, const Position& at, bool from_output) {
   builder.phase(1, static_cast<std::int32_t>(at.ranks) - 2, 1);
 }
 
-// own_left: this rank's own data is the left operand, what comes from farther away the right one.
+// own_left: this rank's own data is the left operand, and data from farther away the right one.
 void add_reduce(Builder& builder, const Position& at, bool own_left) {
   const bool sink = at.distance == 0;
   const bool far_end = at.distance + 1 == at.ranks;

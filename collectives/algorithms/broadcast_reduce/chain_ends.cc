@@ -1,12 +1,12 @@
-// Reduce to any root with operators that need not commute: by chains from both ends of the ranks,
-// which meet at the root.
+// Reduce to any root with operators that need not be commutative: chains from both ends of the
+// ranks meet at the root.
 //
-// Steps, with a = root ranks before the root, b = p-1-root after it: p-2+N where one of them is 0;
-// else max(a, b) + 2N - 2, and one more where a = b. The root receives 2N blocks, one a step: the
-// two chains' blocks in turn. (To take the whole of the shorter chain first would need max(a, b) +
-// N - 1 or min(a, b) + 2N - 1 steps, whichever is more: less, but no count of a program says "the
-// greater", and N is not known here.)
-// Cost: steps * (alpha + beta*m/N). Source: 000 section 2's chain, twice.
+// Let a = root be the number of ranks before the root and b = p-1-root the number after it. Steps:
+// p-2+N if a or b is 0; otherwise max(a, b) + 2N - 2, and one more if a = b. The root receives 2N
+// blocks, one per step: blocks of the two chains alternate. (Receiving the whole shorter chain
+// first would take max(max(a, b) + N - 1, min(a, b) + 2N - 1) steps. This is less, but no count of
+// a program can express a maximum, and N is not known here.) Cost: steps * (alpha + beta*m/N).
+// Source: the chain of [Sanders03] section 2, twice.
 
 #include "collectives/algorithms/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
@@ -14,7 +14,7 @@
 namespace espalier {
 namespace {
 
-// One of the two chains: `length` ranks besides the root; its block i reaches the root in step
+// One of the two chains: `length` ranks without the root. Its block i reaches the root in step
 // first + period*i.
 struct Side {
   std::uint32_t length, first;
@@ -33,14 +33,14 @@ Sides sides_of(std::uint32_t p, std::uint32_t root) {
   const std::uint32_t a = root, b = p - 1 - root;
   if (a == 0 || b == 0) return {{a, p - 2}, {b, p - 2}, 1};
   Sides sides{{a, a - 1}, {b, b - 1}, 2};
-  if ((a + b) % 2 == 0) {  // both would come in the same steps: the shorter one waits for one
+  if ((a + b) % 2 == 0) {  // both would arrive in the same steps: the shorter chain waits one step
     Side& later = a < b ? sides.before : sides.after;
     ++later.first;
   }
   return sides;
 }
 
-// A rank `distance` >= 1 links from the root.
+// Adds the actions of a rank `distance` >= 1 links from the root.
 void add_link(Builder& builder, const Sides& sides, const Side& side, std::uint32_t distance,
               std::uint32_t nearer, std::uint32_t farther, bool before_root) {
   const std::uint32_t step = side.first - (distance - 1);

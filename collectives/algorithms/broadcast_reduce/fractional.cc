@@ -1,19 +1,21 @@
-// Broadcast and reduce by a fractional tree: a pipeline with the bandwidth of a chain, nearly, and
-// the latency of a tree (000, Sanders and Sibeyn; section 3, Figs. 1 and 2; the tree itself:
+// Broadcast and reduce by a fractional tree: a pipeline with nearly the bandwidth of a chain and
+// the latency of a tree ([Sanders03], section 3, Figs. 1 and 2; the tree itself:
 // fractional_tree.h).
 //
-// Steps: d + N + ceil(N/r) - 1 with runs of r blocks, d = min{i : P_i >= p} - 1 (the paper, (7): at
-// most d + N(1 + 1/r), for r | N; simulation shows one step less); N for p = 2, where nothing is
-// sent to the right and so there is no pause. Cost: steps * (alpha + beta*m/N), least at N =
-// sqrt(beta*m*d*r / (alpha*(r+1))): beta*m*(1 + 1/r)*(1 + sqrt(d*r*alpha / (beta*m*(r+1))))^2.
-// r is the group's `run`, or chosen from p (fractional_run); collectives/cost/fractional has the
-// best. kTooLarge: r above kMaxRun, in a reduce above kMaxReduceRun.
+// Steps: d + N + ceil(N/r) - 1 with runs of r blocks, d = min{i : P_i >= p} - 1. (The paper's (7)
+// gives at most d + N(1 + 1/r) for r | N; simulation shows one step less.) N steps for p = 2: no
+// rank sends to the right, so there is no pause. Cost: steps * (alpha + beta*m/N). The minimum is
+// at N = sqrt(beta*m*d*r / (alpha*(r+1))):
+// beta*m*(1 + 1/r)*(1 + sqrt(d*r*alpha / (beta*m*(r+1))))^2. r is the group's `run`, or chosen from
+// p (fractional_run); collectives/cost/fractional finds the best r. kTooLarge: r above kMaxRun, in
+// a reduce above kMaxReduceRun.
 //
-// A PU whose first block arrives in step A gets block j of run m in step A + j + (r+1)m. In a
-// program that is an action for each j, an instance for each run: 2r+1 actions (3r+2 in a reduce).
-// A reduce is the broadcast reversed in time, blocks included: block j there is r-1-j here. What a
-// PU gets from the right waits until the down successor's sum of the same block is there, and is
-// combined as the last: ranks stay in order, and to root 0 or p-1 operators need not commute.
+// A rank whose first block arrives in step A gets block j of run m in step A + j + (r+1)m. In a
+// program this is one action per j with one instance per run: 2r+1 actions (3r+2 in a reduce). A
+// reduce is the broadcast reversed in time, blocks included: its block j is block r-1-j of the
+// broadcast. A block from the right waits until the down successor's sum of the same block has
+// arrived, and is combined last. Ranks therefore stay in order, and to root 0 or p-1 operators need
+// not be commutative.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
@@ -24,7 +26,7 @@ namespace {
 
 using Seat = FractionalTree::Seat;
 
-// The ranks in the tree's order, from the root up, or (a reduce to the last rank) down.
+// The ranks in the tree's order: from the root upward or, in a reduce to the last rank, downward.
 struct Order {
   std::uint32_t ranks, root;
   bool descends;
@@ -78,18 +80,18 @@ void add_broadcast(Builder& builder, const FractionalTree& tree, const Order& or
   }
 }
 
-// The sums of a PU's blocks, slot after slot: block b lies in slot b mod slots.
+// The sums of a rank's blocks, stored slot after slot: block b is in slot b mod slots.
 class Sums {
  public:
-  // A sum is last read `lifetime` steps after it was received; block b + slots comes slots +
-  // floor(slots/r) (without pauses slots) steps after block b at the earliest.
+  // A sum is last read `lifetime` steps after it was received. Block b + slots arrives at least
+  // slots + floor(slots/r) steps (without pauses: slots) after block b.
   Sums(Builder& builder, const FractionalTree& tree, std::uint32_t window, std::uint32_t lifetime)
       : builder_(builder), run_(tree.run()) {
     const bool pauses = tree.period() > run_;
     while (slots_ + (pauses ? slots_ / run_ : 0) < lifetime + window) ++slots_;
     first_ = builder.scratch(slots_);
   }
-  // Of block j of every run.
+  // The operand for block j of every run.
   [[nodiscard]] Place of(std::uint32_t j) {
     Index row{};
     row.base = static_cast<std::int32_t>(first_ + j % slots_);
@@ -120,17 +122,18 @@ void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order
                        const Place& far) -> Action& {
     return builder.combine(step, into, order.descends ? far : near, order.descends ? near : far);
   };
-  // Step in which block 0 is sent (the sink: would be).
+  // The step in which block 0 is sent (for the sink: would be sent).
   const auto send = static_cast<std::uint32_t>(tree.last_arrival() - seat.arrival);
-  const std::uint32_t of_right = run - 1 - seat.position;  // its block of a run
+  const std::uint32_t of_right = run - 1 - seat.position;  // the block of a run that it forwards
   Place right{};
   if (seat.right != 0) {
-    const std::uint32_t wait = run - seat.position;  // from its receive to the down successor's
+    // From its receive to the down successor's receive.
+    const std::uint32_t wait = run - seat.position;
     right = block.of(builder.slot(0, builder.ring(wait, tree.period())), of_right);
     builder.receive(send + of_right - 1 - wait, order.rank(seat.right), right);
   }
   const auto send_up = [&](std::uint32_t j, const Place& from, std::uint32_t after) {
-    const std::uint32_t i = run - 1 - j;  // its block in the broadcast
+    const std::uint32_t i = run - 1 - j;  // the corresponding block of the broadcast
     const std::uint32_t up =
         seat.position > 0 ? pu - 1 : seat.from_group + (seat.is_right ? i : run - 1);
     builder.send(send + j, order.rank(up), from, after);

@@ -1,15 +1,15 @@
-// Broadcast by a fractional tree of couples, for ports that send or receive, but not both in a step
-// (000, Sanders and Sibeyn; section 1, footnote 2).
+// Broadcast by a fractional tree of pairs of ranks (the paper's couples), for ports that send or
+// receive, but not both in a step ([Sanders03], section 1, footnote 2).
 //
-// Steps: twice those of fractional.cc with half as many PUs: 2(d + N + ceil(N/r) - 1), d = min{i :
-// P_i >= ceil(p/2)} - 1; 2N for p = 3 and 4, N for p = 2; one less where p is odd and the tree of
-// couples a chain of at least three. Cost: steps * (alpha + beta*m/N). kTooLarge: r above
-// kMaxSimplexRun. searched/fractional_direct.cc needs no couples.
+// Steps: twice those of fractional.cc for half as many ranks: 2(d + N + ceil(N/r) - 1), d = min{i :
+// P_i >= ceil(p/2)} - 1. 2N for p = 3 and 4, N for p = 2. One step less if p is odd and the tree of
+// pairs is a chain of at least three pairs. Cost: steps * (alpha + beta*m/N). kTooLarge: r above
+// kMaxSimplexRun. searched/fractional_direct.cc needs no pairs.
 //
-// A couple is a PU. In even steps its one rank (the receiver) gets a block from another couple
-// while the other (the sender) sends one; in odd steps the receiver hands its block to the sender.
-// The root is the sender of its couple. Where p is odd the last PU, which feeds nobody, is one
-// rank.
+// Each pair takes one place in the tree. In even steps one rank of the pair, the receiver, gets a
+// block from another pair, while the other rank, the sender, sends a block. In odd steps the
+// receiver passes its block to the sender. The root is the sender of its pair. If p is odd, the
+// last place, which feeds no other, is a single rank.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
@@ -18,8 +18,8 @@
 namespace espalier {
 namespace {
 
-// Ranks in order from the root: couple u > 0 is receiver 2u and sender 2u+1, couple 0 the root and
-// its partner.
+// Ranks are counted from the root: pair u > 0 is receiver 2u and sender 2u+1; pair 0 is the root
+// and its partner.
 std::uint32_t receiver(std::uint32_t couple) { return couple == 0 ? 1 : 2 * couple; }
 std::uint32_t sender(std::uint32_t couple) { return couple == 0 ? 0 : 2 * couple + 1; }
 
@@ -53,7 +53,7 @@ class Couple {
       }
     }
     if (at_ != sender(couple_) || seat_.right == 0) return;
-    // Block i was received an odd step before (r+1-i) PU steps were over.
+    // Block i was received 2(r+1-i) - 1 steps earlier, in an odd step.
     const std::uint32_t wait = 2 * (tree_.run() + 1 - seat_.position) - 1;
     builder_.send(2 * (next() + tree_.run()), rank(receiver(seat_.right)), block(seat_.position),
                   at_ == 0 ? 0 : wait);
@@ -61,9 +61,10 @@ class Couple {
 
  private:
   [[nodiscard]] std::uint32_t rank(std::uint32_t at) const { return (root_ + at) % ranks_; }
-  // The PU step after that of its block 0.
+  // The step of the tree after the one in which this place gets its block 0.
   [[nodiscard]] std::uint32_t next() const { return static_cast<std::uint32_t>(seat_.arrival + 1); }
-  // Odd step in which the couple shares block j: that of its PU step, the root's of the first.
+  // The odd step in which the pair shares block j: it follows the even step in which the pair
+  // received the block. The root's pair shares block j in step j of the tree.
   [[nodiscard]] std::uint32_t shared(std::uint32_t j) const {
     return 2 * ((couple_ == 0 ? 0 : next() - 1) + j) + 1;
   }
@@ -101,7 +102,7 @@ class Couple {
   Builder& builder_;
   const FractionalTree& tree_;
   std::uint32_t ranks_, root_;
-  std::uint32_t at_;  // ranks after the root
+  std::uint32_t at_;  // distance from the root in ranks
   std::uint32_t couple_;
   FractionalTree::Seat seat_;
 };

@@ -1,15 +1,15 @@
-// Broadcast in the postal model by the lambda-tree, for short messages: one block, whatever its
-// length.
+// Broadcast in the postal model by the lambda-tree, for short messages: one block of any length.
 //
-// Steps (ticks): T_lambda(p), lambda = L/S of the group's ticks: optimal. Cost: T_lambda(p) ticks,
-// S of them alpha + beta*m. Source: 004 section 2 (Bruck, De Coster, Dewulf, Ho, Lauwereins); the
-// split by the stored N_lambda(.) is exact for all p and rational lambda, where no fixed ratio is.
-// Who has the block and T ticks left for n ranks gives min(N_lambda(T - L), n - 1) of them to one
-// of those, and keeps the rest, with S ticks less. Ranks are taken in order from the root on,
-// cyclically: on a mesh that is the row-major list from the source on, on which the tree's messages
-// of one step share no link (004 section 2.6; true where a message occupies its links for one
-// step). kTooLarge where a rank has more sends than a program actions: lambda of 10 and more beyond
-// 10^6 ranks.
+// Steps (ticks): T_lambda(p) with lambda = L/S of the group's ticks, which is optimal. Cost:
+// T_lambda(p) ticks; S ticks are alpha + beta*m. Source: [Bruck96] section 2. The split by the
+// stored N_lambda(.) is exact for all p and rational lambda; a fixed ratio is not.
+//
+// A rank that has the block and T ticks left for n ranks gives min(N_lambda(T - L), n - 1) of them
+// to one of these ranks. It keeps the rest, with S ticks less. Ranks are taken in order from the
+// root onward, cyclically. On a mesh this is the row-major list from the source onward, on which
+// the tree's messages of one step share no link ([Bruck96] section 2.6; valid if a message occupies
+// its links for one step). kTooLarge if a rank has more sends than a program has actions:
+// lambda >= 10 beyond 10^6 ranks.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/postal.h"
@@ -18,8 +18,9 @@
 namespace espalier {
 namespace {
 
-// Each has a first step of its own: a program's counts, but for four others. The root's are one
-// action, and at most kMaxTicks more, as many as there are peers.
+// Maximum number of sends of a rank other than the root. Each send has its own first step, which
+// takes one of a program's counts; four counts are used otherwise. The root's sends share one
+// action. They number at most kMaxTicks more, and each takes a peer.
 constexpr std::uint32_t kMostSends = sizeof(Program::counts) / sizeof(Count) - 4;
 static_assert(kMostSends + kMaxTicks <= sizeof(Program::peers) / sizeof(std::uint32_t));
 
@@ -27,8 +28,8 @@ struct Ticks {
   std::uint32_t send, latency;
 };
 
-// The ranks (counted from the root) first .. first + size - 1, of which the first has the block and
-// may send it from tick `clock` on. The reach is at the ticks left.
+// The ranks (counted from the root) first .. first + size - 1. The first one has the block and may
+// send it from tick `clock` onward. The reach is for the remaining ticks.
 struct Subtree {
   std::uint32_t first, size, clock;
 };
@@ -45,7 +46,7 @@ void keep_rest(Subtree& tree, Reach& reach, const Subtree& given, const Ticks& t
   reach.down(ticks.send);
 }
 
-// Sends to all of a subtree from its first rank.
+// Adds the sends of a subtree's first rank, which reach the whole subtree.
 void add_sends(Builder& builder, const Group& group, Subtree tree, Reach& reach,
                const Ticks& ticks) {
   const auto rank = [&](std::uint32_t v) { return (group.root + v) % group.ranks; };
@@ -57,7 +58,7 @@ void add_sends(Builder& builder, const Group& group, Subtree tree, Reach& reach,
     if (source) {
       (void)builder.link(rank(given.first));
     } else {
-      // `after` differs from send to send, so each is an action of its own.
+      // Each send is a separate action, because `after` differs.
       builder.send(tree.clock, rank(given.first), builder.output(0), tree.clock + 1 - ready);
     }
     keep_rest(tree, reach, given, ticks);
@@ -86,7 +87,8 @@ Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out)
   Reach reach(ticks.send, ticks.latency);
   reach.up_to(p);
   const std::uint32_t steps = reach.ticks();
-  // The first rank that the root sends to has a full tree of T - L ticks, the most sends of all.
+  // The first rank that the root sends to has a full tree of T - L ticks, and the maximum number of
+  // sends.
   if (steps >= 2 * ticks.latency && (steps - 2 * ticks.latency) / ticks.send >= kMostSends) {
     out.clear();
     return Status::kTooLarge;

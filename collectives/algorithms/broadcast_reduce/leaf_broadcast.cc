@@ -1,11 +1,11 @@
 // Broadcast from a leaf of a fat tree; routers replicate.
 //
-// `leaf`: every node sends to one neighbour a step, to its parent first and then to its children in
-// turn, but not back. Steps: (k+1)h - 1 + k(N-1). Cost: steps * (alpha + beta*m/N). Source: 002
-// section 2.1, theorem 1 (optimal for one block); pipelined: a router is busy for k steps a block.
-// `leaf-multiport`: every node sends to all neighbours in the step after it received. Steps: 2h +
-// N - 1, of which the distance to the furthest leaf is 2h. Source: 002 section 3.1.
-// Actions: at most k + 1 a router, 1 a rank.
+// `leaf`: every node sends to one neighbour per step: first to its parent, then to its children in
+// turn, but not back to the sender. Steps: (k+1)h - 1 + k(N-1). Cost: steps * (alpha + beta*m/N).
+// Source: [DD96] section 2.1, theorem 1 (optimal for one block); pipelined here: a router is busy
+// for k steps per block. `leaf-multiport`: every node sends to all neighbours in the step after it
+// received. Steps: 2h + N - 1, where 2h is the distance to the furthest leaf. Source: [DD96]
+// section 3.1. Actions: at most k + 1 per router, 1 per rank.
 
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "espalier/collectives/algorithms/generators.h"
@@ -13,8 +13,8 @@
 namespace espalier {
 namespace {
 
-// The step in which a node that the root is not below receives block 0, single-port: from the
-// router where its path leaves the root's own, down branch after branch.
+// The step in which a node that is not above the root receives block 0 with a single port. The path
+// goes from the router where it leaves the root's own path, down branch after branch.
 std::uint32_t turn_arrival(const LeafNode& node, std::uint32_t root) {
   const std::uint32_t meeting = node.meeting_level(root);
   std::uint32_t at = node.index, step = meeting;
@@ -74,8 +74,9 @@ Status broadcast(const Group& group, std::uint32_t me, bool multiport, Program& 
   }
   const auto k = static_cast<std::int32_t>(node.arity);
   const auto h = static_cast<std::int32_t>(node.height);
-  // Bounds: the furthest leaf is 2h hops away, over branches of all levels; a router of level 1
-  // sends k messages a block (the only router of h = 1: k - 1), none before block 0 can be there.
+  // Bounds. The furthest leaf is 2h hops away, over branches of all levels. A router of level 1
+  // sends k messages per block (the only router for h = 1: k - 1), none before block 0 can have
+  // arrived.
   if (multiport) {
     std::uint32_t lanes = branch_lanes(group, 1);
     for (std::uint32_t level = 2; level <= node.height; ++level) {

@@ -1,15 +1,16 @@
-// Broadcast, reduce and allreduce by two trees at once, each carrying half of the message: full
-// bandwidth with logarithmic start-up (001/003, Sanders, Speck, Traff; section 4).
+// Broadcast, reduce and allreduce by two trees at once, each of which carries half of the message:
+// full bandwidth with logarithmic start-up ([SST09], [SST07]; section 4).
 //
-// Steps, with N blocks in each half, n = p-1, h = ceil(log2(n+2)): L + 1 + 2(N-1) for broadcast and
-// reduce, where L = TwoTrees::last_arrival(), at most 2h + 2N - 2 and at least three less (001 says
-// <= 2h + 2k); allreduce twice that. Cost: steps * (alpha + beta*m/2N), least at N = sqrt(beta*m*h
-// / (2*alpha)): beta*m + 2*alpha*log2 p + sqrt(8*alpha*beta*m*log2 p).
+// Let N be the blocks in each half, n = p-1, h = ceil(log2(n+2)), L = TwoTrees::last_arrival().
+// Steps of broadcast and reduce: L + 1 + 2(N-1), which is between 2h + 2N - 5 and 2h + 2N - 2
+// ([SST09]: at most 2h + 2k). Steps of allreduce: twice that. Cost: steps * (alpha + beta*m/2N).
+// The minimum is at N = sqrt(beta*m*h / (2*alpha)): beta*m + 2*alpha*log2
+// p + sqrt(8*alpha*beta*m*log2 p).
 //
-// The root stands outside the trees and feeds (gathers from) their roots in turn; the other ranks,
-// from the root on, are PEs 1 .. n. Segment 0 goes by T1, segment 1 by T2. A reduce is the
-// broadcast reversed in time; the trees are in order, so to root 0 or p-1 operators need not
-// commute.
+// The root is outside the trees and feeds (gathers from) their roots alternately. The other ranks,
+// from the root onward, are the trees' ranks 1 .. n (`pe`). Segment 0 travels over T1, segment 1
+// over T2. A reduce is the broadcast reversed in time. The trees are in order, so to root 0 or p-1
+// operators need not be commutative.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/two_trees.h"
@@ -23,8 +24,8 @@ using Edge = TwoTrees::Edge;
 struct Seat {
   const TwoTrees& trees;
   std::uint32_t ranks, root;
-  std::uint32_t pe;      // this rank's; 0: the root
-  TwoTrees::Both edges;  // into this rank; at the root those that it feeds, into the trees' roots
+  std::uint32_t pe;      // the tree position of this rank; 0: the root
+  TwoTrees::Both edges;  // into this rank; for the root: into the trees' roots, which it feeds
 
   [[nodiscard]] std::uint32_t rank(std::uint32_t other) const { return (root + other) % ranks; }
 };
@@ -53,9 +54,9 @@ void add_broadcast(Builder& builder, const Seat& at, bool from_output) {
   end_phase(builder, trees);
 }
 
-// Adds what an inner PE does for its children's sums in a reduce; returns where the whole sum is
-// and sets `ready` to the step of its instance 0. The child that a broadcast reaches last sends
-// first.
+// Adds the actions of an inner rank for its children's sums in a reduce. Returns where the whole
+// sum is, and sets `ready` to the step of its instance 0. The child that a broadcast reaches last
+// sends first.
 Place add_inner_sum(Builder& builder, const Seat& at, unsigned tree, const Edge& edge,
                     std::uint32_t& ready) {
   const TwoTrees::Both children = at.trees.children(tree, edge);

@@ -1,13 +1,15 @@
-// Broadcast by two trees where a rank can send or receive in one step, not both (001 section 5.2,
-// 000 section 3): the ranks but the root stand in couples of a receiver and a sender, each couple
-// in the place of one PE.
+// Broadcast by two trees for simplex ports, which send or receive in a step, not both ([SST09]
+// section 5.2, [Sanders03] section 3). The ranks except the root form pairs (the paper's couples)
+// of a receiver and a sender. Each pair takes the place of one rank of the trees.
 //
 // Steps: 2L + 2 + 4(N-1), with N blocks in each half and L = last_arrival() of the two trees of
-// floor((p-1)/2) PEs: twice the two-tree's; 2N for p = 2. Cost: steps * (alpha + beta*m/2N), about
-// 2*beta*m for long messages, which is optimal.
-// In step 2j a couple does what its PE does in step j: its sender sends, its receiver receives. In
-// step 2j+1 the receiver hands on what it got to the sender. Where p is even a rank is left over;
-// the root, which only sends, hands each block to that rank in the steps between.
+// floor((p-1)/2) places: twice the two-tree's steps; 2N for p = 2. Cost:
+// steps * (alpha + beta*m/2N), about 2*beta*m for long messages, which is optimal.
+//
+// In step 2j a pair does what its place in the trees does in step j: its sender sends, its receiver
+// receives. In step 2j+1 the receiver passes the received block to the sender. If p is even, one
+// rank is left over. The root, which only sends, sends each block to that rank in the steps in
+// between.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/two_trees.h"
@@ -18,12 +20,12 @@ namespace {
 
 using Edge = TwoTrees::Edge;
 
-// Ranks are counted from the root: couple c = 1, 2, ... is 2c-1 (receiver) and 2c (sender).
+// Ranks are counted from the root: pair c = 1, 2, ... is receiver 2c-1 and sender 2c.
 struct Couples {
   std::uint32_t ranks, root;
   [[nodiscard]] std::uint32_t rank(std::uint32_t v) const { return (root + v) % ranks; }
   [[nodiscard]] std::uint32_t receiver(std::uint32_t couple) const { return rank(2 * couple - 1); }
-  // The root stands for couple 0.
+  // The root takes the place of pair 0.
   [[nodiscard]] std::uint32_t sender(std::uint32_t couple) const { return rank(2 * couple); }
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// The default block table: how long a block is, by the length of the whole message. Freestanding.
+// The default block table: the block length for each length of the whole message. Freestanding.
 
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 namespace espalier {
 
-// The table; `count` is its length. Ascending from_bytes, the first 0.
+// Returns the table, with from_bytes ascending from 0; `count` is set to its length.
 [[nodiscard]] const BlockRule* default_blocks(std::uint32_t& count);
 
 }  // namespace espalier

@@ -14,7 +14,8 @@ constexpr std::uint32_t capacity(const Row (&)[Size]) {
   return Size;
 }
 
-// The next free row of a table, cleared; row 0 (and `overflow`) if there is none.
+// Returns the next free row of a table, cleared. If the table is full, returns row 0 and sets
+// `overflow`.
 template <typename Row, typename Size, std::size_t Capacity>
 Row& add_row(Row (&rows)[Capacity], Size& size, bool& overflow) {
   if (size == Capacity) {
@@ -31,15 +32,15 @@ void set_text(char (&into)[Size], const char* text) {
   for (std::size_t at = 0; at + 1 < Size && text[at] != '\0'; ++at) into[at] = text[at];
 }
 
-// The finalizer of splitmix64 (Steele, Lea, Flood) a word: a planning node does this for
-// every program, and FNV's multiplication a byte was a third of the time.
+// The finalizer of splitmix64 (Steele, Lea, Flood), once per word. A planning node computes this
+// for every program, and FNV's multiplication per byte took a third of the time.
 std::uint64_t mix(std::uint64_t digest, std::uint64_t word) {
   digest = (digest ^ word) * 0xbf58476d1ce4e5b9ull;
   digest = (digest ^ digest >> 27) * 0x94d049bb133111ebull;
   return digest ^ digest >> 31;
 }
 
-// The same on all ranks: whatever decides what the programs are.
+// Equal on all ranks: covers everything that determines the programs.
 std::uint64_t digest_of(const Group& group, const Program& program) {
   const auto pair = [](std::uint64_t high, std::uint32_t low) { return high << 32 | low; };
   std::uint64_t digest = mix(kDigestSeed, program.topology_digest);
@@ -57,8 +58,8 @@ std::uint64_t digest_of(const Group& group, const Program& program) {
   return digest;
 }
 
-// Clears everything but the tables' rows, which are cleared as they are added: most programs have
-// few, and clearing all 7 KiB would be a fifth of the time a program takes.
+// Clears everything except the tables' rows, which are cleared when they are added. Most programs
+// have few rows, and clearing all 7 KiB would be a fifth of the time that a program takes.
 void clear(Program& program) {
   const auto begin = reinterpret_cast<unsigned char*>(&program);
   const auto between = [&](std::size_t from, std::size_t to) {
@@ -152,7 +153,7 @@ Status Builder::begin(const Group& group, std::uint32_t me, const Outline& outli
     program_.latency_ticks = outline.latency_ticks;
   }
   program_.schedule_digest = digest_of(group, program_);
-  // Position 0 is not written in a descriptor: it goes to what every action names.
+  // Position 0 is not written to a descriptor, so it holds the rows that every action refers to.
   (void)count(0, 1);
   (void)index(0, 1, 0);
   return Status::kOk;
@@ -262,9 +263,9 @@ void Builder::phase(std::uint32_t period, const Count& steps) {
 namespace {
 
 // p - 1 ranks receive every block, and at most floor(p/2) transfers run in a step. For odd p that
-// is 2 steps a block; for even p 2 - 2/p, so 2 segments N - floor(2 segments N / p) steps, of which
-// a count can say at least 2 segments N - floor(N / e), e = floor(p / (2 segments)): the same where
-// 2 segments divides p.
+// is 2 steps per block. For even p it is 2 - 2/p steps per block. With B = 2 * segments * N this
+// gives B - floor(B / p) steps. A count can express at least B - floor(N / e) with
+// e = floor(p / (2 * segments)). Both are equal if 2 * segments divides p.
 Count simplex_bound(std::uint32_t ranks, std::uint32_t segments) {
   Count bound{};
   bound.b = static_cast<std::int32_t>(2 * segments);
@@ -331,8 +332,7 @@ std::uint8_t Builder::count(const Count& row) {
   return static_cast<std::uint8_t>(program_.counts_count - 1);
 }
 
-// The most frequent rows, in a loop of their own: comparing whole rows took a fifth of a plan's
-// time.
+// The most frequent rows have a separate loop: comparing whole rows took a fifth of a plan's time.
 std::uint8_t Builder::index(std::uint32_t base, std::int32_t coef, std::uint32_t mod) {
   const auto signed_base = static_cast<std::int32_t>(base);
   for (std::uint32_t at = 0; at < program_.indices_count; ++at) {
@@ -364,8 +364,8 @@ std::uint8_t Builder::index(const Index& fields, const Term* wanted, std::uint32
   return static_cast<std::uint8_t>(program_.indices_count - 1);
 }
 
-// The first of consecutive rows that are these terms; those that the table ends with may be their
-// beginning.
+// Returns the first of consecutive rows equal to these terms. Terms at the end of the table may
+// serve as their beginning.
 std::uint8_t Builder::terms(const Term* wanted, std::uint32_t count) {
   std::uint32_t first = 0, equal = 0;
   for (; first < program_.terms_count; ++first) {

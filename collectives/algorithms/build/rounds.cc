@@ -3,7 +3,7 @@
 namespace espalier {
 namespace {
 
-// Above any number of blocks that a message can have; 1 more is still a coefficient.
+// Above every possible number of blocks of a message; this value + 1 is still a valid coefficient.
 constexpr std::int32_t kBeyondBlocks = kMaxField - 1;
 
 }  // namespace
@@ -37,8 +37,8 @@ std::uint8_t Rounds::block(std::uint32_t first, std::uint32_t end) {
     row.div = period_;
     return builder_.index(row);
   }
-  // floor((i - first) / period) + 1 - floor((i + period - end) / period) is 1 in those steps, else
-  // 0.
+  // floor((i - first) / period) + 1 - floor((i + period - end) / period) is 1 in those steps,
+  // otherwise 0.
   const Term begun = round(1 + kBeyondBlocks, -static_cast<std::int32_t>(first));
   const Term ended = round(-kBeyondBlocks, static_cast<std::int32_t>(period_ - end));
   round_last_ = !round_last_;

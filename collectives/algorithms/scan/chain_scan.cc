@@ -1,11 +1,12 @@
-// Scan and exscan along the chain of all ranks, in rank order: operators need not commute.
+// Scan and exscan along the chain of all ranks, in rank order: operators need not be commutative.
 //
-// Steps: p-2+N, both. Cost: steps * (alpha + beta*m/N), least at N = sqrt((p-2)*beta*m/alpha).
-// Source: the pipelined broadcast of 000 section 2 with an operation at each rank; the reference
-// that 003's two-tree scan is measured against.
-// Rank r gets the sum of ranks 0 .. r-1 of each block, adds its own, and sends that on. The exscan
-// keeps what it gets in scratch until its own block is added, so that INPUT and OUTPUT may be the
-// same memory; its last rank needs no sum and receives into OUTPUT.
+// Steps: p-2+N for both. Cost: steps * (alpha + beta*m/N), with the minimum at
+// N = sqrt((p-2)*beta*m/alpha). Source: the pipelined broadcast of [Sanders03] section 2 with an
+// operation at each rank; [SST07] compares its two-tree scan with it.
+//
+// For each block, rank r receives the sum of ranks 0 .. r-1, adds its own, and sends the result on.
+// The exscan keeps the received sum in scratch until the own block is added, so INPUT and OUTPUT
+// may be the same memory. Its last rank needs no further sum and receives into OUTPUT.
 
 #include "collectives/algorithms/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"

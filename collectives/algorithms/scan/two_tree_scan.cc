@@ -1,20 +1,21 @@
-// Scan and exscan by two trees at once, each carrying half of the message, for operators that need
-// not commute (003 section 2.3; 001 section 5.2 for the data flow).
+// Scan and exscan by two trees at once, each of which carries half of the message, for operators
+// that need not be commutative ([SST07] section 2.3; [SST09] section 5.2 for the data flow).
 //
-// All p ranks are PEs 1 .. p of both trees, in rank order. Two phases. Up: every PE but those on a
-// tree's right spine sends the sum of its subtree to its parent, as in a reduce; an inner PE keeps,
-// block by block in OUTPUT, what comes from its left subtree (scan: with its own added). Down:
-// every PE but those on the left spine gets the sum of all ranks before its subtree, hands it on to
-// its left child, and adds what it kept for its own result and its right child.
+// All p ranks are ranks 1 .. p of both trees, in rank order. There are two phases. Up: every rank
+// except those on a tree's right spine sends the sum of its subtree to its parent, as in a reduce.
+// An inner rank keeps the blocks from its left subtree in OUTPUT (scan: with its own block added).
+// Down: every rank except those on the left spine receives the sum of all ranks before its subtree
+// and forwards it to its left child. It adds the kept blocks for its own result and for its right
+// child.
 //
 // Steps, with N blocks in each half: U + D + 2 + 4(N-1), where U and D are last_arrival() of the
-// two trees with Use::kUp and Use::kDown. With h = ceil(log2(p+2)) that is at most 4h + 4N - 10,
-// and that for p = 2^h - 2 (003 says 4h - 2 + 2(N-2), its N both trees' blocks: 4h + 4N - 6). An
-// exscan may need one step more, for the left spine's own blocks are added before they are sent
-// down. Cost: steps * (alpha + beta*m/2N).
+// two trees with Use::kUp and Use::kDown. With h = ceil(log2(p+2)) this is at most 4h + 4N - 10,
+// with equality for p = 2^h - 2. ([SST07] gives 4h - 2 + 2(N-2), where N counts both trees' blocks:
+// 4h + 4N - 6.) An exscan may need one step more, because the left spine's own blocks are added
+// before they are sent down. Cost: steps * (alpha + beta*m/2N).
 //
-// An exscan cannot keep its own block and its left subtree's sum in one place: INPUT and OUTPUT
-// must differ there. A scan's may be the same.
+// An exscan cannot keep its own block and its left subtree's sum in the same memory, so its INPUT
+// and OUTPUT must differ. For a scan they may be the same.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/two_trees.h"
@@ -30,9 +31,9 @@ struct Seat {
   const TwoTrees& trees;
   unsigned tree;
   std::uint32_t pe;
-  Edge edge, left, right;  // into this PE, to its children (pe 0: none)
+  Edge edge, left, right;  // into this rank and to its children (pe 0: none)
   bool inclusive;
-  std::uint32_t delay;  // of the phase, steps
+  std::uint32_t delay;  // of the phase, in steps
 
   [[nodiscard]] std::uint32_t up(const Edge& to) const { return trees.last_arrival() - to.arrival; }
   [[nodiscard]] std::uint32_t down(const Edge& to) const { return to.arrival + delay; }
@@ -41,7 +42,7 @@ struct Seat {
 
 constexpr std::uint32_t rank_of(const Edge& edge) { return edge.pe - 1; }
 
-// The children of the PE that `edge` leads to.
+// The children of the rank that `edge` leads to.
 struct Children {
   Edge left, right;
 };
@@ -54,8 +55,9 @@ Children children_of(const TwoTrees& trees, unsigned tree, const Edge& edge) {
   return children;
 }
 
-// What comes from the left child; afterwards OUTPUT holds what the PE keeps. Returns where the sum
-// of the left subtree is (in this step only, where the rank adds its own to it).
+// Adds the receive from the left child; afterwards OUTPUT holds the blocks that the rank keeps.
+// Returns where the sum of the left subtree is (valid only in this step if the rank adds its own
+// block to it).
 Place keep_left(Builder& builder, const Seat& at) {
   const std::uint32_t step = at.up(at.left);
   const Place kept = builder.output(at.tree);
@@ -102,7 +104,8 @@ void add_up(Builder& builder, const Seat& at) {
   }
 }
 
-// Down, on the left spine: nothing comes; the right child needs what was kept and the own block.
+// Down, on the left spine: nothing arrives; the right child needs the kept blocks and the own
+// block.
 void add_down_left_spine(Builder& builder, const Seat& at) {
   const Place own = builder.input(at.tree), result = builder.output(at.tree);
   const bool has_left = at.left.pe != 0;
@@ -125,7 +128,7 @@ void add_down(Builder& builder, const Seat& at) {
   const Place own = builder.input(at.tree), result = builder.output(at.tree);
   const bool has_left = at.left.pe != 0, has_right = at.right.pe != 0;
   const std::uint32_t step = at.down(at.edge);
-  // Without a left subtree what comes is an exscan's result.
+  // Without a left subtree the received sum is the result of an exscan.
   const bool direct = !at.inclusive && !has_left;
   const std::uint32_t held = has_left ? at.left.arrival - at.edge.arrival : 0;
   const Place before = direct ? result : builder.slot(at.tree, builder.ring(held, 2));
@@ -142,7 +145,7 @@ void add_down(Builder& builder, const Seat& at) {
   builder.send(at.down(at.right), rank_of(at.right), sum, after);
 }
 
-// Whether the left spine sends down in step 0 what it must combine before.
+// Whether the left spine sends down, in step 0, a value that it must first combine.
 bool combines_first(const TwoTrees& trees) {
   for (unsigned tree = 0; tree < 2; ++tree) {
     Edge at = trees.edge(tree, trees.root(tree));

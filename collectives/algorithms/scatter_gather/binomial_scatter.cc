@@ -1,13 +1,15 @@
-// Scatter and gather by the binomial tree over intervals of ranks: one message a step holds the
+// Scatter and gather by the binomial tree over intervals of ranks: one message per step holds the
 // parts of a whole interval.
 //
-// Steps: ceil(log2 p), N = 1. Cost: ceil(log2 p) * alpha + about (p-1) * beta*m, m the bytes of one
-// rank's part: a step costs its longest run. Folklore (recursive halving); for short parts, where
-// start-up counts.
-// The ranks are halved again and again; the one that has an interval's parts sends those of the
-// half that it is not in to that half's first rank. Intervals hold no wrap, so a run of parts is
-// one piece of memory. Who is no root keeps its interval's parts in scratch. The gather is the
-// scatter reversed in time. p is at most 2 * 65535, the longest run twice; kTooLarge above.
+// Steps: ceil(log2 p), N = 1. Cost: ceil(log2 p) * alpha + about (p-1) * beta*m, where m is the
+// bytes of one rank's part: the cost of a step is its longest message. Folklore (recursive
+// halving); for short parts, where start-up dominates.
+//
+// The ranks are halved repeatedly. The rank that has an interval's parts sends the parts of the
+// half that does not contain it to the first rank of that half. Intervals do not wrap around, so
+// their parts are contiguous in memory. A rank other than the root keeps its interval's parts in
+// scratch. The gather is the scatter reversed in time. p is at most 2 * 65535, twice the maximum
+// number of parts per message; kTooLarge above.
 
 #include "collectives/algorithms/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
@@ -17,13 +19,13 @@ namespace {
 
 constexpr std::uint32_t kLongestRun = 65535;
 
-// The ranks first .. first + size - 1, whose parts `leader` has.
+// The ranks first .. first + size - 1, whose parts are at `leader`.
 struct Interval {
   std::uint32_t first, size, leader;
 };
 
 struct Halves {
-  Interval kept, given;  // the one with the leader in it, and the other
+  Interval kept, given;  // `kept` contains the leader; `given` is the other half
 };
 
 Halves halve(const Interval& whole) {
@@ -37,7 +39,7 @@ Halves halve(const Interval& whole) {
   return halves;
 }
 
-// The interval that `me` is given, the step of the scatter in which it gets it, and from whom.
+// The interval that `me` receives, the step of the scatter in which it arrives, and its sender.
 struct Given {
   Interval interval;
   std::uint32_t step, from;
@@ -61,11 +63,11 @@ struct Tree {
   Given given;
   std::uint32_t me;
 
-  // The step in which the first of the halves below is sent on.
+  // The step in which the first of the halves below is sent.
   [[nodiscard]] std::uint32_t first_send() const { return given.root ? 0 : given.step + 1; }
 };
 
-// The parts of `of` in this rank's buffer: the root's own, or scratch.
+// The parts of the ranks `of` in this rank's buffer: the root's own buffer, or scratch.
 Place parts(Builder& builder, const Tree& tree, const Place& root_buffer, const Interval& of) {
   Place place = root_buffer;
   if (!tree.given.root) {
@@ -99,9 +101,9 @@ void add_scatter(Builder& builder, const Tree& tree) {
   }
 }
 
-// The last step's receive is the first send's reverse. A send waits for the receives of one step
-// only; that all are complete the copies of the own part say, one in each step of a receive, for
-// they run in order.
+// The receive of the last step reverses the first send. A send waits for the receives of one step
+// only. The copies of the own part ensure that all receives are complete: there is one in each step
+// of a receive, and copies run in order.
 void add_gather(Builder& builder, const Tree& tree) {
   const Given& given = tree.given;
   const Place own = builder.input(tree.me);

@@ -1,15 +1,15 @@
-// Scatter and gather between a leaf of a fat tree and all others; routers pass on in the step
-// after.
+// Scatter and gather between a leaf of a fat tree and all others; routers forward in the next step.
 //
-// Steps: N(n-1) + 1, and one more where k = 2 < n. Cost: steps * (alpha + beta*m/N), m the bytes of
-// one rank's part. Source: 002 sections 2.2 and 3.1, theorem 2 (optimal for N = 1: the root's link
-// carries n - 1 messages, and no other leaf is nearer than two steps).
-// Furthest first: the root sends one block of every rank's part in the order of their distance, one
-// a step, then the next block's. All come over one link and none waits, so no link is asked for two
-// in one step. The (k-1) k^(L-1) ranks that are reached from the router of level L follow the
-// root's own branch there, cyclically. A gather is the same reversed in time: nearest first.
-// Actions: O(h) for the root and the routers above it, 1 for other ranks, 2 for other routers.
-// kTooLarge where the terms do not fit: k = 2, h > 14.
+// Steps: N(n-1) + 1, and one more if k = 2 < n. Cost: steps * (alpha + beta*m/N), where m is the
+// bytes of one rank's part. Source: [DD96] sections 2.2 and 3.1, theorem 2 (optimal for N = 1: the
+// root's link carries n - 1 messages, and every other leaf is at least two steps away).
+//
+// Furthest first: the root sends one block of every rank's part, one per step, in decreasing order
+// of distance; then the next block of each part. All messages use one link at first and none waits,
+// so no link is needed twice in one step. The (k-1) k^(L-1) ranks that are reached through the
+// router of level L follow the root's own branch there, cyclically. A gather is the same reversed
+// in time: nearest first. Actions: O(h) for the root and the routers above it, 1 for other ranks, 2
+// for other routers. kTooLarge if the terms do not fit: k = 2, h > 14.
 
 #include "collectives/algorithms/build/rounds.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
@@ -18,8 +18,8 @@
 namespace espalier {
 namespace {
 
-// The exchange, seen from one node. A round of n - 1 steps is one block's. Instances of an action
-// are counted from the first message of its level (or subtree) in round 0.
+// The exchange from the viewpoint of one node. A round of n - 1 steps is for one block. Instances
+// of an action are counted from the first message of its level (or subtree) in round 0.
 class Exchange {
  public:
   Exchange(Builder& builder, const LeafNode& node, std::uint32_t root, bool gather)
@@ -36,32 +36,33 @@ class Exchange {
   [[nodiscard]] Status finish();
 
  private:
-  // Steps after N(n-1).
+  // Number of steps beyond N(n-1).
   [[nodiscard]] std::uint32_t rest() const { return node_.arity == 2 && node_.height > 1 ? 2 : 1; }
-  // Ranks that the root meets at `level`.
+  // Number of ranks whose path to the root turns at `level`.
   [[nodiscard]] std::uint32_t met(std::uint32_t level) const {
     return leaves_below(node_, level) - leaves_below(node_, level - 1);
   }
-  // The root's branch of its router of `level`.
+  // The branch of the root's router of `level` that contains the root.
   [[nodiscard]] std::uint32_t root_branch(std::uint32_t level) const {
     return root_ / leaves_below(node_, level - 1) % node_.arity;
   }
 
-  // The step in which a node `hops` from the root receives the first message of `level` in round 0,
-  // and sends it on one step later.
+  // The step in which a node `hops` from the root receives the first message of `level` in round 0.
+  // It forwards the message one step later.
   [[nodiscard]] std::uint32_t arrival(std::uint32_t level, std::uint32_t hops) const {
     if (gather_) return leaves_below(node_, level - 1) - 1 + rest() - hops;
     return node_.ranks - leaves_below(node_, level) + hops - 1;  // the root "receives" in step -1
   }
   // base + floor((off + m) / div) mod mod for message m of a round. Instance i is m = i - (n-1) b
-  // of round b; as div * mod divides n, i + b does as well.
+  // of round b; i + b can be used instead, because div * mod divides n.
   [[nodiscard]] std::uint8_t index(std::uint32_t base, std::uint32_t off, std::uint32_t div,
                                    std::uint32_t mod);
   [[nodiscard]] std::uint8_t segments(std::uint32_t level);
-  // Passes messages between the link towards the root and one away from it.
+  // Forwards messages between the link towards the root and a link away from it.
   void relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t far_link, Place at,
              const Ring& ring);
-  // The place of this node in what it meets the root in: messages before its subtree's.
+  // The position of this node in the sequence of `level`: the number of messages before those of
+  // its subtree.
   [[nodiscard]] std::uint32_t position(std::uint32_t level) const;
 
   Builder& builder_;
@@ -100,7 +101,8 @@ void Exchange::relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t
   Index slot{};
   slot.base = static_cast<std::int32_t>(ring.first);
   slot.coef = 1;
-  slot.off = static_cast<std::int32_t>(arrival % ring.slots);  // by the step: one a step arrives
+  // By the step: one message arrives per step.
+  slot.off = static_cast<std::int32_t>(arrival % ring.slots);
   slot.mod = ring.slots;
   at.slot_ref = builder_.index(slot);
   const std::uint8_t instances = rounds_.instances();

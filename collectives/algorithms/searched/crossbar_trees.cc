@@ -1,16 +1,16 @@
 // Broadcast on a hierarchical crossbar by one fractional tree whose groups lie within modules.
 //
-// Steps: d + N + ceil(N/r) - 1, d the step in which the last rank gets its first block: on 256
-// modules of 64 ranks 96 (r = 8) and 176 (r = 16) by variant A, 129 and 235 by variant B, where all
-// ranks on a complete graph have 91 and 163. Cost: steps * (alpha + beta*m/N), N as in
-// fractional.cc.
+// Steps: d + N + ceil(N/r) - 1, where d is the step in which the last rank gets its first block. On
+// 256 modules of 64 ranks, d is 96 (r = 8) and 176 (r = 16) with variant A, 129 and 235 with
+// variant B. The same ranks on a complete graph have 91 and 163. Cost: steps * (alpha + beta*m/N),
+// N as in fractional.cc.
 //
-// The global tree takes the links between modules as soon as they can be fed, earliest first.
-// A: a group with one successor feeds its module's local tree over its other link; one without
-// feeds it to the right, and down the local tree of a module whose group has two successors (there
-// is one leaf more than there are such): the earliest first.
-// B: in each module a first group has a second one to its right, which has the local tree to its
-// right; both feed other modules down.
+// The global tree uses the links between modules as soon as they can be fed, earliest first. A: a
+// group with one successor feeds the local tree of its module over its other link. A group without
+// successors feeds its local tree to the right. Its down link serves the local tree of a module
+// whose group has two successors, the earliest first. (There is one such leaf more than there are
+// groups with two successors.) B: in each module a first group has a second group to its right. The
+// second group has the local tree to its right. Both groups feed other modules down.
 
 #include "collectives/algorithms/searched/crossbar_trees.h"
 
@@ -23,7 +23,7 @@
 namespace espalier::searched {
 namespace {
 
-// The modules, the root's first, and in it the root.
+// The modules, the root's first, which begins with the root.
 std::vector<std::vector<std::uint32_t>> modules_of(const CrossbarShape& shape, std::uint32_t root) {
   std::vector<std::vector<std::uint32_t>> modules(shape.modules);
   for (std::uint32_t at = 0; at < shape.modules; ++at) {
@@ -36,7 +36,7 @@ std::vector<std::vector<std::uint32_t>> modules_of(const CrossbarShape& shape, s
   return modules;
 }
 
-// A link into a module that no module has yet.
+// A link that can feed a module not yet reached.
 struct Offer {
   std::int32_t arrival;
   std::uint32_t group;
@@ -58,7 +58,8 @@ FractionalForest crossbar_a(const CrossbarShape& shape, std::uint32_t root, std:
   const auto modules = modules_of(shape, root);
   FractionalForest forest{.run = run, .groups = {}};
   Offers offers;
-  for (std::uint32_t at = 0; at < shape.modules; ++at) {  // module `at` has group `at`
+  // Module number `at` has group number `at`.
+  for (std::uint32_t at = 0; at < shape.modules; ++at) {
     std::int32_t arrival = -1;
     if (at > 0) {
       const Offer offer = offers.top();
@@ -128,7 +129,7 @@ namespace {
 
 struct Variant {
   const char* name;
-  std::uint32_t groups;  // in each module
+  std::uint32_t groups;  // groups per module
   std::uint32_t channels_in, channels_out;
   Grade grade;
   FractionalForest (*lay_out)(const CrossbarShape&, std::uint32_t root, std::uint32_t run);
@@ -157,8 +158,9 @@ std::string search(const Variant& variant, const topology::Topology& topology, c
   const std::uint32_t run = std::min(longest, fractional_run(group));
   const FractionalForest forest =
       variant.lay_out({shape.modules, shape.module_ranks}, group.root, run);
-  // In variant A all of a group feed a head in another module, in turn: over one channel, but only
-  // in lock step. In variant B whatever leaves a module is from one rank to one other.
+  // In variant A all ranks of a group feed a head in another module, in turn: over one channel, but
+  // only in lock step. In variant B all blocks that leave a module go from one rank to one other
+  // rank.
   const Outline outline{.collective = espalier_Collective_BROADCAST,
                         .algorithm = variant.name,
                         .grade = several ? variant.grade : espalier_Grade_ASYNC};

@@ -1,6 +1,6 @@
 #pragma once
-// Fractional trees on hierarchical crossbars (000, Sanders and Sibeyn, section 4, which gives no
-// layout: this one was found by search). Host only.
+// Fractional trees on hierarchical crossbars ([Sanders03], section 4). The paper gives no layout;
+// this one was found by search. Host only.
 
 #include <cstdint>
 
@@ -10,15 +10,15 @@ namespace espalier::searched {
 
 struct CrossbarShape {
   std::uint32_t modules = 1;  // A
-  std::uint32_t ranks = 1;    // B, of each module
+  std::uint32_t ranks = 1;    // B, per module
 };
 
-// Variant A: a group in each module makes a global binary tree, a local fractional tree has the
-// module's other ranks. At most two channels into and two out of a module carry a block in a step.
-// run <= ranks.
+// Variant A: one group per module; these groups form a global binary tree. A local fractional tree
+// serves the other ranks of the module. At most two channels into and two out of a module carry a
+// block in a step. Requires run <= ranks.
 [[nodiscard]] FractionalForest crossbar_a(const CrossbarShape& shape, std::uint32_t root,
                                           std::uint32_t run);
-// Variant B: two groups in each module. At most one channel in, two out. 2*run <= ranks.
+// Variant B: two groups per module. At most one channel in and two out. Requires 2*run <= ranks.
 [[nodiscard]] FractionalForest crossbar_b(const CrossbarShape& shape, std::uint32_t root,
                                           std::uint32_t run);
 

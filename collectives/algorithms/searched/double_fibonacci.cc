@@ -1,16 +1,18 @@
-// Broadcast and commuting reduce by two Fibonacci trees at once, each carrying half of the message.
+// Broadcast and commutative reduce by two Fibonacci trees at once, each of which carries half of
+// the message.
 //
-// Steps: D - 1 + 2N, N blocks in each half; D is about 1.44 log2 p: for n = 64, 126, 256, 512 and
-// 1023 the steps beside 2N are 8, 10, 11, 12 and 14, where two_tree.cc has 12, 12, 16, 18 and 20.
-// Cost: steps * (alpha + beta*m/2N).
+// Steps: D - 1 + 2N with N blocks in each half. D is about 1.44 log2 p: for n = 64, 126, 256, 512
+// and 1023 the steps in addition to 2N are 8, 10, 11, 12 and 14; two_tree.cc has 12, 12, 16, 18 and
+// 20. Cost: steps * (alpha + beta*m/2N).
 //
-// A PE is a node of each tree, both of the same parity of time: it then receives in both kinds of
-// step, and so may send in both. A node with two children sends in both kinds, so its PE must be a
-// leaf of the other tree; one with a fast child only goes with another such, and the same for slow.
-// That works if in each parity class the two-child nodes are at most as many as the leaves, which
-// is: fast edges into even times less those into odd times are 0 or 1 (the root's own counts as
-// one into time 0). So: all of the Fibonacci skeleton of that depth, less fast leaves of the parity
-// in surplus, less the latest leaves until n are left.
+// Each rank is a node of both trees, with the same parity of time in both. It then receives in both
+// kinds of step, and so may send in both. A node with two children sends in both kinds of step, so
+// its rank must be a leaf of the other tree. A node with only a fast child is paired with another
+// such node, and the same holds for slow children. This works if in each parity class the nodes
+// with two children are at most as many as the leaves. That is the case if the fast edges into even
+// times, minus those into odd times, are 0 or 1 (the root's own edge counts as one into time 0).
+// The shape is therefore the whole Fibonacci skeleton of that depth, minus fast leaves of the
+// parity in surplus, minus the latest leaves until n nodes remain.
 
 #include "collectives/algorithms/searched/double_fibonacci.h"
 
@@ -37,7 +39,7 @@ struct Shape {
   };
   std::vector<Node> nodes;
   std::uint32_t alive = 0;
-  std::int64_t balance = 1;  // fast edges into even times less those into odd times
+  std::int64_t balance = 1;  // fast edges into even times minus those into odd times
 };
 
 std::int64_t weight(const Shape::Node& node) {
@@ -45,7 +47,7 @@ std::int64_t weight(const Shape::Node& node) {
   return node.time % 2 == 0 ? 1 : -1;
 }
 
-// Every node up to time `last`.
+// All nodes up to time `last`.
 Shape skeleton(std::uint32_t last) {
   Shape shape;
   shape.nodes.emplace_back();
@@ -62,13 +64,13 @@ Shape skeleton(std::uint32_t last) {
   return shape;
 }
 
-// The leaves that may go, the latest first, by what that does to the balance: -1, 0, +1.
+// The removable leaves, the latest first, by their effect on the balance: -1, 0, +1.
 class Leaves {
  public:
   explicit Leaves(Shape& shape) : shape_(shape) {
     for (std::uint32_t at = 1; at < shape.nodes.size(); ++at) add(at);
   }
-  // Deletes the latest leaf after which the balance is `least` .. `most`; false if there is none.
+  // Removes the latest leaf that leaves a balance of `least` .. `most`; false if there is none.
   bool drop(std::int64_t least, std::int64_t most) {
     Queue* best = nullptr;
     for (const int change : {0, -1, 1}) {
@@ -102,7 +104,7 @@ class Leaves {
   std::array<Queue, 3> queues_;
 };
 
-// The skeleton up to time `last`, cut down to n balanced nodes; false if it is too small for that.
+// The skeleton up to time `last`, cut to n balanced nodes; false if it is too small.
 bool cut(std::uint32_t last, std::uint32_t n, Shape& shape) {
   shape = skeleton(last);
   if (shape.alive < n) return false;
@@ -122,7 +124,7 @@ struct ParityClass {
   std::vector<std::uint32_t> leaves, two;
 };
 
-// For every node of the first tree the node of the second that the same PE is.
+// For every node of the first tree: the node of the second tree with the same rank.
 std::vector<std::uint32_t> pair_up(const Shape& shape) {
   std::vector<std::uint32_t> partner(shape.nodes.size());
   std::array<ParityClass, 2> classes;
@@ -149,7 +151,7 @@ DoubleFibonacci double_fibonacci(std::uint32_t n) {
   std::uint32_t last = 0;
   while (!cut(last, n, shape)) ++last;
   const std::vector<std::uint32_t> partner = pair_up(shape);
-  std::vector<std::uint32_t> pes(shape.nodes.size(), 0);  // of the first tree's nodes
+  std::vector<std::uint32_t> pes(shape.nodes.size(), 0);  // by node of the first tree
   std::uint32_t next = 0;
   for (std::uint32_t at = 0; at < shape.nodes.size(); ++at) {
     if (shape.nodes[at].alive) pes[at] = ++next;

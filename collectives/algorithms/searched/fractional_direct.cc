@@ -1,14 +1,16 @@
-// Broadcast by a fractional tree where ports send or receive, but not both in a step (simplex), as
-// 000 (Sanders and Sibeyn, section 3) promises: 2r+1 steps for a run of r blocks.
+// Broadcast by a fractional tree for simplex ports, which send or receive in a step but not both,
+// with the 2r+1 steps per run of r blocks that [Sanders03], section 3, promises.
 //
-// Steps: a + (2r+1) N/r, N a multiple of r; first blocks reach all of 1024 ranks in 14, 23, 34, 45
-// steps for r = 1, 2, 3, 4 (couples with runs twice as long, as fast later on, need 38, 60, 82,
-// 100). Cost: steps * (alpha + beta*m/N). r is the group's `run`, at most kMaxDirectRun, or 4:
-// searched exhaustively, and for P = 1024, beta*m = 4096 alpha the best of those.
+// Steps: a + (2r+1) N/r, N a multiple of r. First blocks reach all of 1024 ranks in 14, 23, 34, 45
+// steps for r = 1, 2, 3, 4. (Pairs of ranks with runs twice as long have the same period, but need
+// 38, 60, 82, 100 steps.) Cost: steps * (alpha + beta*m/N). r is the group's `run`, at most
+// kMaxDirectRun, or 4. Runs up to 4 are searched exhaustively, and for P = 1024, beta*m = 4096
+// alpha r = 4 is the best of those.
 //
-// In steady state a PU that has all successors has no free step: r receives, r sends down, 1 to the
-// right. Which step is which must fit from PU to PU and from group to group (simplex_family.h); the
-// tree then takes for each group the passing that reaches most PUs in the steps that are left.
+// In steady state a rank with all successors has no free step: r receives, r sends down, 1 send to
+// the right. The assignment of steps must fit from rank to rank and from group to group
+// (simplex_family.h). For each group, the tree then takes the passing that reaches the most ranks
+// in the remaining steps.
 
 #include "collectives/algorithms/searched/fractional_direct.h"
 
@@ -22,14 +24,14 @@ namespace {
 
 constexpr std::uint32_t kDefaultRun = 4;
 
-// How many PUs a group's subtree can have of those that get their first block within t steps of its
-// head, and by which passing.
+// The maximum number of ranks in a group's subtree that get their first block within t steps of its
+// head, and the passing that achieves it.
 class Reach {
  public:
   explicit Reach(const SimplexFamily& family)
       : family_(family), most_(family.passings.size()), best_(family.passings.size()) {}
 
-  // Works out one t more.
+  // Computes the values for one more t.
   void extend() {
     const auto t = static_cast<std::int32_t>(steps_++);
     for (std::size_t at = 0; at < most_.size(); ++at) {
@@ -52,7 +54,7 @@ class Reach {
   [[nodiscard]] const Passing& best(std::size_t pattern, std::int32_t t) const {
     return family_.passings[pattern][best_[pattern][static_cast<std::size_t>(t)]];
   }
-  // Patterns that reach as many.
+  // A pattern that reaches the most ranks.
   [[nodiscard]] std::size_t best_pattern() const {
     std::size_t best = 0;
     for (std::size_t at = 1; at < most_.size(); ++at) {
@@ -62,7 +64,7 @@ class Reach {
   }
 
  private:
-  // A group has successors only if it is whole.
+  // A group has successors only if it is complete.
   [[nodiscard]] std::uint64_t count(const RunSteps& head, const Passing& passing,
                                     std::int32_t t) const {
     if (t >= passing.last_arrival) {
@@ -82,14 +84,14 @@ class Reach {
   std::vector<std::vector<std::uint32_t>> best_;
 };
 
-// A group of the whole tree that the reach allows, before PUs beyond those wanted are left out.
+// A group of the largest tree within the steps, before superfluous ranks are removed.
 struct Sketch {
   std::uint32_t pattern = 0;
-  std::int32_t arrival = -1, left = 0;  // steps after the head's arrival
+  std::int32_t arrival = -1, left = 0;  // `left`: remaining steps after the head's arrival
   std::uint32_t parent = 0;
   bool is_right = false;
   PassingSteps steps{};
-  std::int32_t size = 0;  // PUs within the steps that are left, later: wanted
+  std::int32_t size = 0;  // ranks reached within the remaining steps; later: ranks wanted
 };
 
 std::vector<Sketch> sketch(const SimplexFamily& family, const Reach& reach, std::size_t start,
@@ -119,15 +121,16 @@ std::vector<Sketch> sketch(const SimplexFamily& family, const Reach& reach, std:
   return all;
 }
 
-// Keeps the `pus` PUs that are first reached; a group whose parent is not whole goes too.
+// Keeps the `pus` ranks that are reached first. A group whose parent is not complete is removed
+// too.
 void keep(std::vector<Sketch>& all, std::uint32_t pus) {
   struct Arrival {
     std::int32_t step;
     std::uint32_t group;
   };
   std::vector<Arrival> arrivals;
-  std::vector<std::int32_t>
-      whole;  // step in which the last PU of a group, and above it, is reached
+  // Step in which the last rank of a group, and of all groups above it, is reached.
+  std::vector<std::int32_t> whole;
   for (std::uint32_t at = 0; at < all.size(); ++at) {
     const std::int32_t above = at == 0 ? -1 : whole[all[at].parent];
     std::int32_t step = -1;

@@ -1,6 +1,6 @@
 #pragma once
-// The fractional tree whose PUs are single ranks though ports send or receive, but not both in a
-// step. Host only.
+// The fractional tree of single ranks for simplex ports, which either send or receive in a step.
+// Host only.
 
 #include <cstdint>
 
@@ -12,16 +12,17 @@ namespace espalier::searched {
 struct DirectTree {
   std::uint32_t run = 1;
   struct Group {
-    std::uint32_t first = 0, size = 0;  // its PUs are first .. first + size - 1
+    std::uint32_t first = 0, size = 0;  // its ranks are first .. first + size - 1
     std::int32_t arrival = -1;          // step in which the head gets block 0; -1: the source
-    PassingSteps steps;                 // counted from then
-    std::uint32_t down = 0, right = 0;  // PUs that head the successors; 0: none
+    PassingSteps steps;                 // counted from `arrival`
+    std::uint32_t down = 0, right = 0;  // ranks that head the successors; 0: none
   };
   std::vector<Group> groups;
-  std::uint32_t depth = 0;  // steps until the last PU has its first block
+  std::uint32_t depth = 0;  // steps until the last rank has its first block
 };
 
-// The tree of least depth for that many PUs, 0 the source, with the family's passings.
+// Returns the tree of least depth for `pus` ranks, with the family's passings; rank 0 is the
+// source.
 [[nodiscard]] DirectTree direct_tree(const SimplexFamily& family, std::uint32_t pus);
 
 }  // namespace espalier::searched

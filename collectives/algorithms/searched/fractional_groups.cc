@@ -5,8 +5,8 @@
 namespace espalier::searched {
 namespace {
 
-// P_0 .. of the recurrence P_i = r + P_{i-r} + P_{i-r-1}, P_i = i+1 for i <= r, until one is at
-// least `ranks`.
+// P_0, P_1, ... of the recurrence P_i = r + P_{i-r} + P_{i-r-1}, P_i = i+1 for i <= r, up to the
+// first that is at least `ranks`.
 std::vector<std::uint64_t> reaches(std::uint64_t run, std::uint64_t ranks) {
   std::vector<std::uint64_t> reach{1};
   while (reach.back() < ranks) {
@@ -26,7 +26,7 @@ std::uint32_t FractionalForest::add_group(std::span<const std::uint32_t> ranks,
 
 std::uint32_t FractionalForest::add_tree(std::span<const std::uint32_t> ranks,
                                          std::int32_t arrival) {
-  // Subtrees still to be laid out: their ranks, and steps that are left for them.
+  // Subtrees still to be laid out: their ranks, and their remaining steps.
   struct Task {
     std::span<const std::uint32_t> ranks;
     std::size_t steps;
@@ -76,7 +76,7 @@ Broadcast FractionalForest::broadcast(const Outline& outline) const {
   broadcast.steps.b = 1;
   broadcast.steps.c = 1;
   broadcast.steps.e = run;
-  // Block j, handed on by group.ranks[i].
+  // Block j, forwarded by group.ranks[i].
   const auto stream = [&](const FractionalGroup& group, std::uint32_t i, std::uint32_t to,
                           std::uint32_t j, std::uint32_t step) {
     broadcast.streams.push_back({.from = group.ranks[i], .to = to, .first = j, .step = step});

@@ -1,11 +1,10 @@
-// Broadcast on a mesh by one fractional tree whose groups are rectangles, each a snake, so that no
-// link carries two blocks in a step (000, Sanders and Sibeyn, section 4, "Meshes", and Fig. 4).
+// Broadcast on a mesh by one fractional tree whose groups are rectangles, each wound as a snake, so
+// that no link carries two blocks in a step ([Sanders03], section 4, "Meshes", and Fig. 4).
 //
-// Steps: d + N + ceil(N/r) - 1, d the step in which the last rank gets its first block. Cost: steps
-// * (alpha + beta*m/N), N as in fractional.cc.
+// Steps: d + N + ceil(N/r) - 1, where d is the step in which the last rank gets its first block.
+// Cost: steps * (alpha + beta*m/N), N as in fractional.cc.
 //
-// Which group stands where is an embedding's (include/espalier/topology/embedding.h), found by
-// collectives/embed.
+// An embedding (include/espalier/topology/embedding.h) gives the place of each group; collectives/embed finds it.
 
 #include "collectives/algorithms/searched/fractional_mesh.h"
 

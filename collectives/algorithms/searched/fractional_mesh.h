@@ -1,5 +1,5 @@
 #pragma once
-// A fractional tree of groups that an embedding places. Host only.
+// A fractional tree of groups that are placed by an embedding. Host only.
 
 #include <string>
 
@@ -9,9 +9,9 @@
 
 namespace espalier::searched {
 
-// The programs as Search returns them (searched.h), with the groups where the embedding has them.
-// Also an error: an embedding without groups or for another topology, another run or root than the
-// group's.
+// Writes the programs with the groups placed by `embedding`; results as of Search (searched.h).
+// Further errors: an embedding without groups, for another topology, or for another run or root
+// than the group's.
 [[nodiscard]] std::string fractional_mesh(const topology::Topology& topology, const Group& group,
                                           const topology::Embedding& embedding, Programs& programs);
 

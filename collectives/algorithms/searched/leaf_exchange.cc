@@ -1,19 +1,21 @@
-// Total exchange on fat trees as paper 002 has it, by explicit steps: `leaf-overlapped` and
+// Total exchange on fat trees as in [DD96], as explicit schedules: `leaf-overlapped` and
 // `leaf-single`, both for at most 64 leaves.
 //
-// leaf-overlapped, one lane a branch, all ports at once: n^2 (k-1)/k^2 + 2h-1 steps a block, which
-// is least: so many messages cross a branch of the root. 002, section 3.3 exchanges level by level,
-// one after the other; here the highest level goes as in leaf_all_to_all.cc, and each message of a
-// lower one begins as soon as all links of its way are free one step after the other, in steps that
-// repeat with the period of the blocks. The period is the least for which that fits, from what
-// crosses a branch of the root on.
+// leaf-overlapped uses one lane per branch and all ports at once. Steps: n^2 (k-1)/k^2 per block,
+// plus 2h-1. This is the minimum, because n^2 (k-1)/k^2 messages cross a branch of the root.
+// [DD96], section 3.3, exchanges level by level, one after the other. Here the highest level
+// proceeds as in leaf_all_to_all.cc. Each message of a lower level begins as soon as all links of
+// its path are free in consecutive steps, modulo the period of the blocks. The period is the least
+// for which all messages fit; the search begins at the number of messages that cross a branch of
+// the root.
 //
-// leaf-single, one send a node and step: 002, Theorems 5 and 6, Fig. 3. Leaves send to the furthest
-// first, then by destination; a router sends what goes up first, then in the order of arrival. The
-// steps are those of that simulation: the larger of n^2 (k-1)/k + 2h-1 (what the root sends) and,
-// where there are routers below it, n^2 (2k+1)(k-1)/k^3 + 2h-3 (what each of those sends).
+// leaf-single has one send per node and step: [DD96], Theorems 5 and 6, Fig. 3. Leaves send to the
+// furthest destination first, then by destination. A router first sends messages that go up, then
+// in order of arrival. The steps are those of that simulation: the larger of n^2 (k-1)/k + 2h-1
+// (the sends of the root) and, if there are routers below the root, n^2 (2k+1)(k-1)/k^3 + 2h-3 (the
+// sends of each of them).
 //
-// Cost: steps * (alpha + beta*m/N), m the bytes of what one rank sends another.
+// Cost: steps * (alpha + beta*m/N), where m is the bytes that one rank sends to another.
 
 #include <algorithm>
 #include <deque>
@@ -30,7 +32,7 @@ namespace {
 
 constexpr std::uint32_t kMostLeaves = 64;
 
-// One rank's part for another: it leaves nodes[j] for nodes[j + 1] in step steps[j].
+// One rank's part for another rank: it leaves nodes[j] for nodes[j + 1] in step steps[j].
 struct TimedRoute {
   std::vector<std::uint32_t> nodes;
   std::vector<std::int32_t> steps;
@@ -58,7 +60,7 @@ Outline outline_of(const topology::Topology& topology, const char* name, PortMod
           .port_model = ports};
 }
 
-// Steps of every link of a fat tree that are taken, modulo a period. A message moves in every step.
+// The steps in use on every link of a fat tree, modulo a period. A message moves in every step.
 class Links {
  public:
   Links(std::uint32_t nodes, std::int32_t period)
@@ -78,7 +80,7 @@ class Links {
   }
 
  private:
-  // Parents have larger numbers than their children, of which each has one link up and one down.
+  // Parents have larger numbers than their children. Each child has one link up and one down.
   static std::size_t link(const std::vector<std::uint32_t>& nodes, std::size_t at) {
     const bool up = nodes[at + 1] > nodes[at];
     return up ? std::size_t{2} * nodes[at] : std::size_t{2} * nodes[at + 1] + 1;
@@ -99,7 +101,7 @@ class Overlapped {
         links_(topology.nodes(), period),
         steps_(steps) {}
 
-  // False where a message has no room within the steps.
+  // False if a message does not fit into the steps.
   bool find(std::vector<TimedRoute>& routes) {
     for (std::uint32_t stage = shape_.height; stage > 0; --stage) {
       std::uint32_t branch = 1;
@@ -139,7 +141,7 @@ class Overlapped {
   std::int32_t steps_;
 };
 
-// Fig. 3 of 002: which message a node sends in each step.
+// Fig. 3 of [DD96]: the message that each node sends in each step.
 class Queues {
  public:
   Queues(const topology::Topology& topology, std::vector<TimedRoute>& routes)
@@ -186,7 +188,7 @@ Count line(std::uint32_t a, std::uint32_t b) {
   return {.a = as_int(a), .b = as_int(b), .c = 0, .d = 0, .e = 0};
 }
 
-// All parts, each rank's own copied.
+// All parts; each rank's own part is copied.
 lower::TimedSchedule schedule_of(const topology::Topology& topology, const char* name,
                                  PortModel ports, const std::vector<TimedRoute>& routes) {
   lower::TimedSchedule schedule(topology.nodes());
@@ -238,13 +240,14 @@ std::string leaf_single_all_to_all(const topology::Topology& topology, const Gro
   if (!wrong.empty()) return wrong;
   const topology::Shape shape = topology.shape();
   const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
-  // What the root sends; and what a router below it does, up, down and among its own.
+  // The sends of the root, and of a router below it: up, down and among its own children.
   const std::uint32_t root = n / k * (n - n / k) * k, below = n / k;
   const std::uint32_t inner =
       h == 1 ? 0 : 2 * below * (n - below) + below / k * (below - below / k) * k;
   std::vector<TimedRoute> routes;
   for (std::uint32_t leaf = 0; leaf < n; ++leaf) {
-    // `near` leaves share a subtree with this one: first those outside the largest proper one.
+    // `near` leaves share a subtree with this one; the leaves outside the largest proper subtree
+    // come first.
     for (std::uint32_t near = n / k; near > 0; near /= k) {
       const std::uint32_t first = leaf / (near * k) * (near * k);
       for (std::uint32_t to = first; to < first + near * k; ++to) {
@@ -258,7 +261,8 @@ std::string leaf_single_all_to_all(const topology::Topology& topology, const Gro
       schedule_of(topology, "leaf-single", espalier_PortModel_SINGLE_SEND, routes);
   schedule.period = lower::least_period(topology, schedule, 1);
   schedule.bound = inner > root ? line(2 * h - 3, inner) : line(2 * h - 1, root);
-  // Every wait below the window is an action of its own: as large a one as a program has room for.
+  // Every wait below the window is a separate action, so the window is as large as a program has
+  // room for.
   std::string wrong_tables;
   Group narrow = group;
   for (; narrow.window > 0; --narrow.window) {

@@ -1,6 +1,6 @@
 #pragma once
-// The searches, one file an algorithm: steps, cost and source stand at the top of each. What they
-// take and return: Search in searched.h.
+// The searches, one file per algorithm. The steps, cost and source of an algorithm are at the top
+// of its file. Arguments and results: Search in searched.h.
 
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ namespace espalier::searched {
 // fractional_direct.cc
 [[nodiscard]] std::string fractional_direct_broadcast(const topology::Topology& topology,
                                                       const Group& group, Programs& programs);
-// leaf_exchange.cc: fat trees only, whose routers have programs too.
+// leaf_exchange.cc: only fat trees whose routers run programs.
 [[nodiscard]] std::string leaf_overlapped_all_to_all(const topology::Topology& topology,
                                                      const Group& group, Programs& programs);
 [[nodiscard]] std::string leaf_single_all_to_all(const topology::Topology& topology,

@@ -6,14 +6,14 @@
 namespace espalier::searched {
 namespace {
 
-constexpr std::uint32_t kExhaustive = 4;  // longest run
+constexpr std::uint32_t kExhaustive = 4;  // maximum run length
 constexpr std::size_t kBeam = 60;
 constexpr std::size_t kPatterns = 150;
 
 std::int32_t cycle(std::size_t run) { return static_cast<std::int32_t>(2 * run + 1); }
 
-// The earliest steps, one a slot in the slots' cyclic order, each later than after_of(block, slot's
-// position). `slots` ascend, no step is before `from`.
+// Computes the earliest steps, one per slot in the slots' cyclic order, each later than
+// after_of(block, slot's position). `slots` ascend, and no step is before `from`.
 template <typename After>
 void earliest(const std::vector<std::int32_t>& slots, std::int32_t from, After after_of,
               RunSteps& steps, std::size_t& first_slot) {
@@ -33,7 +33,7 @@ void earliest(const std::vector<std::int32_t>& slots, std::int32_t from, After a
   }
 }
 
-// The slots of Z_2r+1 in which a PU neither receives nor sends to the right, ascending.
+// The slots of Z_2r+1 in which a rank neither receives nor sends to the right, ascending.
 std::vector<std::int32_t> free_slots(const RunSteps& receives, std::int32_t taken) {
   const std::int32_t period = cycle(receives.size());
   std::vector<bool> busy(static_cast<std::size_t>(period));
@@ -46,7 +46,8 @@ std::vector<std::int32_t> free_slots(const RunSteps& receives, std::int32_t take
   return free;
 }
 
-// When the next PU receives what this one, which sends to the right in `slot`, passes on.
+// The steps in which the next rank receives the blocks of this one, which sends to the right in
+// `slot`.
 RunSteps passed_down(const RunSteps& receives, std::int32_t slot) {
   RunSteps sends;
   std::size_t first = 0;
@@ -56,11 +57,11 @@ RunSteps passed_down(const RunSteps& receives, std::int32_t slot) {
   return sends;
 }
 
-// The right successor's steps for the first `slots.size()` PUs of a group.
+// The right successor's steps, given the first `slots.size()` ranks of a group.
 bool passed_right(const std::vector<RunSteps>& receives, const std::uint8_t* slots,
                   PassingSteps& steps) {
   const std::size_t run = receives[0].size();
-  std::vector<std::pair<std::int32_t, std::uint32_t>> order;  // slot, PU
+  std::vector<std::pair<std::int32_t, std::uint32_t>> order;  // slot, rank
   for (std::uint32_t pu = 0; pu < run; ++pu) order.emplace_back(slots[pu], pu);
   std::sort(order.begin(), order.end());
   std::vector<std::int32_t> sorted;
@@ -85,11 +86,11 @@ RunSteps pattern_of(RunSteps steps) {
   return steps;
 }
 
-// Choices of the first PUs of a group.
+// Choices for the first ranks of a group.
 struct Partial {
   std::vector<RunSteps> receives;
   std::array<std::uint8_t, kMaxRun> slots{};
-  std::int64_t cost = 0;  // of its last PU: the sum of its steps
+  std::int64_t cost = 0;  // of its last rank: the sum of its steps
 };
 
 void extend(const Partial& partial, std::vector<Partial>& next) {
@@ -106,7 +107,7 @@ void extend(const Partial& partial, std::vector<Partial>& next) {
   }
 }
 
-// Every choice of a group (the best of a beam, for long runs).
+// All choices for a group (for long runs: the best of a beam).
 std::vector<Partial> choices(const RunSteps& head) {
   std::vector<Partial> all(1);
   all[0].receives.push_back(head);
@@ -164,7 +165,7 @@ bool pass_on(const RunSteps& head, const std::uint8_t* slots, PassingSteps& step
 
 namespace {
 
-// Adds the passings of a pattern, and the patterns they lead to.
+// Adds the passings of a pattern, and the patterns that they lead to.
 void expand(std::uint32_t at, Numbers& numbers, SimplexFamily& family) {
   const std::uint32_t run = family.run;
   std::vector<Passing> passings;
@@ -184,7 +185,8 @@ void expand(std::uint32_t at, Numbers& numbers, SimplexFamily& family) {
   family.passings[at] = std::move(passings);
 }
 
-// Drops passings to patterns that have none, until all that are left lead to each other.
+// Removes passings to patterns without passings, until the remaining patterns lead only to each
+// other.
 void close(SimplexFamily& family) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -208,7 +210,7 @@ SimplexFamily simplex_family(std::uint32_t run) {
     alternating.push_back(static_cast<std::int32_t>(2 * block));
   }
   (void)numbers.of(alternating);
-  // Next is the pattern that most passings lead to: so the family closes soonest.
+  // The next pattern is the one that most passings lead to, so that the family closes soonest.
   std::vector<std::uint32_t> wanted(1, 1);
   std::vector<bool> seen(1);
   for (std::size_t looked = 0; run <= kExhaustive || looked < kPatterns; ++looked) {

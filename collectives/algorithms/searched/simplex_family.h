@@ -1,7 +1,8 @@
 #pragma once
-// How groups of r PUs pass runs of r blocks on with ports that send or receive, but not both in a
-// step: r receives, r sends down and one to the right, 2r+1 steps a run (000 promises such an
-// implementation for its full version; this one was found by search). Host only.
+// How a group of r ranks forwards runs of r blocks if a port either sends or receives in a step. A
+// rank has r receives, r sends down and one send to the right: 2r+1 steps per run. [Sanders03]
+// promises an implementation with this number of steps for its full version; this one was found by
+// search. Host only.
 
 #include <array>
 #include <cstdint>
@@ -11,39 +12,42 @@
 
 namespace espalier::searched {
 
-// Steps of a run's blocks, increasing, those of the next run 2r+1 later. As a pattern of a head:
-// the first is 0.
+// The steps of a run's blocks, increasing; the steps of the next run are 2r+1 later. If it is a
+// pattern of a head, the first step is 0.
 using RunSteps = std::vector<std::int32_t>;
 
-// One way to pass on what the head gets in a pattern; steps count from the head's first.
+// One way to forward the blocks that the head gets in a pattern. Steps are counted from the head's
+// first step.
 struct Passing {
-  std::array<std::uint8_t, kMaxRun> slots{};  // step modulo 2r+1 in which PU i sends to the right
+  std::array<std::uint8_t, kMaxRun> slots{};  // step modulo 2r+1 in which rank i sends to the right
   std::uint32_t down = 0, right = 0;          // patterns of the successors' heads
-  std::int32_t down_delay = 0, right_delay = 0;  // their first steps
-  std::int32_t last_arrival = 0;                 // first step of the group's last PU
+  std::int32_t down_delay = 0, right_delay = 0;  // the first steps of these heads
+  std::int32_t last_arrival = 0;                 // first step of the last rank of the group
 };
 
 // All steps of a passing.
 struct PassingSteps {
-  std::vector<RunSteps> receives;     // of PU i; one more for the down successor's head
+  std::vector<RunSteps> receives;     // of rank i; the last entry is the down successor's head
   RunSteps right;                     // of the right successor's head
-  std::vector<std::uint32_t> sender;  // PU that sends it block j
+  std::vector<std::uint32_t> sender;  // the rank that sends block j to the right
 };
-// The steps where PU i sends in `slots[i]` to the right; false if the right successor cannot get
-// one run in order that way. Every step is the earliest: blocks are passed on in order.
+// Computes the steps if rank i sends to the right in `slots[i]`. False if the right successor then
+// cannot get one run in order. Every step is the earliest possible: blocks are forwarded in order.
 [[nodiscard]] bool pass_on(const RunSteps& head, const std::uint8_t* slots, PassingSteps& steps);
 
-// Patterns closed under passing on: the successors of each have patterns of the family again.
+// Patterns closed under forwarding: the successors of each pattern also have patterns of the
+// family.
 struct SimplexFamily {
   std::uint32_t run = 1;
   std::vector<RunSteps> patterns;
-  std::vector<std::vector<Passing>> passings;  // of each pattern: none is later than another in all
+  // By pattern; none is later than another in every value.
+  std::vector<std::vector<Passing>> passings;
 };
-// The longest run for which one is found.
+// The maximum run length for which a family was found.
 inline constexpr std::uint32_t kMaxDirectRun = 10;
-// run <= kMaxDirectRun. Exhaustive for run <= 4: all patterns that follow from the alternating one,
-// all slots. Beyond, a beam search of width 60 from each of at most 150 patterns. Patterns without
-// passings are no part of the family.
+// Requires run <= kMaxDirectRun. Exhaustive for run <= 4: all patterns that follow from the
+// alternating one, and all slots. For longer runs a beam search of width 60 from each of at most
+// 150 patterns. Patterns without passings are not part of the family.
 [[nodiscard]] SimplexFamily simplex_family(std::uint32_t run);
 
 }  // namespace espalier::searched

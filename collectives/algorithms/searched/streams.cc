@@ -5,7 +5,7 @@
 namespace espalier::searched {
 namespace {
 
-// A rank's streams, in and out.
+// The streams into and out of a rank.
 struct Ends {
   std::vector<const Stream*> in, out;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// A schedule written out as streams of blocks between ranks, and the programs made of it: what all
-// searched trees end in. Host only.
+// A schedule as streams of blocks between ranks, and the programs made from it. All searched trees
+// are written this way. Host only.
 
 #include <cstdint>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace espalier::searched {
 
-// Blocks first, first + every, first + 2*every, .. of a segment from one rank to another, one a
-// period; the first in step `step`.
+// Blocks first, first + every, first + 2*every, ... of a segment from one rank to another, one per
+// period. The first one is sent in step `step`.
 struct Stream {
   std::uint32_t from = 0, to = 0;
   std::uint32_t segment = 0;
@@ -21,25 +21,26 @@ struct Stream {
   std::uint32_t step = 0;
 };
 
-// Why a search cannot be of this group on this topology: ranks that are not the topology's, a root
-// that is none of them. Empty if it can.
+// Returns why a search cannot serve this group on this topology: its number of ranks is not the
+// topology's, or the root is not a rank. Empty if it can.
 [[nodiscard]] std::string wrong_group(const topology::Topology& topology, const Group& group);
 
-// A broadcast: every rank but the root receives every block of every segment once, over one stream
-// for each (segment, first), and sends what it has received.
+// A broadcast. Every rank except the root receives every block of every segment once, over one
+// stream per (segment, first), and sends blocks that it has received.
 struct Broadcast {
   Outline outline;
   std::uint32_t period = 1;
-  std::uint32_t every = 1;  // blocks a period; first < every
+  std::uint32_t every = 1;  // blocks per period; first < every
   Count steps{};
   bool whole_runs = false;  // N is rounded up to a multiple of `every`
   std::vector<Stream> streams;
 };
 
-// The programs of all ranks, as Search returns them (searched.h).
+// Writes the programs of all ranks, with results as of Search (searched.h).
 [[nodiscard]] std::string write_broadcast(const Group& group, const Broadcast& broadcast,
                                           Programs& programs);
-// The same reversed in time: a commuting reduce of as many steps. Only for `every` = 1.
+// Writes the reverse in time: a reduce with as many steps, for commutative operators. Requires
+// `every` = 1.
 [[nodiscard]] std::string write_reduce(const Group& group, const Broadcast& reversed,
                                        Programs& programs);
 

@@ -5,7 +5,7 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint64_t kDefaultRatio = 4096;  // k/t: message time over start-up time
+constexpr std::uint64_t kDefaultRatio = 4096;  // k/t: message time / start-up time
 
 }  // namespace
 
@@ -55,7 +55,7 @@ std::uint64_t FractionalTree::reach(const Reach& all, std::int32_t index) const 
   return index < 0 ? 0 : all.values[static_cast<std::uint32_t>(index) % (run_ + 2)];
 }
 
-// Steps the window of values back: P_{i-r-2} = P_{i-1} - r - P_{i-1-r} takes the place of P_i.
+// Moves the window of values back: P_{i-r-2} = P_{i-1} - r - P_{i-1-r} replaces P_i.
 void FractionalTree::back(Reach& all, std::uint32_t steps) const {
   for (; steps > 0; --steps) {
     const auto run = static_cast<std::int32_t>(run_);

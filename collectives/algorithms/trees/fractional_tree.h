@@ -1,15 +1,16 @@
 #pragma once
-// Where a rank sits in a fractional tree (000, Sanders and Sibeyn, section 3 and Fig. 1).
-// Freestanding.
+// The position of a rank in a fractional tree ([Sanders03], section 3 and Fig. 1). Freestanding.
 //
-// A node of a binary tree is replaced by a group of r PUs, a chain: its head is fed, each PU hands
-// every block on, the last one to the head of the down successor; PU i also hands block i of every
-// run of r to the head of the right successor. Heads of down and right successors are reached r and
-// r+1 steps after the own head, so that P_i = r + P_{i-r} + P_{i-r-1} PUs (P_i = i+1 for i <= r)
-// are reached in i steps.
+// In a fractional tree, each node of a binary tree is replaced by a group of r ranks (the paper's
+// PUs), which form a chain. Every rank of a group forwards every block to the next one, and the
+// last rank to the head of the down successor. In addition, rank i of the group forwards block i of
+// every run of r blocks to the head of the right successor. The heads of the down and right
+// successors are reached r and r+1 steps after the group's own head. Therefore
+// P_i = r + P_{i-r} + P_{i-r-1} ranks are reached in i steps, with P_i = i+1 for i <= r.
 //
-// The head of the whole tree is PU 0 and the source; a subtree's PUs are consecutive: its first
-// group from the head on, then what is below the down successor, then what is below the right one.
+// Ranks are counted from the source, which is 0 and the head of the whole tree. The ranks of a
+// subtree are consecutive: first its head group, then the subtree of the down successor, then the
+// subtree of the right successor.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,10 +19,10 @@
 
 namespace espalier {
 
-// The longest runs that the tables of a program have room for (proto/schedule.options). A PU of a
-// broadcast has 2r+1 actions and 2r+3 indices (r blocks, r+2 links, a segment); of a reduce 3r+2
-// and 3r+4. With simplex ports each action begins in a step of its own: 2r+4 counts, with N, the
-// steps and the bound.
+// The maximum run lengths for which a program's tables have room (proto/schedule.options). A rank
+// of a broadcast has 2r+1 actions and 2r+3 indices (r blocks, r+2 links, one segment), a rank of a
+// reduce 3r+2 actions and 3r+4 indices. With simplex ports each action has its own first step,
+// which takes 2r+4 counts including N, the steps and the bound.
 struct ProgramRoom {
   std::uint32_t actions = sizeof(Program::actions) / sizeof(Action);
   std::uint32_t indices = sizeof(Program::indices) / sizeof(Index);
@@ -33,41 +34,42 @@ inline constexpr std::uint32_t kMaxReduceRun =
     std::min((kRoom.actions - 2) / 3, (kRoom.indices - 4) / 3);
 inline constexpr std::uint32_t kMaxSimplexRun = std::min(kMaxRun, (kRoom.counts - 4) / 2);
 
-// r: the group's, else the default for that many ranks: the integer next to (k/(d't))^(1/3), d' =
-// max(1, ceil(log2 ranks) - 1), the rule of 000 (Performance Analysis) at its example k = 4096 t,
-// at most kMaxReduceRun.
+// Returns the group's run length r. If it is 0, returns the default: the integer nearest to
+// (k/(d't))^(1/3) with d' = max(1, ceil(log2 ranks) - 1), at most kMaxReduceRun. This is the rule
+// of [Sanders03] (Performance Analysis) for its example k = 4096 t.
 [[nodiscard]] std::uint32_t fractional_run(const Group& group);
 
 class FractionalTree {
  public:
-  // 1 <= run <= kMaxRun, 1 <= ranks <= kMaxRanks (builder.h). O(depth) time.
+  // Requires 1 <= run <= kMaxRun and 1 <= ranks <= kMaxRanks (builder.h). O(depth) time.
   FractionalTree(std::uint32_t ranks, std::uint32_t run);
 
-  // d = min{i : P_i >= ranks} - 1, the step in which the last PU gets its first block; -1 if there
-  // is no PU but the source.
+  // d = min{i : P_i >= ranks} - 1: the step in which the last rank gets its first block; -1 if the
+  // source is the only rank.
   [[nodiscard]] std::int32_t last_arrival() const { return depth_ - 1; }
   [[nodiscard]] std::uint32_t run() const { return run_; }
-  // Steps from a run to the next: r+1, but with two PUs nobody sends to the right, there is no
-  // pause, and the run is 1 whatever was asked for.
+  // Steps from one run to the next: r+1. With two ranks no rank sends to the right, so there is no
+  // pause, and the run length is 1 whatever was requested.
   [[nodiscard]] std::uint32_t period() const { return period_; }
-  // Steps for N blocks: d + N + ceil(N/r) - 1 (N for two PUs).
+  // Steps for N blocks: d + N + ceil(N/r) - 1 (N for two ranks).
   [[nodiscard]] Count steps() const;
 
   struct Seat {
-    std::uint32_t head = 0;        // of the own group
-    std::uint32_t position = 0;    // i: the PU is head + i
-    std::int32_t arrival = -1;     // step in which the PU gets block 0; -1 for the source
-    std::uint32_t from_group = 0;  // head of the group that feeds the own head (if there is one)
-    bool is_right = false;         // the own group is that one's right successor
-    std::uint32_t down = 0;   // whom the PU hands every block to: the next of the group, or the
-                              // head of the down successor; 0: nobody
-    std::uint32_t right = 0;  // head of the group's right successor; 0: there is none
+    std::uint32_t head = 0;        // of this rank's group
+    std::uint32_t position = 0;    // i: this rank is head + i
+    std::int32_t arrival = -1;     // step in which this rank gets block 0; -1 for the source
+    std::uint32_t from_group = 0;  // head of the group that feeds this group's head, if any
+    bool is_right = false;         // this group is the right successor of that group
+    // The rank to which this one forwards every block: the next of the group, or the head of the
+    // down successor; 0: none.
+    std::uint32_t down = 0;
+    std::uint32_t right = 0;  // head of the group's right successor; 0: none
   };
-  // pu < ranks. O(depth) time.
+  // Requires pu < ranks. O(depth) time.
   [[nodiscard]] Seat seat(std::uint32_t pu) const;
 
  private:
-  // P_{i-r-1} .. P_i, P_k at position k mod (r+2); those with k < 0 are 0.
+  // P_{i-r-1} .. P_i. P_k is at position k mod (r+2), and is 0 for k < 0.
   struct Reach {
     std::uint64_t values[kMaxRun + 2];
     std::int32_t at;  // i

@@ -1,7 +1,7 @@
 #pragma once
-// The postal model's numbers (004 section 2; Bar-Noy and Kipnis 1992), in ticks: a send holds its
-// port `send` ticks and what it sends can be used `latency` ticks after it began; lambda = latency
-// / send. Freestanding, without memory of the size of the group.
+// The postal model ([Bruck96], section 2; Bar-Noy and Kipnis 1992), in ticks. A send holds its port
+// for `send` ticks, and its data can be used `latency` ticks after the send began.
+// lambda = latency / send. Freestanding; memory does not grow with the group.
 
 #include <cstdint>
 
@@ -9,12 +9,13 @@
 
 namespace espalier {
 
-// N_lambda(t), how many ranks one can reach in t ticks, itself included:
-// N(t) = N(t - send) + N(t - latency), 1 for 0 <= t < latency, 0 before. Held at one t and moved up
-// and down from there, for the recurrence runs both ways: O(latency) memory and no table.
+// N_lambda(t): the number of ranks that one rank can reach in t ticks, itself included.
+// N(t) = N(t - send) + N(t - latency); N(t) = 1 for 0 <= t < latency, and 0 for t < 0. The object
+// holds the values around one t and moves it up and down, because the recurrence can be evaluated
+// in both directions. This takes O(latency) memory and no table.
 class Reach {
  public:
-  // At t = 0. 1 <= send <= latency <= kMaxTicks.
+  // Begins at t = 0. Requires 1 <= send <= latency <= kMaxTicks.
   Reach(std::uint32_t send, std::uint32_t latency) : send_(send), latency_(latency) {
     values_[0] = 1;
   }
@@ -24,17 +25,17 @@ class Reach {
   [[nodiscard]] std::uint32_t value(std::uint32_t back) const {
     return ticks_ < back ? 0 : values_[(ticks_ - back) % kRow];
   }
-  // To the least t with N(t) >= ranks, T_lambda(ranks); from below. ranks <= 2^30.
+  // Increases t to the least t with N(t) >= ranks, which is T_lambda(ranks). ranks <= 2^30.
   void up_to(std::uint32_t ranks) {
     while (value(0) < ranks) {
       ++ticks_;
       values_[ticks_ % kRow] = ticks_ < latency_ ? 1 : value(send_) + value(latency_);
     }
   }
-  // To t - by.
+  // Decreases t by `by`.
   void down(std::uint32_t by) {
     for (; by > 0; --by, --ticks_) {
-      // What falls into reach again: N(t - 1 - latency) = N(t - 1) - N(t - 1 - send).
+      // The value that enters the window: N(t - 1 - latency) = N(t - 1) - N(t - 1 - send).
       if (ticks_ < latency_ + 1) continue;
       values_[(ticks_ - 1 - latency_) % kRow] =
           send_ == latency_ ? value(1) / 2 : value(1) - value(1 + send_);

@@ -5,23 +5,24 @@ namespace {
 
 std::uint32_t height(std::uint32_t node) { return static_cast<std::uint32_t>(__builtin_ctz(node)); }
 
-// x >= 1.
+// Requires x >= 1.
 std::uint32_t top_height(std::uint32_t x) {
   return 31 - static_cast<std::uint32_t>(__builtin_clz(x));
 }
 
-// The greatest power of two <= x; x >= 1.
+// The greatest power of two <= x; requires x >= 1.
 std::uint32_t top_bit(std::uint32_t x) { return 1u << top_height(x); }
 
 std::uint32_t count_ones(std::uint32_t x) {
   return static_cast<std::uint32_t>(__builtin_popcount(x));
 }
 
-// The shape of T1 with m nodes 1 .. m (001 section 3, where they are 0 .. m-1): in order, a
-// complete left subtree of 2^h - 1 nodes, on the right the same construction with the rest.
+// The shape of T1 with m nodes 1 .. m ([SST09] section 3, where they are 0 .. m-1). It is in order:
+// a complete left subtree of 2^h - 1 nodes, and the same construction with the remaining nodes on
+// the right.
 struct Above {
   std::uint32_t node;
-  bool left;  // it is the left child
+  bool left;  // the lower node is its left child
 };
 
 Above above_node(std::uint32_t node, std::uint32_t m) {
@@ -30,7 +31,7 @@ Above above_node(std::uint32_t node, std::uint32_t m) {
   return {right ? node - bit : node + bit, !right};
 }
 
-// 0 where there is none.
+// Returns 0 if there is none.
 std::uint32_t left_node(std::uint32_t node) {
   const std::uint32_t bit = 1u << height(node);
   return bit == 1 ? 0 : node - bit / 2;
@@ -43,7 +44,7 @@ std::uint32_t right_node(std::uint32_t node, std::uint32_t m) {
   return node + (rest < bit / 2 ? rest : bit / 2);
 }
 
-// Whether node is the root of T1 with m nodes or on the path of right children from it.
+// Whether node is the root of T1 with m nodes, or on the path of right children from the root.
 bool on_right_spine(std::uint32_t node, std::uint32_t m) {
   return m >> height(node) == node >> height(node);
 }
@@ -73,7 +74,7 @@ void TwoTrees::start_source() {
   last_arrival_ = end_1 > end_2 ? end_1 : end_2;
 }
 
-// Of the two assignments of colours to steps the better one.
+// Chooses the better of the two assignments of colours to steps.
 void TwoTrees::start_subtrees() {
   std::uint32_t last[2];
   for (early_colour_ = 0; early_colour_ < 2; ++early_colour_) {
@@ -105,37 +106,38 @@ std::uint32_t TwoTrees::parent(unsigned tree, std::uint32_t pe) const {
 }
 
 // Whether the edge from an inner node to an inner child has another colour than the edge into the
-// node. Mirroring: 001 Fig. 3 (where "bitand i = 1" must read "is not 0"). Shifting: checked
-// by exhaustion for n <= 3000; the colour turns at right children in T1 and at left ones
-// in T2, but for the nodes of T1's right spine where n = 0 or 1 (mod 4) and n has an even number of
-// ones, which do it the other way round.
+// node. Mirroring: [SST09] Fig. 3 (where "bitand i = 1" must read "is not 0"). Shifting: checked
+// exhaustively for n <= 3000. The colour changes at right children in T1 and at left children in
+// T2. Exception: if n = 0 or 1 (mod 4) and n has an even number of one bits, the nodes of T1's
+// right spine do the opposite.
 bool TwoTrees::changes_colour(unsigned tree, std::uint32_t parent, bool left) const {
   const bool differs = spine_differs_ && tree == 0 && on_right_spine(parent, n_);
   return left != (turns_right_[tree] != differs);
 }
 
-// The left spine is the powers of two, up to the root.
+// The left spine consists of the powers of two, up to the root.
 bool TwoTrees::on_unused_spine(unsigned tree, std::uint32_t node) const {
   if (use_ == Use::kAll) return false;
   return use_ == Use::kUp ? on_right_spine(node, size_[tree]) : (node & (node - 1)) == 0;
 }
 
-// At a child, over an edge of that colour.
+// Returns the arrival at a child over an edge of this colour.
 std::uint32_t TwoTrees::arrival(unsigned tree, const Edge& from, unsigned colour) const {
   if (on_unused_spine(tree, node(tree, from.pe))) return colour == early_colour_ ? 0 : 1;
   return from.arrival + (from.colour != colour ? 1 : 2);
 }
 
-// How a node hangs below the right spine: by `low` edges up to the top of a complete subtree, by
-// the edge from that to the spine if it is not on it, and by `spine` edges of the spine.
+// The path from a node to the right spine and along it: `low` edges up to the top of a complete
+// subtree, then the edge from that top to the spine (if the top is not on it), then `spine` edges
+// of the spine.
 struct TwoTrees::Path {
   std::uint32_t low, low_changes, spine;
   bool on_spine;
 };
 
-// The right spine's nodes are the numbers that begin as m and end, in zeros, after one of its ones;
-// so the spine's node above is known by the first bit in which `at` differs from m, and the turns
-// below it are the bits of `at`: a node of height h is a right child where bit h+1 is set.
+// The numbers of the right spine's nodes begin like m and end, after one of its one bits, in zeros.
+// So the spine's node above is determined by the first bit in which `at` differs from m. The turns
+// below it are the bits of `at`: a node of height h is a right child if bit h+1 is set.
 TwoTrees::Path TwoTrees::path(unsigned tree, std::uint32_t at) const {
   const std::uint32_t m = size_[tree], bottom = height(at);
   const bool on_spine = on_right_spine(at, m);
@@ -145,7 +147,7 @@ TwoTrees::Path TwoTrees::path(unsigned tree, std::uint32_t at) const {
   return path;
 }
 
-// The edges from a node up to its ancestor of height `top`, in a complete subtree.
+// Adds the edges from a node up to its ancestor of height `top` in a complete subtree.
 void TwoTrees::add_turns(unsigned tree, std::uint32_t at, std::uint32_t top, Path& path) const {
   const std::uint32_t bottom = height(at);
   path.low = top - bottom;
@@ -166,11 +168,11 @@ TwoTrees::Edge TwoTrees::inner_edge(unsigned tree, std::uint32_t pe) const {
   Edge edge{pe, static_cast<std::uint8_t>(colour), start_[tree] + 2 * edges - changes};
   if (use_ == Use::kAll) return edge;
   if (on_unused_spine(tree, at)) return {pe, edge.colour, 0};
-  // Only what lies below the top edge in use counts, and that edge's colour.
+  // Only edges below the top edge in use count, and the colour of the top edge.
   if (use_ == Use::kUp) {
     edges = way.low;
     changes = way.low_changes;
-  } else if (at > root_[tree]) {  // right of the root, whose right edge is the top
+  } else if (at > root_[tree]) {  // right of the root, whose right edge is the top edge
     edges -= 1;
     changes -= spine_turns ? 1 : 0;
   } else {  // right of a lower node of the left spine
@@ -195,7 +197,8 @@ TwoTrees::Both TwoTrees::edges(std::uint32_t pe) const {
   return both;
 }
 
-// A leaf's edge has the other colour than its edge in the tree where it is inner.
+// The edge into a leaf has the other colour than the edge into the same rank where it is an inner
+// node.
 TwoTrees::Edge TwoTrees::leaf_edge(unsigned tree, const Edge& other) const {
   Edge edge{other.pe, static_cast<std::uint8_t>(1 - other.colour), start_[tree]};
   const std::uint32_t above = parent(tree, edge.pe);
@@ -226,7 +229,7 @@ TwoTrees::Both TwoTrees::children(unsigned tree, const Edge& from) const {
   Edge right{pe(tree, right_at), static_cast<std::uint8_t>(1 - left.colour), 0};
   if (left.pe == 0 || right_at == 0) {
     right = child(tree, from, right_at, false);
-  } else {  // two children's colours differ: no need to find the second
+  } else {  // the colours of two children differ: no need to compute the second
     right.arrival = arrival(tree, from, right.colour);
   }
   if (tree == 1 && pairing_ == Pairing::kMirror) return {{right, left}};
@@ -237,10 +240,10 @@ TwoTrees::Edge TwoTrees::root_edge(unsigned tree) const {
   return {root(tree), static_cast<std::uint8_t>(1 - tree), start_[tree]};
 }
 
-// The last arrival in the subtree of `top` on the right spine, but for edges that are not in use.
-// Off the right spine all subtrees are complete and one path from each node down turns no colour,
-// two steps an edge, to the last edge (where one of two leaves does not turn): 2 * height after its
-// root. So only spines are walked.
+// The last arrival in the subtree of `top` on the right spine, ignoring edges that are not in use.
+// Off the right spine all subtrees are complete. One path from each node down changes no colour up
+// to its last edge (where one of two leaves does not change), at two steps per edge. So the last
+// arrival in such a subtree is 2 * height after its root, and only spines must be walked.
 std::uint32_t TwoTrees::latest_from(unsigned tree, Edge top) const {
   std::uint32_t last = 0;
   const auto extend = [&last](std::uint32_t arrival) { last = arrival > last ? arrival : last; };
@@ -259,7 +262,7 @@ std::uint32_t TwoTrees::latest_from(unsigned tree, Edge top) const {
   return last;
 }
 
-// Right of the left spine: the rest of the right spine, and below the root complete subtrees.
+// Right of the left spine: the rest of the right spine, and complete subtrees below the root.
 std::uint32_t TwoTrees::latest_right_of_left_spine(unsigned tree) const {
   Edge at = root_edge(tree);
   if (!is_inner(tree, at.pe)) return 0;

@@ -1,5 +1,5 @@
-// Shapes and colours against the values of an independent prototype (testdata/golden.json), and
-// every property by brute force for n <= 1000, or n <= 3000 with ESPALIER_WHOLE=1.
+// Shapes and colours, compared with an independent prototype (testdata/golden.json), and every
+// property by exhaustive checks for n <= 1000, or n <= 3000 with ESPALIER_WHOLE=1.
 
 #include "collectives/algorithms/trees/two_trees.h"
 
@@ -27,7 +27,7 @@ std::uint32_t paper_height(std::uint32_t n) {
   return h;
 }
 
-// Golden edges are [parent, child, colour] with PEs from 0.
+// Golden edges are [parent, child, colour] with ranks from 0.
 nlohmann::json edges_of(const TwoTrees& trees, unsigned tree, std::uint32_t n) {
   nlohmann::json edges = nlohmann::json::array();
   for (std::uint32_t pe = 1; pe <= n; ++pe) {
@@ -66,7 +66,7 @@ TEST(TwoTrees, MirroredTreesOfThePrototype) {
   compare_with_golden("two_tree_mirror", Pairing::kMirror);
 }
 
-// The colour of 001 Fig. 3 (with "is not 0" for "= 1"), as the paper writes it.
+// The colour as written in Fig. 3 of [SST09] (with "is not 0" for "= 1").
 unsigned in_edge_colour(std::uint32_t n, std::uint32_t i, std::uint32_t h) {
   std::uint32_t root = 1;
   while (root * 2 <= n) root *= 2;
@@ -86,10 +86,10 @@ TEST(TwoTrees, MirroredColoursOfThePaper) {
   }
 }
 
-// Everything of one tree at once, by its definition: children from parents, arrivals downwards.
+// A whole tree computed from the definitions: children from parents, arrivals downwards.
 struct WholeTree {
-  std::vector<Edge> edges;                           // by PE
-  std::vector<std::vector<std::uint32_t>> children;  // by PE, ascending
+  std::vector<Edge> edges;                           // by rank
+  std::vector<std::vector<std::uint32_t>> children;  // by rank, ascending
 };
 
 WholeTree whole_tree(const TwoTrees& trees, unsigned tree, std::uint32_t n) {
@@ -102,7 +102,7 @@ WholeTree whole_tree(const TwoTrees& trees, unsigned tree, std::uint32_t n) {
   return whole;
 }
 
-// Leftmost and rightmost PE below `pe`; counts what is reached.
+// The leftmost and rightmost rank below `pe`; counts the ranks that are reached.
 void in_order(const WholeTree& whole, std::uint32_t pe, std::uint32_t& low, std::uint32_t& high,
               std::uint32_t& reached) {
   low = high = pe;
@@ -169,7 +169,7 @@ void check_all(std::uint32_t n, Pairing pairing) {
   ASSERT_EQ(trees.last_arrival(), last);
   ASSERT_EQ(last, std::min(std::max(last_1, last_2 + 1), std::max(last_1 + 1, last_2)))
       << "the better of the two starts";
-  // Steps for N blocks: last + 1 + 2(N-1) <= 2h + 2N - 2 (001 section 4.1 says 2h + 2N).
+  // Steps for N blocks: last + 1 + 2(N-1) <= 2h + 2N - 2 ([SST09] section 4.1 gives 2h + 2N).
   const std::uint32_t h = paper_height(n);
   ASSERT_LE(last + 1, 2 * h);
   ASSERT_GE(last + 1 + 3, 2 * h);
@@ -187,7 +187,7 @@ TEST(TwoTrees, MirroredByBruteForce) {
   }
 }
 
-// What a PE and its neighbours must agree on, for n up to 2^29, sampled.
+// The properties that a rank and its neighbours must agree on, sampled for n up to 2^29.
 TEST(TwoTrees, LargeTreesSampled) {
   std::mt19937 random(3);
   for (int sample = 0; sample < 20000; ++sample) {

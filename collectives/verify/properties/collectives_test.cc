@@ -161,7 +161,7 @@ TEST_F(Collectives, AllgatherByARing) {
       builder.send(t, (me + 1) % 4, operand(builder, step == 0 ? kInput : kOutput, sent),
                    step == 0 ? 0 : 1);
     }
-    // Hand gives each use of a peer a link of its own.
+    // ProgramBuilder gives each use of a peer its own link.
     for (std::uint32_t k = 1; k < builder.program.actions_count; ++k) {
       builder.program.actions[k].link_ref = builder.program.actions[k < 3 ? k : 2 - k % 2].link_ref;
     }

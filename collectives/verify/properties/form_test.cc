@@ -142,7 +142,7 @@ TEST_F(Form, RoutesTooLong) {
   options.max_instances_total = 126 + 64 + 128;  // 63 steps of 64 ranks: twice 32
   expect_refused(Point::kLinks, "more hops than the 0 that can be checked", options);
   EXPECT_TRUE(verdict_of(*topology, programs, options).counterexample.too_large);
-  options.max_instances_total += 32;  // in lock step, and under drift
+  options.max_instances_total += 32;  // in lock step, and under timing skew
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
 }
 

@@ -139,32 +139,33 @@ const Instance* sender_over(const ExpandedSchedule& schedule, const LinkLoad& li
 }  // namespace
 
 Finding check_loads(ExpandedSchedule& schedule, std::vector<LinkUse> uses, Verdict& verdict) {
-  Load slot, drift;
+  Load lock_step, async;
   std::sort(uses.begin(), uses.end(),
             [](const LinkUse& a, const LinkUse& b) { return a.slot < b.slot; });
-  if (!find_busiest(schedule, uses, slot) ||
-      !find_busiest(schedule, most_of_each_pair(std::move(uses)), drift)) {
+  if (!find_busiest(schedule, uses, lock_step) ||
+      !find_busiest(schedule, most_of_each_pair(std::move(uses)), async)) {
     return too_many_hops(schedule);
   }
-  verdict.slot = verdict.slot && !slot.too_much();
-  verdict.async = verdict.async && !drift.too_much();
-  const bool by_drift = schedule.common->grade == espalier_Grade_ASYNC;
-  const Load& claimed = by_drift ? drift : slot;
+  verdict.slot = verdict.slot && !lock_step.too_much();
+  verdict.async = verdict.async && !async.too_much();
+  const bool is_async = schedule.common->grade == espalier_Grade_ASYNC;
+  const Load& claimed = is_async ? async : lock_step;
   if (is_nearer(claimed.link, verdict.busiest)) verdict.busiest = claimed.link;
   if (!claimed.too_much()) return std::nullopt;
   std::uint32_t node = 0;
   const Instance* send =
-      sender_over(schedule, claimed.link, by_drift ? nullptr : &claimed.slot, node);
+      sender_over(schedule, claimed.link, is_async ? nullptr : &claimed.slot, node);
   const std::int64_t where = send == nullptr ? -1 : std::int64_t{node};
-  Counterexample example = found(
-      Point::kLinks, schedule, where, send,
-      "the link " + schedule.topology->node_name(claimed.link.from) + " -> " +
-          schedule.topology->node_name(claimed.link.to) + " on its route carries " +
-          std::to_string(claimed.link.load) + (by_drift ? " at once under drift" : " in the step") +
-          "; its capacity is " + std::to_string(claimed.link.capacity) +
-          (by_drift && !slot.too_much() ? ", which lock step keeps: grade ASYNC is claimed, and "
-                                          "only SLOT holds"
-                                        : ""));
+  Counterexample example = found(Point::kLinks, schedule, where, send,
+                                 "the link " + schedule.topology->node_name(claimed.link.from) +
+                                     " -> " + schedule.topology->node_name(claimed.link.to) +
+                                     " on its route carries " + std::to_string(claimed.link.load) +
+                                     (is_async ? " at once under drift" : " in the step") +
+                                     "; its capacity is " + std::to_string(claimed.link.capacity) +
+                                     (is_async && !lock_step.too_much()
+                                          ? ", which lock step keeps: grade ASYNC is claimed, and "
+                                            "only SLOT holds"
+                                          : ""));
   if (send == nullptr) {
     example.from = claimed.link.from;
     example.to = claimed.link.to;

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kForms =
     "expected unix:LOCAL,REMOTE or udp:LOCALPORT,HOST:PORT or tty:PATH,BAUD or stream:PATH";
 
-// Splits at the last `mark`; false: there is none, or nothing on one side.
+// Splits at the last `mark`. False: there is none, or one side is empty.
 [[nodiscard]] bool split(const std::string& text, char mark, std::string& before,
                          std::string& after) {
   const std::size_t at = text.rfind(mark);
@@ -46,16 +46,16 @@ constexpr const char* kForms =
     std::uint32_t local = 0, remote = 0;
     std::string host, port;
     if (!number(first, 65535, local)) {
-      error = "the local port is '" + first + "'; it must be a number up to 65535";
+      error = "the local port is '" + first + "'; expected a number up to 65535";
     } else if (!split(second, ':', host, port) || !number(port, 65535, remote) || remote == 0) {
-      error = "the other end is '" + second + "'; it must be HOST:PORT, a port from 1 to 65535";
+      error = "the other end is '" + second + "'; expected HOST:PORT with a port from 1 to 65535";
     } else {
       carrier = open_udp(static_cast<std::uint16_t>(local), host, port, error);
     }
   } else if (kind == "tty" && split(rest, ',', first, second)) {
     std::uint32_t baud = 0;
     if (!number(second, UINT32_MAX, baud)) {
-      error = "the baud rate is '" + second + "'; it must be a number";
+      error = "the baud rate is '" + second + "'; expected a number";
     } else {
       carrier = open_tty(first, baud, error);
     }

@@ -39,14 +39,14 @@ class HostCarriers : public testing::Test {
 
 Frame frame_of(std::uint32_t size, std::uint32_t seed) {
   Frame frame(size);
-  // Zeros among them, and runs without.
+  // With zeros, and with runs without zeros.
   for (std::uint32_t i = 0; i < size; ++i) {
     frame[i] = static_cast<std::uint8_t>(i % 300 < 260 ? (i + seed) % 255 + 1 : 0);
   }
   return frame;
 }
 
-// Frames of many sizes from one to the other, one at a time.
+// Sends frames of many sizes from one carrier to the other, one at a time.
 void exchange(Carrier& from, Carrier& to, const std::function<void()>& relay = nullptr) {
   Frame room(to.mtu());
   for (std::uint32_t size = 1; size <= from.mtu(); size += size < 70 ? 1 : 97) {
@@ -68,7 +68,7 @@ TEST_F(HostCarriers, UnixDatagrams) {
   const auto gateway = open_carrier("unix:" + at("host") + "," + at("board"), error);
   ASSERT_NE(gateway, nullptr) << error;
   const Frame lost = frame_of(100, 1);
-  EXPECT_EQ(gateway->send(lost.data(), 100), Status::kOk) << "nobody is there yet: lost";
+  EXPECT_EQ(gateway->send(lost.data(), 100), Status::kOk) << "no receiver exists yet: lost";
   const auto board = open_board_carrier("unix:" + at("board") + "," + at("host"), error);
   ASSERT_NE(board, nullptr) << error;
   exchange(*gateway, *board);
@@ -76,7 +76,8 @@ TEST_F(HostCarriers, UnixDatagrams) {
   EXPECT_FALSE(gateway->down());
 }
 
-// What an emulator's Ethernet device sees, and what it may send.
+// The view of an emulator's Ethernet device: the frames that it receives, and those that it may
+// send.
 TEST_F(HostCarriers, UnixDatagramsAreEthernetFrames) {
   std::string error;
   const auto gateway = open_carrier("unix:" + at("host") + "," + at("board"), error);
@@ -90,7 +91,8 @@ TEST_F(HostCarriers, UnixDatagramsAreEthernetFrames) {
   const std::uint8_t expected[] = {0x02, 'E',  's',  'p', 'l', 1, 0x02, 'E', 's', 'p', 'l',
                                    0,    0x88, 0xb5, 5,   0,   1, 2,    3,   4,   5,   0};
   EXPECT_EQ(std::memcmp(seen, expected, sizeof expected), 0);
-  // Back, but for others, of another protocol, longer than its bytes; then a right one.
+  // In the other direction: for another address, of another protocol, longer than its bytes; then a
+  // correct one.
   sockaddr_un host;
   ASSERT_TRUE(address_of(at("host"), host, error));
   const auto send = [&](std::size_t size) {
@@ -142,7 +144,7 @@ TEST_F(HostCarriers, Udp) {
   ASSERT_NE(left, nullptr) << error;
   const Frame lost = frame_of(100, 1);
   EXPECT_EQ(left->send(lost.data(), 100), Status::kOk);
-  EXPECT_EQ(left->send(lost.data(), 100), Status::kOk) << "the refusal is not this frame's";
+  EXPECT_EQ(left->send(lost.data(), 100), Status::kOk) << "the error belongs to an earlier frame";
   const auto right = open_carrier("udp:" + b + ",127.0.0.1:" + a, error);
   ASSERT_NE(right, nullptr) << error;
   exchange(*left, *right);
@@ -166,7 +168,7 @@ TEST_F(HostCarriers, StreamThatDevicesJoinAndLeave) {
   ASSERT_NE(host, nullptr) << error;
   Frame room(host->mtu());
   EXPECT_EQ(host->receive(room.data()), 0u);
-  EXPECT_EQ(host->send(room.data(), 40), Status::kOk) << "nobody is there: lost";
+  EXPECT_EQ(host->send(room.data(), 40), Status::kOk) << "no device is connected: lost";
   for (int life = 0; life < 3; ++life) {
     const Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
     sockaddr_un address;
@@ -176,7 +178,7 @@ TEST_F(HostCarriers, StreamThatDevicesJoinAndLeave) {
     ByteCarrier board(device, kByteMtu);
     exchange(board, *host);
     exchange(*host, board);
-    // It leaves in the middle of a frame.
+    // The device leaves in the middle of a frame.
     ASSERT_TRUE(device.put(9));
     ASSERT_TRUE(device.put(1));
     EXPECT_EQ(host->receive(room.data()), 0u);
@@ -205,7 +207,7 @@ TEST_F(HostCarriers, TtyAndItsHangUp) {
   EXPECT_TRUE(tty->down());
 }
 
-TEST_F(HostCarriers, SaysWhatIsWrongInOneLine) {
+TEST_F(HostCarriers, ReportsErrorsInOneLine) {
   const std::string forms =
       "expected unix:LOCAL,REMOTE or udp:LOCALPORT,HOST:PORT or tty:PATH,BAUD or stream:PATH";
   const std::string longest(200, 'x');
@@ -215,13 +217,13 @@ TEST_F(HostCarriers, SaysWhatIsWrongInOneLine) {
       {"unix:/tmp/a", forms},
       {"unix:,/tmp/a", forms},
       {"stream:", forms},
-      {"udp:70000,localhost:1", "the local port is '70000'; it must be a number up to 65535"},
-      {"udp:1x,localhost:1", "the local port is '1x'; it must be a number up to 65535"},
+      {"udp:70000,localhost:1", "the local port is '70000'; expected a number up to 65535"},
+      {"udp:1x,localhost:1", "the local port is '1x'; expected a number up to 65535"},
       {"udp:0,localhost",
-       "the other end is 'localhost'; it must be HOST:PORT, a port from 1 to 65535"},
+       "the other end is 'localhost'; expected HOST:PORT with a port from 1 to 65535"},
       {"udp:0,localhost:0",
-       "the other end is 'localhost:0'; it must be HOST:PORT, a port from 1 to 65535"},
-      {"tty:/dev/null,fast", "the baud rate is 'fast'; it must be a number"},
+       "the other end is 'localhost:0'; expected HOST:PORT with a port from 1 to 65535"},
+      {"tty:/dev/null,fast", "the baud rate is 'fast'; expected a number"},
       {"tty:/dev/null,9600",
        "cannot use '/dev/null' as a serial device: Inappropriate ioctl for device"},
       {"tty:" + at("none") + ",9600",
@@ -239,7 +241,7 @@ TEST_F(HostCarriers, SaysWhatIsWrongInOneLine) {
   std::string error;
   EXPECT_EQ(open_carrier("tty:/dev/null,1234", error), nullptr);
   EXPECT_EQ(
-      error.find("device 'tty:/dev/null,1234': no device runs at 1234 baud; it may be 9600, "), 0u)
+      error.find("device 'tty:/dev/null,1234': unknown baud rate 1234; expected one of 9600, "), 0u)
       << error;
 }
 
@@ -252,7 +254,7 @@ TEST_F(HostCarriers, TheClockWakesForAFrame) {
   clock.add(*board);
   const std::uint64_t start = clock.now();
   clock.wait(start + 2'000'000);
-  EXPECT_GE(clock.now(), start + 2'000'000) << "nothing has come";
+  EXPECT_GE(clock.now(), start + 2'000'000) << "no frame arrived";
   const Frame frame = frame_of(50, 0);
   ASSERT_EQ(gateway->send(frame.data(), 50), Status::kOk);
   constexpr std::uint64_t kHour = 3600ull * 1'000'000'000;

@@ -13,8 +13,8 @@
 namespace espalier {
 namespace {
 
-// What went wrong with a message on its way is the loss of that message; nobody at the other end,
-// for one. Only a full buffer is worth another try.
+// An error on the way, such as a missing receiver, loses the message. Only a full buffer is worth
+// another try.
 [[nodiscard]] Status sent(ssize_t result) {
   const bool full = result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS);
   return full ? Status::kTryAgain : Status::kOk;
@@ -43,7 +43,7 @@ class UnixCarrier final : public HostCarrier {
     return sent(sendto(socket_.get(), out_.data(), all, MSG_DONTWAIT,
                        reinterpret_cast<const sockaddr*>(&remote_), sizeof remote_));
   }
-  // Frames for others, as a switch may bring them, are passed over.
+  // Skips frames for others, which a switch may deliver.
   [[nodiscard]] std::uint32_t receive(std::uint8_t* frame) override {
     for (;;) {
       const ssize_t got = recv(socket_.get(), in_.data(), in_.size(), MSG_DONTWAIT);
@@ -62,7 +62,7 @@ class UnixCarrier final : public HostCarrier {
   sockaddr_un remote_;
   EthernetAddress own_, other_;
   std::array<std::uint8_t, kEthernetMaxBytes> out_ = {};
-  std::array<std::uint8_t, 2048> in_ = {};  // with a frame check sequence, a VLAN tag
+  std::array<std::uint8_t, 2048> in_ = {};  // including a frame check sequence and a VLAN tag
 };
 
 class UdpCarrier final : public HostCarrier {
@@ -75,7 +75,7 @@ class UdpCarrier final : public HostCarrier {
     return sent(::send(socket_.get(), frame, size, MSG_DONTWAIT));
   }
   [[nodiscard]] std::uint32_t receive(std::uint8_t* frame) override {
-    // An error stands for a message that nobody took.
+    // An error reports an earlier message that had no receiver.
     for (int tries = 0; tries < 2; ++tries) {
       const ssize_t got = recv(socket_.get(), frame, kUdpMtu, MSG_DONTWAIT);
       if (got > 0) return static_cast<std::uint32_t>(got);
@@ -84,7 +84,7 @@ class UdpCarrier final : public HostCarrier {
   }
 
  private:
-  static constexpr std::uint32_t kUdpMtu = 1472;  // in an Ethernet frame
+  static constexpr std::uint32_t kUdpMtu = 1472;  // fits into an Ethernet frame
   Descriptor socket_;
 };
 
@@ -99,7 +99,7 @@ std::unique_ptr<HostCarrier> open_unix(const std::string& local, const std::stri
   if (!address_of(remote, address, error)) return nullptr;
   Descriptor fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) {
-    error = "no unix socket: " + reason();
+    error = "cannot create a unix socket: " + reason();
     return nullptr;
   }
   if (!bind_unix(fd.get(), local, error)) return nullptr;
@@ -114,7 +114,7 @@ std::unique_ptr<HostCarrier> open_udp(std::uint16_t local_port, const std::strin
   addrinfo* found = nullptr;
   const int failed = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   if (failed != 0) {
-    error = "'" + host + "' is no host: " + gai_strerror(failed);
+    error = "cannot resolve host '" + host + "': " + gai_strerror(failed);
     return nullptr;
   }
   sockaddr_in remote;
@@ -129,7 +129,7 @@ std::unique_ptr<HostCarrier> open_udp(std::uint16_t local_port, const std::strin
     return nullptr;
   }
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&remote), sizeof remote) != 0) {
-    error = "no way to '" + host + "': " + reason();
+    error = "cannot connect to host '" + host + "': " + reason();
     return nullptr;
   }
   return std::make_unique<UdpCarrier>(std::move(fd));

@@ -9,7 +9,8 @@
 
 namespace espalier {
 
-// Null: `error` says why. `own` and `other` are the addresses in the Ethernet frames.
+// On error returns null and sets `error`. `own` and `other` are the addresses in the Ethernet
+// frames.
 [[nodiscard]] std::unique_ptr<HostCarrier> open_unix(const std::string& local,
                                                      const std::string& remote,
                                                      const EthernetAddress& own,

@@ -28,9 +28,9 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// False: `error` says what is wrong.
+// On error returns false and sets `error`.
 [[nodiscard]] bool address_of(const std::string& path, sockaddr_un& address, std::string& error);
-// Binds fd to `path`; a socket that was left there is replaced.
+// Binds fd to `path`; replaces a socket left there.
 [[nodiscard]] bool bind_unix(int fd, const std::string& path, std::string& error);
 
 }  // namespace espalier

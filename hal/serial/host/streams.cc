@@ -14,7 +14,7 @@
 namespace espalier {
 namespace {
 
-// Bytes of a descriptor that does not block, a buffer at a time each way.
+// Bytes of a non-blocking descriptor, one buffer at a time in each direction.
 class FdStream final : public ByteStream {
  public:
   explicit FdStream(Descriptor fd) : fd_(std::move(fd)) {}
@@ -26,7 +26,7 @@ class FdStream final : public ByteStream {
     if (put_ == out_.size()) flush();
     if (put_ == out_.size()) return false;
     out_[put_++] = byte;
-    if (byte == 0) flush();  // a frame's end
+    if (byte == 0) flush();  // end of a frame
     return true;
   }
   [[nodiscard]] bool get(std::uint8_t& byte) override {
@@ -35,7 +35,7 @@ class FdStream final : public ByteStream {
     byte = in_[taken_++];
     return true;
   }
-  // What was begun with one device is not for the next.
+  // Data begun with one device is not sent to the next.
   void join(Descriptor fd) {
     fd_ = std::move(fd);
     put_ = taken_ = got_ = 0;
@@ -49,7 +49,7 @@ class FdStream final : public ByteStream {
       if (wrote <= 0) {
         if (fd_ && (errno == EAGAIN || errno == EINTR)) break;
         leave();
-        gone = put_;  // nobody is there: lost
+        gone = put_;  // no device is connected: lost
       } else {
         gone += static_cast<std::size_t>(wrote);
       }
@@ -104,7 +104,7 @@ class StreamCarrier final : public HostCarrier {
   [[nodiscard]] std::uint32_t receive(std::uint8_t* frame) override {
     return joined() ? carrier_.receive(frame) : 0;
   }
-  // The listener's while nobody has joined.
+  // The listener while no device is connected.
   [[nodiscard]] int fd() const override { return stream_.down() ? listener_.get() : stream_.fd(); }
   [[nodiscard]] bool pending() const override { return stream_.pending(); }
 
@@ -145,7 +145,7 @@ std::unique_ptr<HostCarrier> open_tty(const std::string& path, std::uint32_t bau
     known += (known.empty() ? "" : ", ") + std::to_string(its.baud);
   }
   if (speed == nullptr) {
-    error = "no device runs at " + std::to_string(baud) + " baud; it may be " + known;
+    error = "unknown baud rate " + std::to_string(baud) + "; expected one of " + known;
     return nullptr;
   }
   Descriptor fd(open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
@@ -171,7 +171,7 @@ std::unique_ptr<HostCarrier> open_tty(const std::string& path, std::uint32_t bau
 std::unique_ptr<HostCarrier> open_stream(const std::string& path, std::string& error) {
   Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) {
-    error = std::string("no unix socket: ") + std::strerror(errno);
+    error = std::string("cannot create a unix socket: ") + std::strerror(errno);
     return nullptr;
   }
   if (!bind_unix(fd.get(), path, error)) return nullptr;

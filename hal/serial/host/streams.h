@@ -8,7 +8,7 @@
 
 namespace espalier {
 
-// Null: `error` says why.
+// On error returns null and sets `error`.
 [[nodiscard]] std::unique_ptr<HostCarrier> open_tty(const std::string& path, std::uint32_t baud,
                                                     std::string& error);
 // Listens at `path`.

@@ -1,4 +1,5 @@
-// Prints what docs/serial.md shows: two nodes' frames one by one, and what messages cost.
+// Prints the figures of docs/serial.md: the frames between two nodes one by one, and the cost of
+// messages.
 
 #include <cstdio>
 #include <deque>
@@ -53,7 +54,7 @@ struct Pair {
       nodes.emplace_back(hub, v, std::vector<std::uint32_t>{1 - v}, config);
     }
   }
-  // Completions of each node are counted.
+  // Counts the completions of each node.
   void run() {
     bool any = false;
     for (int v = 0; v < 2; ++v) {

@@ -17,7 +17,7 @@ constexpr std::uint64_t kDelayNs = 50'000;
 bool Pipe::put(std::uint8_t byte) {
   if (bytes_.size() >= kRoom) return false;
   if (until_fault_-- == 0) {
-    // A draw for each byte would take most of a test's time.
+    // One draw per byte would take most of a test's time.
     const double all = faults_.lose + faults_.repeat + faults_.damage;
     const double which = std::uniform_real_distribution<double>(0, all)(random_);
     until_fault_ = all > 0 ? std::geometric_distribution<std::int64_t>(all)(random_) : -1;
@@ -87,12 +87,12 @@ std::uint32_t Hub::End::receive(std::uint8_t* frame) {
   return size;
 }
 
-// To the other end of the frame's channel, under the number that it has there.
+// Routes the frame to the other end of its channel, with the channel's number there.
 void Hub::route(std::uint32_t node, Frame frame) {
   const std::size_t covered = frame.size() - serial::kCrcBytes;
   if (frame.size() < serial::kHeaderBytes + serial::kCrcBytes || frame[1] >= peers_[node].size() ||
       crc32(0, frame.data(), covered) != load_u32(frame.data() + covered)) {
-    return;  // damaged on its first stretch
+    return;  // damaged before it reached the hub
   }
   ++frames_;
   if (watcher_) watcher_(node, frame);
@@ -100,7 +100,7 @@ void Hub::route(std::uint32_t node, Frame frame) {
   const std::uint32_t to = here[frame[1]];
   if (cut_[node] || cut_[to]) return;
   const auto& back = peers_[to];
-  // Of several between the same two, the k-th here is the k-th there.
+  // With several channels between the same two nodes, number k here is number k there.
   auto before = std::count(here.begin(), here.begin() + frame[1], to);
   std::size_t channel = 0;
   while (back[channel] != node || before-- > 0) ++channel;
@@ -129,7 +129,7 @@ void Hub::deliver(std::uint32_t to, Frame frame) {
   (faults_.bytes ? wires_[to].outbox : ends_[to].inbox).push_back(std::move(frame));
 }
 
-// Between the hub's ends of the byte streams.
+// Moves bytes between the hub's ends of the byte streams.
 bool Hub::move_bytes() {
   bool any = false;
   for (std::uint32_t v = 0; v < wires_.size(); ++v) {
@@ -159,7 +159,7 @@ bool Hub::busy() const {
   return false;
 }
 
-// When the first port has something to do, by the times to which they wait.
+// The time at which the first port has something to do, taken from their calls of wait().
 std::uint64_t Hub::next_due() {
   asking_ = true;
   std::uint64_t due = UINT64_MAX;

@@ -1,7 +1,7 @@
 #pragma once
-// Serial endpoints of many nodes in one process, in virtual time: each node has one carrier, to a
-// hub that hands every frame to the node at the other end of its channel. Carriers lose, repeat,
-// delay and damage frames, or bytes, from a seed. Host only, for tests.
+// Serial endpoints of many nodes in one process, in virtual time. Each node has one carrier to a
+// hub, which delivers every frame to the node at the other end of its channel. Carriers lose,
+// duplicate, delay and damage frames, or bytes, from a seed. Host only, for tests.
 
 #include <cstdint>
 #include <deque>
@@ -17,15 +17,15 @@
 namespace espalier::serial {
 
 struct CarrierFaults {
-  // Of a frame, or (over bytes) of a byte.
+  // Probabilities per frame or, over bytes, per byte.
   double lose = 0, repeat = 0, damage = 0;
-  double delay = 0;  // by up to 50 us, so that later frames overtake it
+  double delay = 0;  // probability of a delay of up to 50 us, so that later frames overtake it
   unsigned seed = 1;
-  bool bytes = false;  // frames go over a stream of bytes
+  bool bytes = false;  // frames travel over a stream of bytes
   std::uint32_t mtu = 1498;
 };
 
-// Bytes on their way, at most kRoom of them.
+// Bytes in flight, at most kRoom.
 class Pipe final : public ByteStream {
  public:
   static constexpr std::size_t kRoom = 700;
@@ -54,24 +54,25 @@ class Hub {
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(peers_.size()); }
   [[nodiscard]] Carrier& carrier(std::uint32_t node);
   [[nodiscard]] Clock& clock(std::uint32_t node) { return clocks_[node]; }
-  // The port's wait() is asked when it has something to do. It outlives the hub's use.
+  // The hub calls the port's wait() to find its next event. The port must outlive the use of the
+  // hub.
   void add(std::uint32_t node, SerialPort& port) { ports_[node] = &port; }
-  // Takes the node off: its carrier carries nothing from now on, and its port is not asked.
+  // Removes the node: its carrier carries nothing from now on, and its port is not called.
   void cut(std::uint32_t node);
 
   [[nodiscard]] std::uint64_t now() const { return now_; }
-  // Lets time pass until a node has something to do, or until `until`. False: nothing will come.
+  // Lets time pass until a node has something to do, or until `until`. False: no event will follow.
   bool advance(std::uint64_t until);
-  [[nodiscard]] std::uint64_t frames() const { return frames_; }  // that nodes have sent
-  // Sees every frame that a node sends.
+  [[nodiscard]] std::uint64_t frames() const { return frames_; }  // sent by all nodes
+  // Calls `watcher` for every frame that a node sends.
   void watch(std::function<void(std::uint32_t from, const Frame& frame)> watcher) {
     watcher_ = std::move(watcher);
   }
-  // Hands node `to` a frame as it is, at once.
+  // Delivers an unmodified frame to node `to` at once.
   void inject(std::uint32_t to, Frame frame) { deliver(to, std::move(frame)); }
 
  private:
-  // Frames on their way are the hub's; a node's end gets those that have come.
+  // The hub holds frames in flight; a node's end holds the frames that have arrived.
   struct End final : public Carrier {
     Hub* hub = nullptr;
     std::uint32_t node = 0;

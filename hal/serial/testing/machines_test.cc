@@ -1,5 +1,6 @@
-// Machines over serial endpoints: every algorithm for any topology, its results against the plain
-// reference, over carriers that lose, repeat, delay and damage; and a node that falls silent.
+// Machines over serial endpoints: every algorithm for any topology, its results compared with the
+// plain reference, over carriers that lose, duplicate, delay and damage; and a node that falls
+// silent.
 
 #include <gtest/gtest.h>
 
@@ -45,7 +46,7 @@ class Machines {
     state_.resize(ranks, Status::kOk);
   }
 
-  // Runs one collective; the results are checked where all went well.
+  // Runs one collective. The results are checked if it succeeded.
   void run(const Job& job, std::uint32_t dead = UINT32_MAX) {
     const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
     ASSERT_NE(algorithm, nullptr);
@@ -172,7 +173,8 @@ TEST_P(SerialMachines, RunEveryCollective) {
   }
 }
 
-// It says nothing any more; all others end with its name, within the deadlines.
+// The node sends nothing any more. All others end with its number as the cause, within the
+// deadlines.
 TEST_P(SerialMachines, NameANodeThatFallsSilent) {
   constexpr std::uint32_t kRanks = 5, kDead = 3;
   Machines machines(kRanks, GetParam().faults, 2);

@@ -1,6 +1,6 @@
 #pragma once
-// A set of a node's links. Freestanding; one word where a node has at most 64 links, of 32 bits
-// where it has at most 32.
+// A set of a node's links. Freestanding. It takes one word if a node has at most 64 links, and a
+// 32-bit word if it has at most 32.
 
 #include <bit>
 #include <cstdint>
@@ -32,7 +32,7 @@ class LinkSet {
     for (const Word word : words_) any |= word;
     return any == 0;
   }
-  // The first link that is `from` or above; kNone if there is none.
+  // Returns the lowest link >= `from` in the set, or kNone.
   [[nodiscard]] std::uint32_t next(std::uint32_t from) const {
     for (std::uint32_t word = from / kBits; word < kWords; ++word) {
       const Word rest = words_[word] & (word == from / kBits ? ~Word{0} << from % kBits : ~Word{0});
@@ -40,7 +40,7 @@ class LinkSet {
     }
     return kNone;
   }
-  // Calls f(link) for every link that is in the set now, ascending; f may change the set.
+  // Calls f(link) for every link now in the set, in ascending order; f may change the set.
   template <typename F>
   void for_each(F f) const {
     const LinkSet now = *this;

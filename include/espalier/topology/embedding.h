@@ -1,6 +1,6 @@
 #pragma once
-// Embeddings: where the ranks of a direct schedule stand on a topology, so that its links suffice.
-// Host only. Files: proto/embedding.proto, docs/embeddings.md; those under topology/embeddings are
+// Embeddings: placements of a routed schedule's ranks on a topology under which its links suffice.
+// Host only. Files: proto/embedding.proto, docs/embeddings.md. The files in topology/embeddings are
 // compiled in.
 
 #include <cstdint>
@@ -14,58 +14,64 @@
 
 namespace espalier::topology {
 
-// How a block passes the nodes on its way.
+// How a block crosses the links of its route.
 enum class Hops : std::uint8_t {
-  kCutThrough,       // it holds its whole path for the one step
-  kStoreAndForward,  // each hop is a step of its own, when there is room
+  kCutThrough,       // a block holds its whole path for one step
+  kStoreAndForward,  // each hop is its own step, taken when there is room
 };
 
 struct Embedding {
-  // A node of the binary tree of a fractional tree's groups.
+  // A node of the binary tree that the groups of a fractional tree form.
   struct Group {
     std::uint32_t parent = 0;
-    bool is_right = false;  // the parent's right successor, else the one below
+    bool is_right = false;  // right successor of the parent, otherwise its down successor
   };
 
-  std::string name;                             // what messages call it
-  std::string topology, collective, algorithm;  // as they are specified
-  std::uint32_t run = 0;                        // r of a fractional tree; 0: it has none
+  std::string name;                             // used in messages
+  std::string topology, collective, algorithm;  // the specifications
+  std::uint32_t run = 0;  // run length r of a fractional tree; 0: not a fractional tree
   Hops hops = Hops::kCutThrough;
-  std::vector<std::uint32_t> node_of;  // virtual rank -> rank of the topology; 0 is the root
-  std::vector<Group> groups;           // fractional-mesh: parents before children, else empty
-  std::string found_by;                // a command
+  // Virtual rank -> rank of the topology; virtual rank 0 is the root.
+  std::vector<std::uint32_t> node_of;
+  std::vector<Group> groups;  // only for fractional-mesh; parents before children
+  std::string found_by;       // the command that found it
 };
 
-// Reads text format. Null and one line in `error`, "NAME:LINE: ...", if it is none: an unknown
-// entry, a topology that is none, nodes that are not the topology's ranks once each, groups that
-// are no binary tree.
+// Parses text format. On error returns nothing and sets `error` to one line, "NAME:LINE: ...".
+// Errors: an unknown entry, an invalid topology, nodes that do not list each rank exactly once, or
+// groups that do not form a binary tree.
 [[nodiscard]] std::optional<Embedding> parse_embedding(std::string_view text,
                                                        const std::string& name, std::string& error);
-// The same of the file at `path`.
+// Reads and parses the file at `path`.
 [[nodiscard]] std::optional<Embedding> read_embedding(const std::string& path, std::string& error);
-// Text that reads as the same.
+// Returns text that parses as an equal embedding.
 [[nodiscard]] std::string write_embedding(const Embedding& embedding);
 
-// The names of those of topology/embeddings, and one of them; nothing if there is none of the name.
+// known_embeddings() returns the names of the files in topology/embeddings. known_embedding()
+// returns one of them, or nothing if no file has this name.
 [[nodiscard]] std::vector<std::string> known_embeddings();
 [[nodiscard]] std::optional<Embedding> known_embedding(const std::string& name);
 
-// The best known for this (topology, collective, algorithm, root): one for `hops`, else one for the
-// other; `run` 0: of any run. On a mesh the mirror images of one known are known. The root does not
-// matter where the collective has none. Nothing if none is.
+// A request for the best known embedding of this topology, collective, algorithm and root. `run` 0
+// accepts any run length. An empty `root` accepts any root (collectives without one). `hops` is a
+// preference.
 struct Wanted {
   std::string collective, algorithm;
   std::uint32_t run = 0;
   std::optional<std::uint32_t> root;
   Hops hops = Hops::kCutThrough;
 };
+// Returns the best known embedding, preferably one for wanted.hops, otherwise one for the other
+// kind of hops. On a mesh the mirror images of each known embedding are candidates too. Nothing if
+// none fits.
 [[nodiscard]] std::optional<Embedding> best_embedding(const Topology& topology,
                                                       const Wanted& wanted);
 
-// The snake: every rank next to the one before it, from `root` on round a ring of the whole mesh
-// where its rows or columns are even in number (or one), else along the rows from a corner. Nothing
-// if this is no mesh, or there is no such way from that root. The collective and algorithm are left
-// empty: it is for any chain or ring.
+// Returns the snake: an order of the ranks in which consecutive ranks are neighbours on the mesh,
+// beginning at `root`. If the number of rows or columns is even and the mesh has at least two of
+// each, the snake is a ring around the whole mesh. Otherwise it winds along the rows from a corner.
+// Nothing if the topology is not a mesh, or the root admits no such order. collective and algorithm
+// are left empty, because the snake serves any chain or ring.
 [[nodiscard]] std::optional<Embedding> snake(const Topology& topology, std::uint32_t root);
 
 }  // namespace espalier::topology

@@ -13,10 +13,11 @@ namespace espalier::topology {
 struct Link {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  std::uint32_t capacity = 1;  // lanes: blocks a step
+  std::uint32_t capacity = 1;  // lanes: blocks per step
 };
 
-// The numbers of a family, for algorithms made for one; 0 and empty: it is another family.
+// The parameters of the built-in families, for algorithms made for one of them. Parameters of
+// other families are 0 and empty.
 struct Shape {
   std::uint32_t arity = 0, height = 0;    // fat tree
   std::vector<std::uint32_t> capacities;  // fat tree: lanes of the branches of level 1 .. height
@@ -31,39 +32,40 @@ class Topology {
   virtual ~Topology() = default;
   // The canonical specification, e.g. "mesh:4x4": parse(spec()) gives the same topology.
   [[nodiscard]] virtual std::string spec() const = 0;
-  // What messages and pictures call it: the specification, or a custom topology's name.
+  // The name in messages and pictures: the specification, or a custom topology's name.
   [[nodiscard]] virtual std::string title() const { return spec(); }
   [[nodiscard]] virtual std::uint32_t ranks() const = 0;
   [[nodiscard]] virtual std::uint32_t nodes() const = 0;
-  // Every directed link, in a fixed order. link_count() says how many without building them.
+  // All directed links, in a fixed order. link_count() returns their number without building the
+  // list.
   [[nodiscard]] virtual std::vector<Link> links() const = 0;
   [[nodiscard]] virtual std::uint64_t link_count() const = 0;
   // Lanes of the link from -> to; 0 if there is none.
   [[nodiscard]] virtual std::uint32_t capacity(std::uint32_t from, std::uint32_t to) const = 0;
-  // Nodes passed from `from` to `to`, both included: one hop on a complete graph, XY on a mesh, up
-  // and down in a tree.
+  // The nodes on the route from `from` to `to`, both included: the link on a complete graph, XY on
+  // a mesh, up and down in a tree.
   [[nodiscard]] virtual std::vector<std::uint32_t> route(std::uint32_t from,
                                                          std::uint32_t to) const = 0;
-  // Where node is drawn, in units of one node distance.
+  // Where a node is drawn; the unit is the distance between neighbours.
   struct Point {
     double x = 0, y = 0;
   };
   [[nodiscard]] virtual Point position(std::uint32_t node) const = 0;
-  // What node is called in messages: "rank 3", "rank 3 (row 0, column 3)", "router 17 (level 1)".
+  // The node's name in messages: "rank 3", "rank 3 (row 0, column 3)", "router 17 (level 1)".
   [[nodiscard]] virtual std::string node_name(std::uint32_t node) const = 0;
   [[nodiscard]] virtual Shape shape() const { return {}; }
   // 64-bit digest of the canonical specification; never 0.
   [[nodiscard]] std::uint64_t digest() const;
 };
 
-// Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]",
-// "fattree:k=K,h=H,c=1|k|c1,c2,..", "custom:" and a topology file's text in one line. On error
-// returns null and sets `error` to one line that says what was wrong, where, and what would be
-// right.
+// Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]", "fattree:k=K,h=H,c=1|k|c1,c2,..",
+// or "custom:" and a topology file's text in one line. On error returns null and sets `error` to
+// one line: the error, its position, and the correct form.
 [[nodiscard]] std::unique_ptr<Topology> parse(std::string_view spec, std::string& error);
 
-// The same, and "file:PATH", a topology file (docs/topologies.md). For what people give: parse()
-// never opens a file, so that what stands in a schedule file cannot make it read another.
+// Parses the same, and "file:PATH", a topology file (docs/topologies.md). Use it for user input.
+// parse() never opens a file, so a specification inside a schedule file cannot make the program
+// read another file.
 [[nodiscard]] std::unique_ptr<Topology> read(std::string_view spec, std::string& error);
 
 // A self-contained SVG picture of nodes and links.

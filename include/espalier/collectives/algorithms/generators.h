@@ -1,12 +1,11 @@
 #pragma once
-// The generators, one file an algorithm: steps, cost and source stand at the top of each. All of
-// them: freestanding, O(log p) time, any number of ranks up to kMaxRanks where the file says no
-// other limit; kBadArgument and kTooLarge as Builder::begin says.
+// The generators, one file per algorithm. The steps, cost and source of an algorithm are at the top
+// of its file. All are freestanding and take O(log p) time. They serve any number of ranks up to
+// kMaxRanks, unless the file gives another limit. kBadArgument and kTooLarge: see Builder::begin().
 //
-// Where the data is: buffer_extent (program.h). A broadcast's root sends from INPUT, the others
-// receive into OUTPUT and forward from there. Group.root is used where has_root() says so.
-// INPUT and OUTPUT may be the same memory where both hold the whole message, but in exscan/two-tree
-// and all-to-all/pairwise.
+// Buffers: see buffer_extent (program.h). A broadcast's root sends from INPUT; the others receive
+// into OUTPUT and forward from there. Group.root is used if has_root(). INPUT and OUTPUT may be the
+// same memory if both hold the whole message, except in exscan/two-tree and all-to-all/pairwise.
 
 #include "espalier/collectives/algorithms/algorithms.h"
 
@@ -28,13 +27,14 @@ namespace espalier {
 [[nodiscard]] Status two_tree_broadcast(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status two_tree_reduce(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status two_tree_allreduce(const Group& group, std::uint32_t me, Program& out);
-// kUnsupported where the root leaves an odd number of ranks (p even).
+// kUnsupported if the ranks other than the root are odd in number (p even).
 [[nodiscard]] Status two_tree_mirror_broadcast(const Group& group, std::uint32_t me, Program& out);
 // two_tree_scan.cc, two_tree_simplex.cc
 [[nodiscard]] Status two_tree_scan(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status two_tree_exscan(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status two_tree_simplex_broadcast(const Group& group, std::uint32_t me, Program& out);
-// lambda_tree.cc, combine.cc: kBadArgument where the group's ticks are not 1 <= S <= L <= kMaxTicks
+// lambda_tree.cc, combine.cc: kBadArgument unless the group's ticks satisfy
+// 1 <= S <= L <= kMaxTicks.
 [[nodiscard]] Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status combine_allreduce(const Group& group, std::uint32_t me, Program& out);
 // binomial_scatter.cc, ring.cc, pairwise.cc, dissemination.cc
@@ -44,13 +44,13 @@ namespace espalier {
 [[nodiscard]] Status ring_reduce_scatter(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status dissemination_barrier(const Group& group, std::uint32_t me, Program& out);
-// fractional.cc, and fractional_simplex.cc, one send or receive a step: kTooLarge where the group's
-// run is above kMaxRun, kMaxReduceRun or kMaxSimplexRun (fractional_tree.h)
+// fractional.cc, and fractional_simplex.cc with one send or receive per step: kTooLarge if the
+// group's run is above kMaxRun, kMaxReduceRun or kMaxSimplexRun respectively (fractional_tree.h).
 [[nodiscard]] Status fractional_broadcast(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status fractional_reduce(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status fractional_simplex_broadcast(const Group& group, std::uint32_t me,
                                                   Program& out);
-// Fat trees, ranks and routers (leaf_tree.h): kUnsupported where the group is of none.
+// Fat trees, ranks and routers (leaf_tree.h): kUnsupported if the group is not a fat tree.
 // leaf_broadcast.cc
 [[nodiscard]] Status leaf_broadcast(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status leaf_multiport_broadcast(const Group& group, std::uint32_t me, Program& out);

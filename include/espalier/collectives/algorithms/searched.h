@@ -1,8 +1,7 @@
 #pragma once
-// Algorithms that have no closed form: their schedules are searched on the host, for one topology
-// and group, all nodes' programs at once. Programs are of the same kind as the rank-local
-// generators' (include/espalier/collectives/algorithms/algorithms.h) and named the same way. Host
-// only.
+// Algorithms without a closed form: a search on the host finds their schedules for one topology and
+// group, with all nodes' programs at once. The programs are of the same kind as those of the
+// rank-local generators (include/espalier/collectives/algorithms/algorithms.h) and named the same way. Host only.
 
 #include <span>
 #include <string>
@@ -14,9 +13,9 @@
 
 namespace espalier::searched {
 
-// Writes the programs of all nodes (ranks, and routers where they run programs), node i's at
-// position i, and returns an empty string; or returns one line that says why it cannot and what
-// would be right, with `programs` empty. `group.ranks` must be the topology's, its root a rank.
+// Writes the programs of all nodes (ranks, and routers if they run programs) and returns an empty
+// string; programs[i] is node i's. On error returns one line (the reason, and what would be right)
+// and leaves `programs` empty. `group.ranks` must be the topology's, and the root must be a rank.
 // The same arguments give the same programs.
 using Search = std::string (*)(const topology::Topology& topology, const Group& group,
                                Programs& programs);
@@ -27,14 +26,14 @@ struct SearchedAlgorithm {
   Search search;
   bool needs_commutative;
   const char* summary;     // one line with the step count
-  const char* topologies;  // for whom it is: "any topology", "crossbar:AxB"
-  bool (*applies)(const topology::Topology& topology);  // whether this is one of them
-  std::uint32_t max_run = 0;                            // of Group::run; 0: there are no runs
+  const char* topologies;  // supported topologies: "any topology", "crossbar:AxB"
+  bool (*applies)(const topology::Topology& topology);  // whether the topology is supported
+  std::uint32_t max_run = 0;  // maximum of Group::run; 0: the algorithm has no run length
 };
 
-// The table of all of them.
+// Returns the table of all searched algorithms.
 [[nodiscard]] std::span<const SearchedAlgorithm> searched_algorithms();
-// Null if there is none.
+// Returns null if there is none.
 [[nodiscard]] const SearchedAlgorithm* find_searched(Collective collective,
                                                      const std::string& name);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What the links of a topology carry, slot by slot, while ranks move about: the inner loop of the
-// searches. Host only.
+// The load of a topology's links, slot by slot, while ranks move: the inner loop of the searches.
+// Host only.
 
 #include <cstdint>
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace espalier::embed {
 
-// More ranks than this have too many pairs to keep a route for each.
+// The number of pairs limits the ranks, because a route is stored for each pair.
 inline constexpr std::uint32_t kMostPlaced = 1024;
 
-// The routes of all pairs of ranks, as numbers of links.
+// The routes of all pairs of ranks, as link numbers.
 class Routes {
  public:
-  // At most kMostPlaced ranks.
+  // Requires at most kMostPlaced ranks.
   explicit Routes(const topology::Topology& topology);
 
   struct Links {
@@ -29,7 +29,7 @@ class Routes {
     return {links_.data() + starts_[pair], links_.data() + starts_[pair + 1]};
   }
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
-  // The other ranks by the length of the route to them, the nearest first: index < ranks - 1.
+  // The other ranks in order of the length of the route to them, nearest first; index < ranks - 1.
   [[nodiscard]] std::uint32_t near(std::uint32_t rank, std::uint32_t index) const {
     return near_[std::size_t{rank} * (ranks_ - 1) + index];
   }
@@ -42,10 +42,11 @@ class Routes {
   std::vector<std::uint32_t> links_, near_;
 };
 
-// Sums of what links carry in each of several bins, and by how much that is too much.
+// The load of each link in each of several bins, and the excess over the limits.
 class Loads {
  public:
-  // A link may carry its lanes times `widths[bin]` in a bin. `routes` outlives this.
+  // The limit of a link is its lanes times `widths[bin]` in each bin. `routes` must outlive this
+  // object.
   Loads(const Routes& routes, const std::vector<std::uint32_t>& widths);
 
   void add(std::uint32_t from, std::uint32_t to, std::uint32_t bin) {
@@ -60,9 +61,9 @@ class Loads {
     for (const std::uint32_t link : routes_.links(from, to)) over_ -= --loads[link] >= most[link];
     hops_ -= routes_.links(from, to).size();
   }
-  // Transfers too many, over all links and bins.
+  // Number of transfers beyond the limits, over all links and bins.
   [[nodiscard]] std::int64_t over() const { return over_; }
-  // Links crossed by all transfers together.
+  // Number of link crossings of all transfers.
   [[nodiscard]] std::int64_t hops() const { return hops_; }
 
  private:

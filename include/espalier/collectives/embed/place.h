@@ -1,5 +1,5 @@
 #pragma once
-// Placing: every node does what a virtual rank of a direct schedule does. Host only.
+// Placing: each node takes the part of a virtual rank of a routed schedule. Host only.
 
 #include <cstdint>
 #include <span>
@@ -9,18 +9,19 @@
 
 namespace espalier::embed {
 
-// Whether a schedule of this collective may stand otherwise than rank r on node r: what comes out
-// must not depend on who is which rank. Empty if so; else why not.
+// Returns why a schedule of this collective must keep rank r on node r: its result depends on the
+// numbering of ranks. Empty if it may be placed otherwise.
 [[nodiscard]] std::string unplaceable(Collective collective);
 
-// Makes the program of virtual rank v that of rank node_of[v]: its own number, its peers', and the
-// root's. The order of ranks is lost, so where operands are combined the operator must commute;
-// links are claimed for lock step only. A permutation that moves nobody changes nothing.
-// kUnsupported: see unplaceable(); kTooLarge: more peers by rule than a program can list.
+// Turns the program of virtual rank v into that of rank node_of[v]: the node's own number, its
+// peers and the root. The order of ranks is lost, so a schedule that combines requires a
+// commutative operator. Links are claimed for lock step only. The identity permutation changes
+// nothing. kUnsupported: see unplaceable(); kTooLarge: a rule gives more peers than a program can
+// list.
 [[nodiscard]] Status place(std::span<const std::uint32_t> node_of, Program& program);
 
-// The same for all of a schedule, which are by virtual rank before and by node after. On an error
-// they are as they were.
+// Does the same for all programs of a schedule, which are ordered by virtual rank before and by
+// node after. On error they are unchanged.
 [[nodiscard]] Status place_all(std::span<const std::uint32_t> node_of, Programs& programs);
 
 }  // namespace espalier::embed

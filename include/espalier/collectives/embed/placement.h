@@ -1,5 +1,5 @@
 #pragma once
-// Where each rank of a direct schedule should stand, found by simulated annealing. Host only.
+// Places the ranks of a routed schedule by simulated annealing. Host only.
 
 #include <cstdint>
 #include <functional>
@@ -15,28 +15,30 @@ using topology::Hops;
 
 struct Search {
   Hops hops = Hops::kCutThrough;
-  bool root_moves = false;  // virtual rank 0 may stand on any node; else on `root`
+  bool root_moves = false;  // virtual rank 0 may be on any node; otherwise it is on `root`
   std::uint32_t root = 0;
-  std::uint32_t period = 0;  // store-and-forward: blocks that a link may carry of a lane each so
-                             // many steps; 0: whole_period()
+  // Store-and-forward: a link may carry at most this many blocks per lane in this many steps; 0:
+  // whole_period().
+  std::uint32_t period = 0;
   std::uint64_t seed = 1;
-  std::uint64_t moves = 0;                    // to try at most
+  std::uint64_t moves = 0;                    // maximum number of moves to try
   std::function<void(double)> progress = {};  // 0 .. 1
 };
 
 struct Placement {
   std::vector<std::uint32_t> node_of;  // virtual rank -> node, a permutation
-  std::int64_t over = 0;     // cut-through: transfers too many on a link in a slot, all together;
-                             // store-and-forward: beyond what links carry in a period
+  // Cut-through: excess transfers on links in slots, summed. Store-and-forward: excess over what
+  // links carry in a period, summed.
+  std::int64_t over = 0;
   std::int64_t latency = 0;  // hops until the last rank has its first block of every segment
 };
 
-// The steps in which each phase hands on a block of each segment, all phases together.
+// The number of steps in which every phase forwards one block of each segment, summed over phases.
 [[nodiscard]] std::uint32_t whole_period(const Traffic& traffic);
 
-// Cut-through: ends with the first placement that has no link twice in a slot. Store-and-forward:
-// of those without an overloaded link one of little latency. Where `over` is not 0 the moves did
-// not suffice.
+// Finds a placement. Cut-through: ends with the first placement in which no link occurs twice in a
+// slot. Store-and-forward: returns a placement of low latency without an overloaded link. If `over`
+// is not 0, the moves did not suffice.
 [[nodiscard]] Placement find_placement(const Routes& routes, const Traffic& traffic,
                                        const Search& search);
 

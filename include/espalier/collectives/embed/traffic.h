@@ -1,5 +1,5 @@
 #pragma once
-// What a direct schedule sends, in the form that a placement is judged by. Host only.
+// The transfers of a routed schedule, in the form needed to judge a placement. Host only.
 
 #include <cstdint>
 #include <vector>
@@ -8,14 +8,15 @@
 
 namespace espalier::embed {
 
-// All blocks that one rank sends another in one slot. Phases of several periods have the slots of
-// one (step mod period); those whose length does not grow with N have one for each step.
+// All blocks that one rank sends to another in one slot. A phase with several periods has one slot
+// per step of the period (step mod period). A phase whose length does not grow with N has one slot
+// per step.
 struct Transfer {
   std::uint32_t from = 0, to = 0;
   std::uint32_t segment = 0;
-  std::uint32_t slot = 0;  // of its phase
+  std::uint32_t slot = 0;  // within its phase
   std::uint32_t phase = 0;
-  std::int64_t first = 0;  // step of its phase in which it first takes place
+  std::int64_t first = 0;  // first step of its phase in which it takes place
 };
 
 struct Traffic {
@@ -24,7 +25,7 @@ struct Traffic {
   std::vector<Transfer> transfers;   // by phase, then first step
 };
 
-// The programs are of ranks 0, 1, .., with constant links where they are pipelined over blocks.
+// The programs are those of ranks 0, 1, ... Links must be constant in phases pipelined over blocks.
 [[nodiscard]] Traffic traffic_of(const Programs& programs);
 
 }  // namespace espalier::embed

@@ -1,8 +1,8 @@
 #pragma once
-// An endpoint that breaks things on purpose, around any other. Host only; it allocates.
+// An endpoint that injects faults, wrapped around any other. Host only; it allocates.
 //
-// Faults are done to what this end sends. The contract matches posts by order, so the peer takes
-// the message after a dropped one in its place, and finds by the tag that it is another.
+// Faults apply to this end's sends. Posts match by order, so the peer receives the message after a
+// dropped one instead, and detects by the tag that it is a different message.
 
 #include <cstdint>
 #include <deque>
@@ -16,15 +16,15 @@ namespace espalier::fault {
 
 class FaultEndpoint final : public Endpoint {
  public:
-  // Both may be empty.
+  // Both hooks may be empty.
   struct Hooks {
-    // Something is held back until `at` by now(): poll then. For virtual time.
+    // A message is held back until now() reaches `at`: poll then. For virtual time.
     std::function<void(std::uint64_t at)> wake;
-    std::function<void()> killed;  // `kill` has struck
+    std::function<void()> killed;  // the `kill` fault has happened
   };
 
-  // `inner` outlives it, and is used by nobody else. A script's links that `inner` does not have
-  // never carry a message, so their faults never strike.
+  // `inner` must outlive this object and must not be used by anything else. If a script names a
+  // link that `inner` does not have, that fault never happens.
   FaultEndpoint(Endpoint& inner, const Faults& faults, Hooks hooks);
   FaultEndpoint(Endpoint& inner, const Faults& faults);
 
@@ -42,35 +42,35 @@ class FaultEndpoint final : public Endpoint {
   [[nodiscard]] std::uint64_t now() override { return inner_.now(); }
   void wait(std::uint64_t until) override;
 
-  // How often each kind has struck.
+  // How many faults of this kind have happened.
   [[nodiscard]] std::uint64_t struck(Kind kind) const {
     return struck_[static_cast<std::uint32_t>(kind)];
   }
 
  private:
-  // The caller's send, until its completion was polled.
+  // A send of the caller, until its completion was polled.
   struct Outstanding {
     std::uint32_t cookie = 0;
     bool done = false;
     Status status = Status::kOk;
   };
-  // A send for `inner`, until it has completed there.
+  // A send for `inner`, until it completed there.
   struct Forward {
     SendPost post;
-    std::uint64_t message = 0;  // the caller's
-    bool duplicate = false;     // the caller does not know of it
+    std::uint64_t message = 0;  // the caller's message number
+    bool duplicate = false;     // the caller does not know of this copy
     bool done = false;
-    std::uint64_t not_before = 0;      // by now()
-    std::vector<std::uint8_t> copied;  // bytes of its own
+    std::uint64_t not_before = 0;      // ns of now()
+    std::vector<std::uint8_t> copied;  // the bytes, if they differ from the caller's
   };
   struct Link {
     std::uint64_t posted = 0;             // messages of the caller
-    std::uint64_t polled = 0;             // of those, completions given
+    std::uint64_t polled = 0;             // completions returned for them
     std::deque<Outstanding> outstanding;  // messages polled .. posted-1
-    std::deque<Forward> held;             // not yet handed to inner, in order
-    std::deque<Forward> forwarded;        // handed: numbers first_forwarded ..
+    std::deque<Forward> held;             // not yet posted to inner, in order
+    std::deque<Forward> forwarded;        // posted to inner: numbers first_forwarded ..
     std::uint64_t first_forwarded = 0;
-    bool swap_pending = false;  // the last held one waits for the next message
+    bool swap_pending = false;  // the last held message waits for the next one
   };
 
   [[nodiscard]] const Fault* find(std::uint32_t link, std::uint64_t message, Fault& random) const;

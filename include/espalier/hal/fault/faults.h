@@ -1,18 +1,19 @@
 #pragma once
-// What to break, and when: a short text that people write and logs repeat.
+// A script of faults to inject: a short text that people write and logs repeat.
 //
 //   drop link=2 message=5; delay link=0 message=3 ns=1000000; kill after=100
 //   random seed=7 drop=0.001 delay=0.1 ns=50000
 //
-// Statements are separated by ';'. Links are the endpoint's own, messages count the sends posted on
-// the link from 0, over the endpoint's whole life.
+// Statements are separated by ';'. A link number is a link of the endpoint. Message numbers count
+// the sends posted on the link from 0, over the endpoint's whole lifetime.
 //   drop, duplicate      link= message=
-//   reorder              link= message= [ns=]   goes after the next message of its link, or when
-//                                               none was posted for ns (default 1000000)
+//   reorder              link= message= [ns=]   sends it after the next message of its link, or
+//                                               when none was posted for ns (default 1000000)
 //   corrupt              link= message= [bit=]  flips this bit of the payload, modulo its length
-//   delay                link= message= ns=     and with it all later messages of its link
-//   kill                 after=                 with the post (send or receive) after so many
-//   random               seed= [drop= duplicate= reorder= corrupt= delay=] [ns=]  chances a message
+//   delay                link= message= ns=     also delays all later messages of its link
+//   kill                 after=                 at the post (send or receive) after this many posts
+//   random               seed= [drop= duplicate= reorder= corrupt= delay=] [ns=]  probabilities
+//                                               per message
 
 #include <cstdint>
 #include <string>
@@ -21,7 +22,7 @@
 namespace espalier::fault {
 
 enum class Kind : std::uint8_t { kDrop, kDuplicate, kReorder, kCorrupt, kDelay, kKill };
-inline constexpr std::uint32_t kMessageKinds = 5;  // those before kKill
+inline constexpr std::uint32_t kMessageKinds = 5;  // the kinds before kKill
 
 struct Fault {
   Kind kind = Kind::kDrop;
@@ -34,12 +35,12 @@ struct Fault {
 
 struct Faults {
   std::vector<Fault> script;
-  double chance[kMessageKinds] = {};  // of each kind, for a message that the script does not name
+  double chance[kMessageKinds] = {};  // of each kind, for messages that the script does not name
   std::uint64_t seed = 0;
   std::uint64_t ns = 1'000'000;
 };
 
-// False and one clear line in `error` (which statement, what is wrong, what would be right).
+// False on error, with one line in `error`: the statement, the error, and the correct form.
 [[nodiscard]] bool parse_faults(const std::string& text, Faults& faults, std::string& error);
 
 [[nodiscard]] const char* kind_name(Kind kind);  // "drop"

@@ -1,9 +1,11 @@
 #pragma once
-// Frames over a stream of bytes (a UART, a tty, a stream socket) by consistent overhead byte
-// stuffing: S. Cheshire, M. Baker: Consistent Overhead Byte Stuffing, IEEE/ACM Transactions on
-// Networking 7(2), 1999. No byte of a stuffed frame is 0, and a 0 ends it; so whatever was lost or
-// damaged, the frame after the next 0 is read right. It costs 2 bytes a frame, and 1 more for each
-// 254 bytes without a zero. Freestanding.
+// Carries frames over a stream of bytes (a UART, a tty, a stream socket) with consistent overhead
+// byte stuffing. Freestanding.
+//
+// Source: S. Cheshire, M. Baker: Consistent Overhead Byte Stuffing, IEEE/ACM Transactions on
+// Networking 7(2), 1999. A stuffed frame contains no byte 0, and a 0 ends it. Therefore, whatever
+// was lost or damaged, the frame after the next 0 is decoded correctly. Stuffing costs 2 bytes per
+// frame, and 1 more per 254 bytes without a zero.
 
 #include <cstdint>
 
@@ -11,7 +13,7 @@
 
 namespace espalier {
 
-// Of the frames of boards and hosts over bytes, at both ends.
+// The MTU of boards and hosts on byte streams; the same at both ends.
 inline constexpr std::uint32_t kByteMtu = 512;
 
 // A device that moves single bytes. No call waits.
@@ -19,16 +21,16 @@ class ByteStream {
  public:
   // False: the device has no room now.
   [[nodiscard]] virtual bool put(std::uint8_t byte) = 0;
-  // False: none has come.
+  // False: no byte is available.
   [[nodiscard]] virtual bool get(std::uint8_t& byte) = 0;
-  // The device is broken, for good.
+  // Whether the device is broken. It then stays broken.
   [[nodiscard]] virtual bool down() const { return false; }
 
  protected:
   ~ByteStream() = default;
 };
 
-// Has no buffer of its own: it stuffs from the caller's frame, and unstuffs into it.
+// Has no buffer: it stuffs directly from the caller's frame and unstuffs directly into it.
 class ByteCarrier final : public Carrier {
  public:
   ByteCarrier(ByteStream& stream, std::uint32_t mtu) : stream_(&stream), mtu_(mtu) {}
@@ -44,19 +46,15 @@ class ByteCarrier final : public Carrier {
 
   ByteStream* stream_;
   std::uint32_t mtu_;
-  // Sending: bytes of the frame that have gone; of the run of non-zero bytes that has begun, those
-  // still to go, and whether a zero ends it; whether a run has begun, or the frame's end is to go.
-  std::uint32_t sent_ = 0;
-  std::uint8_t run_ = 0;
-  bool zero_after_ = false;
-  bool begun_ = false;
-  bool ending_ = false;
-  // Receiving: bytes of the frame that are there; of the run, those still to come; whether it
-  // stands for a zero at its end, once another run follows; whether the frame is damaged.
-  std::uint32_t size_ = 0;
-  std::uint8_t left_ = 0;
-  bool zero_ = false;
-  bool bad_ = false;
+  std::uint32_t sent_ = 0;   // sending: bytes of the frame already sent
+  std::uint8_t run_ = 0;     // bytes of the current non-zero run still to send
+  bool zero_after_ = false;  // the current run is followed by a zero of the frame
+  bool begun_ = false;       // the current run's length byte has been sent
+  bool ending_ = false;      // the byte 0 that ends the frame is still to be sent
+  std::uint32_t size_ = 0;   // receiving: bytes of the frame in the caller's buffer
+  std::uint8_t left_ = 0;    // bytes of the current run still to arrive
+  bool zero_ = false;        // the current run ends with a zero if another run follows
+  bool bad_ = false;         // the frame is damaged
 };
 
 }  // namespace espalier

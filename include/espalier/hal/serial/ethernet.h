@@ -1,13 +1,13 @@
 #pragma once
-// Frames of hal/serial inside Ethernet frames, as the board's driver and the host's carrier write
-// them. Freestanding.
+// Frames of hal/serial inside Ethernet frames, for the board's driver and the host's carrier.
+// Freestanding. Offset and size in bytes:
 //
 //    0  6  destination      12  2  0x88B5, IEEE 802's first EtherType for local experiments
 //    6  6  source           14  2  bytes of the frame that follows, little-endian: Ethernet pads
 //                                  to 60 bytes
 //   16  .. the frame, at most kEthernetMtu bytes, and zeros up to 60 bytes in all
 //
-// The frame check sequence behind it is the device's.
+// The frame check sequence that follows is left to the device.
 
 #include <cstdint>
 #include <cstring>
@@ -16,15 +16,17 @@
 
 namespace espalier {
 
-inline constexpr std::uint32_t kEthernetHeaderBytes = 16;  // so that the frame lies at a word
-inline constexpr std::uint32_t kEthernetMtu = 1500 - 2;    // bytes of a frame, without the header
+// Keeps the frame that follows word-aligned.
+inline constexpr std::uint32_t kEthernetHeaderBytes = 16;
+// Bytes of a serial frame, without this header.
+inline constexpr std::uint32_t kEthernetMtu = 1500 - 2;
 inline constexpr std::uint32_t kEthernetMinBytes = 60;
 inline constexpr std::uint32_t kEthernetMaxBytes = kEthernetHeaderBytes + kEthernetMtu;
 
 struct EthernetAddress {
   std::uint8_t bytes[6];
 };
-// Locally administered; a wire has one gateway and one board.
+// Locally administered addresses. A physical link has one gateway and one board.
 inline constexpr EthernetAddress kGatewayAddress = {{0x02, 'E', 's', 'p', 'l', 0x00}};
 inline constexpr EthernetAddress kBoardAddress = {{0x02, 'E', 's', 'p', 'l', 0x01}};
 
@@ -38,14 +40,16 @@ inline void write_ethernet_header(std::uint8_t* header, const EthernetAddress& t
   store_le(header + 14, size, 2);
 }
 
-// The bytes of an Ethernet frame, header and padding included, that carries `size` bytes.
+// Returns the size in bytes of an Ethernet frame, header and padding included, that carries a frame
+// of `size` bytes.
 [[nodiscard]] constexpr std::uint32_t ethernet_bytes(std::uint32_t size) {
   const std::uint32_t all = kEthernetHeaderBytes + size;
   return all < kEthernetMinBytes ? kEthernetMinBytes : all;
 }
 
-// Bytes of the frame inside an Ethernet frame of `all` bytes (with or without its frame check
-// sequence) that begins with `header`; 0: it is not for `to`, not ours, or cut short.
+// Returns the size in bytes of the serial frame inside an Ethernet frame that begins with `header`
+// and has `all` bytes, with or without its frame check sequence. Returns 0 if the Ethernet frame is
+// not addressed to `to`, has another EtherType, or is truncated.
 [[nodiscard]] inline std::uint32_t read_ethernet_header(const std::uint8_t* header,
                                                         std::uint32_t all,
                                                         const EthernetAddress& to) {

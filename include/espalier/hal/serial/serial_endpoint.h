@@ -1,9 +1,8 @@
 #pragma once
-// An Endpoint (include/espalier/hal/endpoint.h) over framed links. Freestanding, no memory but the
-// caller's.
+// An Endpoint (include/espalier/hal/endpoint.h) over framed links. Freestanding; uses only the caller's memory.
 //
-// Every message waits for its receive to be posted (eager_bytes() is nominal), so the endpoint
-// keeps no landing slots. kLinkDown: the other end has started anew, or the carrier is down.
+// No message travels before its receive is posted (eager_bytes() is nominal), so the endpoint keeps
+// no landing slots. It reports kLinkDown if the peer restarted or the carrier is down.
 
 #include "espalier/base/link_set.h"
 #include "espalier/hal/endpoint.h"
@@ -14,8 +13,9 @@ namespace espalier {
 
 class SerialEndpoint final : public Endpoint, private SerialLinks {
  public:
-  // peers: `count` <= kMaxLinks node numbers, which outlive the endpoint, as do port and links;
-  // link l of the table is links[l], channel config.first_channel + l. config.settles is ignored.
+  // peers: `count` <= kMaxLinks node numbers. The array, the port and the links must outlive the
+  // endpoint. Link l of the table is links[l], on channel config.first_channel + l. config.settles
+  // is ignored.
   SerialEndpoint(SerialPort& port, SerialLink* links, const std::uint32_t* peers,
                  std::uint32_t count, std::uint32_t node, const SerialConfig& config);
 
@@ -23,9 +23,9 @@ class SerialEndpoint final : public Endpoint, private SerialLinks {
   [[nodiscard]] std::uint32_t links() const override { return SerialLinks::links(); }
   [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override { return peers_[link]; }
   [[nodiscard]] std::uint32_t window() const override { return SerialLinks::window(); }
-  // Nothing is sent early, and receives may be anywhere: any number is as good.
+  // Any value is correct: no message is sent early, and receives may use any memory.
   [[nodiscard]] std::uint64_t eager_bytes() const override { return 1024; }
-  // Keeps nothing of it: any memory will do.
+  // Keeps no reference to the regions: any memory may be used.
   [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override;
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override {
     return SerialLinks::post_receive(link, post);
@@ -36,9 +36,9 @@ class SerialEndpoint final : public Endpoint, private SerialLinks {
   [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override {
     return SerialLinks::post_control(link, control);
   }
-  // Takes frames until one brings a completion or none is there, at most kFramesPerPoll. Sends at
-  // the first call after one that found nothing, so that what the caller posts meanwhile goes in
-  // the same frame as the answer to what came.
+  // Takes frames until one yields a completion or none is available, at most kFramesPerPoll. It
+  // sends in the first call after one that found nothing, so that the caller's posts in between
+  // share a frame with the reply to the frames received.
   [[nodiscard]] bool poll(Completion& completion) override;
   void release() override { SerialLinks::release(); }
   [[nodiscard]] std::uint64_t now() override { return port().now(); }
@@ -54,8 +54,8 @@ class SerialEndpoint final : public Endpoint, private SerialLinks {
 
   const std::uint32_t* peers_;
   std::uint32_t node_;
-  // What came and was not polled yet: one control and one early word of all links (others are told
-  // again).
+  // Received but not yet polled: one control and one unexpected message for all links together. The
+  // links deliver further ones again later.
   Control control_;
   std::uint64_t early_tag_ = 0;
   std::uint32_t control_link_ = LinkSet::kNone;

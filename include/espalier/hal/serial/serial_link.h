@@ -1,15 +1,16 @@
 #pragma once
-// The protocol of one framed link, as its two users need it: SerialEndpoint (an Endpoint over such
-// links) and whoever joins them to another fabric and so must know what the other end has posted.
+// The protocol of one framed link, as its two users need it. SerialEndpoint is an Endpoint over
+// such links. Code that connects links to another fabric must also know the peer's posts.
 // Freestanding; docs/serial.md.
 //
-// A link joins two ends, each of which sends the other messages: the k-th send of one is for the
-// k-th receive of the other. The other end's receive is a grant: a message's bytes travel only once
-// it has come. A send completes when the other end has the last word of it. Whatever the carrier
-// loses, repeats or damages is sent again until the other end has it; nothing gives up.
+// A link connects two ends; each sends messages to the other. Send k of one end matches receive k
+// of the other. The peer announces a posted receive by a grant (clear to send); the bytes of a
+// message travel only after its grant arrived. A send completes when the receiver's final status
+// (accepted or mismatch) arrives. Everything that the carrier loses, duplicates or damages is sent
+// again until the peer has it. The link itself never gives up.
 //
-// When the other end has started anew (its session is another) the link begins at message 0 again:
-// broken() is told, posts are gone, and new ones are for the new session.
+// If the peer restarts (it uses a new session) the link begins at message 0 again: broken() is
+// called, all posts are discarded, and new posts belong to the new session.
 
 #include <algorithm>
 #include <bit>
@@ -26,11 +27,11 @@ namespace serial {
 class Writer;
 }  // namespace serial
 
-// Posts a link and direction at most.
+// Maximum number of posts per link and direction.
 inline constexpr std::uint32_t kSerialWindow = std::min<std::uint32_t>(kMaxWindow, 16);
 
-// The state of one link, in the caller's memory: all zero before its SerialLinks is made, so that
-// a static one takes no room in flash. Not to be touched.
+// The state of one link, in the caller's memory. It must be all zero before its SerialLinks is
+// constructed, so that a static one takes no room in flash. Callers must not access it.
 class SerialLink {
  private:
   friend class SerialLinks;
@@ -40,8 +41,8 @@ class SerialLink {
   static constexpr std::uint32_t kRing = std::bit_ceil(kSerialWindow);
   static constexpr std::uint8_t kMask = kRing - 1;
 
-  // Counters of messages are modulo 256: of two, the difference says which is ahead.
-  // One that did not agree has the size kSizeRefused once it is settled.
+  // Message numbers are counted modulo 256; the sign of a difference shows which is ahead. A
+  // mismatched message has the size kSizeRefused once its final status is known.
   struct Send {
     const std::uint8_t* bytes;
     std::uint32_t size;
@@ -55,52 +56,52 @@ class SerialLink {
     std::uint8_t* bytes;
     std::uint32_t size;
     std::uint64_t tag;
-    std::uint32_t check;  // the sender's, once its opening agreed
+    std::uint32_t check;  // from the sender's opening, once that agreed
     std::uint32_t cookie;
   };
-  // What is used most stands first: shorter instructions.
+  // The most used fields come first, which gives shorter instructions.
   struct Outgoing {
     // first <= settled <= arrived <= next <= posted <= announced
-    std::uint8_t first;    // not yet taken by the caller
-    std::uint8_t settled;  // by the other end, and so on
-    std::uint8_t arrived;
-    std::uint8_t next;  // whose bytes are to go
+    std::uint8_t first;    // oldest message whose completion the owner has not taken
+    std::uint8_t settled;  // the receiver has settled all messages before this one
+    std::uint8_t arrived;  // the receiver has received all messages before this one
+    std::uint8_t next;     // message whose bytes are sent next
     std::uint8_t posted;
     std::uint8_t announced;
-    std::uint8_t granted;
-    std::uint8_t told;          // openings before this one have gone,
-    std::uint8_t opened;        // before this one were taken or are of no use
-    std::uint8_t flying;        // at most so many frames with data were not heard
-    bool due;                   // there is something to tell
-    bool ask : 1;               // and an answer is wanted
-    std::uint8_t back_off : 7;  // the other end stays silent: it is asked half as often, and so on
-    std::uint16_t data_at;      // sequence number of the newest frame with data, modulo 65536,
-    std::uint16_t back_at;      // and of the newest frame before data was last repeated
-    std::uint32_t acked;        // bytes of message `arrived` that the other end has
-    std::uint32_t offset;       // bytes of message `next` that have gone
+    std::uint8_t granted;  // the receiver has granted all messages before this one
+    std::uint8_t told;     // openings before this one were sent
+    std::uint8_t opened;   // openings before this one were taken or are not needed
+    std::uint8_t flying;   // upper bound of the data frames sent that the receiver has not seen
+    bool due;              // a frame should be sent
+    bool ask : 1;          // the frame must ask for a reply
+    std::uint8_t back_off : 7;  // the peer stays silent: it is asked after resend_ns * 2^back_off
+    std::uint16_t data_at;      // sequence number of the newest frame with data, modulo 65536
+    std::uint16_t back_at;      // newest sequence number when data was last repeated, modulo 65536
+    std::uint32_t acked;        // bytes of message `arrived` that the receiver has
+    std::uint32_t offset;       // bytes of message `next` already sent
     Send posts[kRing];
   };
   struct Incoming {
     // first, settled <= arrived <= posted <= opened
-    std::uint8_t first;  // not yet taken by the caller
+    std::uint8_t first;  // oldest message whose completion the owner has not taken
     std::uint8_t settled;
     std::uint8_t arrived;
     std::uint8_t posted;
-    std::uint8_t opened;     // openings before this one were taken or are of no use
-    std::uint8_t told;       // grants before this one have gone,
-    std::uint8_t taken;      // before this one were taken
-    bool agreed : 1;         // message `arrived` agrees with its post
-    bool gap : 1;            // later bytes than the next have come
-    std::uint16_t refused;   // one bit a place of the ring: arrived, and did not agree
-    std::uint16_t rejected;  // bit i: settled - 1 - i did not agree
-    std::uint32_t offset;    // bytes of message `arrived` that are here
+    std::uint8_t opened;     // openings before this one were taken or are not needed
+    std::uint8_t told;       // grants before this one were sent
+    std::uint8_t taken;      // grants before this one were taken
+    bool agreed : 1;         // the opening of message `arrived` agrees with its post
+    bool gap : 1;            // bytes after the next expected ones arrived
+    std::uint16_t refused;   // one bit per ring entry: the message arrived and mismatched
+    std::uint16_t rejected;  // bit i: message settled - 1 - i mismatched
+    std::uint32_t offset;    // bytes of message `arrived` received
     Receive posts[kRing];
   };
   struct Controls {
-    std::uint32_t number[2];  // of the probe, of the answer
+    std::uint32_t number[2];  // of the probe, of the reply
     std::uint32_t detector, peer;
-    // Of kind k bit k of each: the other end has not taken it, though it has gone, since all was
-    // last repeated.
+    // Bit k of each field is for kind k. kWanted: the peer has not taken the control. kGone: it was
+    // sent. kTold: it was sent since everything was last repeated.
     static constexpr std::uint32_t kWanted = 1;
     static constexpr std::uint32_t kGone = kWanted << kControlKinds;
     static constexpr std::uint32_t kTold = kGone << kControlKinds;
@@ -108,16 +109,17 @@ class SerialLink {
     std::uint16_t status : 6;  // a Status
     std::uint16_t deaf : 1;
     std::uint8_t version[kControlKinds];
-    std::uint8_t heard[kControlKinds];  // of the other end's
+    std::uint8_t heard[kControlKinds];  // newest control taken from the peer
 
-    // Whether one is wanted that was told, or that was not.
+    // Whether any wanted control was (`told`) or was not (not `told`) sent since the last
+    // repetition.
     [[nodiscard]] bool wanted(bool told) const {
       const std::uint32_t its = state;
       return (its & (told ? its : ~its) / kTold & (kGone - 1)) != 0;
     }
   };
 
-  // Whether a is further than b; how far.
+  // ahead: whether a is after b. minus: by how much.
   [[nodiscard]] static bool ahead(std::uint8_t a, std::uint8_t b) {
     return static_cast<std::int8_t>(a - b) > 0;
   }
@@ -125,38 +127,41 @@ class SerialLink {
     return static_cast<std::uint8_t>(a - b);
   }
 
-  std::uint32_t peer_;      // session of the other end; 0: unknown
-  std::uint32_t former_;    // the one before, of which a frame may still be on its way
-  std::uint32_t stranger_;  // who claims to be the other end, and must prove that it is not late
+  std::uint32_t peer_;    // session of the peer; 0: unknown
+  std::uint32_t former_;  // the previous session, whose frames may still arrive
+  // Session that claims to be the peer's, and must prove that its frame is not late; 0: none.
+  std::uint32_t stranger_;
   std::uint32_t sequence_;  // of the newest frame sent
   std::uint32_t heard_;     // of the newest frame heard
-  std::uint32_t sent_at_;   // the port's ticks when something went that must be answered
+  std::uint32_t sent_at_;   // the port's ticks when a frame was sent that needs a reply
   Controls controls_;
   Outgoing out_;
   Incoming in_;
 };
 
-// What the other end says of a message before its bytes come.
+// The peer's announcement of a message (request to send), before its bytes arrive.
 struct SerialOpening {
   std::uint64_t tag = 0;
-  std::uint32_t size = 0;   // bytes; serial::kSizeUnknown: announced only; serial::kSizeRefused:
-                            // will agree with no receive
-  std::uint32_t check = 0;  // nothing where the size is unknown
+  // Bytes. serial::kSizeUnknown: only announced. serial::kSizeRefused: agrees with no receive.
+  std::uint32_t size = 0;
+  std::uint32_t check = 0;  // meaningless if the size is unknown
   std::uint8_t number = 0;  // of the message, modulo 256
 };
 
 struct SerialConfig {
-  // A number other than 0, and other than at the node's last start: a counter in flash, a clock.
-  // The other end knows by it that this one has started anew.
+  // Must be nonzero and differ from the session of the node's previous start: a counter in flash,
+  // or a clock. The peer detects by it that this node has restarted.
   std::uint32_t session = 1;
   std::uint8_t first_channel = 0;  // link l is channel first_channel + l of the port, at both ends
-  std::uint32_t window = kSerialWindow;  // posts a link and direction, 1 .. kSerialWindow
-  // A message that has come must be settled by its receiver: see settle(). Else it is at once.
+  std::uint32_t window = kSerialWindow;  // posts per link and direction, 1 .. kSerialWindow
+  // True: the receiver must settle each received message, see settle(). False: the link settles it
+  // at once.
   bool settles = false;
 };
 
-// The links of one owner, of adjacent channels of one port. Its owner derives from it and is told
-// what the other ends do, by calls out of SerialPort::receive(); those calls may not post.
+// The links of one owner, on adjacent channels of one port. The owner derives from this class.
+// SerialPort::receive() reports the peers' actions by calling the virtual functions, which must not
+// post.
 class SerialLinks {
  public:
   SerialLinks(const SerialLinks&) = delete;
@@ -165,41 +170,44 @@ class SerialLinks {
   [[nodiscard]] std::uint32_t links() const { return count_; }
   [[nodiscard]] std::uint32_t window() const { return window_; }
 
-  // Posts, as in include/espalier/hal/endpoint.h, but from and into any memory. kTooLarge: window()
-  // are outstanding, or more than serial::kMaxSize bytes; kBadArgument: no such link, or released.
-  // Nothing travels before the port is polled.
+  // Posts, as in include/espalier/hal/endpoint.h, but from and into any memory. Nothing is sent until the port is
+  // polled. kTooLarge: window() posts are outstanding, or more than serial::kMaxSize bytes;
+  // kBadArgument: no such link, or released.
   [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post);
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post);
-  // Replaces one of the same kind that the other end has not taken. kBadArgument: no such link.
+  // Posts a control. It replaces one of the same kind that the peer has not taken. kBadArgument: no
+  // such link.
   [[nodiscard]] Status post_control(std::uint32_t link, const Control& control);
-  // Tells the other end of the next send that is neither posted nor announced before it can be
-  // posted: opened() there. Its tag must be that of the post. Same statuses as post_send().
+  // Announces to the peer the next send that is neither posted nor announced, before that send can
+  // be posted. The peer gets opened(). The later post must have the same tag. Statuses as
+  // post_send().
   [[nodiscard]] Status announce(std::uint32_t link, std::uint64_t tag);
-  // Posts a send that will agree with no receive: it and the other end's receive end with
-  // kMismatch. Same statuses as post_send().
+  // Posts a send that agrees with no receive: this send and the peer's receive complete with
+  // kMismatch. Statuses as post_send().
   [[nodiscard]] Status post_refusal(std::uint32_t link, std::uint64_t tag, std::uint32_t cookie);
 
-  // The next completion of a post on the link, kSent or kReceived, each in order. False: none.
-  // A send's status is kOk or kMismatch, what the other end settled. A receive's, where
-  // config.settles: kOk, all bytes are in place; kMismatch: tag or size differ, no byte was placed.
+  // Takes the link's next completion of a post: kSent or kReceived, each in order. False: there is
+  // none. A send's status is kOk or kMismatch, as the receiver settled it. With config.settles, a
+  // receive's status is kOk (all bytes are in place) or kMismatch (tag or size differ, no byte was
+  // placed).
   [[nodiscard]] bool take(std::uint32_t link, Completion& completion);
-  // config.settles only: the last word of the oldest received message that has none yet: kOk, or
-  // kMismatch, which a message that disagreed has in any case. The other end's send completes with
-  // it. kBadArgument: there is none.
+  // Only with config.settles: sets the final status of the oldest received message without one, kOk
+  // or kMismatch. A message that disagreed gets kMismatch in any case. The peer's send completes
+  // with this status. kBadArgument: there is no such message.
   [[nodiscard]] Status settle(std::uint32_t link, Status status);
 
-  // Gives up every post, for good: no byte of the caller's memory is read or written any more.
+  // Gives up every post, permanently: the caller's memory is neither read nor written afterwards.
   // Only controls travel from then on.
   void release();
 
  protected:
-  // `links`: `count` of them, all zero. They, the port and *this stay where they are for life.
-  // Joins the port; of two owners at one port, no channel may be in both.
+  // `links`: `count` of them, all zero. The links, the port and *this must never move. Joins the
+  // port. Two owners at one port must not share a channel.
   SerialLinks(SerialPort& port, SerialLink* links, std::uint32_t count, const SerialConfig& config);
   ~SerialLinks() = default;
 
   [[nodiscard]] SerialPort& port() { return *port_; }
-  // Whether a receive was posted for message `number` since it was told by opened().
+  // Whether a receive has been posted for message `number` since opened() reported it.
   [[nodiscard]] bool posted(std::uint32_t link, std::uint8_t number) const {
     return SerialLink::ahead(links_[link].in_.posted, number);
   }
@@ -207,14 +215,16 @@ class SerialLinks {
  private:
   friend class SerialPort;
 
-  // What the other end of `link` did. True: taken. False: no room now; it is told again later.
-  // A receive was posted there, each in order.
+  // Report an action of the peer on `link`. Return true if the owner took it. False: no room now;
+  // the link reports it again later.
+  //
+  // granted: the peer posted a receive. Called in order.
   [[nodiscard]] virtual bool granted(std::uint32_t link, std::uint64_t tag, std::uint32_t size) = 0;
-  // A send was posted or announced there, and no receive is posted here. Each in order, but those
-  // for which a receive was posted meanwhile; at most once.
+  // The peer posted or announced a send for which no receive is posted here. Called in order, at
+  // most once per message, and never for a message whose receive was posted in the meantime.
   [[nodiscard]] virtual bool opened(std::uint32_t link, const SerialOpening& opening) = 0;
   [[nodiscard]] virtual bool controlled(std::uint32_t link, const Control& control) = 0;
-  // The other end started anew, or (every link) the carrier is down; posts are gone.
+  // The peer restarted, or the carrier is down (then for every link). The posts are gone.
   virtual void broken(std::uint32_t link) = 0;
 
   // serial_link.cc
@@ -252,7 +262,7 @@ class SerialLinks {
 
   SerialPort* port_;
   SerialLink* links_;
-  SerialLinks* next_ = nullptr;  // owner at the same port
+  SerialLinks* next_ = nullptr;  // the next owner at the same port
   std::uint32_t count_;
   std::uint32_t session_;
   std::uint8_t window_;

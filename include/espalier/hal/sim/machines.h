@@ -1,5 +1,5 @@
 #pragma once
-// The machines that a run polls: all in memory at once, or brought in one after the other
+// The machines that a run polls: all in memory at once, or loaded one after the other
 // (paged_machines.h). Host only.
 
 #include <cstdint>
@@ -13,9 +13,10 @@ class Machines {
  public:
   [[nodiscard]] virtual std::uint32_t size() const = 0;
   [[nodiscard]] virtual bool has(std::uint32_t node) const = 0;
-  // node's machine, if it has one; until the next call.
+  // Returns node's machine, which must exist. The reference is valid until the next call.
   [[nodiscard]] virtual Machine& at(std::uint32_t node) = 0;
-  // at(node) will be called soon: in stages, of which each needs what the one before fetched.
+  // Announces that at(node) will be called soon, in stages. Each stage needs the data that the
+  // previous stage prefetched.
   virtual void expect(std::uint32_t /*node*/, std::size_t /*stage*/) const {}
 
  protected:

@@ -1,26 +1,28 @@
 #pragma once
 // The virtual-time network: any number of endpoints in one process, deterministic. Host only.
 //
-// A node has one out-port and one in-port (one-port, full duplex); a block of n bytes holds each
-// for alpha + beta*n seconds of virtual time. It leaves when its post (and, above eager_bytes, the
-// receive) is there and the out-port is free, first come, first served; it comes in `latency` later
-// (none by default: at the same time), or, where the receiver's in-port is busy, is queued there in
-// the order of leaving, as in a switch. Without one_port every link has ports of its own, one a
-// lane. (Were the out-port held meanwhile, schedules that use every port in every step would fall
-// out of step and lose a third of their throughput, which no switch and no TCP does.) A send
-// completes when its block has left (see also eager_copies), a receive when the block is in;
-// acknowledgements cost nothing. Controls take alpha, latency and no port; one that
-// is still on its way is replaced by a newer one of its kind.
+// Ports. A node has one out-port and one in-port (one-port, full duplex). A block of n bytes holds
+// each for alpha + beta*n seconds of virtual time. It leaves when its send is posted (above
+// eager_bytes also its receive) and the out-port is free, first come, first served. It arrives
+// `latency` later (default 0: at the same time). If the receiver's in-port is busy, the block is
+// queued there in the order of leaving, as in a switch. The out-port is not held meanwhile.
+// Otherwise schedules that use every port in every step would fall out of step and lose a third of
+// their throughput, which no switch and no TCP causes. Without one_port every link has its own
+// ports, one per lane.
 //
-// With Model::route a block travels over the real links between its ends, each of which carries as
-// many blocks at once as it has lanes, first come, first served (traffic.h says what they carried).
-// Cut-through: it holds a lane of every link of the route for its alpha + beta*n, from when all of
-// them are free, as the papers assume. Store and forward: one link after the other, each for alpha
-// + beta*n, with buffers between that never fill up. It has its sender's port from before it waits
-// for the first link until it has left over it.
+// Completion. A send completes when its block has left (see also eager_copies), a receive when its
+// block has arrived. Acknowledgements cost nothing. A control takes alpha + latency and no port; a
+// newer control replaces one of the same kind that is still in flight.
 //
-// Memory grows with the nodes, their links and the most messages in flight at once; with
-// Model::reserve the constructor takes all of it (wake() and kill() apart).
+// Real links. With Model::route a block crosses the real links between its ends. Each link carries
+// as many blocks at once as it has lanes, first come, first served; traffic.h reports the load.
+// Cut-through: a block holds one lane of every link of the route for its alpha + beta*n, beginning
+// when all of them are free, as the papers assume. Store and forward: it crosses one link after the
+// other, each for alpha + beta*n, with unlimited buffers in between. A block holds its sender's
+// port from before it waits for the first link until it has crossed that link.
+//
+// Memory grows with the nodes, their links and the maximum number of messages in flight at once.
+// With Model::reserve the constructor allocates all of it, except for wake() and kill().
 
 #include <cstdint>
 #include <functional>
@@ -38,151 +40,160 @@ namespace espalier::sim {
 enum class Hops : std::uint8_t { kCutThrough, kStoreAndForward };
 
 struct Model {
-  double alpha = 1e-6;  // s, start-up of a block
+  double alpha = 1e-6;  // s, start-up time of a block
   double beta = 1e-9;   // s/B
-  // s from a block's leaving to its coming in, beyond alpha and beta. The postal model's lambda is
-  // (latency + alpha + beta*n) / (alpha + beta*n).
+  // s from a block's departure to its arrival, in addition to alpha and beta. The postal model's
+  // lambda is (latency + alpha + beta*n) / (alpha + beta*n).
   double latency = 0;
-  bool one_port = true;  // false: every link has ports of its own
-  // How many blocks the link from one node to another carries at once; null: 1. Of real links, and
-  // without one_port of those between peers (which are one where they are no real link: 0 lanes).
+  bool one_port = true;  // false: every link has its own ports
+  // Number of blocks that the link from one node to another carries at once; null: 1. Applies to
+  // real links. Without one_port it also applies to links between peers (a peer link that is not a
+  // real link reports 0 lanes and gets 1).
   std::function<std::uint32_t(std::uint32_t from, std::uint32_t to)> lanes;
-  // The nodes that a block from one node to another passes, both included: Topology::route. Null:
-  // all peers are neighbours, and their links, unless they have ports, are never busy.
+  // The nodes on the path of a block from one node to another, both included: Topology::route.
+  // Null: all peers are neighbours, and links without their own ports are never busy.
   std::function<std::vector<std::uint32_t>(std::uint32_t from, std::uint32_t to)> route;
   Hops hops = Hops::kCutThrough;
   std::uint32_t window = kMaxWindow;  // 1 .. kMaxFieldWindow
   std::uint64_t eager_bytes = 4096;
-  // A send of at most eager_bytes completes once it has left, though its receive is not posted: its
-  // bytes go into a slot, so that its mismatch may be told late. False: once its receive is posted.
+  // True: a send of at most eager_bytes completes once it has left, even if its receive is not
+  // posted. Its bytes go into a slot, so its mismatch may be reported late. False: it completes
+  // once its receive is posted.
   bool eager_copies = true;
-  double jitter = 0;       // each transfer takes up to this fraction longer, from `seed`
-  double link_jitter = 0;  // each link always takes its own fraction longer, up to this
-  // s, up to which a node looks at its endpoint late; one node more than another. run() only.
+  double jitter = 0;  // each transfer takes longer by a random fraction up to this, from `seed`
+  double link_jitter = 0;  // each link is slower by its own constant fraction, up to this
+  // s, the maximum delay before a node polls its endpoint; some nodes are slower than others. Used
+  // by run() only.
   double pace = 0;
   std::uint64_t seed = 1;
-  // Fills every receive's memory with rubbish when it is posted, as a fabric may: finds programs
-  // and machines that read a place too late. No longer true then: "no byte is placed" of kMismatch.
+  // Poisons the memory of every receive when it is posted, as a real fabric may. This exposes
+  // programs and machines that read a buffer too late. The guarantee "no byte is placed" of
+  // kMismatch then does not hold.
   bool scramble = false;
-  // Lock step: for how many steps a block holds the links of its way (S of the postal model).
+  // Lock step: number of steps for which a block holds the links of its route (S of the postal
+  // model).
   std::uint32_t send_ticks = 1;
-  // No byte of any message is read or written: for machines without data (MachineConfig::no_data).
-  // All else is as with data, eager messages too.
+  // Neither reads nor writes a byte of any message: for machines without data
+  // (MachineConfig::no_data). Everything else is as with data, including eager messages.
   bool no_data = false;
-  // The constructor takes all the memory that any run may need, the window's for every link.
+  // The constructor allocates all memory that any run may need, with the full window on every link.
   bool reserve = false;
 };
 
-struct Fabric;
+struct NetworkState;
 class Runner;
 
 class Network {
  public:
-  // peers[v] lists the nodes that node v has links to, by link number. Links must be mutual: the
-  // k-th link of v to u is the k-th of u to v. std::invalid_argument if they are not, or if a node
-  // has more than kMaxLinks.
+  // peers[v] lists the peers of node v by link number. Links must be mutual: the k-th link of v to
+  // u is the k-th of u to v. Throws std::invalid_argument if they are not, or if a node has more
+  // than kMaxLinks.
   Network(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers);
   ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
   [[nodiscard]] std::uint32_t nodes() const;
-  // Its wait() moves the whole network's time by one event, at most to its `until`.
+  // wait() of this endpoint advances the whole network's time by one event, at most to its `until`.
   [[nodiscard]] Endpoint& endpoint(std::uint32_t node);
   [[nodiscard]] const Model& model() const;
   [[nodiscard]] double now() const;  // s
   [[nodiscard]] std::uint64_t now_ns() const;
-  // Moves virtual time to the next event, at most to `until_ns`; false if nothing is scheduled
-  // until then (time is `until_ns` then, or as it was where that is UINT64_MAX).
+  // Advances virtual time to the next event, at most to `until_ns`. False: no event is scheduled by
+  // then; time is now `until_ns`, or unchanged if `until_ns` is UINT64_MAX.
   bool advance(std::uint64_t until_ns);
-  // From now on (or from `at_ns` on) node neither sends, answers nor receives.
+  // Kills node: from now on, or from `at_ns` on, it neither sends, replies nor receives.
   void kill(std::uint32_t node);
   void kill(std::uint32_t node, std::uint64_t at_ns);
   [[nodiscard]] bool alive(std::uint32_t node) const;
-  // run() will poll the node's machine at `at_ns`: for wrappers that hold something back.
+  // Makes run() poll the node's machine at `at_ns`: for wrappers that hold messages back.
   void wake(std::uint32_t node, std::uint64_t at_ns);
-  // How late the node looks at its endpoint for the which-th time, by Model::pace.
+  // Returns how late the node polls its endpoint for the which-th time, by Model::pace.
   [[nodiscard]] std::uint64_t delay_ns(std::uint32_t node, std::uint64_t which) const;
-  // The node's endpoint has completions that were not polled.
+  // Whether the node's endpoint has unpolled completions.
   [[nodiscard]] bool pending(std::uint32_t node) const;
 
-  // Lock step: posts from now on are of another step, the next one.
+  // Lock step: ends the current step for posting; later posts belong to the next step.
   void begin_step();
-  // What was wrong in the step, one line; empty if nothing. latency_ticks: L of the postal model.
-  // `moved`: something was posted in it.
+  // Returns one line that describes the first fault in the step, or an empty string. Sets `moved`
+  // if anything was posted in the step. latency_ticks: L of the postal model.
   [[nodiscard]] std::string end_step(std::uint32_t latency_ticks, bool& moved);
-  // Whether end_step() would find nothing wrong.
+  // Whether end_step() would find no fault.
   [[nodiscard]] bool step_is_complete(std::uint32_t latency_ticks);
 
-  // Of every real link that blocks of these peers may cross; empty without Model::route. Of both
-  // kinds of run, since construction.
+  // Returns the traffic of every real link that blocks of these peers may cross, over all runs
+  // since construction. Empty without Model::route.
   [[nodiscard]] std::vector<LinkTraffic> traffic() const;
-  // What links were asked for in lock step; with Model::route.
+  // Returns the demand on links in lock step; only with Model::route.
   [[nodiscard]] const Contention& contention() const;
-  // Before a collective that run() polls: residence() then counts its blocks. latency_ticks: L of
-  // the postal model.
+  // Makes residence() count the blocks of the next collective; call it before a collective that
+  // run() polls. latency_ticks: L of the postal model.
   void begin_residence(std::uint32_t latency_ticks = 1);
-  // Lock step: of all blocks (0 without Model::route); free running: see begin_residence().
+  // Returns how long blocks stayed in nodes. Lock step: counts all blocks (0 without Model::route).
+  // Asynchronous: see begin_residence().
   [[nodiscard]] Residence residence() const;
 
-  // Blocks that node has begun to send / whose coming to node has begun, since construction.
+  // Blocks that node has begun to send / that have begun to arrive at node, since construction.
   [[nodiscard]] std::uint64_t sent(std::uint32_t node) const;
   [[nodiscard]] std::uint64_t received(std::uint32_t node) const;
-  // Blocks that all nodes have begun to send, and events of the network, since construction.
+  // Blocks that all nodes have begun to send, and network events, since construction.
   [[nodiscard]] std::uint64_t blocks() const;
   [[nodiscard]] std::uint64_t events() const;
-  // One line naming a post of a live node that has not completed; empty if there is none.
+  // Returns one line that names an incomplete post of a live node; empty if there is none.
   [[nodiscard]] std::string outstanding() const;
 
  private:
   friend class Runner;
-  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<NetworkState> state_;
 };
 
-// Links between all pairs: node v's link to u is u, or u-1 above v.
+// Links between all pairs: node v's link to u is u if u < v, otherwise u-1.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> complete_links(std::uint32_t nodes);
-// The links that the programs (programs[v] is node v's; null: none) name, made mutual, ascending.
+// The links that the programs name, made mutual, in ascending order. programs[v] is node v's
+// program; null: none.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> links_of(
     const std::vector<const Program*>& programs);
 
-// The same, told one program after the other.
+// Collects the same links from one program at a time.
 class LinkCollector {
  public:
   void add(std::uint32_t node, const Program& program);
   [[nodiscard]] std::vector<std::vector<std::uint32_t>> links(std::uint32_t nodes);
 
  private:
-  std::vector<std::uint64_t> pairs_;  // of nodes, both ways, in any order
+  std::vector<std::uint64_t> pairs_;  // of nodes, in both directions, unordered
 };
 
 struct RunResult {
-  Status status = Status::kOk;  // of the first machine that failed, else kOk
-  double seconds = 0;           // virtual, from the start to the last machine's end
-  std::int64_t steps = 0;       // lock step only: the last step in which a block left or came, + 1
-  std::string message;          // what was wrong, where `status` is the runner's own finding
-  std::uint64_t polls = 0;      // of all machines
+  Status status = Status::kOk;  // of the first machine that failed, otherwise kOk
+  double seconds = 0;           // virtual time from the start to the last machine's end
+  std::int64_t steps = 0;   // lock step only: 1 + the last step in which a block left or arrived
+  std::string message;      // describes the fault if the runner itself set `status`
+  std::uint64_t polls = 0;  // of all machines
 };
 
-// Called now and then while a run goes on, with the step in lock step: for progress bars.
+// Called from time to time during a run, in lock step with the current step: for progress bars.
 using Tick = std::function<void(std::int64_t step)>;
 
-// Polls machines (machines[v] bound to endpoint v, or to a wrapper of it; null: none) until none is
-// busy: free running, at the model's speed. A machine is polled when something happened at its
-// endpoint or its next_deadline() has come; virtual time passes through deadlines, so failures are
-// found as on a real fabric. Machines of killed nodes are left alone. kStalled with a message:
-// machines are busy but nothing will ever happen.
+// Polls the machines asynchronously, at the model's speed, until none is busy. machines[v] is bound
+// to endpoint v or to a wrapper of it; null: none. A machine is polled when something happened at
+// its endpoint or its next_deadline() is reached. Virtual time passes through deadlines, so
+// failures are detected as on a real fabric. Machines of killed nodes are not polled. kStalled with
+// a message: machines are busy, but no event can ever follow.
 [[nodiscard]] RunResult run(Network& network, const std::vector<Machine*>& machines);
 [[nodiscard]] RunResult run(Network& network, Machines& machines, const Tick& tick = nullptr);
-// In lock step: step s+1 is let in when all of step s has finished everywhere. kUnforeseen with a
-// message: a node sends or receives twice in a step (one_port), a link has more blocks a step than
-// lanes (else), or a receive of step s found no send of step s-L+1 (L = latency_ticks, of the
-// program; 1 but in the postal model), or the other way round. Once a node is dead or a machine has
-// failed, the rest runs freely.
+// Polls the machines in lock step: step s+1 is issued when step s has finished on every node. Once
+// a node is dead or a machine has failed, the rest runs asynchronously. kUnforeseen with a message:
+//  * with one_port, a node sends or receives twice in a step;
+//  * without one_port, a link has more blocks per step than lanes;
+//  * a receive of step s has no matching send of step s-L+1, or the reverse. L = latency_ticks of
+//    the program, 1 except in the postal model.
 [[nodiscard]] RunResult run_lock_step(Network& network, const std::vector<Machine*>& machines,
                                       std::uint32_t latency_ticks = 1);
 [[nodiscard]] RunResult run_lock_step(Network& network, Machines& machines,
                                       std::uint32_t latency_ticks = 1, const Tick& tick = nullptr);
-// Free running, until a machine ends well or nothing happens until `until_ns`: that node, or -1.
+// Runs asynchronously until a machine ends successfully, and returns its node. Returns -1 if no
+// event follows by `until_ns`.
 [[nodiscard]] std::int64_t first_to_end(Network& network, Machines& machines,
                                         std::uint64_t until_ns);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a simulated network carried over its real links, who asked for one at the same time, and
-// how long blocks stayed in nodes. Host only.
+// The load of a simulated network's real links, their contention, and how long blocks stayed in
+// nodes. Host only.
 
 #include <cstdint>
 #include <string>
@@ -8,45 +8,48 @@
 
 namespace espalier::sim {
 
-// A real link, in one direction.
+// One direction of a real link.
 struct LinkTraffic {
   std::uint32_t from = 0, to = 0;  // neighbours
   std::uint32_t lanes = 1;
-  std::uint64_t blocks = 0;  // that crossed it, or are crossing it
-  double busy = 0;           // s that blocks held it, its lanes together
+  std::uint64_t blocks = 0;  // that crossed it, or are crossing it now
+  double busy = 0;           // s for which blocks held it, summed over its lanes
   std::uint64_t waits = 0;   // how often a block had to wait for it
-  double waited = 0;         // s, all blocks together
+  double waited = 0;         // s, summed over all blocks
 };
 
-// The number-th block (0 the first) that one node sends to another.
+// Block `number` (0 is the first) that one node sends to another.
 struct Transfer {
   std::uint32_t from = 0, to = 0;
   std::uint64_t number = 0;
 };
 
-// Lock step: links that were asked for more blocks in a step than they have lanes.
+// Lock step: links on which a step demanded more blocks than they have lanes.
 struct Contention {
-  std::uint64_t conflicts = 0;  // such a link in such a step, each counted once
-  // The most that any link was asked for in a step, for its lanes.
+  std::uint64_t conflicts = 0;  // (link, step) pairs with too many blocks, each counted once
+  // The largest demand per lane on any link in one step: the blocks, and the lanes of that link.
   std::uint32_t most_asked = 0, most_lanes = 1;
-  // The first conflict: two of the transfers, the later one last.
+  // The first conflict: the step, the link, and two of the transfers, the later one last.
   std::int64_t step = -1;          // 0 is the first step that the network ran
   std::uint32_t from = 0, to = 0;  // the link
   std::uint32_t lanes = 1;
   Transfer one, other;
 };
 
-// Blocks by how many steps they stayed in the node that sent them, beyond the step in which the
-// schedule moves them on. Lock step: blocks that the busiest link of the way has to carry first,
-// for each of its lanes. Free running: how many steps further than the block's own the node had got
-// when the block left, by what it had begun to send or had received of later steps; but those that
-// it had got when the block was posted do not count, as the block was late then, and did not stay.
-// Below W, by rule 2 (docs/architecture.md).
+// Counts blocks by the number of steps for which they stayed in the node that sent them, beyond the
+// step in which the schedule moves them on.
+//
+// Lock step: the number of blocks that the busiest link of the route must carry first, divided by
+// its lanes. Asynchronous: the number of steps by which the node was ahead of the block's own step
+// when the block left. The node's progress is the latest step of which it had begun to send or had
+// received something. Progress that the node had already made when the block was posted does not
+// count, because that block was late and did not stay. The count is below W, by rule 2
+// (docs/architecture.md).
 struct Residence {
-  std::vector<std::uint64_t> blocks;  // [k]: that stayed k steps
-  std::uint32_t from = 0, to = 0;     // of the first of those that stayed longest
+  std::vector<std::uint64_t> blocks;  // [k]: blocks that stayed k steps
+  std::uint32_t from = 0, to = 0;     // the channel of the first block that stayed longest
 
-  // 0 if there are none.
+  // The longest stay in steps; 0 if there are none.
   [[nodiscard]] std::uint32_t longest() const {
     return blocks.empty() ? 0 : static_cast<std::uint32_t>(blocks.size() - 1);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// How far a node gets ahead of its own blocks: what becomes sim::Residence.
+// How far a node gets ahead of its own blocks: the basis of sim::Residence.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace espalier::sim {
 
-class Stays {
+class ResidenceTimes {
  public:
   static constexpr std::int32_t kUnknown = -1;
 
-  // A collective begins, whose blocks are received `flight` steps after the step of their send.
+  // Begins a collective whose blocks are received `flight` steps after the step of their send.
   void begin(std::uint32_t nodes, std::int32_t flight) {
     furthest_.assign(nodes, -1);
     flight_ = flight;
@@ -22,8 +22,9 @@ class Stays {
 
   // The furthest step of which the node has begun to send or has received something; -1: none yet.
   [[nodiscard]] std::int32_t furthest(std::uint32_t node) const { return furthest_[node]; }
-  // A block that the schedule sends in step `planned` (or kUnknown) begins to leave the node, which
-  // had got as far as `furthest` when it was posted; it has come to the node, which awaits it.
+  // leaves: a block that the schedule sends in step `planned` (or kUnknown) begins to leave the
+  // node. The node's furthest step was `furthest` when the block was posted. arrives: the block has
+  // arrived at the node, which awaits it.
   void leaves(std::uint32_t channel, std::uint32_t node, std::int32_t planned,
               std::int32_t furthest) {
     if (planned == kUnknown || !begun()) return;
@@ -31,7 +32,7 @@ class Stays {
     add(channel, static_cast<std::uint32_t>(std::max(0, furthest_[node] - due)));
     furthest_[node] = std::max(furthest_[node], planned);
   }
-  void comes(std::uint32_t node, std::int32_t planned) {
+  void arrives(std::uint32_t node, std::int32_t planned) {
     if (planned == kUnknown || !begun()) return;
     furthest_[node] = std::max(furthest_[node], planned + flight_);
   }

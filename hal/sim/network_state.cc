@@ -1,4 +1,4 @@
-#include "hal/sim/fabric.h"
+#include "hal/sim/network_state.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -20,10 +20,10 @@ void check_model(const Model& model) {
         "sim: alpha, beta, latency, pace or jitter is negative or too large");
   }
   if (model.scramble && model.no_data) {
-    throw std::invalid_argument("sim: without data there is nothing to scramble");
+    throw std::invalid_argument("sim: scramble needs data, but no_data is set");
   }
   if (model.window == 0 || model.window > kMaxFieldWindow) {
-    throw std::invalid_argument("sim: the window must be from 1 to 65535");
+    throw std::invalid_argument("sim: the window is out of range; expected 1 to 65535");
   }
 }
 
@@ -34,7 +34,8 @@ double random_part(std::uint64_t seed, std::uint64_t who, std::uint64_t which) {
          0x1p-53;
 }
 
-Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32_t>>& peers)
+NetworkState::NetworkState(const Model& the_model,
+                           const std::vector<std::vector<std::uint32_t>>& peers)
     : model(the_model),
       alpha(picoseconds(the_model.alpha)),
       latency(picoseconds(the_model.latency)),
@@ -47,15 +48,15 @@ Fabric::Fabric(const Model& the_model, const std::vector<std::vector<std::uint32
   turns.resize(channels.size());
   if (!model.one_port) ports.resize(channels.size());
   if (!model.no_data) regions.resize(count);
-  if (model.route) wires = std::make_unique<Wires>(model, channels);
-  stays.blocks.reserve(model.window + 1);
+  if (model.route) physical_links = std::make_unique<PhysicalLinks>(model, channels);
+  residence_times.blocks.reserve(model.window + 1);
   touched.reserve(count);
   endpoints.reserve(count);
   for (std::uint32_t v = 0; v < count; ++v) endpoints.emplace_back(*this, v);
   if (model.reserve) reserve();
 }
 
-void Fabric::add_channels(const std::vector<std::vector<std::uint32_t>>& peers) {
+void NetworkState::add_channels(const std::vector<std::vector<std::uint32_t>>& peers) {
   std::size_t all = 0;
   for (const auto& links : peers) all += links.size();
   channels.reserve(all);
@@ -78,15 +79,17 @@ void Fabric::add_channels(const std::vector<std::vector<std::uint32_t>>& peers) 
       channel.from_link = static_cast<std::uint8_t>(link);
       channel.to = to;
       if (model.lanes) channel.lanes = model.lanes(v, to);
-      // To a node that is no neighbour the fabric routes.
+      // The fabric routes to a node that is not a neighbour.
       if (model.route) channel.lanes = std::max(channel.lanes, 1u);
-      if (channel.lanes == 0) throw std::invalid_argument("sim: a link has at least one lane");
+      if (channel.lanes == 0) {
+        throw std::invalid_argument("sim: a link has 0 lanes; expected at least 1");
+      }
     }
   }
 }
 
-// Finds the way back of each channel: the k-th link of v to u is the k-th of u to v.
-void Fabric::pair_channels() {
+// Finds each channel's reverse: the k-th link of v to u is the k-th of u to v.
+void NetworkState::pair_channels() {
   in_channel.resize(channels.size());
   for (Channel& channel : channels) {
     const Node& own = nodes[channel.from];
@@ -109,11 +112,13 @@ void Fabric::pair_channels() {
   }
 }
 
-// A channel has at most `window` blocks on their way, as many leaving (or each of a leg), one
-// announced, and one control of each kind; and as many that moved and are not awaited.
-void Fabric::reserve() {
-  const std::size_t legs = wires == nullptr ? channels.size() : wires->legs.size();
-  events.reserve(2 * legs * model.window + channels.size() * (1 + kControlKinds) + 16);
+// Reserves memory for the maximum number of events. A channel has at most `window` blocks in
+// flight, as many leaving (or in each path segment), one announcement and one control of each kind,
+// and as many blocks that arrived and have no receive yet.
+void NetworkState::reserve() {
+  const std::size_t segments =
+      physical_links == nullptr ? channels.size() : physical_links->segments.size();
+  events.reserve(2 * segments * model.window + channels.size() * (1 + kControlKinds) + 16);
   extras.reserve(channels.size());
   for (Channel& channel : channels) {
     send_rings.reserve(channel.sends, channel.sends_log, 2 * std::uint64_t{model.window});
@@ -124,7 +129,7 @@ void Fabric::reserve() {
   }
 }
 
-Send& Fabric::next_send(Channel& channel) {
+Send& NetworkState::next_send(Channel& channel) {
   const std::uint64_t first = std::min(channel.sends_polled, channel.completed);
   if (channel.sends_posted - first == Ring<Send>::capacity(channel.sends_log)) {
     send_rings.grow(channel.sends, channel.sends_log, first, channel.sends_posted);
@@ -132,7 +137,7 @@ Send& Fabric::next_send(Channel& channel) {
   return channel.send(channel.sends_posted);
 }
 
-Receive& Fabric::next_receive(Channel& channel) {
+Receive& NetworkState::next_receive(Channel& channel) {
   const std::uint64_t first = channel.receives_polled;
   if (channel.receives_posted - first == Ring<Receive>::capacity(channel.receives_log)) {
     receive_rings.grow(channel.receives, channel.receives_log, first, channel.receives_posted);
@@ -140,8 +145,8 @@ Receive& Fabric::next_receive(Channel& channel) {
   return channel.receive(channel.receives_posted);
 }
 
-// The channel's counts of a step are those of the present one.
-void Fabric::enter_step(Channel& channel) {
+// Resets the channel's counts if they are of an earlier step.
+void NetworkState::enter_step(Channel& channel) {
   if (in_this_step(channel)) return;
   channel.sends_of_step = channel.receives_of_step = 0;
   channel.step = static_cast<std::uint32_t>(step);
@@ -149,27 +154,29 @@ void Fabric::enter_step(Channel& channel) {
   if (step > 0) step_channels.push_back(index(channel));
 }
 
-void Fabric::count_send(Channel& channel) {
+void NetworkState::count_send(Channel& channel) {
   ++channel.sends_posted;
   ++open_sends;
   enter_step(channel);
   count_post(channel, ++channel.sends_of_step, endpoints[channel.from].send_step);
 }
 
-void Fabric::count_receive(Channel& channel) {
+void NetworkState::count_receive(Channel& channel) {
   ++channel.receives_posted;
   ++open_receives;
   enter_step(channel);
   count_post(channel, ++channel.receives_of_step, endpoints[channel.to].receive_step);
 }
 
-// The channel has `posts` of one kind in this step; `last_step` is the node's last step with any.
-void Fabric::count_post(const Channel& channel, std::uint32_t posts, std::uint32_t& last_step) {
+// Counts the channel's `posts` of one kind in this step. `last_step` is the last step in which the
+// node had any.
+void NetworkState::count_post(const Channel& channel, std::uint32_t posts,
+                              std::uint32_t& last_step) {
   crowded = crowded || (model.one_port ? last_step == channel.step : posts > channel.lanes);
   last_step = channel.step;
 }
 
-Extras& Fabric::extras_of(Channel& channel) {
+Extras& NetworkState::extras_of(Channel& channel) {
   if (channel.extras == Channel::kNoExtras) {
     channel.extras = static_cast<std::uint32_t>(extras.size());
     extras.emplace_back();
@@ -177,11 +184,12 @@ Extras& Fabric::extras_of(Channel& channel) {
   return extras[channel.extras];
 }
 
-void Fabric::schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control) {
+void NetworkState::schedule(Picoseconds at, EventKind kind, std::uint32_t where,
+                            std::uint8_t control) {
   events.push(at, {where, kind, control, 0});
 }
 
-bool Fabric::advance(Picoseconds until) {
+bool NetworkState::advance(Picoseconds until) {
   if (events.empty() || events.least() > until) {
     if (until != kNever) now = std::max(now, until);
     return false;
@@ -190,7 +198,7 @@ bool Fabric::advance(Picoseconds until) {
   return true;
 }
 
-bool Fabric::advance_moment(Picoseconds until) {
+bool NetworkState::advance_moment(Picoseconds until) {
   if (!advance(until)) return false;
   while (!events.empty() && events.least() <= now) {
     for (std::size_t stage = 0; stage < kEventStages; ++stage) {
@@ -202,7 +210,7 @@ bool Fabric::advance_moment(Picoseconds until) {
   return true;
 }
 
-void Fabric::expect_event(const Event& event, std::size_t stage) {
+void NetworkState::expect_event(const Event& event, std::size_t stage) {
   if (event.kind == EventKind::kMoved) {
     const Channel& channel = channels[event.where];
     if (stage == 0) {
@@ -216,18 +224,18 @@ void Fabric::expect_event(const Event& event, std::size_t stage) {
       expect_use(&nodes[channel.to]);
     }
   } else if (event.kind == EventKind::kPassed) {
-    const Leg& leg = wires->legs[event.where];
-    if (stage == 0) return expect_use(&leg);
-    if (stage == 1) return expect_use(&wires->wires[leg.wire]);
-    // The port is then free for another of the node's channels.
+    const PathSegment& segment = physical_links->segments[event.where];
+    if (stage == 0) return expect_use(&segment);
+    if (stage == 1) return expect_use(&physical_links->links[segment.first_link]);
+    // With one_port the port is then free for another of the node's channels.
     if (!model.one_port) return;
-    const Node& node = nodes[channels[leg.channel].from];
+    const Node& node = nodes[channels[segment.channel].from];
     const std::uint32_t link = node.waiting.next(0);
     if (link != LinkSet::kNone) expect_send(node.first + link, stage == 2 ? 1 : 3);
   }
 }
 
-void Fabric::expect_poll(std::uint32_t number, std::size_t stage) {
+void NetworkState::expect_poll(std::uint32_t number, std::size_t stage) {
   const Node& node = nodes[number];
   const NodeEndpoint& endpoint = endpoints[number];
   if (stage == 0) {
@@ -246,19 +254,22 @@ void Fabric::expect_poll(std::uint32_t number, std::size_t stage) {
   }
 }
 
-void Fabric::expect_send(std::uint32_t number, std::size_t stage) {
+void NetworkState::expect_send(std::uint32_t number, std::size_t stage) {
   const Channel& out = channels[number];
   if (stage == 1) {
     expect_use(&out, sizeof out);
-    if (wires != nullptr) expect_use(&wires->legs[wires->first_leg(number)]);
+    if (physical_links != nullptr)
+      expect_use(&physical_links->segments[physical_links->first_segment(number)]);
   } else if (stage == 2) {
     expect_use(&out.send(out.sends_polled), sizeof(Send));
-  } else if (wires != nullptr) {
-    expect_use(&wires->wires[wires->legs[wires->first_leg(number)].wire]);
+  } else if (physical_links != nullptr) {
+    expect_use(
+        &physical_links
+             ->links[physical_links->segments[physical_links->first_segment(number)].first_link]);
   }
 }
 
-void Fabric::run_next() {
+void NetworkState::run_next() {
   now = std::max(now, events.least());
   const Event event = events.pop();
   ++events_run;
@@ -287,40 +298,40 @@ void Fabric::run_next() {
     }
     case EventKind::kWake: touch(event.where); break;
     case EventKind::kKill: kill(event.where); break;
-    case EventKind::kCome: come(event.where); break;
-    case EventKind::kPassed: passed(wires->legs[event.where], event.message); break;
+    case EventKind::kArrived: arrive(event.where); break;
+    case EventKind::kPassed: passed(physical_links->segments[event.where], event.message); break;
   }
 }
 
-void Fabric::touch(std::uint32_t node) {
+void NetworkState::touch(std::uint32_t node) {
   if (nodes[node].touched || nodes[node].dead) return;
   nodes[node].touched = true;
   touched.push_back(node);
 }
 
-void Fabric::touch_sender(const Channel& channel) {
+void NetworkState::touch_sender(const Channel& channel) {
   nodes[channel.from].pending_out.insert(channel.from_link);
   touch(channel.from);
 }
 
-void Fabric::touch_receiver(const Channel& channel) {
+void NetworkState::touch_receiver(const Channel& channel) {
   nodes[channel.to].pending_in.insert(channel.to_link);
   touch(channel.to);
 }
 
-void Fabric::close(Channel& channel) {
+void NetworkState::close(Channel& channel) {
   channel.closed = true;
   if (channel.waiting) stop_waiting(channel);
 }
 
-void Fabric::close_all(std::uint32_t node) {
+void NetworkState::close_all(std::uint32_t node) {
   for (std::uint32_t link = 0; link < nodes[node].links; ++link) {
     close(out(node, link));
     close(in(node, link));
   }
 }
 
-void Fabric::kill(std::uint32_t node) {
+void NetworkState::kill(std::uint32_t node) {
   dead += nodes[node].dead ? 0 : 1;
   nodes[node].dead = true;
   close_all(node);

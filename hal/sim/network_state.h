@@ -1,5 +1,5 @@
 #pragma once
-// The inside of sim::Network: channels (directed links of the endpoints), ports and events.
+// The state inside sim::Network: channels (directed links of the endpoints), ports and events.
 
 #include <cstdint>
 #include <memory>
@@ -11,9 +11,9 @@
 #include "hal/sim/large_memory.h"
 #include "hal/sim/monotone_queue.h"
 #include "hal/sim/node_order.h"
+#include "hal/sim/physical_links.h"
+#include "hal/sim/residence_times.h"
 #include "hal/sim/ring.h"
-#include "hal/sim/stay.h"
-#include "hal/sim/wires.h"
 
 namespace espalier::sim {
 
@@ -23,22 +23,23 @@ inline constexpr Picoseconds kNever = UINT64_MAX;
   return static_cast<Picoseconds>(seconds * 1e12 + 0.5);
 }
 
-// 0 <= x < 1, a number that depends on nothing but these, so that jitter does not depend on the
-// order of polling.
+// Returns a pseudorandom number 0 <= x < 1 that depends only on the arguments, so that jitter does
+// not depend on the order of polling.
 [[nodiscard]] double random_part(std::uint64_t seed, std::uint64_t who, std::uint64_t which);
 
 // A posted send, until its receive is complete and its own completion polled.
 struct Send {
-  SendPost post;                           // bytes: the sender's; if `slot`, a slot's
-  std::int64_t step = 0;                   // lock step: of the post
-  std::int32_t planned = Stays::kUnknown;  // free running: the step that its schedule says
-  std::int32_t furthest = -1;              // and Stays::furthest() when it was posted
+  SendPost post;          // the sender's memory, or with `slot` a slot
+  std::int64_t step = 0;  // lock step: step of the post
+  std::int32_t planned =
+      ResidenceTimes::kUnknown;  // asynchronous: the step that the schedule gives
+  std::int32_t furthest = -1;    // asynchronous: ResidenceTimes::furthest() at the post
   Status status = Status::kOk;
   bool left = false;  // it has left its sender's port
-  bool slot = false;  // its bytes left for an eager slot, as no receive was posted
+  bool slot = false;  // it left before its receive was posted: its bytes are in an eager slot
 };
 
-// A posted receive, and what its completion will say.
+// A posted receive, and the content of its completion.
 struct Receive {
   ReceivePost post;
   std::uint64_t tag = 0;
@@ -46,8 +47,8 @@ struct Receive {
   Status status = Status::kOk;
 };
 
-// What few channels ever have: control messages, by kind, and a send that had completed and was
-// then found to disagree; the first such one is told.
+// State that few channels need: controls by kind, and the first completed send that was later found
+// to mismatch and is not yet reported.
 struct Extras {
   bool flying[kControlKinds] = {};
   bool there[kControlKinds] = {};
@@ -57,31 +58,31 @@ struct Extras {
   std::uint32_t late_cookie = 0;
 };
 
-// One direction of a link. Messages have numbers 0, 1, ...; every counter below is the number of
-// the first message that has not got there. Two cache lines, as a run's time goes by how many of
-// them it reads.
+// One direction of a link. Messages are numbered 0, 1, ... Each counter below is the number of the
+// first message that has not reached that state. The struct fits two cache lines, because the time
+// of a run is proportional to the cache lines that it reads.
 struct alignas(128) Channel {
   std::uint32_t from = 0, to = 0;
   std::uint8_t from_link = 0, to_link = 0;
   std::uint8_t sends_log = Ring<Send>::kEmpty, receives_log = Ring<Receive>::kEmpty;
   bool waiting = false;              // a transfer is ready and waits for the out-port
-  bool announcing = false;           // an announcement is under way
-  bool closed = false;               // an end is dead or was released: no block moves any more
-  std::uint32_t extras = kNoExtras;  // in Fabric::extras, if it has some
-  std::uint32_t lanes = 1;           // blocks on their way at once, without one_port
+  bool announcing = false;           // an announcement is in flight
+  bool closed = false;               // an end is dead or was released: no further block moves
+  std::uint32_t extras = kNoExtras;  // index in NetworkState::extras, if any
+  std::uint32_t lanes = 1;           // without one_port: blocks in flight at once
   Ring<Send> sends;
   Ring<Receive> receives;
   std::uint64_t sends_posted = 0;
   std::uint64_t receives_posted = 0;
-  std::uint64_t started = 0;    // begins to leave
-  std::uint64_t moved = 0;      // is in
-  std::uint64_t announced = 0;  // its header is known at the receiver
+  std::uint64_t started = 0;    // has begun to leave
+  std::uint64_t moved = 0;      // has arrived
+  std::uint64_t announced = 0;  // the receiver knows its header
   std::uint64_t early_told = 0;
   std::uint64_t completed = 0;   // compared with its receive
   std::uint64_t sends_done = 0;  // completed at the sender
   std::uint64_t sends_polled = 0;
   std::uint64_t receives_polled = 0;
-  // Lock step: of the step `step` (the lowest bits of its number).
+  // Lock step: the counts below are for step `step` (the lowest bits of its number).
   std::uint32_t step = 0xffffffffu;
   std::uint16_t sends_of_step = 0, receives_of_step = 0;
 
@@ -100,22 +101,23 @@ enum class EventKind : std::uint8_t {
   kControl,
   kWake,
   kKill,
-  kCome,    // a block is at the beginning of a leg
-  kPassed,  // and holds the leg's wires no more
+  kArrived,  // a block has reached the beginning of a path segment
+  kPassed,   // a block no longer holds the links of a path segment
 };
 
 struct Event {
-  std::uint32_t where = 0;  // channel; node for kWake and kKill; leg for kCome and kPassed
+  std::uint32_t where =
+      0;  // channel; node for kWake and kKill; path segment for kArrived and kPassed
   EventKind kind = EventKind::kWake;
   std::uint8_t control = 0;
-  std::uint16_t message = 0;  // kLeft, kPassed: the lowest bits of its number
+  std::uint16_t message = 0;  // kLeft, kPassed: the lowest bits of the message number
 };
 
 struct Node;
 
 class NodeEndpoint final : public Endpoint {
  public:
-  NodeEndpoint(Fabric& fabric, std::uint32_t node) : fabric_(&fabric), node_(node) {}
+  NodeEndpoint(NetworkState& state, std::uint32_t node) : state_(&state), node_(node) {}
   [[nodiscard]] std::uint32_t node() const override { return node_; }
   [[nodiscard]] std::uint32_t links() const override;
   [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override;
@@ -136,29 +138,29 @@ class NodeEndpoint final : public Endpoint {
   bool take_control(Channel& in, Completion& completion);
   bool take_sent(Channel& out, Completion& completion);
   bool take_received(Channel& in, Completion& completion);
-  Fabric* fabric_;
+  NetworkState* state_;
   std::uint32_t node_;
 
  public:
-  // Of the first 32 links: those that were ever sent on, or received on.
+  // Those of the first 32 links that were ever used for sending, or for receiving.
   std::uint32_t sent_on = 0, received_on = 0;
-  // Lock step: the last step with a send, and with a receive (the lowest bits of their numbers).
+  // Lock step: the last step with a send, and with a receive (the lowest bits of the step numbers).
   std::uint32_t send_step = 0, receive_step = 0;
-  std::uint32_t activity = 0;  // posts taken and completions given (the lowest bits)
+  std::uint32_t activity = 0;  // posts accepted and completions returned (the lowest bits)
 };
 
 struct Node {
-  std::uint32_t first = 0;  // its channels: first .. first+links-1
+  std::uint32_t first = 0;  // its channels are first .. first+links-1
   std::uint8_t links = 0;
   bool dead : 1 = false;
   bool released : 1 = false;
   bool touched : 1 = false;
-  // With one_port: blocks that are leaving, when the in-port is free, links with a transfer that
-  // waits for the out-port.
+  // With one_port: the number of blocks that are leaving, the time at which the in-port is free,
+  // and the links with a transfer that waits for the out-port.
   std::uint16_t leaving = 0;
   Picoseconds in_free = 0;
   LinkSet waiting;
-  // Links with something to poll: of messages sent, and of all that comes in.
+  // Links with unpolled completions: of sends, and of everything received.
   LinkSet pending_out, pending_in;
 
   [[nodiscard]] bool pending() const { return !pending_out.empty() || !pending_in.empty(); }
@@ -182,7 +184,7 @@ class EagerSlots {
  private:
   static constexpr std::size_t kBlock = 16;
   void add(std::size_t slots) {
-    // Not cleared: pages come as they are used.
+    // Not cleared, so the system provides pages only as they are used.
     blocks_.emplace_back(new std::uint8_t[slots * bytes_]);
     free_.reserve(free_.size() + slots);
     for (std::size_t slot = slots; slot-- > 0;) {
@@ -194,8 +196,8 @@ class EagerSlots {
   std::vector<std::uint8_t*> free_;
 };
 
-struct Fabric {
-  Fabric(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers);
+struct NetworkState {
+  NetworkState(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers);
 
   [[nodiscard]] Channel& out(std::uint32_t node, std::uint32_t link) {
     return channels[nodes[node].first + link];
@@ -203,7 +205,7 @@ struct Fabric {
   [[nodiscard]] Channel& in(std::uint32_t node, std::uint32_t link) {
     return channels[in_channel[nodes[node].first + link]];
   }
-  // The next post's entry of the ring.
+  // Returns the ring entry of the next post.
   [[nodiscard]] Send& next_send(Channel& channel);
   [[nodiscard]] Receive& next_receive(Channel& channel);
   [[nodiscard]] Extras& extras_of(Channel& channel);
@@ -211,74 +213,78 @@ struct Fabric {
   [[nodiscard]] bool in_this_step(const Channel& channel) const {
     return channel.step == static_cast<std::uint32_t>(step);
   }
-  // The channel's next send / receive is posted, in the present step.
+  // The channel's next send / receive is posted in the current step.
   void count_send(Channel& channel);
   void count_receive(Channel& channel);
   void count_post(const Channel& channel, std::uint32_t posts, std::uint32_t& last_step);
   void schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control = 0);
-  // When the channel's message has left.
+  // Schedules an event for the time at which the channel's message has left.
   void schedule_left(Picoseconds at, EventKind kind, std::uint32_t where, std::uint64_t message) {
     events.push(at, {where, kind, 0, static_cast<std::uint16_t>(message)});
   }
-  // When the next event is; kNever if there is none.
+  // Returns the time of the next event; kNever if there is none.
   [[nodiscard]] Picoseconds next_event() const {
     return events.empty() ? kNever : std::max(events.least(), now);
   }
-  // Runs the next event if it is not later than `until`; or all events of its moment.
+  // Runs the next event if it is not later than `until`. advance_moment() runs all events of that
+  // time.
   bool advance(Picoseconds until);
   bool advance_moment(Picoseconds until);
-  // The node will be polled soon: in three stages, of which each needs what the one before fetched.
+  // Prefetches for a poll of the node that follows soon. Each stage needs the data that the
+  // previous stage prefetched.
   static constexpr std::size_t kExpectStages = 4;
   void expect_poll(std::uint32_t node, std::size_t stage);
   void touch(std::uint32_t node);
-  // The sender, or the receiver, of the channel has something to poll.
+  // Marks that the channel's sender, or receiver, has a completion to poll.
   void touch_sender(const Channel& channel);
   void touch_receiver(const Channel& channel);
-  // Something about the channel's next message changed: starts, queues or announces it.
+  // Starts, queues or announces the channel's next message after its state changed.
   void update(Channel& channel);
-  // Completes what has moved and is awaited.
+  // Completes messages that have arrived and have a receive.
   void match(Channel& channel);
-  // Lock step: the channel's next message is posted.
+  // Lock step: counts the links that the channel's next message, now posted, asks for.
   void ask(Channel& channel);
-  // No block to or from the node moves any more.
+  // Stops all further blocks to and from the node.
   void close_all(std::uint32_t node);
   void kill(std::uint32_t node);
 
   Model model;
   Picoseconds alpha = 0;
   Picoseconds latency = 0;
-  std::int64_t step = 0;  // lock step: the present one, counted on through all runs
+  std::int64_t step = 0;  // lock step: the current step, counted across all runs
   LargeVector<Node> nodes;
   LargeVector<Channel> channels;
-  LargeVector<std::uint32_t> in_channel;  // by the receiving end's position
-  LargeVector<std::uint64_t> turns;  // of the channels' waiting transfers: first come, first served
+  LargeVector<std::uint32_t> in_channel;  // by the index of the receiving end
+  // Order of the channels' waiting transfers: first come, first served.
+  LargeVector<std::uint64_t> turns;
   RingStore<Send> send_rings;
   RingStore<Receive> receive_rings;
   std::vector<Extras> extras;
   EagerSlots slots;
   MonotoneQueue<Event> events;         // by time
-  std::vector<std::uint32_t> touched;  // at whose endpoint something happened; in any order
+  std::vector<std::uint32_t> touched;  // nodes whose endpoint changed; unordered
   LargeVector<NodeEndpoint> endpoints;
-  // Of a node: what its endpoint was told to reach. Without data none is needed.
+  // The regions that a node's endpoint prepared. Unused without data.
   struct Regions {
     Region regions[Endpoint::kMaxRegions];
     std::uint32_t count = 0;
   };
   LargeVector<Regions> regions;
   Picoseconds now = 0;
-  std::uint64_t order = 0;  // of transfers that wait
+  std::uint64_t order = 0;  // of waiting transfers
   std::uint64_t events_run = 0;
-  std::uint64_t blocks = 0;  // that began to leave
-  std::uint32_t dead = 0;    // nodes
-  // Lock step: channels with a post of the present step; and with a send of an earlier one that is
-  // not complete. Posts of all channels that are not compared yet. Whether a node or a link had too
-  // many posts in the step; whether there were posts.
+  std::uint64_t blocks = 0;  // that have begun to leave
+  std::uint32_t dead = 0;    // number of dead nodes
+  // Lock step: channels with a post of the current step, and channels with an incomplete send of an
+  // earlier step.
   std::vector<std::uint32_t> step_channels, late_channels;
+  // Posts of all channels that were not yet compared.
   std::uint64_t open_sends = 0, open_receives = 0;
+  // Whether a node or a link had too many posts in the step, and whether there were any posts.
   bool crowded = false, step_moved = false;
-  std::unique_ptr<Wires> wires;  // null: every peer is a neighbour
-  Stays stays;
-  const Machine* polled = nullptr;  // whose posts the present ones are; null: not known
+  std::unique_ptr<PhysicalLinks> physical_links;  // null: every peer is a neighbour
+  ResidenceTimes residence_times;
+  const Machine* polled = nullptr;  // the machine that is posting now; null: unknown
 
   [[nodiscard]] std::uint32_t index(const Channel& channel) const {
     return static_cast<std::uint32_t>(&channel - channels.data());
@@ -292,14 +298,14 @@ struct Fabric {
   void run_next();
   void expect_event(const Event& event, std::size_t stage);
   void expect_send(std::uint32_t channel, std::size_t stage);
-  // The ports of a node, or of a channel where each has its own.
+  // The port state of the node or, without one_port, of the channel.
   [[nodiscard]] std::uint16_t& leaving(const Channel& channel) {
     return model.one_port ? nodes[channel.from].leaving : ports[index(channel)].leaving;
   }
   [[nodiscard]] Picoseconds& in_free(const Channel& channel) {
     return model.one_port ? nodes[channel.to].in_free : ports[index(channel)].in_free;
   }
-  // Of the channel's message, on the hop-th leg of its way.
+  // Returns the transfer time of the channel's message on path segment number `hop`.
   [[nodiscard]] Picoseconds duration(const Channel& channel, std::uint64_t message,
                                      std::uint32_t hop, double slower) const;
   void land(Channel& channel, Picoseconds takes);
@@ -314,17 +320,17 @@ struct Fabric {
   void match_next(Channel& channel);
   void close(Channel& channel);
 
-  // hops.cc: the way over the wires.
-  void come(std::uint32_t leg);
-  void go_on(Leg& leg);
-  void set_out(Leg& leg);
-  void passed(Leg& leg, std::uint16_t message);
+  // hops.cc: crossing the links.
+  void arrive(std::uint32_t segment);
+  void proceed(PathSegment& segment);
+  void depart(PathSegment& segment);
+  void passed(PathSegment& segment, std::uint16_t message);
 
   struct Port {
     std::uint16_t leaving = 0;
     Picoseconds in_free = 0;
   };
-  LargeVector<Port> ports;  // by channel, without one_port
+  LargeVector<Port> ports;  // by channel; only without one_port
 };
 
 }  // namespace espalier::sim

@@ -12,7 +12,7 @@ namespace {
 
 using Nodes = std::vector<std::uint32_t>;
 
-// Nodes in a line, each a real link from its neighbours.
+// Nodes in a line; each has a real link to each neighbour.
 Nodes along_line(std::uint32_t from, std::uint32_t to) {
   Nodes nodes = {from};
   while (nodes.back() != to) nodes.push_back(from < to ? nodes.back() + 1 : nodes.back() - 1);
@@ -34,7 +34,7 @@ struct Line {
   explicit Line(const Model& model)
       : network(model, complete_links(kCount)),
         watchers(make(std::make_index_sequence<kCount>())) {}
-  // A block of `bytes`; node v's link to u is u, or u-1 above v.
+  // Transfers a block of `bytes` bytes. Node v's link to u is u if u < v, otherwise u-1.
   void transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) {
     watchers[to].receive(from < to ? from : from - 1, bytes);
     watchers[from].send(to < from ? to : to - 1, bytes);
@@ -58,11 +58,11 @@ struct Line {
   }
 };
 
-TEST(Wires, CutThroughHoldsTheWholeRouteForOneTransfer) {
+TEST(PhysicalLinks, CutThroughHoldsTheWholeRouteForOneTransfer) {
   Line<4> at(line(Hops::kCutThrough));
   at.transfer(0, 3, 1000);  // 2 ms on three links
-  at.transfer(1, 2, 500);   // must wait for the middle one
-  at.transfer(3, 0, 1000);  // the other way: other links
+  at.transfer(1, 2, 500);   // must wait for the middle link
+  at.transfer(3, 0, 1000);  // the reverse direction uses other links
   at.settle();
   EXPECT_EQ(at.watchers[3].received, Times{2000});
   EXPECT_EQ(at.watchers[2].received, Times{3500});
@@ -76,7 +76,7 @@ TEST(Wires, CutThroughHoldsTheWholeRouteForOneTransfer) {
   EXPECT_EQ(at.traffic(2, 3).blocks, 1u);
 }
 
-TEST(Wires, StoreAndForwardHoldsOneLinkAfterTheOther) {
+TEST(PhysicalLinks, StoreAndForwardHoldsOneLinkAfterTheOther) {
   Line<4> at(line(Hops::kStoreAndForward));
   at.transfer(0, 3, 1000);  // on the middle link from 2 ms to 4 ms
   at.transfer(0, 3, 1000);  // and from 4 ms to 6 ms
@@ -93,7 +93,7 @@ TEST(Wires, StoreAndForwardHoldsOneLinkAfterTheOther) {
   EXPECT_DOUBLE_EQ(at.traffic(2, 3).busy, 8e-3);
 }
 
-TEST(Wires, FirstComeIsFirstServed) {
+TEST(PhysicalLinks, FirstComeIsFirstServed) {
   for (const Hops hops : {Hops::kCutThrough, Hops::kStoreAndForward}) {
     Line<4> at(line(hops));
     at.transfer(2, 3, 1000);
@@ -103,8 +103,8 @@ TEST(Wires, FirstComeIsFirstServed) {
     at.transfer(2, 3, 1000);
     at.settle();
     EXPECT_EQ(at.watchers[3].received, (Times{2000, 4000, 6000, 8000}));
-    // Node 2's second block comes to its port, and to the link, at 2 ms; that of node 1 to the link
-    // at 1 ms, or over its first link at 3 ms.
+    // Node 2's second block reaches its port and the link at 2 ms. The block of node 1 reaches the
+    // link at 1 ms, or after its first link at 3 ms.
     const bool through = hops == Hops::kCutThrough;
     EXPECT_EQ(at.watchers[1].sent, through ? Times{4000} : Times{3000}) << "left its first link";
     EXPECT_EQ(at.watchers[2].sent, through ? (Times{2000, 6000, 8000}) : (Times{2000, 4000, 8000}));
@@ -112,7 +112,7 @@ TEST(Wires, FirstComeIsFirstServed) {
   }
 }
 
-TEST(Wires, LanesCarrySeveralAndBlocksStayInOrder) {
+TEST(PhysicalLinks, LanesCarrySeveralAndBlocksStayInOrder) {
   for (const Hops hops : {Hops::kCutThrough, Hops::kStoreAndForward}) {
     Model model = line(hops);
     model.lanes = [](std::uint32_t from, std::uint32_t to) {
@@ -123,26 +123,27 @@ TEST(Wires, LanesCarrySeveralAndBlocksStayInOrder) {
     at.transfer(0, 2, 1000);
     at.transfer(1, 2, 1000);  // shorter than the one before
     at.settle();
-    // Cut-through both lanes are taken until 2 ms; else until the block from node 0 comes to them.
+    // Cut-through: both lanes are taken until 2 ms. Otherwise: until the block from node 0 reaches
+    // them.
     const std::uint64_t first = hops == Hops::kCutThrough ? 2000 : 4000;
     EXPECT_EQ(at.watchers[2].received, (Times{first, 4000, 4000}));
     EXPECT_EQ(at.watchers[1].sent, (Times{4000, 4000}));
   }
 }
 
-TEST(Wires, APortIsKeptWhileItsBlockWaits) {
+TEST(PhysicalLinks, APortIsKeptWhileItsBlockWaits) {
   Model model = line(Hops::kCutThrough);
   model.one_port = true;
   Line<4> at(model);
   at.transfer(1, 3, 1000);
   at.transfer(0, 3, 1000);  // waits for the link 1 -> 2 until 2 ms
-  at.transfer(0, 1, 1000);  // could go, but node 0's port is taken until 4 ms
+  at.transfer(0, 1, 1000);  // could leave, but node 0's port is taken until 4 ms
   at.settle();
   EXPECT_EQ(at.watchers[3].received, (Times{2000, 4000}));
   EXPECT_EQ(at.watchers[1].received, Times{6000});
 }
 
-TEST(Wires, ManyBlocksOverManyLinksAllArriveInOrderWhateverTheJitter) {
+TEST(PhysicalLinks, ManyBlocksOverManyLinksArriveInOrderWithAnyJitter) {
   for (const Hops hops : {Hops::kCutThrough, Hops::kStoreAndForward}) {
     for (const std::uint64_t seed : {1u, 2u, 3u}) {
       Model model = line(hops);
@@ -176,7 +177,7 @@ TEST(Wires, ManyBlocksOverManyLinksAllArriveInOrderWhateverTheJitter) {
   }
 }
 
-TEST(Wires, EachLinkHasAPaceOfItsOwnFromTheSeed) {
+TEST(PhysicalLinks, EachLinkHasAPaceOfItsOwnFromTheSeed) {
   const auto finish = [](std::uint64_t seed) {
     Model model = line(Hops::kStoreAndForward);
     model.link_jitter = 0.5;
@@ -196,7 +197,7 @@ TEST(Wires, EachLinkHasAPaceOfItsOwnFromTheSeed) {
   EXPECT_TRUE(slowest > 2000 && slowest < 3000) << "the slower of the two links, every time";
 }
 
-TEST(Wires, LockStepNamesTheLinkTheStepAndTheTransfers) {
+TEST(PhysicalLinks, LockStepNamesTheLinkTheStepAndTheTransfers) {
   Line<5> at(line(Hops::kCutThrough));
   at.network.begin_step();
   at.transfer(0, 2, 1000);
@@ -227,8 +228,8 @@ TEST(Wires, LockStepNamesTheLinkTheStepAndTheTransfers) {
   EXPECT_EQ(at.network.residence().from, 1u);
 }
 
-// Store and forward: what crosses a link as its first hop does not meet what does as its second.
-TEST(Wires, LockStepCountsHopByHop) {
+// Store and forward: first-hop crossings of a link do not conflict with second-hop crossings.
+TEST(PhysicalLinks, LockStepCountsHopByHop) {
   Line<4> at(line(Hops::kStoreAndForward));
   at.network.begin_step();
   at.transfer(0, 2, 1000);
@@ -239,13 +240,13 @@ TEST(Wires, LockStepCountsHopByHop) {
   at.network.begin_step();
   at.transfer(0, 3, 1000);
   at.transfer(1, 3, 1000);
-  at.transfer(1, 2, 1000);  // meets the second one on its first hop
+  at.transfer(1, 2, 1000);  // conflicts with the second one on its first hop
   at.settle();
   EXPECT_EQ(at.network.contention().conflicts, 1u);
   EXPECT_EQ(at.network.contention().from, 1u);
 }
 
-TEST(Wires, LockStepCountsLanesAndTicks) {
+TEST(PhysicalLinks, LockStepCountsLanesAndTicks) {
   Model model = line(Hops::kCutThrough);
   model.lanes = [](std::uint32_t, std::uint32_t) { return 2; };
   model.send_ticks = 2;
@@ -257,7 +258,7 @@ TEST(Wires, LockStepCountsLanesAndTicks) {
   EXPECT_EQ(at.network.contention().conflicts, 0u);
   at.network.begin_step();
   at.transfer(0, 3, 10);
-  EXPECT_EQ(at.network.contention().conflicts, 0u) << "the first holds it no more";
+  EXPECT_EQ(at.network.contention().conflicts, 0u) << "the first no longer holds it";
   at.transfer(0, 1, 10);
   at.transfer(0, 2, 10);  // a third on both of its links
   EXPECT_EQ(at.network.contention().conflicts, 2u);
@@ -266,7 +267,7 @@ TEST(Wires, LockStepCountsLanesAndTicks) {
   EXPECT_EQ(at.network.contention().step, 2);
 }
 
-TEST(Wires, RefusesRoutesThatAreNone) {
+TEST(PhysicalLinks, RefusesRoutesThatAreNone) {
   for (const Nodes& nodes : {Nodes{}, Nodes{0}, Nodes{0, 1}, Nodes{1, 2}}) {
     Model model;
     model.route = [&](std::uint32_t, std::uint32_t) { return nodes; };
