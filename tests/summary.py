@@ -6,7 +6,7 @@ summary.py BUILD... [--skipped REASONS]
                                    REASONS: why whole suites were not run, one a line; each counts as a skip
 summary.py --names BUILD FOLDER... prints the names of the tests whose programs were built from these folders
 summary.py --units BUILD           prints the names of the unit tests: GoogleTest programs from the folders of the code that they
-                                   test, without the slow ones (SLOW)
+                                   test and from tests/algorithms, without the slow ones (SLOW)
 summary.py --generated BUILD       prints the headers that the build makes
 summary.py --share BUILD           prints how many of the build's tests the last run ran, if not all
 """
@@ -31,8 +31,9 @@ def build_root(build):
 
 def units(build, _):
     others = tuple(f"{build_root(build)}/{folder}/" for folder in ("tests", "examples"))
-    found = {test["name"] for test in introspect(build, "tests")
-             if test["protocol"] == "gtest" and not test["cmd"][0].startswith(others)}
+    generators = f"{build_root(build)}/tests/algorithms/"
+    found = {test["name"] for test in introspect(build, "tests") if test["protocol"] == "gtest" and
+             (test["cmd"][0].startswith(generators) or not test["cmd"][0].startswith(others))}
     if SLOW - found:
         sys.exit(f"summary.py: {build} has no test {' '.join(sorted(SLOW - found))}, which SLOW names")
     return sorted(found - SLOW)

@@ -42,7 +42,7 @@ def filtered(text):
 
 def main(root, build, version):
     root, build = pathlib.Path(root).resolve(), pathlib.Path(build).resolve()
-    headers = [str(root / header) for header in comments.public_headers(root, build)]
+    headers = [str(root / header) for header in comments.public_headers(root)]
     output = build / "docs"
     output.mkdir(exist_ok=True)
     text = (HERE / "Doxyfile.in").read_text()

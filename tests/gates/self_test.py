@@ -102,12 +102,14 @@ class Lengths(GateTest):
         self.write("build-x/a.cc", self.body(99))
         self.write("a.cc", self.body(2))
         self.assertEqual(self.run_gate(lengths.main, self.root)[0], 0)
+        self.write("a/build/a.cc", self.body(99))  # not right below the root
+        self.assertEqual(self.run_gate(lengths.main, self.root)[0], 1)
 
 
 class Comments(GateTest):
     def names(self, text):
-        self.write("a.h", text)
-        status, printed = self.run_gate(comments.main, self.root, "", "a.h")
+        self.write("include/espalier/a.h", text)
+        status, printed = self.run_gate(comments.main, self.root)
         self.assertEqual(status, 1 if "has no comment" in printed else 0)
         return [line.split()[2] for line in printed.splitlines() if "has no comment" in line]
 
@@ -153,8 +155,13 @@ class Comments(GateTest):
             """), ["S::f", "S::h", "Other", "kSize"])
 
     def test_the_line(self):
-        self.write("a.h", "#pragma once\n// A file.\n\nint f();\n")
-        self.assertIn("a.h:4: function f has no comment", self.run_gate(comments.main, self.root, "", "a.h")[1])
+        self.write("include/espalier/a.h", "#pragma once\n// A file.\n\nint f();\n")
+        self.write("a.h", "int internal();\n")
+        self.assertEqual(self.run_gate(comments.main, self.root)[1].splitlines()[:2],
+                         ["1 public headers", "include/espalier/a.h:4: function f has no comment"])
+
+    def test_no_header(self):
+        self.assertEqual(self.run_gate(comments.main, self.root)[0], 1)
 
 
 class Arrows(GateTest):

@@ -22,11 +22,12 @@ TOKEN = re.compile(r"""
 
 
 def files(root, *suffixes):
-    """The files below `root` with one of these suffixes, as paths relative to it, sorted. Build folders and hidden folders
-    are no part of the tree; git is not asked, because a copy of the sources need not have it."""
+    """The files below `root` with one of these suffixes, as paths relative to it, sorted. Hidden folders, and build folders
+    right below the root, are no part of the tree; git is not asked, because a copy of the sources need not have it."""
     found = []
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith((".", "build"))]
+    for folder, folders, names in os.walk(str(root)):
+        hidden = (".", "build") if folder == str(root) else (".",)
+        folders[:] = [name for name in folders if not name.startswith(hidden)]
         for name in names:
             if name.endswith(suffixes):
                 found.append(os.path.relpath(os.path.join(folder, name), root))

@@ -51,7 +51,7 @@ struct Algorithm {
   bool needs_commutative;  // for some roots at least; each program states whether it does
   const char* summary;     // one line with the step count
   Where where = Where::kAnywhere;
-  std::uint32_t max_run = 0;  // maximum of Group::run; 0: the algorithm has no run length
+  std::uint32_t max_run = 0;     // maximum of Group::run; 0: the algorithm has no run length
   bool takes_lambda = false;     // the caller may set Group::send_ticks and latency_ticks
   bool needs_odd_ranks = false;  // kUnsupported for an even number of ranks
 };
