@@ -1,7 +1,7 @@
 #pragma once
-// Traces in the Trace Event Format (JSON), which Perfetto and chrome://tracing open: one process
-// per node, one track for each link and direction, one for combines and copies and one for steps; a
-// slice for each message at both ends, an arrow from its send to its receive.
+// Traces in the Trace Event Format (JSON), which Perfetto and chrome://tracing open. A node is a
+// process. It has one track for each link and direction, one for combines and copies and one for
+// steps. A message has a slice at each of its two ends, and an arrow from its send to its receive.
 
 #include <cstdint>
 #include <string>
