@@ -3,9 +3,9 @@
 
 Public are the headers below include/espalier: `meson install` installs that folder. The comment stands on the lines above the
 declaration or at the end of one of its lines. A comment above a group (declarations without a blank line or a further comment
-between them) also covers the overloads of the first one, and the declarations that the comment names. None is needed by what
-repeats another declaration (an override, a forward declaration, a definition outside its class) and by what the compiler writes
-(= default, = delete).
+between them) also covers the overloads of the first one, and the declarations that the comment names. A comment above an enum
+also covers the enumerators that it names. No comment is needed by what repeats another declaration (an override, a forward
+declaration, a definition outside its class) and by what the compiler writes (= default, = delete).
 
 comments.py ROOT
 """
@@ -66,7 +66,10 @@ def find(root, file):
     groups = {}  # by scope: (the group's first declaration, the comment above it, the group's last line so far)
     for item in tree.declarations(found):
         if item.line - 1 in comment_lines:
-            groups[item.scope] = (item, comment_above(item.line, comment_lines, lines), item.last)
+            text = comment_above(item.line, comment_lines, lines)
+            groups[item.scope] = (item, text, item.last)
+            if item.kind == "enum":  # its comment may name the enumerators
+                groups[(*item.scope, item.name)] = (item, text, item.line)
         elif item.scope in groups:
             first, text, last = groups[item.scope]
             if item.line in (last, last + 1):

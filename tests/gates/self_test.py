@@ -177,7 +177,14 @@ class Comments(GateTest):
               kFour,
               kFive,
             };
-            """), ["other", "it", "g", "E::kOne", "E::kTwo", "E::kFive"])
+            // Which: it stands above its enumerators' line, too.
+            enum F { kSix, kSeven };
+            // kNine.
+            enum G {
+              kNine,
+              kTen,
+            };
+            """), ["other", "it", "g", "E::kOne", "E::kTwo", "E::kFive", "G::kTen"])
 
     def test_a_further_comment_ends_a_group(self):
         self.assertEqual(self.names("""// A file.
