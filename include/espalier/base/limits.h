@@ -33,6 +33,7 @@
 #endif
 
 namespace espalier {
+// The limits above, as constants: kMaxLinks, kMaxWindow, kMaxPrograms and kMaxCursors.
 inline constexpr std::uint32_t kMaxLinks = ESPALIER_MAX_LINKS;
 inline constexpr std::uint32_t kMaxWindow = ESPALIER_MAX_WINDOW;
 inline constexpr std::uint32_t kMaxPrograms = ESPALIER_MAX_PROGRAMS;
