@@ -16,7 +16,7 @@ set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 export PATH
-sanitized='base collectives/schedule collectives/machine collectives/verify firmware/image firmware/boot hal/sim hal/serial hal/fault
+sanitized='base collectives/schedule collectives/machine collectives/verify firmware/image firmware/boot hal/sim collectives/simulation hal/serial hal/fault tests/fault
   hal/conformance tools tests/compile tests/simulate tests/random'
 # -O2 and -g would more than double the time of compiling; -g1 is enough for the lines of a report.
 sanitizers='-Dbuildtype=debug -Doptimization=1 -Dcpp_args=-g1 -Db_sanitize=address,undefined -Dofi=false'

@@ -9,7 +9,8 @@
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
-#include "espalier/hal/sim/sim.h"
+#include "espalier/collectives/simulation/run.h"
+#include "espalier/hal/sim/network.h"
 #include "espalier/topology/topology.h"
 
 namespace {

@@ -10,7 +10,7 @@
 
 #include "firmware/boot/simulated_flash.h"
 #include "firmware/boot/slots.h"
-#include "firmware/image/sample_image.h"
+#include "firmware/image/testing/sample_image.h"
 
 namespace espalier {
 namespace {

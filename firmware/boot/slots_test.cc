@@ -8,7 +8,7 @@
 
 #include "espalier/base/little_endian.h"
 #include "firmware/boot/simulated_flash.h"
-#include "firmware/image/sample_image.h"
+#include "firmware/image/testing/sample_image.h"
 
 namespace espalier {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "firmware/gateway/joined.h"
+#include "firmware/gateway/testing/joined_board.h"
 #include "hal/conformance/conformance.h"
 
 namespace espalier::conformance {

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "firmware/gateway/joined.h"
+#include "firmware/gateway/testing/joined_board.h"
 #include "hal/ofi/testing/collective_rank.h"
 #include "hal/ofi/testing/local_endpoints.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "espalier/base/little_endian.h"
-#include "firmware/image/sample_image.h"
+#include "firmware/image/testing/sample_image.h"
 
 namespace espalier {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.h"
 #include "espalier/base/limits.h"
-#include "firmware/node/command_line.h"
 
 namespace espalier::node {
 

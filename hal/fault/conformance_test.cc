@@ -6,7 +6,7 @@
 #include <deque>
 
 #include "espalier/hal/fault/fault_endpoint.h"
-#include "espalier/hal/sim/sim.h"
+#include "espalier/hal/sim/network.h"
 
 namespace espalier::conformance {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "espalier/hal/fault/fault_endpoint.h"
-#include "espalier/hal/sim/sim.h"
+#include "espalier/hal/sim/network.h"
 
 namespace espalier::fault {
 namespace {

@@ -1,6 +1,6 @@
 #include "hal/conformance/conformance.h"
 
-#include "espalier/hal/sim/sim.h"
+#include "espalier/hal/sim/network.h"
 
 namespace espalier::conformance {
 namespace {

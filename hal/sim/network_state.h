@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "espalier/base/link_set.h"
-#include "espalier/hal/sim/sim.h"
+#include "espalier/hal/sim/network.h"
 #include "hal/sim/large_memory.h"
 #include "hal/sim/monotone_queue.h"
 #include "hal/sim/node_order.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "espalier/hal/sim/sim.h"
+#include "espalier/hal/sim/network.h"
 #include "hal/sim/large_memory.h"
 
 namespace espalier::sim {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "espalier/hal/sim/sim.h"
+#include "espalier/hal/sim/network.h"
 
 namespace espalier::sim {
 

@@ -12,9 +12,9 @@
 #include <new>
 
 #include "collectives/schedule/program_store.h"
+#include "collectives/simulation/address_range.h"
+#include "collectives/simulation/paged_machines.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "hal/sim/address_range.h"
-#include "hal/sim/paged_machines.h"
 
 namespace {
 std::size_t held = 0, most_held = 0;

@@ -12,12 +12,12 @@
 
 #include "collectives/machine/simulated/cluster.h"
 #include "collectives/schedule/program_store.h"
+#include "collectives/simulation/address_range.h"
+#include "collectives/simulation/paged_machines.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/topology/topology.h"
-#include "hal/sim/address_range.h"
-#include "hal/sim/paged_machines.h"
 
 namespace espalier {
 namespace {

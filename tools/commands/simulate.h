@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "espalier/hal/sim/sim.h"
+#include "espalier/hal/sim/network.h"
 #include "tools/common/output.h"
 #include "tools/workload/workload.h"
 

@@ -6,8 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/simulation/run.h"
 #include "espalier/collectives/verify/verify.h"
-#include "espalier/hal/sim/sim.h"
+#include "espalier/hal/sim/network.h"
 #include "tools/measure/cost_model.h"
 #include "tools/report/measure_report.h"
 #include "tools/select/loaded.h"

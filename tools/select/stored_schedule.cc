@@ -1,6 +1,7 @@
 #include "tools/select/stored_schedule.h"
 
-#include "espalier/hal/sim/sim.h"
+#include "espalier/collectives/simulation/run.h"
+#include "espalier/hal/sim/network.h"
 #include "tools/common/output.h"
 
 namespace espalier::tools {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "hal/sim/address_range.h"
+#include "collectives/simulation/address_range.h"
 #include "tools/select/stored_schedule.h"
 #include "tools/workload/reference.h"
 #include "tools/workload/result_files.h"

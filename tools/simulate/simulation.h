@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "collectives/simulation/paged_machines.h"
 #include "espalier/collectives/machine/event_log.h"
-#include "espalier/hal/sim/sim.h"
-#include "hal/sim/paged_machines.h"
+#include "espalier/collectives/simulation/run.h"
+#include "espalier/hal/sim/network.h"
 #include "tools/measure/cost_model.h"
 #include "tools/select/stored_schedule.h"
 #include "tools/simulate/node_log.h"

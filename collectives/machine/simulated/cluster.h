@@ -14,7 +14,8 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/schedule/programs.h"
-#include "espalier/hal/sim/sim.h"
+#include "espalier/collectives/simulation/run.h"
+#include "espalier/hal/sim/network.h"
 
 namespace espalier::testing {
 

@@ -15,7 +15,7 @@
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
-#include "espalier/hal/sim/sim.h"
+#include "espalier/hal/sim/network.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ESPALIER_OWN_MALLOC 0

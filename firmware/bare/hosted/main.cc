@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.h"
 #include "firmware/bare/board.h"
 #include "firmware/bare/hosted/hosted.h"
 #include "firmware/bare/node.h"
-#include "firmware/node/command_line.h"
 
 namespace {
 

@@ -1,14 +1,14 @@
 // Failing runs: machines that share frames, compared with one machine per node.
 
-#include "hal/sim/paged_machines.h"
+#include "collectives/simulation/paged_machines.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 
+#include "collectives/simulation/address_range.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "hal/sim/address_range.h"
 
 namespace espalier::sim {
 namespace {

@@ -6,8 +6,8 @@
 #include <deque>
 #include <string>
 
+#include "collectives/simulation/testing/rig.h"
 #include "espalier/hal/fault/fault_endpoint.h"
-#include "hal/sim/rig.h"
 
 namespace espalier::fault {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "collectives/machine/packed_state.h"
 #include "collectives/schedule/program_store.h"
-#include "espalier/hal/sim/machines.h"
-#include "espalier/hal/sim/sim.h"
+#include "espalier/collectives/simulation/machines.h"
+#include "espalier/hal/sim/network.h"
 #include "hal/sim/large_memory.h"
 
 namespace espalier::sim {

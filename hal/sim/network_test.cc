@@ -1,4 +1,4 @@
-#include "espalier/hal/sim/sim.h"
+#include "espalier/hal/sim/network.h"
 
 #include <gtest/gtest.h>
 

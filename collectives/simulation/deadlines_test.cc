@@ -1,4 +1,4 @@
-#include "hal/sim/deadlines.h"
+#include "collectives/simulation/deadlines.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,11 @@
+#include "espalier/collectives/simulation/run.h"
+
 #include <algorithm>
 #include <limits>
 
-#include "espalier/hal/sim/sim.h"
-#include "hal/sim/deadlines.h"
-#include "hal/sim/due_steps.h"
+#include "collectives/simulation/deadlines.h"
+#include "collectives/simulation/due_steps.h"
+#include "espalier/hal/sim/network.h"
 #include "hal/sim/network_state.h"
 
 namespace espalier::sim {

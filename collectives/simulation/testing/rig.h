@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/hal/sim/sim.h"
+#include "espalier/collectives/simulation/run.h"
+#include "espalier/hal/sim/network.h"
 
 namespace espalier::sim {
 

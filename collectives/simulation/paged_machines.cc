@@ -1,4 +1,4 @@
-#include "hal/sim/paged_machines.h"
+#include "collectives/simulation/paged_machines.h"
 
 #include <algorithm>
 #include <cstring>

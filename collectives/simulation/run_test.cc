@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "hal/sim/rig.h"
+#include "collectives/simulation/testing/rig.h"
 
 namespace espalier::sim {
 namespace {
