@@ -215,6 +215,29 @@ struct Seen {
   std::size_t instances = 0;
 };
 
+// Polls the machine and completes its posts in random order, until it ends, a check fails, or
+// nothing has moved for 1000 polls. Returns the last status. program_link: the program's link, by
+// the endpoint's.
+Status poll_to_end(Machine& machine, ScriptedEndpoint& endpoint, Judge& judge,
+                   const std::vector<std::uint32_t>& program_link, Random& random) {
+  Status status = Status::kBusy;
+  for (int idle = 0; status == Status::kBusy && idle < 1000; ++idle) {
+    ++endpoint.time;
+    status = machine.poll();
+    if (::testing::Test::HasFailure()) break;
+    while (!endpoint.posts.empty() && pick(random, 0, 2) != 0) {
+      const auto which = static_cast<std::size_t>(
+          pick(random, 0, static_cast<std::int32_t>(endpoint.posts.size()) - 1));
+      const ScriptedEndpoint::Post post = endpoint.posts[which];
+      judge.completed(post.send, program_link[post.link]);
+      endpoint.complete(post.send, post.link);
+      idle = 0;
+    }
+    if (!endpoint.completions.empty()) idle = 0;
+  }
+  return status;
+}
+
 void run_one(unsigned seed, Seen& seen) {
   Random random(seed);
   const Scribe scribe(random);
@@ -261,21 +284,7 @@ void run_one(unsigned seed, Seen& seen) {
   EXPECT_EQ(machine.init(endpoint, config), Status::kOk);
   EXPECT_EQ(machine.start(program, memory.buffers(), op, count), Status::kOk) << "seed " << seed;
   EXPECT_EQ(machine.blocks(), layout.blocks);
-  Status status = Status::kBusy;
-  for (int idle = 0; status == Status::kBusy && idle < 1000; ++idle) {
-    ++endpoint.time;
-    status = machine.poll();
-    if (::testing::Test::HasFailure()) break;
-    while (!endpoint.posts.empty() && pick(random, 0, 2) != 0) {
-      const auto which = static_cast<std::size_t>(
-          pick(random, 0, static_cast<std::int32_t>(endpoint.posts.size()) - 1));
-      const ScriptedEndpoint::Post post = endpoint.posts[which];
-      judge.completed(post.send, program_link[post.link]);
-      endpoint.complete(post.send, post.link);
-      idle = 0;
-    }
-    if (!endpoint.completions.empty()) idle = 0;
-  }
+  const Status status = poll_to_end(machine, endpoint, judge, program_link, random);
   if (judge.max_messages() > endpoint_window) {
     EXPECT_EQ(machine.cause().status, Status::kTooLarge) << "seed " << seed;
     return;

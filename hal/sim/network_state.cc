@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "espalier/base/limits.h"
 #include "base/splitmix64.h"
+#include "espalier/base/limits.h"
 
 namespace espalier::sim {
 namespace {

@@ -2,12 +2,15 @@
 """Gate: every function, type and constant that a public header declares has a comment.
 
 Public are the headers below include/espalier: `meson install` installs that folder. The comment stands on the lines above the
-declaration or at the end of one of its lines. None is needed by what repeats another declaration (an override, a forward
+declaration or at the end of one of its lines. A comment above a group (declarations without a blank line or a further comment
+between them) also covers the overloads of the first one, and the declarations that the comment names. A comment above an enum
+also covers the enumerators that it names. No comment is needed by what repeats another declaration (an override, a forward
 declaration, a definition outside its class) and by what the compiler writes (= default, = delete).
 
 comments.py ROOT
 """
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -37,17 +40,47 @@ def needs_comment(item):
 
 
 def has_comment(item, comment_lines, trailing_lines):
-    return item.line - 1 in comment_lines or any(line in trailing_lines for line in range(item.line, item.last + 1))
+    head_last = item.head[-1].last if item.body else item.last  # comments inside the body say nothing of the whole
+    return item.line - 1 in comment_lines or any(line in trailing_lines for line in range(item.line, head_last + 1))
+
+
+def comment_above(line, comment_lines, lines):
+    """The text of the comment that ends on the line before `line`."""
+    first = line
+    while first - 1 in comment_lines:
+        first -= 1
+    return "\n".join(lines[first - 1:line - 1])
+
+
+def covered_by_group(item, group, text):
+    if item.kind != "function":
+        return re.search(rf"\b{re.escape(item.name)}\b", text) is not None
+    # `links` in prose is no mention of links(); "links: ..." is one.
+    return item.name == group.name or re.search(rf"(^|\W){re.escape(item.name)}(\(|: )", text) is not None
 
 
 def find(root, file):
-    found, comment_lines, trailing_lines = tree.tokens(tree.read(root, file))
+    source = tree.read(root, file)
+    found, comment_lines, trailing_lines = tree.tokens(source)
+    lines = source.split("\n")
+    groups = {}  # by scope: (the group's first declaration, the comment above it, the group's last line so far)
     for item in tree.declarations(found):
-        head_last = item.head[-1].last
-        if item.body:  # comments inside the body say nothing of the whole
-            item.last = min(item.last, head_last)
-        if needs_comment(item) and not has_comment(item, comment_lines, trailing_lines):
-            yield f"{file}:{item.line}: {item.kind} {'::'.join((*item.scope, item.name))} has no comment"
+        if item.line - 1 in comment_lines:
+            text = comment_above(item.line, comment_lines, lines)
+            groups[item.scope] = (item, text, item.last)
+            if item.kind == "enum":  # its comment may name the enumerators
+                groups[(*item.scope, item.name)] = (item, text, item.line)
+        elif item.scope in groups:
+            first, text, last = groups[item.scope]
+            if item.line in (last, last + 1):
+                groups[item.scope] = (first, text, item.last)
+            else:
+                del groups[item.scope]
+        if not needs_comment(item) or has_comment(item, comment_lines, trailing_lines):
+            continue
+        if item.scope in groups and covered_by_group(item, *groups[item.scope][:2]):
+            continue
+        yield f"{file}:{item.line}: {item.kind} {'::'.join((*item.scope, item.name))} has no comment"
 
 
 def main(root):

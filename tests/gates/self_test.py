@@ -154,6 +154,56 @@ class Comments(GateTest):
             constexpr int kSize = 3;
             """), ["S::f", "S::h", "Other", "kSize"])
 
+    def test_a_comment_above_a_group(self):
+        self.assertEqual(self.names("""// A file.
+            #pragma once
+            // f() and g() return it; h() does not. kMany: how often.
+            int f();
+            int f(int x);
+            int g() {
+              return 1;
+            }
+            inline constexpr int kMany = 3;
+            int other();
+            int it();
+            int h();
+
+            int g(long x);
+            // What they are.
+            enum E {
+              kOne, kTwo,
+              // kThree to kFour: which.
+              kThree,
+              kFour,
+              kFive,
+            };
+            // Which: it stands above its enumerators' line, too.
+            enum F { kSix, kSeven };
+            // kNine.
+            enum G {
+              kNine,
+              kTen,
+            };
+            """), ["other", "it", "g", "E::kOne", "E::kTwo", "E::kFive", "G::kTen"])
+
+    def test_a_further_comment_ends_a_group(self):
+        self.assertEqual(self.names("""// A file.
+            #pragma once
+            // f() and g() return it.
+            int f();
+            // What it does.
+            int h();
+            int g();
+            """), ["g"])
+
+    def test_a_field_that_points_to_a_constant_is_not_one(self):
+        self.assertEqual(self.names("""// What it is.
+            struct S {
+              const int* field = nullptr;
+              const int count = 3;
+            };
+            """), ["S::count"])
+
     def test_the_line(self):
         self.write("include/espalier/a.h", "#pragma once\n// A file.\n\nint f();\n")
         self.write("a.h", "int internal();\n")

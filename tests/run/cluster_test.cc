@@ -87,7 +87,7 @@ class ClusterTest : public testing::TestWithParam<const char*> {
   }
 
   std::filesystem::path directory_;
-  Options options_;
+  LaunchOptions options_;
   NodeProcesses cluster_;
 };
 

@@ -14,8 +14,8 @@
 #include "collectives/schedule/program_store.h"
 #include "collectives/simulation/address_range.h"
 #include "collectives/simulation/paged_machines.h"
-#include "espalier/collectives/simulation/run.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/simulation/run.h"
 
 namespace {
 std::size_t held = 0, max_held = 0;

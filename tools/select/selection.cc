@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "espalier/base/limits.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
+#include "espalier/base/limits.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/collectives/verify/verify.h"

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstring>
 
-#include "espalier/base/limits.h"
 #include "collectives/algorithms/build/blocks.h"
 #include "espalier/base/digest.h"
+#include "espalier/base/limits.h"
 
 namespace espalier {
 namespace {

@@ -7,15 +7,18 @@
 
 namespace espalier {
 
+// Returns a + b modulo 2^64, as a signed number: overflow wraps around.
 constexpr std::int64_t wrapping_add(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
+// Returns a * b modulo 2^64, as a signed number: overflow wraps around.
 constexpr std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
 
-// floor(n / d), n - d * floor(n / d), and ceil(n / d); d > 0.
+// floor_div() returns floor(n / d), floor_mod() n - d * floor(n / d), and ceil_div() ceil(n / d).
+// Require d > 0.
 constexpr std::int64_t floor_div(std::int64_t n, std::int64_t d) { return n / d - (n % d < 0); }
 constexpr std::int64_t floor_mod(std::int64_t n, std::int64_t d) {
   const std::int64_t rest = n % d;

@@ -33,9 +33,9 @@
 #endif
 
 namespace espalier {
+// The limits above, as constants: kMaxLinks, kMaxWindow, kMaxPrograms and kMaxCursors.
 inline constexpr std::uint32_t kMaxLinks = ESPALIER_MAX_LINKS;
-inline constexpr std::uint32_t kMaxFieldWindow =
-    65535;  // the largest window that a program or an endpoint may state
+inline constexpr std::uint32_t kMaxFieldWindow = 65535;  // that a program or endpoint may state
 inline constexpr std::uint32_t kMaxWindow = ESPALIER_MAX_WINDOW;
 inline constexpr std::uint32_t kMaxPrograms = ESPALIER_MAX_PROGRAMS;
 inline constexpr std::uint32_t kMaxCursors = ESPALIER_MAX_CURSORS;

@@ -10,23 +10,29 @@
 
 namespace espalier {
 
+// A set of links, which are numbers below kMaxLinks; empty at first. Functions that take a `link`
+// require link < kMaxLinks.
 class LinkSet {
  public:
-  static constexpr std::uint32_t kNone = 0xffffffffu;
+  static constexpr std::uint32_t kNone = 0xffffffffu;  // not a link
 
-  // Links 0 .. count-1.
+  // Returns the set of links 0 .. count-1. Requires count <= kMaxLinks.
   [[nodiscard]] static LinkSet first(std::uint32_t count) {
     LinkSet set;
     for (std::uint32_t link = 0; link < count; ++link) set.insert(link);
     return set;
   }
 
+  // insert() adds a link, which may be in the set already. erase() removes one, which need not be
+  // in it. clear() removes all.
   void insert(std::uint32_t link) { words_[link / kBits] |= bit(link); }
   void erase(std::uint32_t link) { words_[link / kBits] &= ~bit(link); }
   void clear() { *this = LinkSet(); }
+  // Whether `link` is in the set.
   [[nodiscard]] bool contains(std::uint32_t link) const {
     return (words_[link / kBits] & bit(link)) != 0;
   }
+  // Whether no link is in the set.
   [[nodiscard]] bool empty() const {
     Word any = 0;
     for (const Word word : words_) any |= word;
@@ -50,6 +56,7 @@ class LinkSet {
       }
     }
   }
+  // Returns the union of both sets.
   [[nodiscard]] LinkSet operator|(const LinkSet& other) const {
     LinkSet both;
     for (std::uint32_t word = 0; word < kWords; ++word) {

@@ -7,7 +7,7 @@ namespace espalier {
 
 // "Ended": the running collective is over; every later poll() and start() returns the status again.
 enum class Status : std::uint8_t {
-  kOk = 0,
+  kOk = 0,        // The call did its work; the collective is complete; or nothing is in progress.
   kBusy = 1,      // In progress: call poll() again. Not a failure.
   kTryAgain = 2,  // The back end has no room now. Nothing was done; call again after poll().
 

@@ -40,16 +40,21 @@ struct Cause {
   bool deaf = false;
 };
 
+// The kind of a control. kProbe: a keepalive probe, which asks whether the peer lives. kAnswer:
+// the reply to a probe. kCause: the reason for which the sender ended its collective.
 enum class ControlKind : std::uint8_t { kProbe = 0, kAnswer = 1, kCause = 2 };
-inline constexpr std::uint32_t kControlKinds = 3;
+inline constexpr std::uint32_t kControlKinds = 3;  // values of ControlKind
 
+// A control: see the top of this file.
 struct Control {
   ControlKind kind = ControlKind::kProbe;
   std::uint32_t number = 0;  // of a keepalive probe (not MPI_Probe); its reply repeats it
   Cause cause;               // kCause only
 };
 
+// A completion or another event, as poll() returns it.
 struct Completion {
+  // The event. Each kind names the fields that it sets.
   enum class Kind : std::uint8_t {
     kSent,      // A send completed: link, context, status (kOk, kMismatch).
     kReceived,  // A receive completed: link, context, status (as kSent), check (from the send post).
@@ -69,6 +74,7 @@ struct Completion {
   Control control;
 };
 
+// The send of one message.
 struct SendPost {
   const void* bytes = nullptr;
   std::uint64_t size = 0;
@@ -77,6 +83,7 @@ struct SendPost {
   std::uint32_t context = 0;  // the caller's context, passed unchanged to this end's completion
 };
 
+// The receive of one message. If its size or tag differs from the send, both ends get kMismatch.
 struct ReceivePost {
   // Inside a region passed to prepare(); anywhere if size <= eager_bytes().
   void* bytes = nullptr;
@@ -91,21 +98,23 @@ struct Region {
   std::uint64_t size = 0;
 };
 
+// A node's end of the fabric. The contract is at the top of this file.
 class Endpoint {
  public:
-  [[nodiscard]] virtual std::uint32_t node() const = 0;
+  [[nodiscard]] virtual std::uint32_t node() const = 0;                    // number of this node
   [[nodiscard]] virtual std::uint32_t links() const = 0;                   // <= kMaxLinks
   [[nodiscard]] virtual std::uint32_t peer(std::uint32_t link) const = 0;  // node at the other end
   // Outstanding posts per link and direction.
   [[nodiscard]] virtual std::uint32_t window() const = 0;
-  [[nodiscard]] virtual std::uint64_t eager_bytes() const = 0;
+  [[nodiscard]] virtual std::uint64_t eager_bytes() const = 0;  // maximum size of an eager message
 
+  static constexpr std::uint32_t kMaxRegions = 4;  // regions per prepare()
   // Makes up to kMaxRegions regions accessible to the next receives and sends. Releases earlier
   // regions unless they are named again. Call while no posts are outstanding. kTooLarge: too many
   // regions; kBackEnd: the fabric refused.
-  static constexpr std::uint32_t kMaxRegions = 4;
   [[nodiscard]] virtual Status prepare(const Region* regions, std::uint32_t count) = 0;
 
+  // post_receive() and post_send() post the next receive or send of the link and return at once.
   // kOk; kTryAgain: the fabric has no room now, call poll() and try again; kTooLarge: window()
   // posts are outstanding.
   [[nodiscard]] virtual Status post_receive(std::uint32_t link, const ReceivePost& post) = 0;

@@ -20,6 +20,7 @@ enum class Hops : std::uint8_t {
   kStoreAndForward,  // each hop is its own step, taken when there is room
 };
 
+// A placement for one topology, collective and algorithm: the content of an embedding file.
 struct Embedding {
   // A node of the binary tree that the groups of a fractional tree form.
   struct Group {

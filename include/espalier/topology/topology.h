@@ -34,6 +34,7 @@ class Topology {
   [[nodiscard]] virtual std::string spec() const = 0;
   // The name in messages and pictures: the specification, or a custom topology's name.
   [[nodiscard]] virtual std::string title() const { return spec(); }
+  // ranks() returns the number of ranks, nodes() the number of ranks and routers.
   [[nodiscard]] virtual std::uint32_t ranks() const = 0;
   [[nodiscard]] virtual std::uint32_t nodes() const = 0;
   // All directed links, in a fixed order. link_count() returns their number without building the
@@ -50,9 +51,11 @@ class Topology {
   struct Point {
     double x = 0, y = 0;
   };
+  // Returns where the node is drawn.
   [[nodiscard]] virtual Point position(std::uint32_t node) const = 0;
   // The node's name in messages: "rank 3", "rank 3 (row 0, column 3)", "router 17 (level 1)".
   [[nodiscard]] virtual std::string node_name(std::uint32_t node) const = 0;
+  // Returns the parameters of a mesh, fat tree or crossbar; all 0 for other topologies.
   [[nodiscard]] virtual Shape shape() const { return {}; }
   // 64-bit digest of the canonical specification; never 0.
   [[nodiscard]] std::uint64_t digest() const;

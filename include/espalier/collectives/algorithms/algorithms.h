@@ -44,6 +44,7 @@ enum class Where : std::uint8_t {
 // kBadArgument: root or me outside the group.
 using Generator = Status (*)(const Group& group, std::uint32_t me, Program& out);
 
+// A rank-local generator, with the limits and parameters that a caller must know to choose it.
 struct Algorithm {
   const char* name;  // "two-tree"
   Collective collective;

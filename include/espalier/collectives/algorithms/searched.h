@@ -20,6 +20,7 @@ namespace espalier::searched {
 using Search = std::string (*)(const topology::Topology& topology, const Group& group,
                                Programs& programs);
 
+// A searched algorithm, with the limits and parameters that a caller must know to choose it.
 struct SearchedAlgorithm {
   const char* name;  // "double-fibonacci"
   Collective collective;

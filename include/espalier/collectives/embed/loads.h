@@ -18,21 +18,27 @@ class Routes {
   // Requires at most kMaxPlaced ranks.
   explicit Routes(const topology::Topology& topology);
 
+  // The numbers of a route's links, in the order in which a block crosses them: begin() .. end().
   struct Links {
     const std::uint32_t *first, *last;
+    // begin() and end() make a route iterable. size() is its number of links.
     [[nodiscard]] const std::uint32_t* begin() const { return first; }
     [[nodiscard]] const std::uint32_t* end() const { return last; }
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(last - first); }
   };
+  // Returns the route from rank `from` to rank `to`, both below ranks(). Valid as long as this
+  // object.
   [[nodiscard]] Links links(std::uint32_t from, std::uint32_t to) const {
     const std::size_t pair = std::size_t{from} * ranks_ + to;
     return {links_.data() + starts_[pair], links_.data() + starts_[pair + 1]};
   }
+  // Returns the number of ranks.
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   // The other ranks in order of the length of the route to them, nearest first; index < ranks - 1.
   [[nodiscard]] std::uint32_t near(std::uint32_t rank, std::uint32_t index) const {
     return near_[std::size_t{rank} * (ranks_ - 1) + index];
   }
+  // Returns the lanes of each link, by the number that links() gives it.
   [[nodiscard]] const std::vector<std::uint32_t>& capacities() const { return capacities_; }
 
  private:
@@ -49,12 +55,14 @@ class Loads {
   // object.
   Loads(const Routes& routes, const std::vector<std::uint32_t>& widths);
 
+  // Adds a transfer from rank `from` to rank `to` to a bin.
   void add(std::uint32_t from, std::uint32_t to, std::uint32_t bin) {
     std::uint32_t* const loads = loads_.data() + bin * stride_;
     const std::uint32_t* const most = most_.data() + bin * stride_;
     for (const std::uint32_t link : routes_.links(from, to)) over_ += loads[link]++ >= most[link];
     hops_ += routes_.links(from, to).size();
   }
+  // Removes a transfer that was added to this bin.
   void remove(std::uint32_t from, std::uint32_t to, std::uint32_t bin) {
     std::uint32_t* const loads = loads_.data() + bin * stride_;
     const std::uint32_t* const most = most_.data() + bin * stride_;

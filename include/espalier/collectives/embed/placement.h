@@ -13,6 +13,7 @@ namespace espalier::embed {
 
 using topology::Hops;
 
+// The parameters of find_placement().
 struct Search {
   Hops hops = Hops::kCutThrough;
   bool root_moves = false;  // virtual rank 0 may be on any node; otherwise it is on `root`
@@ -25,6 +26,7 @@ struct Search {
   std::function<void(double)> progress = {};  // 0 .. 1
 };
 
+// A placement of the virtual ranks, with its quality.
 struct Placement {
   std::vector<std::uint32_t> node_of;  // virtual rank -> node, a permutation
   // Cut-through: excess transfers on links in slots, summed. Store-and-forward: excess over what

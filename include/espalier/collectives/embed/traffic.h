@@ -19,6 +19,7 @@ struct Transfer {
   std::int64_t first = 0;  // first step of its phase in which it takes place
 };
 
+// All transfers of a schedule.
 struct Traffic {
   std::uint32_t ranks = 0;
   std::vector<std::uint32_t> slots;  // of each phase

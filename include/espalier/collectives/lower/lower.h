@@ -18,6 +18,7 @@
 
 namespace espalier::lower {
 
+// The result of lower() in figures. All defaults if `changed` is false.
 struct Report {
   bool changed = false;                // false: every peer was a neighbour already
   std::int32_t period = 1;             // steps from one round to the next

@@ -14,7 +14,9 @@
 
 namespace espalier {
 
+// One record: an instance of a send, receive, combine or copy.
 struct Event {
+  // Value of `link` and `port` for combines and copies.
   static constexpr std::uint8_t kNoLink = 255;
   std::uint32_t step = 0;  // step number in the whole schedule, modulo 2^32
   std::uint32_t segment = 0, block = 0;
@@ -35,6 +37,7 @@ struct EventTimes {
   std::uint64_t retired = 0;  // the step retired
 };
 
+// The log of one machine. Without memory it only counts the records that it drops.
 class EventLog {
  public:
   EventLog() = default;
@@ -56,6 +59,7 @@ class EventLog {
         retired_(counts.retired),
         lost_(counts.lost) {}
 
+  // Returns the sizes, from which the constructor above makes a log for reading.
   [[nodiscard]] Counts counts() const { return {count_, retired_, lost_}; }
   // Returns the number of records.
   [[nodiscard]] std::uint32_t count() const { return count_; }
@@ -63,18 +67,27 @@ class EventLog {
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
   // Returns the number of records of retired steps. They are the first ones, and final.
   [[nodiscard]] std::uint32_t retired() const { return retired_; }
+  // Returns record `index` < count().
   [[nodiscard]] const Event& event(std::uint32_t index) const { return events_[index]; }
-  // Only for a log constructed with `times`.
+  // Returns the times of record `index` < count(). Only for a log constructed with `times`.
   [[nodiscard]] const EventTimes& times(std::uint32_t index) const { return times_[index]; }
 
-  // The rest is called by the machine only.
+  // The rest is called by the machine only. Times are by the endpoint's clock, ns; a log without
+  // times ignores them.
+  // Whether the log keeps times.
   [[nodiscard]] bool timed() const { return times_ != nullptr; }
   // Empties the log for a new collective.
   void begin();
+  // Adds an instance whose step has been issued, unless the log is full.
   void let_in(const Event& event, std::uint64_t now);
+  // posted() marks the first unposted message of the endpoint's link `port` and this kind,
+  // completed() the first incomplete one. No effect if there is none: its record was dropped.
   void posted(std::uint8_t port, Kind kind, std::uint64_t now);
   void completed(std::uint8_t port, Kind kind, std::uint64_t now);
+  // Marks a combine or copy of this step and action as run, from `began` to `now`. No effect if its
+  // record was dropped.
   void ran(std::int64_t step, std::uint8_t action, std::uint64_t began, std::uint64_t now);
+  // Marks the records of `step`, the oldest step that is not retired, as retired.
   void retire(std::int64_t step, std::uint64_t now);
 
  private:
@@ -84,9 +97,9 @@ class EventLog {
   std::uint64_t lost_ = 0;
 };
 
+inline constexpr std::uint32_t kEventBytes = 16;  // bytes that event_bytes() writes
 // Writes the record as bytes, little-endian: step (4 bytes), segment (4), block (4), action (1),
 // link (1), kind (1), zero (1).
-inline constexpr std::uint32_t kEventBytes = 16;
 void event_bytes(const Event& event, std::uint8_t bytes[kEventBytes]);
 
 }  // namespace espalier

@@ -32,6 +32,7 @@ struct Buffers {
   std::uint64_t scratch_bytes = 0;
 };
 
+// Parameters of a machine, which init() sets for its lifetime.
 struct MachineConfig {
   // Limit on steps in flight. The program's window and the endpoint's are limits too.
   std::uint32_t window = kMaxWindow;
@@ -59,6 +60,8 @@ struct StallReport {
 // Returns the bytes of scratch that `program` needs for a message.
 [[nodiscard]] std::uint64_t scratch_needed(const Program& program, const Layout& layout);
 
+// Executes one collective at a time: after init(), call start() for each and poll() while it
+// returns kBusy.
 class Machine {
  public:
   Machine() = default;
@@ -102,6 +105,8 @@ class Machine {
   //   otherwise  the failure; every later poll() returns it again
   [[nodiscard]] Status poll();
 
+  // Returns the cause of the failure; its status is kOk if there is none. While poll() returns
+  // kBusy, a cause that takes precedence may still replace it.
   [[nodiscard]] const Cause& cause() const;
   // After a failure, returns the report for the time of the failure.
   [[nodiscard]] StallReport stall_report() const;

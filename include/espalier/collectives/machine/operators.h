@@ -10,41 +10,43 @@
 
 namespace espalier {
 
+// The type of an element. Sums and products of integers wrap around.
 enum class Type : std::uint8_t {
   kBytes = 0,  // one byte, without arithmetic: for broadcast and other collectives that only move
-  kI8 = 1,
-  kU8 = 2,
-  kI16 = 3,
-  kU16 = 4,
-  kI32 = 5,
-  kU32 = 6,
-  kI64 = 7,
-  kU64 = 8,
-  kF16 = 9,
-  kBf16 = 10,
-  kF32 = 11,
-  kF64 = 12,
-  // (value, index) pairs for minloc and maxloc: {i32 value, i32 index}, {f32, i32}, {i64, i64},
-  // {f64, i64}.
-  kI32Loc = 13,
-  kF32Loc = 14,
-  kI64Loc = 15,
-  kF64Loc = 16,
+  kI8 = 1,     // signed integer, 8 bits
+  kU8 = 2,     // unsigned integer, 8 bits
+  kI16 = 3,    // signed integer, 16 bits
+  kU16 = 4,    // unsigned integer, 16 bits
+  kI32 = 5,    // signed integer, 32 bits
+  kU32 = 6,    // unsigned integer, 32 bits
+  kI64 = 7,    // signed integer, 64 bits
+  kU64 = 8,    // unsigned integer, 64 bits
+  kF16 = 9,    // IEEE 754 binary16
+  kBf16 = 10,  // bfloat16: the upper 16 bits of an IEEE 754 binary32
+  kF32 = 11,   // IEEE 754 binary32
+  kF64 = 12,   // IEEE 754 binary64
+  // (value, index) pairs for minloc and maxloc.
+  kI32Loc = 13,  // {i32 value, i32 index}
+  kF32Loc = 14,  // {f32 value, i32 index}
+  kI64Loc = 15,  // {i64 value, i64 index}
+  kF64Loc = 16,  // {f64 value, i64 index}
   kCustom = 17,  // the caller's own type, of Operator.element_bytes bytes
 };
 
+// The operation of a reduction, (+) below. It takes a from the left operand and b from the right
+// one.
 enum class Op : std::uint8_t {
-  kNone = 0,  // no reduction
-  kSum = 1,
-  kProduct = 2,
-  kMin = 3,
-  kMax = 4,
-  kAnd = 5,
-  kOr = 6,
-  kXor = 7,
-  kMinLoc = 8,
-  kMaxLoc = 9,
-  kCustom = 10,
+  kNone = 0,     // no reduction
+  kSum = 1,      // a + b; integers and floats
+  kProduct = 2,  // a * b; integers and floats
+  kMin = 3,      // the smaller one, NaN if any is NaN; integers and floats
+  kMax = 4,      // the larger one, NaN if any is NaN; integers and floats
+  kAnd = 5,      // bitwise; integers
+  kOr = 6,       // bitwise; integers
+  kXor = 7,      // bitwise; integers
+  kMinLoc = 8,   // the pair with the smaller value; if they are equal, the smaller index
+  kMaxLoc = 9,   // the pair with the larger value; if they are equal, the smaller index
+  kCustom = 10,  // Operator::custom; any type
 };
 
 // Computes into[0..count) = a[0..count) (+) b[0..count), in this order. `into` may be equal to a or
@@ -53,6 +55,7 @@ enum class Op : std::uint8_t {
 using CombineFn = void (*)(void* into, const void* a, const void* b, std::uint64_t count,
                            void* context);
 
+// The operation and element type of a collective, the same on all ranks.
 struct Operator {
   Op op = Op::kNone;
   Type type = Type::kBytes;
@@ -74,10 +77,10 @@ struct Operator {
 // can_combine(op).
 void combine(const Operator& op, void* into, const void* a, const void* b, std::uint64_t count);
 
-// Return names such as "f32" and "sum".
+// type_name() and op_name() return names such as "f32" and "sum"; otherwise "unknown".
 [[nodiscard]] const char* type_name(Type type);
 [[nodiscard]] const char* op_name(Op op);
-// Find the type or operator with this name; return false if there is none.
+// parse_type() and parse_op() find the type or operator with this name; false if there is none.
 [[nodiscard]] bool parse_type(const char* name, Type& type);
 [[nodiscard]] bool parse_op(const char* name, Op& op);
 

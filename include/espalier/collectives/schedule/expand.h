@@ -19,6 +19,7 @@ struct PlaceAt {
   std::uint32_t run = 1;   // number of consecutive segments (and slots), from `segment` onward
 };
 
+// One instance of an action, with its counts and indices evaluated.
 struct Instance {
   std::int64_t step = 0;  // of the whole schedule: counts the steps of earlier phases
   std::uint32_t phase = 0;

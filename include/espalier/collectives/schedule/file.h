@@ -22,6 +22,7 @@
 
 namespace espalier {
 
+// The first fields of the header: kScheduleMagic and kScheduleFileVersion.
 inline constexpr char kScheduleMagic[8] = {'E', 'S', 'P', 'A', 'L', 'I', 'E', 'R'};
 inline constexpr std::uint32_t kScheduleFileVersion = 1;
 
@@ -31,6 +32,9 @@ class ScheduleFile {
   // Opens the file in `bytes`, which must outlive this object. Errors: kTruncated, kCorrupt,
   // kMalformed (not a schedule file), kBadVersion.
   [[nodiscard]] Status open(const std::uint8_t* bytes, std::size_t size);
+  // The next functions return fields of the header; 0 and null before open(). nodes(): the nodes
+  // with a descriptor, which are ranks() ranks and then routers. topology_digest(): the digest of
+  // the topology that the schedule was made for.
   [[nodiscard]] std::uint32_t nodes() const { return nodes_; }
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   [[nodiscard]] std::uint64_t topology_digest() const { return topology_digest_; }

@@ -12,6 +12,9 @@
 
 namespace espalier {
 
+// The messages and enums of proto/schedule.proto, which explains their fields and values. Action,
+// Place (an operand), Phase, Count, Index, Term (of an index), BlockRule; Kind (of an action),
+// Buffer, Collective, PortModel, Grade (the contention guarantee).
 using Action = espalier_Action;
 using Place = espalier_Place;
 using Phase = espalier_Phase;
@@ -39,19 +42,22 @@ struct Program : espalier_Program {
   // Sets every field to 0.
   void clear() { std::memset(static_cast<espalier_Program*>(this), 0, sizeof(espalier_Program)); }
 };
+// A Program whose table is inside its descriptor's bytes.
 struct DecodedProgram : Program {};
 
+// kFormatVersion: the only format_version that is accepted. kKnownFeatures: the bits that
+// required_features may have; none are defined yet.
 inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::uint32_t kKnownFeatures = 0;
 
 // Bounds that check_program and make_layout enforce, so that no sum in this file overflows 64 bits.
-inline constexpr std::int32_t kMaxField = 1 << 30;    // any number in a count or an index
-inline constexpr std::int32_t kMaxSlope = 1 << 20;    // b and c of a count
-inline constexpr std::uint32_t kMaxNodes = 1u << 30;  // nodes of a schedule
-inline constexpr std::uint32_t kMaxTicks = 64;        // S and L of the postal model
-inline constexpr std::uint32_t kMaxScratchBlocks = 1u << 20;
-inline constexpr std::uint32_t kMaxTableBytes = 1u << 17;  // 65536 entries
-inline constexpr std::uint64_t kMaxMessageBytes = 1ull << 40;
+inline constexpr std::int32_t kMaxField = 1 << 30;             // any number in a count or an index
+inline constexpr std::int32_t kMaxSlope = 1 << 20;             // b and c of a count
+inline constexpr std::uint32_t kMaxNodes = 1u << 30;           // nodes of a schedule
+inline constexpr std::uint32_t kMaxTicks = 64;                 // S and L of the postal model
+inline constexpr std::uint32_t kMaxScratchBlocks = 1u << 20;   // scratch slots of a program
+inline constexpr std::uint32_t kMaxTableBytes = 1u << 17;      // 65536 entries
+inline constexpr std::uint64_t kMaxMessageBytes = 1ull << 40;  // bytes of a whole message: 1 TiB
 inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N; proofs for every N hold up to here
 
 // Returns the value of a count for N = `blocks` blocks per segment.
@@ -79,6 +85,7 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N; proofs for every N 
 [[nodiscard]] constexpr std::uint32_t program_nodes(const Program& program) {
   return program.nodes == 0 ? program.ranks : program.nodes;
 }
+// Whether the program is a router's.
 [[nodiscard]] constexpr bool is_router(const Program& program) {
   return program.node >= program.ranks;
 }
@@ -202,6 +209,9 @@ struct Span {
 // Values that change with the instance are checked where they are used.
 [[nodiscard]] Status check_program(const Program& program);
 
+// kAnyNode and kAnyTopology: arguments of decode_program() that accept every node and topology.
+inline constexpr std::uint32_t kAnyNode = 0xffffffffu;
+inline constexpr std::uint64_t kAnyTopology = 0;
 // Decodes a descriptor into `program` and checks it. Accepts any bytes. Program.table points into
 // `bytes`, because a table may be longer than the rest of the program and is in flash: `bytes` must
 // outlive `program` unchanged. Errors, on which `program` is cleared:
@@ -210,8 +220,6 @@ struct Span {
 //   kWrongTopology  another topology_digest, unless kAnyTopology was passed
 //   kWrongNode      another node, unless kAnyNode was passed
 //   and check_program's errors
-inline constexpr std::uint32_t kAnyNode = 0xffffffffu;
-inline constexpr std::uint64_t kAnyTopology = 0;
 [[nodiscard]] Status decode_program(const std::uint8_t* bytes, std::size_t size,
                                     std::uint64_t topology_digest, std::uint32_t node,
                                     DecodedProgram& program);

@@ -13,10 +13,13 @@ namespace espalier {
 // the generator, file or schedule that it came from.
 class OwnedProgram : public Program {
  public:
+  // An empty program: every field is 0.
   OwnedProgram() { clear(); }
+  // A deep copy. Moving takes the table instead and clears the other program.
   OwnedProgram(const Program& program) { copy(program); }
   OwnedProgram(const OwnedProgram& program) : Program() { copy(program); }
   OwnedProgram(OwnedProgram&& program) noexcept { take(program); }
+  // Assigns a deep copy. Moving takes the table instead and clears the other program.
   OwnedProgram& operator=(const Program& program) {
     if (this != &program) copy(program);
     return *this;

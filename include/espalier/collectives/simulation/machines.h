@@ -9,9 +9,12 @@
 
 namespace espalier::sim {
 
+// The machines of nodes 0 .. size()-1; nodes without one are not polled.
 class Machines {
  public:
+  // Returns the number of nodes.
   [[nodiscard]] virtual std::uint32_t size() const = 0;
+  // Whether the node has a machine.
   [[nodiscard]] virtual bool has(std::uint32_t node) const = 0;
   // Returns node's machine, which must exist. The reference is valid until the next call.
   [[nodiscard]] virtual Machine& at(std::uint32_t node) = 0;

@@ -20,13 +20,16 @@ namespace espalier::sim {
 // Collects the same links from one program at a time.
 class LinkCollector {
  public:
+  // Adds the links that the program of `node` names.
   void add(std::uint32_t node, const Program& program);
+  // Returns the links of nodes 0 .. nodes-1. Links to any other node are left out.
   [[nodiscard]] std::vector<std::vector<std::uint32_t>> links(std::uint32_t nodes);
 
  private:
   std::vector<std::uint64_t> pairs_;  // of nodes, in both directions, unordered
 };
 
+// How a run ended.
 struct RunResult {
   Status status = Status::kOk;  // of the first machine that failed, otherwise kOk
   double seconds = 0;           // virtual time from the start to the last machine's end

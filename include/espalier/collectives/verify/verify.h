@@ -24,6 +24,7 @@ enum class Point : std::uint8_t {
   kDataFlow = 7,  // every result is the one that the collective must give
   kSteps = 8,     // steps and lower bound as claimed
 };
+// Returns the name of the property for messages, e.g. "data flow". Never null.
 [[nodiscard]] const char* point_name(Point point);
 
 // An error in a schedule: where it is, and the reason. Numbers that do not apply are -1.
@@ -59,11 +60,13 @@ struct LowerBound {
   std::string reason;
   std::int64_t a = 0, b = 0, d = 1;
 
+  // Returns the bound for N = `blocks`.
   [[nodiscard]] std::int64_t steps(std::int64_t blocks) const {
     return (a + b * blocks + d - 1) / d;
   }
 };
 
+// The result of verify().
 struct Verdict {
   bool valid = false;
   std::int64_t proven_blocks = 0;  // every N up to this one that can occur was checked
@@ -86,6 +89,7 @@ struct Verdict {
   bool slot = false, async = false;
 };
 
+// How verify() covers the values of N, the blocks per segment.
 enum class Method : std::uint8_t {
   // For every N at once if the schedule is periodic (docs/verifier.md), otherwise exhaustively. An
   // error in a small schedule is also expanded exhaustively, to report the smallest wrong N.
@@ -94,6 +98,7 @@ enum class Method : std::uint8_t {
   kPeriodic = 2,    // only for every N at once: a schedule that is not periodic is refused (kForm)
 };
 
+// The parameters of verify().
 struct VerifyOptions {
   // Whether the claimed grade (property links) is checked. All other properties always are.
   bool links = true;

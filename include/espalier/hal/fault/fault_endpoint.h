@@ -14,6 +14,8 @@
 
 namespace espalier::fault {
 
+// Injects the faults of a script into the sends of another endpoint. After a `kill`, posts are
+// accepted and never complete, and nothing is sent or received.
 class FaultEndpoint final : public Endpoint {
  public:
   // Both hooks may be empty.

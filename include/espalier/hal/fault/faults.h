@@ -21,9 +21,11 @@
 
 namespace espalier::fault {
 
+// The statements above except `random`: kDrop, kDuplicate, kReorder, kCorrupt, kDelay, kKill.
 enum class Kind : std::uint8_t { kDrop, kDuplicate, kReorder, kCorrupt, kDelay, kKill };
 inline constexpr std::uint32_t kMessageKinds = 5;  // the kinds before kKill
 
+// One fault: a statement of the script. Each kind uses the fields that its statement has.
 struct Fault {
   Kind kind = Kind::kDrop;
   std::uint32_t link = 0;
@@ -33,11 +35,12 @@ struct Fault {
   std::uint64_t after = 0;       // kKill
 };
 
+// A parsed script.
 struct Faults {
   std::vector<Fault> script;
   double chance[kMessageKinds] = {};  // of each kind, for messages that the script does not name
   std::uint64_t seed = 0;
-  std::uint64_t ns = 1'000'000;
+  std::uint64_t ns = 1'000'000;  // random kDelay and kReorder
 };
 
 // False on error, with one line in `error`: the statement, the error, and the correct form.

@@ -21,6 +21,7 @@
 
 namespace espalier::ofi {
 
+// The parameters of OfiEndpoint::open().
 struct Config {
   // "tcp" (named "net" in libfabric 1.17), "shm", or any other libfabric name.
   std::string provider = "tcp";
@@ -48,6 +49,7 @@ struct Config {
 // capabilities that the endpoint needs.
 [[nodiscard]] bool known_provider(const std::string& name);
 
+// One node's endpoint over libfabric. First open(), then exchange addresses(), then connect().
 class OfiEndpoint {
  public:
   // Opens the local half; null and one clear line in `error` on failure.
@@ -72,6 +74,8 @@ class OfiEndpoint {
   // Call after connect(). Always true except over shm. Over shm it is true if the program is linked
   // with espalier-spin-lock-interposer and the locks of this libfabric version were found.
   [[nodiscard]] virtual bool spin_locks_bounded() const = 0;
+  // Returns the endpoint, which lives as long as this object. It carries messages once its lanes
+  // are connected.
   [[nodiscard]] virtual Endpoint& endpoint() = 0;
 };
 

@@ -33,6 +33,7 @@ class ByteStream {
 // Has no buffer: it stuffs directly from the caller's frame and unstuffs directly into it.
 class ByteCarrier final : public Carrier {
  public:
+  // `stream` must outlive the carrier. mtu: the longest frame in bytes, the same at both ends.
   ByteCarrier(ByteStream& stream, std::uint32_t mtu) : stream_(&stream), mtu_(mtu) {}
 
   [[nodiscard]] std::uint32_t mtu() const override { return mtu_; }

@@ -34,6 +34,7 @@ class Carrier {
   ~Carrier() = default;  // never deleted through the base: no heap
 };
 
+// The clock of a node, with a way to wait.
 class Clock {
  public:
   // Nanoseconds, monotonic.

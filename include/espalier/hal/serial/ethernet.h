@@ -20,13 +20,17 @@ namespace espalier {
 inline constexpr std::uint32_t kEthernetHeaderBytes = 16;
 // Bytes of a serial frame, without this header.
 inline constexpr std::uint32_t kEthernetMtu = 1500 - 2;
+// Sizes of an Ethernet frame in bytes, without its frame check sequence: kEthernetMinBytes and
+// kEthernetMaxBytes.
 inline constexpr std::uint32_t kEthernetMinBytes = 60;
 inline constexpr std::uint32_t kEthernetMaxBytes = kEthernetHeaderBytes + kEthernetMtu;
 
+// A MAC address, in the order of its bytes on the wire.
 struct EthernetAddress {
   std::uint8_t bytes[6];
 };
-// Locally administered addresses. A physical link has one gateway and one board.
+// kGatewayAddress and kBoardAddress: locally administered addresses. A physical link has one
+// gateway and one board.
 inline constexpr EthernetAddress kGatewayAddress = {{0x02, 'E', 's', 'p', 'l', 0x00}};
 inline constexpr EthernetAddress kBoardAddress = {{0x02, 'E', 's', 'p', 'l', 0x01}};
 

@@ -31,6 +31,7 @@
 
 namespace espalier::serial {
 
+// kFormat: byte 0 of every frame. Sizes in bytes: kHeaderBytes, kCrcBytes.
 inline constexpr std::uint8_t kFormat = 0xe1;
 inline constexpr std::uint32_t kHeaderBytes = 32;
 inline constexpr std::uint32_t kCrcBytes = 4;
@@ -41,14 +42,16 @@ inline constexpr std::uint32_t kRecordBytes = 4;  // the header of each record
 inline constexpr std::uint8_t kAsk = 1;
 inline constexpr std::uint8_t kGap = 2;
 
+// The types of records, described above: kGrant, kOpening, kData, kControl.
 enum class Record : std::uint8_t { kGrant = 1, kOpening = 2, kData = 3, kControl = 4 };
+// Sizes of records in bytes, without the header of each: kGrantBytes, kOpeningBytes, kControlBytes.
 inline constexpr std::uint32_t kGrantBytes = 12;
 inline constexpr std::uint32_t kOpeningBytes = 16;
 inline constexpr std::uint32_t kDataBytes = 4;  // the offset, before the message bytes
 inline constexpr std::uint32_t kControlBytes = 16;
 
-// Sizes that no message has: of an opening announced before its size was known, and of an opening
-// that agrees with no receive.
+// Sizes that no message has. kSizeUnknown: of an opening announced before its size was known.
+// kSizeRefused: of an opening that agrees with no receive. kMaxSize: the longest message, bytes.
 inline constexpr std::uint32_t kSizeUnknown = 0xffffffff;
 inline constexpr std::uint32_t kSizeRefused = 0xfffffffe;
 inline constexpr std::uint32_t kMaxSize = 0xfffffffd;

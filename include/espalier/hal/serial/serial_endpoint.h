@@ -11,6 +11,7 @@
 
 namespace espalier {
 
+// The endpoint of a node whose links all belong to one port.
 class SerialEndpoint final : public Endpoint, private SerialLinks {
  public:
   // peers: `count` <= kMaxLinks node numbers. The array, the port and the links must outlive the

@@ -148,6 +148,7 @@ struct SerialOpening {
   std::uint8_t number = 0;  // of the message, modulo 256
 };
 
+// The parameters of SerialLinks.
 struct SerialConfig {
   // Must be nonzero and differ from the session of the node's previous start: a counter in flash,
   // or a clock. The peer detects by it that this node has restarted.
@@ -167,12 +168,14 @@ class SerialLinks {
   SerialLinks(const SerialLinks&) = delete;
   SerialLinks& operator=(const SerialLinks&) = delete;
 
+  // Returns the number of links.
   [[nodiscard]] std::uint32_t links() const { return count_; }
+  // Returns the maximum number of outstanding posts per link and direction.
   [[nodiscard]] std::uint32_t window() const { return window_; }
 
-  // Posts, as in include/espalier/hal/endpoint.h, but from and into any memory. Nothing is sent until the port is
-  // polled. kTooLarge: window() posts are outstanding, or more than serial::kMaxSize bytes;
-  // kBadArgument: no such link, or released.
+  // post_send() and post_receive() post as in espalier/hal/endpoint.h, but from and into any
+  // memory. Nothing is sent until the port is polled. kTooLarge: window() posts are outstanding, or
+  // more than serial::kMaxSize bytes; kBadArgument: no such link, or released.
   [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post);
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post);
   // Posts a control. It replaces one of the same kind that the peer has not taken. kBadArgument: no

@@ -8,6 +8,7 @@
 
 namespace espalier {
 
+// The parameters of SerialPort.
 struct SerialPortConfig {
   // How long to wait for a reply before sending again. The time doubles after each attempt, up to
   // 64 times resend_ns. It must exceed the time in which the carrier moves two of its longest
@@ -19,6 +20,8 @@ struct SerialPortConfig {
   std::uint32_t frames_in_flight = 4;
 };
 
+// A carrier, and the links that take turns to send over it. Each SerialLinks joins its port when it
+// is constructed.
 class SerialPort {
  public:
   // The carrier and the clock must outlive the port. buffer: 2 * carrier.mtu() bytes, word-aligned.
@@ -33,13 +36,14 @@ class SerialPort {
   // Sends one frame; the links take turns. False: there is nothing to send, or the carrier has no
   // room.
   bool transmit();
+  static constexpr int kFramesPerPoll = 8;  // calls of receive(), and of transmit(), per poll()
   // Calls receive() until nothing has arrived, then transmit() until nothing more can be sent, at
   // most kFramesPerPoll times each. Returns whether any frame moved. For owners that take many
   // frames at once. Owners that examine the effect of each frame call receive() and transmit()
   // themselves.
-  static constexpr int kFramesPerPoll = 8;
   bool poll();
 
+  // Returns the clock's time, ns.
   [[nodiscard]] std::uint64_t now() { return clock_->now(); }
   // Transmits, then waits until a frame may have arrived, a frame must be sent again, or `until`.
   void wait(std::uint64_t until);

@@ -36,8 +36,10 @@
 
 namespace espalier::sim {
 
+// How a block crosses the links of its route (see above): kCutThrough or kStoreAndForward.
 enum class Hops : std::uint8_t { kCutThrough, kStoreAndForward };
 
+// The speeds and the rules of a network.
 struct Model {
   double alpha = 1e-6;  // s, start-up time of a block
   double beta = 1e-9;   // s/B
@@ -82,6 +84,7 @@ struct Model {
 struct NetworkState;
 class Runner;
 
+// A network of nodes in virtual time, with an endpoint per node.
 class Network {
  public:
   // peers[v] lists the peers of node v by link number. Links must be mutual: the k-th link of v to
@@ -92,10 +95,13 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
+  // Returns the number of nodes.
   [[nodiscard]] std::uint32_t nodes() const;
   // wait() of this endpoint advances the whole network's time by one event, at most to its `until`.
   [[nodiscard]] Endpoint& endpoint(std::uint32_t node);
+  // Returns the model given to the constructor.
   [[nodiscard]] const Model& model() const;
+  // now() and now_ns() return the virtual time since construction, in s and in ns rounded down.
   [[nodiscard]] double now() const;  // s
   [[nodiscard]] std::uint64_t now_ns() const;
   // Advances virtual time to the next event, at most to `until_ns`. False: no event is scheduled by
@@ -104,6 +110,7 @@ class Network {
   // Kills node: from now on, or from `at_ns` on, it neither sends, replies nor receives.
   void kill(std::uint32_t node);
   void kill(std::uint32_t node, std::uint64_t at_ns);
+  // Whether the node has not been killed.
   [[nodiscard]] bool alive(std::uint32_t node) const;
   // Makes run() poll the node's machine at `at_ns`: for wrappers that hold messages back.
   void wake(std::uint32_t node, std::uint64_t at_ns);
@@ -132,10 +139,12 @@ class Network {
   // Asynchronous: see begin_residence().
   [[nodiscard]] Residence residence() const;
 
-  // Blocks that node has begun to send / that have begun to arrive at node, since construction.
+  // Since construction: sent() returns the blocks that node has begun to send, received() those
+  // that have begun to arrive at node.
   [[nodiscard]] std::uint64_t sent(std::uint32_t node) const;
   [[nodiscard]] std::uint64_t received(std::uint32_t node) const;
-  // Blocks that all nodes have begun to send, and network events, since construction.
+  // Since construction: blocks() returns the blocks that all nodes have begun to send, events() the
+  // number of network events.
   [[nodiscard]] std::uint64_t blocks() const;
   [[nodiscard]] std::uint64_t events() const;
   // Returns one line that names an incomplete post of a live node; empty if there is none.

@@ -11,10 +11,13 @@
 
 namespace espalier {
 
+// A failure detector. Call init() once; in every poll call tick() first and run() last.
 class FailureDetector {
  public:
-  static constexpr std::uint64_t kNoDeadline = UINT64_MAX;
+  static constexpr std::uint64_t kNoDeadline = UINT64_MAX;  // later than every deadline
 
+  // Binds the detector to `endpoint`, which must outlive it. `deadline_ns` is D; values below 8
+  // count as 8. Links from kMaxLinks onward are ignored.
   void init(Endpoint& endpoint, std::uint64_t deadline_ns);
 
   // Reads the clock; call first in every poll. If the caller polls more than D/8 after
@@ -55,8 +58,11 @@ class FailureDetector {
   [[nodiscard]] bool failed() const { return cause_.status != Status::kOk; }
   // Whether the cause is final and the endpoint has been released.
   [[nodiscard]] bool ended() const { return ended_; }
+  // Returns the cause. Its status is kOk unless failed().
   [[nodiscard]] const Cause& cause() const { return cause_; }
+  // Returns the node at the link's other end. Requires link < links().
   [[nodiscard]] std::uint32_t peer(std::uint32_t link) const { return links_[link].peer; }
+  // Returns the number of the endpoint's links, at most kMaxLinks.
   [[nodiscard]] std::uint32_t links() const { return links_count_; }
   // The next three return times by the endpoint's clock, ns.
   // The time of the last tick().

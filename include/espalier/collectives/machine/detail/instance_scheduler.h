@@ -15,18 +15,23 @@
 
 namespace espalier {
 
+// Maximum number of actions of a program.
 inline constexpr std::uint32_t kMaxActions = sizeof(Program::actions) / sizeof(Action);
 static_assert(kMaxActions <= 64, "a step's actions are bits of 64");
 // A set of a phase's actions: bit k is row k, which is action first_action() + k.
 using Rows = std::conditional_t<kMaxActions <= 32, std::uint32_t, std::uint64_t>;
 
+// An instance scheduler. In its functions `row` is a row of the current phase, and `ref` a position
+// in Program.indices.
 class InstanceScheduler {
  public:
+  // A step number above all others: there is no next step.
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
+  // The largest value that the scheduler can hold on this target.
+  static constexpr std::int64_t kMaxValue = std::numeric_limits<std::ptrdiff_t>::max() / 2;
   // Whether all step numbers, instance numbers and values computed from them lie in -max .. max.
   // On 32-bit targets call it before start(): the scheduler cannot hold larger values.
-  static constexpr std::int64_t kMaxValue = std::numeric_limits<std::ptrdiff_t>::max() / 2;
   [[nodiscard]] static bool fits(const Program& program, std::uint32_t blocks,
                                  std::int64_t max = kMaxValue);
   // Begins `program`, which must outlive this use, for N = `blocks`: goes to its first phase with
@@ -37,7 +42,7 @@ class InstanceScheduler {
   // neither mod nor terms; call exists() for the others.
   void next_phase();
 
-  static constexpr std::uint32_t kMaxInStep = 255;
+  static constexpr std::uint32_t kMaxInStep = 255;  // limit on a row's instances in a step
   // Returns the step of the next instances to issue; kNever: none is left.
   [[nodiscard]] std::int64_t next_step() const { return next_step_; }
   // Returns the rows with instances in next_step().
@@ -56,7 +61,7 @@ class InstanceScheduler {
   [[nodiscard]] bool exists(std::uint32_t row) const;
   // Returns the value of index `ref` at the row's next instance to run.
   [[nodiscard]] std::int64_t value(std::uint32_t row, std::uint32_t ref) const;
-  // The same for the instance `ahead` instances after that.
+  // exists() and value() for the instance `ahead` instances after that.
   [[nodiscard]] bool exists(std::uint32_t row, std::uint32_t ahead) const;
   [[nodiscard]] std::int64_t value(std::uint32_t row, std::uint32_t ref, std::uint32_t ahead) const;
   // Returns the block index `ref` at the row's next instance to run, clamped if the action clamps.
@@ -64,9 +69,11 @@ class InstanceScheduler {
   // Goes to the row's following instance. Call when the current one has run or does not exist.
   void advance(std::uint32_t row);
 
+  // Returns the row's action.
   [[nodiscard]] const Action& action(std::uint32_t row) const {
     return program_->actions[first_action_ + row];
   }
+  // Returns the position of row 0's action in the program.
   [[nodiscard]] std::uint32_t first_action() const { return first_action_; }
 
  private:

@@ -10,7 +10,8 @@
 
 namespace espalier {
 
-// Capacity of the ring of steps and of each message ring.
+// kRing: capacity of the ring of steps and of each message ring, a power of two. A counter with the
+// bits of kRingMask gives a position in the ring.
 inline constexpr std::uint32_t kRing = std::bit_ceil(kMaxWindow);
 inline constexpr std::uint8_t kRingMask = kRing - 1;
 
@@ -36,10 +37,12 @@ struct MessageRing {
   std::uint8_t first = 0, first_unposted = 0, end = 0;
   std::uint32_t next_number = 0;  // number of the next message to post, counted per collective
 
+  // Returns the message with this counter, which is one of first .. end-1.
   [[nodiscard]] Message message(std::uint8_t counter) const {
     const std::uint32_t index = counter & kRingMask;
     return {sizes[index], bytes[index], steps[index], actions[index]};
   }
+  // Appends a message, not posted yet. Requires size() < kRing.
   void add(const Message& message) {
     const std::uint32_t index = end++ & kRingMask;
     sizes[index] = message.size;
@@ -51,6 +54,7 @@ struct MessageRing {
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint8_t>(end - first); }
   // Whether posted messages are incomplete.
   [[nodiscard]] bool has_outstanding() const { return first != first_unposted; }
+  // Whether messages are issued, but not posted.
   [[nodiscard]] bool has_unposted() const { return first_unposted != end; }
 };
 
@@ -58,10 +62,12 @@ struct MessageRing {
 // lower 48 bits are a hash of everything that the ranks must agree on, plus the message's number on
 // its link.
 struct TagBase {
+  // The bits of a tag below the sequence number.
   static constexpr std::uint64_t kMask = (std::uint64_t{1} << 48) - 1;
   std::uint16_t sequence = 0;
   std::uint64_t hash = 0;
 
+  // Returns the tag of message `number` of its link and direction, counted from 0 per collective.
   [[nodiscard]] std::uint64_t tag(std::uint64_t number) const {
     return (std::uint64_t{sequence} << 48) | ((hash + number) & kMask);
   }

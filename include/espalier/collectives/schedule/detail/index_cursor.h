@@ -32,6 +32,7 @@ class TermCursor {
   std::uint64_t step_ = 0;  // added to quotient_ per instance, packed like quotient_
 };
 
+// One index of a program, at the current instance.
 class IndexCursor {
  public:
   // Goes to instance i of program.indices[ref]. `terms` has one element per term of that index, and
@@ -40,6 +41,7 @@ class IndexCursor {
   void start(const Program& program, std::uint32_t ref, std::int64_t i, TermCursor* terms);
   // Goes to the next instance. `program` is the program passed to start().
   void advance(const Program& program);
+  // Returns the index's value at the current instance.
   [[nodiscard]] std::int64_t value() const { return wrapping_add(index_->base, quotient_); }
 
  private:
