@@ -90,8 +90,8 @@ class Plan:
         return words + (["--confirmed"] if confirmed else [])
 
     def simulate(self, test, message, folder):
-        return [self.command, "simulate", self.schedule(test), *self._message(test, message), "--output", folder,
-                "--events", folder, "--format", "json"]
+        return [self.command, "simulate", self.schedule(test), *self._message(test, message), *self._kept(test, folder),
+                "--format", "json"]
 
     # Running.
 
@@ -118,6 +118,12 @@ class Plan:
         simulated = self.out / "simulated" / message_name(self.tests.entry.test[test], message)
         return Case(name, self.out / name, turn, seats, test, message, simulated)
 
+    @staticmethod
+    def _kept(test, folder):
+        """What leaves results and logs in the folder; a barrier has no results."""
+        results = [] if test.collective == "barrier" else ["--output", folder]
+        return [*results, "--events", folder]
+
     def _message(self, test, message):
         words = ["--bytes", message.bytes]
         if test.collective in ("reduce", "allreduce", "scan", "exscan", "reduce-scatter"):
@@ -139,7 +145,7 @@ class Plan:
             start = self.start(case, rank, seat)
             words += ["--start", f"{rank}={start}"] if start else []
         if case.victim is None:
-            return words + ["--output", case.folder / "real", "--events", case.folder / "real"]
+            return words + self._kept(test, case.folder / "real")
         return words + ["--back-to-back", BACK_TO_BACK, "--kill", f"{case.victim}@{self.tests.entry.kill.after_ms}"]
 
     def start(self, case, rank, seat):

@@ -111,11 +111,11 @@ class Boards(unittest.TestCase):
                 words = [file, "--bytes", "0" if collective == "barrier" else "8,4000,24000", "--deadline", 20000]
                 ends = []
                 for name, start in (("boards", self.start("1,4-6")), ("hosts", [])):
-                    out = [f"--{what}={self.path / (name + what)}" for what in ("output", "events")]
+                    out = [word for what in espalier.kept(collective) for word in (f"--{what}", self.path / (name + what))]
                     status, found, error = espalier.run(*words, *start, *out)
                     self.assertEqual(status, 0, f"{error}{found}")
                     self.assertTrue(found["right"])
-                    ends.append({path.name: path.read_bytes() for what in ("output", "events")
+                    ends.append({path.name: path.read_bytes() for what in espalier.kept(collective)
                                  for path in (self.path / (name + what)).iterdir()})
                 self.assertEqual(ends[0], ends[1])
 
@@ -264,7 +264,7 @@ class Remote(unittest.TestCase):
             with self.subTest(collective=collective), tempfile.TemporaryDirectory() as folder:
                 ends = []
                 for start in (["--start", command], []):
-                    out = [f"--{what}={folder}/{len(ends)}/{what}" for what in ("output", "events")]
+                    out = [word for what in espalier.kept(collective) for word in (f"--{what}", f"{folder}/{len(ends)}/{what}")]
                     status, found, error = espalier.run("--topology", "complete:8", "--collective", collective, "--algorithm", algorithm,
                                                         "--bytes", "0" if collective == "barrier" else "8,100000", *out, *start)
                     self.assertEqual(status, 0, f"{error}{found}")

@@ -26,6 +26,10 @@ SIZES = [8, 1000, 100000] if WHOLE else [20000]
 
 
 class Mixed(unittest.TestCase):
+    @staticmethod
+    def kept(collective, folder):
+        return [word for what in espalier.kept(collective) for word in (f"--{what}", folder)]
+
     def test_every_collective(self):
         for at, (collective, algorithm) in enumerate(COLLECTIVES):
             for size in [0] if collective == "barrier" else SIZES:
@@ -33,14 +37,15 @@ class Mixed(unittest.TestCase):
                     file = espalier.compile(pathlib.Path(folder) / "schedule.esp", "complete:8", collective, algorithm)
                     what = [file, "--bytes", size, *(["--type", "f32"] if collective in COMBINE else [])]
                     expected = pathlib.Path(folder) / "simulated"
-                    done = espalier.call("simulate", *what, "--output", expected, "--events", expected)
+                    done = espalier.call("simulate", *what, *self.kept(collective, expected))
                     self.assertEqual(done.returncode, 0, done.stderr)
                     for places in PLACES if WHOLE else PLACES[at % 2:][:1]:
                         with self.subTest(collective=collective, size=size, aarch64=places):
-                            self.same_as(expected, pathlib.Path(folder) / "run", what, places)
+                            found = pathlib.Path(folder) / "run"
+                            self.same_as(expected, found, [*what, *self.kept(collective, found)], places)
 
     def same_as(self, expected, found, what, places):
-        status, value, error = espalier.run(*what, "--provider", "tcp", "--deadline", 60000, "--output", found, "--events", found,
+        status, value, error = espalier.run(*what, "--provider", "tcp", "--deadline", 60000,
                                             "--start", f"{places}={EMULATOR} -L / '{AARCH64}'")
         self.assertEqual(status, 0, error)
         self.assertEqual(len(value["runs"][0]["ranks"]), 8)

@@ -119,13 +119,16 @@ class Broadcast(unittest.TestCase):
 class Simulated(unittest.TestCase):
     """A run leaves the files that its simulation leaves, to the byte: results, and what every node did."""
 
+    @staticmethod
+    def kept(collective, folder):
+        return [word for what in espalier.kept(collective) for word in (f"--{what}", folder)]
+
     def same(self, folder, topology, collective, algorithm, bytes, *words, root=0):
         file = espalier.compile(folder / "s.esp", topology, collective, algorithm, root)
-        done = espalier.call("simulate", file, "--bytes", bytes, *words, "--output", folder / "simulated", "--events",
-                             folder / "simulated", "--jitter", 0.5)
+        done = espalier.call("simulate", file, "--bytes", bytes, *words, *self.kept(collective, folder / "simulated"), "--jitter", 0.5)
         self.assertEqual(done.returncode, 0, done.stderr)
-        status, _, error = espalier.run(file, "--bytes", bytes, *words, "--output", folder / "real", "--events",
-                                        folder / "real", "--provider", "shm")
+        status, _, error = espalier.run(file, "--bytes", bytes, *words, *self.kept(collective, folder / "real"), "--provider",
+                                        "shm")
         self.assertEqual(status, 0, error)
         simulated = {path.name: path.read_bytes() for path in (folder / "simulated").iterdir()}
         real = {path.name: path.read_bytes() for path in (folder / "real").iterdir()}
