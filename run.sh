@@ -52,5 +52,5 @@ echo '== sum of sixteen 1 MiB vectors of f32'
 echo '== summary'
 echo "schedules  two-tree broadcast and allreduce, complete:16: compiled, verified"
 echo "broadcast  $(wc -c <"$file") bytes of $file: all $copies copies are equal to it (compared byte by byte)"
-echo "allreduce  1 MiB of f32 from each of 16 ranks: every rank has the right sum"
+echo "allreduce  1 MiB of f32 from each of 16 ranks: every rank has the correct sum"
 echo 'every check held'

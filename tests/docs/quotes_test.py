@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""simulator_test.py ESPALIER DOC: below each line of commands in the document stands what the last of them prints."""
+"""quotes_test.py ESPALIER DOC: below each line of commands in the document stands what the last of them prints."""
 import pathlib
 import re
 import subprocess
