@@ -42,7 +42,7 @@ def read(text):
 
 
 def slope(points):
-    """Of a line through the first and the last of {x: y}; None where the others are not on it."""
+    """The slope of the line through the first and the last of {x: y}; None if one of the others is off the line."""
     at = sorted(points)
     found = (points[at[-1]] - points[at[0]]) / (at[-1] - at[0])
     return found if all(abs(points[x] - points[at[0]] - found * (x - at[0])) <= 2 + 0.001 * points[x] for x in at) else None
@@ -96,7 +96,7 @@ def judge(loops, combines, runs):
 
 
 def spoilt(loops, combines, runs):
-    """(what was done, words of the refusal, the measurements with it)."""
+    """Yields (the change, words of the refusal, the changed measurements)."""
     def grown(change):
         return [run._replace(worst=tuple(2 * value if change(run) else value for value in run.worst)) for run in runs]
 

@@ -1,6 +1,6 @@
 // Counts the instructions of every poll of real programs on a board under `qemu -icount shift=10`,
-// where the clock counts instructions: instructions_test.py runs this and judges. The other ends
-// are scripted: what is posted completes in its order.
+// where the clock counts instructions: instructions_test.py runs this and judges. The peers are
+// scripted: each post completes in its order.
 
 #include <cstdint>
 #include <initializer_list>
@@ -35,7 +35,7 @@ std::uint32_t between(std::uint64_t begin, std::uint64_t end) {
   return static_cast<std::uint32_t>(end - begin - cost);
 }
 
-// What a poll did, as its endpoint and its operator saw it.
+// The counts of one poll, as the endpoint and the operator's function saw them.
 struct Seen {
   std::uint32_t completions = 0, posts = 0, operations = 0;
 };
@@ -170,7 +170,7 @@ void run_all(const std::uint8_t* bytes, std::uint32_t size) {
   }
 }
 
-// 3 instructions before, 2 a round.
+// Takes 3 instructions before the loop and 2 per round.
 [[gnu::noinline]] void loop(std::uint32_t rounds) {
   asm volatile("1: subs %0, %0, #1\n bne 1b" : "+r"(rounds) : : "cc");
 }

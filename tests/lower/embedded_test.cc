@@ -12,8 +12,8 @@
 namespace espalier::grid {
 namespace {
 
-// 64 MiB in blocks of 64 KiB at 1 us + 1 ns a byte, on a scale of 1:64: as many blocks, each as
-// long on its way.
+// 64 MiB in blocks of 64 KiB at 1 us + 1 ns per byte, on a scale of 1:64: the same number of
+// blocks, each of the same transfer time.
 constexpr std::uint32_t kScale = 64;
 constexpr std::uint64_t kBytes = (64u << 20) / kScale;
 constexpr BlockRule kBlocks = {0, 65536 / kScale};
@@ -55,7 +55,7 @@ TEST_P(Embedded, TwoTreesReachTheirPeriod) {
   testing::Job job;
   job.op.type = Type::kI32;
   job.count = kBytes / 4;
-  // In lock step a link with two blocks in a step is an error.
+  // In lock step, two blocks on a link in one step are an error.
   const sim::RunResult result = testing::run_in_lock_step(lowered, job, model);
   EXPECT_EQ(result.steps, phase_steps(lowered[0], 512));
   EXPECT_LE(result.seconds, 1.05 * kBeta * kBytes);

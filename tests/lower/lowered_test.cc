@@ -34,7 +34,7 @@ Group group_for(const topology::Topology& topology, std::uint32_t root) {
   return group;
 }
 
-// Of every algorithm that can do it.
+// The schedules of every algorithm that supports the topology and root.
 std::vector<Direct> all_direct(const topology::Topology& topology, std::uint32_t root) {
   const Group group = group_for(topology, root);
   std::vector<Direct> all;

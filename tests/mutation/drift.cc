@@ -153,8 +153,8 @@ class Drift {
     return true;
   }
 
-  // What can happen with move `at`; with the first move outside: letting in its step. kEvents:
-  // nothing.
+  // The event that move `at` allows now; for the first move outside, it is issuing the step of that
+  // move. kEvents: no event.
   Choice possible(const Rank& rank, const Part& part, std::size_t at) const {
     if (at == rank.first_outside) return {may_let_in(rank, part) ? kLetIn : kEvents, at};
     const State& state = rank.states[at];

@@ -10,7 +10,7 @@
 namespace espalier::mutation {
 
 // The play's moves lie inside its memory and name ranks that exist. Empty if every rank finishes
-// with the right result, else what went wrong.
+// with the correct result, otherwise one line with the failure.
 [[nodiscard]] std::string run_drift(const Play& play, std::uint64_t seed);
 
 }  // namespace espalier::mutation

@@ -63,7 +63,7 @@ class Walk {
     set(name, text[0], static_cast<char>(text[0] + 1));
   }
 
-  // What terms look up.
+  // The entries that terms look up.
   void BYTES(const char* name, decltype(Program::table)& table) {
     if (table.size == 0 || !with_entries_) return;
     const auto entries = [&](std::uint32_t from, std::uint32_t to) {
@@ -216,7 +216,7 @@ std::size_t count_edits(const Program& program, Scope scope) {
 bool make_edit(OwnedProgram& program, Scope scope, std::size_t at, Edit& edit) {
   Walk walker(at, &edit);
   walk(walker, program, scope);
-  program.keep_table();  // the walker's, if that was edited
+  program.keep_table();  // copies the entries if the walker edited and owns them
   return walker.changed();
 }
 

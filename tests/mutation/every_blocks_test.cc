@@ -70,7 +70,7 @@ void for_groups(const std::set<std::uint32_t>& sizes, const std::set<std::uint32
       ASSERT_NE(topology, nullptr) << error;
       for (const std::uint32_t window : windows) {
         for_schedules(*topology, {0, ranks / 2, ranks - 1}, window, [&](const Made& made) {
-          // On a tree only what is made for it: the rest loads its links too much.
+          // On a tree, only schedules made for it: the others overload its links.
           if (topology->nodes() > ranks && made.programs.size() == ranks) return;
           use(*topology, made.programs, made.name + ", window " + std::to_string(window));
         });

@@ -35,7 +35,8 @@ std::string check_spot(const Play& play, std::size_t me, const Spot& spot) {
   return {};
 }
 
-// When a transfer takes its port: a send from its step on, a receive up to its step.
+// The tick from which a transfer holds its port: a send holds it from its own step onward, a
+// receive until its own step.
 std::int64_t port_from(const Play& play, const Move& move) {
   return move.kind == kSend ? move.step : move.step - play.send_ticks + 1;
 }
@@ -71,7 +72,8 @@ std::string check_transfer(const Play& play, std::size_t me, std::size_t k) {
   return {};
 }
 
-// What needs no run: ranks and places that exist and belong to the node, ports, links, claimed steps.
+// The checks that need no run: ranks and places exist and belong to the node; ports, links and
+// claimed steps.
 std::string check_statically(const Play& play) {
   if (play.ranks > static_cast<std::int64_t>(play.parts.size())) {
     return "there are fewer nodes than ranks";
@@ -95,8 +97,8 @@ std::string check_statically(const Play& play) {
   return {};
 }
 
-// That both ends of each transfer stand in the same step (in the postal model: so many ticks apart)
-// is what makes a step one step: then no more steps pass in lock step than are claimed.
+// Checks that both ends of each transfer are in the same step (in the postal model:
+// latency_ticks - 1 apart). Only then do the steps that pass in lock step not exceed the claimed ones.
 std::string check_meetings(const Play& play) {
   std::map<std::pair<std::int64_t, std::int64_t>,
            std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>>
@@ -142,7 +144,7 @@ std::pair<std::int64_t, std::int64_t> segments_given(const Play& play, std::int6
     case espalier_Collective_GATHER: return input ? own : root ? all : none;
     case espalier_Collective_ALLGATHER: return input ? own : all;
     case espalier_Collective_REDUCE_SCATTER: return input ? all : own;
-    // Of no bytes: that the rank has come.
+    // The segments have no bytes: an input only says that its rank has arrived.
     case espalier_Collective_BARRIER: return input ? all : none;
     default: return all;
   }

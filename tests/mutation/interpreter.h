@@ -18,7 +18,7 @@ namespace espalier::mutation {
 struct Spot {
   std::uint8_t buffer = 0;  // espalier_Buffer
   std::int64_t segment = 0, block = 0, slot = 0;
-  std::int64_t run = 1;  // so many segments, and slots, from these on
+  std::int64_t run = 1;  // number of consecutive segments, or slots, from this one onward
   friend bool operator==(const Spot&, const Spot&) = default;
 };
 
@@ -32,12 +32,12 @@ struct Move {
   friend bool operator==(const Move&, const Move&) = default;
 };
 
-// What one node does for one N.
+// The actions of one node, for one N.
 struct Part {
   std::int64_t window = 1, scratch = 0, claimed = 0;
   bool keeps_pace = true;  // paces neither fall nor leave their phase; those of operations rise
   std::vector<std::int64_t> phase_ends;  // steps, cumulative
-  // By step; in a step sends and receives by peer, else in the program's order.
+  // By step; within a step, sends and receives by peer, operations in the program's order.
   std::vector<Move> moves;
 };
 
@@ -67,11 +67,11 @@ struct Play {
 [[nodiscard]] Play unroll(const topology::Topology& topology, const Programs& programs,
                           std::int64_t blocks);
 
-// Empty if the play keeps within its claimed steps, ports, lanes and scratch, in lock step; else
-// one line that says what is wrong.
+// Empty if the play keeps within its claimed steps, ports, lanes and scratch, in lock step;
+// otherwise one line that says what is wrong.
 [[nodiscard]] std::string check_limits(const Play& play);
-// Empty if the play, which is within its limits, gives right results within its window in lock step
-// and under `drifts` seeded drifts; else one line that says what went wrong.
+// Empty if the play, which is within its limits, gives correct results within its window in lock
+// step and under `drifts` seeded timing skews; otherwise one line that says what went wrong.
 [[nodiscard]] std::string run_drifts(const Play& play, std::uint32_t drifts);
 // Both.
 [[nodiscard]] std::string interpret(const Play& play, std::uint32_t drifts);

@@ -114,7 +114,7 @@ Judgement Judge::judge(const Schedule& schedule, Programs& mutant,
   bool new_course = false;
   judgement.reason = interpret_all(schedule, mutant, verdict.proven_blocks, new_course);
   if (new_course && judgement.reason.empty()) {
-    // What is valid up to the settling bound must be so beyond it.
+    // A mutant that is valid up to the settling bound must be valid beyond it.
     const verify::Verdict beyond = verdict_of(schedule, mutant, 2 * verdict.proven_blocks + 1);
     if (!beyond.valid) judgement.reason = "beyond the bound: " + beyond.counterexample.message;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What becomes of a mutant: the judge of the verifier.
+// The judge of the verifier: determines each mutant's fate.
 
 #include <cstdint>
 #include <map>
@@ -22,10 +22,12 @@ struct Schedule {
   Programs programs;
   // "mesh"; of a direct run: "mesh, direct run".
   [[nodiscard]] std::string family() const;
-  // Whether the topology's own links carry it; else it is a direct run, for a fabric that routes.
+  // Whether the topology's own links carry it; otherwise it is a direct run, for a fabric that
+  // routes.
   bool links = true;
   std::int64_t proven_blocks = 0;
-  // What the interpreter says of it unmutated, by N; filled as needed, by one thread at a time.
+  // The interpreter's result for the unmutated schedule, by N; filled on demand, by one thread at a
+  // time.
   struct Outcomes {
     std::mutex lock;
     std::map<std::int64_t, std::string> by_blocks;
@@ -55,8 +57,8 @@ class Judge {
   // `mutant`: all nodes' programs, those of the `changed` mutated.
   [[nodiscard]] Judgement judge(const Schedule& schedule, Programs& mutant,
                                 const std::vector<std::uint32_t>& changed);
-  // What the interpreter says of a killed mutant, at the N where the verifier saw it fail; empty:
-  // it finds nothing wrong.
+  // The interpreter's result for a killed mutant, at the N where the verifier saw it fail; empty if
+  // the interpreter finds nothing wrong.
   [[nodiscard]] std::string second_opinion(const Schedule& schedule, const Programs& mutant,
                                            const verify::Counterexample& counterexample) const;
   // Plays run by the interpreter; those that are move for move the unmutated schedule's, whose

@@ -64,7 +64,7 @@ void Memory::store(std::size_t me, const Spot& spot, const std::vector<Data>& al
   for (std::int64_t part = 0; part < spot.run; ++part) {
     Data& into = place(me, spot, part);
     into = all[static_cast<std::size_t>(part)];
-    // Nothing of use has been read: it says of nobody that he has come.
+    // Data of length 0 were never written: they announce no arrival.
     if (is_barrier() && into.length > 0) nodes_[me].heard |= into.ranks;
   }
 }
@@ -83,7 +83,7 @@ bool Memory::operate(std::size_t me, const Move& move) {
   return true;
 }
 
-// What the collective must leave in a segment of a rank's output.
+// The data that the collective must leave in a segment of a rank's output.
 Data Memory::wanted(std::int64_t me, std::int64_t segment) const {
   std::int64_t first = 0, last = play_.ranks - 1, carried = segment;
   switch (play_.collective) {

@@ -1,5 +1,5 @@
 #pragma once
-// What the nodes of a play hold: values that say whose data they are. Part of the interpreter.
+// The memory of the nodes of a play: values that say whose data they are. Part of the interpreter.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace espalier::mutation {
 struct Data {
   std::uint64_t ranks = 0;
   std::uint32_t length = 0;               // nibbles
-  std::int64_t segment = -1, block = -1;  // in an all-to-all the segment is for whom it is
+  std::int64_t segment = -1, block = -1;  // in an all-to-all, segment: the receiver
 };
 
 // The play, which it refers to, names no place outside its buffers.
@@ -23,18 +23,19 @@ class Memory {
  public:
   explicit Memory(const Play& play);
 
-  // What a node's run of blocks holds, a value a segment; and writes one.
+  // Reads, or writes, the values of a node's run of blocks: one value per segment.
   [[nodiscard]] std::vector<Data> load(std::size_t me, const Spot& spot);
   void store(std::size_t me, const Spot& spot, const std::vector<Data>& all);
   // A combine or copy. False: its places are unlike runs, nothing is written.
   [[nodiscard]] bool operate(std::size_t me, const Move& move);
-  // Empty if every rank holds what the collective must give it, else where one does not.
+  // Empty if every rank holds the data that the collective must give it; otherwise names a rank
+  // that does not.
   [[nodiscard]] std::string wrong_result() const;
 
  private:
   struct Node {
     std::vector<Data> output, scratch;
-    std::uint64_t heard = 0;  // barrier: of whom, a bit each
+    std::uint64_t heard = 0;  // barrier: ranks known to have arrived, one bit each
   };
   [[nodiscard]] Data& place(std::size_t me, const Spot& spot, std::int64_t part);
   [[nodiscard]] Data wanted(std::int64_t me, std::int64_t segment) const;

@@ -180,7 +180,7 @@ class Worker {
                              (everywhere ? "all ranks" : "rank " + std::to_string(task.rank)) +
                              ": " + edit.field + " " + edit.change;
     std::string opinion;
-    // Every so often: is what the verifier kills wrong in the interpreter's eyes as well?
+    // Now and then: does the interpreter, too, find fault with a mutant that the verifier kills?
     const bool ask = judgement.fate == Fate::kKilled && ++killed_ % 16 == 0;
     if (ask) opinion = judge_.second_opinion(*task.schedule, mutant, judgement.counterexample);
     const std::lock_guard<std::mutex> guard(lock_);
@@ -210,8 +210,8 @@ class Worker {
   std::uint64_t killed_ = 0;
 };
 
-// The topologies of so many ranks: complete, the squarest mesh, fat trees of the smallest arity
-// with thin and with full upper branches.
+// The topologies with this number of ranks: complete, the squarest mesh, fat trees of the smallest
+// arity with thin and with full upper branches.
 std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family) {
   std::vector<std::string> specs;
   if (family.empty() || family == "complete") specs.push_back("complete:" + std::to_string(ranks));

@@ -14,7 +14,7 @@ struct Choice {
   const char* name;
 };
 
-// What is worth trying of what the algorithm lets the caller choose.
+// The algorithm's parameters that are worth trying.
 std::vector<Choice> choices_of(const std::string& algorithm) {
   if (algorithm == "lambda-tree" || algorithm == "combine") {
     return {{0, 1, 1, ""}, {0, 1, 3, ", L = 3"}, {0, 2, 3, ", L = 3, S = 2"}};

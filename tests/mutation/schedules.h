@@ -20,7 +20,7 @@ struct Made {
   Programs programs;  // of all nodes that have one
 };
 
-// The group of all ranks of the topology, with what the topology is.
+// The group of all ranks of the topology, with the topology's shape, capacities and digest.
 [[nodiscard]] Group group_of(const topology::Topology& topology, std::uint32_t root,
                              std::uint32_t window);
 // All nodes' programs; empty where the algorithm cannot do the group.

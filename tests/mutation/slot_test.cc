@@ -1,6 +1,6 @@
 // Grade SLOT against brute force on meshes: every schedule that the library makes, its ranks placed
-// at random, walked along XY routes step by step for each N. The proof for every N must say the
-// same as the check of each N, and both what is counted here.
+// at random, is walked along XY routes step by step for each N. The proof for every N, the check of
+// each N and the loads counted here must agree.
 
 #include <gtest/gtest.h>
 

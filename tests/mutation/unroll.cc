@@ -8,7 +8,7 @@ namespace espalier::mutation {
 namespace {
 
 constexpr std::int64_t kFarPace = std::int64_t{1} << 32;
-// Of an action with a pace; nothing that ends has more.
+// Maximum number of instances of an action with a pace; no action that ends has more.
 constexpr std::int64_t kMaxInstances = 1 << 16;
 
 Spot spot_at(const espalier_Program& program, const espalier_Action& action, bool has,
@@ -89,7 +89,7 @@ Part unroll_part(const espalier_Program& program, std::int64_t blocks) {
     first += steps;
     part.phase_ends.push_back(first);
   }
-  // Moves were added in the order of their actions, which is that of a step's operations.
+  // Moves were added in the order of their actions, which is also the order of a step's operations.
   std::stable_sort(part.moves.begin(), part.moves.end(), [](const Move& a, const Move& b) {
     return std::tuple(a.step, rank_in_step(a), transfer_peer(a)) <
            std::tuple(b.step, rank_in_step(b), transfer_peer(b));

@@ -28,7 +28,7 @@ verify::Verdict verdict_of(const topology::Topology& topology, const Programs& p
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
 }
 
-// Input and output may be the same memory, but where what is sent is kept until the end.
+// Whether input and output may be the same memory: not if data to be sent are kept until the end.
 bool is_in_place(const mutation::Made& made) {
   return made.collective != espalier_Collective_ALL_TO_ALL &&
          !(made.algorithm == "two-tree" && (made.collective == espalier_Collective_SCAN ||

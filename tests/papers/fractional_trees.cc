@@ -187,7 +187,7 @@ void figure_3(Chapter& chapter) {
 }
 
 void other_networks(Chapter& chapter) {
-  // What a prototype's search found, and ours, which is exhaustive up to r = 4.
+  // The depths that a prototype's search found, and ours; our search is exhaustive up to r = 4.
   const struct {
     std::uint32_t run, prototype;
     const char* ours;
@@ -228,8 +228,8 @@ void other_networks(Chapter& chapter) {
   }
 }
 
-// Trees of groups on meshes: what a link carries in a step, and the steps until the last rank has
-// its first packet.
+// Trees of groups on meshes: the blocks that a link carries in a step, and the steps until the last
+// rank has its first packet.
 void meshes(Chapter& chapter) {
   const struct {
     const char *embedding, *topology, *algorithm, *what, *depth, *note;

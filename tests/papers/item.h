@@ -1,13 +1,13 @@
 #pragma once
-// What the papers print, beside what this library gets: one Item a number (or a row of numbers) of
-// a table, figure, theorem or worked example. docs/results/papers.md is made of them.
+// The papers' numbers, beside this library's results: one Item per number (or row of numbers) of a
+// table, figure, theorem or worked example. docs/results/papers.md is made of them.
 
 #include <string>
 #include <vector>
 
 namespace espalier::papers {
 
-// A value that stands in the paper's text, word for word: a literal here, never computed.
+// A value quoted from the paper's text, word for word: a literal here, never computed.
 struct Printed {
   consteval Printed(const char* words) : text(words) {}
   const char* text;
@@ -18,14 +18,15 @@ struct Item {
   std::string where;      // "Theorem 3", "Fig. 3", "equation 7"
   std::string what;       // "multinode broadcast, single-port, steps, k=3, n=9"
   Printed printed;        // kNothing: the paper has no such number
-  std::string formula;    // what the paper's formula, or rule, gives here; empty: it has none
-  std::string corrected;  // what it must be, where the paper is wrong or gives a bound; else empty
+  std::string formula;    // the value of the paper's formula, or rule; empty: it has none
+  std::string corrected;  // the correct value if the paper is wrong or gives a bound; or empty
   std::string ours;       // computed here
-  std::string how;        // by what it was computed: "verified schedule", "closed form", ...
+  std::string how;        // the method of computing: "verified schedule", "closed form", ...
   std::string note = {};  // why they differ, where they do
   bool measured = false;  // on the authors' machine: there is nothing to reproduce
 
-  // Ours is what it must be: the corrected value, else the paper's formula's, else the printed one.
+  // Whether ours equals the expected value: the corrected one if there is one, otherwise the value
+  // of the paper's formula, otherwise the printed one. Always true for a measured item.
   [[nodiscard]] bool right() const {
     if (measured) return true;
     if (!corrected.empty()) return ours == corrected;
@@ -37,7 +38,7 @@ struct Picture {
   std::string file, title, svg;
 };
 
-// One paper's.
+// The items and pictures of one paper.
 struct Chapter {
   std::string number, title;  // "002", "Leaf communications in complete trees (...)"
   std::vector<Item> items;
@@ -49,7 +50,7 @@ struct Chapter {
 [[nodiscard]] Chapter leaf_communications();  // 002
 [[nodiscard]] Chapter postal_model();         // 004
 
-// "1.387", with so many digits after the point.
+// "1.387", with `digits` digits after the point.
 [[nodiscard]] std::string fixed(double value, int digits);
 
 }  // namespace espalier::papers

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""docs/results is what the commands that make it write now, and every number of the papers is right.
+"""docs/results equals the present output of the commands that write it, and every number of the papers is right.
 
 pages_test.py PAPERS DESCRIPTORS RESULTS   (two programs, the folder docs/results)
 """

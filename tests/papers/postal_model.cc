@@ -232,7 +232,8 @@ void combine(Chapter& chapter) {
   }
 }
 
-// The row-major list from the source on, cyclically, is what ranks are anyway.
+// The row-major list that begins at the source and wraps around is the order that ranks have
+// anyway.
 void meshes(Chapter& chapter) {
   for (const std::uint32_t lambda : {1u, 2u}) {
     std::string most = "0";
@@ -265,7 +266,7 @@ double first_experiment(int k, double lambda) {
   return last;
 }
 double second_experiment(int k, double lambda) {
-  // P_k begins its k messages to P_{k-1}, ..., P_0 when its own has come.
+  // P_k begins its k messages to P_{k-1}, ..., P_0 when its own message has arrived.
   const double begun = k - 1 + lambda;
   return begun + (k - 1) + lambda;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Steps of schedules, counted by the verifier: what the papers are compared with is what a node
-// would run.
+// Steps of schedules, counted by the verifier: the papers are compared with schedules that a node
+// could run.
 
 #include <cstdint>
 #include <string>
@@ -18,11 +18,11 @@ struct Question {
   std::uint32_t root = 0;
   std::uint32_t run = 0;                            // fractional trees: r
   std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model
-  std::string embedding = {};  // a known one that ranks stand by; empty: as numbered
+  std::string embedding = {};  // a known one that places the ranks; empty: as numbered
 };
 
 // The steps of the schedule for N = blocks, after the verifier accepted it for every N up to that.
-// As text, since it stands in a table; else the one line that says what was wrong.
+// As text, since it goes into a table; if it fails, the one line that says what was wrong.
 [[nodiscard]] std::string proven_steps(const Question& question);
 // ... of N = first, first + 1, ..., last, separated by spaces.
 [[nodiscard]] std::string proven_steps(Question question, std::int64_t first, std::int64_t last);

@@ -132,7 +132,8 @@ std::uint8_t ActionDraft::slot_row(RowWriter& rows, Spot Progression::*spot, Cho
     alike = alike && base_of(member) == base_of(members[0]) && turns == ring_of(members[0]).turns;
   }
   const std::int64_t turns = ring_of(members[0]).turns;
-  // Of rings of one turn, or where all rounds can be looked up, each slot is a value of its own.
+  // Each slot and round gets its own value if rings differ in base or turns, if they have one turn,
+  // and sometimes if all rounds fit a table.
   if (!alike || length == 1 || (length * q_ <= 32 && choice.one_in(8))) {
     if (length * q_ > kMaxLength) length = 0;  // refused by the row writer: no values
     row.values.assign(static_cast<std::size_t>(std::max<std::int64_t>(1, length) * q_), 0);

@@ -9,7 +9,7 @@
 
 namespace espalier::random {
 
-// Every `more`-th round of a progression, from round `turn` on.
+// Every `more`-th round of a progression, beginning with round `turn`.
 struct Member {
   const Progression* of = nullptr;
   std::int64_t more = 1, turn = 0;
@@ -22,7 +22,7 @@ struct Member {
 // Members of one kind, `after`, buffers and rounds, in one action.
 class ActionDraft {
  public:
-  // `plain`: without instances that never exist where they can be done without.
+  // `plain`: omits the instances that never exist, if the action is complete without them.
   ActionDraft(const Plan& plan, const NodePlan& node, std::int64_t period, bool plain)
       : plan_(&plan), node_(&node), period_(period), plain_(plain) {}
 
@@ -33,7 +33,7 @@ class ActionDraft {
   // They are where a pace says, in the order of their steps; those of one step in the order given.
   [[nodiscard]] bool lay_out_paced(Choice& choice);
   // The action, with its rows written. `links`: position of each node among its peers. Choices are
-  // made from `mark` on. Nothing if there is no room.
+  // made from `mark` onward. Nothing if there is no room.
   [[nodiscard]] std::optional<Action> write(RowWriter& rows, const std::vector<std::int64_t>& links,
                                             Choice& choice, std::uint64_t mark) const;
 

@@ -9,7 +9,7 @@
 namespace espalier::random {
 namespace {
 
-constexpr std::int32_t kFarFrom = 1 << 28;  // what is so large keeps instances below block 0
+constexpr std::int32_t kFarFrom = 1 << 28;  // a coefficient beyond this keeps instances below block 0
 
 // One program that is being broken.
 class Breaker {
@@ -176,7 +176,7 @@ class Breaker {
     return all;
   }
 
-  // What stands in the same place of another rank's program, with the same terms and entries.
+  // Takes the row in the same position of another rank's program, with its terms and entries.
   bool foreign_row() {
     if (programs_.size() < 2) return false;
     std::uint32_t other = below(programs_.size() - 1);
@@ -249,7 +249,7 @@ class Breaker {
     return true;
   }
 
-  // Shorter by a slot, longer, or over another's.
+  // Makes a ring shorter by a slot, or longer, or moves it over another ring.
   bool ring() {
     Index* of = row(true);
     if (of == nullptr) return false;
@@ -282,7 +282,7 @@ class Breaker {
   bool first_step() { return change_count(action_->t0_ref); }
   bool instances() { return change_count(action_->instances_ref); }
 
-  // What comes near 2^29 blocks, or near the ends of 32 and 64 bits.
+  // Puts in values that come near 2^29 blocks, or near the ends of 32 and 64 bits.
   bool large() {
     static constexpr std::int32_t kLarge[] = {kMaxField,     kMaxField - 1, 1 << 29,  (1 << 29) - 1,
                                               (1 << 29) + 1, 1 << 28,       kMaxSlope};
@@ -349,7 +349,7 @@ class Breaker {
     return true;
   }
 
-  // Instances as they were, but for some that need not exist.
+  // Keeps the instances as they were, except some that need not exist.
   bool pace() {
     const bool room = program_.indices_count < std::size(program_.indices) &&
                       program_.terms_count < std::size(program_.terms);
@@ -384,7 +384,7 @@ class Breaker {
     return true;
   }
 
-  // Rows that go on with each instance instead of each round, or the other way round.
+  // Makes rows advance with each instance instead of each round, or the other way round.
   bool rounds() {
     Index* of = row(dice_.one_in(2));
     if (of == nullptr) return false;

@@ -11,7 +11,7 @@ namespace espalier::random {
 
 using contention::Dice;
 
-// What was done: its kind, for tables, and where. An empty kind: nothing.
+// A change: its kind, for tables, and its place. An empty kind: no change.
 struct Break {
   std::string kind, where;
 };

@@ -17,7 +17,8 @@ std::string name(std::size_t node) { return "node " + std::to_string(node); }
 
 std::int64_t ticks(std::uint32_t field) { return std::max<std::int64_t>(1, field); }
 
-// When a transfer takes its port: a send from its step on, a receive up to its step.
+// The tick from which a transfer holds its port: a send holds it from its own step onward, a
+// receive until its own step.
 std::int64_t port_from(const NodeEvents& node, const Event& event) {
   return event.is_send() ? event.step : event.step - ticks(node.program->send_ticks) + 1;
 }
@@ -88,7 +89,8 @@ std::string Brute::check_place(const NodeEvents& node, const Memory& place) cons
   return name(program.node) + " uses a buffer that its caller does not give";
 }
 
-// All nodes have the same phases, each as long as what is done in it, and so many steps in all.
+// Checks that all nodes have the same phases, each as long as the actions in it take, and that the
+// claimed steps are their sum.
 std::string Brute::check_claims() const {
   const std::vector<std::int64_t>& ends = nodes_[0].phase_ends;
   std::vector<std::int64_t> used(ends.size(), 0);
@@ -141,7 +143,7 @@ std::string Brute::check_matching(Window window) const {
   for (std::size_t me = 0; me < nodes_.size(); ++me) {
     for (const Event& event : nodes_[me].events) {
       if (event.is_operation()) continue;
-      // Of a part of a run only what has both ends in it.
+      // In a part of a run, only the transfers with both ends in it count.
       if (event.is_send() && event.step >= window.end - flight) continue;
       if (event.is_receive() && event.step < window.first + flight) continue;
       const auto peer = static_cast<std::size_t>(event.peer);
@@ -181,7 +183,8 @@ const std::vector<std::uint32_t>& Brute::route(Pair pair) {
   return links;
 }
 
-// In lock step, and as many transfers of each pair at once as it ever has in a step.
+// Checks the links in lock step, and with as many transfers of each pair at once as the pair ever
+// has in a step.
 std::string Brute::check_links() {
   if (!links_) return {};
   using Use = std::pair<std::int64_t, std::uint32_t>;  // tick, and a link or pair

@@ -31,17 +31,17 @@ struct Event {
   [[nodiscard]] bool is_send() const { return kind == espalier_Kind_SEND; }
   [[nodiscard]] bool is_receive() const { return kind == espalier_Kind_RECEIVE; }
   [[nodiscard]] bool is_operation() const { return !is_send() && !is_receive(); }
-  // What comes first in a step: sends, then receives, then operations.
+  // The order within a step: sends, then receives, then operations.
   [[nodiscard]] int turn() const { return is_send() ? 0 : is_receive() ? 1 : 2; }
 };
 
-// A program's rows, each read once: what they give for an instance does not depend on N.
+// A program's rows, each read once: their values for an instance do not depend on N.
 class Reading {
  public:
   explicit Reading(const Program& program) : program_(program) {}
   [[nodiscard]] std::int64_t value(std::uint32_t ref, std::int64_t i);
   [[nodiscard]] const espalier_Program& program() const { return program_; }
-  // Whether a value that was asked for is not what a machine computes, in 64 bits.
+  // Whether a value that was asked for differs from the one that a machine computes, in 64 bits.
   [[nodiscard]] bool wraps() const { return wraps_; }
 
  private:
@@ -51,7 +51,7 @@ class Reading {
   std::vector<std::vector<std::int64_t>> rows_;  // by index and instance
 };
 
-// What a rank's caller gives: which segments of a buffer, [first, end).
+// The segments of a buffer that a rank's caller gives, [first, end).
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> given_segments(const espalier_Program& program,
                                                                    std::uint8_t buffer);
 
@@ -69,7 +69,7 @@ enum class InPlace : std::uint8_t { kNo, kYes };
 
 // Empty if no event of the node can begin before the end of one that it needs, or that uses the
 // same memory, however late messages are (rules 2 to 7): each event in turn is held back, and all
-// else goes on as far as the rules let it.
+// others continue as far as the rules let them.
 [[nodiscard]] std::string find_hazard(const NodeEvents& node, InPlace in_place);
 
 class Brute {
@@ -84,10 +84,10 @@ class Brute {
   struct Window {
     std::int64_t first = 0, end = INT64_MAX;
   };
-  // The same of a part of a run whose N may be large, as far as it can be seen there: what was
-  // written before it is unknown.
+  // The same of a part of a run whose N may be large, as far as that part shows it: memory written
+  // before the part is unknown.
   [[nodiscard]] std::string check_window(std::int64_t blocks, Window window);
-  // Of the last check.
+  // The events of the last check.
   [[nodiscard]] const std::vector<NodeEvents>& nodes() const { return nodes_; }
 
  private:
@@ -97,7 +97,7 @@ class Brute {
                                           const espalier_Phase& phase, std::int64_t steps,
                                           Window window, NodeEvents& out);
   void sort_by_time(std::vector<Event>& events);
-  // Whose steps lie in [first, end) of their phase.
+  // The instances whose steps are in [first, end) of their phase.
   [[nodiscard]] Window find_instances(Reading& reading, const espalier_Action& action,
                                       std::int64_t period, Window steps, std::int64_t blocks);
   [[nodiscard]] std::string check_place(const NodeEvents& node, const Memory& place) const;
@@ -117,7 +117,7 @@ class Brute {
   std::vector<std::uint32_t> begins_;  // sort_by_time()'s own
   std::vector<Event> sorted_;
   std::vector<std::int64_t> loads_;  // check_links()'s own
-  // Of what is kept by pair of nodes, programs or not.
+  // Side of the tables by pair of nodes, whether the nodes have programs or not.
   [[nodiscard]] std::uint32_t width() const {
     return std::max(topology_.nodes(), static_cast<std::uint32_t>(programs_.size()));
   }
@@ -128,7 +128,7 @@ class Brute {
   std::vector<std::vector<std::uint32_t>> routes_;  // by at()
 };
 
-// Empty if every slot that is read in the window holds what it must, as far as it was written
+// Empty if every slot that is read in the window holds the expected data, as far as it was written
 // there.
 [[nodiscard]] std::string check_slots(const NodeEvents& node);
 

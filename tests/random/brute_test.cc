@@ -1,5 +1,5 @@
-// The campaign's own parts: its brute force against the drifting interpreter, and on what is wrong
-// by hand; its rows against their formula.
+// The campaign's own parts: its brute force against the drifting interpreter, and on schedules made
+// wrong by hand; its rows against their formula.
 
 #include "tests/random/brute.h"
 
@@ -53,7 +53,7 @@ TEST(Brute, HoldsBackWhatWouldBeOverwritten) {
 
 TEST(Brute, SeesInputInTheOutputsMemory) {
   const auto topology = make_topology("complete:2");
-  // An exchange by both ranks: in place each would send what it has got.
+  // An exchange by both ranks: in place, each would send the data that it has received.
   Programs programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
     verify::ProgramBuilder builder(*topology, espalier_Collective_ALL_TO_ALL, me, 2);
@@ -92,7 +92,7 @@ TEST(Brute, ChecksClaims) {
   EXPECT_TRUE(has(check(*topology, programs, 2), "claims other steps"));
 }
 
-// What is right for all N that can be run, and not near 2^29.
+// The change below leaves the schedule right for all N that can be run, but not near 2^29.
 TEST(Brute, LooksNearTheMostBlocks) {
   const auto topology = make_topology("complete:3");
   Programs programs = chain_reduce(*topology, 3, 4);
@@ -106,7 +106,8 @@ TEST(Brute, LooksNearTheMostBlocks) {
     return wrong;
   };
   EXPECT_EQ(far(), "");
-  // Slots that turn as they did, until a product leaves 64 bits: rank 1's, in its own row.
+  // Slots that turn as they did, until a product leaves 64 bits: the product of rank 1, in its own
+  // row.
   Program& inner = programs[1];
   Index& slots = inner.indices[inner.actions[0].into.slot_ref];
   ASSERT_EQ(slots.mod, 4u);

@@ -3,9 +3,9 @@
 //
 //   random-programs [--first S] [--seeds K | --accepted A] [--threads T] [--keep DIR]
 //
-// Seeds S, S + 1, ...: K of them (400 if nothing is given), or as many as it takes until A whole
-// schedules are accepted for every N. --keep writes what is accepted and wrong into DIR, as
-// schedule files. Exit 0 if nothing is, 1 if something is, 2 on bad options.
+// Seeds S, S + 1, ...: K of them (400 if nothing is given), or seeds until A whole schedules are
+// accepted for every N. --keep writes the schedules that are accepted and wrong into DIR, as
+// schedule files. Exit 0 if there are none, 1 if there are some, 2 on bad options.
 
 #include <unistd.h>
 
@@ -70,7 +70,7 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-// Of one kind of break.
+// The counts for one kind of break.
 struct Broken {
   std::uint64_t tried = 0, unloaded = 0, refused = 0, refused_right = 0, unproven = 0,
                 unproven_right = 0, accepted_right = 0, accepted_wrong = 0;

@@ -26,7 +26,7 @@ bool are_alike(const Member& a, const Member& b) {
   return key(a) == key(b);
 }
 
-// What is the same on all nodes of a schedule.
+// The values that are the same on all nodes of a schedule.
 struct Common {
   std::vector<std::int64_t> periods;  // by phase
   std::uint64_t digest = 0;
@@ -52,7 +52,7 @@ class Encoder {
 
   std::optional<OwnedProgram> encode(Rounds& rounds) {
     write_header();
-    (void)rows_.constant(0);  // position 0 of a pace is none
+    (void)rows_.constant(0);  // takes position 0, which as a pace_ref means "no pace"
     write_peers();
     for (std::uint32_t phase = 0; phase < plan_.phase_steps.size(); ++phase) write_phase(phase);
     program_.steps_ref = rows_.count(plan_.steps, true);
@@ -256,7 +256,7 @@ class Encoder {
     }
     choice_.go_to(mark_ + 1);
     if (!(paced ? draft.lay_out_paced(choice_) : draft.lay_out_evenly(choice_))) return false;
-    // Where the tables are nearly full, only what needs no terms.
+    // If the tables are nearly full, only layouts that need no terms.
     const bool scarce = program_.terms_count > common_.max_terms && !plain;
     if (scarce && (draft.instances() > 1 || !with.empty())) return false;
     const RowWriter::Mark before = rows_.mark();
@@ -295,7 +295,7 @@ class Encoder {
     Action action{};
     ActionDraft draft;
   };
-  std::vector<Written> written_;  // of the phase at hand
+  std::vector<Written> written_;  // of the current phase
   std::int64_t period_ = 1;
   std::uint64_t mark_ = 0;  // of the choices for the next action
   bool full_ = false;       // a table has no room

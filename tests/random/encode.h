@@ -11,11 +11,11 @@
 
 namespace espalier::random {
 
-// How a program's actions go on: what the nodes of a schedule differ in.
+// How a program's actions advance from round to round: the nodes of a schedule differ in it.
 struct Rounds {
   std::vector<std::int64_t> strides;    // blocks of a round
   std::vector<std::int64_t> instances;  // of a round, times stride 720 / blocks
-  std::vector<std::int64_t> paces;      // what a pace adds in a round; 0: none
+  std::vector<std::int64_t> paces;      // steps that a pace adds per round; 0: no pace
   friend bool operator==(const Rounds&, const Rounds&) = default;
 };
 
@@ -25,7 +25,7 @@ struct Encoded {
   [[nodiscard]] bool differ() const;
 };
 
-// Nothing where a program does not fit its tables.
+// Nothing if a program is too large for its tables.
 [[nodiscard]] std::optional<Encoded> encode(const Plan& plan, Dice& dice);
 
 }  // namespace espalier::random

@@ -1,4 +1,4 @@
-// What happens for one N, from the rows of a program. Part of brute.h.
+// Computes the events for one N from the rows of a program. Part of brute.h.
 
 #include <algorithm>
 #include <numeric>
@@ -13,7 +13,7 @@ namespace {
 using mutation::count_at;
 using mutation::down;
 
-// No phase is this long, and of no action are so many instances looked at.
+// No phase is this long; and the maximum number of instances examined per action.
 constexpr std::int64_t kFar = std::int64_t{1} << 44;
 constexpr std::int64_t kMaxInstances = 1 << 20;
 constexpr std::int32_t kNoLink = -2;
@@ -70,7 +70,7 @@ std::int64_t Reading::value(std::uint32_t ref, std::int64_t i) {
   if (rows_.empty()) rows_.resize(program_.indices_count);
   std::vector<std::int64_t>& row = rows_[ref];
   if (i < 0 || i >= kMaxInstances) return read(ref, i);
-  // A window's instances are far from those at hand.
+  // A window's instances are far from those cached so far.
   if (i > static_cast<std::int64_t>(row.size()) + 1024) return read(ref, i);
   while (static_cast<std::int64_t>(row.size()) <= i) {
     row.push_back(read(ref, static_cast<std::int64_t>(row.size())));
@@ -147,7 +147,8 @@ std::string Brute::expand_action(Reading& reading, const espalier_Action& action
 }
 
 void Brute::sort_by_time(std::vector<Event>& events) {
-  // Events were added in the order of actions and instances, which is that of a step's turn.
+  // Events were added in the order of actions and instances, which is also the order within a
+  // step's turn.
   if (events.empty()) return;
   const auto [first, last] = std::minmax_element(
       events.begin(), events.end(), [](const Event& a, const Event& b) { return a.step < b.step; });

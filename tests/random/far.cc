@@ -28,7 +28,7 @@ std::int64_t choose_blocks(const Program& program, contention::Dice& dice) {
 
 using Row = std::tuple<std::int64_t, std::uint32_t, std::int64_t>;  // step, action, block
 
-// What the machine would do in the first steps, each step's in the order of actions.
+// The actions of the machine in the first steps, within a step in the order of actions.
 std::vector<Row> first_rows(const Program& program, std::int64_t blocks) {
   std::vector<Row> rows;
   const auto table = std::make_unique<InstanceScheduler>();

@@ -1,6 +1,6 @@
 #pragma once
-// What can be seen of a schedule at an N that is far too large to run: the steps around the ends of
-// its phases, and some between.
+// Checks a schedule at an N that is far too large to run: the steps around the ends of its phases,
+// and some between.
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// What the campaign found in the verifier, each as small as it is: accepted and wrong, or refused
-// though right.
+// The verifier's errors that the campaign found, each as a minimal example: accepted and wrong, or
+// refused though right.
 
 #include <gtest/gtest.h>
 
@@ -39,8 +39,8 @@ TEST(Found, OneRankStandsForAnotherWithAPace) {
       << verdict.counterexample.message;
 }
 
-// Slots by instance modulo 3, put as a product that leaves 64 bits at instance 2^13: from there on
-// the machine's slots are others than the formula's.
+// Slots by instance modulo 3, computed by a product that leaves 64 bits at instance 2^13: beyond it
+// the machine's slots differ from the formula.
 TEST(Found, AnIndexWraps) {
   const auto topology = make_topology("complete:3");
   Programs programs = chain_reduce(*topology, 2, 3);

@@ -41,17 +41,17 @@ class Holder {
   }
 
  private:
-  // What an event does with memory: places of one block as numbers, 0: none.
+  // An event's use of memory: places of one block as numbers, 0: none.
   struct Use {
     std::uint64_t into = 0, a = 0, b = 0;
     bool changes = false;
   };
-  // What has become of a step's events.
+  // The state of a step's events.
   struct Step {
     bool receives = true, operations = true;  // whether all of them are complete
   };
 
-  // Input is only read, but where it is the output's memory.
+  // The input is only read, unless it is the output's memory.
   [[nodiscard]] std::uint8_t buffer_of(const Memory& place) const {
     const bool shared = place.segment >= shared_first_ && place.segment < shared_end_;
     const auto output = static_cast<std::uint8_t>(espalier_Buffer_OUTPUT);
@@ -102,9 +102,9 @@ class Holder {
     while (end_ < events_.size() && events_[end_].step <= last) ++end_;
   }
 
-  // Lets everything but the held event go on. Every event waits only for events before it in the
-  // order of time, so one pass is enough. The first up to `last` that begins too early; held_: none
-  // does.
+  // Lets all events except the held one continue. Every event waits only for events before it in
+  // the order of time, so one pass is enough. Returns the first event up to `last` that begins too
+  // early; held_ if none does.
   [[nodiscard]] std::size_t go_on(std::size_t last) {
     const std::int64_t first = events_[held_].step;
     steps_.assign(static_cast<std::size_t>(events_[last].step - first) + 1, {});
@@ -142,7 +142,7 @@ class Holder {
       return !late && (event.after == 0 || (awaited.receives && awaited.operations));
     }
     if (!operations_ || !sends_ || !awaited.receives) return false;
-    // It waits for the end of a send that reads what it writes.
+    // The operation waits for the end of a send that reads the memory it writes.
     return !(events_[held_].is_send() && collide(held_, k));
   }
 
@@ -153,8 +153,8 @@ class Holder {
   std::vector<Use> uses_;                           // by event
   bool runs_ = false;                               // some place is more than one block
   std::size_t held_ = 0, end_ = 0;
-  // While one is held: from its step on; whether all sends have begun, all operations are done; to
-  // whom a send has not begun.
+  // While one event is held, by step, beginning with its own; whether all sends have begun and all
+  // operations are done; the peers whose send has not begun.
   std::vector<Step> steps_;
   bool sends_ = true, operations_ = true;
   std::vector<std::int32_t> late_peers_;

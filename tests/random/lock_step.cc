@@ -1,4 +1,4 @@
-// What every node holds in a lock-step run. Part of brute.h.
+// The memory of every node in a lock-step run. Part of brute.h.
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 struct Datum {
   std::uint64_t ranks = 0;
   std::uint32_t length = 0;
-  std::int32_t segment = -1, block = -1;  // in an all-to-all the segment is for whom it is
+  std::int32_t segment = -1, block = -1;  // in an all-to-all, segment: the receiver
   friend bool operator==(const Datum&, const Datum&) = default;
 };
 
@@ -60,10 +60,10 @@ class LockStep {
  private:
   struct Node {
     std::vector<Datum> caller, scratch;  // `caller`: the output; in place the input, too
-    std::uint64_t heard = 0;             // barrier: of whom, a bit each
+    std::uint64_t heard = 0;             // barrier: ranks known to have arrived, one bit each
     bool aliased = false;
   };
-  // What has been sent over a link, in order. Both ends agree on every message's length.
+  // The data sent over a link, in order. Both ends agree on every message's length.
   struct Channel {
     std::vector<Datum> data;
     std::size_t received = 0;
@@ -77,7 +77,7 @@ class LockStep {
     return {ordered_ ? at + 1 : std::uint64_t{1} << (4 * at), 1, segment, block};
   }
 
-  // The input lies where the output will.
+  // In place: puts the input into the output's memory.
   void fill(std::size_t at) {
     const auto [first, end] = given_segments(*nodes_[at].program, espalier_Buffer_INPUT);
     const auto [out_first, out_end] = given_segments(*nodes_[at].program, espalier_Buffer_OUTPUT);

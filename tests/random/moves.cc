@@ -45,7 +45,7 @@ Tree Moves::tree(Dice& dice, std::uint32_t root, const Nodes& wanted) const {
   for (;;) {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
     for (std::size_t at = 0; at < grown.size(); ++at) {
-      // A chain goes on from its end, if it can.
+      // A chain grows at its end, if it can.
       const std::size_t k = style_ == 0 ? grown.size() - 1 - at : at;
       for (const std::uint32_t to : peers_[grown[k]]) {
         if (allowed[to] && !in[to]) edges.emplace_back(grown[k], to);
@@ -107,7 +107,7 @@ std::vector<Moves::Cell> Moves::down(Spool& spool, std::uint32_t root, Cell sour
   return at;
 }
 
-// Of ranks first .. end-1, in their order.
+// Combines ranks first .. end-1, in their order.
 Moves::Cell Moves::up_ordered(Spool& spool, std::uint32_t first, std::uint32_t end,
                               std::uint32_t head, Cell final) const {
   Dice& dice = spool.dice;

@@ -16,7 +16,7 @@ struct Tree {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // parent, node
 };
 
-// Of one stage's sketch, a segment and a block of a round, and the dice for them.
+// One stage's sketch, a segment and a block of a round, and the dice for them.
 struct Spool {
   Sketch& sketch;
   Dice dice;
@@ -30,14 +30,14 @@ class Moves {
   // `modelled`: routers have programs, every message goes to a neighbour; `neighbours`: the latter.
   Moves(const Plan& plan, bool modelled, bool neighbours, Dice& dice);
 
-  // The dice of one segment and block: the same for all of them, where they are to look alike.
+  // The dice of one segment and block: the same for all of them if they must look alike.
   [[nodiscard]] Spool spool(Sketch& sketch, std::uint32_t segment, std::uint32_t block);
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   [[nodiscard]] bool is_free() const { return free_; }  // any rank reaches any
   [[nodiscard]] Nodes all_ranks() const { return range(0, ranks_); }
 
-  // What the rank's caller gives, or with `output_before` what an earlier stage left; and where its
-  // result goes.
+  // The cell that the rank's caller gives, or with `output_before` the one that an earlier stage
+  // left; and the cell of its result.
   [[nodiscard]] Cell given(Spool& spool, std::uint32_t node, bool output_before) const;
   [[nodiscard]] Cell result(Spool& spool, std::uint32_t node) const;
 
@@ -53,8 +53,8 @@ class Moves {
   // own in `prefix`: halves first, then the left one's sum goes to all of the right.
   void prefixes(Spool& spool, std::uint32_t first, std::uint32_t end,
                 std::vector<Cell>& prefix) const;
-  // One block a segment: `head` holds the segments of ranks first .. end-1 in `held`, whose first
-  // is held_first's, and hands on runs of them; and the other way.
+  // With one block per segment: `head` holds the segments of ranks first .. end-1 in `held`, whose
+  // first segment belongs to rank held_first, and passes runs of them on; and the reverse.
   void spread_runs(Spool& spool, std::uint32_t first, std::uint32_t end, std::uint32_t head,
                    Cell held, std::uint32_t held_first) const;
   void gather_runs(Spool& spool, std::uint32_t first, std::uint32_t end, std::uint32_t head,
@@ -69,8 +69,8 @@ class Moves {
   [[nodiscard]] Cell up_ordered(Spool& spool, std::uint32_t first, std::uint32_t end,
                                 std::uint32_t head, Cell final) const;
   [[nodiscard]] Cell up_tree(Spool& spool, std::uint32_t root, Cell final) const;
-  // Parts of first .. end-1 but for `head`, each with a rank of its own: calls part(from, many,
-  // rank).
+  // Divides first .. end-1, without `head`, into parts, each with a rank of its own: calls
+  // part(from, many, rank).
   template <typename Part>
   static void each_part(Dice& dice, std::uint32_t first, std::uint32_t end, std::uint32_t head,
                         const Part& part);

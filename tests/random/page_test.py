@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""docs/results/random.md has what the command prints for the sample now; nothing wrong was accepted in the whole campaign.
+"""docs/results/random.md has the present output of the command for the sample; nothing wrong was accepted in the whole campaign.
 
 page_test.py RANDOM_PROGRAMS PAGE
 """

@@ -13,7 +13,7 @@ namespace {
 
 using mutation::count_at;
 
-// Enough blocks for whatever repeats with the strides of a plan to show.
+// Enough blocks to show everything that repeats with the strides of a plan.
 constexpr std::int64_t kFitBlocks = 64;
 constexpr std::int64_t kMaxPace = 64;
 
@@ -69,7 +69,7 @@ class Planner {
         espalier_Collective_GATHER,         espalier_Collective_ALLGATHER,
         espalier_Collective_REDUCE_SCATTER, espalier_Collective_ALL_TO_ALL,
         espalier_Collective_BARRIER};
-    // Broadcasts most of all: what is wrong with programs mostly shows there, and they are quick.
+    // Mostly broadcasts: they show most errors of programs, and they are quick.
     plan_.collective = dice_.one_in(4) ? kAll[0] : kAll[dice_.number(0, dice_.one_in(4) ? 10 : 9)];
     const bool barrier = plan_.collective == espalier_Collective_BARRIER;
     const bool runs = plan_.collective == espalier_Collective_SCATTER ||
@@ -94,7 +94,7 @@ class Planner {
     const std::uint32_t model = dice_.number(0, 7);
     plan_.ports = kModels[model < 4 ? model : family == 0 ? 0 : 3];
     plan_.links = family == 0 || neighbours_ || dice_.one_in(2);
-    // A link of neighbours carries what the pair does, under any drift.
+    // Between neighbours the link carries exactly the transfers of the pair, under any timing skew.
     const bool under_drift = family == 0 || neighbours_ || !plan_.links;
     plan_.grade = under_drift && dice_.one_in(2) ? espalier_Grade_ASYNC : espalier_Grade_SLOT;
     if (family != 0 || !dice_.one_in(8)) return;
@@ -146,8 +146,9 @@ class Planner {
     return start.has_value();
   }
 
-  // The least distance from the end of the stage before at which whatever it left has retired when
-  // it is read: of all N at N = 1, or where the stage's blocks come faster, at the last block.
+  // The least distance from the end of the previous stage at which all its results have retired
+  // before they are read: the distance at N = 1 serves every N, unless the stage's blocks come
+  // faster; then the last block counts.
   std::int64_t least_gap(const Sketch& sketch, const Stage& before) const {
     std::int64_t end = 0, gap = 0;
     const auto stage = static_cast<std::uint32_t>(plan_.stages.size() - 1);

@@ -53,7 +53,7 @@ struct NodePlan {
   std::vector<Progression> all;
   std::vector<Ring> rings;
   std::uint32_t scratch = 0;  // slots
-  std::uint32_t taken = 0;    // of these in the phase at hand
+  std::uint32_t taken = 0;    // of these in the current phase
 };
 
 struct Plan {

@@ -58,7 +58,7 @@ class Cook {
     }
   }
 
-  // Of an allreduce: from the rank that has the sum in its output.
+  // In a broadcast, from the root; in an allreduce, from the rank that has the sum in its output.
   Emit broadcast() {
     return [this](Sketch& sketch, std::uint32_t segment, std::uint32_t block) {
       Spool spool = moves_.spool(sketch, segment, block);
@@ -86,7 +86,8 @@ class Cook {
     };
   }
 
-  // Of a broadcast: into the output of the segment's rank.
+  // In a scatter, to each segment's rank; as a stage of a broadcast, into the output of the
+  // segment's rank.
   Emit scatter() {
     return [this](Sketch& sketch, std::uint32_t segment, std::uint32_t block) {
       Spool spool = moves_.spool(sketch, segment, block);
@@ -112,7 +113,8 @@ class Cook {
     };
   }
 
-  // Of another collective: of what a stage before has left in the outputs.
+  // As a stage of another collective, it gathers the data that the previous stage left in the
+  // outputs.
   Emit allgather() {
     return [this](Sketch& sketch, std::uint32_t segment, std::uint32_t block) {
       Spool spool = moves_.spool(sketch, segment, block);
@@ -140,7 +142,7 @@ class Cook {
     };
   }
 
-  // What all ranks but the last have is what the next ones want.
+  // Each rank but the last passes its prefix to the next rank, whose result it is.
   Emit exscan() {
     return [this](Sketch& sketch, std::uint32_t segment, std::uint32_t block) {
       Spool spool = moves_.spool(sketch, segment, block);

@@ -9,7 +9,7 @@
 
 namespace espalier::random {
 
-// What one stage does, for each of its segments and each block of a round.
+// One stage: `emit` adds its tasks, per segment and per block of a round.
 struct Part {
   std::vector<std::uint32_t> segments;
   std::function<void(Sketch&, std::uint32_t segment, std::uint32_t block)> emit;

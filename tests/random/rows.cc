@@ -120,7 +120,7 @@ bool RowWriter::add_line(Draft& draft, const RowShape& shape) {
   return true;
 }
 
-// Puts what is dead far below 0.
+// Puts the dead values far below 0.
 void RowWriter::add_far(Draft& draft, const RowShape& shape) {
   const auto alive = std::count(shape.alive.begin(), shape.alive.end(), true);
   if (alive == shape.q) return;
@@ -150,7 +150,7 @@ void RowWriter::add_far(Draft& draft, const RowShape& shape) {
   far.table = look_up(entries);
 }
 
-// Values that nobody reads: a line's, another's, or any.
+// Fills in values that are never read: those of a living slot in the same round, or any.
 void RowWriter::fill_dead(Draft& draft, const RowShape& shape) {
   const auto q = static_cast<std::size_t>(shape.q);
   if (std::count(shape.alive.begin(), shape.alive.end(), false) == 0) return;
@@ -164,7 +164,7 @@ void RowWriter::fill_dead(Draft& draft, const RowShape& shape) {
   }
 }
 
-// slope * floor(i / q), or as much of a line in i, corrected.
+// Adds slope * floor(i / q), or the equal slope as a line in i, corrected.
 void RowWriter::add_slope(Draft& draft, const RowShape& shape) {
   if (shape.q == 1) {
     draft.index.coef = static_cast<std::int32_t>(shape.slope);

@@ -11,7 +11,8 @@
 
 namespace espalier::random {
 
-// Dice whose seed costs nothing, unlike a Mersenne twister's: every row of a table has its own.
+// Dice whose seed costs nothing, unlike the seed of a Mersenne twister: every row of a table has
+// its own.
 class QuickDice {
  public:
   explicit QuickDice(std::uint64_t seed) : state_(seed) {}
@@ -39,7 +40,8 @@ class Choice {
       : shared_seed_(shared), own_seed_(own), shared_(shared), own_(own), own_share_(own_share) {}
   // Begins again, so that nodes that went different ways before are in step again.
   void go_to(std::uint64_t mark) {
-    // Not the generator's own increment, or one mark's numbers would be the next one's.
+    // Not the generator's own increment, otherwise one mark's numbers would repeat at the next
+    // mark.
     shared_ = QuickDice(shared_seed_ + 0xd1342543de82ef95ull * mark);
     own_ = QuickDice(own_seed_ + 0xd1342543de82ef95ull * mark);
   }
@@ -49,7 +51,7 @@ class Choice {
     return mine ? own : shared;
   }
   bool one_in(std::uint32_t many) { return number(1, many) == 1; }
-  // By the node's own dice, whatever its share.
+  // By the node's own dice, regardless of their share.
   bool own_one_in(std::uint32_t many) { return own_.one_in(many); }
 
  private:
@@ -79,7 +81,7 @@ class RowWriter {
   std::uint8_t count(Count count, bool as_it_is = false);
   std::uint8_t constant(std::int64_t value);
   [[nodiscard]] bool failed() const { return failed_; }
-  // What the tables hold now, and back to that.
+  // The fill of the tables at a moment; go_back() returns to it.
   struct Mark {
     std::uint32_t counts = 0, terms = 0, indices = 0;
     std::size_t entries = 0;
@@ -93,7 +95,7 @@ class RowWriter {
   struct Draft {
     Index index{};
     std::vector<Term> terms;
-    std::vector<std::int64_t> values;  // what is still to be added, by i mod L
+    std::vector<std::int64_t> values;  // the rest still to add, by i mod L
   };
   void add_far(Draft& draft, const RowShape& shape);
   [[nodiscard]] bool add_line(Draft& draft, const RowShape& shape);

@@ -8,7 +8,7 @@ namespace {
 
 std::int64_t ceil_of(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
-// So many steps are tried for a task, and so many turns of a ring at most.
+// Maximum turns of a ring.
 constexpr std::int64_t kMaxTurns = 24;
 
 }  // namespace
@@ -52,15 +52,15 @@ void Sketch::need(Task& task, std::int32_t other, std::int64_t later) {
   task.needs.emplace_back(other, later);
 }
 
-// The order of tasks is that of a lock-step run: in a step sends read, receives write, operations
-// run. Operations of one step are kept apart where one needs the other.
+// Tasks are in the order of a lock-step run: in a step sends read, receives write, operations run.
+// Operations of one step are kept apart if one needs the other.
 void Sketch::read(Task& task, std::int32_t at) {
   Cell& cell = cells_[static_cast<std::size_t>(at)];
   cell.readers.push_back(static_cast<std::int32_t>(tasks_.size()));
   if (cell.writers.empty()) return;
   const bool received = is_received(at);
   const bool send = task.kind == espalier_Kind_SEND;
-  // `after` is for one step; what came earlier must have retired.
+  // `after` is for one step; writes before it must have retired.
   for (const std::int32_t writer : cell.writers) need(task, writer, plan_.window);
   task.needs.back().second = send || !received ? 1 : 0;
   if (send || received) task.awaited = cell.writers.back();
@@ -114,7 +114,8 @@ std::int64_t Sketch::landed(const Task& task) const {
   return task.kind == espalier_Kind_SEND ? task.step + plan_.latency_ticks - 1 : task.step;
 }
 
-// Calls `use` with what a message takes in each step that it takes it: uses, and how many may.
+// Calls `use` for each port and lane that a message occupies, in each of its steps: with its count
+// of uses and the maximum.
 template <typename Use>
 void Sketch::each_port(const Task& task, std::int64_t step, std::int64_t pace, const Use& use) {
   const std::uint32_t from = cells_[static_cast<std::size_t>(task.a)].node;
@@ -188,7 +189,7 @@ bool Sketch::schedule(Dice& dice, std::int64_t pace) {
     }
     take(task, task.step, pace);
     const std::int32_t awaited = task.awaited;
-    // What waits for nothing may wait for any step before.
+    // A task that waits for nothing may wait for any step before.
     task.after = dice.one_in(6) ? dice.number(0, 5) : 0;
     if (awaited >= 0) task.after = task.step - landed(tasks_[static_cast<std::size_t>(awaited)]);
   }

@@ -1,6 +1,6 @@
 #pragma once
-// One stage of a random collective: tasks in an order that respects what they need, then the steps
-// of a modulo schedule. Part of plan.h.
+// One stage of a random collective: tasks in an order that respects their needs, then the steps of
+// a modulo schedule. Part of plan.h.
 
 #include <cstdint>
 #include <map>

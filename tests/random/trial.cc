@@ -16,7 +16,7 @@
 namespace espalier::random {
 namespace {
 
-// No proof here needs more; what is not proven for every N at once is given up sooner.
+// No proof here needs more; a schedule that is not proven for every N at once is given up sooner.
 constexpr std::int64_t kMaxInstances = std::int64_t{1} << 21;
 
 // A message without numbers and names of nodes, for a table.

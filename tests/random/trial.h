@@ -8,17 +8,17 @@
 
 namespace espalier::random {
 
-// Which N of those that occur brute force runs of what is accepted: every one up to kAll (up to
-// kMost of one schedule in kWhole), those next to the last that the proof expanded, kSome others
-// and the last up to kMost. Of what is refused: the N that the verifier names, every one up to
-// kAllRefused, kSomeRefused others, and the last up to kMost.
+// The N, of those that occur, for which brute force runs a schedule. An accepted one: every N up to
+// kAll (up to kMost of one schedule in kWhole), those next to the last that the proof expanded,
+// kSome others and the last up to kMost. A refused one: the N that the verifier names, every N up
+// to kAllRefused, kSomeRefused others, and the last up to kMost.
 inline constexpr std::int64_t kAll = 40, kAllRefused = 16, kMost = 200;
 inline constexpr int kSome = 4, kSomeRefused = 2;
 inline constexpr std::uint32_t kWhole = 100;
-// Of so many accepted schedules one is tried with longer windows, too.
+// One in kLonger accepted schedules is tried with longer windows, too.
 inline constexpr std::uint32_t kLonger = 16;
-// Of so many seeds one is checked for every N up to a bound if it is not proven for every N at
-// once. That takes longest.
+// One in kEach seeds is checked for every N up to a bound if it is not proven for every N at once.
+// That takes longest.
 inline constexpr std::uint64_t kEach = 16;
 // Under drift N = 2, and one from 3 to kMaxDrifting.
 inline constexpr int kDrifts = 2;
@@ -40,7 +40,7 @@ struct Opinion {
   std::string line;    // the verifier's
 };
 
-// What was broken, and what came of it.
+// A change to a schedule, and its outcome.
 struct Attempt {
   std::string kind, where;
   Opinion opinion;
