@@ -98,7 +98,8 @@ std::string check_statically(const Play& play) {
 }
 
 // Checks that both ends of each transfer are in the same step (in the postal model:
-// latency_ticks - 1 apart). Only then do the steps that pass in lock step not exceed the claimed ones.
+// latency_ticks - 1 apart). Only then do the steps that pass in lock step not exceed the claimed
+// ones.
 std::string check_meetings(const Play& play) {
   std::map<std::pair<std::int64_t, std::int64_t>,
            std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>>

@@ -9,7 +9,7 @@
 namespace espalier::random {
 namespace {
 
-constexpr std::int32_t kFarFrom = 1 << 28;  // a coefficient beyond this keeps instances below block 0
+constexpr std::int32_t kFarFrom = 1 << 28;  // larger coefficients keep instances below block 0
 
 // One program that is being broken.
 class Breaker {

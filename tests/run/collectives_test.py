@@ -41,7 +41,7 @@ def offers():
 
 
 def chosen():
-    """What --only names of the offers."""
+    """The offers that --only names; all without it."""
     found = []
     for offer in offers():
         if not ONLY or {offer["collective"], f"{offer['collective']}/{offer['algorithm']}"} & set(ONLY):

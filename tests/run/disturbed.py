@@ -1,4 +1,4 @@
-"""What must hold when one node of a run is killed or stopped, for the tests of this folder."""
+"""The checks of a run of which one node is killed or stopped, for the tests of this folder."""
 import unittest
 
 import espalier
@@ -8,9 +8,9 @@ DEADLINE = 2.0  # s
 
 class Disturbed(unittest.TestCase):
     def check(self, provider, disturbance, victim, collective, size, ranks=16, after_ms=700, more=(), mesh=None):
-        """All others end in time with one cause, which names the victim; what the run wrote to stderr, and its ranks.
+        """All others end in time with one cause, which names the victim. Returns stderr of the run, and its ranks.
 
-        Direct, or on the links of a mesh, which the victim does not hold together.
+        Runs routed, or hop by hop on the links of a mesh that stays connected without the victim.
         """
         where = ["--topology", mesh, "--links", "modelled"] if mesh else ["--topology", f"complete:{ranks}"]
         status, found, error = espalier.run(

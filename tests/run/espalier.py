@@ -14,7 +14,7 @@ def call(*words, program=COMMAND):
 
 
 def run(*words):
-    """`espalier run ... --format json`: (exit status, what it printed as a value or None, stderr)."""
+    """`espalier run ... --format json`: (exit status, its output as a value or None, stderr)."""
     done = call("run", *words, "--node-binary", NODE, "--format", "json")
     return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
 

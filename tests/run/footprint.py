@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the 64 nodes of a mesh of 8 x 8 on its own links take of one machine: memory, and time to start and end.
+"""The memory that the 64 nodes of an 8 x 8 mesh on its own links take of one machine, and their time to start and end.
 
 footprint.py > docs/results/footprint.md
 """

@@ -60,7 +60,7 @@ class Wire:
                     try:
                         self.sockets[1 - side].sendto(each, self.others[1 - side])
                     except OSError:
-                        pass  # nobody is there yet, or any more
+                        pass  # the receiver has not started, or has ended
 
     def end(self):
         self.ended.set()
@@ -92,7 +92,7 @@ class Boards(unittest.TestCase):
         return flash
 
     def start(self, boards, wired=False):
-        """The words of --start for these boards. wired: what the gateway calls the board is one end of a Wire, and the other way round."""
+        """The words of --start for these boards. wired: gateway and board address the two ends of a Wire instead of each other."""
         at = self.path
         board, gateway = ("h%r", "w%r") if wired else ("b%r", "g%r")
         return ["--start", f"{boards}={GATEWAY} --device unix:{at}/g%r,{at}/{board} --console {at}/console-%r --start '"

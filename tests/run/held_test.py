@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A node over shm is killed, or stopped, while it holds the lock of its own or of a peer's queue in shared memory.
 
-hold.cc has the victim stand still there until the signal comes, so this is no matter of luck.
+hold.cc keeps the victim waiting there until the signal arrives, so the test does not depend on luck.
 
 held_test.py [--times K]    (default 1)
 """
@@ -23,8 +23,8 @@ class Held(disturbed.Disturbed):
             prefix = (f"env LD_PRELOAD={LIBRARY} HOLD_MY_RANK=%r HOLD_RANK={victim} HOLD_WHOSE={whose} "
                       f"HOLD_COUNT={count}")
             held = []
-            # On a busy machine the victim may not have come to that lock yet. All delays are below the deadline, within
-            # which nobody may miss a victim that stands still.
+            # On a busy machine the victim may not have reached that lock yet. All delays are below the deadline, before
+            # which no node may declare a waiting victim dead.
             for after_ms in (500, 1000, 1500, 1500, 1500):
                 error, nodes = self.check("shm", disturbance, victim, collective, size, ranks, after_ms,
                                           ("--launch-prefix", prefix), mesh)
@@ -53,7 +53,7 @@ class Held(disturbed.Disturbed):
             self.hold("peer", 3, "--kill", 2, "allreduce", 4096, 3)
 
     def test_on_a_mesh(self):
-        """Each link has queues of its own there: who is lost with one shuts nobody else out."""
+        """Each link has queues of its own there: a victim that holds the lock of one blocks no other link."""
         for _ in range(TIMES):
             self.hold("own", 20, "--kill", 5, "allreduce", 4096, 16, "mesh:4x4")
             self.hold("peer", 3, "--stop", 6, "allreduce", 4096, 16, "mesh:4x4")

@@ -1,7 +1,8 @@
-// A library for LD_PRELOAD: the node of rank HOLD_RANK stands still for ever, waiting for a signal,
-// where it is about to give up a spin lock in memory that it shares with other processes: for the
-// HOLD_COUNT-th time since it runs collectives, of those locks that are in its own memory
-// (HOLD_WHOSE=own) or in another's (peer). It says so on stderr. HOLD_MY_RANK is the rank at hand.
+// A library for LD_PRELOAD: makes the node of rank HOLD_RANK wait for a signal for ever where it is
+// about to release a spin lock in memory that it shares with other processes. It does so the
+// HOLD_COUNT-th time since the node runs collectives. Only locks in the memory of the node itself
+// (HOLD_WHOSE=own) or of another node (peer) count. It says so on stderr. HOLD_MY_RANK is the rank
+// of this process.
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -12,7 +12,7 @@ import unittest
 import espalier
 
 BOARD = espalier.ROOT / "boards/linux-x86_64"
-# Statuses as include/espalier/base/status.h numbers them: they stand in logs.
+# Statuses as include/espalier/base/status.h numbers them: logs contain them.
 CODES = {"truncated": 4, "corrupt": 5, "unknown format version": 6, "wrong topology": 8, "wrong node": 9, "malformed": 11,
          "no image": 20, "wrong board": 21, "rolled back": 22, "unsigned": 23, "bad signature": 24}
 
@@ -209,7 +209,7 @@ class Images(unittest.TestCase):
         second = espalier.call("run", self.allreduce, "--provider", "shm", "--bytes", "64KiB", "--node-binary", espalier.NODE,
                                "--nodes-per-process", 2, *images)
         self.assertEqual(second.returncode, 0, second.stderr)
-        # One node's image is another's: refused before anything starts.
+        # A node gets the image of another node: refused before anything starts.
         shutil.copy(self.path / "node-1.img", self.path / "node-2.img")
         done = self.run_cluster(*images)
         self.assertEqual((done.returncode, done.stdout), (1, ""))

@@ -16,7 +16,7 @@ ENDLESS = ["--topology", "complete:4", "--collective", "broadcast", "--algorithm
 
 
 def alive(pid):
-    """Whether the process runs; a zombie that nobody waits for does not."""
+    """Whether the process runs; a zombie, whose parent has not waited for it, does not."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
@@ -50,7 +50,7 @@ class Lifecycle(unittest.TestCase):
         self.folder.cleanup()
 
     def start(self, *words):
-        """A run that goes on for ever, once all its nodes run: (process, pids of the nodes)."""
+        """Starts an endless run; returns, once all its nodes run, (process, pids of the nodes)."""
         process = subprocess.Popen([espalier.COMMAND, "run", *ENDLESS, *words], text=True, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=dict(os.environ, TMPDIR=str(self.path)))
         self.addCleanup(process.stdout.close)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""espalier measure on real processes, and predictions by what it found."""
+"""espalier measure on real processes, and predictions from its figures."""
 import json
 import pathlib
 import tempfile

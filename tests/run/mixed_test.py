@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Four x86-64 and four aarch64 nodes (under qemu-user) in one cluster over tcp: every collective is right, and every rank's bytes and
-every node's log are those of the simulation. Needs build-aarch64 (boards/linux-aarch64/README.md).
+every node's log equal the simulation. Needs build-aarch64 (boards/linux-aarch64/README.md).
 
 mixed_test.py          one size, one of two ways to place them
 mixed_test.py --whole  more sizes, six ways to place them

@@ -44,7 +44,7 @@ def links(topology):
         return found
     words = dict(word.split("=") for word in numbers.split(","))
     arity, height = int(words["k"]), int(words["h"])
-    below, first = 0, arity**height  # the level's first node, and that of the one above
+    below, first = 0, arity**height  # first node of the level, and first node of the level above
     for level in range(1, height + 1):
         lanes = arity ** (level - 1) if words["c"] == "k" else 1
         for node in range(below, first):
@@ -55,7 +55,7 @@ def links(topology):
 
 
 def endpoints(found):
-    """The process table's rows without what the system chose: {(node, peer, lane)}; and {address: its peer's}."""
+    """The process table's rows without the addresses, which the system chose: {(node, peer, lane)}; and {address: peer address}."""
     rows = [(node["node"], one) for node in found["processes"] for one in node["endpoints"]]
     return ({(node, one["peer"], one["lane"]) for node, one in rows},
             {one["address"]: one["peer_address"] for _, one in rows})
@@ -67,7 +67,7 @@ def expected(topology):
 
 class Modelled(unittest.TestCase):
     def check(self, topology, collective, algorithm, provider="shm", sizes=SIZES, more=()):
-        """Runs it modelled; every result is right and the endpoints are the topology's lanes. What was found."""
+        """Runs it modelled; every result is right and the endpoints are the topology's lanes. Returns the run's output."""
         ranks = 64 if topology == "mesh:8x8" else 15 if topology == "mesh:3x5" else 16
         if collective in PER_RANK:
             sizes = [max(1, size // ranks) for size in sizes]
@@ -111,7 +111,7 @@ SAMPLE = ({("mesh:4x4", collective) for collective in DIRECT}
 
 class Memory(unittest.TestCase):
     def test_a_process_has_mapped_its_neighbours_queues_alone(self):
-        """What the system says of running nodes, not what they say of themselves."""
+        """The evidence is the memory map that the system shows of running nodes, not their own report."""
         topology = "mesh:4x4"
         run = subprocess.Popen(
             [espalier.COMMAND, "run", "--topology", topology, "--collective", "broadcast", "--algorithm", "two-tree",

@@ -37,7 +37,7 @@ ODD = {"complete:64": "complete:63", "complete:1024": "complete:1023", "complete
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What is proven: a rank-local algorithm as its programs are generated, any other from its file."""
+    """A proof's subject: a rank-local algorithm as its programs are generated, any other from its file."""
     collective: str
     algorithm: str
     topology: str
@@ -66,7 +66,7 @@ class Proof:
         return [self.verdict["proven_for"] + reason, self.verdict["steps"], *(f"{count:,}" for count in counts)]
 
     def operations(self):
-        """What the verifier did, counted."""
+        """The verifier's operations, counted."""
         return sum(self.verdict[name] for name in ("progressions", "instances", "checks"))
 
 
@@ -94,7 +94,7 @@ def sections(program):
 
 
 def run(words):
-    """(what it printed, its one line of complaint, seconds of processor time, bytes of memory)."""
+    """(its output, its one line of complaint, seconds of processor time, bytes of memory)."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         _, status, used = os.wait4(process.pid, 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What `espalier simulate` takes, by algorithm and ranks.
+"""The time and memory of `espalier simulate`, by algorithm and ranks.
 
 simulate_page.py build/tools/espalier >docs/results/simulate.md     1,000,000 ranks take some GB of memory
 """

@@ -1,4 +1,4 @@
-// What a simulated block message costs does not grow with the nodes: polls of machines and events
+// The cost of a simulated block message does not grow with the nodes: polls of machines and events
 // of the network per message, and bytes per node, for few nodes and for eight times as many.
 // Counted, not timed.
 
@@ -53,11 +53,11 @@ namespace {
 constexpr BlockRule kBlocks = {0, 4096};
 constexpr std::uint32_t kFew = 256, kMany = 2048;
 
-// Of a run without data.
+// The cost of one run without data.
 struct Cost {
   std::uint64_t messages = 0, polls = 0, events = 0;
   double polls_each = 0, events_each = 0;
-  std::uint64_t bytes = 0;  // that it held at most
+  std::uint64_t bytes = 0;  // maximum held at once
 };
 
 Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,

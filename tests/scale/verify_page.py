@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What `espalier verify` takes, by algorithm and ranks.
+"""The cost of `espalier verify`, by algorithm and ranks.
 
 verify_page.py build/tools/espalier >docs/results/verify.md
 """

@@ -46,11 +46,11 @@ class Page(unittest.TestCase):
 
 
 class Scale(unittest.TestCase):
-    """Counts, not times: a proof that expands what it need not fails on every machine."""
+    """Counts, not times: a proof that expands more than necessary fails on every machine."""
     # Operations for each progression read; two-tree allreduce of 1,024 ranks takes 4, all-to-all by leaf 5.
     MOST_PER_PROGRESSION = 8
-    TWO_TREE_MOST_GROWTH = 1.1  # of operations a rank
-    LEAF_MOST_GROWTH = 4 / 3    # of operations a message: the longest way has 8 links for h = 4, and 6 for h = 3
+    TWO_TREE_MOST_GROWTH = 1.1  # of operations per rank
+    LEAF_MOST_GROWTH = 4 / 3    # of operations per message: the longest way has 8 links for h = 4, and 6 for h = 3
 
     def operations(self, case):
         proof = proofs.prove(PROGRAM, case)

@@ -60,11 +60,11 @@ class Browser:
         self.driver.get(f"file://{page}")
 
     def complaints(self):
-        """What the page's script and the browser found wrong since the last call."""
+        """The errors and warnings of the page's script and the browser since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
     def requests(self):
-        """The addresses that were asked for since the last call."""
+        """The addresses requested since the last call."""
         entries = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
         return [entry["params"]["request"]["url"] for entry in entries if entry["method"] == "Network.requestWillBeSent"]
 

@@ -53,7 +53,7 @@ class Page(unittest.TestCase):
         return int(self.browser.script("return document.getElementById('blocks').value"))
 
     def compare(self, file):
-        """The page as it stands against `espalier show` of its N; every step's arrows, and what is held at the end."""
+        """Compares the page in its present state with `espalier show` of its N: every step's arrows, and the blocks held at the end."""
         page, shown = self.browser, schedules.Shown(file, self.blocks())
         topology = shown.topology
         self.assertEqual(page.count(".node"), len(topology["nodes"]))
@@ -156,7 +156,7 @@ class Page(unittest.TestCase):
             self.assertEqual(page.complaints(), [])
 
     def test_more_blocks_than_lanes_show(self):
-        # Two trees made for no mesh, routed XY: some links are to carry two blocks in a step.
+        # Two trees not placed on the mesh, routed XY: some links carry two blocks in a step.
         file = self.draw("unplaced")
         shown, seen = schedules.Shown(file, self.blocks()), 0
         for step in range(shown.steps):

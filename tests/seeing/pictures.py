@@ -7,7 +7,7 @@ import tempfile
 import browser
 import schedules
 
-# Name -> schedule, what `espalier draw` is told, keys to press, dark.
+# Name -> schedule, options of `espalier draw`, keys to press, dark.
 PAGES = {
     "page-mesh": (("mesh:4x4", "broadcast", "two-tree", "--links", "modelled"), ["--blocks", "6", "--step", "8"], "4", False),
     "page-tree": (("fattree:k=4,h=2,c=1", "allgather", "leaf"), ["--blocks", "2", "--step", "7"], "5", True),

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Traces: the format's rules, and what the schedule says, simulated and of real processes."""
+"""Traces: the format's rules, and agreement with the schedule, simulated and of real processes."""
 import copy
 import json
 import pathlib

@@ -1,8 +1,8 @@
-"""The rules of the Trace Event Format that a trace must keep, and those of a schedule."""
+"""The rules that a trace must keep: of the Trace Event Format, and of its schedule."""
 
 
 def check(trace):
-    """Complaints: what Perfetto or chrome://tracing would refuse, misplace or draw wrongly."""
+    """Complaints: each event that Perfetto or chrome://tracing would refuse, misplace or draw wrongly."""
     bad = []
     names, tracks, slices, starts, ends = {}, {}, {}, {}, {}
     last = 0
@@ -55,7 +55,7 @@ def check(trace):
 
 
 def compare(trace, shown):
-    """Complaints: where the trace is not what the schedule (schedules.Shown of its N) says."""
+    """Complaints: where the trace differs from the schedule (schedules.Shown of its N)."""
     bad = []
     events = trace["traceEvents"]
     slices = [event for event in events if event["ph"] == "X"]

@@ -255,7 +255,7 @@ class NoData : public ::testing::TestWithParam<const char*> {
     ++topologies_;
   }
 
-  // Of a schedule that routes: also lowered onto the links.
+  // Compares a schedule that the fabric routes; then also lowered onto the links.
   void compare_both(Schedule schedule) {
     compared_.insert(schedule.name);
     schedule.name += std::string(" on ") + GetParam();

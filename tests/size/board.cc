@@ -41,7 +41,7 @@ using espalier::Completion;
 using espalier::Control;
 using espalier::Status;
 
-// What a link's mailbox might look like to software.
+// An example of a link's mailbox, as software sees it.
 struct Mailbox {
   volatile std::uint32_t status;
   volatile std::uint32_t address;

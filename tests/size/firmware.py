@@ -1,5 +1,5 @@
-"""A linked program of a bare-metal build: what each of its objects takes, and its call graph. Reads the build directory's
-compile_commands.json and ninja's link command, so that what is examined was compiled as the firmware was."""
+"""A linked program of a bare-metal build: the memory of each of its objects, and its call graph. Reads the build directory's
+compile_commands.json and ninja's link command, so that the examined code was compiled as the firmware was."""
 import concurrent.futures
 import json
 import os
@@ -103,7 +103,7 @@ def object_of(item, commands):
 
 
 class CallGraph:
-    """Of a linked program: `owner` says which object each function is from, as far as one is known."""
+    """The calls of a linked program. `owner`: the object that each function is from, as far as it is known."""
 
     def __init__(self, compiled, elf, complaints):
         self.owner = {}

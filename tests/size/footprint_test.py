@@ -1,12 +1,17 @@
 #!/usr/bin/python3
-"""What a board's firmware takes, part by part, against tests/size/budgets.toml; and that it asks for nothing it may not.
+"""Checks a board's firmware, part by part, against tests/size/budgets.toml; and that it uses no forbidden symbol.
 
 footprint_test.py BUILD ELF [--update] [--page FILE]     BUILD: a build directory of a bare-metal board
                   --update: writes what was measured as the budgets      --page: writes the tables, as docs/results/bare_metal.md
 
-Fails on what grew beyond its budget, on a symbol of the heap, of exceptions, of guarded statics or of atexit, on a byte of
-.data, on code before main and on a stack without bound; says where a budget is more than a tenth too large. Then shows that it
-can fail: each file of over_budget/ must be refused for its own reason.
+Fails on:
+ * a part that grew beyond its budget;
+ * a symbol of the heap, of exceptions, of guarded statics or of atexit;
+ * a byte of .data;
+ * code before main;
+ * a stack without bound.
+Says where a budget is more than a tenth too large. Then shows that it can fail: each file of over_budget/ must be refused for its
+own reason.
 """
 import argparse
 import pathlib
@@ -106,10 +111,10 @@ class Measured:
 
 
 def variable(section):
-    """A variable's name, of its section's: the last part of .bss._ZN8espalier4bare12_GLOBAL__N_15linksE."""
+    """A variable's name from the name of its section: the last part of .bss._ZN8espalier4bare12_GLOBAL__N_15linksE."""
     name = section.removeprefix(".bss.")
     for at in re.finditer(r"\d+", name):
-        for cut in range(len(at.group())):  # of N_15links the 1 is not the length's
+        for cut in range(len(at.group())):  # in N_15links the 1 is not part of the length
             length = int(at.group()[cut:])
             if length > 0 and re.fullmatch(r"E*", name[at.end() + length:]) and len(name) >= at.end() + length:
                 return name[at.end():at.end() + length]
@@ -135,7 +140,7 @@ def compare(measured, budgets, notes):
 
 
 def tables(measured, budgets, limits):
-    """What the page and the test print."""
+    """The tables that the page and the test print."""
     lines = [f"The program of `meson setup build-m3 --cross-file boards/mps2-an385/cross.ini` ({limits}), in bytes. Stack is that of",
              "the deepest chain of calls that begins in the part, the signature library's apart.", "",
              "| part | text | rodata | data | bss | stack |", "| --- | ---: | ---: | ---: | ---: | ---: |"]

@@ -4,9 +4,13 @@
 size_test.py --work DIR --generated DIR --proto FILE --root DIR --module NAME SOURCE... [--module ...]
              --library NAME;FOLDER;FLAG;...;SOURCE;... [--library ...]
 
-Fails on: a symbol of the heap, of exceptions, of guarded statics or of atexit; an undefined symbol other than the four
-memory functions, __cxa_pure_virtual and those of libgcc; a byte of .data; code before main; a stack without bound; a boot, but
-for the signature library, that needs more stack than BOOT_STACK.
+Fails on:
+ * a symbol of the heap, of exceptions, of guarded statics or of atexit;
+ * an undefined symbol other than the four memory functions, __cxa_pure_virtual and the symbols of libgcc;
+ * a byte of .data;
+ * code before main;
+ * a stack without bound;
+ * a boot that needs more stack than BOOT_STACK, not counting the signature library.
 Then shows that it can fail: each file of rejected/ must be rejected for its own reason.
 """
 import argparse
@@ -25,7 +29,7 @@ LIMITS = {"ESPALIER_MAX_LINKS": 8, "ESPALIER_MAX_WINDOW": 2}
 BOOT_STACK = 2048  # bytes
 COMPONENT = {"nanopb": "nanopb", "mbedtls": "sha256", "sodium": "signature"}  # of the libraries of firmware/bare/libraries
 FOREIGN = {"mbedtls", "sodium"}  # libraries of which not all functions are linked
-# What a board has to bring, besides libgcc.
+# The symbols that a board must provide, besides libgcc.
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp", "__cxa_pure_virtual"}
 FORBIDDEN = re.compile(
     r"^(_?malloc(_r)?|_?calloc(_r)?|_?realloc(_r)?|_?free(_r)?|_sbrk|_Zn[wa]\w*|_Zd[la]P\w*|__cxa_(throw|rethrow|allocate_exception|"
@@ -69,7 +73,7 @@ def symbol_complaints(objects, own):
     libgcc = {name for name, kind, _, _ in toolchain.symbols(toolchain.library("libgcc.a")) if kind.isupper() and kind != "U"}
     defined, undefined = set(), set()
     for item in objects:
-        foreign = item.parent.name in FOREIGN  # most of it is not linked: what is needed shows in the linked program
+        foreign = item.parent.name in FOREIGN  # most of it is not linked: the linked program shows the needed symbols
         for name, kind, _, _ in toolchain.symbols(item):
             if foreign and kind in "Uw":
                 continue
@@ -153,7 +157,7 @@ def report(modules, elf, size, path, sizes):
 
 
 def report_boot(found, flash):
-    """What image check and boot cost, and the signature library apart."""
+    """Prints the size of image check and boot, and apart from them of the signature library."""
     parts = {name: flash.get(name, 0) for name in ("image", "boot", "sha256")}
     print(f"image check and boot: text and rodata {sum(parts.values())} bytes (" +
           ", ".join(f"{name} {size}" for name, size in parts.items()) + f"); the signature library apart: {flash['signature']}")

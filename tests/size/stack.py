@@ -11,7 +11,7 @@ NESTING = re.compile(r"^(pb_|decode_|encode_)")
 INDIRECT = [
     # Calls the callbacks of callback fields that have one; the schema's has not.
     (r"^pb_default_field_callback$", r"^$"),
-    # nanopb: streams over memory, and its field callbacks: its own, and that of a program's table.
+    # nanopb: streams over memory, and its field callbacks: its own, and the callback of a program's table.
     (r"^pb_write$", r"^buf_write$"),
     (r"^(pb_enc|encode_)", r"^(buf_write|pb_default_field_callback)$|^bool espalier_program_table\("),
     (r"^(pb_read|buf_)", r"^buf_read$"),
@@ -29,11 +29,11 @@ INDIRECT = [
     (r"espalier::ByteCarrier::", r"(Uart1Stream|ByteStream)::"),
     # Planning without an image goes through the table of algorithms.
     (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*Group&, .*Program&\)"),
-    # Slots ask the flash, the board whether an image will do, and the image check whoever verifies signatures.
+    # Slots call the flash, and the board to judge an image; the image check calls the verifier of signatures.
     (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash)::|load_(first|all)\("),
     (r"espalier::(Slots::|whole_flash)", r"(BoardFlash|EmulatedFlash)::"),
     (r"espalier::\{anonymous\}::check_|espalier::check_image", r"espalier::\{anonymous\}::verify\("),
-    # The vector table; and what nobody calls: the machine never waits, and no object is abstract.
+    # The vector table; and functions that are never called: the machine never waits, and no object is abstract.
     (r"^$", r"^void (reset|fault|__cxa_pure_virtual)\(\)$|SerialEndpoint::wait\("),
 ]
 
@@ -88,7 +88,7 @@ def resolve_indirect(graph, taken, complaints):
 
 
 def add_unknown_frames(graph, elf):
-    """Frames of functions that came without a call graph: libgcc's, by their instructions, and second names."""
+    """Frames of functions that came without a call graph: functions of libgcc, by their instructions, and second names."""
     linked = {name: address for name, kind, _, address in toolchain.symbols(elf) if kind in "TtWw"}
     frames = toolchain.disassembly_frames(elf, set(linked) - set(graph.frame))
     for name, (size, callees) in frames.items():
@@ -130,8 +130,8 @@ def components(graph, root):
 
 
 def deepest(graph, root, depth, complaints):
-    """(bytes, path of (name, times)) of the deepest chain of calls from root. nanopb's functions that call each other stand
-    `depth` times, as often as the schema nests messages; no others may."""
+    """(bytes, path of (name, times)) of the deepest chain of calls from root. nanopb's functions that call each other count
+    `depth` times, as often as the schema nests messages; no other functions may recurse."""
     return all_deepest(graph, root, depth, complaints)[root]
 
 

@@ -1,4 +1,4 @@
-"""Runs the bare-metal compiler and reads what it made. Python's standard library only."""
+"""Runs the bare-metal compiler and reads its output. Python's standard library only."""
 import concurrent.futures
 import os
 import pathlib
@@ -72,7 +72,7 @@ def sections(elf):
 
 
 def addresses_taken(objects):
-    """Names of functions whose address stands in data or in code as a value, not in a call."""
+    """Names of functions whose address is used in data or in code as a value, not in a call."""
     names = set()
     for item in objects:
         for line in run([PREFIX + "readelf", "-rW", item]).splitlines():
@@ -83,7 +83,7 @@ def addresses_taken(objects):
 
 
 def disassembly_frames(elf, wanted):
-    """Functions without a call graph of their own (libgcc's): name -> (upper bound of its frame in bytes, callees)."""
+    """Functions without a call graph of their own (functions of libgcc): name -> (upper bound of its frame in bytes, callees)."""
     frames = {}
     name = None
     for line in run([PREFIX + "objdump", "-d", "--no-show-raw-insn", elf]).splitlines():

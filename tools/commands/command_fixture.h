@@ -49,7 +49,7 @@ class Command : public testing::Test {
             read(directory_ / ".err")};
   }
 
-  // Status 2 (or 1), one line that has `words`, nothing on stdout, no file but those before.
+  // Expects status 2 (or 1), one line that has `words`, nothing on stdout, and no new file.
   void expect_refused(const std::string& arguments, const std::string& words, int status = 2) {
     const auto before = files();
     const Result result = run(arguments);

@@ -106,7 +106,7 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
   expect_refused("topology complete:1000000 --format json", "999999000000 links, too many");
 }
 
-// What is written is verified, unless that is not wanted.
+// A written schedule is verified, unless the caller asks for no verification.
 TEST_F(Command, VerifiesWhatItCompiles) {
   const std::string what =
       "compile --topology fattree:k=2,h=2,c=2,3 --collective allgather --algorithm leaf -o x";
@@ -161,7 +161,8 @@ TEST_F(Command, RefusesFilesForAnotherTopology) {
   }
 }
 
-// The file is wanted once: what it says is in the schedule file, whatever becomes of it.
+// The topology file is needed once: the schedule file has its contents, so changing it later does
+// no harm.
 TEST_F(Command, TakesTopologiesFromFiles) {
   const std::string text = "name: \"triangle\"\nranks: 3\nlink { from: 0 to: 1 }\n";
   write(directory_ / "t", text + "link { from: 1 to: 2 } link { from: 0 to: 2 }  # closed\n");
@@ -399,7 +400,7 @@ TEST_F(Command, HelpsWithExamplesOnEachLevel) {
   }
 }
 
-// What was there before is replaced whole, or kept.
+// A file that was there before is replaced whole, or kept.
 TEST_F(Command, ReplacesFilesWhole) {
   write(directory_ / "x", "precious");
   expect_refused("compile --topology complete:4 --collective broadcast --algorithm rung -o x",

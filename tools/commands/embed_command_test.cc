@@ -11,7 +11,7 @@ using EmbedCommand = Command;
 
 constexpr char kBroadcast[] = " --collective broadcast --algorithm two-tree ";
 
-// The same seed, the same file; and what it says how it was found finds it again.
+// The same seed gives the same file; and the command that the file records gives it again.
 TEST_F(EmbedCommand, FindsTheSameAgain) {
   const std::string command = std::string("embed --topology mesh:4x4") + kBroadcast + "--root 5 ";
   ASSERT_EQ(run(command + "-o a.textproto").status, 0);

@@ -31,8 +31,8 @@ struct Arguments {
 };
 
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
-// One run goes on for about so long, in experiments directly one after the other: long enough that
-// a node's waking up for it hardly counts, and so short that on a machine with other work most runs
+// One run takes about this long, in experiments directly one after the other: long enough that the
+// time to wake a node hardly counts, and short enough that on a machine with other work most runs
 // are not interrupted.
 constexpr double kRunSeconds = 1e-3;
 constexpr std::uint64_t kMinExperiments = 4, kMaxExperiments = 2000;

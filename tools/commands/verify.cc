@@ -91,8 +91,8 @@ void measure(Source& source, Proof& proof) {
   }
 }
 
-// N of the picture of a valid schedule: the smallest that can occur from kPictureBlocks on, or the
-// largest proven.
+// N of the picture of a valid schedule: the smallest possible N that is at least kPictureBlocks, or
+// the largest proven.
 std::int64_t picture_blocks(const Program& program, const verify::Verdict& verdict) {
   return std::min(verdict.proven_blocks, allowed_blocks(program, kPictureBlocks));
 }

@@ -1,4 +1,5 @@
-// `espalier verify` from outside: what is valid, wrong, or no schedule, and what it says of it.
+// `espalier verify` from outside: valid schedules, wrong ones and files that are not schedules, and
+// its verdicts.
 
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -52,7 +53,7 @@ TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
   EXPECT_EQ(run("verify mesh").status, 0);
 }
 
-// What is printed is the greatest of all witnesses, whatever the schedule claims.
+// Prints the greatest of all lower bounds, regardless of the one that the schedule claims.
 TEST_F(VerifyCommand, PrintsTheGreatestLowerBound) {
   compile("trees", "complete:14", "broadcast", "two-tree-simplex");
   compile("runs", "complete:14", "broadcast", "fractional-simplex", "--run 2");

@@ -7,7 +7,7 @@ namespace espalier::tools {
 
 using Library = nlohmann::ordered_json;
 
-// Between values here and the library's.
+// Converts between values here and values of the library.
 struct JsonConversion {
   static Library to_library(const Json& json) {
     if (const auto* items = std::get_if<std::vector<Json>>(&json.value_)) {

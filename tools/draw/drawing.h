@@ -1,6 +1,6 @@
 #pragma once
-// Where a topology's nodes, links and the transfers between them are drawn: what the page and the
-// pictures of `espalier draw` share. Host only. Lengths are px.
+// The positions at which a topology's nodes, links and the transfers between them are drawn: shared
+// by the page and the pictures of `espalier draw`. Host only. Lengths are px.
 
 #include <cstdint>
 #include <string>
@@ -34,7 +34,7 @@ class Drawing {
   [[nodiscard]] topology::Topology::Point place(std::uint32_t node) const;
   // A link's line, on its right side, so that both ways are seen.
   [[nodiscard]] std::string link(std::uint32_t from, std::uint32_t to) const;
-  // A transfer along its route; its name stands at (x, y).
+  // A transfer along its route; its name is drawn at (x, y).
   struct Arrow {
     std::string line, head;
     double x = 0, y = 0;

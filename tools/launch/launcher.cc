@@ -195,12 +195,12 @@ bool NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, std::string& e
     error = std::string("cannot start a process: ") + std::strerror(failure);
     return false;
   }
-  setpgid(child, child);  // by both, so that it holds whoever runs first
+  setpgid(child, child);  // by parent and child, as either may run first
   return true;
 }
 
-// libfabric's shm keeps pthread spin locks in the shared memory, whose words mean one thing in one
-// architecture's library and another in another's: nodes of two would wait for ever.
+// libfabric's shm keeps pthread spin locks in the shared memory. Their words differ in meaning
+// between the libraries of two architectures: nodes of both would wait for ever.
 bool NodeProcesses::check_machines(std::string& error) const {
   if (options_.provider != "shm") return true;
   const std::string first = members_.front().hello.machine;

@@ -27,7 +27,8 @@ struct Disturbance {
 struct LaunchOptions {
   std::string node_binary;  // path of espalier-node
   std::vector<std::string> schedules;
-  // Or the words that say what nodes boot from instead: --image FILE ..., %r in them as it stands.
+  // Or the words that say what nodes boot from instead: --image FILE ..., with any %r left as it
+  // is.
   std::vector<std::string> boot;
   std::string topology;  // canonical specification
   std::string provider = "tcp";
@@ -86,7 +87,7 @@ class SharedMemory {
 
 // A process of one or several nodes.
 struct Process {
-  pid_t child = -1;     // the forked process; the prefix's if that does not exec
+  pid_t child = -1;     // the forked process; the prefix's process if the prefix does not exec
   std::string command;  // of LaunchOptions.commands, expanded; empty: espalier-node
   bool reaped = false;  // child has ended and was waited for; its wait status:
   int status = 0;

@@ -43,8 +43,8 @@ class CostModel {
   std::vector<Point> points_;  // ascending, at least two; empty: the line above
 };
 
-// s: the steps of `programs` (all nodes') one after the other, each as long as its longest run of
-// blocks takes; in the postal model a step is one of the send_ticks of a send.
+// Seconds: the steps of all nodes' `programs` one after the other, each as long as its longest run
+// of blocks takes; in the postal model a step is one of the send_ticks of a send.
 [[nodiscard]] double predict(const Programs& programs, const Layout& layout,
                              const CostModel& model);
 // The same of the programs of `nodes` nodes, told one after the other: program(node) is valid until

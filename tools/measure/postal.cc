@@ -10,14 +10,15 @@
 namespace espalier::tools {
 namespace {
 
-// Rank 0 of either: message i goes out in step i - 1. What comes back lies in slots from `back` on.
+// Rank 0 of either: message i leaves in step i - 1. The replies are stored in slots, beginning with
+// `back`.
 void send_to_all(Builder& builder, std::uint32_t receivers) {
   for (std::uint32_t to = 1; to <= receivers; ++to) {
     (void)builder.send(to - 1, to, builder.input(0), 0);
   }
 }
 
-// What is sent back: of no use, so it lies in a slot of its own.
+// The reply is never used, so it gets a slot of its own.
 void receive_back(Builder& builder, std::uint32_t step, std::uint32_t from, std::uint32_t slot) {
   (void)builder.receive(step, from, builder.slot(0, Ring{slot, 1}));
 }

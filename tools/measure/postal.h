@@ -24,9 +24,9 @@ inline constexpr Experiment kExperiments[] = {Experiment::kEcho, Experiment::kRe
 // Steps of a window of kMaxWindow that the larger experiment needs for k receivers are 2k.
 inline constexpr std::uint32_t kMaxReceivers = 8;
 
-// Program of `rank`, of `receivers` + 1 on a complete graph: a broadcast in one block, after which
-// what is sent back lies in scratch. All its steps are in flight at once, so that nothing but the
-// messages themselves is waited for. kBadArgument: no receivers, too many, or no such rank.
+// Program of `rank`, one of `receivers` + 1 on a complete graph: a broadcast in one block, after
+// which the replies are stored in scratch. All its steps are in flight at once, so that a node
+// waits only for the messages themselves. kBadArgument: no receivers, too many, or no such rank.
 [[nodiscard]] Status experiment_program(Experiment experiment, std::uint32_t receivers,
                                         std::uint32_t rank, std::uint64_t topology_digest,
                                         Program& out);

@@ -31,7 +31,7 @@ Axis log_axis(double least, double most, double from, double to) {
   return axis;
 }
 
-// Message sizes go by powers of two; 0 bytes stand where 1 does.
+// Message sizes go by powers of two; 0 bytes are drawn at 1.
 double position(std::uint64_t bytes) {
   return std::log2(static_cast<double>(std::max<std::uint64_t>(1, bytes)));
 }

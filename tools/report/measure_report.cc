@@ -76,7 +76,8 @@ std::string measured_text(const Measured& measured) {
                 measured.provider.c_str(), seconds_text(measured.line.alpha).c_str(),
                 measured.line.beta * 1e9, measured.repetitions);
   std::string text = line;
-  // Then what a message costs the receivers is measured as a part of what it costs the sender.
+  // Then receivers take processor time from the sender: their work is measured as a part of the
+  // sender's.
   if (measured.processors > 0 && measured.receivers.back() >= measured.processors) {
     text += std::to_string(measured.receivers.back() + 1) + " processes share " +
             counted(measured.processors, "processor") +

@@ -17,7 +17,7 @@ class Sum {
     ++summands_;
   }
   [[nodiscard]] std::string text() const { return text_.empty() ? "0" : text_; }
-  // Ready to stand before an operator.
+  // The text as an operand, in parentheses if necessary.
   [[nodiscard]] std::string grouped() const { return summands_ > 1 ? "(" + text_ + ")" : text(); }
 
  private:
@@ -165,7 +165,7 @@ std::string action_text(const Program& program, const Action& action) {
   std::string peer;
   if (action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE) {
     const Index& link = program.indices[action.link_ref];
-    // A constant link is one peer; else the reader gets the position in the list of peers.
+    // A constant link is one peer; otherwise the reader gets the position in the list of peers.
     const bool constant = link.coef == 0 && link.terms == 0;
     const std::int64_t at = index_value(program, action.link_ref, 0);
     if (constant && at >= 0 && at < links_count(program))

@@ -249,7 +249,7 @@ void execute(const RunOptions& options, const tools::LoadedSchedule& schedule,
     what.bytes = bytes;
     result.sizes.push_back(SizeRun(options, schedule, what, input, result.bounds, cluster).run());
     result.right = result.sizes.back().right;
-    if (!result.right) break;  // the nodes' machines are not to be used after a failure
+    if (!result.right) break;  // the nodes' machines cannot be used after a failure
   }
 }
 

@@ -59,7 +59,8 @@ std::uint64_t needed(const RunOptions& options, const tools::LoadedSchedule& sch
     sum += reference::result_bytes(what, program.node);
   }
   if (options.launch.provider == "shm") sum += endpoint_count(schedule, tables) * kSharedBytes;
-  // One result to compare with; a scan's goes on from rank to rank in 64 bits an element.
+  // One result to compare with; the result of a scan accumulates from rank to rank in 64 bits per
+  // element.
   const bool scan =
       what.collective == espalier_Collective_SCAN || what.collective == espalier_Collective_EXSCAN;
   return sum + longest + (scan ? reference::count(what) * 16 : 0);

@@ -10,7 +10,8 @@
 namespace espalier::tools {
 namespace {
 
-// What the machines and the network hold, about: docs/results/simulate.md has what was measured.
+// Approximate state of the machines and the network; docs/results/simulate.md has the measured
+// values.
 constexpr std::uint64_t kBytesPerNode = 1600, kBytesPerLink = 800;  // each way
 
 std::uint64_t state_bytes(const StoredSchedule& schedule) {

@@ -24,7 +24,7 @@ class SimulatedMemory {
 
   [[nodiscard]] bool has_data() const { return addresses_ == nullptr; }
   [[nodiscard]] const reference::ReferenceInput& run() const { return run_; }
-  // A collective begins: what the one before wrote becomes rubbish, so that a byte never written
+  // A collective begins: poisons the results of the previous one, so that a byte never written
   // shows.
   void spoil();
   // For node's machine.
@@ -45,7 +45,7 @@ class SimulatedMemory {
   const Layout layout_;
   std::vector<Node> nodes_;  // with data
   std::unique_ptr<sim::AddressRange> addresses_;
-  std::unique_ptr<reference::Results> results_;  // where all ranks' are the same: kept
+  std::unique_ptr<reference::Results> results_;  // kept if one result serves all ranks
 };
 
 }  // namespace espalier::tools

@@ -35,8 +35,8 @@ std::uint64_t exact_limit(Type type) {
   }
 }
 
-// Values are 0 .. spread-1, or as many around 0. 97 fits the 8-bit types, where min and max must
-// not wrap.
+// Values are 0 .. spread-1, or spread values around 0. 97 fits the 8-bit types, where min and max
+// must not wrap.
 std::uint64_t spread(const ReferenceInput& run) {
   const std::uint64_t most = run.op.op == Op::kSum ? exact_limit(run.op.type) / run.ranks : 1009;
   return std::min<std::uint64_t>(most, element_bytes(run.op) == 1 ? 97 : 1009);
@@ -126,7 +126,8 @@ void affine_of(std::uint32_t rank, std::uint32_t repetition, std::uint64_t i,
   map[1] = static_cast<std::uint32_t>(number >> 32);
 }
 
-// What ranks' inputs come to so far, an element at a time. For affine maps: the images of 0 and 1.
+// The combination of the ranks' inputs so far, one element at a time. For affine maps: the images
+// of 0 and 1.
 class Folded {
  public:
   explicit Folded(const ReferenceInput& run, std::uint32_t repetition)
@@ -134,7 +135,8 @@ class Folded {
         repetition_(repetition),
         affine_(is_affine(run)),
         values_(affine_ ? 2 : spread(run)) {}
-  // Rank's elements from `first` on, after (on the right of) all that came before.
+  // Adds the rank's elements, beginning with `first`, after (on the right of) all that were added
+  // before.
   void add(std::uint32_t rank, std::uint64_t first, std::vector<std::uint64_t>& state) const {
     if (affine_) {
       for (std::uint64_t i = 0; i < state.size() / 2; ++i) {
@@ -325,7 +327,7 @@ const std::vector<std::uint8_t>& Results::of(std::uint32_t rank) {
   return result_;
 }
 
-// What goes from rank to rank as it is.
+// Makes a result that is moved from rank to rank unchanged.
 void Results::move(std::uint32_t rank) {
   const std::uint64_t part = run_.bytes;
   switch (run_.collective) {

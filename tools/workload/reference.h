@@ -53,8 +53,8 @@ class Results {
  public:
   Results(const ReferenceInput& run, std::uint32_t repetition)
       : run_(run), repetition_(repetition) {}
-  // result_bytes() of a rank that has a result; good until the next call. Ask in ascending order of
-  // ranks: scans go on from the rank before.
+  // result_bytes() of a rank that has a result; valid until the next call. Ask in ascending order
+  // of ranks: scans continue from the rank before.
   [[nodiscard]] const std::vector<std::uint8_t>& of(std::uint32_t rank);
   // Whether of() has found one result for all ranks: then it may be asked again, in any order.
   [[nodiscard]] bool same_for_all() const { return made_; }

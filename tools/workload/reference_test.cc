@@ -250,7 +250,7 @@ TEST(Reference, RefusesWhatItCannotCheck) {
   EXPECT_TRUE(supported(reduction(Op::kSum, Type::kBf16, 20, 64), error)) << error;
 }
 
-// The same table as the schedules': two writers, one meaning.
+// The same table as in the schedules: two writers, one meaning.
 TEST(Reference, KnowsWhoHasWhat) {
   Program program{};
   program.ranks = 3;

@@ -20,8 +20,8 @@ struct RankMemory {
   const std::uint8_t* output = nullptr;
 };
 
-// rank-R.bin of every rank that has a result; broadcast's root gives what it sent. `memory` returns
-// a rank's memory. Throws Failure.
+// rank-R.bin of every rank that has a result; for a broadcast, the root's file has the sent data.
+// `memory` returns a rank's memory. Throws Failure.
 void write_results(const std::string& directory, const reference::ReferenceInput& what,
                    const std::function<RankMemory(std::uint32_t rank)>& memory);
 

@@ -1,4 +1,4 @@
-// Must be rejected: calls a function that nobody named as a possible target.
+// Must be rejected: calls a function that is not named as a possible target.
 extern "C" {
 int rejected_target(int n) { return n + 1; }
 int (*volatile rejected_pointer)(int);
