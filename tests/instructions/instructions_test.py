@@ -58,7 +58,7 @@ def of_program(runs, ranks):
 
 
 def judge(loops, combines, runs):
-    """One line for each thing that is not as it must be."""
+    """One line for each broken rule."""
     bad = []
     first = min(loops)
     for rounds, spent in loops.items():

@@ -1,5 +1,6 @@
-// The two-tree broadcast on meshes, placed by its known embedding and lowered: a block of each
-// segment every two steps, and so the full bandwidth of one link of the root's two.
+// The two-tree broadcast on meshes, placed by its known embedding and lowered: every two steps a
+// block of each segment arrives, so the broadcast uses the full bandwidth of one of the root's two
+// links.
 
 #include <gtest/gtest.h>
 

@@ -58,8 +58,8 @@ std::vector<Direct> all_direct(const topology::Topology& topology, std::uint32_t
   return all;
 }
 
-// The most steps that a link needs for what crosses it, counted from a run of the programs for
-// `blocks` more blocks.
+// The maximum over links of the steps that a link needs for the messages that cross it, counted
+// from a run of the programs for `blocks` more blocks.
 std::int64_t least_period(const topology::Topology& topology, const Programs& direct,
                           std::int64_t blocks, bool single) {
   const bool pipelined = direct[0].blocks[0].block_bytes != 0;
@@ -117,7 +117,7 @@ void run_all(const topology::Topology& topology, const Programs& programs,
   EXPECT_FALSE(::testing::Test::HasFailure()) << name;
 }
 
-// Whether the direct schedule is proven to be right where input and output are the same memory.
+// Whether the direct schedule is proven to be correct if input and output are the same memory.
 bool is_in_place(const topology::Topology& topology, const Programs& direct) {
   verify::VerifyOptions options;
   options.links = false;

@@ -27,8 +27,8 @@ class Random {
   std::uint64_t state_;
 };
 
-// The events of a rank. Each has a weight, drawn for each drift: so that some drifts land late,
-// some send late, and so on.
+// The events of a rank. Each has a weight, drawn anew for each drift, so that in some drifts
+// messages land late, in others they are sent late, and so on.
 enum Event { kLetIn, kPost, kRead, kSent, kLand, kReceived, kOperate, kEvents };
 
 constexpr std::uint32_t kMaxWeight = 512;
@@ -41,7 +41,7 @@ struct Message {
 struct Wire {
   std::vector<Message> read;  // messages whose bytes have left the sender
   std::size_t sends = 0;      // sends posted
-  std::size_t posted = 0;     // receives let in at the other end
+  std::size_t posted = 0;     // receives issued at the other end
   std::size_t landed = 0;
   std::int64_t lanes = 1;
 };
@@ -55,10 +55,10 @@ struct State {  // of a move
 struct Rank {  // or router
   std::int64_t in = 0, retired = -1, steps = 0;
   std::size_t first_open = 0;     // the first move of a step that has not retired
-  std::size_t first_outside = 0;  // the first move of a step that is not in
+  std::size_t first_outside = 0;  // the first move of a step that is not issued
   std::vector<State> states;
   std::size_t operation = 0;  // the next combine or copy
-  bool stuck = false;         // nothing can happen here before something does at a peer
+  bool stuck = false;         // nothing can happen here before an event at a peer
 };
 
 class Drift {
@@ -91,7 +91,8 @@ class Drift {
 
   std::string run() {
     for (;;) {
-      // A random rank, or the favourite as often as not; if nothing can happen there, all others.
+      // A random rank, or in half of the cases the favourite; if nothing can happen there, all
+      // others.
       const auto many = static_cast<std::uint32_t>(ranks_.size());
       std::size_t me = random_.below(many);
       if (favourite_ < ranks_.size() && random_.below(2) == 0) me = favourite_;
@@ -197,8 +198,8 @@ class Drift {
     return send.after == 0 || ready(rank, part, send.step - send.after, true);
   }
 
-  // The bytes leave: when the other end has let its receive in, or, eager, into one of the
-  // window's landing slots there.
+  // Whether the bytes can leave: once the peer has issued its receive, or, eager, once one of the
+  // window's landing slots there is free.
   bool may_read(const State& state, const Part& part) const {
     const Wire& wire = *state.wire;
     if (wire.read.size() != state.number) return false;  // in the order of their posting

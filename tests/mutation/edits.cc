@@ -29,7 +29,7 @@ struct Last<espalier_Buffer> {
   static constexpr int kValue = _espalier_Buffer_MAX;
 };
 
-// Walks over the fields, counting edits, and makes the one that is wanted. Overloads named after
+// Walks over the fields, counts the edits, and makes the wanted one. Its overloads are named after
 // nanopb's types of fields (FIELDLIST in schedule.pb.h).
 class Walk {
  public:

@@ -1,5 +1,5 @@
 // The proof for every N at once against brute force: each schedule, and a sample of its mutants, is
-// checked exhaustively for every N up to ten times that from which the proof needs no more.
+// checked exhaustively for every N up to ten times the bound of the proof.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -32,7 +32,7 @@ verify::Verdict verdict_of(const topology::Topology& topology, const Programs& p
       topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
 }
 
-// Enough for every schedule here to repeat, ten times over, and not more than can be waited for.
+// Enough for every schedule here to repeat ten times over, and few enough for a test.
 constexpr std::int64_t kMaxBlocks = 220;
 
 // Both verdicts on one schedule; false ends the test.
@@ -44,7 +44,7 @@ void compare(const topology::Topology& topology, const Programs& programs, const
     return;
   }
   ++(at_once.valid ? tally.proven : tally.refused);
-  // Where it is refused, the N that is named must be one that fails.
+  // If the schedule is refused, the N that is named must be one that fails.
   const std::int64_t most = at_once.valid
                                 ? std::min(10 * at_once.proven_blocks, kMaxBlocks)
                                 : std::max<std::int64_t>(1, at_once.counterexample.blocks);
@@ -149,7 +149,7 @@ TEST(EveryBlocks, LoweredSchedulesAndMutants) {
   EXPECT_GT(mutants.refused, 300u);
 }
 
-// A group far too large to expand, whose programs are generated as they are asked for.
+// A group far too large to expand; its programs are generated on demand.
 class Million : public ::testing::Test {
  protected:
   verify::Verdict verdict_of(std::uint32_t ranks, const char* algorithm,
@@ -184,7 +184,7 @@ TEST_F(Million, TwoTreeBroadcast) {
   EXPECT_LT(usage.ru_maxrss, 4l << 20) << "KiB";
 }
 
-// A mutant's header may say more than its programs hold: to be found wrong, and not to be played.
+// A mutant's header may claim more than its programs hold: it must be refused, and not be played.
 TEST(Interpreter, PlaysNoMoreRanksThanThereArePrograms) {
   std::string error;
   const auto topology = topology::parse("complete:4", error);

@@ -8,7 +8,7 @@ namespace {
 // Sums of products of three 32-bit numbers.
 __extension__ typedef __int128 Wide;
 
-// Division of 64 bits where that is enough: it is much faster.
+// Whether division in 64 bits is enough: it is much faster.
 bool is_short(Wide value) { return value >= INT64_MIN && value <= INT64_MAX; }
 
 Wide wide_down(Wide value, std::int64_t by) {

@@ -22,7 +22,7 @@ bool inside(const Play& play, const Part& part, const Spot& spot) {
          (spot.slot >= 0 && spot.slot + spot.run <= part.scratch);
 }
 
-// A place that exists and that its caller gives.
+// Empty if the place exists and its caller gives it.
 std::string check_spot(const Play& play, std::size_t me, const Spot& spot) {
   if (spot.buffer == 0) return {};
   const std::string who = "node " + std::to_string(me);
@@ -127,7 +127,7 @@ std::string check_meetings(const Play& play) {
 std::int64_t lanes_between(const Play& play, std::int64_t from, std::int64_t to) {
   const auto link = play.lanes.find({from, to});
   if (link != play.lanes.end()) return link->second;
-  // Where routers have no programs the fabric takes a message to any rank.
+  // If routers have no programs, the fabric takes a message to any rank.
   return static_cast<std::int64_t>(play.parts.size()) > play.ranks ? 0 : 1;
 }
 
@@ -157,8 +157,8 @@ std::string check_limits(const Play& play) {
 }
 
 std::string run_drifts(const Play& play, std::uint32_t drifts) {
-  // With a window of one (of a message's flight, in ticks) no node is ahead of the step that it is
-  // in: lock step.
+  // With a window of one step (in ticks: the flight of a message) no node is ahead of its step:
+  // lock step.
   Play lock_step = play;
   for (Part& part : lock_step.parts) part.window = std::min(part.window, play.latency_ticks);
   std::string wrong = run_drift(lock_step, 0);

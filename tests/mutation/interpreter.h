@@ -53,13 +53,13 @@ struct Play {
   // Lanes of the topology's links, by (from, to).
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> lanes;
 };
-// Messages a step from one node to another; 0: where routers have programs, there is no such link.
+// Messages per step from one node to another; 0: routers have programs, and there is no such link.
 [[nodiscard]] std::int64_t lanes_between(const Play& play, std::int64_t from, std::int64_t to);
 // Whether the node's caller gives this buffer, and which of its segments: [first, end).
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> segments_given(const Play& play,
                                                                    std::int64_t node,
                                                                    std::uint8_t buffer);
-// Whether two plays run alike under any drift: all is the same but what only limits them (claimed
+// Whether two plays run alike under any drift: everything is the same except the limits (claimed
 // steps, scratch, ports).
 [[nodiscard]] bool same_course(const Play& a, const Play& b);
 

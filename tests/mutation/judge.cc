@@ -45,7 +45,7 @@ std::string check_loads(const topology::Topology& topology, const Play& play) {
   return {};
 }
 
-// The N that the program's block table and residue can give, up to `most`.
+// The N that the block table and residue of the program can give, up to `most`.
 std::vector<std::int64_t> possible_blocks(const Program& program, std::int64_t most) {
   bool cuts = false;
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {

@@ -34,7 +34,7 @@ struct Schedule {
   };
   std::unique_ptr<Outcomes> outcomes = std::make_unique<Outcomes>();
 };
-// Ends the process where the verifier refuses it.
+// Ends the process if the verifier refuses it.
 [[nodiscard]] Schedule make_schedule(const std::string& spec, Made made);
 
 enum class Fate {
@@ -46,7 +46,7 @@ enum class Fate {
 
 struct Judgement {
   Fate fate = Fate::kRefused;
-  std::string reason;  // the counterexample's line, or the interpreter's
+  std::string reason;  // line of the counterexample, or of the interpreter
   verify::Counterexample counterexample;
 };
 
@@ -54,15 +54,15 @@ class Judge {
  public:
   // Every play is run in lock step and under `drifts` seeded drifts.
   explicit Judge(std::uint32_t drifts) : drifts_(drifts) {}
-  // `mutant`: all nodes' programs, those of the `changed` mutated.
+  // `mutant`: the programs of all nodes; the programs of `changed` are mutated.
   [[nodiscard]] Judgement judge(const Schedule& schedule, Programs& mutant,
                                 const std::vector<std::uint32_t>& changed);
   // The interpreter's result for a killed mutant, at the N where the verifier saw it fail; empty if
   // the interpreter finds nothing wrong.
   [[nodiscard]] std::string second_opinion(const Schedule& schedule, const Programs& mutant,
                                            const verify::Counterexample& counterexample) const;
-  // Plays run by the interpreter; those that are move for move the unmutated schedule's, whose
-  // outcome is known, are not run again.
+  // Plays run by the interpreter. A play that equals the unmutated schedule's move for move has a
+  // known outcome and is not run again.
   [[nodiscard]] std::uint64_t plays_run() const { return plays_run_; }
   [[nodiscard]] std::uint64_t plays_known() const { return plays_known_; }
 

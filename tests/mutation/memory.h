@@ -10,8 +10,9 @@
 
 namespace espalier::mutation {
 
-// Whose data a block of memory is the combination of, in order: a rank's number + 1 a nibble, the
-// first combined in the highest. Empty: nothing of use. In a barrier a bit for each rank heard of.
+// The origin of the data that a block of memory combines, in order: rank number + 1, one nibble per
+// rank, the first combined in the highest. Empty: never written. In a barrier, one bit per rank
+// known to have arrived.
 struct Data {
   std::uint64_t ranks = 0;
   std::uint32_t length = 0;               // nibbles
@@ -26,7 +27,7 @@ class Memory {
   // Reads, or writes, the values of a node's run of blocks: one value per segment.
   [[nodiscard]] std::vector<Data> load(std::size_t me, const Spot& spot);
   void store(std::size_t me, const Spot& spot, const std::vector<Data>& all);
-  // A combine or copy. False: its places are unlike runs, nothing is written.
+  // A combine or copy. False if the run lengths of its places differ; then nothing is written.
   [[nodiscard]] bool operate(std::size_t me, const Move& move);
   // Empty if every rank holds the data that the collective must give it; otherwise names a rank
   // that does not.

@@ -54,7 +54,7 @@ Programs programs_of(const Algorithm& algorithm, const Group& group) {
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     const Status status = algorithm.generate(group, node, programs[node]);
     if (status == Status::kOk) continue;
-    // kTooLarge: its tables do not hold what such a node has to do.
+    // kTooLarge: the tables cannot hold the actions of this node.
     if (status != Status::kUnsupported && status != Status::kTooLarge) {
       fail(algorithm.name, status_name(status));
     }

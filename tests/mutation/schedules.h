@@ -23,14 +23,14 @@ struct Made {
 // The group of all ranks of the topology, with the topology's shape, capacities and digest.
 [[nodiscard]] Group group_of(const topology::Topology& topology, std::uint32_t root,
                              std::uint32_t window);
-// All nodes' programs; empty where the algorithm cannot do the group.
+// All nodes' programs; empty if the algorithm does not support the group.
 [[nodiscard]] Programs programs_of(const Algorithm& algorithm, const Group& group);
 
-// Calls `use` with each: all algorithms and the searched ones that do this topology, each root of
-// `roots` where they have one, a few values of what the caller may choose.
+// Calls `use` for each schedule: by all algorithms and searched ones that support this topology,
+// for each root of `roots` if they have one, with a few values of the parameters.
 void for_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
                    std::uint32_t window, const std::function<void(Made)>& use);
-// Each of these that is not modelled, lowered onto the topology's links.
+// Each of these schedules that is not modelled, lowered onto the topology's links.
 void for_lowered_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
                            std::uint32_t window, const std::function<void(Made)>& use);
 

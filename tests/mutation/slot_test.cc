@@ -22,7 +22,7 @@ namespace {
 
 struct Mesh {
   std::uint32_t rows, columns;
-  std::vector<std::uint32_t> place;  // rank r's node, in row place[r] / columns
+  std::vector<std::uint32_t> place;  // node of rank r, in row place[r] / columns
 };
 
 // Whether some link carries two blocks in a step: first along the row, then along the column.

@@ -1,5 +1,5 @@
-// The bytes of a descriptor, by algorithm and size of the group: docs/results/descriptors.md is
-// what this writes to standard output.
+// The bytes of a descriptor, by algorithm and size of the group. Writes docs/results/descriptors.md
+// to standard output.
 
 #include <algorithm>
 #include <cstdio>

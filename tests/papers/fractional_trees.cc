@@ -1,4 +1,4 @@
-// Paper 000, Sanders and Sibeyn: a bandwidth latency tradeoff for broadcast (fractional trees).
+// [Sanders03], Sanders and Sibeyn: a bandwidth latency tradeoff for broadcast (fractional trees).
 
 #include <algorithm>
 #include <cmath>
@@ -131,8 +131,8 @@ Picture gains() {
   return {"000-fig3.svg", title, plot_svg(title, {"k/t", true}, {"times faster"}, lines)};
 }
 
-// Where the gain is largest, as chain and binary tree take the same time there: the run, the
-// packets, and the steps of that schedule.
+// The largest gain is where chain and binary tree take the same time: the run there, the packets,
+// and the steps of that schedule.
 void best_points(Chapter& chapter) {
   const struct {
     std::int64_t ranks, run, packets;

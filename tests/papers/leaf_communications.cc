@@ -1,4 +1,4 @@
-// Paper 002, Dimakopoulos and Dimopoulos: leaf communications in complete trees.
+// [DD96], Dimakopoulos and Dimopoulos: leaf communications in complete trees.
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// Paper 004, Bruck, De Coster, Dewulf, Ho and Lauwereins: broadcast and combine in the postal
+// [Bruck96], Bruck, De Coster, Dewulf, Ho and Lauwereins: broadcast and combine in the postal
 // model.
 
 #include <algorithm>
@@ -258,9 +258,10 @@ void meshes(Chapter& chapter) {
   }
 }
 
-// A postal network without contention, experiment by experiment (004 section 2.2), in send times.
+// A postal network without contention, experiment by experiment ([Bruck96], section 2.2), in send
+// times.
 double first_experiment(int k, double lambda) {
-  // Message i leaves in i - 1 .. i and is there at i - 1 + lambda; its answer comes lambda later.
+  // Message i leaves in i - 1 .. i and arrives at i - 1 + lambda; its answer arrives lambda later.
   double last = 0;
   for (int i = 1; i <= k; ++i) last = std::max(last, i - 1 + lambda + lambda);
   return last;

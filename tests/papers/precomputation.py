@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-# 003, Table 1, on a 2.1 GHz AMD Athlon, in microseconds: two-tree colouring, circulant graph schedule. 001 prints
+# [SST07], Table 1, on a 2.1 GHz AMD Athlon, in microseconds: two-tree colouring, circulant graph schedule. [SST09] prints
 # 48803.58 for the latter at 100 000 PEs: a leading 2 was lost.
 PRINTED = {100: (71.75, 99.15), 1000: (443.37, 1399.43), 10000: (13651.42, 20042.28),
            100000: (209919.33, 248803.58), 1000000: (1990228.74, 3074909.75)}

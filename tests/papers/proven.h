@@ -27,8 +27,8 @@ struct Question {
 // ... of N = first, first + 1, ..., last, separated by spaces.
 [[nodiscard]] std::string proven_steps(Question question, std::int64_t first, std::int64_t last);
 
-// The most blocks that a link carries in a step of the schedule, after the verifier accepted it for
-// every N with links of the topology's own.
+// The maximum number of blocks that a link carries in a step of the schedule, after the verifier
+// accepted it for every N with the topology's own links.
 [[nodiscard]] std::string proven_load(const Question& question);
 
 }  // namespace espalier::papers

@@ -1,5 +1,5 @@
-// Papers 001 and 003, Sanders, Speck and Traff: two trees at once. Their h is ceil(log2(p+1)),
-// their k (003: N/2) the blocks of one tree.
+// [SST09] and [SST07], Sanders, Speck and Träff: two trees at once. Their h is ceil(log2(p+1)),
+// their k ([SST07]: N/2) the blocks of one tree.
 
 #include "collectives/algorithms/trees/two_trees.h"
 
@@ -17,7 +17,7 @@ constexpr char kTrees[] = "the trees themselves";
 
 std::string complete(std::int64_t ranks) { return "complete:" + std::to_string(ranks); }
 
-// The colour of the edge into an even PE of T1 as 001, Fig. 3 has it, n PEs, mirrored trees.
+// The colour of the edge into an even PE of T1 by [SST09], Fig. 3; n PEs, mirrored trees.
 // `as_printed`: the bit is compared with 1, not with 0.
 unsigned in_edge_colour(std::uint32_t n, std::uint32_t i, std::uint32_t h, bool as_printed) {
   std::uint32_t root = 1;
@@ -75,7 +75,7 @@ void construction(Chapter& chapter) {
 }
 
 void broadcast_and_reduce(Chapter& chapter) {
-  // Steps for 1 and 4 blocks a tree by n = p-1, from a simulation of its own.
+  // Steps for 1 and 4 blocks per tree by n = p-1, from a separate simulation.
   const struct {
     std::int64_t n, one, four;
   } simulated[] = {{2, 4, 10},  {3, 4, 10},  {4, 5, 11},  {5, 5, 11},  {6, 6, 12},  {7, 6, 12},
@@ -131,7 +131,7 @@ void scan(Chapter& chapter) {
   }
 }
 
-// The least of (2(h-1) + 2N)(alpha + beta m / 2N) over N, in alpha = 1.
+// The minimum of (2(h-1) + 2N)(alpha + beta m / 2N) over N, in units of alpha.
 double least_time(double h, double bm) {
   double least = 1e300;
   for (int blocks = 1; blocks < 100000; ++blocks) {

@@ -13,7 +13,7 @@ using mutation::count_at;
 using mutation::down;
 
 constexpr std::int64_t kFitBlocks = 160;
-constexpr std::int64_t kMaxLength = 512;    // of what a row looks up
+constexpr std::int64_t kMaxLength = 512;    // values that a row looks up
 constexpr std::int64_t kMaxInstances = 96;  // of a round
 
 bool is_transfer(Kind kind) { return kind == espalier_Kind_SEND || kind == espalier_Kind_RECEIVE; }
@@ -61,13 +61,13 @@ bool ActionDraft::lay_out_paced(Choice& choice) {
   std::stable_sort(members.begin(), members.end(),
                    [&](const Member& a, const Member& b) { return turn(a) < turn(b); });
   const bool rises = !is_transfer(members[0].of->kind);
-  const std::int64_t end = pace / period_;  // where the next round's first is
+  const std::int64_t end = pace / period_;  // where the next round's first instance is
   paces_.clear();
   for (std::size_t at = 0; at < members.size(); ++at) {
     members[at].slot = static_cast<std::int64_t>(paces_.size());
     if (rises && !paces_.empty() && paces_.back() == turn(members[at])) return false;
     paces_.push_back(turn(members[at]));
-    // Instances between that never exist.
+    // Adds instances between, which never exist.
     const std::int64_t next = at + 1 < members.size() ? turn(members[at + 1]) : end;
     for (std::uint32_t more = !plain_ && choice.one_in(4) ? choice.number(1, 2) : 0; more > 0;
          --more) {
@@ -187,7 +187,8 @@ std::int64_t ActionDraft::needed(std::int64_t blocks) const {
   return most;
 }
 
-// The number of instances that lie in the phase, at least `least` of which do; not far beyond it.
+// The number of instances that are in the phase, at least `least` of which exist; not far beyond
+// it.
 std::int64_t ActionDraft::allowed(std::int64_t blocks, std::int64_t least) const {
   if (paces_.empty()) return INT64_MAX;
   const std::int64_t start = count_at(stage().start, blocks);
@@ -197,7 +198,8 @@ std::int64_t ActionDraft::allowed(std::int64_t blocks, std::int64_t least) const
   return most;
 }
 
-// A count that is enough and not too much for every N. `exact`: no instance is beyond the last.
+// A count that is large enough, and not too large, for every N. `exact`: no instance is beyond the
+// last.
 std::optional<Count> ActionDraft::find_instances(Choice& choice, bool& exact) const {
   std::vector<std::int64_t> least, most;
   std::vector<bool> wanted;
@@ -216,7 +218,7 @@ std::optional<Count> ActionDraft::find_instances(Choice& choice, bool& exact) co
   if (paces_.empty() && way == 5 && choice.one_in(8)) {
     return Count{static_cast<std::int32_t>(kMaxField), 0, 0, 0, 0};  // as many as there can be
   }
-  // a + c * ceil((N + d) / e), with the least a that is enough.
+  // Tries a + c * ceil((N + d) / e), with the least a that is enough.
   struct Line {
     std::int64_t b, c, d, e;
   };

@@ -15,7 +15,7 @@ struct Member {
   std::int64_t more = 1, turn = 0;
   std::int64_t first = 0, block = 0;  // of its first round
   std::int64_t stride = 1, pace = 1;  // of its rounds
-  // Where the action has it: instance q * (round + late) + slot.
+  // Position in the action: instance q * (round + late) + slot.
   std::int64_t slot = 0, late = 0;
 };
 
@@ -30,7 +30,8 @@ class ActionDraft {
 
   // Instances follow one another a period apart. False: the members' steps do not let them.
   [[nodiscard]] bool lay_out_evenly(Choice& choice);
-  // They are where a pace says, in the order of their steps; those of one step in the order given.
+  // Instances follow the steps that a pace gives, in their order; those of one step in the order
+  // given.
   [[nodiscard]] bool lay_out_paced(Choice& choice);
   // The action, with its rows written. `links`: position of each node among its peers. Choices are
   // made from `mark` onward. Nothing if there is no room.

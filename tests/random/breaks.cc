@@ -63,13 +63,13 @@ class Breaker {
   std::uint32_t below(Size limit) {
     return dice_.number(0, static_cast<std::uint32_t>(limit) - 1);
   }
-  // Mostly one more or less.
+  // A small change: mostly one more or less.
   std::int32_t little() {
     const auto by = static_cast<std::int32_t>(dice_.one_in(3) ? dice_.number(1, 6) : 1);
     return dice_.one_in(2) ? by : -by;
   }
 
-  // All references of the action to rows, of slots alone or of all.
+  // All references of the action to rows, or to rows of slots alone.
   std::vector<std::uint8_t*> references(bool slots) {
     std::vector<std::uint8_t*> all;
     if (!slots && (action_->kind == espalier_Kind_SEND || action_->kind == espalier_Kind_RECEIVE)) {
@@ -86,7 +86,7 @@ class Breaker {
     return all;
   }
 
-  // A row of the action; one of its own, if there is room, as often as not.
+  // A row of the action; in half of the cases a copy for this action alone, if there is room.
   Index* row(bool slots) {
     const std::vector<std::uint8_t*> all = references(slots);
     if (all.empty()) return nullptr;
@@ -190,7 +190,7 @@ class Breaker {
     const std::vector<std::uint8_t*> theirs = references(slots);
     action_ = own;
     if (mine.empty() || mine.size() != theirs.size()) return false;
-    // All of them, or one.
+    // Changes all references, or one.
     const std::uint32_t chosen = below(mine.size());
     const bool every = slots && dice_.one_in(2);
     for (std::size_t k = 0; k < mine.size(); ++k) {
@@ -199,7 +199,8 @@ class Breaker {
     return true;
   }
 
-  // All rows of slots of a rank whose actions are the same: right for its instances, not for these.
+  // Takes all rows of slots of a rank with the same actions: they suit that rank's instances, not
+  // the ones here.
   bool foreign_slots() {
     const std::uint32_t first = below(programs_.size());
     for (std::uint32_t at = 0; at < programs_.size(); ++at) {
@@ -379,7 +380,7 @@ class Breaker {
     if (far.empty()) return false;
     static constexpr std::int32_t kBy[] = {3, 100, 1 << 14, 1 << 27, 1 << 28};
     const std::int32_t by = kBy[below(std::size(kBy))];
-    // A floor and a ceiling: both.
+    // The terms may be a floor and a ceiling: both change.
     for (Term* term : far) term->coef = term->coef > 0 ? by : -by;
     return true;
   }

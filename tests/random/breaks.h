@@ -18,7 +18,7 @@ struct Break {
 
 // Changes one of `programs`, which may still be right, or be refused by a loader.
 [[nodiscard]] Break break_one(Programs& programs, Dice& dice);
-// Changes all: on one it would be a disagreement.
+// Changes the window of all nodes: on one it would be a disagreement.
 [[nodiscard]] Break lengthen_windows(Programs& programs);
 
 }  // namespace espalier::random

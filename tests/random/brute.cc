@@ -66,7 +66,7 @@ Brute::Brute(const topology::Topology& topology, const Programs& programs, bool 
 std::int64_t Brute::lanes(std::int32_t from, std::int32_t to) const {
   const std::int64_t capacity = capacities_[at({from, to})];
   if (capacity > 0) return capacity;
-  // Where routers have no programs the fabric takes a message to any rank.
+  // If routers have no programs, the fabric takes a message to any rank.
   return programs_.size() > programs_[0].ranks ? 0 : 1;
 }
 
@@ -200,7 +200,7 @@ std::string Brute::check_links() {
       }
     }
   }
-  // Calls use(use, how many of it there are); for less, too, before that.
+  // Calls use(use, number of times it is held); before that perhaps for smaller numbers, too.
   const auto each = [this](std::vector<Use>& uses, const auto& use) {
     if (uses.empty()) return;
     const auto [first, last] = std::minmax_element(uses.begin(), uses.end());

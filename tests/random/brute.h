@@ -77,7 +77,7 @@ class Brute {
   // The programs of all nodes, which are kept. `links`: whether the topology's links count.
   Brute(const topology::Topology& topology, const Programs& programs, bool links);
 
-  // Empty if a lock-step run for N = blocks is right in all that docs/verifier.md promises: paces,
+  // Empty if a lock-step run for N = blocks keeps all that docs/verifier.md promises: paces,
   // places, claims, ports, matching, results, hazards, links. Otherwise one line.
   [[nodiscard]] std::string check(std::int64_t blocks, InPlace in_place);
   // Steps of the schedule: [first, end).

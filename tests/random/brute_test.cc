@@ -40,7 +40,7 @@ TEST(Brute, FindsNothingInSoundSchedules) {
   }
 }
 
-// Four slots are a window of three steps and the step between.
+// Four slots: a window of three steps, and the step between.
 TEST(Brute, HoldsBackWhatWouldBeOverwritten) {
   const auto topology = make_topology("complete:4");
   EXPECT_EQ(check(*topology, chain_reduce(*topology, 3, 3), 2), "");
@@ -127,7 +127,8 @@ TEST(Brute, LooksNearTheMostBlocks) {
   EXPECT_TRUE(has(far(), "wraps"));
 }
 
-// Whatever drifts find wrong with a random program, lock step and holding back do, and more.
+// Each error that drifts find in a random program is also found in lock step or by holding back,
+// which find more.
 TEST(Brute, FindsWhatDriftsFind) {
   int wrong = 0, more = 0, right = 0;
   for (std::uint64_t seed = 1; seed <= 120; ++seed) {

@@ -1,11 +1,5 @@
-// Random programs, different at every rank, before the verifier and before brute force; each that
-// is accepted is tried again with one of its programs broken. The page goes to stdout.
-//
-//   random-programs [--first S] [--seeds K | --accepted A] [--threads T] [--keep DIR]
-//
-// Seeds S, S + 1, ...: K of them (400 if nothing is given), or seeds until A whole schedules are
-// accepted for every N. --keep writes the schedules that are accepted and wrong into DIR, as
-// schedule files. Exit 0 if there are none, 1 if there are some, 2 on bad options.
+// Random programs, different at every rank, before the verifier and before brute force. Each
+// accepted schedule is tried again with one of its programs broken. The page goes to stdout.
 
 #include <unistd.h>
 
@@ -180,7 +174,7 @@ void print(const std::string& title, const Tally& tally) {
                 tally.broken_reasons);
 }
 
-// Says what is accepted and wrong, or was made wrong; writes it to a file if asked.
+// Reports a schedule that is accepted and wrong, or was made wrong; writes it to a file if asked.
 void tell_wrong(const Options& options, const Trial& trial, const std::string& what,
                 const Opinion& opinion, const std::vector<std::uint8_t>& bytes,
                 const std::string& suffix) {

@@ -33,7 +33,7 @@ struct Common {
   std::uint8_t block_rules = 1;
   bool ring_peers = false;
   bool own_period = false;  // some node has another period
-  // Beyond these a node's actions are put as shortly as they can be.
+  // Beyond these limits a node's actions are written as shortly as possible.
   std::int64_t max_actions = 40;
   std::uint32_t max_terms = 16;
   bool twins = false;  // nodes differ only in which actions have a pace
@@ -195,7 +195,7 @@ class Encoder {
     return member;
   }
 
-  // Takes the last of the loose members, and some that it can share an action with.
+  // Takes the last of the loose members, and some that can share an action with it.
   void write_next(std::vector<Member>& loose) {
     const Member first = loose.back();
     loose.pop_back();
@@ -210,11 +210,11 @@ class Encoder {
       if (shared > 1 || sharing(*other.of).size() > 1) continue;
       with.push_back(other);
     }
-    // Those that share a step with the first: all of them, or none.
+    // The members that share a step with the first: all of them, or none.
     const bool bundle = shared > 1 && choice_.one_in(2) && find_bundle(first, loose, with);
     const bool together = !with.empty() && write(first, with, paced || bundle, bundle, false);
     if (!together) {
-      // Alone; at last with as few rows as can be.
+      // The member alone; in the last attempt with as few rows as possible.
       with.clear();
       const bool plain = first.pace != period_;
       full_ = !write(first, with, paced, false, false) &&
@@ -330,7 +330,7 @@ bool Encoded::differ() const {
 namespace {
 
 std::optional<Encoded> encode_as(const Plan& plan, const Common& common, Dice& dice) {
-  // From all nodes alike to each on its own.
+  // The share of choices that a node makes on its own: from all (1) to one in 16.
   static constexpr std::uint32_t kOwn[] = {1, 1, 1, 2, 4, 16};
   const std::uint32_t own_share = common.twins ? 0 : kOwn[dice.number(0, 5)];
   const std::uint64_t shared = dice.number(1, 1u << 30);

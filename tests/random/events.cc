@@ -25,7 +25,7 @@ bool is_transfer(const espalier_Action& action) {
   return action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
 }
 
-// Whatever is outside is outside of everything.
+// Clamps a value to 32 bits; one that is out of range stays outside of every table and buffer.
 std::int32_t narrow(std::int64_t value) {
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, -2, 1 << 30));
 }
@@ -87,7 +87,7 @@ Brute::Window Brute::find_instances(Reading& reading, const espalier_Action& act
     return {std::max<std::int64_t>(0, -down(start - steps.first, period)),
             std::min(many, down(steps.end - 1 - start, period) + 1)};
   }
-  // A pace does not fall, or falls where a whole run shows it.
+  // A pace does not decrease, or a whole run shows that it does.
   const auto find = [&](std::int64_t step) {
     std::int64_t low = 0, high = std::max<std::int64_t>(0, many);
     while (low < high) {
@@ -110,7 +110,7 @@ std::string Brute::expand_action(Reading& reading, const espalier_Action& action
   const std::int64_t start = count_at(program.counts[action.t0_ref], out.blocks);
   const std::int64_t period = phase.period, before = out.phase_ends.back();
   const bool paced = action.pace_ref != 0, whole = window.end == INT64_MAX;
-  // Every instance of a pace counts; without one those outside the phase do not exist.
+  // Every instance of a pace counts; without a pace, instances outside the phase do not exist.
   Window instances{0, count_at(program.counts[action.instances_ref], out.blocks)};
   if (!paced || !whole) {
     const Window inside{std::max<std::int64_t>(0, window.first - before),

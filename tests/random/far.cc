@@ -16,7 +16,7 @@ constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 29;
 constexpr std::int64_t kWindow = 160;    // steps: longer than any block stays in a slot
 constexpr std::int64_t kTimetable = 48;  // steps of its beginning
 
-// At most 2^29, and one of those that the residue allows.
+// At most 2^29, and allowed by the residue.
 std::int64_t choose_blocks(const Program& program, contention::Dice& dice) {
   static constexpr std::int64_t kMost[] = {kMaxBlocks,     kMaxBlocks, kMaxBlocks - 1,
                                            kMaxBlocks / 2, 1 << 20,    1 << 14};
@@ -74,7 +74,7 @@ std::string check_timetable(const NodeEvents& node) {
     const Memory& moved = event.is_send() ? event.a : event.into;
     wanted.emplace_back(event.step, event.action, moved.block);
   }
-  // In the order of actions; an action's instances of one step keep theirs.
+  // In the order of actions; instances of one action in one step keep their order.
   std::stable_sort(wanted.begin(), wanted.end(), [](const Row& a, const Row& b) {
     return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b));
   });

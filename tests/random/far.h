@@ -11,8 +11,8 @@
 
 namespace espalier::random {
 
-// Empty if nothing wrong is seen in windows at an N up to 2^29 that the dice choose; the machine's
-// timetable begins with the events that are there.
+// Empty if no error is seen in windows at an N up to 2^29 that the dice choose, and the machine's
+// timetable begins with the events expected there.
 [[nodiscard]] std::string check_far(const Programs& programs, Brute& brute, contention::Dice& dice);
 
 }  // namespace espalier::random

@@ -19,8 +19,8 @@ std::string brute(const topology::Topology& topology, const Programs& programs,
   return Brute(topology, programs, true).check(blocks, InPlace::kNo);
 }
 
-// Ranks 1 and 2 do the same a step apart, but that rank 2 looks its steps up, and has an instance
-// more, which never exists: its step is past the phase, and a machine ends there.
+// Ranks 1 and 2 do the same one step apart, except that rank 2 looks its steps up and has one more
+// instance, which never exists: its step is beyond the phase, where a machine stops.
 TEST(Found, OneRankStandsForAnotherWithAPace) {
   const auto topology = make_topology("complete:4");
   Programs programs = chain_broadcast(*topology);
@@ -59,7 +59,7 @@ TEST(Found, AnIndexWraps) {
   EXPECT_FALSE(verdict.valid && verdict.for_all) << "proven for every N, and wrong at 8200";
 }
 
-// Only odd N occur: that an even one would beat a bound says nothing.
+// Only odd N occur: that an even N would beat a bound is therefore irrelevant.
 TEST(Found, ABoundCountsWhereNOccurs) {
   const auto topology = make_topology("complete:3");
   Programs programs = chain_broadcast(*topology);

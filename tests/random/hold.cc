@@ -93,8 +93,8 @@ class Holder {
            overlap(b.into, a.a) || overlap(b.into, a.b);
   }
 
-  // The events of the steps that can be issued while the held one's has not retired: all before
-  // have.
+  // The events of the steps that can be issued while the step of the held event has not retired;
+  // all steps before have.
   void find_open() {
     const std::int64_t first = events_[held_].step;
     const std::int64_t last = std::min(first + window_, node_.phase_ends[events_[held_].phase]) - 1;

@@ -7,8 +7,9 @@
 namespace espalier::random {
 namespace {
 
-// Whose data a block is the combination of: in their order, a rank + 1 a nibble, or where the order
-// does not count, how often each is in it, a nibble a rank. Length 0: nothing of use.
+// The origin of the data that a block combines: in their order, rank + 1, one nibble per rank; if
+// the order does not count, how often each rank is in it, one nibble per rank. Length 0: never
+// written.
 struct Datum {
   std::uint64_t ranks = 0;
   std::uint32_t length = 0;

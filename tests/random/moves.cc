@@ -35,7 +35,7 @@ Nodes Moves::range(std::uint32_t first, std::uint32_t end) {
   return nodes;
 }
 
-// Grown from the root over links, and cut back to what `wanted` needs.
+// Grows from the root over links, and is cut back to the nodes on the way to `wanted`.
 Tree Moves::tree(Dice& dice, std::uint32_t root, const Nodes& wanted) const {
   std::vector<bool> allowed(peers_.size(), !free_), in(peers_.size(), false);
   for (const std::uint32_t node : wanted) allowed[node] = true;
@@ -113,7 +113,7 @@ Moves::Cell Moves::up_ordered(Spool& spool, std::uint32_t first, std::uint32_t e
   Dice& dice = spool.dice;
   std::uint32_t left = head, right = head + 1;
   Cell sum = given(spool, head, false);
-  bool own = true;  // the sum is the rank's input still
+  bool own = true;  // the sum is still the rank's input
   while (left > first || right < end) {
     const bool to_left = left > first && (right == end || dice.one_in(2));
     const std::uint32_t begin = to_left ? first : right, stop = to_left ? left : end;

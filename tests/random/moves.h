@@ -41,16 +41,17 @@ class Moves {
   [[nodiscard]] Cell given(Spool& spool, std::uint32_t node, bool output_before) const;
   [[nodiscard]] Cell result(Spool& spool, std::uint32_t node) const;
 
-  // From `source` of the root to the nodes `to`; with `keep` into their results, where they have
-  // any. By node: where it is then.
+  // Moves the block from `source` of the root to the nodes `to`; with `keep` into their results, if
+  // they have any. Returns its cell by node.
   std::vector<Cell> down(Spool& spool, std::uint32_t root, Cell source, const Nodes& to,
                          bool keep) const;
-  // The combination of all ranks, in `final` of the root (-1: in any cell of it).
+  // Combines the blocks of all ranks, in `final` of the root (-1: in any cell of it).
   [[nodiscard]] Cell up(Spool& spool, std::uint32_t root, Cell final) const;
-  // One block along a way from rank to rank.
+  // Moves one block along a way from rank to rank.
   void path(Spool& spool, std::uint32_t from, std::uint32_t to, Cell source, Cell final) const;
-  // Ranks first .. end-1 get the combination of those from `first` to themselves, in place of their
-  // own in `prefix`: halves first, then the left one's sum goes to all of the right.
+  // Ranks first .. end-1 get the combination of the ranks from `first` to themselves, in place of
+  // their own in `prefix`: halves first, then the sum of the left half goes to all ranks of the
+  // right half.
   void prefixes(Spool& spool, std::uint32_t first, std::uint32_t end,
                 std::vector<Cell>& prefix) const;
   // With one block per segment: `head` holds the segments of ranks first .. end-1 in `held`, whose

@@ -53,7 +53,7 @@ class Page(unittest.TestCase):
         broken = row(whole, "all")
         self.assertEqual(sum(broken[1:]), broken[0])
         longer = row(whole, "all ranks: a longer window")[0]
-        # The others have no program that the dice find a way to break.
+        # The other seeds have no program that the dice find a way to break.
         self.assertGreaterEqual(broken[0] - longer, 100000, "tried again with one rank's program broken")
         self.assertEqual([*row(whole, "**accepted and wrong, whole or broken**"), broken[-1]], [0, 0])
 

@@ -131,7 +131,7 @@ class Planner {
     return sketch.add_to(plan_, at, dice_);
   }
 
-  // Where a stage begins in the phase of the one before it.
+  // The step at which a stage begins in the phase of the one before it.
   bool follow(const Sketch& sketch, Stage& stage) {
     std::int64_t gap = plan_.window - 1;
     const Stage& before = plan_.stages.back();
@@ -182,8 +182,8 @@ class Planner {
     return wanted;
   }
 
-  // By N: the first step of the last stage's phase in which the stage is over. Empty where N keeps
-  // to no residue yet and no count has these values.
+  // By N: the first step of the last stage's phase in which the stage is over. Empty if N keeps to
+  // no residue yet and no count has these values.
   std::vector<std::int64_t> stage_ends() {
     const Stage& stage = plan_.stages.back();
     const auto at = static_cast<std::uint32_t>(plan_.stages.size() - 1);
@@ -259,7 +259,7 @@ std::optional<Count> fit_count(const std::vector<std::int64_t>& values,
   const auto value = [&](std::int64_t blocks) {
     return values[static_cast<std::size_t>(blocks) - 1];
   };
-  // With c = 0 all is decided by two points, with a divisor by three that it tells apart.
+  // With c = 0 two points decide the count; with a divisor, three points that it tells apart.
   for (std::int64_t shift = 0; shift <= (divisor > 1 ? divisor : 0); ++shift) {
     const auto e = static_cast<std::int64_t>(shift == 0 ? 1 : divisor);
     const auto d = shift == 0 ? 0 : shift - 1;

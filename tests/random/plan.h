@@ -16,8 +16,8 @@ namespace espalier::random {
 
 using contention::Dice;
 
-// Slots of a node's scratch: round k of a progression uses `width` slots from
-// base + width * (k mod turns) on.
+// Slots of a node's scratch: round k of a progression uses `width` slots, beginning with base +
+// width * (k mod turns).
 struct Ring {
   std::int64_t base = 0, width = 1, turns = 1;
 };
@@ -42,7 +42,8 @@ struct Progression {
   Spot into, a, b;
 };
 
-// Stages of a phase follow one another: no step of one comes before the last of those before.
+// Stages of a phase follow one another: no step of a stage comes before the last step of the stages
+// before it.
 struct Stage {
   std::uint32_t phase = 0;
   std::int64_t stride = 1, pace = 1;  // blocks and steps of a round
@@ -80,7 +81,7 @@ struct Plan {
 [[nodiscard]] std::optional<Count> fit_count(const std::vector<std::int64_t>& values,
                                              const std::vector<bool>& wanted, std::int64_t divisor);
 
-// Nothing where the dice lead to no schedule: throw them again.
+// Nothing if the dice lead to no schedule: throw them again.
 [[nodiscard]] std::optional<Plan> make_plan(Dice& dice);
 
 }  // namespace espalier::random

@@ -68,7 +68,7 @@ class Cook {
     };
   }
 
-  // To the root, the segment's rank, or any.
+  // Reduces to the root, to the segment's rank, or to any rank.
   Emit reduce(bool to_segments_rank) {
     return [=, this](Sketch& sketch, std::uint32_t segment, std::uint32_t block) {
       Spool spool = moves_.spool(sketch, segment, block);
@@ -158,7 +158,7 @@ class Cook {
       for (std::uint32_t to = 0; to < moves_.ranks(); ++to) {
         const Cell source = sketch.caller(from, espalier_Buffer_INPUT, to, block);
         const Cell final = sketch.caller(to, espalier_Buffer_OUTPUT, from, block);
-        // On the way a segment gives the length only.
+        // On the way, the spool's segment only gives the length.
         Spool spool = moves_.spool(sketch, dice_.one_in(2) ? from : to, block);
         if (from == to) {
           sketch.copy(source, final);

@@ -16,8 +16,8 @@ struct Part {
 };
 
 // The collective of `plan`, whose topology, root, segments and operator are set, as stages that
-// follow one another. `modelled`: routers have programs, every message goes to a neighbour;
-// `neighbours`: the latter alone. The recipe refers to `plan` and `dice`.
+// follow one another. `modelled`: routers have programs, and every message goes to a neighbour;
+// `neighbours`: only the second. The recipe refers to `plan` and `dice`.
 [[nodiscard]] std::vector<Part> make_recipe(const Plan& plan, bool modelled, bool neighbours,
                                             Dice& dice);
 

@@ -134,7 +134,7 @@ void RowWriter::add_far(Draft& draft, const RowShape& shape) {
     if (!shape.alive[j]) draft.values[k] = one ? draft.values[static_cast<std::size_t>(at)] : 0;
   }
   if (one && way == 0) {
-    // floor and ceiling of i / q: equal where it is whole.
+    // floor and ceiling of i / q: equal if it is whole.
     term(draft, distance, -at, shape.q, 0);
     term(draft, -distance, shape.q - 1 - at, shape.q, 0);
     return;
@@ -223,7 +223,7 @@ void RowWriter::add_periodic(Draft& draft, const RowShape& shape) {
   add_table(draft, values);
 }
 
-// Adds a part of the values, of digits in reverse or by a table.
+// Adds a part of the values, by digits in reverse or by a table.
 void RowWriter::split(Draft& draft) {
   const auto length = static_cast<std::uint32_t>(draft.values.size());
   const std::uint32_t base = length == 4 || length == 8 ? 2 : length == 9 ? 3 : 0;

@@ -35,7 +35,7 @@ class QuickDice {
 // differ in few choices.
 class Choice {
  public:
-  // Every `own_share`-th number, about, is from `own`; 0: none.
+  // About one number in `own_share` is from `own`; 0: none.
   Choice(std::uint64_t shared, std::uint64_t own, std::uint32_t own_share)
       : shared_seed_(shared), own_seed_(own), shared_(shared), own_(own), own_share_(own_share) {}
   // Begins again, so that nodes that went different ways before are in step again.

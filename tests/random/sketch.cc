@@ -69,7 +69,7 @@ void Sketch::read(Task& task, std::int32_t at) {
 void Sketch::write(Task& task, std::int32_t at) {
   Cell& cell = cells_[static_cast<std::size_t>(at)];
   const auto self = static_cast<std::int32_t>(tasks_.size());
-  if (task.part.run < cell.run) {  // parts are apart, and nothing reads before all are there
+  if (task.part.run < cell.run) {  // parts are disjoint, and all are written before a read
     cell.writers.push_back(self);
     return;
   }
@@ -109,7 +109,7 @@ void Sketch::copy(std::int32_t from, std::int32_t into, Part part) {
   add(espalier_Kind_COPY, from, -1, into, part);
 }
 
-// The step in which the task's result is there.
+// The step in which the task's result is available.
 std::int64_t Sketch::landed(const Task& task) const {
   return task.kind == espalier_Kind_SEND ? task.step + plan_.latency_ticks - 1 : task.step;
 }
@@ -136,7 +136,7 @@ void Sketch::each_port(const Task& task, std::int64_t step, std::int64_t pace, c
   if (direct) hold(lanes_[{from, to}], step, 1);
   if (direct && !plan_.links) return;
   for (std::size_t hop = 0; hop + 1 < nodes.size(); ++hop) {
-    // Where links do not count, neighbours still have no more lanes than their link.
+    // If links do not count, neighbours still have no more lanes than their link.
     hold(lanes_[{nodes[hop], nodes[hop + 1]}], step,
          plan_.topology->capacity(nodes[hop], nodes[hop + 1]));
   }
@@ -172,7 +172,7 @@ bool Sketch::schedule(Dice& dice, std::int64_t pace) {
   pace_ = pace;
   ports_.clear();
   lanes_.clear();
-  // None, the same after every task, or each its own.
+  // No slack, the same after every task, or a different one after each.
   const std::uint32_t slack = dice.number(0, plan_.regular ? 1 : 2);
   const std::uint32_t max_slack = dice.number(0, 4);
   for (Task& task : tasks_) {
@@ -231,7 +231,7 @@ bool Sketch::add_rings(Plan& plan, Dice& dice) {
   for (std::size_t at = 0; at < cells_.size(); ++at) {
     const Cell& cell = cells_[at];
     if (cell.buffer != espalier_Buffer_SCRATCH || cell.first < 0) continue;
-    // A receive may write once its step is issued, an operation waits for the sends before it.
+    // A receive may write once its step is issued; an operation waits for the sends before it.
     const std::int64_t held = cell.last - cell.first + (by_receive[at] ? plan.window : 1);
     turns[at] = plan.pipelined ? ceil_of(held, pace_) : 1;
     most[cell.node] = std::max(most[cell.node], turns[at]);

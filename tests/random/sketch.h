@@ -28,7 +28,7 @@ class Sketch {
 
   Sketch(const Plan& plan, std::int64_t stride) : plan_(plan), stride_(stride) {}
 
-  // The cell of a caller's block, or of `run` segments; the same for the same block.
+  // The cell of a caller's block, or of `run` segments; the same cell for the same block.
   std::int32_t caller(std::uint32_t node, Buffer buffer, std::uint32_t segment, std::uint32_t block,
                       bool before = false, std::uint32_t run = 1);
   // New slots.

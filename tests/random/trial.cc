@@ -70,7 +70,7 @@ class Judge {
   }
 
  private:
-  // Every N to be run: where the verifier has one that fails, that first.
+  // Every N to be run; the N that the verifier found to fail comes first.
   std::vector<std::int64_t> choose_blocks(const verify::Verdict& verdict) {
     std::vector<std::int64_t> all;
     std::int64_t most = kMost;
@@ -83,12 +83,12 @@ class Judge {
     const std::int64_t few = verdict.valid ? kAll : kAllRefused;
     const std::int64_t in_turn = verdict.valid && dice_.one_in(kWhole) ? kMost : few;
     for (std::int64_t blocks = 1; blocks <= in_turn; ++blocks) add(blocks);
-    // Where the proof stopped to look, and beyond.
+    // The N at which the proof stopped, and its neighbours.
     for (const std::int64_t by : {-1, 0, 1}) add(verdict.proven_blocks + by);
     for (int some = verdict.valid ? kSome : kSomeRefused; some > 0; --some) {
       add(dice_.number(kAll + 1, kMost));
     }
-    // With a residue, the last that occurs.
+    // With a residue, the last N that occurs.
     std::int64_t last = most;
     while (last > 1 && !allows(plan_, last)) --last;
     add(last);

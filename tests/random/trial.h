@@ -1,6 +1,6 @@
 #pragma once
-// One seed of the campaign: a random schedule, and the same with one program broken (of some also
-// with all windows longer), before the verifier and before brute force.
+// One seed of the campaign: a random schedule, and the same with one program broken (for some seeds
+// also with all windows longer), before the verifier and before brute force.
 
 #include <cstdint>
 #include <string>
@@ -29,7 +29,7 @@ enum class Answer : std::uint8_t {
   kUnloaded,  // the loader refuses a program
   kRefused,   // the verifier does
   kUnproven,  // it finds no proof for every N, and was not asked for a part of them
-  kLimited,   // it finds none, but every N up to some is right
+  kLimited,   // it finds none, but every N up to some bound is right
   kAccepted,  // proven for every N
 };
 
