@@ -106,7 +106,7 @@ class Collectives(unittest.TestCase):
                               f"{len(sizes(offer['collective']))} sizes: right, {time.monotonic() - begin:.1f} s", flush=True)
 
     def test_the_order_of_ranks_is_kept(self):
-        """By a sum of maps, which do not commute; where the operator must commute it is refused."""
+        """Checked by a sum of maps, which do not commute; refused if the operator must commute."""
         refused = 0
         for offer in offers():
             if offer["collective"] not in COMBINE or (offer["needs_commutative"] and offer["collective"] not in ROOTED):
@@ -198,7 +198,7 @@ class Together(unittest.TestCase):
 
 
 class Routers(unittest.TestCase):
-    """A router that is killed or stopped is found as a rank is. Without it the tree falls into parts: one cause in each."""
+    """A killed or stopped router is detected like a rank. Without it the tree falls into parts: one cause in each."""
 
     def check(self, provider, disturbance, victim):
         status, found, error = espalier.run(
@@ -216,7 +216,7 @@ class Routers(unittest.TestCase):
             self.assertIn(f"router {victim}", node["status"])
             cause = node["cause"]
             parent = number if number >= 16 else 16 + number // 4
-            # Who is next to the victim in the node's part of the tree.
+            # The neighbour of the victim in the node's part of the tree.
             nearest = parent if victim == 20 else number if parent == victim else 20
             self.assertEqual((cause["status"], cause["detector"], cause["peer"]), ("dead link", nearest, victim))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""However a run ends, nothing of it stays: no process, no temporary directory, no shared memory."""
+"""A run leaves nothing behind, however it ends: no process, no temporary directory, no shared memory."""
 import os
 import pathlib
 import signal

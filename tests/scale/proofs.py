@@ -1,4 +1,4 @@
-"""The proofs of docs/results/verify.md: which there are, and what one takes. Every proof is a process of its own."""
+"""The proofs of docs/results/verify.md: their list, and the cost of each. Every proof is a process of its own."""
 import dataclasses
 import json
 import os

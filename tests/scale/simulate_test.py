@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""docs/results/simulate.md has what its command prints now.
+"""docs/results/simulate.md has the present output of its command.
 
 simulate_test.py ESPALIER PAGE      ESPALIER_WHOLE=1: also the rows of the page that take longer
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""docs/results/verify.md has what its command prints now, and proofs grow with the schedule and no faster.
+"""docs/results/verify.md has the present output of its command, and proofs grow no faster than the schedule.
 
 verify_test.py ESPALIER PAGE      ESPALIER_WHOLE=1: also the rows of the page that take longer
 """

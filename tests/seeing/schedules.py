@@ -1,4 +1,4 @@
-"""Schedule files and what `espalier show` says of them, for the tests of this folder."""
+"""Schedule files and the output of `espalier show` for them, for the tests of this folder."""
 import json
 import os
 import pathlib

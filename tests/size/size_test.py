@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Links the freestanding part for Cortex-M3, prints its size, and fails on what bare metal cannot have.
+"""Links the freestanding part for Cortex-M3, prints its size, and fails on anything that bare metal cannot have.
 
 size_test.py --work DIR --generated DIR --proto FILE --root DIR --module NAME SOURCE... [--module ...]
              --library NAME;FOLDER;FLAG;...;SOURCE;... [--library ...]

@@ -47,7 +47,7 @@ class CostModel {
 // of blocks takes; in the postal model a step is one of the send_ticks of a send.
 [[nodiscard]] double predict(const Programs& programs, const Layout& layout,
                              const CostModel& model);
-// The same of the programs of `nodes` nodes, told one after the other: program(node) is valid until
+// The same of the programs of `nodes` nodes, read one after the other: program(node) is valid until
 // the next call.
 [[nodiscard]] double predict(std::uint32_t nodes,
                              const std::function<const Program&(std::uint32_t)>& program,

@@ -76,8 +76,7 @@ std::string measured_text(const Measured& measured) {
                 measured.provider.c_str(), seconds_text(measured.line.alpha).c_str(),
                 measured.line.beta * 1e9, measured.repetitions);
   std::string text = line;
-  // Then receivers take processor time from the sender: their work is measured as a part of the
-  // sender's.
+  // Then receivers take processor time from the sender: their work is measured as part of the send.
   if (measured.processors > 0 && measured.receivers.back() >= measured.processors) {
     text += std::to_string(measured.receivers.back() + 1) + " processes share " +
             counted(measured.processors, "processor") +

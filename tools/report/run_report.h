@@ -57,7 +57,7 @@ struct EndpointResult {
   std::uint32_t link = 0, lane = 0;  // link: the node's own number of it
   std::uint32_t peer = 0;
   std::string peer_name;
-  std::string address, peer_address;  // as the provider writes them: of this endpoint and of its only peer
+  std::string address, peer_address;  // in the form of the provider: own, and of the only peer
 };
 
 struct RunResult {

@@ -212,7 +212,7 @@ void print_as_text(const StoredSchedule& schedule, const SimulateReport& report)
   std::printf("  time       %s predicted (%s), %s simulated free running\n",
               seconds_text(report.predicted_seconds).c_str(), step.c_str(),
               seconds_text(report.free_running.run.seconds).c_str());
-  if (!report.free_running.links.empty()) {  // else it is a rank alone
+  if (!report.free_running.links.empty()) {  // otherwise it is a rank alone
     print_links(schedule, report.free_running, report.hops);
     print_contention(schedule, report);
     print_residence(schedule, report);

@@ -10,7 +10,7 @@
 namespace espalier::tools {
 
 struct SimulateReport {
-  bool data = true;  // else no result was checked
+  bool data = true;  // otherwise no result was checked
   std::uint64_t bytes = 0;
   Layout layout;
   std::int64_t predicted_steps = 0, bound_steps = 0;

@@ -327,7 +327,7 @@ const std::vector<std::uint8_t>& Results::of(std::uint32_t rank) {
   return result_;
 }
 
-// Makes a result that is moved from rank to rank unchanged.
+// Makes a result of a collective that moves data unchanged.
 void Results::move(std::uint32_t rank) {
   const std::uint64_t part = run_.bytes;
   switch (run_.collective) {
