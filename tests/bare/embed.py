@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""embed.py FILE...: prints C++ arrays of the files' bytes, each with the name of its file up to the first '.', and '_' for '-'."""
+"""embed.py FILE...: prints C++ arrays of the files' bytes, each named like its file up to the first '.', with '_' for '-'."""
 import pathlib
 import sys
 

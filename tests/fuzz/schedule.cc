@@ -2,7 +2,7 @@
 // correct by the independent interpreter of tests/mutation. The input chooses a valid schedule of
 // at most 5 ranks and changes it: single fields, numbers, bytes of a descriptor, whole programs.
 //
-// The stated bounds: N <= 6 or the proof for every N alone, at most 4096 instances and operands for
+// The stated bounds: N <= 6 or the proof for every N alone, at most 4096 instances and places for
 // each N, 64 times as many in all (VerifyOptions::max_instances, max_instances_total; their
 // defaults are for schedules of real size).
 
@@ -150,7 +150,7 @@ void change(Input& input, const Group& group, Programs& programs) {
   const unsigned kind = input.below(8);
   const auto rank = static_cast<std::uint32_t>(input.below(8) % programs.size());
   OwnedProgram& program = programs[rank];
-  // The verifier looks up the references of `claims`, but only in a program that would be loaded.
+  // Edits of claims (tests/mutation) look up references: only in a program that would be loaded.
   const bool loadable = check_program(program) == Status::kOk;
   switch (kind) {
     case 0:
