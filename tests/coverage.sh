@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures how much of collectives/verify its tests reach: the verifier's own tests, a sample of the mutation campaign
-# (with 3 timing skews instead of 100, which reach no more lines) and the replay of the fuzz corpora, in
+# Measures how much of collectives/verify is reached by its tests: the verifier's own tests, the replay of the fuzz
+# corpora, and a sample of the mutation campaign (with 3 timing skews; 100 reach no more lines). Builds
 # build-coverage/. Prints one line per file; exit status 1 if a test fails or less than 95 % of the lines were
 # reached. ./setup.sh campaign installs gcovr.
 set -u

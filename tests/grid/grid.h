@@ -30,7 +30,7 @@ verify::Verdict verified(const topology::Topology& topology, const Programs& pro
                          std::int64_t max_blocks, const std::string& name);
 
 // Runs the programs in lock step with N blocks per segment, the last one short. Results that differ
-// from the reference's, or steps that differ from the claimed, are gtest failures.
+// from the reference's, or other steps than claimed, are gtest failures.
 void run(const Programs& programs, const Group& group, std::int64_t blocks,
          const std::string& name);
 
