@@ -3,7 +3,7 @@
 
 summary.py BUILD... [--skipped REASONS]
                                    prints skips, failures and, as the last line, the totals; exit 1 on any failure.
-                                   REASONS: why whole suites were not run, one a line; each counts as a skip
+                                   REASONS: why whole suites were not run, one per line; each counts as a skip
 summary.py --names BUILD FOLDER... prints the names of the tests whose programs were built from these folders
 summary.py --units BUILD           prints the names of the unit tests: GoogleTest programs from the folders of the code that they
                                    test and from tests/algorithms, without the slow ones (SLOW)
@@ -15,9 +15,9 @@ import pathlib
 import sys
 import xml.etree.ElementTree as xml
 
-# Tests whose output is a result that people want to read.
+# Tests whose output is a result for people to read.
 SHOWN = {"rig", "size"}
-# What `./test.sh quick` leaves out of the unit tests: back ends between processes, by the clock.
+# `./test.sh quick` omits these unit tests: back ends between processes, which depend on the clock.
 SLOW = {"gateway-bridge", "ofi-conformance", "ofi-processes", "serial-conformance"}
 
 
@@ -60,7 +60,7 @@ def names(build, folders):
 
 
 def read_cases(build):
-    """Test name -> [(case, state, message)] of the GoogleTest programs."""
+    """Returns test name -> [(case, state, message)] of the GoogleTest programs."""
     found = {}
     log = build / "meson-logs/testlog.junit.xml"
     suites = xml.parse(log).getroot().iter("testsuite") if log.exists() else []
@@ -79,7 +79,7 @@ def read_cases(build):
 
 
 def judge(run, name, gtest):
-    """The cases of one program that ran: [(name, state, message)]."""
+    """Returns the cases of one program that ran: [(name, state, message)]."""
     ended_well = run["result"] in ("OK", "EXPECTEDFAIL")
     if name in gtest:
         cases = gtest[name]

@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "espalier/base/version.h"
 #include "tools/commands/commands.h"
 #include "tools/common/command_line.h"
 #include "tools/common/failure.h"
@@ -25,7 +26,7 @@ int run(int argc, char** argv) {
   CommandLine line(
       "espalier",
       "Collective operations for clusters with custom interconnects, from verified schedules",
-      ESPALIER_VERSION);
+      kVersion);
   Command program = line.program();
   program.set_footer(
       "'espalier COMMAND --help' describes a command, with examples.\nExample:\n"

@@ -1,6 +1,6 @@
 #pragma once
-// Checks of the tests that run on boards, and on Linux all the same: no heap, no GoogleTest. A test
-// is a program whose main() returns finish().
+// Checks for tests that run on boards and also on Linux: no heap, no GoogleTest. A test is a
+// program whose main() returns finish().
 
 #include <cstdint>
 
@@ -22,7 +22,7 @@ inline void print_hex(std::uint64_t value) {
   board::print(text);
 }
 
-// 0 if there were checks and all are good: the program's exit status.
+// Returns the program's exit status: 0 if there were checks and all of them passed.
 inline int finish() {
   bare::Text() << passed << " checks passed, " << failed << " failed\n";
   return failed == 0 && passed > 0 ? 0 : 1;

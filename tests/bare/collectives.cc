@@ -1,6 +1,7 @@
-// Four bare-metal nodes in one program, each with its flash, its boot, its server and a gateway,
-// joined by carriers in memory that lose some frames and repeat others: they run every collective
-// from the images in golden/, and leave the bytes, of results and of logs, that simulation left.
+// Four bare-metal nodes in one program, each with its flash, boot, server and gateway. Carriers in
+// memory join them, which lose some frames and repeat others. The nodes run every collective from
+// the images in golden/. Their results and logs must have the same bytes as those that simulation
+// left.
 
 #include <cstring>
 
@@ -30,7 +31,7 @@ constexpr ImageBytes kImages[kNodes] = {{golden::node_0, sizeof golden::node_0},
                                         {golden::node_2, sizeof golden::node_2},
                                         {golden::node_3, sizeof golden::node_3}};
 
-// A read of the clock is a microsecond.
+// Each read of the clock takes a microsecond.
 class StepClock final : public Clock {
  public:
   std::uint64_t now() override { return at_ += 1000; }
@@ -67,7 +68,8 @@ class Inbox {
 class Node;
 Node* nodes = nullptr;
 
-// Of a node: frames of the agent go to its gateway, others to the node at the end of their channel.
+// A node's carrier: frames of the agent go to the node's gateway, others to the node at the end of
+// their channel.
 class NodeCarrier final : public Carrier {
  public:
   explicit NodeCarrier(std::uint32_t node) : node_(node) {}
@@ -142,7 +144,7 @@ class Node {
       if (completion.kind == Completion::Kind::kReceived) ++received_;
     }
   }
-  // Post, and wait for what was posted.
+  // send() and receive() post a message and wait until it completes.
   void send(const void* bytes, std::uint32_t size, std::uint64_t tag) {
     SendPost post;
     post.bytes = bytes;
@@ -185,7 +187,7 @@ class Node {
   Slots& slots() { return slots_; }
 
  private:
-  // Installs and boots the node's image; its peers.
+  // Installs and boots the node's image; returns the node's peers.
   const std::uint32_t* boot(std::uint32_t node) {
     authority_ = ed25519_authority(golden::key);
     Expectation expected;
@@ -269,7 +271,7 @@ void step_all() {
 }
 
 void Node::await(std::uint32_t& counter) {
-  static bool stuck = false;  // nothing more will come
+  static bool stuck = false;  // nothing more will arrive
   const std::uint32_t before = counter;
   for (std::uint32_t steps = 0; counter == before && !stuck; ++steps) {
     step_all();
@@ -281,7 +283,8 @@ std::uint64_t noise(std::uint32_t rank, std::uint64_t at) {
   return splitmix64(at ^ std::uint64_t{rank} << 48);
 }
 
-// What `espalier simulate` gives rank: bytes without a pattern, or small numbers to be added.
+// The input that `espalier simulate` gives to `rank`: bytes without a pattern, or small numbers for
+// sums.
 void fill_input(std::uint32_t rank, bool numbers, std::uint8_t* bytes, std::uint32_t size) {
   for (std::uint32_t at = 0; at < size; at += 8) {
     std::uint64_t word = noise(rank, at);
@@ -395,7 +398,7 @@ void run_collective(std::uint32_t which) {
   CHECK_EQ(digests.events, golden::kDigests[which].events);
 }
 
-// What the server refuses, it refuses with a word, and goes on.
+// The server refuses each bad request with a status, and continues.
 void check_refusals() {
   agent::RunRequest run;
   run.schedule = 1;

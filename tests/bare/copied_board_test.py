@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""copied_board_test.py ROOT: makes a throw-away bare-metal board of boards/mps2-an385 by the steps of boards/README.md, over its
-UART and without signatures; builds its firmware, boots an image of its own, and has it run something. Only its folder is new."""
+"""copied_board_test.py ROOT: copies boards/mps2-an385 to a throw-away bare-metal board by the steps of boards/README.md, over its
+UART and without signatures; builds its firmware, boots an image for it, and runs a collective on it. Only its folder is new."""
 import argparse
 import pathlib
 import re
@@ -27,7 +27,7 @@ def replace(path, pattern, text):
 
 
 def copy_board(root, tree):
-    """The sources as they are, but for boards/, which has one more."""
+    """The sources unchanged, except boards/, which has one more board."""
     for name in TREE:
         if name != "boards":
             (tree / name).symlink_to(root / name)

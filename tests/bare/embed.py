@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""embed.py FILE...: prints C++ arrays of the files' bytes, each called like its file up to the first '.', '-' as '_'."""
+"""embed.py FILE...: prints C++ arrays of the files' bytes, each named like its file up to the first '.', with '_' for '-'."""
 import pathlib
 import sys
 

@@ -1,5 +1,6 @@
-// On the board itself: an image that a host built long ago, whole and spoilt in each way that is
-// refused, then in slots whose flash is memory; and its descriptors, decoded and encoded again.
+// Runs on the board itself. An image that a host built long ago: intact, and damaged in each way
+// that is refused; then in slots whose flash is memory. Its descriptors are decoded and encoded
+// again.
 
 #include <cstring>
 
@@ -31,7 +32,7 @@ struct Check {
     CHECK((image.bytes == nullptr) == (status != Status::kOk));
     return status;
   }
-  // The golden one with one number changed, and the digest put right where `resealed`.
+  // Checks the golden image with one number changed, and with a new digest if `resealed`.
   Status changed(std::uint32_t at, std::uint64_t value, std::uint32_t bytes, bool resealed) {
     std::memcpy(spoilt, golden::node_2, kSize);
     store_le(spoilt + at, value, bytes);
@@ -112,7 +113,8 @@ Status install(Slots& slots, const Expectation& expected, const std::uint8_t* by
   return status == Status::kOk ? slots.finish(expected, {loads, nullptr}) : status;
 }
 
-// A first image, confirmed; an update that never is, and falls back; one that is.
+// Boots a first image, confirmed; an update that is never confirmed, and falls back; and an update
+// that is confirmed.
 void boots_from_its_slots() {
   Check check;
   check.expected.counter = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Flash in memory, for tests. Refuses what real flash cannot do.
+// Flash in memory, for tests. Refuses operations that real flash cannot do.
 
 #include <cstring>
 

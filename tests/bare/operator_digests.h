@@ -1,5 +1,6 @@
 #pragma once
-// What tests/bare/operators.cc computes, on an x86-64 host; it prints what differs.
+// Digests of the results of tests/bare/operators.cc on an x86-64 host. The test prints those that
+// differ.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// Every operator on every type, over numbers without a pattern and the special ones, gives the same
-// bits on every target: their digests stand here.
+// Every operator on every type gives the same bits on every target, over numbers without a pattern
+// and over the special ones. operator_digests.h has the digests.
 
 #include "espalier/collectives/machine/operators.h"
 
@@ -20,8 +20,8 @@ alignas(16) std::uint8_t left[kElements * kMaxBytes];
 alignas(16) std::uint8_t right[kElements * kMaxBytes];
 alignas(16) std::uint8_t into[kElements * kMaxBytes];
 
-// Bits of zeros, infinities, NaNs, the smallest and largest numbers, 1, and what rounds, in f16,
-// bf16, f32, f64: the upper 16 bits, then the lower ones.
+// Bits of zeros, infinities, NaNs, the smallest and largest numbers, 1, and values that need
+// rounding, in f16, bf16, f32 and f64: the upper 16 bits first, then the lower ones.
 constexpr std::uint64_t kSpecial[] = {
     0x0000000000000000, 0x8000000000000000, 0x7ff0000000000000, 0xfff0000000000000,
     0x7ff8000000000000, 0xfff8000000000001, 0x7ff0000000000001, 0x0000000000000001,
@@ -32,7 +32,8 @@ constexpr std::uint64_t kSpecial[] = {
 
 std::uint64_t number(std::uint64_t at, std::uint64_t seed) {
   const std::uint64_t drawn = splitmix64(at * 2 + seed);
-  // Of any two specials there is a pair; half of the rest has exponents that meet.
+  // One number in four is special; every pair of two specials occurs. Two in four have nearby
+  // exponents.
   constexpr std::uint64_t kCount = sizeof kSpecial / sizeof kSpecial[0];
   if (at % 4 == 0) return kSpecial[(seed == 0 ? at / 4 : at / 4 / kCount + at / 4) % kCount];
   return at % 4 == 1 ? drawn : (drawn & 0x83ff83ff83ff83ff) | 0x3c003c003c003c00;
@@ -62,7 +63,7 @@ int main() {
       const std::uint32_t bytes = kElements * element_bytes(oper);
       combine(oper, into, left, right, kElements);
       std::uint64_t digest = digest_bytes(kDigestSeed, into, bytes);
-      std::memcpy(into, right, bytes);  // in place, the other way round
+      std::memcpy(into, right, bytes);  // in place, with the operands exchanged
       combine(oper, into, into, left, kElements);
       digest = digest_bytes(digest, into, bytes);
       const bool known = row < sizeof kOperatorDigests / sizeof kOperatorDigests[0];

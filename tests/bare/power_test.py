@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""power_test.py --espalier PROGRAM --session PROGRAM (--hosted PROGRAM | --elf FILE) [--rounds N]: pulls the plug of a bare-metal
-node (SIGKILL, of the emulator where it runs in one) while it writes its flash: an update, or the confirmation of one, at a random
-moment. After each the node must boot: the image that it ran before, or the whole new one."""
+"""power_test.py --espalier PROGRAM --session PROGRAM (--hosted PROGRAM | --elf FILE) [--rounds N]: kills a bare-metal
+node (SIGKILL; its emulator, if it runs in one) at a random moment while it writes its flash: an update, or an update's
+confirmation. After each kill the node must boot either the image that it ran before or the complete new one."""
 import argparse
 import pathlib
 import random
@@ -45,7 +45,7 @@ class Node:
         return done.stdout
 
     def says(self, *words):
-        """Starts it for one session."""
+        """Starts the node for one session; returns the output of bare-session."""
         node = self.start()
         said = self.session(*words)
         node.kill()
@@ -62,7 +62,7 @@ def build(args, folder, release):
 
 
 def booted(said):
-    """(release, trial) of a session's hello."""
+    """Returns (release, trial) from the hello of a session."""
     found = re.search(r"boot ok, slot \d, release (\d+), trial (\d)", said)
     if not found:
         sys.exit(f"power: the node did not boot: {said}")
@@ -70,7 +70,7 @@ def booted(said):
 
 
 def took(said, what):
-    """Microseconds, as the session's last line says."""
+    """Returns the microseconds that the session's last line reports."""
     found = re.search(what + r", after (\d+) us\s*\Z", said)
     if not found:
         sys.exit(f"power: '{what}' is not what this ends with: {said}")
@@ -97,20 +97,20 @@ def main():
         subprocess.run([args.espalier, "image", "install", build(args, folder, 1), "--board", BOARD, "--flash", node.flash,
                         "--public-key", folder / "key.pub", "--confirmed"], check=True, capture_output=True)
         dice = random.Random(1)
-        # How long an update and a confirmation take, uncut.
+        # How long an update and a confirmation take without interruption.
         release = 2
         installing = took(node.says("--install", build(args, folder, release)), r"install: ok")
         confirming = took(node.says("--run"), r"confirmation ok")
         old, new, confirmed = 0, 0, 0
         for _ in range(args.rounds):
-            # An update, cut off.
+            # An interrupted update.
             release += 1
             image = build(args, folder, release)
-            was, trial = booted(node.says("--run"))  # confirmed now, if it was not
+            was, trial = booted(node.says("--run"))  # this confirms it if necessary
             process = node.start()
             node.session("--install", image, "--kill", f"{process.pid}@{dice.randrange(2 * installing)}")
             process.wait()
-            # What boots now, and its confirmation, cut off.
+            # The release that boots now, and its interrupted confirmation.
             process = node.start()
             said = node.session("--run", "--kill", f"{process.pid}@{dice.randrange(2 * confirming)}")
             process.wait()

@@ -1,11 +1,12 @@
-// bare-session: one session with a bare-metal node, as its gateway has them: says what the node
-// said, installs an image, runs its first program (of one node), or pulls its plug meanwhile.
+// bare-session: one session with a bare-metal node, like those of its gateway. Prints the node's
+// replies, installs an image, runs the node's first program (a program of one node), or kills the
+// node meanwhile.
 //
 //   bare-session --device SPEC [--install IMAGE] [--run] [--kill PID@MICROSECONDS]
 //
-// --kill: kills that process so long after the image, or the order to go, begins to go to the node,
-// and ends. Exit status 0: all was answered, or the plug was pulled; 2: bad input; 3: not the
-// protocol.
+// --kill: kills that process and ends, so long after the image (or the go order) begins to go to
+// the node. Exit status 0: everything was answered, or the process was killed; 2: bad input; 3: the
+// node violated the protocol.
 
 #include <signal.h>
 #include <unistd.h>
@@ -119,7 +120,7 @@ class Session {
   }
   void go_on() {
     came_ = conversation_.poll();
-    // A node that had a session with another gateway starts again, and then says hello.
+    // A node that had a session with another gateway restarts, and then says hello.
     if (came_ == Event::kRestarted && !greeted_) came_ = Event::kNothing;
     if (came_ == Event::kRestarted) fail(3, "the node began anew");
     if (came_ == Event::kViolation)
@@ -147,7 +148,7 @@ class Session {
   Conversation conversation_;
   Event came_ = Event::kNothing;
   bool greeted_ = false;
-  std::uint64_t begun_ = 0;  // when the last order began to go
+  std::uint64_t begun_ = 0;  // when sending the last order began
   std::uint64_t schedule_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// FIPS 180-4's examples, by the library that this target has.
+// FIPS 180-4's examples, computed by this target's library.
 
 #include "firmware/image/sha256_vectors.h"
 #include "tests/bare/check.h"

@@ -3,8 +3,9 @@
 #   lab.sh up HOSTS MBIT            hosts esplab0 .. with addresses 10.79.0.1 ..; MBIT 0: not shaped
 #   lab.sh down                     removes them
 #   lab.sh on HOST COMMAND...       runs COMMAND on a host, e.g. `lab.sh on 0 ping 10.79.0.2`
-# Each link is shaped both ways by a token bucket (burst 10,000 bytes), MTU 9000, queues of 4 MB at the host and 1 MB at
-# the switch's port; neighbours are known beforehand, so that no ARP runs during a measurement.
+# Each link is shaped in both directions by a token bucket (burst 10,000 bytes), MTU 9000. Queues hold 4 MB at the
+# host and 1 MB at the switch's port. The ARP entries of all neighbours are set beforehand, so that no ARP runs during
+# a measurement.
 # `lab.sh rsh [options] HOSTNAME COMMAND...` is the remote shell that mpirun starts its daemons with.
 set -euo pipefail
 state=${ESPALIER_LAB:-${TMPDIR:-/tmp}/espalier-lab}
@@ -49,7 +50,7 @@ down() {
   rm -rf "$state"
 }
 
-# `ip netns exec` brings a mount namespace of its own: the hosts file is replaced there only.
+# `ip netns exec` creates a mount namespace: the hosts file is replaced only there.
 on() {
   local name=$1
   shift

@@ -1,8 +1,8 @@
-// Times one MPI collective, to be compared with Espalier's:
+// Times one MPI collective for the comparison with Espalier:
 //   mpi_collective broadcast|reduce BYTES REPETITIONS WARMUPS
-// A repetition is the longest over the ranks of the time from its own begin to its own end, as in `espalier run`; rank 0
-// prints each in seconds. Ranks begin as they leave a barrier, as MPI benchmarks do. Every repetition's result is
-// checked outside the timed part; exit status 1 if one was wrong.
+// A repetition takes the longest time, over the ranks, from a rank's own begin to its own end, as in `espalier run`;
+// rank 0 prints each in seconds. Ranks begin when they leave a barrier, as in MPI benchmarks. Every repetition's
+// result is checked outside the timed part; exit status 1 if one was wrong.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-"""The measurements of net100.sh: rounds of everything in turn, then medians and verdicts. The laboratory is up."""
+"""The measurements of net100.sh: rounds of all measurements in turn, then medians and verdicts. Needs the laboratory up."""
 import json
 import os
 import pathlib
@@ -10,7 +10,7 @@ HOSTS = 8
 LARGE = 8 << 20
 LAB = "tests/bench/lab.sh"
 PIPELINE = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
-# (collective, bytes, Espalier's algorithm, repetitions a round)
+# (collective, bytes, Espalier's algorithm, repetitions per round)
 CASES = [("broadcast", 8, "binomial", 40), ("broadcast", LARGE, "chain", 2), ("reduce", LARGE, "chain", 2)]
 LIMITS = {("broadcast", LARGE): 1.08, ("reduce", LARGE): 1.12}
 SMALL_LIMIT = 1.5
@@ -24,7 +24,7 @@ def run(command):
 
 
 def ring():
-    """Seconds that LARGE bytes took on each host, a list of them."""
+    """Returns a list: the seconds that LARGE bytes took on each host."""
     running = [subprocess.Popen([LAB, "on", str(host), "build/bench/ring", str(host), str(HOSTS), str(LARGE), "2"],
                                 stdout=subprocess.PIPE, text=True) for host in range(HOSTS)]
     outputs = [process.communicate()[0] for process in running]
@@ -57,14 +57,14 @@ def open_mpi(collective, size, repetitions, options):
 
 
 def forced(collective, segment):
-    """Open MPI's pipeline by hand: algorithm 3 of both collectives."""
+    """Selects Open MPI's pipeline explicitly: algorithm 3 of both collectives."""
     name = {"broadcast": "bcast", "reduce": "reduce"}[collective]
     return PIPELINE + ["--mca", f"coll_tuned_{name}_algorithm", "3",
                        "--mca", f"coll_tuned_{name}_algorithm_segmentsize", str(segment)]
 
 
 def measure(rounds):
-    """(what, collective, bytes) -> seconds, all rounds together; 'ring' -> seconds."""
+    """(what, collective, bytes) -> seconds, over all rounds; 'ring' -> seconds."""
     times = {"ring": []}
     for turn in range(rounds):
         print(f"round {turn + 1} of {rounds}", file=sys.stderr, flush=True)

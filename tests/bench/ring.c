@@ -1,5 +1,5 @@
-// What TCP itself can carry on the laboratory's links: every host sends to its right neighbour while it receives from
-// its left one, all at once. One process a host:
+// The throughput of TCP itself on the laboratory's links: every host sends to its right neighbour while it receives
+// from its left one, all at once. One process per host:
 //   ring RANK HOSTS BYTES REPETITIONS
 // prints, for each repetition, the seconds that BYTES took from this host's start to its last byte sent and received.
 #define _GNU_SOURCE
@@ -54,7 +54,7 @@ static void exchange(int right, int left, long out, long in, char* chunk) {
   }
 }
 
-// A token goes round twice: nobody leaves before everybody has come.
+// A token goes round twice: no process leaves before all have entered.
 static void barrier(int rank, int right, int left, char* chunk) {
   for (int turn = 0; turn < 2; ++turn) {
     if (rank != 0) exchange(right, left, 0, 1, chunk);
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   int left = accept(door, NULL, NULL);
   if (left < 0) fail("accept");
   setsockopt(right, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  exchange(right, left, bytes, bytes, chunk);  // warms TCP's windows up
+  exchange(right, left, bytes, bytes, chunk);  // opens TCP's windows
   for (int i = 0; i < repetitions; ++i) {
     barrier(rank, right, left, chunk);
     double start = now();

@@ -1,5 +1,6 @@
-// loader: reads what writer wrote, and loads each program as a node with the board's limits does:
-// built with that board's in-memory program. Fails where one loads that should not, or the reverse.
+// loader: reads the output of writer and loads each program like a node with the board's limits: it
+// is built with that board's in-memory program. Fails if a program loads that should not, or the
+// reverse.
 
 #include <cstdint>
 #include <iostream>
@@ -30,7 +31,7 @@ int main() {
   for (const auto& [status, times] : seen) {
     std::cout << times << " programs with status " << status << "\n";
   }
-  // Both must have come, or this shows nothing.
+  // Both statuses must occur, otherwise this test shows nothing.
   const bool both = seen[0] > 100 && seen[static_cast<unsigned>(Status::kTooLarge)] > 100;
   return wrong == 0 && both ? 0 : 1;
 }

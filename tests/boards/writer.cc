@@ -1,5 +1,6 @@
-// writer BOARD: programs of all algorithms, a line each: the number of its status with a node of
-// that board by tools/image/board_limits.h (0: it loads), its name, its descriptor in hexadecimal.
+// writer BOARD: prints programs of all algorithms, one per line: the number of the program's status
+// on a node of that board by tools/image/board_limits.h (0: it loads), its name, and its descriptor
+// in hexadecimal.
 
 #include <cstdio>
 #include <initializer_list>

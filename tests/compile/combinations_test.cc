@@ -1,5 +1,5 @@
-// What `espalier compile` does with every algorithm, on small topologies of each kind, direct and
-// modelled, with each port model: the same bytes both times, which verify, or the same refusal.
+// `espalier compile` with every algorithm, on small topologies of each kind, routed and hop by hop,
+// with each port model. Compiling twice gives the same bytes, which verify, or the same refusal.
 
 #include <gtest/gtest.h>
 
@@ -28,15 +28,15 @@ constexpr char kTriangles[] =
     "link { from: 3 to: 4 } link { from: 4 to: 5 } link { from: 3 to: 5 }\n"
     "link { from: 2 to: 6 capacity: 2 } link { from: 6 to: 3 capacity: 2 }\n";
 
-// A sanitizer makes proofs ten times slower: then only every so many combinations are proven. All
-// are compiled twice.
+// A sanitizer makes proofs ten times slower, so only one in kProofs combinations is proven. All are
+// compiled twice.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int kProofs = 20;
 #else
 constexpr int kProofs = 1;
 #endif
 
-// Bytes, or the line of a refusal.
+// The bytes of a schedule, or the line of a refusal.
 struct Outcome {
   std::vector<std::uint8_t> bytes;
   std::string refusal;
@@ -74,7 +74,8 @@ bool has_word(const std::string& line, const std::string& word) {
   return false;
 }
 
-// One line that names what is refused, and no bare status.
+// The refusal must be one line that names the refused algorithm, collective or option, without a
+// bare status name.
 void expect_clear(const std::string& line, const Selection& selection) {
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
   const bool names = line.find(selection.algorithm) != std::string::npos ||
@@ -86,7 +87,7 @@ void expect_clear(const std::string& line, const Selection& selection) {
   }
 }
 
-// Of what was compiled, modelled or with routers.
+// Proves the compiled schedule; `modelled`: it runs hop by hop, or its routers have programs.
 void expect_valid(Outcome outcome, bool modelled) {
   try {
     EXPECT_NE(prove_compiled("it", outcome.bytes, modelled), "");
@@ -95,7 +96,7 @@ void expect_valid(Outcome outcome, bool modelled) {
   }
 }
 
-// Links and ports as they may be given; empty: not given.
+// Values of --links and --ports; empty: option not given.
 struct Way {
   const char* links;
   const char* ports;
@@ -121,7 +122,7 @@ class Combinations : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  // Every algorithm on this topology.
+  // Compiles with every algorithm on this topology.
   void all_on(const std::string& topology, Tally& tally) const {
     for (const AlgorithmEntry& entry : algorithm_entries()) {
       const std::uint32_t last = parse_topology(topology)->ranks() - 1;
@@ -169,7 +170,7 @@ TEST_F(Combinations, AreTheSameTwiceAndVerify) {
       "crossbar:2x4",        "fattree:k=3,h=2,c=1",
       "fattree:k=3,h=2,c=k", "fattree:k=2,h=3,c=1",
       "fattree:k=2,h=3,c=k", "file:" + (directory_ / "triangles.textproto").string()};
-#ifndef __SANITIZE_ADDRESS__  // searches take fifteen times as long there
+#ifndef __SANITIZE_ADDRESS__  // searches take fifteen times as long with it
   topologies.insert(topologies.end(),
                     {"complete:1", "complete:2", "complete:9", "mesh:3x3", "mesh:1x5"});
 #endif
@@ -202,7 +203,7 @@ TEST_F(Combinations, OfAllCapacitiesVerify) {
       }
       for (const AlgorithmEntry& entry : algorithm_entries()) {
         const bool leaf = entry.name.starts_with("leaf");
-        // Others claim what the verifier's own provable_bound() says.
+        // The other algorithms claim the bound that the verifier's own provable_bound() computes.
         if (!leaf && entry.name != "two-tree" && entry.name != "ring") continue;
         Selection selection{.topology = spec,
                             .collective = collective_name(entry.collective),

@@ -1,4 +1,4 @@
-// What `espalier compile` does not write: a schedule that is wrong, or too large to verify.
+// `espalier compile` writes no schedule that is invalid or too large to verify.
 
 #include "tools/select/prove.h"
 
@@ -15,7 +15,7 @@
 namespace espalier::tools {
 namespace {
 
-// The sum along a chain of three ranks, each program changed.
+// The sum along a chain of three ranks, with each program changed.
 std::vector<std::uint8_t> changed_sum(const std::function<void(Program&)>& change) {
   std::string error;
   Group group;

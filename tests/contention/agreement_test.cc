@@ -1,6 +1,7 @@
-// The simulator and the verifier on the same question, by different ways: does any link carry more
-// blocks in a step than it has lanes? The simulator counts what machines post in lock step, the
-// verifier what the programs say. A thousand cases; with ESPALIER_WHOLE=1 twenty thousand.
+// The simulator and the verifier answer the same question in different ways: does any link carry
+// more blocks in a step than it has lanes? The simulator counts the messages that machines post in
+// lock step; the verifier analyses the programs. A thousand cases; with ESPALIER_WHOLE=1 twenty
+// thousand.
 
 #include <gtest/gtest.h>
 
@@ -15,11 +16,11 @@
 namespace espalier::contention {
 namespace {
 
-// What a schedule asks of the links, up to some N.
+// The demand of a schedule on the links, up to some N.
 struct Answer {
   bool free = true;
-  // Else: the first N for which it is not, and the most of its lanes that a link has to carry then
-  // (0: not told).
+  // If not free: the first N with a conflict, and the load and lanes of the link that then has the
+  // largest load per lane (load 0: not reported).
   std::int64_t blocks = 0;
   std::uint32_t load = 0, lanes = 1;
 };
@@ -36,7 +37,7 @@ std::string text(const Answer& answer) {
          std::to_string(answer.lanes) + " lanes carries " + std::to_string(answer.load);
 }
 
-// Everything but the links must hold; these are claimed to hold in lock step.
+// All properties except the links' must hold. The programs claim that the links hold in lock step.
 Answer verifiers(const Case& at) {
   Programs programs = at.programs;
   for (Program& program : programs) program.grade = espalier_Grade_SLOT;
@@ -51,7 +52,7 @@ Answer verifiers(const Case& at) {
   if (verdict.valid) return answer;
   answer.blocks = verdict.counterexample.blocks;
   const verify::Point point = verdict.counterexample.point;
-  // Between neighbours a link's lanes are ports.
+  // Between neighbours the lanes of a link are ports.
   if (point == verify::Point::kPorts && at.links != "direct") return answer;
   EXPECT_EQ(point, verify::Point::kLinks) << at.name << ": " << verdict.counterexample.message;
   EXPECT_FALSE(verdict.slot) << at.name;
@@ -71,7 +72,7 @@ Answer simulators(const Case& at) {
     const sim::RunResult result = sim::run_lock_step(cluster.network(), cluster.machines(),
                                                      std::max(1u, at.programs[0].latency_ticks));
     const sim::Contention& contention = cluster.network().contention();
-    // A neighbour that is sent more than lanes in a step ends the run.
+    // The run ends if a neighbour is sent more messages in a step than there are lanes.
     const bool ended = result.status == Status::kNotInSchedule && contention.conflicts > 0;
     EXPECT_TRUE(result.status == Status::kOk || ended) << at.name << ": " << result.message;
     if (result.status != Status::kOk && !ended) return answer;
@@ -81,8 +82,9 @@ Answer simulators(const Case& at) {
     }
     const bool free = contention.conflicts == 0;
     EXPECT_EQ(cluster.network().residence().longest() == 0, free) << at.name;
-    // Found by time as well: who asks for what is taken must wait. (Ticks are not simulated in
-    // time; and of what a node sends to one neighbour the second waits for the port.)
+    // Times show conflicts as well: a message that needs an occupied link must wait. (Two
+    // exceptions: ticks are not simulated in time; and if a node sends several messages to one
+    // neighbour, the second waits for the port.)
     std::uint64_t waits = 0;
     for (const sim::LinkTraffic& link : cluster.network().traffic()) waits += link.waits;
     const bool timed = at.programs[0].send_ticks <= 1 && !ended;

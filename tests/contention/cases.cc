@@ -45,7 +45,7 @@ std::string link_text(std::uint32_t from, std::uint32_t to, std::uint32_t lanes)
   return "link { from: " + text(from) + " to: " + text(to) + " capacity: " + text(lanes) + " } ";
 }
 
-// A tree of random shape over ranks and routers, and some links more.
+// A tree of random shape over ranks and routers, and some extra links.
 std::string irregular(Dice& dice) {
   const std::uint32_t ranks = dice.number(2, 12), nodes = ranks + dice.number(0, 4);
   std::string spec =
@@ -66,12 +66,13 @@ std::string irregular(Dice& dice) {
   return spec;
 }
 
-// A mesh without some of its links, but whole; routes are the shortest.
+// A connected mesh without some of its links; routes are the shortest.
 std::string broken_mesh(Dice& dice) {
   const std::uint32_t rows = dice.number(2, 4), columns = dice.number(2, 5);
   std::string spec = "custom:name: \"broken\" ranks: " + text(rows * columns) + " ";
   for (std::uint32_t node = 0; node < rows * columns; ++node) {
-    // The first column and all rows' links keep it whole, so links of the columns may break.
+    // The first column and all rows' links keep the mesh connected, so links of the other columns
+    // may be missing.
     const std::uint32_t column = node % columns;
     if (column + 1 < columns) spec += link_text(node, node + 1, 1);
     if (node + columns < rows * columns && (column == 0 || !dice.one_in(3))) {
@@ -123,7 +124,7 @@ std::string name_of(Collective collective, const std::string& algorithm, const G
   return name;
 }
 
-// Programs by an algorithm that can do it, and its name.
+// Chooses a random algorithm that supports the topology and makes its programs; returns its name.
 std::string choose_programs(Dice& dice, const topology::Topology& topology,
                             const topology::Shape& shape, bool placed, Case& at) {
   Group group = group_on(topology, shape, dice);
@@ -144,7 +145,7 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
       return name_of(one.collective, one.name, group);
     }
     const Algorithm& one = table[pick];
-    // Routers' programs are for the tree as it is numbered.
+    // Routers' programs are for the tree with its own numbering.
     if (one.where == Where::kFatTree && (group.arity == 0 || placed)) continue;
     at.programs = Programs();
     at.programs.resize(algorithm_nodes(one, group));
@@ -187,7 +188,7 @@ Case random_case(std::uint64_t seed, const std::string& examples) {
   if (dice.one_in(3)) lowering = lower_case(dice, at);
   const bool pipelined = at.programs[0].blocks[0].block_bytes != 0;
   at.blocks = pipelined ? dice.number(1, 6) : 1;
-  // Some keep N to a residue.
+  // Some schedules restrict N to a residue.
   const std::int64_t every = std::max<std::int64_t>(1, at.programs[0].residue_mod);
   while ((at.blocks - at.programs[0].residue) % every != 0) ++at.blocks;
   at.missing = dice.number(0, 5);

@@ -1,6 +1,6 @@
 #pragma once
-// Random cases (topology, placement of the ranks, algorithm, root, N): whether links are asked for
-// more than they have lanes is what the simulator and the verifier must agree on.
+// Random cases (topology, placement of the ranks, algorithm, root, N). The simulator and the
+// verifier must agree on whether a case needs more lanes than its links have.
 
 #include <cstdint>
 #include <memory>
@@ -14,14 +14,14 @@
 namespace espalier::contention {
 
 struct Case {
-  std::string name;    // all that makes it the case it is
+  std::string name;    // everything that distinguishes the case
   std::string family;  // "mesh", "fat tree", ...
   std::string placement;
   std::string links = "direct";                  // or "lowered", "lowered, a hop moved"
   std::unique_ptr<topology::Topology> topology;  // its rank r is where rank r was placed
   Programs programs;
   std::uint32_t root = 0;
-  std::int64_t blocks = 1;    // N, at most
+  std::int64_t blocks = 1;    // maximum of N
   std::uint64_t missing = 0;  // elements by which the message is shorter
 };
 

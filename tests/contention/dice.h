@@ -1,5 +1,5 @@
 #pragma once
-// Random numbers that are the same everywhere.
+// Random numbers that are the same on every platform.
 
 #include <cstdint>
 #include <random>
@@ -11,7 +11,7 @@ namespace espalier::contention {
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : random_(seed) {}
-  // from .. to
+  // Returns a number in from .. to.
   std::uint32_t number(std::uint32_t from, std::uint32_t to) {
     return from + static_cast<std::uint32_t>(random_() % (to - from + 1));
   }

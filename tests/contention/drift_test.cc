@@ -1,5 +1,5 @@
-// Schedules over real links, free running and out of step: right results whatever the links do, and
-// no block stays in a node for as many steps as the window has (rule 2).
+// Schedules over real links, run asynchronously with timing skew: correct results regardless of the
+// links' delays, and every block stays in a node for fewer steps than the window has (rule 2).
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@ namespace {
 constexpr int kTries = 60;
 constexpr std::uint32_t kMaxBlocksARound = 6;
 
-// The same topology, with room for any number of blocks on each link.
+// The same topology with enough lanes on each link for any case here.
 class Thick final : public topology::Topology {
  public:
   explicit Thick(const Topology& real) : real_(real) {}
@@ -44,7 +44,7 @@ class Thick final : public topology::Topology {
 };
 
 bool valid_but_for_lanes(const Case& at, Programs programs) {
-  // No bound that counts on the lanes.
+  // Removes the bounds that count on the lanes.
   for (Program& program : programs) {
     if (program.counts_count == std::size(program.counts)) return false;
     program.counts[program.counts_count] = Count{};
@@ -57,7 +57,7 @@ bool valid_but_for_lanes(const Case& at, Programs programs) {
   return verify::verify(Thick(*at.topology), program, options).valid;
 }
 
-// A hop by actions of its own at both ends, always in the same step of the period.
+// A hop with its own actions at both ends, always in the same step of the period.
 struct Hop {
   std::uint32_t from = 0, to = 0;
   std::uint32_t send = 0, receive = 0;  // actions
@@ -99,7 +99,7 @@ std::vector<Hop> hops_of(const Programs& programs) {
   return hops;
 }
 
-// False: the program has no room for another count.
+// Returns false if the program has no room for another count.
 bool set_step(Program& program, std::uint32_t action, std::int32_t step) {
   if (program.counts_count == std::size(program.counts)) return false;
   Count& count = program.counts[program.counts_count];
@@ -114,7 +114,7 @@ struct Move {
   std::int32_t step = 0;
 };
 
-// Steps in which another hop takes the link, in any order; then some others.
+// Moves to steps in which another hop uses the link, in random order; then some other moves.
 std::vector<Move> moves_of(Dice& dice, const std::vector<Hop>& hops, std::int32_t period) {
   std::vector<Move> moves, others;
   for (const Hop& hop : hops) {
@@ -134,7 +134,7 @@ std::vector<Move> moves_of(Dice& dice, const std::vector<Hop>& hops, std::int32_
   return moves;
 }
 
-// Both ends of the hop in that step; the send waits for the same receive as before.
+// Moves both ends of the hop to that step; the send still waits for the same receive.
 bool put(const Move& move, Programs& programs) {
   const Hop& hop = move.hop;
   if (move.step < 0 || move.step == hop.step) return false;

@@ -1,5 +1,5 @@
 #pragma once
-// Cases whose messages all go to neighbours, and such with a hop in a step that is not its own.
+// Cases whose messages all go to neighbours, and lowered cases in which one hop is in a wrong step.
 
 #include <string>
 
@@ -8,12 +8,13 @@
 
 namespace espalier::contention {
 
-// Lowers the case's programs, if they are direct and it can be done. What its name then adds.
+// Lowers the case's programs if they are routed and can be lowered. Returns the addition to the
+// case's name.
 [[nodiscard]] std::string lower_case(Dice& dice, Case& at);
 
-// Puts one hop of lowered programs into another step, with both its ends, so that all but the
-// lanes of links still holds: preferably into one in which its link is taken. What its name then
-// adds; empty, and nothing is changed, where no such move was found.
+// Moves one hop of lowered programs, at both its ends, to another step in which every property
+// except the lanes of links still holds; prefers a step in which another hop uses the link. Returns
+// the addition to the case's name; empty, with the case unchanged, if no such move was found.
 [[nodiscard]] std::string move_hop(Dice& dice, Case& at);
 
 }  // namespace espalier::contention

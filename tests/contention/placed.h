@@ -1,7 +1,7 @@
 #pragma once
-// A topology whose ranks are numbered otherwise: rank r stands where rank place[r] of the given one
-// does. Routers keep their numbers. The programs of a schedule then need no change, and to run them
-// here is to run them with their ranks placed so on the given one.
+// A topology with other numbers for its ranks: rank r is the node that the given topology calls
+// place[r]. Routers keep their numbers. A schedule's programs then need no change: running them
+// here is the same as running them on the given topology with their ranks placed there.
 
 #include <algorithm>
 #include <memory>

@@ -12,7 +12,7 @@
 namespace espalier::leaf_replay {
 namespace {
 
-// A block of what `origin` gave for `segment`.
+// A block of the input of `origin` for `segment`.
 struct Value {
   std::int64_t origin = 0, segment = 0, block = 0;
   bool operator==(const Value&) const = default;

@@ -1,7 +1,8 @@
 #pragma once
 // Test helper: replays a schedule whose routers have programs, step by step for one N, over the
-// links of its fat tree: neighbours, lanes, ports, matching, exact `after`, slot reuse within the
-// window, what every place holds, results, claims. Host only; independent of the verifier.
+// links of its fat tree. Checks neighbours, lanes, ports, matching, exact `after`, slot reuse
+// within the window, the content of every operand, results and claims. Host only; independent of
+// the verifier.
 
 #include <cstdint>
 #include <string>
@@ -18,10 +19,10 @@ struct Tree {
   std::vector<std::uint32_t> capacities;  // of levels 1 ..; empty: one lane everywhere
 };
 [[nodiscard]] std::string spec(const Tree& tree);
-// The group of the tree's leaves; `tree` outlives it.
+// The group of the tree's leaves; `tree` must outlive it.
 [[nodiscard]] Group group_of(const Tree& tree, std::uint32_t root);
 
-// All nodes' programs; `error` is empty if all could be made and check_program accepts them.
+// All nodes' programs. `error` is empty if all could be made and check_program accepts them.
 struct Schedule {
   Programs programs;
   std::string error;
@@ -29,9 +30,9 @@ struct Schedule {
 [[nodiscard]] Schedule generate(const Algorithm& algorithm, const Group& group);
 
 struct Result {
-  std::string error;       // empty if every check held, else what was wrong and where
-  std::int64_t steps = 0;  // up to the last one that does something
-  std::int64_t held = 0;   // the longest that a router kept a message until it sent it on, in steps
+  std::string error;       // empty if every check passed, otherwise the error and where
+  std::int64_t steps = 0;  // 1 + the last step with an event
+  std::int64_t held = 0;   // maximum steps from a router's receipt of a message to sending it
 };
 [[nodiscard]] Result run(const Schedule& schedule, const topology::Topology& topology,
                          std::int64_t blocks);

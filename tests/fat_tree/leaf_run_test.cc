@@ -1,6 +1,6 @@
-// Leaf communications on fat trees (002): verified, and run on simulated machines in the steps that
-// they claim, with the reference's results. By default a sample of the trees; all of them, and N up
-// to 20, with ESPALIER_WHOLE=1 (some minutes).
+// Leaf communications on fat trees [DD96]: verified, and run on simulated machines in the steps
+// that they claim, with the reference's results. By default a sample of the trees; with
+// ESPALIER_WHOLE=1 (some minutes) all of them, and N up to 20.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using leaf_replay::Tree;
 
 constexpr BlockRule kBlocks = {0, 64};
 
-// Messages that leave one node in a round: what limits how many blocks are tried.
+// Messages that leave one node in a round. They limit the number of blocks to try.
 std::int64_t load(const Algorithm& algorithm, std::int64_t ranks) {
   if (algorithm.collective == espalier_Collective_BROADCAST) return 1;
   return algorithm.collective == espalier_Collective_ALL_TO_ALL ? ranks * ranks : ranks;
@@ -72,7 +72,7 @@ TEST(Leaf, IsVerifiedAndRuns) {
   for (const Tree& tree : leaf_replay::trees(whole() ? 256 : 125)) {
     const auto ranks = static_cast<std::uint32_t>(leaf_replay::power(tree.arity, tree.height));
     for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
-      // That the allgather needs no queues is new: it is always shown for all of these.
+      // An allgather without queues is new, so it is always checked for all of these trees.
       const bool always = algorithm.collective == espalier_Collective_ALLGATHER;
       if (ranks > 64 && !always && !whole()) continue;
       std::set<std::uint32_t> roots = {0};
@@ -103,7 +103,7 @@ TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
   }
 }
 
-// Without a pace, for every N at once.
+// Rooted algorithms have no pace, so they are proven for every N at once.
 TEST(Leaf, IsProvenForEveryN) {
   for (const Tree& tree : leaf_replay::trees(9)) {
     const auto topology = grid::parsed(leaf_replay::spec(tree));

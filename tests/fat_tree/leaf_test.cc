@@ -1,5 +1,5 @@
-// Leaf communications on fat trees (002): step counts, and every step replayed. By default a sample
-// of the trees; all of them with ESPALIER_WHOLE=1.
+// Leaf communications on fat trees [DD96]: step counts, and every step replayed. By default a
+// sample of the trees; all of them with ESPALIER_WHOLE=1.
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ using leaf_replay::power;
 using leaf_replay::Tree;
 using leaf_replay::trees;
 
-// A block's slots: formula (2) of paper 002 without its last terms, of lanes that can be filled in
-// multiples of `unit`.
+// The slots of a block: formula (2) of [DD96] without its last terms, for lanes that can be filled
+// in multiples of `unit`.
 std::int64_t total_exchange(const Tree& tree, std::int64_t unit = 1) {
   std::int64_t slots = 0, most = tree.capacities.empty() ? 1 : tree.capacities[0];
   for (std::uint32_t i = 1; i <= tree.height; ++i) {
@@ -35,7 +35,7 @@ std::int64_t total_exchange(const Tree& tree, std::int64_t unit = 1) {
   return slots;
 }
 
-// 002's steps for one block, for N blocks pipelined.
+// The steps in [DD96] for one block, extended to N pipelined blocks.
 std::int64_t documented(const Algorithm& algorithm, const Tree& tree, std::int64_t blocks) {
   const std::int64_t k = tree.arity, h = tree.height, n = power(k, tree.height);
   const std::string name = algorithm.name;
@@ -108,7 +108,8 @@ std::int64_t claimed(Collective collective, const Tree& tree) {
   return status == Status::kOk ? phase_steps(program, 1) : -1;
 }
 
-// What a program claims is what it takes: the replays.
+// Each program claims the prototype's steps; the replays show that it takes the steps that it
+// claims.
 TEST(Leaf, ClaimsThePrototypesSteps) {
   for (const Prototype& row : kPrototype) {
     const Tree tree{row.arity, row.height, {}};
@@ -169,8 +170,8 @@ TEST(Leaf, TotalExchangeKeepsToAnyCapacities) {
   EXPECT_GT(replays, 100);
 }
 
-// Lanes that can never be filled stay empty; where ranks have several, a slot may use a few less
-// than there are, but no fewer than whole multiples of a rank's.
+// Lanes that can never be filled stay empty. If ranks have several lanes, a slot may use a few
+// lanes less than there are, but at least the largest multiple of a rank's lanes.
 TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
   const Algorithm* algorithm = find_algorithm(espalier_Collective_ALL_TO_ALL, "leaf");
   ASSERT_NE(algorithm, nullptr);
@@ -209,7 +210,7 @@ TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
   EXPECT_LT(short_of, replays / 20);
 }
 
-// By all leaf algorithms, with more lanes than they use.
+// All leaf algorithms, with more lanes than they use.
 TEST(Leaf, ReplaysOnWideBranches) {
   for (const Tree& tree : std::vector<Tree>{
            {2, 3, {1, 5, 5}}, {2, 3, {2, 1, 7}}, {2, 2, {2, 3}}, {3, 2, {4, 1}}, {4, 1, {3}}}) {
@@ -261,7 +262,7 @@ TEST(Leaf, DescriptorsAreSmall) {
   }
 }
 
-// The nodes on the ways to the root and to another leaf: one of each kind.
+// The worst status of the nodes on the ways to the root and to another leaf: one node of each kind.
 Status worst_status(const Algorithm& algorithm, const Tree& tree) {
   const Group group = leaf_replay::group_of(tree, 5);
   Status worst = Status::kOk;

@@ -1,5 +1,5 @@
 #pragma once
-// The trees and algorithms of the tests here.
+// The trees and algorithms of the tests in this folder.
 
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ inline std::int64_t power(std::int64_t base, std::uint32_t exponent) {
   return value;
 }
 
-// k in 2..5, h in 1..4 (k = 2: 6), at most so many ranks, one lane everywhere.
+// Trees with k in 2..5, h in 1..4 (k = 2: up to 6), at most max_ranks ranks, one lane everywhere.
 inline std::vector<Tree> trees(std::int64_t max_ranks) {
   std::vector<Tree> all;
   for (std::uint32_t k = 2; k <= 5; ++k) {
@@ -27,8 +27,8 @@ inline std::vector<Tree> trees(std::int64_t max_ranks) {
   return all;
 }
 
-// The tree with all capacities c_1 = first, c_i <= k c_(i-1) + more, the exponential ones last
-// where `more` is 0.
+// The tree with all capacities c_1 = first, c_i <= k c_(i-1) + more. If `more` is 0, the
+// exponential capacities are the last.
 inline std::vector<Tree> with_capacities(const Tree& tree, std::uint32_t first = 1,
                                          std::uint32_t more = 0) {
   std::vector<Tree> all = {{tree.arity, tree.height, {first}}};

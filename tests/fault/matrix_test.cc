@@ -161,7 +161,7 @@ class Attempt {
   std::vector<std::unique_ptr<FaultEndpoint>> endpoints_;
 };
 
-// Conditions that every run must satisfy, whatever broke.
+// Conditions that every run must satisfy, regardless of the fault.
 void check_common(const Trial& trial, const Outcome& outcome) {
   const std::string text = trial.text();
   EXPECT_EQ(outcome.message, "") << text;
@@ -170,7 +170,7 @@ void check_common(const Trial& trial, const Outcome& outcome) {
   for (const Status status : outcome.statuses) EXPECT_NE(status, Status::kBusy) << text;
 }
 
-// The nodes that reach each other over live links end alike: all successfully, or all with one
+// All nodes that reach each other over live links end alike: all successfully, or all with one
 // cause.
 void check_same_cause(const Trial& trial, const Outcome& outcome) {
   for (std::size_t i = 0; i < outcome.causes.size(); ++i) {

@@ -1,19 +1,19 @@
 #pragma once
-// What a fuzz target demands of every input.
+// The conditions that a fuzz target demands for every input.
 
 #include <cstdio>
 #include <cstdlib>
 
 namespace espalier::fuzz {
 
-// Ends the process with the demand in words, so that libFuzzer keeps the input.
+// Ends the process with the violated demand in words, so that libFuzzer keeps the input.
 inline void expect(bool right, const char* demand) {
   if (right) return;
   std::fprintf(stderr, "fuzz: not so: %s\n", demand);
   std::abort();
 }
 
-// Takes an input apart; past its end all bytes are 0.
+// Splits an input into numbers; past its end all bytes are 0.
 class Input {
  public:
   Input(const unsigned char* bytes, std::size_t size) : bytes_(bytes), size_(size) {}
@@ -25,7 +25,7 @@ class Input {
     --size_;
     return *bytes_++;
   }
-  // Below `limit` (at least 1), from as many bytes as that needs.
+  // A number below `limit` (at least 1), from as few bytes as possible.
   unsigned below(unsigned limit) {
     unsigned value = byte();
     if (limit > 256) value = value << 8 | byte();

@@ -1,7 +1,7 @@
-// Fuzz target: whatever frames come over a carrier, framed links write nothing but the bytes of
+// Fuzz target: for any frames that arrive over a carrier, framed links write only the bytes of
 // posted receives, complete each post at most once and in order, and send frames that fit. The
-// input is what an endpoint's owner does and what comes, step by step: posts, frames of any bytes
-// with a right checksum, or (for the byte-stuffed carrier) any bytes.
+// input lists, step by step, the actions of an endpoint's owner and the arrivals: posts, frames of
+// any bytes with a correct checksum, or (for the byte-stuffed carrier) any bytes.
 
 #include <algorithm>
 #include <array>
@@ -27,7 +27,7 @@ class StepClock final : public Clock {
   std::uint64_t time = 0;
 };
 
-// Gives what was put into it; takes all that is sent.
+// Delivers the frames that were put into it; accepts all frames that are sent.
 class FuzzCarrier final : public Carrier {
  public:
   std::uint32_t mtu() const override { return kMtu; }
@@ -47,8 +47,8 @@ class FuzzCarrier final : public Carrier {
     return size;
   }
   std::vector<std::uint8_t> in;
-  std::array<std::uint32_t, kLinks> sequence = {};  // of the newest frame that was sent
-  std::array<std::uint32_t, kLinks> here = {};      // bytes of the message that comes
+  std::array<std::uint32_t, kLinks> sequence = {};  // of the newest sent frame
+  std::array<std::uint32_t, kLinks> here = {};      // received bytes of the next message
   bool full = false;
 };
 
@@ -64,8 +64,8 @@ class FuzzStream final : public ByteStream {
   std::size_t next = 0;
 };
 
-// A post that is not complete. Its memory is exactly as long as it, and gone as soon as it is over:
-// the sanitizers see what is touched besides.
+// A post that is not complete. Its memory has exactly the post's size and is freed at completion,
+// so the sanitizers see any access outside of it.
 struct Posted {
   std::uint32_t context = 0;
   std::uint64_t tag = 0;
@@ -129,8 +129,8 @@ class Ends {
     ++posted_;
   }
 
-  // A frame of the other end. Mostly it goes on from where this end stands, as no fuzzer finds
-  // checksums, sessions and counters; `wrong` has a bit for each part that does not.
+  // A frame from the other end. Most parts match this end's state, because no fuzzer finds sessions
+  // and counters; `wrong` has a bit for each part that does not. The checksum is always correct.
   void frame(std::uint32_t link) {
     std::vector<std::uint8_t>& in = carrier_.in;
     const std::uint32_t wrong = input_.byte();
@@ -157,7 +157,7 @@ class Ends {
     store_le(&in[covered], crc32(0, in.data(), covered), 4);
   }
 
-  // Adds a record to the frame, if there is room: what may come next, or anything.
+  // Adds a record to the frame if there is room: one that is valid next, or any bytes.
   void record(std::uint32_t link) {
     using serial::Record;
     const unsigned choice = input_.below(8);
@@ -233,7 +233,7 @@ class Ends {
   bool released_ = false;
 };
 
-// Any bytes: what comes out are frames that fit.
+// From any bytes, the carrier makes only frames that fit.
 void unstuff(const std::uint8_t* bytes, std::size_t size) {
   FuzzStream stream;
   stream.in.assign(bytes, bytes + size);

@@ -1,7 +1,7 @@
-// Fuzz target: whatever bytes lie in a node's flash, the image check refuses them or gives an image
-// whose every byte lies inside, whose programs load or are refused, and the boot slots end with a
-// status. The first byte says what the rest is: an image, an image whose lengths, offsets and
-// digest are put right first, or the whole flash.
+// Fuzz target: for any bytes in a node's flash, the image check refuses them or returns an image.
+// Every byte of that image lies inside, its programs load or are refused, and the boot slots end
+// with a status. The first byte tells the form of the rest: an image, an image whose lengths,
+// offsets and digest are corrected first, or the whole flash.
 
 #include <algorithm>
 #include <cstring>
@@ -31,7 +31,7 @@ bool inside(const Image& image, const void* at, std::size_t size) {
   return begin >= image.bytes && begin + size <= image.bytes + image.size;
 }
 
-// A checked image: all that a node asks of it.
+// Uses a checked image in every way that a node does.
 void use(const Image& image) {
   expect(std::string(image.board) == kBoard, "an image is its board's");
   for (std::uint32_t at = 0; at < image.links; ++at) {
@@ -66,7 +66,8 @@ void check(const std::vector<std::uint8_t>& bytes) {
          "nobody has signed this");
 }
 
-// As image.h describes: keeps the tables' lengths as far as they fit, and what stands in them.
+// Makes the image as image.h describes. Keeps the lengths of the tables as far as they fit, and the
+// content of the tables.
 void put_right(std::vector<std::uint8_t>& image) {
   image.resize(image.size() / 4 * 4);
   if (image.size() < kImageHeaderBytes + kProgramRowBytes + 4) return;
@@ -157,7 +158,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace espalier::fuzz;
   Input input(bytes, size);
   const unsigned kind = input.below(3);
-  // A copy of exactly its size: reading past the end is seen.
+  // A copy of exactly the input's size, so that the sanitizers see reads past its end.
   std::vector<std::uint8_t> rest(input.rest(), input.rest() + input.left());
   if (kind == 2) {
     boot(rest);

@@ -1,7 +1,7 @@
-// Fuzz target: whatever bytes a node is given at boot, the loader refuses them or gives a program
-// that can be stepped. The first byte says what the rest is: a descriptor, a schedule file, or a
-// schedule file whose checksums, lengths and offsets are put right first, so that what lies behind
-// them is reached too.
+// Fuzz target: for any bytes that a node is given at boot, the loader refuses them or returns a
+// program that can be stepped. The first byte tells the form of the rest: a descriptor, a schedule
+// file, or a schedule file whose checksums, lengths and offsets are corrected first, so that the
+// code behind these checks is reached too.
 
 #include <algorithm>
 #include <cstring>
@@ -17,10 +17,10 @@
 namespace espalier::fuzz {
 namespace {
 
-constexpr std::uint32_t kMaxNodes = 32;  // of a file that are looked at
+constexpr std::uint32_t kMaxNodes = 32;  // nodes of a file that are examined
 
-// Whether no value of the index can leave 64 bits in the instances tried here: only there do
-// cursor and formula have to agree.
+// Whether no value of the index can exceed 64 bits in the instances tried here: only then must
+// cursor and formula agree.
 bool small(const Program& program, const Index& index) {
   const auto is_small = [](std::int32_t value) { return value > -(1 << 20) && value < 1 << 20; };
   bool all = is_small(index.coef) && is_small(index.off);
@@ -54,7 +54,7 @@ void cut_messages(const Program& program) {
   }
 }
 
-// A program that was loaded: all that a node asks of it, and that writing keeps it.
+// Uses a loaded program in every way that a node does, and checks that writing preserves it.
 void use(const Program& program) {
   expect(check_program(program) == Status::kOk, "what is loaded keeps the rules");
   for (const std::int64_t blocks : {1, 7, 0x7fffffff}) (void)phase_steps(program, blocks);
@@ -108,7 +108,8 @@ std::uint32_t load(const std::uint8_t* at) {
   return at[0] | at[1] << 8 | at[2] << 16 | static_cast<std::uint32_t>(at[3]) << 24;
 }
 
-// As file.h describes: keeps nodes, ranks, spec and the descriptors' lengths as far as they fit.
+// Makes the file as file.h describes. Keeps nodes, ranks, spec and the descriptors' lengths as far
+// as they fit.
 void put_right(std::vector<std::uint8_t>& file) {
   constexpr std::size_t kHeader = 44, kRow = 16;
   if (file.size() < kHeader + kRow + 8) return;
@@ -142,7 +143,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace espalier::fuzz;
   Input input(bytes, size);
   const unsigned kind = input.below(3);
-  // A copy of exactly its size: reading past the end is seen.
+  // A copy of exactly the input's size, so that the sanitizers see reads past its end.
   std::vector<std::uint8_t> rest(input.rest(), input.rest() + input.left());
   if (kind == 0) {
     load_descriptor(rest.data(), rest.size());

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Packs the inputs of a fuzz target into its archive, which is the same for the same inputs: tests/fuzz/pack.sh TARGET FOLDER
-# Unpacked they are for looking at: mkdir inputs && tar -xf tests/fuzz/corpus/TARGET.tar -C inputs
+# Packs the inputs of a fuzz target into its archive; the same inputs give the same archive: tests/fuzz/pack.sh TARGET FOLDER
+# To look at them: mkdir inputs && tar -xf tests/fuzz/corpus/TARGET.tar -C inputs
 set -eu
 if [ $# != 2 ] || [ ! -d "$2" ]; then
   echo "pack.sh: expected the name of a target and a folder of its inputs" >&2

@@ -33,7 +33,8 @@ void run(const std::string& name, const std::string& bytes) {
   LLVMFuzzerTestOneInput(input.data(), input.size());
 }
 
-// The size field of a header: octal digits, then a space or zero. Nothing if it is not that.
+// The size field of a header: octal digits, then a space or zero. Empty if the field has another
+// form.
 std::optional<std::size_t> size_field(const std::string& archive, std::size_t header) {
   std::size_t size = 0;
   for (std::size_t at = header + 124; at < header + 135; ++at) {

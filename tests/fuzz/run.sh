@@ -1,9 +1,9 @@
 #!/bin/sh
 # Fuzzes the loader, the verifier, the image check and framed links: tests/fuzz/run.sh SECONDS
-# A quarter of the time for each of the four targets. Builds build-fuzz/ with clang,
-# libFuzzer, ASan and UBSan (./setup.sh campaign installs them). What is found stays in build-fuzz/found/ and fails.
-# New inputs that reach new code are added, minimised, to the
-# target's archive, tests/fuzz/corpus/TARGET.tar. Exit status 0: nothing was found.
+# Each of the four targets gets a quarter of the time. Builds build-fuzz/ with clang,
+# libFuzzer, ASan and UBSan (./setup.sh campaign installs them). Failing inputs stay in build-fuzz/found/.
+# New inputs that reach new code are minimised and added to the
+# target's archive, tests/fuzz/corpus/TARGET.tar. Exit status 0: no input failed.
 set -eu
 cd "$(dirname "$(readlink -f "$0")")/../.."
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
@@ -23,7 +23,7 @@ command -v clang++ >/dev/null || fail 'clang++ is missing; ./setup.sh campaign i
 limits='-malloc_limit_mb=64 -rss_limit_mb=1024 -timeout=20'
 
 if ! [ -f build-fuzz/build.ninja ]; then
-  # Without werror: clang warns of other things than g++, which builds all else.
+  # Without werror: clang gives other warnings than g++, which builds everything else.
   CC=clang CXX=clang++ meson setup build-fuzz -Dfuzz=true -Dtools=false -Dofi=false -Dbuildtype=debugoptimized \
     -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=false -Dc_args=-fsanitize=fuzzer-no-link \
     -Dcpp_args='-fsanitize=fuzzer-no-link -Wno-unknown-warning-option' >/dev/null || fail 'build-fuzz cannot be set up'
@@ -57,7 +57,7 @@ for target in $targets; do
   rm -rf "$work-small"
   mkdir "$work-small"
   "$fuzzer" $limits -max_len=$length -merge=1 "$work-small" "$kept" "$work" 2>>build-fuzz/$target.log || status=1
-  # The smallest, so that each corpus stays below half a megabyte. Seeds, which have names, stay.
+  # Keeps the smallest new inputs, so that each corpus stays below half a megabyte. Seeds, which have names, stay.
   find "$kept" -type f -name '[0-9a-f]*' ! -name '*-*' -delete
   find "$work-small" -type f -size -2k -printf '%s %p\n' | sort -n | head -n 250 | while read -r _ input; do
     cp "$input" "$kept/"

@@ -1,10 +1,10 @@
-// Fuzz target: whatever schedule the verifier is given, it ends, and what it calls valid is right
-// in the eyes of the independent interpreter of tests/mutation. The input chooses a valid schedule
-// of at most 5 ranks and changes it: single fields, numbers, bytes of a descriptor, whole programs.
+// Fuzz target: the verifier ends for every schedule, and every schedule that it calls valid is
+// correct by the independent interpreter of tests/mutation. The input chooses a valid schedule of
+// at most 5 ranks and changes it: single fields, numbers, bytes of a descriptor, whole programs.
 //
 // The stated bounds: N <= 6 or the proof for every N alone, at most 4096 instances and places for
-// each N, 64 times as many in all (VerifyOptions::max_instances, max_instances_total; their defaults
-// are for schedules of real size).
+// each N, 64 times as many in all (VerifyOptions::max_instances, max_instances_total; their
+// defaults are for schedules of real size).
 
 #include <array>
 #include <cstring>
@@ -39,7 +39,7 @@ constexpr const char* kSpecs[] = {"complete:1",
                                   "fattree:k=3,h=1,c=1",
                                   "fattree:k=2,h=2,c=k"};
 
-// What terms may look up: small numbers, and one of the lowest.
+// The table that terms may look up: small numbers, and one very low number.
 constexpr auto kEntries = [] {
   std::array<std::uint8_t, 64> entries{};
   for (std::size_t at = 0; at + 2 < entries.size(); at += 2) {
@@ -150,7 +150,7 @@ void change(Input& input, const Group& group, Programs& programs) {
   const unsigned kind = input.below(8);
   const auto rank = static_cast<std::uint32_t>(input.below(8) % programs.size());
   OwnedProgram& program = programs[rank];
-  // The references of `claims` are looked up: only in a program that would be loaded.
+  // Edits of claims (tests/mutation) look up references: only in a program that would be loaded.
   const bool loadable = check_program(program) == Status::kOk;
   switch (kind) {
     case 0:

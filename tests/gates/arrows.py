@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Gate: who includes whom. The table of the allowed arrows is arrows.txt, and docs/architecture.md shows it.
+"""Gate: which folder may include which. arrows.txt is the table of the allowed arrows, and docs/architecture.md shows it.
 
 arrows.py ROOT                every #include "..." follows an arrow of the table; the table names folders that exist, from the
                               ground up; docs/architecture.md shows this table
 arrows.py ROOT --freestanding COMMANDS
-                              what freestanding sources include, directly or not, is freestanding. COMMANDS is the build's
-                              compile_commands.json: sources that are compiled with -fno-exceptions are the freestanding ones
+                              all that freestanding sources include, directly or not, is freestanding. COMMANDS is the build's
+                              compile_commands.json: the freestanding sources are those compiled with -fno-exceptions
 arrows.py ROOT --print        prints the table as docs/architecture.md shows it
 arrows.py ROOT --write        writes it there, between the two marks
 """
@@ -27,12 +27,12 @@ TEST_FOLDERS = {"conformance", "simulated", "testing"}
 FREESTANDING = set("""algorithm array atomic bit cfloat climits cmath compare concepts cstdarg cstddef cstdint cstring functional
     initializer_list iterator limits new numeric optional span stdalign.h stdbool.h stddef.h stdint.h string.h string_view tuple
     type_traits utility""".split())
-# Those of libraries that bare metal compiles too.
+# Headers of libraries that are also compiled for bare metal.
 FREESTANDING_LIBRARIES = ("pb.h", "pb_", "sodium", "mbedtls/")
 
 
 class Table:
-    """The folders and their arrows, and what is wrong with the table itself."""
+    """The folders with their arrows, and the errors in the table itself."""
 
     def __init__(self, root):
         self.below, self.lines, self.reach, self.errors = {}, {}, {}, []
@@ -52,7 +52,7 @@ class Table:
             self.reach[folder] = {folder}.union(*(self.reach[name] for name in below))
 
     def owner(self, file):
-        """The folder of the table that a file belongs to; None if none."""
+        """Returns the folder of the table that a file belongs to; None if there is none."""
         path = pathlib.PurePath(file.removeprefix(PUBLIC))
         if file.startswith(PUBLIC) and str(path.with_suffix("")) in self.below:
             return str(path.with_suffix(""))  # the one public header of a folder, named after it
@@ -65,7 +65,7 @@ class Table:
 
 
 def includes(root, file):
-    """(line, name, whether in quotes) of each #include."""
+    """Yields (line, name, whether in quotes) of each #include."""
     for number, line in enumerate(tree.read(root, file).splitlines(), 1):
         match = INCLUDE.match(line)
         if match:
@@ -73,7 +73,7 @@ def includes(root, file):
 
 
 def resolve(file, name, present):
-    """The file of the tree that `#include "name"` in `file` means; for a header that the build makes, a name in its folder."""
+    """Returns the tree's file that `#include "name"` in `file` means; for a header that the build makes, a name in its folder."""
     beside = str(pathlib.PurePath(file).parent / name)
     for candidate in (beside, name, PUBLIC + name.removeprefix("espalier/")):
         if candidate in present:
@@ -95,7 +95,7 @@ def check_arrows(root):
         for number, name, quoted in includes(root, file):
             target = resolve(file, name, present) if quoted else None
             if target is None:
-                continue  # of a library, or made by the build from this folder's files
+                continue  # a library's header, or made by the build from this folder's files
             arrows += 1
             to = table.owner(target)
             if to is not None and to not in table.reach[owner]:
@@ -107,7 +107,7 @@ def check_arrows(root):
 def check_freestanding(root, commands):
     present = set(tree.files(root, ".h", ".cc", ".c"))
     todo = {source for source, arguments in tree.compiled(root, commands) if "-fno-exceptions" in arguments} & present
-    first = {file: file for file in todo}  # reached from which source
+    first = {file: file for file in todo}  # file -> a source that includes it, directly or not
     findings = [] if todo else [f"{commands}: no source is compiled with -fno-exceptions; expected the freestanding ones"]
     while todo:
         file = todo.pop()

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Gate: every function, type and constant that a public header declares has a comment.
 
-Public are the headers below include/espalier: `meson install` installs that folder. The comment stands on the lines above the
+The headers below include/espalier are public: `meson install` installs that folder. The comment is on the lines above the
 declaration or at the end of one of its lines. A comment above a group (declarations without a blank line or a further comment
 between them) also covers the overloads of the first one, and the declarations that the comment names. A comment above an enum
-also covers the enumerators that it names. No comment is needed by what repeats another declaration (an override, a forward
-declaration, a definition outside its class) and by what the compiler writes (= default, = delete).
+also covers the enumerators that it names. No comment is needed if a declaration repeats another one (an override, a forward
+declaration, a definition outside its class) or the compiler writes the function (= default, = delete).
 
 comments.py ROOT
 """
@@ -40,12 +40,12 @@ def needs_comment(item):
 
 
 def has_comment(item, comment_lines, trailing_lines):
-    head_last = item.head[-1].last if item.body else item.last  # comments inside the body say nothing of the whole
+    head_last = item.head[-1].last if item.body else item.last  # comments inside the body do not describe the whole
     return item.line - 1 in comment_lines or any(line in trailing_lines for line in range(item.line, head_last + 1))
 
 
 def comment_above(line, comment_lines, lines):
-    """The text of the comment that ends on the line before `line`."""
+    """Returns the text of the comment that ends on the line before `line`."""
     first = line
     while first - 1 in comment_lines:
         first -= 1
@@ -55,7 +55,7 @@ def comment_above(line, comment_lines, lines):
 def covered_by_group(item, group, text):
     if item.kind != "function":
         return re.search(rf"\b{re.escape(item.name)}\b", text) is not None
-    # `links` in prose is no mention of links(); "links: ..." is one.
+    # The word `links` in prose does not mention links(); "links: ..." does.
     return item.name == group.name or re.search(rf"(^|\W){re.escape(item.name)}(\(|: )", text) is not None
 
 
@@ -63,7 +63,7 @@ def find(root, file):
     source = tree.read(root, file)
     found, comment_lines, trailing_lines = tree.tokens(source)
     lines = source.split("\n")
-    groups = {}  # by scope: (the group's first declaration, the comment above it, the group's last line so far)
+    groups = {}  # scope -> (the group's first declaration, the comment above it, the group's last line so far)
     for item in tree.declarations(found):
         if item.line - 1 in comment_lines:
             text = comment_above(item.line, comment_lines, lines)

@@ -18,7 +18,7 @@ AT_ONCE = 20  # files per process
 
 
 def run(root, arguments, sources):
-    """The output of clang-format on these files; it exits with another status than 0 only if it cannot read one."""
+    """Returns the output of clang-format on these files. clang-format fails only if it cannot read a file."""
     batches = [sources[k:k + AT_ONCE] for k in range(0, len(sources), AT_ONCE)]
 
     def one(batch):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Gate: no function of the C++ sources has more than 70 lines, from the first of its head to its closing brace.
+"""Gate: no function of the C++ sources has more than 70 lines, from the first line of its head to its closing brace.
 
 lengths.py ROOT            prints "file:line: name has N lines" for each longer one; exit status 1 if there is any
 lengths.py ROOT --table N  prints the N longest functions
@@ -14,7 +14,7 @@ LIMIT = 70
 
 
 def functions(root):
-    """(lines, file, line, name) of every function with a body."""
+    """Yields (lines, file, line, name) of every function with a body."""
     for file in tree.files(root, ".h", ".cc"):
         found, _, _ = tree.tokens(tree.read(root, file))
         for item in tree.declarations(found):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Shows of each gate that it passes a good tree and fails a bad one, naming the file and the line."""
+"""Shows that each gate passes a good tree and fails a bad one, naming the file and the line."""
 import contextlib
 import io
 import json
@@ -38,7 +38,7 @@ class GateTest(unittest.TestCase):
         return path
 
     def run_gate(self, function, *arguments):
-        """(exit status, what it printed)."""
+        """Returns (exit status, output)."""
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             status = function(*arguments)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""clang-tidy, with the checks of .clang-tidy, on the sources that a build compiles: all of them, or those that changed.
+"""clang-tidy, with the checks of .clang-tidy, on the sources that a build compiles: all of them, or the changed ones.
 
 tidy.py ROOT BUILD [--base BASE] [--count] [FILE...]
   --base BASE  only sources that differ from the git revision BASE, or that include a header that differs
@@ -22,12 +22,12 @@ import arrows
 import tree
 
 FINDING = re.compile(r"^(/\S+?):(\d+):\d+: (?:warning|error): (.*) \[([\w.,-]+)\]$", re.MULTILINE)
-# The commands are g++'s. clang does not know all of its warnings; those are g++'s to give.
+# The commands are for g++. clang does not know all of g++'s warnings, which only g++ must report.
 ARGUMENTS = ["--quiet", "--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-error", "--extra-arg=-w"]
 
 
 def changed(root, base):
-    """The sources to check: those that differ from `base`, and those that include a header that does, directly or not."""
+    """Returns the sources to check: those that differ from `base`, and those that include such a header, directly or not."""
     listed = subprocess.run(["git", "-C", str(root), "diff", "--name-only", base, "--"], capture_output=True, text=True)
     if listed.returncode:
         sys.exit(f"tidy.py: git cannot compare with '{base}': {listed.stderr.strip()}")
@@ -74,7 +74,7 @@ def main(arguments):
     if unknown:
         print(f"tidy.py: {options.build} does not compile {', '.join(sorted(unknown))}", file=sys.stderr)
         return 1
-    in_tree = {options.root / name for name in tree.files(options.root, ".h", ".cc")}  # not what the build makes
+    in_tree = {options.root / name for name in tree.files(options.root, ".h", ".cc")}  # without files that the build makes
     found = set()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for done in pool.map(lambda source: findings_of(options.root, options.build, source), sorted(sources)):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Gate: every test ends by the one limit of meson.build (its add_test_setup), which only a hang reaches.
+"""Gate: every test has the one time limit of meson.build (its add_test_setup), which only a hang reaches.
 
-timeouts.py BUILD    fails for tests of BUILD with a limit of their own: `timeout : 0` is none, others are reached on slow machines
+timeouts.py BUILD    fails for tests of BUILD with their own limit: `timeout : 0` means no limit, and slow machines reach others
 """
 import json
 import pathlib
@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import tree
 
-DEFAULT = 30  # seconds; meson's own, to be multiplied
+DEFAULT = 30  # seconds; meson's own, which the test setup multiplies
 
 
 def find(build):

@@ -1,6 +1,6 @@
-"""What the gates share: the files of the source tree, and C++ sources read as declarations.
+"""Common functions of the gates: they list the files of the source tree and read C++ sources as declarations.
 
-The reader knows comments, literals, brackets and scopes, no more. That is enough to find functions, types and constants in code
+The reader knows only comments, literals, brackets and scopes. That is enough to find functions, types and constants in code
 that clang-format has formatted. It is not a compiler: a macro that opens or closes a scope would mislead it.
 """
 import dataclasses
@@ -22,8 +22,8 @@ TOKEN = re.compile(r"""
 
 
 def files(root, *suffixes):
-    """The files below `root` with one of these suffixes, as paths relative to it, sorted. Hidden folders, and build folders
-    right below the root, are no part of the tree; git is not asked, because a copy of the sources need not have it."""
+    """Returns the files below `root` with one of these suffixes, sorted, as relative paths. Hidden folders, and build folders
+    directly below the root, are not part of the tree. This does not use git: a copy of the sources need not be a repository."""
     found = []
     for folder, folders, names in os.walk(str(root)):
         hidden = (".", "build") if folder == str(root) else (".",)
@@ -39,8 +39,8 @@ def read(root, file):
 
 
 def compiled(root, commands):
-    """(source, arguments) for each source of the tree that a compile_commands.json compiles; source: relative to the root. Of a
-    unity build, which compiles files that include several sources, each of these."""
+    """Yields (source, arguments) for each source of the tree that a compile_commands.json compiles; source: relative to the root.
+    For a file of a unity build, which includes several sources: each of these sources."""
     root = pathlib.Path(root).resolve()
     for entry in json.loads(pathlib.Path(commands).read_text()):
         file = pathlib.Path(os.path.normpath(pathlib.Path(entry["directory"]) / entry["file"]))
@@ -65,12 +65,12 @@ def report(findings, what_to_do):
 @dataclasses.dataclass
 class Token:
     text: str
-    line: int  # of its first character
-    last: int  # of its last character
+    line: int  # line of its first character
+    last: int  # line of its last character
 
 
 def tokens(text):
-    """(tokens without comments, lines that are nothing but comment, lines with a comment after code)."""
+    """Returns (tokens without comments, lines with only a comment, lines with a comment after code)."""
     found, comment_lines, trailing_lines = [], set(), set()
     line = 1
     code_line = 0  # the last line with code on it
@@ -100,7 +100,7 @@ class Declaration:
     head: list  # its tokens up to the body's brace, the initializer or the semicolon
     kind: str  # function, type, enum, enumerator, namespace, constant, variable or other
     name: str
-    scope: tuple  # the enclosing types' and namespaces' names
+    scope: tuple  # the names of the enclosing types and namespaces
     public: bool  # reachable by users: not in an unnamed namespace, not private or protected
     line: int
     last: int
@@ -108,7 +108,7 @@ class Declaration:
 
 
 def matching(found, start):
-    """The index of the bracket that closes found[start]; the last token's if none does."""
+    """Returns the index of the bracket that closes found[start], or the index of the last token if none does."""
     pairs = {"(": ")", "{": "}", "[": "]"}
     stack = []
     for k in range(start, len(found)):
@@ -123,7 +123,7 @@ def matching(found, start):
 
 
 def skip_template(found, start):
-    """The index after `template <...>`, and after what follows it in square brackets or `requires`-free attributes."""
+    """Returns the index after `template <...>`."""
     depth = 0
     for k in range(start + 1, len(found)):
         if found[k].text == "(":
@@ -136,10 +136,10 @@ def skip_template(found, start):
 
 
 def classify(head):
-    """(kind, name) of a statement that begins with these tokens."""
+    """Returns (kind, name) of a statement that begins with these tokens."""
     words = [token.text for token in head]
     plain, k = [], 0
-    while k < len(words):  # without attributes, alignas(...) and template parameters
+    while k < len(words):  # drops attributes, alignas(...) and template parameters
         if words[k] == "template" and words[k + 1:k + 2] == ["<"]:
             k = skip_template(head, k)
         elif words[k] == "[" and words[k + 1:k + 2] == ["["]:
@@ -180,7 +180,7 @@ def classify(head):
 
 
 def enumerators(found, scope, public):
-    """The enumerators between the braces of an enum."""
+    """Returns the enumerators between the braces of an enum."""
     result, depth, fresh = [], 0, True
     for token in found:
         if token.text in "([{":
@@ -198,7 +198,7 @@ def enumerators(found, scope, public):
 
 
 def declarations(found, scope=(), public=True, default_public=True):
-    """The statements of a scope, and those of the namespaces and types in it; bodies of functions are not entered."""
+    """Returns the statements of a scope and of the namespaces and types in it, but not those in bodies of functions."""
     result, k = [], 0
     access = default_public
     while k < len(found):
@@ -245,7 +245,7 @@ def declarations(found, scope=(), public=True, default_public=True):
                 result += declarations(inner, scope + (name,), public and access, "class" not in words)
             elif kind == "enum":
                 result += enumerators(inner, scope + (name,), public and access)
-            # What may follow a type's brace up to its semicolon: the name of a variable.
+            # The name of a variable may follow a type's brace, up to its semicolon.
             if kind in ("type", "enum"):
                 while k + 1 < len(found) and found[k + 1].text != ";":
                     k += 1
@@ -254,7 +254,7 @@ def declarations(found, scope=(), public=True, default_public=True):
 
 
 def comment_column(line):
-    """Where the comment that ends this line begins; -1 if none does."""
+    """Returns the column of the comment that ends this line; -1 if there is none."""
     for match in TOKEN.finditer(line):
         if match.lastgroup == "comment":
             return match.start()

@@ -1,6 +1,6 @@
-// The bytes of descriptors and schedule files are a contract: nodes boot what was written long ago.
-// proto/golden has one program of each algorithm, and a whole file; these must be produced and
-// understood bit for bit. ESPALIER_UPDATE_GOLDEN=1 in the environment writes them anew instead.
+// The bytes of descriptors and schedule files are a contract: nodes boot files that were written
+// long ago. proto/golden has one program of each algorithm, and a whole file; the code must write
+// and read these bit for bit. ESPALIER_UPDATE_GOLDEN=1 in the environment writes them anew instead.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ void write(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// What `protoc` makes of the file `input`: "--encode" text to bytes, "--decode" bytes to text.
+// The output of `protoc` for the file `input`: "--encode" text to bytes, "--decode" bytes to text.
 std::string protoc(const std::string& direction, const fs::path& input) {
   const std::string root = ESPALIER_SOURCE_ROOT;
   const std::string command = std::string(ESPALIER_PROTOC) + " --proto_path='" + root + "/proto' " +
@@ -82,7 +82,7 @@ Group golden_group(Where where) {
   return group;
 }
 
-// With a producer of its own, so that a new version of the library does not change the bytes.
+// Sets a fixed producer, so that a new version of the library does not change the bytes.
 Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program) {
   program.clear();
   const Status status = algorithm.generate(golden_group(algorithm.where), node, program);

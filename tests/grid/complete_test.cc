@@ -1,6 +1,6 @@
 // Every algorithm for any topology, on complete graphs: verified, and run on simulated machines in
-// the steps that it claims, with the reference's results. p in {1 .. 40, 64, 100}, roots {0, 1,
-// p-1}, N in {1, 2, 3, 7, 20} with ESPALIER_WHOLE=1 (an hour), else a sample.
+// the steps that it claims, with the reference's results. With ESPALIER_WHOLE=1 (an hour) p in {1
+// .. 40, 64, 100}, roots {0, 1, p-1}, N in {1, 2, 3, 7, 20}; otherwise a sample.
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
-// Every algorithm for any topology, on the topologies of examples/topologies: verified but for the
-// links, run in lock step with right results, and the loads of links that the verifier finds
-// counted again from the steps and the topology's routes. Which grade holds is printed.
+// Every algorithm for any topology, on the topologies of examples/topologies: verified without the
+// links, and run in lock step with correct results. The loads of links that the verifier finds are
+// counted again from the steps and the topology's routes. Prints the contention guarantee that
+// holds.
 
 #include <gtest/gtest.h>
 
@@ -20,8 +21,8 @@ constexpr std::int64_t kMaxBlocks = 3;
 
 using Link = std::pair<std::uint32_t, std::uint32_t>;
 
-// Whether no link carries more than its lanes: in any step (SLOT), and if every pair of nodes has
-// at once as many transfers under way as it ever has in a step (ASYNC), for N blocks.
+// Whether no link carries more than its lanes, for N blocks. SLOT: in any step. ASYNC: even if
+// every pair of nodes has, at the same time, its maximum number of transfers of any step under way.
 struct Grades {
   bool slot = true, async = true;
 };
@@ -37,7 +38,7 @@ Grades grades_of(const topology::Topology& topology, const Programs& programs,
     }
   }
   std::map<std::pair<std::int64_t, Link>, std::uint32_t> in_step;
-  std::map<Link, std::uint32_t> most;  // of a pair of nodes in a step
+  std::map<Link, std::uint32_t> most;  // transfers of a pair of nodes in a step
   for (const auto& [send, times] : sends) {
     const auto& [step, from, to] = send;
     const auto route = topology.route(from, to);
@@ -63,7 +64,8 @@ Grades grades_of(const topology::Topology& topology, const Programs& programs,
   return grades;
 }
 
-// Valid without the links; with them exactly if the grade that it claims holds.
+// The schedule must be valid without the links. With them it must be valid if and only if the
+// contention guarantee that it claims holds.
 void expect_verdicts(const topology::Topology& topology, const Programs& programs,
                      std::int64_t most, const std::string& name) {
   const verify::Programs all = [&](std::uint32_t node) -> const Program& { return programs[node]; };

@@ -1,6 +1,6 @@
-// Total exchanges on fat trees by explicit steps (searched: leaf-overlapped, leaf-single): as many
-// steps as paper 002 says is least, verified, and run on simulated machines, blocks after one
-// another too. All trees of at most 64 leaves with ESPALIER_WHOLE=1, else a sample.
+// Total exchanges on fat trees by explicit steps (searched: leaf-overlapped, leaf-single):
+// verified, and run on simulated machines in the minimum steps by [DD96], also with several blocks
+// in succession. All trees of at most 64 leaves with ESPALIER_WHOLE=1, otherwise a sample.
 
 #include <gtest/gtest.h>
 
@@ -75,8 +75,8 @@ void prove_and_run(const char* name, const Tree& tree, std::int64_t steps) {
   }
 }
 
-// n^2 (k-1)/k^2 messages cross a branch of the root, one a step; the first takes h steps to cross
-// the last, the last h - 1 more.
+// n^2 (k-1)/k^2 messages cross the branch from the root to a subtree, one per step. The first takes
+// h steps to the root, and the last takes h - 1 more steps below that branch.
 TEST(TotalExchange, OverlapsToTheLeastSteps) {
   for (const Tree& tree : trees()) {
     const std::int64_t below = tree.ranks / tree.arity;
@@ -93,8 +93,8 @@ TEST(TotalExchange, SendsSinglyAsTheQueuesDo) {
   }
 }
 
-// What blocks cost after the first: where levels overlap as many steps as messages cross a branch
-// of the root, which is least.
+// The steps of each block after the first. If levels overlap, they equal the number of messages
+// that cross a branch of the root, which is the minimum.
 TEST(TotalExchange, BlocksFollowOneAnother) {
   const auto topology = parsed("fattree:k=2,h=4,c=1");
   const Programs overlapped = found("leaf-overlapped", *topology);

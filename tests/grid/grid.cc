@@ -53,7 +53,7 @@ void run(const Programs& programs, const Group& group, std::int64_t blocks,
       testing::run_in_lock_step(programs, job, testing::model_for(programs[0]));
   Layout layout;
   ASSERT_EQ(make_layout(programs[0], job.count, 4, layout), Status::kOk) << name;
-  // A rank alone may copy, but no block moves.
+  // A single rank may copy, but no block moves.
   const std::int64_t claimed =
       programs.size() == 1 ? 0
                            : count_value(programs[0].counts[programs[0].steps_ref], layout.blocks);

@@ -1,5 +1,6 @@
 #pragma once
-// What the tests of the grid share: schedules by name, verified, and run on simulated machines.
+// Common functions of the tests of the grid: schedules by name, verified, and run on simulated
+// machines.
 
 #include <cstdint>
 #include <memory>
@@ -16,20 +17,20 @@ namespace espalier::grid {
 
 [[nodiscard]] std::unique_ptr<topology::Topology> parsed(const std::string& spec);
 
-// All nodes' programs; empty where the algorithm cannot do the group (kUnsupported). A gtest
-// failure on any other error.
+// Returns all nodes' programs; empty if the algorithm does not support the group (kUnsupported).
+// Any other error is a gtest failure.
 [[nodiscard]] Programs programs_of(const Algorithm& algorithm, const Group& group);
 
 // "broadcast chain on complete:5, root 1"
 [[nodiscard]] std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,
                                   const Group& group);
 
-// Verified for every N up to max_blocks; a gtest failure where it is not valid.
+// Verifies for every N up to max_blocks; a gtest failure if the schedule is invalid.
 verify::Verdict verified(const topology::Topology& topology, const Programs& programs,
                          std::int64_t max_blocks, const std::string& name);
 
-// Runs the programs in lock step with N blocks a segment, the last one short: results as the
-// reference's, steps as claimed; gtest failures else.
+// Runs the programs in lock step with N blocks per segment, the last one short. Results that differ
+// from the reference's, or other steps than claimed, are gtest failures.
 void run(const Programs& programs, const Group& group, std::int64_t blocks,
          const std::string& name);
 

@@ -1,6 +1,6 @@
-// The postal model's algorithms (004): verified, and run in lock step, for many lambda; and on
+// The postal model's algorithms [Bruck96]: verified, and run in lock step, for many lambda. On
 // every mesh up to 8x8 the lambda-tree's messages of one step share no link, from every source. All
-// of it with ESPALIER_WHOLE=1, else a sample.
+// of this with ESPALIER_WHOLE=1, otherwise a sample.
 
 #include <gtest/gtest.h>
 
@@ -45,8 +45,8 @@ TEST(Grid, PostalModel) {
   }
 }
 
-// 004 section 2.6: row-major order from the source on, cyclically. It holds where a message keeps
-// its links for one step, as here.
+// [Bruck96] section 2.6: row-major order from the source onward, cyclically. It holds if a message
+// keeps its links for one step, as here.
 void check_mesh(std::uint32_t rows, std::uint32_t columns) {
   const Algorithm& algorithm = *find_algorithm(espalier_Collective_BROADCAST, "lambda-tree");
   const auto topology = parsed("mesh:" + std::to_string(rows) + "x" + std::to_string(columns));

@@ -1,6 +1,6 @@
 // The searched algorithms, and fractional trees of given runs: verified, and run on simulated
-// machines in the steps that they claim, with the reference's results. All of the grid, and every N
-// that the verifier knows to matter, with ESPALIER_WHOLE=1, else a sample.
+// machines in the steps that they claim, with the reference's results. With ESPALIER_WHOLE=1 all of
+// the grid, and every N that the verifier knows to matter; otherwise a sample.
 
 #include "espalier/collectives/algorithms/searched.h"
 
@@ -54,7 +54,7 @@ TEST(Grid, Searched) {
     const auto topology = parsed(spec);
     if (emulated() && topology->ranks() > 24) continue;
     for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
-      // Schedules with programs for routers are the fat trees' tests'.
+      // The fat trees' tests cover the schedules with programs for routers.
       if (!algorithm.applies(*topology) || algorithm.collective > espalier_Collective_REDUCE)
         continue;
       const bool has_run = std::string(algorithm.name) != "double-fibonacci";
@@ -71,7 +71,7 @@ TEST(Grid, Searched) {
           }
           if (error.find("do not fit") != std::string::npos) continue;  // runs too long for modules
           ASSERT_EQ(error, "") << algorithm.name << " on " << spec;
-          // Not all trees keep to one block a link of a crossbar's channels.
+          // Some trees send more than one block per link of a crossbar's channels.
           if (spec.starts_with("crossbar") != (std::string(algorithm.topologies) != "any topology"))
             continue;
           prove_and_run(*topology, group, programs);

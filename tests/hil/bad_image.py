@@ -1,35 +1,35 @@
-"""Flash whose newest image no node may boot: the other slot holds a good one."""
+"""Makes flash whose newest image no node may boot; the other slot holds a good image."""
 import pathlib
 import re
 import struct
 
 import rig as rigs
 
-# Of whole_flash() (firmware/boot/slots.cc): two blocks of counters, then two slots alike.
+# The layout by whole_flash() (firmware/boot/slots.cc): two blocks of counters, then two slots of equal size.
 COUNTER_BLOCKS = 2
 LENGTH_AT = 16  # in an image's header (docs/images.md)
 
 
 def second_slot(flash):
-    """(where slot 1 begins, where its last block does, where its marks are), of a board's flash entry."""
+    """Returns (offset of slot 1, offset of its last block, which has its marks) for a board's flash entry."""
     blocks = (flash.bytes // flash.block_bytes - COUNTER_BLOCKS) // 2
     begin = (COUNTER_BLOCKS + blocks) * flash.block_bytes
     return begin, begin + (blocks - 1) * flash.block_bytes
 
 
 def damage(name, content, image_bytes, flash):
-    """What happens to the bytes of slot 1 after the installation."""
+    """Damages the bytes of slot 1 after the installation, as the refusal `name` says."""
     begin, marks = second_slot(flash)
     if name == "corrupted":
         content[begin + image_bytes - 1] ^= 1
-    elif name == "truncated":  # it says that it is longer than the slot that it lies in
+    elif name == "truncated":  # its header claims more bytes than its slot has
         content[begin + LENGTH_AT:begin + LENGTH_AT + 4] = struct.pack("<I", marks - begin + 1)
     elif name == "unfinished":
         content[marks:marks + flash.block_bytes] = b"\xff" * flash.block_bytes
 
 
 def other_board(plan, folder, board):
-    """A board like this one but for its name."""
+    """Describes a board that differs from this one only in its name; returns its path."""
     text = (plan.path(board) / "board.textproto").read_text()
     other = folder / "other-board"
     other.mkdir(exist_ok=True)
@@ -38,7 +38,7 @@ def other_board(plan, folder, board):
 
 
 def make(plan, case, call):
-    """Writes the flash of the refused rank. call: runs a command's words, or raises."""
+    """Writes the flash of the refused rank. call: runs a command's words; raises on failure."""
     rank, name = case.refused
     board = case.seats[rank].device.board
     target = plan.flash(case, rank)

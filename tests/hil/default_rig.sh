@@ -1,5 +1,5 @@
 #!/bin/sh
-# default_rig.sh ESPALIER OUTPUT: the default rig's sample, with what the builds beside build/ made.
+# default_rig.sh ESPALIER OUTPUT: runs the default rig's sample with the programs of the builds beside build/.
 set -eu
 cd "$1"
 for made in build-aarch64/firmware/node/espalier-node build-m3/firmware/bare/espalier-bare.elf; do

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Stands in for the espalier command in hil_test.py. $FAKE names what goes wrong in `run`: right, silent (for ever), failed,
+"""Stands in for the espalier command in hil_test.py. $FAKE names the fault of `run`: right (none), silent (forever), failed,
 wrong (a result), lost (a log), dumb (no report), killed, late (a node ended late), blamed (a live node); $FAKE_LOG gets the
 words of every call."""
 import json

@@ -22,17 +22,17 @@ import plan as plans
 import rig as rigs
 import verdict
 
-GRACE_S = 10  # from the request to end until it is enforced
-MARK = "hil"  # file of a folder that belongs to this program
+GRACE_S = 10  # from the request to end until SIGKILL
+MARK = "hil"  # this file marks a folder that belongs to this program
 
 
 class Broken(Exception):
-    """The preparation went wrong; one line."""
+    """The preparation failed; one line says why."""
 
 
 def end(process):
-    """Its output, once it and all that it started has ended."""
-    process.terminate()  # so that it can clear away
+    """Ends the process and everything that it started; returns its output."""
+    process.terminate()  # so that it can clean up
     try:
         return process.communicate(timeout=GRACE_S)
     except subprocess.TimeoutExpired:
@@ -41,7 +41,7 @@ def end(process):
 
 
 def execute(words, limit_s, folder=None, name="", shell=False):
-    """(status or None where it took too long, stdout, stderr); kept as NAME.out, NAME.err and NAME.sh in the folder."""
+    """Returns (status or None after limit_s, stdout, stderr); keeps NAME.out, NAME.err and NAME.sh in the folder."""
     words = words if shell else [str(word) for word in words]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
                                errors="replace", cwd=rigs.ROOT, shell=shell, start_new_session=True)
@@ -51,7 +51,7 @@ def execute(words, limit_s, folder=None, name="", shell=False):
         status = process.returncode
     except subprocess.TimeoutExpired:
         output, error = end(process)
-    except BaseException:  # this program is to end; that one has a session of its own, so nobody else tells it
+    except BaseException:  # this program must end; the process has its own session and gets no signal
         end(process)
         raise
     if folder is not None:
@@ -67,7 +67,7 @@ class Runner:
         self.passed, self.failed = 0, []
 
     def call(self, words):
-        """A step of the preparation: it must go well."""
+        """Runs a step of the preparation, which must succeed."""
         status, _, error = execute(words, self.rig.limit_s)
         if status is None:
             raise Broken(f"{plans.shlex.join(map(str, words))}: not done after {self.rig.limit_s:g} s")
@@ -75,7 +75,7 @@ class Runner:
             raise Broken(error.strip().splitlines()[-1] if error.strip() else f"{words[0]}: status {status}")
 
     def prepare(self, cases):
-        """Keys, schedules, images, flash, simulations."""
+        """Makes keys, schedules, images, flash and simulations."""
         plan = self.plan
         for folder in ("schedules", "images", "simulated"):
             (plan.out / folder).mkdir()
@@ -103,7 +103,7 @@ class Runner:
             self.call(plan.install(seat.device.board, rank, image, flash))
 
     def bring_flash(self, case):
-        """To the devices that do not read it from here; problems."""
+        """Copies flash to the devices that do not read it from this host; returns problems."""
         for rank, seat in enumerate(case.seats):
             command = self.plan.bring(case, rank, seat)
             if command is None:
@@ -115,7 +115,7 @@ class Runner:
         return []
 
     def fill_folder(self, case):
-        """What it needs of its own: of a refusal, flash."""
+        """Makes the case's folder and, for a refusal, its own flash."""
         case.folder.mkdir(parents=True)
         if not case.refused:
             return
@@ -124,7 +124,7 @@ class Runner:
         bad_image.make(self.plan, case, self.call)
 
     def judge(self, case):
-        """(problems, remark) of one case."""
+        """Runs one case; returns (problems, remark)."""
         self.fill_folder(case)
         problems = self.bring_flash(case)
         if problems:
@@ -180,7 +180,7 @@ class Runner:
 
 
 def check_topology(plan):
-    """The rig has a device for every node of the list's topology."""
+    """Checks that the rig has exactly one device per node of the list's topology."""
     status, output, error = execute([plan.command, "topology", plan.tests.entry.topology, "--format", "json"],
                                     plan.rig.limit_s)
     if status != 0:
@@ -192,7 +192,7 @@ def check_topology(plan):
 
 
 def make_output(path):
-    """An empty folder; one that an earlier run made is emptied."""
+    """Makes an empty folder; empties one that an earlier run made."""
     if path.exists() and any(path.iterdir()):
         if not (path / MARK).exists():
             raise rigs.BadRig(f"{path} is not empty and not of an earlier run; expected another --output")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The runner of rigs itself: bad rigs, its commands, its verdicts on what a stand-in for the espalier command says, its
-time-outs, and that nothing outlives it."""
+"""The runner of rigs itself: bad rigs, its commands, its verdicts on the output of a substitute for espalier, its
+time limits, and that no process outlives it."""
 import functools
 import json
 import os
@@ -103,7 +103,7 @@ class BadRigs(Folder):
         self.assertTrue((self.path / "mine/file").exists())
 
     def test_what_cannot_be_prepared(self):
-        """The line is the command's own."""
+        """The line is the failed command's own."""
         done = subprocess.run([HERE / "hil.py", self.write(tests=LIST.replace("chain", "magic")), "--output", self.path / "out",
                                "--espalier", COMMAND, "--node", NODE], capture_output=True, text=True)
         self.assertEqual(done.returncode, 2)
@@ -184,7 +184,7 @@ class Plans(Folder):
         self.assertEqual(words[1:], ["--node-command", "far pi /opt/node --stdio --address 10.0.0.2"])
         whole = list(map(str, plan.run(case)))
         self.assertEqual(whole[whole.index("--address") + 1], "10.0.0.1")
-        # With `sh -c` for ssh, and a folder for the host: the files arrive at the paths that they have.
+        # With `sh -c` for ssh, and a folder for the host: the files arrive at the same paths below it.
         flash = plan.flash(case, 1)
         flash.parent.mkdir(parents=True)
         flash.write_text("slots")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The runner of rigs on real nodes of this host: clusters, and that every bad image that it makes is refused for its own
+"""The runner of rigs on real nodes of this host: clusters, and that every bad image that it makes is refused for the expected
 reason."""
 import os
 import subprocess
@@ -16,7 +16,7 @@ BARE = os.environ.get("ESPALIER_BARE", str(rigs.ROOT / "build/firmware/bare/espa
 
 
 class Clusters(Folder):
-    """Of real nodes."""
+    """Clusters of real nodes."""
 
     def run_real(self, rig, tests):
         done = subprocess.run([HERE / "hil.py", self.write(rig, tests), "--output", self.path / "out", "--espalier", COMMAND,
@@ -33,9 +33,9 @@ class Clusters(Folder):
         self.assertIn("3 passed, 0 failed", output)
 
     def test_behind_gateways(self):
-        """A bare-metal node as a process of this host, on a carrier; a Linux node as if over ssh; and one of this host."""
+        """A bare-metal node as a process of this host, on a carrier; a Linux node as if over ssh; and a node of this host."""
         far = self.path / "far"
-        far.write_text("#!/bin/sh\nshift\nexec sh -c \"$*\"\n")  # what ssh does on the other side
+        far.write_text("#!/bin/sh\nshift\nexec sh -c \"$*\"\n")  # like ssh on the other side
         far.chmod(0o755)
         rig = f"""name: "three" tests: "list" address: "127.0.0.1" deadline_ms: 1000
             device {{ name: "host" board: "boards/linux-x86_64" process {{ program: "{NODE}" }} }}

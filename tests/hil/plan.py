@@ -1,4 +1,4 @@
-"""What commands a rig's cases are made of. Nothing is run here."""
+"""Makes the commands of a rig's cases. Runs none of them."""
 import dataclasses
 import pathlib
 import shlex
@@ -6,7 +6,7 @@ import shlex
 import rig as rigs
 
 QEMU = "qemu-system-arm -M {machine} -nographic -kernel {program} -semihosting-config {semihosting} -netdev {netdev} -net nic,netdev=link"
-BACK_TO_BACK = 1_000_000_000  # more than anybody waits for: a kill comes in between
+BACK_TO_BACK = 1_000_000_000  # more runs than end before the kill
 
 
 @dataclasses.dataclass
@@ -35,7 +35,7 @@ def message_name(test, message):
 
 
 class Plan:
-    """Where everything of one run of a rig lies, and its commands' words."""
+    """The paths of all files of one run of a rig, and the words of its commands."""
 
     def __init__(self, rig, tests, out, command, node, sockets):
         self.rig, self.tests = rig, tests
@@ -44,7 +44,7 @@ class Plan:
         self.key, self.foreign_key = self.out / "release.key", self.out / "foreign.key"
 
     def path(self, relative):
-        return rigs.ROOT / relative  # an absolute one stays what it is
+        return rigs.ROOT / relative  # an absolute path stays unchanged
 
     def schedule(self, test):
         return self.out / "schedules" / f"{test_name(test)}.esp"
@@ -56,7 +56,7 @@ class Plan:
         return self.out / "images" / board / f"node-{rank}.img"
 
     def flashes(self, case):
-        """The folder of node-RANK.flash, the slots of every rank: a rotation's, or a refusal's own."""
+        """Returns the folder of node-RANK.flash, the slots of every rank: one per rotation, and one per refusal."""
         return case.folder if case.refused else self.out / f"rotation-{case.rotation}"
 
     def flash(self, case, rank):
@@ -84,7 +84,7 @@ class Plan:
         return words + (["--key", key or self.key] if key != "" else [])
 
     def install(self, board, rank, image, flash, confirmed=True, key=None):
-        """Into the flash's free slot. key: whose image is taken; "": anybody's."""
+        """Installs into the flash's free slot. key: only images with its signature; None: the rig's key; "": any image."""
         words = [self.command, "image", "install", image, "--board", self.path(board), "--flash", flash, "--node", rank]
         words += ["--public-key", self.public(key)] if key != "" else ["--unsigned"]
         return words + (["--confirmed"] if confirmed else [])
@@ -120,7 +120,7 @@ class Plan:
 
     @staticmethod
     def _kept(test, folder):
-        """What leaves results and logs in the folder; a barrier has no results."""
+        """Returns the options that leave results and logs in the folder; a barrier has no results."""
         results = [] if test.collective == "barrier" else ["--output", folder]
         return [*results, "--events", folder]
 
@@ -131,7 +131,7 @@ class Plan:
         return words
 
     def run(self, case):
-        """The words of `espalier run`."""
+        """Returns the words of `espalier run`."""
         test = self.tests.entry.test[case.test]
         entry = self.rig.entry
         words = [self.command, "run", self.schedule(test), *self._message(test, case.message), "--provider", entry.provider,
@@ -149,7 +149,7 @@ class Plan:
         return words + ["--back-to-back", BACK_TO_BACK, "--kill", f"{case.victim}@{self.tests.entry.kill.after_ms}"]
 
     def start(self, case, rank, seat):
-        """What starts a rank, for sh; the node's options follow it."""
+        """Returns the command, for sh, that starts a rank; the node's options follow it."""
         flash, console = self.flash(case, rank), case.folder / f"console-{seat.name}"
         how = seat.how
         if seat.kind == "process":
@@ -170,14 +170,14 @@ class Plan:
         return shlex.join([*gateway, "--device", f"unix:{ours},{theirs}", "--console", str(console), "--start", board])
 
     def fill(self, command, case, rank):
-        """A command of a rig's file with its placeholders filled in."""
+        """Fills in the placeholders of a command of a rig's file."""
         for mark, value in (("%f", self.flash(case, rank)), ("%k", self.public()), ("%r", rank),
                             ("%d", case.folder), ("%s", self.sockets)):
             command = command.replace(mark, shlex.quote(str(value)))
         return command
 
     def bring(self, case, rank, seat):
-        """The command, for sh, that gives a device its flash before it starts; None where the file itself is its flash."""
+        """Returns the command, for sh, that copies its flash to a device before it starts; None if that file is the flash."""
         if seat.kind == "wire" and seat.how.flash:
             return self.fill(seat.how.flash, case, rank)
         if seat.kind != "ssh":
@@ -186,12 +186,12 @@ class Plan:
         commands = []
         for path in (self.flash(case, rank), pathlib.Path(self.public())):
             folder, here, new = (shlex.quote(str(name)) for name in (path.parent, path, f"{path}.new"))
-            take = f"mkdir -p {folder} && cat > {new} && mv {new} {here}"  # it may be this very host
+            take = f"mkdir -p {folder} && cat > {new} && mv {new} {here}"  # the target may be this host
             commands.append(f"{ssh}{shlex.quote(take)} < {here}")
         return " && ".join(commands)
 
     def programs(self):
-        """The files of this host that have to be there."""
+        """Returns the files of this host that must exist."""
         found = [pathlib.Path(self.command), pathlib.Path(self.node)]
         for seat in self.rig.seats:
             if seat.kind in ("process", "emulator"):

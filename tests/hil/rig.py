@@ -15,11 +15,11 @@ GATEWAY = "build/firmware/gateway/espalier-gateway"
 
 
 class BadRig(Exception):
-    """One line: what is wrong, where, what would be right."""
+    """One line: the error, where it is, and the expected input."""
 
 
 def schema(name, folder=ROOT / "proto"):
-    """The class of a message of proto/NAME.proto ("rig.Rig": Rig of rig.proto)."""
+    """Returns the class of a message of proto/NAME.proto ("rig.Rig": Rig of rig.proto)."""
     file, message = name.split(".")
     made = subprocess.run(["protoc", f"--proto_path={folder}", "--descriptor_set_out=/dev/stdout", f"{file}.proto"],
                           capture_output=True, check=True).stdout
@@ -39,7 +39,7 @@ def read(path, name):
 
 
 class Seat:
-    """One device of a rig: its name, its entry, and the name of its board, for which its image is."""
+    """One device of a rig: its name, its entry, and the name of its board, for which its image is made."""
 
     def __init__(self, name, device, board):
         self.name, self.device, self.board = name, device, board
@@ -50,7 +50,7 @@ class Seat:
 
 
 class Rig:
-    """A rig that was checked. seats: its devices, one by one."""
+    """A checked rig. seats: its devices, each instance separately."""
 
     def __init__(self, path):
         path = pathlib.Path(path)
@@ -131,14 +131,14 @@ class Rig:
         return self.entry.limit_s * self.patience
 
     def kinds(self):
-        """The first seat of each kind of board, in the rig's order."""
+        """Returns the first seat of each kind of board, in the rig's order."""
         found = {}
         for seat in self.seats:
             found.setdefault(seat.board, seat)
         return list(found.values())
 
     def rotations(self, tests):
-        """Lists of seats, by rank: one a rotation. Those that have the same boards for all ranks are one."""
+        """Returns lists of seats by rank, one per rotation. Rotations with the same boards for all ranks count as one."""
         p = self.ranks
         if self.fixed:
             seats = [None] * p
@@ -155,7 +155,7 @@ class Rig:
 
 
 class Tests:
-    """A test list that was checked."""
+    """A checked test list."""
 
     def __init__(self, path):
         self.path, self.entry = pathlib.Path(path), read(path, "rig.TestList")

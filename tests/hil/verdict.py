@@ -1,17 +1,17 @@
-"""What is wrong with a case, as lines; none: it passed."""
+"""Finds the problems of a case, one line each; no line means that the case passed."""
 import json
 import re
 
 import rig as rigs
 
-# What a Linux node says, and what a gateway says of its board.
+# The output of a Linux node, and the output of a gateway about its board.
 SLOT = re.compile(r"node-(\d+)\.flash slot ([01]): (refused|boots), ([^\n]*)")
 BOARD = re.compile(r"node (\d+): board \S+ boots slot ([01]), [^\n]*; slot 0: ([^,\n]*), slot 1: ([^\n]*)")
 STATUS = re.compile(r" \(status \d+\)$")
 
 
 def named(case, rank):
-    """A rank with its device, e.g. "m3-0 (rank 6)"."""
+    """Returns a rank's name with its device, e.g. "m3-0 (rank 6)"."""
     return f"{case.seats[rank].name} (rank {rank})" if rank < len(case.seats) else f"node {rank}"
 
 
@@ -36,7 +36,7 @@ def same_files(case, simulated, real):
 
 
 def boots(error):
-    """What the boot reports on stderr say: {rank: {slot: "boots" or why it was refused}}."""
+    """Reads the boot reports on stderr; returns {rank: {slot: "boots" or why it was refused}}."""
     found = {}
     for rank, slot, verb, why in SLOT.findall(error):
         found.setdefault(int(rank), {})[int(slot)] = why if verb == "refused" else verb
@@ -47,7 +47,7 @@ def boots(error):
 
 
 def all_boot(case, error):
-    """Every rank booted from its flash; the one with a bad image from the other slot, with the right status."""
+    """Every rank must boot from its flash; a rank with a bad image must boot the other slot, with the correct status."""
     problems, found = [], boots(error)
     for rank in range(len(case.seats)):
         slots = found.get(rank, {})
@@ -62,7 +62,7 @@ def all_boot(case, error):
 
 
 def read_report(output, error):
-    """What `espalier run --format json` printed: (value or None, problems)."""
+    """Reads the output of `espalier run --format json`; returns (value or None, problems)."""
     try:
         return json.loads(output), []
     except json.JSONDecodeError:
@@ -75,13 +75,13 @@ def nodes_of(report):
 
 
 def failures(case, report):
-    """How each node failed, with its device's name."""
+    """Returns one line per failed node: its device's name and its failure."""
     return [f"{named(case, node.get('rank', node.get('router')))}: {node['status']}" for node in nodes_of(report)
             if node.get("failed")]
 
 
 def collective(case, status, output, error):
-    """Of a run that has to go well."""
+    """Returns the problems of a run that must succeed."""
     report, problems = read_report(output, error)
     if report is None:
         return problems
@@ -96,7 +96,7 @@ def collective(case, status, output, error):
 
 
 def kill(case, deadline_s, status, output, error):
-    """Of a run whose victim was killed: all others ended in time, each naming it."""
+    """Returns the problems of a run whose victim was killed: all others must end in time, each naming the victim."""
     report, problems = read_report(output, error)
     if report is None:
         return problems
@@ -125,6 +125,6 @@ def kill(case, deadline_s, status, output, error):
 
 
 def last_to_end(report, victim):
-    """Seconds from the kill to the last other node's end."""
+    """Returns the seconds from the kill to the end of the last other node."""
     return max((node["after_disturbance_s"] for node in nodes_of(report)
                 if node.get("rank") != victim and "after_disturbance_s" in node), default=0)

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/clock.h"
 #include "espalier/hal/ofi/address.h"
 #include "hal/ofi/sweep.h"
 
@@ -77,13 +77,6 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
 }
 
 }  // namespace
-
-std::uint64_t monotonic() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 std::string expand_template(const std::string& text, std::uint32_t node) {
   std::string expanded;
@@ -186,7 +179,7 @@ bool NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, std::string& e
   for (const int channel : theirs) close(channel);
   for (std::uint32_t node = first; node < end; ++node) {
     members_[node].process = static_cast<std::uint32_t>(processes_.size());
-    members_[node].heard_ns = monotonic();
+    members_[node].heard_ns = monotonic_ns();
   }
   processes_.emplace_back();
   processes_.back().child = child;
@@ -254,7 +247,7 @@ bool NodeProcesses::give_memory(std::uint32_t node, std::uint64_t input_bytes,
   packet.output_bytes = output_bytes;
   packet.events = events;
   member.state = Member::State::kReady;
-  member.heard_ns = monotonic();
+  member.heard_ns = monotonic_ns();
   if (!control::send(member.channel, packet, member.memory.descriptor())) lose(member);
   return true;
 }
@@ -272,7 +265,7 @@ void NodeProcesses::end() {
     close(member.channel);
     member.channel = -1;
   }
-  const std::uint64_t until = monotonic() + kEndPatience;
+  const std::uint64_t until = monotonic_ns() + kEndPatience;
   for (std::uint32_t i = 0; i < processes_.size(); ++i) {
     Process& process = processes_[i];
     if (process.child <= 0) continue;
@@ -281,7 +274,7 @@ void NodeProcesses::end() {
     for (const Member& member : members_) {
       if (member.process == i && member.state == Member::State::kFailed) wait = false;
     }
-    while (wait && !process.reaped && monotonic() < until) {
+    while (wait && !process.reaped && monotonic_ns() < until) {
       process.reaped = waitpid(process.child, &process.status, WNOHANG) != 0;
       if (!process.reaped) usleep(1000);
     }

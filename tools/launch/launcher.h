@@ -189,7 +189,4 @@ class NodeProcesses {
   std::uint64_t first_run_ns_ = 0;
 };
 
-// Nanoseconds of CLOCK_MONOTONIC.
-[[nodiscard]] std::uint64_t monotonic();
-
 }  // namespace espalier::launch

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/clock.h"
 #include "tools/launch/launcher.h"
 
 namespace espalier::launch {
@@ -82,7 +83,7 @@ std::string NodeProcesses::describe(std::uint32_t node) const {
 bool NodeProcesses::await(Member::State state, std::string& error) {
   // Opening libfabric costs each process a fraction of a second of one of the cores they share.
   const std::uint64_t patience = (60 + options_.nodes) * kSecond;
-  const std::uint64_t until = monotonic() + patience;
+  const std::uint64_t until = monotonic_ns() + patience;
   while (true) {
     bool all = true;
     std::uint32_t half_steps = 0;  // each node says hello, then that it is ready
@@ -97,7 +98,7 @@ bool NodeProcesses::await(Member::State state, std::string& error) {
       }
       if (member.state >= state) continue;
       all = false;
-      if (monotonic() >= until) {
+      if (monotonic_ns() >= until) {
         error = name(node) + ": no word for " + seconds(patience) + " while " + doing(member.state);
         return false;
       }
@@ -120,7 +121,7 @@ bool NodeProcesses::listen(std::uint64_t until_ns, std::string& error) {
     entries.push_back({member.channel, POLLIN, 0});
     behind.push_back(&member);
   }
-  const std::uint64_t now = monotonic();
+  const std::uint64_t now = monotonic_ns();
   const std::uint64_t wait = until_ns <= now ? 0 : std::min(until_ns - now, kListen);
   const int timeout = static_cast<int>((wait + 999'999) / 1'000'000);
   const int ready = poll(entries.data(), entries.size(), timeout);
@@ -142,7 +143,7 @@ void NodeProcesses::take_packet(Member& member) {
   if (received == control::Received::kNothing) return;
   if (received != control::Received::kPacket) return lose(member);
   if (member.state == Member::State::kFailed) return;  // given up; only its end matters
-  member.heard_ns = monotonic();
+  member.heard_ns = monotonic_ns();
   switch (packet.packet) {
     case control::Packet::kHello:
       member.hello = packet.hello;
@@ -210,7 +211,7 @@ void NodeProcesses::disturb(std::uint64_t now) {
     const std::uint64_t at = first_run_ns_ + std::uint64_t{disturbance.after_ms} * 1'000'000;
     if (disturbance.at_ns != 0 || now < at) continue;
     const Member& member = members_[disturbance.node];
-    disturbance.at_ns = monotonic();
+    disturbance.at_ns = monotonic_ns();
     if (member.channel >= 0 && member.pid > 0) kill(member.pid, disturbance.signal);
   }
 }
@@ -239,7 +240,7 @@ void NodeProcesses::watch(Member& member, std::uint64_t now) {
 
 bool NodeProcesses::await_reports(std::string& error) {
   while (true) {
-    const std::uint64_t now = monotonic();
+    const std::uint64_t now = monotonic_ns();
     disturb(now);
     std::uint64_t until = now + kListen;
     bool all = true;
@@ -259,7 +260,7 @@ bool NodeProcesses::await_reports(std::string& error) {
 
 bool NodeProcesses::run(control::RunRequest order, std::string& error, const Late& late) {
   order.number = ++runs_;
-  const std::uint64_t now = monotonic();
+  const std::uint64_t now = monotonic_ns();
   order.start_ns = now + kStartLead + options_.nodes * kStartLeadPerNode;
   if (first_run_ns_ == 0) first_run_ns_ = order.start_ns;
   const std::uint64_t start_ns = order.start_ns;

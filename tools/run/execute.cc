@@ -1,11 +1,10 @@
 // Runs the collectives of `espalier run` and checks the results.
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 
+#include "firmware/image/sha256.h"
 #include "tools/common/failure.h"
 #include "tools/measure/cost_model.h"
 #include "tools/report/bound.h"
@@ -14,14 +13,14 @@
 namespace espalier::run_command {
 namespace {
 
-std::string sha256(const std::uint8_t* bytes, std::uint64_t size) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int length = 0;
-  if (EVP_Digest(bytes, size, digest, &length, EVP_sha256(), nullptr) != 1) return "";
+// The SHA-256 of the bytes, in hexadecimal.
+std::string hex_sha256(const std::uint8_t* bytes, std::uint64_t size) {
+  std::uint8_t digest[kSha256Bytes];
+  sha256(bytes, size, nullptr, 0, digest);
   std::string text;
-  for (unsigned int i = 0; i < length; ++i) {
+  for (const std::uint8_t byte : digest) {
     char two[3];
-    std::snprintf(two, sizeof two, "%02x", digest[i]);
+    std::snprintf(two, sizeof two, "%02x", byte);
     text += two;
   }
   return text;
@@ -203,8 +202,9 @@ class SizeRun {
       if (barrier_ || (!node.checked && !source)) continue;
       node.has_bytes = true;
       node.bytes = node.checked ? reference::result_bytes(what_, node.node) : what_.bytes;
+      if (!options_.ranks && options_.format == tools::Format::kText) continue;  // not printed
       node.sha256 =
-          sha256(node.checked ? member.memory.output() : member.memory.input(), node.bytes);
+          hex_sha256(node.checked ? member.memory.output() : member.memory.input(), node.bytes);
     }
   }
 

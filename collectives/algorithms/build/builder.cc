@@ -6,7 +6,7 @@
 #include "collectives/algorithms/build/blocks.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/limits.h"
-
+#include "espalier/base/version.h"
 namespace espalier {
 namespace {
 

@@ -9,8 +9,6 @@
 
 namespace espalier {
 
-inline constexpr char kProducer[] = "espalier 0.1.0";
-
 // Counts add the steps of two phases, and the sum must stay below kMaxField.
 inline constexpr std::uint32_t kMaxRanks = 1u << 29;
 

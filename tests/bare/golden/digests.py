@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """digests.py SCHEDULE...: prints the 64-bit FNV-1a digests of the results (rank-R.bin) and of the logs (node-V.events) of all
-nodes, one after the other, that simulation left beside each schedule in the folder of its name."""
+nodes, one after the other. Simulation left them beside each schedule, in the folder of the schedule's name."""
 import pathlib
 import sys
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# make.sh ESPALIER: writes this folder anew with that espalier command: an image a node of 4, a program of each collective,
-# signed by a key of which only the public half is kept; and what simulation says of them: digests.h.
+# make.sh ESPALIER: writes this folder anew with that espalier command. Per node of 4 it makes one image with one
+# program of each collective, signed by a key of which only the public half is kept; and digests.h, from the simulation
+# of these programs.
 set -eu
 espalier=$(readlink -f "$1")
 cd "$(dirname "$(readlink -f "$0")")"
