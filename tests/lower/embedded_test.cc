@@ -1,6 +1,5 @@
-// The two-tree broadcast on meshes, placed by its known embedding and lowered: every two steps a
-// block of each segment arrives, so the broadcast uses the full bandwidth of one of the root's two
-// links.
+// The two-tree broadcast on meshes, placed by its known embedding and lowered: one block of each
+// segment arrives every two steps, which is the full bandwidth of one of the root's two links.
 
 #include <gtest/gtest.h>
 

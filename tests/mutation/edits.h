@@ -9,10 +9,10 @@
 
 namespace espalier::mutation {
 
-// One change: each integer by +1, -1 and to 0, each enum to each other value, each bool and each
-// optional part flipped, each text's first letter, each row of a table removed, doubled, swapped
-// with the next, each entry that terms look up by +1 and -1, and the first and the last of them
-// cut.
+// One change. Each integer goes by +1, -1 and to 0, each enum to each other value. Each bool and
+// each optional part is flipped. The first letter of each text changes. Each row of a table is
+// removed, doubled, and swapped with the next. Each entry that terms look up goes by +1 and -1, and
+// the first and the last of them are cut.
 struct Edit {
   std::string field;   // "actions.after"
   std::string change;  // "row 2: 1 -> 2"

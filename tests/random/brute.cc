@@ -183,8 +183,8 @@ const std::vector<std::uint32_t>& Brute::route(Pair pair) {
   return links;
 }
 
-// Checks the links in lock step, and with as many transfers of each pair at once as the pair ever
-// has in a step.
+// Checks the links in lock step; then with the maximum transfers of each pair, over all steps, at
+// once.
 std::string Brute::check_links() {
   if (!links_) return {};
   using Use = std::pair<std::int64_t, std::uint32_t>;  // tick, and a link or pair

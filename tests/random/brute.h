@@ -67,9 +67,9 @@ struct NodeEvents {
 // Whether input and output are the same memory: each segment that both hold.
 enum class InPlace : std::uint8_t { kNo, kYes };
 
-// Empty if no event of the node can begin before the end of one that it needs, or that uses the
-// same memory, however late messages are (rules 2 to 7): each event in turn is held back, and all
-// others continue as far as the rules let them.
+// Holds back each event in turn, while all others continue as far as the rules let them. Empty if
+// no event of the node can begin before the end of an event that it needs, or that uses the same
+// memory, however late messages are (rules 2 to 7).
 [[nodiscard]] std::string find_hazard(const NodeEvents& node, InPlace in_place);
 
 class Brute {

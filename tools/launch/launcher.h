@@ -109,7 +109,7 @@ struct Member {
   SharedMemory memory;
 };
 
-// While it lives, Ctrl-C and the like (SIGINT, SIGTERM, SIGHUP) break off the cluster's waits
+// While it exists, Ctrl-C and the like (SIGINT, SIGTERM, SIGHUP) interrupt the waits of the cluster
 // instead of ending the process, so that everything is cleared away.
 class SignalWatch {
  public:

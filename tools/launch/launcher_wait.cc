@@ -1,4 +1,4 @@
-// The launcher's waits: hearing nodes out, and giving up on them.
+// The launcher's waits: receiving from nodes, and declaring them failed.
 
 #include <poll.h>
 #include <sys/wait.h>

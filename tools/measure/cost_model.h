@@ -24,9 +24,9 @@ class CostModel {
   // Reads the JSON of `espalier measure`. Throws Failure (bad input): unreadable, or no such file.
   [[nodiscard]] static CostModel read(const std::string& path);
 
-  // The line that gives the time of a block of `bytes`: between two measured sizes the one through
-  // both, outside them that of the two next ones; where its start-up time would be negative, the
-  // one through 0 that gives the same time.
+  // The line that gives the time of a block of `bytes`: between two measured sizes the line through
+  // both, outside them the line of the two nearest sizes. If its start-up time would be negative,
+  // the line through 0 that gives the same time.
   struct Line {
     double alpha = 0;  // s
     double beta = 0;   // s/B

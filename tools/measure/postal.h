@@ -49,9 +49,9 @@ struct Postal {
   double echo_lambda = 0;  // of each experiment alone
   double return_lambda = 0;
 };
-// One way is half the time with one receiver, where both experiments are the same; t_s is the least
-// squares' slope over the number of receivers from there. Timings of one and of at least one larger
-// number of receivers, of each experiment.
+// The time of one way is half the time with one receiver, where both experiments are the same; t_s
+// is the slope, by least squares, over the number of receivers from there. Takes timings of one and
+// of at least one larger number of receivers, of each experiment.
 [[nodiscard]] Postal fit_postal(const std::vector<Timing>& timings);
 
 struct Line {

@@ -153,7 +153,7 @@ void choose_nodes(SelectedAlgorithm& selected) {
   selected.nodes = static_cast<std::uint32_t>(selected.found.size());
 }
 
-// Why a rank-local algorithm makes no program for this selection, and what it needs.
+// The reason why a rank-local algorithm makes no program for this selection, and its requirement.
 std::string reason(const SelectedAlgorithm& selected, Status status) {
   const Group& group = selected.group;
   const std::string ranks = counted(group.ranks, "rank");
