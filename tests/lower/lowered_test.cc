@@ -1,6 +1,7 @@
-// Every algorithm for any topology, lowered onto the links of meshes, trees and crossbars: the
-// least period that the links allow, proven by the verifier, and run on simulated machines in lock
-// step and freely with right results. More topologies and roots with ESPALIER_WHOLE=1.
+// Every algorithm for any topology, lowered onto the links of meshes, trees and crossbars. Checks
+// that the period is the least that the links allow, as proven by the verifier, and that simulated
+// machines give correct results in lock step and asynchronously. More topologies and roots with
+// ESPALIER_WHOLE=1.
 
 #include <gtest/gtest.h>
 

@@ -41,7 +41,7 @@ struct Message {
 struct Wire {
   std::vector<Message> read;  // messages whose bytes have left the sender
   std::size_t sends = 0;      // sends posted
-  std::size_t posted = 0;     // receives issued at the other end
+  std::size_t posted = 0;     // receives issued at the peer
   std::size_t landed = 0;
   std::int64_t lanes = 1;
 };

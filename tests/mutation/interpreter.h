@@ -59,8 +59,8 @@ struct Play {
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> segments_given(const Play& play,
                                                                    std::int64_t node,
                                                                    std::uint8_t buffer);
-// Whether two plays run alike under any drift: everything is the same except the limits (claimed
-// steps, scratch, ports).
+// Whether two plays run alike under any timing skew: everything is the same except the limits
+// (claimed steps, scratch, ports).
 [[nodiscard]] bool same_course(const Play& a, const Play& b);
 
 // At most 15 ranks, with any number of routers; as many programs as the first says, or fewer.

@@ -52,7 +52,7 @@ struct Judgement {
 
 class Judge {
  public:
-  // Every play is run in lock step and under `drifts` seeded drifts.
+  // Every play is run in lock step and under `drifts` seeded timing skews.
   explicit Judge(std::uint32_t drifts) : drifts_(drifts) {}
   // `mutant`: the programs of all nodes; the programs of `changed` are mutated.
   [[nodiscard]] Judgement judge(const Schedule& schedule, Programs& mutant,

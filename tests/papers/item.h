@@ -22,7 +22,7 @@ struct Item {
   std::string corrected;  // the correct value if the paper is wrong or gives a bound; or empty
   std::string ours;       // computed here
   std::string how;        // the method of computing: "verified schedule", "closed form", ...
-  std::string note = {};  // why they differ, where they do
+  std::string note = {};  // the reason for any difference
   bool measured = false;  // on the authors' machine: there is nothing to reproduce
 
   // Whether ours equals the expected value: the corrected one if there is one, otherwise the value

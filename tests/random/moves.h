@@ -45,7 +45,8 @@ class Moves {
   // they have any. Returns its cell by node.
   std::vector<Cell> down(Spool& spool, std::uint32_t root, Cell source, const Nodes& to,
                          bool keep) const;
-  // Combines the blocks of all ranks, in `final` of the root (-1: in any cell of it).
+  // Combines the blocks of all ranks, into the cell `final` of the root (-1: into any cell of the
+  // root).
   [[nodiscard]] Cell up(Spool& spool, std::uint32_t root, Cell final) const;
   // Moves one block along a way from rank to rank.
   void path(Spool& spool, std::uint32_t from, std::uint32_t to, Cell source, Cell final) const;

@@ -291,7 +291,7 @@ void RowWriter::add_table(Draft& draft, std::vector<std::int64_t> values) {
   row.table = look_up(entries);
 }
 
-// Where the table has these entries: 1 + the position of the first.
+// Finds these entries in the table, or adds them. Returns their position plus 1.
 std::uint32_t RowWriter::look_up(const std::vector<std::int16_t>& entries) {
   const auto at = std::search(table_.begin(), table_.end(), entries.begin(), entries.end());
   const auto position = static_cast<std::uint32_t>(at - table_.begin());
@@ -319,7 +319,8 @@ void RowWriter::pad(Draft& draft, const RowShape& shape) {
   index.off -= static_cast<std::int32_t>(by);
 }
 
-// Where the program has these terms, one after the other; its number of terms: nowhere.
+// The position at which the program has these terms, one after the other; its number of terms if it
+// has them nowhere.
 std::uint32_t RowWriter::find_terms(const std::vector<Term>& terms) const {
   const Term* end = program_.terms + program_.terms_count;
   const Term* begin = program_.terms;

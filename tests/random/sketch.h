@@ -13,7 +13,7 @@ namespace espalier::random {
 
 class Sketch {
  public:
-  // A place of one block of each round, or of `run` segments of it.
+  // A place of one block of each round, or of `run` segments of the block.
   struct Cell {
     std::uint32_t node = 0;
     Buffer buffer = espalier_Buffer_BUFFER_NONE;

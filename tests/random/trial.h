@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kLonger = 16;
 // One in kEach seeds is checked for every N up to a bound if it is not proven for every N at once.
 // That takes longest.
 inline constexpr std::uint64_t kEach = 16;
-// Under drift N = 2, and one from 3 to kMaxDrifting.
+// Under random timing, N = 2 and one N from 3 to kMaxDrifting are run.
 inline constexpr int kDrifts = 2;
 inline constexpr std::uint32_t kMaxDrifting = 12;
 

@@ -1,7 +1,7 @@
 // Simulation without data, on machines that share frames, against simulation with data, on machines
-// of their own: times, steps, what links carry and the log of every node are the same. Every
-// algorithm, direct and lowered onto the links, in lock step and free running, with jitter and with
-// both kinds of hops.
+// of their own. Times, steps, loads of links and the log of every node must be the same. Every
+// algorithm, direct and lowered onto the links, in lock step and asynchronously, with jitter and
+// with both kinds of hops.
 
 #include <gtest/gtest.h>
 

@@ -148,7 +148,7 @@ Status boot(espalier::Slots& slots, std::uint32_t node, const std::uint8_t* upda
   return status;
 }
 
-// Descriptors may also lie in flash as a schedule file.
+// Descriptors may also be in flash as a schedule file.
 Status load_file(std::uint32_t node) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(0x20000u);
   espalier::ScheduleFile file;

@@ -23,7 +23,7 @@ struct Arguments {
   Format format = Format::kText;
 };
 
-// The fewest blocks of scratch of any node, and the most.
+// The minimum and maximum blocks of scratch over all nodes.
 std::pair<std::uint32_t, std::uint32_t> scratch_of(const SelectedAlgorithm& selected) {
   std::uint32_t least = selected.found.at(0).scratch_blocks, most = least;
   for (const Program& program : selected.found) {

@@ -26,7 +26,7 @@ constexpr std::uint32_t kMaxNodes = 1024;
 constexpr std::uint64_t kMaxLinks = 100'000;
 constexpr std::uint64_t kMaxBlocks = 4096;
 
-// Enough to see the period, where there is one.
+// Enough to see the period, if there is one.
 std::int64_t usual_blocks(const Program& program) {
   const std::int64_t first = allowed_blocks(program, 1);
   const std::int64_t more = allowed_blocks(program, 8);

@@ -109,7 +109,7 @@ struct Series {
   std::vector<double> seconds;
 };
 
-// How far the lambdas of single repetitions lie apart.
+// The spread of the lambdas of single repetitions.
 void add_spread(const std::vector<Series>& all, std::uint32_t repetitions, MeasuredSize& size) {
   std::vector<double> lambdas;
   for (std::uint32_t i = 0; i < repetitions; ++i) {

@@ -96,7 +96,8 @@ TEST_F(VerifyCommand, ProvesTotalExchangeOnWideBranches) {
   }
 }
 
-// The witnesses and the claim repeat after as many blocks as there are ranks, or a quarter of them.
+// The lower bounds and the claim repeat after as many blocks as there are ranks, or a quarter of
+// them.
 TEST_F(VerifyCommand, ProvesManyRanksForEveryBlocks) {
   for (const char* schedule :
        {"broadcast --algorithm two-tree-simplex", "broadcast --algorithm fractional-simplex",

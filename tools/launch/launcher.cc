@@ -209,7 +209,7 @@ bool NodeProcesses::check_machines(std::string& error) const {
 
 bool NodeProcesses::wire_up(std::string& error) {
   if (!await(Member::State::kHello, error) || !check_machines(error)) return false;
-  std::vector<std::vector<std::uint32_t>> lanes;  // the node at the other end of each
+  std::vector<std::vector<std::uint32_t>> lanes;  // the peer of each
   for (const Member& member : members_) {
     const control::Hello& hello = member.hello;
     lanes.emplace_back(hello.peers, hello.peers + std::min(hello.lanes, control::kMaxLanes));

@@ -26,7 +26,7 @@ struct NodeResult {
   std::string status;       // "ok", or how it failed, one line
   bool failed = false;
   bool disturbed = false;  // --kill or --stop hit its process
-  std::string cause;       // what its machine ended with: "dead link"; empty if it told none
+  std::string cause;       // final status of its machine: "dead link"; empty: none reported
   std::uint32_t detector = 0;
   std::uint32_t peer = 0;
   double after_disturbance = 0;  // s from the last --kill or --stop to its end
@@ -54,7 +54,7 @@ struct EndpointResult {
   std::uint32_t node = 0;
   std::string name;  // of the node
   std::int32_t pid = 0;
-  std::uint32_t link = 0, lane = 0;  // link: the node's own number of it
+  std::uint32_t link = 0, lane = 0;  // link: number of the link at this node
   std::uint32_t peer = 0;
   std::string peer_name;
   std::string address, peer_address;  // in the form of the provider: own, and of the only peer

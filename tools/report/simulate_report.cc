@@ -177,7 +177,7 @@ void print_contention(const StoredSchedule& schedule, const SimulateReport& repo
               block_name(schedule, found.one).c_str(), block_name(schedule, found.other).c_str());
 }
 
-// With a histogram of the free run, where it says more.
+// With a histogram of the asynchronous run, if it adds something.
 void print_residence(const StoredSchedule& schedule, const SimulateReport& report) {
   const sim::Residence& free = report.free_running.residence;
   std::printf(

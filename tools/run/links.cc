@@ -55,7 +55,7 @@ std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule)
 
 std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
                                            const launch::NodeProcesses& cluster) {
-  std::vector<std::vector<std::uint32_t>> lanes;  // the node at the other end of each
+  std::vector<std::vector<std::uint32_t>> lanes;  // the peer of each
   for (const launch::Member& member : cluster.members()) {
     lanes.emplace_back(member.hello.peers, member.hello.peers + member.hello.lanes);
   }

@@ -28,7 +28,7 @@ void write_logs(const RunOptions& options, const tools::LoadedSchedule& schedule
                 const reference::ReferenceInput& what, const launch::NodeProcesses& cluster) {
   std::vector<EventLog> logs;
   for (const launch::Member& member : cluster.members()) {
-    // A node that is gone has not said how much its log holds.
+    // A node that died has not reported how many records its log holds.
     const bool told = member.state == launch::Member::State::kReported;
     logs.push_back(told ? member.memory.log(member.report.log) : EventLog());
     if (!told || options.events.empty()) continue;

@@ -27,9 +27,9 @@ class Source {
   // The name of the file, or "two-tree, root 3".
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const topology::Topology& topology() const { return *topology_; }
-  // node's program; good until the next call.
+  // The program of `node`; valid until the next call.
   [[nodiscard]] const Program& program(std::uint32_t node);
-  // The bytes of the file, which this then has no more: the last call.
+  // Moves the bytes of the file out: must be the last call.
   [[nodiscard]] std::vector<std::uint8_t> take_bytes() { return std::move(loaded_.bytes); }
 
  private:
