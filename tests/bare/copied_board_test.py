@@ -10,7 +10,6 @@ import sys
 import tempfile
 
 NAME = "throw-away"
-TREE = ["boards", "collectives", "firmware", "hal", "proto", "tests", "meson.build", "meson_options.txt"]
 
 
 def call(words, **more):
@@ -28,9 +27,9 @@ def replace(path, pattern, text):
 
 def copy_board(root, tree):
     """The sources unchanged, except boards/, which has one more board."""
-    for name in TREE:
-        if name != "boards":
-            (tree / name).symlink_to(root / name)
+    for source in root.iterdir():
+        if source.name != "boards" and not source.name.startswith((".", "build")):
+            (tree / source.name).symlink_to(source)
     (tree / "build").symlink_to(root / "build")  # what ./setup.sh fetched
     shutil.copytree(root / "boards", tree / "boards")
     board = tree / "boards" / NAME
