@@ -44,7 +44,7 @@ Json to_json(const SelectedAlgorithm& selected) {
           {"busiest", {report.from, report.to}},
           {"busiest_load", report.load},
           {"busiest_lanes", report.lanes},
-          {"max_scratch_blocks", scratch_of(selected).second}};
+          {"most_scratch_blocks", scratch_of(selected).second}};
 }
 
 void run_compile(const Arguments& arguments) {

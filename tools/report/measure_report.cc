@@ -62,7 +62,7 @@ std::string measured_json(const Measured& measured) {
                                 {"receivers", size.timings[i].receivers},
                                 {"median_s", size.timings[i].seconds},
                                 {"least_s", size.least[i]},
-                                {"max_s", size.most[i]}});
+                                {"most_s", size.most[i]}});
     }
     out["sizes"].push_back(row);
   }

@@ -66,8 +66,8 @@ Json transfer_json(const sim::Transfer& transfer) {
 
 Json contention_json(const sim::Contention& found) {
   Json json = {{"conflicts", found.conflicts},
-               {"max_asked", found.max_asked},
-               {"max_lanes", found.max_lanes}};
+               {"most_asked", found.max_asked},
+               {"most_lanes", found.max_lanes}};
   if (found.conflicts == 0) return json;
   json["first"] = {{"step", found.step},
                    {"from", found.from},

@@ -223,7 +223,7 @@ Json to_json(Source& source, const Proof& proof) {
   json["port_model"] = port_model_name(program.port_model);
   json["window"] = program.window;
   json["least_scratch_blocks"] = proof.least_scratch;
-  json["max_scratch_blocks"] = proof.max_scratch;
+  json["most_scratch_blocks"] = proof.max_scratch;
   json["in_place"] = verdict.in_place;
   json["fits_links"] = proof.links.empty();
   if (proof.links.empty()) {
