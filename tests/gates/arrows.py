@@ -76,8 +76,9 @@ def resolve(file, name, present):
     """Returns the tree's file that `#include "name"` in `file` means; for a header that the build makes, a name in its folder."""
     beside = str(pathlib.PurePath(file).parent / name)
     for candidate in (beside, name, PUBLIC + name.removeprefix("espalier/")):
-        if candidate in present:
-            return candidate
+        for source in (candidate, candidate + ".in"):  # the build makes a header of its .in
+            if source in present:
+                return source
     return "proto/" + name if name.endswith(".pb.h") else None
 
 
