@@ -106,7 +106,7 @@ def check_arrows(root):
 
 
 def check_freestanding(root, commands):
-    present = set(tree.files(root, ".h", ".cc", ".c"))
+    present = set(tree.files(root, ".h", ".h.in", ".cc", ".c"))
     todo = {source for source, arguments in tree.compiled(root, commands) if "-fno-exceptions" in arguments} & present
     first = {file: file for file in todo}  # file -> a source that includes it, directly or not
     findings = [] if todo else [f"{commands}: no source is compiled with -fno-exceptions; expected the freestanding ones"]
