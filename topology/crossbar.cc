@@ -7,7 +7,7 @@
 namespace espalier::topology {
 namespace {
 
-constexpr std::string_view kShape =
+constexpr std::string_view kCrossbarForm =
     "crossbar:AxB or crossbar:AxB,in=I,out=O with A modules of B ranks and I channels into, O out "
     "of a module (2 where not given), e.g. crossbar:4x8";
 constexpr std::uint32_t kChannels = 2;
@@ -113,7 +113,7 @@ class Crossbar final : public Topology {
 }  // namespace
 
 std::unique_ptr<Topology> parse_crossbar(std::string_view text, std::string& error) {
-  SpecReader reader("crossbar:", text, kShape);
+  SpecReader reader("crossbar:", text, kCrossbarForm);
   const std::uint32_t modules = reader.number("the number of modules");
   reader.literal("x");
   const std::uint32_t size = reader.number("the number of ranks a module");

@@ -9,13 +9,13 @@
 
 #include "topology/custom_content.h"
 #include "topology/custom_routes.h"
+#include "topology/text_file.h"
 
 namespace espalier::topology {
 namespace {
 
 constexpr std::string_view kPrefix = "custom:";
-constexpr std::size_t kMaxBytes = 4u << 20;  // maximum size of a topology file
-constexpr std::size_t kMaxQuoted = 40;       // characters of a specification in a message
+constexpr std::size_t kMaxQuoted = 40;  // characters of a specification in a message
 
 class Custom final : public Topology {
  public:
@@ -81,7 +81,7 @@ std::unique_ptr<Topology> parse_custom(std::string_view text, std::string& error
 std::unique_ptr<Topology> read_topology_file(const std::string& path, std::string& error) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
-  std::string text(kMaxBytes + 1, '\0');
+  std::string text(kMaxTextBytes + 1, '\0');
   const std::size_t size =
       file == nullptr ? 0 : std::fread(text.data(), 1, text.size(), file.get());
   if (file == nullptr || std::ferror(file.get()) != 0) {
@@ -91,10 +91,10 @@ std::unique_ptr<Topology> read_topology_file(const std::string& path, std::strin
   }
   text.resize(size);
   auto topology = std::make_unique<Custom>();
-  const ParseError parse_error = size > kMaxBytes
+  const ParseError parse_error = size > kMaxTextBytes
                                      ? ParseError{{},
                                                   "the file is too large; expected at most " +
-                                                      std::to_string(kMaxBytes) + " bytes"}
+                                                      std::to_string(kMaxTextBytes) + " bytes"}
                                      : topology->read(text);
   if (parse_error.what.empty()) return topology;
   error = path + ":" + std::to_string(parse_error.source.line + 1) + ": " + parse_error.what;

@@ -1,6 +1,5 @@
 // Text format to CustomContent. Detects missing, unknown, duplicate and out-of-range entries.
 
-#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "topology.pb.h"
 #include "topology/custom_content.h"
+#include "topology/text_file.h"
 
 namespace espalier::topology {
 namespace {
@@ -21,21 +21,11 @@ using Tree = TextFormat::ParseInfoTree;
 constexpr std::size_t kMaxLetters = 64;
 constexpr std::uint32_t kMaxLanes = 1u << 20;
 constexpr double kFarthest = 1e6;
-constexpr const char* kGuide = "; expected text as docs/topologies.md describes it";
-
-class FirstError final : public google::protobuf::io::ErrorCollector {
- public:
-  // line and column count from 0.
-  void AddError(int line, int column, const std::string& message) override {
-    if (error.what.empty()) error = {{std::max(line, 0), std::max(column, 0)}, message + kGuide};
-  }
-  ParseError error;
-};
 
 // Keeps the first error; values read after it are meaningless.
-class Reader {
+class TopologyReader {
  public:
-  explicit Reader(CustomContent& content) : content_(content) {}
+  explicit TopologyReader(CustomContent& content) : content_(content) {}
   [[nodiscard]] ParseError read(std::string_view text);
 
  private:
@@ -74,20 +64,20 @@ std::string first_at(SourcePosition source, SourcePosition again) {
              : " (the first is in line " + std::to_string(source.line + 1) + ")";
 }
 
-SourcePosition Reader::source_of(const char* field, int index) const {
+SourcePosition TopologyReader::source_of(const char* field, int index) const {
   const auto* descriptor = TopologyFile::descriptor()->FindFieldByName(field);
   const TextFormat::ParseLocation at = tree_.GetLocation(descriptor, index);
   return {std::max(at.line, 0), std::max(at.column, 0)};
 }
 
-std::string Reader::numbers() const {
+std::string TopologyReader::numbers() const {
   const auto nodes = content_.nodes.size();
   return "expected 0 to " + std::to_string(nodes - 1) + " (" + std::to_string(content_.ranks) +
          " ranks, " + std::to_string(nodes - content_.ranks) + " routers)";
 }
 
-std::uint32_t Reader::number(bool given, std::uint32_t node, const std::string& what,
-                             SourcePosition source) {
+std::uint32_t TopologyReader::number(bool given, std::uint32_t node, const std::string& what,
+                                     SourcePosition source) {
   if (!given) {
     fail(source, what + " is missing; " + numbers());
   } else if (node >= content_.nodes.size()) {
@@ -97,7 +87,7 @@ std::uint32_t Reader::number(bool given, std::uint32_t node, const std::string& 
   return ok() ? node : 0;
 }
 
-void Reader::head() {
+void TopologyReader::head() {
   const auto allowed = [](unsigned char c) {
     return c < 0x80 && (std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-');
   };
@@ -128,7 +118,7 @@ void Reader::head() {
   content_.routing_source = source_of("routing");
 }
 
-void Reader::node(const TopologyFile::Node& entry, SourcePosition source) {
+void TopologyReader::node(const TopologyFile::Node& entry, SourcePosition source) {
   const std::uint32_t node = number(entry.has_node(), entry.node(), "node: 'node'", source);
   if (!ok()) return;
   const std::string who = "node " + std::to_string(node);
@@ -151,7 +141,7 @@ void Reader::node(const TopologyFile::Node& entry, SourcePosition source) {
   content_.nodes[node] = {entry.name(), entry.has_x(), {entry.x() + 0.0, entry.y() + 0.0}};
 }
 
-void Reader::positions() {
+void TopologyReader::positions() {
   const auto& nodes = content_.nodes;
   const auto placed = [](const CustomContent::Node& node) { return node.placed; };
   const auto without = std::find_if_not(nodes.begin(), nodes.end(), placed);
@@ -178,7 +168,7 @@ void Reader::positions() {
   }
 }
 
-void Reader::add_link(Link link, SourcePosition source) {
+void TopologyReader::add_link(Link link, SourcePosition source) {
   const auto [first, fresh] = link_sources_.insert({{link.from, link.to}, source});
   if (!fresh) {
     fail(source, "the link from " + std::to_string(link.from) + " to " + std::to_string(link.to) +
@@ -188,7 +178,7 @@ void Reader::add_link(Link link, SourcePosition source) {
   content_.links.push_back(link);
 }
 
-void Reader::link(const TopologyFile::Link& entry, SourcePosition source) {
+void TopologyReader::link(const TopologyFile::Link& entry, SourcePosition source) {
   const std::uint32_t from = number(entry.has_from(), entry.from(), "link: 'from'", source);
   const std::uint32_t to = number(entry.has_to(), entry.to(), "link: 'to'", source);
   const std::uint32_t capacity = entry.has_capacity() ? entry.capacity() : 1;
@@ -204,7 +194,7 @@ void Reader::link(const TopologyFile::Link& entry, SourcePosition source) {
   if (!entry.one_way()) add_link({to, from, capacity}, source);
 }
 
-void Reader::hop(const TopologyFile::NextHop& entry, SourcePosition source) {
+void TopologyReader::hop(const TopologyFile::NextHop& entry, SourcePosition source) {
   const std::uint32_t at = number(entry.has_at(), entry.at(), "next_hop: 'at'", source);
   const std::uint32_t next = number(entry.has_next(), entry.next(), "next_hop: 'next'", source);
   if (ok() && content_.capacity(at, next) == 0) {
@@ -230,7 +220,7 @@ void Reader::hop(const TopologyFile::NextHop& entry, SourcePosition source) {
   }
 }
 
-void Reader::route(const TopologyFile::Route& entry, SourcePosition source) {
+void TopologyReader::route(const TopologyFile::Route& entry, SourcePosition source) {
   if (entry.node_size() < 2) {
     fail(source, "route: it has " + std::to_string(entry.node_size()) +
                      " nodes; expected two at least, its ends included");
@@ -258,7 +248,7 @@ void Reader::route(const TopologyFile::Route& entry, SourcePosition source) {
 }
 
 // Sorts into the order that canonical_text() writes and that searches rely on.
-void Reader::sort() {
+void TopologyReader::sort() {
   std::sort(content_.hops.begin(), content_.hops.end(), [](const auto& a, const auto& b) {
     return std::tuple(a.at, a.next, a.to) < std::tuple(b.at, b.next, b.to);
   });
@@ -267,8 +257,8 @@ void Reader::sort() {
   });
 }
 
-ParseError Reader::read(std::string_view text) {
-  FirstError errors;
+ParseError TopologyReader::read(std::string_view text) {
+  FirstError errors("; expected text as docs/topologies.md describes it");
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   parser.WriteLocationsTo(&tree_);
@@ -298,7 +288,7 @@ ParseError Reader::read(std::string_view text) {
 
 ParseError read_custom(std::string_view text, CustomContent& content) {
   content = {};
-  return Reader(content).read(text);
+  return TopologyReader(content).read(text);
 }
 
 }  // namespace espalier::topology

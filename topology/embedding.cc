@@ -1,6 +1,5 @@
 #include "espalier/topology/embedding.h"
 
-#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
@@ -12,36 +11,25 @@
 
 #include "embedding.pb.h"
 #include "topology/known_embeddings.h"
+#include "topology/text_file.h"
 
 namespace espalier::topology {
 namespace {
 
 using google::protobuf::TextFormat;
 
-constexpr std::size_t kMaxBytes = 4u << 20;  // maximum size of a file
-constexpr const char* kGuide = "; expected text as docs/embeddings.md describes it";
-
-class FirstError final : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int /*column*/, const std::string& message) override {
-    if (what.empty()) what = message + kGuide, at = std::max(line, 0);
-  }
-  std::string what;
-  int at = 0;  // line, counted from 0
-};
-
 // The embedding read so far, and its first error.
-class Reader {
+class EmbeddingReader {
  public:
   Embedding read(std::string_view text) {
-    FirstError errors;
+    FirstError errors("; expected text as docs/embeddings.md describes it");
     TextFormat::Parser parser;
     parser.RecordErrorsTo(&errors);
     parser.WriteLocationsTo(&tree_);
     if (!parser.ParseFromString(std::string(text), &file_)) {
       errors.AddError(0, 0, "the text cannot be parsed");  // ignored if there is an error already
-      what_ = errors.what;
-      line_ = errors.at;
+      what_ = errors.error.what;
+      line_ = errors.error.source.line;
       return {};
     }
     Embedding embedding{.name = {},
@@ -138,7 +126,7 @@ class Reader {
 
 std::optional<Embedding> parse_embedding(std::string_view text, const std::string& name,
                                          std::string& error) {
-  Reader reader;
+  EmbeddingReader reader;
   Embedding embedding = reader.read(text);
   embedding.name = name;
   if (reader.what().empty()) return embedding;
@@ -149,7 +137,7 @@ std::optional<Embedding> parse_embedding(std::string_view text, const std::strin
 std::optional<Embedding> read_embedding(const std::string& path, std::string& error) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
-  std::string text(kMaxBytes + 1, '\0');
+  std::string text(kMaxTextBytes + 1, '\0');
   const std::size_t size =
       file == nullptr ? 0 : std::fread(text.data(), 1, text.size(), file.get());
   if (file == nullptr || std::ferror(file.get()) != 0) {
@@ -157,9 +145,9 @@ std::optional<Embedding> read_embedding(const std::string& path, std::string& er
             "; expected an embedding as docs/embeddings.md describes it";
     return std::nullopt;
   }
-  if (size > kMaxBytes) {
-    error =
-        path + ": the file is too large; expected at most " + std::to_string(kMaxBytes) + " bytes";
+  if (size > kMaxTextBytes) {
+    error = path + ": the file is too large; expected at most " + std::to_string(kMaxTextBytes) +
+            " bytes";
     return std::nullopt;
   }
   text.resize(size);

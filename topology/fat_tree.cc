@@ -7,7 +7,7 @@
 namespace espalier::topology {
 namespace {
 
-constexpr std::string_view kShape =
+constexpr std::string_view kFatTreeForm =
     "fattree:k=K,h=H,c=1 or c=k or c=c1,...,cH with K at least 2 and H at least 1, e.g. "
     "fattree:k=4,h=2,c=1";
 
@@ -146,7 +146,7 @@ std::vector<std::uint32_t> read_capacities(SpecReader& reader, std::uint32_t ari
 }  // namespace
 
 std::unique_ptr<Topology> parse_fat_tree(std::string_view text, std::string& error) {
-  SpecReader reader("fattree:", text, kShape);
+  SpecReader reader("fattree:", text, kFatTreeForm);
   reader.literal("k=");
   const std::uint32_t arity = reader.number("k");
   if (arity == 1) reader.fail("k is 1");

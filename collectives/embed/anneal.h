@@ -8,6 +8,8 @@
 
 namespace espalier::embed {
 
+inline constexpr std::int64_t kExcessTransferEnergy = 64;  // of one excess transfer; a hop has 1
+
 // std::mt19937_64 with our own distributions, because the standard's depend on the library.
 class Dice {
  public:

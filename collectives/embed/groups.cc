@@ -9,7 +9,6 @@
 namespace espalier::embed {
 namespace {
 
-constexpr std::int64_t kTooMany = 64;  // energy of one excess transfer; a hop has 1
 constexpr std::uint32_t kWindings = 8;
 
 // The rectangles of a mesh, with the nodes of each in the eight orders of a snake: along rows or
@@ -87,10 +86,10 @@ struct Seat {
   std::uint32_t rectangle = 0, winding = 0;
 };
 
-class Model {
+class GroupArrangement {
  public:
-  Model(const Rectangles& rectangles, const Routes& routes, const GroupTree& tree,
-        const Search& search)
+  GroupArrangement(const Rectangles& rectangles, const Routes& routes, const GroupTree& tree,
+                   const Search& search)
       : rectangles_(rectangles),
         tree_(tree),
         period_(tree.run + 1),
@@ -118,7 +117,7 @@ class Model {
   }
 
   [[nodiscard]] std::int64_t energy() const {
-    return kTooMany * loads_.over() + loads_.hops() / tree_.run;
+    return kExcessTransferEnergy * loads_.over() + loads_.hops() / tree_.run;
   }
   [[nodiscard]] bool done() const { return loads_.over() == 0; }
 
@@ -324,12 +323,12 @@ GroupTree complete_tree(std::uint32_t run, std::uint32_t groups) {
 GroupPlacement find_groups(const topology::Topology& mesh, const Routes& routes,
                            const GroupShape& shape, const GroupTree& tree, const Search& search) {
   const Rectangles rectangles(mesh.shape(), shape);
-  Model model(rectangles, routes, tree, search);
+  GroupArrangement model(rectangles, routes, tree, search);
   Dice dice(search.seed);
   // Low enough to keep the H-tree.
-  const double hot = tree.keeps_h_tree ? kTooMany / 4.0 : kTooMany * 3.0;
+  const double hot = tree.keeps_h_tree ? kExcessTransferEnergy / 4.0 : kExcessTransferEnergy * 3.0;
   if (tree.groups.size() > 1) {
-    anneal(model, dice, {hot, std::min(hot, double{kTooMany}) / 6.0, search.moves},
+    anneal(model, dice, {hot, std::min(hot, double{kExcessTransferEnergy}) / 6.0, search.moves},
            search.progress);
   }
   return model.result();

@@ -8,8 +8,6 @@
 namespace espalier::embed {
 namespace {
 
-constexpr std::int64_t kTooMany = 64;  // energy of one excess transfer; a hop has 1
-
 // Cut-through: one bin per slot of each phase. Store-and-forward: a single bin, because phases
 // overlap after lowering.
 std::vector<std::uint32_t> widths_of(const Traffic& traffic, const Search& search) {
@@ -20,9 +18,9 @@ std::vector<std::uint32_t> widths_of(const Traffic& traffic, const Search& searc
   return std::vector<std::uint32_t>(slots, 1);
 }
 
-class Model {
+class RankArrangement {
  public:
-  Model(const Routes& routes, const Traffic& traffic, const Search& search)
+  RankArrangement(const Routes& routes, const Traffic& traffic, const Search& search)
       : routes_(routes),
         traffic_(traffic),
         hops_(search.hops),
@@ -49,8 +47,9 @@ class Model {
   }
 
   [[nodiscard]] std::int64_t energy() {
-    const std::int64_t over = kTooMany * loads_.over();
-    return is_stored() ? over + kTooMany / 8 * latency() + loads_.hops() / 8 : over + loads_.hops();
+    const std::int64_t over = kExcessTransferEnergy * loads_.over();
+    return is_stored() ? over + kExcessTransferEnergy / 8 * latency() + loads_.hops() / 8
+                       : over + loads_.hops();
   }
   // Moves one end of a transfer to another node, mostly near the other end. The rank on that node
   // takes its place.
@@ -166,11 +165,12 @@ std::uint32_t whole_period(const Traffic& traffic) {
 }
 
 Placement find_placement(const Routes& routes, const Traffic& traffic, const Search& search) {
-  Model model(routes, traffic, search);
+  RankArrangement model(routes, traffic, search);
   Dice dice(search.seed);
   const bool stored = search.hops == Hops::kStoreAndForward;
-  const Cooling cooling{stored ? kTooMany / 2.0 : kTooMany * 3.0,
-                        stored ? kTooMany / 32.0 : kTooMany / 6.0, search.moves};
+  const Cooling cooling{stored ? kExcessTransferEnergy / 2.0 : kExcessTransferEnergy * 3.0,
+                        stored ? kExcessTransferEnergy / 32.0 : kExcessTransferEnergy / 6.0,
+                        search.moves};
   if (traffic.ranks > 1) anneal(model, dice, cooling, search.progress);
   return model.result();
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "espalier/base/arithmetic.h"
 #include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::lower {
@@ -50,7 +51,7 @@ class Reader {
       }
     }
     for (Memory& memory : memory_) {
-      for (const auto& [place, task] : memory.output) tasks_[at(task)].output = true;
+      for (const auto& [place, task] : memory.output) tasks_[as_index(task)].output = true;
     }
     graph = {static_cast<std::int32_t>(blocks_), std::move(tasks_), {}};
     return wrong_;
@@ -62,8 +63,6 @@ class Reader {
   static std::string too_many() {
     return "it has more than " + std::to_string(kMaxTasks) + " messages and operations";
   }
-  static std::size_t at(std::int32_t task) { return static_cast<std::size_t>(task); }
-
   // Sends read the data from before the step, receives write, then operations run.
   void follow(std::uint32_t node, const Instance& one, int turn) {
     const bool transfer = one.kind == espalier_Kind_SEND || one.kind == espalier_Kind_RECEIVE;
@@ -94,10 +93,10 @@ class Reader {
       Operand operand{-1, static_cast<std::int32_t>(segment)};
       if (place.buffer != espalier_Buffer_INPUT) {
         operand.task = holds(node, place, part);
-        if (operand.task < 0 || tasks_[at(operand.task)].block != place.block) {
+        if (operand.task < 0 || tasks_[as_index(operand.task)].block != place.block) {
           refuse(node, one, "it reads a place that does not hold its block");
         } else {
-          operand.segment = tasks_[at(operand.task)].segment;
+          operand.segment = tasks_[as_index(operand.task)].segment;
         }
       }
       values.push_back(operand);

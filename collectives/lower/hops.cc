@@ -6,18 +6,17 @@
 #include <tuple>
 #include <utility>
 
+#include "espalier/base/arithmetic.h"
+
 namespace espalier::lower {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
 class Router {
  public:
   Router(const topology::Topology& topology, PortModel ports, Hops& hops)
       : topology_(topology), single_(ports == espalier_PortModel_SINGLE_SEND), hops_(hops) {}
 
   std::string add(std::int32_t number) {
-    const Task& task = hops_.tasks[at(number)];
+    const Task& task = hops_.tasks[as_index(number)];
     hops_.first.push_back(static_cast<std::int32_t>(hops_.all.size()));
     const std::int32_t a = source(task.a), b = source(task.b);
     if (task.kind != espalier_Kind_SEND) {
@@ -55,7 +54,7 @@ class Router {
     const auto [entry, fresh] =
         numbers.try_emplace({from, to}, static_cast<std::int32_t>(ports.size()));
     if (fresh) ports.push_back({from, to, lanes, 0});
-    ++ports[at(entry->second)].load;
+    ++ports[as_index(entry->second)].load;
     return entry->second;
   }
 
@@ -74,12 +73,12 @@ class Scheduler {
       : hops_(hops), waits_(waits), period_(period), next_(hops.all.size()) {
     for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
       for (const std::int32_t before : {hops.all[hop].a, hops.all[hop].b}) {
-        if (before >= 0) next_[at(before)].push_back({static_cast<std::int32_t>(hop), -1});
+        if (before >= 0) next_[as_index(before)].push_back({static_cast<std::int32_t>(hop), -1});
       }
     }
     for (const Order& order : hops.orders) {
       const std::int32_t steps = order.window ? waits.far : order.steps;
-      next_[at(order.first)].push_back({order.then, steps});
+      next_[as_index(order.first)].push_back({order.then, steps});
     }
   }
 
@@ -91,10 +90,10 @@ class Scheduler {
     not_before_.assign(many, 0);
     waiting_for_.assign(many, 0);
     ready_.assign(hops_.ports.size(), {});
-    used_.assign(hops_.ports.size(), std::vector<std::int32_t>(at(period_), 0));
+    used_.assign(hops_.ports.size(), std::vector<std::int32_t>(as_index(period_), 0));
     left_ = many;
     for (const auto& after : next_) {
-      for (const auto& [hop, steps] : after) ++waiting_for_[at(hop)];
+      for (const auto& [hop, steps] : after) ++waiting_for_[as_index(hop)];
     }
     for (std::size_t hop = 0; hop < many; ++hop) {
       if (waiting_for_[hop] == 0) make_ready(static_cast<std::int32_t>(hop));
@@ -110,14 +109,14 @@ class Scheduler {
 
   // Takes as many of the ready hops as the port has lanes left in this step.
   void fill(std::size_t port, std::int32_t step) {
-    std::int32_t& used = used_[port][at(step % period_)];
+    std::int32_t& used = used_[port][as_index(step % period_)];
     std::set<Rank>& ready = ready_[port];
     for (auto next = ready.begin(); next != ready.end() && used < hops_.ports[port].lanes;) {
       const std::int32_t hop = std::get<2>(*next);
-      const std::int32_t waited = step - ready_at_[at(hop)];
-      const bool may = ready_at_[at(hop)] == kAlways || waited >= waits_.far ||
+      const std::int32_t waited = step - ready_at_[as_index(hop)];
+      const bool may = ready_at_[as_index(hop)] == kAlways || waited >= waits_.far ||
                        (waited > 0 && waited <= waits_.near);
-      if (!may || step < not_before_[at(hop)]) {
+      if (!may || step < not_before_[as_index(hop)]) {
         ++next;
         continue;
       }
@@ -128,26 +127,27 @@ class Scheduler {
   }
 
   void place(std::int32_t hop, std::int32_t step) {
-    plan_.steps[at(hop)] = step;
+    plan_.steps[as_index(hop)] = step;
     plan_.length = std::max(plan_.length, step + 1);
     --left_;
-    for (const auto& [after, steps] : next_[at(hop)]) {
+    for (const auto& [after, steps] : next_[as_index(hop)]) {
       if (steps < 0) {
-        ready_at_[at(after)] = std::max(ready_at_[at(after)], step);
+        ready_at_[as_index(after)] = std::max(ready_at_[as_index(after)], step);
       } else {
-        not_before_[at(after)] = std::max(not_before_[at(after)], step + steps);
+        not_before_[as_index(after)] = std::max(not_before_[as_index(after)], step + steps);
       }
-      if (--waiting_for_[at(after)] == 0) make_ready(after);
+      if (--waiting_for_[as_index(after)] == 0) make_ready(after);
     }
   }
 
   // An operation runs in the step of its latest operand.
   void make_ready(std::int32_t hop) {
-    const Hop& one = hops_.all[at(hop)];
+    const Hop& one = hops_.all[as_index(hop)];
     if (one.port < 0) {
-      place(hop, std::max(ready_at_[at(hop)], not_before_[at(hop)]));
+      place(hop, std::max(ready_at_[as_index(hop)], not_before_[as_index(hop)]));
     } else {
-      ready_[at(one.port)].insert({(*order_)[at(hop)], hops_.tasks[at(one.task)].step, hop});
+      ready_[as_index(one.port)].insert(
+          {(*order_)[as_index(hop)], hops_.tasks[as_index(one.task)].step, hop});
     }
   }
 
@@ -171,7 +171,7 @@ std::vector<std::int64_t> longest_way(const Hops& hops) {
   for (std::size_t hop = hops.all.size(); hop-- > 0;) {
     if (hops.all[hop].port >= 0) --way[hop];
     for (const std::int32_t before : {hops.all[hop].a, hops.all[hop].b}) {
-      if (before >= 0) way[at(before)] = std::min(way[at(before)], way[hop]);
+      if (before >= 0) way[as_index(before)] = std::min(way[as_index(before)], way[hop]);
     }
   }
   return way;
@@ -203,10 +203,10 @@ std::string find_hops(const topology::Topology& topology, Graph graph, PortModel
   }
   if (ports != espalier_PortModel_SINGLE_SEND) hops.ports = hops.links;
   for (const InPlace& order : graph.in_place) {
-    const bool from_send = hops.tasks[at(order.first)].kind == espalier_Kind_SEND;
-    const bool into_receive = hops.tasks[at(order.then)].kind == espalier_Kind_SEND;
-    hops.orders.push_back(
-        {hops.first[at(order.first)], hops.last_of(order.then), into_receive, from_send ? 0 : 1});
+    const bool from_send = hops.tasks[as_index(order.first)].kind == espalier_Kind_SEND;
+    const bool into_receive = hops.tasks[as_index(order.then)].kind == espalier_Kind_SEND;
+    hops.orders.push_back({hops.first[as_index(order.first)], hops.last_of(order.then),
+                           into_receive, from_send ? 0 : 1});
   }
   return "";
 }

@@ -7,15 +7,10 @@
 #include <memory>
 #include <tuple>
 
+#include "collectives/lower/testing/parsed.h"
+
 namespace espalier::lower {
 namespace {
-
-std::unique_ptr<topology::Topology> parsed(const char* spec) {
-  std::string error;
-  auto topology = topology::parse(spec, error);
-  EXPECT_NE(topology, nullptr) << error;
-  return topology;
-}
 
 // A message from the sender's input, or from the result of task `after`.
 Task message(std::uint32_t from, std::uint32_t to, std::int32_t after = -1) {

@@ -9,6 +9,7 @@
 #include "collectives/lower/hops.h"
 #include "collectives/lower/neighbours.h"
 #include "collectives/lower/timed.h"
+#include "espalier/base/arithmetic.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/verify/verify.h"
 
@@ -16,9 +17,6 @@ namespace espalier::lower {
 namespace {
 
 constexpr std::uint32_t kMaxNodes = 4096;
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
 // Adds the hops to the schedule, at the plan's steps.
 class Timer {
  public:
@@ -33,13 +31,13 @@ class Timer {
       const TimedPlace into = {one.output ? espalier_Buffer_OUTPUT : espalier_Buffer_SCRATCH,
                                one.segment, -1};
       if (one.kind != espalier_Kind_SEND) {
-        made_.push_back(timed_.add_operation(one.kind, one.to, plan_.steps[at(last)], one.block,
-                                             into, operand(one.a), operand(one.b)));
+        made_.push_back(timed_.add_operation(one.kind, one.to, plan_.steps[as_index(last)],
+                                             one.block, into, operand(one.a), operand(one.b)));
         continue;
       }
       std::vector<std::uint32_t> nodes = {one.from};
       for (std::int32_t hop = first; hop <= last; ++hop) {
-        nodes.push_back(hops_.all[at(hop)].to);
+        nodes.push_back(hops_.all[as_index(hop)].to);
       }
       const std::span steps(plan_.steps.data() + first, nodes.size() - 1);
       made_.push_back(timed_.add_message(one.block, nodes, steps, operand(one.a), into));
@@ -50,7 +48,7 @@ class Timer {
   [[nodiscard]] TimedPlace operand(const Operand& from) const {
     if (from.segment < 0) return {};
     if (from.task < 0) return {espalier_Buffer_INPUT, from.segment, -1};
-    return made_[at(from.task)];
+    return made_[as_index(from.task)];
   }
 
   const Hops& hops_;
@@ -63,7 +61,7 @@ class Timer {
 void put_latest_first(const Plan& plan, Hops& hops) {
   std::int32_t latest = 0;
   for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
-    if (plan.steps[hop] == plan.length - 1) latest = hops.tasks[at(hops.all[hop].task)].block;
+    if (plan.steps[hop] == plan.length - 1) latest = hops.tasks[as_index(hops.all[hop].task)].block;
   }
   for (Task& task : hops.tasks) {
     if (task.block == latest) {

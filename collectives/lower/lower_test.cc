@@ -4,15 +4,10 @@
 
 #include <memory>
 
+#include "collectives/lower/testing/parsed.h"
+
 namespace espalier::lower {
 namespace {
-
-std::unique_ptr<topology::Topology> parsed(const char* spec) {
-  std::string error;
-  auto topology = topology::parse(spec, error);
-  EXPECT_NE(topology, nullptr) << error;
-  return topology;
-}
 
 Group group_for(const topology::Topology& topology) {
   Group group;

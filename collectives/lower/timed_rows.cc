@@ -5,11 +5,10 @@
 #include <tuple>
 #include <utility>
 
+#include "espalier/base/arithmetic.h"
+
 namespace espalier::lower {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
 // One value of a node.
 struct Value {
   const TimedInstance* maker = nullptr;
@@ -29,14 +28,14 @@ class Slots {
   std::int32_t take(std::int32_t first, std::int32_t steps) {
     std::size_t slot = 0;
     while (slot < taken_.size() && !is_free(slot, first, steps)) ++slot;
-    if (slot == taken_.size()) taken_.emplace_back(at(period_), false);
+    if (slot == taken_.size()) taken_.emplace_back(as_index(period_), false);
     for (std::int32_t step = 0; step < steps; ++step) taken_[slot][place(first + step)] = true;
     return static_cast<std::int32_t>(slot);
   }
   [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(taken_.size()); }
 
  private:
-  [[nodiscard]] std::size_t place(std::int32_t step) const { return at(step % period_); }
+  [[nodiscard]] std::size_t place(std::int32_t step) const { return as_index(step % period_); }
   [[nodiscard]] bool is_free(std::size_t slot, std::int32_t first, std::int32_t steps) const {
     for (std::int32_t step = 0; step < steps; ++step) {
       if (taken_[slot][place(first + step)]) return false;
@@ -76,7 +75,7 @@ class NodeReader {
       for (const auto& [place, slot] : {std::pair(&one.into, &row.into), std::pair(&one.a, &row.a),
                                         std::pair(&one.b, &row.b)}) {
         if (place->buffer != espalier_Buffer_SCRATCH) continue;
-        *slot = values_[at(place->value)].slot;
+        *slot = values_[as_index(place->value)].slot;
         if (slot->turns > 1) row.span = one.step / period_ + 1;
       }
     }
@@ -88,8 +87,8 @@ class NodeReader {
     for (const TimedInstance& one : instances_) {
       for (const TimedPlace* place : {&one.into, &one.a, &one.b}) {
         if (place->value < 0) continue;
-        if (values_.size() <= at(place->value)) values_.resize(at(place->value) + 1);
-        Value& value = values_[at(place->value)];
+        if (values_.size() <= as_index(place->value)) values_.resize(as_index(place->value) + 1);
+        Value& value = values_[as_index(place->value)];
         value.last = std::max(value.last, one.step);
         if (place == &one.into) value.maker = &one;
         if (place->buffer == espalier_Buffer_SCRATCH) value.in_scratch = true;
@@ -100,7 +99,7 @@ class NodeReader {
   // Steps since the value was made; 0 if the window ensures the order.
   [[nodiscard]] std::int32_t wait_for(const TimedInstance& reader, const TimedPlace& place) const {
     if (place.value < 0) return 0;
-    const std::int32_t back = reader.step - values_[at(place.value)].maker->step;
+    const std::int32_t back = reader.step - values_[as_index(place.value)].maker->step;
     return back < window_ ? back : 0;
   }
 
@@ -109,25 +108,25 @@ class NodeReader {
     const TimedPlace* late = nullptr;  // the latest operand that was received
     for (const TimedPlace* place : {&one.a, &one.b}) {
       if (place->value < 0) continue;
-      const Value& value = values_[at(place->value)];
+      const Value& value = values_[as_index(place->value)];
       if (value.maker->kind != espalier_Kind_RECEIVE) {
         if (value.maker->step == one.step) row.turn = std::max(row.turn, value.depth + 1);
         continue;
       }
       const bool later =
-          late == nullptr || values_[at(late->value)].maker->step < value.maker->step;
+          late == nullptr || values_[as_index(late->value)].maker->step < value.maker->step;
       const TimedPlace* other = later ? late : place;
       if (later) late = place;
       if (other != nullptr) wait_by_copy(one, *other, *late);
     }
     if (late != nullptr) row.after = wait_for(one, *late);
-    if (one.into.value >= 0) values_[at(one.into.value)].depth = row.turn;
+    if (one.into.value >= 0) values_[as_index(one.into.value)].depth = row.turn;
   }
 
   // Waits for `place`, which arrived before `late`; the operation itself waits for `late`.
   void wait_by_copy(const TimedInstance& reader, const TimedPlace& place, const TimedPlace& late) {
-    Value& value = values_[at(place.value)];
-    const bool together = value.maker->step == values_[at(late.value)].maker->step;
+    Value& value = values_[as_index(place.value)];
+    const bool together = value.maker->step == values_[as_index(late.value)].maker->step;
     if (together || reader.step - value.maker->step >= window_ || value.copied) return;
     value.copied = true;
     auto copy = std::make_unique<TimedInstance>(*value.maker);

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "collectives/lower/testing/parsed.h"
 #include "collectives/lower/timed_rows.h"
 #include "espalier/collectives/verify/verify.h"
 
@@ -12,13 +13,6 @@ namespace {
 
 constexpr Buffer kInput = espalier_Buffer_INPUT, kOutput = espalier_Buffer_OUTPUT,
                  kScratch = espalier_Buffer_SCRATCH;
-
-std::unique_ptr<topology::Topology> parsed(const char* spec) {
-  std::string error;
-  auto topology = topology::parse(spec, error);
-  EXPECT_NE(topology, nullptr) << error;
-  return topology;
-}
 
 Group group_for(const topology::Topology& topology, std::uint32_t root) {
   static constexpr BlockRule kBlocks = {0, 64};

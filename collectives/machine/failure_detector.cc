@@ -6,7 +6,7 @@ namespace espalier {
 namespace {
 
 // Delay until a control is retried for which the fabric had no room.
-constexpr std::uint64_t kRetryNs = 20'000;
+constexpr std::uint64_t kControlRetryNs = 20'000;
 
 // The order of causes. A detector that cannot receive never learns of another cause, so its own
 // cause precedes all others.
@@ -204,7 +204,8 @@ std::uint64_t FailureDetector::next_deadline() const {
   } else if (!awaited_.empty() && next_due_ != kNoDeadline) {
     next = next_due_ + lost_;
   }
-  if (!(probes_ | answers_ | causes_).empty()) next = std::min(next, now_ + lost_ + kRetryNs);
+  if (!(probes_ | answers_ | causes_).empty())
+    next = std::min(next, now_ + lost_ + kControlRetryNs);
   return next;
 }
 

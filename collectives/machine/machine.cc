@@ -17,7 +17,7 @@ constexpr std::uint64_t kUnexpectedMessages = 65'536;
 // because sequence numbers wrap.
 constexpr int kLateCollectives = 1024;
 // Delay until a post is retried for which the fabric had no room.
-constexpr std::uint64_t kRetryNs = 20'000;
+constexpr std::uint64_t kPostRetryNs = 20'000;
 
 }  // namespace
 
@@ -172,7 +172,7 @@ std::uint64_t Machine::next_deadline() const {
   if (endpoint_ == nullptr) return FailureDetector::kNoDeadline;
   if (has_moved_ || may_have_more_) return 0;
   const std::uint64_t next = failure_detector_.next_deadline();
-  return post_refused_ ? std::min(next, failure_detector_.now() + kRetryNs) : next;
+  return post_refused_ ? std::min(next, failure_detector_.now() + kPostRetryNs) : next;
 }
 
 }  // namespace espalier

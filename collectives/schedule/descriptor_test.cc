@@ -15,14 +15,6 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-Bytes encoded(const Program& program) {
-  Bytes bytes(kMaxDescriptorBytes);
-  std::size_t written = 0;
-  EXPECT_EQ(encode_program(program, bytes.data(), bytes.size(), written), Status::kOk);
-  bytes.resize(written);
-  return bytes;
-}
-
 // Decodes from memory of exactly that size, so that a sanitizer sees every read beyond it.
 Status decode(const Bytes& bytes, DecodedProgram& program, std::uint64_t topology = kAnyTopology,
               std::uint32_t node = kAnyNode) {

@@ -10,14 +10,6 @@
 namespace espalier {
 namespace {
 
-std::vector<std::uint8_t> encoded(const Program& program) {
-  std::vector<std::uint8_t> bytes(kMaxDescriptorBytes);
-  std::size_t written = 0;
-  EXPECT_EQ(encode_program(program, bytes.data(), bytes.size(), written), Status::kOk);
-  bytes.resize(written);
-  return bytes;
-}
-
 // Adds the sample programs of all nodes, node 2 with a table, and keeps only their descriptors.
 std::vector<std::vector<std::uint8_t>> fill(ProgramStore& store, std::uint32_t window) {
   std::vector<std::vector<std::uint8_t>> expected;

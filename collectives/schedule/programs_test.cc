@@ -52,14 +52,6 @@ static_assert(sizeof(DecodedProgram) == sizeof(espalier_Program));
 static_assert(std::is_standard_layout_v<DecodedProgram>);
 static_assert(std::is_trivially_default_constructible_v<DecodedProgram>);
 
-Bytes encoded(const Program& program) {
-  Bytes bytes(kMaxDescriptorBytes);
-  std::size_t written = 0;
-  EXPECT_EQ(encode_program(program, bytes.data(), bytes.size(), written), Status::kOk);
-  bytes.resize(written);
-  return bytes;
-}
-
 // Overwrites the memory of a freed object, so that a use after free shows even without a sanitizer.
 Bytes scribbled(std::size_t size) { return Bytes(size, 0xa5); }
 

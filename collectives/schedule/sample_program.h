@@ -1,7 +1,10 @@
 #pragma once
 // For tests: a small program with at least one entry in every table.
 
+#include <gtest/gtest.h>
+
 #include <cstring>
+#include <vector>
 
 #include "espalier/collectives/schedule/programs.h"
 
@@ -79,6 +82,15 @@ inline OwnedProgram sample_program_with_table() {
   program.table.bytes = kEntries;
   program.table.size = sizeof kEntries;
   return program;
+}
+
+// Returns the descriptor of `program`.
+inline std::vector<std::uint8_t> encoded(const Program& program) {
+  std::vector<std::uint8_t> bytes(kMaxDescriptorBytes);
+  std::size_t written = 0;
+  EXPECT_EQ(encode_program(program, bytes.data(), bytes.size(), written), Status::kOk);
+  bytes.resize(written);
+  return bytes;
 }
 
 }  // namespace espalier

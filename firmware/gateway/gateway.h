@@ -18,6 +18,8 @@
 
 namespace espalier::gateway {
 
+inline constexpr std::uint64_t kSecond = 1'000'000'000;  // ns
+
 class Gateway {
  public:
   explicit Gateway(const GatewayOptions& options) : options_(options) {}

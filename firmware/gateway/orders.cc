@@ -12,7 +12,6 @@
 namespace espalier::gateway {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;  // ns
 constexpr char kViolation[] =
     "it does not follow the agent's protocol; install the same release on both";
 // For the board's next packet, or the next piece of data in either direction.

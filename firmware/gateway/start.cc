@@ -15,7 +15,6 @@
 namespace espalier::gateway {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;  // ns
 constexpr std::uint64_t kBootPatience = 30 * kSecond;
 constexpr std::uint64_t kAnswerPatience = 10 * kSecond;
 constexpr std::uint64_t kMaxBufferBytes = 1u << 30;  // of a bridge

@@ -9,7 +9,7 @@ namespace espalier::node {
 namespace {
 
 // Returns what to do about a refused image.
-const char* remedy(Status status) {
+const char* image_remedy(Status status) {
   switch (status) {
     case Status::kTruncated: return "it ends too early; copy or build it again";
     case Status::kCorrupt: return "its SHA-256 does not match; copy or build it again";
@@ -35,7 +35,7 @@ const char* remedy(Status status) {
 
 std::string refusal(const std::string& path, Status status) {
   return path + " is refused: " + status_name(status) + " (status " +
-         std::to_string(static_cast<unsigned>(status)) + "): " + remedy(status);
+         std::to_string(static_cast<unsigned>(status)) + "): " + image_remedy(status);
 }
 
 std::string release_text(std::uint32_t release) {

@@ -54,7 +54,7 @@ class MappedFile {
 };
 
 // Returns what to do about a descriptor that does not load.
-const char* remedy(Status status) {
+const char* file_remedy(Status status) {
   switch (status) {
     case Status::kTruncated: return "the file ends too early; copy or compile it again";
     case Status::kCorrupt: return "a checksum does not match; copy or compile it again";
@@ -101,7 +101,7 @@ bool load_program(const std::string& path, const BootOptions& options, std::uint
             file.topology_digest()) {
       error = path + " was compiled for the topology " +
               std::string(file.spec(), file.spec_size()) + ", this node belongs to " +
-              options.topology + "; " + remedy(Status::kWrongTopology);
+              options.topology + "; " + file_remedy(Status::kWrongTopology);
       return false;
     }
     if (node >= file.nodes()) {
@@ -117,7 +117,7 @@ bool load_program(const std::string& path, const BootOptions& options, std::uint
     programs.sources.push_back(path);
   } else {
     error = "cannot load node " + std::to_string(node) + "'s descriptor from " + path + ": " +
-            status_name(status) + "; " + remedy(status);
+            status_name(status) + "; " + file_remedy(status);
   }
   return status == Status::kOk;
 }

@@ -10,9 +10,6 @@
 namespace espalier::mutation {
 namespace {
 
-constexpr std::uint8_t kSend = espalier_Kind_SEND;
-constexpr std::uint8_t kReceive = espalier_Kind_RECEIVE;
-
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15ull + 1) {}

@@ -9,9 +9,6 @@
 namespace espalier::mutation {
 namespace {
 
-constexpr std::uint8_t kSend = espalier_Kind_SEND;
-constexpr std::uint8_t kReceive = espalier_Kind_RECEIVE;
-
 bool is_transfer(const Move& move) { return move.kind == kSend || move.kind == kReceive; }
 
 bool inside(const Play& play, const Part& part, const Spot& spot) {

@@ -22,6 +22,9 @@ struct Spot {
   friend bool operator==(const Spot&, const Spot&) = default;
 };
 
+inline constexpr std::uint8_t kSend = espalier_Kind_SEND;
+inline constexpr std::uint8_t kReceive = espalier_Kind_RECEIVE;
+
 // One instance of an action.
 struct Move {
   std::int64_t step = 0;

@@ -14,9 +14,6 @@
 namespace espalier::papers {
 namespace {
 
-constexpr char kClosed[] = "closed form";
-constexpr char kProven[] = "verified schedule";
-
 std::string broadcast(std::int64_t ranks, const char* algorithm, std::int64_t blocks,
                       std::uint32_t run = 0) {
   return proven_steps({.topology = "complete:" + std::to_string(ranks),
@@ -230,7 +227,7 @@ void other_networks(Chapter& chapter) {
 
 // Trees of groups on meshes: the blocks that a link carries in a step, and the steps until the last
 // rank has its first packet.
-void meshes(Chapter& chapter) {
+void fractional_meshes(Chapter& chapter) {
   const struct {
     const char *embedding, *topology, *algorithm, *what, *depth, *note;
   } rows[] = {{"mesh-8x16-broadcast-fractional-mesh-r2-h-tree", "mesh:8x16", "fractional-mesh",
@@ -268,7 +265,7 @@ Chapter fractional_trees() {
   bounds(chapter);
   figure_3(chapter);
   other_networks(chapter);
-  meshes(chapter);
+  fractional_meshes(chapter);
   return chapter;
 }
 

@@ -14,6 +14,10 @@ struct Printed {
 };
 inline constexpr Printed kNothing = "-";
 
+// Methods of computing a value.
+inline constexpr char kClosed[] = "closed form";
+inline constexpr char kProven[] = "verified schedule";
+
 struct Item {
   std::string where;      // "Theorem 3", "Fig. 3", "equation 7"
   std::string what;       // "multinode broadcast, single-port, steps, k=3, n=9"

@@ -13,8 +13,8 @@ namespace {
 struct TreeSize {
   std::uint32_t k, h;
 };
-constexpr TreeSize kTrees[] = {{2, 1}, {2, 2}, {2, 3}, {2, 4}, {3, 1},
-                               {3, 2}, {3, 3}, {4, 2}, {4, 3}, {5, 2}};
+constexpr TreeSize kLeafTrees[] = {{2, 1}, {2, 2}, {2, 3}, {2, 4}, {3, 1},
+                                   {3, 2}, {3, 3}, {4, 2}, {4, 3}, {5, 2}};
 
 std::int64_t power(std::int64_t base, std::uint32_t exponent) {
   std::int64_t value = 1;
@@ -38,7 +38,6 @@ std::string leaf_steps(TreeSize tree, Collective collective, const char* algorit
                        .blocks = blocks});
 }
 
-constexpr char kProven[] = "verified schedule";
 constexpr char kQueues[] = "simulation with queues";
 constexpr char kTwoLeaves[] = "with two leaves there is no next closest leaf to wait for";
 
@@ -46,7 +45,7 @@ constexpr char kTwoLeaves[] = "with two leaves there is no next closest leaf to 
 std::int64_t least_steps(TreeSize tree) { return power(tree.k, tree.h) + (tree.k == 2 ? 1 : 0); }
 
 void single_source(Chapter& chapter) {
-  for (const TreeSize tree : kTrees) {
+  for (const TreeSize tree : kLeafTrees) {
     const std::int64_t k = tree.k, h = tree.h, n = power(k, tree.h);
     chapter.items.push_back({"Theorem 1", "broadcast, single-port, steps, " + size_text(tree),
                              kNothing, std::to_string((k + 1) * h - 1), "",
@@ -98,7 +97,7 @@ void multiport_multinode(Chapter& chapter, TreeSize tree) {
 }
 
 void multinode(Chapter& chapter) {
-  for (const TreeSize tree : kTrees) {
+  for (const TreeSize tree : kLeafTrees) {
     const std::int64_t k = tree.k, h = tree.h, n = power(k, tree.h);
     chapter.items.push_back(
         {"Theorems 3 and 4", "multinode broadcast, single-port, steps, " + size_text(tree),
@@ -129,7 +128,7 @@ std::int64_t pipelined_steps(TreeSize tree, const std::vector<std::uint32_t>& ca
 }
 
 void total_exchange(Chapter& chapter) {
-  for (const TreeSize tree : kTrees) {
+  for (const TreeSize tree : kLeafTrees) {
     const std::int64_t k = tree.k, h = tree.h, n = power(k, tree.h);
     // n = k^h, so the numerator divides for h >= 2; for h = 1 it is rounded up.
     const std::int64_t inner =
@@ -147,7 +146,7 @@ void total_exchange(Chapter& chapter) {
          std::to_string(inner), root <= inner ? "" : std::to_string(root),
          leaf_steps(tree, espalier_Collective_ALL_TO_ALL, "leaf-single"), kProven, ""});
   }
-  for (const TreeSize tree : kTrees) {
+  for (const TreeSize tree : kLeafTrees) {
     for (const bool constant : {true, false}) {
       const std::vector<std::uint32_t> capacities =
           constant ? std::vector<std::uint32_t>(tree.h, 1) : exponential(tree);

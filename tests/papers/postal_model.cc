@@ -15,9 +15,6 @@ namespace {
 
 using cost::Lambda;
 
-constexpr char kClosed[] = "recurrence";
-constexpr char kProven[] = "verified schedule";
-
 double value_of(const Lambda& lambda) { return static_cast<double>(lambda.latency) / lambda.send; }
 std::string name_of(const Lambda& lambda) {
   char text[32];
@@ -234,7 +231,7 @@ void combine(Chapter& chapter) {
 
 // The row-major list that begins at the source and wraps around is the order that ranks have
 // anyway.
-void meshes(Chapter& chapter) {
+void postal_meshes(Chapter& chapter) {
   for (const std::uint32_t lambda : {1u, 2u}) {
     std::string most = "0";
     for (const auto& [rows, columns] :
@@ -299,7 +296,7 @@ Chapter postal_model() {
   ratios(chapter);
   predicted_time(chapter);
   combine(chapter);
-  meshes(chapter);
+  postal_meshes(chapter);
   return chapter;
 }
 

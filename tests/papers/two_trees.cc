@@ -12,8 +12,7 @@
 namespace espalier::papers {
 namespace {
 
-constexpr char kProven[] = "verified schedule";
-constexpr char kTrees[] = "the trees themselves";
+constexpr char kTreesThemselves[] = "the trees themselves";
 
 std::string complete(std::int64_t ranks) { return "complete:" + std::to_string(ranks); }
 
@@ -46,7 +45,7 @@ void construction(Chapter& chapter) {
   const std::int64_t printed = wrong_colours(1200, true);
   chapter.items.push_back(
       {"001 Fig. 3", "inEdgeColor, PEs of the wrong colour, all even p < 1200", kNothing,
-       std::to_string(printed), "0", std::to_string(wrong_colours(1200, false)), kTrees,
+       std::to_string(printed), "0", std::to_string(wrong_colours(1200, false)), kTreesThemselves,
        "printed: 2^(h+1) bitand i = 1, which never holds for h >= 1; it must be != 0"});
   std::int64_t inner_in_both = 0, leaf_in_both = 0;
   for (std::uint32_t n = 2; n <= 300; ++n) {
@@ -56,12 +55,12 @@ void construction(Chapter& chapter) {
       leaf_in_both += !trees.is_inner(0, pe) && !trees.is_inner(1, pe) ? 1 : 0;
     }
   }
-  chapter.items.push_back({"001 section 3",
-                           "shifting, PEs that are inner in both trees, all n <= 300", kNothing,
-                           "1 for every odd n", "0", std::to_string(inner_in_both), kTrees,
-                           "printed: PE p-1 becomes a child of PE p-2, right for even n only; T2 "
-                           "is T1 of n+1 nodes, shifted, without "
-                           "its first leaf"});
+  chapter.items.push_back(
+      {"001 section 3", "shifting, PEs that are inner in both trees, all n <= 300", kNothing,
+       "1 for every odd n", "0", std::to_string(inner_in_both), kTreesThemselves,
+       "printed: PE p-1 becomes a child of PE p-2, right for even n only; T2 "
+       "is T1 of n+1 nodes, shifted, without "
+       "its first leaf"});
   std::int64_t in_tree = 0;
   const TwoTrees nine(8, Pairing::kShift);
   for (std::uint32_t pe = 1; pe <= 8; ++pe) {
@@ -70,7 +69,7 @@ void construction(Chapter& chapter) {
     in_tree += top == nine.root(0) ? 1 : 0;
   }
   chapter.items.push_back({"003 section 2", "PEs in T1 for p = 9", kNothing, "7", "8",
-                           std::to_string(in_tree), kTrees,
+                           std::to_string(in_tree), kTreesThemselves,
                            "2^h - 1 with 2^h >= p-1; 2^h must be more than p-1"});
 }
 

@@ -12,9 +12,9 @@ namespace {
 using mutation::count_at;
 using mutation::down;
 
-constexpr std::int64_t kFitBlocks = 160;
-constexpr std::int64_t kMaxLength = 512;    // values that a row looks up
-constexpr std::int64_t kMaxInstances = 96;  // of a round
+constexpr std::int64_t kActionFitBlocks = 160;
+constexpr std::int64_t kMaxLength = 512;         // values that a row looks up
+constexpr std::int64_t kMaxRoundInstances = 96;  // of a round
 
 bool is_transfer(Kind kind) { return kind == espalier_Kind_SEND || kind == espalier_Kind_RECEIVE; }
 
@@ -25,7 +25,7 @@ const Stage& ActionDraft::stage() const { return plan_->stages[members[0].of->st
 bool ActionDraft::lay_out_evenly(Choice& choice) {
   const std::int64_t pace = members[0].pace;
   q_ = pace / period_;
-  if (q_ > kMaxInstances || pace % period_ != 0) return false;
+  if (q_ > kMaxRoundInstances || pace % period_ != 0) return false;
   base_ = members[0].first;
   for (const Member& member : members) base_ = std::min(base_, member.first);
   if (choice.one_in(4)) base_ -= period_ * choice.number(0, static_cast<std::uint32_t>(q_));
@@ -77,7 +77,7 @@ bool ActionDraft::lay_out_paced(Choice& choice) {
     }
   }
   q_ = static_cast<std::int64_t>(paces_.size());
-  if (q_ > kMaxInstances) return false;
+  if (q_ > kMaxRoundInstances) return false;
   if (base_ >= pace && choice.one_in(4)) {
     const std::int64_t rounds =
         choice.number(1, static_cast<std::uint32_t>(std::min<std::int64_t>(3, base_ / pace)));
@@ -203,7 +203,7 @@ std::int64_t ActionDraft::allowed(std::int64_t blocks, std::int64_t least) const
 std::optional<Count> ActionDraft::find_instances(Choice& choice, bool& exact) const {
   std::vector<std::int64_t> least, most;
   std::vector<bool> wanted;
-  for (std::int64_t blocks = 1; blocks <= kFitBlocks; ++blocks) {
+  for (std::int64_t blocks = 1; blocks <= kActionFitBlocks; ++blocks) {
     least.push_back(needed(blocks));
     most.push_back(allowed(blocks, least.back()));
     wanted.push_back(allows(*plan_, blocks));
@@ -231,12 +231,12 @@ std::optional<Count> ActionDraft::find_instances(Choice& choice, bool& exact) co
     const auto value = [&](std::int64_t blocks) {
       return line.b * blocks - line.c * down(-(blocks + line.d), line.e);
     };
-    for (std::int64_t blocks = 1; blocks <= kFitBlocks; ++blocks) {
+    for (std::int64_t blocks = 1; blocks <= kActionFitBlocks; ++blocks) {
       const auto at = static_cast<std::size_t>(blocks - 1);
       if (wanted[at]) a = std::max(a, least[at] - value(blocks));
     }
     bool fits = true;
-    for (std::int64_t blocks = 1; blocks <= kFitBlocks; ++blocks) {
+    for (std::int64_t blocks = 1; blocks <= kActionFitBlocks; ++blocks) {
       const auto at = static_cast<std::size_t>(blocks - 1);
       fits = fits && (!wanted[at] || a + value(blocks) <= most[at]);
     }

@@ -11,7 +11,7 @@ namespace {
 using mutation::count_at;
 
 // Counters for each use of a link, beyond which they are sorted.
-constexpr std::int64_t kSparse = 16;
+constexpr std::int64_t kSparseTicks = 16;
 
 std::string name(std::size_t node) { return "node " + std::to_string(node); }
 
@@ -206,7 +206,7 @@ std::string Brute::check_links() {
     const auto [first, last] = std::minmax_element(uses.begin(), uses.end());
     const std::int64_t begin = first->first, ticks = last->first - begin + 1;
     const auto many = static_cast<std::int64_t>(capacities_.size());
-    if (ticks > kSparse * static_cast<std::int64_t>(uses.size()) / many) {
+    if (ticks > kSparseTicks * static_cast<std::int64_t>(uses.size()) / many) {
       std::sort(uses.begin(), uses.end());
       for (std::size_t at = 0, end = 0; at < uses.size(); at = end) {
         while (end < uses.size() && uses[end] == uses[at]) ++end;

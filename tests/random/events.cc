@@ -15,9 +15,9 @@ using mutation::down;
 
 // No phase is this long; and the maximum number of instances examined per action.
 constexpr std::int64_t kFar = std::int64_t{1} << 44;
-constexpr std::int64_t kMaxInstances = 1 << 20;
+constexpr std::int64_t kMaxEventInstances = 1 << 20;
 constexpr std::int32_t kNoLink = -2;
-constexpr std::int64_t kSparse = 64;  // steps an event
+constexpr std::int64_t kSparseSteps = 64;  // steps an event
 
 std::string name(std::uint32_t node) { return "node " + std::to_string(node); }
 
@@ -69,7 +69,7 @@ std::int64_t Reading::read(std::uint32_t ref, std::int64_t i) {
 std::int64_t Reading::value(std::uint32_t ref, std::int64_t i) {
   if (rows_.empty()) rows_.resize(program_.indices_count);
   std::vector<std::int64_t>& row = rows_[ref];
-  if (i < 0 || i >= kMaxInstances) return read(ref, i);
+  if (i < 0 || i >= kMaxEventInstances) return read(ref, i);
   // A window's instances are far from those cached so far.
   if (i > static_cast<std::int64_t>(row.size()) + 1024) return read(ref, i);
   while (static_cast<std::int64_t>(row.size()) <= i) {
@@ -117,7 +117,7 @@ std::string Brute::expand_action(Reading& reading, const espalier_Action& action
                         std::min(steps, whole ? steps : window.end - before)};
     instances = find_instances(reading, action, period, inside, out.blocks);
   }
-  if (instances.end - instances.first > kMaxInstances)
+  if (instances.end - instances.first > kMaxEventInstances)
     return "more instances than can be looked at";
   const std::uint32_t moved =
       action.kind == espalier_Kind_SEND ? action.a.block_ref : action.into.block_ref;
@@ -153,7 +153,7 @@ void Brute::sort_by_time(std::vector<Event>& events) {
   const auto [first, last] = std::minmax_element(
       events.begin(), events.end(), [](const Event& a, const Event& b) { return a.step < b.step; });
   const std::int64_t begin = first->step, steps = last->step - begin + 1;
-  if (steps > kSparse * static_cast<std::int64_t>(events.size())) {
+  if (steps > kSparseSteps * static_cast<std::int64_t>(events.size())) {
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
       return a.step != b.step ? a.step < b.step : a.turn() < b.turn();
     });

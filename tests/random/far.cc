@@ -12,14 +12,14 @@
 namespace espalier::random {
 namespace {
 
-constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 29;
+constexpr std::int64_t kFarBlocks = std::int64_t{1} << 29;
 constexpr std::int64_t kWindow = 160;    // steps: longer than any block stays in a slot
 constexpr std::int64_t kTimetable = 48;  // steps of its beginning
 
 // At most 2^29, and allowed by the residue.
 std::int64_t choose_blocks(const Program& program, contention::Dice& dice) {
-  static constexpr std::int64_t kMost[] = {kMaxBlocks,     kMaxBlocks, kMaxBlocks - 1,
-                                           kMaxBlocks / 2, 1 << 20,    1 << 14};
+  static constexpr std::int64_t kMost[] = {kFarBlocks,     kFarBlocks, kFarBlocks - 1,
+                                           kFarBlocks / 2, 1 << 20,    1 << 14};
   std::int64_t blocks = kMost[dice.number(0, 5)] - dice.number(0, 9);
   if (program.residue_mod == 0) return blocks;
   while (blocks % program.residue_mod != program.residue % program.residue_mod) --blocks;

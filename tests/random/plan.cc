@@ -14,7 +14,7 @@ namespace {
 using mutation::count_at;
 
 // Enough blocks to show everything that repeats with the strides of a plan.
-constexpr std::int64_t kFitBlocks = 64;
+constexpr std::int64_t kPlanFitBlocks = 64;
 constexpr std::int64_t kMaxPace = 64;
 
 std::unique_ptr<topology::Topology> make_topology(Dice& dice, std::uint32_t family) {
@@ -176,7 +176,7 @@ class Planner {
 
   [[nodiscard]] std::vector<bool> wanted() const {
     std::vector<bool> wanted;
-    for (std::int64_t blocks = 1; blocks <= kFitBlocks; ++blocks) {
+    for (std::int64_t blocks = 1; blocks <= kPlanFitBlocks; ++blocks) {
       wanted.push_back(allows(plan_, blocks));
     }
     return wanted;
@@ -188,7 +188,7 @@ class Planner {
     const Stage& stage = plan_.stages.back();
     const auto at = static_cast<std::uint32_t>(plan_.stages.size() - 1);
     std::vector<std::int64_t> ends;
-    for (std::int64_t blocks = 1; blocks <= kFitBlocks; ++blocks) {
+    for (std::int64_t blocks = 1; blocks <= kPlanFitBlocks; ++blocks) {
       std::int64_t used = 0;
       for (const NodePlan& node : plan_.nodes) {
         for (const Progression& one : node.all) {
@@ -214,7 +214,7 @@ class Planner {
     }
     // A residue may be chosen by a later stage: counts are found last.
     const std::vector<Stage> stages = plan_.stages;
-    std::vector<std::int64_t> sum(kFitBlocks, 0);
+    std::vector<std::int64_t> sum(kPlanFitBlocks, 0);
     plan_.stages.clear();
     for (const Stage& stage : stages) {
       const bool first = plan_.stages.empty() || plan_.stages.back().phase != stage.phase;

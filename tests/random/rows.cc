@@ -7,7 +7,7 @@
 namespace espalier::random {
 namespace {
 
-constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 29;
+constexpr std::int64_t kMaxRowBlocks = std::int64_t{1} << 29;
 constexpr std::size_t kMaxEntries = 4096;
 
 template <typename Row>
@@ -126,7 +126,7 @@ void RowWriter::add_far(Draft& draft, const RowShape& shape) {
   if (alive == shape.q) return;
   const auto at = std::find(shape.alive.begin(), shape.alive.end(), true) - shape.alive.begin();
   const std::int64_t distance =
-      choice_.one_in(2) ? kMaxField : kMaxBlocks + (1 << 16) + choice_.number(0, 1u << 28);
+      choice_.one_in(2) ? kMaxField : kMaxRowBlocks + (1 << 16) + choice_.number(0, 1u << 28);
   const bool one = alive == 1 && static_cast<std::int64_t>(draft.values.size()) == shape.q;
   const std::uint32_t way = choice_.number(0, 2);
   for (std::size_t k = 0; k < draft.values.size(); ++k) {

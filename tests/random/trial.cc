@@ -17,7 +17,7 @@ namespace espalier::random {
 namespace {
 
 // No proof here needs more; a schedule that is not proven for every N at once is given up sooner.
-constexpr std::int64_t kMaxInstances = std::int64_t{1} << 21;
+constexpr std::int64_t kMaxTrialInstances = std::int64_t{1} << 21;
 
 // A message without numbers and names of nodes, for a table.
 std::string without_numbers(const std::string& line) {
@@ -51,7 +51,7 @@ class Judge {
     if (opinion.answer == Answer::kUnloaded) return opinion;
     verify::VerifyOptions options;
     options.links = plan_.links;
-    options.max_instances_total = kMaxInstances;
+    options.max_instances_total = kMaxTrialInstances;
     const bool at_once = trial_.seed % kEach != 0 && plan_.pipelined;
     if (at_once) options.method = verify::Method::kPeriodic;
     const verify::Verdict verdict = verify::verify(

@@ -17,6 +17,12 @@ namespace espalier {
 
 namespace fs = std::filesystem;
 
+// A wrong command line, and words of the message that refuses it.
+struct Refusal {
+  const char* arguments;
+  const char* words;
+};
+
 struct Result {
   int status = -1;
   std::string out, err;

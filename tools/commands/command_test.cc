@@ -7,54 +7,53 @@
 namespace espalier {
 namespace {
 
-struct Row {
-  const char* arguments;
-  const char* words;
-};
-
 TEST_F(Command, RefusesWrongUse) {
-  for (const Row& row : {
-           Row{"", "no command; see 'espalier --help'"},
-           Row{"frobnicate", "unknown command 'frobnicate'; 'espalier --help' lists the commands"},
-           Row{"simulte", "unknown command 'simulte'; the nearest is 'simulate'"},
-           Row{"image chek", "unknown command 'chek'; the nearest is 'check'; 'espalier image "},
-           Row{"image", "no command; see 'espalier image --help'"},
-           Row{"list --formt json", "unknown option '--formt'; the nearest is '--format'"},
-           Row{"list --format json --format text", "--format is given 2 times; expected it once"},
-           Row{"list --embeddings --embeddings", "--embeddings is given 2 times"},
-           Row{"list --embeddings=no", "--embeddings is a flag; expected no value"},
-           Row{"topology ''", "topology is empty; expected a value"},
-           Row{"--frobnicate", "--frobnicate"},
-           Row{"list --frobnicate", "--frobnicate"},
-           Row{"list --format xml", "unknown --format 'xml'; expected text or json"},
-           Row{"topology", "topology is required"},
-           Row{"compile", "required"},
-           Row{"compile --topology complete:4 --collective broadcast --algorithm chain",
-               "--output is required"},
-           Row{"verify", "nothing to verify; expected a schedule file, or --topology"},
-           Row{"verify --topology complete:4 --collective reduce", "nothing to verify"},
-           Row{"verify --topology complete:4 --collective reduce --algorithm rung", "unknown"},
-           Row{"verify x --lambda 2", "'x' says what it does itself"},
-           Row{"simulate x", "cannot read 'x'"},
-           Row{"verify x --root 1", "'x' says what it does itself"},
-           Row{"verify x --algorithm chain", "'x' says what it does itself"},
-           Row{"show a b", "b"},
+  for (const Refusal& row : {
+           Refusal{"", "no command; see 'espalier --help'"},
+           Refusal{"frobnicate",
+                   "unknown command 'frobnicate'; 'espalier --help' lists the commands"},
+           Refusal{"simulte", "unknown command 'simulte'; the nearest is 'simulate'"},
+           Refusal{"image chek",
+                   "unknown command 'chek'; the nearest is 'check'; 'espalier image "},
+           Refusal{"image", "no command; see 'espalier image --help'"},
+           Refusal{"list --formt json", "unknown option '--formt'; the nearest is '--format'"},
+           Refusal{"list --format json --format text",
+                   "--format is given 2 times; expected it once"},
+           Refusal{"list --embeddings --embeddings", "--embeddings is given 2 times"},
+           Refusal{"list --embeddings=no", "--embeddings is a flag; expected no value"},
+           Refusal{"topology ''", "topology is empty; expected a value"},
+           Refusal{"--frobnicate", "--frobnicate"},
+           Refusal{"list --frobnicate", "--frobnicate"},
+           Refusal{"list --format xml", "unknown --format 'xml'; expected text or json"},
+           Refusal{"topology", "topology is required"},
+           Refusal{"compile", "required"},
+           Refusal{"compile --topology complete:4 --collective broadcast --algorithm chain",
+                   "--output is required"},
+           Refusal{"verify", "nothing to verify; expected a schedule file, or --topology"},
+           Refusal{"verify --topology complete:4 --collective reduce", "nothing to verify"},
+           Refusal{"verify --topology complete:4 --collective reduce --algorithm rung", "unknown"},
+           Refusal{"verify x --lambda 2", "'x' says what it does itself"},
+           Refusal{"simulate x", "cannot read 'x'"},
+           Refusal{"verify x --root 1", "'x' says what it does itself"},
+           Refusal{"verify x --algorithm chain", "'x' says what it does itself"},
+           Refusal{"show a b", "b"},
        }) {
     expect_refused(row.arguments, row.words);
   }
 }
 
 TEST_F(Command, RefusesWrongTopologies) {
-  for (const Row& row : {
-           Row{"ring:4",
+  for (const Refusal& row : {
+           Refusal{
+               "ring:4",
                "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB, fattree:"},
-           Row{"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
-           Row{"mesh:4", "'x' is missing"},
-           Row{"mesh:4x4y", "'y' is too much"},
-           Row{"complete:0", "the number of ranks is 0"},
-           Row{"complete:99999999999", "too large"},
-           Row{"fattree:k=4,h=2", "',c=' is missing"},
-           Row{"'a\nb'", "unknown topology 'a?b'"},
+           Refusal{"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
+           Refusal{"mesh:4", "'x' is missing"},
+           Refusal{"mesh:4x4y", "'y' is too much"},
+           Refusal{"complete:0", "the number of ranks is 0"},
+           Refusal{"complete:99999999999", "too large"},
+           Refusal{"fattree:k=4,h=2", "',c=' is missing"},
+           Refusal{"'a\nb'", "unknown topology 'a?b'"},
        }) {
     expect_refused(std::string("topology ") + row.arguments, row.words);
     expect_refused(
@@ -66,34 +65,37 @@ TEST_F(Command, RefusesWrongTopologies) {
 
 TEST_F(Command, RefusesWhatCannotBeCompiled) {
   const std::string on_four = "compile --topology complete:4 -o x ";
-  for (const Row& row : {
-           Row{"--collective scattering --algorithm chain",
+  for (const Refusal& row : {
+           Refusal{
+               "--collective scattering --algorithm chain",
                "unknown collective 'scattering'; expected broadcast, reduce, allreduce, scan, "},
-           Row{"--collective broadcast --algorithm rung",
-               "unknown algorithm 'rung' for broadcast; expected binomial, "},
-           Row{"--collective allreduce --algorithm binomial",
-               "algorithm 'binomial' cannot do allreduce; expected chain, two-tree or combine"},
-           Row{"--collective allgather --algorithm leaf",
+           Refusal{"--collective broadcast --algorithm rung",
+                   "unknown algorithm 'rung' for broadcast; expected binomial, "},
+           Refusal{"--collective allreduce --algorithm binomial",
+                   "algorithm 'binomial' cannot do allreduce; expected chain, two-tree or combine"},
+           Refusal{
+               "--collective allgather --algorithm leaf",
                "algorithm 'leaf' of allgather is for fat trees, whose routers run programs too, "
                "not for complete:4"},
-           Row{"--collective broadcast --algorithm crossbar-a",
-               "algorithm 'crossbar-a' of broadcast is for crossbar:AxB, not for complete:4"},
-           Row{"--collective broadcast --algorithm chain --run 2",
-               "--run is no parameter of algorithm 'chain'; 'espalier list'"},
-           Row{"--collective broadcast --algorithm lambda-tree --run 2",
-               "'lambda-tree', which takes --lambda"},
-           Row{"--collective broadcast --algorithm lambda-tree --lambda 1/2", "from 1 to 1"},
-           Row{"--collective broadcast --algorithm lambda-tree --lambda 2/", "(L/S ticks"},
-           Row{"--collective broadcast --algorithm fractional --run 0", "--run '0' is not a whole"},
-           Row{"--collective broadcast --algorithm chain --window 0",
-               "--window '0' is not a whole"},
-           Row{"--collective broadcast --algorithm chain --root 4",
-               "--root on complete:4: '4' is not a whole number from 0 to 3"},
-           Row{"--collective broadcast --algorithm chain --root -1", "from 0 to 3"},
-           Row{"--collective broadcast --algorithm chain --root one", "from 0 to 3"},
-           Row{"--collective broadcast --algorithm two-tree-mirror",
-               "algorithm 'two-tree-mirror' cannot do broadcast on complete:4 with root 0: its "
-               "mirrored trees need an odd number of ranks, not 4; expected two-tree"},
+           Refusal{"--collective broadcast --algorithm crossbar-a",
+                   "algorithm 'crossbar-a' of broadcast is for crossbar:AxB, not for complete:4"},
+           Refusal{"--collective broadcast --algorithm chain --run 2",
+                   "--run is no parameter of algorithm 'chain'; 'espalier list'"},
+           Refusal{"--collective broadcast --algorithm lambda-tree --run 2",
+                   "'lambda-tree', which takes --lambda"},
+           Refusal{"--collective broadcast --algorithm lambda-tree --lambda 1/2", "from 1 to 1"},
+           Refusal{"--collective broadcast --algorithm lambda-tree --lambda 2/", "(L/S ticks"},
+           Refusal{"--collective broadcast --algorithm fractional --run 0",
+                   "--run '0' is not a whole"},
+           Refusal{"--collective broadcast --algorithm chain --window 0",
+                   "--window '0' is not a whole"},
+           Refusal{"--collective broadcast --algorithm chain --root 4",
+                   "--root on complete:4: '4' is not a whole number from 0 to 3"},
+           Refusal{"--collective broadcast --algorithm chain --root -1", "from 0 to 3"},
+           Refusal{"--collective broadcast --algorithm chain --root one", "from 0 to 3"},
+           Refusal{"--collective broadcast --algorithm two-tree-mirror",
+                   "algorithm 'two-tree-mirror' cannot do broadcast on complete:4 with root 0: its "
+                   "mirrored trees need an odd number of ranks, not 4; expected two-tree"},
        }) {
     expect_refused(on_four + row.arguments, row.words);
   }
@@ -197,32 +199,37 @@ TEST_F(Command, TakesTopologiesFromFiles) {
 TEST_F(Command, RefusesNumbersOutOfRange) {
   compile("good", "complete:3");
   compile("sum", "complete:3", "reduce", "chain");
-  for (const Row& row : {
-           Row{"show good --rank 3", "--rank '3' is not a whole number from 0 to 2"},
-           Row{"show good --rank -1", "--rank '-1' is not a whole number from 0 to 2"},
-           Row{"show good --blocks 0", "--blocks '0' is not a whole number from 1 to 1000000"},
-           Row{"show good --blocks 1e3", "--blocks '1e3' is not a whole number"},
-           Row{"verify good --blocks 0", "--blocks '0' is not a whole number from 1 to 1000000"},
-           Row{"simulate good --bytes -1", "--bytes '-1' is not a number of bytes from 0 to "},
-           Row{"simulate good --bytes 1.5", "--bytes '1.5' is not a whole number of bytes"},
-           Row{"simulate good --bytes 99999999999999999999", "--bytes '99999999999999999999' is"},
-           Row{"simulate good --bytes 1TiB", "--bytes '1TiB' is not a number of bytes from 0 to "},
-           Row{"simulate good --bytes 1024GiB", "MB are available here; expected fewer"},
-           Row{"simulate good --bytes 8 --alpha -1",
-               "--alpha '-1' is not a number from 0 to 1e+06"},
-           Row{"simulate good --bytes 8 --beta nan", "--beta 'nan' is not a number from 0 to 1"},
-           Row{"simulate good --bytes 8 --jitter -1",
-               "--jitter '-1' is not a number from 0 to 1000"},
-           Row{"simulate good --bytes 8 --link-jitter 1e9", "is not a number from 0 to 1000"},
-           Row{"simulate good --bytes 8 --node-jitter inf", "is not a number from 0 to 1000"},
-           Row{"simulate good --bytes 8 --hops worm",
-               "unknown --hops 'worm'; expected cut-through"},
-           Row{"simulate good --bytes 8 --alpha fast", "--alpha"},
-           Row{"simulate sum --bytes 5", "5 bytes are no whole number of f32; expected a multiple"},
-           Row{"simulate sum --bytes 8 --op average", "unknown operator 'average'"},
-           Row{"simulate sum --bytes 8 --type i33", "unknown type 'i33'"},
-           Row{"simulate good", "no --bytes; expected the size of the message"},
-           Row{"simulate good --bytes 8 --model none", "cannot read 'none'"},
+  for (const Refusal& row : {
+           Refusal{"show good --rank 3", "--rank '3' is not a whole number from 0 to 2"},
+           Refusal{"show good --rank -1", "--rank '-1' is not a whole number from 0 to 2"},
+           Refusal{"show good --blocks 0", "--blocks '0' is not a whole number from 1 to 1000000"},
+           Refusal{"show good --blocks 1e3", "--blocks '1e3' is not a whole number"},
+           Refusal{"verify good --blocks 0",
+                   "--blocks '0' is not a whole number from 1 to 1000000"},
+           Refusal{"simulate good --bytes -1", "--bytes '-1' is not a number of bytes from 0 to "},
+           Refusal{"simulate good --bytes 1.5", "--bytes '1.5' is not a whole number of bytes"},
+           Refusal{"simulate good --bytes 99999999999999999999",
+                   "--bytes '99999999999999999999' is"},
+           Refusal{"simulate good --bytes 1TiB",
+                   "--bytes '1TiB' is not a number of bytes from 0 to "},
+           Refusal{"simulate good --bytes 1024GiB", "MB are available here; expected fewer"},
+           Refusal{"simulate good --bytes 8 --alpha -1",
+                   "--alpha '-1' is not a number from 0 to 1e+06"},
+           Refusal{"simulate good --bytes 8 --beta nan",
+                   "--beta 'nan' is not a number from 0 to 1"},
+           Refusal{"simulate good --bytes 8 --jitter -1",
+                   "--jitter '-1' is not a number from 0 to 1000"},
+           Refusal{"simulate good --bytes 8 --link-jitter 1e9", "is not a number from 0 to 1000"},
+           Refusal{"simulate good --bytes 8 --node-jitter inf", "is not a number from 0 to 1000"},
+           Refusal{"simulate good --bytes 8 --hops worm",
+                   "unknown --hops 'worm'; expected cut-through"},
+           Refusal{"simulate good --bytes 8 --alpha fast", "--alpha"},
+           Refusal{"simulate sum --bytes 5",
+                   "5 bytes are no whole number of f32; expected a multiple"},
+           Refusal{"simulate sum --bytes 8 --op average", "unknown operator 'average'"},
+           Refusal{"simulate sum --bytes 8 --type i33", "unknown type 'i33'"},
+           Refusal{"simulate good", "no --bytes; expected the size of the message"},
+           Refusal{"simulate good --bytes 8 --model none", "cannot read 'none'"},
        }) {
     expect_refused(row.arguments, row.words);
   }

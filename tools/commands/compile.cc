@@ -16,7 +16,7 @@
 namespace espalier::tools {
 namespace {
 
-struct Arguments {
+struct CompileArguments {
   Selection selection;
   std::string output;
   bool unverified = false;
@@ -47,7 +47,7 @@ Json to_json(const SelectedAlgorithm& selected) {
           {"most_scratch_blocks", scratch_of(selected).second}};
 }
 
-void run_compile(const Arguments& arguments) {
+void run_compile(const CompileArguments& arguments) {
   check_writable(arguments.output);
   const SelectedAlgorithm selected = select_algorithm(arguments.selection);
   std::vector<std::uint8_t> bytes = compile(selected);
@@ -94,7 +94,7 @@ void run_compile(const Arguments& arguments) {
 void add_compile(Command app) {
   Command command =
       app.add_command("compile", "Compiles a schedule: one descriptor a node, in one file");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CompileArguments>();
   add_selection(command, arguments->selection, true);
   add_schedule_window(command, arguments->selection);
   add_links(command, arguments->selection);

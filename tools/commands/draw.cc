@@ -17,14 +17,14 @@
 namespace espalier::tools {
 namespace {
 
-struct Arguments {
+struct DrawArguments {
   std::string file, page, svg, blocks, step, trace, topology;
   std::string show;
 };
 
 constexpr std::uint32_t kMaxNodes = 1024;
 constexpr std::uint64_t kMaxLinks = 100'000;
-constexpr std::uint64_t kMaxBlocks = 4096;
+constexpr std::uint64_t kMaxDrawnBlocks = 4096;
 
 // Enough to see the period, if there is one.
 std::int64_t usual_blocks(const Program& program) {
@@ -60,7 +60,7 @@ View view_of(const std::string& name) {
 }
 
 // Refuses options for an output that is not written.
-void check_outputs(const Arguments& arguments, View view) {
+void check_outputs(const DrawArguments& arguments, View view) {
   if (arguments.svg.empty() && !arguments.show.empty()) {
     bad_input("--show is for a picture, the page shows all; expected --svg as well");
   }
@@ -72,7 +72,7 @@ void check_outputs(const Arguments& arguments, View view) {
   }
 }
 
-void run_draw(const Arguments& arguments) {
+void run_draw(const DrawArguments& arguments) {
   if (arguments.page.empty() && arguments.svg.empty()) {
     bad_input("nothing to write; expected -o PAGE.html or --svg PICTURE.svg");
   }
@@ -91,7 +91,7 @@ void run_draw(const Arguments& arguments) {
   const Program& program = loaded.programs.front();
   const std::int64_t blocks = arguments.blocks.empty()
                                   ? usual_blocks(program)
-                                  : chosen_blocks(arguments.blocks, kMaxBlocks, program);
+                                  : chosen_blocks(arguments.blocks, kMaxDrawnBlocks, program);
   const std::int64_t steps = phase_steps(program, blocks);
   if (steps == 0) bad_input("the schedule has no steps; nothing to draw");
   std::int64_t step = 0;
@@ -118,7 +118,7 @@ void run_draw(const Arguments& arguments) {
 void add_draw(Command app) {
   Command command =
       app.add_command("draw", "Draws a schedule on its topology, as a page to play with");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<DrawArguments>();
   command.text("file", arguments->file, "The schedule file").required();
   command.text("-o,--output", arguments->page, "Write a page: one HTML file, no network");
   command.text("--svg", arguments->svg, "Write a picture for a document");

@@ -17,7 +17,7 @@
 namespace espalier::tools {
 namespace {
 
-struct Arguments {
+struct EmbedArguments {
   Selection selection;
   std::string hops = "cut-through", seed = "1", moves = "10000000", period, group, tree;
   std::string output;
@@ -26,7 +26,7 @@ struct Arguments {
 
 constexpr std::uint64_t kMaxMoves = 1'000'000'000'000;
 
-embed::Search search_of(const Arguments& arguments, const topology::Topology& topology) {
+embed::Search search_of(const EmbedArguments& arguments, const topology::Topology& topology) {
   embed::Search search;
   search.hops = arguments.hops == "cut-through" ? topology::Hops::kCutThrough
                                                 : topology::Hops::kStoreAndForward;
@@ -48,12 +48,12 @@ embed::Search search_of(const Arguments& arguments, const topology::Topology& to
   return search;
 }
 
-std::string tree_of(const Arguments& arguments) {
+std::string tree_of(const EmbedArguments& arguments) {
   return arguments.tree.empty() ? "least" : arguments.tree;
 }
 
 // The command that finds the same, all that matters written out.
-std::string command_of(const Arguments& arguments) {
+std::string command_of(const EmbedArguments& arguments) {
   const Selection& selection = arguments.selection;
   std::string text = "espalier embed --topology " + selection.topology + " --collective " +
                      selection.collective + " --algorithm " + selection.algorithm;
@@ -96,8 +96,9 @@ embed::GroupShape shape_of(const std::string& text, const topology::Topology& to
   return shape;
 }
 
-topology::Embedding find_by_groups(const Arguments& arguments, const topology::Topology& topology,
-                                   embed::Search& search, embed::Placement& placement) {
+topology::Embedding find_by_groups(const EmbedArguments& arguments,
+                                   const topology::Topology& topology, embed::Search& search,
+                                   embed::Placement& placement) {
   const Selection& selection = arguments.selection;
   if (selection.collective != "broadcast" || !selection.run.empty()) {
     bad_input(
@@ -133,7 +134,7 @@ topology::Embedding find_by_groups(const Arguments& arguments, const topology::T
   return embedding;
 }
 
-topology::Embedding find_by_ranks(const Arguments& arguments, embed::Search& search,
+topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search& search,
                                   embed::Placement& placement) {
   Selection selection = arguments.selection;
   selection.root = "0";
@@ -157,7 +158,7 @@ topology::Embedding find_by_ranks(const Arguments& arguments, embed::Search& sea
   return embedding;
 }
 
-void report(const Arguments& arguments, const topology::Topology& topology,
+void report(const EmbedArguments& arguments, const topology::Topology& topology,
             const embed::Placement& placement) {
   const bool stored = arguments.hops != "cut-through";
   if (arguments.format == Format::kJson) {
@@ -179,7 +180,7 @@ void report(const Arguments& arguments, const topology::Topology& topology,
               arguments.selection.algorithm == "fractional-mesh" ? "steps" : "hops");
 }
 
-void run_embed(const Arguments& arguments) {
+void run_embed(const EmbedArguments& arguments) {
   check_writable(arguments.output);
   const auto topology = parse_topology(arguments.selection.topology);
   embed::Search search = search_of(arguments, *topology);
@@ -227,7 +228,7 @@ void run_embed(const Arguments& arguments) {
 void add_embed(Command app) {
   Command command =
       app.add_command("embed", "Searches where ranks should stand, so that links suffice");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<EmbedArguments>();
   Selection& selection = arguments->selection;
   command.text("--topology", selection.topology, "As for 'espalier compile'").required();
   command.text("--collective", selection.collective, "broadcast, reduce or allreduce").required();

@@ -20,7 +20,7 @@
 namespace espalier::tools {
 namespace {
 
-struct Arguments {
+struct MeasureArguments {
   std::vector<std::string> sizes = {"8", "64", "512", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB"};
   std::vector<std::string> receivers_text = {"2", "4", "8"};
   std::vector<std::uint32_t> receivers;
@@ -30,7 +30,7 @@ struct Arguments {
   launch::LaunchOptions launch;
 };
 
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMaxMeasuredBytes = std::uint64_t{1} << 30;
 // One run takes about this long, in experiments directly one after the other: long enough that the
 // time to wake a node hardly counts, and short enough that on a machine with other work most runs
 // are not interrupted.
@@ -54,7 +54,7 @@ struct Groups {
   }
 };
 
-void start(const Arguments& arguments, std::uint64_t most, Group& group) {
+void start(const MeasureArguments& arguments, std::uint64_t most, Group& group) {
   for (const Experiment experiment : kExperiments) {
     group.schedules.push_back(experiment_file(experiment, group.receivers));
   }
@@ -128,7 +128,7 @@ void add_spread(const std::vector<Series>& all, std::uint32_t repetitions, Measu
 
 // The timings of one size: repetitions of all its experiments in turn, so that what disturbs the
 // machine for a while disturbs all alike.
-MeasuredSize measure_size(const Arguments& arguments, std::uint64_t bytes, Groups& groups,
+MeasuredSize measure_size(const MeasureArguments& arguments, std::uint64_t bytes, Groups& groups,
                           const std::function<void(double)>& progress) {
   std::vector<Series> all;
   for (Group& group : groups.all) {
@@ -161,12 +161,12 @@ MeasuredSize measure_size(const Arguments& arguments, std::uint64_t bytes, Group
   return size;
 }
 
-void run_measure(Arguments arguments) {
+void run_measure(MeasureArguments arguments) {
   if (!arguments.plot.empty()) check_writable(arguments.plot);
   find_node(arguments.launch);
   std::vector<std::uint64_t> sizes;
   for (const std::string& size : arguments.sizes) {
-    sizes.push_back(byte_count("--bytes", size, kMaxBytes));
+    sizes.push_back(byte_count("--bytes", size, kMaxMeasuredBytes));
   }
   const auto ascending = [](auto& list) {
     std::sort(list.begin(), list.end());
@@ -217,7 +217,7 @@ void run_measure(Arguments arguments) {
             << std::flush;
 }
 
-constexpr const char* kExamples =
+constexpr const char* kMeasureExamples =
     "Two experiments of the postal model between node processes. echo: rank 0 sends to k ranks,\n"
     "one after the other, each sends back at once: t_s (k-1+2 lambda). return: rank 0 sends to k\n"
     "ranks, the last one sends to all others and, last, back: 2 t_s (k-1+lambda). From both, by\n"
@@ -235,7 +235,7 @@ constexpr const char* kExamples =
 void add_measure(Command app) {
   Command command = app.add_command(
       "measure", "Measures alpha, beta and lambda of a fabric between real processes");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<MeasureArguments>();
   launch::LaunchOptions& launch = arguments->launch;
   command.text("--provider", launch.provider, "tcp or shm").show_default(launch.provider);
   command.list("--bytes", arguments->sizes, std::string("Message sizes (") + kByteUnits + ")")
@@ -252,7 +252,7 @@ void add_measure(Command app) {
   command.text("--address", launch.address, "IP each process binds; %r and %n as above");
   command.text("--node-binary", launch.node_binary, "espalier-node; default: beside espalier");
   add_format(command, arguments->format);
-  command.set_footer(kExamples);
+  command.set_footer(kMeasureExamples);
   command.set_action([arguments] { run_measure(*arguments); });
 }
 

@@ -7,33 +7,30 @@ namespace {
 
 using OptionsCommand = Command;
 
-struct Row {
-  const char* arguments;
-  const char* words;
-};
-
 TEST_F(OptionsCommand, RefusesWhatASelectionCannotHonour) {
   for (
-      const Row& row : {
-          Row{"complete:4 --collective allgather --algorithm ring --root 3",
-              "allgather has no root; expected no --root 3"},
-          Row{"complete:4 --collective barrier --algorithm dissemination --root 3",
-              "barrier has no root; expected no --root 3"},
-          Row{"complete:4 --collective allreduce --algorithm chain --root 1",
-              "allreduce has no root; expected no --root 1"},
-          Row{"complete:4 --collective broadcast --algorithm chain --window 65",
-              "--window '65' is not a whole number from 1 to 64"},
-          Row{"complete:4 --collective broadcast --algorithm lambda-tree --lambda 9 --window 4",
+      const Refusal& row : {
+          Refusal{"complete:4 --collective allgather --algorithm ring --root 3",
+                  "allgather has no root; expected no --root 3"},
+          Refusal{"complete:4 --collective barrier --algorithm dissemination --root 3",
+                  "barrier has no root; expected no --root 3"},
+          Refusal{"complete:4 --collective allreduce --algorithm chain --root 1",
+                  "allreduce has no root; expected no --root 1"},
+          Refusal{"complete:4 --collective broadcast --algorithm chain --window 65",
+                  "--window '65' is not a whole number from 1 to 64"},
+          Refusal{
+              "complete:4 --collective broadcast --algorithm lambda-tree --lambda 9 --window 4",
               "algorithm 'lambda-tree' on complete:4 needs 9 steps in flight; expected --window 9"},
-          Row{"fattree:k=3,h=2,c=1 --collective all-to-all --algorithm leaf-single --window 64",
-              "algorithm 'leaf-single' on fattree:k=3,h=2,c=1 has room for 51 steps in flight; "
-              "expected --window 51"},
-          Row{"fattree:k=3,h=2,c=1 --collective allgather --algorithm leaf --links modelled "
+          Refusal{"fattree:k=3,h=2,c=1 --collective all-to-all --algorithm leaf-single --window 64",
+                  "algorithm 'leaf-single' on fattree:k=3,h=2,c=1 has room for 51 steps in flight; "
+                  "expected --window 51"},
+          Refusal{
+              "fattree:k=3,h=2,c=1 --collective allgather --algorithm leaf --links modelled "
               "--ports single-send",
               "'leaf' on fattree:k=3,h=2,c=1 cannot be lowered: every peer is a neighbour already, "
               "and its nodes send over several links in a step; expected ports multiport"},
-          Row{"complete:4 --collective broadcast --algorithm chain --ports multiport",
-              "expected --links modelled"},
+          Refusal{"complete:4 --collective broadcast --algorithm chain --ports multiport",
+                  "expected --links modelled"},
       }) {
     expect_refused(std::string("compile -o x --topology ") + row.arguments, row.words);
     expect_refused(std::string("verify --topology ") + row.arguments, row.words);
@@ -54,32 +51,34 @@ TEST_F(OptionsCommand, RefusesWhatARunInVirtualTimeCannotHonour) {
   compile("sum", "complete:3", "reduce", "chain");
   compile("wait", "complete:3", "barrier", "dissemination");
   write(directory_ / "model", "{}");
-  for (const Row& row : {
-           Row{"simulate good --bytes 8 --op sum", "broadcast combines nothing; expected no --op"},
-           Row{"simulate good --bytes 8 --type f64",
-               "broadcast combines nothing; expected no --type"},
-           Row{"simulate sum --bytes 8 --op affine --type f64",
-               "operator 'affine' has a type of its own; expected no --type"},
-           Row{"simulate good --bytes 8 --seed 7", "--seed is for jitter; expected --jitter"},
-           Row{"simulate good --bytes 8 --model model --alpha 1e-6", "--model excludes --alpha"},
-           Row{"simulate good --bytes 8 --model model --beta 1e-9", "--model excludes --beta"},
-           Row{"simulate good --bytes 8 --op sum --output d", "broadcast combines nothing"},
-           Row{"simulate good --bytes 8 --hops none --events d", "unknown --hops 'none'"},
-           Row{"trace good --bytes 8 -o t --op sum", "broadcast combines nothing"},
-           Row{"simulate good --bytes 8 --no-data --output d", "--output writes results"},
-           Row{"simulate sum --bytes 8 --no-data --op max", "--op is for data"},
-           Row{"simulate good --bytes 8 --no-data --op sum", "--op is for data"},
-           Row{"simulate good --bytes 8 --no-data --type f64", "expected no --type"},
-           Row{"simulate sum --bytes 9 --no-data", "9 bytes are no whole number of f32"},
-           Row{"simulate good --bytes 8 --no-data --seed 7", "--seed is for jitter"},
-           Row{"simulate good --bytes 8 --type u128", "expected no --type"},
-           Row{"simulate sum --bytes 8 --type u128", "unknown type 'u128'"},
-           Row{"simulate good --bytes 8 --trace no/t", "cannot write 'no/t': No such file"},
-           Row{"simulate good --bytes 8 --trace .", "cannot write '.': Is a directory"},
-           Row{"trace good --bytes 8 -o no/t", "cannot write 'no/t': No such file"},
-           Row{"simulate wait --output d", "a barrier has none; expected no --output"},
-           Row{"verify good --explain --format json", "--explain is for text"},
-           Row{"verify good --picture no/p.svg", "cannot write 'no/p.svg'"},
+  for (const Refusal& row : {
+           Refusal{"simulate good --bytes 8 --op sum",
+                   "broadcast combines nothing; expected no --op"},
+           Refusal{"simulate good --bytes 8 --type f64",
+                   "broadcast combines nothing; expected no --type"},
+           Refusal{"simulate sum --bytes 8 --op affine --type f64",
+                   "operator 'affine' has a type of its own; expected no --type"},
+           Refusal{"simulate good --bytes 8 --seed 7", "--seed is for jitter; expected --jitter"},
+           Refusal{"simulate good --bytes 8 --model model --alpha 1e-6",
+                   "--model excludes --alpha"},
+           Refusal{"simulate good --bytes 8 --model model --beta 1e-9", "--model excludes --beta"},
+           Refusal{"simulate good --bytes 8 --op sum --output d", "broadcast combines nothing"},
+           Refusal{"simulate good --bytes 8 --hops none --events d", "unknown --hops 'none'"},
+           Refusal{"trace good --bytes 8 -o t --op sum", "broadcast combines nothing"},
+           Refusal{"simulate good --bytes 8 --no-data --output d", "--output writes results"},
+           Refusal{"simulate sum --bytes 8 --no-data --op max", "--op is for data"},
+           Refusal{"simulate good --bytes 8 --no-data --op sum", "--op is for data"},
+           Refusal{"simulate good --bytes 8 --no-data --type f64", "expected no --type"},
+           Refusal{"simulate sum --bytes 9 --no-data", "9 bytes are no whole number of f32"},
+           Refusal{"simulate good --bytes 8 --no-data --seed 7", "--seed is for jitter"},
+           Refusal{"simulate good --bytes 8 --type u128", "expected no --type"},
+           Refusal{"simulate sum --bytes 8 --type u128", "unknown type 'u128'"},
+           Refusal{"simulate good --bytes 8 --trace no/t", "cannot write 'no/t': No such file"},
+           Refusal{"simulate good --bytes 8 --trace .", "cannot write '.': Is a directory"},
+           Refusal{"trace good --bytes 8 -o no/t", "cannot write 'no/t': No such file"},
+           Refusal{"simulate wait --output d", "a barrier has none; expected no --output"},
+           Refusal{"verify good --explain --format json", "--explain is for text"},
+           Refusal{"verify good --picture no/p.svg", "cannot write 'no/p.svg'"},
        }) {
     expect_refused(row.arguments, row.words);
   }
@@ -101,48 +100,50 @@ TEST_F(OptionsCommand, RefusesWhatARealRunCannotHonour) {
   compile("good", "complete:3");
   write(directory_ / "model", "{}");
   write(directory_ / "private.pem", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n");
-  for (const Row& row : {
-           Row{"run good --bytes 8 --op sum", "broadcast combines nothing; expected no --op"},
-           Row{"run good --embedding none", "--embedding excludes file"},
-           Row{"run good --root 0", "--root excludes file"},
-           Row{"run good --model model --alpha 1e-6", "--model excludes --alpha"},
-           Row{"run good --unsigned", "--unsigned is for nodes that boot images"},
-           Row{"run good --public-key model", "--public-key is for nodes that boot images"},
-           Row{"run good --type u128", "broadcast combines nothing; expected no --type"},
-           Row{"run --collective barrier --algorithm dissemination --root 3",
-               "barrier has no root; expected no --root 3"},
-           Row{"run --collective barrier --algorithm dissemination --output d",
-               "a barrier has none; expected no --output"},
-           Row{"run good --ports single-send", "--ports excludes file"},
-           Row{"run --ports single-send", "expected --links modelled"},
-           Row{"run good --alpha x", "--alpha 'x' is not a number from 0 to 1e+06"},
-           Row{"run good --repeat 0", "--repeat '0' is not a whole number from 1 to 1000000"},
-           Row{"run good --ranks --format json", "--ranks is for text"},
-           Row{"run good --trace no/t", "cannot write 'no/t': No such file or directory"},
-           Row{"measure --plot no/p.svg", "cannot write 'no/p.svg': No such file or directory"},
-           Row{"run good --address nonsense.invalid",
-               "--address 'nonsense.invalid': it is not a numeric IPv4 or IPv6 address"},
-           Row{"run good --address 127.0.0.%n0%n",
-               "'127.0.0.303' for node 2 is not a numeric IPv4 or IPv6 address"},
-           Row{"run good --address 192.0.2.1", "'192.0.2.1': it is not an address of this host"},
-           Row{"measure --address localhost", "it is not a numeric IPv4 or IPv6 address"},
-           Row{"run good --image i --public-key private.pem",
-               "'private.pem' is a private key; expected its public key"},
-           Row{"run good --image i", "expected one of --public-key FILE and --unsigned"},
-           Row{"run good --provider shm --address 127.0.0.1",
-               "--address is an IP to bind, and shm binds none; expected --provider tcp"},
-           Row{"measure --provider shm --address 127.0.0.1", "shm binds none"},
-           Row{"trace good --bytes 8 -o t --provider shm --jitter 0.5",
-               "--provider excludes --jitter"},
-           Row{"trace good --bytes 8 -o t --provider shm --link-jitter 0.5",
-               "--provider excludes --link-jitter"},
-           Row{"trace good --bytes 8 -o t --provider shm --node-jitter 0.5",
-               "--provider excludes --node-jitter"},
-           Row{"trace good --bytes 8 -o t --provider shm --seed 5", "--provider excludes --seed"},
-           Row{"trace good --bytes 8 -o t --provider shm --hops cut-through",
-               "--provider excludes --hops"},
-           Row{"trace good --bytes 8 -o t --provider shm --topology mesh:1x3",
-               "made for topology complete:3, not for mesh:1x3"},
+  for (const Refusal& row : {
+           Refusal{"run good --bytes 8 --op sum", "broadcast combines nothing; expected no --op"},
+           Refusal{"run good --embedding none", "--embedding excludes file"},
+           Refusal{"run good --root 0", "--root excludes file"},
+           Refusal{"run good --model model --alpha 1e-6", "--model excludes --alpha"},
+           Refusal{"run good --unsigned", "--unsigned is for nodes that boot images"},
+           Refusal{"run good --public-key model", "--public-key is for nodes that boot images"},
+           Refusal{"run good --type u128", "broadcast combines nothing; expected no --type"},
+           Refusal{"run --collective barrier --algorithm dissemination --root 3",
+                   "barrier has no root; expected no --root 3"},
+           Refusal{"run --collective barrier --algorithm dissemination --output d",
+                   "a barrier has none; expected no --output"},
+           Refusal{"run good --ports single-send", "--ports excludes file"},
+           Refusal{"run --ports single-send", "expected --links modelled"},
+           Refusal{"run good --alpha x", "--alpha 'x' is not a number from 0 to 1e+06"},
+           Refusal{"run good --repeat 0", "--repeat '0' is not a whole number from 1 to 1000000"},
+           Refusal{"run good --ranks --format json", "--ranks is for text"},
+           Refusal{"run good --trace no/t", "cannot write 'no/t': No such file or directory"},
+           Refusal{"measure --plot no/p.svg", "cannot write 'no/p.svg': No such file or directory"},
+           Refusal{"run good --address nonsense.invalid",
+                   "--address 'nonsense.invalid': it is not a numeric IPv4 or IPv6 address"},
+           Refusal{"run good --address 127.0.0.%n0%n",
+                   "'127.0.0.303' for node 2 is not a numeric IPv4 or IPv6 address"},
+           Refusal{"run good --address 192.0.2.1",
+                   "'192.0.2.1': it is not an address of this host"},
+           Refusal{"measure --address localhost", "it is not a numeric IPv4 or IPv6 address"},
+           Refusal{"run good --image i --public-key private.pem",
+                   "'private.pem' is a private key; expected its public key"},
+           Refusal{"run good --image i", "expected one of --public-key FILE and --unsigned"},
+           Refusal{"run good --provider shm --address 127.0.0.1",
+                   "--address is an IP to bind, and shm binds none; expected --provider tcp"},
+           Refusal{"measure --provider shm --address 127.0.0.1", "shm binds none"},
+           Refusal{"trace good --bytes 8 -o t --provider shm --jitter 0.5",
+                   "--provider excludes --jitter"},
+           Refusal{"trace good --bytes 8 -o t --provider shm --link-jitter 0.5",
+                   "--provider excludes --link-jitter"},
+           Refusal{"trace good --bytes 8 -o t --provider shm --node-jitter 0.5",
+                   "--provider excludes --node-jitter"},
+           Refusal{"trace good --bytes 8 -o t --provider shm --seed 5",
+                   "--provider excludes --seed"},
+           Refusal{"trace good --bytes 8 -o t --provider shm --hops cut-through",
+                   "--provider excludes --hops"},
+           Refusal{"trace good --bytes 8 -o t --provider shm --topology mesh:1x3",
+                   "made for topology complete:3, not for mesh:1x3"},
        }) {
     expect_refused(row.arguments, row.words);
   }
@@ -153,12 +154,12 @@ TEST_F(OptionsCommand, RefusesWhatAPictureOrASearchCannotHonour) {
   compile("good", "complete:3");
   write(directory_ / "trace", "[]");
   const std::string embed = "embed -o e.textproto --topology mesh:4x4 --collective broadcast ";
-  for (const Row& row : {
-           Row{"draw good -o p.html --show load",
-               "--show is for a picture, the page shows all; expected --svg as well"},
-           Row{"draw good --svg p.svg --trace trace", "--trace is for a page"},
-           Row{"draw good --svg p.svg --show trees --step 1",
-               "--show trees is of all steps; expected no --step"},
+  for (const Refusal& row : {
+           Refusal{"draw good -o p.html --show load",
+                   "--show is for a picture, the page shows all; expected --svg as well"},
+           Refusal{"draw good --svg p.svg --trace trace", "--trace is for a page"},
+           Refusal{"draw good --svg p.svg --show trees --step 1",
+                   "--show trees is of all steps; expected no --step"},
        }) {
     expect_refused(row.arguments, row.words);
   }

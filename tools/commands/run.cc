@@ -26,7 +26,7 @@ namespace {
 using run_command::RunOptions;
 using run_command::RunResult;
 
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMaxRunBytes = std::uint64_t{1} << 40;
 constexpr std::uint32_t kMaxPerProcess = 256;
 
 // "NODE@MS"
@@ -183,7 +183,7 @@ void run_collective(RunOptions options) {
     const bool barrier = program.collective == espalier_Collective_BARRIER;
     if (options.sizes.empty()) options.sizes = {barrier ? "0" : "1MiB"};
     for (const std::string& size : options.sizes) {
-      options.bytes.push_back(byte_count("--bytes", size, kMaxBytes));
+      options.bytes.push_back(byte_count("--bytes", size, kMaxRunBytes));
     }
   }
   const reference::ReferenceInput what = describe_case(options, program);
@@ -229,7 +229,7 @@ void run_collective(RunOptions options) {
 
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kRunExamples =
     "Starts one espalier-node process a node (where routers run programs, they are nodes, too), "
     "runs,\n"
     "and checks every rank's bytes against a plain reference; of a barrier, that nobody ends "
@@ -339,7 +339,7 @@ void add_run(Command app) {
                "Also print a row per rank (process, time, SHA-256), and per endpoint of a modelled "
                "run");
   add_format(command, options->format);
-  command.set_footer(kExamples);
+  command.set_footer(kRunExamples);
   command.set_action([options, command] {
     // Without --window the schedule allows its default, and nodes issue as much as it allows.
     if (command.option("--window").is_given()) {

@@ -17,12 +17,12 @@
 namespace espalier::tools {
 namespace {
 
-struct Arguments {
+struct ShowArguments {
   std::string file, rank, blocks, topology;
   Format format = Format::kText;
 };
 
-constexpr std::uint64_t kMaxBlocks = 1'000'000;
+constexpr std::uint64_t kMaxShownBlocks = 1'000'000;
 
 std::string rules_text(const Program& program) {
   std::string text;
@@ -194,11 +194,11 @@ void print_as_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t
   print_json(json);
 }
 
-void run_show(const Arguments& arguments) {
+void run_show(const ShowArguments& arguments) {
   const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
   std::int64_t blocks = 0;  // not expanded
   if (!arguments.blocks.empty()) {
-    blocks = chosen_blocks(arguments.blocks, kMaxBlocks, loaded.programs.front());
+    blocks = chosen_blocks(arguments.blocks, kMaxShownBlocks, loaded.programs.front());
   }
   std::int64_t rank = -1;  // all
   if (!arguments.rank.empty()) {
@@ -224,7 +224,7 @@ void run_show(const Arguments& arguments) {
 
 void add_show(Command app) {
   Command command = app.add_command("show", "Prints a schedule file as people read it");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ShowArguments>();
   command.text("file", arguments->file, "The schedule file").required();
   command.text("--rank", arguments->rank, "Only this rank's program");
   command.text("--blocks", arguments->blocks,

@@ -12,7 +12,7 @@
 namespace espalier::tools {
 namespace {
 
-struct Arguments {
+struct TopologyArguments {
   std::string spec, svg;
   Format format = Format::kText;
 };
@@ -61,7 +61,7 @@ void print_as_json(const topology::Topology& topology) {
               {"links", links}});
 }
 
-void run_topology(const Arguments& arguments) {
+void run_topology(const TopologyArguments& arguments) {
   if (!arguments.svg.empty()) check_writable(arguments.svg);
   const auto topology = parse_topology(arguments.spec);
   if (!arguments.svg.empty()) {
@@ -80,7 +80,7 @@ void run_topology(const Arguments& arguments) {
 
 void add_topology(Command app) {
   Command command = app.add_command("topology", "Prints a topology, and draws it");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<TopologyArguments>();
   command
       .text("topology", arguments->spec,
             "complete:N, mesh:RxC, crossbar:AxB, fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH")

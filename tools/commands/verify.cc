@@ -21,14 +21,14 @@ namespace {
 
 constexpr std::int64_t kPictureBlocks = 4;  // N of a valid schedule's picture, if that can occur
 
-struct Arguments {
+struct VerifyArguments {
   std::string file, blocks, picture;
   Selection selection;
   bool root_given = false, loads = false, explain = false;
   Format format = Format::kText;
 };
 
-Source source_of(const Arguments& arguments) {
+Source source_of(const VerifyArguments& arguments) {
   const Selection& selection = arguments.selection;
   const bool selects = !selection.collective.empty() || !selection.algorithm.empty() ||
                        !selection.run.empty() || !selection.lambda.empty() ||
@@ -51,7 +51,7 @@ Source source_of(const Arguments& arguments) {
 
 // Proves it; where only the topology's own links cannot carry it, and that was not asked for, also
 // without those.
-Proof prove(Source& source, const Arguments& arguments) {
+Proof prove(Source& source, const VerifyArguments& arguments) {
   const auto program = [&source](std::uint32_t node) -> const Program& {
     return source.program(node);
   };
@@ -110,7 +110,7 @@ void draw(Source& source, const Proof& proof, const std::string& path) {
   write_file(path, {bytes, svg.size()});
 }
 
-void run_verify(const Arguments& arguments) {
+void run_verify(const VerifyArguments& arguments) {
   if (arguments.explain && arguments.format == Format::kJson) {
     bad_input("--explain is for text, and JSON has all that it prints; expected one of them");
   }
@@ -144,7 +144,7 @@ void run_verify(const Arguments& arguments) {
 void add_verify(Command app) {
   Command command =
       app.add_command("verify", "Proves a schedule, or says where and why it is wrong");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<VerifyArguments>();
   command.text("file", arguments->file,
                "The schedule file; without, --topology, --collective and --algorithm");
   add_selection(command, arguments->selection, false);

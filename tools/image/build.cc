@@ -23,7 +23,7 @@ namespace {
 
 using board::BoardFile;
 
-struct Arguments {
+struct BuildArguments {
   std::vector<std::string> schedules;
   std::string board, node, release, counter = "0", key, output;
   Format format = Format::kText;
@@ -54,7 +54,7 @@ void prove(const LoadedSchedule& schedule) {
             "' does not verify and goes into no image: " + verdict.counterexample.message);
 }
 
-void read_schedules(const Arguments& arguments, Sources& sources) {
+void read_schedules(const BuildArguments& arguments, Sources& sources) {
   const std::uint32_t most = sources.board.limits().programs();
   if (arguments.schedules.size() > most) {
     bad_input(std::to_string(arguments.schedules.size()) + " schedules; board '" +
@@ -177,7 +177,7 @@ std::string output_path(const std::string& pattern, std::uint32_t node) {
 }
 
 // One node, or where the output has %r and no node is given all of them.
-std::vector<std::uint32_t> chosen_nodes(const Arguments& arguments, const Sources& sources) {
+std::vector<std::uint32_t> chosen_nodes(const BuildArguments& arguments, const Sources& sources) {
   const std::uint32_t nodes = sources.schedules.front().file.nodes();
   if (!arguments.node.empty()) {
     const auto node =
@@ -198,7 +198,7 @@ std::vector<std::uint32_t> chosen_nodes(const Arguments& arguments, const Source
   return all;
 }
 
-void run_build(const Arguments& arguments) {
+void run_build(const BuildArguments& arguments) {
   check_writable(output_path(arguments.output, 0));
   Sources sources;
   sources.board = read_board(arguments.board);
@@ -235,7 +235,7 @@ void run_build(const Arguments& arguments) {
 void add_build(Command image) {
   Command command =
       image.add_command("build", "Makes a node's image of schedule files and a board");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<BuildArguments>();
   command.arguments("schedules", arguments->schedules, "Schedule files, a program of each")
       .required();
   command.text("--board", arguments->board, "The board's folder or its board.textproto").required();

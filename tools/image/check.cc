@@ -16,7 +16,7 @@
 namespace espalier::tools::image {
 namespace {
 
-struct Arguments {
+struct CheckArguments {
   std::string file, board, topology, node, counter = "0", flash;
   bool confirmed = false;
   Trust trust;
@@ -24,7 +24,7 @@ struct Arguments {
 };
 
 // The expected header of the image; `board` must outlive it.
-Expectation expectation_of(const Arguments& arguments, const std::string& board) {
+Expectation expectation_of(const CheckArguments& arguments, const std::string& board) {
   Expectation expectation;
   expectation.board = board.c_str();
   if (!arguments.topology.empty()) {
@@ -92,7 +92,7 @@ std::string board_name(const std::string& board, const std::vector<std::uint8_t>
   return std::string(reinterpret_cast<const char*>(bytes.data()) + 64, kBoardNameBytes - 1).c_str();
 }
 
-void run_check(Arguments& arguments) {
+void run_check(CheckArguments& arguments) {
   settle(arguments.trust);
   const std::vector<std::uint8_t> bytes = read_bytes(arguments.file);
   const std::string board = board_name(arguments.board, bytes);
@@ -150,7 +150,7 @@ void print_slots(const std::string& path, const BootReport& report) {
   }
 }
 
-void run_install(Arguments& arguments) {
+void run_install(CheckArguments& arguments) {
   settle(arguments.trust);
   const board::BoardFile board = read_board(arguments.board);
   if (!board.has_flash()) {
@@ -201,7 +201,7 @@ void run_install(Arguments& arguments) {
   std::printf("%s: slot %u boots next\n", one_line(arguments.flash).c_str(), report.slot);
 }
 
-void add_expectation(Command command, Arguments& arguments) {
+void add_expectation(Command command, CheckArguments& arguments) {
   command.text("image", arguments.file, "The image").required();
   command.text("--topology", arguments.topology, "Refuse it if it is for another");
   command.text("--node", arguments.node, "Refuse it if it is for another");
@@ -215,7 +215,7 @@ void add_expectation(Command command, Arguments& arguments) {
 void add_check(Command image) {
   Command command =
       image.add_command("check", "Checks an image as a node does, and says which rule fails");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CheckArguments>();
   add_expectation(command, *arguments);
   command.text("--board", arguments->board,
                "Refuse it if it is for another: a name, a folder or a board.textproto");
@@ -230,7 +230,7 @@ void add_check(Command image) {
 void add_install(Command image) {
   Command command =
       image.add_command("install", "Writes an image into the free slot of a flash's file");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CheckArguments>();
   add_expectation(command, *arguments);
   command.text("--board", arguments->board, "The board, whose flash it is").required();
   command.text("--flash", arguments->flash, "The flash's bytes; made where there is no file")

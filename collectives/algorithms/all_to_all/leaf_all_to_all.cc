@@ -42,10 +42,6 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint32_t kMaxLevels = 32;
-
-std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
-
 // Whether `lanes` messages per slot of stage `stage` need at most used[] lanes of each branch
 // below. `lanes` is at most k times the lanes of the next level.
 bool spreads(const LeafNode& node, const std::uint32_t* used, std::uint32_t stage,

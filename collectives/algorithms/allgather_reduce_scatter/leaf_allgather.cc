@@ -25,14 +25,11 @@
 
 #include "collectives/algorithms/build/rounds.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
+#include "espalier/base/arithmetic.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {
-
-constexpr std::uint32_t kMaxLevels = 32;
-
-std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
 
 Term term(std::int32_t coef, std::uint32_t add, std::uint32_t div, std::uint32_t mod) {
   return {.coef = coef,

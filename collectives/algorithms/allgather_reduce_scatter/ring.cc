@@ -71,7 +71,7 @@ void add_reduce_scatter(Builder& builder, RankRounds rounds, std::uint32_t p, st
   repeat(builder.combine(0, builder.output(me), sum, own), all, last);
 }
 
-Status generate(const Group& group, std::uint32_t me, Collective collective, Program& out) {
+Status generate_ring(const Group& group, std::uint32_t me, Collective collective, Program& out) {
   Builder builder(out);
   const bool reduces = collective == espalier_Collective_REDUCE_SCATTER;
   const std::uint32_t p = group.ranks;
@@ -88,11 +88,11 @@ Status generate(const Group& group, std::uint32_t me, Collective collective, Pro
 }  // namespace
 
 Status ring_allgather(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, espalier_Collective_ALLGATHER, out);
+  return generate_ring(group, me, espalier_Collective_ALLGATHER, out);
 }
 
 Status ring_reduce_scatter(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, espalier_Collective_REDUCE_SCATTER, out);
+  return generate_ring(group, me, espalier_Collective_REDUCE_SCATTER, out);
 }
 
 }  // namespace espalier

@@ -20,28 +20,28 @@ namespace {
 // is its root, which receives its first block in step `arrival` (-1 at the broadcast's root).
 // `reach` is P_i and `reach_down` P_{i-1} for the i steps that remain after the arrival;
 // size <= reach.
-struct Subtree {
+struct BinarySubtree {
   std::uint32_t first = 0, size = 1;
   std::int32_t arrival = -1;
   std::uint64_t reach = 1, reach_down = 0;
 };
 
-Subtree down_of(const Subtree& tree) {
+BinarySubtree down_of(const BinarySubtree& tree) {
   const std::uint64_t rest = tree.size - 1;
   const std::uint64_t size = rest < tree.reach_down ? rest : tree.reach_down;
   return {tree.first + 1, static_cast<std::uint32_t>(size), tree.arrival + 1, tree.reach_down,
           tree.reach - 1 - tree.reach_down};
 }
 
-Subtree right_of(const Subtree& tree) {
-  const Subtree down = down_of(tree);
+BinarySubtree right_of(const BinarySubtree& tree) {
+  const BinarySubtree down = down_of(tree);
   return {down.first + down.size, tree.size - 1 - down.size, tree.arrival + 2, down.reach_down,
           down.reach - 1 - down.reach_down};
 }
 
 // Returns the whole tree; sets `depth` to the least i with P_i >= p.
-Subtree whole(std::uint32_t p, std::uint32_t& depth) {
-  Subtree tree{0, p, -1, 1, 0};
+BinarySubtree whole(std::uint32_t p, std::uint32_t& depth) {
+  BinarySubtree tree{0, p, -1, 1, 0};
   for (depth = 0; tree.reach < p; ++depth) {
     const std::uint64_t next = 1 + tree.reach + (depth == 0 ? 0 : tree.reach_down);
     tree.reach_down = tree.reach;
@@ -63,17 +63,17 @@ Status binary_broadcast(const Group& group, std::uint32_t me, Program& out) {
   const std::uint32_t v = (me + p - group.root) % p;
 
   std::uint32_t depth = 0;
-  Subtree tree = whole(p, depth);
+  BinarySubtree tree = whole(p, depth);
   std::uint32_t parent = 0;
   while (tree.first != v) {
     parent = tree.first;
-    const Subtree right = right_of(tree);
+    const BinarySubtree right = right_of(tree);
     tree = v < right.first ? down_of(tree) : right;
   }
   const bool source = v == 0;
   const Place from = source ? builder.input(0) : builder.output(0);
   if (!source) builder.receive(static_cast<std::uint32_t>(tree.arrival), rank(parent), from);
-  const auto forward = [&](const Subtree& to) {
+  const auto forward = [&](const BinarySubtree& to) {
     if (to.size == 0) return;
     const auto step = static_cast<std::uint32_t>(to.arrival);
     builder.send(step, rank(to.first), from,

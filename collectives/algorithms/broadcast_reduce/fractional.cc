@@ -24,8 +24,6 @@
 namespace espalier {
 namespace {
 
-using Seat = FractionalTree::Seat;
-
 // The ranks in the tree's order: from the root upward or, in a reduce to the last rank, downward.
 struct Order {
   std::uint32_t ranks, root;
@@ -58,7 +56,7 @@ struct BlockOfRun {
 
 void add_broadcast(Builder& builder, const FractionalTree& tree, const Order& order,
                    std::uint32_t pu) {
-  const Seat seat = tree.seat(pu);
+  const FractionalTree::Seat seat = tree.seat(pu);
   const std::uint32_t run = tree.run();
   const BlockOfRun block{builder, run};
   const bool source = pu == 0;
@@ -114,7 +112,7 @@ class Sums {
 
 void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order, std::uint32_t pu,
                 std::uint32_t window) {
-  const Seat seat = tree.seat(pu);
+  const FractionalTree::Seat seat = tree.seat(pu);
   const std::uint32_t run = tree.run();
   const BlockOfRun block{builder, run};
   const bool sink = pu == 0;
@@ -156,7 +154,8 @@ void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order
   }
 }
 
-Status generate(const Group& group, std::uint32_t me, Collective collective, Program& out) {
+Status generate_fractional(const Group& group, std::uint32_t me, Collective collective,
+                           Program& out) {
   const std::uint32_t p = group.ranks;
   const bool reduces = collective == espalier_Collective_REDUCE;
   const bool to_last = reduces && group.root != 0 && group.root + 1 == p;
@@ -187,11 +186,11 @@ Status generate(const Group& group, std::uint32_t me, Collective collective, Pro
 }  // namespace
 
 Status fractional_broadcast(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, espalier_Collective_BROADCAST, out);
+  return generate_fractional(group, me, espalier_Collective_BROADCAST, out);
 }
 
 Status fractional_reduce(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, espalier_Collective_REDUCE, out);
+  return generate_fractional(group, me, espalier_Collective_REDUCE, out);
 }
 
 }  // namespace espalier

@@ -30,31 +30,31 @@ struct Ticks {
 
 // The ranks (counted from the root) first .. first + size - 1. The first one has the block and may
 // send it from tick `clock` onward. The reach is for the remaining ticks.
-struct Subtree {
+struct PostalSubtree {
   std::uint32_t first, size, clock;
 };
 
-Subtree given_by(const Subtree& tree, const Reach& reach, const Ticks& ticks) {
+PostalSubtree given_by(const PostalSubtree& tree, const Reach& reach, const Ticks& ticks) {
   const std::uint32_t fit = reach.value(ticks.latency);
   const std::uint32_t size = fit < tree.size - 1 ? fit : tree.size - 1;
   return {tree.first + tree.size - size, size, tree.clock + ticks.latency};
 }
 
-void keep_rest(Subtree& tree, Reach& reach, const Subtree& given, const Ticks& ticks) {
+void keep_rest(PostalSubtree& tree, Reach& reach, const PostalSubtree& given, const Ticks& ticks) {
   tree.size -= given.size;
   tree.clock += ticks.send;
   reach.down(ticks.send);
 }
 
 // Adds the sends of a subtree's first rank, which reach the whole subtree.
-void add_sends(Builder& builder, const Group& group, Subtree tree, Reach& reach,
+void add_sends(Builder& builder, const Group& group, PostalSubtree tree, Reach& reach,
                const Ticks& ticks) {
   const auto rank = [&](std::uint32_t v) { return (group.root + v) % group.ranks; };
   const bool source = tree.first == 0;
   const std::uint32_t ready = tree.clock;
   std::uint32_t sends = 0;
   for (; tree.size > 1; ++sends) {
-    const Subtree given = given_by(tree, reach, ticks);
+    const PostalSubtree given = given_by(tree, reach, ticks);
     if (source) {
       (void)builder.link(rank(given.first));
     } else {
@@ -93,10 +93,10 @@ Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out)
     out.clear();
     return Status::kTooLarge;
   }
-  Subtree tree{0, p, 0};
+  PostalSubtree tree{0, p, 0};
   std::uint32_t parent = 0;
   while (tree.first != v) {
-    const Subtree given = given_by(tree, reach, ticks);
+    const PostalSubtree given = given_by(tree, reach, ticks);
     if (v < given.first) {
       keep_rest(tree, reach, given, ticks);
     } else {

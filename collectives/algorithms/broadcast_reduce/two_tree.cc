@@ -21,7 +21,7 @@ namespace {
 
 using Edge = TwoTrees::Edge;
 
-struct Seat {
+struct TreesOfRank {
   const TwoTrees& trees;
   std::uint32_t ranks, root;
   std::uint32_t pe;      // the tree position of this rank; 0: the root
@@ -34,7 +34,7 @@ void end_phase(Builder& builder, const TwoTrees& trees) {
   builder.phase(2, static_cast<std::int32_t>(trees.last_arrival()) - 1, 2);
 }
 
-void add_broadcast(Builder& builder, const Seat& at, bool from_output) {
+void add_broadcast(Builder& builder, const TreesOfRank& at, bool from_output) {
   const TwoTrees& trees = at.trees;
   for (unsigned tree = 0; tree < 2; ++tree) {
     const Edge& edge = at.edges.of[tree];
@@ -57,7 +57,7 @@ void add_broadcast(Builder& builder, const Seat& at, bool from_output) {
 // Adds the actions of an inner rank for its children's sums in a reduce. Returns where the whole
 // sum is, and sets `ready` to the step of its instance 0. The child that a broadcast reaches last
 // sends first.
-Place add_inner_sum(Builder& builder, const Seat& at, unsigned tree, const Edge& edge,
+Place add_inner_sum(Builder& builder, const TreesOfRank& at, unsigned tree, const Edge& edge,
                     std::uint32_t& ready) {
   const TwoTrees::Both children = at.trees.children(tree, edge);
   const std::uint32_t last = at.trees.last_arrival();
@@ -80,7 +80,7 @@ Place add_inner_sum(Builder& builder, const Seat& at, unsigned tree, const Edge&
   return sum;
 }
 
-void add_reduce(Builder& builder, const Seat& at) {
+void add_reduce(Builder& builder, const TreesOfRank& at) {
   const TwoTrees& trees = at.trees;
   const std::uint32_t last = trees.last_arrival();
   for (unsigned tree = 0; tree < 2; ++tree) {
@@ -101,8 +101,8 @@ void add_reduce(Builder& builder, const Seat& at) {
   end_phase(builder, trees);
 }
 
-Status generate(const Group& group, std::uint32_t me, const char* algorithm, Collective collective,
-                Pairing pairing, Program& out) {
+Status generate_two_tree(const Group& group, std::uint32_t me, const char* algorithm,
+                         Collective collective, Pairing pairing, Program& out) {
   const std::uint32_t p = group.ranks;
   const std::uint32_t root = collective == espalier_Collective_ALLREDUCE ? 0 : group.root;
   Builder builder(out);
@@ -122,7 +122,7 @@ Status generate(const Group& group, std::uint32_t me, const char* algorithm, Col
   const TwoTrees trees(p - 1, pairing);
   const std::uint32_t pe = (me + p - root) % p;
   const TwoTrees::Both fed{{trees.edge(0, trees.root(0)), trees.edge(1, trees.root(1))}};
-  const Seat at{trees, p, root, pe, pe == 0 ? fed : trees.edges(pe)};
+  const TreesOfRank at{trees, p, root, pe, pe == 0 ? fed : trees.edges(pe)};
   if (collective != espalier_Collective_BROADCAST) add_reduce(builder, at);
   if (collective != espalier_Collective_REDUCE) {
     add_broadcast(builder, at, collective == espalier_Collective_ALLREDUCE);
@@ -133,20 +133,22 @@ Status generate(const Group& group, std::uint32_t me, const char* algorithm, Col
 }  // namespace
 
 Status two_tree_broadcast(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, "two-tree", espalier_Collective_BROADCAST, Pairing::kShift, out);
+  return generate_two_tree(group, me, "two-tree", espalier_Collective_BROADCAST, Pairing::kShift,
+                           out);
 }
 
 Status two_tree_reduce(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, "two-tree", espalier_Collective_REDUCE, Pairing::kShift, out);
+  return generate_two_tree(group, me, "two-tree", espalier_Collective_REDUCE, Pairing::kShift, out);
 }
 
 Status two_tree_allreduce(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, "two-tree", espalier_Collective_ALLREDUCE, Pairing::kShift, out);
+  return generate_two_tree(group, me, "two-tree", espalier_Collective_ALLREDUCE, Pairing::kShift,
+                           out);
 }
 
 Status two_tree_mirror_broadcast(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, "two-tree-mirror", espalier_Collective_BROADCAST, Pairing::kMirror,
-                  out);
+  return generate_two_tree(group, me, "two-tree-mirror", espalier_Collective_BROADCAST,
+                           Pairing::kMirror, out);
 }
 
 }  // namespace espalier

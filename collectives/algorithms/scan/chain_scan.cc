@@ -35,7 +35,8 @@ void add_rank(Builder& builder, std::uint32_t p, std::uint32_t me, bool inclusiv
   if (!last) builder.send(me, me + 1, sum, 1);
 }
 
-Status generate(const Group& group, std::uint32_t me, Collective collective, Program& out) {
+Status generate_chain_scan(const Group& group, std::uint32_t me, Collective collective,
+                           Program& out) {
   Builder builder(out);
   const Status status = builder.begin(group, me, {.collective = collective, .algorithm = "chain"});
   if (status != Status::kOk) return status;
@@ -49,11 +50,11 @@ Status generate(const Group& group, std::uint32_t me, Collective collective, Pro
 }  // namespace
 
 Status chain_scan(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, espalier_Collective_SCAN, out);
+  return generate_chain_scan(group, me, espalier_Collective_SCAN, out);
 }
 
 Status chain_exscan(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, espalier_Collective_EXSCAN, out);
+  return generate_chain_scan(group, me, espalier_Collective_EXSCAN, out);
 }
 
 }  // namespace espalier

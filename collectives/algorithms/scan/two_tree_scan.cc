@@ -27,7 +27,7 @@ namespace {
 using Edge = TwoTrees::Edge;
 
 // One rank in one tree in one phase.
-struct Seat {
+struct ScanNode {
   const TwoTrees& trees;
   unsigned tree;
   std::uint32_t pe;
@@ -58,7 +58,7 @@ Children children_of(const TwoTrees& trees, unsigned tree, const Edge& edge) {
 // Adds the receive from the left child; afterwards OUTPUT holds the blocks that the rank keeps.
 // Returns where the sum of the left subtree is (valid only in this step if the rank adds its own
 // block to it).
-Place keep_left(Builder& builder, const Seat& at) {
+Place keep_left(Builder& builder, const ScanNode& at) {
   const std::uint32_t step = at.up(at.left);
   const Place kept = builder.output(at.tree);
   const Place sum = at.inclusive ? builder.slot(at.tree, builder.ring(0, 2)) : kept;
@@ -68,7 +68,7 @@ Place keep_left(Builder& builder, const Seat& at) {
 }
 
 // Up: the child that a broadcast reaches last sends first.
-void add_up(Builder& builder, const Seat& at) {
+void add_up(Builder& builder, const ScanNode& at) {
   const unsigned tree = at.tree;
   const Place own = builder.input(tree);
   const bool sends = at.trees.in_use(tree, at.pe);
@@ -106,7 +106,7 @@ void add_up(Builder& builder, const Seat& at) {
 
 // Down, on the left spine: nothing arrives; the right child needs the kept blocks and the own
 // block.
-void add_down_left_spine(Builder& builder, const Seat& at) {
+void add_down_left_spine(Builder& builder, const ScanNode& at) {
   const Place own = builder.input(at.tree), result = builder.output(at.tree);
   const bool has_left = at.left.pe != 0;
   if (!has_left && at.inclusive) builder.copy(0, result, own);
@@ -123,7 +123,7 @@ void add_down_left_spine(Builder& builder, const Seat& at) {
   }
 }
 
-void add_down(Builder& builder, const Seat& at) {
+void add_down(Builder& builder, const ScanNode& at) {
   if (!at.trees.in_use(at.tree, at.pe)) return add_down_left_spine(builder, at);
   const Place own = builder.input(at.tree), result = builder.output(at.tree);
   const bool has_left = at.left.pe != 0, has_right = at.right.pe != 0;
@@ -166,13 +166,14 @@ void add_phase(Builder& builder, std::uint32_t p, std::uint32_t me, bool up, boo
   for (unsigned tree = 0; tree < 2; ++tree) {
     const Edge edge = trees.edge(tree, me + 1);
     const Children children = children_of(trees, tree, edge);
-    const Seat at{trees, tree, me + 1, edge, children.left, children.right, inclusive, delay};
+    const ScanNode at{trees, tree, me + 1, edge, children.left, children.right, inclusive, delay};
     up ? add_up(builder, at) : add_down(builder, at);
   }
   builder.phase(2, static_cast<std::int32_t>(trees.last_arrival() + delay) - 1, 2);
 }
 
-Status generate(const Group& group, std::uint32_t me, Collective collective, Program& out) {
+Status generate_two_tree_scan(const Group& group, std::uint32_t me, Collective collective,
+                              Program& out) {
   Builder builder(out);
   const Status status =
       builder.begin(group, me, {.collective = collective, .algorithm = "two-tree", .segments = 2});
@@ -187,11 +188,11 @@ Status generate(const Group& group, std::uint32_t me, Collective collective, Pro
 }  // namespace
 
 Status two_tree_scan(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, espalier_Collective_SCAN, out);
+  return generate_two_tree_scan(group, me, espalier_Collective_SCAN, out);
 }
 
 Status two_tree_exscan(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, espalier_Collective_EXSCAN, out);
+  return generate_two_tree_scan(group, me, espalier_Collective_EXSCAN, out);
 }
 
 }  // namespace espalier

@@ -133,7 +133,8 @@ void add_gather(Builder& builder, const Tree& tree) {
   }
 }
 
-Status generate(const Group& group, std::uint32_t me, Collective collective, Program& out) {
+Status generate_binomial(const Group& group, std::uint32_t me, Collective collective,
+                         Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
       group, me, {.collective = collective, .algorithm = "binomial", .one_block = true});
@@ -154,11 +155,11 @@ Status generate(const Group& group, std::uint32_t me, Collective collective, Pro
 }  // namespace
 
 Status binomial_scatter(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, espalier_Collective_SCATTER, out);
+  return generate_binomial(group, me, espalier_Collective_SCATTER, out);
 }
 
 Status binomial_gather(const Group& group, std::uint32_t me, Program& out) {
-  return generate(group, me, espalier_Collective_GATHER, out);
+  return generate_binomial(group, me, espalier_Collective_GATHER, out);
 }
 
 }  // namespace espalier

@@ -38,8 +38,6 @@ struct TimedRoute {
   std::vector<std::int32_t> steps;
 };
 
-std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
-
 std::string wrong_tree(const topology::Topology& topology, const Group& group, const char* name,
                        bool one_lane) {
   std::string wrong = wrong_group(topology, group);

@@ -8,6 +8,8 @@
 
 namespace espalier {
 
+constexpr std::uint32_t kMaxLevels = 32;  // of a tree of at most 2^32 ranks
+
 // A node of a complete k-ary tree of height h, numbered as in topology/fat_tree.h: first the ranks,
 // then the routers level by level, each level from the left.
 struct LeafNode {

@@ -29,7 +29,7 @@ namespace espalier::verify {
 namespace {
 
 // Blocks (for N = 1) that need a number of steps on one side of the cut: before it, or after it.
-struct Load {
+struct HopLoad {
   std::int64_t steps = 0, blocks = 0;
   std::int64_t opposite = 0;  // minimum number of steps on the other side
 };
@@ -47,16 +47,16 @@ class Hops {
       return loads(tree.edges()[edge ^ 1].beyond, tree.edges()[edge].beyond, after);
     };
     for (std::uint32_t node = 0; node < topology_.nodes(); ++node) {
-      std::vector<Load> out, in;
+      std::vector<HopLoad> out, in;
       for (const std::uint32_t edge : tree.edges_from(node)) {
         const Tree::Edge& link = tree.edges()[edge];
         const std::string name = topology_.node_name(node) + " -> " + topology_.node_name(link.to);
         const std::int64_t lanes = multiport_ ? link.capacity : 1;
-        const std::vector<Load> after = loads_of(edge, true);
+        const std::vector<HopLoad> after = loads_of(edge, true);
         add("hops and links: " + name, after, lanes);
         add("hops and links: " + name, loads_of(edge, false), lanes);
         out.insert(out.end(), after.begin(), after.end());
-        const std::vector<Load> before = loads_of(edge ^ 1, false);
+        const std::vector<HopLoad> before = loads_of(edge ^ 1, false);
         in.insert(in.end(), before.begin(), before.end());
       }
       if (multiport_) continue;
@@ -87,7 +87,7 @@ class Hops {
   }
 
   // Returns the blocks that cross, by their steps after the cut (`after`) or before it.
-  [[nodiscard]] std::vector<Load> loads(const Branch& from, const Branch& to, bool after) const {
+  [[nodiscard]] std::vector<HopLoad> loads(const Branch& from, const Branch& to, bool after) const {
     const std::int64_t blocks = crossing(common_, from.side, to.side);
     if (blocks == 0) return {};
     // On each side the minimum steps. If blocks differ in their origins or targets, their number
@@ -131,7 +131,7 @@ class Hops {
       return {{after ? after_it : before_it, blocks, after ? before_it : after_it}};
     }
     const Branch& side = after ? to : from;
-    std::vector<Load> all;
+    std::vector<HopLoad> all;
     for (std::size_t hops = 0; hops < side.ranks_at.size(); ++hops) {
       all.push_back({static_cast<std::int64_t>(hops),
                      side.ranks_at[hops] * (blocks / side.side.ranks),
@@ -141,11 +141,11 @@ class Hops {
   }
 
   // Adds a bound for the slowest blocks, for these and the next slowest, and so on.
-  void add(const std::string& reason, std::vector<Load> loads, std::int64_t lanes) {
+  void add(const std::string& reason, std::vector<HopLoad> loads, std::int64_t lanes) {
     std::sort(loads.begin(), loads.end(),
-              [](const Load& a, const Load& b) { return a.steps > b.steps; });
+              [](const HopLoad& a, const HopLoad& b) { return a.steps > b.steps; });
     std::int64_t blocks = 0, opposite = 0;
-    for (const Load& load : loads) {
+    for (const HopLoad& load : loads) {
       opposite = blocks == 0 ? load.opposite : std::min(opposite, load.opposite);
       blocks += load.blocks;
       if (load.blocks == 0) continue;

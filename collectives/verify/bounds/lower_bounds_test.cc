@@ -31,7 +31,7 @@ std::int64_t best(const std::string& spec, Collective collective, PortModel mode
 }
 
 // k, h, n = k^h.
-struct Tree {
+struct TreeSize {
   std::int64_t k, h, n;
   [[nodiscard]] std::string spec() const {
     return "fattree:k=" + std::to_string(k) + ",h=" + std::to_string(h) + ",c=1";
@@ -40,8 +40,8 @@ struct Tree {
 
 class FatTreeBounds : public ::testing::TestWithParam<std::pair<int, int>> {
  protected:
-  [[nodiscard]] static Tree tree() {
-    Tree tree{GetParam().first, GetParam().second, 1};
+  [[nodiscard]] static TreeSize tree() {
+    TreeSize tree{GetParam().first, GetParam().second, 1};
     for (std::int64_t level = 0; level < tree.h; ++level) tree.n *= tree.k;
     return tree;
   }

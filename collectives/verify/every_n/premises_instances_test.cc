@@ -9,8 +9,6 @@ namespace espalier::verify {
 namespace {
 
 constexpr const char* kNotAll = "its instances are not all of its blocks below N";
-constexpr std::int32_t kFar = 1 << 30;  // blocks that are never reached
-
 class Instances : public Premises {
  protected:
   // Both ends of the pipe have this number of instances.

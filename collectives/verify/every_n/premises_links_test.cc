@@ -7,9 +7,6 @@
 namespace espalier::verify {
 namespace {
 
-constexpr Buffer kInput = espalier_Buffer_INPUT;
-constexpr Buffer kOutput = espalier_Buffer_OUTPUT;
-
 class Ends : public Premises {
  protected:
   // Rank 0 sends two segments over the router, on links of two lanes, segment k from step firsts[k]

@@ -10,8 +10,6 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::int32_t kFar = 1 << 30;  // blocks that are never reached
-
 class Paces : public Premises {
  protected:
   // Rank 1 also awaits blocks that are never reached, in instances at `pace` from step 0 onward, in

@@ -20,8 +20,6 @@ constexpr std::int64_t kMaxFirst = std::int64_t{1} << 40;  // steps; real schedu
 constexpr std::int64_t kMaxStep = std::int64_t{1} << 62;   // no sum of two overflows
 constexpr std::size_t kMaxStages = 200;
 
-std::int64_t or_one(std::uint32_t divisor) { return divisor == 0 ? 1 : divisor; }
-
 const Place& moved_by(const Action& action) {
   return action.kind == espalier_Kind_SEND ? action.a : action.into;
 }

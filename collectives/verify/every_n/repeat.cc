@@ -8,8 +8,6 @@
 namespace espalier::verify {
 namespace {
 
-std::int64_t or_one(std::uint32_t divisor) { return divisor == 0 ? 1 : divisor; }
-
 // Returns a * b. Sets `lost` if that overflows 64 bits.
 std::int64_t times(std::int64_t a, std::int64_t b, bool& lost) {
   std::int64_t product = 0;

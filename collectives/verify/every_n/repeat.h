@@ -15,6 +15,9 @@ struct Repeat {
 // Larger numbers count as not found. Real schedules stay far below.
 inline constexpr std::int64_t kMaxEvery = std::int64_t{1} << 20;
 
+// A divisor of a program: 0 reads as 1.
+constexpr std::int64_t or_one(std::uint32_t divisor) { return divisor == 0 ? 1 : divisor; }
+
 [[nodiscard]] Repeat repeat_of(const Program& program, const Index& index);
 // Whether no sum in index_value() overflows for any i < instances.
 [[nodiscard]] bool is_exact(const Program& program, const Index& index, std::int64_t instances);

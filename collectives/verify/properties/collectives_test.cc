@@ -8,8 +8,6 @@
 namespace espalier::verify {
 namespace {
 
-constexpr Buffer kInput = espalier_Buffer_INPUT;
-constexpr Buffer kOutput = espalier_Buffer_OUTPUT;
 constexpr Buffer kScratch = espalier_Buffer_SCRATCH;
 
 class Collectives : public ::testing::Test {

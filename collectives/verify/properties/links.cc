@@ -20,7 +20,7 @@ std::uint64_t key(std::uint32_t from, std::uint32_t to) {
 }
 
 // The load of a link in one slot.
-struct Load {
+struct SlotLoad {
   LinkLoad link;
   std::int64_t slot = 0;
 
@@ -63,7 +63,7 @@ class SlotLoads {
 
   // Ends the slot. Replaces `busiest` by a link of the slot with a higher relative load, or with
   // the same relative load and a lower (from, to, slot).
-  void end_slot(std::int64_t slot, Load& busiest) {
+  void end_slot(std::int64_t slot, SlotLoad& busiest) {
     for (const std::uint64_t link : touched_) {
       std::uint32_t& load = loads_[link];
       LinkLoad here{static_cast<std::uint32_t>(link >> 32), static_cast<std::uint32_t>(link), load,
@@ -87,7 +87,7 @@ class SlotLoads {
 
 // Finds the link with the highest relative load over all slots. `uses` must be sorted by slot.
 // False: too many hops.
-bool find_busiest(ExpandedSchedule& schedule, const std::vector<LinkUse>& uses, Load& busiest) {
+bool find_busiest(ExpandedSchedule& schedule, const std::vector<LinkUse>& uses, SlotLoad& busiest) {
   SlotLoads loads(*schedule.topology);
   const std::size_t most = max_hops(schedule);
   std::size_t hops = 0;
@@ -139,7 +139,7 @@ const Instance* sender_over(const ExpandedSchedule& schedule, const LinkLoad& li
 }  // namespace
 
 Finding check_loads(ExpandedSchedule& schedule, std::vector<LinkUse> uses, Verdict& verdict) {
-  Load lock_step, async;
+  SlotLoad lock_step, async;
   std::sort(uses.begin(), uses.end(),
             [](const LinkUse& a, const LinkUse& b) { return a.slot < b.slot; });
   if (!find_busiest(schedule, uses, lock_step) ||
@@ -149,7 +149,7 @@ Finding check_loads(ExpandedSchedule& schedule, std::vector<LinkUse> uses, Verdi
   verdict.slot = verdict.slot && !lock_step.too_much();
   verdict.async = verdict.async && !async.too_much();
   const bool is_async = schedule.common->grade == espalier_Grade_ASYNC;
-  const Load& claimed = is_async ? async : lock_step;
+  const SlotLoad& claimed = is_async ? async : lock_step;
   if (is_nearer(claimed.link, verdict.busiest)) verdict.busiest = claimed.link;
   if (!claimed.too_much()) return std::nullopt;
   std::uint32_t node = 0;

@@ -12,6 +12,8 @@
 
 namespace espalier::verify {
 
+inline constexpr std::int32_t kFar = 1 << 30;  // blocks that are never reached
+
 // Writes one node's program; a peer that is named several times is one link.
 class NodeWriter : public ProgramBuilder {
  public:

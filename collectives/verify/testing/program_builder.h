@@ -13,6 +13,9 @@
 
 namespace espalier::verify {
 
+inline constexpr Buffer kInput = espalier_Buffer_INPUT;
+inline constexpr Buffer kOutput = espalier_Buffer_OUTPUT;
+
 // Writes one rank's program.
 class ProgramBuilder {
  public:

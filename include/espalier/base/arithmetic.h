@@ -3,6 +3,7 @@
 // undefined. Freestanding. A program that check_program accepts wraps only after 2^31 instances,
 // more than any real collective has.
 
+#include <cstddef>
 #include <cstdint>
 
 namespace espalier {
@@ -16,6 +17,10 @@ constexpr std::int64_t wrapping_add(std::int64_t a, std::int64_t b) {
 constexpr std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
+
+// Changes of sign only; the value must fit.
+constexpr std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
+constexpr std::size_t as_index(std::int32_t value) { return static_cast<std::size_t>(value); }
 
 // floor_div() returns floor(n / d), floor_mod() n - d * floor(n / d), and ceil_div() ceil(n / d).
 // Require d > 0.
