@@ -6,11 +6,11 @@
 namespace espalier {
 namespace {
 
-constexpr Collective kBroadcast = espalier_Collective_BROADCAST;
-constexpr Collective kReduce = espalier_Collective_REDUCE;
-constexpr Collective kAllreduce = espalier_Collective_ALLREDUCE;
-constexpr Collective kScan = espalier_Collective_SCAN;
-constexpr Collective kExscan = espalier_Collective_EXSCAN;
+constexpr Collective kBroadcast = Collective::kBroadcast;
+constexpr Collective kReduce = Collective::kReduce;
+constexpr Collective kAllreduce = Collective::kAllreduce;
+constexpr Collective kScan = Collective::kScan;
+constexpr Collective kExscan = Collective::kExscan;
 
 constexpr Algorithm kAlgorithms[] = {
     {"binomial", kBroadcast, binomial_broadcast, false,
@@ -54,29 +54,29 @@ constexpr Algorithm kAlgorithms[] = {
     {"chain", kExscan, chain_exscan, false, "one pipeline through all ranks: p-2+N steps"},
     {"two-tree", kExscan, two_tree_exscan, false,
      "up and down two pipelined trees: at most 4*ceil(log2(p+2))+4N-9 steps"},
-    {"binomial", espalier_Collective_SCATTER, binomial_scatter, false,
+    {"binomial", Collective::kScatter, binomial_scatter, false,
      "one block a rank down a binomial tree: ceil(log2 p) steps"},
-    {"binomial", espalier_Collective_GATHER, binomial_gather, false,
+    {"binomial", Collective::kGather, binomial_gather, false,
      "one block a rank up a binomial tree: ceil(log2 p) steps"},
-    {"ring", espalier_Collective_ALLGATHER, ring_allgather, false,
+    {"ring", Collective::kAllgather, ring_allgather, false,
      "every part round the ring: (p-1)N steps"},
-    {"ring", espalier_Collective_REDUCE_SCATTER, ring_reduce_scatter, true,
+    {"ring", Collective::kReduceScatter, ring_reduce_scatter, true,
      "every part's sum round the ring to its owner: (p-1)N steps"},
-    {"pairwise", espalier_Collective_ALL_TO_ALL, pairwise_all_to_all, false,
+    {"pairwise", Collective::kAllToAll, pairwise_all_to_all, false,
      "exchange with every other rank in turn: (p-1)N steps"},
-    {"dissemination", espalier_Collective_BARRIER, dissemination_barrier, false,
+    {"dissemination", Collective::kBarrier, dissemination_barrier, false,
      "each step tells a rank twice as far: ceil(log2 p) steps"},
     {"leaf", kBroadcast, leaf_broadcast, false,
      "one send a node and step, parent first: (k+1)h-1 + k(N-1) steps", Where::kFatTree},
     {"leaf-multiport", kBroadcast, leaf_multiport_broadcast, false,
      "routers send to all at once: 2h+N-1 steps", Where::kFatTree},
-    {"leaf", espalier_Collective_SCATTER, leaf_scatter, false,
+    {"leaf", Collective::kScatter, leaf_scatter, false,
      "furthest first: (p-1)N+1 steps, one more for k = 2 < p", Where::kFatTree},
-    {"leaf", espalier_Collective_GATHER, leaf_gather, false,
+    {"leaf", Collective::kGather, leaf_gather, false,
      "nearest first: (p-1)N+1 steps, one more for k = 2 < p", Where::kFatTree},
-    {"leaf", espalier_Collective_ALLGATHER, leaf_allgather, false,
+    {"leaf", Collective::kAllgather, leaf_allgather, false,
      "multiport, without queues: (p-1)N+1 steps; pN+1 for k = 2 < p", Where::kFatTree},
-    {"leaf", espalier_Collective_ALL_TO_ALL, leaf_all_to_all, false,
+    {"leaf", Collective::kAllToAll, leaf_all_to_all, false,
      "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps, at most k c_(i-1) "
      "lanes used",
      Where::kFatTree},
@@ -111,8 +111,7 @@ std::uint32_t algorithm_nodes(const Algorithm& algorithm, const Group& group) {
 }
 
 bool parse_collective(const char* name, Collective& collective) {
-  for (std::uint32_t each = espalier_Collective_BROADCAST; each <= _espalier_Collective_MAX;
-       ++each) {
+  for (std::uint32_t each = Collective::kBroadcast; each <= _espalier_Collective_MAX; ++each) {
     if (same(collective_name(static_cast<Collective>(each)), name)) {
       collective = static_cast<Collective>(each);
       return true;

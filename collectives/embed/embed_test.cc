@@ -268,7 +268,7 @@ TEST(Placing, RefusesCollectivesThatDependOnTheOrderOfRanks) {
     EXPECT_EQ(place_all(turned, programs), Status::kUnsupported);
     EXPECT_EQ(programs[2].node, 2u);
     EXPECT_EQ(place_all(same, programs), Status::kOk);
-    EXPECT_EQ(programs[2].grade, espalier_Grade_ASYNC);
+    EXPECT_EQ(programs[2].contention, ContentionGuarantee::kAsync);
   }
 }
 

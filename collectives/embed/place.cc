@@ -14,14 +14,14 @@ bool is_identity(std::span<const std::uint32_t> node_of) {
 }
 
 bool combines(Collective collective) {
-  return collective == espalier_Collective_REDUCE || collective == espalier_Collective_ALLREDUCE;
+  return collective == Collective::kReduce || collective == Collective::kAllreduce;
 }
 
 }  // namespace
 
 std::string unplaceable(Collective collective) {
   if (counts_per_rank(collective)) return "each part belongs to a rank";
-  if (collective == espalier_Collective_SCAN || collective == espalier_Collective_EXSCAN) {
+  if (collective == Collective::kScan || collective == Collective::kExscan) {
     return "a scan goes by the order of ranks";
   }
   return "";
@@ -40,7 +40,7 @@ Status place(std::span<const std::uint32_t> node_of, Program& program) {
   program.node = node_of[program.node];
   if (has_root(program.collective)) program.root = node_of[program.root];
   if (combines(program.collective)) program.needs_commutative = true;
-  program.grade = espalier_Grade_SLOT;
+  program.contention = ContentionGuarantee::kSlot;
   return Status::kOk;
 }
 

@@ -44,7 +44,7 @@ Traffic traffic_of(const Programs& programs) {
   std::map<Key, std::int64_t> first;
   for (const Program& program : programs) {
     for (const Instance& send : expand(program, kBlocks)) {
-      if (send.kind != espalier_Kind_SEND) continue;
+      if (send.kind != ActionKind::kSend) continue;
       const PhaseTime& phase = phases[send.phase];
       const std::int64_t step = send.step - phase.begin;
       const auto slot = static_cast<std::uint32_t>(phase.repeats ? step % phase.slots : step);

@@ -51,28 +51,28 @@ class Reader {
       }
     }
     for (Memory& memory : memory_) {
-      for (const auto& [place, task] : memory.output) tasks_[as_index(task)].output = true;
+      for (const auto& [operand, task] : memory.output) tasks_[as_index(task)].output = true;
     }
     graph = {static_cast<std::int32_t>(blocks_), std::move(tasks_), {}};
     return wrong_;
   }
 
  private:
-  using Values = std::vector<Operand>;  // of consecutive segments
+  using Values = std::vector<TaskInput>;  // of consecutive segments
 
   static std::string too_many() {
     return "it has more than " + std::to_string(kMaxTasks) + " messages and operations";
   }
   // Sends read the data from before the step, receives write, then operations run.
   void follow(std::uint32_t node, const Instance& one, int turn) {
-    const bool transfer = one.kind == espalier_Kind_SEND || one.kind == espalier_Kind_RECEIVE;
-    if (!wrong_.empty() || turn != (one.kind == espalier_Kind_SEND ? 0 : transfer ? 1 : 2)) return;
+    const bool transfer = one.kind == ActionKind::kSend || one.kind == ActionKind::kReceive;
+    if (!wrong_.empty() || turn != (one.kind == ActionKind::kSend ? 0 : transfer ? 1 : 2)) return;
     if (transfer && (one.peer < 0 || at_node(one.peer) >= direct_.size())) {
       return refuse(node, one, "a peer has no program");
     }
-    if (one.kind == espalier_Kind_SEND) {
+    if (one.kind == ActionKind::kSend) {
       on_way_[{node, at_node(one.peer)}].push_back(read_run(node, one, one.a));
-    } else if (one.kind == espalier_Kind_RECEIVE) {
+    } else if (one.kind == ActionKind::kReceive) {
       receive(node, one);
     } else {
       operate(node, one);
@@ -86,43 +86,42 @@ class Reader {
              "; verify the direct schedule first";
   }
 
-  Values read_run(std::uint32_t node, const Instance& one, const PlaceAt& place) {
+  Values read_run(std::uint32_t node, const Instance& one, const OperandAt& operand) {
     Values values;
-    for (std::int64_t part = 0; part < place.run; ++part) {
-      const std::int64_t segment = place.segment + part;
-      Operand operand{-1, static_cast<std::int32_t>(segment)};
-      if (place.buffer != espalier_Buffer_INPUT) {
-        operand.task = holds(node, place, part);
-        if (operand.task < 0 || tasks_[as_index(operand.task)].block != place.block) {
-          refuse(node, one, "it reads a place that does not hold its block");
+    for (std::int64_t part = 0; part < operand.run; ++part) {
+      TaskInput input{-1, static_cast<std::int32_t>(operand.segment + part)};
+      if (operand.buffer != Buffer::kInput) {
+        input.task = holds(node, operand, part);
+        if (input.task < 0 || tasks_[as_index(input.task)].block != operand.block) {
+          refuse(node, one, "it reads an operand that does not hold its block");
         } else {
-          operand.segment = tasks_[as_index(operand.task)].segment;
+          input.segment = tasks_[as_index(input.task)].segment;
         }
       }
-      values.push_back(operand);
+      values.push_back(input);
     }
     return values;
   }
 
-  std::int32_t holds(std::uint32_t node, const PlaceAt& place, std::int64_t part) const {
+  std::int32_t holds(std::uint32_t node, const OperandAt& operand, std::int64_t part) const {
     const Memory& memory = memory_[node];
-    if (place.buffer == espalier_Buffer_SCRATCH) {
-      const auto found = memory.scratch.find(place.slot + part);
+    if (operand.buffer == Buffer::kScratch) {
+      const auto found = memory.scratch.find(operand.slot + part);
       return found == memory.scratch.end() ? -1 : found->second;
     }
-    const auto found = memory.output.find({place.segment + part, place.block});
+    const auto found = memory.output.find({operand.segment + part, operand.block});
     return found == memory.output.end() ? -1 : found->second;
   }
 
-  void write(std::uint32_t node, const PlaceAt& place, std::int64_t part, Task task) {
+  void write(std::uint32_t node, const OperandAt& operand, std::int64_t part, Task task) {
     task.to = node;
-    task.block = static_cast<std::int32_t>(place.block);
-    task.segment = static_cast<std::int32_t>(place.segment + part);
+    task.block = static_cast<std::int32_t>(operand.block);
+    task.segment = static_cast<std::int32_t>(operand.segment + part);
     const auto number = static_cast<std::int32_t>(tasks_.size());
-    if (place.buffer == espalier_Buffer_SCRATCH) {
-      memory_[node].scratch[place.slot + part] = number;
+    if (operand.buffer == Buffer::kScratch) {
+      memory_[node].scratch[operand.slot + part] = number;
     } else {
-      memory_[node].output[{place.segment + part, place.block}] = number;
+      memory_[node].output[{operand.segment + part, operand.block}] = number;
     }
     tasks_.push_back(task);
   }
@@ -134,7 +133,7 @@ class Reader {
     }
     for (std::size_t part = 0; part < one.into.run; ++part) {
       Task task;
-      task.kind = espalier_Kind_SEND;
+      task.kind = ActionKind::kSend;
       task.from = at_node(one.peer);
       task.a = coming.front()[part];
       task.step = one.step;
@@ -144,7 +143,7 @@ class Reader {
   }
 
   void operate(std::uint32_t node, const Instance& one) {
-    const bool combine = one.kind == espalier_Kind_COMBINE;
+    const bool combine = one.kind == ActionKind::kCombine;
     const Values left = read_run(node, one, one.a);
     const Values right = combine ? read_run(node, one, one.b) : Values(left.size());
     if (left.size() != one.into.run || right.size() != one.into.run) {
@@ -175,7 +174,7 @@ std::vector<std::vector<std::int32_t>> outlines_of(const Graph& graph) {
   std::vector<std::int32_t> of_task;
   std::vector<std::vector<std::int32_t>> outlines(static_cast<std::size_t>(graph.blocks));
   for (const Task& task : graph.tasks) {
-    const auto source = [&](const Operand& operand) -> std::int64_t {
+    const auto source = [&](const TaskInput& operand) -> std::int64_t {
       return operand.task < 0 ? -1 : of_task[static_cast<std::size_t>(operand.task)];
     };
     const auto [entry, fresh] =
@@ -203,7 +202,7 @@ void keep_first(Graph& graph, std::int32_t blocks) {
   for (std::size_t k = 0; k < graph.tasks.size(); ++k) {
     Task task = graph.tasks[k];
     if (task.block >= blocks) continue;
-    for (Operand* operand : {&task.a, &task.b}) {
+    for (TaskInput* operand : {&task.a, &task.b}) {
       if (operand->task >= 0) operand->task = moved[static_cast<std::size_t>(operand->task)];
     }
     moved[k] = static_cast<std::int32_t>(kept.size());
@@ -217,7 +216,7 @@ bool made_of(const Graph& graph, std::int32_t one, std::int32_t other) {
   if (one == other) return true;
   if (one < other) return false;
   const Task& task = graph.tasks[static_cast<std::size_t>(one)];
-  return task.kind != espalier_Kind_SEND &&
+  return task.kind != ActionKind::kSend &&
          (made_of(graph, task.a.task, other) || made_of(graph, task.b.task, other));
 }
 
@@ -226,16 +225,16 @@ bool made_of(const Graph& graph, std::int32_t one, std::int32_t other) {
 bool is_before(const Graph& graph, const InPlace& order) {
   const Task& first = graph.tasks[static_cast<std::size_t>(order.first)];
   const Task& then = graph.tasks[static_cast<std::size_t>(order.then)];
-  if (then.kind == espalier_Kind_SEND) return first.step < then.step;
-  return first.kind == espalier_Kind_SEND ? first.step <= then.step : order.first < order.then;
+  if (then.kind == ActionKind::kSend) return first.step < then.step;
+  return first.kind == ActionKind::kSend ? first.step <= then.step : order.first < order.then;
 }
 
 void find_in_place(Graph& graph) {
-  using PlaceOf = std::array<std::int64_t, 3>;  // node, segment, block
-  std::map<PlaceOf, std::vector<std::int32_t>> readers;
+  using OperandOf = std::array<std::int64_t, 3>;  // node, segment, block
+  std::map<OperandOf, std::vector<std::int32_t>> readers;
   for (std::size_t k = 0; k < graph.tasks.size(); ++k) {
     const Task& task = graph.tasks[k];
-    for (const Operand& operand : {task.a, task.b}) {
+    for (const TaskInput& operand : {task.a, task.b}) {
       if (operand.segment < 0 || operand.task >= 0) continue;
       readers[{task.from, operand.segment, task.block}].push_back(static_cast<std::int32_t>(k));
     }
@@ -243,7 +242,7 @@ void find_in_place(Graph& graph) {
   for (std::size_t k = 0; k < graph.tasks.size(); ++k) {
     const Task& task = graph.tasks[k];
     const auto found = readers.find({task.to, task.segment, task.block});
-    const bool same = task.kind == espalier_Kind_COPY && task.a.task < 0 &&
+    const bool same = task.kind == ActionKind::kCopy && task.a.task < 0 &&
                       task.a.segment == task.segment;  // changes nothing in place
     if (!task.output || same || found == readers.end()) continue;
     for (const std::int32_t reader : found->second) {

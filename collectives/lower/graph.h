@@ -11,7 +11,7 @@
 namespace espalier::lower {
 
 // An operand of a task.
-struct Operand {
+struct TaskInput {
   std::int32_t task = -1;     // the task that made it, at this node; -1: it is the node's input
   std::int32_t segment = -1;  // of the operand's location; -1: there is no such operand
 };
@@ -21,12 +21,12 @@ struct Operand {
 // every value in OUTPUT except the final one. Therefore no task must wait for memory to become
 // free.
 struct Task {
-  Kind kind = espalier_Kind_KIND_NONE;  // SEND (and its receive), COMBINE or COPY
+  ActionKind kind = ActionKind::kNone;  // SEND (and its receive), COMBINE or COPY
   std::uint32_t from = 0, to = 0;       // ranks; for an operation both are its own rank
   std::int32_t block = 0;
   std::int32_t segment = 0;  // of the location that it writes
   bool output = false;       // writes OUTPUT, otherwise scratch
-  Operand a, b;              // b: COMBINE only
+  TaskInput a, b;            // b: COMBINE only
   std::int64_t step = 0;     // step of the routed schedule
 };
 

@@ -32,12 +32,12 @@ Graph graph_of(const Programs& programs) {
 }
 
 TEST(Graph, OfAChainIsItsMessages) {
-  const Graph graph = graph_of(direct(espalier_Collective_BROADCAST, "chain", 4));
+  const Graph graph = graph_of(direct(Collective::kBroadcast, "chain", 4));
   EXPECT_EQ(graph.blocks, 1);
   ASSERT_EQ(graph.tasks.size(), 3u);
   for (std::uint32_t at = 0; at < 3; ++at) {
     const Task& task = graph.tasks[at];
-    EXPECT_EQ(task.kind, espalier_Kind_SEND);
+    EXPECT_EQ(task.kind, ActionKind::kSend);
     EXPECT_EQ(task.from, at);
     EXPECT_EQ(task.to, at + 1);
     EXPECT_TRUE(task.output);
@@ -47,7 +47,7 @@ TEST(Graph, OfAChainIsItsMessages) {
 
 TEST(Graph, HasAsManyBlocksAsTheScheduleRepeatsAfter) {
   for (const std::uint32_t run : {1u, 2u, 3u, 5u}) {
-    const Graph graph = graph_of(direct(espalier_Collective_BROADCAST, "fractional", 8, run));
+    const Graph graph = graph_of(direct(Collective::kBroadcast, "fractional", 8, run));
     EXPECT_EQ(graph.blocks, static_cast<std::int32_t>(run));
     EXPECT_EQ(graph.tasks.size(), 7 * run) << "each block once to each rank but the root";
   }
@@ -55,19 +55,19 @@ TEST(Graph, HasAsManyBlocksAsTheScheduleRepeatsAfter) {
 
 TEST(Graph, SplitsRunsOfSegments) {
   // The root sends parts 2 and 3 as one message to rank 2, which forwards part 3.
-  const Graph graph = graph_of(direct(espalier_Collective_SCATTER, "binomial", 4));
+  const Graph graph = graph_of(direct(Collective::kScatter, "binomial", 4));
   std::map<std::int32_t, int> hops;  // by segment
   for (const Task& task : graph.tasks) {
-    if (task.kind == espalier_Kind_SEND) ++hops[task.segment];
+    if (task.kind == ActionKind::kSend) ++hops[task.segment];
   }
   EXPECT_EQ(hops, (std::map<std::int32_t, int>{{1, 1}, {2, 1}, {3, 2}}));
 }
 
 // Holds for all intermediate values that the routed schedule keeps in OUTPUT.
 TEST(Graph, WritesEachOutputOnce) {
-  for (const auto& [collective, name] : {std::pair(espalier_Collective_ALLREDUCE, "two-tree"),
-                                         std::pair(espalier_Collective_SCAN, "two-tree"),
-                                         std::pair(espalier_Collective_REDUCE_SCATTER, "ring")}) {
+  for (const auto& [collective, name] :
+       {std::pair(Collective::kAllreduce, "two-tree"), std::pair(Collective::kScan, "two-tree"),
+        std::pair(Collective::kReduceScatter, "ring")}) {
     const Graph graph = graph_of(direct(collective, name, 9));
     std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, int> written;
     for (std::size_t at = 0; at < graph.tasks.size(); ++at) {
@@ -76,7 +76,7 @@ TEST(Graph, WritesEachOutputOnce) {
       EXPECT_LT(task.a.task, static_cast<std::int32_t>(at));
       EXPECT_LT(task.b.task, static_cast<std::int32_t>(at));
     }
-    const std::size_t segments = collective == espalier_Collective_REDUCE_SCATTER ? 1 : 2;
+    const std::size_t segments = collective == Collective::kReduceScatter ? 1 : 2;
     EXPECT_EQ(written.size(), 9 * segments) << name;
     for (const auto& [place, times] : written) EXPECT_EQ(times, 1) << name;
   }
@@ -84,7 +84,7 @@ TEST(Graph, WritesEachOutputOnce) {
 
 // An allreduce reads all input of a rank before its result arrives; an exchange cannot.
 TEST(Graph, KeepsTheOrderThatInPlaceNeeds) {
-  const Graph sum = graph_of(direct(espalier_Collective_ALLREDUCE, "two-tree", 8));
+  const Graph sum = graph_of(direct(Collective::kAllreduce, "two-tree", 8));
   EXPECT_FALSE(sum.in_place.empty());
   for (const InPlace& order : sum.in_place) {
     const Task& then = sum.tasks[static_cast<std::size_t>(order.then)];
@@ -92,7 +92,7 @@ TEST(Graph, KeepsTheOrderThatInPlaceNeeds) {
     EXPECT_TRUE(then.output);
     EXPECT_EQ(then.to, first.from);
   }
-  EXPECT_TRUE(graph_of(direct(espalier_Collective_ALL_TO_ALL, "pairwise", 4)).in_place.empty());
+  EXPECT_TRUE(graph_of(direct(Collective::kAllToAll, "pairwise", 4)).in_place.empty());
 }
 
 // Block 0 goes to rank 1 alone, all others to rank 2.
@@ -103,9 +103,9 @@ TEST(Graph, RefusesSchedulesThatDoNotRepeat) {
   group.topology_digest = 1;
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     Builder builder(programs[rank]);
-    ASSERT_EQ(builder.begin(group, rank,
-                            {.collective = espalier_Collective_BROADCAST, .algorithm = "odd"}),
-              Status::kOk);
+    ASSERT_EQ(
+        builder.begin(group, rank, {.collective = Collective::kBroadcast, .algorithm = "odd"}),
+        Status::kOk);
     const std::uint8_t once = builder.count(1, 0);
     Index later{};
     later.base = later.coef = 1;
@@ -128,7 +128,7 @@ TEST(Graph, RefusesSchedulesThatDoNotRepeat) {
 }
 
 TEST(Graph, RefusesInvalidSchedules) {
-  Programs programs = direct(espalier_Collective_BROADCAST, "chain", 4);
+  Programs programs = direct(Collective::kBroadcast, "chain", 4);
   programs[1].actions_count = 0;
   programs[1].phases[0].actions = 0;
   Graph graph;

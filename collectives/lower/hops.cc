@@ -13,13 +13,13 @@ namespace {
 class Router {
  public:
   Router(const topology::Topology& topology, PortModel ports, Hops& hops)
-      : topology_(topology), single_(ports == espalier_PortModel_SINGLE_SEND), hops_(hops) {}
+      : topology_(topology), single_(ports == PortModel::kSingleSend), hops_(hops) {}
 
   std::string add(std::int32_t number) {
     const Task& task = hops_.tasks[as_index(number)];
     hops_.first.push_back(static_cast<std::int32_t>(hops_.all.size()));
     const std::int32_t a = source(task.a), b = source(task.b);
-    if (task.kind != espalier_Kind_SEND) {
+    if (task.kind != ActionKind::kSend) {
       hops_.all.push_back({task.from, task.to, number, a, b, -1});
       return "";
     }
@@ -39,7 +39,7 @@ class Router {
   }
 
  private:
-  [[nodiscard]] std::int32_t source(const Operand& operand) const {
+  [[nodiscard]] std::int32_t source(const TaskInput& operand) const {
     return operand.task < 0 ? -1 : hops_.last_of(operand.task);
   }
 
@@ -201,10 +201,10 @@ std::string find_hops(const topology::Topology& topology, Graph graph, PortModel
       return "its messages cross more than " + std::to_string(kMaxHops) + " links";
     }
   }
-  if (ports != espalier_PortModel_SINGLE_SEND) hops.ports = hops.links;
+  if (ports != PortModel::kSingleSend) hops.ports = hops.links;
   for (const InPlace& order : graph.in_place) {
-    const bool from_send = hops.tasks[as_index(order.first)].kind == espalier_Kind_SEND;
-    const bool into_receive = hops.tasks[as_index(order.then)].kind == espalier_Kind_SEND;
+    const bool from_send = hops.tasks[as_index(order.first)].kind == ActionKind::kSend;
+    const bool into_receive = hops.tasks[as_index(order.then)].kind == ActionKind::kSend;
     hops.orders.push_back({hops.first[as_index(order.first)], hops.last_of(order.then),
                            into_receive, from_send ? 0 : 1});
   }

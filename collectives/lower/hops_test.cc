@@ -15,7 +15,7 @@ namespace {
 // A message from the sender's input, or from the result of task `after`.
 Task message(std::uint32_t from, std::uint32_t to, std::int32_t after = -1) {
   Task task;
-  task.kind = espalier_Kind_SEND;
+  task.kind = ActionKind::kSend;
   task.from = from;
   task.to = to;
   task.a = {after, 0};
@@ -23,7 +23,7 @@ Task message(std::uint32_t from, std::uint32_t to, std::int32_t after = -1) {
 }
 
 Hops hops_of(const topology::Topology& topology, std::vector<Task> tasks,
-             PortModel ports = espalier_PortModel_MULTIPORT, std::vector<InPlace> in_place = {}) {
+             PortModel ports = PortModel::kMultiport, std::vector<InPlace> in_place = {}) {
   Hops hops;
   EXPECT_EQ(find_hops(topology, {1, std::move(tasks), std::move(in_place)}, ports, hops), "");
   return hops;
@@ -84,7 +84,7 @@ TEST(Steps, LanesCarryAsManyAtOnce) {
 TEST(Steps, ANodeThatSendsOnceAStep) {
   const auto tree = parsed("fattree:k=3,h=1,c=1");
   const std::vector<Task> tasks = {message(0, 1), message(0, 2), message(1, 2), message(2, 0)};
-  const Hops hops = hops_of(*tree, tasks, espalier_PortModel_SINGLE_SEND);
+  const Hops hops = hops_of(*tree, tasks, PortModel::kSingleSend);
   const Plan plan = find_steps(hops, {7, 8});
   EXPECT_EQ(plan.period, 4);
   check(hops, plan);
@@ -111,8 +111,7 @@ TEST(Steps, OnlyTheWaitsThatAreAllowed) {
 // later.
 TEST(Steps, AWindowBetweenReadingAndWritingInPlace) {
   const auto line = parsed("mesh:1x3");
-  const Hops hops =
-      hops_of(*line, {message(1, 2), message(0, 1)}, espalier_PortModel_MULTIPORT, {{0, 1}});
+  const Hops hops = hops_of(*line, {message(1, 2), message(0, 1)}, PortModel::kMultiport, {{0, 1}});
   const Plan plan = find_steps(hops, {7, 8});
   EXPECT_EQ(plan.steps, (std::vector<std::int32_t>{0, 8}));
 }
@@ -120,7 +119,7 @@ TEST(Steps, AWindowBetweenReadingAndWritingInPlace) {
 TEST(Steps, AnOperationRunsWithTheLastThatItNeeds) {
   const auto line = parsed("mesh:1x4");
   Task sum;
-  sum.kind = espalier_Kind_COMBINE;
+  sum.kind = ActionKind::kCombine;
   sum.from = sum.to = 2;
   sum.a = {0, 0};
   sum.b = {1, 0};

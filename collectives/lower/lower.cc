@@ -28,9 +28,8 @@ class Timer {
       const Task& one = hops_.tasks[task];
       const std::int32_t first = hops_.first[task];
       const std::int32_t last = hops_.last_of(static_cast<std::int32_t>(task));
-      const TimedPlace into = {one.output ? espalier_Buffer_OUTPUT : espalier_Buffer_SCRATCH,
-                               one.segment, -1};
-      if (one.kind != espalier_Kind_SEND) {
+      const TimedOperand into = {one.output ? Buffer::kOutput : Buffer::kScratch, one.segment, -1};
+      if (one.kind != ActionKind::kSend) {
         made_.push_back(timed_.add_operation(one.kind, one.to, plan_.steps[as_index(last)],
                                              one.block, into, operand(one.a), operand(one.b)));
         continue;
@@ -45,16 +44,16 @@ class Timer {
   }
 
  private:
-  [[nodiscard]] TimedPlace operand(const Operand& from) const {
+  [[nodiscard]] TimedOperand operand(const TaskInput& from) const {
     if (from.segment < 0) return {};
-    if (from.task < 0) return {espalier_Buffer_INPUT, from.segment, -1};
+    if (from.task < 0) return {Buffer::kInput, from.segment, -1};
     return made_[as_index(from.task)];
   }
 
   const Hops& hops_;
   const Plan& plan_;
   TimedSchedule& timed_;
-  std::vector<TimedPlace> made_;  // by task
+  std::vector<TimedOperand> made_;  // by task
 };
 
 // Reorders the blocks of a round so that none ends after block 0; any order of the blocks is valid.
@@ -85,7 +84,7 @@ Outline outline_of(const topology::Topology& topology, PortModel ports, const Pr
   outline.collective = direct.collective;
   outline.algorithm = name.c_str();
   outline.segments = direct.segments;
-  outline.one_block = direct.collective == espalier_Collective_BARRIER;
+  outline.one_block = direct.collective == Collective::kBarrier;
   outline.needs_commutative = direct.needs_commutative;
   outline.nodes = topology.nodes() > topology.ranks() ? topology.nodes() : 0;
   outline.port_model = ports;
@@ -112,9 +111,9 @@ std::int32_t direct_period(const Program& direct, std::int32_t blocks) {
 
 // Whether programs that are left unchanged send no more per step than `ports` allow.
 bool keeps_ports(const Programs& programs, PortModel ports) {
-  return ports != espalier_PortModel_SINGLE_SEND ||
+  return ports != PortModel::kSingleSend ||
          std::all_of(programs.begin(), programs.end(), [](const Program& program) {
-           return program.port_model != espalier_PortModel_MULTIPORT;
+           return program.port_model != PortModel::kMultiport;
          });
 }
 
@@ -125,7 +124,7 @@ void fill(const Hops& hops, const Plan& plan, const Program& direct, Report& rep
   report.direct_period = direct_period(direct, hops.blocks);
   report.first_steps = plan.length;
   report.order = plan.order;
-  for (const Task& task : hops.tasks) report.messages += task.kind == espalier_Kind_SEND ? 1 : 0;
+  for (const Task& task : hops.tasks) report.messages += task.kind == ActionKind::kSend ? 1 : 0;
   for (const Port& link : hops.links) report.hops += static_cast<std::size_t>(link.load);
   for (const Port& port : hops.ports) {
     if (report.load > 0 && port.steps() < plan.period) continue;

@@ -30,8 +30,8 @@ TEST(Lower, ASmallScheduleHasNoTables) {
   const Group group = group_for(*mesh);
   Programs lowered;
   Report report;
-  ASSERT_EQ(lower(*mesh, group, espalier_PortModel_MULTIPORT,
-                  direct(group, espalier_Collective_BROADCAST, "two-tree"), lowered, report),
+  ASSERT_EQ(lower(*mesh, group, PortModel::kMultiport,
+                  direct(group, Collective::kBroadcast, "two-tree"), lowered, report),
             "");
   ASSERT_EQ(lowered.size(), 16u);
   for (const Program& program : lowered) {
@@ -51,19 +51,18 @@ TEST(Lower, ASmallScheduleHasNoTables) {
 TEST(Lower, AModelledScheduleStaysAsItIs) {
   const auto line = parsed("mesh:1x5");
   const Group group = group_for(*line);
-  const Programs chain = direct(group, espalier_Collective_BROADCAST, "chain");
+  const Programs chain = direct(group, Collective::kBroadcast, "chain");
   ASSERT_TRUE(is_modelled(*line, chain));
   Programs lowered;
   Report report;
-  ASSERT_EQ(lower(*line, group, espalier_PortModel_MULTIPORT, chain, lowered, report), "");
+  ASSERT_EQ(lower(*line, group, PortModel::kMultiport, chain, lowered, report), "");
   EXPECT_FALSE(report.changed);
   ASSERT_EQ(lowered.size(), chain.size());
   EXPECT_EQ(lowered[2].schedule_digest, chain[2].schedule_digest);
   EXPECT_EQ(describe(*line, report), "modelled already: every peer is a neighbour\n");
   // On a tree the routers have no programs yet, although a rank's only neighbour is a router.
   const auto tree = parsed("fattree:k=5,h=1,c=1");
-  EXPECT_FALSE(
-      is_modelled(*tree, direct(group_for(*tree), espalier_Collective_BROADCAST, "chain")));
+  EXPECT_FALSE(is_modelled(*tree, direct(group_for(*tree), Collective::kBroadcast, "chain")));
 }
 
 // Looked-up tables are kept too, even when the original programs are gone.
@@ -75,9 +74,9 @@ TEST(Lower, AModelledScheduleKeepsItsTables) {
   std::vector<std::vector<std::uint8_t>> tables;
   {
     Programs once;
-    const Programs exchange = direct(group, espalier_Collective_ALL_TO_ALL, "pairwise");
-    ASSERT_EQ(lower(*tree, group, espalier_PortModel_SINGLE_SEND, exchange, once, report), "");
-    ASSERT_EQ(lower(*tree, group, espalier_PortModel_SINGLE_SEND, once, lowered, report), "");
+    const Programs exchange = direct(group, Collective::kAllToAll, "pairwise");
+    ASSERT_EQ(lower(*tree, group, PortModel::kSingleSend, exchange, once, report), "");
+    ASSERT_EQ(lower(*tree, group, PortModel::kSingleSend, once, lowered, report), "");
     for (const Program& program : once) {
       tables.emplace_back(program.table.bytes, program.table.bytes + program.table.size);
     }
@@ -98,32 +97,32 @@ TEST(Lower, AModelledScheduleOfOtherPortsIsRefused) {
   Group group = group_for(*tree);
   group.arity = 3;
   group.height = 1;
-  const Algorithm* leaf = find_algorithm(espalier_Collective_BROADCAST, "leaf-multiport");
+  const Algorithm* leaf = find_algorithm(Collective::kBroadcast, "leaf-multiport");
   Programs programs(algorithm_nodes(*leaf, group)), lowered;
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     ASSERT_EQ(leaf->generate(group, node, programs[node]), Status::kOk);
   }
   Report report;
-  EXPECT_EQ(lower(*tree, group, espalier_PortModel_SINGLE_SEND, programs, lowered, report),
+  EXPECT_EQ(lower(*tree, group, PortModel::kSingleSend, programs, lowered, report),
             "'leaf-multiport' on fattree:k=3,h=1,c=1 cannot be lowered: every peer is a neighbour "
             "already, and its nodes send over several links in a step; expected ports multiport, "
             "not single-send");
   EXPECT_TRUE(lowered.empty());
-  EXPECT_EQ(lower(*tree, group, espalier_PortModel_MULTIPORT, programs, lowered, report), "");
+  EXPECT_EQ(lower(*tree, group, PortModel::kMultiport, programs, lowered, report), "");
   EXPECT_EQ(lowered.size(), programs.size());
 }
 
 TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
   const auto mesh = parsed("mesh:3x3");
   Group group = group_for(*mesh);
-  const Programs ring = direct(group, espalier_Collective_ALLGATHER, "ring");
+  const Programs ring = direct(group, Collective::kAllgather, "ring");
   Programs wide, narrow, single;
   Report report;
-  ASSERT_EQ(lower(*mesh, group, espalier_PortModel_MULTIPORT, ring, wide, report), "");
-  ASSERT_EQ(lower(*mesh, group, espalier_PortModel_SINGLE_SEND, ring, single, report), "");
+  ASSERT_EQ(lower(*mesh, group, PortModel::kMultiport, ring, wide, report), "");
+  ASSERT_EQ(lower(*mesh, group, PortModel::kSingleSend, ring, single, report), "");
   EXPECT_EQ(report.from, report.to) << "a node is the reason";
   group.window = 2;
-  ASSERT_EQ(lower(*mesh, group, espalier_PortModel_MULTIPORT, ring, narrow, report), "");
+  ASSERT_EQ(lower(*mesh, group, PortModel::kMultiport, ring, narrow, report), "");
   EXPECT_EQ(narrow[0].window, 2u);
   EXPECT_NE(wide[0].schedule_digest, narrow[0].schedule_digest);
   EXPECT_NE(wide[0].schedule_digest, single[0].schedule_digest);
@@ -134,23 +133,22 @@ TEST(Lower, ALongNameIsCut) {
   const Group group = group_for(*mesh);
   Programs lowered;
   Report report;
-  ASSERT_EQ(
-      lower(*mesh, group, espalier_PortModel_MULTIPORT,
-            direct(group, espalier_Collective_BROADCAST, "two-tree-simplex"), lowered, report),
-      "");
+  ASSERT_EQ(lower(*mesh, group, PortModel::kMultiport,
+                  direct(group, Collective::kBroadcast, "two-tree-simplex"), lowered, report),
+            "");
   EXPECT_STREQ(lowered[0].algorithm, "two-tree-simpl, lowered");
 }
 
 TEST(Lower, RefusesInOneLine) {
   const auto mesh = parsed("mesh:3x3");
   const Group group = group_for(*mesh);
-  Programs chain = direct(group, espalier_Collective_BROADCAST, "chain");
+  Programs chain = direct(group, Collective::kBroadcast, "chain");
   chain[3].actions_count = 0;
   chain[3].phases[0].actions = 0;
   Programs lowered;
   Report report;
   EXPECT_EQ(
-      lower(*mesh, group, espalier_PortModel_MULTIPORT, chain, lowered, report),
+      lower(*mesh, group, PortModel::kMultiport, chain, lowered, report),
       "'chain' on mesh:3x3 cannot be lowered: rank 4, step 3: nothing like it is sent; verify "
       "the direct schedule first");
   EXPECT_TRUE(lowered.empty());

@@ -35,14 +35,13 @@ Programs generate(const topology::Topology& topology, Collective collective, con
 
 TEST(Neighbours, AChainAlongARowHasNoStranger) {
   const auto topology = parse("mesh:1x6");
-  EXPECT_FALSE(
-      find_stranger(*topology, generate(*topology, espalier_Collective_BROADCAST, "chain")));
+  EXPECT_FALSE(find_stranger(*topology, generate(*topology, Collective::kBroadcast, "chain")));
 }
 
 TEST(Neighbours, AChainOverTwoRowsJumpsAtTheirEnds) {
   const auto topology = parse("mesh:2x3");
   const auto stranger =
-      find_stranger(*topology, generate(*topology, espalier_Collective_BROADCAST, "chain"));
+      find_stranger(*topology, generate(*topology, Collective::kBroadcast, "chain"));
   ASSERT_TRUE(stranger);
   EXPECT_EQ(stranger->node, 2u);
   EXPECT_EQ(stranger->peer, 3u);
@@ -51,18 +50,17 @@ TEST(Neighbours, AChainOverTwoRowsJumpsAtTheirEnds) {
 TEST(Neighbours, PeersByARuleAreNamedToo) {
   const auto topology = parse("mesh:2x2");
   const auto stranger =
-      find_stranger(*topology, generate(*topology, espalier_Collective_ALL_TO_ALL, "pairwise"));
+      find_stranger(*topology, generate(*topology, Collective::kAllToAll, "pairwise"));
   ASSERT_TRUE(stranger);
   EXPECT_EQ(stranger->node, 0u);
   EXPECT_EQ(stranger->peer, 3u);
   const auto complete = parse("complete:4");
-  EXPECT_FALSE(
-      find_stranger(*complete, generate(*complete, espalier_Collective_ALL_TO_ALL, "pairwise")));
+  EXPECT_FALSE(find_stranger(*complete, generate(*complete, Collective::kAllToAll, "pairwise")));
 }
 
 TEST(Neighbours, LeafCommunicationsKeepToTheirTree) {
   const auto topology = parse("fattree:k=4,h=2,c=k");
-  const Programs programs = generate(*topology, espalier_Collective_ALLGATHER, "leaf");
+  const Programs programs = generate(*topology, Collective::kAllgather, "leaf");
   EXPECT_EQ(programs.size(), 21u);
   EXPECT_FALSE(find_stranger(*topology, programs));
 }
@@ -70,8 +68,7 @@ TEST(Neighbours, LeafCommunicationsKeepToTheirTree) {
 TEST(Neighbours, NodesThatAreNotThereAreStrangers) {
   const auto small = parse("mesh:1x3");
   const auto large = parse("mesh:1x6");
-  const auto stranger =
-      find_stranger(*small, generate(*large, espalier_Collective_BROADCAST, "chain"));
+  const auto stranger = find_stranger(*small, generate(*large, Collective::kBroadcast, "chain"));
   ASSERT_TRUE(stranger);
   EXPECT_EQ(stranger->node, 2u);
   EXPECT_EQ(stranger->peer, 3u);

@@ -41,8 +41,8 @@ class NodeWriter {
   void add_class(Rows rows);
   void add(const Rows& rows, std::int32_t first);
   void put(const Row& like, std::int32_t first, const Action& what);
-  [[nodiscard]] Place places_of(const Rows& rows, TimedPlace TimedInstance::*place,
-                                SlotTurns Row::*slot, std::uint8_t block_ref);
+  [[nodiscard]] Operand operands_of(const Rows& rows, TimedOperand TimedInstance::*place,
+                                    SlotTurns Row::*slot, std::uint8_t block_ref);
   // An index that takes these values in turn. With several turns, it also adds 0 .. turns-1, by
   // rounds.
   [[nodiscard]] std::uint8_t index(const Column& column, std::int32_t turns = 1);
@@ -121,18 +121,18 @@ std::uint8_t NodeWriter::by_rounds(std::int32_t coef, Column column) {
   return builder_.index(row);
 }
 
-Place NodeWriter::places_of(const Rows& rows, TimedPlace TimedInstance::*place,
-                            SlotTurns Row::*slot, std::uint8_t block_ref) {
+Operand NodeWriter::operands_of(const Rows& rows, TimedOperand TimedInstance::*place,
+                                SlotTurns Row::*slot, std::uint8_t block_ref) {
   const Buffer buffer = (rows[0]->instance->*place).buffer;
-  if (buffer == espalier_Buffer_BUFFER_NONE) return Place{};
+  if (buffer == Buffer::kNone) return Operand{};
   Column segments, slots;
   for (const Row* row : rows) {
     segments.push_back((row->instance->*place).segment);
     slots.push_back((row->*slot).first);
   }
-  Place at = Builder::place(buffer, index(segments));
+  Operand at = Builder::operand(buffer, index(segments));
   at.block_ref = block_ref;
-  if (buffer == espalier_Buffer_SCRATCH) at.slot_ref = index(slots, (rows[0]->*slot).turns);
+  if (buffer == Buffer::kScratch) at.slot_ref = index(slots, (rows[0]->*slot).turns);
   return at;
 }
 
@@ -156,9 +156,9 @@ void NodeWriter::add(const Rows& rows, std::int32_t first) {
   }
   const std::uint8_t block_ref = by_rounds(blocks, of_round);
   Action what{};
-  what.into = places_of(rows, &TimedInstance::into, &Row::into, block_ref);
-  what.a = places_of(rows, &TimedInstance::a, &Row::a, block_ref);
-  what.b = places_of(rows, &TimedInstance::b, &Row::b, block_ref);
+  what.into = operands_of(rows, &TimedInstance::into, &Row::into, block_ref);
+  what.a = operands_of(rows, &TimedInstance::a, &Row::a, block_ref);
+  what.b = operands_of(rows, &TimedInstance::b, &Row::b, block_ref);
   if (!links.empty()) what.link_ref = index(links);
   if (form_.paced) what.pace_ref = by_rounds(period, steps);
   // Includes the last row that belongs to the last round.
@@ -173,12 +173,11 @@ void NodeWriter::add(const Rows& rows, std::int32_t first) {
 void NodeWriter::put(const Row& like, std::int32_t first, const Action& what) {
   const auto t0 = static_cast<std::uint32_t>(first);
   const auto after = static_cast<std::uint32_t>(like.after);
-  const Kind kind = like.instance->kind;
-  Action& added = kind == espalier_Kind_SEND ? builder_.send_by(t0, what.link_ref, what.a, after)
-                  : kind == espalier_Kind_RECEIVE
-                      ? builder_.receive_by(t0, what.link_ref, what.into)
-                  : kind == espalier_Kind_COPY ? builder_.copy(t0, what.into, what.a)
-                                               : builder_.combine(t0, what.into, what.a, what.b);
+  const ActionKind kind = like.instance->kind;
+  Action& added = kind == ActionKind::kSend ? builder_.send_by(t0, what.link_ref, what.a, after)
+                  : kind == ActionKind::kReceive ? builder_.receive_by(t0, what.link_ref, what.into)
+                  : kind == ActionKind::kCopy    ? builder_.copy(t0, what.into, what.a)
+                                                 : builder_.combine(t0, what.into, what.a, what.b);
   added.after = static_cast<std::uint16_t>(after);
   added.instances_ref = what.instances_ref;
   added.pace_ref = what.pace_ref;

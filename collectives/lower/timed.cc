@@ -28,24 +28,24 @@ struct PortDemand {
 
 }  // namespace
 
-TimedPlace TimedSchedule::add_message(std::int32_t block,
-                                      std::span<const std::uint32_t> nodes_on_way,
-                                      std::span<const std::int32_t> steps, TimedPlace from,
-                                      TimedPlace into) {
+TimedOperand TimedSchedule::add_message(std::int32_t block,
+                                        std::span<const std::uint32_t> nodes_on_way,
+                                        std::span<const std::int32_t> steps, TimedOperand from,
+                                        TimedOperand into) {
   for (std::size_t hop = 0; hop < steps.size(); ++hop) {
     const std::uint32_t here = nodes_on_way[hop], there = nodes_on_way[hop + 1];
     TimedInstance one;
     one.step = steps[hop];
     one.block = block;
     one.message = messages++;
-    one.kind = espalier_Kind_SEND;
+    one.kind = ActionKind::kSend;
     one.peer = there;
     one.a = from;
     nodes[here].push_back(one);
-    one.kind = espalier_Kind_RECEIVE;
+    one.kind = ActionKind::kReceive;
     one.peer = here;
     one.a = {};
-    one.into = {espalier_Buffer_SCRATCH, into.segment, values[there]++};
+    one.into = {Buffer::kScratch, into.segment, values[there]++};
     if (hop + 1 == steps.size()) one.into.buffer = into.buffer;
     nodes[there].push_back(one);
     from = one.into;
@@ -53,9 +53,9 @@ TimedPlace TimedSchedule::add_message(std::int32_t block,
   return from;
 }
 
-TimedPlace TimedSchedule::add_operation(Kind kind, std::uint32_t node, std::int32_t step,
-                                        std::int32_t block, TimedPlace into, const TimedPlace& a,
-                                        const TimedPlace& b) {
+TimedOperand TimedSchedule::add_operation(ActionKind kind, std::uint32_t node, std::int32_t step,
+                                          std::int32_t block, TimedOperand into,
+                                          const TimedOperand& a, const TimedOperand& b) {
   TimedInstance one;
   one.kind = kind;
   one.step = step;
@@ -78,11 +78,11 @@ std::int32_t steps_of(const TimedSchedule& schedule) {
 
 std::int32_t least_period(const topology::Topology& topology, const TimedSchedule& schedule,
                           std::int32_t least) {
-  const bool single = schedule.outline.port_model == espalier_PortModel_SINGLE_SEND;
+  const bool single = schedule.outline.port_model == PortModel::kSingleSend;
   std::map<std::pair<std::uint32_t, std::uint32_t>, PortDemand> ports;
   for (std::uint32_t node = 0; node < schedule.nodes.size(); ++node) {
     for (const TimedInstance& one : schedule.nodes[node]) {
-      if (one.kind != espalier_Kind_SEND) continue;
+      if (one.kind != ActionKind::kSend) continue;
       PortDemand& wanted = ports[{node, single ? node : one.peer}];
       if (!single) wanted.lanes = static_cast<std::int32_t>(topology.capacity(node, one.peer));
       wanted.steps.push_back(one.step);

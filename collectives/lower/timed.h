@@ -15,8 +15,8 @@
 namespace espalier::lower {
 
 // The operand that refers to block `block` of its instance.
-struct TimedPlace {
-  Buffer buffer = espalier_Buffer_BUFFER_NONE;
+struct TimedOperand {
+  Buffer buffer = Buffer::kNone;
   std::int32_t segment = 0;
   // The value that it holds. The values of a node are numbered from 0. One instance writes each
   // value, others read it later. -1: INPUT. Values in OUTPUT are never overwritten; values in
@@ -26,14 +26,14 @@ struct TimedPlace {
 
 // An instance of the first round.
 struct TimedInstance {
-  Kind kind = espalier_Kind_KIND_NONE;
+  ActionKind kind = ActionKind::kNone;
   // >= 0. A send reads values written in an earlier step; an operation may also read values of its
   // own step, in the order of the instances.
   std::int32_t step = 0;
   std::int32_t block = 0;     // 0 .. blocks-1
   std::uint32_t peer = 0;     // SEND, RECEIVE
   std::uint32_t message = 0;  // the same number at both ends, and unique
-  TimedPlace into, a, b;      // as in an action
+  TimedOperand into, a, b;    // as in an action
 };
 
 struct TimedSchedule {
@@ -51,12 +51,14 @@ struct TimedSchedule {
   // Adds a block that leaves nodes_on_way[j] for nodes_on_way[j + 1] in step steps[j]; the steps
   // ascend, and there is at least one hop. In between the block waits in scratch. Finally it is in
   // `into`, whose value is set here and returned.
-  TimedPlace add_message(std::int32_t block, std::span<const std::uint32_t> nodes_on_way,
-                         std::span<const std::int32_t> steps, TimedPlace from, TimedPlace into);
+  TimedOperand add_message(std::int32_t block, std::span<const std::uint32_t> nodes_on_way,
+                           std::span<const std::int32_t> steps, TimedOperand from,
+                           TimedOperand into);
   // Adds a COMBINE, or a COPY without `b`, of one node and step, after those of this step already
   // added.
-  TimedPlace add_operation(Kind kind, std::uint32_t node, std::int32_t step, std::int32_t block,
-                           TimedPlace into, const TimedPlace& a, const TimedPlace& b = {});
+  TimedOperand add_operation(ActionKind kind, std::uint32_t node, std::int32_t step,
+                             std::int32_t block, TimedOperand into, const TimedOperand& a,
+                             const TimedOperand& b = {});
 };
 
 // Number of steps of the first round. N blocks take steps_of() + period * (ceil(N / blocks) - 1),

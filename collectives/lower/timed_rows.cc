@@ -29,16 +29,16 @@ class Slots {
     std::size_t slot = 0;
     while (slot < taken_.size() && !is_free(slot, first, steps)) ++slot;
     if (slot == taken_.size()) taken_.emplace_back(as_index(period_), false);
-    for (std::int32_t step = 0; step < steps; ++step) taken_[slot][place(first + step)] = true;
+    for (std::int32_t step = 0; step < steps; ++step) taken_[slot][operand(first + step)] = true;
     return static_cast<std::int32_t>(slot);
   }
   [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(taken_.size()); }
 
  private:
-  [[nodiscard]] std::size_t place(std::int32_t step) const { return as_index(step % period_); }
+  [[nodiscard]] std::size_t operand(std::int32_t step) const { return as_index(step % period_); }
   [[nodiscard]] bool is_free(std::size_t slot, std::int32_t first, std::int32_t steps) const {
     for (std::int32_t step = 0; step < steps; ++step) {
-      if (taken_[slot][place(first + step)]) return false;
+      if (taken_[slot][operand(first + step)]) return false;
     }
     return true;
   }
@@ -62,7 +62,7 @@ class NodeReader {
       const TimedInstance& one = *next;
       Row row;
       row.instance = next;
-      if (one.kind == espalier_Kind_SEND) {
+      if (one.kind == ActionKind::kSend) {
         row.after = wait_for(one, one.a);
       } else if (row.is_operation()) {
         add_operation(row);
@@ -72,10 +72,10 @@ class NodeReader {
     give_slots();
     for (Row& row : rows_.rows) {
       const TimedInstance& one = *row.instance;
-      for (const auto& [place, slot] : {std::pair(&one.into, &row.into), std::pair(&one.a, &row.a),
-                                        std::pair(&one.b, &row.b)}) {
-        if (place->buffer != espalier_Buffer_SCRATCH) continue;
-        *slot = values_[as_index(place->value)].slot;
+      for (const auto& [operand, slot] : {std::pair(&one.into, &row.into),
+                                          std::pair(&one.a, &row.a), std::pair(&one.b, &row.b)}) {
+        if (operand->buffer != Buffer::kScratch) continue;
+        *slot = values_[as_index(operand->value)].slot;
         if (slot->turns > 1) row.span = one.step / period_ + 1;
       }
     }
@@ -85,52 +85,55 @@ class NodeReader {
  private:
   void find_values() {
     for (const TimedInstance& one : instances_) {
-      for (const TimedPlace* place : {&one.into, &one.a, &one.b}) {
-        if (place->value < 0) continue;
-        if (values_.size() <= as_index(place->value)) values_.resize(as_index(place->value) + 1);
-        Value& value = values_[as_index(place->value)];
+      for (const TimedOperand* operand : {&one.into, &one.a, &one.b}) {
+        if (operand->value < 0) continue;
+        if (values_.size() <= as_index(operand->value))
+          values_.resize(as_index(operand->value) + 1);
+        Value& value = values_[as_index(operand->value)];
         value.last = std::max(value.last, one.step);
-        if (place == &one.into) value.maker = &one;
-        if (place->buffer == espalier_Buffer_SCRATCH) value.in_scratch = true;
+        if (operand == &one.into) value.maker = &one;
+        if (operand->buffer == Buffer::kScratch) value.in_scratch = true;
       }
     }
   }
 
   // Steps since the value was made; 0 if the window ensures the order.
-  [[nodiscard]] std::int32_t wait_for(const TimedInstance& reader, const TimedPlace& place) const {
-    if (place.value < 0) return 0;
-    const std::int32_t back = reader.step - values_[as_index(place.value)].maker->step;
+  [[nodiscard]] std::int32_t wait_for(const TimedInstance& reader,
+                                      const TimedOperand& operand) const {
+    if (operand.value < 0) return 0;
+    const std::int32_t back = reader.step - values_[as_index(operand.value)].maker->step;
     return back < window_ ? back : 0;
   }
 
   void add_operation(Row& row) {
     const TimedInstance& one = *row.instance;
-    const TimedPlace* late = nullptr;  // the latest operand that was received
-    for (const TimedPlace* place : {&one.a, &one.b}) {
-      if (place->value < 0) continue;
-      const Value& value = values_[as_index(place->value)];
-      if (value.maker->kind != espalier_Kind_RECEIVE) {
+    const TimedOperand* late = nullptr;  // the latest operand that was received
+    for (const TimedOperand* operand : {&one.a, &one.b}) {
+      if (operand->value < 0) continue;
+      const Value& value = values_[as_index(operand->value)];
+      if (value.maker->kind != ActionKind::kReceive) {
         if (value.maker->step == one.step) row.turn = std::max(row.turn, value.depth + 1);
         continue;
       }
       const bool later =
           late == nullptr || values_[as_index(late->value)].maker->step < value.maker->step;
-      const TimedPlace* other = later ? late : place;
-      if (later) late = place;
+      const TimedOperand* other = later ? late : operand;
+      if (later) late = operand;
       if (other != nullptr) wait_by_copy(one, *other, *late);
     }
     if (late != nullptr) row.after = wait_for(one, *late);
     if (one.into.value >= 0) values_[as_index(one.into.value)].depth = row.turn;
   }
 
-  // Waits for `place`, which arrived before `late`; the operation itself waits for `late`.
-  void wait_by_copy(const TimedInstance& reader, const TimedPlace& place, const TimedPlace& late) {
-    Value& value = values_[as_index(place.value)];
+  // Waits for `operand`, which arrived before `late`; the operation itself waits for `late`.
+  void wait_by_copy(const TimedInstance& reader, const TimedOperand& operand,
+                    const TimedOperand& late) {
+    Value& value = values_[as_index(operand.value)];
     const bool together = value.maker->step == values_[as_index(late.value)].maker->step;
     if (together || reader.step - value.maker->step >= window_ || value.copied) return;
     value.copied = true;
     auto copy = std::make_unique<TimedInstance>(*value.maker);
-    copy->kind = espalier_Kind_COPY;
+    copy->kind = ActionKind::kCopy;
     copy->a = copy->into;
     Row row;
     row.instance = copy.get();
@@ -202,8 +205,8 @@ void set_orders(std::vector<NodeRows>& nodes, std::int32_t period) {
   for (std::uint32_t node = 0; node < nodes.size(); ++node) {
     for (Row& row : nodes[node].rows) {
       const TimedInstance& one = *row.instance;
-      if (one.kind == espalier_Kind_RECEIVE) receives[one.message] = &row;
-      if (one.kind != espalier_Kind_SEND) continue;
+      if (one.kind == ActionKind::kReceive) receives[one.message] = &row;
+      if (one.kind != ActionKind::kSend) continue;
       meetings[{one.peer, node, one.step % period}].push_back({row.key(), one.message, &row});
     }
   }

@@ -29,7 +29,7 @@ struct Row {
   std::int32_t span = 0;  // period in which the instance lies, if its slots take turns
 
   [[nodiscard]] bool is_operation() const {
-    return instance->kind == espalier_Kind_COMBINE || instance->kind == espalier_Kind_COPY;
+    return instance->kind == ActionKind::kCombine || instance->kind == ActionKind::kCopy;
   }
   // Rows with equal keys can be one action. Actions are sorted by key.
   using Key = std::array<std::int32_t, 11>;

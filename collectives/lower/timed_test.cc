@@ -11,8 +11,7 @@
 namespace espalier::lower {
 namespace {
 
-constexpr Buffer kInput = espalier_Buffer_INPUT, kOutput = espalier_Buffer_OUTPUT,
-                 kScratch = espalier_Buffer_SCRATCH;
+constexpr Buffer kInput = Buffer::kInput, kOutput = Buffer::kOutput, kScratch = Buffer::kScratch;
 
 Group group_for(const topology::Topology& topology, std::uint32_t root) {
   static constexpr BlockRule kBlocks = {0, 64};
@@ -29,7 +28,7 @@ TimedSchedule schedule_for(const topology::Topology& topology, Collective collec
   TimedSchedule schedule(topology.nodes());
   schedule.outline.collective = collective;
   schedule.outline.algorithm = "by hand";
-  schedule.outline.port_model = espalier_PortModel_MULTIPORT;
+  schedule.outline.port_model = PortModel::kMultiport;
   schedule.outline.nodes = topology.nodes() > topology.ranks() ? topology.nodes() : 0;
   return schedule;
 }
@@ -41,14 +40,14 @@ verify::Verdict proven(const topology::Topology& topology, const Programs& progr
 
 // Ranks 0 and 3 of a line send to rank 1, rank 3 by way of rank 2.
 TimedSchedule sum_on_a_line(const topology::Topology& line) {
-  TimedSchedule schedule = schedule_for(line, espalier_Collective_REDUCE);
+  TimedSchedule schedule = schedule_for(line, Collective::kReduce);
   const std::uint32_t left[] = {0, 1}, right[] = {2, 1};
   const std::int32_t early[] = {0}, late[] = {3};
-  const TimedPlace input = {kInput, 0, -1}, scratch = {kScratch, 0, -1};
-  const TimedPlace a = schedule.add_message(0, left, early, input, scratch);
-  const TimedPlace b = schedule.add_message(0, right, late, input, scratch);
-  const TimedPlace both = schedule.add_operation(espalier_Kind_COMBINE, 1, 3, 0, scratch, a, b);
-  (void)schedule.add_operation(espalier_Kind_COMBINE, 1, 3, 0, {kOutput, 0, -1}, input, both);
+  const TimedOperand input = {kInput, 0, -1}, scratch = {kScratch, 0, -1};
+  const TimedOperand a = schedule.add_message(0, left, early, input, scratch);
+  const TimedOperand b = schedule.add_message(0, right, late, input, scratch);
+  const TimedOperand both = schedule.add_operation(ActionKind::kCombine, 1, 3, 0, scratch, a, b);
+  (void)schedule.add_operation(ActionKind::kCombine, 1, 3, 0, {kOutput, 0, -1}, input, both);
   schedule.outline.needs_commutative = true;
   return schedule;
 }
@@ -66,7 +65,7 @@ TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
     int copies = 0;
     for (std::uint32_t at = 0; at < programs[1].actions_count; ++at) {
       const Action& action = programs[1].actions[at];
-      if (action.kind != espalier_Kind_COPY) continue;
+      if (action.kind != ActionKind::kCopy) continue;
       ++copies;
       EXPECT_EQ(action.a.slot_ref, action.into.slot_ref);
     }
@@ -83,7 +82,7 @@ TEST(Timed, ACopyIsNotNeededWhereTheWindowIsGuard) {
   ASSERT_EQ(write_programs(group, schedule, programs), "");
   EXPECT_TRUE(proven(*line, programs).valid);
   for (std::uint32_t at = 0; at < programs[1].actions_count; ++at) {
-    EXPECT_NE(programs[1].actions[at].kind, espalier_Kind_COPY);
+    EXPECT_NE(programs[1].actions[at].kind, ActionKind::kCopy);
   }
 }
 
@@ -92,15 +91,15 @@ TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
   const auto line = parsed("mesh:1x3");
   for (const std::int32_t stays : {1, 3, 20}) {
     for (const std::int32_t period : {1, 2, 7, 40}) {
-      TimedSchedule schedule = schedule_for(*line, espalier_Collective_BROADCAST);
+      TimedSchedule schedule = schedule_for(*line, Collective::kBroadcast);
       const std::uint32_t way[] = {0, 1, 2}, near[] = {0, 1};
       const std::int32_t steps[] = {0, stays}, later[] = {period > 1 ? 1 : 0};
       schedule.period = period;
       (void)schedule.add_message(0, way, steps, {kInput, 0, -1}, {kOutput, 0, -1});
       if (period == 1) {
         // The link has one lane: rank 1 copies the block that passes.
-        const TimedPlace passes = schedule.nodes[1][0].into;
-        (void)schedule.add_operation(espalier_Kind_COPY, 1, 0, 0, {kOutput, 0, -1}, passes);
+        const TimedOperand passes = schedule.nodes[1][0].into;
+        (void)schedule.add_operation(ActionKind::kCopy, 1, 0, 0, {kOutput, 0, -1}, passes);
       } else {
         (void)schedule.add_message(0, near, later, {kInput, 0, -1}, {kOutput, 0, -1});
       }
@@ -120,11 +119,11 @@ TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
 // Every rank of a star has a part for every other: too many actions with one instance for the
 // router.
 TimedSchedule exchange_on_a_star(const topology::Topology& star) {
-  TimedSchedule schedule = schedule_for(star, espalier_Collective_ALL_TO_ALL);
+  TimedSchedule schedule = schedule_for(star, Collective::kAllToAll);
   const auto ranks = static_cast<std::int32_t>(star.ranks());
   for (std::int32_t from = 0; from < ranks; ++from) {
     const auto node = static_cast<std::uint32_t>(from);
-    (void)schedule.add_operation(espalier_Kind_COPY, node, 0, 0, {kOutput, from, -1},
+    (void)schedule.add_operation(ActionKind::kCopy, node, 0, 0, {kOutput, from, -1},
                                  {kInput, from, -1});
     for (std::int32_t turn = 1; turn < ranks; ++turn) {
       const std::int32_t to = (from + turn) % ranks;
@@ -154,15 +153,15 @@ TEST(Timed, ManyInstancesLookTheirStepsUp) {
 // 65 operations of one step are 65 actions.
 TEST(Timed, SaysWhereTablesAreTooSmall) {
   const auto line = parsed("mesh:1x2");
-  TimedSchedule schedule = schedule_for(*line, espalier_Collective_BROADCAST);
+  TimedSchedule schedule = schedule_for(*line, Collective::kBroadcast);
   schedule.outline.segments = 65;
   schedule.period = 65;
   for (std::int32_t segment = 0; segment < 65; ++segment) {
     const std::uint32_t way[] = {0, 1};
     const std::int32_t steps[] = {segment};
-    const TimedPlace came =
+    const TimedOperand came =
         schedule.add_message(0, way, steps, {kInput, segment, -1}, {kScratch, segment, -1});
-    (void)schedule.add_operation(espalier_Kind_COPY, 1, 70, 0, {kOutput, segment, -1}, came);
+    (void)schedule.add_operation(ActionKind::kCopy, 1, 70, 0, {kOutput, segment, -1}, came);
   }
   Programs programs;
   EXPECT_EQ(write_programs(group_for(*line, 0), schedule, programs),
@@ -174,10 +173,10 @@ TEST(Timed, SaysWhereTablesAreTooSmall) {
 // scratch. At the receiver OUTPUT would come before scratch.
 TEST(Timed, BothEndsHaveTheMessagesOfAStepInOneOrder) {
   TimedInstance from_scratch, from_input, into_output, into_scratch, made;
-  from_scratch.kind = from_input.kind = espalier_Kind_SEND;
+  from_scratch.kind = from_input.kind = ActionKind::kSend;
   from_scratch.peer = from_input.peer = 1;
   from_scratch.step = from_input.step = into_output.step = into_scratch.step = 3;
-  made.kind = into_output.kind = into_scratch.kind = espalier_Kind_RECEIVE;
+  made.kind = into_output.kind = into_scratch.kind = ActionKind::kReceive;
   made.peer = 2;
   made.message = 7;
   made.into = from_scratch.a = {kScratch, 0, 0};
@@ -193,7 +192,7 @@ TEST(Timed, BothEndsHaveTheMessagesOfAStepInOneOrder) {
   nodes.push_back(rows_of(sender, 5, 8));
   nodes.push_back(rows_of(receiver, 5, 8));
   TimedInstance sent;
-  sent.kind = espalier_Kind_SEND;
+  sent.kind = ActionKind::kSend;
   sent.peer = 0;
   sent.message = 7;
   sent.a = {kInput, 0, -1};

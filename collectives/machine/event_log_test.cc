@@ -32,11 +32,11 @@ TEST_F(EventLogTest, HasEachMessageOnce) {
   std::array<std::uint8_t, kEventBytes> bytes{};
   event_bytes(log.event(2), bytes.data());  // step 1: the second receive, link 0
   const std::array<std::uint8_t, kEventBytes> receive = {
-      1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, espalier_Kind_RECEIVE, 0};
+      1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, ActionKind::kReceive, 0};
   EXPECT_EQ(bytes, receive);
   event_bytes(log.event(4), bytes.data());  // the copy after it
   const std::array<std::uint8_t, kEventBytes> copy = {
-      1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 255, espalier_Kind_COPY, 0};
+      1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 255, ActionKind::kCopy, 0};
   EXPECT_EQ(bytes, copy);
   EXPECT_EQ(log.event(2).port, 2);  // the endpoint's link to node 0
 }

@@ -104,7 +104,7 @@ std::int64_t InstanceScheduler::pace(std::uint32_t row) const {
 }
 
 std::uint32_t InstanceScheduler::block_ref(const Action& action) {
-  return action.kind == espalier_Kind_SEND ? action.a.block_ref : action.into.block_ref;
+  return action.kind == ActionKind::kSend ? action.a.block_ref : action.into.block_ref;
 }
 
 // Keeps the instances i with from < d*i <= to.
@@ -140,20 +140,20 @@ InstanceScheduler::Range InstanceScheduler::range(const Action& action, std::int
 }
 
 void InstanceScheduler::add_cursors(Row& row, const Action& action) {
-  if (action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE) {
+  if (action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive) {
     add_cursor(row, action.link_ref);
   }
   if (action.pace_ref != 0 && !runs_later(action)) add_cursor(row, action.pace_ref);
-  add_place(row, action.has_into, action.into);
-  add_place(row, action.has_a, action.a);
-  add_place(row, action.has_b, action.b);
+  add_operand(row, action.has_into, action.into);
+  add_operand(row, action.has_a, action.a);
+  add_operand(row, action.has_b, action.b);
 }
 
-void InstanceScheduler::add_place(Row& row, bool present, const Place& place) {
+void InstanceScheduler::add_operand(Row& row, bool present, const Operand& operand) {
   if (!present) return;
-  add_cursor(row, place.segment_ref);
-  add_cursor(row, place.block_ref);
-  if (place.buffer == espalier_Buffer_SCRATCH) add_cursor(row, place.slot_ref);
+  add_cursor(row, operand.segment_ref);
+  add_cursor(row, operand.block_ref);
+  if (operand.buffer == Buffer::kScratch) add_cursor(row, operand.slot_ref);
 }
 
 // Adds a cursor for an index that needs one. If there is no room for it, value() divides instead.

@@ -99,7 +99,7 @@ void Machine::complete(const Completion& completion, bool sent) {
   }
   if (log_ != nullptr) {
     log_->completed(static_cast<std::uint8_t>(link),
-                    sent ? espalier_Kind_SEND : espalier_Kind_RECEIVE, log_now());
+                    sent ? ActionKind::kSend : ActionKind::kReceive, log_now());
   }
   ++ring.first;
   has_moved_ = true;

@@ -141,11 +141,10 @@ TEST_F(MachineTest, InPlaceIsWhereEachSegmentIsAtOneAddress) {
   op.op = Op::kSum;
   op.type = Type::kU8;
   init();
-  for (const Collective collective :
-       {espalier_Collective_ALLGATHER, espalier_Collective_REDUCE_SCATTER}) {
+  for (const Collective collective : {Collective::kAllgather, Collective::kReduceScatter}) {
     program.collective = collective;
     ASSERT_EQ(check_program(program), Status::kOk);
-    const bool own_input = collective == espalier_Collective_ALLGATHER;
+    const bool own_input = collective == Collective::kAllgather;
     std::uint8_t* const own = output + 16;
     for (std::uint8_t* address = output; address < output + 48; address += 8) {
       buffers.input = own_input ? address : output;
@@ -163,7 +162,7 @@ TEST_F(MachineTest, InPlaceIsWhereEachSegmentIsAtOneAddress) {
 }
 
 TEST_F(MachineTest, APlaceOutsideWhatABufferHoldsEndsIt) {
-  program.collective = espalier_Collective_SCATTER;
+  program.collective = Collective::kScatter;
   program.segments = program.ranks;
   init();
   ASSERT_EQ(start(16), Status::kOk);  // segment 0, of rank 1
@@ -180,7 +179,7 @@ TEST_F(MachineTest, RefusesProgramsThatNameABufferThatIsNotThere) {
 
 TEST_F(MachineTest, ABarrierTakesNoElementsAndNoOperator) {
   program = chain_program(0, true);
-  program.collective = espalier_Collective_BARRIER;
+  program.collective = Collective::kBarrier;
   program.needs_commutative = true;
   init();
   buffers = Buffers();
@@ -221,7 +220,7 @@ TEST_F(MachineTest, StepsWaitForRoomInEveryLane) {
   program.phases[0].actions = 4;
   for (std::uint32_t action = 0; action < 4; ++action) program.actions[action].after = 0;
   program.window = 16;
-  program.port_model = espalier_PortModel_MULTIPORT;
+  program.port_model = PortModel::kMultiport;
   ScriptedEndpoint narrow(1, {2, 0}, 3);
   Machine on_narrow;
   ASSERT_EQ(on_narrow.init(narrow, MachineConfig()), Status::kOk);

@@ -28,7 +28,7 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   if (failure_detector_.failed()) return failure_detector_.cause().status;
   if (running_) return Status::kBadArgument;
   // A barrier's combines touch no memory: the arrival of its messages is the information.
-  const Operator op = program.collective == espalier_Collective_BARRIER ? Operator() : given;
+  const Operator op = program.collective == Collective::kBarrier ? Operator() : given;
   const BufferUses uses = uses_of(program);
   Status status = check_operator(program, uses, op);
   if (status != Status::kOk) return status;
@@ -40,10 +40,9 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
     if (!InstanceScheduler::fits(program, layout.blocks)) return Status::kTooLarge;
   }
   BufferPart input, output;
-  if (uses.input) status = find_part(program, layout, espalier_Buffer_INPUT, buffers.input, input);
+  if (uses.input) status = find_part(program, layout, Buffer::kInput, buffers.input, input);
   if (status != Status::kOk) return status;
-  if (uses.output)
-    status = find_part(program, layout, espalier_Buffer_OUTPUT, buffers.output, output);
+  if (uses.output) status = find_part(program, layout, Buffer::kOutput, buffers.output, output);
   const std::uint64_t scratch_bytes = scratch_needed(program, layout);
   if (status == Status::kOk) status = check_scratch(scratch_bytes, buffers);
   if (status != Status::kOk) return status;
@@ -78,10 +77,10 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   return Status::kOk;
 }
 
-void Machine::BufferUses::add_operand(bool present, const Place& place) {
+void Machine::BufferUses::add_operand(bool present, const Operand& operand) {
   if (!present) return;
-  input = input || place.buffer == espalier_Buffer_INPUT;
-  output = output || place.buffer == espalier_Buffer_OUTPUT;
+  input = input || operand.buffer == Buffer::kInput;
+  output = output || operand.buffer == Buffer::kOutput;
 }
 
 Machine::BufferUses Machine::uses_of(const Program& program) {
@@ -91,14 +90,14 @@ Machine::BufferUses Machine::uses_of(const Program& program) {
     uses.add_operand(action.has_into, action.into);
     uses.add_operand(action.has_a, action.a);
     uses.add_operand(action.has_b, action.b);
-    uses.combines = uses.combines || action.kind == espalier_Kind_COMBINE;
+    uses.combines = uses.combines || action.kind == ActionKind::kCombine;
   }
   return uses;
 }
 
 Status Machine::check_operator(const Program& program, const BufferUses& uses, const Operator& op) {
   if (element_bytes(op) == 0) return Status::kBadOperator;
-  const bool barrier = program.collective == espalier_Collective_BARRIER;
+  const bool barrier = program.collective == Collective::kBarrier;
   if (barrier || !uses.combines) return Status::kOk;
   if (!can_combine(op)) return Status::kBadOperator;
   const bool commutes = op.op != Op::kCustom || op.commutes;
@@ -138,7 +137,7 @@ Status Machine::find_regions(const BufferPart& input, const BufferPart& output,
   }
   const auto add = [&](const BufferPart& part) { regions[count++] = {part.bytes, part.size}; };
   // The endpoint only reads the input: the program sends from it and writes nothing there. In
-  // place, the longer buffer contains the other.
+  // operand, the longer buffer contains the other.
   if (output.size > 0 && !(shared && input.size > output.size)) add(output);
   if (scratch.size > 0) add(scratch);
   if (input.size > 0 && !(shared && input.size <= output.size)) add(input);

@@ -61,8 +61,8 @@ void Machine::issue_step() {
   const std::uint64_t now = log_now();
   for (Rows rows = instance_scheduler_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
-    const Kind kind = instance_scheduler_.action(row).kind;
-    if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) {
+    const ActionKind kind = instance_scheduler_.action(row).kind;
+    if (kind == ActionKind::kCombine || kind == ActionKind::kCopy) {
       if (log_ != nullptr) log_op(row, now);
       new_step.ops |= bit(row);
       continue;
@@ -95,14 +95,14 @@ bool Machine::find_link(std::uint32_t row, std::uint32_t ahead, std::uint32_t& l
 // issued, or none. With one message per link and direction there always is room. With more
 // messages, steps wait as if the window were smaller.
 bool Machine::has_room() {
-  if (program_->port_model != espalier_PortModel_MULTIPORT) return true;
+  if (program_->port_model != PortModel::kMultiport) return true;
   std::uint8_t messages_on_link[2][kMaxLinks] = {};
   std::uint32_t messages_in_step[2] = {};
   for (Rows rows = instance_scheduler_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
-    const Kind kind = instance_scheduler_.action(row).kind;
-    if (kind == espalier_Kind_COMBINE || kind == espalier_Kind_COPY) continue;
-    const bool send = kind == espalier_Kind_SEND;
+    const ActionKind kind = instance_scheduler_.action(row).kind;
+    if (kind == ActionKind::kCombine || kind == ActionKind::kCopy) continue;
+    const bool send = kind == ActionKind::kSend;
     // More than kMaxInStep end the collective when the step is issued.
     const std::uint32_t instances =
         std::min(instance_scheduler_.in_step(row), InstanceScheduler::kMaxInStep);
@@ -123,7 +123,7 @@ bool Machine::has_room() {
 // Issues the row's next message. False if the program names a link or operand that does not exist.
 bool Machine::issue_message(std::uint32_t row) {
   const Action& action = instance_scheduler_.action(row);
-  const bool send = action.kind == espalier_Kind_SEND;
+  const bool send = action.kind == ActionKind::kSend;
   std::uint32_t link = 0;
   if (!find_link(row, 0, link)) return false;
   MessageRing& ring = send ? sends_[link] : receives_[link];
@@ -148,18 +148,18 @@ bool Machine::issue_message(std::uint32_t row) {
 // Logs the row's next instance, or the instance `ahead` instances after it.
 void Machine::log_issue(std::uint32_t row, std::uint32_t ahead, std::uint64_t now) {
   const Action& action = instance_scheduler_.action(row);
-  const bool send = action.kind == espalier_Kind_SEND;
-  const Place& place = send ? action.a : action.into;
+  const bool send = action.kind == ActionKind::kSend;
+  const Operand& operand = send ? action.a : action.into;
   Event event;
   event.step = static_cast<std::uint32_t>(instance_scheduler_.next_step());
   event.segment =
-      static_cast<std::uint32_t>(instance_scheduler_.value(row, place.segment_ref, ahead));
-  const std::int64_t block = instance_scheduler_.value(row, place.block_ref, ahead);
+      static_cast<std::uint32_t>(instance_scheduler_.value(row, operand.segment_ref, ahead));
+  const std::int64_t block = instance_scheduler_.value(row, operand.block_ref, ahead);
   event.block = static_cast<std::uint32_t>(std::min<std::int64_t>(block, layout_.blocks - 1));
   event.action = static_cast<std::uint8_t>(instance_scheduler_.first_action() + row);
   event.kind = static_cast<std::uint8_t>(action.kind);
   std::uint32_t link = 0;
-  if ((send || action.kind == espalier_Kind_RECEIVE) && find_link(row, ahead, link)) {
+  if ((send || action.kind == ActionKind::kReceive) && find_link(row, ahead, link)) {
     event.link = static_cast<std::uint8_t>(instance_scheduler_.value(row, action.link_ref, ahead));
     event.port = static_cast<std::uint8_t>(link);
   }
@@ -203,7 +203,7 @@ void Machine::post_receives(std::uint32_t link) {
     if (!check_post(status, link)) return;
     note_post(link, ring, unposted_receives_);
     if (log_ != nullptr) {
-      log_->posted(static_cast<std::uint8_t>(link), espalier_Kind_RECEIVE, now);
+      log_->posted(static_cast<std::uint8_t>(link), ActionKind::kReceive, now);
     }
   }
 }
@@ -223,7 +223,7 @@ bool Machine::post_send(std::uint32_t link) {
   --step(message.step).unposted;
   sending_.insert(link);
   note_post(link, ring, unposted_sends_);
-  if (log_ != nullptr) log_->posted(static_cast<std::uint8_t>(link), espalier_Kind_SEND, now);
+  if (log_ != nullptr) log_->posted(static_cast<std::uint8_t>(link), ActionKind::kSend, now);
   return true;
 }
 
@@ -294,7 +294,7 @@ bool Machine::can_run(const Action& action) const {
 bool Machine::operate(std::uint32_t row) {
   const Action& action = instance_scheduler_.action(row);
   Block into, a, b;
-  const bool combine = action.kind == espalier_Kind_COMBINE;
+  const bool combine = action.kind == ActionKind::kCombine;
   if (!locate(row, action.into, into) || !locate(row, action.a, a) || a.size != into.size ||
       (combine && (!locate(row, action.b, b) || b.size != into.size))) {
     fail_here(Status::kMalformed);
@@ -328,10 +328,10 @@ bool Machine::is_being_sent(const Block& block) const {
 }
 
 // Finds the memory of an operand of the row's next instance. False if there is none.
-bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const {
-  const std::int64_t segment = instance_scheduler_.value(row, place.segment_ref);
-  const std::int64_t number = instance_scheduler_.block(row, place.block_ref);
-  const std::uint32_t run = place_run(place);
+bool Machine::locate(std::uint32_t row, const Operand& operand, Block& block) const {
+  const std::int64_t segment = instance_scheduler_.value(row, operand.segment_ref);
+  const std::int64_t number = instance_scheduler_.block(row, operand.block_ref);
+  const std::uint32_t run = operand_run(operand);
   if (segment < 0 || segment > std::int64_t{layout_.segments} - run || number < 0 ||
       number >= layout_.blocks) {
     return false;
@@ -340,14 +340,14 @@ bool Machine::locate(std::uint32_t row, const Place& place, Block& block) const 
                                static_cast<std::uint32_t>(number), run);
   // start() refused messages that exceed the address space, so nothing is lost here.
   block = {nullptr, static_cast<std::size_t>(span.bytes), static_cast<std::size_t>(span.elements)};
-  if (place.buffer == espalier_Buffer_SCRATCH) {
-    const std::int64_t slot = instance_scheduler_.value(row, place.slot_ref);
+  if (operand.buffer == Buffer::kScratch) {
+    const std::int64_t slot = instance_scheduler_.value(row, operand.slot_ref);
     if (slot < 0 || slot > std::int64_t{program_->scratch_blocks} - run) return false;
     if (span.bytes > 0) block.bytes = scratch_ + static_cast<std::size_t>(slot) * slot_bytes_;
     return true;
   }
   if (span.bytes == 0) return true;
-  const BufferPart& part = place.buffer == espalier_Buffer_INPUT ? input_ : output_;
+  const BufferPart& part = operand.buffer == Buffer::kInput ? input_ : output_;
   if (span.offset < part.offset) return false;
   const std::uint64_t offset = span.offset - part.offset;
   if (offset + span.bytes > part.size) return false;

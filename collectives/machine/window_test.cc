@@ -28,16 +28,15 @@ class Judge {
       : layout_(layout),
         buffers_(buffers),
         window_(window),
-        input_(buffer_span(program, layout, espalier_Buffer_INPUT)),
-        output_(buffer_span(program, layout, espalier_Buffer_OUTPUT)) {
+        input_(buffer_span(program, layout, Buffer::kInput)),
+        output_(buffer_span(program, layout, Buffer::kOutput)) {
     instances_ = expand(program, layout.blocks);
     posted_.resize(instances_.size());
     done_.resize(instances_.size());
   }
 
   void post(const ScriptedEndpoint::Post& post) {
-    const std::size_t index =
-        next(post.send ? espalier_Kind_SEND : espalier_Kind_RECEIVE, post.link);
+    const std::size_t index = next(post.send ? ActionKind::kSend : ActionKind::kReceive, post.link);
     ASSERT_LT(index, instances_.size()) << "post of nothing";
     const Instance& it = instances_[index];
     ASSERT_EQ(post.bytes, bytes(post.send ? it.a : it.into)) << describe(it);
@@ -51,7 +50,7 @@ class Judge {
   void completed(bool send, std::uint32_t link) {
     for (std::size_t index = 0; index < instances_.size(); ++index) {
       if (!posted_[index] || done_[index] || instances_[index].link != link) continue;
-      if ((instances_[index].kind == espalier_Kind_SEND) != send) continue;
+      if ((instances_[index].kind == ActionKind::kSend) != send) continue;
       done_[index] = true;
       return;
     }
@@ -59,7 +58,7 @@ class Judge {
   }
   void combined(const void* into, const void* a, const void* b, std::uint64_t elements) {
     std::size_t index = 0;
-    while (index < instances_.size() && (instances_[index].kind != espalier_Kind_COMBINE ||
+    while (index < instances_.size() && (instances_[index].kind != ActionKind::kCombine ||
                                          done_[index] || size(instances_[index].into) == 0)) {
       ++index;
     }
@@ -73,7 +72,7 @@ class Judge {
     ASSERT_TRUE(ready(it.step - it.after, false)) << describe(it);  // (a)
     for (std::size_t other = 0; other < instances_.size(); ++other) {
       const Instance& transfer = instances_[other];
-      if (transfer.kind != espalier_Kind_SEND) continue;
+      if (transfer.kind != ActionKind::kSend) continue;
       if (transfer.step <= it.step) {
         ASSERT_TRUE(posted_[other]) << describe(it);  // (c)
       }
@@ -100,11 +99,11 @@ class Judge {
     ASSERT_EQ(log.retired(), log.count());
     for (std::uint32_t index = 0; index < log.count(); ++index) {
       const Instance& it = instances_[index];
-      const PlaceAt& place = it.kind == espalier_Kind_SEND ? it.a : it.into;
+      const OperandAt& operand = it.kind == ActionKind::kSend ? it.a : it.into;
       Event expected;
       expected.step = static_cast<std::uint32_t>(it.step);
-      expected.segment = static_cast<std::uint32_t>(place.segment);
-      expected.block = static_cast<std::uint32_t>(place.block);
+      expected.segment = static_cast<std::uint32_t>(operand.segment);
+      expected.block = static_cast<std::uint32_t>(operand.block);
       expected.action = static_cast<std::uint8_t>(it.action);
       expected.kind = static_cast<std::uint8_t>(it.kind);
       if (it.link >= 0) expected.link = static_cast<std::uint8_t>(it.link);
@@ -125,7 +124,7 @@ class Judge {
     std::map<std::array<std::int64_t, 3>, std::uint32_t> messages;
     std::uint32_t most = 0;
     for (const Instance& it : instances_) {
-      if (it.kind == espalier_Kind_COMBINE) continue;
+      if (it.kind == ActionKind::kCombine) continue;
       most = std::max(most, ++messages[{it.step, it.link, it.kind}]);
     }
     return most;
@@ -134,28 +133,27 @@ class Judge {
  private:
   // Combines of empty blocks cannot be observed: they count as run.
   [[nodiscard]] bool empty_op(std::size_t index) const {
-    return instances_[index].kind == espalier_Kind_COMBINE && size(instances_[index].into) == 0;
+    return instances_[index].kind == ActionKind::kCombine && size(instances_[index].into) == 0;
   }
-  [[nodiscard]] Span span(const PlaceAt& place) const {
-    return block_span(layout_, static_cast<std::uint32_t>(place.segment),
-                      static_cast<std::uint32_t>(place.block), place.run);
+  [[nodiscard]] Span span(const OperandAt& operand) const {
+    return block_span(layout_, static_cast<std::uint32_t>(operand.segment),
+                      static_cast<std::uint32_t>(operand.block), operand.run);
   }
-  [[nodiscard]] std::uint64_t size(const PlaceAt& place) const { return span(place).bytes; }
-  [[nodiscard]] const void* bytes(const PlaceAt& place) const {
-    if (size(place) == 0) return nullptr;
+  [[nodiscard]] std::uint64_t size(const OperandAt& operand) const { return span(operand).bytes; }
+  [[nodiscard]] const void* bytes(const OperandAt& operand) const {
+    if (size(operand) == 0) return nullptr;
     const auto offset = [](const void* base, std::uint64_t bytes) -> const void* {
       return static_cast<const std::uint8_t*>(base) + bytes;
     };
-    switch (place.buffer) {
-      case espalier_Buffer_INPUT: return offset(buffers_.input, span(place).offset - input_.offset);
-      case espalier_Buffer_OUTPUT:
-        return offset(buffers_.output, span(place).offset - output_.offset);
+    switch (operand.buffer) {
+      case Buffer::kInput: return offset(buffers_.input, span(operand).offset - input_.offset);
+      case Buffer::kOutput: return offset(buffers_.output, span(operand).offset - output_.offset);
       default:
         return offset(buffers_.scratch,
-                      static_cast<std::uint64_t>(place.slot) * slot_bytes(layout_));
+                      static_cast<std::uint64_t>(operand.slot) * slot_bytes(layout_));
     }
   }
-  [[nodiscard]] std::size_t next(Kind kind, std::uint32_t link) const {
+  [[nodiscard]] std::size_t next(ActionKind kind, std::uint32_t link) const {
     std::size_t index = 0;
     while (index < instances_.size() &&
            (instances_[index].kind != kind || instances_[index].link != link || posted_[index])) {
@@ -175,8 +173,8 @@ class Judge {
   [[nodiscard]] bool ready(std::int64_t step, bool ops_too) const {
     for (std::size_t index = 0; index < instances_.size(); ++index) {
       if (instances_[index].step != step || done_[index] || empty_op(index)) continue;
-      if (instances_[index].kind == espalier_Kind_RECEIVE) return false;
-      if (ops_too && instances_[index].kind == espalier_Kind_COMBINE) return false;
+      if (instances_[index].kind == ActionKind::kReceive) return false;
+      if (ops_too && instances_[index].kind == ActionKind::kCombine) return false;
     }
     return true;
   }

@@ -78,10 +78,11 @@ bool is_valid_header(const Program& program) {
   if (!is_printable(program.producer) || !is_printable(program.algorithm)) return false;
   const std::uint32_t collective = raw(program.collective);
   const std::uint32_t port_model = raw(program.port_model);
-  const std::uint32_t grade = raw(program.grade);
+  const std::uint32_t contention = raw(program.contention);
   return collective >= 1 && collective <= _espalier_Collective_MAX && port_model >= 1 &&
-         port_model <= _espalier_PortModel_MAX && grade >= 1 && grade <= _espalier_Grade_MAX &&
-         is_valid_group(program) && program.window >= 1 && program.window <= kMaxFieldWindow &&
+         port_model <= _espalier_PortModel_MAX && contention >= 1 &&
+         contention <= _espalier_ContentionGuarantee_MAX && is_valid_group(program) &&
+         program.window >= 1 && program.window <= kMaxFieldWindow &&
          program.scratch_blocks <= kMaxScratchBlocks && has_valid_ticks(program) &&
          program.steps_ref < program.counts_count && program.bound_ref < program.counts_count;
 }
@@ -164,25 +165,25 @@ bool has_always_one_block(const Program& program) {
          program.residue_mod == 0;
 }
 
-bool is_valid_place(const Program& program, bool present, bool required, const Place& place) {
+bool is_valid_operand(const Program& program, bool present, bool required, const Operand& operand) {
   if (!required) return !present;
-  const std::uint32_t buffer = raw(place.buffer);
+  const std::uint32_t buffer = raw(operand.buffer);
   if (!present || buffer < 1 || buffer > _espalier_Buffer_MAX) return false;
-  const std::uint32_t run = place_run(place);
+  const std::uint32_t run = operand_run(operand);
   if (run > 1 && !has_always_one_block(program)) return false;
-  if (buffer != espalier_Buffer_SCRATCH) {
+  if (buffer != Buffer::kScratch) {
     if (is_router(program)) return false;
-  } else if (!is_valid_ref(program, place.slot_ref, program.scratch_blocks, run)) {
+  } else if (!is_valid_ref(program, operand.slot_ref, program.scratch_blocks, run)) {
     return false;
   }
-  return place.block_ref < program.indices_count &&
-         is_valid_ref(program, place.segment_ref, program.segments, run);
+  return operand.block_ref < program.indices_count &&
+         is_valid_ref(program, operand.segment_ref, program.segments, run);
 }
 
 bool has_equal_runs(const Action& action) {
-  const std::uint32_t run = place_run(action.kind == espalier_Kind_SEND ? action.a : action.into);
-  return (!action.has_a || place_run(action.a) == run) &&
-         (!action.has_b || place_run(action.b) == run);
+  const std::uint32_t run = operand_run(action.kind == ActionKind::kSend ? action.a : action.into);
+  return (!action.has_a || operand_run(action.a) == run) &&
+         (!action.has_b || operand_run(action.b) == run);
 }
 
 // Whether the pace strictly increases (for transfers: never decreases), judged by its coefficient
@@ -212,18 +213,18 @@ bool is_valid_pace(const Program& program, const Action& action) {
 
 bool is_valid_action(const Program& program, const Action& action) {
   const std::uint32_t kind = raw(action.kind);
-  if (kind < 1 || kind > _espalier_Kind_MAX) return false;
-  const bool send = kind == espalier_Kind_SEND;
-  const bool receive = kind == espalier_Kind_RECEIVE;
-  const bool combine = kind == espalier_Kind_COMBINE;
+  if (kind < 1 || kind > _espalier_ActionKind_MAX) return false;
+  const bool send = kind == ActionKind::kSend;
+  const bool receive = kind == ActionKind::kReceive;
+  const bool combine = kind == ActionKind::kCombine;
   if ((send || receive) && !is_valid_ref(program, action.link_ref, links_count(program)))
     return false;
   if (!is_valid_pace(program, action)) return false;
-  if (!send && raw(action.into.buffer) == espalier_Buffer_INPUT) return false;
+  if (!send && raw(action.into.buffer) == Buffer::kInput) return false;
   return action.t0_ref < program.counts_count && action.instances_ref < program.counts_count &&
-         is_valid_place(program, action.has_into, !send, action.into) &&
-         is_valid_place(program, action.has_a, !receive, action.a) &&
-         is_valid_place(program, action.has_b, combine, action.b) && has_equal_runs(action);
+         is_valid_operand(program, action.has_into, !send, action.into) &&
+         is_valid_operand(program, action.has_a, !receive, action.a) &&
+         is_valid_operand(program, action.has_b, combine, action.b) && has_equal_runs(action);
 }
 
 bool has_valid_phases(const Program& program) {

@@ -39,8 +39,8 @@ std::vector<Break> header_breaks() {
       {"collective", [](Program& p) { force(p.collective, 12); }},
       {"no port model", [](Program& p) { force(p.port_model, 0); }},
       {"port model", [](Program& p) { force(p.port_model, 5); }},
-      {"no grade", [](Program& p) { force(p.grade, 0); }},
-      {"grade", [](Program& p) { force(p.grade, 255); }},
+      {"no contention guarantee", [](Program& p) { force(p.contention, 0); }},
+      {"contention guarantee", [](Program& p) { force(p.contention, 255); }},
       {"no ranks", [](Program& p) { p.ranks = 0; }},
       {"ranks", [](Program& p) { p.ranks = kMaxNodes + 1; }},
       {"node", [](Program& p) { p.node = 3; }},
@@ -55,8 +55,7 @@ std::vector<Break> header_breaks() {
       {"latency ticks", [](Program& p) { p.latency_ticks = kMaxTicks + 1; }},
       {"no segments", [](Program& p) { p.segments = 0; }},
       {"segments", [](Program& p) { p.segments = kMaxField + 1u; }},
-      {"segments are not the ranks",
-       [](Program& p) { p.collective = espalier_Collective_ALLGATHER; }},
+      {"segments are not the ranks", [](Program& p) { p.collective = Collective::kAllgather; }},
       {"steps", [](Program& p) { p.steps_ref = 5; }},
       {"bound", [](Program& p) { p.bound_ref = 255; }},
       {"residue", [](Program& p) { p.residue = 3; }},
@@ -132,13 +131,13 @@ std::vector<Break> action_breaks() {
       {"negative link", [](Program& p) { p.indices[1].base = -1; }},
       {"receive without into", [](Program& p) { p.actions[0].has_into = false; }},
       {"receive with a", [](Program& p) { p.actions[0].has_a = true; }},
-      {"receive into input", [](Program& p) { p.actions[0].into.buffer = espalier_Buffer_INPUT; }},
+      {"receive into input", [](Program& p) { p.actions[0].into.buffer = Buffer::kInput; }},
       {"combine without b", [](Program& p) { p.actions[1].has_b = false; }},
       {"combine without a", [](Program& p) { p.actions[1].has_a = false; }},
       {"send with into", [](Program& p) { p.actions[2].has_into = true; }},
       {"send without a", [](Program& p) { p.actions[2].has_a = false; }},
       {"copy with b", [](Program& p) { p.actions[3].has_b = true; }},
-      {"copy into input", [](Program& p) { p.actions[3].into.buffer = espalier_Buffer_INPUT; }},
+      {"copy into input", [](Program& p) { p.actions[3].into.buffer = Buffer::kInput; }},
       {"no buffer", [](Program& p) { force(p.actions[0].into.buffer, 0); }},
       {"buffer", [](Program& p) { force(p.actions[0].into.buffer, 4); }},
       {"segment", [](Program& p) { p.actions[0].into.segment_ref = 6; }},
@@ -165,8 +164,8 @@ OwnedProgram program_with_runs() {
   program.blocks[0] = {0, 0};
   program.residue_mod = program.residue = 0;
   for (Action& action : program.actions) {
-    for (Place* place : {&action.into, &action.a, &action.b}) {
-      if (place->buffer != espalier_Buffer_BUFFER_NONE) place->run = 2;
+    for (Operand* operand : {&action.into, &action.a, &action.b}) {
+      if (operand->buffer != Buffer::kNone) operand->run = 2;
     }
   }
   program.actions[3].into.segment_ref = 0;
@@ -204,11 +203,11 @@ TEST(CheckProgram, ARoutersProgramNamesScratchOnly) {
   EXPECT_EQ(check_program(program), Status::kOk);
   program.node = 4;
   EXPECT_EQ(check_program(program), Status::kMalformed) << "it reads INPUT";
-  for (Place* place : {&program.actions[1].b, &program.actions[3].a}) {
-    *place = program.actions[0].into;
+  for (Operand* operand : {&program.actions[1].b, &program.actions[3].a}) {
+    *operand = program.actions[0].into;
   }
   EXPECT_EQ(check_program(program), Status::kOk);
-  program.actions[0].into.buffer = espalier_Buffer_OUTPUT;
+  program.actions[0].into.buffer = Buffer::kOutput;
   EXPECT_EQ(check_program(program), Status::kMalformed);
 }
 

@@ -12,19 +12,17 @@ struct Walk {
   std::int64_t blocks;
 };
 
-PlaceAt place_at(const Walk& walk, const Action& action, bool present, const Place& place,
-                 std::int64_t i) {
-  PlaceAt operand;
-  if (!present) return operand;
-  operand.buffer = place.buffer;
-  operand.segment = index_value(walk.program, place.segment_ref, i);
-  operand.block = index_value(walk.program, place.block_ref, i);
-  if (action.clamp) operand.block = std::min(operand.block, walk.blocks - 1);
-  if (place.buffer == espalier_Buffer_SCRATCH) {
-    operand.slot = index_value(walk.program, place.slot_ref, i);
-  }
-  operand.run = place_run(place);
-  return operand;
+OperandAt operand_at(const Walk& walk, const Action& action, bool present, const Operand& operand,
+                     std::int64_t i) {
+  OperandAt at;
+  if (!present) return at;
+  at.buffer = operand.buffer;
+  at.segment = index_value(walk.program, operand.segment_ref, i);
+  at.block = index_value(walk.program, operand.block_ref, i);
+  if (action.clamp) at.block = std::min(at.block, walk.blocks - 1);
+  if (operand.buffer == Buffer::kScratch) at.slot = index_value(walk.program, operand.slot_ref, i);
+  at.run = operand_run(operand);
+  return at;
 }
 
 // Adds the existing instances of one action. `first_step` is the schedule's step number of the
@@ -40,7 +38,7 @@ void expand_action(const Walk& walk, std::uint32_t phase, std::uint32_t action_i
   const std::int64_t first = has_pace ? 0 : std::max<std::int64_t>(0, ceil_div(-t0, period));
   const std::int64_t last = floor_div(steps - 1 - t0, period);
   const std::int64_t end = has_pace ? instances : std::min(instances, last + 1);
-  const bool send = action.kind == espalier_Kind_SEND;
+  const bool send = action.kind == ActionKind::kSend;
   const std::uint32_t block_ref = send ? action.a.block_ref : action.into.block_ref;
   for (std::int64_t i = first; i < end; ++i) {
     const std::int64_t block = index_value(program, block_ref, i);
@@ -54,15 +52,15 @@ void expand_action(const Walk& walk, std::uint32_t phase, std::uint32_t action_i
     instance.action = action_index;
     instance.i = i;
     instance.kind = action.kind;
-    if (send || action.kind == espalier_Kind_RECEIVE) {
+    if (send || action.kind == ActionKind::kReceive) {
       instance.link = index_value(program, action.link_ref, i);
       const bool known = instance.link >= 0 && instance.link < links_count(program);
       if (known) instance.peer = peer_of(program, static_cast<std::uint32_t>(instance.link));
     }
     instance.after = action.after;
-    instance.into = place_at(walk, action, action.has_into, action.into, i);
-    instance.a = place_at(walk, action, action.has_a, action.a, i);
-    instance.b = place_at(walk, action, action.has_b, action.b, i);
+    instance.into = operand_at(walk, action, action.has_into, action.into, i);
+    instance.a = operand_at(walk, action, action.has_a, action.a, i);
+    instance.b = operand_at(walk, action, action.has_b, action.b, i);
     out.push_back(instance);
   }
 }

@@ -15,7 +15,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> steps_and_blocks(const Progra
   std::vector<std::pair<std::int64_t, std::int64_t>> found;
   for (const Instance& instance : expand(program, blocks)) {
     if (instance.action != action) continue;
-    const bool send = instance.kind == espalier_Kind_SEND;
+    const bool send = instance.kind == ActionKind::kSend;
     found.emplace_back(instance.step, send ? instance.a.block : instance.into.block);
   }
   return found;
@@ -103,10 +103,10 @@ TEST(Expand, CopiesStepByThePace) {
 TEST(Expand, FillsLinksAndPlaces) {
   const std::vector<Instance> all = expand(sample_program(), 3);
   ASSERT_FALSE(all.empty());
-  EXPECT_EQ(all[0].kind, espalier_Kind_RECEIVE);
+  EXPECT_EQ(all[0].kind, ActionKind::kReceive);
   EXPECT_EQ(all[0].peer, 0);
-  EXPECT_EQ(all[0].into.buffer, espalier_Buffer_SCRATCH);
-  EXPECT_EQ(all[0].a.buffer, espalier_Buffer_BUFFER_NONE);
+  EXPECT_EQ(all[0].into.buffer, Buffer::kScratch);
+  EXPECT_EQ(all[0].a.buffer, Buffer::kNone);
   EXPECT_EQ(all[0].into.run, 1u);
 }
 

@@ -54,21 +54,21 @@ std::int64_t phase_steps(const Program& program, std::int64_t blocks) {
 
 Extent buffer_extent(const Program& program, Buffer buffer) {
   if (is_router(program)) return Extent::kNothing;
-  const bool input = buffer == espalier_Buffer_INPUT;
-  if (!input && buffer != espalier_Buffer_OUTPUT) return Extent::kNothing;
+  const bool input = buffer == Buffer::kInput;
+  if (!input && buffer != Buffer::kOutput) return Extent::kNothing;
   const bool root = program.node == program.root;
   const auto if_true = [](bool holds) { return holds ? Extent::kWhole : Extent::kNothing; };
   switch (program.collective) {
-    case espalier_Collective_BROADCAST: return if_true(input == root);
-    case espalier_Collective_REDUCE: return if_true(input || root);
-    case espalier_Collective_EXSCAN: return if_true(input || program.node != 0);
-    case espalier_Collective_SCATTER: return input ? if_true(root) : Extent::kOwn;
-    case espalier_Collective_GATHER: return input ? Extent::kOwn : if_true(root);
-    case espalier_Collective_ALLGATHER: return input ? Extent::kOwn : Extent::kWhole;
-    case espalier_Collective_REDUCE_SCATTER: return input ? Extent::kWhole : Extent::kOwn;
-    case espalier_Collective_ALLREDUCE:
-    case espalier_Collective_SCAN:
-    case espalier_Collective_ALL_TO_ALL: return Extent::kWhole;
+    case Collective::kBroadcast: return if_true(input == root);
+    case Collective::kReduce: return if_true(input || root);
+    case Collective::kExscan: return if_true(input || program.node != 0);
+    case Collective::kScatter: return input ? if_true(root) : Extent::kOwn;
+    case Collective::kGather: return input ? Extent::kOwn : if_true(root);
+    case Collective::kAllgather: return input ? Extent::kOwn : Extent::kWhole;
+    case Collective::kReduceScatter: return input ? Extent::kWhole : Extent::kOwn;
+    case Collective::kAllreduce:
+    case Collective::kScan:
+    case Collective::kAllToAll: return Extent::kWhole;
     default: return Extent::kNothing;
   }
 }
@@ -102,7 +102,7 @@ Status make_layout(const Program& program, std::uint64_t count, std::uint32_t el
                    Layout& layout) {
   if (program.segments == 0) return Status::kMalformed;
   if (element_bytes == 0) return Status::kBadArgument;
-  if (count > 0 && program.collective == espalier_Collective_BARRIER) return Status::kBadArgument;
+  if (count > 0 && program.collective == Collective::kBarrier) return Status::kBadArgument;
   if (counts_per_rank(program.collective)) {
     if (is_too_large(count, program.segments)) return Status::kTooLarge;
     count *= program.segments;
@@ -170,17 +170,17 @@ std::uint64_t buffer_bytes(const Program& program, const Layout& layout, Buffer 
 
 const char* collective_name(Collective collective) {
   switch (collective) {
-    case espalier_Collective_BROADCAST: return "broadcast";
-    case espalier_Collective_REDUCE: return "reduce";
-    case espalier_Collective_ALLREDUCE: return "allreduce";
-    case espalier_Collective_SCAN: return "scan";
-    case espalier_Collective_EXSCAN: return "exscan";
-    case espalier_Collective_SCATTER: return "scatter";
-    case espalier_Collective_GATHER: return "gather";
-    case espalier_Collective_ALLGATHER: return "allgather";
-    case espalier_Collective_REDUCE_SCATTER: return "reduce-scatter";
-    case espalier_Collective_ALL_TO_ALL: return "all-to-all";
-    case espalier_Collective_BARRIER: return "barrier";
+    case Collective::kBroadcast: return "broadcast";
+    case Collective::kReduce: return "reduce";
+    case Collective::kAllreduce: return "allreduce";
+    case Collective::kScan: return "scan";
+    case Collective::kExscan: return "exscan";
+    case Collective::kScatter: return "scatter";
+    case Collective::kGather: return "gather";
+    case Collective::kAllgather: return "allgather";
+    case Collective::kReduceScatter: return "reduce-scatter";
+    case Collective::kAllToAll: return "all-to-all";
+    case Collective::kBarrier: return "barrier";
     default: return "unknown";
   }
 }

@@ -190,7 +190,7 @@ TEST(Layout, CountsOfOneRankAreMultiplied) {
   OwnedProgram program = sample_program();
   program.residue_mod = program.residue = 0;
   program.segments = program.ranks;
-  program.collective = espalier_Collective_ALLGATHER;
+  program.collective = Collective::kAllgather;
   Layout layout;
   ASSERT_EQ(layout_of(program, 100, 4, layout), Status::kOk);
   EXPECT_EQ(layout.count, 300u);
@@ -206,7 +206,7 @@ TEST(Layout, CountsOfOneRankAreMultiplied) {
 TEST(Layout, ABarrierHasNoElements) {
   OwnedProgram program = sample_program();
   program.residue_mod = program.residue = 0;
-  program.collective = espalier_Collective_BARRIER;
+  program.collective = Collective::kBarrier;
   Layout layout;
   ASSERT_EQ(layout_of(program, 0, 1, layout), Status::kOk);
   EXPECT_EQ(layout.blocks, 1u);
@@ -220,17 +220,13 @@ struct Extents {
 };
 
 TEST(BufferExtent, IsWhatTheTableSays) {
-  constexpr Extents kTable[] = {{espalier_Collective_BROADCAST, "w-", "-w"},
-                                {espalier_Collective_REDUCE, "ww", "w-"},
-                                {espalier_Collective_ALLREDUCE, "ww", "ww"},
-                                {espalier_Collective_SCAN, "ww", "ww"},
-                                {espalier_Collective_EXSCAN, "w-", "ww"},
-                                {espalier_Collective_SCATTER, "wo", "-o"},
-                                {espalier_Collective_GATHER, "ow", "o-"},
-                                {espalier_Collective_ALLGATHER, "ow", "ow"},
-                                {espalier_Collective_REDUCE_SCATTER, "wo", "wo"},
-                                {espalier_Collective_ALL_TO_ALL, "ww", "ww"},
-                                {espalier_Collective_BARRIER, "--", "--"}};
+  constexpr Extents kTable[] = {
+      {Collective::kBroadcast, "w-", "-w"},     {Collective::kReduce, "ww", "w-"},
+      {Collective::kAllreduce, "ww", "ww"},     {Collective::kScan, "ww", "ww"},
+      {Collective::kExscan, "w-", "ww"},        {Collective::kScatter, "wo", "-o"},
+      {Collective::kGather, "ow", "o-"},        {Collective::kAllgather, "ow", "ow"},
+      {Collective::kReduceScatter, "wo", "wo"}, {Collective::kAllToAll, "ww", "ww"},
+      {Collective::kBarrier, "--", "--"}};
   for (const Extents& row : kTable) {
     OwnedProgram program = sample_program();
     program.collective = row.collective;
@@ -238,13 +234,13 @@ TEST(BufferExtent, IsWhatTheTableSays) {
     program.residue_mod = program.residue = program.root = 0;
     program.nodes = 4;
     Layout layout;
-    const std::uint64_t count = row.collective == espalier_Collective_BARRIER ? 0 : 7;
+    const std::uint64_t count = row.collective == Collective::kBarrier ? 0 : 7;
     ASSERT_EQ(layout_of(program, count, 2, layout), Status::kOk);
     const std::uint64_t whole = counts_per_rank(row.collective) ? 42 : 14;
     for (program.node = 0; program.node < 4; ++program.node) {
       const char* expected = program.node == 3 ? "--" : program.node == 0 ? row.root : row.other;
-      for (const Buffer buffer : {espalier_Buffer_INPUT, espalier_Buffer_OUTPUT}) {
-        const char kind = expected[buffer == espalier_Buffer_OUTPUT];
+      for (const Buffer buffer : {Buffer::kInput, Buffer::kOutput}) {
+        const char kind = expected[buffer == Buffer::kOutput];
         const Extent extent = kind == 'w'   ? Extent::kWhole
                               : kind == 'o' ? Extent::kOwn
                                             : Extent::kNothing;
@@ -254,7 +250,7 @@ TEST(BufferExtent, IsWhatTheTableSays) {
             << row.collective << " " << program.node;
         EXPECT_EQ(buffer_span(program, layout, buffer).offset, kind == 'o' ? program.node * 14 : 0);
       }
-      EXPECT_EQ(buffer_extent(program, espalier_Buffer_SCRATCH), Extent::kNothing);
+      EXPECT_EQ(buffer_extent(program, Buffer::kScratch), Extent::kNothing);
     }
   }
 }

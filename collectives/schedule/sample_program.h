@@ -20,15 +20,15 @@ inline OwnedProgram sample_program() {
   program.schedule_digest = 0xfedcba9876543210ull;
   std::strcpy(program.producer, "sample");
   std::strcpy(program.algorithm, "pipeline");
-  program.collective = espalier_Collective_REDUCE;
+  program.collective = Collective::kReduce;
   program.ranks = 3;
   program.node = 1;
   program.root = 2;
   program.needs_commutative = true;
   program.window = 4;
   program.scratch_blocks = 4;
-  program.port_model = espalier_PortModel_ONE_PORT_DUPLEX;
-  program.grade = espalier_Grade_ASYNC;
+  program.port_model = PortModel::kOnePortDuplex;
+  program.contention = ContentionGuarantee::kAsync;
   program.steps_ref = 1;
   program.bound_ref = 2;
   program.segments = 2;
@@ -55,16 +55,16 @@ inline OwnedProgram sample_program() {
   program.indices[3] = {0, 1, 0, 0, 4, 0, 0};   // i mod 4
   program.indices[4] = {0, 0, 0, 0, 0, 0, 1};   // the reversal
   program.indices[5] = {0, -1, 7, 2, 2, 0, 0};  // floor((7-i)/2) mod 2
-  const Place input{espalier_Buffer_INPUT, 0, 2, 0, 0};
-  const Place slot{espalier_Buffer_SCRATCH, 0, 2, 3, 0};
+  const Operand input{Buffer::kInput, 0, 2, 0, 0};
+  const Operand slot{Buffer::kScratch, 0, 2, 3, 0};
   program.actions_count = 4;
   program.actions[0] = {
-      espalier_Kind_RECEIVE, 0, 0, 0, 0, false, true, slot, false, {}, false, {}, 0};
+      ActionKind::kReceive, 0, 0, 0, 0, false, true, slot, false, {}, false, {}, 0};
   program.actions[1] = {
-      espalier_Kind_COMBINE, 0, 0, 0, 0, false, true, slot, true, slot, true, input, 0};
-  program.actions[2] = {espalier_Kind_SEND, 4, 0, 1, 1, true, false, {}, true, slot, false, {}, 0};
+      ActionKind::kCombine, 0, 0, 0, 0, false, true, slot, true, slot, true, input, 0};
+  program.actions[2] = {ActionKind::kSend, 4, 0, 1, 1, true, false, {}, true, slot, false, {}, 0};
   program.actions[3] = {
-      espalier_Kind_COPY, 3, 0, 0, 0, false, true, slot, true, input, false, {}, 0};
+      ActionKind::kCopy, 3, 0, 0, 0, false, true, slot, true, input, false, {}, 0};
   program.actions[3].into.slot_ref = 4;
   program.actions[3].into.segment_ref = 5;
   program.phases_count = 2;

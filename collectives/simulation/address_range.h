@@ -34,15 +34,15 @@ class AddressRange {
       return begin;
     };
     Buffers buffers;
-    buffers.input = next(buffer_bytes(program, layout, espalier_Buffer_INPUT));
-    buffers.output = next(buffer_bytes(program, layout, espalier_Buffer_OUTPUT));
+    buffers.input = next(buffer_bytes(program, layout, Buffer::kInput));
+    buffers.output = next(buffer_bytes(program, layout, Buffer::kOutput));
     buffers.scratch_bytes = scratch_needed(program, layout);
     buffers.scratch = next(buffers.scratch_bytes);
     return buffers;
   }
   [[nodiscard]] static std::uint64_t bytes_for(const Program& program, const Layout& layout) {
-    return padded(buffer_bytes(program, layout, espalier_Buffer_INPUT)) +
-           padded(buffer_bytes(program, layout, espalier_Buffer_OUTPUT)) +
+    return padded(buffer_bytes(program, layout, Buffer::kInput)) +
+           padded(buffer_bytes(program, layout, Buffer::kOutput)) +
            padded(scratch_needed(program, layout));
   }
 

@@ -36,7 +36,7 @@ class Own final : public Machines {
 
 struct Programs {
   explicit Programs(const char* algorithm, std::uint32_t ranks = kRanks) {
-    const Algorithm* one = find_algorithm(espalier_Collective_BROADCAST, algorithm);
+    const Algorithm* one = find_algorithm(Collective::kBroadcast, algorithm);
     Group group;
     group.ranks = ranks;
     group.blocks = &kBlocks;

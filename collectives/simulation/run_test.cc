@@ -26,7 +26,7 @@ void for_all_algorithms(Check check) {
   const Algorithm* list = algorithms(count);
   ASSERT_GT(count, 0u);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (list[i].collective > espalier_Collective_ALLREDUCE || list[i].where != Where::kAnywhere) {
+    if (list[i].collective > Collective::kAllreduce || list[i].where != Where::kAnywhere) {
       continue;
     }
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 16u, 23u}) {
@@ -97,7 +97,7 @@ TEST(Run, EqualBlocksMakeFreeRunningNearlyAsFastAsLockStep) {
 }
 
 TEST(Run, IsDeterministic) {
-  const Algorithm* algorithm = find_algorithm(espalier_Collective_ALLREDUCE, "two-tree");
+  const Algorithm* algorithm = find_algorithm(Collective::kAllreduce, "two-tree");
   ASSERT_NE(algorithm, nullptr);
   const auto seconds = [&](std::uint64_t seed) {
     Model model;
@@ -112,7 +112,7 @@ TEST(Run, IsDeterministic) {
 }
 
 TEST(Run, ADeadNodeEndsTheRun) {
-  const Algorithm* algorithm = find_algorithm(espalier_Collective_BROADCAST, "chain");
+  const Algorithm* algorithm = find_algorithm(Collective::kBroadcast, "chain");
   ASSERT_NE(algorithm, nullptr);
   for (const bool lock_step : {false, true}) {
     Rig rig(*algorithm, group_of(5), Model(), MachineConfig());
@@ -131,7 +131,7 @@ TEST(Run, ADeadNodeEndsTheRun) {
 
 // The chain, but its last node expects each block one step late.
 Status late_receiver(const Group& group, std::uint32_t me, Program& out) {
-  const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
+  const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   const Status status = chain->generate(group, me, out);
   if (me + 1 == group.ranks) ++out.counts[out.actions[0].t0_ref].a;
   return status;
@@ -139,7 +139,7 @@ Status late_receiver(const Group& group, std::uint32_t me, Program& out) {
 
 // Node 0 sends each block to two others in the same step.
 Status two_sends(const Group& group, std::uint32_t me, Program& out) {
-  const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
+  const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   Group two = group;
   two.ranks = 2;
   const Status status = chain->generate(two, me == 0 ? 0 : 1, out);
@@ -159,7 +159,7 @@ Status two_sends(const Group& group, std::uint32_t me, Program& out) {
 
 TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
   {
-    const Algorithm late = {"late", espalier_Collective_BROADCAST, late_receiver, false, ""};
+    const Algorithm late = {"late", Collective::kBroadcast, late_receiver, false, ""};
     Rig rig(late, group_of(4), Model(), MachineConfig());
     rig.start(100);
     const RunResult result = rig.run_lock_step();
@@ -167,7 +167,7 @@ TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
     EXPECT_EQ(result.message,
               "step 2: node 2's send 0 to node 3 (60 bytes) found no partner in this step");
   }
-  const Algorithm twice = {"twice", espalier_Collective_BROADCAST, two_sends, false, ""};
+  const Algorithm twice = {"twice", Collective::kBroadcast, two_sends, false, ""};
   {
     Rig rig(twice, group_of(3), Model(), MachineConfig());
     rig.start(100);
@@ -189,7 +189,7 @@ TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
 
 // The chain in the postal model with S = 1, L = 3: every hop takes two more steps.
 Status slow_chain(const Group& group, std::uint32_t me, Program& out) {
-  const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
+  const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   const Status status = chain->generate(group, me, out);
   out.send_ticks = 1;
   out.latency_ticks = 3;
@@ -207,7 +207,7 @@ Status slow_chain(const Group& group, std::uint32_t me, Program& out) {
 }
 
 TEST(Run, LockStepKnowsThePostalModel) {
-  const Algorithm slow = {"slow", espalier_Collective_BROADCAST, slow_chain, false, ""};
+  const Algorithm slow = {"slow", Collective::kBroadcast, slow_chain, false, ""};
   for (const std::uint64_t eager_bytes : {0u, 4096u}) {
     for (const std::uint32_t ranks : {2u, 5u}) {
       Model model;
@@ -229,9 +229,9 @@ TEST(Run, LockStepKnowsThePostalModel) {
 
 // Two blocks per step from each node to the next.
 Status wide_chain(const Group& group, std::uint32_t me, Program& out) {
-  const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
+  const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   const Status status = chain->generate(group, me, out);
-  out.port_model = espalier_PortModel_MULTIPORT;
+  out.port_model = PortModel::kMultiport;
   const std::uint32_t actions = out.actions_count;
   for (const std::int32_t odd : {0, 1}) {
     const std::uint32_t ref = out.indices_count++;
@@ -239,8 +239,8 @@ Status wide_chain(const Group& group, std::uint32_t me, Program& out) {
     for (std::uint32_t at = 0; at < actions; ++at) {
       Action& action = out.actions[odd * actions + at];
       action = out.actions[at];
-      Place& place = action.kind == espalier_Kind_SEND ? action.a : action.into;
-      place.block_ref = static_cast<std::uint8_t>(ref);
+      Operand& operand = action.kind == ActionKind::kSend ? action.a : action.into;
+      operand.block_ref = static_cast<std::uint8_t>(ref);
     }
   }
   out.actions_count = static_cast<pb_size_t>(2 * actions);
@@ -249,7 +249,7 @@ Status wide_chain(const Group& group, std::uint32_t me, Program& out) {
 }
 
 TEST(Run, LockStepKnowsLanes) {
-  const Algorithm wide = {"wide", espalier_Collective_BROADCAST, wide_chain, false, ""};
+  const Algorithm wide = {"wide", Collective::kBroadcast, wide_chain, false, ""};
   double seconds[3] = {};
   for (const std::uint32_t lanes : {1u, 2u}) {
     Model model;
@@ -278,7 +278,7 @@ TEST(Run, LockStepKnowsLanes) {
 
 // A ring in which every node receives before it sends.
 Status circular_wait(const Group& group, std::uint32_t me, Program& out) {
-  const Algorithm* chain = find_algorithm(espalier_Collective_BROADCAST, "chain");
+  const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   Group three = group;
   three.ranks = 3;
   const Status status = chain->generate(three, 1, out);
@@ -293,7 +293,7 @@ Status circular_wait(const Group& group, std::uint32_t me, Program& out) {
 }
 
 TEST(Run, ACircularWaitIsAStall) {
-  const Algorithm wait = {"wait", espalier_Collective_BROADCAST, circular_wait, false, ""};
+  const Algorithm wait = {"wait", Collective::kBroadcast, circular_wait, false, ""};
   for (const bool lock_step : {false, true}) {
     {
       Rig rig(wait, group_of(4), Model(), MachineConfig());

@@ -30,20 +30,20 @@ void join(std::int64_t& rounds, std::uint64_t divisor) {
 
 // Joins the number of blocks after which the links, segments and slots of an action repeat.
 void join_action(std::int64_t& rounds, const Program& program, const Action& action) {
-  const bool send = action.kind == espalier_Kind_SEND;
+  const bool send = action.kind == ActionKind::kSend;
   const auto of = [&](std::uint32_t ref) { return repeat_of(program, program.indices[ref]); };
   const Repeat block = of((send ? action.a : action.into).block_ref);
   std::int64_t every = block.every;
   const auto with = [&](bool present, std::uint32_t ref) {
     if (present) every = common_every(every, of(ref).every);
   };
-  with(action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE, action.link_ref);
+  with(action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive, action.link_ref);
   with(action.pace_ref != 0, action.pace_ref);
-  for (const auto& [present, place] :
+  for (const auto& [present, operand] :
        {std::pair(action.has_into, &action.into), std::pair(action.has_a, &action.a),
         std::pair(action.has_b, &action.b)}) {
-    with(present, place->segment_ref);
-    with(present && place->buffer == espalier_Buffer_SCRATCH, place->slot_ref);
+    with(present, operand->segment_ref);
+    with(present && operand->buffer == Buffer::kScratch, operand->slot_ref);
   }
   if (every == 0 || block.add <= 0) {
     rounds = kMaxRounds;  // unknown
@@ -69,7 +69,7 @@ std::int64_t blocks_a_period(const Program& program) {
   std::int64_t most = 1;
   for (std::uint32_t k = 0; k < program.actions_count; ++k) {
     const Action& action = program.actions[k];
-    const bool send = action.kind == espalier_Kind_SEND;
+    const bool send = action.kind == ActionKind::kSend;
     const Repeat block =
         repeat_of(program, program.indices[(send ? action.a : action.into).block_ref]);
     if (block.every > 0) most = std::max(most, (block.add + block.every - 1) / block.every);
@@ -89,10 +89,10 @@ std::int64_t reach(const Program& program, std::uint32_t phase, std::uint32_t fi
   std::int64_t earliest = 0, latest = 0, after = 0;
   for (std::uint32_t k = 0; k < program.phases[phase].actions; ++k) {
     const Action& action = program.actions[first_action + k];
-    const Place& place = action.kind == espalier_Kind_SEND ? action.a : action.into;
+    const Operand& operand = action.kind == ActionKind::kSend ? action.a : action.into;
     // A block index that begins below 0 delays its first instance. One that begins above 0 means
     // that earlier blocks came first. Instances far below 0 never exist.
-    std::int64_t block = index_value(program, place.block_ref, 0);
+    std::int64_t block = index_value(program, operand.block_ref, 0);
     if (std::abs(block) > kMaxSettlingBlocks) block = 0;
     const std::int64_t begin =
         cut(count_value(program.counts[action.t0_ref], 1)) - cut(period) * block;

@@ -149,9 +149,9 @@ TEST_F(Broadcast, Disagreement) {
       [](Program& p) { p.blocks[0].block_bytes = 512; },
       [](Program& p) { p.residue_mod = 2; },
       [](Program& p) { p.needs_commutative = true; },
-      [](Program& p) { p.grade = espalier_Grade_SLOT; },
-      [](Program& p) { p.port_model = espalier_PortModel_SINGLE_SEND; },
-      [](Program& p) { p.collective = espalier_Collective_REDUCE; },
+      [](Program& p) { p.contention = ContentionGuarantee::kSlot; },
+      [](Program& p) { p.port_model = PortModel::kSingleSend; },
+      [](Program& p) { p.collective = Collective::kReduce; },
       [](Program& p) { p.counts[p.steps_ref].b = 2; },
       [](Program& p) { p.counts[p.bound_ref].a = 0; },
       [](Program& p) { p.format_version = 2; },
@@ -173,7 +173,7 @@ TEST_F(Broadcast, TwoSendsInAStep) {
   // Rank 0 sends to 1 and to 2 in the same step; 3 hangs on 2.
   programs.clear();
   for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder(*topology, espalier_Collective_BROADCAST, me, 4);
+    ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);
     if (me == 0) builder.send(0, 1, builder.input(), 0);
     if (me == 0) builder.send(0, 2, builder.input(), 0);
     if (me == 1 || me == 2) builder.receive(0, 0, builder.output());
@@ -183,11 +183,11 @@ TEST_F(Broadcast, TwoSendsInAStep) {
   }
   expect_refused(Point::kPorts, {"rank 0", "step 0", "node 1", "node 2"});
   on_all([](Program& program) {
-    program.port_model = espalier_PortModel_MULTIPORT;
+    program.port_model = PortModel::kMultiport;
     program.counts[program.bound_ref] = {1, 0, 0, 0, 0};
   });
   expect_valid();
-  on_all([](Program& program) { program.port_model = espalier_PortModel_SIMPLEX; });
+  on_all([](Program& program) { program.port_model = PortModel::kSimplex; });
   expect_refused(Point::kPorts, {"rank 0"});
 }
 
@@ -198,8 +198,8 @@ TEST_F(Broadcast, LinksOfAMesh) {
   // Ranks 0 and 1 both send across the middle: 0 -> 2 while 1 -> 3.
   programs.clear();
   for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder(*topology, espalier_Collective_BROADCAST, me, 4);
-    builder.program.grade = espalier_Grade_SLOT;
+    ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);
+    builder.program.contention = ContentionGuarantee::kSlot;
     if (me == 0) builder.send(0, 1, builder.input(), 0);
     if (me == 0) builder.send(1, 2, builder.input(), 0);
     if (me == 1) builder.receive(0, 0, builder.output());
@@ -219,7 +219,7 @@ TEST_F(Broadcast, LinksOfAMeshInLockStepOnly) {
   topology = make_topology("mesh:4x1");
   programs.clear();
   for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder(*topology, espalier_Collective_BROADCAST, me, 4);
+    ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);
     if (me == 0) builder.send(0, 1, builder.input(), 0);
     if (me == 0) builder.send(1, 2, builder.input(), 0);
     if (me == 1) builder.receive(0, 0, builder.output());
@@ -228,11 +228,12 @@ TEST_F(Broadcast, LinksOfAMeshInLockStepOnly) {
     if (me == 3) builder.receive(2, 1, builder.output());
     programs.push_back(builder.finish(3, 0, 3, 1));
   }
-  expect_refused(Point::kLinks,
-                 {"carries 2 at once under drift",
-                  "capacity is 1, which lock step keeps: grade ASYNC is claimed, and "
-                  "only SLOT holds"});
-  on_all([](Program& program) { program.grade = espalier_Grade_SLOT; });
+  expect_refused(
+      Point::kLinks,
+      {"carries 2 at once under drift",
+       "capacity is 1, which lock step keeps: contention guarantee ASYNC is claimed, and "
+       "only SLOT holds"});
+  on_all([](Program& program) { program.contention = ContentionGuarantee::kSlot; });
   expect_valid();
 }
 
@@ -268,12 +269,12 @@ TEST_F(Reduce, CountedTwice) {
   // Rank 2 sends rank 3's data on and adds its own twice.
   programs.clear();
   for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder(*topology, espalier_Collective_REDUCE, me, 4);
+    ProgramBuilder builder(*topology, Collective::kReduce, me, 4);
     builder.program.needs_commutative = true;
     builder.program.scratch_blocks = 8;
     const auto step = 2 - static_cast<std::int32_t>(me);
-    const Place slot = builder.slot(0, 8);
-    const Place sum = me == 0 ? builder.output() : slot;
+    const Operand slot = builder.slot(0, 8);
+    const Operand sum = me == 0 ? builder.output() : slot;
     if (me < 3) builder.receive(step, me + 1, slot);
     if (me < 3) builder.combine(step, sum, builder.input(), slot);
     if (me == 2) builder.combine(step, sum, slot, builder.input());
@@ -285,7 +286,7 @@ TEST_F(Reduce, CountedTwice) {
 
 TEST_F(Reduce, RankMissing) {
   // Rank 1 passes on the data of rank 2 without its own.
-  programs[1].actions[1].kind = espalier_Kind_COPY;
+  programs[1].actions[1].kind = ActionKind::kCopy;
   programs[1].actions[1].a = programs[1].actions[1].b;
   programs[1].actions[1].has_b = false;
   expect_refused(Point::kDataFlow, {"rank 0", "ranks 2-3 (right)"});

@@ -38,8 +38,8 @@ Status Server::prepare(const agent::RunRequest& request) {
   Layout layout;
   const Status status = make_layout(*program_, request.count, size, layout);
   if (status != Status::kOk) return status;
-  const std::uint64_t input = buffer_bytes(*program_, layout, espalier_Buffer_INPUT);
-  const std::uint64_t output = buffer_bytes(*program_, layout, espalier_Buffer_OUTPUT);
+  const std::uint64_t input = buffer_bytes(*program_, layout, Buffer::kInput);
+  const std::uint64_t output = buffer_bytes(*program_, layout, Buffer::kOutput);
   if (input > rooms_.input_bytes || output > rooms_.output_bytes ||
       request.input_bytes > rooms_.input_bytes || request.output_bytes > rooms_.output_bytes ||
       scratch_needed(*program_, layout) > rooms_.scratch_bytes) {

@@ -43,7 +43,7 @@ class MismatchTest : public testing::Test {
       ranks.push_back(std::make_unique<ofi::CollectiveRank>(kRanks, kMaxCount));
       Endpoint& endpoint = v == kBoard ? board_.endpoint() : hosts_[v];
       EXPECT_EQ(ranks[v]->init(endpoint, kDeadline), Status::kOk);
-      EXPECT_TRUE(ranks[v]->plan(espalier_Collective_ALLREDUCE, "two-tree"));
+      EXPECT_TRUE(ranks[v]->plan(Collective::kAllreduce, "two-tree"));
       EXPECT_EQ(ranks[v]->start(v == odd ? other : count, 1), Status::kOk);
     }
     std::vector<Status> ends(kRanks, Status::kBusy);

@@ -129,8 +129,8 @@ agent::RunRequest Gateway::board_request() const {
           std::max<std::uint64_t>(1, buffer_bytes(program, layout, buffer));
       return static_cast<std::uint32_t>(std::min(bytes, needed));
     };
-    run.input_bytes = limit(input_bytes_, espalier_Buffer_INPUT);
-    run.output_bytes = limit(output_bytes_, espalier_Buffer_OUTPUT);
+    run.input_bytes = limit(input_bytes_, Buffer::kInput);
+    run.output_bytes = limit(output_bytes_, Buffer::kOutput);
   }
   return run;
 }

@@ -110,7 +110,7 @@ bool programs_fit(const Image& image) {
     const std::uint32_t length = load_u32(row + kLengthAt);
     if (load_u32(row) != next || length == 0 || length > image.size - next) return false;
     const std::uint32_t collective = load_u32(row + kCollectiveAt);
-    if (collective == 0 || collective > espalier_Collective_BARRIER) return false;
+    if (collective == 0 || collective > Collective::kBarrier) return false;
     if (!is_name(row + kAlgorithmAt, kAlgorithmNameBytes)) return false;
     const std::uint32_t padding = (0 - length) % 4;
     if (padding > image.size - next - length) return false;

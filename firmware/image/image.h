@@ -87,7 +87,7 @@ struct LinkRow {
 };
 
 struct ProgramRow {
-  Collective collective = espalier_Collective_BROADCAST;
+  Collective collective = Collective::kBroadcast;
   std::uint32_t root = 0;
   const char* algorithm = "";           // terminated
   const std::uint8_t* bytes = nullptr;  // its descriptor

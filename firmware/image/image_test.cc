@@ -64,7 +64,7 @@ TEST_F(Images, KeepsWhatWasWritten) {
   EXPECT_EQ(image_.link(2).device, 7u);
   EXPECT_EQ(image_.link(2).port, 3u);
   ASSERT_EQ(image_.programs, 2u);
-  EXPECT_EQ(image_.program(1).collective, espalier_Collective_ALLREDUCE);
+  EXPECT_EQ(image_.program(1).collective, Collective::kAllreduce);
   EXPECT_STREQ(image_.program(0).algorithm, "two-tree");
   const auto program = std::make_unique<DecodedProgram>();
   for (std::uint32_t i = 0; i < 2; ++i) {
@@ -208,7 +208,7 @@ TEST_F(Images, TablesThatTheLayoutDoesNotAllow) {
   malformed(index + 4, 0xffffffff, 4);
   malformed(index + 4, 0xfffffffd, 4);
   malformed(index + 8, 0, 4);
-  malformed(index + 8, espalier_Collective_BARRIER + 1, 4);
+  malformed(index + 8, Collective::kBarrier + 1, 4);
   malformed(index + 16, 0, 1);
   malformed(index + 39, 'x', 1);
   malformed(index + kProgramRowBytes, 0, 4);
@@ -257,10 +257,9 @@ TEST_F(Images, TheIndexMustSayWhatTheDescriptorSays) {
     return status;
   };
   EXPECT_EQ(load([](ImageContent&) {}), Status::kOk);
-  EXPECT_EQ(load([](ImageContent& content) {
-              content.programs[0].collective = espalier_Collective_REDUCE;
-            }),
-            Status::kMalformed);
+  EXPECT_EQ(
+      load([](ImageContent& content) { content.programs[0].collective = Collective::kReduce; }),
+      Status::kMalformed);
   EXPECT_EQ(load([](ImageContent& content) { content.programs[0].root = 1; }), Status::kMalformed);
   EXPECT_EQ(load([](ImageContent& content) { content.programs[0].algorithm = "two-tree-mirror"; }),
             Status::kMalformed);

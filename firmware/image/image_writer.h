@@ -19,7 +19,7 @@ struct ImageContent {
   std::uint32_t counter = 0;
   std::vector<LinkRow> links;  // row k: physical link k
   struct Descriptor {
-    Collective collective = espalier_Collective_BROADCAST;
+    Collective collective = Collective::kBroadcast;
     std::uint32_t root = 0;
     std::string algorithm;
     std::vector<std::uint8_t> bytes;

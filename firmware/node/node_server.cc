@@ -121,8 +121,8 @@ Status NodeServer::prepare() {
   const Status status = make_layout(program, request_.count, size, layout);
   if (status != Status::kOk) return status;
   // The launcher provides whole pages; 0 bytes mean that there is no memory.
-  if (input_bytes_ < buffer_bytes(program, layout, espalier_Buffer_INPUT) ||
-      output_bytes_ < buffer_bytes(program, layout, espalier_Buffer_OUTPUT)) {
+  if (input_bytes_ < buffer_bytes(program, layout, Buffer::kInput) ||
+      output_bytes_ < buffer_bytes(program, layout, Buffer::kOutput)) {
     return Status::kBadArgument;
   }
   const std::uint64_t needed = scratch_needed(program, layout);

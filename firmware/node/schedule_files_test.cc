@@ -26,7 +26,7 @@ std::vector<std::uint8_t> schedule(const char* spec, std::uint32_t ranks, const 
   const std::uint64_t digest =
       digest_bytes(kDigestSeed, spec, std::char_traits<char>::length(spec));
   ScheduleFileWriter writer(spec, digest, ranks, ranks);
-  const Algorithm* chosen = find_algorithm(espalier_Collective_BROADCAST, algorithm);
+  const Algorithm* chosen = find_algorithm(Collective::kBroadcast, algorithm);
   EXPECT_NE(chosen, nullptr);
   const auto program = std::make_unique<Program>();
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {

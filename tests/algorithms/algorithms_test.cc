@@ -76,7 +76,7 @@ TEST(Algorithms, ReplayEveryOne) {
 
 // [SST07] section 2.3, simulated for 30 ranks: N = 2, 4, 8, 16 blocks of both trees together.
 TEST(Algorithms, ScanStepsOfThePrototype) {
-  const Algorithm* scan = find_algorithm(espalier_Collective_SCAN, "two-tree");
+  const Algorithm* scan = find_algorithm(Collective::kScan, "two-tree");
   const replay::Schedule schedule = replay::generate(*scan, {.ranks = 30});
   for (const auto& [blocks, wanted] : {std::pair{1, 14}, {2, 18}, {4, 26}, {8, 42}}) {
     std::int64_t steps = 0;
@@ -88,7 +88,7 @@ TEST(Algorithms, ScanStepsOfThePrototype) {
 // Checks the checker: a replay that always passes would prove nothing.
 TEST(Algorithms, ReplayNoticesFaults) {
   const Group group{.ranks = 9, .root = 0, .window = 4};
-  const Algorithm* algorithm = find_algorithm(espalier_Collective_REDUCE, "two-tree");
+  const Algorithm* algorithm = find_algorithm(Collective::kReduce, "two-tree");
   ASSERT_NE(algorithm, nullptr);
   const replay::Schedule good = replay::generate(*algorithm, group);
   std::int64_t steps = 0;
@@ -98,9 +98,9 @@ TEST(Algorithms, ReplayNoticesFaults) {
     for (std::uint32_t at = 0; at < good.programs[rank].actions_count; ++at) {
       replay::Schedule bad = good;
       Action& action = bad.programs[rank].actions[at];
-      if (action.kind == espalier_Kind_SEND) {
+      if (action.kind == ActionKind::kSend) {
         action.after += 1;
-      } else if (action.kind == espalier_Kind_COMBINE) {
+      } else if (action.kind == ActionKind::kCombine) {
         std::swap(action.a, action.b);
       } else {
         action.t0_ref = action.t0_ref == 1 ? 2 : 1;
@@ -112,7 +112,7 @@ TEST(Algorithms, ReplayNoticesFaults) {
     bad.programs[rank].window += 3;
     bool rings = false;
     for (std::uint32_t at = 0; at < good.programs[rank].actions_count; ++at) {
-      rings |= good.programs[rank].actions[at].kind == espalier_Kind_RECEIVE;
+      rings |= good.programs[rank].actions[at].kind == ActionKind::kReceive;
     }
     if (rings) {
       EXPECT_NE(replay::run(bad, 20, steps), "") << "rank " << rank << " window";
@@ -148,21 +148,21 @@ TEST(Algorithms, Refusals) {
               Status::kTooLarge);
   }
   Program program;
-  EXPECT_EQ(find_algorithm(espalier_Collective_BROADCAST, "two-tree-mirror")
-                ->generate({.ranks = 8}, 0, program),
-            Status::kUnsupported);
-  EXPECT_EQ(find_algorithm(espalier_Collective_REDUCE, "binomial"), nullptr);
-  EXPECT_EQ(find_algorithm(espalier_Collective_BROADCAST, "two-tre"), nullptr);
+  EXPECT_EQ(
+      find_algorithm(Collective::kBroadcast, "two-tree-mirror")->generate({.ranks = 8}, 0, program),
+      Status::kUnsupported);
+  EXPECT_EQ(find_algorithm(Collective::kReduce, "binomial"), nullptr);
+  EXPECT_EQ(find_algorithm(Collective::kBroadcast, "two-tre"), nullptr);
 }
 
 TEST(Algorithms, NamesOfCollectives) {
   for (const Algorithm& algorithm : all_algorithms()) {
     EXPECT_EQ(find_algorithm(algorithm.collective, algorithm.name)->generate, algorithm.generate);
-    Collective collective = espalier_Collective_COLLECTIVE_NONE;
+    Collective collective = Collective::kNone;
     EXPECT_TRUE(parse_collective(collective_name(algorithm.collective), collective));
     EXPECT_EQ(collective, algorithm.collective);
   }
-  Collective collective = espalier_Collective_COLLECTIVE_NONE;
+  Collective collective = Collective::kNone;
   EXPECT_FALSE(parse_collective("Broadcast", collective));
 }
 
@@ -214,9 +214,9 @@ std::size_t max_bytes(const Algorithm& algorithm) {
   if (name == "dissemination" || name == "combine") return 1100;
   if (name == "binomial" || name == "lambda-tree") return 700;
   if (name.starts_with("fractional")) {
-    return algorithm.collective == espalier_Collective_REDUCE ? 1300 : 700;
+    return algorithm.collective == Collective::kReduce ? 1300 : 700;
   }
-  return algorithm.collective == espalier_Collective_BROADCAST ? 256 : 540;
+  return algorithm.collective == Collective::kBroadcast ? 256 : 540;
 }
 
 TEST(Algorithms, DescriptorsAreSmall) {

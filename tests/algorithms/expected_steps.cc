@@ -21,9 +21,9 @@ std::int64_t log_of(std::int64_t ranks) {
 // One rank copies its data, in one step per block.
 Steps alone(const Algorithm& algorithm, std::int64_t blocks) {
   switch (algorithm.collective) {
-    case espalier_Collective_BROADCAST:
-    case espalier_Collective_EXSCAN:
-    case espalier_Collective_BARRIER: return exactly(0);
+    case Collective::kBroadcast:
+    case Collective::kExscan:
+    case Collective::kBarrier: return exactly(0);
     default: return exactly(std::string(algorithm.name) == "two-tree" ? 2 * blocks : blocks);
   }
 }
@@ -56,9 +56,9 @@ Steps chain_ends(std::int64_t p, std::int64_t root, std::int64_t blocks) {
 Steps two_tree(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) {
   const std::int64_t h = log_of(p + 1), scan_h = log_of(p + 2);
   switch (algorithm.collective) {
-    case espalier_Collective_ALLREDUCE: return {4 * h + 4 * blocks - 10, 4 * h + 4 * blocks - 4};
-    case espalier_Collective_SCAN: return {4 * (scan_h + blocks) - 12, 4 * (scan_h + blocks) - 10};
-    case espalier_Collective_EXSCAN: return {4 * (scan_h + blocks) - 12, 4 * (scan_h + blocks) - 9};
+    case Collective::kAllreduce: return {4 * h + 4 * blocks - 10, 4 * h + 4 * blocks - 4};
+    case Collective::kScan: return {4 * (scan_h + blocks) - 12, 4 * (scan_h + blocks) - 10};
+    case Collective::kExscan: return {4 * (scan_h + blocks) - 12, 4 * (scan_h + blocks) - 9};
     default: return {2 * h + 2 * blocks - 5, 2 * h + 2 * blocks - 2};
   }
 }
@@ -87,7 +87,7 @@ Steps expected_steps(const Algorithm& algorithm, const Group& group, std::int64_
   if (p == 1) return alone(algorithm, blocks);
   if (name == "binomial" || name == "dissemination") return exactly(log_of(p));
   if (name == "chain") {
-    const bool twice = algorithm.collective == espalier_Collective_ALLREDUCE;
+    const bool twice = algorithm.collective == Collective::kAllreduce;
     return exactly((twice ? 2 : 1) * (p - 2 + blocks));
   }
   if (name == "chain-ends") return chain_ends(p, group.root, blocks);
@@ -107,8 +107,7 @@ Steps expected_steps(const Algorithm& algorithm, const Group& group, std::int64_
 bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
   const std::string name = algorithm.name;
   if (name == "two-tree-mirror") return ranks % 2 == 1;
-  if (algorithm.collective == espalier_Collective_SCATTER ||
-      algorithm.collective == espalier_Collective_GATHER) {
+  if (algorithm.collective == Collective::kScatter || algorithm.collective == Collective::kGather) {
     return ranks <= 2 * 65535;
   }
   return !in_rounds(algorithm) || ranks <= (1u << 20) + 1;
@@ -128,9 +127,9 @@ bool in_rounds(const Algorithm& algorithm) {
 bool needs_commutative(const Algorithm& algorithm, const Group& group) {
   const std::string name = algorithm.name;
   const std::uint32_t p = group.ranks, root = group.root;
-  if (algorithm.collective == espalier_Collective_REDUCE_SCATTER) return p > 1;
+  if (algorithm.collective == Collective::kReduceScatter) return p > 1;
   if (name == "combine") return p > 1;
-  if (algorithm.collective != espalier_Collective_REDUCE) return false;
+  if (algorithm.collective != Collective::kReduce) return false;
   if (name == "chain-ends") return false;
   return root != 0 && root + 1 != p;
 }

@@ -121,7 +121,7 @@ void replay_all(const char* name, Collective collective, const Expected& expecte
               << name << " p " << p << " r " << run << " N " << n;
         }
         ASSERT_EQ(schedule.programs[0].needs_commutative,
-                  collective == espalier_Collective_REDUCE && root != 0 && root + 1 != p);
+                  collective == Collective::kReduce && root != 0 && root + 1 != p);
       }
     }
   }
@@ -138,21 +138,21 @@ std::int64_t steps_of(std::uint32_t p, std::uint32_t run, std::int64_t n) {
 }
 
 TEST(Fractional, BroadcastReplayed) {
-  replay_all("fractional", espalier_Collective_BROADCAST,
+  replay_all("fractional", Collective::kBroadcast,
              [](std::uint32_t p, std::uint32_t run, std::int64_t n) {
                return p == 1 ? 0 : steps_of(p, run, n);
              });
 }
 
 TEST(Fractional, ReduceReplayed) {
-  replay_all("fractional", espalier_Collective_REDUCE,
+  replay_all("fractional", Collective::kReduce,
              [](std::uint32_t p, std::uint32_t run, std::int64_t n) {
                return p == 1 ? n : steps_of(p, run, n);
              });
 }
 
 TEST(Fractional, SimplexReplayed) {
-  replay_all("fractional-simplex", espalier_Collective_BROADCAST,
+  replay_all("fractional-simplex", Collective::kBroadcast,
              [](std::uint32_t p, std::uint32_t run, std::int64_t n) -> std::int64_t {
                if (p <= 2) return p == 1 ? 0 : n;
                const std::uint32_t couples = (p + 1) / 2;
@@ -180,9 +180,9 @@ TEST(Fractional, LongestRun) {
     const char* name;
     std::uint32_t run;
     std::uint32_t actions;
-  } rows[] = {{espalier_Collective_REDUCE, "fractional", 20, 62},
-              {espalier_Collective_BROADCAST, "fractional", 30, 61},
-              {espalier_Collective_BROADCAST, "fractional-simplex", 30, 61}};
+  } rows[] = {{Collective::kReduce, "fractional", 20, 62},
+              {Collective::kBroadcast, "fractional", 30, 61},
+              {Collective::kBroadcast, "fractional-simplex", 30, 61}};
   for (const auto& row : rows) {
     const Algorithm& algorithm = *find_algorithm(row.collective, row.name);
     EXPECT_EQ(algorithm.max_run, row.run);
@@ -201,7 +201,7 @@ TEST(Fractional, LongestRun) {
 
 TEST(Fractional, NeighboursAgreeAtAnySize) {
   for (const char* name : {"fractional", "fractional-simplex"}) {
-    const Algorithm* algorithm = find_algorithm(espalier_Collective_BROADCAST, name);
+    const Algorithm* algorithm = find_algorithm(Collective::kBroadcast, name);
     for (const std::uint32_t run : {1u, 4u, 20u, algorithm->max_run}) {
       for (std::uint32_t sample = 0; sample < 50; ++sample) {
         const std::uint32_t p = kMaxRanks - 2 - sample;

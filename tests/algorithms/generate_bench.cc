@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   }
   // The sizes of Table 1 in [SST07].
   const espalier::Algorithm* broadcast =
-      espalier::find_algorithm(espalier_Collective_BROADCAST, "two-tree");
+      espalier::find_algorithm(espalier::Collective::kBroadcast, "two-tree");
   for (const std::uint32_t p : {100u, 1000u, 10000u, 100000u, 1000000u}) {
     benchmark::RegisterBenchmark(("table/" + std::to_string(p)).c_str(), [=](auto& state) {
       espalier::all_ranks(state, broadcast, p);

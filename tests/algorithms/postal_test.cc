@@ -22,10 +22,8 @@ namespace {
 
 std::uint32_t max_ranks() { return whole() ? 199 : emulated() ? 24 : 64; }
 
-const Algorithm& lambda_tree() {
-  return *find_algorithm(espalier_Collective_BROADCAST, "lambda-tree");
-}
-const Algorithm& combine() { return *find_algorithm(espalier_Collective_ALLREDUCE, "combine"); }
+const Algorithm& lambda_tree() { return *find_algorithm(Collective::kBroadcast, "lambda-tree"); }
+const Algorithm& combine() { return *find_algorithm(Collective::kAllreduce, "combine"); }
 
 // "9/5" or "2".
 struct Fraction {
@@ -109,7 +107,7 @@ TEST(Postal, DeficienciesOfThePrototype) {
     const Group group{.ranks = n, .latency_ticks = lambda};
     ASSERT_EQ(combine().generate(group, 0, program), Status::kOk) << key;
     for (const Instance& at : expand(program, 1)) {
-      if (at.kind == espalier_Kind_SEND) sent.emplace_back(at.step, at.peer);
+      if (at.kind == ActionKind::kSend) sent.emplace_back(at.step, at.peer);
     }
     EXPECT_EQ(sent, wanted) << key;
   }
@@ -118,8 +116,7 @@ TEST(Postal, DeficienciesOfThePrototype) {
 void check_all_ranks(const Algorithm& algorithm, std::uint32_t send, std::uint32_t latency) {
   for (std::uint32_t ranks = 1; ranks <= max_ranks(); ++ranks) {
     for (const std::uint32_t window : {1u + ranks % 5, 16u}) {
-      const std::uint32_t root =
-          algorithm.collective == espalier_Collective_BROADCAST ? ranks / 3 : 0;
+      const std::uint32_t root = algorithm.collective == Collective::kBroadcast ? ranks / 3 : 0;
       const Group group{.ranks = ranks,
                         .root = root,
                         .window = window,

@@ -36,13 +36,13 @@ struct Cell {
 
 using Key = std::tuple<int, std::int64_t, std::int64_t>;
 
-Key key_of(const PlaceAt& at) {
-  if (at.buffer == espalier_Buffer_SCRATCH) return {at.buffer, 0, at.slot};
+Key key_of(const OperandAt& at) {
+  if (at.buffer == Buffer::kScratch) return {at.buffer, 0, at.slot};
   return {at.buffer, at.segment, at.block};
 }
 
 // Part number `part` of a run of segments.
-PlaceAt part_of(PlaceAt at, std::uint32_t part) {
+OperandAt part_of(OperandAt at, std::uint32_t part) {
   at.segment += part;
   at.slot += part;
   at.run = 1;
@@ -51,7 +51,7 @@ PlaceAt part_of(PlaceAt at, std::uint32_t part) {
 
 struct Message {
   std::int64_t arrival;  // step
-  PlaceAt from;
+  OperandAt from;
   std::vector<Value> parts;
 };
 
@@ -76,8 +76,8 @@ class Replay {
     const Program& any = schedule.programs[0];
     send_ticks_ = any.send_ticks == 0 ? 1 : any.send_ticks;
     latency_ticks_ = any.latency_ticks == 0 ? 1 : any.latency_ticks;
-    all_to_all_ = any.collective == espalier_Collective_ALL_TO_ALL;
-    barrier_ = any.collective == espalier_Collective_BARRIER;
+    all_to_all_ = any.collective == Collective::kAllToAll;
+    barrier_ = any.collective == Collective::kBarrier;
   }
 
   std::int64_t run() {
@@ -122,23 +122,23 @@ class Replay {
   std::int64_t ranks() const { return program().ranks; }
   std::int64_t me() const { return static_cast<std::int64_t>(rank_); }
   // Checks that the caller's buffer contains the location.
-  void check_place(const PlaceAt& at) const {
+  void check_operand(const OperandAt& at) const {
     require(at.segment >= 0 && at.segment < program().segments, "segment outside the message");
     require(at.block >= 0 && at.block < blocks_, "block outside the segment");
-    if (at.buffer == espalier_Buffer_SCRATCH) {
+    if (at.buffer == Buffer::kScratch) {
       require(at.slot >= 0 && at.slot < program().scratch_blocks, "slot outside the scratch");
       return;
     }
-    if (barrier_ && at.buffer == espalier_Buffer_INPUT) return;
+    if (barrier_ && at.buffer == Buffer::kInput) return;
     const Extent extent = buffer_extent(program(), at.buffer);
     require(extent != Extent::kNothing, "names a buffer that the node does not have");
     require(extent == Extent::kWhole || at.segment == me(), "names another rank's segment");
   }
 
-  Cell& cell(const PlaceAt& at) {
-    check_place(at);
+  Cell& cell(const OperandAt& at) {
+    check_operand(at);
     auto [found, added] = node().cells.try_emplace(key_of(at));
-    if (added && at.buffer == espalier_Buffer_INPUT) {
+    if (added && at.buffer == Buffer::kInput) {
       Value own{me(), 1, at.segment, at.block, {}};
       if (barrier_ || program().needs_commutative) {
         own.heard.resize(static_cast<std::size_t>(ranks()));
@@ -149,7 +149,7 @@ class Replay {
     return found->second;
   }
 
-  Value read(const PlaceAt& at) {
+  Value read(const OperandAt& at) {
     Cell& from = cell(at);
     require(from.value.has_value(), "reads a place that holds nothing");
     // In an all-to-all the segment of a location is the other rank, the segment of a value its
@@ -161,9 +161,9 @@ class Replay {
     return *from.value;
   }
 
-  void write(const PlaceAt& at, const Value& value, bool received) {
+  void write(const OperandAt& at, const Value& value, bool received) {
     Cell& into = cell(at);
-    require(at.buffer != espalier_Buffer_INPUT, "writes INPUT");
+    require(at.buffer != Buffer::kInput, "writes INPUT");
     // Phases are barriers. Within a phase, a receive may land once step - W has retired.
     if (received && into.last_access >= 0 && into.accessed_in == phase_) {
       require(into.last_access <= step_ - program().window, "slot reused within the window");
@@ -173,7 +173,7 @@ class Replay {
 
   // Whether a send that waits for the step `after` back (0: for none) comes after the last write of
   // the location by that wait alone, without the window.
-  bool comes_after(const PlaceAt& at, std::int64_t after) {
+  bool comes_after(const OperandAt& at, std::int64_t after) {
     const Cell& from = cell(at);
     if (from.written < 0 || from.written_in != phase_) return true;
     if (after == 0) return false;
@@ -182,7 +182,7 @@ class Replay {
     return from.written == step_ - after ||
            (waited != node().awaited.end() && waited->second <= step_ - after);
   }
-  bool comes_after_all(const PlaceAt& run, std::int64_t after) {
+  bool comes_after_all(const OperandAt& run, std::int64_t after) {
     for (std::uint32_t part = 0; part < run.run; ++part) {
       if (!comes_after(part_of(run, part), after)) return false;
     }
@@ -229,13 +229,13 @@ class Replay {
     const PortModel ports = program().port_model;
     int sends = 0, receives = 0;
     for (const Instance* at : now) {
-      sends += at->kind == espalier_Kind_SEND;
-      receives += at->kind == espalier_Kind_RECEIVE;
+      sends += at->kind == ActionKind::kSend;
+      receives += at->kind == ActionKind::kReceive;
     }
-    if (ports == espalier_PortModel_MULTIPORT) return;
+    if (ports == PortModel::kMultiport) return;
     require(sends <= 1, "two sends in one step");
-    require(ports == espalier_PortModel_SINGLE_SEND || receives <= 1, "two receives in one step");
-    require(ports != espalier_PortModel_SIMPLEX || sends + receives <= 1,
+    require(ports == PortModel::kSingleSend || receives <= 1, "two receives in one step");
+    require(ports != PortModel::kSimplex || sends + receives <= 1,
             "sends and receives in one step");
     const auto use = [&](int count, std::int64_t& last, const char* what) {
       if (count == 0) return;
@@ -250,12 +250,12 @@ class Replay {
     for (rank_ = 0; rank_ < now.size(); ++rank_) {
       check_ports(now[rank_]);
       for (const Instance* at : now[rank_]) {
-        if (at->kind == espalier_Kind_SEND) send(*at);
+        if (at->kind == ActionKind::kSend) send(*at);
       }
     }
     for (rank_ = 0; rank_ < now.size(); ++rank_) {
       for (const Instance* at : now[rank_]) {
-        if (at->kind == espalier_Kind_RECEIVE) receive(*at);
+        if (at->kind == ActionKind::kReceive) receive(*at);
       }
     }
     std::erase_if(flying_, [](const auto& link) { return link.second.empty(); });
@@ -268,19 +268,19 @@ class Replay {
   }
 
   void operate(const Instance& at) {
-    if (at.kind != espalier_Kind_COPY && at.kind != espalier_Kind_COMBINE) return;
+    if (at.kind != ActionKind::kCopy && at.kind != ActionKind::kCombine) return;
     phase_ = at.phase;
     node().awaited.try_emplace(step_ - at.after, step_);
     for (std::uint32_t part = 0; part < at.into.run; ++part) {
-      const PlaceAt into = part_of(at.into, part);
+      const OperandAt into = part_of(at.into, part);
       const Value a = operand(part_of(at.a, part));
-      write(into, at.kind == espalier_Kind_COPY ? a : joined(a, operand(part_of(at.b, part))),
+      write(into, at.kind == ActionKind::kCopy ? a : joined(a, operand(part_of(at.b, part))),
             false);
     }
   }
 
   // The operation, or an earlier one, must have waited for the receive that wrote the operand.
-  Value operand(const PlaceAt& at) {
+  Value operand(const OperandAt& at) {
     const Cell& from = cell(at);
     require(!from.received || from.written_in != phase_ || node().awaited.contains(from.written),
             "reads a block before it waits for it");
@@ -313,10 +313,10 @@ class Replay {
     require(node().sends == node().tight, "a send's `after` waits for more than it needs");
     if (is_router(program())) return;
     if (barrier_) return check_heard();
-    const Extent extent = buffer_extent(program(), espalier_Buffer_OUTPUT);
+    const Extent extent = buffer_extent(program(), Buffer::kOutput);
     if (extent == Extent::kNothing) return;
-    PlaceAt at;
-    at.buffer = espalier_Buffer_OUTPUT;
+    OperandAt at;
+    at.buffer = Buffer::kOutput;
     for (at.segment = 0; at.segment < program().segments; ++at.segment) {
       if (extent == Extent::kOwn && at.segment != me()) continue;
       for (at.block = 0; at.block < blocks_; ++at.block) {
@@ -327,22 +327,22 @@ class Replay {
     }
   }
 
-  void check_result(const Value& value, const PlaceAt& at) const {
+  void check_result(const Value& value, const OperandAt& at) const {
     std::int64_t first = 0, length = ranks(), segment = at.segment;
     switch (program().collective) {
-      case espalier_Collective_SCAN: length = me() + 1; break;
-      case espalier_Collective_EXSCAN: length = me(); break;
-      case espalier_Collective_BROADCAST:
-      case espalier_Collective_SCATTER:
+      case Collective::kScan: length = me() + 1; break;
+      case Collective::kExscan: length = me(); break;
+      case Collective::kBroadcast:
+      case Collective::kScatter:
         first = program().root;
         length = 1;
         break;
-      case espalier_Collective_GATHER:
-      case espalier_Collective_ALLGATHER:
+      case Collective::kGather:
+      case Collective::kAllgather:
         first = at.segment;
         length = 1;
         break;
-      case espalier_Collective_ALL_TO_ALL:
+      case Collective::kAllToAll:
         first = at.segment;
         length = 1;
         segment = me();
@@ -355,8 +355,8 @@ class Replay {
   }
 
   void check_heard() {
-    PlaceAt own;
-    own.buffer = espalier_Buffer_INPUT;
+    OperandAt own;
+    own.buffer = Buffer::kInput;
     std::vector<bool> heard = cell(own).value->heard;
     for (const auto& [key, known] : node().cells) {
       for (std::size_t rank = 0; known.value && rank < heard.size(); ++rank) {

@@ -39,20 +39,20 @@ Neighbours neighbours(const Algorithm& algorithm, const Group& group, std::uint3
   if (algorithm.generate(group, me, mine) != Status::kOk) return {"does not generate", 0};
   const std::int64_t blocks = mine.blocks[0].block_bytes == 0 ? 1 : 3;
   const std::int64_t delay = mine.latency_ticks == 0 ? 0 : mine.latency_ticks - 1;
-  const bool all_to_all = mine.collective == espalier_Collective_ALL_TO_ALL;
+  const bool all_to_all = mine.collective == Collective::kAllToAll;
   for (const Instance& at : expand(mine, blocks)) {
     if (at.peer < 0) continue;
     Program other;
     const auto peer = static_cast<std::uint32_t>(at.peer);
     if (algorithm.generate(group, peer, other) != Status::kOk) return {"does not generate", 0};
-    const bool sends = at.kind == espalier_Kind_SEND;
+    const bool sends = at.kind == ActionKind::kSend;
     const std::int64_t step = sends ? at.step + delay : at.step - delay;
     int found = 0;
     for (const Instance& there : expand(other, blocks)) {
       if (there.peer != me || there.step != step) continue;
-      if (there.kind != (sends ? espalier_Kind_RECEIVE : espalier_Kind_SEND)) continue;
-      const PlaceAt& a = sends ? at.a : at.into;
-      const PlaceAt& b = sends ? there.into : there.a;
+      if (there.kind != (sends ? ActionKind::kReceive : ActionKind::kSend)) continue;
+      const OperandAt& a = sends ? at.a : at.into;
+      const OperandAt& b = sends ? there.into : there.a;
       found += (all_to_all || a.segment == b.segment) && a.block == b.block && a.run == b.run;
     }
     if (found != 1) return {"rank " + std::to_string(peer) + " does not know a transfer", 0};

@@ -114,7 +114,7 @@ TEST(DoubleFibonacci, TreesFitTogether) {
 }
 
 TEST(DoubleFibonacci, Proven) {
-  for (const Collective collective : {espalier_Collective_BROADCAST, espalier_Collective_REDUCE}) {
+  for (const Collective collective : {Collective::kBroadcast, Collective::kReduce}) {
     const SearchedAlgorithm* algorithm = find_searched(collective, "double-fibonacci");
     ASSERT_NE(algorithm, nullptr);
     for (const std::uint32_t p : grid_ranks()) {
@@ -165,7 +165,7 @@ Channels channels(const Broadcast& broadcast, std::uint32_t module_ranks) {
 }
 
 TEST(Crossbar, ChannelsOfALargeOne) {
-  const Outline outline{.collective = espalier_Collective_BROADCAST, .algorithm = "crossbar"};
+  const Outline outline{.collective = Collective::kBroadcast, .algorithm = "crossbar"};
   for (const std::uint32_t run : {1u, 3u, 8u, 16u}) {
     const Channels a = channels(crossbar_a({256, 64}, 77, run).broadcast(outline), 64);
     EXPECT_EQ(a.in, 2) << run;
@@ -179,7 +179,7 @@ TEST(Crossbar, ChannelsOfALargeOne) {
 TEST(Crossbar, Proven) {
   const std::map<std::string, const char*> cases{{"crossbar-a", ""}, {"crossbar-b", ",in=1,out=2"}};
   for (const auto& [name, channels] : cases) {
-    const SearchedAlgorithm* algorithm = find_searched(espalier_Collective_BROADCAST, name);
+    const SearchedAlgorithm* algorithm = find_searched(Collective::kBroadcast, name);
     ASSERT_NE(algorithm, nullptr);
     const std::uint32_t groups = name == "crossbar-a" ? 1 : 2;
     for (const CrossbarShape shape :
@@ -256,8 +256,7 @@ TEST(FractionalDirect, NoPatternAloneForSomeRuns) {
 }
 
 TEST(FractionalDirect, Proven) {
-  const SearchedAlgorithm* algorithm =
-      find_searched(espalier_Collective_BROADCAST, "fractional-direct");
+  const SearchedAlgorithm* algorithm = find_searched(Collective::kBroadcast, "fractional-direct");
   ASSERT_NE(algorithm, nullptr);
   for (const std::uint32_t p : grid_ranks()) {
     const auto topology = must_parse("complete:" + std::to_string(p));
@@ -277,8 +276,8 @@ TEST(FractionalDirect, Proven) {
 TEST(Searched, Refusals) {
   Programs programs(Programs(3));
   const auto refusal = [&](const char* name, const char* spec, const Group& group) {
-    const std::string line = find_searched(espalier_Collective_BROADCAST, name)
-                                 ->search(*must_parse(spec), group, programs);
+    const std::string line =
+        find_searched(Collective::kBroadcast, name)->search(*must_parse(spec), group, programs);
     EXPECT_TRUE(programs.empty()) << name << ' ' << spec;
     return line;
   };
@@ -302,10 +301,10 @@ TEST(Searched, Refusals) {
             "a group of 9 ranks on complete:8; it has 8");
   EXPECT_EQ(refusal("double-fibonacci", "complete:8", {.ranks = 8, .root = 8}),
             "root 8 on complete:8; expected 0 to 7");
-  EXPECT_EQ(find_searched(espalier_Collective_SCAN, "double-fibonacci"), nullptr);
+  EXPECT_EQ(find_searched(Collective::kScan, "double-fibonacci"), nullptr);
   const auto exchange = [&](const char* name, const char* spec) {
     const auto topology = must_parse(spec);
-    const std::string line = find_searched(espalier_Collective_ALL_TO_ALL, name)
+    const std::string line = find_searched(Collective::kAllToAll, name)
                                  ->search(*topology, {.ranks = topology->ranks()}, programs);
     EXPECT_TRUE(programs.empty()) << name << ' ' << spec;
     return line;
@@ -326,7 +325,7 @@ TEST(Searched, TableFindsItself) {
     EXPECT_EQ(find_algorithm(algorithm.collective, algorithm.name), nullptr) << algorithm.name;
   }
   const auto crossbar = must_parse("crossbar:2x4"), complete = must_parse("complete:8");
-  const SearchedAlgorithm* variant = find_searched(espalier_Collective_BROADCAST, "crossbar-a");
+  const SearchedAlgorithm* variant = find_searched(Collective::kBroadcast, "crossbar-a");
   EXPECT_TRUE(variant->applies(*crossbar));
   EXPECT_FALSE(variant->applies(*complete));
 }

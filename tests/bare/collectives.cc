@@ -335,13 +335,12 @@ void configure(std::uint32_t v) {
 
 agent::RunRequest order_run(std::uint32_t v, std::uint32_t which) {
   const Program& program = nodes[v].booted.programs[which];
-  const bool barrier = program.collective == espalier_Collective_BARRIER;
+  const bool barrier = program.collective == Collective::kBarrier;
   const bool per_rank = counts_per_rank(program.collective);
-  const bool adds = program.collective == espalier_Collective_REDUCE ||
-                    program.collective == espalier_Collective_ALLREDUCE ||
-                    program.collective == espalier_Collective_SCAN ||
-                    program.collective == espalier_Collective_EXSCAN ||
-                    program.collective == espalier_Collective_REDUCE_SCATTER;
+  const bool adds =
+      program.collective == Collective::kReduce || program.collective == Collective::kAllreduce ||
+      program.collective == Collective::kScan || program.collective == Collective::kExscan ||
+      program.collective == Collective::kReduceScatter;
   const std::uint32_t bytes = barrier ? 0 : per_rank ? 6000 : 24000;
   const std::uint32_t whole = per_rank ? bytes * kNodes : bytes;
   agent::RunRequest run;
@@ -350,8 +349,8 @@ agent::RunRequest order_run(std::uint32_t v, std::uint32_t which) {
   run.op = adds ? Op::kSum : Op::kNone;
   run.type = adds ? Type::kF32 : Type::kBytes;
   run.count = adds ? bytes / 4 : bytes;
-  run.input_bytes = bytes_of(buffer_extent(program, espalier_Buffer_INPUT), bytes, whole);
-  run.output_bytes = bytes_of(buffer_extent(program, espalier_Buffer_OUTPUT), bytes, whole);
+  run.input_bytes = bytes_of(buffer_extent(program, Buffer::kInput), bytes, whole);
+  run.output_bytes = bytes_of(buffer_extent(program, Buffer::kOutput), bytes, whole);
   run.events = kEventsRoom;
   nodes[v].send_packet(run);
   const agent::Answer answer = nodes[v].receive_packet().answer;

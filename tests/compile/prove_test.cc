@@ -24,7 +24,7 @@ std::vector<std::uint8_t> changed_sum(const std::function<void(Program&)>& chang
   ScheduleFileWriter writer("complete:3", group.topology_digest, 3, 3);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     Program program{};
-    EXPECT_EQ(find_algorithm(espalier_Collective_REDUCE, "chain")->generate(group, rank, program),
+    EXPECT_EQ(find_algorithm(Collective::kReduce, "chain")->generate(group, rank, program),
               Status::kOk);
     change(program);
     EXPECT_EQ(writer.add(program), Status::kOk);

@@ -40,7 +40,7 @@ std::string text(const Answer& answer) {
 // All properties except the links' must hold. The programs claim that the links hold in lock step.
 Answer verifiers(const Case& at) {
   Programs programs = at.programs;
-  for (Program& program : programs) program.grade = espalier_Grade_SLOT;
+  for (Program& program : programs) program.contention = ContentionGuarantee::kSlot;
   verify::VerifyOptions options;
   options.method = verify::Method::kExhaustive;
   options.max_blocks = at.blocks;

@@ -64,7 +64,7 @@ struct Hop {
   std::int32_t step = 0;
 };
 
-bool is_plain(const Program& program, const Action& action, Kind kind) {
+bool is_plain(const Program& program, const Action& action, ActionKind kind) {
   const Count& t0 = program.counts[action.t0_ref];
   return action.kind == kind && action.pace_ref == 0 && t0.b == 0 && t0.c == 0;
 }
@@ -73,8 +73,8 @@ std::uint32_t peer_at(const Program& program, const Action& action) {
   return peer_of(program, static_cast<std::uint32_t>(index_value(program, action.link_ref, 0)));
 }
 
-std::int64_t block_at(const Program& program, const Place& place) {
-  return index_value(program, place.block_ref, 0);
+std::int64_t block_at(const Program& program, const Operand& operand) {
+  return index_value(program, operand.block_ref, 0);
 }
 
 std::vector<Hop> hops_of(const Programs& programs) {
@@ -82,13 +82,13 @@ std::vector<Hop> hops_of(const Programs& programs) {
   for (std::uint32_t from = 0; from < programs.size(); ++from) {
     for (std::uint32_t send = 0; send < programs[from].actions_count; ++send) {
       const Action& out = programs[from].actions[send];
-      if (!is_plain(programs[from], out, espalier_Kind_SEND)) continue;
+      if (!is_plain(programs[from], out, ActionKind::kSend)) continue;
       const std::uint32_t to = peer_at(programs[from], out);
       const std::int32_t step = programs[from].counts[out.t0_ref].a;
       for (std::uint32_t receive = 0; receive < programs[to].actions_count; ++receive) {
         const Action& in = programs[to].actions[receive];
-        if (is_plain(programs[to], in, espalier_Kind_RECEIVE) &&
-            peer_at(programs[to], in) == from && programs[to].counts[in.t0_ref].a == step &&
+        if (is_plain(programs[to], in, ActionKind::kReceive) && peer_at(programs[to], in) == from &&
+            programs[to].counts[in.t0_ref].a == step &&
             block_at(programs[to], in.into) == block_at(programs[from], out.a)) {
           hops.push_back({from, to, send, receive, step});
           break;
@@ -160,15 +160,14 @@ std::string lower_case(Dice& dice, Case& at) {
   group.topology_digest = at.topology->digest();
   group.blocks = at.programs[0].blocks;
   group.blocks_count = at.programs[0].blocks_count;
-  const PortModel ports =
-      dice.one_in(3) ? espalier_PortModel_SINGLE_SEND : espalier_PortModel_MULTIPORT;
+  const PortModel ports = dice.one_in(3) ? PortModel::kSingleSend : PortModel::kMultiport;
   Programs lowered;
   lower::Report report;
   const std::string wrong = lower::lower(*at.topology, group, ports, at.programs, lowered, report);
   if (!wrong.empty() || lowered[0].residue_mod > kMaxBlocksARound) return "";
   at.programs = std::move(lowered);
   at.links = "lowered";
-  return ports == espalier_PortModel_SINGLE_SEND ? ", lowered for single sends" : ", lowered";
+  return ports == PortModel::kSingleSend ? ", lowered for single sends" : ", lowered";
 }
 
 std::string move_hop(Dice& dice, Case& at) {

@@ -70,12 +70,12 @@ class Replay {
     if (!holds) fail(what);
   }
   const Program& program() const { return programs_[node_]; }
-  bool all_to_all() const { return program().collective == espalier_Collective_ALL_TO_ALL; }
+  bool all_to_all() const { return program().collective == Collective::kAllToAll; }
 
-  Cell& cell(const PlaceAt& at) {
+  Cell& cell(const OperandAt& at) {
     require(at.segment >= 0 && at.segment < program().segments, "segment outside the message");
     require(at.block >= 0 && at.block < blocks_, "block outside the segment");
-    if (at.buffer == espalier_Buffer_SCRATCH) {
+    if (at.buffer == Buffer::kScratch) {
       require(at.slot >= 0 && at.slot < program().scratch_blocks, "slot outside the scratch");
       return cells_[node_][{at.buffer, 0, at.slot}];
     }
@@ -84,17 +84,17 @@ class Replay {
     require(extent != Extent::kNothing, "uses a buffer that it does not have");
     require(extent == Extent::kWhole || at.segment == mine, "names another's segment");
     auto [found, added] = cells_[node_].try_emplace(Key{at.buffer, at.segment, at.block});
-    if (added && at.buffer == espalier_Buffer_INPUT) {
+    if (added && at.buffer == Buffer::kInput) {
       found->second.value = Value{mine, at.segment, at.block};
     }
     return found->second;
   }
 
-  Value read(const PlaceAt& at, bool send, std::uint32_t after) {
+  Value read(const OperandAt& at, bool send, std::uint32_t after) {
     Cell& from = cell(at);
     require(from.value.has_value(), "reads a place that holds nothing");
     require(from.value->block == at.block, "reads another block than it names");
-    const bool scratch = at.buffer == espalier_Buffer_SCRATCH;
+    const bool scratch = at.buffer == Buffer::kScratch;
     require((all_to_all() && scratch) || from.value->segment == at.segment,
             "reads another segment than it names");
     if (send) {
@@ -106,7 +106,7 @@ class Replay {
     return *from.value;
   }
 
-  void write(const PlaceAt& at, const Value& value, bool received) {
+  void write(const OperandAt& at, const Value& value, bool received) {
     Cell& into = cell(at);
     require(into.last_access < 0 || !received || into.last_access <= step_ - program().window,
             "a place is written again within the window");
@@ -114,11 +114,11 @@ class Replay {
   }
 
   void count_ports(const std::vector<Instance>& now) {
-    std::map<std::pair<std::int64_t, Kind>, std::uint32_t> lanes;
+    std::map<std::pair<std::int64_t, ActionKind>, std::uint32_t> lanes;
     std::uint32_t sends = 0, receives = 0;
     for (const Instance& at : now) {
-      if (at.kind != espalier_Kind_SEND && at.kind != espalier_Kind_RECEIVE) continue;
-      const bool send = at.kind == espalier_Kind_SEND;
+      if (at.kind != ActionKind::kSend && at.kind != ActionKind::kReceive) continue;
+      const bool send = at.kind == ActionKind::kSend;
       ++(send ? sends : receives);
       require(at.peer >= 0, "a link outside the table");
       const auto me = static_cast<std::uint32_t>(node_), peer = static_cast<std::uint32_t>(at.peer);
@@ -128,23 +128,23 @@ class Replay {
       require(++lanes[{at.peer, at.kind}] <= capacity, "more messages in a step than lanes");
     }
     const PortModel model = program().port_model;
-    require(model == espalier_PortModel_MULTIPORT || sends <= 1, "two sends in one step");
-    require(model != espalier_PortModel_ONE_PORT_DUPLEX || receives <= 1,
-            "two receives in one step");
+    require(model == PortModel::kMultiport || sends <= 1, "two sends in one step");
+    require(model != PortModel::kOnePortDuplex || receives <= 1, "two receives in one step");
   }
 
   void step(const std::vector<std::vector<Instance>>& now) {
-    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::pair<Value, PlaceAt>>> flying;
+    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::pair<Value, OperandAt>>>
+        flying;
     for (node_ = 0; node_ < now.size(); ++node_) {
       count_ports(now[node_]);
       for (const Instance& at : now[node_]) {
-        if (at.kind != espalier_Kind_SEND) continue;
+        if (at.kind != ActionKind::kSend) continue;
         flying[{node_, at.peer}].push_back({read(at.a, true, at.after), at.a});
       }
     }
     for (node_ = 0; node_ < now.size(); ++node_) {
       for (const Instance& at : now[node_]) {
-        if (at.kind != espalier_Kind_RECEIVE) continue;
+        if (at.kind != ActionKind::kReceive) continue;
         auto& sent = flying[{at.peer, node_}];
         require(!sent.empty(), "receives what nobody sends");
         const auto [value, from] = sent.front();
@@ -161,8 +161,8 @@ class Replay {
     }
     for (node_ = 0; node_ < now.size(); ++node_) {
       for (const Instance& at : now[node_]) {
-        require(at.kind != espalier_Kind_COMBINE, "combines");
-        if (at.kind == espalier_Kind_COPY) write(at.into, read(at.a, false, 0), false);
+        require(at.kind != ActionKind::kCombine, "combines");
+        if (at.kind == ActionKind::kCopy) write(at.into, read(at.a, false, 0), false);
       }
     }
   }
@@ -180,17 +180,17 @@ class Replay {
     const auto mine = static_cast<std::int64_t>(node_);
     const std::int64_t root = program().root;
     switch (program().collective) {
-      case espalier_Collective_BROADCAST:
-      case espalier_Collective_SCATTER: return {root, segment, block};
-      case espalier_Collective_ALL_TO_ALL: return {segment, mine, block};
+      case Collective::kBroadcast:
+      case Collective::kScatter: return {root, segment, block};
+      case Collective::kAllToAll: return {segment, mine, block};
       default: return {segment, segment, block};
     }
   }
 
   void check_result() {
-    const Extent extent = buffer_extent(program(), espalier_Buffer_OUTPUT);
-    PlaceAt at;
-    at.buffer = espalier_Buffer_OUTPUT;
+    const Extent extent = buffer_extent(program(), Buffer::kOutput);
+    OperandAt at;
+    at.buffer = Buffer::kOutput;
     for (at.segment = 0; at.segment < program().segments; ++at.segment) {
       const bool own = at.segment == static_cast<std::int64_t>(node_);
       if (extent == Extent::kNothing || (extent == Extent::kOwn && !own)) continue;

@@ -24,8 +24,8 @@ constexpr BlockRule kBlocks = {0, 64};
 
 // Messages that leave one node in a round. They limit the number of blocks to try.
 std::int64_t load(const Algorithm& algorithm, std::int64_t ranks) {
-  if (algorithm.collective == espalier_Collective_BROADCAST) return 1;
-  return algorithm.collective == espalier_Collective_ALL_TO_ALL ? ranks * ranks : ranks;
+  if (algorithm.collective == Collective::kBroadcast) return 1;
+  return algorithm.collective == Collective::kAllToAll ? ranks * ranks : ranks;
 }
 
 std::vector<std::int64_t> blocks_to_try(const Algorithm& algorithm, std::uint32_t ranks) {
@@ -73,7 +73,7 @@ TEST(Leaf, IsVerifiedAndRuns) {
     const auto ranks = static_cast<std::uint32_t>(leaf_replay::power(tree.arity, tree.height));
     for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
       // An allgather without queues is new, so it is always checked for all of these trees.
-      const bool always = algorithm.collective == espalier_Collective_ALLGATHER;
+      const bool always = algorithm.collective == Collective::kAllgather;
       if (ranks > 64 && !always && !whole()) continue;
       std::set<std::uint32_t> roots = {0};
       if (leaf_replay::is_rooted(algorithm)) roots.insert({1, ranks - 1});
@@ -86,7 +86,7 @@ TEST(Leaf, IsVerifiedAndRuns) {
 }
 
 TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
-  const Algorithm* algorithm = find_algorithm(espalier_Collective_ALL_TO_ALL, "leaf");
+  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "leaf");
   ASSERT_NE(algorithm, nullptr);
   for (const Tree& constant : leaf_replay::trees(whole() ? 64 : 27)) {
     const std::vector<Tree> all = leaf_replay::with_capacities(constant);

@@ -41,10 +41,10 @@ std::int64_t documented(const Algorithm& algorithm, const Tree& tree, std::int64
   const std::string name = algorithm.name;
   const std::int64_t late = k == 2 && n > 2 ? 1 : 0;
   switch (algorithm.collective) {
-    case espalier_Collective_BROADCAST:
+    case Collective::kBroadcast:
       return name == "leaf" ? (k + 1) * h - 1 + k * (blocks - 1) : 2 * h + blocks - 1;
-    case espalier_Collective_ALLGATHER: return (n - 1 + late) * blocks + 1;
-    case espalier_Collective_ALL_TO_ALL: return total_exchange(tree) * blocks + 2 * h - 1;
+    case Collective::kAllgather: return (n - 1 + late) * blocks + 1;
+    case Collective::kAllToAll: return total_exchange(tree) * blocks + 2 * h - 1;
     default: return (n - 1) * blocks + 1 + late;
   }
 }
@@ -59,7 +59,7 @@ TEST(Leaf, ReplaysInTheDocumentedSteps) {
     std::set<std::uint32_t> roots{0, 1, n - 1};
     for (std::uint32_t root = 0; root < n && n <= 27; ++root) roots.insert(root);
     for (const Algorithm& algorithm : leaf_algorithms()) {
-      const bool always = algorithm.collective == espalier_Collective_ALLGATHER;
+      const bool always = algorithm.collective == Collective::kAllgather;
       if (n > 64 && !always && !whole()) continue;
       for (const std::uint32_t root : roots) {
         if (!is_rooted(algorithm) && root != 0) continue;
@@ -70,14 +70,14 @@ TEST(Leaf, ReplaysInTheDocumentedSteps) {
           const leaf_replay::Schedule schedule = leaf_replay::generate(algorithm, group);
           ASSERT_EQ(schedule.error, "");
           for (const std::int64_t blocks : {1, 2, 3, 7, 20}) {
-            const bool long_one = algorithm.collective == espalier_Collective_ALL_TO_ALL;
+            const bool long_one = algorithm.collective == Collective::kAllToAll;
             if (blocks > 3 && n > (long_one ? 16u : 64u) && root != 1) continue;
             if (blocks > 1 && n > 64 && long_one) continue;
             const auto result = leaf_replay::run(schedule, *topology, blocks);
             ASSERT_EQ(result.error, "");
             ASSERT_EQ(result.steps, documented(algorithm, tree, blocks)) << topology->spec();
             const bool queued = std::string(algorithm.name) == "leaf" &&
-                                algorithm.collective == espalier_Collective_BROADCAST;
+                                algorithm.collective == Collective::kBroadcast;
             ASSERT_LE(result.held, queued ? tree.arity : 1) << topology->spec();
             ++replays;
           }
@@ -114,12 +114,12 @@ TEST(Leaf, ClaimsThePrototypesSteps) {
   for (const Prototype& row : kPrototype) {
     const Tree tree{row.arity, row.height, {}};
     const Tree fat = leaf_replay::with_capacities(tree).back();
-    EXPECT_EQ(claimed(espalier_Collective_BROADCAST, tree), row.broadcast);
-    EXPECT_EQ(claimed(espalier_Collective_SCATTER, tree), row.scatter);
-    EXPECT_EQ(claimed(espalier_Collective_GATHER, tree), row.scatter);
-    EXPECT_EQ(claimed(espalier_Collective_ALLGATHER, tree), row.allgather);
-    EXPECT_EQ(claimed(espalier_Collective_ALL_TO_ALL, tree), row.constant);
-    EXPECT_EQ(claimed(espalier_Collective_ALL_TO_ALL, fat), row.exponential);
+    EXPECT_EQ(claimed(Collective::kBroadcast, tree), row.broadcast);
+    EXPECT_EQ(claimed(Collective::kScatter, tree), row.scatter);
+    EXPECT_EQ(claimed(Collective::kGather, tree), row.scatter);
+    EXPECT_EQ(claimed(Collective::kAllgather, tree), row.allgather);
+    EXPECT_EQ(claimed(Collective::kAllToAll, tree), row.constant);
+    EXPECT_EQ(claimed(Collective::kAllToAll, fat), row.exponential);
   }
 }
 
@@ -144,7 +144,7 @@ TEST(Leaf, StepsOverLanesAreNeverTooMany) {
 }
 
 TEST(Leaf, TotalExchangeKeepsToAnyCapacities) {
-  const Algorithm* algorithm = find_algorithm(espalier_Collective_ALL_TO_ALL, "leaf");
+  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "leaf");
   ASSERT_NE(algorithm, nullptr);
   int replays = 0;
   for (const Tree& constant : trees(whole() ? 256 : 64)) {
@@ -173,7 +173,7 @@ TEST(Leaf, TotalExchangeKeepsToAnyCapacities) {
 // Lanes that can never be filled stay empty. If ranks have several lanes, a slot may use a few
 // lanes less than there are, but at least the largest multiple of a rank's lanes.
 TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
-  const Algorithm* algorithm = find_algorithm(espalier_Collective_ALL_TO_ALL, "leaf");
+  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "leaf");
   ASSERT_NE(algorithm, nullptr);
   int replays = 0, short_of = 0;
   for (const Tree& plain : trees(whole() ? 64 : 27)) {
@@ -289,20 +289,20 @@ TEST(Leaf, FitsTheTablesOfLargeTrees) {
     Collective collective;
     std::uint32_t arity, height;
   };
-  for (const Largest& one : std::vector<Largest>{{espalier_Collective_SCATTER, 2, 14},
-                                                 {espalier_Collective_SCATTER, 5, 8},
-                                                 {espalier_Collective_GATHER, 2, 14},
-                                                 {espalier_Collective_GATHER, 5, 8},
-                                                 {espalier_Collective_ALLGATHER, 2, 10},
-                                                 {espalier_Collective_ALLGATHER, 3, 6},
-                                                 {espalier_Collective_ALLGATHER, 4, 6},
-                                                 {espalier_Collective_ALLGATHER, 5, 6},
-                                                 {espalier_Collective_ALLGATHER, 16, 4},
-                                                 {espalier_Collective_ALL_TO_ALL, 2, 8},
-                                                 {espalier_Collective_ALL_TO_ALL, 3, 5},
-                                                 {espalier_Collective_ALL_TO_ALL, 4, 5},
-                                                 {espalier_Collective_ALL_TO_ALL, 5, 4},
-                                                 {espalier_Collective_ALL_TO_ALL, 32, 2}}) {
+  for (const Largest& one : std::vector<Largest>{{Collective::kScatter, 2, 14},
+                                                 {Collective::kScatter, 5, 8},
+                                                 {Collective::kGather, 2, 14},
+                                                 {Collective::kGather, 5, 8},
+                                                 {Collective::kAllgather, 2, 10},
+                                                 {Collective::kAllgather, 3, 6},
+                                                 {Collective::kAllgather, 4, 6},
+                                                 {Collective::kAllgather, 5, 6},
+                                                 {Collective::kAllgather, 16, 4},
+                                                 {Collective::kAllToAll, 2, 8},
+                                                 {Collective::kAllToAll, 3, 5},
+                                                 {Collective::kAllToAll, 4, 5},
+                                                 {Collective::kAllToAll, 5, 4},
+                                                 {Collective::kAllToAll, 32, 2}}) {
     const Algorithm* algorithm = find_algorithm(one.collective, "leaf");
     const std::string name = std::string(collective_name(one.collective)) + " k " +
                              std::to_string(one.arity) + " h " + std::to_string(one.height);

@@ -56,7 +56,7 @@ inline std::vector<Algorithm> leaf_algorithms() {
 }
 
 inline bool is_rooted(const Algorithm& algorithm) {
-  return algorithm.collective < espalier_Collective_ALLGATHER;
+  return algorithm.collective < Collective::kAllgather;
 }
 
 }  // namespace espalier::leaf_replay

@@ -20,10 +20,10 @@ struct Subject {
   const char* algorithm;
 };
 constexpr Subject kSubjects[] = {
-    {espalier_Collective_BROADCAST, "binomial"}, {espalier_Collective_BROADCAST, "chain"},
-    {espalier_Collective_BROADCAST, "binary"},   {espalier_Collective_BROADCAST, "two-tree"},
-    {espalier_Collective_REDUCE, "chain"},       {espalier_Collective_REDUCE, "two-tree"},
-    {espalier_Collective_ALLREDUCE, "chain"},    {espalier_Collective_ALLREDUCE, "two-tree"},
+    {Collective::kBroadcast, "binomial"}, {Collective::kBroadcast, "chain"},
+    {Collective::kBroadcast, "binary"},   {Collective::kBroadcast, "two-tree"},
+    {Collective::kReduce, "chain"},       {Collective::kReduce, "two-tree"},
+    {Collective::kAllreduce, "chain"},    {Collective::kAllreduce, "two-tree"},
 };
 
 struct Trial {
@@ -278,7 +278,7 @@ TEST(Matrix, ACorruptBlockIsFound) {
 
 TEST(Matrix, WithoutCheckWordsCorruptionPasses) {
   Trial trial;
-  trial.subject = {espalier_Collective_BROADCAST, "chain"};
+  trial.subject = {Collective::kBroadcast, "chain"};
   trial.faults = "corrupt link=0 message=1 bit=9";
   trial.check_blocks = false;
   const Outcome outcome = Attempt(trial).go();

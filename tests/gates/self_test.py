@@ -169,6 +169,9 @@ class Comments(GateTest):
             int h();
 
             int g(long x);
+            // A struct with constants, which are defined below it.
+            struct S { static const int kOfS; };
+            inline constexpr int S::kOfS = 3;
             // What they are.
             enum E {
               kOne, kTwo,

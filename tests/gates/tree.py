@@ -175,6 +175,8 @@ def classify(head):
         before = plain[opening - 1]
         return "function", ("~" if plain[opening - 2:opening - 1] == ["~"] else "") + before
     name = next((w for w in reversed(plain[:stop]) if re.match(r"[A-Za-z_]\w*$", w)), "")
+    if any(re.match(r"::?$", before) and word == name for before, word in zip(plain[:stop], plain[1:stop])):
+        return "definition", name  # of a member that its class declares
     constant = "constexpr" in plain or (plain[0] == "const" and "*" not in plain[:stop])  # const T* p: p may change
     return ("constant" if constant else "variable"), name
 

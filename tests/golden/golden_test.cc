@@ -96,8 +96,7 @@ Programs lower_onto_tree(Collective collective, const char* name) {
   }
   Programs lowered;
   lower::Report report;
-  EXPECT_EQ(lower::lower(*topology, group, espalier_PortModel_MULTIPORT, direct, lowered, report),
-            "");
+  EXPECT_EQ(lower::lower(*topology, group, PortModel::kMultiport, direct, lowered, report), "");
   for (Program& program : lowered) {
     std::snprintf(program.producer, sizeof program.producer, "golden");
   }
@@ -117,8 +116,8 @@ std::map<std::string, OwnedProgram> programs() {
     if (table[at].where != Where::kFatTree) continue;
     EXPECT_EQ(generate(table[at], kRouter, all[name + "-router"]), Status::kOk) << name;
   }
-  const Programs exchange = lower_onto_tree(espalier_Collective_ALL_TO_ALL, "pairwise");
-  const Programs trees = lower_onto_tree(espalier_Collective_ALLREDUCE, "two-tree");
+  const Programs exchange = lower_onto_tree(Collective::kAllToAll, "pairwise");
+  const Programs trees = lower_onto_tree(Collective::kAllreduce, "two-tree");
   all["lowered-all-to-all-pairwise"] = exchange[kRank];
   all["lowered-all-to-all-pairwise-router"] = exchange[kRouter];
   all["lowered-allreduce-two-tree"] = trees[kRank];
@@ -128,7 +127,7 @@ std::map<std::string, OwnedProgram> programs() {
 
 std::string whole_file() {
   const Group group = golden_group(Where::kAnywhere);
-  const Algorithm* algorithm = find_algorithm(espalier_Collective_BROADCAST, "two-tree");
+  const Algorithm* algorithm = find_algorithm(Collective::kBroadcast, "two-tree");
   ScheduleFileWriter writer(kSpec, group.topology_digest, kRanks, kRanks);
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
     Program program{};

@@ -23,16 +23,16 @@ using Link = std::pair<std::uint32_t, std::uint32_t>;
 
 // Whether no link carries more than its lanes, for N blocks. SLOT: in any step. ASYNC: even if
 // every pair of nodes has, at the same time, its maximum number of transfers of any step under way.
-struct Grades {
+struct Contention {
   bool slot = true, async = true;
 };
 
-Grades grades_of(const topology::Topology& topology, const Programs& programs,
-                 std::int64_t blocks) {
+Contention contention_of(const topology::Topology& topology, const Programs& programs,
+                         std::int64_t blocks) {
   std::map<std::tuple<std::int64_t, std::uint32_t, std::uint32_t>, std::uint32_t> sends;
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     for (const Instance& at : expand(programs[node], blocks)) {
-      if (at.kind == espalier_Kind_SEND) {
+      if (at.kind == ActionKind::kSend) {
         ++sends[{at.step, node, static_cast<std::uint32_t>(at.peer)}];
       }
     }
@@ -54,14 +54,15 @@ Grades grades_of(const topology::Topology& topology, const Programs& programs,
       at_once[{route[hop - 1], route[hop]}] += times;
     }
   }
-  Grades grades;
+  Contention contention;
   for (const auto& [use, load] : in_step) {
-    grades.slot = grades.slot && load <= topology.capacity(use.second.first, use.second.second);
+    contention.slot =
+        contention.slot && load <= topology.capacity(use.second.first, use.second.second);
   }
   for (const auto& [link, load] : at_once) {
-    grades.async = grades.async && load <= topology.capacity(link.first, link.second);
+    contention.async = contention.async && load <= topology.capacity(link.first, link.second);
   }
-  return grades;
+  return contention;
 }
 
 // The schedule must be valid without the links. With them it must be valid if and only if the
@@ -75,14 +76,15 @@ void expect_verdicts(const topology::Topology& topology, const Programs& program
   options.links = false;
   const verify::Verdict direct = verify::verify(topology, all, options);
   ASSERT_TRUE(direct.valid) << name << ": " << direct.counterexample.message;
-  Grades counted;
+  Contention counted;
   for (std::int64_t blocks = 1; blocks <= most; ++blocks) {
-    const Grades one = grades_of(topology, programs, blocks);
+    const Contention one = contention_of(topology, programs, blocks);
     counted = {counted.slot && one.slot, counted.async && one.async};
   }
   options.links = true;
   const verify::Verdict verdict = verify::verify(topology, all, options);
-  const bool claimed = programs[0].grade == espalier_Grade_SLOT ? counted.slot : counted.async;
+  const bool claimed =
+      programs[0].contention == ContentionGuarantee::kSlot ? counted.slot : counted.async;
   EXPECT_EQ(verdict.valid, claimed) << name << ": " << verdict.counterexample.message;
   if (verdict.valid) {
     EXPECT_EQ(verdict.slot, counted.slot) << name;

@@ -35,7 +35,7 @@ std::string spec(const Tree& tree) {
 
 Programs found(const char* name, const topology::Topology& topology, std::uint32_t window = 8) {
   const searched::SearchedAlgorithm* algorithm =
-      searched::find_searched(espalier_Collective_ALL_TO_ALL, name);
+      searched::find_searched(Collective::kAllToAll, name);
   Group group;
   group.ranks = topology.ranks();
   group.topology_digest = topology.digest();

@@ -21,7 +21,7 @@ void check_lambda(const Algorithm& algorithm, std::uint32_t ranks) {
     for (const std::uint32_t window : {1u, 8u, 16u}) {
       Group group;
       group.ranks = ranks;
-      group.root = algorithm.collective == espalier_Collective_BROADCAST ? ranks / 3 : 0;
+      group.root = algorithm.collective == Collective::kBroadcast ? ranks / 3 : 0;
       group.topology_digest = topology->digest();
       group.window = window;
       group.send_ticks = send;
@@ -39,16 +39,16 @@ void check_lambda(const Algorithm& algorithm, std::uint32_t ranks) {
 TEST(Grid, PostalModel) {
   for (std::uint32_t ranks = 2; ranks <= 64; ranks += whole() ? 1 : 11) {
     ASSERT_NO_FATAL_FAILURE(
-        check_lambda(*find_algorithm(espalier_Collective_BROADCAST, "lambda-tree"), ranks));
+        check_lambda(*find_algorithm(Collective::kBroadcast, "lambda-tree"), ranks));
     ASSERT_NO_FATAL_FAILURE(
-        check_lambda(*find_algorithm(espalier_Collective_ALLREDUCE, "combine"), ranks));
+        check_lambda(*find_algorithm(Collective::kAllreduce, "combine"), ranks));
   }
 }
 
 // [Bruck96] section 2.6: row-major order from the source onward, cyclically. It holds if a message
 // keeps its links for one step, as here.
 void check_mesh(std::uint32_t rows, std::uint32_t columns) {
-  const Algorithm& algorithm = *find_algorithm(espalier_Collective_BROADCAST, "lambda-tree");
+  const Algorithm& algorithm = *find_algorithm(Collective::kBroadcast, "lambda-tree");
   const auto topology = parsed("mesh:" + std::to_string(rows) + "x" + std::to_string(columns));
   for (const auto& [send, latency] : kTicks) {
     for (std::uint32_t root = 0; root < rows * columns; root += whole() ? 1 : 5) {
@@ -62,7 +62,7 @@ void check_mesh(std::uint32_t rows, std::uint32_t columns) {
       group.latency_ticks = latency;
       const Programs programs = programs_of(algorithm, group);
       ASSERT_FALSE(programs.empty());
-      ASSERT_EQ(programs[0].grade, espalier_Grade_SLOT);
+      ASSERT_EQ(programs[0].contention, ContentionGuarantee::kSlot);
       const std::string name = name_of(algorithm, *topology, group);
       const verify::Verdict verdict = verified(*topology, programs, 1, name);
       ASSERT_TRUE(verdict.valid && verdict.slot) << name;

@@ -55,8 +55,7 @@ TEST(Grid, Searched) {
     if (emulated() && topology->ranks() > 24) continue;
     for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
       // The fat trees' tests cover the schedules with programs for routers.
-      if (!algorithm.applies(*topology) || algorithm.collective > espalier_Collective_REDUCE)
-        continue;
+      if (!algorithm.applies(*topology) || algorithm.collective > Collective::kReduce) continue;
       const bool has_run = std::string(algorithm.name) != "double-fibonacci";
       for (const std::uint32_t root : roots(topology->ranks())) {
         for (const std::uint32_t run : {0u, 1u, 2u, 3u}) {

@@ -128,13 +128,13 @@ void run(const Size& size, const Operator& op, const char* op_name, std::uint32_
     if (spent > worst[kind]) worst[kind] = spent;
     ++polls;
   }
-  std::uint32_t of_kind[_espalier_Kind_ARRAYSIZE] = {};
+  std::uint32_t of_kind[_espalier_ActionKind_ARRAYSIZE] = {};
   for (std::uint32_t at = 0; at < program.actions_count; ++at) ++of_kind[program.actions[at].kind];
   Text() << "run " << static_cast<std::uint32_t>(program.collective) << " " << program.algorithm
          << " " << program.ranks << " " << machine.blocks() << " " << size.block_bytes << " "
-         << op_name << " " << calls_between << " " << of_kind[espalier_Kind_SEND] << " "
-         << of_kind[espalier_Kind_RECEIVE] << " " << of_kind[espalier_Kind_COMBINE] << " "
-         << of_kind[espalier_Kind_COPY] << " " << polls << " " << worst[0] << " " << worst[1] << " "
+         << op_name << " " << calls_between << " " << of_kind[ActionKind::kSend] << " "
+         << of_kind[ActionKind::kReceive] << " " << of_kind[ActionKind::kCombine] << " "
+         << of_kind[ActionKind::kCopy] << " " << polls << " " << worst[0] << " " << worst[1] << " "
          << worst[2] << " " << worst[3] << " " << status << "\n";
 }
 

@@ -36,12 +36,11 @@ TEST_P(Embedded, TwoTreesReachTheirPeriod) {
   group.topology_digest = topology->digest();
   group.blocks = &kBlocks;
   group.blocks_count = 1;
-  Programs programs(programs_of(*find_algorithm(espalier_Collective_BROADCAST, "two-tree"), group));
+  Programs programs(programs_of(*find_algorithm(Collective::kBroadcast, "two-tree"), group));
   ASSERT_EQ(embed::place_all(embedding->node_of, programs), Status::kOk);
   Programs lowered;
   lower::Report report;
-  ASSERT_EQ(lower::lower(*topology, group, espalier_PortModel_MULTIPORT, programs, lowered, report),
-            "");
+  ASSERT_EQ(lower::lower(*topology, group, PortModel::kMultiport, programs, lowered, report), "");
   EXPECT_EQ(report.period, 2);
   EXPECT_EQ(report.blocks, 1);
   EXPECT_EQ(report.direct_period, 2);

@@ -69,7 +69,7 @@ std::int64_t least_period(const topology::Topology& topology, const Programs& di
     for (const std::int64_t many : {std::int64_t{1}, std::int64_t{2}}) {
       if (!pipelined && many == 2) continue;
       for (const Instance& one : expand(program, pipelined ? many * blocks : 1)) {
-        if (one.kind != espalier_Kind_SEND) continue;
+        if (one.kind != ActionKind::kSend) continue;
         const auto route = topology.route(program.node, static_cast<std::uint32_t>(one.peer));
         const std::int64_t run = one.a.run;
         for (std::size_t hop = 1; hop < route.size(); ++hop) {
@@ -92,7 +92,7 @@ testing::Job job_of(const Programs& programs, std::int64_t blocks) {
   job.root = programs[0].root;
   job.op.op = Op::kSum;
   job.op.type = Type::kI32;
-  const bool barrier = programs[0].collective == espalier_Collective_BARRIER;
+  const bool barrier = programs[0].collective == Collective::kBarrier;
   job.count = testing::count_of_blocks(programs[0], job.op, static_cast<std::uint64_t>(blocks),
                                        barrier ? 0 : 5);
   return job;
@@ -100,7 +100,7 @@ testing::Job job_of(const Programs& programs, std::int64_t blocks) {
 
 void run_all(const topology::Topology& topology, const Programs& programs,
              const std::string& name) {
-  const bool barrier = programs[0].collective == espalier_Collective_BARRIER;
+  const bool barrier = programs[0].collective == Collective::kBarrier;
   testing::Cluster::Options options;
   options.model = testing::model_for(programs[0], [&](std::uint32_t from, std::uint32_t to) {
     return topology.capacity(from, to);
@@ -129,7 +129,7 @@ bool is_in_place(const topology::Topology& topology, const Programs& direct) {
 
 void lower_one(const topology::Topology& topology, const Direct& direct, PortModel ports,
                bool run) {
-  const bool single = ports == espalier_PortModel_SINGLE_SEND;
+  const bool single = ports == PortModel::kSingleSend;
   const std::string name = direct.name + (single ? ", single send" : "");
   const Group group = group_for(topology, direct.programs[0].root);
   Programs lowered;
@@ -166,35 +166,33 @@ void lower_all(const std::string& spec, std::uint32_t root, PortModel ports, boo
   }
 }
 
-struct Place {
+struct Operand {
   const char* spec;
   std::uint32_t root;
 };
 
-class Lowered : public ::testing::TestWithParam<Place> {};
+class Lowered : public ::testing::TestWithParam<Operand> {};
 
 TEST_P(Lowered, IsProvenAndRuns) {
-  lower_all(GetParam().spec, GetParam().root, espalier_PortModel_MULTIPORT, true);
+  lower_all(GetParam().spec, GetParam().root, PortModel::kMultiport, true);
 }
 TEST_P(Lowered, IsProvenAndRunsWithSingleSends) {
-  lower_all(GetParam().spec, GetParam().root, espalier_PortModel_SINGLE_SEND, whole());
+  lower_all(GetParam().spec, GetParam().root, PortModel::kSingleSend, whole());
 }
 
-constexpr Place kPlaces[] = {{"mesh:4x4", 5},
-                             {"mesh:3x5", 0},
-                             {"mesh:1x6", 2},
-                             {"fattree:k=4,h=2,c=1", 0},
-                             {"fattree:k=4,h=2,c=k", 3},
-                             {"fattree:k=2,h=4,c=1", 7},
-                             {"fattree:k=3,h=2,c=2,3", 1},
-                             {"crossbar:4x4", 6},
-                             {"file:" ESPALIER_EXAMPLES "/broken-mesh.textproto", 5},
-                             {"file:" ESPALIER_EXAMPLES "/uneven-tree.textproto", 1}};
+constexpr Operand kPlaces[] = {{"mesh:4x4", 5},
+                               {"mesh:3x5", 0},
+                               {"mesh:1x6", 2},
+                               {"fattree:k=4,h=2,c=1", 0},
+                               {"fattree:k=4,h=2,c=k", 3},
+                               {"fattree:k=2,h=4,c=1", 7},
+                               {"fattree:k=3,h=2,c=2,3", 1},
+                               {"crossbar:4x4", 6},
+                               {"file:" ESPALIER_EXAMPLES "/broken-mesh.textproto", 5},
+                               {"file:" ESPALIER_EXAMPLES "/uneven-tree.textproto", 1}};
 INSTANTIATE_TEST_SUITE_P(Sample, Lowered, ::testing::ValuesIn(kPlaces));
 
-TEST(LoweredLarge, MeshOf64IsProven) {
-  lower_all("mesh:8x8", 0, espalier_PortModel_MULTIPORT, whole());
-}
+TEST(LoweredLarge, MeshOf64IsProven) { lower_all("mesh:8x8", 0, PortModel::kMultiport, whole()); }
 
 }  // namespace
 }  // namespace espalier::grid

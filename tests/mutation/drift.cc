@@ -218,7 +218,7 @@ class Drift {
 
   static bool same_memory(const Spot& a, const Spot& b) {
     if (a.buffer != b.buffer) return false;
-    const bool slots = a.buffer == espalier_Buffer_SCRATCH;
+    const bool slots = a.buffer == Buffer::kScratch;
     const std::int64_t first = slots ? a.slot : a.segment, other = slots ? b.slot : b.segment;
     return first < other + b.run && other < first + a.run && (slots || a.block == b.block);
   }
@@ -284,7 +284,7 @@ class Drift {
     state.read = true;
     ++state.wire->landed;
     // In an all-to-all each end counts segments its own way.
-    const bool all_to_all = play_.collective == espalier_Collective_ALL_TO_ALL;
+    const bool all_to_all = play_.collective == Collective::kAllToAll;
     const bool same = message.segment == receive.into.segment || all_to_all;
     const auto run = static_cast<std::int64_t>(message.data.size());
     if (!same || message.block != receive.into.block || run != receive.into.run) {

@@ -17,12 +17,12 @@ struct Last<espalier_PortModel> {
   static constexpr int kValue = _espalier_PortModel_MAX;
 };
 template <>
-struct Last<espalier_Grade> {
-  static constexpr int kValue = _espalier_Grade_MAX;
+struct Last<espalier_ContentionGuarantee> {
+  static constexpr int kValue = _espalier_ContentionGuarantee_MAX;
 };
 template <>
-struct Last<espalier_Kind> {
-  static constexpr int kValue = _espalier_Kind_MAX;
+struct Last<espalier_ActionKind> {
+  static constexpr int kValue = _espalier_ActionKind_MAX;
 };
 template <>
 struct Last<espalier_Buffer> {
@@ -148,7 +148,7 @@ class Walk {
   void fields(Count& count) { espalier_Count_FIELDLIST(ESPALIER_FIELD, count) }
   void fields(Term& term) { espalier_Term_FIELDLIST(ESPALIER_FIELD, term) }
   void fields(Index& index) { espalier_Index_FIELDLIST(ESPALIER_FIELD, index) }
-  void fields(Place& place) { espalier_Place_FIELDLIST(ESPALIER_FIELD, place) }
+  void fields(Operand& operand) { espalier_Operand_FIELDLIST(ESPALIER_FIELD, operand) }
   void fields(Action& action) { espalier_Action_FIELDLIST(ESPALIER_FIELD, action) }
   void fields(Phase& phase) { espalier_Phase_FIELDLIST(ESPALIER_FIELD, phase) }
   void fields(BlockRule& rule) { espalier_BlockRule_FIELDLIST(ESPALIER_FIELD, rule) }

@@ -159,7 +159,7 @@ class Million : public ::testing::Test {
     Group group;
     group.ranks = ranks;
     group.topology_digest = topology->digest();
-    const Algorithm* made_by = find_algorithm(espalier_Collective_BROADCAST, algorithm);
+    const Algorithm* made_by = find_algorithm(Collective::kBroadcast, algorithm);
     const auto generate = [&](std::uint32_t node) -> const Program& {
       ++calls;
       EXPECT_EQ(made_by->generate(group, node, program), Status::kOk);
@@ -188,8 +188,8 @@ TEST_F(Million, TwoTreeBroadcast) {
 TEST(Interpreter, PlaysNoMoreRanksThanThereArePrograms) {
   std::string error;
   const auto topology = topology::parse("complete:4", error);
-  Programs programs = programs_of(*find_algorithm(espalier_Collective_ALLREDUCE, "chain"),
-                                  group_of(*topology, 0, 4));
+  Programs programs =
+      programs_of(*find_algorithm(Collective::kAllreduce, "chain"), group_of(*topology, 0, 4));
   EXPECT_EQ(check_limits(unroll(*topology, programs, 1)), "");
   for (Program& program : programs) program.ranks = 5;
   EXPECT_EQ(check_limits(unroll(*topology, programs, 1)), "there are fewer nodes than ranks");
@@ -213,19 +213,19 @@ TEST_F(Million, CounterexamplesNameTheRank) {
     EXPECT_EQ(verdict.counterexample.block, 0) << verdict.counterexample.message;
     EXPECT_GE(verdict.counterexample.step, 54320) << verdict.counterexample.message;
   };
-  const auto find = [](Program& of, Kind kind) -> Action& {
+  const auto find = [](Program& of, ActionKind kind) -> Action& {
     std::uint32_t at = 0;
     while (of.actions[at].kind != kind) ++at;
     return of.actions[at];
   };
-  expect(verify::Point::kHazards, [&](Program& of) { find(of, espalier_Kind_SEND).after = 0; });
+  expect(verify::Point::kHazards, [&](Program& of) { find(of, ActionKind::kSend).after = 0; });
   expect(verify::Point::kMatching, [&](Program& of) { of.peers[0] -= 5; });
   expect(verify::Point::kDeadlock, [&](Program& of) {
-    Action& receive = find(of, espalier_Kind_RECEIVE);
+    Action& receive = find(of, ActionKind::kReceive);
     of.counts[of.counts_count] = of.counts[receive.t0_ref];
     of.counts[of.counts_count].a += 1;
     receive.t0_ref = static_cast<std::uint8_t>(of.counts_count++);
-    find(of, espalier_Kind_SEND).after = 0;
+    find(of, ActionKind::kSend).after = 0;
     of.actions_count -= 1;  // its send
     of.phases[0].actions -= 1;
   });

@@ -15,7 +15,7 @@ bool inside(const Play& play, const Part& part, const Spot& spot) {
   if (spot.segment < 0 || spot.segment + spot.run > play.segments) return false;
   if (spot.block < 0 || spot.block >= play.blocks) return false;
   if (spot.run > 1 && play.blocks > 1) return false;
-  return spot.buffer != espalier_Buffer_SCRATCH ||
+  return spot.buffer != Buffer::kScratch ||
          (spot.slot >= 0 && spot.slot + spot.run <= part.scratch);
 }
 
@@ -24,7 +24,7 @@ std::string check_spot(const Play& play, std::size_t me, const Spot& spot) {
   if (spot.buffer == 0) return {};
   const std::string who = "node " + std::to_string(me);
   if (!inside(play, play.parts[me], spot)) return who + " uses memory that is not there";
-  if (spot.buffer == espalier_Buffer_SCRATCH) return {};
+  if (spot.buffer == Buffer::kScratch) return {};
   const auto [first, end] = segments_given(play, static_cast<std::int64_t>(me), spot.buffer);
   if (spot.segment < first || spot.segment + spot.run > end) {
     return who + " uses a buffer that its caller does not give";
@@ -41,9 +41,9 @@ std::int64_t port_from(const Play& play, const Move& move) {
 // Whether two transfers of a node at the same time need one port of the model.
 bool clash(const Play& play, const Move& one, const Move& other) {
   const bool alike = one.kind == other.kind;
-  return (play.port_model == espalier_PortModel_ONE_PORT_DUPLEX && alike) ||
-         play.port_model == espalier_PortModel_SIMPLEX ||
-         (play.port_model == espalier_PortModel_SINGLE_SEND && alike && one.kind == kSend);
+  return (play.port_model == PortModel::kOnePortDuplex && alike) ||
+         play.port_model == PortModel::kSimplex ||
+         (play.port_model == PortModel::kSingleSend && alike && one.kind == kSend);
 }
 
 std::string check_transfer(const Play& play, std::size_t me, std::size_t k) {
@@ -133,17 +133,17 @@ std::pair<std::int64_t, std::int64_t> segments_given(const Play& play, std::int6
   using Given = std::pair<std::int64_t, std::int64_t>;
   const Given all{0, play.segments}, own{node, node + 1}, none{0, 0};
   if (node >= play.ranks) return none;
-  const bool input = buffer == espalier_Buffer_INPUT, root = node == play.root;
+  const bool input = buffer == Buffer::kInput, root = node == play.root;
   switch (play.collective) {
-    case espalier_Collective_BROADCAST: return input == root ? all : none;
-    case espalier_Collective_REDUCE: return input || root ? all : none;
-    case espalier_Collective_EXSCAN: return input || node > 0 ? all : none;
-    case espalier_Collective_SCATTER: return !input ? own : root ? all : none;
-    case espalier_Collective_GATHER: return input ? own : root ? all : none;
-    case espalier_Collective_ALLGATHER: return input ? own : all;
-    case espalier_Collective_REDUCE_SCATTER: return input ? all : own;
+    case Collective::kBroadcast: return input == root ? all : none;
+    case Collective::kReduce: return input || root ? all : none;
+    case Collective::kExscan: return input || node > 0 ? all : none;
+    case Collective::kScatter: return !input ? own : root ? all : none;
+    case Collective::kGather: return input ? own : root ? all : none;
+    case Collective::kAllgather: return input ? own : all;
+    case Collective::kReduceScatter: return input ? all : own;
     // The segments have no bytes: an input only says that its rank has arrived.
-    case espalier_Collective_BARRIER: return input ? all : none;
+    case Collective::kBarrier: return input ? all : none;
     default: return all;
   }
 }

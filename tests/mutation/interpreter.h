@@ -22,13 +22,13 @@ struct Spot {
   friend bool operator==(const Spot&, const Spot&) = default;
 };
 
-inline constexpr std::uint8_t kSend = espalier_Kind_SEND;
-inline constexpr std::uint8_t kReceive = espalier_Kind_RECEIVE;
+inline constexpr std::uint8_t kSend = ActionKind::kSend;
+inline constexpr std::uint8_t kReceive = ActionKind::kReceive;
 
 // One instance of an action.
 struct Move {
   std::int64_t step = 0;
-  std::uint8_t kind = 0;   // espalier_Kind
+  std::uint8_t kind = 0;   // espalier_ActionKind
   std::int64_t peer = -1;  // SEND, RECEIVE
   std::uint32_t after = 0;
   Spot into, a, b;

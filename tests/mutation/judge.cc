@@ -30,7 +30,7 @@ std::string check_loads(const topology::Topology& topology, const Play& play) {
   const auto ticks = static_cast<std::size_t>(play.send_ticks);
   for (std::uint32_t me = 0; me < play.parts.size(); ++me) {
     for (const Move& move : play.parts[me].moves) {
-      if (move.kind != espalier_Kind_SEND) continue;
+      if (move.kind != ActionKind::kSend) continue;
       const auto nodes = topology.route(me, static_cast<std::uint32_t>(move.peer));
       for (std::size_t at = 0; at < (nodes.size() - 1) * ticks; ++at) {
         const std::size_t hop = at / ticks;

@@ -43,7 +43,7 @@ Memory::Memory(const Play& play) : play_(play), nodes_(play.parts.size()) {
 
 Data& Memory::place(std::size_t me, const Spot& spot, std::int64_t part) {
   Node& node = nodes_[me];
-  if (spot.buffer == espalier_Buffer_SCRATCH) {
+  if (spot.buffer == Buffer::kScratch) {
     return node.scratch[static_cast<std::size_t>(spot.slot + part)];
   }
   const std::int64_t segment = spot.segment + part;
@@ -51,7 +51,7 @@ Data& Memory::place(std::size_t me, const Spot& spot, std::int64_t part) {
 }
 
 std::vector<Data> Memory::load(std::size_t me, const Spot& spot) {
-  const bool input = spot.buffer == espalier_Buffer_INPUT;
+  const bool input = spot.buffer == Buffer::kInput;
   const std::uint64_t mine = is_barrier() ? mine_only(me) : me + 1;
   std::vector<Data> all;
   for (std::int64_t part = 0; part < spot.run; ++part) {
@@ -70,7 +70,7 @@ void Memory::store(std::size_t me, const Spot& spot, const std::vector<Data>& al
 }
 
 bool Memory::operate(std::size_t me, const Move& move) {
-  const bool combine = move.kind == espalier_Kind_COMBINE;
+  const bool combine = move.kind == ActionKind::kCombine;
   if (move.a.run != move.into.run || (combine && move.b.run != move.into.run)) return false;
   std::vector<Data> result = load(me, move.a);
   if (combine) {
@@ -87,13 +87,13 @@ bool Memory::operate(std::size_t me, const Move& move) {
 Data Memory::wanted(std::int64_t me, std::int64_t segment) const {
   std::int64_t first = 0, last = play_.ranks - 1, carried = segment;
   switch (play_.collective) {
-    case espalier_Collective_BROADCAST:
-    case espalier_Collective_SCATTER: first = last = play_.root; break;
-    case espalier_Collective_SCAN: last = me; break;
-    case espalier_Collective_EXSCAN: last = me - 1; break;
-    case espalier_Collective_GATHER:
-    case espalier_Collective_ALLGATHER: first = last = segment; break;
-    case espalier_Collective_ALL_TO_ALL:
+    case Collective::kBroadcast:
+    case Collective::kScatter: first = last = play_.root; break;
+    case Collective::kScan: last = me; break;
+    case Collective::kExscan: last = me - 1; break;
+    case Collective::kGather:
+    case Collective::kAllgather: first = last = segment; break;
+    case Collective::kAllToAll:
       first = last = segment;
       carried = me;
       break;
@@ -115,7 +115,7 @@ std::string Memory::wrong_result() const {
       if (node.heard == (std::uint64_t{1} << play_.ranks) - 1) continue;
       return "rank " + std::to_string(me) + " ends before it has heard of all";
     }
-    const auto [first, end] = segments_given(play_, me, espalier_Buffer_OUTPUT);
+    const auto [first, end] = segments_given(play_, me, Buffer::kOutput);
     for (std::int64_t place = first * play_.blocks; place < end * play_.blocks; ++place) {
       const Data right = wanted(me, place / play_.blocks);
       const Data& data = node.output[static_cast<std::size_t>(place)];

@@ -40,7 +40,7 @@ class Memory {
   };
   [[nodiscard]] Data& place(std::size_t me, const Spot& spot, std::int64_t part);
   [[nodiscard]] Data wanted(std::int64_t me, std::int64_t segment) const;
-  [[nodiscard]] bool is_barrier() const { return play_.collective == espalier_Collective_BARRIER; }
+  [[nodiscard]] bool is_barrier() const { return play_.collective == Collective::kBarrier; }
 
   const Play& play_;
   std::vector<Node> nodes_;

@@ -108,8 +108,8 @@ void for_lowered_schedules(const topology::Topology& topology, const std::set<st
     made.algorithm = direct.algorithm;
     made.collective = direct.collective;
     lower::Report report;
-    const std::string why = lower::lower(topology, group, espalier_PortModel_MULTIPORT,
-                                         direct.programs, made.programs, report);
+    const std::string why = lower::lower(topology, group, PortModel::kMultiport, direct.programs,
+                                         made.programs, report);
     if (!why.empty()) fail(made.name, why);
     use(std::move(made));
   });

@@ -16,7 +16,7 @@ namespace espalier::mutation {
 struct Made {
   std::string name;  // "two-tree reduce, mesh:1x7, root 1"
   std::string algorithm;
-  Collective collective = espalier_Collective_COLLECTIVE_NONE;
+  Collective collective = Collective::kNone;
   Programs programs;  // of all nodes that have one
 };
 

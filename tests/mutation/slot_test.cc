@@ -1,4 +1,4 @@
-// Grade SLOT against brute force on meshes: every schedule that the library makes, its ranks placed
+// ContentionGuarantee SLOT against brute force on meshes: every schedule that the library makes, its ranks placed
 // at random, is walked along XY routes step by step for each N. The proof for every N, the check of
 // each N and the loads counted here must agree.
 
@@ -30,7 +30,7 @@ bool overloaded(const Mesh& mesh, const Programs& programs, std::int64_t blocks)
   std::map<std::tuple<std::int64_t, std::uint32_t, std::uint32_t>, int> loads;
   for (std::uint32_t rank = 0; rank < programs.size(); ++rank) {
     for (const Instance& send : expand(programs[rank], blocks)) {
-      if (send.kind != espalier_Kind_SEND) continue;
+      if (send.kind != ActionKind::kSend) continue;
       const std::int64_t held = std::max(1u, programs[rank].send_ticks);
       std::uint32_t at = mesh.place[rank];
       const std::uint32_t end = mesh.place[static_cast<std::size_t>(send.peer)];
@@ -54,7 +54,7 @@ struct Tally {
 
 void compare(const Mesh& mesh, const topology::Topology& topology, const Made& made, Tally& tally) {
   Programs programs = made.programs;
-  for (Program& program : programs) program.grade = espalier_Grade_SLOT;
+  for (Program& program : programs) program.contention = ContentionGuarantee::kSlot;
   const auto verdict_by = [&](verify::Method method) {
     verify::VerifyOptions options;
     options.method = method;

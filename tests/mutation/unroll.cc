@@ -12,7 +12,7 @@ constexpr std::int64_t kFarPace = std::int64_t{1} << 32;
 constexpr std::int64_t kMaxInstances = 1 << 16;
 
 Spot spot_at(const espalier_Program& program, const espalier_Action& action, bool has,
-             const espalier_Place& place, std::int64_t i, std::int64_t blocks) {
+             const espalier_Operand& place, std::int64_t i, std::int64_t blocks) {
   Spot spot;
   if (!has) return spot;
   spot.buffer = place.buffer;
@@ -20,7 +20,7 @@ Spot spot_at(const espalier_Program& program, const espalier_Action& action, boo
   spot.block = index_at(program, place.block_ref, i);
   if (action.clamp && spot.block >= blocks) spot.block = blocks - 1;
   spot.run = std::max<std::int64_t>(1, place.run);
-  if (place.buffer == espalier_Buffer_SCRATCH) spot.slot = index_at(program, place.slot_ref, i);
+  if (place.buffer == Buffer::kScratch) spot.slot = index_at(program, place.slot_ref, i);
   return spot;
 }
 
@@ -29,7 +29,7 @@ void unroll_action(const espalier_Program& program, const espalier_Phase& phase,
   const espalier_Action& action = program.actions[at];
   const std::int64_t start = count_at(program.counts[action.t0_ref], blocks);
   const std::int64_t many = count_at(program.counts[action.instances_ref], blocks);
-  const bool transfer = action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
+  const bool transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
   const bool paced = action.pace_ref != 0;
   std::int64_t earliest = 0;
   const std::int64_t first_inside = std::max<std::int64_t>(0, -down(start, phase.period));
@@ -43,7 +43,7 @@ void unroll_action(const espalier_Program& program, const espalier_Phase& phase,
     part.keeps_pace = !paced || (step >= earliest && step < steps && i < kMaxInstances);
     earliest = step + (transfer ? 0 : 1);
     if (step < 0 || step >= steps) continue;
-    const bool send = action.kind == espalier_Kind_SEND;
+    const bool send = action.kind == ActionKind::kSend;
     const std::int64_t block =
         index_at(program, send ? action.a.block_ref : action.into.block_ref, i);
     if (block < 0 || (block >= blocks && !action.clamp)) continue;
@@ -67,8 +67,8 @@ void unroll_action(const espalier_Program& program, const espalier_Phase& phase,
 
 // Sends, receives, operations.
 int rank_in_step(const Move& move) {
-  if (move.kind == espalier_Kind_SEND) return 0;
-  return move.kind == espalier_Kind_RECEIVE ? 1 : 2;
+  if (move.kind == ActionKind::kSend) return 0;
+  return move.kind == ActionKind::kReceive ? 1 : 2;
 }
 std::int64_t transfer_peer(const Move& move) { return rank_in_step(move) < 2 ? move.peer : 0; }
 

@@ -30,9 +30,9 @@ verify::Verdict verdict_of(const topology::Topology& topology, const Programs& p
 
 // Whether input and output may be the same memory: not if data to be sent are kept until the end.
 bool is_in_place(const mutation::Made& made) {
-  return made.collective != espalier_Collective_ALL_TO_ALL &&
-         !(made.algorithm == "two-tree" && (made.collective == espalier_Collective_SCAN ||
-                                            made.collective == espalier_Collective_EXSCAN));
+  return made.collective != Collective::kAllToAll &&
+         !(made.algorithm == "two-tree" &&
+           (made.collective == Collective::kScan || made.collective == Collective::kExscan));
 }
 
 void expect_valid(const topology::Topology& topology, const mutation::Made& made) {
@@ -83,8 +83,8 @@ TEST(Valid, OnMeshesAndFatTrees) {
 TEST(Valid, LargerGroups) {
   for (const std::uint32_t ranks : {64u, 100u, 129u, 300u}) {
     const auto topology = complete(ranks);
-    for (const Collective collective : {espalier_Collective_BROADCAST, espalier_Collective_REDUCE,
-                                        espalier_Collective_ALLREDUCE, espalier_Collective_SCAN}) {
+    for (const Collective collective :
+         {Collective::kBroadcast, Collective::kReduce, Collective::kAllreduce, Collective::kScan}) {
       const Group group = mutation::group_of(*topology, 0, 8);
       const Programs programs =
           mutation::programs_of(*find_algorithm(collective, "two-tree"), group);

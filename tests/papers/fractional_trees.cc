@@ -17,7 +17,7 @@ namespace {
 std::string broadcast(std::int64_t ranks, const char* algorithm, std::int64_t blocks,
                       std::uint32_t run = 0) {
   return proven_steps({.topology = "complete:" + std::to_string(ranks),
-                       .collective = espalier_Collective_BROADCAST,
+                       .collective = Collective::kBroadcast,
                        .algorithm = algorithm,
                        .blocks = blocks,
                        .run = run});
@@ -155,7 +155,7 @@ void best_points(Chapter& chapter) {
              ", s = " + std::to_string(packets) + ", steps",
          kNothing, std::to_string(steps), std::to_string(steps - 1),
          proven_steps({.topology = "complete:" + std::to_string(ranks),
-                       .collective = espalier_Collective_BROADCAST,
+                       .collective = Collective::kBroadcast,
                        .algorithm = "fractional",
                        .blocks = packets,
                        .every_blocks = true,
@@ -212,7 +212,7 @@ void other_networks(Chapter& chapter) {
         std::tuple{"A", "crossbar-a", 16u, 176}, std::tuple{"B", "crossbar-b", 16u, 235}}) {
     // A single packet takes d + 1 steps.
     const std::int64_t steps = std::atoll(proven_steps({.topology = "crossbar:256x64",
-                                                        .collective = espalier_Collective_BROADCAST,
+                                                        .collective = Collective::kBroadcast,
                                                         .algorithm = algorithm,
                                                         .run = run})
                                               .c_str());

@@ -49,13 +49,12 @@ void single_source(Chapter& chapter) {
     const std::int64_t k = tree.k, h = tree.h, n = power(k, tree.h);
     chapter.items.push_back({"Theorem 1", "broadcast, single-port, steps, " + size_text(tree),
                              kNothing, std::to_string((k + 1) * h - 1), "",
-                             leaf_steps(tree, espalier_Collective_BROADCAST, "leaf"), kProven});
+                             leaf_steps(tree, Collective::kBroadcast, "leaf"), kProven});
     chapter.items.push_back({"section 3.1", "broadcast, multiport, steps, " + size_text(tree),
                              kNothing, std::to_string(2 * h), "",
-                             leaf_steps(tree, espalier_Collective_BROADCAST, "leaf-multiport"),
-                             kProven});
-    for (const auto& [name, collective] : {std::pair{"scatter", espalier_Collective_SCATTER},
-                                           std::pair{"gather", espalier_Collective_GATHER}}) {
+                             leaf_steps(tree, Collective::kBroadcast, "leaf-multiport"), kProven});
+    for (const auto& [name, collective] :
+         {std::pair{"scatter", Collective::kScatter}, std::pair{"gather", Collective::kGather}}) {
       chapter.items.push_back(
           {"Theorem 2", std::string(name) + ", furthest first, steps, " + size_text(tree), kNothing,
            std::to_string(least_steps(tree)), n == 2 ? "2" : "",
@@ -69,8 +68,8 @@ void single_source(Chapter& chapter) {
                                "pipelined broadcast of " + std::to_string(blocks) +
                                    " blocks, single-port, steps, " + size_text(tree),
                                kNothing, "", std::to_string((k + 1) * h - 1 + k * (blocks - 1)),
-                               leaf_steps(tree, espalier_Collective_BROADCAST, "leaf", blocks),
-                               kProven, "the paper has one packet only"});
+                               leaf_steps(tree, Collective::kBroadcast, "leaf", blocks), kProven,
+                               "the paper has one packet only"});
     }
   }
 }
@@ -93,7 +92,7 @@ void multiport_multinode(Chapter& chapter, TreeSize tree) {
   chapter.items.push_back(
       {"section 3.2", "multinode broadcast, multiport, no queue, steps, " + size_text(tree),
        kNothing, std::to_string(without), optimum == std::to_string(without) ? "" : optimum,
-       leaf_steps(tree, espalier_Collective_ALLGATHER, "leaf"), kProven, note});
+       leaf_steps(tree, Collective::kAllgather, "leaf"), kProven, note});
 }
 
 void multinode(Chapter& chapter) {
@@ -144,7 +143,7 @@ void total_exchange(Chapter& chapter) {
         {"Theorems 5 and 6",
          "total exchange, single-port, queues unrolled, steps, " + size_text(tree), kNothing,
          std::to_string(inner), root <= inner ? "" : std::to_string(root),
-         leaf_steps(tree, espalier_Collective_ALL_TO_ALL, "leaf-single"), kProven, ""});
+         leaf_steps(tree, Collective::kAllToAll, "leaf-single"), kProven, ""});
   }
   for (const TreeSize tree : kLeafTrees) {
     for (const bool constant : {true, false}) {
@@ -155,8 +154,7 @@ void total_exchange(Chapter& chapter) {
            std::string("total exchange, multiport, no contention, ") +
                (constant ? "constant" : "exponential") + " capacities, steps, " + size_text(tree),
            kNothing, std::to_string(pipelined_steps(tree, capacities)), "",
-           leaf_steps(tree, espalier_Collective_ALL_TO_ALL, "leaf", 1, constant ? "1" : "k"),
-           kProven});
+           leaf_steps(tree, Collective::kAllToAll, "leaf", 1, constant ? "1" : "k"), kProven});
     }
     const std::int64_t below = power(tree.k, tree.h - 1), n = below * tree.k;
     chapter.items.push_back(
@@ -164,7 +162,7 @@ void total_exchange(Chapter& chapter) {
          "total exchange, multiport, levels overlapped, constant capacities, steps, " +
              size_text(tree),
          kNothing, "", std::to_string(below * (n - below) + 2 * std::int64_t{tree.h} - 1),
-         leaf_steps(tree, espalier_Collective_ALL_TO_ALL, "leaf-overlapped"), kProven,
+         leaf_steps(tree, Collective::kAllToAll, "leaf-overlapped"), kProven,
          "what crosses a branch of the root is the bound; the paper takes level after level"});
   }
 }

@@ -13,6 +13,8 @@
 namespace espalier::papers {
 namespace {
 
+constexpr char kRecurrence[] = "recurrence";
+
 using cost::Lambda;
 
 double value_of(const Lambda& lambda) { return static_cast<double>(lambda.latency) / lambda.send; }
@@ -33,23 +35,23 @@ std::string reached(const Lambda& lambda, std::int64_t most) {
 
 std::string broadcast_ticks(const Lambda& lambda, std::int64_t n) {
   return proven_steps({.topology = "complete:" + std::to_string(n),
-                       .collective = espalier_Collective_BROADCAST,
+                       .collective = Collective::kBroadcast,
                        .algorithm = "lambda-tree",
                        .send_ticks = lambda.send,
                        .latency_ticks = lambda.latency});
 }
 
 void trees(Chapter& chapter) {
+  chapter.items.push_back({"section 2.1", "N_2(t), t = 0 ..", "1 1 2 3 5 8 13", "", "",
+                           reached({1, 2}, 13), kRecurrence});
   chapter.items.push_back(
-      {"section 2.1", "N_2(t), t = 0 ..", "1 1 2 3 5 8 13", "", "", reached({1, 2}, 13), kClosed});
-  chapter.items.push_back({"section 2.5", "N'(t') for lambda = 1.8 (f = 5, u = 9), t' = 0 ..",
-                           kNothing, "",
-                           "1 1 1 1 1 1 1 1 1 2 2 2 2 2 3 3 3 3 4 5 5 5 5 7 8 8 8 9 12 13 13 13 16 "
-                           "20 21 21 22 28 33 34 34 38 "
-                           "48 54 55 56 66",
-                           reached({5, 9}, 66), kClosed, "the paper gives the recurrence only"});
+      {"section 2.5", "N'(t') for lambda = 1.8 (f = 5, u = 9), t' = 0 ..", kNothing, "",
+       "1 1 1 1 1 1 1 1 1 2 2 2 2 2 3 3 3 3 4 5 5 5 5 7 8 8 8 9 12 13 13 13 16 "
+       "20 21 21 22 28 33 34 34 38 "
+       "48 54 55 56 66",
+       reached({5, 9}, 66), kRecurrence, "the paper gives the recurrence only"});
   chapter.items.push_back({"Fig. 1b", "binomial broadcast, n = 8, lambda = 2, steps", "6", "", "",
-                           std::to_string(cost::alpha_tree_ticks({1, 2}, 8, 0.5)), kClosed});
+                           std::to_string(cost::alpha_tree_ticks({1, 2}, 8, 0.5)), kRecurrence});
   chapter.items.push_back({"Fig. 2", "lambda-tree broadcast, n = 8, lambda = 2, steps", "5", "", "",
                            broadcast_ticks({1, 2}, 8), kProven});
   for (const Lambda& lambda :
@@ -73,11 +75,11 @@ void trees(Chapter& chapter) {
     return text;
   };
   chapter.items.push_back({"section 2.4", "optimal (n', n'') for n = 13, lambda = 2", "(8,5)", "",
-                           "", split(13), kClosed});
+                           "", split(13), kRecurrence});
   chapter.items.push_back({"section 2.4", "optimal (n', n'') for n = 14, lambda = 2",
                            "(6,8) (7,7) ... (13,1)", "",
                            "(6,8) (7,7) (8,6) (9,5) (10,4) (11,3) (12,2) (13,1)", split(14),
-                           kClosed, "the same, in full"});
+                           kRecurrence, "the same, in full"});
 }
 
 std::string range_text(const std::optional<cost::AlphaRange>& range) {
@@ -101,13 +103,14 @@ Picture christmas_tree(const Lambda& lambda, std::int64_t last, const std::strin
 void ratios(Chapter& chapter) {
   chapter.items.push_back({"Fig. 6", "a fixed alpha for n = 2 .. 250, lambda = 2", "exists", "",
                            "[0.61588, 0.62017)", range_text(cost::common_alpha({1, 2}, 250)),
-                           kClosed, "the figure shows that there is one; the interval is ours"});
+                           kRecurrence,
+                           "the figure shows that there is one; the interval is ours"});
   for (const Lambda& lambda : {Lambda{20, 39}, Lambda{5, 9}, Lambda{1000, 1293}}) {
     const bool figure = lambda.latency == 39;
     chapter.items.push_back({figure ? "Fig. 7" : "section 2.4",
                              "a fixed alpha for n = 2 .. 250, lambda = " + name_of(lambda),
                              figure ? Printed("none") : kNothing, "", figure ? "" : "none",
-                             range_text(cost::common_alpha(lambda, 250)), kClosed});
+                             range_text(cost::common_alpha(lambda, 250)), kRecurrence});
   }
   const struct {
     Lambda lambda;
@@ -127,7 +130,7 @@ void ratios(Chapter& chapter) {
         {"Fig. 9",
          "entries of the look-up table up to n = 100, 1000, 10000, lambda = " +
              name_of(table.lambda),
-         kNothing, "", table.sizes, sizes, kClosed,
+         kNothing, "", table.sizes, sizes, kRecurrence,
          "the figure has no numbers; the schedules need no table: they split by N_lambda"});
   }
   chapter.pictures.push_back(christmas_tree({1, 2}, 250, "004-fig6.svg"));
@@ -157,15 +160,15 @@ void predicted_time(Chapter& chapter) {
     if (steps == least) best += (best.empty() ? "" : " ") + fixed(alpha, 2);
   }
   chapter.items.push_back({"Fig. 12", "alpha with the least predicted time, n = 64, lambda = 1.8",
-                           "0.56 to 0.59", "", "0.56 0.57 0.58 0.59", best, kClosed,
+                           "0.56 to 0.59", "", "0.56 0.57 0.58 0.59", best, kRecurrence,
                            "the same, in hundredths"});
   chapter.items.push_back({"Fig. 12", "least predicted time, steps", kNothing, "", "9.2",
-                           fixed(least, 1), kClosed,
+                           fixed(least, 1), kRecurrence,
                            "the figure's axis was lost; T_1.8(64) = 9.2 too"});
   chapter.items.push_back(
       {"Fig. 12", "predicted time of the binomial tree (alpha = 0.5), steps", kNothing, "", "10.8",
        fixed(static_cast<double>(cost::alpha_tree_ticks(lambda, 64, 0.5)) / lambda.send, 1),
-       kClosed, "14.8 % more than the least; 21 % were measured on the Delta"});
+       kRecurrence, "14.8 % more than the least; 21 % were measured on the Delta"});
   const std::string title = "Predicted broadcast time by alpha, n = 64, lambda = 1.8";
   chapter.pictures.push_back(
       {"004-fig12.svg", title, plot_svg(title, {"alpha"}, {"steps"}, {line})});
@@ -189,7 +192,7 @@ void combine(Chapter& chapter) {
   for (int lambda = 1; lambda <= 10; ++lambda) {
     const bool rounds_up = lambda == 10;  // 1.19749 and more digits
     chapter.items.push_back({"Table 1", "gamma(" + std::to_string(lambda) + ")",
-                             kTable1[lambda - 1], "", "", fixed(growth(lambda), 3), kClosed,
+                             kTable1[lambda - 1], "", "", fixed(growth(lambda), 3), kRecurrence,
                              rounds_up ? "1.19749 to five digits" : ""});
   }
   for (int lambda = 1; lambda <= 9; ++lambda) {
@@ -197,7 +200,8 @@ void combine(Chapter& chapter) {
     chapter.items.push_back(
         {"Table 2",
          "break-even lambda of delay-send and delay-receive, floor " + std::to_string(lambda),
-         lambda == 1 ? Printed("1.44") : kNothing, "", table2[lambda - 1], fixed(even, 4), kClosed,
+         lambda == 1 ? Printed("1.44") : kNothing, "", table2[lambda - 1], fixed(even, 4),
+         kRecurrence,
          lambda == 1 ? "the paper rounds; it is the limit for large n"
                      : "the printed table is not legible"});
   }
@@ -210,7 +214,7 @@ void combine(Chapter& chapter) {
     chapter.items.push_back(
         {"section 3", "break-even lambda between 1 and 2 for n = " + std::to_string(n), "1.44", "",
          exact, fixed(static_cast<double>(postal_ticks(size, 1, 2)) / postal_ticks(size, 1, 1), 3),
-         kClosed, "the paper's holds for large n; schedules compare the exact times"});
+         kRecurrence, "the paper's holds for large n; schedules compare the exact times"});
   }
   for (const std::uint32_t lambda : {1u, 2u, 3u}) {
     for (const std::int64_t n : {5, 6, 7, 11, 20, 64}) {
@@ -220,7 +224,7 @@ void combine(Chapter& chapter) {
                                kNothing,
                                std::to_string(cost::reach_table({1, lambda}, n).size() - 1), "",
                                proven_steps({.topology = "complete:" + std::to_string(n),
-                                             .collective = espalier_Collective_ALLREDUCE,
+                                             .collective = Collective::kAllreduce,
                                              .algorithm = "combine",
                                              .send_ticks = 1,
                                              .latency_ticks = lambda}),

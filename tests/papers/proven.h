@@ -11,7 +11,7 @@ namespace espalier::papers {
 
 struct Question {
   std::string topology;  // "fattree:k=3,h=2,c=1"
-  Collective collective = espalier_Collective_BROADCAST;
+  Collective collective = Collective::kBroadcast;
   std::string algorithm;  // rank-local or searched
   std::int64_t blocks = 1;
   bool every_blocks = false;  // it must be proven for every N, not only for those up to `blocks`

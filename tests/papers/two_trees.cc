@@ -82,8 +82,8 @@ void broadcast_and_reduce(Chapter& chapter) {
                    {14, 8, 14}, {15, 8, 14}, {16, 9, 15}, {17, 9, 15}};
   for (const auto& [n, one, four] : simulated) {
     const std::int64_t h = static_cast<std::int64_t>(std::ceil(std::log2(n + 2)));
-    for (const auto& [name, collective] : {std::pair{"broadcast", espalier_Collective_BROADCAST},
-                                           std::pair{"reduction", espalier_Collective_REDUCE}}) {
+    for (const auto& [name, collective] : {std::pair{"broadcast", Collective::kBroadcast},
+                                           std::pair{"reduction", Collective::kReduce}}) {
       const Question question{
           .topology = complete(n + 1), .collective = collective, .algorithm = "two-tree"};
       Question more = question;
@@ -100,7 +100,7 @@ void broadcast_and_reduce(Chapter& chapter) {
   for (std::int64_t p = 3; p <= 130; ++p) {
     const std::int64_t h = static_cast<std::int64_t>(std::ceil(std::log2(p + 1)));
     const std::string steps = proven_steps({.topology = complete(p),
-                                            .collective = espalier_Collective_BROADCAST,
+                                            .collective = Collective::kBroadcast,
                                             .algorithm = "two-tree",
                                             .blocks = 3});
     const std::int64_t slack = std::atoll(steps.c_str()) - 2 * h - 6;
@@ -123,7 +123,7 @@ void scan(Chapter& chapter) {
          "scan, p = 30, " + std::to_string(2 * blocks) + " blocks in both trees, steps", kNothing,
          std::to_string(printed), std::to_string(steps),
          proven_steps({.topology = complete(30),
-                       .collective = espalier_Collective_SCAN,
+                       .collective = Collective::kScan,
                        .algorithm = "two-tree",
                        .blocks = blocks}),
          kProven, "4h - 2 + 2(N - 2) is a bound; 4h + 2N - 10 are enough"});
@@ -155,7 +155,7 @@ void time_bounds(Chapter& chapter) {
 void other_models(Chapter& chapter) {
   for (const std::int64_t p : {7, 15, 31, 63}) {
     Question couples{.topology = complete((p + 1) / 2),
-                     .collective = espalier_Collective_BROADCAST,
+                     .collective = Collective::kBroadcast,
                      .algorithm = "two-tree",
                      .blocks = 4};
     const std::int64_t duplex = std::atoll(proven_steps(couples).c_str());
@@ -170,7 +170,7 @@ void other_models(Chapter& chapter) {
   for (const auto& [n, latency] : {std::pair{64, 8}, std::pair{126, 10}, std::pair{256, 11},
                                    std::pair{512, 12}, std::pair{1023, 14}}) {
     const std::string steps = proven_steps({.topology = complete(n + 1),
-                                            .collective = espalier_Collective_BROADCAST,
+                                            .collective = Collective::kBroadcast,
                                             .algorithm = "double-fibonacci"});
     chapter.items.push_back(
         {"001 section 7",

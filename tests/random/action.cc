@@ -16,7 +16,9 @@ constexpr std::int64_t kActionFitBlocks = 160;
 constexpr std::int64_t kMaxLength = 512;         // values that a row looks up
 constexpr std::int64_t kMaxRoundInstances = 96;  // of a round
 
-bool is_transfer(Kind kind) { return kind == espalier_Kind_SEND || kind == espalier_Kind_RECEIVE; }
+bool is_transfer(ActionKind kind) {
+  return kind == ActionKind::kSend || kind == ActionKind::kReceive;
+}
 
 }  // namespace
 
@@ -158,16 +160,16 @@ std::uint8_t ActionDraft::slot_row(RowWriter& rows, Spot Progression::*spot, Cho
   return rows.index(row);
 }
 
-Place ActionDraft::place(RowWriter& rows, Spot Progression::*spot, Choice& choice) const {
+Operand ActionDraft::operand(RowWriter& rows, Spot Progression::*spot, Choice& choice) const {
   const Progression& one = *members[0].of;
-  Place place{};
-  place.buffer = (one.*spot).buffer;
-  place.segment_ref =
+  Operand operand{};
+  operand.buffer = (one.*spot).buffer;
+  operand.segment_ref =
       constant_row(rows, [&](const Member& member) { return (member.of->*spot).segment; });
-  place.block_ref = block_row(rows);
-  if (place.buffer == espalier_Buffer_SCRATCH) place.slot_ref = slot_row(rows, spot, choice);
-  place.run = static_cast<std::uint16_t>(one.run == 1 && choice.one_in(2) ? 0 : one.run);
-  return place;
+  operand.block_ref = block_row(rows);
+  if (operand.buffer == Buffer::kScratch) operand.slot_ref = slot_row(rows, spot, choice);
+  operand.run = static_cast<std::uint16_t>(one.run == 1 && choice.one_in(2) ? 0 : one.run);
+  return operand;
 }
 
 std::int64_t ActionDraft::step_of(std::int64_t instance) const {
@@ -281,13 +283,13 @@ std::optional<Action> ActionDraft::write(RowWriter& rows, const std::vector<std:
     action.link_ref =
         constant_row(rows, [&](const Member& member) { return links[member.of->peer]; });
   }
-  action.has_into = one.into.buffer != espalier_Buffer_BUFFER_NONE;
-  action.has_a = one.a.buffer != espalier_Buffer_BUFFER_NONE;
-  action.has_b = one.b.buffer != espalier_Buffer_BUFFER_NONE;
+  action.has_into = one.into.buffer != Buffer::kNone;
+  action.has_a = one.a.buffer != Buffer::kNone;
+  action.has_b = one.b.buffer != Buffer::kNone;
   choice.go_to(mark + 1);
-  if (action.has_into) action.into = place(rows, &Progression::into, choice);
-  if (action.has_a) action.a = place(rows, &Progression::a, choice);
-  if (action.has_b) action.b = place(rows, &Progression::b, choice);
+  if (action.has_into) action.into = operand(rows, &Progression::into, choice);
+  if (action.has_a) action.a = operand(rows, &Progression::a, choice);
+  if (action.has_b) action.b = operand(rows, &Progression::b, choice);
   if (!instances || rows.failed()) return std::nullopt;
   return action;
 }

@@ -46,7 +46,7 @@ class ActionDraft {
   [[nodiscard]] bool delay(Choice& choice);
   [[nodiscard]] RowShape shape() const;
   [[nodiscard]] std::uint8_t block_row(RowWriter& rows) const;
-  [[nodiscard]] Place place(RowWriter& rows, Spot Progression::*spot, Choice& choice) const;
+  [[nodiscard]] Operand operand(RowWriter& rows, Spot Progression::*spot, Choice& choice) const;
   [[nodiscard]] std::uint8_t slot_row(RowWriter& rows, Spot Progression::*spot,
                                       Choice& choice) const;
   template <typename Value>

@@ -72,7 +72,7 @@ class Breaker {
   // All references of the action to rows, or to rows of slots alone.
   std::vector<std::uint8_t*> references(bool slots) {
     std::vector<std::uint8_t*> all;
-    if (!slots && (action_->kind == espalier_Kind_SEND || action_->kind == espalier_Kind_RECEIVE)) {
+    if (!slots && (action_->kind == ActionKind::kSend || action_->kind == ActionKind::kReceive)) {
       all.push_back(&action_->link_ref);
     }
     if (!slots && action_->pace_ref != 0) all.push_back(&action_->pace_ref);
@@ -81,7 +81,7 @@ class Breaker {
           std::pair(action_->has_b, &action_->b)}) {
       if (!has) continue;
       if (!slots) all.insert(all.end(), {&place->segment_ref, &place->block_ref});
-      if (place->buffer == espalier_Buffer_SCRATCH) all.push_back(&place->slot_ref);
+      if (place->buffer == Buffer::kScratch) all.push_back(&place->slot_ref);
     }
     return all;
   }

@@ -26,9 +26,8 @@ std::int64_t port_from(const NodeEvents& node, const Event& event) {
 // Whether two transfers of a node at the same time need one port of the model.
 bool clash(espalier_PortModel model, const Event& one, const Event& other) {
   const bool alike = one.kind == other.kind;
-  return (model == espalier_PortModel_ONE_PORT_DUPLEX && alike) ||
-         model == espalier_PortModel_SIMPLEX ||
-         (model == espalier_PortModel_SINGLE_SEND && alike && one.is_send());
+  return (model == PortModel::kOnePortDuplex && alike) || model == PortModel::kSimplex ||
+         (model == PortModel::kSingleSend && alike && one.is_send());
 }
 
 }  // namespace
@@ -39,16 +38,16 @@ std::pair<std::int64_t, std::int64_t> given_segments(const espalier_Program& pro
   const std::int64_t node = program.node;
   const Given all{0, program.segments}, own{node, node + 1}, none{0, 0};
   if (program.node >= program.ranks) return none;
-  const bool input = buffer == espalier_Buffer_INPUT, root = program.node == program.root;
+  const bool input = buffer == Buffer::kInput, root = program.node == program.root;
   switch (program.collective) {
-    case espalier_Collective_BROADCAST: return input == root ? all : none;
-    case espalier_Collective_REDUCE: return input || root ? all : none;
-    case espalier_Collective_EXSCAN: return input || program.node > 0 ? all : none;
-    case espalier_Collective_SCATTER: return !input ? own : root ? all : none;
-    case espalier_Collective_GATHER: return input ? own : root ? all : none;
-    case espalier_Collective_ALLGATHER: return input ? own : all;
-    case espalier_Collective_REDUCE_SCATTER: return input ? all : own;
-    case espalier_Collective_BARRIER: return input ? all : none;  // of no bytes
+    case Collective::kBroadcast: return input == root ? all : none;
+    case Collective::kReduce: return input || root ? all : none;
+    case Collective::kExscan: return input || program.node > 0 ? all : none;
+    case Collective::kScatter: return !input ? own : root ? all : none;
+    case Collective::kGather: return input ? own : root ? all : none;
+    case Collective::kAllgather: return input ? own : all;
+    case Collective::kReduceScatter: return input ? all : own;
+    case Collective::kBarrier: return input ? all : none;  // of no bytes
     default: return all;
   }
 }
@@ -70,10 +69,10 @@ std::int64_t Brute::lanes(std::int32_t from, std::int32_t to) const {
   return programs_.size() > programs_[0].ranks ? 0 : 1;
 }
 
-std::string Brute::check_place(const NodeEvents& node, const Memory& place) const {
+std::string Brute::check_operand(const NodeEvents& node, const Memory& place) const {
   if (place.buffer == 0) return {};
   const espalier_Program& program = *node.program;
-  const bool scratch = place.buffer == espalier_Buffer_SCRATCH;
+  const bool scratch = place.buffer == Buffer::kScratch;
   const auto segments = static_cast<std::int64_t>(program.segments);
   if (place.segment < 0 || place.segment + place.run > segments || place.block < 0 ||
       place.block >= node.blocks || (place.run > 1 && node.blocks > 1)) {
@@ -151,7 +150,7 @@ std::string Brute::check_matching(Window window) const {
       ends[from * nodes_.size() + to][event.is_send() ? 0 : 1].push_back(&event);
     }
   }
-  const bool named = programs_[0].collective != espalier_Collective_ALL_TO_ALL;
+  const bool named = programs_[0].collective != Collective::kAllToAll;
   for (std::size_t link = 0; link < ends.size(); ++link) {
     const auto& both = ends[link];
     const auto where = [&] {
@@ -224,7 +223,7 @@ std::string Brute::check_links() {
     if (!wrong.empty() || many <= capacities_[use.second]) return;
     wrong = "a link carries more than it can in step " + std::to_string(use.first);
   });
-  if (!wrong.empty() || programs_[0].grade != espalier_Grade_ASYNC) return wrong;
+  if (!wrong.empty() || programs_[0].contention != ContentionGuarantee::kAsync) return wrong;
   std::vector<std::int64_t> most(capacities_.size(), 0), worst = most;
   each(pairs, [&](const Use& use, std::int64_t many) {
     most[use.second] = std::max(most[use.second], many);

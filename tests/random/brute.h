@@ -23,13 +23,13 @@ struct Memory {
 // An instance that exists.
 struct Event {
   std::int64_t step = 0;  // of the schedule
-  std::uint8_t kind = 0;  // espalier_Kind
+  std::uint8_t kind = 0;  // espalier_ActionKind
   std::uint8_t phase = 0, action = 0;
   std::int32_t peer = -1;
   std::uint32_t after = 0;
   Memory into, a, b;
-  [[nodiscard]] bool is_send() const { return kind == espalier_Kind_SEND; }
-  [[nodiscard]] bool is_receive() const { return kind == espalier_Kind_RECEIVE; }
+  [[nodiscard]] bool is_send() const { return kind == ActionKind::kSend; }
+  [[nodiscard]] bool is_receive() const { return kind == ActionKind::kReceive; }
   [[nodiscard]] bool is_operation() const { return !is_send() && !is_receive(); }
   // The order within a step: sends, then receives, then operations.
   [[nodiscard]] int turn() const { return is_send() ? 0 : is_receive() ? 1 : 2; }
@@ -100,7 +100,7 @@ class Brute {
   // The instances whose steps are in [first, end) of their phase.
   [[nodiscard]] Window find_instances(Reading& reading, const espalier_Action& action,
                                       std::int64_t period, Window steps, std::int64_t blocks);
-  [[nodiscard]] std::string check_place(const NodeEvents& node, const Memory& place) const;
+  [[nodiscard]] std::string check_operand(const NodeEvents& node, const Memory& place) const;
   [[nodiscard]] std::string check_claims() const;
   [[nodiscard]] std::string check_ports(std::size_t node) const;
   [[nodiscard]] std::string check_matching(Window window) const;

@@ -56,13 +56,12 @@ TEST(Brute, SeesInputInTheOutputsMemory) {
   // An exchange by both ranks: in place, each would send the data that it has received.
   Programs programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
-    verify::ProgramBuilder builder(*topology, espalier_Collective_ALL_TO_ALL, me, 2);
+    verify::ProgramBuilder builder(*topology, Collective::kAllToAll, me, 2);
     builder.program.segments = 2;
     const auto own = static_cast<std::int32_t>(me), other = 1 - own;
-    builder.send(0, 1 - me, builder.place(espalier_Buffer_INPUT, other), 0);
-    builder.receive(0, 1 - me, builder.place(espalier_Buffer_OUTPUT, other));
-    builder.copy(0, builder.place(espalier_Buffer_OUTPUT, own),
-                 builder.place(espalier_Buffer_INPUT, own));
+    builder.send(0, 1 - me, builder.operand(Buffer::kInput, other), 0);
+    builder.receive(0, 1 - me, builder.operand(Buffer::kOutput, other));
+    builder.copy(0, builder.operand(Buffer::kOutput, own), builder.operand(Buffer::kInput, own));
     programs.push_back(builder.finish(1, 0, 1, 0));
   }
   EXPECT_EQ(check(*topology, programs, 3, InPlace::kNo), "");

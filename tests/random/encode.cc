@@ -84,7 +84,7 @@ class Encoder {
     program_.window = plan_.window;
     program_.scratch_blocks = part_.scratch + (choice_.one_in(10) ? 1 : 0);
     program_.port_model = plan_.ports;
-    program_.grade = plan_.grade;
+    program_.contention = plan_.contention;
     program_.send_ticks = plan_.send_ticks;
     program_.latency_ticks = plan_.latency_ticks;
     program_.segments = plan_.segments;
@@ -106,7 +106,7 @@ class Encoder {
     }
     std::vector<std::uint32_t> peers;
     for (const Progression& one : part_.all) {
-      const bool transfer = one.kind == espalier_Kind_SEND || one.kind == espalier_Kind_RECEIVE;
+      const bool transfer = one.kind == ActionKind::kSend || one.kind == ActionKind::kReceive;
       const auto at = transfer ? std::find(peers.begin(), peers.end(), one.peer) : peers.end();
       if (!transfer || at != peers.end()) continue;
       peers.insert(peers.begin() + choice_.number(0, static_cast<std::uint32_t>(peers.size())),
@@ -148,7 +148,7 @@ class Encoder {
   // Messages of a link of several lanes that share a step meet in the order of the actions.
   [[nodiscard]] std::vector<const Progression*> sharing(const Progression& one) const {
     std::vector<const Progression*> all;
-    if (one.kind != espalier_Kind_SEND && one.kind != espalier_Kind_RECEIVE) return all;
+    if (one.kind != ActionKind::kSend && one.kind != ActionKind::kReceive) return all;
     const std::int64_t pace = plan_.stages[one.stage].pace;
     for (const Progression& other : part_.all) {
       const bool share = other.kind == one.kind && other.peer == one.peer &&

@@ -22,7 +22,7 @@ constexpr std::int64_t kSparseSteps = 64;  // steps an event
 std::string name(std::uint32_t node) { return "node " + std::to_string(node); }
 
 bool is_transfer(const espalier_Action& action) {
-  return action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
+  return action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
 }
 
 // Clamps a value to 32 bits; one that is out of range stays outside of every table and buffer.
@@ -36,7 +36,7 @@ std::int64_t pace_at(Reading& reading, const espalier_Action& action, std::int64
 }
 
 Memory place_at(Reading& reading, const espalier_Action& action, bool has,
-                const espalier_Place& place, std::int64_t i, std::int64_t blocks) {
+                const espalier_Operand& place, std::int64_t i, std::int64_t blocks) {
   Memory at;
   if (!has) return at;
   at.buffer = static_cast<std::uint8_t>(place.buffer);
@@ -45,7 +45,7 @@ Memory place_at(Reading& reading, const espalier_Action& action, bool has,
   if (action.clamp && block >= blocks) block = blocks - 1;
   at.block = narrow(block);
   at.run = std::max<std::int32_t>(1, place.run);
-  if (place.buffer == espalier_Buffer_SCRATCH) at.slot = narrow(reading.value(place.slot_ref, i));
+  if (place.buffer == Buffer::kScratch) at.slot = narrow(reading.value(place.slot_ref, i));
   return at;
 }
 
@@ -120,7 +120,7 @@ std::string Brute::expand_action(Reading& reading, const espalier_Action& action
   if (instances.end - instances.first > kMaxEventInstances)
     return "more instances than can be looked at";
   const std::uint32_t moved =
-      action.kind == espalier_Kind_SEND ? action.a.block_ref : action.into.block_ref;
+      action.kind == ActionKind::kSend ? action.a.block_ref : action.into.block_ref;
   std::int64_t earliest = whole ? 0 : window.first - before;
   for (std::int64_t i = instances.first; i < instances.end; ++i) {
     const std::int64_t step = start + period * (paced ? pace_at(reading, action, period, i) : i);
@@ -195,7 +195,7 @@ std::string Brute::expand(std::uint32_t at, std::int64_t blocks, Window window) 
   sort_by_time(node.events);
   for (const Event& event : node.events) {
     for (const Memory* place : {&event.into, &event.a, &event.b}) {
-      std::string wrong = check_place(node, *place);
+      std::string wrong = check_operand(node, *place);
       if (!wrong.empty()) return wrong;
     }
   }

@@ -40,10 +40,9 @@ std::vector<Row> first_rows(const Program& program, std::int64_t blocks) {
       if ((table->next_rows() >> row & 1) == 0) continue;
       const Action& action = table->action(row);
       const bool paced = action.pace_ref != 0;
-      const bool transfer =
-          action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
+      const bool transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
       const std::uint32_t ref =
-          action.kind == espalier_Kind_SEND ? action.a.block_ref : action.into.block_ref;
+          action.kind == ActionKind::kSend ? action.a.block_ref : action.into.block_ref;
       for (std::uint32_t left = table->in_step(row); left > 0; --left) {
         const std::uint32_t number = table->first_action() + row;
         if (table->exists(row)) rows.emplace_back(step, number, table->block(row, ref));
@@ -55,8 +54,7 @@ std::vector<Row> first_rows(const Program& program, std::int64_t blocks) {
     for (std::uint32_t row = 0; row < kMaxActions; ++row) {
       if ((taken >> row & 1) == 0) continue;
       const Action& action = table->action(row);
-      const bool transfer =
-          action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
+      const bool transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
       if (action.pace_ref == 0 || !transfer) table->advance(row);
     }
     if (!table->good()) break;
@@ -90,10 +88,10 @@ std::string check_timetable(const NodeEvents& node) {
 }  // namespace
 
 std::string check_slots(const NodeEvents& node) {
-  const bool named = node.program->collective != espalier_Collective_ALL_TO_ALL;
+  const bool named = node.program->collective != Collective::kAllToAll;
   std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>> holds;  // segment, block; by slot
   const auto read = [&](const Memory& place) {
-    if (place.buffer != espalier_Buffer_SCRATCH) return true;
+    if (place.buffer != Buffer::kScratch) return true;
     const auto at = holds.find(place.slot);
     if (at == holds.end()) return true;
     return (!named || at->second.first == place.segment) && at->second.second == place.block;
@@ -104,7 +102,7 @@ std::string check_slots(const NodeEvents& node) {
       return "node " + std::to_string(node.program->node) +
              " reads a slot of another block in step " + std::to_string(event.step);
     }
-    if (event.into.buffer != espalier_Buffer_SCRATCH) continue;
+    if (event.into.buffer != Buffer::kScratch) continue;
     holds[event.into.slot] = {event.into.segment, event.into.block};
   }
   return {};

@@ -12,8 +12,8 @@ class Holder {
   Holder(const NodeEvents& node, InPlace in_place)
       : node_(node), events_(node.events), window_(node.program->window) {
     if (in_place == InPlace::kYes) {
-      const auto [in_first, in_end] = given_segments(*node.program, espalier_Buffer_INPUT);
-      const auto [out_first, out_end] = given_segments(*node.program, espalier_Buffer_OUTPUT);
+      const auto [in_first, in_end] = given_segments(*node.program, Buffer::kInput);
+      const auto [out_first, out_end] = given_segments(*node.program, Buffer::kOutput);
       shared_first_ = std::max(in_first, out_first);
       shared_end_ = std::min(in_end, out_end);
     }
@@ -54,13 +54,13 @@ class Holder {
   // The input is only read, unless it is the output's memory.
   [[nodiscard]] std::uint8_t buffer_of(const Memory& place) const {
     const bool shared = place.segment >= shared_first_ && place.segment < shared_end_;
-    const auto output = static_cast<std::uint8_t>(espalier_Buffer_OUTPUT);
-    return place.buffer == espalier_Buffer_INPUT && shared ? output : place.buffer;
+    const auto output = static_cast<std::uint8_t>(Buffer::kOutput);
+    return place.buffer == Buffer::kInput && shared ? output : place.buffer;
   }
   [[nodiscard]] std::uint64_t key(const Memory& place) const {
     const std::uint64_t buffer = buffer_of(place);
     if (buffer == 0) return 0;
-    const bool slot = buffer == espalier_Buffer_SCRATCH;
+    const bool slot = buffer == Buffer::kScratch;
     const auto segment = static_cast<std::uint64_t>(slot ? 0 : place.segment);
     return buffer << 61 | segment << 31 |
            static_cast<std::uint64_t>(slot ? place.slot : place.block);
@@ -68,13 +68,13 @@ class Holder {
   [[nodiscard]] bool overlap(const Memory& a, const Memory& b) const {
     const std::uint8_t buffer = buffer_of(a);
     if (buffer == 0 || buffer != buffer_of(b)) return false;
-    const bool slots = buffer == espalier_Buffer_SCRATCH;
+    const bool slots = buffer == Buffer::kScratch;
     const std::int32_t first = slots ? a.slot : a.segment, other = slots ? b.slot : b.segment;
     return first < other + b.run && other < first + a.run && (slots || a.block == b.block);
   }
   // A copy of a block onto itself changes nothing.
   [[nodiscard]] bool changes(const Event& event) const {
-    const bool same = event.kind == espalier_Kind_COPY && event.a.buffer == espalier_Buffer_INPUT &&
+    const bool same = event.kind == ActionKind::kCopy && event.a.buffer == Buffer::kInput &&
                       event.a.segment == event.into.segment;
     return !same || buffer_of(event.a) != event.into.buffer;
   }

@@ -24,7 +24,7 @@ class LockStep {
         common_(*nodes[0].program),
         blocks_(nodes[0].blocks),
         ordered_(!common_.needs_commutative),
-        barrier_(common_.collective == espalier_Collective_BARRIER),
+        barrier_(common_.collective == Collective::kBarrier),
         memory_(nodes.size()),
         channels_(nodes.size() * nodes.size()) {
     const auto places = static_cast<std::size_t>(common_.segments * blocks_);
@@ -80,8 +80,8 @@ class LockStep {
 
   // In place: puts the input into the output's memory.
   void fill(std::size_t at) {
-    const auto [first, end] = given_segments(*nodes_[at].program, espalier_Buffer_INPUT);
-    const auto [out_first, out_end] = given_segments(*nodes_[at].program, espalier_Buffer_OUTPUT);
+    const auto [first, end] = given_segments(*nodes_[at].program, Buffer::kInput);
+    const auto [out_first, out_end] = given_segments(*nodes_[at].program, Buffer::kOutput);
     for (std::int64_t segment = std::max(first, out_first); segment < std::min(end, out_end);
          ++segment) {
       for (std::int64_t block = 0; block < blocks_; ++block) {
@@ -93,7 +93,7 @@ class LockStep {
 
   Datum& cell(std::size_t at, const Memory& place, std::int32_t part) {
     Node& node = memory_[at];
-    if (place.buffer == espalier_Buffer_SCRATCH) {
+    if (place.buffer == Buffer::kScratch) {
       return node.scratch[static_cast<std::size_t>(place.slot + part)];
     }
     const std::int64_t position = (place.segment + part) * blocks_ + place.block;
@@ -101,8 +101,8 @@ class LockStep {
   }
 
   Datum load(std::size_t at, const Memory& place, std::int32_t part) {
-    if (place.buffer == espalier_Buffer_INPUT) {
-      const auto [first, end] = given_segments(*nodes_[at].program, espalier_Buffer_OUTPUT);
+    if (place.buffer == Buffer::kInput) {
+      const auto [first, end] = given_segments(*nodes_[at].program, Buffer::kOutput);
       const std::int32_t segment = place.segment + part;
       const bool shared = memory_[at].aliased && segment >= first && segment < end;
       if (!shared) return own(at, segment, place.block);
@@ -160,13 +160,13 @@ class LockStep {
     std::int64_t carried = segment;
     const auto me = static_cast<std::int64_t>(at);
     switch (common_.collective) {
-      case espalier_Collective_BROADCAST:
-      case espalier_Collective_SCATTER: first = last = common_.root; break;
-      case espalier_Collective_SCAN: last = me; break;
-      case espalier_Collective_EXSCAN: last = me - 1; break;
-      case espalier_Collective_ALL_TO_ALL: carried = me; [[fallthrough]];
-      case espalier_Collective_GATHER:
-      case espalier_Collective_ALLGATHER: first = last = segment; break;
+      case Collective::kBroadcast:
+      case Collective::kScatter: first = last = common_.root; break;
+      case Collective::kScan: last = me; break;
+      case Collective::kExscan: last = me - 1; break;
+      case Collective::kAllToAll: carried = me; [[fallthrough]];
+      case Collective::kGather:
+      case Collective::kAllgather: first = last = segment; break;
       default: break;
     }
     Datum datum{0, static_cast<std::uint32_t>(last - first + 1), static_cast<std::int32_t>(carried),
@@ -185,7 +185,7 @@ class LockStep {
         if (memory_[at].heard == (std::uint64_t{1} << common_.ranks) - 1) continue;
         return who() + " ends before it has heard of all";
       }
-      const auto [first, end] = given_segments(*nodes_[at].program, espalier_Buffer_OUTPUT);
+      const auto [first, end] = given_segments(*nodes_[at].program, Buffer::kOutput);
       for (std::int64_t place = first * blocks_; place < end * blocks_; ++place) {
         const std::int64_t segment = place / blocks_, block = place % blocks_;
         if (memory_[at].caller[static_cast<std::size_t>(place)] == wanted(at, segment, block)) {

@@ -80,13 +80,13 @@ bool Moves::has(std::uint32_t node, Buffer buffer, std::uint32_t segment) const 
 }
 
 Moves::Cell Moves::given(Spool& spool, std::uint32_t node, bool output_before) const {
-  const bool output = output_before && has(node, espalier_Buffer_OUTPUT, spool.segment);
-  return spool.sketch.caller(node, output ? espalier_Buffer_OUTPUT : espalier_Buffer_INPUT,
-                             spool.segment, spool.block, output);
+  const bool output = output_before && has(node, Buffer::kOutput, spool.segment);
+  return spool.sketch.caller(node, output ? Buffer::kOutput : Buffer::kInput, spool.segment,
+                             spool.block, output);
 }
 
 Moves::Cell Moves::result(Spool& spool, std::uint32_t node) const {
-  return spool.sketch.caller(node, espalier_Buffer_OUTPUT, spool.segment, spool.block);
+  return spool.sketch.caller(node, Buffer::kOutput, spool.segment, spool.block);
 }
 
 std::vector<Moves::Cell> Moves::down(Spool& spool, std::uint32_t root, Cell source, const Nodes& to,
@@ -94,7 +94,7 @@ std::vector<Moves::Cell> Moves::down(Spool& spool, std::uint32_t root, Cell sour
   std::vector<Cell> at(peers_.size(), -1);
   at[root] = source;
   for (const auto& [parent, node] : tree(spool.dice, root, to).edges) {
-    const bool wanted = keep && has(node, espalier_Buffer_OUTPUT, spool.segment);
+    const bool wanted = keep && has(node, Buffer::kOutput, spool.segment);
     const bool detour = through_scratch_ == kAlways ||
                         (through_scratch_ > 0 && spool.dice.one_in(through_scratch_ + 1));
     at[node] = wanted && !detour ? result(spool, node)
@@ -195,9 +195,9 @@ void Moves::prefixes(Spool& spool, std::uint32_t first, std::uint32_t end,
   const std::vector<Cell> got = down(spool, middle - 1, prefix[middle - 1], to, false);
   for (const std::uint32_t rank : to) {
     Cell into = prefix[rank];
-    if (plan_.collective == espalier_Collective_SCAN) {
+    if (plan_.collective == Collective::kScan) {
       into = result(spool, rank);
-    } else if (sketch.cells()[static_cast<std::size_t>(into)].buffer == espalier_Buffer_INPUT) {
+    } else if (sketch.cells()[static_cast<std::size_t>(into)].buffer == Buffer::kInput) {
       into = sketch.scratch(rank, spool.segment, spool.block);
     }
     sketch.combine(got[rank], prefix[rank], into);
@@ -221,7 +221,7 @@ void Moves::each_part(Dice& dice, std::uint32_t first, std::uint32_t end, std::u
 void Moves::spread_runs(Spool& spool, std::uint32_t first, std::uint32_t end, std::uint32_t head,
                         Cell held, std::uint32_t held_first) const {
   Sketch& sketch = spool.sketch;
-  const Cell own = sketch.caller(head, espalier_Buffer_OUTPUT, head, 0);
+  const Cell own = sketch.caller(head, Buffer::kOutput, head, 0);
   sketch.copy(held, own, {head - held_first, 0, 1});
   each_part(spool.dice, first, end, head, [&](std::uint32_t from, std::uint32_t many, auto rank) {
     const Cell got = sketch.scratch(rank, from, 0, many);
@@ -233,7 +233,7 @@ void Moves::spread_runs(Spool& spool, std::uint32_t first, std::uint32_t end, st
 void Moves::gather_runs(Spool& spool, std::uint32_t first, std::uint32_t end, std::uint32_t head,
                         Cell held, std::uint32_t held_first) const {
   Sketch& sketch = spool.sketch;
-  const Cell own = sketch.caller(head, espalier_Buffer_INPUT, head, 0);
+  const Cell own = sketch.caller(head, Buffer::kInput, head, 0);
   sketch.copy(own, held, {0, head - held_first, 1});
   each_part(spool.dice, first, end, head, [&](std::uint32_t from, std::uint32_t many, auto rank) {
     const Cell sent = sketch.scratch(rank, from, 0, many);

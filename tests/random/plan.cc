@@ -63,17 +63,15 @@ class Planner {
  private:
   void choose_collective(std::uint32_t ranks) {
     static constexpr std::array<Collective, 11> kAll = {
-        espalier_Collective_BROADCAST,      espalier_Collective_REDUCE,
-        espalier_Collective_ALLREDUCE,      espalier_Collective_SCAN,
-        espalier_Collective_EXSCAN,         espalier_Collective_SCATTER,
-        espalier_Collective_GATHER,         espalier_Collective_ALLGATHER,
-        espalier_Collective_REDUCE_SCATTER, espalier_Collective_ALL_TO_ALL,
-        espalier_Collective_BARRIER};
+        Collective::kBroadcast, Collective::kReduce,    Collective::kAllreduce,
+        Collective::kScan,      Collective::kExscan,    Collective::kScatter,
+        Collective::kGather,    Collective::kAllgather, Collective::kReduceScatter,
+        Collective::kAllToAll,  Collective::kBarrier};
     // Mostly broadcasts: they show most errors of programs, and they are quick.
     plan_.collective = dice_.one_in(4) ? kAll[0] : kAll[dice_.number(0, dice_.one_in(4) ? 10 : 9)];
-    const bool barrier = plan_.collective == espalier_Collective_BARRIER;
-    const bool runs = plan_.collective == espalier_Collective_SCATTER ||
-                      plan_.collective == espalier_Collective_GATHER;
+    const bool barrier = plan_.collective == Collective::kBarrier;
+    const bool runs =
+        plan_.collective == Collective::kScatter || plan_.collective == Collective::kGather;
     plan_.pipelined = !barrier && !dice_.one_in(runs ? 6 : 24);
     plan_.root = has_root(plan_.collective) ? dice_.number(0, ranks - 1) : 0;
     if (counts_per_rank(plan_.collective)) {
@@ -89,14 +87,15 @@ class Planner {
 
   void choose_ports(std::uint32_t family) {
     static constexpr std::array<PortModel, 4> kModels = {
-        espalier_PortModel_ONE_PORT_DUPLEX, espalier_PortModel_SIMPLEX,
-        espalier_PortModel_SINGLE_SEND, espalier_PortModel_MULTIPORT};
+        PortModel::kOnePortDuplex, PortModel::kSimplex, PortModel::kSingleSend,
+        PortModel::kMultiport};
     const std::uint32_t model = dice_.number(0, 7);
     plan_.ports = kModels[model < 4 ? model : family == 0 ? 0 : 3];
     plan_.links = family == 0 || neighbours_ || dice_.one_in(2);
     // Between neighbours the link carries exactly the transfers of the pair, under any timing skew.
     const bool under_drift = family == 0 || neighbours_ || !plan_.links;
-    plan_.grade = under_drift && dice_.one_in(2) ? espalier_Grade_ASYNC : espalier_Grade_SLOT;
+    plan_.contention =
+        under_drift && dice_.one_in(2) ? ContentionGuarantee::kAsync : ContentionGuarantee::kSlot;
     if (family != 0 || !dice_.one_in(8)) return;
     plan_.send_ticks = dice_.number(1, 2);
     plan_.latency_ticks = plan_.send_ticks + dice_.number(0, 2);

@@ -23,7 +23,7 @@ struct Ring {
 };
 
 struct Spot {
-  Buffer buffer = espalier_Buffer_BUFFER_NONE;
+  Buffer buffer = Buffer::kNone;
   std::uint32_t segment = 0;
   std::int32_t ring = -1;  // SCRATCH: position in NodePlan.rings
   std::uint32_t slot = 0;  // SCRATCH: of the ring's width
@@ -32,7 +32,7 @@ struct Spot {
 // One end of a stream of messages, or a stream of operations: round k moves block
 // `block` + stride * k in step first + pace * k of its stage.
 struct Progression {
-  Kind kind = espalier_Kind_KIND_NONE;
+  ActionKind kind = ActionKind::kNone;
   std::uint32_t stage = 0;
   std::int64_t first = 0;
   std::uint32_t block = 0;    // below the stage's stride
@@ -61,9 +61,9 @@ struct Plan {
   std::unique_ptr<topology::Topology> topology;
   bool links = true;      // whether the topology's links carry it; otherwise a direct run
   bool pipelined = true;  // otherwise N = 1
-  Collective collective = espalier_Collective_COLLECTIVE_NONE;
-  PortModel ports = espalier_PortModel_ONE_PORT_DUPLEX;
-  Grade grade = espalier_Grade_SLOT;
+  Collective collective = Collective::kNone;
+  PortModel ports = PortModel::kOnePortDuplex;
+  ContentionGuarantee contention = ContentionGuarantee::kSlot;
   bool needs_commutative = false;
   bool regular = false;  // a chain whose inner nodes do the same, if it can be
   std::uint32_t root = 0, segments = 1, window = 1, send_ticks = 1, latency_ticks = 1;

@@ -26,17 +26,17 @@ class Cook {
     const auto in_turn = [&](const Emit& first, const Emit& then) {
       return std::vector<Part>{{segments, first}, {segments, then}};
     };
-    if (plan_.collective == espalier_Collective_BROADCAST && halves) {
+    if (plan_.collective == Collective::kBroadcast && halves) {
       return in_turn(scatter(), allgather());
     }
-    if (plan_.collective == espalier_Collective_ALLREDUCE) {
+    if (plan_.collective == Collective::kAllreduce) {
       if (halves) return in_turn(reduce(true), allgather());
       if (plan_.pipelined && dice_.one_in(2)) return in_turn(reduce(false), broadcast());
     }
     // Runs of segments: one call for all of them.
     if (!plan_.pipelined && moves_.is_free() && !dice_.one_in(3)) {
-      if (plan_.collective == espalier_Collective_SCATTER) return {{{0}, runs(true)}};
-      if (plan_.collective == espalier_Collective_GATHER) return {{{0}, runs(false)}};
+      if (plan_.collective == Collective::kScatter) return {{{0}, runs(true)}};
+      if (plan_.collective == Collective::kGather) return {{{0}, runs(false)}};
     }
     return {{segments, in_one()}};
   }
@@ -44,16 +44,16 @@ class Cook {
  private:
   Emit in_one() {
     switch (plan_.collective) {
-      case espalier_Collective_BROADCAST: return broadcast();
-      case espalier_Collective_ALLREDUCE: return allreduce();
-      case espalier_Collective_REDUCE: return reduce(false);
-      case espalier_Collective_REDUCE_SCATTER: return reduce(true);
-      case espalier_Collective_SCATTER: return scatter();
-      case espalier_Collective_GATHER: return gather();
-      case espalier_Collective_ALLGATHER: return allgather();
-      case espalier_Collective_SCAN: return scan();
-      case espalier_Collective_EXSCAN: return exscan();
-      case espalier_Collective_ALL_TO_ALL: return all_to_all();
+      case Collective::kBroadcast: return broadcast();
+      case Collective::kAllreduce: return allreduce();
+      case Collective::kReduce: return reduce(false);
+      case Collective::kReduceScatter: return reduce(true);
+      case Collective::kScatter: return scatter();
+      case Collective::kGather: return gather();
+      case Collective::kAllgather: return allgather();
+      case Collective::kScan: return scan();
+      case Collective::kExscan: return exscan();
+      case Collective::kAllToAll: return all_to_all();
       default: return barrier();
     }
   }
@@ -62,7 +62,7 @@ class Cook {
   Emit broadcast() {
     return [this](Sketch& sketch, std::uint32_t segment, std::uint32_t block) {
       Spool spool = moves_.spool(sketch, segment, block);
-      const bool first = plan_.collective == espalier_Collective_BROADCAST;
+      const bool first = plan_.collective == Collective::kBroadcast;
       const std::uint32_t root = first ? plan_.root : middle_;
       moves_.down(spool, root, moves_.given(spool, root, !first), moves_.all_ranks(), true);
     };
@@ -72,7 +72,7 @@ class Cook {
   Emit reduce(bool to_segments_rank) {
     return [=, this](Sketch& sketch, std::uint32_t segment, std::uint32_t block) {
       Spool spool = moves_.spool(sketch, segment, block);
-      const bool rooted = plan_.collective == espalier_Collective_REDUCE;
+      const bool rooted = plan_.collective == Collective::kReduce;
       const std::uint32_t root = to_segments_rank ? segment : rooted ? plan_.root : middle_;
       (void)moves_.up(spool, root, moves_.result(spool, root));
     };
@@ -94,7 +94,7 @@ class Cook {
       const Cell source = moves_.given(spool, plan_.root, false);
       if (segment != plan_.root) {
         moves_.path(spool, plan_.root, segment, source, moves_.result(spool, segment));
-      } else if (plan_.collective == espalier_Collective_SCATTER) {
+      } else if (plan_.collective == Collective::kScatter) {
         sketch.copy(source, moves_.result(spool, segment));
       }
     };
@@ -118,7 +118,7 @@ class Cook {
   Emit allgather() {
     return [this](Sketch& sketch, std::uint32_t segment, std::uint32_t block) {
       Spool spool = moves_.spool(sketch, segment, block);
-      const bool alone = plan_.collective == espalier_Collective_ALLGATHER;
+      const bool alone = plan_.collective == Collective::kAllgather;
       const Cell source = moves_.given(spool, segment, !alone);
       if (alone) sketch.copy(source, moves_.result(spool, segment));
       moves_.down(spool, segment, source, moves_.all_ranks(), true);
@@ -156,8 +156,8 @@ class Cook {
   Emit all_to_all() {
     return [this](Sketch& sketch, std::uint32_t from, std::uint32_t block) {
       for (std::uint32_t to = 0; to < moves_.ranks(); ++to) {
-        const Cell source = sketch.caller(from, espalier_Buffer_INPUT, to, block);
-        const Cell final = sketch.caller(to, espalier_Buffer_OUTPUT, from, block);
+        const Cell source = sketch.caller(from, Buffer::kInput, to, block);
+        const Cell final = sketch.caller(to, Buffer::kOutput, from, block);
         // On the way, the spool's segment only gives the length.
         Spool spool = moves_.spool(sketch, dice_.one_in(2) ? from : to, block);
         if (from == to) {
@@ -181,7 +181,7 @@ class Cook {
     return [=, this](Sketch& sketch, std::uint32_t segment, std::uint32_t block) {
       Spool spool = moves_.spool(sketch, segment, block);
       const std::uint32_t root = plan_.root, ranks = moves_.ranks();
-      const Buffer buffer = spread ? espalier_Buffer_INPUT : espalier_Buffer_OUTPUT;
+      const Buffer buffer = spread ? Buffer::kInput : Buffer::kOutput;
       const Cell held = sketch.caller(root, buffer, 0, 0, false, ranks);
       if (spread) {
         moves_.spread_runs(spool, 0, ranks, root, held, 0);

@@ -34,7 +34,7 @@ std::int32_t Sketch::scratch(std::uint32_t node, std::uint32_t segment, std::uin
                              std::uint32_t run) {
   Cell cell;
   cell.node = node;
-  cell.buffer = espalier_Buffer_SCRATCH;
+  cell.buffer = Buffer::kScratch;
   cell.segment = segment;
   cell.block = block;
   cell.run = run;
@@ -45,7 +45,7 @@ std::int32_t Sketch::scratch(std::uint32_t node, std::uint32_t segment, std::uin
 bool Sketch::is_received(std::int32_t cell) const {
   const std::vector<std::int32_t>& writers = cells_[static_cast<std::size_t>(cell)].writers;
   return !writers.empty() &&
-         tasks_[static_cast<std::size_t>(writers.back())].kind == espalier_Kind_SEND;
+         tasks_[static_cast<std::size_t>(writers.back())].kind == ActionKind::kSend;
 }
 
 void Sketch::need(Task& task, std::int32_t other, std::int64_t later) {
@@ -59,7 +59,7 @@ void Sketch::read(Task& task, std::int32_t at) {
   cell.readers.push_back(static_cast<std::int32_t>(tasks_.size()));
   if (cell.writers.empty()) return;
   const bool received = is_received(at);
-  const bool send = task.kind == espalier_Kind_SEND;
+  const bool send = task.kind == ActionKind::kSend;
   // `after` is for one step; writes before it must have retired.
   for (const std::int32_t writer : cell.writers) need(task, writer, plan_.window);
   task.needs.back().second = send || !received ? 1 : 0;
@@ -75,7 +75,7 @@ void Sketch::write(Task& task, std::int32_t at) {
   }
   for (const std::int32_t reader : cell.readers) {
     if (reader == self) continue;
-    const bool send = tasks_[static_cast<std::size_t>(reader)].kind == espalier_Kind_SEND;
+    const bool send = tasks_[static_cast<std::size_t>(reader)].kind == ActionKind::kSend;
     const std::int64_t flight = plan_.latency_ticks;
     need(task, reader, send ? 1 - flight : 1);
   }
@@ -84,7 +84,7 @@ void Sketch::write(Task& task, std::int32_t at) {
   cell.writers = {self};
 }
 
-void Sketch::add(Kind kind, std::int32_t a, std::int32_t b, std::int32_t into, Part part) {
+void Sketch::add(ActionKind kind, std::int32_t a, std::int32_t b, std::int32_t into, Part part) {
   Task task;
   task.kind = kind;
   task.a = a;
@@ -98,20 +98,20 @@ void Sketch::add(Kind kind, std::int32_t a, std::int32_t b, std::int32_t into, P
 }
 
 void Sketch::send(std::int32_t from, std::int32_t into, Part part) {
-  add(espalier_Kind_SEND, from, -1, into, part);
+  add(ActionKind::kSend, from, -1, into, part);
 }
 
 void Sketch::combine(std::int32_t left, std::int32_t right, std::int32_t into) {
-  add(espalier_Kind_COMBINE, left, right, into, {});
+  add(ActionKind::kCombine, left, right, into, {});
 }
 
 void Sketch::copy(std::int32_t from, std::int32_t into, Part part) {
-  add(espalier_Kind_COPY, from, -1, into, part);
+  add(ActionKind::kCopy, from, -1, into, part);
 }
 
 // The step in which the task's result is available.
 std::int64_t Sketch::landed(const Task& task) const {
-  return task.kind == espalier_Kind_SEND ? task.step + plan_.latency_ticks - 1 : task.step;
+  return task.kind == ActionKind::kSend ? task.step + plan_.latency_ticks - 1 : task.step;
 }
 
 // Calls `use` for each port and lane that a message occupies, in each of its steps: with its count
@@ -128,9 +128,9 @@ void Sketch::each_port(const Task& task, std::int64_t step, std::int64_t pace, c
   };
   const std::int64_t arrival = step + plan_.latency_ticks - plan_.send_ticks;
   const PortModel model = plan_.ports;
-  if (model != espalier_PortModel_MULTIPORT) hold(ports_[{from, 0}], step, 1);
-  if (model == espalier_PortModel_SIMPLEX) hold(ports_[{to, 0}], arrival, 1);
-  if (model == espalier_PortModel_ONE_PORT_DUPLEX) hold(ports_[{to, 1}], arrival, 1);
+  if (model != PortModel::kMultiport) hold(ports_[{from, 0}], step, 1);
+  if (model == PortModel::kSimplex) hold(ports_[{to, 0}], arrival, 1);
+  if (model == PortModel::kOnePortDuplex) hold(ports_[{to, 1}], arrival, 1);
   const std::vector<std::uint32_t> nodes = plan_.topology->route(from, to);
   const bool direct = nodes.size() != 2;
   if (direct) hold(lanes_[{from, to}], step, 1);
@@ -143,7 +143,7 @@ void Sketch::each_port(const Task& task, std::int64_t step, std::int64_t pace, c
 }
 
 bool Sketch::fits(const Task& task, std::int64_t step, std::int64_t pace) {
-  if (task.kind != espalier_Kind_SEND) return true;
+  if (task.kind != ActionKind::kSend) return true;
   bool fits = plan_.send_ticks <= pace;
   each_port(task, step, pace,
             [&](std::int64_t& uses, std::int64_t most) { fits = fits && uses < most; });
@@ -151,7 +151,7 @@ bool Sketch::fits(const Task& task, std::int64_t step, std::int64_t pace) {
 }
 
 void Sketch::take(const Task& task, std::int64_t step, std::int64_t pace) {
-  if (task.kind != espalier_Kind_SEND) return;
+  if (task.kind != ActionKind::kSend) return;
   each_port(task, step, pace, [](std::int64_t& uses, std::int64_t) { ++uses; });
 }
 
@@ -159,12 +159,12 @@ std::int64_t Sketch::least_pace() const {
   std::map<std::uint32_t, std::int64_t> sends, receives;
   std::int64_t most = 1;
   for (const Task& task : tasks_) {
-    if (task.kind != espalier_Kind_SEND) continue;
+    if (task.kind != ActionKind::kSend) continue;
     std::int64_t& sent = sends[cells_[static_cast<std::size_t>(task.a)].node];
     std::int64_t& got = receives[cells_[static_cast<std::size_t>(task.into)].node];
     most = std::max({most, ++sent, ++got});
   }
-  const bool multiport = plan_.ports == espalier_PortModel_MULTIPORT;
+  const bool multiport = plan_.ports == PortModel::kMultiport;
   return multiport ? 1 : most * plan_.send_ticks;
 }
 
@@ -206,7 +206,7 @@ void Sketch::touch(std::int32_t at, std::int64_t step) {
 Spot Sketch::spot(std::int32_t at, std::uint32_t part) const {
   if (at < 0) return {};
   const Cell& cell = cells_[static_cast<std::size_t>(at)];
-  const bool slots = cell.buffer == espalier_Buffer_SCRATCH;
+  const bool slots = cell.buffer == Buffer::kScratch;
   return {cell.buffer, cell.segment + part, cell.ring, slots ? part : 0};
 }
 
@@ -226,11 +226,11 @@ bool Sketch::add_rings(Plan& plan, Dice& dice) {
   std::vector<std::int64_t> turns(cells_.size(), 0), most(plan.nodes.size(), 0);
   std::vector<bool> by_receive(cells_.size(), false);
   for (const Task& task : tasks_) {
-    if (task.kind == espalier_Kind_SEND) by_receive[static_cast<std::size_t>(task.into)] = true;
+    if (task.kind == ActionKind::kSend) by_receive[static_cast<std::size_t>(task.into)] = true;
   }
   for (std::size_t at = 0; at < cells_.size(); ++at) {
     const Cell& cell = cells_[at];
-    if (cell.buffer != espalier_Buffer_SCRATCH || cell.first < 0) continue;
+    if (cell.buffer != Buffer::kScratch || cell.first < 0) continue;
     // A receive may write once its step is issued; an operation waits for the sends before it.
     const std::int64_t held = cell.last - cell.first + (by_receive[at] ? plan.window : 1);
     turns[at] = plan.pipelined ? ceil_of(held, pace_) : 1;
@@ -272,12 +272,12 @@ void Sketch::add_progressions(Plan& plan, std::uint32_t stage, Dice& dice) {
     const bool retired = task.awaited >= 0 && one.after >= plan.window;
     if (retired && dice.one_in(3)) one.after = dice.one_in(2) ? 0 : plan.window;
     one.a = spot(task.a, task.part.from);
-    if (task.kind == espalier_Kind_SEND) {
+    if (task.kind == ActionKind::kSend) {
       ++message;
-      one.kind = espalier_Kind_SEND;
+      one.kind = ActionKind::kSend;
       one.peer = to.node;
       plan.nodes[from.node].all.push_back(one);  // `into` is still empty
-      one.kind = espalier_Kind_RECEIVE;
+      one.kind = ActionKind::kReceive;
       one.peer = from.node;
       one.first = landed(task);
       one.after = 0;

@@ -16,7 +16,7 @@ class Sketch {
   // A place of one block of each round, or of `run` segments of the block.
   struct Cell {
     std::uint32_t node = 0;
-    Buffer buffer = espalier_Buffer_BUFFER_NONE;
+    Buffer buffer = Buffer::kNone;
     std::uint32_t segment = 0, block = 0, run = 1;
     bool before = false;                // written in an earlier stage
     std::vector<std::int32_t> writers;  // the last; several where each wrote a part
@@ -61,7 +61,7 @@ class Sketch {
 
  private:
   struct Task {
-    Kind kind = espalier_Kind_SEND;  // SEND: a whole message
+    ActionKind kind = ActionKind::kSend;  // SEND: a whole message
     std::int32_t a = -1, b = -1, into = -1;
     Part part;
     std::int64_t step = 0, after = 0;
@@ -73,7 +73,7 @@ class Sketch {
   void need(Task& task, std::int32_t other, std::int64_t later);
   void read(Task& task, std::int32_t cell);
   void write(Task& task, std::int32_t cell);
-  void add(Kind kind, std::int32_t a, std::int32_t b, std::int32_t into, Part part);
+  void add(ActionKind kind, std::int32_t a, std::int32_t b, std::int32_t into, Part part);
   [[nodiscard]] bool add_rings(Plan& plan, Dice& dice);
   void add_progressions(Plan& plan, std::uint32_t stage, Dice& dice);
   [[nodiscard]] bool fits(const Task& task, std::int64_t step, std::int64_t pace);

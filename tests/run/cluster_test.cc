@@ -92,9 +92,9 @@ class ClusterTest : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
-  add_schedule(espalier_Collective_BROADCAST, "two-tree", 1);
-  add_schedule(espalier_Collective_ALLREDUCE, "chain", 0);
-  add_schedule(espalier_Collective_REDUCE, "two-tree", 4);
+  add_schedule(Collective::kBroadcast, "two-tree", 1);
+  add_schedule(Collective::kAllreduce, "chain", 0);
+  add_schedule(Collective::kReduce, "two-tree", 4);
   std::string error;
   ASSERT_TRUE(cluster_.start(options_, error)) << error;
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
@@ -102,15 +102,15 @@ TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
   }
   ASSERT_TRUE(cluster_.await_memory(error)) << error;
   reference::ReferenceInput cases[3];
-  cases[0] = {espalier_Collective_BROADCAST, kRanks, 1, {}, 0};
+  cases[0] = {Collective::kBroadcast, kRanks, 1, {}, 0};
   Operator sum;
   sum.op = Op::kSum;
   sum.type = Type::kF32;
   Operator most;
   most.op = Op::kMax;
   most.type = Type::kI64;
-  cases[1] = {espalier_Collective_ALLREDUCE, kRanks, 0, sum, 0};
-  cases[2] = {espalier_Collective_REDUCE, kRanks, 4, most, 0};
+  cases[1] = {Collective::kAllreduce, kRanks, 0, sum, 0};
+  cases[2] = {Collective::kReduce, kRanks, 4, most, 0};
   std::uint32_t repetition = 0;
   for (const std::uint64_t bytes : {8ull, 0ull, 4096ull, 200'000ull, 4104ull}) {
     for (std::uint32_t program = 0; program < 3; ++program) {
@@ -123,7 +123,7 @@ TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
 }
 
 TEST_P(ClusterTest, ARunThatCannotBeIsRefusedEverywhere) {
-  add_schedule(espalier_Collective_ALLREDUCE, "two-tree", 0);
+  add_schedule(Collective::kAllreduce, "two-tree", 0);
   std::string error;
   ASSERT_TRUE(cluster_.start(options_, error)) << error;
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
@@ -163,7 +163,7 @@ TEST_P(ClusterTest, AModelledNodeHasNoEndpointForAStranger) {
     options_.links.push_back(tools::to_text(table));
   }
   EXPECT_EQ(options_.links[1], "0:1:1,3:1:1");
-  add_schedule(espalier_Collective_BROADCAST, "chain", 0);
+  add_schedule(Collective::kBroadcast, "chain", 0);
   std::string error;
   ASSERT_TRUE(cluster_.start(options_, error)) << error;
   for (std::uint32_t rank = 0; rank < 4; ++rank) {

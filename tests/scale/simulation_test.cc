@@ -134,14 +134,14 @@ void expect_same_cost(Collective collective, const char* algorithm, std::uint64_
 }
 
 TEST(Scale, TwoTreeBroadcastCostsTheSamePerMessage) {
-  expect_same_cost(espalier_Collective_BROADCAST, "two-tree", 64, 2.5);
+  expect_same_cost(Collective::kBroadcast, "two-tree", 64, 2.5);
 }
 
 // The blocks of a message are many more than those in flight.
 TEST(Scale, MemoryDoesNotGrowWithTheMessage) {
   for (const bool lock_step : {true, false}) {
-    const Cost few = cost_of(espalier_Collective_BROADCAST, "two-tree", kFew, 64, lock_step);
-    const Cost many = cost_of(espalier_Collective_BROADCAST, "two-tree", kFew, 1024, lock_step);
+    const Cost few = cost_of(Collective::kBroadcast, "two-tree", kFew, 64, lock_step);
+    const Cost many = cost_of(Collective::kBroadcast, "two-tree", kFew, 1024, lock_step);
     EXPECT_EQ(many.messages, 16 * few.messages);
     EXPECT_LT(static_cast<double>(many.bytes), 1.01 * static_cast<double>(few.bytes));
   }
@@ -149,12 +149,12 @@ TEST(Scale, MemoryDoesNotGrowWithTheMessage) {
 
 // Almost all nodes have nothing to do in almost all steps.
 TEST(Scale, ChainBroadcastCostsTheSamePerMessage) {
-  expect_same_cost(espalier_Collective_BROADCAST, "chain", 4, 6);
+  expect_same_cost(Collective::kBroadcast, "chain", 4, 6);
 }
 
 // Every node has a program of its own, and all have something to do in every step.
 TEST(Scale, RingAllgatherCostsTheSamePerMessage) {
-  expect_same_cost(espalier_Collective_ALLGATHER, "ring", 1, 4);
+  expect_same_cost(Collective::kAllgather, "ring", 1, 4);
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ class Page(unittest.TestCase):
     def test_it_explains_its_signs(self):
         self.draw("tree")
         text = self.browser.script("return document.getElementById('signs').textContent")
-        for sign in ("a rank:", "a router:", "the ring", "a dashed arrow", "window", "grade"):
+        for sign in ("a rank:", "a router:", "the ring", "a dashed arrow", "window", "contention guarantee"):
             self.assertIn(sign, text)
 
     def test_light_and_dark(self):

@@ -260,7 +260,7 @@ class NoData : public ::testing::TestWithParam<const char*> {
     compared_.insert(schedule.name);
     schedule.name += std::string(" on ") + GetParam();
     compare(schedule);
-    for (const PortModel ports : {espalier_PortModel_MULTIPORT, espalier_PortModel_SINGLE_SEND}) {
+    for (const PortModel ports : {PortModel::kMultiport, PortModel::kSingleSend}) {
       if (HasFailure() || schedule.programs.size() != topology_->ranks()) return;
       Schedule lowered{schedule.name + ", lowered", *topology_, Programs(), schedule.root};
       lower::Report report;

@@ -74,8 +74,7 @@ void start(const MeasureArguments& arguments, std::uint64_t most, Group& group) 
 // checked.
 double run_once(Group& group, Experiment experiment, std::uint64_t bytes, std::uint64_t times,
                 std::uint32_t repetition) {
-  const reference::ReferenceInput what{
-      espalier_Collective_BROADCAST, group.receivers + 1, 0, {}, bytes};
+  const reference::ReferenceInput what{Collective::kBroadcast, group.receivers + 1, 0, {}, bytes};
   const auto& members = group.cluster.members();
   reference::fill_input(what, 0, repetition, members[0].memory.input());
   for (std::uint32_t node = 1; node <= group.receivers; ++node) {

@@ -88,10 +88,10 @@ verify::Verdict prove(const LoadedSchedule& schedule, const reference::Reference
 reference::ReferenceInput describe_case(const RunOptions& options, const Program& program) {
   reference::ReferenceInput what = case_of(program, options.combining);
   std::string error;
-  if (!options.input.empty() && what.collective != espalier_Collective_BROADCAST) {
+  if (!options.input.empty() && what.collective != Collective::kBroadcast) {
     bad_input("--input is for broadcast; other collectives make their own vectors of --bytes");
   }
-  if (!options.output.empty() && what.collective == espalier_Collective_BARRIER) {
+  if (!options.output.empty() && what.collective == Collective::kBarrier) {
     bad_input("--output writes results, and a barrier has none; expected no --output");
   }
   for (const std::uint64_t bytes : options.bytes) {
@@ -180,7 +180,7 @@ void run_collective(RunOptions options) {
     input = read_file(options.input);
     options.bytes = {input.size()};
   } else {
-    const bool barrier = program.collective == espalier_Collective_BARRIER;
+    const bool barrier = program.collective == Collective::kBarrier;
     if (options.sizes.empty()) options.sizes = {barrier ? "0" : "1MiB"};
     for (const std::string& size : options.sizes) {
       options.bytes.push_back(byte_count("--bytes", size, kMaxRunBytes));

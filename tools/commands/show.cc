@@ -40,9 +40,10 @@ void print_header(const LoadedSchedule& loaded) {
   std::printf("%s: %s by %s on %s\n", one_line(loaded.name).c_str(),
               collective_name(program.collective), program.algorithm,
               loaded.topology->title().c_str());
-  std::printf("  ranks %u, root %u, window %u, scratch %s, %s, grade %s%s\n", program.ranks,
-              program.root, program.window, counted(program.scratch_blocks, "block").c_str(),
-              port_model_name(program.port_model), grade_name(program.grade),
+  std::printf("  ranks %u, root %u, window %u, scratch %s, %s, contention guarantee %s%s\n",
+              program.ranks, program.root, program.window,
+              counted(program.scratch_blocks, "block").c_str(), port_model_name(program.port_model),
+              contention_name(program.contention),
               program.needs_commutative ? ", the operator must commute" : "");
   std::printf("  steps %s, at least %s; %s of N blocks\n",
               count_text(program.counts[program.steps_ref]).c_str(),
@@ -114,7 +115,7 @@ void print_all_steps(const LoadedSchedule& loaded, std::int64_t blocks) {
   std::map<std::int64_t, std::string> steps;
   for (const Program& program : loaded.programs) {
     for (const Instance& instance : expand(program, blocks)) {
-      if (instance.kind != espalier_Kind_SEND) continue;
+      if (instance.kind != ActionKind::kSend) continue;
       steps[instance.step] +=
           "  " + std::to_string(program.node) + ">" + std::to_string(instance.peer) + ":" +
           std::to_string(instance.a.segment) + "." + std::to_string(instance.a.block);
@@ -177,7 +178,7 @@ void print_as_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t
                {"window", program.window},
                {"scratch_blocks", program.scratch_blocks},
                {"port_model", port_model_name(program.port_model)},
-               {"grade", grade_name(program.grade)},
+               {"contention", contention_name(program.contention)},
                {"needs_commutative", program.needs_commutative},
                {"segments", program.segments},
                {"steps", count_text(program.counts[program.steps_ref])},

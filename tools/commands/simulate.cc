@@ -29,10 +29,10 @@ reference::ReferenceInput make_case(const Program& program, const SimulateOption
   reference::ReferenceInput run = case_of(program, arguments.combining);
   if (!arguments.bytes.empty()) {
     run.bytes = byte_count("--bytes", arguments.bytes, kMaxMessageBytes);
-  } else if (run.collective != espalier_Collective_BARRIER) {
+  } else if (run.collective != Collective::kBarrier) {
     bad_input("no --bytes; expected the size of the message, e.g. 64KiB");
   }
-  if (run.collective == espalier_Collective_BARRIER && !arguments.output.empty()) {
+  if (run.collective == Collective::kBarrier && !arguments.output.empty()) {
     bad_input("--output writes results, and a barrier has none; expected no --output");
   }
   std::string error;
@@ -128,7 +128,7 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
     write_results(arguments.output, run,
                   [&memory](std::uint32_t rank) { return memory.rank(rank); });
   }
-  if (run.collective == espalier_Collective_BARRIER && report.data) {
+  if (run.collective == Collective::kBarrier && report.data) {
     Progress checking("checking");
     report.free_running.wrong = check_barrier(schedule, memory, report.layout, model,
                                               [&checking](double done) { checking.show(done); });

@@ -24,7 +24,7 @@ std::string changed_sum(const std::function<void(Program&)>& change) {
   ScheduleFileWriter writer("complete:3", group.topology_digest, 3, 3);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     Program program{};
-    EXPECT_EQ(find_algorithm(espalier_Collective_REDUCE, "chain")->generate(group, rank, program),
+    EXPECT_EQ(find_algorithm(Collective::kReduce, "chain")->generate(group, rank, program),
               Status::kOk);
     change(program);
     EXPECT_EQ(writer.add(program), Status::kOk);
@@ -38,8 +38,8 @@ std::string changed_sum(const std::function<void(Program&)>& change) {
 TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
   write(directory_ / "wrong", changed_sum([](Program& program) {
           for (Action& action : program.actions) {
-            if (program.node != 1 || action.kind != espalier_Kind_COMBINE) continue;
-            const bool left = action.a.buffer == espalier_Buffer_INPUT;
+            if (program.node != 1 || action.kind != ActionKind::kCombine) continue;
+            const bool left = action.a.buffer == Buffer::kInput;
             (left ? action.b : action.a) = left ? action.a : action.b;
           }
         }));

@@ -27,7 +27,7 @@ std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks) {
   std::vector<Transfer> all;
   for (const Program& program : programs) {
     for (const Instance& its : expand(program, blocks)) {
-      if (its.kind != espalier_Kind_SEND || its.peer < 0) continue;
+      if (its.kind != ActionKind::kSend || its.peer < 0) continue;
       all.push_back({program.node, static_cast<std::uint32_t>(its.peer), its.step, its.a.segment,
                      its.a.block, its.a.run, its.phase});
     }

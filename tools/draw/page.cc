@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxPageBytes = 100'000'000;  // browsers open it within seconds
 
-Json place_json(bool present, const Place& place) {
+Json operand_json(bool present, const Operand& place) {
   if (!present) return nullptr;
   return {place.buffer, place.segment_ref, place.block_ref, place.slot_ref, place.run};
 }
@@ -55,8 +55,8 @@ Json program_json(const Program& program) {
   for (std::uint32_t i = 0; i < program.actions_count; ++i) {
     const Action& its = program.actions[i];
     actions.push_back({its.kind, its.t0_ref, its.instances_ref, its.link_ref, its.clamp,
-                       its.pace_ref, place_json(its.has_into, its.into),
-                       place_json(its.has_a, its.a), place_json(its.has_b, its.b)});
+                       its.pace_ref, operand_json(its.has_into, its.into),
+                       operand_json(its.has_a, its.a), operand_json(its.has_b, its.b)});
   }
   Json& table = json["table"] = Json::array();
   for (std::size_t i = 0; i + 1 < program.table.size; i += 2) {
@@ -122,7 +122,8 @@ std::string facts(const LoadedSchedule& loaded) {
   text += ", " + count_text(program.counts[program.steps_ref]) + " steps, at least " +
           bound_text(bounds_of(loaded), program) + ", " + counted(program.segments, "segment");
   return text + ", window " + std::to_string(program.window) + ", " +
-         port_model_name(program.port_model) + ", grade " + grade_name(program.grade);
+         port_model_name(program.port_model) + ", contention guarantee " +
+         contention_name(program.contention);
 }
 
 Json parse_trace(const std::string& text) {
@@ -169,7 +170,7 @@ std::string make_page(const LoadedSchedule& loaded, std::int64_t blocks, std::in
                {"rooted", has_root(program.collective)},
                {"segments", program.segments},
                {"phases", program.phases_count},
-               {"empty", program.collective == espalier_Collective_BARRIER},
+               {"empty", program.collective == Collective::kBarrier},
                {"residue", {{"mod", program.residue_mod}, {"residue", program.residue}}},
                {"one_block", !cuts_messages(program)},
                {"blocks", blocks},

@@ -74,7 +74,7 @@ double predict(std::uint32_t nodes, const std::function<const Program&(std::uint
   std::map<std::int64_t, std::uint32_t> longest;  // by step
   for (std::uint32_t node = 0; node < nodes; ++node) {
     for (const Instance& instance : expand(program(node), layout.blocks)) {
-      if (instance.kind != espalier_Kind_SEND) continue;
+      if (instance.kind != ActionKind::kSend) continue;
       std::uint32_t& run = longest[instance.step];
       run = std::max(run, instance.a.run);
     }

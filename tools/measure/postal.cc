@@ -93,8 +93,7 @@ Status experiment_program(Experiment experiment, std::uint32_t receivers, std::u
   group.ranks = receivers + 1;
   group.topology_digest = topology_digest;
   group.window = 2 * receivers;
-  Outline outline{.collective = espalier_Collective_BROADCAST,
-                  .algorithm = experiment_name(experiment)};
+  Outline outline{.collective = Collective::kBroadcast, .algorithm = experiment_name(experiment)};
   outline.one_block = true;
   Builder builder(out);
   const Status status = builder.begin(group, rank, outline);

@@ -211,17 +211,17 @@ std::string to_json(const RunResult& result) {
 
 Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks, std::uint64_t bytes,
                        double seconds) {
-  if (seconds <= 0 || collective == espalier_Collective_BARRIER) return {};
+  if (seconds <= 0 || collective == Collective::kBarrier) return {};
   const double all = static_cast<double>(bytes) * (counts_per_rank(collective) ? ranks : 1);
   const double algorithm = all / seconds * 1e-9;
   // Each rank has its own part already.
   const double others = ranks > 1 ? (ranks - 1.0) / ranks : 1;
   switch (collective) {
-    case espalier_Collective_BROADCAST:
-    case espalier_Collective_REDUCE: return {algorithm, algorithm};
-    case espalier_Collective_ALLREDUCE: return {algorithm, algorithm * 2 * others};
-    case espalier_Collective_SCAN:
-    case espalier_Collective_EXSCAN: return {algorithm, std::nullopt};
+    case Collective::kBroadcast:
+    case Collective::kReduce: return {algorithm, algorithm};
+    case Collective::kAllreduce: return {algorithm, algorithm * 2 * others};
+    case Collective::kScan:
+    case Collective::kExscan: return {algorithm, std::nullopt};
     default: return {algorithm, algorithm * others};
   }
 }

@@ -63,7 +63,7 @@ struct EndpointResult {
 struct RunResult {
   std::string topology, topology_title, collective, algorithm, provider, type, op;
   std::uint32_t ranks = 0, nodes = 0, root = 0, nodes_per_process = 1;
-  Collective kind = espalier_Collective_BROADCAST;
+  Collective kind = Collective::kBroadcast;
   bool rooted = false, combines = false, bytes_per_rank = false;
   std::int64_t proven_blocks = 0;
   std::string proven_for;  // "every N", "every N up to 21"

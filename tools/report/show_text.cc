@@ -49,30 +49,30 @@ std::string term_text(const Term& term) {
 
 const char* buffer_name(Buffer buffer) {
   switch (buffer) {
-    case espalier_Buffer_INPUT: return "input";
-    case espalier_Buffer_OUTPUT: return "output";
-    case espalier_Buffer_SCRATCH: return "scratch";
+    case Buffer::kInput: return "input";
+    case Buffer::kOutput: return "output";
+    case Buffer::kScratch: return "scratch";
     default: return "nowhere";
   }
 }
 
-std::string place_text(Buffer buffer, const std::string& slot, const std::string& segment,
-                       const std::string& block) {
+std::string operand_text(Buffer buffer, const std::string& slot, const std::string& segment,
+                         const std::string& block) {
   std::string text = buffer_name(buffer);
-  if (buffer == espalier_Buffer_SCRATCH) {
+  if (buffer == Buffer::kScratch) {
     const bool plain = slot.find_first_of(" +-") == std::string::npos;
     text += plain ? "#" + slot : "#(" + slot + ")";
   }
   return text + "[" + segment + ", " + block + "]";
 }
 
-std::string sentence(Kind kind, const std::string& peer, const std::string& into,
+std::string sentence(ActionKind kind, const std::string& peer, const std::string& into,
                      const std::string& a, const std::string& b) {
   switch (kind) {
-    case espalier_Kind_SEND: return a + " to " + peer;
-    case espalier_Kind_RECEIVE: return into + " from " + peer;
-    case espalier_Kind_COMBINE: return into + " = " + a + " (+) " + b;
-    case espalier_Kind_COPY: return into + " = " + a;
+    case ActionKind::kSend: return a + " to " + peer;
+    case ActionKind::kReceive: return into + " from " + peer;
+    case ActionKind::kCombine: return into + " = " + a + " (+) " + b;
+    case ActionKind::kCopy: return into + " = " + a;
     default: return "nothing";
   }
 }
@@ -123,47 +123,48 @@ std::string index_text(const Program& program, std::uint32_t ref) {
   return index.base == 0 ? text : std::to_string(index.base) + " + " + text;
 }
 
-std::string place_text(const Program& program, const Place& place) {
-  return place_text(place.buffer, index_text(program, place.slot_ref),
-                    index_text(program, place.segment_ref), index_text(program, place.block_ref));
+std::string operand_text(const Program& program, const Operand& operand) {
+  return operand_text(operand.buffer, index_text(program, operand.slot_ref),
+                      index_text(program, operand.segment_ref),
+                      index_text(program, operand.block_ref));
 }
 
-std::string place_text(const PlaceAt& place) {
-  return place_text(place.buffer, std::to_string(place.slot), std::to_string(place.segment),
-                    std::to_string(place.block));
+std::string operand_text(const OperandAt& operand) {
+  return operand_text(operand.buffer, std::to_string(operand.slot), std::to_string(operand.segment),
+                      std::to_string(operand.block));
 }
 
-const char* kind_name(Kind kind) {
+const char* kind_name(ActionKind kind) {
   switch (kind) {
-    case espalier_Kind_SEND: return "send";
-    case espalier_Kind_RECEIVE: return "receive";
-    case espalier_Kind_COMBINE: return "combine";
-    case espalier_Kind_COPY: return "copy";
+    case ActionKind::kSend: return "send";
+    case ActionKind::kReceive: return "receive";
+    case ActionKind::kCombine: return "combine";
+    case ActionKind::kCopy: return "copy";
     default: return "none";
   }
 }
 
 const char* port_model_name(PortModel model) {
   switch (model) {
-    case espalier_PortModel_ONE_PORT_DUPLEX: return "one-port duplex";
-    case espalier_PortModel_SIMPLEX: return "simplex";
-    case espalier_PortModel_SINGLE_SEND: return "single send";
-    case espalier_PortModel_MULTIPORT: return "multiport";
+    case PortModel::kOnePortDuplex: return "one-port duplex";
+    case PortModel::kSimplex: return "simplex";
+    case PortModel::kSingleSend: return "single send";
+    case PortModel::kMultiport: return "multiport";
     default: return "none";
   }
 }
 
-const char* grade_name(Grade grade) {
-  switch (grade) {
-    case espalier_Grade_SLOT: return "slot";
-    case espalier_Grade_ASYNC: return "async";
+const char* contention_name(ContentionGuarantee contention) {
+  switch (contention) {
+    case ContentionGuarantee::kSlot: return "slot";
+    case ContentionGuarantee::kAsync: return "async";
     default: return "none";
   }
 }
 
 std::string action_text(const Program& program, const Action& action) {
   std::string peer;
-  if (action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE) {
+  if (action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive) {
     const Index& link = program.indices[action.link_ref];
     // A constant link is one peer; otherwise the reader gets the position in the list of peers.
     const bool constant = link.coef == 0 && link.terms == 0;
@@ -173,13 +174,13 @@ std::string action_text(const Program& program, const Action& action) {
     else
       peer = "peers[" + index_text(program, action.link_ref) + "]";
   }
-  return sentence(action.kind, peer, place_text(program, action.into),
-                  place_text(program, action.a), place_text(program, action.b));
+  return sentence(action.kind, peer, operand_text(program, action.into),
+                  operand_text(program, action.a), operand_text(program, action.b));
 }
 
 std::string instance_text(const Instance& instance) {
-  return sentence(instance.kind, std::to_string(instance.peer), place_text(instance.into),
-                  place_text(instance.a), place_text(instance.b));
+  return sentence(instance.kind, std::to_string(instance.peer), operand_text(instance.into),
+                  operand_text(instance.a), operand_text(instance.b));
 }
 
 }  // namespace espalier::tools

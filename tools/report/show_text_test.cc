@@ -48,14 +48,14 @@ TEST(ShowText, WritesPeersByTheirRule) {
 }
 
 TEST(ShowText, NamesEveryEnum) {
-  for (int kind = 1; kind <= _espalier_Kind_MAX; ++kind) {
-    EXPECT_STRNE(kind_name(static_cast<Kind>(kind)), "none");
+  for (int kind = 1; kind <= _espalier_ActionKind_MAX; ++kind) {
+    EXPECT_STRNE(kind_name(static_cast<ActionKind>(kind)), "none");
   }
   for (int model = 1; model <= _espalier_PortModel_MAX; ++model) {
     EXPECT_STRNE(port_model_name(static_cast<PortModel>(model)), "none");
   }
-  for (int grade = 1; grade <= _espalier_Grade_MAX; ++grade) {
-    EXPECT_STRNE(grade_name(static_cast<Grade>(grade)), "none");
+  for (int contention = 1; contention <= _espalier_ContentionGuarantee_MAX; ++contention) {
+    EXPECT_STRNE(contention_name(static_cast<ContentionGuarantee>(contention)), "none");
   }
 }
 

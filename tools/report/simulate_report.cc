@@ -217,7 +217,7 @@ void print_as_text(const StoredSchedule& schedule, const SimulateReport& report)
     print_contention(schedule, report);
     print_residence(schedule, report);
   }
-  const bool barrier = program.collective == espalier_Collective_BARRIER;
+  const bool barrier = program.collective == Collective::kBarrier;
   std::printf("  results    %s\n", !report.data ? "not checked: no byte was moved (--no-data)"
                                    : !right     ? "WRONG"
                                    : barrier    ? "nobody ends while any rank is absent"

@@ -45,7 +45,7 @@ class Writer {
         trace_.unfinished += event.begun && !event.done;
         if (event.link == Event::kNoLink) continue;
         const std::uint32_t peer = peer_of(loaded.programs[node], event.link);
-        const bool send = event.kind == espalier_Kind_SEND;
+        const bool send = event.kind == ActionKind::kSend;
         Lane& lane = lanes_[send ? std::pair{node, peer} : std::pair{peer, node}];
         (send ? lane.sends : lane.receives).push_back(i);
       }
@@ -101,7 +101,7 @@ class Writer {
     const EventTimes& when = times(node, record);
     std::string text =
         "{\"ph\":\"X\"," + on(node, track) + ",\"ts\":" + us(from - begin_) +
-        ",\"dur\":" + us(to - from) + ",\"cat\":\"" + kind_name(static_cast<Kind>(its.kind)) +
+        ",\"dur\":" + us(to - from) + ",\"cat\":\"" + kind_name(static_cast<ActionKind>(its.kind)) +
         "\",\"name\":\"" + std::to_string(its.segment) + "." + std::to_string(its.block) +
         "\",\"args\":{\"step\":" + std::to_string(its.step) +
         ",\"action\":" + std::to_string(its.action) +

@@ -19,7 +19,7 @@ std::string links_text(const Proof& proof) {
   const verify::Verdict& verdict = proof.verdict;
   if (verdict.async) return "links suffice under any drift (ASYNC)";
   return verdict.slot ? "links suffice in lock step only (SLOT)"
-                      : "links suffice as the grade claims";
+                      : "links suffice as the contention guarantee claims";
 }
 
 std::string name_of(const Program& program) {
@@ -47,28 +47,28 @@ std::string flow_text(const Program& program) {
   const std::string all =
       program.ranks == 1 ? "rank 0" : "ranks 0 to " + std::to_string(program.ranks - 1);
   switch (program.collective) {
-    case espalier_Collective_BROADCAST:
+    case Collective::kBroadcast:
       return "every output block of every other rank ends as that block of " + root + "input";
-    case espalier_Collective_REDUCE:
+    case Collective::kReduce:
       return "every block of " + root + "output ends as " + combined_text(program, all);
-    case espalier_Collective_SCAN:
+    case Collective::kScan:
       return "every block of rank r's output ends as " + combined_text(program, "ranks 0 to r");
-    case espalier_Collective_EXSCAN:
+    case Collective::kExscan:
       return "every block of rank r's output, r > 0, ends as " +
              combined_text(program, "ranks 0 to r-1");
-    case espalier_Collective_SCATTER:
+    case Collective::kScatter:
       return "every output block of rank r ends as that block of segment r of " + root + "input";
-    case espalier_Collective_GATHER:
+    case Collective::kGather:
       return "every block of segment r of " + root + "output ends as that block of rank r's input";
-    case espalier_Collective_ALLGATHER:
+    case Collective::kAllgather:
       return "every block of segment r of every rank's output ends as that block of rank r's input";
-    case espalier_Collective_REDUCE_SCATTER:
+    case Collective::kReduceScatter:
       return "every block of rank r's output ends as that block of segment r of " +
              combined_text(program, all);
-    case espalier_Collective_ALL_TO_ALL:
+    case Collective::kAllToAll:
       return "every block of segment q of rank r's output ends as that block of segment r of rank "
              "q's input";
-    case espalier_Collective_BARRIER:
+    case Collective::kBarrier:
       return "every rank ends only after it has heard, by others or itself, of " + all;
     default: return "every block of every rank's output ends as " + combined_text(program, all);
   }

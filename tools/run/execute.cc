@@ -39,7 +39,7 @@ class SizeRun {
         bounds_(bounds),
         schedule_(schedule),
         what_(what),
-        barrier_(what.collective == espalier_Collective_BARRIER),
+        barrier_(what.collective == Collective::kBarrier),
         input_(input),
         cluster_(cluster) {}
 
@@ -198,7 +198,7 @@ class SizeRun {
         }
         continue;
       }
-      const bool source = what_.collective == espalier_Collective_BROADCAST && !node.router;
+      const bool source = what_.collective == Collective::kBroadcast && !node.router;
       if (barrier_ || (!node.checked && !source)) continue;
       node.has_bytes = true;
       node.bytes = node.checked ? reference::result_bytes(what_, node.node) : what_.bytes;

@@ -61,8 +61,7 @@ std::uint64_t needed(const RunOptions& options, const tools::LoadedSchedule& sch
   if (options.launch.provider == "shm") sum += endpoint_count(schedule, tables) * kSharedBytes;
   // One result to compare with; the result of a scan accumulates from rank to rank in 64 bits per
   // element.
-  const bool scan =
-      what.collective == espalier_Collective_SCAN || what.collective == espalier_Collective_EXSCAN;
+  const bool scan = what.collective == Collective::kScan || what.collective == Collective::kExscan;
   return sum + longest + (scan ? reference::count(what) * 16 : 0);
 }
 

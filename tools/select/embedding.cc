@@ -14,7 +14,7 @@ namespace {
 bool may_stand_anywhere(const AlgorithmEntry& entry) {
   const bool anywhere = entry.topologies == "any topology" || entry.name == "fractional-mesh";
   return anywhere && embed::unplaceable(entry.collective).empty() &&
-         entry.collective != espalier_Collective_BARRIER;
+         entry.collective != Collective::kBarrier;
 }
 
 std::optional<topology::Embedding> best(const Selection& selection,
@@ -30,7 +30,7 @@ std::optional<topology::Embedding> best(const Selection& selection,
   if (has_root(selected.algorithm.collective)) wanted.root = selected.group.root;
   auto found = topology::best_embedding(*selected.topology, wanted);
   // A chain keeps the order of ranks where its operator may want it.
-  const bool in_any_order = selected.algorithm.collective == espalier_Collective_BROADCAST;
+  const bool in_any_order = selected.algorithm.collective == Collective::kBroadcast;
   if (!found && modelled && selected.algorithm.name == "chain" && in_any_order) {
     found = topology::snake(*selected.topology, selected.group.root);
   }

@@ -17,7 +17,7 @@ namespace {
 
 std::string collective_names() {
   std::vector<std::string> names;
-  for (int i = espalier_Collective_BROADCAST; i <= espalier_Collective_BARRIER; ++i) {
+  for (int i = Collective::kBroadcast; i <= Collective::kBarrier; ++i) {
     names.emplace_back(collective_name(static_cast<Collective>(i)));
   }
   return either(names);
@@ -202,9 +202,9 @@ bool is_modelled(const Selection& selection) {
 
 PortModel choose_ports(const Selection& selection) {
   if (selection.ports.empty() || selection.ports == "multiport") {
-    return espalier_PortModel_MULTIPORT;
+    return PortModel::kMultiport;
   }
-  if (selection.ports == "single-send") return espalier_PortModel_SINGLE_SEND;
+  if (selection.ports == "single-send") return PortModel::kSingleSend;
   bad_input("unknown --ports '" + one_line(selection.ports) +
             "'; expected multiport or single-send");
 }
@@ -318,7 +318,7 @@ std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {
 SelectedAlgorithm select_algorithm(const Selection& selection) {
   SelectedAlgorithm selected;
   selected.topology = parse_topology(selection.topology);
-  Collective collective = espalier_Collective_COLLECTIVE_NONE;
+  Collective collective = Collective::kNone;
   if (!parse_collective(selection.collective.c_str(), collective)) {
     bad_input("unknown collective '" + one_line(selection.collective) + "'; expected " +
               collective_names());

@@ -37,7 +37,7 @@ void add_links(Command command, Selection& selection);  // --links and --ports
 // One of the algorithms of collectives/algorithms: rank-local, or searched on this host.
 struct AlgorithmEntry {
   std::string name;
-  Collective collective = espalier_Collective_COLLECTIVE_NONE;
+  Collective collective = Collective::kNone;
   bool needs_commutative = false;
   std::string summary;
   std::string topologies;                               // the topologies it is for: "any topology"

@@ -107,8 +107,8 @@ sim::Model model_of(const StoredSchedule& schedule, const Layout& layout,
   model.alpha = line.alpha;
   model.beta = line.beta;
   // Otherwise each link has its own port, or only sends have one.
-  model.one_port = program.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
-                   program.port_model == espalier_PortModel_SIMPLEX;
+  model.one_port =
+      program.port_model == PortModel::kOnePortDuplex || program.port_model == PortModel::kSimplex;
   const topology::Topology* topology = schedule.loaded().topology.get();
   model.lanes = [topology](std::uint32_t from, std::uint32_t to) {
     return topology->capacity(from, to);

@@ -190,10 +190,9 @@ class Folded {
 };
 
 bool per_rank(Collective collective) {
-  return collective == espalier_Collective_SCATTER || collective == espalier_Collective_GATHER ||
-         collective == espalier_Collective_ALLGATHER ||
-         collective == espalier_Collective_REDUCE_SCATTER ||
-         collective == espalier_Collective_ALL_TO_ALL;
+  return collective == Collective::kScatter || collective == Collective::kGather ||
+         collective == Collective::kAllgather || collective == Collective::kReduceScatter ||
+         collective == Collective::kAllToAll;
 }
 
 // Bytes of the message with all ranks' parts.
@@ -205,11 +204,11 @@ std::uint64_t whole(const ReferenceInput& run) {
 
 bool combines(Collective collective) {
   switch (collective) {
-    case espalier_Collective_REDUCE:
-    case espalier_Collective_ALLREDUCE:
-    case espalier_Collective_SCAN:
-    case espalier_Collective_EXSCAN:
-    case espalier_Collective_REDUCE_SCATTER: return true;
+    case Collective::kReduce:
+    case Collective::kAllreduce:
+    case Collective::kScan:
+    case Collective::kExscan:
+    case Collective::kReduceScatter: return true;
     default: return false;
   }
 }
@@ -233,7 +232,7 @@ bool parse_operator(const std::string& op, const std::string& type, Operator& ou
 }
 
 bool whole_elements(const ReferenceInput& run, std::string& error) {
-  if (run.collective == espalier_Collective_BARRIER && run.bytes != 0) {
+  if (run.collective == Collective::kBarrier && run.bytes != 0) {
     error = "a barrier moves no bytes, not " + std::to_string(run.bytes) + "; expected 0";
   }
   if (!combines(run.collective)) return error.empty();
@@ -259,33 +258,33 @@ std::uint64_t count(const ReferenceInput& run) { return run.bytes / element_byte
 
 bool has_input(const ReferenceInput& run, std::uint32_t rank) {
   switch (run.collective) {
-    case espalier_Collective_BROADCAST:
-    case espalier_Collective_SCATTER: return rank == run.root;
-    case espalier_Collective_BARRIER: return false;
+    case Collective::kBroadcast:
+    case Collective::kScatter: return rank == run.root;
+    case Collective::kBarrier: return false;
     default: return true;
   }
 }
 
 bool has_result(const ReferenceInput& run, std::uint32_t rank) {
   switch (run.collective) {
-    case espalier_Collective_BROADCAST: return rank != run.root;
-    case espalier_Collective_REDUCE:
-    case espalier_Collective_GATHER: return rank == run.root;
-    case espalier_Collective_EXSCAN: return rank != 0;
-    case espalier_Collective_BARRIER: return false;
+    case Collective::kBroadcast: return rank != run.root;
+    case Collective::kReduce:
+    case Collective::kGather: return rank == run.root;
+    case Collective::kExscan: return rank != 0;
+    case Collective::kBarrier: return false;
     default: return true;
   }
 }
 
 std::uint64_t input_bytes(const ReferenceInput& run, std::uint32_t rank) {
-  const bool own = run.collective == espalier_Collective_GATHER ||
-                   run.collective == espalier_Collective_ALLGATHER;
+  const bool own =
+      run.collective == Collective::kGather || run.collective == Collective::kAllgather;
   return !has_input(run, rank) ? 0 : own ? run.bytes : whole(run);
 }
 
 std::uint64_t result_bytes(const ReferenceInput& run, std::uint32_t rank) {
-  const bool own = run.collective == espalier_Collective_SCATTER ||
-                   run.collective == espalier_Collective_REDUCE_SCATTER;
+  const bool own =
+      run.collective == Collective::kScatter || run.collective == Collective::kReduceScatter;
   return !has_result(run, rank) ? 0 : own ? run.bytes : whole(run);
 }
 
@@ -312,16 +311,16 @@ const std::vector<std::uint8_t>& Results::of(std::uint32_t rank) {
   if (made_) return result_;
   result_.resize(result_bytes(run_, rank));
   switch (run_.collective) {
-    case espalier_Collective_REDUCE:
-    case espalier_Collective_ALLREDUCE:
+    case Collective::kReduce:
+    case Collective::kAllreduce:
       Folded(run_, repetition_).write_all(0, count(run_), result_.data());
       made_ = true;
       break;
-    case espalier_Collective_REDUCE_SCATTER:
+    case Collective::kReduceScatter:
       Folded(run_, repetition_).write_all(rank * count(run_), count(run_), result_.data());
       break;
-    case espalier_Collective_SCAN:
-    case espalier_Collective_EXSCAN: scan(rank); break;
+    case Collective::kScan:
+    case Collective::kExscan: scan(rank); break;
     default: move(rank); break;
   }
   return result_;
@@ -331,21 +330,21 @@ const std::vector<std::uint8_t>& Results::of(std::uint32_t rank) {
 void Results::move(std::uint32_t rank) {
   const std::uint64_t part = run_.bytes;
   switch (run_.collective) {
-    case espalier_Collective_BROADCAST:
+    case Collective::kBroadcast:
       fill_bytes(0, part, run_.root, repetition_, result_.data());
       made_ = true;
       break;
-    case espalier_Collective_SCATTER:
+    case Collective::kScatter:
       fill_bytes(rank * part, part, run_.root, repetition_, result_.data());
       break;
-    case espalier_Collective_GATHER:
-    case espalier_Collective_ALLGATHER:
+    case Collective::kGather:
+    case Collective::kAllgather:
       for (std::uint32_t from = 0; from < run_.ranks; ++from) {
         fill_bytes(0, part, from, repetition_, result_.data() + from * part);
       }
       made_ = true;
       break;
-    case espalier_Collective_ALL_TO_ALL:
+    case Collective::kAllToAll:
       for (std::uint32_t from = 0; from < run_.ranks; ++from) {
         fill_bytes(rank * part, part, from, repetition_, result_.data() + from * part);
       }
@@ -357,7 +356,7 @@ void Results::move(std::uint32_t rank) {
 void Results::scan(std::uint32_t rank) {
   const Folded folded(run_, repetition_);
   prefix_.resize(folded.numbers(count(run_)));
-  const std::uint32_t end = run_.collective == espalier_Collective_SCAN ? rank + 1 : rank;
+  const std::uint32_t end = run_.collective == Collective::kScan ? rank + 1 : rank;
   for (; scanned_ < end; ++scanned_) folded.add(scanned_, 0, prefix_);
   folded.write(prefix_, result_.data());
 }

@@ -13,7 +13,7 @@
 namespace espalier::reference {
 
 struct ReferenceInput {
-  Collective collective = espalier_Collective_BROADCAST;
+  Collective collective = Collective::kBroadcast;
   std::uint32_t ranks = 1;
   std::uint32_t root = 0;
   Operator op;              // kNone of bytes where nothing is combined

@@ -41,7 +41,7 @@ Operator plain(Op op, Type type) {
 }
 
 ReferenceInput reduction(Op op, Type type, std::uint32_t ranks, std::uint64_t bytes) {
-  return {espalier_Collective_ALLREDUCE, ranks, 0, plain(op, type), bytes};
+  return {Collective::kAllreduce, ranks, 0, plain(op, type), bytes};
 }
 
 // Combining the inputs in any order gives the expected bits: forwards, backwards and by halves.
@@ -132,7 +132,7 @@ TEST(Reference, SmallFloatsAreExactSumsOfTheirInputs) {
 }
 
 TEST(Reference, NoBlockLooksLikeAnother) {
-  const ReferenceInput run{espalier_Collective_BROADCAST, 4, 2, {}, 1 << 16};
+  const ReferenceInput run{Collective::kBroadcast, 4, 2, {}, 1 << 16};
   std::set<std::vector<std::uint8_t>> blocks;
   for (std::uint32_t repetition = 0; repetition < 3; ++repetition) {
     const std::vector<std::uint8_t> bytes = result_of(run, 0, repetition);
@@ -147,16 +147,16 @@ TEST(Reference, ScansAreTheReductionsOfTheRanksBefore) {
   for (const bool order : {false, true}) {
     ReferenceInput run = reduction(Op::kSum, Type::kI32, 6, 800);
     if (order) run.op = affine();
-    run.collective = espalier_Collective_SCAN;
+    run.collective = Collective::kScan;
     ReferenceInput before = run;
-    before.collective = espalier_Collective_EXSCAN;
+    before.collective = Collective::kExscan;
     Results inclusive(run, 2);
     Results exclusive(before, 2);
     EXPECT_FALSE(has_result(before, 0));
     std::vector<std::uint8_t> last;
     for (std::uint32_t rank = 0; rank < run.ranks; ++rank) {
       ReferenceInput some = run;
-      some.collective = espalier_Collective_ALLREDUCE;
+      some.collective = Collective::kAllreduce;
       some.ranks = rank + 1;
       if (rank > 0) {
         EXPECT_EQ(exclusive.of(rank), last) << "rank " << rank;
@@ -201,23 +201,23 @@ TEST(Reference, PartsAreWhereTheCollectiveSays) {
     const auto from = of.begin() + static_cast<std::ptrdiff_t>(at * kPart);
     return std::vector<std::uint8_t>(from, from + kPart);
   };
-  ReferenceInput run{espalier_Collective_SCATTER, kRanks, 1, {}, kPart};
+  ReferenceInput run{Collective::kScatter, kRanks, 1, {}, kPart};
   const auto scattered = input_of<std::uint8_t>(run, 1, 5);
   ASSERT_EQ(scattered.size(), kRanks * kPart);
   for (std::uint32_t r = 0; r < kRanks; ++r) {
-    run.collective = espalier_Collective_SCATTER;
+    run.collective = Collective::kScatter;
     EXPECT_EQ(result_of(run, r, 5), part(scattered, r));
-    run.collective = espalier_Collective_ALLGATHER;
+    run.collective = Collective::kAllgather;
     EXPECT_EQ(part(result_of(run, 0, 5), r), input_of<std::uint8_t>(run, r, 5));
-    run.collective = espalier_Collective_GATHER;
+    run.collective = Collective::kGather;
     EXPECT_EQ(part(result_of(run, 1, 5), r), input_of<std::uint8_t>(run, r, 5));
     EXPECT_EQ(result_bytes(run, r), r == 1 ? kRanks * kPart : 0);
-    run.collective = espalier_Collective_ALL_TO_ALL;
+    run.collective = Collective::kAllToAll;
     for (std::uint32_t q = 0; q < kRanks; ++q) {
       EXPECT_EQ(part(result_of(run, r, 5), q), part(input_of<std::uint8_t>(run, q, 5), r));
     }
   }
-  run.collective = espalier_Collective_REDUCE_SCATTER;
+  run.collective = Collective::kReduceScatter;
   run.op = plain(Op::kXor, Type::kU8);
   std::vector<std::uint8_t> all(kRanks * kPart);
   for (std::uint32_t q = 0; q < kRanks; ++q) {
@@ -244,9 +244,9 @@ TEST(Reference, RefusesWhatItCannotCheck) {
   error.clear();
   EXPECT_FALSE(supported(reduction(Op::kSum, Type::kBf16, 200, 64), error));
   error.clear();
-  EXPECT_FALSE(supported({espalier_Collective_BARRIER, 3, 0, {}, 7}, error));
+  EXPECT_FALSE(supported({Collective::kBarrier, 3, 0, {}, 7}, error));
   error.clear();
-  EXPECT_TRUE(supported({espalier_Collective_BROADCAST, 3, 0, {}, 7}, error));
+  EXPECT_TRUE(supported({Collective::kBroadcast, 3, 0, {}, 7}, error));
   EXPECT_TRUE(supported(reduction(Op::kSum, Type::kBf16, 20, 64), error)) << error;
 }
 
@@ -255,17 +255,16 @@ TEST(Reference, KnowsWhoHasWhat) {
   Program program{};
   program.ranks = 3;
   program.root = 1;
-  for (int i = espalier_Collective_BROADCAST; i <= espalier_Collective_BARRIER; ++i) {
+  for (int i = Collective::kBroadcast; i <= Collective::kBarrier; ++i) {
     program.collective = static_cast<Collective>(i);
     program.segments = counts_per_rank(program.collective) ? 3 : 1;
-    ReferenceInput run{program.collective, 3, 1, {}, i == espalier_Collective_BARRIER ? 0u : 8u};
+    ReferenceInput run{program.collective, 3, 1, {}, i == Collective::kBarrier ? 0u : 8u};
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
       program.node = rank;
       Layout layout;
       ASSERT_EQ(make_layout(program, count(run), 1, layout), Status::kOk);
-      EXPECT_EQ(input_bytes(run, rank), buffer_bytes(program, layout, espalier_Buffer_INPUT)) << i;
-      EXPECT_EQ(result_bytes(run, rank), buffer_bytes(program, layout, espalier_Buffer_OUTPUT))
-          << i;
+      EXPECT_EQ(input_bytes(run, rank), buffer_bytes(program, layout, Buffer::kInput)) << i;
+      EXPECT_EQ(result_bytes(run, rank), buffer_bytes(program, layout, Buffer::kOutput)) << i;
     }
   }
 }

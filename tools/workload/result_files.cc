@@ -26,7 +26,7 @@ void write_results(const std::string& directory, const reference::ReferenceInput
                    const std::function<RankMemory(std::uint32_t rank)>& memory) {
   for (std::uint32_t rank = 0; rank < what.ranks; ++rank) {
     const bool result = reference::has_result(what, rank);
-    if (!result && what.collective != espalier_Collective_BROADCAST) continue;
+    if (!result && what.collective != Collective::kBroadcast) continue;
     const fs::path path = fs::path(directory) / ("rank-" + std::to_string(rank) + ".bin");
     const std::uint64_t bytes = result ? reference::result_bytes(what, rank) : what.bytes;
     const RankMemory its = memory(rank);

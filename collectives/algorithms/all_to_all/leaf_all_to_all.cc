@@ -113,7 +113,7 @@ class TotalExchange {
   [[nodiscard]] std::uint8_t block(const Stream& stream);
   // Scratch slots that a stream needs: the slots of a step are free again window + 1 steps later.
   [[nodiscard]] std::uint32_t scratch(std::uint32_t stage, const Stream& stream) const;
-  [[nodiscard]] Place passing(const Stream& stream, std::uint8_t slot);
+  [[nodiscard]] Operand passing(const Stream& stream, std::uint8_t slot);
 
   Builder& builder_;
   const LeafNode& node_;
@@ -187,8 +187,8 @@ std::uint32_t TotalExchange::scratch(std::uint32_t stage, const Stream& stream) 
 }
 
 // In an all-to-all an operand in scratch has the length of any part.
-Place TotalExchange::passing(const Stream& stream, std::uint8_t slot) {
-  Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.constant(0));
+Operand TotalExchange::passing(const Stream& stream, std::uint8_t slot) {
+  Operand at = Builder::operand(Buffer::kScratch, builder_.constant(0));
   at.block_ref = block(stream);
   at.slot_ref = slot;
   return at;
@@ -231,13 +231,13 @@ void TotalExchange::add_rank(std::uint32_t stage) {
   const std::uint32_t place = reverse_digits(node_.index % below, node_.arity, stage - 1);
   const std::uint8_t link = builder_.constant(0);
   const Stream out{.round = (node_.arity - 1) * below, .spread = below, .offset = place};
-  Place from = Builder::place(espalier_Buffer_INPUT, partners(stage, 1, place));
+  Operand from = Builder::operand(Buffer::kInput, partners(stage, 1, place));
   from.block_ref = block(out);
   const std::uint8_t out_pace = pace(stage, out);
   time(builder_.send_by(0, link, from, 0), stage, 2 * stage - 1, out_pace, out);
   Stream in = out;
   in.turns = true;
-  Place into = Builder::place(espalier_Buffer_OUTPUT, partners(stage, -1, place));
+  Operand into = Builder::operand(Buffer::kOutput, partners(stage, -1, place));
   into.block_ref = from.block_ref;
   const std::uint8_t in_pace = pace(stage, in);
   time(builder_.receive_by(0, link, into), stage, 0, in_pace, in);
@@ -254,7 +254,7 @@ void TotalExchange::add_turn(std::uint32_t stage) {
   slot.base = as_int(builder_.scratch(slot.mod));
   from.mod = to.mod = k;
   to.off = 1;
-  const Place at = passing(stream, builder_.index(slot));
+  const Operand at = passing(stream, builder_.index(slot));
   const std::uint8_t when = pace(stage, stream);
   time(builder_.receive_by(0, builder_.index(from), at), stage, stage, when, stream);
   const Term turned{.coef = 1,
@@ -282,7 +282,7 @@ void TotalExchange::add_below_turn(std::uint32_t stage) {
   const auto add = [&](std::uint32_t before, std::uint8_t from, std::uint8_t to) {
     slot.mod = scratch(stage, stream);
     slot.base = as_int(builder_.scratch(slot.mod));
-    const Place at = passing(stream, builder_.index(slot));
+    const Operand at = passing(stream, builder_.index(slot));
     const std::uint8_t when = pace(stage, stream);
     time(builder_.receive_by(0, from, at), stage, before, when, stream);
     time(builder_.send_by(0, to, at, 1), stage, before - 1, when, stream);
@@ -352,10 +352,10 @@ Status leaf_all_to_all(const Group& group, std::uint32_t me, Program& out) {
   if (status != Status::kOk) return status;
   Builder builder(out);
   status = builder.begin(group, me,
-                         {.collective = espalier_Collective_ALL_TO_ALL,
+                         {.collective = Collective::kAllToAll,
                           .algorithm = "leaf",
                           .nodes = leaf_tree_nodes(node),
-                          .port_model = espalier_PortModel_MULTIPORT});
+                          .port_model = PortModel::kMultiport});
   if (status != Status::kOk) return status;
   add_leaf_links(builder, node);
   TotalExchange exchange(builder, node, group);

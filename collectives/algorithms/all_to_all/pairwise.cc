@@ -16,8 +16,8 @@ namespace espalier {
 
 Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out) {
   Builder builder(out);
-  const Status status = builder.begin(
-      group, me, {.collective = espalier_Collective_ALL_TO_ALL, .algorithm = "pairwise"});
+  const Status status =
+      builder.begin(group, me, {.collective = Collective::kAllToAll, .algorithm = "pairwise"});
   if (status != Status::kOk) return status;
   const std::uint32_t p = group.ranks;
   if (p == 1) return builder.finish_alone();
@@ -29,11 +29,11 @@ Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out) {
   Action& own = builder.copy(0, builder.output(me), builder.input(me));
   own.instances_ref = all;  // at the rounds' pace, so that one proof covers every N
   own.into.block_ref = own.a.block_ref = rounds.block(1);
-  const Place to_after = Builder::place(espalier_Buffer_INPUT, rounds.moving(1, 1));
+  const Operand to_after = Builder::operand(Buffer::kInput, rounds.moving(1, 1));
   Action& send = builder.send_by(0, rounds.counting(0, 1), to_after, 0);
   send.instances_ref = all;
   send.a.block_ref = block;
-  const Place from_before = Builder::place(espalier_Buffer_OUTPUT, rounds.moving(-1, -1));
+  const Operand from_before = Builder::operand(Buffer::kOutput, rounds.moving(-1, -1));
   Action& receive = builder.receive_by(0, rounds.counting(others - 1, -1), from_before);
   receive.instances_ref = all;
   receive.into.block_ref = block;

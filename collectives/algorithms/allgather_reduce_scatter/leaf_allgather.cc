@@ -168,7 +168,7 @@ void Flood::add_streams() {
   origin.mod = node_.leaves;
   const Term leaf = term(1, (wave + 1) * k, k, below);
   const Term turned = term(1, 0, k * below, k - 1);
-  Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.index(origin, &leaf, below > 1));
+  Operand at = Builder::operand(Buffer::kScratch, builder_.index(origin, &leaf, below > 1));
   const Numbers risen = sparse(rising(node_.level), k);
   at.block_ref = risen.block;
   at.slot_ref = slot(streams_, 0, risen);
@@ -197,7 +197,7 @@ void Flood::add_up() {
   Term back = rising_on.back;
   back.coef *= as_int(k);
   const Term branch = term(1, wave + 1, node_.leaves / k, k);
-  Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.index(origin));
+  Operand at = Builder::operand(Buffer::kScratch, builder_.index(origin));
   at.block_ref = rising_on.block;
   at.slot_ref =
       rising_on.has_back ? builder_.index(slot, {back, branch}) : builder_.index(slot, {branch});
@@ -224,13 +224,13 @@ void Flood::add_down(std::uint32_t level) {
   const std::uint32_t first = node_.index * node_.leaves;  // of the ranks of this node
   const std::uint8_t origin = origins(level, first / leaves, first / below % node_.arity);
   const Numbers turning = dense(waves(level), 1);
-  Place at = Builder::place(espalier_Buffer_OUTPUT, origin);
+  Operand at = Builder::operand(Buffer::kOutput, origin);
   at.block_ref = turning.block;
   if (node_.level == 0) {
     number(builder_.receive_by(step, builder_.constant(0), at), turning);
     return;
   }
-  at.buffer = espalier_Buffer_SCRATCH;
+  at.buffer = Buffer::kScratch;
   at.slot_ref = slot(down_, step, turning);  // by the step: one block arrives per step
   number(builder_.receive_by(step, builder_.constant(node_.arity), at), turning);
   for (std::uint32_t branch = 0; branch < node_.arity; ++branch) {
@@ -239,7 +239,7 @@ void Flood::add_down(std::uint32_t level) {
 }
 
 void Flood::add_rank() {
-  Place own = builder_.input(node_.index), into = builder_.output(node_.index);
+  Operand own = builder_.input(node_.index), into = builder_.output(node_.index);
   const Numbers once = dense(1, 1);
   own.block_ref = into.block_ref = once.block;
   number(builder_.copy(0, into, own), once);
@@ -290,10 +290,10 @@ Status leaf_allgather(const Group& group, std::uint32_t me, Program& out) {
   if (status != Status::kOk) return status;
   Builder builder(out);
   status = builder.begin(group, me,
-                         {.collective = espalier_Collective_ALLGATHER,
+                         {.collective = Collective::kAllgather,
                           .algorithm = "leaf",
                           .nodes = leaf_tree_nodes(node),
-                          .port_model = espalier_PortModel_MULTIPORT});
+                          .port_model = PortModel::kMultiport});
   if (status != Status::kOk) return status;
   add_leaf_links(builder, node);
   Flood flood(builder, node);

@@ -26,14 +26,14 @@ void add_allgather(Builder& builder, RankRounds rounds, std::uint32_t p, std::ui
   const std::uint8_t all = rounds.instances();
   const std::uint8_t block = rounds.block(p - 1);
   const std::uint8_t first = rounds.block(1);
-  const Place own = builder.input(me);
-  const Place from_before = Builder::place(espalier_Buffer_OUTPUT, rounds.moving(-1, -1));
+  const Operand own = builder.input(me);
+  const Operand from_before = Builder::operand(Buffer::kOutput, rounds.moving(-1, -1));
   // At the rounds' pace, so that one proof covers every N.
   repeat(builder.copy(0, builder.output(me), own), all, first);
   repeat(builder.send(0, rounds.rank(1), own, 0), all, first);
   if (p > 2) {
     const std::uint8_t later = rounds.block(1, p - 1);
-    const Place passed_on = Builder::place(espalier_Buffer_OUTPUT, rounds.moving(0, -1));
+    const Operand passed_on = Builder::operand(Buffer::kOutput, rounds.moving(0, -1));
     repeat(builder.send(0, rounds.rank(1), passed_on, 1), all, later);
   }
   repeat(builder.receive(0, rounds.rank(-1), from_before), all, block);
@@ -43,13 +43,13 @@ void add_reduce_scatter(Builder& builder, RankRounds rounds, std::uint32_t p, st
   const std::uint8_t all = rounds.instances();
   const Ring ring = builder.ring(p > 2 ? 1 : 0, 1);
   const std::uint8_t received = rounds.moving(-2, -1);
-  Place sum = builder.slot(0, ring);
+  Operand sum = builder.slot(0, ring);
   sum.segment_ref = received;
-  const Place own = Builder::place(espalier_Buffer_INPUT, received);
+  const Operand own = Builder::operand(Buffer::kInput, received);
   const std::uint8_t first = rounds.block(1);
   repeat(builder.send(0, rounds.rank(1), builder.input(rounds.rank(-1)), 0), all, first);
   if (p > 2) {
-    Place last_sum = sum;  // of the previous step
+    Operand last_sum = sum;  // of the previous step
     last_sum.segment_ref = rounds.moving(-1, -1);
     Index slot{};
     slot.base = static_cast<std::int32_t>(ring.first);
@@ -73,7 +73,7 @@ void add_reduce_scatter(Builder& builder, RankRounds rounds, std::uint32_t p, st
 
 Status generate_ring(const Group& group, std::uint32_t me, Collective collective, Program& out) {
   Builder builder(out);
-  const bool reduces = collective == espalier_Collective_REDUCE_SCATTER;
+  const bool reduces = collective == Collective::kReduceScatter;
   const std::uint32_t p = group.ranks;
   const Status status = builder.begin(
       group, me,
@@ -88,11 +88,11 @@ Status generate_ring(const Group& group, std::uint32_t me, Collective collective
 }  // namespace
 
 Status ring_allgather(const Group& group, std::uint32_t me, Program& out) {
-  return generate_ring(group, me, espalier_Collective_ALLGATHER, out);
+  return generate_ring(group, me, Collective::kAllgather, out);
 }
 
 Status ring_reduce_scatter(const Group& group, std::uint32_t me, Program& out) {
-  return generate_ring(group, me, espalier_Collective_REDUCE_SCATTER, out);
+  return generate_ring(group, me, Collective::kReduceScatter, out);
 }
 
 }  // namespace espalier

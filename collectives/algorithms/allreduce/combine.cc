@@ -167,20 +167,20 @@ class Combine {
     row.coef = run.count > 1 ? 1 : 0;
     return builder_.index(row);
   }
-  [[nodiscard]] Place partial() { return builder_.slot(0, {partial_, 1}); }
+  [[nodiscard]] Operand partial() { return builder_.slot(0, {partial_, 1}); }
   // Where the messages of a run are stored. The first message is S until more is added.
-  [[nodiscard]] Place landing(const Run& run) {
+  [[nodiscard]] Operand landing(const Run& run) {
     if (run.k == 0 && plan_.needs_partial) return partial();
     const std::uint32_t at = run.k / plan_.timing.classes % slots_;
     if (run.count == 1 || slots_ == 1) return builder_.slot(0, {first_slot_ + at, 1});
-    Place place = builder_.slot(0, {first_slot_, 1});
+    Operand operand = builder_.slot(0, {first_slot_, 1});
     Index row{};
     row.base = static_cast<std::int32_t>(first_slot_);
     row.coef = 1;
     row.off = static_cast<std::int32_t>(at);
     row.mod = slots_;
-    place.slot_ref = builder_.index(row);
-    return place;
+    operand.slot_ref = builder_.index(row);
+    return operand;
   }
   void repeat(Action& action, std::uint8_t instances_ref) const {
     action.instances_ref = instances_ref;
@@ -190,8 +190,8 @@ class Combine {
   void add_send(const Run& run) {
     const Message& first = plan_.messages[run.k];
     const std::uint32_t after = age(run.k);
-    const Place total = after == 0 ? builder_.input(0) : builder_.output(0);
-    const Place from = first.partial ? partial() : total;
+    const Operand total = after == 0 ? builder_.input(0) : builder_.output(0);
+    const Operand from = first.partial ? partial() : total;
     const std::uint8_t times = builder_.count(static_cast<std::int32_t>(run.count), 0);
     const std::uint8_t link_ref = links(first.to, run);
     repeat(builder_.send_by(plan_.timing.sent(run.k), link_ref, from, after), times);
@@ -200,9 +200,9 @@ class Combine {
   void add_receive(const Run& run) {
     const Message& first = plan_.messages[run.k];
     const std::uint32_t step = plan_.timing.received(run.k);
-    const Place news = landing(run);
-    const Place total = builder_.output(0);
-    const Place before = run.k == 0 ? builder_.input(0) : total;
+    const Operand news = landing(run);
+    const Operand total = builder_.output(0);
+    const Operand before = run.k == 0 ? builder_.input(0) : total;
     const std::uint8_t times = builder_.count(static_cast<std::int32_t>(run.count), 0);
     const std::uint8_t link_ref = links(first.from, run);
     repeat(builder_.receive_by(step, link_ref, news), times);
@@ -223,7 +223,7 @@ Status combine_allreduce(const Group& group, std::uint32_t me, Program& out) {
   Builder builder(out);
   const std::uint32_t p = group.ranks;
   const Status status = builder.begin(group, me,
-                                      {.collective = espalier_Collective_ALLREDUCE,
+                                      {.collective = Collective::kAllreduce,
                                        .algorithm = "combine",
                                        .one_block = true,
                                        .needs_commutative = p > 1,

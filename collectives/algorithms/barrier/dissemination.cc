@@ -16,13 +16,13 @@ Status dissemination_barrier(const Group& group, std::uint32_t me, Program& out)
   Builder builder(out);
   const Status status = builder.begin(
       group, me,
-      {.collective = espalier_Collective_BARRIER, .algorithm = "dissemination", .one_block = true});
+      {.collective = Collective::kBarrier, .algorithm = "dissemination", .one_block = true});
   if (status != Status::kOk) return status;
   const std::uint32_t p = group.ranks;
   if (p == 1) return builder.finish_alone();
   const std::uint32_t steps = log2_ceil(p);
-  const Place own = builder.input(0);
-  const Place known = builder.slot(0, {builder.scratch(1), 1});
+  const Operand own = builder.input(0);
+  const Operand known = builder.slot(0, {builder.scratch(1), 1});
   const std::uint32_t slots = steps < group.window ? steps : group.window;
   const std::uint32_t first_slot = builder.scratch(slots);
   const auto news = [&](std::uint32_t step) {
@@ -40,7 +40,7 @@ Status dissemination_barrier(const Group& group, std::uint32_t me, Program& out)
     slot.coef = 1;
     slot.off = 1;
     slot.mod = slots;
-    Place all_news = news(1);
+    Operand all_news = news(1);
     all_news.slot_ref = builder.index(slot);
     const std::uint8_t block_ref = builder.constant(0);
     const std::uint8_t instances_ref = builder.count(static_cast<std::int32_t>(steps) - 1, 0);

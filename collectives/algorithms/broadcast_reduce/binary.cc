@@ -54,8 +54,8 @@ BinarySubtree whole(std::uint32_t p, std::uint32_t& depth) {
 
 Status binary_broadcast(const Group& group, std::uint32_t me, Program& out) {
   Builder builder(out);
-  const Status status = builder.begin(
-      group, me, {.collective = espalier_Collective_BROADCAST, .algorithm = "binary"});
+  const Status status =
+      builder.begin(group, me, {.collective = Collective::kBroadcast, .algorithm = "binary"});
   if (status != Status::kOk) return status;
   const std::uint32_t p = group.ranks;
   if (p == 1) return builder.finish_alone();
@@ -71,7 +71,7 @@ Status binary_broadcast(const Group& group, std::uint32_t me, Program& out) {
     tree = v < right.first ? down_of(tree) : right;
   }
   const bool source = v == 0;
-  const Place from = source ? builder.input(0) : builder.output(0);
+  const Operand from = source ? builder.input(0) : builder.output(0);
   if (!source) builder.receive(static_cast<std::uint32_t>(tree.arrival), rank(parent), from);
   const auto forward = [&](const BinarySubtree& to) {
     if (to.size == 0) return;

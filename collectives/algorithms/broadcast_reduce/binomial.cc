@@ -15,7 +15,7 @@ Status binomial_broadcast(const Group& group, std::uint32_t me, Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
       group, me,
-      {.collective = espalier_Collective_BROADCAST, .algorithm = "binomial", .one_block = true});
+      {.collective = Collective::kBroadcast, .algorithm = "binomial", .one_block = true});
   if (status != Status::kOk) return status;
   const std::uint32_t p = group.ranks;
   if (p == 1) return builder.finish_alone();

@@ -28,7 +28,7 @@ void add_broadcast(Builder& builder, const Position& at, bool from_output) {
   const bool source = at.distance == 0;
   if (!source) builder.receive(at.distance - 1, at.nearer, builder.output(0));
   if (at.distance + 1 < at.ranks) {
-    const Place from = source && !from_output ? builder.input(0) : builder.output(0);
+    const Operand from = source && !from_output ? builder.input(0) : builder.output(0);
     builder.send(at.distance, at.farther, from, source ? 0 : 1);
   }
   builder.phase(1, static_cast<std::int32_t>(at.ranks) - 2, 1);
@@ -38,11 +38,11 @@ void add_broadcast(Builder& builder, const Position& at, bool from_output) {
 void add_reduce(Builder& builder, const Position& at, bool own_left) {
   const bool sink = at.distance == 0;
   const bool far_end = at.distance + 1 == at.ranks;
-  Place sum = builder.input(0);
+  Operand sum = builder.input(0);
   if (!far_end) {
     const std::uint32_t step = at.ranks - 2 - at.distance;
-    const Place own = sum;
-    const Place slot = builder.slot(0, builder.ring(sink ? 0 : 1, 1));
+    const Operand own = sum;
+    const Operand slot = builder.slot(0, builder.ring(sink ? 0 : 1, 1));
     sum = sink ? builder.output(0) : slot;
     builder.receive(step, at.farther, slot);
     builder.combine(step, sum, own_left ? own : slot, own_left ? slot : own);
@@ -56,7 +56,7 @@ void add_reduce(Builder& builder, const Position& at, bool own_left) {
 Status chain_broadcast(const Group& group, std::uint32_t me, Program& out) {
   Builder builder(out);
   const Status status =
-      builder.begin(group, me, {.collective = espalier_Collective_BROADCAST, .algorithm = "chain"});
+      builder.begin(group, me, {.collective = Collective::kBroadcast, .algorithm = "chain"});
   if (status != Status::kOk) return status;
   if (group.ranks == 1) return builder.finish_alone();
   add_broadcast(builder, from_root(group.ranks, group.root, me), false);
@@ -68,7 +68,7 @@ Status chain_reduce(const Group& group, std::uint32_t me, Program& out) {
   const std::uint32_t p = group.ranks;
   const bool to_last = group.root != 0 && group.root + 1 == p;
   const Status status = builder.begin(group, me,
-                                      {.collective = espalier_Collective_REDUCE,
+                                      {.collective = Collective::kReduce,
                                        .algorithm = "chain",
                                        .needs_commutative = group.root != 0 && !to_last});
   if (status != Status::kOk) return status;
@@ -82,7 +82,7 @@ Status chain_reduce(const Group& group, std::uint32_t me, Program& out) {
 Status chain_allreduce(const Group& group, std::uint32_t me, Program& out) {
   Builder builder(out);
   const Status status =
-      builder.begin(group, me, {.collective = espalier_Collective_ALLREDUCE, .algorithm = "chain"});
+      builder.begin(group, me, {.collective = Collective::kAllreduce, .algorithm = "chain"});
   if (status != Status::kOk) return status;
   if (group.ranks == 1) return builder.finish_alone();
   const Position at = from_root(group.ranks, 0, me);

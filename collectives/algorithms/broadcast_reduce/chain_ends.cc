@@ -44,10 +44,10 @@ Sides sides_of(std::uint32_t p, std::uint32_t root) {
 void add_link(Builder& builder, const Sides& sides, const Side& side, std::uint32_t distance,
               std::uint32_t nearer, std::uint32_t farther, bool before_root) {
   const std::uint32_t step = side.first - (distance - 1);
-  Place sum = builder.input(0);
+  Operand sum = builder.input(0);
   const bool far_end = distance == side.length;
   if (!far_end) {
-    const Place own = sum;
+    const Operand own = sum;
     sum = builder.slot(0, builder.ring(1, sides.period));
     builder.receive(step - 1, farther, sum);
     builder.combine(step - 1, sum, before_root ? sum : own, before_root ? own : sum);
@@ -56,13 +56,13 @@ void add_link(Builder& builder, const Sides& sides, const Side& side, std::uint3
 }
 
 void add_root(Builder& builder, const Sides& sides, std::uint32_t root) {
-  Place sum = builder.input(0);
+  Operand sum = builder.input(0);
   const bool before_first = sides.before.first <= sides.after.first;
   for (const bool before : {before_first, !before_first}) {
     const Side& side = before ? sides.before : sides.after;
     if (side.length == 0) continue;
-    const Place slot = builder.slot(0, builder.ring(0, sides.period));
-    const Place into = builder.output(0);
+    const Operand slot = builder.slot(0, builder.ring(0, sides.period));
+    const Operand into = builder.output(0);
     builder.receive(side.first, before ? root - 1 : root + 1, slot);
     builder.combine(side.first, into, before ? slot : sum, before ? sum : slot);
     sum = into;
@@ -73,8 +73,8 @@ void add_root(Builder& builder, const Sides& sides, std::uint32_t root) {
 
 Status chain_ends_reduce(const Group& group, std::uint32_t me, Program& out) {
   Builder builder(out);
-  const Status status = builder.begin(
-      group, me, {.collective = espalier_Collective_REDUCE, .algorithm = "chain-ends"});
+  const Status status =
+      builder.begin(group, me, {.collective = Collective::kReduce, .algorithm = "chain-ends"});
   if (status != Status::kOk) return status;
   const std::uint32_t p = group.ranks, root = group.root;
   if (p == 1) return builder.finish_alone();

@@ -48,9 +48,9 @@ struct BlockOfRun {
     row.coef = static_cast<std::int32_t>(run);
     return builder.index(row);
   }
-  [[nodiscard]] Place of(Place place, std::uint32_t j) const {
-    place.block_ref = index(j);
-    return place;
+  [[nodiscard]] Operand of(Operand operand, std::uint32_t j) const {
+    operand.block_ref = index(j);
+    return operand;
   }
 };
 
@@ -61,9 +61,9 @@ void add_broadcast(Builder& builder, const FractionalTree& tree, const Order& or
   const BlockOfRun block{builder, run};
   const bool source = pu == 0;
   const auto next = static_cast<std::uint32_t>(seat.arrival + 1);
-  const Place data = source ? builder.input(0) : builder.output(0);
+  const Operand data = source ? builder.input(0) : builder.output(0);
   for (std::uint32_t j = 0; j < run; ++j) {
-    const Place at = block.of(data, j);
+    const Operand at = block.of(data, j);
     if (!source) {
       const bool is_head = seat.position == 0;
       const std::uint32_t from = is_head ? seat.from_group + (seat.is_right ? j : run - 1) : pu - 1;
@@ -90,7 +90,7 @@ class Sums {
     first_ = builder.scratch(slots_);
   }
   // The operand for block j of every run.
-  [[nodiscard]] Place of(std::uint32_t j) {
+  [[nodiscard]] Operand of(std::uint32_t j) {
     Index row{};
     row.base = static_cast<std::int32_t>(first_ + j % slots_);
     if (run_ % slots_ != 0) {
@@ -99,7 +99,7 @@ class Sums {
       row.coef = static_cast<std::int32_t>(run_ % slots_);
       row.mod = slots_;
     }
-    Place at = Builder::place(espalier_Buffer_SCRATCH, builder_.constant(0));
+    Operand at = Builder::operand(Buffer::kScratch, builder_.constant(0));
     at.slot_ref = builder_.index(row);
     return at;
   }
@@ -116,21 +116,21 @@ void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order
   const std::uint32_t run = tree.run();
   const BlockOfRun block{builder, run};
   const bool sink = pu == 0;
-  const auto add = [&](std::uint32_t step, const Place& into, const Place& near,
-                       const Place& far) -> Action& {
+  const auto add = [&](std::uint32_t step, const Operand& into, const Operand& near,
+                       const Operand& far) -> Action& {
     return builder.combine(step, into, order.descends ? far : near, order.descends ? near : far);
   };
   // The step in which block 0 is sent (for the sink: would be sent).
   const auto send = static_cast<std::uint32_t>(tree.last_arrival() - seat.arrival);
   const std::uint32_t of_right = run - 1 - seat.position;  // the block of a run that it forwards
-  Place right{};
+  Operand right{};
   if (seat.right != 0) {
     // From its receive to the down successor's receive.
     const std::uint32_t wait = run - seat.position;
     right = block.of(builder.slot(0, builder.ring(wait, tree.period())), of_right);
     builder.receive(send + of_right - 1 - wait, order.rank(seat.right), right);
   }
-  const auto send_up = [&](std::uint32_t j, const Place& from, std::uint32_t after) {
+  const auto send_up = [&](std::uint32_t j, const Operand& from, std::uint32_t after) {
     const std::uint32_t i = run - 1 - j;  // the corresponding block of the broadcast
     const std::uint32_t up =
         seat.position > 0 ? pu - 1 : seat.from_group + (seat.is_right ? i : run - 1);
@@ -143,8 +143,8 @@ void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order
   Sums sums(builder, tree, window, sink ? 0 : 1);
   for (std::uint32_t j = 0; j < run; ++j) {
     const std::uint32_t step = send + j - 1;
-    const Place slot = block.of(sums.of(j), j);
-    const Place sum = sink ? block.of(builder.output(0), j) : slot;
+    const Operand slot = block.of(sums.of(j), j);
+    const Operand sum = sink ? block.of(builder.output(0), j) : slot;
     builder.receive(step, order.rank(seat.down), slot);
     add(step, sum, block.of(builder.input(0), j), slot);
     if (seat.right != 0 && j == of_right) {
@@ -157,7 +157,7 @@ void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order
 Status generate_fractional(const Group& group, std::uint32_t me, Collective collective,
                            Program& out) {
   const std::uint32_t p = group.ranks;
-  const bool reduces = collective == espalier_Collective_REDUCE;
+  const bool reduces = collective == Collective::kReduce;
   const bool to_last = reduces && group.root != 0 && group.root + 1 == p;
   Builder builder(out);
   const Status status =
@@ -186,11 +186,11 @@ Status generate_fractional(const Group& group, std::uint32_t me, Collective coll
 }  // namespace
 
 Status fractional_broadcast(const Group& group, std::uint32_t me, Program& out) {
-  return generate_fractional(group, me, espalier_Collective_BROADCAST, out);
+  return generate_fractional(group, me, Collective::kBroadcast, out);
 }
 
 Status fractional_reduce(const Group& group, std::uint32_t me, Program& out) {
-  return generate_fractional(group, me, espalier_Collective_REDUCE, out);
+  return generate_fractional(group, me, Collective::kReduce, out);
 }
 
 }  // namespace espalier

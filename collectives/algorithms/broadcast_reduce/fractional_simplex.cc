@@ -69,13 +69,13 @@ class Couple {
     return 2 * ((couple_ == 0 ? 0 : next() - 1) + j) + 1;
   }
   // Block j of every run.
-  [[nodiscard]] Place block(std::uint32_t j) {
-    Place place = at_ == 0 ? builder_.input(0) : builder_.output(0);
+  [[nodiscard]] Operand block(std::uint32_t j) {
+    Operand operand = at_ == 0 ? builder_.input(0) : builder_.output(0);
     Index row{};
     row.base = static_cast<std::int32_t>(j);
     row.coef = static_cast<std::int32_t>(tree_.run());
-    place.block_ref = builder_.index(row);
-    return place;
+    operand.block_ref = builder_.index(row);
+    return operand;
   }
 
   void add_receiver(std::uint32_t j) {
@@ -112,9 +112,9 @@ class Couple {
 Status fractional_simplex_broadcast(const Group& group, std::uint32_t me, Program& out) {
   Builder builder(out);
   const Status status = builder.begin(group, me,
-                                      {.collective = espalier_Collective_BROADCAST,
+                                      {.collective = Collective::kBroadcast,
                                        .algorithm = "fractional-simplex",
-                                       .port_model = espalier_PortModel_SIMPLEX});
+                                       .port_model = PortModel::kSimplex});
   if (status != Status::kOk) return status;
   const std::uint32_t run = fractional_run(group);
   if (run > kMaxSimplexRun) {

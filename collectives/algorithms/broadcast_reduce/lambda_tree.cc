@@ -71,14 +71,14 @@ void add_sends(Builder& builder, const Group& group, PostalSubtree tree, Reach& 
 Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out) {
   Builder builder(out);
   const std::uint64_t mesh = std::uint64_t{group.rows} * group.columns;
-  const Status status =
-      builder.begin(group, me,
-                    {.collective = espalier_Collective_BROADCAST,
-                     .algorithm = "lambda-tree",
-                     .one_block = true,
-                     .grade = mesh > 0 ? espalier_Grade_SLOT : espalier_Grade_ASYNC,
-                     .send_ticks = group.send_ticks,
-                     .latency_ticks = group.latency_ticks});
+  const Status status = builder.begin(
+      group, me,
+      {.collective = Collective::kBroadcast,
+       .algorithm = "lambda-tree",
+       .one_block = true,
+       .contention = mesh > 0 ? ContentionGuarantee::kSlot : ContentionGuarantee::kAsync,
+       .send_ticks = group.send_ticks,
+       .latency_ticks = group.latency_ticks});
   if (status != Status::kOk) return status;
   const std::uint32_t p = group.ranks;
   if (p == 1) return builder.finish_alone();

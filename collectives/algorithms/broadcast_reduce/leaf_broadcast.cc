@@ -35,7 +35,7 @@ void add_router(Builder& builder, const LeafNode& node, std::uint32_t root, std:
   const std::uint32_t links = node.arity + (node.level < node.height ? 1 : 0);
   const std::uint32_t sends = links - 1;
   const Ring ring = multiport ? builder.ring(1, 1) : builder.ring(sends, node.arity);
-  const Place slot = builder.slot(0, ring);
+  const Operand slot = builder.slot(0, ring);
   builder.receive_by(arrival, builder.constant(from), slot);
   std::uint32_t after = 1;
   const auto send_to = [&](std::uint32_t link) {
@@ -53,12 +53,12 @@ Status broadcast(const Group& group, std::uint32_t me, bool multiport, Program& 
   Status status = find_leaf_node(group, me, node);
   if (status != Status::kOk) return status;
   Builder builder(out);
-  status = builder.begin(
-      group, me,
-      {.collective = espalier_Collective_BROADCAST,
-       .algorithm = multiport ? "leaf-multiport" : "leaf",
-       .nodes = leaf_tree_nodes(node),
-       .port_model = multiport ? espalier_PortModel_MULTIPORT : espalier_PortModel_SINGLE_SEND});
+  status =
+      builder.begin(group, me,
+                    {.collective = Collective::kBroadcast,
+                     .algorithm = multiport ? "leaf-multiport" : "leaf",
+                     .nodes = leaf_tree_nodes(node),
+                     .port_model = multiport ? PortModel::kMultiport : PortModel::kSingleSend});
   if (status != Status::kOk) return status;
   add_leaf_links(builder, node);
   const std::uint32_t meeting = node.meeting_level(group.root);

@@ -39,11 +39,11 @@ void add_broadcast(Builder& builder, const TreesOfRank& at, bool from_output) {
   for (unsigned tree = 0; tree < 2; ++tree) {
     const Edge& edge = at.edges.of[tree];
     if (at.pe == 0) {
-      const Place from = from_output ? builder.output(tree) : builder.input(tree);
+      const Operand from = from_output ? builder.output(tree) : builder.input(tree);
       builder.send(edge.arrival, at.rank(edge.pe), from, 0);
       continue;
     }
-    const Place block = builder.output(tree);
+    const Operand block = builder.output(tree);
     builder.receive(edge.arrival, at.rank(trees.parent(tree, at.pe)), block);
     const TwoTrees::Both children = trees.children(tree, edge);
     for (const Edge& child : children.of) {
@@ -57,23 +57,23 @@ void add_broadcast(Builder& builder, const TreesOfRank& at, bool from_output) {
 // Adds the actions of an inner rank for its children's sums in a reduce. Returns where the whole
 // sum is, and sets `ready` to the step of its instance 0. The child that a broadcast reaches last
 // sends first.
-Place add_inner_sum(Builder& builder, const TreesOfRank& at, unsigned tree, const Edge& edge,
-                    std::uint32_t& ready) {
+Operand add_inner_sum(Builder& builder, const TreesOfRank& at, unsigned tree, const Edge& edge,
+                      std::uint32_t& ready) {
   const TwoTrees::Both children = at.trees.children(tree, edge);
   const std::uint32_t last = at.trees.last_arrival();
   const bool left_first = children.of[0].arrival > children.of[1].arrival;
   const Edge& early = children.of[left_first ? 0 : 1];
   const Edge& late = children.of[left_first ? 1 : 0];
-  const Place own = builder.input(tree);
+  const Operand own = builder.input(tree);
   if (early.pe == 0) return own;
 
-  const Place sum = builder.slot(tree, builder.ring(early.arrival - edge.arrival, 2));
+  const Operand sum = builder.slot(tree, builder.ring(early.arrival - edge.arrival, 2));
   ready = last - early.arrival;
   builder.receive(ready, at.rank(early.pe), sum);
   builder.combine(ready, sum, left_first ? sum : own, left_first ? own : sum);
   if (late.pe == 0) return sum;
 
-  const Place slot = builder.slot(tree, builder.ring(0, 2));
+  const Operand slot = builder.slot(tree, builder.ring(0, 2));
   ready = last - late.arrival;
   builder.receive(ready, at.rank(late.pe), slot);
   builder.combine(ready, sum, left_first ? sum : slot, left_first ? slot : sum);
@@ -87,15 +87,15 @@ void add_reduce(Builder& builder, const TreesOfRank& at) {
     const Edge& edge = at.edges.of[tree];
     const std::uint32_t step = last - edge.arrival;
     if (at.pe == 0) {
-      const Place slot = builder.slot(tree, builder.ring(0, 2));
-      const Place own = builder.input(tree);
+      const Operand slot = builder.slot(tree, builder.ring(0, 2));
+      const Operand own = builder.input(tree);
       builder.receive(step, at.rank(edge.pe), slot);
       const bool own_left = at.root == 0;
       builder.combine(step, builder.output(tree), own_left ? own : slot, own_left ? slot : own);
       continue;
     }
     std::uint32_t ready = step;
-    const Place sum = add_inner_sum(builder, at, tree, edge, ready);
+    const Operand sum = add_inner_sum(builder, at, tree, edge, ready);
     builder.send(step, at.rank(trees.parent(tree, at.pe)), sum, step - ready);
   }
   end_phase(builder, trees);
@@ -104,15 +104,14 @@ void add_reduce(Builder& builder, const TreesOfRank& at) {
 Status generate_two_tree(const Group& group, std::uint32_t me, const char* algorithm,
                          Collective collective, Pairing pairing, Program& out) {
   const std::uint32_t p = group.ranks;
-  const std::uint32_t root = collective == espalier_Collective_ALLREDUCE ? 0 : group.root;
+  const std::uint32_t root = collective == Collective::kAllreduce ? 0 : group.root;
   Builder builder(out);
-  const Status status =
-      builder.begin(group, me,
-                    {.collective = collective,
-                     .algorithm = algorithm,
-                     .segments = 2,
-                     .needs_commutative =
-                         collective == espalier_Collective_REDUCE && root != 0 && root + 1 != p});
+  const Status status = builder.begin(
+      group, me,
+      {.collective = collective,
+       .algorithm = algorithm,
+       .segments = 2,
+       .needs_commutative = collective == Collective::kReduce && root != 0 && root + 1 != p});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
   if (pairing == Pairing::kMirror && p % 2 == 0) {
@@ -123,9 +122,9 @@ Status generate_two_tree(const Group& group, std::uint32_t me, const char* algor
   const std::uint32_t pe = (me + p - root) % p;
   const TwoTrees::Both fed{{trees.edge(0, trees.root(0)), trees.edge(1, trees.root(1))}};
   const TreesOfRank at{trees, p, root, pe, pe == 0 ? fed : trees.edges(pe)};
-  if (collective != espalier_Collective_BROADCAST) add_reduce(builder, at);
-  if (collective != espalier_Collective_REDUCE) {
-    add_broadcast(builder, at, collective == espalier_Collective_ALLREDUCE);
+  if (collective != Collective::kBroadcast) add_reduce(builder, at);
+  if (collective != Collective::kReduce) {
+    add_broadcast(builder, at, collective == Collective::kAllreduce);
   }
   return builder.finish_one_port();
 }
@@ -133,22 +132,20 @@ Status generate_two_tree(const Group& group, std::uint32_t me, const char* algor
 }  // namespace
 
 Status two_tree_broadcast(const Group& group, std::uint32_t me, Program& out) {
-  return generate_two_tree(group, me, "two-tree", espalier_Collective_BROADCAST, Pairing::kShift,
-                           out);
+  return generate_two_tree(group, me, "two-tree", Collective::kBroadcast, Pairing::kShift, out);
 }
 
 Status two_tree_reduce(const Group& group, std::uint32_t me, Program& out) {
-  return generate_two_tree(group, me, "two-tree", espalier_Collective_REDUCE, Pairing::kShift, out);
+  return generate_two_tree(group, me, "two-tree", Collective::kReduce, Pairing::kShift, out);
 }
 
 Status two_tree_allreduce(const Group& group, std::uint32_t me, Program& out) {
-  return generate_two_tree(group, me, "two-tree", espalier_Collective_ALLREDUCE, Pairing::kShift,
-                           out);
+  return generate_two_tree(group, me, "two-tree", Collective::kAllreduce, Pairing::kShift, out);
 }
 
 Status two_tree_mirror_broadcast(const Group& group, std::uint32_t me, Program& out) {
-  return generate_two_tree(group, me, "two-tree-mirror", espalier_Collective_BROADCAST,
-                           Pairing::kMirror, out);
+  return generate_two_tree(group, me, "two-tree-mirror", Collective::kBroadcast, Pairing::kMirror,
+                           out);
 }
 
 }  // namespace espalier

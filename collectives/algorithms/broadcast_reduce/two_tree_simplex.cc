@@ -32,7 +32,7 @@ struct Couples {
 void add_root(Builder& builder, const Couples& couples, const TwoTrees& trees) {
   const bool left_over = couples.ranks % 2 == 0;
   for (unsigned tree = 0; tree < 2; ++tree) {
-    const Place from = builder.input(tree);
+    const Operand from = builder.input(tree);
     const std::uint32_t pe = trees.root(tree);
     const std::uint32_t step = 2 * trees.edge(tree, pe).arrival;
     builder.send(step, couples.receiver(pe), from, 0);
@@ -50,7 +50,7 @@ void add_left_over(Builder& builder, const Couples& couples, const TwoTrees& tre
 void add_receiver(Builder& builder, const Couples& couples, const TwoTrees& trees,
                   std::uint32_t pe) {
   for (unsigned tree = 0; tree < 2; ++tree) {
-    const Place block = builder.output(tree);
+    const Operand block = builder.output(tree);
     const std::uint32_t step = 2 * trees.edge(tree, pe).arrival;
     builder.receive(step, couples.sender(trees.parent(tree, pe)), block);
     builder.send(step + 1, couples.sender(pe), block, 1);
@@ -59,7 +59,7 @@ void add_receiver(Builder& builder, const Couples& couples, const TwoTrees& tree
 
 void add_sender(Builder& builder, const Couples& couples, const TwoTrees& trees, std::uint32_t pe) {
   for (unsigned tree = 0; tree < 2; ++tree) {
-    const Place block = builder.output(tree);
+    const Operand block = builder.output(tree);
     const Edge edge = trees.edge(tree, pe);
     const std::uint32_t step = 2 * edge.arrival + 1;
     builder.receive(step, couples.receiver(pe), block);
@@ -88,10 +88,10 @@ Status finish_pair(Builder& builder, std::uint32_t root, std::uint32_t me) {
 Status two_tree_simplex_broadcast(const Group& group, std::uint32_t me, Program& out) {
   Builder builder(out);
   const Status status = builder.begin(group, me,
-                                      {.collective = espalier_Collective_BROADCAST,
+                                      {.collective = Collective::kBroadcast,
                                        .algorithm = "two-tree-simplex",
                                        .segments = 2,
-                                       .port_model = espalier_PortModel_SIMPLEX});
+                                       .port_model = PortModel::kSimplex});
   if (status != Status::kOk) return status;
   const std::uint32_t p = group.ranks;
   if (p == 1) return builder.finish_alone();

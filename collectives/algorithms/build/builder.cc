@@ -147,7 +147,7 @@ Status Builder::begin(const Group& group, std::uint32_t me, const Outline& outli
   program_.needs_commutative = outline.needs_commutative;
   program_.window = group.window > outline.latency_ticks ? group.window : outline.latency_ticks;
   program_.port_model = outline.port_model;
-  program_.grade = outline.grade;
+  program_.contention = outline.contention;
   program_.segments = counts_per_rank(outline.collective) ? group.ranks : outline.segments;
   if (outline.latency_ticks > 1) {
     program_.send_ticks = outline.send_ticks;
@@ -172,23 +172,24 @@ std::uint32_t Builder::scratch(std::uint32_t slots) {
   return first;
 }
 
-Place Builder::slot(std::uint32_t segment, const Ring& ring) {
-  Place at = segment_place(espalier_Buffer_SCRATCH, segment);
+Operand Builder::slot(std::uint32_t segment, const Ring& ring) {
+  Operand at = segment_operand(Buffer::kScratch, segment);
   at.slot_ref = ring.slots == 1 ? constant(ring.first) : index(ring.first, 1, ring.slots);
   return at;
 }
 
-Action& Builder::send(std::uint32_t t0, std::uint32_t to, const Place& from, std::uint32_t after) {
+Action& Builder::send(std::uint32_t t0, std::uint32_t to, const Operand& from,
+                      std::uint32_t after) {
   return send_by(t0, constant(link(to)), from, after);
 }
 
-Action& Builder::receive(std::uint32_t t0, std::uint32_t from, const Place& into) {
+Action& Builder::receive(std::uint32_t t0, std::uint32_t from, const Operand& into) {
   return receive_by(t0, constant(link(from)), into);
 }
 
-Action& Builder::send_by(std::uint32_t t0, std::uint8_t link_ref, const Place& from,
+Action& Builder::send_by(std::uint32_t t0, std::uint8_t link_ref, const Operand& from,
                          std::uint32_t after) {
-  Action& added = action(espalier_Kind_SEND, t0);
+  Action& added = action(ActionKind::kSend, t0);
   added.link_ref = link_ref;
   added.after = static_cast<std::uint16_t>(after);
   added.has_a = true;
@@ -196,17 +197,17 @@ Action& Builder::send_by(std::uint32_t t0, std::uint8_t link_ref, const Place& f
   return added;
 }
 
-Action& Builder::receive_by(std::uint32_t t0, std::uint8_t link_ref, const Place& into) {
-  Action& added = action(espalier_Kind_RECEIVE, t0);
+Action& Builder::receive_by(std::uint32_t t0, std::uint8_t link_ref, const Operand& into) {
+  Action& added = action(ActionKind::kReceive, t0);
   added.link_ref = link_ref;
   added.has_into = true;
   added.into = into;
   return added;
 }
 
-Action& Builder::combine(std::uint32_t t0, const Place& into, const Place& left,
-                         const Place& right) {
-  Action& added = action(espalier_Kind_COMBINE, t0);
+Action& Builder::combine(std::uint32_t t0, const Operand& into, const Operand& left,
+                         const Operand& right) {
+  Action& added = action(ActionKind::kCombine, t0);
   added.has_into = added.has_a = added.has_b = true;
   added.into = into;
   added.a = left;
@@ -214,8 +215,8 @@ Action& Builder::combine(std::uint32_t t0, const Place& into, const Place& left,
   return added;
 }
 
-Action& Builder::copy(std::uint32_t t0, const Place& into, const Place& from) {
-  Action& added = action(espalier_Kind_COPY, t0);
+Action& Builder::copy(std::uint32_t t0, const Operand& into, const Operand& from) {
+  Action& added = action(ActionKind::kCopy, t0);
   added.has_into = added.has_a = true;
   added.into = into;
   added.a = from;
@@ -223,7 +224,7 @@ Action& Builder::copy(std::uint32_t t0, const Place& into, const Place& from) {
 }
 
 void Builder::send_to_each(std::uint32_t t0, std::uint32_t first_link, std::uint32_t sends,
-                           const Place& from) {
+                           const Operand& from) {
   const std::uint8_t link_ref = sends == 1 ? constant(first_link) : index(first_link, 1, 0);
   const std::uint8_t instances_ref = count(static_cast<std::int32_t>(sends), 0);
   const std::uint8_t block_ref = constant(0);
@@ -298,7 +299,7 @@ Status Builder::finish(const Count& bound) {
 }
 
 Status Builder::finish_one_port() {
-  if (program_.port_model == espalier_PortModel_SIMPLEX && program_.ranks > 2) {
+  if (program_.port_model == PortModel::kSimplex && program_.ranks > 2) {
     return finish(simplex_bound(program_.ranks, program_.segments));
   }
   return finish(static_cast<std::int32_t>(log2_ceil(program_.ranks)) - 1,
@@ -306,8 +307,8 @@ Status Builder::finish_one_port() {
 }
 
 Status Builder::finish_alone() {
-  const bool copies = buffer_extent(program_, espalier_Buffer_INPUT) != Extent::kNothing &&
-                      buffer_extent(program_, espalier_Buffer_OUTPUT) != Extent::kNothing;
+  const bool copies = buffer_extent(program_, Buffer::kInput) != Extent::kNothing &&
+                      buffer_extent(program_, Buffer::kOutput) != Extent::kNothing;
   if (copies) {
     for (std::uint32_t segment = 0; segment < program_.segments; ++segment) {
       copy(segment, output(segment), input(segment));
@@ -384,18 +385,18 @@ std::uint8_t Builder::terms(const Term* wanted, std::uint32_t count) {
   return static_cast<std::uint8_t>(first);
 }
 
-Place Builder::place(Buffer buffer, std::uint8_t segment_ref) {
-  Place at{};
+Operand Builder::operand(Buffer buffer, std::uint8_t segment_ref) {
+  Operand at{};
   at.buffer = buffer;
   at.segment_ref = segment_ref;
   return at;  // block_ref 0: block i
 }
 
-Place Builder::segment_place(Buffer buffer, std::uint32_t segment) {
-  return place(buffer, constant(segment));
+Operand Builder::segment_operand(Buffer buffer, std::uint32_t segment) {
+  return operand(buffer, constant(segment));
 }
 
-Action& Builder::action(Kind kind, std::uint32_t t0) {
+Action& Builder::action(ActionKind kind, std::uint32_t t0) {
   const std::uint8_t t0_ref = count(static_cast<std::int32_t>(t0), 0);
   Action& added = add_row(program_.actions, program_.actions_count, overflow_);
   added.kind = kind;

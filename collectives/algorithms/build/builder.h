@@ -24,8 +24,8 @@ struct Outline {
   bool one_block = false;
   bool needs_commutative = false;
   std::uint32_t nodes = 0;  // nodes with a program, if routers have one too; 0: the ranks
-  PortModel port_model = espalier_PortModel_ONE_PORT_DUPLEX;
-  Grade grade = espalier_Grade_ASYNC;
+  PortModel port_model = PortModel::kOnePortDuplex;
+  ContentionGuarantee contention = ContentionGuarantee::kAsync;
   std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model: the window is raised to L
 };
 
@@ -69,29 +69,30 @@ class Builder {
   [[nodiscard]] std::uint8_t constant(std::uint32_t value) { return index(value, 0, 0); }
 
   // The operand: block i of the segments given by indices[segment_ref].
-  [[nodiscard]] static Place place(Buffer buffer, std::uint8_t segment_ref);
+  [[nodiscard]] static Operand operand(Buffer buffer, std::uint8_t segment_ref);
   // Operands: block i of a segment.
-  [[nodiscard]] Place input(std::uint32_t segment) {
-    return segment_place(espalier_Buffer_INPUT, segment);
+  [[nodiscard]] Operand input(std::uint32_t segment) {
+    return segment_operand(Buffer::kInput, segment);
   }
-  [[nodiscard]] Place output(std::uint32_t segment) {
-    return segment_place(espalier_Buffer_OUTPUT, segment);
+  [[nodiscard]] Operand output(std::uint32_t segment) {
+    return segment_operand(Buffer::kOutput, segment);
   }
-  [[nodiscard]] Place slot(std::uint32_t segment, const Ring& ring);
+  [[nodiscard]] Operand slot(std::uint32_t segment, const Ring& ring);
 
   // Add an action with one instance per block: instance i in step t0 + period*i, on block i. The
   // caller may change its other fields (instances_ref, link_ref, after, ...) until it adds the next
   // action.
-  Action& send(std::uint32_t t0, std::uint32_t to, const Place& from, std::uint32_t after);
-  Action& receive(std::uint32_t t0, std::uint32_t from, const Place& into);
-  Action& combine(std::uint32_t t0, const Place& into, const Place& left, const Place& right);
-  Action& copy(std::uint32_t t0, const Place& into, const Place& from);
+  Action& send(std::uint32_t t0, std::uint32_t to, const Operand& from, std::uint32_t after);
+  Action& receive(std::uint32_t t0, std::uint32_t from, const Operand& into);
+  Action& combine(std::uint32_t t0, const Operand& into, const Operand& left, const Operand& right);
+  Action& copy(std::uint32_t t0, const Operand& into, const Operand& from);
   // The same over the links given by indices[link_ref].
-  Action& send_by(std::uint32_t t0, std::uint8_t link_ref, const Place& from, std::uint32_t after);
-  Action& receive_by(std::uint32_t t0, std::uint8_t link_ref, const Place& into);
+  Action& send_by(std::uint32_t t0, std::uint8_t link_ref, const Operand& from,
+                  std::uint32_t after);
+  Action& receive_by(std::uint32_t t0, std::uint8_t link_ref, const Operand& into);
   // Sends block 0 to peers[first_link + i] in step t0 + i, i < sends. The period must be 1.
   void send_to_each(std::uint32_t t0, std::uint32_t first_link, std::uint32_t sends,
-                    const Place& from);
+                    const Operand& from);
 
   // Returns the position of `peer` among the program's links; adds it if it is new.
   std::uint32_t link(std::uint32_t peer);
@@ -120,9 +121,9 @@ class Builder {
 
  private:
   [[nodiscard]] std::uint8_t index(std::uint32_t base, std::int32_t coef, std::uint32_t mod);
-  [[nodiscard]] Place segment_place(Buffer buffer, std::uint32_t segment);
+  [[nodiscard]] Operand segment_operand(Buffer buffer, std::uint32_t segment);
   [[nodiscard]] std::uint8_t terms(const Term* wanted, std::uint32_t count);
-  Action& action(Kind kind, std::uint32_t t0);
+  Action& action(ActionKind kind, std::uint32_t t0);
 
   Program& program_;
   bool overflow_ = false;

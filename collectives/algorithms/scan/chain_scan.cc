@@ -15,21 +15,21 @@ namespace espalier {
 namespace {
 
 void add_rank(Builder& builder, std::uint32_t p, std::uint32_t me, bool inclusive) {
-  const Place own = builder.input(0);
+  const Operand own = builder.input(0);
   if (me == 0) {
     if (inclusive) builder.copy(0, builder.output(0), own);
     builder.send(0, 1, own, 0);
     return;
   }
   const bool last = me + 1 == p;
-  const Place result = builder.output(0);
+  const Operand result = builder.output(0);
   if (last && !inclusive) {
     builder.receive(me - 1, me - 1, result);
     return;
   }
-  const Place before = builder.slot(0, builder.ring(0, 1));
+  const Operand before = builder.slot(0, builder.ring(0, 1));
   builder.receive(me - 1, me - 1, before);
-  const Place sum = inclusive ? result : builder.slot(0, builder.ring(1, 1));
+  const Operand sum = inclusive ? result : builder.slot(0, builder.ring(1, 1));
   builder.combine(me - 1, sum, before, own);
   if (!inclusive) builder.copy(me - 1, result, before);
   if (!last) builder.send(me, me + 1, sum, 1);
@@ -42,7 +42,7 @@ Status generate_chain_scan(const Group& group, std::uint32_t me, Collective coll
   if (status != Status::kOk) return status;
   const std::uint32_t p = group.ranks;
   if (p == 1) return builder.finish_alone();
-  add_rank(builder, p, me, collective == espalier_Collective_SCAN);
+  add_rank(builder, p, me, collective == Collective::kScan);
   builder.phase(1, static_cast<std::int32_t>(p) - 2, 1);
   return builder.finish_one_port();
 }
@@ -50,11 +50,11 @@ Status generate_chain_scan(const Group& group, std::uint32_t me, Collective coll
 }  // namespace
 
 Status chain_scan(const Group& group, std::uint32_t me, Program& out) {
-  return generate_chain_scan(group, me, espalier_Collective_SCAN, out);
+  return generate_chain_scan(group, me, Collective::kScan, out);
 }
 
 Status chain_exscan(const Group& group, std::uint32_t me, Program& out) {
-  return generate_chain_scan(group, me, espalier_Collective_EXSCAN, out);
+  return generate_chain_scan(group, me, Collective::kExscan, out);
 }
 
 }  // namespace espalier

@@ -58,10 +58,10 @@ Children children_of(const TwoTrees& trees, unsigned tree, const Edge& edge) {
 // Adds the receive from the left child; afterwards OUTPUT holds the blocks that the rank keeps.
 // Returns where the sum of the left subtree is (valid only in this step if the rank adds its own
 // block to it).
-Place keep_left(Builder& builder, const ScanNode& at) {
+Operand keep_left(Builder& builder, const ScanNode& at) {
   const std::uint32_t step = at.up(at.left);
-  const Place kept = builder.output(at.tree);
-  const Place sum = at.inclusive ? builder.slot(at.tree, builder.ring(0, 2)) : kept;
+  const Operand kept = builder.output(at.tree);
+  const Operand sum = at.inclusive ? builder.slot(at.tree, builder.ring(0, 2)) : kept;
   builder.receive(step, rank_of(at.left), sum);
   if (at.inclusive) builder.combine(step, kept, sum, builder.input(at.tree));
   return sum;
@@ -70,14 +70,14 @@ Place keep_left(Builder& builder, const ScanNode& at) {
 // Up: the child that a broadcast reaches last sends first.
 void add_up(Builder& builder, const ScanNode& at) {
   const unsigned tree = at.tree;
-  const Place own = builder.input(tree);
+  const Operand own = builder.input(tree);
   const bool sends = at.trees.in_use(tree, at.pe);
   const bool has_left = at.left.pe != 0, has_right = sends && at.right.pe != 0;
   const bool right_first = has_right && has_left && at.up(at.right) < at.up(at.left);
-  Place sum = own;
+  Operand sum = own;
   std::uint32_t ready = 0;
   if (has_left && !right_first) {
-    const Place left = keep_left(builder, at);
+    const Operand left = keep_left(builder, at);
     ready = at.up(at.left);
     sum = builder.output(tree);
     if (sends && !at.inclusive) {
@@ -87,14 +87,14 @@ void add_up(Builder& builder, const ScanNode& at) {
   }
   if (has_right) {
     const std::uint32_t step = at.up(at.right);
-    const Place right = builder.slot(tree, builder.ring(at.up(at.edge) - step, 2));
+    const Operand right = builder.slot(tree, builder.ring(at.up(at.edge) - step, 2));
     builder.receive(step, rank_of(at.right), right);
     builder.combine(step, right, sum, right);
     sum = right;
     ready = step;
   }
   if (right_first) {
-    const Place left = keep_left(builder, at);
+    const Operand left = keep_left(builder, at);
     ready = at.up(at.left);
     builder.combine(ready, sum, left, sum);
   }
@@ -107,7 +107,7 @@ void add_up(Builder& builder, const ScanNode& at) {
 // Down, on the left spine: nothing arrives; the right child needs the kept blocks and the own
 // block.
 void add_down_left_spine(Builder& builder, const ScanNode& at) {
-  const Place own = builder.input(at.tree), result = builder.output(at.tree);
+  const Operand own = builder.input(at.tree), result = builder.output(at.tree);
   const bool has_left = at.left.pe != 0;
   if (!has_left && at.inclusive) builder.copy(0, result, own);
   if (at.right.pe == 0) return;
@@ -117,7 +117,7 @@ void add_down_left_spine(Builder& builder, const ScanNode& at) {
   } else if (at.inclusive) {
     builder.send(step, rank_of(at.right), result, 0);
   } else {
-    const Place sum = builder.slot(at.tree, builder.ring(1, 2));
+    const Operand sum = builder.slot(at.tree, builder.ring(1, 2));
     builder.combine(step - 1, sum, result, own);
     builder.send(step, rank_of(at.right), sum, 1);
   }
@@ -125,19 +125,19 @@ void add_down_left_spine(Builder& builder, const ScanNode& at) {
 
 void add_down(Builder& builder, const ScanNode& at) {
   if (!at.trees.in_use(at.tree, at.pe)) return add_down_left_spine(builder, at);
-  const Place own = builder.input(at.tree), result = builder.output(at.tree);
+  const Operand own = builder.input(at.tree), result = builder.output(at.tree);
   const bool has_left = at.left.pe != 0, has_right = at.right.pe != 0;
   const std::uint32_t step = at.down(at.edge);
   // Without a left subtree the received sum is the result of an exscan.
   const bool direct = !at.inclusive && !has_left;
   const std::uint32_t held = has_left ? at.left.arrival - at.edge.arrival : 0;
-  const Place before = direct ? result : builder.slot(at.tree, builder.ring(held, 2));
+  const Operand before = direct ? result : builder.slot(at.tree, builder.ring(held, 2));
   builder.receive(step, at.parent(), before);
   if (!direct) builder.combine(step, result, before, has_left ? result : own);
   if (has_left) builder.send(at.down(at.left), rank_of(at.left), before, held);
   if (!has_right) return;
   const std::uint32_t after = at.right.arrival - at.edge.arrival;
-  Place sum = result;
+  Operand sum = result;
   if (!at.inclusive) {
     sum = builder.slot(at.tree, builder.ring(after, 2));
     builder.combine(step, sum, result, own);
@@ -180,7 +180,7 @@ Status generate_two_tree_scan(const Group& group, std::uint32_t me, Collective c
   if (status != Status::kOk) return status;
   if (group.ranks == 1) return builder.finish_alone();
   for (const bool up : {true, false}) {
-    add_phase(builder, group.ranks, me, up, collective == espalier_Collective_SCAN);
+    add_phase(builder, group.ranks, me, up, collective == Collective::kScan);
   }
   return builder.finish_one_port();
 }
@@ -188,11 +188,11 @@ Status generate_two_tree_scan(const Group& group, std::uint32_t me, Collective c
 }  // namespace
 
 Status two_tree_scan(const Group& group, std::uint32_t me, Program& out) {
-  return generate_two_tree_scan(group, me, espalier_Collective_SCAN, out);
+  return generate_two_tree_scan(group, me, Collective::kScan, out);
 }
 
 Status two_tree_exscan(const Group& group, std::uint32_t me, Program& out) {
-  return generate_two_tree_scan(group, me, espalier_Collective_EXSCAN, out);
+  return generate_two_tree_scan(group, me, Collective::kExscan, out);
 }
 
 }  // namespace espalier

@@ -68,26 +68,26 @@ struct Tree {
 };
 
 // The parts of the ranks `of` in this rank's buffer: the root's own buffer, or scratch.
-Place parts(Builder& builder, const Tree& tree, const Place& root_buffer, const Interval& of) {
-  Place place = root_buffer;
+Operand parts(Builder& builder, const Tree& tree, const Operand& root_buffer, const Interval& of) {
+  Operand operand = root_buffer;
   if (!tree.given.root) {
-    place = builder.slot(of.first, {of.first - tree.given.interval.first, 1});
+    operand = builder.slot(of.first, {of.first - tree.given.interval.first, 1});
   } else {
-    place.segment_ref = builder.constant(of.first);
+    operand.segment_ref = builder.constant(of.first);
   }
-  place.run = static_cast<std::uint16_t>(of.size == 1 ? 0 : of.size);
-  return place;
+  operand.run = static_cast<std::uint16_t>(of.size == 1 ? 0 : of.size);
+  return operand;
 }
 
 void add_scatter(Builder& builder, const Tree& tree) {
   const Given& given = tree.given;
-  const Place own = builder.output(tree.me);
+  const Operand own = builder.output(tree.me);
   if (!given.root && given.interval.size == 1) {
     builder.receive(given.step, given.from, own);
     return;
   }
   if (!given.root) (void)builder.scratch(given.interval.size);
-  const Place source = builder.input(0);
+  const Operand source = builder.input(0);
   std::uint32_t step = tree.first_send();
   if (!given.root) {
     builder.receive(given.step, given.from, parts(builder, tree, source, given.interval));
@@ -106,14 +106,14 @@ void add_scatter(Builder& builder, const Tree& tree) {
 // of a receive, and copies run in order.
 void add_gather(Builder& builder, const Tree& tree) {
   const Given& given = tree.given;
-  const Place own = builder.input(tree.me);
+  const Operand own = builder.input(tree.me);
   const std::uint32_t last = tree.steps - 1;
   if (!given.root && given.interval.size == 1) {
     builder.send(last - given.step, given.from, own, 0);
     return;
   }
   if (!given.root) (void)builder.scratch(given.interval.size);
-  const Place target = builder.output(0);
+  const Operand target = builder.output(0);
   std::uint32_t step = tree.first_send();
   std::uint32_t receives = 0;
   for (Interval at = given.interval; at.size > 1; ++step, ++receives) {
@@ -124,7 +124,7 @@ void add_gather(Builder& builder, const Tree& tree) {
   const std::uint32_t copies = given.root ? 1 : receives;
   const std::uint8_t instances_ref = builder.count(static_cast<std::int32_t>(copies), 0);
   const std::uint8_t block_ref = builder.constant(0);
-  const Place own_part = parts(builder, tree, target, {tree.me, 1, tree.me});
+  const Operand own_part = parts(builder, tree, target, {tree.me, 1, tree.me});
   Action& copy = builder.copy(last + 1 - step, own_part, own);
   copy.instances_ref = instances_ref;
   copy.into.block_ref = copy.a.block_ref = block_ref;
@@ -146,8 +146,7 @@ Status generate_binomial(const Group& group, std::uint32_t me, Collective collec
     return Status::kTooLarge;
   }
   const Tree tree{log2_ceil(p), given_to(p, group.root, me), me};
-  collective == espalier_Collective_SCATTER ? add_scatter(builder, tree)
-                                            : add_gather(builder, tree);
+  collective == Collective::kScatter ? add_scatter(builder, tree) : add_gather(builder, tree);
   builder.phase(1, static_cast<std::int32_t>(tree.steps), 0);
   return builder.finish(static_cast<std::int32_t>(tree.steps), 0);
 }
@@ -155,11 +154,11 @@ Status generate_binomial(const Group& group, std::uint32_t me, Collective collec
 }  // namespace
 
 Status binomial_scatter(const Group& group, std::uint32_t me, Program& out) {
-  return generate_binomial(group, me, espalier_Collective_SCATTER, out);
+  return generate_binomial(group, me, Collective::kScatter, out);
 }
 
 Status binomial_gather(const Group& group, std::uint32_t me, Program& out) {
-  return generate_binomial(group, me, espalier_Collective_GATHER, out);
+  return generate_binomial(group, me, Collective::kGather, out);
 }
 
 }  // namespace espalier

@@ -59,7 +59,7 @@ class Exchange {
                                    std::uint32_t mod);
   [[nodiscard]] std::uint8_t segments(std::uint32_t level);
   // Forwards messages between the link towards the root and a link away from it.
-  void relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t far_link, Place at,
+  void relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t far_link, Operand at,
              const Ring& ring);
   // The position of this node in the sequence of `level`: the number of messages before those of
   // its subtree.
@@ -96,8 +96,8 @@ std::uint32_t Exchange::position(std::uint32_t level) const {
   return (mine + leaves - (root_branch(level) + 1) * branch % leaves) % leaves;
 }
 
-void Exchange::relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t far_link, Place at,
-                     const Ring& ring) {
+void Exchange::relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t far_link,
+                     Operand at, const Ring& ring) {
   Index slot{};
   slot.base = static_cast<std::int32_t>(ring.first);
   slot.coef = 1;
@@ -111,12 +111,11 @@ void Exchange::relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t
 }
 
 void Exchange::add_root() {
-  Place own = builder_.input(root_), into = builder_.output(root_);
+  Operand own = builder_.input(root_), into = builder_.output(root_);
   own.block_ref = into.block_ref = rounds_.block(1);
   builder_.copy(0, into, own).instances_ref = rounds_.instances();
   for (std::uint32_t level = node_.height; level > 0; --level) {
-    Place at =
-        Builder::place(gather_ ? espalier_Buffer_OUTPUT : espalier_Buffer_INPUT, segments(level));
+    Operand at = Builder::operand(gather_ ? Buffer::kOutput : Buffer::kInput, segments(level));
     at.block_ref = rounds_.block(met(level));
     const std::uint8_t link = builder_.constant(0);
     const std::uint8_t instances = rounds_.instances();
@@ -131,7 +130,7 @@ void Exchange::add_rank() {
   const std::uint32_t level = node_.meeting_level(root_);
   const std::uint32_t step = arrival(level, 2 * level) + position(level);
   const std::uint8_t link = builder_.constant(0);
-  Place own = gather_ ? builder_.input(node_.index) : builder_.output(node_.index);
+  Operand own = gather_ ? builder_.input(node_.index) : builder_.output(node_.index);
   own.block_ref = rounds_.block(1);
   const std::uint8_t instances = rounds_.instances();
   Action& action =
@@ -145,7 +144,7 @@ void Exchange::add_router_above() {
   const std::uint32_t branch = root_branch(node_.level);
   const std::uint8_t near = builder_.constant(branch);
   for (std::uint32_t level = node_.height; level >= node_.level; --level) {
-    Place at = Builder::place(espalier_Buffer_SCRATCH, segments(level));
+    Operand at = Builder::operand(Buffer::kScratch, segments(level));
     at.block_ref = rounds_.block(met(level));
     const std::uint8_t far = level > node_.level
                                  ? builder_.constant(node_.arity)
@@ -157,8 +156,8 @@ void Exchange::add_router_above() {
 void Exchange::add_other_router() {
   const std::uint32_t level = node_.meeting_level(root_);
   const std::uint32_t hops = 2 * level - node_.level;
-  Place at = Builder::place(espalier_Buffer_SCRATCH,
-                            index(node_.index * node_.leaves, 0, 0, node_.leaves));
+  Operand at =
+      Builder::operand(Buffer::kScratch, index(node_.index * node_.leaves, 0, 0, node_.leaves));
   at.block_ref = rounds_.block(node_.leaves);
   const std::uint8_t far = index(0, 0, node_.leaves / node_.arity, node_.arity);
   relay(arrival(level, hops) + position(level), builder_.constant(node_.arity), far, at,
@@ -176,11 +175,10 @@ Status exchange(const Group& group, std::uint32_t me, bool gather, Program& out)
   Status status = find_leaf_node(group, me, node);
   if (status != Status::kOk) return status;
   Builder builder(out);
-  status = builder.begin(
-      group, me,
-      {.collective = gather ? espalier_Collective_GATHER : espalier_Collective_SCATTER,
-       .algorithm = "leaf",
-       .nodes = leaf_tree_nodes(node)});
+  status = builder.begin(group, me,
+                         {.collective = gather ? Collective::kGather : Collective::kScatter,
+                          .algorithm = "leaf",
+                          .nodes = leaf_tree_nodes(node)});
   if (status != Status::kOk) return status;
   add_leaf_links(builder, node);
   Exchange seen(builder, node, group.root, gather);

@@ -131,7 +131,7 @@ struct Variant {
   const char* name;
   std::uint32_t groups;  // groups per module
   std::uint32_t channels_in, channels_out;
-  Grade grade;
+  ContentionGuarantee contention;
   FractionalForest (*lay_out)(const CrossbarShape&, std::uint32_t root, std::uint32_t run);
 };
 
@@ -161,9 +161,9 @@ std::string search(const Variant& variant, const topology::Topology& topology, c
   // In variant A all ranks of a group feed a head in another module, in turn: over one channel, but
   // only in lock step. In variant B all blocks that leave a module go from one rank to one other
   // rank.
-  const Outline outline{.collective = espalier_Collective_BROADCAST,
+  const Outline outline{.collective = Collective::kBroadcast,
                         .algorithm = variant.name,
-                        .grade = several ? variant.grade : espalier_Grade_ASYNC};
+                        .contention = several ? variant.contention : ContentionGuarantee::kAsync};
   return write_broadcast(group, forest.broadcast(outline), programs);
 }
 
@@ -171,13 +171,13 @@ std::string search(const Variant& variant, const topology::Topology& topology, c
 
 std::string crossbar_a_broadcast(const topology::Topology& topology, const Group& group,
                                  Programs& programs) {
-  return search({"crossbar-a", 1, 2, 2, espalier_Grade_SLOT, crossbar_a}, topology, group,
+  return search({"crossbar-a", 1, 2, 2, ContentionGuarantee::kSlot, crossbar_a}, topology, group,
                 programs);
 }
 
 std::string crossbar_b_broadcast(const topology::Topology& topology, const Group& group,
                                  Programs& programs) {
-  return search({"crossbar-b", 2, 1, 2, espalier_Grade_ASYNC, crossbar_b}, topology, group,
+  return search({"crossbar-b", 2, 1, 2, ContentionGuarantee::kAsync, crossbar_b}, topology, group,
                 programs);
 }
 

@@ -177,7 +177,7 @@ Broadcast plan(const Group& group, Collective collective) {
   broadcast.outline = {.collective = collective,
                        .algorithm = "double-fibonacci",
                        .segments = 2,
-                       .needs_commutative = collective == espalier_Collective_REDUCE};
+                       .needs_commutative = collective == Collective::kReduce};
   broadcast.period = 2;
   if (group.ranks < 2) return broadcast;
   const DoubleFibonacci both = double_fibonacci(group.ranks - 1);
@@ -200,7 +200,7 @@ std::string double_fibonacci_broadcast(const topology::Topology& topology, const
   programs.clear();
   std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;
-  return write_broadcast(group, plan(group, espalier_Collective_BROADCAST), programs);
+  return write_broadcast(group, plan(group, Collective::kBroadcast), programs);
 }
 
 std::string double_fibonacci_reduce(const topology::Topology& topology, const Group& group,
@@ -208,7 +208,7 @@ std::string double_fibonacci_reduce(const topology::Topology& topology, const Gr
   programs.clear();
   std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;
-  return write_reduce(group, plan(group, espalier_Collective_REDUCE), programs);
+  return write_reduce(group, plan(group, Collective::kReduce), programs);
 }
 
 }  // namespace espalier::searched

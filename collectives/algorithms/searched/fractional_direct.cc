@@ -179,9 +179,9 @@ namespace {
 
 Broadcast plan(const Group& group, const DirectTree& tree) {
   Broadcast broadcast;
-  broadcast.outline = {.collective = espalier_Collective_BROADCAST,
+  broadcast.outline = {.collective = Collective::kBroadcast,
                        .algorithm = "fractional-direct",
-                       .port_model = espalier_PortModel_SIMPLEX};
+                       .port_model = PortModel::kSimplex};
   broadcast.period = 2 * tree.run + 1;
   broadcast.every = tree.run;
   broadcast.whole_runs = true;

@@ -43,9 +43,9 @@ std::string fractional_mesh(const topology::Topology& topology, const Group& gro
     const std::span<const std::uint32_t> ranks(embedding.node_of);
     forest.add_group(ranks.subspan(std::size_t{at} * embedding.run, embedding.run), arrival);
   }
-  const Outline outline{.collective = espalier_Collective_BROADCAST,
+  const Outline outline{.collective = Collective::kBroadcast,
                         .algorithm = "fractional-mesh",
-                        .grade = espalier_Grade_SLOT};
+                        .contention = ContentionGuarantee::kSlot};
   return write_broadcast(group, forest.broadcast(outline), programs);
 }
 

@@ -52,7 +52,7 @@ std::string wrong_tree(const topology::Topology& topology, const Group& group, c
 }
 
 Outline outline_of(const topology::Topology& topology, const char* name, PortModel ports) {
-  return {.collective = espalier_Collective_ALL_TO_ALL,
+  return {.collective = Collective::kAllToAll,
           .algorithm = name,
           .nodes = topology.nodes(),
           .port_model = ports};
@@ -192,16 +192,15 @@ lower::TimedSchedule schedule_of(const topology::Topology& topology, const char*
   lower::TimedSchedule schedule(topology.nodes());
   schedule.outline = outline_of(topology, name, ports);
   const auto place = [](Buffer buffer, std::uint32_t segment) {
-    return lower::TimedPlace{buffer, as_int(segment), -1};
+    return lower::TimedOperand{buffer, as_int(segment), -1};
   };
   for (std::uint32_t rank = 0; rank < topology.ranks(); ++rank) {
-    schedule.add_operation(espalier_Kind_COPY, rank, 0, 0, place(espalier_Buffer_OUTPUT, rank),
-                           place(espalier_Buffer_INPUT, rank));
+    schedule.add_operation(ActionKind::kCopy, rank, 0, 0, place(Buffer::kOutput, rank),
+                           place(Buffer::kInput, rank));
   }
   for (const TimedRoute& route : routes) {
-    schedule.add_message(0, route.nodes, route.steps,
-                         place(espalier_Buffer_INPUT, route.nodes.back()),
-                         place(espalier_Buffer_OUTPUT, route.nodes.front()));
+    schedule.add_message(0, route.nodes, route.steps, place(Buffer::kInput, route.nodes.back()),
+                         place(Buffer::kOutput, route.nodes.front()));
   }
   return schedule;
 }
@@ -225,7 +224,7 @@ std::string leaf_overlapped_all_to_all(const topology::Topology& topology, const
     if (overlapped.find(routes)) break;
   }
   lower::TimedSchedule schedule =
-      schedule_of(topology, "leaf-overlapped", espalier_PortModel_MULTIPORT, routes);
+      schedule_of(topology, "leaf-overlapped", PortModel::kMultiport, routes);
   schedule.period = period;
   schedule.bound = line(2 * h - 1, crossing);
   return lower::write_programs(group, schedule, programs);
@@ -256,7 +255,7 @@ std::string leaf_single_all_to_all(const topology::Topology& topology, const Gro
   }
   Queues(topology, routes).run();
   lower::TimedSchedule schedule =
-      schedule_of(topology, "leaf-single", espalier_PortModel_SINGLE_SEND, routes);
+      schedule_of(topology, "leaf-single", PortModel::kSingleSend, routes);
   schedule.period = lower::least_period(topology, schedule, 1);
   schedule.bound = inner > root ? line(2 * h - 3, inner) : line(2 * h - 1, root);
   // Every wait below the window is a separate action, so the window is as large as a program has

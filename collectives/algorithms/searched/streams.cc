@@ -21,7 +21,7 @@ std::vector<Ends> ends_of(const Broadcast& broadcast, std::uint32_t ranks) {
 
 void add_broadcast(Builder& builder, const Broadcast& broadcast, const Ends& ends, bool source) {
   const auto place = [&](const Stream& stream) {
-    Place at = source ? builder.input(stream.segment) : builder.output(stream.segment);
+    Operand at = source ? builder.input(stream.segment) : builder.output(stream.segment);
     Index row{};
     row.base = static_cast<std::int32_t>(stream.first);
     row.coef = static_cast<std::int32_t>(broadcast.every);
@@ -49,14 +49,14 @@ void add_reduce(Builder& builder, const Broadcast& broadcast, std::uint32_t last
     for (const Stream* stream : ends.in) {
       if (stream->segment == segment) up = stream;
     }
-    Place sum = builder.input(segment);
+    Operand sum = builder.input(segment);
     std::uint32_t ready = 0;
     bool first = true;
     for (const Stream* child : ends.out) {
       if (child->segment != segment) continue;
       const std::uint32_t lifetime = first && !sink ? child->step - up->step : 0;
-      const Place slot = builder.slot(segment, builder.ring(lifetime, broadcast.period));
-      const Place before = sum;
+      const Operand slot = builder.slot(segment, builder.ring(lifetime, broadcast.period));
+      const Operand before = sum;
       if (first) sum = sink ? builder.output(segment) : slot;
       first = false;
       ready = last - child->step;

@@ -93,8 +93,8 @@ constexpr std::uint8_t kUntouched = 0xee;
 
 // Allocates memory for the node's buffers, and copies its input there.
 void Cluster::lay_out(Node& node, const Program& program, const Layout& layout, bool in_place) {
-  const Span in = buffer_span(program, layout, espalier_Buffer_INPUT);
-  const Span out = buffer_span(program, layout, espalier_Buffer_OUTPUT);
+  const Span in = buffer_span(program, layout, Buffer::kInput);
+  const Span out = buffer_span(program, layout, Buffer::kOutput);
   EXPECT_EQ(in.bytes, node.input.size());
   EXPECT_EQ(out.bytes, node.output.size());
   const bool shared = in_place && in.bytes > 0 && out.bytes > 0;

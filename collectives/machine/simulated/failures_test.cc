@@ -22,14 +22,14 @@ Job job_of(Collective collective, const char* algorithm, std::uint64_t count) {
   job.op.type = Type::kI32;
   return job;
 }
-const Job kBroadcast = job_of(espalier_Collective_BROADCAST, "two-tree", 2000);
-const Job kReduce = job_of(espalier_Collective_REDUCE, "chain", 2000);
-const Job kAllreduce = job_of(espalier_Collective_ALLREDUCE, "two-tree", 2000);
-const Job kScan = job_of(espalier_Collective_SCAN, "two-tree", 2000);
-const Job kScatter = job_of(espalier_Collective_SCATTER, "binomial", 500);
-const Job kAllgather = job_of(espalier_Collective_ALLGATHER, "ring", 500);
-const Job kAllToAll = job_of(espalier_Collective_ALL_TO_ALL, "pairwise", 500);
-const Job kBarrier = job_of(espalier_Collective_BARRIER, "dissemination", 0);
+const Job kBroadcast = job_of(Collective::kBroadcast, "two-tree", 2000);
+const Job kReduce = job_of(Collective::kReduce, "chain", 2000);
+const Job kAllreduce = job_of(Collective::kAllreduce, "two-tree", 2000);
+const Job kScan = job_of(Collective::kScan, "two-tree", 2000);
+const Job kScatter = job_of(Collective::kScatter, "binomial", 500);
+const Job kAllgather = job_of(Collective::kAllgather, "ring", 500);
+const Job kAllToAll = job_of(Collective::kAllToAll, "pairwise", 500);
+const Job kBarrier = job_of(Collective::kBarrier, "dissemination", 0);
 
 Cluster::Options options_of(std::uint64_t eager_bytes, bool eager_copies = true) {
   Cluster::Options options;
@@ -147,9 +147,8 @@ TEST(Mismatch, ChecksOfBlocksOnlyHere) {
   group.ranks = 2;
   std::uint8_t bytes[2][64] = {};
   for (std::uint32_t v = 0; v < 2; ++v) {
-    ASSERT_EQ(
-        find_algorithm(espalier_Collective_BROADCAST, "chain")->generate(group, v, programs[v]),
-        Status::kOk);
+    ASSERT_EQ(find_algorithm(Collective::kBroadcast, "chain")->generate(group, v, programs[v]),
+              Status::kOk);
     ASSERT_EQ(machines[v].start(programs[v], {bytes[v], bytes[v], nullptr, 0}, Operator(), 64),
               Status::kOk);
   }
@@ -216,8 +215,7 @@ TEST(Death, OfALeafOrARouter) {
   group.height = 2;
   group.blocks = &blocks;
   group.blocks_count = 1;
-  for (const Collective collective :
-       {espalier_Collective_BROADCAST, espalier_Collective_ALLGATHER}) {
+  for (const Collective collective : {Collective::kBroadcast, Collective::kAllgather}) {
     const Algorithm* algorithm = find_algorithm(collective, "leaf");
     ASSERT_NE(algorithm, nullptr);
     Programs programs(algorithm_nodes(*algorithm, group));

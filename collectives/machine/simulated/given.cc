@@ -17,8 +17,8 @@ Cluster::Links links_between(const Programs& programs) {
 sim::Model model_for(const Program& program,
                      const std::function<std::uint32_t(std::uint32_t, std::uint32_t)>& lanes) {
   sim::Model model;
-  model.one_port = program.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
-                   program.port_model == espalier_PortModel_SIMPLEX;
+  model.one_port =
+      program.port_model == PortModel::kOnePortDuplex || program.port_model == PortModel::kSimplex;
   model.lanes = lanes;
   model.poison = true;
   return model;
@@ -26,7 +26,7 @@ sim::Model model_for(const Program& program,
 
 std::uint64_t count_of_blocks(const Program& program, const Operator& op, std::uint64_t blocks,
                               std::uint64_t missing) {
-  if (program.collective == espalier_Collective_BARRIER) return 0;
+  if (program.collective == Collective::kBarrier) return 0;
   const std::uint64_t bytes = program.blocks[0].block_bytes;
   const std::uint64_t block = bytes == 0 ? 16 : bytes / element_bytes(op);
   const std::uint64_t segments = counts_per_rank(program.collective) ? 1 : program.segments;
@@ -42,7 +42,7 @@ Job sum_job(const Programs& programs, std::uint32_t root, std::uint64_t blocks,
   job.op.op = Op::kSum;
   job.op.type = Type::kI32;
   job.count = count_of_blocks(programs[0], job.op, blocks, missing);
-  if (job.collective == espalier_Collective_BARRIER) job.op = Operator();
+  if (job.collective == Collective::kBarrier) job.op = Operator();
   return job;
 }
 

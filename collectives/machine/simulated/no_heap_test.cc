@@ -145,7 +145,7 @@ TEST(NoHeap, BetweenBootAndTheLastResult) {
   const Algorithm* table = algorithms(algorithms_count);
   for (const Algorithm* algorithm = table; algorithm < table + algorithms_count; ++algorithm) {
     if (algorithm->where != Where::kAnywhere) continue;
-    const bool barrier = algorithm->collective == espalier_Collective_BARRIER;
+    const bool barrier = algorithm->collective == Collective::kBarrier;
     const std::uint64_t most = counts_per_rank(algorithm->collective) ? kCount / kRanks : kCount;
     for (std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, most}) {
       if (barrier) count = 0;
@@ -157,7 +157,7 @@ TEST(NoHeap, BetweenBootAndTheLastResult) {
       ASSERT_EQ(status, Status::kOk) << algorithm->name;
       ++runs;
       EXPECT_EQ(allocations, before);
-      if (algorithm->collective != espalier_Collective_ALLREDUCE) continue;
+      if (algorithm->collective != Collective::kAllreduce) continue;
       for (const auto& node : world->nodes) {
         for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(node.output[i], 36.0f);
       }

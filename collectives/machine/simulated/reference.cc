@@ -102,11 +102,11 @@ std::string describe(const Job& job, std::uint32_t ranks) {
 
 Bytes input_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
   switch (job.collective) {
-    case espalier_Collective_BARRIER: return {};
-    case espalier_Collective_BROADCAST: return rank == job.root ? values(job, rank, 1) : Bytes();
-    case espalier_Collective_SCATTER: return rank == job.root ? values(job, rank, ranks) : Bytes();
-    case espalier_Collective_REDUCE_SCATTER:
-    case espalier_Collective_ALL_TO_ALL: return values(job, rank, ranks);
+    case Collective::kBarrier: return {};
+    case Collective::kBroadcast: return rank == job.root ? values(job, rank, 1) : Bytes();
+    case Collective::kScatter: return rank == job.root ? values(job, rank, ranks) : Bytes();
+    case Collective::kReduceScatter:
+    case Collective::kAllToAll: return values(job, rank, ranks);
     default: return values(job, rank, 1);
   }
 }
@@ -115,21 +115,21 @@ Bytes output_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
   const bool root = rank == job.root;
   Bytes all;
   switch (job.collective) {
-    case espalier_Collective_BROADCAST: return root ? Bytes() : input_of(job, ranks, job.root);
-    case espalier_Collective_REDUCE: return root ? combined(job, ranks, ranks) : Bytes();
-    case espalier_Collective_ALLREDUCE: return combined(job, ranks, ranks);
-    case espalier_Collective_SCAN: return combined(job, ranks, rank + 1);
-    case espalier_Collective_EXSCAN: return rank == 0 ? Bytes() : combined(job, ranks, rank);
-    case espalier_Collective_SCATTER: return part(job, input_of(job, ranks, job.root), rank);
-    case espalier_Collective_REDUCE_SCATTER: return part(job, combined(job, ranks, ranks), rank);
-    case espalier_Collective_GATHER:
+    case Collective::kBroadcast: return root ? Bytes() : input_of(job, ranks, job.root);
+    case Collective::kReduce: return root ? combined(job, ranks, ranks) : Bytes();
+    case Collective::kAllreduce: return combined(job, ranks, ranks);
+    case Collective::kScan: return combined(job, ranks, rank + 1);
+    case Collective::kExscan: return rank == 0 ? Bytes() : combined(job, ranks, rank);
+    case Collective::kScatter: return part(job, input_of(job, ranks, job.root), rank);
+    case Collective::kReduceScatter: return part(job, combined(job, ranks, ranks), rank);
+    case Collective::kGather:
       if (!root) return {};
       [[fallthrough]];
-    case espalier_Collective_ALLGATHER:
-    case espalier_Collective_ALL_TO_ALL:
+    case Collective::kAllgather:
+    case Collective::kAllToAll:
       for (std::uint32_t from = 0; from < ranks; ++from) {
         const Bytes whole = input_of(job, ranks, from);
-        const bool to_all = job.collective == espalier_Collective_ALL_TO_ALL;
+        const bool to_all = job.collective == Collective::kAllToAll;
         const Bytes rank_part = to_all ? part(job, whole, rank) : whole;
         all.insert(all.end(), rank_part.begin(), rank_part.end());
       }

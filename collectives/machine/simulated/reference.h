@@ -11,7 +11,7 @@
 namespace espalier::testing {
 
 struct Job {
-  Collective collective = espalier_Collective_BROADCAST;
+  Collective collective = Collective::kBroadcast;
   const char* algorithm = "chain";
   // programs[v] is for node v: ranks, then routers. They must outlive the cluster. Null:
   // `algorithm` makes them, with the parameters in the next lines.

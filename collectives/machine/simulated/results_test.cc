@@ -21,8 +21,8 @@ Operator operator_of(Op op, Type type) {
 
 // Algorithms that write an output before they have read all input at the same address.
 bool in_place(const Job& job) {
-  return job.collective != espalier_Collective_ALL_TO_ALL &&
-         (job.collective != espalier_Collective_EXSCAN || std::strcmp(job.algorithm, "chain") == 0);
+  return job.collective != Collective::kAllToAll &&
+         (job.collective != Collective::kExscan || std::strcmp(job.algorithm, "chain") == 0);
 }
 
 Group group_of(const Job& job, std::uint32_t ranks) {
@@ -72,7 +72,7 @@ bool supports(const Job& job, std::uint32_t ranks) {
 void add(std::vector<Job>& jobs, Job job, std::uint32_t ranks, std::uint32_t window,
          std::uint64_t count) {
   if (job.latency_ticks > window || !supports(job, ranks)) return;
-  job.count = job.collective == espalier_Collective_BARRIER ? 0 : count;
+  job.count = job.collective == Collective::kBarrier ? 0 : count;
   jobs.push_back(job);
 }
 
@@ -178,7 +178,7 @@ TEST(Results, ABarrierHoldsAllUntilTheLastHasCome) {
   for (const std::uint32_t ranks : {2u, 3u, 8u, 13u}) {
     for (std::uint32_t last = 0; last < ranks; ++last) {
       Job job;
-      job.collective = espalier_Collective_BARRIER;
+      job.collective = Collective::kBarrier;
       job.algorithm = "dissemination";
       constexpr std::uint64_t kComes = 1'000'000;
       Cluster cluster(ranks, Cluster::Options());

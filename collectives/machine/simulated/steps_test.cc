@@ -106,7 +106,7 @@ TEST(Steps, AreAsClaimedAnywhere) {
 // More links per node than a word has bits.
 TEST(Steps, AreAsClaimedAmongAHundred) {
   static_assert(kMaxLinks >= 99);
-  const Algorithm* algorithm = find_algorithm(espalier_Collective_ALL_TO_ALL, "pairwise");
+  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "pairwise");
   ASSERT_NE(algorithm, nullptr);
   Group group;
   group.ranks = 100;
@@ -122,8 +122,7 @@ TEST(Steps, AreAsClaimedAmongAHundred) {
 
 TEST(Steps, AreAsClaimedInThePostalModel) {
   for (const char* name : {"lambda-tree", "combine"}) {
-    for (const Collective collective :
-         {espalier_Collective_BROADCAST, espalier_Collective_ALLREDUCE}) {
+    for (const Collective collective : {Collective::kBroadcast, Collective::kAllreduce}) {
       const Algorithm* algorithm = find_algorithm(collective, name);
       if (algorithm == nullptr) continue;
       for (std::uint32_t ranks = 2; ranks <= 40; ranks += emulated() ? 9 : 3) {

@@ -19,9 +19,9 @@ inline OwnedProgram chain_program(std::int32_t gap, bool combine) {
   program.format_version = kFormatVersion;
   program.schedule_digest = 77;
   // A program that combines needs an input.
-  program.collective = combine ? espalier_Collective_ALLREDUCE : espalier_Collective_BROADCAST;
-  program.port_model = espalier_PortModel_ONE_PORT_DUPLEX;
-  program.grade = espalier_Grade_ASYNC;
+  program.collective = combine ? Collective::kAllreduce : Collective::kBroadcast;
+  program.port_model = PortModel::kOnePortDuplex;
+  program.contention = ContentionGuarantee::kAsync;
   program.ranks = 3;
   program.node = 1;
   program.window = 4;
@@ -45,15 +45,15 @@ inline OwnedProgram chain_program(std::int32_t gap, bool combine) {
   program.phases_count = 1;
   program.phases[0] = {1, 0, 3};
   program.actions_count = 3;
-  const Place output = {espalier_Buffer_OUTPUT, 0, 2, 0, 0};
-  const Place scratch = {espalier_Buffer_SCRATCH, 0, 2, 3, 0};
-  const Place input = {espalier_Buffer_INPUT, 0, 2, 0, 0};
-  const Place none = espalier_Place_init_zero;
+  const Operand output = {Buffer::kOutput, 0, 2, 0, 0};
+  const Operand scratch = {Buffer::kScratch, 0, 2, 3, 0};
+  const Operand input = {Buffer::kInput, 0, 2, 0, 0};
+  const Operand none = espalier_Operand_init_zero;
   program.actions[0] = {
-      espalier_Kind_RECEIVE, 1, 3, 0, 0, false, true, output, false, none, false, none, 0};
+      ActionKind::kReceive, 1, 3, 0, 0, false, true, output, false, none, false, none, 0};
   program.actions[1] = {
-      espalier_Kind_SEND, 2, 3, 1, 1, false, false, none, true, output, false, none, 0};
-  program.actions[2] = {combine ? espalier_Kind_COMBINE : espalier_Kind_COPY,
+      ActionKind::kSend, 2, 3, 1, 1, false, false, none, true, output, false, none, 0};
+  program.actions[2] = {combine ? ActionKind::kCombine : ActionKind::kCopy,
                         1,
                         3,
                         0,

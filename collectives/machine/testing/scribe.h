@@ -22,12 +22,11 @@ class Scribe {
   explicit Scribe(Random& random) : random_(random) {
     program.clear();
     program.format_version = kFormatVersion;
-    constexpr Collective kCollectives[] = {
-        espalier_Collective_ALLREDUCE, espalier_Collective_ALLREDUCE, espalier_Collective_ALLGATHER,
-        espalier_Collective_REDUCE_SCATTER};
+    constexpr Collective kCollectives[] = {Collective::kAllreduce, Collective::kAllreduce,
+                                           Collective::kAllgather, Collective::kReduceScatter};
     program.collective = kCollectives[pick(random, 0, 3)];
-    program.port_model = espalier_PortModel_MULTIPORT;
-    program.grade = espalier_Grade_ASYNC;
+    program.port_model = PortModel::kMultiport;
+    program.contention = ContentionGuarantee::kAsync;
     program.ranks = 64;
     program.node = kNode;
     program.window = static_cast<std::uint32_t>(pick(random, 1, kMaxWindow));
@@ -109,19 +108,19 @@ class Scribe {
     blocks.segment = blocks.own ? index(own) : bounded(segments - run + 1);
     return blocks;
   }
-  Place place(const Blocks& blocks, bool writable) {
-    Place place = espalier_Place_init_zero;
-    place.buffer = static_cast<Buffer>(pick(random_, writable ? 2 : 1, 3));
-    place.segment_ref = blocks.segment;
-    place.block_ref = blocks.block;
-    place.run = blocks.run;
-    if (buffer_extent(program, place.buffer) == Extent::kOwn && !blocks.own) {
-      place.buffer = espalier_Buffer_SCRATCH;
+  Operand operand(const Blocks& blocks, bool writable) {
+    Operand operand = espalier_Operand_init_zero;
+    operand.buffer = static_cast<Buffer>(pick(random_, writable ? 2 : 1, 3));
+    operand.segment_ref = blocks.segment;
+    operand.block_ref = blocks.block;
+    operand.run = blocks.run;
+    if (buffer_extent(program, operand.buffer) == Extent::kOwn && !blocks.own) {
+      operand.buffer = Buffer::kScratch;
     }
-    if (place.buffer == espalier_Buffer_SCRATCH) {
-      place.slot_ref = bounded(7 - static_cast<std::int32_t>(place_run(place)) + 1);
+    if (operand.buffer == Buffer::kScratch) {
+      operand.slot_ref = bounded(7 - static_cast<std::int32_t>(operand_run(operand)) + 1);
     }
-    return place;
+    return operand;
   }
   // Returns an index that alternates between two new links.
   std::uint8_t links() {
@@ -138,7 +137,7 @@ class Scribe {
   // Adds a pace in the first half of the phase. Transfers have several instances per step; combines
   // skip steps.
   void add_pace(Action& action, std::int32_t period, std::int32_t steps_a) {
-    if (action.kind == espalier_Kind_COMBINE) return add_rising_pace(action, period, steps_a);
+    if (action.kind == ActionKind::kCombine) return add_rising_pace(action, period, steps_a);
     Index pace = espalier_Index_init_zero;
     pace.coef = 1;
     pace.off = pick(random_, 0, 3);
@@ -168,7 +167,7 @@ class Scribe {
   }
   void add_action(std::int32_t period, std::int32_t steps_a) {
     Action action = espalier_Action_init_zero;
-    const Kind kinds[] = {espalier_Kind_SEND, espalier_Kind_RECEIVE, espalier_Kind_COMBINE};
+    const ActionKind kinds[] = {ActionKind::kSend, ActionKind::kReceive, ActionKind::kCombine};
     action.kind = kinds[pick(random_, 0, 2)];
     action.t0_ref = count(pick(random_, -4, steps_a), 0);
     action.instances_ref = count(pick(random_, 0, 6), pick(random_, 0, 1));
@@ -185,21 +184,21 @@ class Scribe {
     if (steps_a > 4 && pick(random_, 0, 3) == 0) {
       add_pace(action, period, steps_a);
     }
-    if (action.kind == espalier_Kind_COMBINE) {
+    if (action.kind == ActionKind::kCombine) {
       action.has_a = action.has_b = true;
-      action.a = place(blocks, false);
-      action.b = place(blocks, false);
+      action.a = operand(blocks, false);
+      action.b = operand(blocks, false);
     } else if (!again) {
       action.link_ref = links();
     }
-    action.has_into = action.kind != espalier_Kind_SEND;
-    if (action.has_into) action.into = place(blocks, true);
-    if (action.kind == espalier_Kind_SEND) {
+    action.has_into = action.kind != ActionKind::kSend;
+    if (action.has_into) action.into = operand(blocks, true);
+    if (action.kind == ActionKind::kSend) {
       action.has_a = true;
-      action.a = place(blocks, false);
+      action.a = operand(blocks, false);
     }
     program.actions[program.actions_count++] = action;
-    const bool transfer = action.kind != espalier_Kind_COMBINE;
+    const bool transfer = action.kind != ActionKind::kCombine;
     last_ = transfer ? &program.actions[program.actions_count - 1] : nullptr;
   }
   void add_phase() {

@@ -74,12 +74,12 @@ class Rig {
 
   // Whether node v's output is the correct result of the most recently started collective.
   [[nodiscard]] bool right(std::uint32_t v) const {
-    const bool has = algorithm_.collective == espalier_Collective_ALLREDUCE ||
-                     (algorithm_.collective == espalier_Collective_REDUCE) == (v == group_.root);
+    const bool has = algorithm_.collective == Collective::kAllreduce ||
+                     (algorithm_.collective == Collective::kReduce) == (v == group_.root);
     if (!has) return true;
     for (std::uint64_t i = 0; i < count_; ++i) {
       std::uint32_t expected = 0;
-      if (algorithm_.collective == espalier_Collective_BROADCAST) {
+      if (algorithm_.collective == Collective::kBroadcast) {
         expected = input(group_.root, i);
       } else {
         for (std::uint32_t u = 0; u < group_.ranks; ++u) expected += input(u, i);

@@ -29,15 +29,15 @@ std::int64_t crossing(const Program& common, const Side& from, const Side& to) {
   if (from.ranks == 0 || to.ranks == 0) return 0;
   const std::int64_t all = common.segments;
   switch (common.collective) {
-    case espalier_Collective_BROADCAST: return from.root ? all : 0;
-    case espalier_Collective_REDUCE: return to.root ? all : 0;
-    case espalier_Collective_SCAN:
-    case espalier_Collective_EXSCAN: return from.lowest < to.highest ? all : 0;
-    case espalier_Collective_SCATTER: return from.root ? to.ranks : 0;
-    case espalier_Collective_GATHER: return to.root ? from.ranks : 0;
-    case espalier_Collective_ALLGATHER: return from.ranks;
-    case espalier_Collective_REDUCE_SCATTER: return to.ranks;
-    case espalier_Collective_ALL_TO_ALL: return from.ranks * to.ranks;
+    case Collective::kBroadcast: return from.root ? all : 0;
+    case Collective::kReduce: return to.root ? all : 0;
+    case Collective::kScan:
+    case Collective::kExscan: return from.lowest < to.highest ? all : 0;
+    case Collective::kScatter: return from.root ? to.ranks : 0;
+    case Collective::kGather: return to.root ? from.ranks : 0;
+    case Collective::kAllgather: return from.ranks;
+    case Collective::kReduceScatter: return to.ranks;
+    case Collective::kAllToAll: return from.ranks * to.ranks;
     default: return all;
   }
 }

@@ -40,7 +40,7 @@ class Hops {
       : topology_(topology),
         common_(common),
         run_(run),
-        multiport_(common.port_model == espalier_PortModel_MULTIPORT) {}
+        multiport_(common.port_model == PortModel::kMultiport) {}
 
   void in_tree(const Tree& tree) {
     const auto loads_of = [&](std::uint32_t edge, bool after) {
@@ -77,8 +77,8 @@ class Hops {
   void between_coordinates();
 
   [[nodiscard]] bool one_receive() const {
-    return common_.port_model == espalier_PortModel_ONE_PORT_DUPLEX ||
-           common_.port_model == espalier_PortModel_SIMPLEX;
+    return common_.port_model == PortModel::kOnePortDuplex ||
+           common_.port_model == PortModel::kSimplex;
   }
   // Returns the steps to all ranks of the branch, or from all ranks if they combine.
   [[nodiscard]] std::int64_t to_all(const Branch& branch, bool after) const {
@@ -95,36 +95,36 @@ class Hops {
     std::int64_t before_it = from.nearest, after_it = to.nearest;
     bool origins = false, targets = false;
     switch (common_.collective) {
-      case espalier_Collective_BROADCAST:
+      case Collective::kBroadcast:
         before_it = from.root_at;
         after_it = to_all(to, true);
         break;
-      case espalier_Collective_REDUCE:
+      case Collective::kReduce:
         before_it = to_all(from, false);
         after_it = to.root_at;
         break;
-      case espalier_Collective_ALLREDUCE:
-      case espalier_Collective_BARRIER:
+      case Collective::kAllreduce:
+      case Collective::kBarrier:
         before_it = to_all(from, false);
         after_it = to_all(to, true);
         break;
-      case espalier_Collective_SCATTER:
+      case Collective::kScatter:
         before_it = from.root_at;
         targets = true;
         break;
-      case espalier_Collective_GATHER:
+      case Collective::kGather:
         after_it = to.root_at;
         origins = true;
         break;
-      case espalier_Collective_ALLGATHER:
+      case Collective::kAllgather:
         after_it = to_all(to, true);
         origins = true;
         break;
-      case espalier_Collective_REDUCE_SCATTER:
+      case Collective::kReduceScatter:
         before_it = to_all(from, false);
         targets = true;
         break;
-      case espalier_Collective_ALL_TO_ALL: origins = targets = true; break;
+      case Collective::kAllToAll: origins = targets = true; break;
       default: break;  // scans: no distances are derived from rank order
     }
     if (!(after ? targets : origins)) {

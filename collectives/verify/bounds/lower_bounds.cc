@@ -54,12 +54,12 @@ std::int64_t steps_to_reach(std::int64_t p, std::int64_t send, std::int64_t late
 std::int64_t transfers(const Program& common) {
   const std::int64_t p = common.ranks;
   switch (common.collective) {
-    case espalier_Collective_ALLREDUCE: return 2 * (p - 1) * common.segments;
-    case espalier_Collective_ALLGATHER:
-    case espalier_Collective_REDUCE_SCATTER:
-    case espalier_Collective_ALL_TO_ALL: return p * (p - 1);
-    case espalier_Collective_SCATTER:
-    case espalier_Collective_GATHER: return p - 1;
+    case Collective::kAllreduce: return 2 * (p - 1) * common.segments;
+    case Collective::kAllgather:
+    case Collective::kReduceScatter:
+    case Collective::kAllToAll: return p * (p - 1);
+    case Collective::kScatter:
+    case Collective::kGather: return p - 1;
     default: return (p - 1) * common.segments;
   }
 }
@@ -74,25 +74,24 @@ struct Port {
 Port port_of(const Program& common, std::int64_t run) {
   const std::int64_t whole = ceil_div(common.segments, run);
   const std::int64_t parts = ceil_div(std::int64_t{common.ranks} - 1, run);
-  const bool one_receive = common.port_model != espalier_PortModel_SINGLE_SEND;
+  const bool one_receive = common.port_model != PortModel::kSingleSend;
   switch (common.collective) {
-    case espalier_Collective_REDUCE:
+    case Collective::kReduce:
       if (one_receive) {
         return {whole, true, "port and log p: the root gets every block, the last comes from all"};
       }
       return {whole, false, "port: each rank sends for every block"};
-    case espalier_Collective_GATHER:
+    case Collective::kGather:
       if (one_receive) return {parts, false, "port: the root gets all parts"};
       return {1, false, "port: each rank sends its part"};
-    case espalier_Collective_SCATTER: return {parts, false, "port: the root sends all parts"};
-    case espalier_Collective_ALLGATHER:
+    case Collective::kScatter: return {parts, false, "port: the root sends all parts"};
+    case Collective::kAllgather:
       // Routers send too, so only receivers are guaranteed to be busy.
       if (!one_receive && is_modelled(common)) return {1, false, "port: each rank sends its part"};
       return {parts, false, "port: each rank gets all other parts"};
-    case espalier_Collective_REDUCE_SCATTER:
-    case espalier_Collective_ALL_TO_ALL:
-      return {parts, false, "port: each rank sends for all other parts"};
-    case espalier_Collective_BARRIER: return {1, true, "log p: everyone hears of everyone"};
+    case Collective::kReduceScatter:
+    case Collective::kAllToAll: return {parts, false, "port: each rank sends for all other parts"};
+    case Collective::kBarrier: return {1, true, "log p: everyone hears of everyone"};
     default:
       return {whole, true,
               "port and log p: the root's port serves every block, the last must still reach (come "
@@ -105,12 +104,12 @@ void add_ports(const Program& common, std::int64_t run, std::vector<LowerBound>&
   const std::int64_t p = common.ranks;
   const std::int64_t s = send_ticks(common), l = latency_ticks(common);
   const std::int64_t reach = steps_to_reach(p, s, l);
-  const bool simplex = common.port_model == espalier_PortModel_SIMPLEX;
-  const bool inwards = common.collective == espalier_Collective_REDUCE ||
-                       common.collective == espalier_Collective_GATHER;
+  const bool simplex = common.port_model == PortModel::kSimplex;
+  const bool inwards =
+      common.collective == Collective::kReduce || common.collective == Collective::kGather;
   const Port port = port_of(common, run);
   all.push_back({port.reason, (port.then_reach ? reach : l) - s, port.messages * s, 1});
-  if (!port.then_reach && !(inwards && common.port_model == espalier_PortModel_SINGLE_SEND)) {
+  if (!port.then_reach && !(inwards && common.port_model == PortModel::kSingleSend)) {
     all.push_back({"log p: one block reaches (comes from) all", reach, 0, 1});
   }
   const std::int64_t each = transfers(common);
@@ -119,7 +118,7 @@ void add_ports(const Program& common, std::int64_t run, std::vector<LowerBound>&
     const bool unit = s == 1 && l == 1;
     all.push_back({"messages: each holds two ports", 0, each * (unit ? 1 : 2 * s),
                    (unit ? nodes / 2 : nodes) * run});
-  } else if (common.collective == espalier_Collective_ALLREDUCE && !is_modelled(common)) {
+  } else if (common.collective == Collective::kAllreduce && !is_modelled(common)) {
     all.push_back(
         {"messages: two a rank and block, less two in all", (l - s) * p * run, s * each, p * run});
   }
@@ -132,7 +131,7 @@ std::vector<LowerBound> all_bounds(const topology::Topology& topology, const Pro
   if (common.ranks == 1) return {{"one rank: nothing", 0, 0, 1}};
   std::vector<LowerBound> all = {
       {"latency: some message must arrive", latency_ticks(common), 0, 1}};
-  if (common.port_model != espalier_PortModel_MULTIPORT) add_ports(common, run, all);
+  if (common.port_model != PortModel::kMultiport) add_ports(common, run, all);
   add_cuts(topology, common, run, facts, all);
   return all;
 }

@@ -46,66 +46,61 @@ class FatTreeBounds : public ::testing::TestWithParam<std::pair<int, int>> {
     return tree;
   }
   [[nodiscard]] std::int64_t single(Collective collective, std::int64_t blocks = 1) const {
-    return best(tree().spec(), collective, espalier_PortModel_SINGLE_SEND, true, blocks);
+    return best(tree().spec(), collective, PortModel::kSingleSend, true, blocks);
   }
   [[nodiscard]] std::int64_t multi(Collective collective, std::int64_t blocks = 1) const {
-    return best(tree().spec(), collective, espalier_PortModel_MULTIPORT, true, blocks);
+    return best(tree().spec(), collective, PortModel::kMultiport, true, blocks);
   }
 };
 
 TEST_P(FatTreeBounds, Broadcast) {
   const auto [k, h, n] = tree();
-  EXPECT_EQ(single(espalier_Collective_BROADCAST), (k + 1) * h - 1);
+  EXPECT_EQ(single(Collective::kBroadcast), (k + 1) * h - 1);
   for (const std::int64_t packets : {1, 2, 7, 100}) {
-    EXPECT_EQ(multi(espalier_Collective_BROADCAST, packets), 2 * h + packets - 1);
-    EXPECT_LE(single(espalier_Collective_BROADCAST, packets), (k + 1) * h - 1 + k * (packets - 1));
+    EXPECT_EQ(multi(Collective::kBroadcast, packets), 2 * h + packets - 1);
+    EXPECT_LE(single(Collective::kBroadcast, packets), (k + 1) * h - 1 + k * (packets - 1));
   }
   // The slope of the pipelined broadcast of [DD96].
   if (h > 1) {
-    EXPECT_EQ(
-        single(espalier_Collective_BROADCAST, 200) - single(espalier_Collective_BROADCAST, 100),
-        100 * k);
+    EXPECT_EQ(single(Collective::kBroadcast, 200) - single(Collective::kBroadcast, 100), 100 * k);
   }
 }
 
 TEST_P(FatTreeBounds, ScatterAndGather) {
   const auto [k, h, n] = tree();
   const std::int64_t optimum = k == 2 && n > 2 ? n + 1 : n;
-  EXPECT_EQ(single(espalier_Collective_SCATTER), optimum);
-  EXPECT_EQ(multi(espalier_Collective_SCATTER), optimum);
-  EXPECT_EQ(multi(espalier_Collective_GATHER), optimum);
-  EXPECT_EQ(
-      best(tree().spec(), espalier_Collective_GATHER, espalier_PortModel_ONE_PORT_DUPLEX, true),
-      optimum);
+  EXPECT_EQ(single(Collective::kScatter), optimum);
+  EXPECT_EQ(multi(Collective::kScatter), optimum);
+  EXPECT_EQ(multi(Collective::kGather), optimum);
+  EXPECT_EQ(best(tree().spec(), Collective::kGather, PortModel::kOnePortDuplex, true), optimum);
 }
 
 TEST_P(FatTreeBounds, Allgather) {
   const auto [k, h, n] = tree();
-  EXPECT_EQ(multi(espalier_Collective_ALLGATHER), k == 2 && n > 2 ? n + 1 : n);
-  EXPECT_EQ(single(espalier_Collective_ALLGATHER),
-            h == 1 ? k * k - k + 1 : k * n + (k + 1) * (h - 2) + 1);
+  EXPECT_EQ(multi(Collective::kAllgather), k == 2 && n > 2 ? n + 1 : n);
+  EXPECT_EQ(single(Collective::kAllgather), h == 1 ? k * k - k + 1 : k * n + (k + 1) * (h - 2) + 1);
 }
 
 TEST_P(FatTreeBounds, AllToAll) {
   const auto [k, h, n] = tree();
   const std::int64_t at_root = n * n / k * (k - 1) + 2 * h - 1;
   const std::int64_t below = n * n * (2 * k + 1) * (k - 1) / (k * k * k) + 2 * h - 3;
-  EXPECT_EQ(single(espalier_Collective_ALL_TO_ALL), h == 1 ? at_root : std::max(at_root, below));
+  EXPECT_EQ(single(Collective::kAllToAll), h == 1 ? at_root : std::max(at_root, below));
   std::int64_t loads = 0, share = 1;
   for (std::int64_t level = 1; level <= h; ++level, share *= k) {
     loads = std::max(loads, share * (n - share) + 2 * level - 1);
   }
-  EXPECT_EQ(multi(espalier_Collective_ALL_TO_ALL), loads);
+  EXPECT_EQ(multi(Collective::kAllToAll), loads);
 }
 
 TEST_P(FatTreeBounds, WhatRoutersCombine) {
   const auto [k, h, n] = tree();
   for (const std::int64_t packets : {1, 2, 50}) {
-    EXPECT_EQ(multi(espalier_Collective_REDUCE, packets), 2 * h + packets - 1);
-    EXPECT_EQ(multi(espalier_Collective_ALLREDUCE, packets), 2 * h + packets - 1);
+    EXPECT_EQ(multi(Collective::kReduce, packets), 2 * h + packets - 1);
+    EXPECT_EQ(multi(Collective::kAllreduce, packets), 2 * h + packets - 1);
   }
-  EXPECT_EQ(multi(espalier_Collective_BARRIER), 2 * h);
-  EXPECT_EQ(multi(espalier_Collective_REDUCE_SCATTER), k == 2 && n > 2 ? n + 1 : n);
+  EXPECT_EQ(multi(Collective::kBarrier), 2 * h);
+  EXPECT_EQ(multi(Collective::kReduceScatter), k == 2 && n > 2 ? n + 1 : n);
 }
 
 INSTANTIATE_TEST_SUITE_P(Paper002, FatTreeBounds,
@@ -116,71 +111,67 @@ INSTANTIATE_TEST_SUITE_P(Paper002, FatTreeBounds,
 
 TEST(Bounds, Ports) {
   const auto of = [](Collective collective, std::int64_t blocks, std::int64_t run = 1) {
-    return best("complete:13", collective, espalier_PortModel_ONE_PORT_DUPLEX, false, blocks, run);
+    return best("complete:13", collective, PortModel::kOnePortDuplex, false, blocks, run);
   };
-  EXPECT_EQ(of(espalier_Collective_BROADCAST, 5), 4 + 4);
-  EXPECT_EQ(of(espalier_Collective_SCAN, 5), 4 + 4);
-  EXPECT_EQ(of(espalier_Collective_EXSCAN, 1), 4);
-  EXPECT_EQ(of(espalier_Collective_SCATTER, 1), 12);
-  EXPECT_EQ(of(espalier_Collective_SCATTER, 1, 5), 4);  // log p
-  EXPECT_EQ(of(espalier_Collective_GATHER, 1, 2), 6);   // two parts a message
-  EXPECT_EQ(of(espalier_Collective_ALLGATHER, 3), 36);
-  EXPECT_EQ(of(espalier_Collective_REDUCE_SCATTER, 3), 36);
-  EXPECT_EQ(of(espalier_Collective_ALL_TO_ALL, 2), 24);
-  EXPECT_EQ(of(espalier_Collective_BARRIER, 1), 4);
+  EXPECT_EQ(of(Collective::kBroadcast, 5), 4 + 4);
+  EXPECT_EQ(of(Collective::kScan, 5), 4 + 4);
+  EXPECT_EQ(of(Collective::kExscan, 1), 4);
+  EXPECT_EQ(of(Collective::kScatter, 1), 12);
+  EXPECT_EQ(of(Collective::kScatter, 1, 5), 4);  // log p
+  EXPECT_EQ(of(Collective::kGather, 1, 2), 6);   // two parts a message
+  EXPECT_EQ(of(Collective::kAllgather, 3), 36);
+  EXPECT_EQ(of(Collective::kReduceScatter, 3), 36);
+  EXPECT_EQ(of(Collective::kAllToAll, 2), 24);
+  EXPECT_EQ(of(Collective::kBarrier, 1), 4);
 }
 
 TEST(Bounds, Messages) {
   const auto of = [](const char* spec, Collective collective, std::int64_t blocks) {
-    return best(spec, collective, espalier_PortModel_SIMPLEX, false, blocks);
+    return best(spec, collective, PortModel::kSimplex, false, blocks);
   };
-  EXPECT_EQ(of("complete:8", espalier_Collective_ALLGATHER, 1), 8 * 7 / 4);
-  EXPECT_EQ(of("complete:5", espalier_Collective_ALL_TO_ALL, 3), 5 * 4 * 3 / 2);
-  EXPECT_EQ(of("complete:5", espalier_Collective_BROADCAST, 10), 4 * 10 / 2);
+  EXPECT_EQ(of("complete:8", Collective::kAllgather, 1), 8 * 7 / 4);
+  EXPECT_EQ(of("complete:5", Collective::kAllToAll, 3), 5 * 4 * 3 / 2);
+  EXPECT_EQ(of("complete:5", Collective::kBroadcast, 10), 4 * 10 / 2);
 }
 
 // The links between two halves of a mesh.
 TEST(Bounds, CutsOfMeshes) {
   const auto of = [](const char* spec, Collective collective) {
-    return best(spec, collective, espalier_PortModel_ONE_PORT_DUPLEX, false);
+    return best(spec, collective, PortModel::kOnePortDuplex, false);
   };
-  EXPECT_EQ(of("mesh:8x8", espalier_Collective_ALL_TO_ALL), 128);
-  EXPECT_EQ(of("mesh:4x6", espalier_Collective_ALL_TO_ALL), 36);
-  EXPECT_EQ(of("mesh:6x4", espalier_Collective_ALL_TO_ALL), 36);
-  EXPECT_EQ(of("mesh:4x4", espalier_Collective_ALL_TO_ALL), 16);
-  EXPECT_EQ(of("mesh:4x4", espalier_Collective_ALLGATHER), 15);
-  EXPECT_EQ(best("mesh:4x4", espalier_Collective_ALLGATHER, espalier_PortModel_MULTIPORT, false),
-            8);
-  EXPECT_EQ(
-      best("mesh:4x4", espalier_Collective_BROADCAST, espalier_PortModel_MULTIPORT, false, 10), 5);
+  EXPECT_EQ(of("mesh:8x8", Collective::kAllToAll), 128);
+  EXPECT_EQ(of("mesh:4x6", Collective::kAllToAll), 36);
+  EXPECT_EQ(of("mesh:6x4", Collective::kAllToAll), 36);
+  EXPECT_EQ(of("mesh:4x4", Collective::kAllToAll), 16);
+  EXPECT_EQ(of("mesh:4x4", Collective::kAllgather), 15);
+  EXPECT_EQ(best("mesh:4x4", Collective::kAllgather, PortModel::kMultiport, false), 8);
+  EXPECT_EQ(best("mesh:4x4", Collective::kBroadcast, PortModel::kMultiport, false, 10), 5);
 }
 
 // Every message goes one hop, so the distance of its target counts too, on any route.
 TEST(Bounds, HopsOnMeshes) {
   const auto of = [](const char* spec, Collective collective, std::int64_t blocks) {
-    return best(spec, collective, espalier_PortModel_MULTIPORT, true, blocks);
+    return best(spec, collective, PortModel::kMultiport, true, blocks);
   };
   // From the corner: two links, the last block still has all the way to the other corner.
-  EXPECT_EQ(of("mesh:4x4", espalier_Collective_BROADCAST, 1), 6);
-  EXPECT_EQ(of("mesh:4x4", espalier_Collective_BROADCAST, 10), 5 + 5);
-  EXPECT_EQ(of("mesh:8x8", espalier_Collective_REDUCE, 100), 50 + 13);
-  EXPECT_EQ(of("mesh:3x5", espalier_Collective_ALLREDUCE, 1), 6);
-  EXPECT_EQ(of("mesh:3x5", espalier_Collective_BARRIER, 1), 6);
+  EXPECT_EQ(of("mesh:4x4", Collective::kBroadcast, 1), 6);
+  EXPECT_EQ(of("mesh:4x4", Collective::kBroadcast, 10), 5 + 5);
+  EXPECT_EQ(of("mesh:8x8", Collective::kReduce, 100), 50 + 13);
+  EXPECT_EQ(of("mesh:3x5", Collective::kAllreduce, 1), 6);
+  EXPECT_EQ(of("mesh:3x5", Collective::kBarrier, 1), 6);
   // A corner's two links.
-  EXPECT_EQ(of("mesh:4x4", espalier_Collective_ALLGATHER, 4), 30);
-  EXPECT_EQ(of("mesh:4x4", espalier_Collective_REDUCE_SCATTER, 4), 30);
-  EXPECT_EQ(of("mesh:4x4", espalier_Collective_SCATTER, 4), 30);
-  EXPECT_EQ(of("mesh:4x4", espalier_Collective_GATHER, 1), 8);
+  EXPECT_EQ(of("mesh:4x4", Collective::kAllgather, 4), 30);
+  EXPECT_EQ(of("mesh:4x4", Collective::kReduceScatter, 4), 30);
+  EXPECT_EQ(of("mesh:4x4", Collective::kScatter, 4), 30);
+  EXPECT_EQ(of("mesh:4x4", Collective::kGather, 1), 8);
   // Half to half; who is furthest from the middle counts once more where that says more.
-  EXPECT_EQ(of("mesh:4x4", espalier_Collective_ALL_TO_ALL, 1), 16);
-  EXPECT_EQ(of("mesh:8x8", espalier_Collective_ALL_TO_ALL, 10), 1280);
+  EXPECT_EQ(of("mesh:4x4", Collective::kAllToAll, 1), 16);
+  EXPECT_EQ(of("mesh:8x8", Collective::kAllToAll, 10), 1280);
   // A row is a tree.
-  EXPECT_EQ(of("mesh:1x7", espalier_Collective_BROADCAST, 10), 9 + 6);
-  EXPECT_EQ(of("mesh:1x7", espalier_Collective_ALL_TO_ALL, 1), 12);
+  EXPECT_EQ(of("mesh:1x7", Collective::kBroadcast, 10), 9 + 6);
+  EXPECT_EQ(of("mesh:1x7", Collective::kAllToAll, 1), 12);
   // One send a step: a corner's links take turns.
-  EXPECT_EQ(
-      best("mesh:4x4", espalier_Collective_BROADCAST, espalier_PortModel_SINGLE_SEND, true, 10),
-      10 + 5);
+  EXPECT_EQ(best("mesh:4x4", Collective::kBroadcast, PortModel::kSingleSend, true, 10), 10 + 5);
 }
 
 // The bound that a schedule may claim never exceeds the proven bounds, and usually equals them.
@@ -189,7 +180,7 @@ TEST(Bounds, ThoseToClaim) {
                            "fattree:k=4,h=2,c=k", "complete:9"}) {
     const auto topology = make_topology(spec);
     for (int number = 1; number <= _espalier_Collective_MAX; ++number) {
-      for (const PortModel model : {espalier_PortModel_MULTIPORT, espalier_PortModel_SINGLE_SEND}) {
+      for (const PortModel model : {PortModel::kMultiport, PortModel::kSingleSend}) {
         const auto collective = static_cast<Collective>(number);
         Program common{};
         common.collective = collective;
@@ -211,14 +202,11 @@ TEST(Bounds, ThoseToClaim) {
 
 // Where the fabric routes, a fat tree's links are cuts too.
 TEST(Bounds, CutsOfTrees) {
-  EXPECT_EQ(best("fattree:k=4,h=2,c=1", espalier_Collective_ALL_TO_ALL,
-                 espalier_PortModel_ONE_PORT_DUPLEX, false),
+  EXPECT_EQ(best("fattree:k=4,h=2,c=1", Collective::kAllToAll, PortModel::kOnePortDuplex, false),
             4 * 12);
-  EXPECT_EQ(best("fattree:k=4,h=2,c=k", espalier_Collective_ALL_TO_ALL,
-                 espalier_PortModel_ONE_PORT_DUPLEX, false),
+  EXPECT_EQ(best("fattree:k=4,h=2,c=k", Collective::kAllToAll, PortModel::kOnePortDuplex, false),
             15);
-  EXPECT_EQ(best("fattree:k=4,h=2,c=1", espalier_Collective_ALLREDUCE, espalier_PortModel_MULTIPORT,
-                 false, 9),
+  EXPECT_EQ(best("fattree:k=4,h=2,c=1", Collective::kAllreduce, PortModel::kMultiport, false, 9),
             9);
 }
 

@@ -13,7 +13,7 @@ void FlowGraph::begin(const Program& common) {
   common_ = common;
   join_ = join_of(common);
   combines_ = has_operator(common.collective);
-  all_to_all_ = common.collective == espalier_Collective_ALL_TO_ALL;
+  all_to_all_ = common.collective == Collective::kAllToAll;
 }
 
 std::uint32_t FlowGraph::add_node(std::uint32_t node, const RankProgressions& ranks,
@@ -126,7 +126,7 @@ std::optional<std::pair<std::uint32_t, RankSet>> FlowGraph::check_barrier() {
     RankSet heard = RankSets::range(node, node);
     const std::size_t end = node + 1 < node_begin_.size() ? node_begin_[node + 1] : cells_.size();
     for (std::size_t cell = node_begin_[node]; cell < end; ++cell) {
-      if (kinds_[cell] == espalier_Kind_SEND || cells_[cell].value < 0) continue;
+      if (kinds_[cell] == ActionKind::kSend || cells_[cell].value < 0) continue;
       heard = sets_.combine(heard, cells_[cell].value, Join::kUnion);
     }
     if (heard != all) return std::pair(node, heard);

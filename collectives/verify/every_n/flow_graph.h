@@ -70,7 +70,7 @@ class FlowGraph {
     return source < 0 || cells_[static_cast<std::size_t>(source)].value != kUnknown;
   }
   [[nodiscard]] bool is_combine(std::uint32_t cell) const {
-    return combines_ && kinds_[cell] == espalier_Kind_COMBINE;
+    return combines_ && kinds_[cell] == ActionKind::kCombine;
   }
 
   OwnedProgram common_;
@@ -101,7 +101,7 @@ class FlowGraph {
     std::size_t size_ = 0;
   };
   Cells cells_;
-  std::vector<Kind> kinds_;                // by cell, only if operations combine
+  std::vector<ActionKind> kinds_;          // by cell, only if operations combine
   std::vector<std::uint32_t> node_begin_;  // first cell of each node
   std::vector<std::int32_t> results_;  // cells by node, output segment and first block; -1: none
   std::vector<std::uint32_t> stack_;

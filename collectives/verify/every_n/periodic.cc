@@ -188,13 +188,13 @@ class Periodic {
     }
     make_room(program);
     const std::int64_t flight = latency_ticks(program) - 1;
-    const bool named = common_.collective != espalier_Collective_ALL_TO_ALL;
+    const bool named = common_.collective != Collective::kAllToAll;
     for (std::size_t k = 0; k < progressions_.all.size(); ++k) {
       const Progression& one = progressions_.all[k];
       const std::size_t stage = numbers[one.stage];
       stages_.add(stage, one);
       if (one.link < 0) continue;
-      const bool send = one.kind == espalier_Kind_SEND;
+      const bool send = one.kind == ActionKind::kSend;
       const std::int64_t first = one.first + (send ? flight : 0);
       LinkEnd end;
       end.first = time_of(stage, first);
@@ -218,7 +218,7 @@ class Periodic {
     for (const Progression& one : progressions_.all) {
       if (one.link < 0) continue;
       LinkMatch::Room& room = rooms[static_cast<std::size_t>(one.link)];
-      ++(one.kind == espalier_Kind_SEND ? room.sends : room.receives);
+      ++(one.kind == ActionKind::kSend ? room.sends : room.receives);
     }
     match_.begin_node(rooms);
   }
@@ -312,7 +312,7 @@ class Periodic {
     if (bad) return wrong_operands(*bad);
     if (flow_.sets().intervals_read() > schedule_.max_instances)
       return check_sets(schedule_, flow_.sets());
-    if (common_.collective == espalier_Collective_BARRIER) return check_barrier();
+    if (common_.collective == Collective::kBarrier) return check_barrier();
     const auto wrong = flow_.check_results();
     if (!wrong) return std::nullopt;
     set_blocks(schedule_, single_ ? stride_ : next_blocks(common_, wrong->block + 1));
@@ -372,7 +372,7 @@ class Periodic {
         single_ ? read_only_blocks(node, program) : read_every_blocks(node, program);
     if (!result.passed()) return result;
     for (const Progression& one : progressions_.all) {
-      if (one.kind != espalier_Kind_SEND || one.part > 0) continue;
+      if (one.kind != ActionKind::kSend || one.part > 0) continue;
       const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(one.link));
       const std::size_t stage = stages_.number_of(progressions_.stages[one.stage]);
       const std::int64_t period = stages_.period(stage);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxTogether = 4096;  // transfers that are compared in pairs
 
-bool is_send(const Progression& one) { return one.kind == espalier_Kind_SEND; }
+bool is_send(const Progression& one) { return one.kind == ActionKind::kSend; }
 // The segments of one operand travel in one message: the one of part 0.
 bool is_message(const Progression& one) { return one.link >= 0 && one.part == 0; }
 

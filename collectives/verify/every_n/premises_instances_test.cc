@@ -22,7 +22,7 @@ class Instances : public Premises {
   // Rank 0 also sends block i - `shift` to rank 2 in step i, which awaits none of them.
   void send_in_vain(std::int32_t shift, const Count& instances) {
     begin_long_pipe(30);
-    Place from = nodes[0].input();
+    Operand from = nodes[0].input();
     from.block_ref = nodes[0].index(-shift, 1);
     nodes[0].send(0, 2, from).instances_ref = nodes[0].count(instances);
     finish({30, 1, 0, 0, 0});
@@ -66,7 +66,7 @@ TEST_F(Instances, BeginWithTheirFirstBlock) {
   begin_pipe();
   for (const std::uint32_t node : {0u, 1u}) {
     Action& transfer = action(node);
-    Place& moved = node == 0 ? transfer.a : transfer.into;
+    Operand& moved = node == 0 ? transfer.a : transfer.into;
     moved.block_ref = nodes[node].index(1, 1);
   }
   finish({-1, 1, 0, 0, 0});
@@ -150,11 +150,11 @@ TEST_F(Instances, SegmentsRepeat) {
 // 2^60 * i overflows for i = 8: the slots are 0, 1, 2, 0, 1, 2, 0, 1, 1, ...
 TEST_F(Instances, IndicesDoNotOverflow) {
   for (const bool overflows : {false, true}) {
-    begin("complete:2", espalier_Collective_BROADCAST, false, 1);
+    begin("complete:2", Collective::kBroadcast, false, 1);
     nodes[0].send(0, 1, nodes[0].input());
     NodeWriter& node = nodes[1];
     node.program.scratch_blocks = 3;
-    Place slot = node.slot(0, 3);
+    Operand slot = node.slot(0, 3);
     node.copy(0, node.output(), slot);
     if (overflows) {
       slot.slot_ref = node.sum_of({{kFar, kFar, 0, 0, 0, 0, 0, 0}});
@@ -174,14 +174,14 @@ TEST_F(Instances, IndicesDoNotOverflow) {
 class Operands : public Premises {
  protected:
   void begin_reduce(std::uint32_t segments = 1) {
-    begin("complete:2", espalier_Collective_REDUCE);
+    begin("complete:2", Collective::kReduce);
     for (NodeWriter& node : nodes) node.program.segments = segments;
     nodes[0].program.scratch_blocks = 8;
     nodes[0].receive(0, 1, nodes[0].slot(0, 8));
     nodes[0].combine(0, nodes[0].output(), nodes[0].input(), nodes[0].slot(0, 8));
     nodes[1].send(0, 0, nodes[1].input());
   }
-  Place& left() { return nodes[0].program.actions[1].a; }
+  Operand& left() { return nodes[0].program.actions[1].a; }
 };
 
 TEST_F(Operands, AreRight) {
@@ -206,16 +206,16 @@ TEST_F(Operands, AreTheSameBlock) {
 
 TEST_F(Operands, AreTheSameSegment) {
   // Both segments are combined, each with the other one of rank 0.
-  begin("complete:2", espalier_Collective_REDUCE);
+  begin("complete:2", Collective::kReduce);
   for (NodeWriter& node : nodes) node.program.segments = 2;
   nodes[0].program.scratch_blocks = 8;
   for (const std::int32_t segment : {0, 1}) {
-    Place slot = nodes[0].slot(4 * segment, 4);
+    Operand slot = nodes[0].slot(4 * segment, 4);
     slot.segment_ref = nodes[0].index(segment, 0);
     nodes[0].receive(segment, 1, slot);
-    nodes[0].combine(segment, nodes[0].place(espalier_Buffer_OUTPUT, segment),
-                     nodes[0].place(espalier_Buffer_INPUT, 1 - segment), slot);
-    nodes[1].send(segment, 0, nodes[1].place(espalier_Buffer_INPUT, segment));
+    nodes[0].combine(segment, nodes[0].operand(Buffer::kOutput, segment),
+                     nodes[0].operand(Buffer::kInput, 1 - segment), slot);
+    nodes[1].send(segment, 0, nodes[1].operand(Buffer::kInput, segment));
   }
   finish({0, 2, 0, 0, 0}, 2);
   expect_unproven("it mixes segments", 1);
@@ -224,9 +224,9 @@ TEST_F(Operands, AreTheSameSegment) {
 TEST_F(Operands, AreInTheOwnSegment) {
   // A scatter in which rank 1 keeps segment 2, which it passes on, in its OUTPUT. That holds
   // segment 1 alone.
-  begin("complete:3", espalier_Collective_SCATTER);
+  begin("complete:3", Collective::kScatter);
   const auto part = [this](std::uint32_t node, std::int32_t segment) {
-    return nodes[node].place(node == 0 ? espalier_Buffer_INPUT : espalier_Buffer_OUTPUT, segment);
+    return nodes[node].operand(node == 0 ? Buffer::kInput : Buffer::kOutput, segment);
   };
   for (const std::int32_t segment : {1, 2}) {
     nodes[0].send(segment - 1, 1, part(0, segment));

@@ -12,22 +12,22 @@ class Ends : public Premises {
   // Rank 0 sends two segments over the router, on links of two lanes, segment k from step firsts[k]
   // on. Rank 1 awaits them in the order of its `awaited`.
   void lanes(const std::vector<std::int32_t>& firsts, const std::vector<std::int32_t>& awaited) {
-    begin("fattree:k=2,h=1,c=2", espalier_Collective_BROADCAST, true);
+    begin("fattree:k=2,h=1,c=2", Collective::kBroadcast, true);
     for (NodeWriter& node : nodes) node.program.segments = 2;
     nodes[2].program.scratch_blocks = 16;
     std::int32_t last = 0;
     for (const std::int32_t segment : {0, 1}) {
       const std::int32_t first = firsts[static_cast<std::size_t>(segment)];
-      Place kept = nodes[2].slot(8 * segment, 8);
+      Operand kept = nodes[2].slot(8 * segment, 8);
       kept.segment_ref = nodes[2].index(segment, 0);
-      nodes[0].send(first, 2, nodes[0].place(kInput, segment));
+      nodes[0].send(first, 2, nodes[0].operand(kInput, segment));
       nodes[2].receive(first, 0, kept);
       nodes[2].send(first + 1, 1, kept, 1);
       last = std::max(last, first + 1);
     }
     for (const std::int32_t segment : awaited) {
       const std::int32_t first = firsts[static_cast<std::size_t>(segment)];
-      nodes[1].receive(first + 1, 2, nodes[1].place(kOutput, segment));
+      nodes[1].receive(first + 1, 2, nodes[1].operand(kOutput, segment));
     }
     finish({last, 1, 0, 0, 0});
   }
@@ -54,8 +54,8 @@ TEST_F(Ends, NameTheSameBlocks) {
 TEST_F(Ends, NameTheSameSegments) {
   begin_pipe();
   for (NodeWriter& node : nodes) node.program.segments = 2;
-  nodes[0].send(1, 1, nodes[0].place(kInput, 1));
-  nodes[1].receive(1, 0, nodes[1].place(kOutput, 0));
+  nodes[0].send(1, 1, nodes[0].operand(kInput, 1));
+  nodes[1].receive(1, 0, nodes[1].operand(kOutput, 0));
   action(1).into.segment_ref = nodes[1].index(1, 0);
   finish({0, 2, 0, 0, 0}, 2);
   expect_refused(Point::kMatching, 1);
@@ -75,21 +75,21 @@ TEST_F(Ends, NameTheSameLaneByInstances) {
   // Rank 0 sends segments 0 and 1 in turn: in step i block i - 1 of segment 1, then block i of
   // segment 0.
   for (const std::int32_t before : {1, 0}) {
-    begin("fattree:k=2,h=1,c=2", espalier_Collective_BROADCAST, true);
+    begin("fattree:k=2,h=1,c=2", Collective::kBroadcast, true);
     for (NodeWriter& node : nodes) node.program.segments = 2;
     nodes[2].program.scratch_blocks = 16;
-    Place both = nodes[0].input();
+    Operand both = nodes[0].input();
     both.segment_ref = nodes[0].index(0, 1, 2);
     both.block_ref = nodes[0].index({0, 1, 0, 2, 0, 0, 0});
     Action& send = nodes[0].send(0, 2, both);
     send.instances_ref = nodes[0].count(0, 2);
     send.pace_ref = nodes[0].index({0, 1, 1, 2, 0, 0, 0});
     for (const std::int32_t segment : {before, 1 - before}) {
-      Place kept = nodes[2].slot(8 * segment, 8);
+      Operand kept = nodes[2].slot(8 * segment, 8);
       kept.segment_ref = nodes[2].index(segment, 0);
       nodes[2].receive(segment, 0, kept);
       nodes[2].send(segment + 1, 1, kept, 1);
-      nodes[1].receive(segment + 1, 2, nodes[1].place(kOutput, segment));
+      nodes[1].receive(segment + 1, 2, nodes[1].operand(kOutput, segment));
     }
     finish({2, 1, 0, 0, 0});
     if (before == 1) {
@@ -127,7 +127,7 @@ class Data : public Premises {
  protected:
   // Rank 0 combines its own input with the data of rank 1.
   void begin_reduce() {
-    begin("complete:2", espalier_Collective_REDUCE);
+    begin("complete:2", Collective::kReduce);
     nodes[0].program.scratch_blocks = 8;
     nodes[0].receive(0, 1, nodes[0].slot(0, 8));
     nodes[1].send(0, 0, nodes[1].input());
@@ -168,7 +168,7 @@ TEST_F(Data, AllFirstBlocksCount) {
   // Blocks 0, 2, 4, ... only.
   begin_pipe();
   for (const std::uint32_t node : {0u, 1u}) {
-    Place& moved = node == 0 ? action(0).a : action(1).into;
+    Operand& moved = node == 0 ? action(0).a : action(1).into;
     moved.block_ref = nodes[node].index(0, 2);
     action(node).instances_ref = nodes[node].count(Count{0, 0, 1, 0, 2});
   }
@@ -183,9 +183,9 @@ TEST_F(Data, SlotsHoldTheirSegment) {
   nodes[1].program.scratch_blocks = 4;
   action(1).into = nodes[1].slot(0, 4);
   nodes[1].copy(0, nodes[1].output(), nodes[1].slot(0, 4));
-  Place other = nodes[1].slot(0, 4);
+  Operand other = nodes[1].slot(0, 4);
   other.segment_ref = nodes[1].index(1, 0);
-  nodes[1].copy(0, nodes[1].place(kOutput, 1), other);
+  nodes[1].copy(0, nodes[1].operand(kOutput, 1), other);
   finish({0, 1, 0, 0, 0});
   expect_unproven("a place does not hold the block that is read from it", 1);
 }
@@ -193,7 +193,7 @@ TEST_F(Data, SlotsHoldTheirSegment) {
 // Rank 0 has the sum of all in OUTPUT only after rank 1 has been sent OUTPUT as phase 0 left it.
 TEST_F(Data, AreThoseOfTheEarlierPhase) {
   for (const bool sums : {true, false}) {
-    begin("complete:2", espalier_Collective_ALLREDUCE);
+    begin("complete:2", Collective::kAllreduce);
     NodeWriter& root = nodes[0];
     root.program.scratch_blocks = 8;
     nodes[1].send(0, 0, nodes[1].input());
@@ -221,12 +221,12 @@ class OneN : public Premises {
   void one_block() {
     for (NodeWriter& node : nodes) node.program.blocks[0] = {0, 0};
   }
-  static Place run_of(NodeWriter& node, Buffer buffer, std::int32_t segment, std::uint16_t run,
-                      std::int32_t slot = 0) {
-    Place place = node.place(buffer, segment);
-    place.slot_ref = node.index(slot, 0);
-    place.run = run;
-    return place;
+  static Operand run_of(NodeWriter& node, Buffer buffer, std::int32_t segment, std::uint16_t run,
+                        std::int32_t slot = 0) {
+    Operand operand = node.operand(buffer, segment);
+    operand.slot_ref = node.index(slot, 0);
+    operand.run = run;
+    return operand;
   }
 };
 
@@ -249,8 +249,8 @@ TEST_F(OneN, PortsAreChecked) {
   begin_pipe();
   one_block();
   for (NodeWriter& node : nodes) node.program.segments = 2;
-  nodes[0].send(0, 1, nodes[0].place(kInput, 1));
-  nodes[1].receive(0, 0, nodes[1].place(kOutput, 1));
+  nodes[0].send(0, 1, nodes[0].operand(kInput, 1));
+  nodes[1].receive(0, 0, nodes[1].operand(kOutput, 1));
   finish({1, 0, 0, 0, 0});
   expect_refused(Point::kPorts, 1);
 }
@@ -258,15 +258,15 @@ TEST_F(OneN, PortsAreChecked) {
 // Segments 0 and 1 go over the two lanes to the router, in one message or in two.
 TEST_F(OneN, RunsAreTheSameAtBothEnds) {
   for (const std::uint16_t run : {2, 1}) {
-    begin("fattree:k=2,h=1,c=2", espalier_Collective_BROADCAST, true);
+    begin("fattree:k=2,h=1,c=2", Collective::kBroadcast, true);
     one_block();
     for (NodeWriter& node : nodes) node.program.segments = 2;
     nodes[2].program.scratch_blocks = 2;
     nodes[0].send(0, 2, run_of(nodes[0], kInput, 0, 2));
     for (std::int32_t segment = 0; segment < 2; segment += run) {
-      nodes[2].receive(0, 0, run_of(nodes[2], espalier_Buffer_SCRATCH, segment, run, segment));
+      nodes[2].receive(0, 0, run_of(nodes[2], Buffer::kScratch, segment, run, segment));
     }
-    nodes[2].send(1, 1, run_of(nodes[2], espalier_Buffer_SCRATCH, 0, 2), 1);
+    nodes[2].send(1, 1, run_of(nodes[2], Buffer::kScratch, 0, 2), 1);
     nodes[1].receive(1, 2, run_of(nodes[1], kOutput, 0, 2));
     finish({2, 0, 0, 0, 0});
     if (run == 2) {

@@ -18,7 +18,7 @@ class Meeting : public Premises {
   };
   void star(PortModel model, const Times& one, const Times& other, const Count& steps,
             std::uint32_t ticks = 1) {
-    begin("complete:3", espalier_Collective_BROADCAST);
+    begin("complete:3", Collective::kBroadcast);
     for (const std::uint32_t to : {1u, 2u}) {
       const Times& times = to == 1 ? one : other;
       Count arrival = times.first;
@@ -39,57 +39,52 @@ class Meeting : public Premises {
 };
 
 TEST_F(Meeting, OneAfterTheOther) {
-  star(espalier_PortModel_ONE_PORT_DUPLEX, {{0, 0, 0, 0, 0}, 1}, {{0, 1, 0, 0, 0}, 2},
-       {-1, 3, 0, 0, 0});
+  star(PortModel::kOnePortDuplex, {{0, 0, 0, 0, 0}, 1}, {{0, 1, 0, 0, 0}, 2}, {-1, 3, 0, 0, 0});
   expect_proven();
 }
 
 TEST_F(Meeting, SharedPort) {
-  star(espalier_PortModel_ONE_PORT_DUPLEX, {{0, 0, 0, 0, 0}, 1}, {{5, 0, 0, 0, 0}, 2},
-       {4, 2, 0, 0, 0});
+  star(PortModel::kOnePortDuplex, {{0, 0, 0, 0, 0}, 1}, {{5, 0, 0, 0, 0}, 2}, {4, 2, 0, 0, 0});
   expect_unproven(kPorts, 6);
 }
 
 TEST_F(Meeting, SharedPortOfLargeN) {
   // The first stage is over long before the second begins, but grows faster.
-  star(espalier_PortModel_ONE_PORT_DUPLEX, {{0, 0, 0, 0, 0}, 2}, {{5, 1, 0, 0, 0}, 1},
-       {5, 2, 0, 0, 0});
+  star(PortModel::kOnePortDuplex, {{0, 0, 0, 0, 0}, 2}, {{5, 1, 0, 0, 0}, 1}, {5, 2, 0, 0, 0});
   expect_unproven(kPorts, 7);
 }
 
 TEST_F(Meeting, SharedPortOfOneStep) {
-  star(espalier_PortModel_ONE_PORT_DUPLEX, {{1, 0, 0, 0, 0}, 1}, {{0, 1, 0, 0, 0}, 2},
-       {-1, 3, 0, 0, 0});
+  star(PortModel::kOnePortDuplex, {{1, 0, 0, 0, 0}, 1}, {{0, 1, 0, 0, 0}, 2}, {-1, 3, 0, 0, 0});
   expect_unproven(kPorts, 1);
 }
 
 TEST_F(Meeting, SharedPortOfTicks) {
   // The last send of the first stage holds its port for two steps.
-  star(espalier_PortModel_ONE_PORT_DUPLEX, {{1, 0, 0, 0, 0}, 2}, {{0, 2, 0, 0, 0}, 2},
-       {0, 4, 0, 0, 0}, 2);
+  star(PortModel::kOnePortDuplex, {{1, 0, 0, 0, 0}, 2}, {{0, 2, 0, 0, 0}, 2}, {0, 4, 0, 0, 0}, 2);
   expect_unproven(kPorts, 1);
 }
 
 TEST_F(Meeting, SimplexPort) {
   // Rank 1 passes blocks on from step 3 onward, while it still receives.
-  begin("complete:3", espalier_Collective_BROADCAST);
+  begin("complete:3", Collective::kBroadcast);
   nodes[0].send(0, 1, nodes[0].input());
   nodes[1].receive(0, 0, nodes[1].output());
   set(nodes[1], nodes[1].send(0, 2, nodes[1].output(), 3), {3, 0, 0, 0, 0}, 2);
   set(nodes[2], nodes[2].receive(0, 1, nodes[2].output()), {3, 0, 0, 0, 0}, 2);
-  for (NodeWriter& node : nodes) node.program.port_model = espalier_PortModel_SIMPLEX;
+  for (NodeWriter& node : nodes) node.program.port_model = PortModel::kSimplex;
   finish({2, 2, 0, 0, 0});
   expect_unproven(kPorts, 4);
 }
 
 TEST_F(Meeting, SharedLink) {
-  begin("complete:2", espalier_Collective_BROADCAST);
+  begin("complete:2", Collective::kBroadcast);
   for (NodeWriter& node : nodes) node.program.segments = 2;
   for (const std::int32_t segment : {0, 1}) {
     const Count first{5 * segment, 0, 0, 0, 0};
-    set(nodes[0], nodes[0].send(0, 1, nodes[0].place(espalier_Buffer_INPUT, segment)), first,
+    set(nodes[0], nodes[0].send(0, 1, nodes[0].operand(Buffer::kInput, segment)), first,
         1 + segment);
-    set(nodes[1], nodes[1].receive(0, 0, nodes[1].place(espalier_Buffer_OUTPUT, segment)), first,
+    set(nodes[1], nodes[1].receive(0, 0, nodes[1].operand(Buffer::kOutput, segment)), first,
         1 + segment);
   }
   finish({4, 2, 0, 0, 0});
@@ -97,37 +92,37 @@ TEST_F(Meeting, SharedLink) {
 }
 
 // Rank 1 receives segment 0 from rank 0 in step i, and `segment` from rank 2 in step 2 + 2 * i.
-class MeetingPlaces : public Meeting {
+class MeetingOperands : public Meeting {
  protected:
-  void feed(std::int32_t segment, const Place& one, const Place& other) {
+  void feed(std::int32_t segment, const Operand& one, const Operand& other) {
     const Count none{0, 0, 0, 0, 0}, second{1, 0, 0, 0, 0}, passed{2, 0, 0, 0, 0};
     nodes[0].send(0, 1, nodes[0].input());
     set(nodes[0], nodes[0].send(0, 2, nodes[0].input()), none, 2);
     set(nodes[2], nodes[2].receive(0, 0, nodes[2].output()), none, 2);
     if (segment == 1) {
-      set(nodes[0], nodes[0].send(0, 2, nodes[0].place(espalier_Buffer_INPUT, 1)), second, 2);
-      set(nodes[2], nodes[2].receive(0, 0, nodes[2].place(espalier_Buffer_OUTPUT, 1)), second, 2);
+      set(nodes[0], nodes[0].send(0, 2, nodes[0].operand(Buffer::kInput, 1)), second, 2);
+      set(nodes[2], nodes[2].receive(0, 0, nodes[2].operand(Buffer::kOutput, 1)), second, 2);
     }
     nodes[1].receive(0, 0, one);
     set(nodes[1], nodes[1].receive(0, 2, other), passed, 2);
     Action& pass =
-        nodes[2].send(0, 1, nodes[2].place(espalier_Buffer_OUTPUT, segment), segment == 1 ? 1 : 2);
+        nodes[2].send(0, 1, nodes[2].operand(Buffer::kOutput, segment), segment == 1 ? 1 : 2);
     set(nodes[2], pass, passed, 2);
   }
 };
 
-TEST_F(MeetingPlaces, SlotsAfterSomeTurns) {
+TEST_F(MeetingOperands, SlotsAfterSomeTurns) {
   // Slots 0, 1, 2, ... and 3, 4, 5, ... of six: block 4 and block 1 come into slot 4 in step 4.
   for (const bool shared : {true, false}) {
-    begin("complete:3", espalier_Collective_BROADCAST, false, 1);
+    begin("complete:3", Collective::kBroadcast, false, 1);
     for (NodeWriter& node : nodes) node.program.segments = 2;
     nodes[1].program.scratch_blocks = 12;
-    const Place one = nodes[1].slot(0, 6);
-    Place other = nodes[1].place(espalier_Buffer_SCRATCH, 1);
+    const Operand one = nodes[1].slot(0, 6);
+    Operand other = nodes[1].operand(Buffer::kScratch, 1);
     other.slot_ref = nodes[1].index({shared ? 0 : 6, 1, 3, 0, 6, 0, 0});
     feed(1, one, other);
     nodes[1].copy(0, nodes[1].output(), one);
-    Action& copy = nodes[1].copy(0, nodes[1].place(espalier_Buffer_OUTPUT, 1), other);
+    Action& copy = nodes[1].copy(0, nodes[1].operand(Buffer::kOutput, 1), other);
     set(nodes[1], copy, {2, 0, 0, 0, 0}, 2);
     finish({1, 2, 0, 0, 0});
     if (shared) {
@@ -138,8 +133,8 @@ TEST_F(MeetingPlaces, SlotsAfterSomeTurns) {
   }
 }
 
-TEST_F(MeetingPlaces, OutputBlocks) {
-  begin("complete:3", espalier_Collective_BROADCAST);
+TEST_F(MeetingOperands, OutputBlocks) {
+  begin("complete:3", Collective::kBroadcast);
   feed(0, nodes[1].output(), nodes[1].output());
   finish({1, 2, 0, 0, 0});
   expect_unproven(kPlaces, 1);
@@ -147,9 +142,9 @@ TEST_F(MeetingPlaces, OutputBlocks) {
 
 // Two ranks exchange and combine their blocks in step i; the input is read again, later. So input
 // and output are not the same memory, which neither stage alone shows.
-TEST_F(MeetingPlaces, InputAndOutput) {
+TEST_F(MeetingOperands, InputAndOutput) {
   for (const bool copy_first : {true, false}) {
-    begin("complete:2", espalier_Collective_ALLREDUCE);
+    begin("complete:2", Collective::kAllreduce);
     for (std::uint32_t me = 0; me < 2; ++me) {
       NodeWriter& node = nodes[me];
       node.program.scratch_blocks = 16;
@@ -157,7 +152,7 @@ TEST_F(MeetingPlaces, InputAndOutput) {
         set(node, node.copy(0, node.slot(8, 8), node.input()), {2, 0, 0, 0, 0}, 2);
       };
       if (copy_first) copy();
-      const Place slot = node.slot(0, 8), own = node.input();
+      const Operand slot = node.slot(0, 8), own = node.input();
       node.send(0, 1 - me, own);
       node.receive(0, 1 - me, slot);
       node.combine(0, node.output(), me == 0 ? own : slot, me == 0 ? slot : own);

@@ -15,7 +15,7 @@ class Paces : public Premises {
   // Rank 1 also awaits blocks that are never reached, in instances at `pace` from step 0 onward, in
   // a phase of N + 10 steps.
   Action& await_in_vain(const Count& instances, std::uint8_t pace) {
-    Place into = nodes[1].output();
+    Operand into = nodes[1].output();
     into.block_ref = nodes[1].index(-kFar, 1);
     Action& receive = nodes[1].receive(0, 0, into);
     receive.instances_ref = nodes[1].count(instances);
@@ -61,7 +61,7 @@ TEST_F(Paces, OfOperationsRise) {
   action(1).into = node.slot(0, 8);
   const std::uint8_t block = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {-kFar, 1, 0, 0, 2, 0, 0, 0}});
   const std::uint8_t slot = node.index({0, 1, 0, 2, 8, 0, 0});
-  Place into = node.output();
+  Operand into = node.output();
   into.block_ref = block;
   Action& copy = node.copy(0, into, node.slot_at(block, slot));
   copy.pace_ref = node.index({0, 1, 0, 2, 0, 0, 0});

@@ -10,7 +10,7 @@ class PortPremises : public Premises {
  protected:
   // Rank 0 sends to rank 1, and `second` steps later to rank 2, every `period` steps.
   void star(PortModel model, std::int32_t second, std::int32_t period, std::uint32_t ticks = 1) {
-    begin("complete:3", espalier_Collective_BROADCAST);
+    begin("complete:3", Collective::kBroadcast);
     const auto flight = static_cast<std::int32_t>(ticks) - 1;
     for (const std::uint32_t to : {1u, 2u}) {
       const std::int32_t first = to == 1 ? 0 : second;
@@ -26,19 +26,18 @@ class PortPremises : public Premises {
   // Rank 0 sends segment k to rank 1 over the router, on links of two lanes, from step firsts[k]
   // on.
   void lanes(const std::vector<std::int32_t>& firsts, std::uint32_t ticks = 1) {
-    begin("fattree:k=2,h=1,c=2", espalier_Collective_BROADCAST, true);
+    begin("fattree:k=2,h=1,c=2", Collective::kBroadcast, true);
     const auto flight = static_cast<std::int32_t>(ticks);
     nodes[2].program.scratch_blocks = 8 * static_cast<std::uint32_t>(firsts.size());
     std::int32_t last = 0;
     for (std::size_t k = 0; k < firsts.size(); ++k) {
       const auto segment = static_cast<std::int32_t>(k);
-      Place kept = nodes[2].slot(8 * segment, 8);
+      Operand kept = nodes[2].slot(8 * segment, 8);
       kept.segment_ref = nodes[2].index(segment, 0);
-      nodes[0].send(firsts[k], 2, nodes[0].place(espalier_Buffer_INPUT, segment));
+      nodes[0].send(firsts[k], 2, nodes[0].operand(Buffer::kInput, segment));
       nodes[2].receive(firsts[k] + flight - 1, 0, kept);
       nodes[2].send(firsts[k] + flight, 1, kept, 1);
-      nodes[1].receive(firsts[k] + 2 * flight - 1, 2,
-                       nodes[1].place(espalier_Buffer_OUTPUT, segment));
+      nodes[1].receive(firsts[k] + 2 * flight - 1, 2, nodes[1].operand(Buffer::kOutput, segment));
       last = std::max(last, firsts[k] + 2 * flight - 1);
     }
     for (NodeWriter& node : nodes) {
@@ -50,21 +49,21 @@ class PortPremises : public Premises {
 };
 
 TEST_F(PortPremises, SendsThatMeetForLargeN) {
-  star(espalier_PortModel_SINGLE_SEND, 10, 1);
+  star(PortModel::kSingleSend, 10, 1);
   expect_refused(Point::kPorts, 11);
-  star(espalier_PortModel_MULTIPORT, 10, 1);
+  star(PortModel::kMultiport, 10, 1);
   expect_proven();
 }
 
 TEST_F(PortPremises, ReceivesThatMeetSends) {
   // Rank 1 receives in even steps and passes on in the even steps from step 10 onward.
   const auto pass = [this](std::int32_t first) {
-    begin("complete:3", espalier_Collective_BROADCAST);
+    begin("complete:3", Collective::kBroadcast);
     nodes[0].send(0, 1, nodes[0].input());
     nodes[1].receive(0, 0, nodes[1].output());
     nodes[1].send(first, 2, nodes[1].output());
     nodes[2].receive(first, 1, nodes[2].output());
-    for (NodeWriter& node : nodes) node.program.port_model = espalier_PortModel_SIMPLEX;
+    for (NodeWriter& node : nodes) node.program.port_model = PortModel::kSimplex;
     finish({first - 1, 2, 0, 0, 0}, 2);
   };
   pass(10);
@@ -74,16 +73,16 @@ TEST_F(PortPremises, ReceivesThatMeetSends) {
 }
 
 TEST_F(PortPremises, PortsAreHeldForTicks) {
-  star(espalier_PortModel_SINGLE_SEND, 9, 4, 2);  // one step after block 2 of the other
+  star(PortModel::kSingleSend, 9, 4, 2);  // one step after block 2 of the other
   expect_refused(Point::kPorts, 3);
-  star(espalier_PortModel_SINGLE_SEND, 7, 4, 2);  // one step before it
+  star(PortModel::kSingleSend, 7, 4, 2);  // one step before it
   expect_refused(Point::kPorts, 3);
-  star(espalier_PortModel_SINGLE_SEND, 6, 4, 2);
+  star(PortModel::kSingleSend, 6, 4, 2);
   expect_proven();
 }
 
 TEST_F(PortPremises, PortsAreHeldIntoTheNextPeriod) {
-  star(espalier_PortModel_MULTIPORT, 5, 1, 2);
+  star(PortModel::kMultiport, 5, 1, 2);
   expect_refused(Point::kPorts, 2);
 }
 
@@ -104,20 +103,20 @@ class RoutePremises : public Premises {
  protected:
   // Ranks 1 and 2 send their parts to rank 0, both over the link 1 -> 0.
   void begin_gather(std::int32_t first, std::int32_t second, std::uint32_t ticks = 1) {
-    begin("mesh:3x1", espalier_Collective_GATHER);
+    begin("mesh:3x1", Collective::kGather);
     const auto part = [this](std::uint32_t node, Buffer buffer, std::int32_t segment) {
-      return nodes[node].place(buffer, segment);
+      return nodes[node].operand(buffer, segment);
     };
     const auto flight = static_cast<std::int32_t>(ticks) - 1;
     for (const std::int32_t from : {1, 2}) {
       const auto node = static_cast<std::uint32_t>(from);
       const std::int32_t step = from == 1 ? first : second;
-      nodes[node].send(step, 0, part(node, espalier_Buffer_INPUT, from));
-      nodes[0].receive(step + flight, node, part(0, espalier_Buffer_OUTPUT, from));
+      nodes[node].send(step, 0, part(node, Buffer::kInput, from));
+      nodes[0].receive(step + flight, node, part(0, Buffer::kOutput, from));
     }
-    nodes[0].copy(0, part(0, espalier_Buffer_OUTPUT, 0), part(0, espalier_Buffer_INPUT, 0));
+    nodes[0].copy(0, part(0, Buffer::kOutput, 0), part(0, Buffer::kInput, 0));
     for (NodeWriter& node : nodes) {
-      node.program.grade = espalier_Grade_SLOT;
+      node.program.contention = ContentionGuarantee::kSlot;
       node.program.send_ticks = node.program.latency_ticks = ticks;
     }
   }
@@ -152,7 +151,7 @@ TEST_F(RoutePremises, LoadsThatMeetForLargeN) {
 
 TEST_F(RoutePremises, LoadsUnderDrift) {
   begin_gather(0, 1);
-  for (NodeWriter& node : nodes) node.program.grade = espalier_Grade_ASYNC;
+  for (NodeWriter& node : nodes) node.program.contention = ContentionGuarantee::kAsync;
   finish({0, 2, 0, 0, 0}, 2);
   expect_loaded(1);
 }

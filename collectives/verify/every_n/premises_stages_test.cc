@@ -27,9 +27,9 @@ class StageKey : public ::testing::Test {
     EXPECT_TRUE(keys.insert(stage_key(form)).second) << "field " << keys.size();
     field = before;
   }
-  void change_place(FormPlace& place) {
-    auto& [buffer, index] = place;
-    change(buffer, espalier_Buffer_OUTPUT);
+  void change_operand(FormOperand& operand) {
+    auto& [buffer, index] = operand;
+    change(buffer, Buffer::kOutput);
     change(index, 9);
   }
 
@@ -59,10 +59,10 @@ TEST_F(StageKey, HasEveryField) {
     change(link, 1);
     change(segment, 1);
     change(after, 1);
-    change(kind, espalier_Kind_COPY);
-    change_place(into);
-    change_place(a);
-    change_place(b);
+    change(kind, ActionKind::kCopy);
+    change_operand(into);
+    change_operand(a);
+    change_operand(b);
   }
   next_slot.push_back(0);
   EXPECT_TRUE(keys.insert(stage_key(form)).second);
@@ -92,8 +92,8 @@ class LastRun : public ::testing::Test {
     form.period = 8;
     form.outputs = form.slots = 1;
   }
-  void add(Kind kind, std::int64_t first, std::int32_t block, std::uint16_t after, Buffer into,
-           Buffer a) {
+  void add(ActionKind kind, std::int64_t first, std::int32_t block, std::uint16_t after,
+           Buffer into, Buffer a) {
     form.all.push_back({.first = first,
                         .block = block,
                         .after = after,
@@ -104,10 +104,10 @@ class LastRun : public ::testing::Test {
   }
   // Sends block 0 two steps after it was copied to OUTPUT.
   void receive_copy_and_send(std::uint16_t after) {
-    add(espalier_Kind_RECEIVE, 0, 0, 0, espalier_Buffer_SCRATCH, espalier_Buffer_BUFFER_NONE);
-    add(espalier_Kind_COPY, 1, 0, 1, espalier_Buffer_OUTPUT, espalier_Buffer_SCRATCH);
-    add(espalier_Kind_COPY, 2, 1, 0, espalier_Buffer_OUTPUT, espalier_Buffer_INPUT);
-    add(espalier_Kind_SEND, 3, 0, after, espalier_Buffer_BUFFER_NONE, espalier_Buffer_OUTPUT);
+    add(ActionKind::kReceive, 0, 0, 0, Buffer::kScratch, Buffer::kNone);
+    add(ActionKind::kCopy, 1, 0, 1, Buffer::kOutput, Buffer::kScratch);
+    add(ActionKind::kCopy, 2, 1, 0, Buffer::kOutput, Buffer::kInput);
+    add(ActionKind::kSend, 3, 0, after, Buffer::kNone, Buffer::kOutput);
   }
   [[nodiscard]] StageProof proof() const { return prove_stage(form, 1 << 20); }
 
@@ -132,9 +132,9 @@ TEST_F(LastRun, IsNotWhereTheyWaitByOthers) {
 
 // With an even N the copy in step 1 waits for the receive that the one in step 3 does not wait for.
 TEST_F(LastRun, IsNotWhereOthersOverwriteFirst) {
-  add(espalier_Kind_RECEIVE, 0, 0, 0, espalier_Buffer_SCRATCH, espalier_Buffer_BUFFER_NONE);
-  add(espalier_Kind_COPY, 1, 1, 1, espalier_Buffer_SCRATCH, espalier_Buffer_INPUT);
-  add(espalier_Kind_COPY, 3, 0, 0, espalier_Buffer_SCRATCH, espalier_Buffer_INPUT);
+  add(ActionKind::kReceive, 0, 0, 0, Buffer::kScratch, Buffer::kNone);
+  add(ActionKind::kCopy, 1, 1, 1, Buffer::kScratch, Buffer::kInput);
+  add(ActionKind::kCopy, 3, 0, 0, Buffer::kScratch, Buffer::kInput);
   EXPECT_EQ(proof().wrong_at, 1);
 }
 
@@ -142,20 +142,20 @@ TEST_F(LastRun, IsNotWhereOthersOverwriteFirst) {
 class Stages : public Premises {
  protected:
   void begin_copied(std::uint32_t window, std::uint32_t slots) {
-    begin("complete:2", espalier_Collective_BROADCAST, false, window);
+    begin("complete:2", Collective::kBroadcast, false, window);
     nodes[0].send(0, 1, nodes[0].input());
     nodes[1].program.scratch_blocks = slots;
   }
   // The slot of block i: entry i mod 4 of a table, or `first` + i * `by` mod `mod`.
-  Place by_table(const std::uint8_t (&entries)[8]) {
+  Operand by_table(const std::uint8_t (&entries)[8]) {
     NodeWriter& node = nodes[1];
     node.program.table = {entries, sizeof entries};
     return node.slot_at(node.index(0, 1), node.sum_of({{1, 1, 0, 0, 4, 0, 0, 1}}));
   }
-  Place in_turn(std::int32_t first, std::int32_t by, std::uint32_t mod) {
+  Operand in_turn(std::int32_t first, std::int32_t by, std::uint32_t mod) {
     return nodes[1].slot_at(nodes[1].index(0, 1), nodes[1].index(first, by, mod));
   }
-  void receive_and_copy(const Place& into, const Place& from, std::int32_t later = 0) {
+  void receive_and_copy(const Operand& into, const Operand& from, std::int32_t later = 0) {
     nodes[1].receive(0, 0, into);
     nodes[1].copy(later, nodes[1].output(), from).after = static_cast<std::uint16_t>(later);
   }
@@ -189,12 +189,12 @@ TEST_F(Stages, SlotsThatMoveOnUnlikeAndAreRight) {
   // Segment 0 takes slots 0 and 1 in turn, segment 1 always slot 0, one step later.
   begin_copied(1, 2);
   for (NodeWriter& node : nodes) node.program.segments = 2;
-  nodes[0].send(1, 1, nodes[0].place(espalier_Buffer_INPUT, 1));
+  nodes[0].send(1, 1, nodes[0].operand(Buffer::kInput, 1));
   receive_and_copy(in_turn(0, 1, 2), in_turn(0, 1, 2));
-  Place slot = in_turn(0, 0, 0);
+  Operand slot = in_turn(0, 0, 0);
   slot.segment_ref = nodes[1].index(1, 0);
   nodes[1].receive(1, 0, slot);
-  nodes[1].copy(1, nodes[1].place(espalier_Buffer_OUTPUT, 1), slot);
+  nodes[1].copy(1, nodes[1].operand(Buffer::kOutput, 1), slot);
   finish({0, 2, 0, 0, 0}, 2);
   expect_proven();
   EXPECT_EQ(proof().period, 2);
@@ -250,7 +250,7 @@ TEST_F(Stages, HazardsOfLateReads) {
 // N*: slots that another action writes many steps later, without a read after that.
 TEST_F(Stages, HazardsOfLateWrites) {
   const auto make = [this](std::uint32_t slots) {
-    begin("complete:3", espalier_Collective_BROADCAST, false, 2);
+    begin("complete:3", Collective::kBroadcast, false, 2);
     for (const std::uint32_t node : {1u, 2u}) nodes[0].send(0, node, nodes[0].input());
     nodes[1].program.scratch_blocks = slots;
     receive_and_copy(in_turn(0, 1, slots), in_turn(0, 1, slots));
@@ -276,7 +276,7 @@ TEST_F(Stages, HazardsOfAResidue) {
       return ref;
     };
     action(0).a.block_ref = block(nodes[0], 0);
-    const Place slot = nodes[1].slot_at(block(nodes[1], 0), block(nodes[1], slots));
+    const Operand slot = nodes[1].slot_at(block(nodes[1], 0), block(nodes[1], slots));
     receive_and_copy(slot, slot);
     action(1, 1).into.block_ref = slot.block_ref;
     for (const std::uint32_t node : {0u, 1u}) {
@@ -299,7 +299,7 @@ class SameMemory : public Premises {
  protected:
   // Rank 0 combines in step i and sends the result back in step i + 1.
   void begin_allreduce(std::uint32_t window) {
-    begin("complete:2", espalier_Collective_ALLREDUCE, false, window);
+    begin("complete:2", Collective::kAllreduce, false, window);
     for (NodeWriter& node : nodes) node.program.scratch_blocks = 8;
     nodes[1].send(0, 0, nodes[1].input());
     nodes[0].receive(0, 1, nodes[0].slot(0, 8));
@@ -318,7 +318,7 @@ TEST_F(SameMemory, ReceivesOverwriteNothingThatIsSent) {
   begin_allreduce(1);
   finish({1, 1, 0, 0, 0});
   expect_in_place(true);
-  // Rank 1 may still be sending the block in whose place the result comes.
+  // Rank 1 may still be sending the block in whose operand the result comes.
   begin_allreduce(4);
   finish({1, 1, 0, 0, 0});
   expect_in_place(false);
@@ -337,7 +337,7 @@ TEST_F(SameMemory, LaterPhasesReadNoInput) {
 // early.
 TEST_F(Stages, LinksAreToldApart) {
   for (const std::uint32_t to : {2u, 3u}) {
-    begin("complete:4", espalier_Collective_BROADCAST);
+    begin("complete:4", Collective::kBroadcast);
     nodes[0].send(0, 1, nodes[0].input());
     nodes[0].send(1, 3, nodes[0].input());
     nodes[1].receive(0, 0, nodes[1].output());

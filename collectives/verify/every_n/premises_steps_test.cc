@@ -31,7 +31,7 @@ TEST_F(StepPremises, NoStageOvertakesItsPhase) {
   begin_long_pipe(10);
   for (const std::uint32_t node : {0u, 1u}) {
     NodeWriter& writer = nodes[node];
-    Place& moved = node == 0 ? action(0).a : action(1).into;
+    Operand& moved = node == 0 ? action(0).a : action(1).into;
     // Odd instances have no block.
     moved.block_ref = writer.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {-(1 << 30), 1, 0, 0, 2, 0, 0, 0}});
     action(node).instances_ref = writer.count(0, 2);
@@ -45,7 +45,7 @@ TEST_F(StepPremises, NoStageOvertakesItsPhase) {
 TEST_F(StepPremises, StagesHaveAsManyBlocksAsTheResidue) {
   // Only N = 3, 6, ... occur. Blocks 3 i, 3 i + 1 and 3 i + 2 take steps 5 i, 5 i + 1 and 5 i + 3.
   const auto make = [this](const Count& steps) {
-    begin("complete:2", espalier_Collective_BROADCAST);
+    begin("complete:2", Collective::kBroadcast);
     for (const std::int32_t block : {0, 1, 2}) {
       const std::int32_t first = block + block / 2;
       nodes[0].send(first, 1, nodes[0].input());
@@ -107,9 +107,9 @@ class BoundPremises : public Premises {
  protected:
   // Allreduce of three ranks: a reduce along the chain, then a broadcast, N + 1 steps each.
   void allreduce() {
-    begin("complete:3", espalier_Collective_ALLREDUCE);
+    begin("complete:3", Collective::kAllreduce);
     for (NodeWriter& node : nodes) {
-      node.program.port_model = espalier_PortModel_ONE_PORT_DUPLEX;
+      node.program.port_model = PortModel::kOnePortDuplex;
       node.program.scratch_blocks = 16;
     }
     nodes[2].send(0, 1, nodes[2].input());

@@ -20,15 +20,15 @@ constexpr std::int64_t kMaxFirst = std::int64_t{1} << 40;  // steps; real schedu
 constexpr std::int64_t kMaxStep = std::int64_t{1} << 62;   // no sum of two overflows
 constexpr std::size_t kMaxStages = 200;
 
-const Place& moved_by(const Action& action) {
-  return action.kind == espalier_Kind_SEND ? action.a : action.into;
+const Operand& moved_by(const Action& action) {
+  return action.kind == ActionKind::kSend ? action.a : action.into;
 }
 
 bool is_transfer(const Action& action) {
-  return action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
+  return action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
 }
 
-std::array<std::pair<bool, const Place*>, 3> places(const Action& action) {
+std::array<std::pair<bool, const Operand*>, 3> places(const Action& action) {
   return {{{action.has_into, &action.into}, {action.has_a, &action.a}, {action.has_b, &action.b}}};
 }
 
@@ -45,8 +45,8 @@ class ProgressionReader {
         program_(program),
         ranks_(ranks),
         slots_(program),
-        input_(buffer_extent(program, espalier_Buffer_INPUT)),
-        output_(buffer_extent(program, espalier_Buffer_OUTPUT)) {}
+        input_(buffer_extent(program, Buffer::kInput)),
+        output_(buffer_extent(program, Buffer::kOutput)) {}
 
   ReadResult read() {
     const std::int64_t least = ranks_.stride;
@@ -123,10 +123,10 @@ class ProgressionReader {
     };
     bool all = (!is_transfer(action) || exact(action.link_ref)) &&
                (action.pace_ref == 0 || exact(action.pace_ref));
-    for (const auto& [present, place] : places(action)) {
+    for (const auto& [present, operand] : places(action)) {
       if (!present) continue;
-      all = all && exact(place->block_ref) && exact(place->segment_ref) &&
-            (place->buffer != espalier_Buffer_SCRATCH || exact(place->slot_ref));
+      all = all && exact(operand->block_ref) && exact(operand->segment_ref) &&
+            (operand->buffer != Buffer::kScratch || exact(operand->slot_ref));
     }
     return all;
   }
@@ -143,11 +143,11 @@ class ProgressionReader {
       if (link.every == 0 || link.add != 0) return Undecided{"its links do not repeat"};
       every = common_every(every, link.every);
     }
-    for (const auto& [present, place] : places(action)) {
+    for (const auto& [present, operand] : places(action)) {
       if (!present) continue;
-      const Repeat segment = repeat(place->segment_ref);
+      const Repeat segment = repeat(operand->segment_ref);
       if (segment.every == 0 || segment.add != 0) return Undecided{"its segments do not repeat"};
-      const Repeat other = repeat(place->block_ref);
+      const Repeat other = repeat(operand->block_ref);
       if (other.every == 0 || other.add * block.every != block.add * other.every) {
         return Undecided{"it mixes blocks"};
       }
@@ -293,7 +293,7 @@ class ProgressionReader {
       one.block = static_cast<std::int32_t>(block);
       ReadResult result = cycle == 0 ? check_growth(action, round, cycle) : ReadResult();
       if (result.passed()) result = check_instances(action, round, cycle, block, instance);
-      if (result.passed()) result = read_places(action, instance, one);
+      if (result.passed()) result = read_operands(action, instance, one);
       if (!result.passed()) return result;
       ranks_.all.push_back(one);
     }
@@ -336,38 +336,38 @@ class ProgressionReader {
     return {};
   }
 
-  [[nodiscard]] bool exists(const Place& place, std::int64_t segment) const {
+  [[nodiscard]] bool exists(const Operand& operand, std::int64_t segment) const {
     if (segment < 0 || segment >= program_.segments) return false;
-    if (place.buffer == espalier_Buffer_SCRATCH) return true;
-    const Extent extent = place.buffer == espalier_Buffer_INPUT ? input_ : output_;
+    if (operand.buffer == Buffer::kScratch) return true;
+    const Extent extent = operand.buffer == Buffer::kInput ? input_ : output_;
     return extent == Extent::kWhole || (extent == Extent::kOwn && segment == program_.node);
   }
 
-  ReadResult read_places(const Action& action, std::int64_t i, Progression& one) {
-    const Place& moved = moved_by(action);
+  ReadResult read_operands(const Action& action, std::int64_t i, Progression& one) {
+    const Operand& moved = moved_by(action);
     const std::int64_t segment = value(moved.segment_ref, i);
     const std::int64_t from =
         action.has_a && &moved != &action.a ? value(action.a.segment_ref, i) : segment;
-    const bool any_segment = program_.collective == espalier_Collective_ALL_TO_ALL;
+    const bool any_segment = program_.collective == Collective::kAllToAll;
     std::int32_t* const slots[3] = {&one.into_slot, &one.a_slot, &one.b_slot};
-    std::size_t operand = 0;
-    for (const auto& [present, place] : places(action)) {
-      std::int32_t& slot = *slots[operand++];
+    std::size_t number = 0;
+    for (const auto& [present, operand] : places(action)) {
+      std::int32_t& slot = *slots[number++];
       if (!present) continue;
       std::int64_t named = segment;
-      if (place != &moved) {
-        named = place == &action.a ? from : value(place->segment_ref, i);
+      if (operand != &moved) {
+        named = operand == &action.a ? from : value(operand->segment_ref, i);
         if (named != segment && !any_segment) return Undecided{"it mixes segments"};
-        if (value(place->block_ref, i) != one.block) return Undecided{"it mixes blocks"};
+        if (value(operand->block_ref, i) != one.block) return Undecided{"it mixes blocks"};
       }
-      if (!exists(*place, named)) return WrongFrom{one.block + 1};
-      if (place->buffer != espalier_Buffer_SCRATCH) continue;
+      if (!exists(*operand, named)) return WrongFrom{one.block + 1};
+      if (operand->buffer != Buffer::kScratch) continue;
       std::int64_t outside = -1;  // the first round in which the slot does not exist; -1: none
-      slot = slots_.add(operand - 1, i, outside);
+      slot = slots_.add(number - 1, i, outside);
       if (outside >= 0) return WrongFrom{one.block + outside * ranks_.stride + 1};
       if (slots_.rounds() == 0) return Undecided{"its slots do not repeat"};
     }
-    if (action.kind == espalier_Kind_COMBINE && !has_operator(program_.collective)) {
+    if (action.kind == ActionKind::kCombine && !has_operator(program_.collective)) {
       return WrongFrom{one.block + 1};
     }
     one.segment = static_cast<std::int32_t>(segment);
@@ -417,25 +417,24 @@ void read_single(const Program& program, const std::vector<Instance>& instances,
     phase_first.push_back(phase_first.back() + std::max<std::int64_t>(0, steps));
   }
   for (const Instance& instance : instances) {
-    const bool send = instance.kind == espalier_Kind_SEND;
-    const PlaceAt& place = send ? instance.a : instance.into;
+    const bool send = instance.kind == ActionKind::kSend;
+    const OperandAt& operand = send ? instance.a : instance.into;
     Progression one;
     one.kind = instance.kind;
     one.action = static_cast<std::uint8_t>(instance.action);
     one.stage = static_cast<std::uint8_t>(instance.phase);
     one.first = instance.step - phase_first[instance.phase];
     one.turn = instance.i;
-    one.block = static_cast<std::int32_t>(place.block);
+    one.block = static_cast<std::int32_t>(operand.block);
     one.link = static_cast<std::int32_t>(instance.link);
-    one.run = static_cast<std::uint16_t>(place.run);
-    const auto slot_of = [](const PlaceAt& operand, std::uint32_t part) {
-      return operand.buffer == espalier_Buffer_SCRATCH
-                 ? static_cast<std::int32_t>(operand.slot + part)
-                 : -1;
+    one.run = static_cast<std::uint16_t>(operand.run);
+    const auto slot_of = [](const OperandAt& operand, std::uint32_t part) {
+      return operand.buffer == Buffer::kScratch ? static_cast<std::int32_t>(operand.slot + part)
+                                                : -1;
     };
-    for (std::uint32_t part = 0; part < place.run; ++part) {
+    for (std::uint32_t part = 0; part < operand.run; ++part) {
       one.part = static_cast<std::uint16_t>(part);
-      one.segment = static_cast<std::int32_t>(place.segment + part);
+      one.segment = static_cast<std::int32_t>(operand.segment + part);
       one.from_segment = static_cast<std::int32_t>(instance.a.segment + part);
       one.into_slot = slot_of(instance.into, part);
       one.a_slot = slot_of(instance.a, part);

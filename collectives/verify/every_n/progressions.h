@@ -50,7 +50,7 @@ struct Progression {
   std::uint16_t part = 0, run = 1;  // position in a run of segments, and its length
   std::uint8_t action = 0;          // position in Program.actions
   std::uint8_t stage = 0;           // position in RankProgressions::stages
-  Kind kind = espalier_Kind_KIND_NONE;
+  ActionKind kind = ActionKind::kNone;
 };
 
 // One node's program as progressions.

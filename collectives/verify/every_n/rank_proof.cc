@@ -19,12 +19,12 @@ constexpr std::size_t kMaxResults = 1 << 20;            // maximum of segments t
 constexpr std::int64_t kMaxPhrased = 4096;  // maximum N of a counterexample that is expanded
 
 bool writes_output(const Action& action) {
-  return action.has_into && action.into.buffer == espalier_Buffer_OUTPUT;
+  return action.has_into && action.into.buffer == Buffer::kOutput;
 }
 
 // Whether the action copies a block of INPUT to the same block of OUTPUT.
 bool is_same_copy(const Action& action, const Progression& one) {
-  return one.kind == espalier_Kind_COPY && action.a.buffer == espalier_Buffer_INPUT &&
+  return one.kind == ActionKind::kCopy && action.a.buffer == Buffer::kInput &&
          one.from_segment == one.segment;
 }
 
@@ -53,7 +53,7 @@ std::vector<std::int32_t> turns_of(const RankProgressions& ranks, std::uint32_t 
 
 // Passes (nothing) if the stages of each phase use separate places. Several stages may read one
 // segment of INPUT.
-std::optional<Undecided> places_meet(const Program& program, const RankProgressions& ranks) {
+std::optional<Undecided> operands_meet(const Program& program, const RankProgressions& ranks) {
   const std::vector<std::int32_t> turn = turns_of(ranks, program.scratch_blocks);
   struct Owner {
     std::int32_t output = -1, input = -1;  // stages; input: -2 for several
@@ -75,10 +75,10 @@ std::optional<Undecided> places_meet(const Program& program, const RankProgressi
       apart = apart && (owner < 0 || owner == stage);
       owner = stage;
     }
-    const auto use = [&](bool present, const Place& place, std::int32_t segment) {
-      if (!present || place.buffer == espalier_Buffer_SCRATCH) return;
+    const auto use = [&](bool present, const Operand& operand, std::int32_t segment) {
+      if (!present || operand.buffer == Buffer::kScratch) return;
       Owner& owner = segments[static_cast<std::size_t>(segment)];
-      const bool reads = place.buffer == espalier_Buffer_INPUT;
+      const bool reads = operand.buffer == Buffer::kInput;
       apart = apart && (owner.output < 0 || owner.output == stage);
       apart = apart && (reads || owner.input == -1 || owner.input == stage);
       if (reads) {
@@ -88,7 +88,7 @@ std::optional<Undecided> places_meet(const Program& program, const RankProgressi
       }
     };
     const Action& action = program.actions[one.action];
-    const bool send = one.kind == espalier_Kind_SEND;
+    const bool send = one.kind == ActionKind::kSend;
     use(action.has_into, action.into, one.segment);
     use(action.has_a, action.a, send ? one.segment : one.from_segment);
     use(action.has_b, action.b, one.segment);
@@ -125,7 +125,7 @@ ProofResult RankProofs::prove(std::uint32_t node, const Program& program,
   if (ports.undecided() != nullptr) return *ports.undecided();
   if (!ranks.single && has_stages(ranks)) {
     std::optional<Undecided> meet = ports_.stages_meet(program, ranks);
-    if (!meet) meet = places_meet(program, ranks);
+    if (!meet) meet = operands_meet(program, ranks);
     if (meet) return *meet;
   }
   const std::size_t results =
@@ -189,13 +189,13 @@ ProofResult RankProofs::prove_stage_of(std::uint32_t node, const Program& progra
   return {};
 }
 
-FormPlace RankProofs::form_place(bool present, const Place& place, std::int32_t segment,
-                                 std::int32_t slot) {
+FormOperand RankProofs::form_operand(bool present, const Operand& operand, std::int32_t segment,
+                                     std::int32_t slot) {
   if (!present) return {};
-  if (place.buffer == espalier_Buffer_INPUT) return {place.buffer, inputs_.name(segment)};
-  if (place.buffer == espalier_Buffer_OUTPUT) return {place.buffer, outputs_.name(segment)};
+  if (operand.buffer == Buffer::kInput) return {operand.buffer, inputs_.name(segment)};
+  if (operand.buffer == Buffer::kOutput) return {operand.buffer, outputs_.name(segment)};
   form_.slots = std::max(form_.slots, slot + 1);
-  return {place.buffer, slot};
+  return {operand.buffer, slot};
 }
 
 void RankProofs::make_form(const Program& program, const RankProgressions& ranks,
@@ -233,22 +233,22 @@ void RankProofs::make_places(const Program& program, const RankProgressions& ran
                              std::size_t begin, std::size_t end) {
   std::int64_t earliest = INT64_MAX;
   for (std::size_t k = begin; k < end; ++k) earliest = std::min(earliest, ranks.all[k].first);
-  const bool any_segment = program.collective == espalier_Collective_ALL_TO_ALL;
+  const bool any_segment = program.collective == Collective::kAllToAll;
   form_.all.resize(end - begin);
   for (std::size_t k = begin; k < end; ++k) {
     const Progression& one = ranks.all[k];
     const Action& action = program.actions[one.action];
-    const bool send = one.kind == espalier_Kind_SEND;
+    const bool send = one.kind == ActionKind::kSend;
     FormProgression& in_form = form_.all[k - begin];
     in_form.first = one.first - earliest;
     in_form.block = one.block;
     in_form.after = action.after;
     in_form.kind = one.kind;
     in_form.link = -1;
-    in_form.into = form_place(action.has_into, action.into, one.segment, one.into_slot);
+    in_form.into = form_operand(action.has_into, action.into, one.segment, one.into_slot);
     in_form.a =
-        form_place(action.has_a, action.a, send ? one.segment : one.from_segment, one.a_slot);
-    in_form.b = form_place(action.has_b, action.b, one.segment, one.b_slot);
+        form_operand(action.has_a, action.a, send ? one.segment : one.from_segment, one.a_slot);
+    in_form.b = form_operand(action.has_b, action.b, one.segment, one.b_slot);
     in_form.segment = any_segment ? 0 : segments_.name(one.segment);
   }
 }
@@ -275,18 +275,18 @@ bool RankProofs::is_in_place(const Program& program, const RankProgressions& ran
     const auto index = [&](std::int32_t segment) {
       return static_cast<std::size_t>(segment * ranks.stride + one.block);
     };
-    const auto read = [&](bool present, const Place& place, std::int32_t segment) {
-      if (!present || place.buffer != espalier_Buffer_INPUT) return;
+    const auto read = [&](bool present, const Operand& operand, std::int32_t segment) {
+      if (!present || operand.buffer != Buffer::kInput) return;
       in_place = in_place && !results_[index(segment)].changed;  // in an earlier phase
       Time& last = times_[index(segment)].last_read;
       last = std::max(last, Time{one.first, k});
     };
-    read(action.has_a, action.a, one.kind == espalier_Kind_SEND ? one.segment : one.from_segment);
+    read(action.has_a, action.a, one.kind == ActionKind::kSend ? one.segment : one.from_segment);
     read(action.has_b, action.b, one.segment);
     if (!writes_output(action) || is_same_copy(action, one)) continue;
     BlockTimes& times = times_[index(one.segment)];
     times.first_change = std::min(times.first_change, Time{one.first, k});
-    if (one.kind != espalier_Kind_RECEIVE) continue;
+    if (one.kind != ActionKind::kReceive) continue;
     times.first_receive = std::min(times.first_receive, one.first);
   }
   for (const BlockTimes& times : times_) {
@@ -308,7 +308,7 @@ void RankProofs::add_sources(const RankProgressions& ranks, std::size_t stage,
   };
   for (std::size_t k = 0; k < proof.sources.size(); ++k) {
     const Progression& one = ranks.all[begin + k];
-    const bool send = one.kind == espalier_Kind_SEND;
+    const bool send = one.kind == ActionKind::kSend;
     flow_.sources[begin + k] = {
         resolve(proof.sources[k].a, one, send ? one.segment : one.from_segment),
         resolve(proof.sources[k].b, one, one.segment)};

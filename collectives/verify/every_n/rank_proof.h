@@ -90,8 +90,8 @@ class RankProofs {
   void make_places(const Program& program, const RankProgressions& ranks, std::size_t begin,
                    std::size_t end);
   void name_links(const RankProgressions& ranks, std::size_t begin);
-  [[nodiscard]] FormPlace form_place(bool present, const Place& place, std::int32_t segment,
-                                     std::int32_t slot);
+  [[nodiscard]] FormOperand form_operand(bool present, const Operand& operand, std::int32_t segment,
+                                         std::int32_t slot);
   void add_sources(const RankProgressions& ranks, std::size_t stage, const StageProof& proof);
   void add_results(const Program& program, const RankProgressions& ranks, std::size_t stage);
   [[nodiscard]] bool is_in_place(const Program& program, const RankProgressions& ranks,

@@ -34,15 +34,15 @@ SlotTurns::Ring SlotTurns::ring_of(const Index& index, std::int64_t every) {
 void SlotTurns::begin_action(const Action& action, std::int64_t every) {
   action_ = &action;
   every_ = every;
-  const std::array<const Place*, 3> places{&action.into, &action.a, &action.b};
+  const std::array<const Operand*, 3> operands{&action.into, &action.a, &action.b};
   const std::array<bool, 3> present{action.has_into, action.has_a, action.has_b};
-  for (std::size_t operand = 0; operand < places.size(); ++operand) {
-    rings_[operand] = {};
-    const Place& place = *places[operand];
-    if (!present[operand] || place.buffer != espalier_Buffer_SCRATCH) continue;
-    rings_[operand] = ring_of(program_.indices[place.slot_ref], every);
-    never_ = never_ || rings_[operand].rounds == 0;
-    rounds_ = std::lcm(rounds_, rings_[operand].rounds);  // once 0, it stays 0
+  for (std::size_t number = 0; number < operands.size(); ++number) {
+    rings_[number] = {};
+    const Operand& operand = *operands[number];
+    if (!present[number] || operand.buffer != Buffer::kScratch) continue;
+    rings_[number] = ring_of(program_.indices[operand.slot_ref], every);
+    never_ = never_ || rings_[number].rounds == 0;
+    rounds_ = std::lcm(rounds_, rings_[number].rounds);  // once 0, it stays 0
     if (rounds_ > kMaxStride) rounds_ = 0;
   }
   if (next_.size() != program_.scratch_blocks) {
@@ -60,8 +60,8 @@ void SlotTurns::put(std::int32_t slot, std::int32_t next, const Ring& ring) {
 
 std::int32_t SlotTurns::add(std::size_t operand, std::int64_t i, std::int64_t& outside) {
   const Ring& ring = rings_[operand];
-  const std::array<const Place*, 3> places{&action_->into, &action_->a, &action_->b};
-  const std::uint32_t ref = places[operand]->slot_ref;
+  const std::array<const Operand*, 3> operands{&action_->into, &action_->a, &action_->b};
+  const std::uint32_t ref = operands[operand]->slot_ref;
   const std::int64_t slots = program_.scratch_blocks;
   const std::int64_t first = index_value(program_, ref, i);
   std::int64_t slot = first;

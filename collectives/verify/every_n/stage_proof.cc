@@ -23,7 +23,7 @@ class KeyWriter {
 
  private:
   template <typename Number>
-  requires std::is_arithmetic_v<Number> || std::is_enum_v<Number>
+  requires std::is_enum_v<Number> || std::convertible_to<Number, std::int64_t>
   void put_one(const Number& number) {
     // Seven bits per byte, the sign first; the high bit means that more bytes follow. So the bytes
     // of no number are a prefix of another's.
@@ -37,8 +37,8 @@ class KeyWriter {
     put_one(entries.size());  // lists of different lengths must differ
     for (const Entry& entry : entries) put_one(entry);
   }
-  void put_one(const FormPlace& place) {
-    const auto& [buffer, index] = place;
+  void put_one(const FormOperand& operand) {
+    const auto& [buffer, index] = operand;
     put(buffer, index);
   }
   void put_one(const FormProgression& one) {
@@ -49,8 +49,8 @@ class KeyWriter {
   std::string key_;
 };
 
-// The accesses to one place, and the latest receive among them.
-struct StageUses : PlaceUses {
+// The accesses to one operand, and the latest receive among them.
+struct StageUses : OperandUses {
   std::int64_t receive_step = kNever;
 };
 
@@ -184,20 +184,20 @@ class StageRun {
       return;
     }
     std::array<std::int32_t, 3>& slots = slots_now_[k];
-    if (one.kind == espalier_Kind_SEND) {
+    if (one.kind == ActionKind::kSend) {
       const Known& before = one.link < 0
                                 ? rules_.post_send_alone(one.after)
                                 : rules_.post_send(static_cast<std::size_t>(one.link), one.after);
       read(k, one.a, slots[1], before, proof_.sources[k].a);
-    } else if (one.kind == espalier_Kind_RECEIVE) {
+    } else if (one.kind == ActionKind::kReceive) {
       receive(k, slots[0]);
     } else {
       operate(k, slots);
     }
     if (form_.next_slot.empty()) return;
-    const FormPlace* const places[3] = {&one.into, &one.a, &one.b};
+    const FormOperand* const places[3] = {&one.into, &one.a, &one.b};
     for (std::size_t operand = 0; operand < 3; ++operand) {
-      if (places[operand]->buffer != espalier_Buffer_SCRATCH) continue;
+      if (places[operand]->buffer != Buffer::kScratch) continue;
       slots[operand] = form_.next_slot[static_cast<std::size_t>(slots[operand])];
     }
   }
@@ -212,7 +212,7 @@ class StageRun {
     const FormProgression& one = form_.all[k];
     const Known& before = rules_.run_operation(one.after);
     read(k, one.a, slots[1], before, proof_.sources[k].a);
-    if (one.kind == espalier_Kind_COMBINE) read(k, one.b, slots[2], before, proof_.sources[k].b);
+    if (one.kind == ActionKind::kCombine) read(k, one.b, slots[2], before, proof_.sources[k].b);
     if (stopped()) return;
     StageUses& uses = of(one.into, slots[0]);
     if (!is_received(one, uses, before)) return wrong();
@@ -223,29 +223,29 @@ class StageRun {
   [[nodiscard]] bool is_written(const FormProgression& one, const StageUses& uses,
                                 const Known& before) const {
     if (certain_ == Certain::kByAll) return HazardRules::is_written(uses, before);
-    const bool in_turn = one.kind != espalier_Kind_SEND && uses.operation >= 0;
+    const bool in_turn = one.kind != ActionKind::kSend && uses.operation >= 0;
     return in_turn || awaits(one, uses.write_step);
   }
-  // Whether an operation `one` may overwrite the place. Only a receive could still be writing.
+  // Whether an operation `one` may overwrite the operand. Only a receive could still be writing.
   [[nodiscard]] bool is_received(const FormProgression& one, const StageUses& uses,
                                  const Known& before) const {
     if (certain_ == Certain::kByAll) return HazardRules::is_received(uses, before);
-    // All earlier receives into the place retired before the latest was issued.
+    // All earlier receives into the operand retired before the latest was issued.
     return uses.receive_step == StageUses::kNever || awaits(one, uses.receive_step);
   }
   // Whether a write in `step` is certain before `one` by its window or its own `after`.
   [[nodiscard]] bool awaits(const FormProgression& one, std::int64_t step) const {
-    const bool send_at_once = one.kind == espalier_Kind_SEND && one.after == 0;
+    const bool send_at_once = one.kind == ActionKind::kSend && one.after == 0;
     return step <= retired_ || (step == step_ - one.after && !send_at_once);
   }
 
-  void read(std::size_t k, const FormPlace& place, std::int32_t slot, const Known& before,
+  void read(std::size_t k, const FormOperand& operand, std::int32_t slot, const Known& before,
             std::int32_t& source) {
-    if (place.buffer == espalier_Buffer_INPUT) return set_source(k, source, kFromInput);
-    StageUses& uses = of(place, slot);
+    if (operand.buffer == Buffer::kInput) return set_source(k, source, kFromInput);
+    StageUses& uses = of(operand, slot);
     uses.last = event(k);
     uses.last_step = step_;
-    const bool scratch = place.buffer == espalier_Buffer_SCRATCH;
+    const bool scratch = operand.buffer == Buffer::kScratch;
     if (uses.write < 0) {
       if (!scratch || !form_.slots_before) return wrong();
       proof_.undecided = Undecided{"a slot is read in a later phase"};
@@ -273,10 +273,10 @@ class StageRun {
   [[nodiscard]] std::int64_t event(std::size_t k) const {
     return turn_ * static_cast<std::int64_t>(form_.all.size()) + static_cast<std::int64_t>(k);
   }
-  StageUses& of(const FormPlace& place, std::int32_t slot) {
+  StageUses& of(const FormOperand& operand, std::int32_t slot) {
     ++proof_.checks;
-    if (place.buffer == espalier_Buffer_SCRATCH) return scratch_[static_cast<std::size_t>(slot)];
-    return output_[static_cast<std::size_t>(place.index * blocks_ + block_)];
+    if (operand.buffer == Buffer::kScratch) return scratch_[static_cast<std::size_t>(slot)];
+    return output_[static_cast<std::size_t>(operand.index * blocks_ + block_)];
   }
 
   static constexpr std::int64_t kEarlierEvent = INT64_MAX;  // a write of an earlier phase

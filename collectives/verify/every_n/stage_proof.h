@@ -16,8 +16,8 @@ namespace espalier::verify {
 // The form of a stage: everything that its proof reads. The proof is given no program, node or
 // topology, so one proof holds for all stages with equal forms. stage_key() contains every field of
 // these structs; a field that it leaves out does not compile.
-struct FormPlace {
-  Buffer buffer = espalier_Buffer_BUFFER_NONE;
+struct FormOperand {
+  Buffer buffer = Buffer::kNone;
   // INPUT, OUTPUT: number of the segment, by first use in that buffer. SCRATCH: the slot of the
   // first block.
   std::int32_t index = 0;
@@ -30,8 +30,8 @@ struct FormProgression {
   std::int32_t link = -1;
   std::int32_t segment = 0;  // number of the segment, by first use; always 0 in an all-to-all
   std::uint16_t after = 0;
-  Kind kind = espalier_Kind_KIND_NONE;
-  FormPlace into, a, b;
+  ActionKind kind = ActionKind::kNone;
+  FormOperand into, a, b;
 };
 struct StageForm {
   std::uint32_t window = 1;

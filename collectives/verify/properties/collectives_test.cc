@@ -8,7 +8,7 @@
 namespace espalier::verify {
 namespace {
 
-constexpr Buffer kScratch = espalier_Buffer_SCRATCH;
+constexpr Buffer kScratch = Buffer::kScratch;
 
 class Collectives : public ::testing::Test {
  protected:
@@ -21,15 +21,15 @@ class Collectives : public ::testing::Test {
     return builder;
   }
   // `run` segments, the first of them `segment`; in scratch the first slot is `slot`.
-  static Place run_of(ProgramBuilder& builder, Buffer buffer, std::uint32_t segment,
-                      std::uint32_t run, std::uint32_t slot = 0) {
-    Place place = builder.place(buffer, static_cast<std::int32_t>(segment));
-    place.slot_ref = builder.index(static_cast<std::int32_t>(slot), 0);
-    place.run = static_cast<std::uint16_t>(run);
-    return place;
+  static Operand run_of(ProgramBuilder& builder, Buffer buffer, std::uint32_t segment,
+                        std::uint32_t run, std::uint32_t slot = 0) {
+    Operand operand = builder.operand(buffer, static_cast<std::int32_t>(segment));
+    operand.slot_ref = builder.index(static_cast<std::int32_t>(slot), 0);
+    operand.run = static_cast<std::uint16_t>(run);
+    return operand;
   }
-  static Place operand(ProgramBuilder& builder, Buffer buffer, std::uint32_t segment,
-                       std::uint32_t slot = 0) {
+  static Operand operand(ProgramBuilder& builder, Buffer buffer, std::uint32_t segment,
+                         std::uint32_t slot = 0) {
     return run_of(builder, buffer, segment, 1, slot);
   }
   void expect_valid() const {
@@ -54,12 +54,13 @@ std::vector<OwnedProgram> chain_scan(const topology::Topology& topology, bool in
   const std::uint32_t p = topology.ranks();
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < p; ++me) {
-    ProgramBuilder builder(
-        topology, inclusive ? espalier_Collective_SCAN : espalier_Collective_EXSCAN, me, 4);
+    ProgramBuilder builder(topology, inclusive ? Collective::kScan : Collective::kExscan, me, 4);
     builder.program.scratch_blocks = 9;
     const auto step = static_cast<std::int32_t>(me);
-    const Place before = inclusive ? builder.slot(0, 9) : builder.output();
-    const Place sum = me == 0 ? builder.input() : inclusive ? builder.output() : builder.slot(0, 9);
+    const Operand before = inclusive ? builder.slot(0, 9) : builder.output();
+    const Operand sum = me == 0     ? builder.input()
+                        : inclusive ? builder.output()
+                                    : builder.slot(0, 9);
     if (me > 0) {
       builder.receive(step - 1, me - 1, before);
       builder.combine(step - 1, sum, before, builder.input());
@@ -88,14 +89,14 @@ TEST_F(Collectives, Scan) {
 TEST_F(Collectives, Exscan) {
   programs = chain_scan(*topology, false);
   expect_valid();
-  for (Program& program : programs) program.collective = espalier_Collective_SCAN;
+  for (Program& program : programs) program.collective = Collective::kScan;
   expect_refused(Point::kDataFlow, "rank 0");
 }
 
 // Ranks 0 -> 2 (segments 2 and 3 in one message), then 0 -> 1 and 2 -> 3.
 TEST_F(Collectives, ScatterByRuns) {
   for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder = whole(espalier_Collective_SCATTER, me, me == 2 ? 2 : 0);
+    ProgramBuilder builder = whole(Collective::kScatter, me, me == 2 ? 2 : 0);
     if (me == 0) {
       builder.send(0, 2, run_of(builder, kInput, 2, 2), 0);
       builder.send(1, 1, operand(builder, kInput, 1), 0);
@@ -128,7 +129,7 @@ TEST_F(Collectives, ScatterByRuns) {
 // Ranks 1 -> 0 and 3 -> 2, then 2 -> 0 (segments 2 and 3).
 TEST_F(Collectives, GatherByRuns) {
   for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder = whole(espalier_Collective_GATHER, me, me == 2 ? 2 : 0);
+    ProgramBuilder builder = whole(Collective::kGather, me, me == 2 ? 2 : 0);
     if (me == 0) {
       builder.receive(0, 1, operand(builder, kOutput, 1));
       builder.receive(1, 2, run_of(builder, kOutput, 2, 2));
@@ -150,7 +151,7 @@ TEST_F(Collectives, GatherByRuns) {
 // Neighbours pass on the block that they received last.
 TEST_F(Collectives, AllgatherByARing) {
   for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder = whole(espalier_Collective_ALLGATHER, me, 0);
+    ProgramBuilder builder = whole(Collective::kAllgather, me, 0);
     builder.copy(0, operand(builder, kOutput, me), operand(builder, kInput, me));
     for (std::uint32_t step = 0; step < 3; ++step) {
       const auto t = static_cast<std::int32_t>(step);
@@ -173,7 +174,7 @@ TEST_F(Collectives, AllgatherByARing) {
 
 TEST_F(Collectives, AllToAllByPairs) {
   for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder = whole(espalier_Collective_ALL_TO_ALL, me, 0);
+    ProgramBuilder builder = whole(Collective::kAllToAll, me, 0);
     builder.copy(0, operand(builder, kOutput, me), operand(builder, kInput, me));
     for (std::uint32_t by = 1; by < 4; ++by) {
       const std::uint32_t to = (me + by) % 4, from = (me + 4 - by) % 4;
@@ -205,7 +206,7 @@ TEST_F(Collectives, AllToAllByPairs) {
 // Step 0: rank r sends to r + 1. Step 1: it sends the ranks heard from to r + 2.
 TEST_F(Collectives, BarrierByDissemination) {
   for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder = whole(espalier_Collective_BARRIER, me, 2);
+    ProgramBuilder builder = whole(Collective::kBarrier, me, 2);
     const std::uint32_t far = (me + 2) % 4;
     builder.send(0, (me + 1) % 4, operand(builder, kInput, 0), 0);
     builder.receive(0, (me + 3) % 4, operand(builder, kScratch, 0, 0));
@@ -234,7 +235,7 @@ TEST_F(Collectives, NoOperatorNoCombine) {
   programs = chain_broadcast(*topology);
   Action& last = programs[3].actions[programs[3].actions_count++];
   last = programs[3].actions[0];
-  last.kind = espalier_Kind_COMBINE;
+  last.kind = ActionKind::kCombine;
   last.has_a = last.has_b = true;
   last.a = last.b = last.into;
   ++programs[3].phases[0].actions;
@@ -249,11 +250,11 @@ class Routers : public Collectives {
     topology = make_topology(spec);
     programs.clear();
     for (std::uint32_t me = 0; me < 7; ++me) {
-      ProgramBuilder builder(*topology, espalier_Collective_BROADCAST, me, 4);
+      ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);
       builder.program.nodes = 7;
-      builder.program.port_model = espalier_PortModel_MULTIPORT;
+      builder.program.port_model = PortModel::kMultiport;
       builder.program.scratch_blocks = me < 4 ? 0 : 5;
-      const Place kept = builder.slot(0, 5);
+      const Operand kept = builder.slot(0, 5);
       if (me == 0) builder.send(0, 4, builder.input(), 0);
       if (me == 4) pass(builder, 1, 0, {1, 6}, kept);
       if (me == 1) builder.receive(1, 4, builder.output());
@@ -264,7 +265,7 @@ class Routers : public Collectives {
     }
   }
   static void pass(ProgramBuilder& builder, std::int32_t step, std::uint32_t from,
-                   const std::vector<std::uint32_t>& to, const Place& kept) {
+                   const std::vector<std::uint32_t>& to, const Operand& kept) {
     builder.receive(step - 1, from, kept);
     for (const std::uint32_t node : to) builder.send(step, node, kept, 1);
   }
@@ -306,16 +307,16 @@ class Lanes : public Collectives {
     topology = make_topology(spec);
     programs.clear();
     for (std::uint32_t me = 0; me < 3; ++me) {
-      ProgramBuilder builder(*topology, espalier_Collective_BROADCAST, me, 4);
+      ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);
       builder.program.nodes = 3;
-      builder.program.port_model = espalier_PortModel_MULTIPORT;
+      builder.program.port_model = PortModel::kMultiport;
       builder.program.segments = 2;
       builder.program.scratch_blocks = me < 2 ? 0 : 10;
       for (std::int32_t segment = 0; segment < 2; ++segment) {
-        if (me == 0) builder.send(0, 2, builder.place(kInput, segment), 0);
-        if (me == 1) builder.receive(1, 2, builder.place(kOutput, segment));
+        if (me == 0) builder.send(0, 2, builder.operand(kInput, segment), 0);
+        if (me == 1) builder.receive(1, 2, builder.operand(kOutput, segment));
         if (me != 2) continue;
-        Place kept = builder.place(kScratch, segment);
+        Operand kept = builder.operand(kScratch, segment);
         kept.slot_ref = builder.index(segment * 5, 1, 5);
         builder.receive(0, 0, kept);
         builder.send(1, 1, kept, 1);

@@ -17,55 +17,54 @@ Finding check_sets(const ExpandedSchedule& schedule, const RankSets& sets) {
 }
 
 Value& DataFlow::memory(const ExpandedSchedule& schedule, std::uint32_t node,
-                        const PlaceAt& place) {
+                        const OperandAt& operand) {
   Memory& memory = memory_[node];
-  if (place.buffer == espalier_Buffer_SCRATCH) {
-    return memory.scratch[static_cast<std::size_t>(place.slot)];
+  if (operand.buffer == Buffer::kScratch) {
+    return memory.scratch[static_cast<std::size_t>(operand.slot)];
   }
-  return memory.output[static_cast<std::size_t>(place.segment * schedule.blocks + place.block)];
+  return memory.output[static_cast<std::size_t>(operand.segment * schedule.blocks + operand.block)];
 }
 
 Finding DataFlow::read(const ExpandedSchedule& schedule, std::uint32_t node, const Instance& reader,
-                       const PlaceAt& place, Value& value) {
-  if (place.buffer == espalier_Buffer_INPUT) {
-    value = {RankSets::range(node, node), place.segment, place.block};
+                       const OperandAt& operand, Value& value) {
+  if (operand.buffer == Buffer::kInput) {
+    value = {RankSets::range(node, node), operand.segment, operand.block};
     return std::nullopt;
   }
-  value = memory(schedule, node, place);
+  value = memory(schedule, node, operand);
   if (value.ranks < 0) {
     return found(Point::kDataFlow, schedule, node, &reader,
-                 place_name(place) + " is read, but nothing has been written to it");
+                 operand_name(operand) + " is read, but nothing has been written to it");
   }
-  const bool any_segment = schedule.common->collective == espalier_Collective_ALL_TO_ALL;
-  if ((value.segment != place.segment && !any_segment) || value.block != place.block) {
-    PlaceAt holds = place;
+  const bool any_segment = schedule.common->collective == Collective::kAllToAll;
+  if ((value.segment != operand.segment && !any_segment) || value.block != operand.block) {
+    OperandAt holds = operand;
     holds.segment = value.segment;
     holds.block = value.block;
     return found(Point::kDataFlow, schedule, node, &reader,
-                 place_name(place) + " holds " + block_name(holds) + " there; it must hold " +
-                     block_name(place));
+                 operand_name(operand) + " holds " + block_name(holds) + " there; it must hold " +
+                     block_name(operand));
   }
   return std::nullopt;
 }
 
 Finding DataFlow::read_run(const ExpandedSchedule& schedule, std::uint32_t node,
-                           const Instance& reader, const PlaceAt& place,
+                           const Instance& reader, const OperandAt& operand,
                            std::vector<Value>& values) {
-  values.resize(place.run);
-  for (std::uint32_t part = 0; part < place.run; ++part) {
-    if (Finding finding = read(schedule, node, reader, part_of(place, part), values[part])) {
+  values.resize(operand.run);
+  for (std::uint32_t part = 0; part < operand.run; ++part) {
+    if (Finding finding = read(schedule, node, reader, part_of(operand, part), values[part])) {
       return finding;
     }
   }
   return std::nullopt;
 }
 
-void DataFlow::write(const ExpandedSchedule& schedule, std::uint32_t node, const PlaceAt& place,
+void DataFlow::write(const ExpandedSchedule& schedule, std::uint32_t node, const OperandAt& operand,
                      Value value) {
-  memory(schedule, node, place) = value;
+  memory(schedule, node, operand) = value;
   // Only for ranks of a barrier: routers need not hear from all.
-  if (schedule.common->collective != espalier_Collective_BARRIER || node >= schedule.common->ranks)
-    return;
+  if (schedule.common->collective != Collective::kBarrier || node >= schedule.common->ranks) return;
   RankSet& heard = memory_[node].heard;
   heard = sets_.combine(heard, value.ranks, Join::kUnion);
 }
@@ -75,12 +74,12 @@ Finding DataFlow::operate(const ExpandedSchedule& schedule, std::uint32_t node,
   const Join join = join_of(*schedule.common);
   std::vector<Value> left, right;
   if (Finding finding = read_run(schedule, node, operation, operation.a, left)) return finding;
-  if (operation.kind == espalier_Kind_COMBINE) {
+  if (operation.kind == ActionKind::kCombine) {
     if (Finding finding = read_run(schedule, node, operation, operation.b, right)) return finding;
   }
   for (std::uint32_t part = 0; part < operation.into.run; ++part) {
     Value result = left[part];
-    if (operation.kind == espalier_Kind_COMBINE) {
+    if (operation.kind == ActionKind::kCombine) {
       result.ranks = sets_.combine(left[part].ranks, right[part].ranks, join);
       if (result.ranks < 0) {
         return found(Point::kDataFlow, schedule, node, &operation,
@@ -119,7 +118,7 @@ Finding DataFlow::check(const ExpandedSchedule& schedule) {
       begin[node] = end[node];
       while (end[node] < all.size() && all[end[node]].step == step) ++end[node];
       for (std::size_t k = begin[node]; k < end[node]; ++k) {
-        if (all[k].kind != espalier_Kind_SEND) continue;
+        if (all[k].kind != ActionKind::kSend) continue;
         Message message{node, {}};
         if (Finding finding = read_run(schedule, node, all[k], all[k].a, message.values))
           return finding;
@@ -129,7 +128,7 @@ Finding DataFlow::check(const ExpandedSchedule& schedule) {
     for (std::uint32_t node = 0; node < nodes; ++node) {
       const std::vector<Instance>& all = schedule.instances[node];
       for (std::size_t k = begin[node]; k < end[node]; ++k) {
-        if (all[k].kind != espalier_Kind_RECEIVE) continue;
+        if (all[k].kind != ActionKind::kReceive) continue;
         // The first message of the link: property matching was checked before.
         const auto message = std::find_if(inbox[node].begin(), inbox[node].end(),
                                           [&](const Message& m) { return m.from == all[k].peer; });
@@ -140,7 +139,7 @@ Finding DataFlow::check(const ExpandedSchedule& schedule) {
         if (Finding finding = check_sets(schedule, sets_)) return finding;
       }
       for (std::size_t k = begin[node]; k < end[node]; ++k) {
-        if (all[k].kind != espalier_Kind_COMBINE && all[k].kind != espalier_Kind_COPY) continue;
+        if (all[k].kind != ActionKind::kCombine && all[k].kind != ActionKind::kCopy) continue;
         if (Finding finding = operate(schedule, node, all[k])) return finding;
       }
     }
@@ -149,7 +148,7 @@ Finding DataFlow::check(const ExpandedSchedule& schedule) {
 }
 
 Finding DataFlow::check_results(const ExpandedSchedule& schedule) {
-  if (schedule.common->collective == espalier_Collective_BARRIER) return check_barrier(schedule);
+  if (schedule.common->collective == Collective::kBarrier) return check_barrier(schedule);
   ExpectedResults expected(*schedule.common);
   for (std::uint32_t node = 0; node < schedule.common->ranks; ++node) {
     const auto [first, end] = expected.segments(node);
@@ -182,12 +181,12 @@ Counterexample not_heard(const ExpandedSchedule& schedule, const RankSets& sets,
 
 Finding DataFlow::check_result(const ExpandedSchedule& schedule, std::uint32_t node,
                                std::int64_t segment, std::int64_t block, RankSet expected) {
-  PlaceAt place;
-  place.buffer = espalier_Buffer_OUTPUT;
-  place.segment = segment;
-  place.block = block;
-  const Value& value = memory(schedule, node, place);
-  const bool for_all = schedule.common->collective == espalier_Collective_ALL_TO_ALL;
+  OperandAt operand;
+  operand.buffer = Buffer::kOutput;
+  operand.segment = segment;
+  operand.block = block;
+  const Value& value = memory(schedule, node, operand);
+  const bool for_all = schedule.common->collective == Collective::kAllToAll;
   if (value.ranks == expected && value.segment == (for_all ? node : segment) &&
       value.block == block) {
     return std::nullopt;
@@ -198,16 +197,15 @@ Finding DataFlow::check_result(const ExpandedSchedule& schedule, std::uint32_t n
 Counterexample wrong_result(const ExpandedSchedule& schedule, const RankSets& sets,
                             std::uint32_t node, std::int64_t segment, std::int64_t block,
                             const Value& value, RankSet expected) {
-  PlaceAt place;
-  place.buffer = espalier_Buffer_OUTPUT;
-  place.segment = segment;
-  place.block = block;
+  OperandAt operand;
+  operand.buffer = Buffer::kOutput;
+  operand.segment = segment;
+  operand.block = block;
   // In an all-to-all the data may be for another rank.
-  const bool astray =
-      schedule.common->collective == espalier_Collective_ALL_TO_ALL && value.ranks >= 0;
+  const bool astray = schedule.common->collective == Collective::kAllToAll && value.ranks >= 0;
   Counterexample example =
       found(Point::kDataFlow, schedule, node, nullptr,
-            place_name(place) + " ends with the data of " + sets.name(value.ranks) +
+            operand_name(operand) + " ends with the data of " + sets.name(value.ranks) +
                 (astray ? " for rank " + std::to_string(value.segment) : "") +
                 "; it must be that of " + sets.name(expected) + (astray ? " for it" : ""));
   example.segment = segment;

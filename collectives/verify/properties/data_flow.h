@@ -44,14 +44,14 @@ class DataFlow {
     RankSet heard = RankSets::kNone;  // barrier: the ranks heard from
   };
   [[nodiscard]] Value& memory(const ExpandedSchedule& schedule, std::uint32_t node,
-                              const PlaceAt& place);
+                              const OperandAt& operand);
   [[nodiscard]] Finding read(const ExpandedSchedule& schedule, std::uint32_t node,
-                             const Instance& reader, const PlaceAt& place, Value& value);
+                             const Instance& reader, const OperandAt& operand, Value& value);
   // Reads all segments of the operand.
   [[nodiscard]] Finding read_run(const ExpandedSchedule& schedule, std::uint32_t node,
-                                 const Instance& reader, const PlaceAt& place,
+                                 const Instance& reader, const OperandAt& operand,
                                  std::vector<Value>& values);
-  void write(const ExpandedSchedule& schedule, std::uint32_t node, const PlaceAt& place,
+  void write(const ExpandedSchedule& schedule, std::uint32_t node, const OperandAt& operand,
              Value value);
   [[nodiscard]] Finding operate(const ExpandedSchedule& schedule, std::uint32_t node,
                                 const Instance& operation);

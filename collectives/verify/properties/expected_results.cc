@@ -4,7 +4,7 @@ namespace espalier::verify {
 
 std::pair<std::int64_t, std::int64_t> ExpectedResults::segments(std::uint32_t node) {
   program_.node = node;
-  switch (buffer_extent(program_, espalier_Buffer_OUTPUT)) {
+  switch (buffer_extent(program_, Buffer::kOutput)) {
     case Extent::kWhole: return {0, program_.segments};
     case Extent::kOwn: return {node, node + std::int64_t{1}};
     default: return {0, 0};
@@ -14,13 +14,13 @@ std::pair<std::int64_t, std::int64_t> ExpectedResults::segments(std::uint32_t no
 RankSet ExpectedResults::ranks(std::uint32_t node, std::int64_t segment) const {
   const auto origin = static_cast<std::uint32_t>(segment);
   switch (program_.collective) {
-    case espalier_Collective_BROADCAST:
-    case espalier_Collective_SCATTER: return RankSets::range(program_.root, program_.root);
-    case espalier_Collective_SCAN: return RankSets::range(0, node);
-    case espalier_Collective_EXSCAN: return RankSets::range(0, node - 1);
-    case espalier_Collective_GATHER:
-    case espalier_Collective_ALLGATHER:
-    case espalier_Collective_ALL_TO_ALL: return RankSets::range(origin, origin);
+    case Collective::kBroadcast:
+    case Collective::kScatter: return RankSets::range(program_.root, program_.root);
+    case Collective::kScan: return RankSets::range(0, node);
+    case Collective::kExscan: return RankSets::range(0, node - 1);
+    case Collective::kGather:
+    case Collective::kAllgather:
+    case Collective::kAllToAll: return RankSets::range(origin, origin);
     default: return RankSets::range(0, program_.ranks - 1);
   }
 }

@@ -72,7 +72,8 @@ std::string same_header(const Program& a, const Program& b) {
     return differ("latency_ticks", b.latency_ticks, a.latency_ticks);
   }
   if (a.port_model != b.port_model) return differ("port_model", b.port_model, a.port_model);
-  if (a.grade != b.grade) return differ("grade", b.grade, a.grade);
+  if (a.contention != b.contention)
+    return differ("contention guarantee", b.contention, a.contention);
   if (a.segments != b.segments) return differ("segments", b.segments, a.segments);
   if (a.residue_mod != b.residue_mod) return differ("residue_mod", b.residue_mod, a.residue_mod);
   if (a.residue != b.residue) return differ("residue", b.residue, a.residue);
@@ -133,7 +134,7 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
                             std::to_string(topology.nodes()) +
                             ", and either all of its routers have one or none");
   }
-  if (program.collective == espalier_Collective_BARRIER &&
+  if (program.collective == Collective::kBarrier &&
       (program.segments != 1 || cuts_messages(program))) {
     return badly_formed(topology, node,
                         "a barrier has no elements; it must have one segment of one block");

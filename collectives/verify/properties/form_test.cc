@@ -69,12 +69,12 @@ TEST_F(Form, HeadersThatDiffer) {
     expect_refused(Point::kForm, what);
   };
   differs("digest is 1, but 0", [](Program& p) { p.schedule_digest = 1; });
-  differs("collective", [](Program& p) { p.collective = espalier_Collective_REDUCE; });
+  differs("collective", [](Program& p) { p.collective = Collective::kReduce; });
   differs("root is 1", [](Program& p) { p.root = 1; });
   differs("needs_commutative", [](Program& p) { p.needs_commutative = true; });
   differs("window is 5", [](Program& p) { p.window = 5; });
-  differs("port_model", [](Program& p) { p.port_model = espalier_PortModel_MULTIPORT; });
-  differs("grade", [](Program& p) { p.grade = espalier_Grade_SLOT; });
+  differs("port_model", [](Program& p) { p.port_model = PortModel::kMultiport; });
+  differs("contention guarantee", [](Program& p) { p.contention = ContentionGuarantee::kSlot; });
   differs("segments is 2", [](Program& p) { p.segments = 2; });
   differs("residue_mod is 1", [](Program& p) { p.residue_mod = 1; });
   differs("length of the block table", [](Program& p) { p.blocks[p.blocks_count++] = {9, 9}; });
@@ -178,20 +178,20 @@ TEST_F(Form, PlacesThatAreNotThere) {
   expect_refused(Point::kForm, "link 5 is not in the table of 2 peers");
   programs = valid;
   program.scratch_blocks = 1;
-  program.actions[0].into.buffer = espalier_Buffer_SCRATCH;
+  program.actions[0].into.buffer = Buffer::kScratch;
   program.actions[0].into.slot_ref = changing(1);
   expect_refused(Point::kClaims, "scratch slot 1 is used, but only 1");
 }
 
 TEST_F(Form, CallersBuffersThatAreMissing) {
   const std::vector<OwnedProgram> valid = programs;
-  programs[1].actions[1].a.buffer = espalier_Buffer_INPUT;
+  programs[1].actions[1].a.buffer = Buffer::kInput;
   expect_refused(Point::kDataFlow, "the input of rank 1 is used, but");
   programs = valid;
-  programs[0].actions[0].a.buffer = espalier_Buffer_OUTPUT;
+  programs[0].actions[0].a.buffer = Buffer::kOutput;
   expect_refused(Point::kDataFlow, "the output of rank 0 is used, but");
   programs = chain_reduce(*topology, 4, 5);
-  programs[1].actions[1].into.buffer = espalier_Buffer_OUTPUT;
+  programs[1].actions[1].into.buffer = Buffer::kOutput;
   expect_refused(Point::kDataFlow, "the output of rank 1 is used, but");
 }
 

@@ -41,7 +41,7 @@ struct Known {
 
 // The accesses to one place so far, in the order of a lock-step run. The caller numbers the
 // events.
-struct PlaceUses {
+struct OperandUses {
   static constexpr std::int64_t kNever = INT64_MIN;
   std::int64_t last_step = kNever, last = -1;    // the latest access
   std::int64_t write_step = kNever, write = -1;  // the latest write
@@ -70,18 +70,18 @@ class HazardRules {
   [[nodiscard]] std::int64_t operation() const { return operations_ - 1; }
 
   // Whether the latest write is guaranteed to precede a read. There must be a write.
-  [[nodiscard]] static bool is_written(const PlaceUses& uses, const Known& before) {
+  [[nodiscard]] static bool is_written(const OperandUses& uses, const Known& before) {
     if (uses.operation < 0) return before.received(uses.write_step);
     return uses.operation < before.operations || uses.write_step <= before.retired;
   }
   // Whether a receive of the current step may overwrite the place: every access so far has retired.
-  [[nodiscard]] bool is_free(const PlaceUses& uses) const {
+  [[nodiscard]] bool is_free(const OperandUses& uses) const {
     return uses.last_step <= before_issue_.retired;
   }
   // Whether an operation may overwrite the place. It waits for sends that read the place, and
   // operations run in order, so only a receive could still be writing.
-  [[nodiscard]] static bool is_received(const PlaceUses& uses, const Known& before) {
-    return uses.write_step == PlaceUses::kNever || uses.operation >= 0 ||
+  [[nodiscard]] static bool is_received(const OperandUses& uses, const Known& before) {
+    return uses.write_step == OperandUses::kNever || uses.operation >= 0 ||
            before.received(uses.write_step);
   }
 

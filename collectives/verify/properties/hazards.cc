@@ -53,20 +53,20 @@ class HazardChecker {
 
   Finding check_one(std::size_t k) {
     const Instance& one = all_[k];
-    if (one.kind == espalier_Kind_SEND) {
+    if (one.kind == ActionKind::kSend) {
       return check_read(k, one.a, rules_.post_send(static_cast<std::size_t>(one.link), one.after));
     }
-    return one.kind == espalier_Kind_RECEIVE ? check_receive(k) : check_operation(k);
+    return one.kind == ActionKind::kReceive ? check_receive(k) : check_operation(k);
   }
 
   // Rule 7: it may write any time after its step is issued.
   Finding check_receive(std::size_t k) {
     const Instance& receive = all_[k];
     for (std::uint32_t part = 0; part < receive.into.run; ++part) {
-      const PlaceAt into = part_of(receive.into, part);
-      PlaceUses& uses = of(into);
+      const OperandAt into = part_of(receive.into, part);
+      OperandUses& uses = of(into);
       if (!rules_.is_free(uses)) return too_early(receive, into, instance(uses.last));
-      if (into.buffer == espalier_Buffer_OUTPUT && !rules_.is_free(input_[index(into)])) {
+      if (into.buffer == Buffer::kOutput && !rules_.is_free(input_[index(into)])) {
         verdict_->in_place = false;
       }
       uses = written(k, -1, true);
@@ -78,57 +78,57 @@ class HazardChecker {
     const Instance& operation = all_[k];
     const Known& before = rules_.run_operation(operation.after);
     if (Finding finding = check_read(k, operation.a, before)) return finding;
-    if (operation.kind == espalier_Kind_COMBINE) {
+    if (operation.kind == ActionKind::kCombine) {
       if (Finding finding = check_read(k, operation.b, before)) return finding;
     }
     for (std::uint32_t part = 0; part < operation.into.run; ++part) {
-      const PlaceAt into = part_of(operation.into, part);
-      PlaceUses& uses = of(into);
+      const OperandAt into = part_of(operation.into, part);
+      OperandUses& uses = of(into);
       if (!HazardRules::is_received(uses, before)) {
         return too_early(operation, into, instance(uses.write));
       }
-      const bool same = operation.kind == espalier_Kind_COPY &&
-                        operation.a.buffer == espalier_Buffer_INPUT &&
+      const bool same = operation.kind == ActionKind::kCopy &&
+                        operation.a.buffer == Buffer::kInput &&
                         operation.a.segment == operation.into.segment;
       uses = written(k, rules_.operation(), uses.changed || !same);
     }
     return std::nullopt;
   }
 
-  Finding check_read(std::size_t k, const PlaceAt& place, const Known& before) {
-    for (std::uint32_t part = 0; part < place.run; ++part) {
-      if (Finding finding = check_part(k, part_of(place, part), before)) return finding;
+  Finding check_read(std::size_t k, const OperandAt& operand, const Known& before) {
+    for (std::uint32_t part = 0; part < operand.run; ++part) {
+      if (Finding finding = check_part(k, part_of(operand, part), before)) return finding;
     }
     return std::nullopt;
   }
 
-  Finding check_part(std::size_t k, const PlaceAt& place, const Known& before) {
+  Finding check_part(std::size_t k, const OperandAt& operand, const Known& before) {
     const Instance& reader = all_[k];
-    PlaceUses& uses = of(place);
+    OperandUses& uses = of(operand);
     uses.last = static_cast<std::int64_t>(k);
     uses.last_step = reader.step;
-    if (place.buffer == espalier_Buffer_INPUT) {
-      if (output_[index(place)].changed) verdict_->in_place = false;
+    if (operand.buffer == Buffer::kInput) {
+      if (output_[index(operand)].changed) verdict_->in_place = false;
       return std::nullopt;
     }
     if (uses.write < 0) {
       return found(Point::kHazards, schedule_, node_, &reader,
-                   place_name(place) + " is read, but nothing has been written to it");
+                   operand_name(operand) + " is read, but nothing has been written to it");
     }
     if (HazardRules::is_written(uses, before)) return std::nullopt;
     const std::int64_t back = reader.step - uses.write_step;
     return found(Point::kHazards, schedule_, node_, &reader,
-                 place_name(place) + " is read before it must be written: action " +
+                 operand_name(operand) + " is read before it must be written: action " +
                      std::to_string(instance(uses.write).action) + " of step " +
                      std::to_string(uses.write_step) +
                      " writes it, and after = " + std::to_string(reader.after) +
                      " does not wait for that; after = " + std::to_string(back) + " would");
   }
 
-  Finding too_early(const Instance& writer, const PlaceAt& place, const Instance& earlier) {
-    const bool send = earlier.kind == espalier_Kind_SEND;
+  Finding too_early(const Instance& writer, const OperandAt& operand, const Instance& earlier) {
+    const bool send = earlier.kind == ActionKind::kSend;
     return found(Point::kHazards, schedule_, node_, &writer,
-                 place_name(place) + " may be overwritten too early: action " +
+                 operand_name(operand) + " may be overwritten too early: action " +
                      std::to_string(earlier.action) + " of step " + std::to_string(earlier.step) +
                      (send ? " may still be sending from it" : " uses it") + "; with window " +
                      std::to_string(schedule_.common->window) + " only steps up to " +
@@ -140,22 +140,22 @@ class HazardChecker {
     return steps < 1 ? "" : "; a window of " + std::to_string(steps) + " would do";
   }
 
-  [[nodiscard]] PlaceUses written(std::size_t k, std::int64_t operation, bool changed) const {
+  [[nodiscard]] OperandUses written(std::size_t k, std::int64_t operation, bool changed) const {
     const auto event = static_cast<std::int64_t>(k);
     return {all_[k].step, event, all_[k].step, event, operation, changed};
   }
   [[nodiscard]] const Instance& instance(std::int64_t event) const {
     return all_[static_cast<std::size_t>(event)];
   }
-  [[nodiscard]] std::size_t index(const PlaceAt& place) const {
-    return static_cast<std::size_t>(place.segment * schedule_.blocks + place.block);
+  [[nodiscard]] std::size_t index(const OperandAt& operand) const {
+    return static_cast<std::size_t>(operand.segment * schedule_.blocks + operand.block);
   }
-  PlaceUses& of(const PlaceAt& place) {
+  OperandUses& of(const OperandAt& operand) {
     ++verdict_->checks;
-    if (place.buffer == espalier_Buffer_SCRATCH) {
-      return scratch_[static_cast<std::size_t>(place.slot)];
+    if (operand.buffer == Buffer::kScratch) {
+      return scratch_[static_cast<std::size_t>(operand.slot)];
     }
-    return (place.buffer == espalier_Buffer_INPUT ? input_ : output_)[index(place)];
+    return (operand.buffer == Buffer::kInput ? input_ : output_)[index(operand)];
   }
 
   const ExpandedSchedule& schedule_;
@@ -163,7 +163,7 @@ class HazardChecker {
   const std::vector<Instance>& all_;
   Verdict* verdict_ = nullptr;
   HazardRules rules_;
-  std::vector<PlaceUses> input_, output_, scratch_;
+  std::vector<OperandUses> input_, output_, scratch_;
 };
 
 }  // namespace

@@ -14,9 +14,9 @@ class Relay : public ::testing::Test {
  protected:
   std::vector<OwnedProgram> with(std::int32_t steps,
                                  const std::function<void(ProgramBuilder&)>& rank_1) {
-    ProgramBuilder root(*topology, espalier_Collective_BROADCAST, 0, 4);
+    ProgramBuilder root(*topology, Collective::kBroadcast, 0, 4);
     root.send(0, 1, root.input(), 0);
-    ProgramBuilder other(*topology, espalier_Collective_BROADCAST, 1, 4);
+    ProgramBuilder other(*topology, Collective::kBroadcast, 1, 4);
     rank_1(other);
     return {root.finish(1, steps - 1, 1, 0), other.finish(1, steps - 1, 1, 0)};
   }
@@ -72,9 +72,9 @@ class Paced : public ::testing::Test {
     return program;
   }
   Verdict verdict(const std::function<void(ProgramBuilder&, Action&)>& change) {
-    ProgramBuilder root(*topology, espalier_Collective_BROADCAST, 0, 4);
+    ProgramBuilder root(*topology, Collective::kBroadcast, 0, 4);
     root.send(0, 1, root.input(), 0).pace_ref = pace(root, 0);
-    ProgramBuilder other(*topology, espalier_Collective_BROADCAST, 1, 4);
+    ProgramBuilder other(*topology, Collective::kBroadcast, 1, 4);
     other.program.scratch_blocks = 2;
     other.receive(0, 0, other.slot(0, 2)).pace_ref = pace(other, 0);
     Action& copy = other.copy(0, other.output(), other.slot(0, 2));
@@ -133,13 +133,13 @@ class Exchange : public ::testing::Test {
   std::vector<OwnedProgram> programs(std::int32_t combine_step) {
     std::vector<OwnedProgram> all;
     for (std::uint32_t me = 0; me < 2; ++me) {
-      ProgramBuilder builder(*topology, espalier_Collective_ALLREDUCE, me, 4);
+      ProgramBuilder builder(*topology, Collective::kAllreduce, me, 4);
       builder.program.scratch_blocks = 8;
-      const Place slot = builder.slot(0, 8);
-      const Place own = builder.input();
+      const Operand slot = builder.slot(0, 8);
+      const Operand own = builder.input();
       builder.send(0, 1 - me, own, 0);
       const std::uint8_t link = builder.program.actions[0].link_ref;
-      Action& receive = builder.act(espalier_Kind_RECEIVE, 0);
+      Action& receive = builder.act(ActionKind::kReceive, 0);
       receive.link_ref = link;
       receive.has_into = true;
       receive.into = slot;
@@ -166,7 +166,7 @@ void add_copy(std::vector<OwnedProgram>& programs, std::int32_t step) {
       program.counts[program.actions[i].t0_ref].a = others;
     }
     Action& copy = program.actions[program.actions_count++];
-    copy.kind = espalier_Kind_COPY;
+    copy.kind = ActionKind::kCopy;
     program.counts[program.counts_count] = {step, 0, 0, 0, 0};
     copy.t0_ref = static_cast<std::uint8_t>(program.counts_count++);
     copy.instances_ref = program.actions[0].instances_ref;
@@ -193,8 +193,8 @@ TEST_F(Exchange, NotInPlaceWhereInputIsReadAfterwards) {
   for (Program& program : all) {
     // Into a slot, after the output has been written.
     program.scratch_blocks = 16;
-    Place& into = program.actions[3].into;
-    into.buffer = espalier_Buffer_SCRATCH;
+    Operand& into = program.actions[3].into;
+    into.buffer = Buffer::kScratch;
     program.indices[program.indices_count] = {8, 1, 0, 0, 8, 0, 0};
     into.slot_ref = static_cast<std::uint8_t>(program.indices_count++);
   }
@@ -210,7 +210,7 @@ TEST(Dependency, OneStepIsNotTheOther) {
   for (const bool waits_for_both : {false, true}) {
     std::vector<OwnedProgram> programs;
     for (std::uint32_t me = 0; me < 4; ++me) {
-      ProgramBuilder builder(*topology, espalier_Collective_REDUCE, me, 4);
+      ProgramBuilder builder(*topology, Collective::kReduce, me, 4);
       builder.program.root = 3;
       builder.program.needs_commutative = true;
       builder.program.scratch_blocks = 24;

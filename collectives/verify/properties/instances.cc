@@ -11,23 +11,23 @@ namespace espalier::verify {
 namespace {
 
 // Checks that the segments, block and slots of an operand of `instance` exist.
-Finding check_place(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
-                    const Instance& instance, const PlaceAt& place) {
-  const std::int64_t last = place.run - std::int64_t{1};
-  if (place.segment < 0 || place.segment + last >= program.segments) {
-    const std::int64_t wrong = place.segment < 0 ? place.segment : place.segment + last;
+Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
+                      const Instance& instance, const OperandAt& operand) {
+  const std::int64_t last = operand.run - std::int64_t{1};
+  if (operand.segment < 0 || operand.segment + last >= program.segments) {
+    const std::int64_t wrong = operand.segment < 0 ? operand.segment : operand.segment + last;
     return found(Point::kForm, schedule, node, &instance,
                  "segment " + std::to_string(wrong) + " does not exist; there are " +
                      std::to_string(program.segments));
   }
-  if (place.block < 0 || place.block >= schedule.blocks) {
+  if (operand.block < 0 || operand.block >= schedule.blocks) {
     return found(Point::kForm, schedule, node, &instance,
-                 "block " + std::to_string(place.block) + " does not exist; there are " +
+                 "block " + std::to_string(operand.block) + " does not exist; there are " +
                      std::to_string(schedule.blocks));
   }
-  if (place.buffer == espalier_Buffer_SCRATCH &&
-      (place.slot < 0 || place.slot + last >= program.scratch_blocks)) {
-    const std::int64_t wrong = place.slot < 0 ? place.slot : place.slot + last;
+  if (operand.buffer == Buffer::kScratch &&
+      (operand.slot < 0 || operand.slot + last >= program.scratch_blocks)) {
+    const std::int64_t wrong = operand.slot < 0 ? operand.slot : operand.slot + last;
     return found(Point::kClaims, schedule, node, &instance,
                  "scratch slot " + std::to_string(wrong) + " is used, but only " +
                      std::to_string(program.scratch_blocks) + " blocks of scratch are claimed");
@@ -38,12 +38,12 @@ Finding check_place(const ExpandedSchedule& schedule, std::uint32_t node, const 
 // Checks that the buffer holds the operand's part of the message (buffer_extent). In a barrier
 // INPUT, of no bytes, stands for the arrival of the rank.
 Finding check_buffer(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
-                     const Instance& instance, const PlaceAt& place) {
-  if (place.buffer == espalier_Buffer_SCRATCH) return std::nullopt;
-  const bool input = place.buffer == espalier_Buffer_INPUT;
+                     const Instance& instance, const OperandAt& operand) {
+  if (operand.buffer == Buffer::kScratch) return std::nullopt;
+  const bool input = operand.buffer == Buffer::kInput;
   const std::string name = input ? "input" : "output";
-  Extent extent = buffer_extent(program, place.buffer);
-  if (program.collective == espalier_Collective_BARRIER && input && !is_router(program)) {
+  Extent extent = buffer_extent(program, operand.buffer);
+  if (program.collective == Collective::kBarrier && input && !is_router(program)) {
     extent = Extent::kWhole;
   }
   if (extent == Extent::kNothing) {
@@ -52,9 +52,9 @@ Finding check_buffer(const ExpandedSchedule& schedule, std::uint32_t node, const
                      (is_router(program) ? "routers have scratch only"
                                          : "in this collective its caller gives none"));
   }
-  if (extent == Extent::kOwn && (place.segment != node || place.run != 1)) {
+  if (extent == Extent::kOwn && (operand.segment != node || operand.run != 1)) {
     return found(Point::kDataFlow, schedule, node, &instance,
-                 place_name(place) +
+                 operand_name(operand) +
                      " is used, but that buffer holds the node's own segment only, " +
                      std::to_string(node));
   }
@@ -64,19 +64,20 @@ Finding check_buffer(const ExpandedSchedule& schedule, std::uint32_t node, const
 // Checks an operand against the one whose block the instance moves: the same block, and either the
 // same memory or none of it.
 Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node,
-                      const Instance& instance, const PlaceAt& place) {
-  const PlaceAt& target = moved(instance);
-  if (!same_blocks(*schedule.common, place, target)) {
+                      const Instance& instance, const OperandAt& operand) {
+  const OperandAt& target = moved(instance);
+  if (!same_blocks(*schedule.common, operand, target)) {
     return found(Point::kForm, schedule, node, &instance,
-                 "an operand is " + block_name(place) + ", the result " + block_name(target) +
+                 "an operand is " + block_name(operand) + ", the result " + block_name(target) +
                      "; both must be the same block");
   }
-  const bool slots = place.buffer == espalier_Buffer_SCRATCH;
-  const std::int64_t apart = slots ? place.slot - target.slot : place.segment - target.segment;
-  if (place.buffer == target.buffer && apart != 0 && std::abs(apart) < place.run) {
-    return found(Point::kHazards, schedule, node, &instance,
-                 place_name(place) + " and " + place_name(target) +
-                     " overlap; what is read and what is written must be the same place or apart");
+  const bool slots = operand.buffer == Buffer::kScratch;
+  const std::int64_t apart = slots ? operand.slot - target.slot : operand.segment - target.segment;
+  if (operand.buffer == target.buffer && apart != 0 && std::abs(apart) < operand.run) {
+    return found(
+        Point::kHazards, schedule, node, &instance,
+        operand_name(operand) + " and " + operand_name(target) +
+            " overlap; what is read and what is written must be the same operand or apart");
   }
   return std::nullopt;
 }
@@ -93,8 +94,7 @@ Finding check_paces(const ExpandedSchedule& schedule, std::uint32_t node, const 
       if (action.pace_ref == 0) continue;
       const std::int64_t first = count_value(program.counts[action.t0_ref], schedule.blocks);
       const std::int64_t many = count_value(program.counts[action.instances_ref], schedule.blocks);
-      const bool transfer =
-          action.kind == espalier_Kind_SEND || action.kind == espalier_Kind_RECEIVE;
+      const bool transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
       std::int64_t earliest = 0;
       for (std::int64_t i = 0; i < many; ++i) {
         const std::int64_t step =
@@ -121,19 +121,21 @@ Finding check_instances(const ExpandedSchedule& schedule, std::uint32_t node,
   if (Finding finding = check_paces(schedule, node, program)) return finding;
   for (const Instance& instance : schedule.instances[node]) {
     const bool transfer =
-        instance.kind == espalier_Kind_SEND || instance.kind == espalier_Kind_RECEIVE;
+        instance.kind == ActionKind::kSend || instance.kind == ActionKind::kReceive;
     if (transfer && instance.peer < 0) {
       return found(Point::kForm, schedule, node, &instance,
                    "link " + std::to_string(instance.link) + " is not in the table of " +
                        std::to_string(links_count(program)) + " peers");
     }
-    for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
-      if (place->buffer == espalier_Buffer_BUFFER_NONE) continue;
-      if (Finding finding = check_place(schedule, node, program, instance, *place)) return finding;
-      if (Finding finding = check_buffer(schedule, node, program, instance, *place)) return finding;
-      if (Finding finding = check_operand(schedule, node, instance, *place)) return finding;
+    for (const OperandAt* operand : {&instance.into, &instance.a, &instance.b}) {
+      if (operand->buffer == Buffer::kNone) continue;
+      if (Finding finding = check_operand(schedule, node, program, instance, *operand))
+        return finding;
+      if (Finding finding = check_buffer(schedule, node, program, instance, *operand))
+        return finding;
+      if (Finding finding = check_operand(schedule, node, instance, *operand)) return finding;
     }
-    if (instance.kind == espalier_Kind_COMBINE && !has_operator(program.collective)) {
+    if (instance.kind == ActionKind::kCombine && !has_operator(program.collective)) {
       return found(Point::kForm, schedule, node, &instance,
                    "it combines, but this collective takes no operator");
     }

@@ -126,7 +126,7 @@ const Instance* sender_over(const ExpandedSchedule& schedule, const LinkLoad& li
                             const std::int64_t* slot, std::uint32_t& node) {
   for (node = 0; node < schedule.instances.size(); ++node) {
     for (const Instance& send : schedule.instances[node]) {
-      if (send.kind != espalier_Kind_SEND || (slot != nullptr && send.step != *slot)) continue;
+      if (send.kind != ActionKind::kSend || (slot != nullptr && send.step != *slot)) continue;
       const auto route = schedule.topology->route(node, static_cast<std::uint32_t>(send.peer));
       for (std::size_t hop = 1; hop < route.size(); ++hop) {
         if (route[hop - 1] == link.from && route[hop] == link.to) return &send;
@@ -148,7 +148,7 @@ Finding check_loads(ExpandedSchedule& schedule, std::vector<LinkUse> uses, Verdi
   }
   verdict.slot = verdict.slot && !lock_step.too_much();
   verdict.async = verdict.async && !async.too_much();
-  const bool is_async = schedule.common->grade == espalier_Grade_ASYNC;
+  const bool is_async = schedule.common->contention == ContentionGuarantee::kAsync;
   const SlotLoad& claimed = is_async ? async : lock_step;
   if (is_nearer(claimed.link, verdict.busiest)) verdict.busiest = claimed.link;
   if (!claimed.too_much()) return std::nullopt;
@@ -156,16 +156,16 @@ Finding check_loads(ExpandedSchedule& schedule, std::vector<LinkUse> uses, Verdi
   const Instance* send =
       sender_over(schedule, claimed.link, is_async ? nullptr : &claimed.slot, node);
   const std::int64_t where = send == nullptr ? -1 : std::int64_t{node};
-  Counterexample example = found(Point::kLinks, schedule, where, send,
-                                 "the link " + schedule.topology->node_name(claimed.link.from) +
-                                     " -> " + schedule.topology->node_name(claimed.link.to) +
-                                     " on its route carries " + std::to_string(claimed.link.load) +
-                                     (is_async ? " at once under drift" : " in the step") +
-                                     "; its capacity is " + std::to_string(claimed.link.capacity) +
-                                     (is_async && !lock_step.too_much()
-                                          ? ", which lock step keeps: grade ASYNC is claimed, and "
-                                            "only SLOT holds"
-                                          : ""));
+  Counterexample example = found(
+      Point::kLinks, schedule, where, send,
+      "the link " + schedule.topology->node_name(claimed.link.from) + " -> " +
+          schedule.topology->node_name(claimed.link.to) + " on its route carries " +
+          std::to_string(claimed.link.load) + (is_async ? " at once under drift" : " in the step") +
+          "; its capacity is " + std::to_string(claimed.link.capacity) +
+          (is_async && !lock_step.too_much()
+               ? ", which lock step keeps: contention guarantee ASYNC is claimed, and "
+                 "only SLOT holds"
+               : ""));
   if (send == nullptr) {
     example.from = claimed.link.from;
     example.to = claimed.link.to;
@@ -178,7 +178,7 @@ Finding check_links(ExpandedSchedule& schedule, Verdict& verdict) {
   const std::size_t most = max_hops(schedule);
   for (std::uint32_t node = 0; node < schedule.instances.size(); ++node) {
     for (const Instance& send : schedule.instances[node]) {
-      if (send.kind != espalier_Kind_SEND) continue;
+      if (send.kind != ActionKind::kSend) continue;
       for (std::int64_t tick = 0; tick < send_ticks(*schedule.common); ++tick) {
         uses.push_back({node, static_cast<std::uint32_t>(send.peer), send.step + tick});
       }

@@ -20,10 +20,10 @@ struct Ends {
 Ends ends_of(const ExpandedSchedule& schedule, std::uint32_t from, std::uint32_t to) {
   Ends ends;
   for (const Instance& instance : schedule.instances[from]) {
-    if (instance.kind == espalier_Kind_SEND && instance.peer == to) ends.sends.push_back(&instance);
+    if (instance.kind == ActionKind::kSend && instance.peer == to) ends.sends.push_back(&instance);
   }
   for (const Instance& instance : schedule.instances[to]) {
-    if (instance.kind == espalier_Kind_RECEIVE && instance.peer == from) {
+    if (instance.kind == ActionKind::kReceive && instance.peer == from) {
       ends.receives.push_back(&instance);
     }
   }
@@ -41,7 +41,7 @@ std::string same_step(const ExpandedSchedule& schedule) {
 Counterexample unmatched(const ExpandedSchedule& schedule, std::uint32_t from, std::uint32_t to,
                          const Instance& wrong) {
   const Ends ends = ends_of(schedule, from, to);
-  const bool send = wrong.kind == espalier_Kind_SEND;
+  const bool send = wrong.kind == ActionKind::kSend;
   const std::uint32_t here = send ? from : to;
   if (ends.sends.size() == ends.receives.size()) {
     bool same_order = true;
@@ -124,7 +124,7 @@ Finding check_matching(const ExpandedSchedule& schedule) {
       const auto [begin, end] = sends.in_step(node, step);
       for (std::size_t k = begin; k < end; ++k) {
         const Instance& send = schedule.instances[node][k];
-        if (send.kind != espalier_Kind_SEND) continue;
+        if (send.kind != ActionKind::kSend) continue;
         if (step + flight >= schedule.phase_first[send.phase + 1]) {
           return unmatched(schedule, node, static_cast<std::uint32_t>(send.peer), send);
         }
@@ -135,7 +135,7 @@ Finding check_matching(const ExpandedSchedule& schedule) {
       const auto [begin, end] = receives.in_step(node, step);
       for (std::size_t k = begin; k < end; ++k) {
         const Instance& receive = schedule.instances[node][k];
-        if (receive.kind != espalier_Kind_RECEIVE) continue;
+        if (receive.kind != ActionKind::kReceive) continue;
         const auto from = static_cast<std::uint32_t>(receive.peer);
         const auto sent = std::find_if(
             inbox[node].begin(), inbox[node].end(),

@@ -13,27 +13,27 @@ std::string numbered(const std::string& what, std::int64_t first, std::uint32_t 
 
 }  // namespace
 
-std::string block_name(const PlaceAt& place) {
-  return "block " + std::to_string(place.block) + " of " +
-         numbered("segment", place.segment, place.run);
+std::string block_name(const OperandAt& operand) {
+  return "block " + std::to_string(operand.block) + " of " +
+         numbered("segment", operand.segment, operand.run);
 }
 
 std::size_t used_slots(const std::vector<Instance>& all) {
   std::int64_t slots = 0;
   for (const Instance& instance : all) {
-    for (const PlaceAt* place : {&instance.into, &instance.a, &instance.b}) {
-      if (place->buffer == espalier_Buffer_SCRATCH)
-        slots = std::max(slots, place->slot + place->run);
+    for (const OperandAt* operand : {&instance.into, &instance.a, &instance.b}) {
+      if (operand->buffer == Buffer::kScratch)
+        slots = std::max(slots, operand->slot + operand->run);
     }
   }
   return static_cast<std::size_t>(slots);
 }
 
-std::string place_name(const PlaceAt& place) {
-  if (place.buffer == espalier_Buffer_SCRATCH) {
-    return numbered("scratch slot", place.slot, place.run);
+std::string operand_name(const OperandAt& operand) {
+  if (operand.buffer == Buffer::kScratch) {
+    return numbered("scratch slot", operand.slot, operand.run);
   }
-  return (place.buffer == espalier_Buffer_INPUT ? "input " : "output ") + block_name(place);
+  return (operand.buffer == Buffer::kInput ? "input " : "output ") + block_name(operand);
 }
 
 }  // namespace espalier::verify

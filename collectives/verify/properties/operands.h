@@ -12,33 +12,33 @@
 namespace espalier::verify {
 
 [[nodiscard]] inline bool is_transfer(const Instance& instance) {
-  return instance.kind == espalier_Kind_SEND || instance.kind == espalier_Kind_RECEIVE;
+  return instance.kind == ActionKind::kSend || instance.kind == ActionKind::kReceive;
 }
 
 // The operand whose block an instance moves: `a` of a send, otherwise `into`.
-[[nodiscard]] inline const PlaceAt& moved(const Instance& instance) {
-  return instance.kind == espalier_Kind_SEND ? instance.a : instance.into;
+[[nodiscard]] inline const OperandAt& moved(const Instance& instance) {
+  return instance.kind == ActionKind::kSend ? instance.a : instance.into;
 }
 
 // Returns 0, 1 or 2: within a step all sends read, then all receives write, then all operations
 // run.
-[[nodiscard]] inline int turn_of(Kind kind) {
-  return kind == espalier_Kind_SEND ? 0 : kind == espalier_Kind_RECEIVE ? 1 : 2;
+[[nodiscard]] inline int turn_of(ActionKind kind) {
+  return kind == ActionKind::kSend ? 0 : kind == ActionKind::kReceive ? 1 : 2;
 }
 
-// Returns the operand of one block: the one of segment `position` of `place`.
-[[nodiscard]] inline PlaceAt part_of(PlaceAt place, std::uint32_t position) {
-  place.segment += position;
-  if (place.buffer == espalier_Buffer_SCRATCH) place.slot += position;
-  place.run = 1;
-  return place;
+// Returns the operand of one block: the one of segment `position` of `operand`.
+[[nodiscard]] inline OperandAt part_of(OperandAt operand, std::uint32_t position) {
+  operand.segment += position;
+  if (operand.buffer == Buffer::kScratch) operand.slot += position;
+  operand.run = 1;
+  return operand;
 }
 
 // Whether two operands hold the same blocks. In an all-to-all each end of a link names the other
 // rank in its segments, so there the same block number and the same number of segments suffice.
-[[nodiscard]] inline bool same_blocks(const Program& common, const PlaceAt& a, const PlaceAt& b) {
-  const bool segments =
-      common.collective == espalier_Collective_ALL_TO_ALL || a.segment == b.segment;
+[[nodiscard]] inline bool same_blocks(const Program& common, const OperandAt& a,
+                                      const OperandAt& b) {
+  const bool segments = common.collective == Collective::kAllToAll || a.segment == b.segment;
   return segments && a.block == b.block && a.run == b.run;
 }
 
@@ -46,8 +46,8 @@ namespace espalier::verify {
 [[nodiscard]] std::size_t used_slots(const std::vector<Instance>& all);
 
 // "block 3 of segment 0"; for three segments "block 0 of segments 2-4".
-[[nodiscard]] std::string block_name(const PlaceAt& place);
+[[nodiscard]] std::string block_name(const OperandAt& operand);
 // "scratch slot 2", "scratch slots 2-4", "output block 3 of segment 0".
-[[nodiscard]] std::string place_name(const PlaceAt& place);
+[[nodiscard]] std::string operand_name(const OperandAt& operand);
 
 }  // namespace espalier::verify

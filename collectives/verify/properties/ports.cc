@@ -11,7 +11,7 @@ namespace espalier::verify {
 namespace {
 
 std::string words(const Instance& instance) {
-  const bool send = instance.kind == espalier_Kind_SEND;
+  const bool send = instance.kind == ActionKind::kSend;
   return std::string(send ? "sends " : "receives ") + block_name(moved(instance)) +
          (send ? " to node " : " from node ") + std::to_string(instance.peer);
 }
@@ -21,9 +21,9 @@ std::string words(const Instance& instance) {
 bool share_port(PortModel model, bool send, bool other_send) {
   const bool same_kind = send == other_send;
   switch (model) {
-    case espalier_PortModel_ONE_PORT_DUPLEX: return same_kind;
-    case espalier_PortModel_SIMPLEX: return true;
-    case espalier_PortModel_SINGLE_SEND: return same_kind && send;
+    case PortModel::kOnePortDuplex: return same_kind;
+    case PortModel::kSimplex: return true;
+    case PortModel::kSingleSend: return same_kind && send;
     default: return false;
   }
 }
@@ -38,7 +38,7 @@ Finding check_ports(const ExpandedSchedule& schedule, std::uint32_t node) {
   const std::int64_t held = send_ticks(common);
   for (std::size_t second = 0; second < all.size(); ++second) {
     if (!is_transfer(all[second])) continue;
-    const bool send = all[second].kind == espalier_Kind_SEND;
+    const bool send = all[second].kind == ActionKind::kSend;
     const auto peer = static_cast<std::uint32_t>(all[second].peer);
     const std::int64_t begin = port_begin(common, send, all[second].step);
     std::uint32_t free = lanes_of(*schedule.topology, send ? node : peer, send ? peer : node);
@@ -46,7 +46,7 @@ Finding check_ports(const ExpandedSchedule& schedule, std::uint32_t node) {
     for (std::size_t first = second;
          first-- > 0 && all[first].step + 2 * (held - 1) >= all[second].step;) {
       if (!is_transfer(all[first])) continue;
-      const bool other = all[first].kind == espalier_Kind_SEND;
+      const bool other = all[first].kind == ActionKind::kSend;
       if (std::abs(begin - port_begin(common, other, all[first].step)) >= held) continue;
       const bool same_lane = send == other && peer == all[first].peer && --free == 0;
       if (!same_lane && !share_port(common.port_model, send, other)) continue;

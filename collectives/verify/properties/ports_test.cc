@@ -50,7 +50,7 @@ class Ports : public ::testing::Test {
 std::vector<OwnedProgram> chain(const topology::Topology& topology, std::uint32_t period) {
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 4);
+    ProgramBuilder builder(topology, Collective::kBroadcast, me, 4);
     const auto step = static_cast<std::int32_t>(me);
     if (me > 0) builder.receive(step - 1, me - 1, builder.output());
     if (me < 3)
@@ -62,25 +62,25 @@ std::vector<OwnedProgram> chain(const topology::Topology& topology, std::uint32_
 }
 
 TEST_F(Ports, DuplexSendsAndReceivesAtOnce) {
-  expect_valid(with(espalier_PortModel_ONE_PORT_DUPLEX, chain(*topology, 1)));
+  expect_valid(with(PortModel::kOnePortDuplex, chain(*topology, 1)));
 }
 
 TEST_F(Ports, SimplexDoesEitherInAStep) {
-  expect_refused(with(espalier_PortModel_SIMPLEX, chain(*topology, 1)), Point::kPorts, 2,
+  expect_refused(with(PortModel::kSimplex, chain(*topology, 1)), Point::kPorts, 2,
                  {"rank 1", "receives block 1", "sends block 0"});
-  expect_valid(with(espalier_PortModel_SIMPLEX, chain(*topology, 2)));
+  expect_valid(with(PortModel::kSimplex, chain(*topology, 2)));
 }
 
 // Ranks 1 and 2 send to rank 0 in the same step.
 std::vector<OwnedProgram> star_reduce(const topology::Topology& topology) {
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
-    ProgramBuilder builder(topology, espalier_Collective_REDUCE, me, 2);
+    ProgramBuilder builder(topology, Collective::kReduce, me, 2);
     if (me > 0) {
       builder.send(0, 0, builder.input(), 0);
     } else {
       builder.program.scratch_blocks = 4;
-      const Place one = builder.slot(0, 2), two = builder.slot(2, 2), sum = builder.output();
+      const Operand one = builder.slot(0, 2), two = builder.slot(2, 2), sum = builder.output();
       builder.receive(0, 1, one);
       builder.receive(0, 2, two);
       builder.combine(0, sum, builder.input(), one);
@@ -93,8 +93,8 @@ std::vector<OwnedProgram> star_reduce(const topology::Topology& topology) {
 
 TEST_F(Ports, SingleSendReceivesWithoutLimit) {
   topology = make_topology("complete:3");
-  expect_valid(with(espalier_PortModel_SINGLE_SEND, star_reduce(*topology)));
-  expect_refused(with(espalier_PortModel_ONE_PORT_DUPLEX, star_reduce(*topology)), Point::kPorts, 1,
+  expect_valid(with(PortModel::kSingleSend, star_reduce(*topology)));
+  expect_refused(with(PortModel::kOnePortDuplex, star_reduce(*topology)), Point::kPorts, 1,
                  {"rank 0", "from node 1", "from node 2"});
 }
 
@@ -104,7 +104,7 @@ std::vector<OwnedProgram> star_broadcast(const topology::Topology& topology, std
                                          std::int32_t bound_a, std::int32_t bound_b) {
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
-    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 4);
+    ProgramBuilder builder(topology, Collective::kBroadcast, me, 4);
     if (me == 0) builder.send(0, 1, builder.input(), 0);
     if (me == 0) builder.send(second, 2, builder.input(), 0);
     if (me == 1) builder.receive(latency - 1, 0, builder.output());
@@ -120,8 +120,8 @@ std::vector<OwnedProgram> star_broadcast(const topology::Topology& topology, std
 TEST_F(Ports, MultiportSendsOverAllLinks) {
   topology = make_topology("complete:3");
   const auto programs = star_broadcast(*topology, 0, 1, 1, 1, 0);
-  expect_valid(with(espalier_PortModel_MULTIPORT, programs));
-  expect_refused(with(espalier_PortModel_SINGLE_SEND, programs), Point::kPorts, 1, {"rank 0"});
+  expect_valid(with(PortModel::kMultiport, programs));
+  expect_refused(with(PortModel::kSingleSend, programs), Point::kPorts, 1, {"rank 0"});
 }
 
 class Postal : public Ports {
@@ -198,7 +198,7 @@ TEST_F(Ports, StreamsThatCollideForLargeNOnly) {
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
     topology = make_topology("complete:3");
-    ProgramBuilder builder(*topology, espalier_Collective_BROADCAST, me, 4);
+    ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);
     if (me == 0) builder.send(0, 1, builder.input(), 0);
     if (me == 0) builder.send(100, 2, builder.input(), 0);
     if (me == 1) builder.receive(0, 0, builder.output());

@@ -21,12 +21,12 @@ bool cuts_messages(const Program& program) {
 
 bool has_operator(Collective collective) {
   switch (collective) {
-    case espalier_Collective_REDUCE:
-    case espalier_Collective_ALLREDUCE:
-    case espalier_Collective_SCAN:
-    case espalier_Collective_EXSCAN:
-    case espalier_Collective_REDUCE_SCATTER:
-    case espalier_Collective_BARRIER: return true;
+    case Collective::kReduce:
+    case Collective::kAllreduce:
+    case Collective::kScan:
+    case Collective::kExscan:
+    case Collective::kReduceScatter:
+    case Collective::kBarrier: return true;
     default: return false;
   }
 }

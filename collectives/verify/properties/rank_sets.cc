@@ -20,7 +20,7 @@ RankSet RankSets::intern(std::vector<Interval> set) {
 }
 
 Join join_of(const Program& common) {
-  if (common.collective == espalier_Collective_BARRIER) return Join::kUnion;
+  if (common.collective == Collective::kBarrier) return Join::kUnion;
   return common.needs_commutative ? Join::kDisjoint : Join::kOrdered;
 }
 

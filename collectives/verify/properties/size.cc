@@ -27,7 +27,7 @@ std::int64_t possible_instances(const ExpandedSchedule& schedule, const Program&
       const Action& action = program.actions[next];
       const std::int64_t instances =
           count_value(program.counts[action.instances_ref], schedule.blocks);
-      const std::int64_t run = std::max(place_run(action.into), place_run(action.a));
+      const std::int64_t run = std::max(operand_run(action.into), operand_run(action.a));
       sum += run * std::clamp<std::int64_t>(instances, 0, action.pace_ref == 0 ? periods : kMost);
     }
   }

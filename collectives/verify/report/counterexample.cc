@@ -33,20 +33,20 @@ Counterexample found(Point point, const ExpandedSchedule& schedule, std::int64_t
   };
   if (node >= 0) line += ", " + name(node);
   if (instance != nullptr) {
-    const PlaceAt& place = moved(*instance);
+    const OperandAt& operand = moved(*instance);
     example.step = instance->step;
     example.action = instance->action;
-    example.segment = place.segment;
-    example.block = place.block;
+    example.segment = operand.segment;
+    example.block = operand.block;
     line +=
         ", step " + std::to_string(instance->step) + ", action " + std::to_string(instance->action);
-    const bool send = instance->kind == espalier_Kind_SEND;
-    if (send || instance->kind == espalier_Kind_RECEIVE) {
+    const bool send = instance->kind == ActionKind::kSend;
+    if (send || instance->kind == ActionKind::kReceive) {
       example.from = send ? node : instance->peer;
       example.to = send ? instance->peer : node;
       line += ", link " + name(example.from) + " -> " + name(example.to);
     }
-    line += ", " + block_name(place);
+    line += ", " + block_name(operand);
   }
   example.message = line + ": " + text;
   return example;

@@ -116,10 +116,10 @@ class Picture {
       phases_ = schedule.phase_first;
     }
     for (const Instance& instance : instances_[node]) {
-      auto& lanes = instance.kind == espalier_Kind_SEND ? sends_ : receives_;
-      if (instance.kind != espalier_Kind_SEND && instance.kind != espalier_Kind_RECEIVE) continue;
+      auto& lanes = instance.kind == ActionKind::kSend ? sends_ : receives_;
+      if (instance.kind != ActionKind::kSend && instance.kind != ActionKind::kReceive) continue;
       const auto me = static_cast<std::int64_t>(node);
-      const bool send = instance.kind == espalier_Kind_SEND;
+      const bool send = instance.kind == ActionKind::kSend;
       lanes[send ? std::pair{me, instance.peer} : std::pair{instance.peer, me}].push_back(
           &instance);
     }
@@ -141,13 +141,14 @@ class Picture {
     return row == ranks_.end() ? -1 : static_cast<int>(row - ranks_.begin());
   }
   [[nodiscard]] bool drawn(std::int64_t step) const { return step >= first_ && step < end_; }
-  [[nodiscard]] const char* colour(const PlaceAt& place) const {
-    const std::int64_t number = std::max<std::int64_t>(0, place.segment * blocks_ + place.block);
+  [[nodiscard]] const char* colour(const OperandAt& operand) const {
+    const std::int64_t number =
+        std::max<std::int64_t>(0, operand.segment * blocks_ + operand.block);
     return kColours[static_cast<std::size_t>(number) % kColours.size()];
   }
-  [[nodiscard]] std::string label(const PlaceAt& place) const {
-    const std::string block = std::to_string(place.block);
-    return common_.segments > 1 ? std::to_string(place.segment) + "." + block : block;
+  [[nodiscard]] std::string label(const OperandAt& operand) const {
+    const std::string block = std::to_string(operand.block);
+    return common_.segments > 1 ? std::to_string(operand.segment) + "." + block : block;
   }
 
   void draw_grid() {
@@ -239,8 +240,8 @@ class Picture {
     const int from_row = row_of(from), to_row = row_of(to);
     if (send != nullptr && receive != nullptr) {
       if (!drawn(send->step) && !drawn(receive->step)) return;
-      const PlaceAt& sent = moved(*send);
-      const PlaceAt& awaited = moved(*receive);
+      const OperandAt& sent = moved(*send);
+      const OperandAt& awaited = moved(*receive);
       const bool same = same_blocks(common_, sent, awaited);
       const bool disagree = !same || send->step != receive->step;
       const bool red = disagree || is_fault(*send, from, to);
@@ -270,8 +271,8 @@ class Picture {
       std::int64_t last = -1;
       double by = 0;
       for (const Instance& instance : instances_[ranks_[row]]) {
-        const bool copy = instance.kind == espalier_Kind_COPY;
-        if ((!copy && instance.kind != espalier_Kind_COMBINE) || !drawn(instance.step)) continue;
+        const bool copy = instance.kind == ActionKind::kCopy;
+        if ((!copy && instance.kind != ActionKind::kCombine) || !drawn(instance.step)) continue;
         by = instance.step == last ? by + 11 : 0;
         last = instance.step;
         const char* fill = colour(instance.into);

@@ -95,17 +95,17 @@ class Graph {
     rank.issued.push_back(issued);
     std::vector<EventId> posts;
     for (std::size_t k = begin; k < end; ++k) {
-      if (all[k].kind == espalier_Kind_RECEIVE) {
+      if (all[k].kind == ActionKind::kReceive) {
         const EventId id = add(EventKind::kTransfer, node, first.step, &all[k], {issued});
         rank.receives[static_cast<std::uint32_t>(all[k].peer)].push_back(id);
         ready.push_back(id);
       }
     }
     for (std::size_t k = begin; k < end; ++k) {
-      if (all[k].kind == espalier_Kind_SEND) posts.push_back(add_send(node, all[k], issued));
+      if (all[k].kind == ActionKind::kSend) posts.push_back(add_send(node, all[k], issued));
     }
     for (std::size_t k = begin; k < end; ++k) {
-      if (all[k].kind != espalier_Kind_COMBINE && all[k].kind != espalier_Kind_COPY) continue;
+      if (all[k].kind != ActionKind::kCombine && all[k].kind != ActionKind::kCopy) continue;
       add_operation(node, all[k], issued, posts, ready);
       ready.push_back(last_run_);
     }
@@ -153,16 +153,16 @@ class Graph {
     before.insert(before.end(), posts.begin(), posts.end());
     last_run_ = add(EventKind::kRun, node, operation.step, &operation, std::move(before));
     for (std::uint32_t part = 0; part < operation.into.run; ++part) {
-      const PlaceKey written = key(part_of(operation.into, part));
+      const OperandKey written = key(part_of(operation.into, part));
       for (const EventId send : reads_[written]) ends_before_.push_back({send, last_run_});
       reads_.erase(written);
     }
   }
 
-  using PlaceKey = std::pair<int, std::pair<std::int64_t, std::int64_t>>;
-  static PlaceKey key(const PlaceAt& place) {
-    if (place.buffer == espalier_Buffer_SCRATCH) return {place.buffer, {place.slot, 0}};
-    return {place.buffer, {place.segment, place.block}};
+  using OperandKey = std::pair<int, std::pair<std::int64_t, std::int64_t>>;
+  static OperandKey key(const OperandAt& operand) {
+    if (operand.buffer == Buffer::kScratch) return {operand.buffer, {operand.slot, 0}};
+    return {operand.buffer, {operand.segment, operand.block}};
   }
 
   // Send k of a link ends with receive k at the other end. A send or receive without a counterpart
@@ -320,7 +320,7 @@ class Graph {
   std::vector<std::pair<EventId, EventId>> ends_before_;  // a send must end before an operation
   std::vector<EventId> never_;                            // events that never happen
   EventId last_run_ = kNone;                              // of the rank that is being added
-  std::map<PlaceKey, std::vector<EventId>> reads_;        // sends from each place, of the same rank
+  std::map<OperandKey, std::vector<EventId>> reads_;  // sends from each operand, of the same rank
 };
 
 }  // namespace
@@ -342,7 +342,7 @@ std::vector<std::string> wait_cycle(const topology::Topology& topology, const Pr
     schedule.instances[node] = expand(program, blocks);
     for (const Instance& instance : schedule.instances[node]) {
       const bool transfer =
-          instance.kind == espalier_Kind_SEND || instance.kind == espalier_Kind_RECEIVE;
+          instance.kind == ActionKind::kSend || instance.kind == ActionKind::kReceive;
       if (transfer && (instance.peer < 0 || instance.peer >= nodes)) return {};
     }
   }

@@ -22,7 +22,7 @@ TEST(Waits, SoundSchedulesHaveNoCycle) {
 TEST(Waits, AMessageThatNeverComesIsNoCycle) {
   const auto topology = make_topology("complete:4");
   std::vector<OwnedProgram> programs = chain_broadcast(*topology);
-  programs[1].actions[1].kind = espalier_Kind_COPY;  // rank 1 sends nothing
+  programs[1].actions[1].kind = ActionKind::kCopy;  // rank 1 sends nothing
   programs[1].actions[1].has_into = true;
   programs[1].actions[1].into = programs[1].actions[0].into;
   EXPECT_TRUE(cycle_of(*topology, programs, 3).empty());
@@ -37,7 +37,7 @@ std::vector<OwnedProgram> ring(const topology::Topology& topology, std::int32_t 
   std::vector<OwnedProgram> programs;
   const std::uint32_t p = topology.ranks();
   for (std::uint32_t me = 0; me < p; ++me) {
-    ProgramBuilder builder(topology, espalier_Collective_ALLREDUCE, me, window);
+    ProgramBuilder builder(topology, Collective::kAllreduce, me, window);
     builder.receive(later, (me + p - 1) % p, builder.output());
     builder.send(0, (me + 1) % p, builder.input(), after);
     programs.push_back(builder.finish(1, later, 1, 0));
@@ -63,7 +63,7 @@ TEST(Waits, TwoRanksThatEachSendWhatTheOtherWillHaveSent) {
   const auto topology = make_topology("complete:2");
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
-    ProgramBuilder builder(*topology, espalier_Collective_ALLREDUCE, me, 4);
+    ProgramBuilder builder(*topology, Collective::kAllreduce, me, 4);
     builder.receive(0, 1 - me, builder.output());
     builder.send(1, 1 - me, builder.output(), 1).link_ref = builder.program.actions[0].link_ref;
     builder.program.peers_count = 1;
@@ -79,9 +79,9 @@ TEST(Waits, TwoRanksThatEachCombineFirst) {
   const auto topology = make_topology("complete:2");
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
-    ProgramBuilder builder(*topology, espalier_Collective_ALLREDUCE, me, 4);
+    ProgramBuilder builder(*topology, Collective::kAllreduce, me, 4);
     builder.program.scratch_blocks = 8;
-    const Place slot = builder.slot(0, 8);
+    const Operand slot = builder.slot(0, 8);
     builder.receive(0, 1 - me, slot);
     builder.combine(1, builder.output(), builder.input(), slot).after = 1;
     builder.send(2, 1 - me, builder.output(), 1).link_ref = builder.program.actions[0].link_ref;

@@ -23,12 +23,12 @@ void expect(Broken& broken, Point point, std::vector<std::string> words) {
 // Two segments from rank 0 to rank 1, one after the other.
 Programs two_segments(const topology::Topology& topology, bool swapped) {
   Programs programs;
-  ProgramBuilder root(topology, espalier_Collective_BROADCAST, 0, 4);
-  ProgramBuilder other(topology, espalier_Collective_BROADCAST, 1, 4);
-  root.send(0, 1, root.place(espalier_Buffer_INPUT, 0), 0);
-  root.send(1, 1, root.place(espalier_Buffer_INPUT, 1), 0);
-  other.receive(0, 0, other.place(espalier_Buffer_OUTPUT, swapped ? 1 : 0));
-  other.receive(1, 0, other.place(espalier_Buffer_OUTPUT, swapped ? 0 : 1));
+  ProgramBuilder root(topology, Collective::kBroadcast, 0, 4);
+  ProgramBuilder other(topology, Collective::kBroadcast, 1, 4);
+  root.send(0, 1, root.operand(Buffer::kInput, 0), 0);
+  root.send(1, 1, root.operand(Buffer::kInput, 1), 0);
+  other.receive(0, 0, other.operand(Buffer::kOutput, swapped ? 1 : 0));
+  other.receive(1, 0, other.operand(Buffer::kOutput, swapped ? 0 : 1));
   for (ProgramBuilder* builder : {&root, &other}) {
     // Both messages of a rank use its one link.
     builder->program.peers_count = 1;
@@ -55,10 +55,10 @@ Broken send_order() {
 Programs exchange(const topology::Topology& topology, std::int32_t later) {
   Programs programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
-    ProgramBuilder builder(topology, espalier_Collective_ALLREDUCE, me, 4);
+    ProgramBuilder builder(topology, Collective::kAllreduce, me, 4);
     builder.program.scratch_blocks = 4;
-    const Place slot = builder.slot(0, 4);
-    const Place own = builder.input();
+    const Operand slot = builder.slot(0, 4);
+    const Operand own = builder.input();
     builder.send(0, 1 - me, own, 0);
     const std::uint8_t link = builder.program.actions[0].link_ref;
     builder.receive(later, 1 - me, slot).link_ref = link;
@@ -85,21 +85,21 @@ Broken wait_cycle() {
 Programs detour(const topology::Topology& topology, std::uint16_t after) {
   Programs programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
-    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 8);
+    ProgramBuilder builder(topology, Collective::kBroadcast, me, 8);
     builder.program.segments = 2;
     if (me == 0) {
-      builder.send(0, 2, builder.place(espalier_Buffer_INPUT, 0), 0);
-      builder.send(1, 1, builder.place(espalier_Buffer_INPUT, 1), 0);
+      builder.send(0, 2, builder.operand(Buffer::kInput, 0), 0);
+      builder.send(1, 1, builder.operand(Buffer::kInput, 1), 0);
     } else if (me == 1) {
-      builder.receive(1, 0, builder.place(espalier_Buffer_OUTPUT, 1));
-      builder.send(2, 2, builder.place(espalier_Buffer_OUTPUT, 1), 1);
-      builder.receive(3, 2, builder.place(espalier_Buffer_OUTPUT, 0)).link_ref =
+      builder.receive(1, 0, builder.operand(Buffer::kOutput, 1));
+      builder.send(2, 2, builder.operand(Buffer::kOutput, 1), 1);
+      builder.receive(3, 2, builder.operand(Buffer::kOutput, 0)).link_ref =
           builder.program.actions[1].link_ref;
       builder.program.peers_count = 2;
     } else {
-      builder.receive(0, 0, builder.place(espalier_Buffer_OUTPUT, 0));
-      builder.receive(2, 1, builder.place(espalier_Buffer_OUTPUT, 1));
-      builder.send(3, 1, builder.place(espalier_Buffer_OUTPUT, 0), after).link_ref =
+      builder.receive(0, 0, builder.operand(Buffer::kOutput, 0));
+      builder.receive(2, 1, builder.operand(Buffer::kOutput, 1));
+      builder.send(3, 1, builder.operand(Buffer::kOutput, 0), after).link_ref =
           builder.program.actions[1].link_ref;
       builder.program.peers_count = 2;
     }
@@ -125,11 +125,11 @@ Broken missing_dependency() {
 Programs fan_out(const topology::Topology& topology, std::uint32_t slots) {
   Programs programs;
   for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 3);
+    ProgramBuilder builder(topology, Collective::kBroadcast, me, 3);
     if (me == 0) builder.send(0, 1, builder.input(), 0);
     if (me == 1) {
       builder.program.scratch_blocks = slots;
-      const Place slot = builder.slot(0, slots);
+      const Operand slot = builder.slot(0, slots);
       builder.receive(0, 0, slot);
       builder.copy(0, builder.output(), slot);
       builder.send(1, 2, slot, 1);
@@ -167,12 +167,12 @@ Broken absent_link() {
 Programs partial_sums(const topology::Topology& topology, bool twice) {
   Programs programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
-    ProgramBuilder builder(topology, espalier_Collective_REDUCE, me, 4);
+    ProgramBuilder builder(topology, Collective::kReduce, me, 4);
     builder.program.needs_commutative = true;
     builder.program.scratch_blocks = 8;
-    const Place slot = builder.slot(0, 4);
+    const Operand slot = builder.slot(0, 4);
     if (me == 0) {
-      const Place other = builder.slot(4, 4);
+      const Operand other = builder.slot(4, 4);
       builder.receive(0, 1, slot);
       builder.combine(0, builder.output(), builder.input(), slot);
       builder.receive(2, 2, other);
@@ -236,11 +236,11 @@ Broken small_window() {
 Programs gathered(const topology::Topology& topology, bool phases) {
   Programs programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
-    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 4);
+    ProgramBuilder builder(topology, Collective::kBroadcast, me, 4);
     if (me == 0) builder.send(0, 1, builder.input(), 0);
     if (me == 1) {
       builder.program.scratch_blocks = 7;
-      const Place slot = builder.slot(0, 7);
+      const Operand slot = builder.slot(0, 7);
       builder.receive(0, 0, slot);
       builder.copy(0, builder.output(), slot);
     }

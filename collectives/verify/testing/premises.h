@@ -41,27 +41,27 @@ class NodeWriter : public ProgramBuilder {
     if (program.indices_count == 0) index(0, 0);
     return index(first, coef);
   }
-  Action& send(std::int32_t t0, std::uint32_t peer, const Place& from, std::uint16_t after = 0) {
-    Action& action = act(espalier_Kind_SEND, t0);
+  Action& send(std::int32_t t0, std::uint32_t peer, const Operand& from, std::uint16_t after = 0) {
+    Action& action = act(ActionKind::kSend, t0);
     action.link_ref = link_to(peer);
     action.after = after;
     action.has_a = true;
     action.a = from;
     return action;
   }
-  Action& receive(std::int32_t t0, std::uint32_t peer, const Place& into) {
-    Action& action = act(espalier_Kind_RECEIVE, t0);
+  Action& receive(std::int32_t t0, std::uint32_t peer, const Operand& into) {
+    Action& action = act(ActionKind::kReceive, t0);
     action.link_ref = link_to(peer);
     action.has_into = true;
     action.into = into;
     return action;
   }
   // Block `block` of segment 0 in slot `slot`, both given as indices.
-  [[nodiscard]] Place slot_at(std::uint8_t block, std::uint8_t slot) {
-    Place operand = place(espalier_Buffer_SCRATCH);
-    operand.block_ref = block;
-    operand.slot_ref = slot;
-    return operand;
+  [[nodiscard]] Operand slot_at(std::uint8_t block, std::uint8_t slot) {
+    Operand slotted = operand(Buffer::kScratch);
+    slotted.block_ref = block;
+    slotted.slot_ref = slot;
+    return slotted;
   }
 
  private:
@@ -84,7 +84,7 @@ class Premises : public ::testing::Test {
     for (std::uint32_t node = 0; node < count; ++node) {
       nodes.emplace_back(*topology, collective, node, window);
       if (routers) nodes.back().program.nodes = count;
-      nodes.back().program.port_model = espalier_PortModel_MULTIPORT;
+      nodes.back().program.port_model = PortModel::kMultiport;
       if (counts_per_rank(collective)) nodes.back().program.segments = topology->ranks();
     }
   }
@@ -118,7 +118,7 @@ class Premises : public ::testing::Test {
   }
   // A broadcast from rank 0 to rank 1 in N steps: the actions of both are changed by the tests.
   void begin_pipe(const std::string& spec = "complete:2") {
-    begin(spec, espalier_Collective_BROADCAST);
+    begin(spec, Collective::kBroadcast);
     nodes[0].send(0, 1, nodes[0].input());
     nodes[1].receive(0, 0, nodes[1].output());
   }

@@ -13,8 +13,8 @@
 
 namespace espalier::verify {
 
-inline constexpr Buffer kInput = espalier_Buffer_INPUT;
-inline constexpr Buffer kOutput = espalier_Buffer_OUTPUT;
+inline constexpr Buffer kInput = Buffer::kInput;
+inline constexpr Buffer kOutput = Buffer::kOutput;
 
 // Writes one rank's program.
 class ProgramBuilder {
@@ -28,8 +28,8 @@ class ProgramBuilder {
     program.node = node;
     program.window = window;
     program.segments = 1;
-    program.port_model = espalier_PortModel_ONE_PORT_DUPLEX;
-    program.grade = espalier_Grade_ASYNC;
+    program.port_model = PortModel::kOnePortDuplex;
+    program.contention = ContentionGuarantee::kAsync;
     program.blocks_count = 1;
     program.blocks[0] = {0, 1024};
   }
@@ -43,50 +43,50 @@ class ProgramBuilder {
     return static_cast<std::uint8_t>(program.indices_count++);
   }
   // Block i of the segment in instance i.
-  Place place(Buffer buffer, std::int32_t segment = 0) {
+  Operand operand(Buffer buffer, std::int32_t segment = 0) {
     return {buffer, index(segment, 0), index(0, 1), 0, 0};
   }
-  Place input() { return place(espalier_Buffer_INPUT); }
-  Place output() { return place(espalier_Buffer_OUTPUT); }
+  Operand input() { return operand(Buffer::kInput); }
+  Operand output() { return operand(Buffer::kOutput); }
   // Block i in slot first + i mod slots.
-  Place slot(std::int32_t first, std::uint32_t slots) {
-    Place operand = place(espalier_Buffer_SCRATCH);
-    operand.slot_ref = index(first, 1, slots);
-    return operand;
+  Operand slot(std::int32_t first, std::uint32_t slots) {
+    Operand scratch = operand(Buffer::kScratch);
+    scratch.slot_ref = index(first, 1, slots);
+    return scratch;
   }
 
-  Action& act(Kind kind, std::int32_t t0) {
+  Action& act(ActionKind kind, std::int32_t t0) {
     Action& action = program.actions[program.actions_count++];
     action.kind = kind;
     action.t0_ref = count(t0, 0);
     action.instances_ref = count(0, 1);
     return action;
   }
-  Action& send(std::int32_t t0, std::uint32_t peer, const Place& from, std::uint16_t after) {
-    Action& action = act(espalier_Kind_SEND, t0);
+  Action& send(std::int32_t t0, std::uint32_t peer, const Operand& from, std::uint16_t after) {
+    Action& action = act(ActionKind::kSend, t0);
     action.link_ref = link(peer);
     action.after = after;
     action.has_a = true;
     action.a = from;
     return action;
   }
-  Action& receive(std::int32_t t0, std::uint32_t peer, const Place& into) {
-    Action& action = act(espalier_Kind_RECEIVE, t0);
+  Action& receive(std::int32_t t0, std::uint32_t peer, const Operand& into) {
+    Action& action = act(ActionKind::kReceive, t0);
     action.link_ref = link(peer);
     action.has_into = true;
     action.into = into;
     return action;
   }
-  Action& combine(std::int32_t t0, const Place& into, const Place& left, const Place& right) {
-    Action& action = act(espalier_Kind_COMBINE, t0);
+  Action& combine(std::int32_t t0, const Operand& into, const Operand& left, const Operand& right) {
+    Action& action = act(ActionKind::kCombine, t0);
     action.has_into = action.has_a = action.has_b = true;
     action.into = into;
     action.a = left;
     action.b = right;
     return action;
   }
-  Action& copy(std::int32_t t0, const Place& into, const Place& from) {
-    Action& action = act(espalier_Kind_COPY, t0);
+  Action& copy(std::int32_t t0, const Operand& into, const Operand& from) {
+    Action& action = act(ActionKind::kCopy, t0);
     action.has_into = action.has_a = true;
     action.into = into;
     action.a = from;
@@ -120,7 +120,7 @@ inline std::vector<OwnedProgram> chain_broadcast(const topology::Topology& topol
   const std::uint32_t p = topology.ranks();
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < p; ++me) {
-    ProgramBuilder builder(topology, espalier_Collective_BROADCAST, me, 4);
+    ProgramBuilder builder(topology, Collective::kBroadcast, me, 4);
     const auto step = static_cast<std::int32_t>(me);
     if (me > 0) builder.receive(step - 1, me - 1, builder.output());
     if (me + 1 < p) {
@@ -138,13 +138,13 @@ inline std::vector<OwnedProgram> chain_reduce(const topology::Topology& topology
   const std::uint32_t p = topology.ranks();
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < p; ++me) {
-    ProgramBuilder builder(topology, espalier_Collective_REDUCE, me, window);
+    ProgramBuilder builder(topology, Collective::kReduce, me, window);
     const auto step = static_cast<std::int32_t>(p - 2 - me);
-    Place sum = builder.input();
+    Operand sum = builder.input();
     if (me + 1 < p) {
-      const Place slot = builder.slot(0, slots);
+      const Operand slot = builder.slot(0, slots);
       builder.program.scratch_blocks = slots;
-      const Place own = sum;
+      const Operand own = sum;
       sum = me == 0 ? builder.output() : slot;
       builder.receive(step, me + 1, slot);
       builder.combine(step, sum, own, slot);

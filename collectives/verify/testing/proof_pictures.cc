@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::uint32_t kNode = 1, kWindow = 3, kSlots = 4;
 
-const char* name_of(Kind kind) {
+const char* name_of(ActionKind kind) {
   switch (kind) {
-    case espalier_Kind_SEND: return "send";
-    case espalier_Kind_RECEIVE: return "receive";
-    case espalier_Kind_COMBINE: return "combine";
+    case ActionKind::kSend: return "send";
+    case ActionKind::kReceive: return "receive";
+    case ActionKind::kCombine: return "combine";
     default: return "copy";
   }
 }
@@ -32,7 +32,7 @@ void print_event(const Instance& event, const Known& before) {
   for (std::int64_t step = before.retired + 1; step <= event.step; ++step) {
     if (before.received(step)) received += (received.empty() ? "" : ", ") + std::to_string(step);
   }
-  const bool writes = event.kind != espalier_Kind_SEND;
+  const bool writes = event.kind != ActionKind::kSend;
   std::printf("%4lld  %-7s  block %lld  %s slot %lld  %-8s  %-10s  %lld\n",
               static_cast<long long>(event.step), name_of(event.kind),
               static_cast<long long>(moved(event).block), writes ? "into" : "from",
@@ -53,8 +53,8 @@ void print_hazards(const Program& program, std::int64_t blocks) {
     for (int turn = 0; turn < 3; ++turn) {
       for (std::size_t k = begin; k < end; ++k) {
         if (turn_of(all[k].kind) != turn) continue;
-        const bool send = all[k].kind == espalier_Kind_SEND;
-        const bool receive = all[k].kind == espalier_Kind_RECEIVE;
+        const bool send = all[k].kind == ActionKind::kSend;
+        const bool receive = all[k].kind == ActionKind::kReceive;
         print_event(all[k],
                     send      ? rules.post_send(static_cast<std::size_t>(all[k].link), all[k].after)
                     : receive ? rules.before_issue()
@@ -76,7 +76,7 @@ void print_run(const RankProgressions& ranks, const char* name, std::int64_t blo
     const std::int64_t period = ranks.stages[one.stage].period;
     std::string line = std::string("  ") + name_of(one.kind);
     line.resize(10, ' ');
-    std::int32_t slot = one.kind == espalier_Kind_SEND ? one.a_slot : one.into_slot;
+    std::int32_t slot = one.kind == ActionKind::kSend ? one.a_slot : one.into_slot;
     std::int64_t next = one.first, block = one.block;
     for (std::int64_t step = 0; step < steps; ++step) {
       std::string cell;

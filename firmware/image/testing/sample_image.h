@@ -65,8 +65,8 @@ inline ImageContent sample_content(std::uint32_t release, std::uint32_t counter)
   for (const std::uint32_t peer : {0u, 1u, 3u, 4u}) {
     content.links.push_back({peer, 7, static_cast<std::uint16_t>(peer)});
   }
-  content.programs.push_back(sample_descriptor(espalier_Collective_BROADCAST, "two-tree"));
-  content.programs.push_back(sample_descriptor(espalier_Collective_ALLREDUCE, "chain"));
+  content.programs.push_back(sample_descriptor(Collective::kBroadcast, "two-tree"));
+  content.programs.push_back(sample_descriptor(Collective::kAllreduce, "chain"));
   return content;
 }
 

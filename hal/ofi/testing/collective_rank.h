@@ -53,7 +53,7 @@ class CollectiveRank {
     Operator op;
     op.op = Op::kSum;
     op.type = Type::kF32;
-    const bool in_place = program_.collective == espalier_Collective_BROADCAST && me() == 0;
+    const bool in_place = program_.collective == Collective::kBroadcast && me() == 0;
     return machine_.start(
         program_,
         {input_.data(), in_place ? nullptr : output_.data(), scratch_.data(), scratch_.size()}, op,
@@ -74,9 +74,9 @@ class CollectiveRank {
 
   // Number of incorrect elements of this rank's result.
   [[nodiscard]] std::uint64_t incorrect() const {
-    const bool broadcast = program_.collective == espalier_Collective_BROADCAST;
+    const bool broadcast = program_.collective == Collective::kBroadcast;
     if (broadcast && me() == 0) return 0;
-    if (program_.collective == espalier_Collective_REDUCE && me() != 0) return 0;
+    if (program_.collective == Collective::kReduce && me() != 0) return 0;
     std::uint64_t count = 0;
     for (std::uint64_t i = 0; i < count_; ++i) {
       const auto base = static_cast<float>((i + round_) % 31);

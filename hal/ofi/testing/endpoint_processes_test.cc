@@ -40,7 +40,7 @@ int run_collectives(Endpoint& endpoint, std::uint32_t ranks, std::uint32_t round
   CollectiveRank rank(ranks, 1 << 18);
   if (rank.init(endpoint, 60'000'000'000) != Status::kOk) return 1;
   for (const Collective collective :
-       {espalier_Collective_BROADCAST, espalier_Collective_REDUCE, espalier_Collective_ALLREDUCE}) {
+       {Collective::kBroadcast, Collective::kReduce, Collective::kAllreduce}) {
     if (!rank.plan(collective, "two-tree")) return 2;
     for (std::uint32_t round = 0; round < rounds; ++round) {
       for (const std::uint64_t count : {0u, 1u, 1023u, 1024u, 1025u, 5000u, 1u << 18}) {
@@ -73,7 +73,7 @@ using Fate = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // status
 int run_until_failure(Endpoint& endpoint, std::uint32_t ranks, std::uint64_t count, int out) {
   CollectiveRank rank(ranks, count);
   if (rank.init(endpoint, kDeadlineNs) != Status::kOk) return 1;
-  if (!rank.plan(espalier_Collective_ALLREDUCE, "two-tree")) return 2;
+  if (!rank.plan(Collective::kAllreduce, "two-tree")) return 2;
   for (std::uint32_t round = 0;; ++round) {
     Status status = rank.start(count, round);
     if (status == Status::kOk) status = rank.finish();

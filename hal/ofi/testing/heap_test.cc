@@ -75,10 +75,10 @@ struct Job {
   Collective collective;
   const char* algorithm;
 };
-constexpr Job kJobs[] = {{espalier_Collective_BROADCAST, "two-tree"},
-                         {espalier_Collective_BROADCAST, "binomial"},
-                         {espalier_Collective_REDUCE, "chain"},
-                         {espalier_Collective_ALLREDUCE, "two-tree"}};
+constexpr Job kJobs[] = {{Collective::kBroadcast, "two-tree"},
+                         {Collective::kBroadcast, "binomial"},
+                         {Collective::kReduce, "chain"},
+                         {Collective::kAllreduce, "two-tree"}};
 
 using Mode = std::tuple<const char*, bool>;  // provider, hop by hop
 class HeapTest : public testing::TestWithParam<Mode> {};

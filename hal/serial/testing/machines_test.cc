@@ -163,7 +163,7 @@ TEST_P(SerialMachines, RunEveryCollective) {
         job.root = ranks / 2;
         job.seed = ++collectives;
         for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{701}}) {
-          job.count = job.collective == espalier_Collective_BARRIER ? 0 : count;
+          job.count = job.collective == Collective::kBarrier ? 0 : count;
           machines.run(job);
           if (HasFatalFailure()) return;
         }
@@ -179,7 +179,7 @@ TEST_P(SerialMachines, NameANodeThatFallsSilent) {
   constexpr std::uint32_t kRanks = 5, kDead = 3;
   Machines machines(kRanks, GetParam().faults, 2);
   Job job;
-  job.collective = espalier_Collective_ALLREDUCE;
+  job.collective = Collective::kAllreduce;
   job.algorithm = "two-tree";
   job.op.op = Op::kSum;
   job.op.type = Type::kI32;

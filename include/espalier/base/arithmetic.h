@@ -18,7 +18,7 @@ constexpr std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
 
-// Changes of sign only; the value must fit.
+// as_int() and as_index() convert a value that fits.
 constexpr std::int32_t as_int(std::uint32_t value) { return static_cast<std::int32_t>(value); }
 constexpr std::size_t as_index(std::int32_t value) { return static_cast<std::size_t>(value); }
 

@@ -162,7 +162,7 @@ class Machine {
   // The buffers that the program's actions name, and whether any of them combines.
   struct BufferUses {
     bool input = false, output = false, combines = false;
-    void add_operand(bool present, const Place& place);
+    void add_operand(bool present, const Operand& operand);
   };
 
   // start.cc
@@ -211,7 +211,7 @@ class Machine {
   [[nodiscard]] bool has_reached(std::uint8_t from, std::uint32_t after, bool ops_too) const;
   [[nodiscard]] bool can_run(const Action& action) const;
   [[nodiscard]] bool is_being_sent(const Block& block) const;
-  [[nodiscard]] bool locate(std::uint32_t row, const Place& place, Block& block) const;
+  [[nodiscard]] bool locate(std::uint32_t row, const Operand& operand, Block& block) const;
   [[nodiscard]] bool operate(std::uint32_t row);
 
   Step& step(std::uint8_t counter) { return steps_[counter & kRingMask]; }

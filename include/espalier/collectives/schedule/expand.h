@@ -11,8 +11,8 @@
 namespace espalier {
 
 // An operand of one instance.
-struct PlaceAt {
-  Buffer buffer = espalier_Buffer_BUFFER_NONE;
+struct OperandAt {
+  Buffer buffer = Buffer::kNone;
   std::int64_t segment = 0;
   std::int64_t block = 0;  // after clamping
   std::int64_t slot = 0;   // SCRATCH only
@@ -25,11 +25,11 @@ struct Instance {
   std::uint32_t phase = 0;
   std::uint32_t action = 0;  // position in Program.actions
   std::int64_t i = 0;        // the instance's number
-  Kind kind = espalier_Kind_KIND_NONE;
+  ActionKind kind = ActionKind::kNone;
   std::int64_t link = -1;  // position among the program's links; SEND and RECEIVE only
   std::int64_t peer = -1;  // node at the other end; -1 if `link` is outside the table
   std::uint32_t after = 0;
-  PlaceAt into, a, b;
+  OperandAt into, a, b;
 };
 
 // Returns all existing instances for N = `blocks`, ordered by (step, action, i).

@@ -8,24 +8,19 @@
 #include <cstring>
 
 #include "espalier/base/status.h"
+#include "espalier/collectives/schedule/enumerations.h"
 #include "espalier/proto/schedule.pb.h"
 
 namespace espalier {
 
-// The messages and enums of proto/schedule.proto, which explains their fields and values. Action,
-// Place (an operand), Phase, Count, Index, Term (of an index), BlockRule; Kind (of an action),
-// Buffer, Collective, PortModel, Grade (the contention guarantee).
+// The messages of proto/schedule.proto, which explains their fields: Action, Operand, Phase, Count,
+// Index (of Terms), Term, BlockRule. The enumerations are in enumerations.h.
 using Action = espalier_Action;
-using Place = espalier_Place;
+using Operand = espalier_Operand;
 using Phase = espalier_Phase;
 using Count = espalier_Count;
 using Index = espalier_Index;
 using Term = espalier_Term;
-using Kind = espalier_Kind;
-using Buffer = espalier_Buffer;
-using Collective = espalier_Collective;
-using PortModel = espalier_PortModel;
-using Grade = espalier_Grade;
 using BlockRule = espalier_BlockRule;
 
 // One node's part of a schedule. The object's type determines the memory that `table` points to:
@@ -103,15 +98,15 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N; proofs for every N 
 }
 
 // Returns the number of consecutive segments of an operand.
-[[nodiscard]] constexpr std::uint32_t place_run(const Place& place) {
-  return place.run == 0 ? 1 : place.run;
+[[nodiscard]] constexpr std::uint32_t operand_run(const Operand& operand) {
+  return operand.run == 0 ? 1 : operand.run;
 }
 
 // Whether an element count refers to one rank's part: scatter, gather, allgather, reduce-scatter,
 // all-to-all. The message then has `ranks` segments of that count. Otherwise a count refers to the
 // whole message.
 [[nodiscard]] constexpr bool counts_per_rank(Collective collective) {
-  return collective >= espalier_Collective_SCATTER && collective <= espalier_Collective_ALL_TO_ALL;
+  return collective >= Collective::kScatter && collective <= Collective::kAllToAll;
 }
 
 // Returns "broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather",
@@ -120,8 +115,8 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N; proofs for every N 
 
 // Whether one rank alone, Program.root, provides the message or gets it. Otherwise root is 0.
 [[nodiscard]] constexpr bool has_root(Collective collective) {
-  return collective == espalier_Collective_BROADCAST || collective == espalier_Collective_REDUCE ||
-         collective == espalier_Collective_SCATTER || collective == espalier_Collective_GATHER;
+  return collective == Collective::kBroadcast || collective == Collective::kReduce ||
+         collective == Collective::kScatter || collective == Collective::kGather;
 }
 
 // How much of the message the caller's buffer holds on program.node. kOwn: only the segment of that

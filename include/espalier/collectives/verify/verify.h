@@ -85,7 +85,7 @@ struct Verdict {
   // twice. 0 if each N was expanded.
   std::uint64_t progressions = 0;
   // Whether no link exceeds its capacity in lock step (slot), and under any timing skew (async),
-  // regardless of the claimed grade. Only with VerifyOptions::links.
+  // regardless of the claimed guarantee. Only with VerifyOptions::links.
   bool slot = false, async = false;
 };
 
@@ -100,7 +100,7 @@ enum class Method : std::uint8_t {
 
 // The parameters of verify().
 struct VerifyOptions {
-  // Whether the claimed grade (property links) is checked. All other properties always are.
+  // Whether the claimed guarantee (property links) is checked. All other properties always are.
   bool links = true;
   Method method = Method::kAuto;
   // Above 0: the check is exhaustive, up to this N. 0: an exhaustive check ends at

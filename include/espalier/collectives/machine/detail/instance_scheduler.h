@@ -102,14 +102,14 @@ class InstanceScheduler {
   [[nodiscard]] static std::uint32_t block_ref(const Action& action);
   void add_cursors(Row& row, const Action& action);
   void add_cursor(Row& row, std::uint32_t ref);
-  void add_place(Row& row, bool present, const Place& place);
+  void add_operand(Row& row, bool present, const Operand& operand);
   void start_cursor(Row& row, std::uint32_t ref);
   [[nodiscard]] bool has_room(const Index& index) const;
   [[nodiscard]] bool has_pace(std::uint32_t row) const { return action(row).pace_ref != 0; }
   // Whether the action's instances run after they are issued: then the pace is ahead of the other
   // indices.
   [[nodiscard]] static bool runs_later(const Action& action) {
-    return action.kind == espalier_Kind_COMBINE || action.kind == espalier_Kind_COPY;
+    return action.kind == ActionKind::kCombine || action.kind == ActionKind::kCopy;
   }
   void start_pace(std::uint32_t row);
   void update_step(std::uint32_t row, std::int64_t earliest);
