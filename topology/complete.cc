@@ -57,12 +57,12 @@ class Complete final : public Topology {
 
 }  // namespace
 
-std::unique_ptr<Topology> parse_complete(std::string_view text, std::string& error) {
+Result<std::unique_ptr<Topology>> parse_complete(std::string_view text) {
   SpecReader reader("complete:", text, "complete:N with N at least 1, e.g. complete:16");
   const std::uint32_t ranks = reader.number("the number of ranks");
   reader.end();
   reader.limit_nodes(ranks);
-  if (reader.failed(error)) return nullptr;
+  if (auto sound = reader.result(); !sound) return fail(sound.error());
   return std::make_unique<Complete>(ranks);
 }
 

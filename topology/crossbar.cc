@@ -112,7 +112,7 @@ class Crossbar final : public Topology {
 
 }  // namespace
 
-std::unique_ptr<Topology> parse_crossbar(std::string_view text, std::string& error) {
+Result<std::unique_ptr<Topology>> parse_crossbar(std::string_view text) {
   SpecReader reader("crossbar:", text, kCrossbarForm);
   const std::uint32_t modules = reader.number("the number of modules");
   reader.literal("x");
@@ -126,7 +126,7 @@ std::unique_ptr<Topology> parse_crossbar(std::string_view text, std::string& err
   }
   reader.end();
   reader.limit_nodes(std::uint64_t{modules} * size + modules + 1);
-  if (reader.failed(error)) return nullptr;
+  if (auto sound = reader.result(); !sound) return fail(sound.error());
   return std::make_unique<Crossbar>(modules, size, in, out);
 }
 

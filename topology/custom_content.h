@@ -19,7 +19,7 @@ struct SourcePosition {
   int line = 0, column = 0;
 };
 
-// A parse error: the error, the correct form, and the position. Empty: no error.
+// A parse error: the error, the correct form, and the position.
 struct ParseError {
   SourcePosition source;
   std::string what;
@@ -59,7 +59,7 @@ struct CustomContent {
 
 // Parses text format (proto/topology.proto). Checks nodes and links, and that routes are lists of
 // links. CustomRoutes checks whether the routes reach their destinations.
-[[nodiscard]] ParseError read_custom(std::string_view text, CustomContent& content);
+[[nodiscard]] Result<CustomContent, ParseError> read_custom(std::string_view text);
 
 // Returns one line of text format that parses as the same content. All files with this content give
 // the same line: comments, order and explicit defaults have no effect.

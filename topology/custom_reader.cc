@@ -25,8 +25,7 @@ constexpr double kFarthest = 1e6;
 // Keeps the first error; values read after it are meaningless.
 class TopologyReader {
  public:
-  explicit TopologyReader(CustomContent& content) : content_(content) {}
-  [[nodiscard]] ParseError read(std::string_view text);
+  [[nodiscard]] Result<CustomContent, ParseError> read(std::string_view text);
 
  private:
   void head();
@@ -38,9 +37,9 @@ class TopologyReader {
   void route(const TopologyFile::Route& entry, SourcePosition source);
   void sort();
 
-  [[nodiscard]] bool ok() const { return parse_error_.what.empty(); }
+  [[nodiscard]] bool ok() const { return !parse_error_.has_value(); }
   void fail(SourcePosition source, const std::string& what) {
-    if (ok()) parse_error_ = {source, what};
+    if (ok()) parse_error_ = ParseError{source, what};
   }
   // Reads a required node number, which must be a node of the topology. `what`: "link: 'from'".
   std::uint32_t number(bool given, std::uint32_t node, const std::string& what,
@@ -48,8 +47,8 @@ class TopologyReader {
   [[nodiscard]] std::string numbers() const;
   [[nodiscard]] SourcePosition source_of(const char* field, int index = -1) const;
 
-  CustomContent& content_;
-  ParseError parse_error_;
+  CustomContent content_;
+  std::optional<ParseError> parse_error_;  // the first
   TopologyFile file_;
   Tree tree_;
   std::set<std::uint32_t> described_;
@@ -257,14 +256,14 @@ void TopologyReader::sort() {
   });
 }
 
-ParseError TopologyReader::read(std::string_view text) {
+Result<CustomContent, ParseError> TopologyReader::read(std::string_view text) {
   FirstError errors("; expected text as docs/topologies.md describes it");
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   parser.WriteLocationsTo(&tree_);
   if (!parser.ParseFromString(std::string(text), &file_)) {
     errors.AddError(0, 0, "the text cannot be parsed");  // ignored if there is an error already
-    return errors.error;
+    return espalier::fail(*errors.error);
   }
   head();
   for (int at = 0; ok() && at < file_.node_size(); ++at)
@@ -281,14 +280,14 @@ ParseError TopologyReader::read(std::string_view text) {
   for (int at = 0; ok() && at < file_.route_size(); ++at)
     route(file_.route(at), source_of("route", at));
   sort();
-  return parse_error_;
+  if (!ok()) return espalier::fail(*parse_error_);
+  return std::move(content_);
 }
 
 }  // namespace
 
-ParseError read_custom(std::string_view text, CustomContent& content) {
-  content = {};
-  return TopologyReader(content).read(text);
+Result<CustomContent, ParseError> read_custom(std::string_view text) {
+  return TopologyReader().read(text);
 }
 
 }  // namespace espalier::topology

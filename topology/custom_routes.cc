@@ -5,11 +5,11 @@
 
 namespace espalier::topology {
 
-ParseError CustomRoutes::build(const CustomContent& content) {
+Result<void, ParseError> CustomRoutes::build(const CustomContent& content) {
   content_ = &content;
   count_ = content.nodes.size();
   next_.assign(count_ * count_, kNowhere);
-  if (ParseError parse_error = all_joined(); !parse_error.what.empty()) return parse_error;
+  if (auto joined = all_joined(); !joined) return joined;
   if (content.xy) {
     fill_xy();
   } else {
@@ -19,7 +19,7 @@ ParseError CustomRoutes::build(const CustomContent& content) {
     next_[hop.to * count_ + hop.at] = static_cast<std::uint16_t>(hop.next);
   }
   for (std::uint32_t to = 0; to < count_; ++to) {
-    if (ParseError parse_error = follow(to); !parse_error.what.empty()) return parse_error;
+    if (auto arrives = follow(to); !arrives) return arrives;
   }
   return {};
 }
@@ -45,13 +45,14 @@ bool CustomRoutes::reached(bool along, std::uint32_t& first) const {
   return first == count_;
 }
 
-ParseError CustomRoutes::all_joined() const {
+Result<void, ParseError> CustomRoutes::all_joined() const {
   std::uint32_t node = 0;
   for (const bool along : {true, false}) {
     if (reached(along, node)) continue;
-    return {content_->ranks_source, content_->kind(along ? 0 : node) + " cannot reach " +
-                                        content_->kind(along ? node : 0) +
-                                        "; expected links by which every node reaches every other"};
+    return fail(ParseError{content_->ranks_source,
+                           content_->kind(along ? 0 : node) + " cannot reach " +
+                               content_->kind(along ? node : 0) +
+                               "; expected links by which every node reaches every other"});
   }
   return {};
 }
@@ -104,7 +105,7 @@ void CustomRoutes::fill_xy() {
   }
 }
 
-ParseError CustomRoutes::follow(std::uint32_t to) const {
+Result<void, ParseError> CustomRoutes::follow(std::uint32_t to) const {
   // By node: the first node whose path passed here; `to`: the path arrives.
   std::vector<std::uint32_t> walk(count_, kNowhere);
   walk[to] = to;
@@ -125,18 +126,20 @@ ParseError CustomRoutes::follow(std::uint32_t to) const {
   return {};
 }
 
-ParseError CustomRoutes::stops(std::uint32_t from, std::uint32_t at, std::uint32_t to) const {
+Result<void, ParseError> CustomRoutes::stops(std::uint32_t from, std::uint32_t at,
+                                             std::uint32_t to) const {
   const bool row = content_->nodes[at].at.x != content_->nodes[to].at.x;
-  return {content_->routing_source,
-          "the XY route from " + content_->kind(from) + " to " + content_->kind(to) + " ends at " +
-              content_->kind(at) + ", which has no link along its " + (row ? "row" : "column") +
-              " in that direction; expected a next_hop { at: " + std::to_string(at) +
-              " to: " + std::to_string(to) + " next: ... } or a route around"};
+  return fail(ParseError{content_->routing_source,
+                         "the XY route from " + content_->kind(from) + " to " + content_->kind(to) +
+                             " ends at " + content_->kind(at) + ", which has no link along its " +
+                             (row ? "row" : "column") +
+                             " in that direction; expected a next_hop { at: " + std::to_string(at) +
+                             " to: " + std::to_string(to) + " next: ... } or a route around"});
 }
 
 // Describes a loop. Every loop contains a next_hop, because each step of the routings alone comes
 // nearer.
-ParseError CustomRoutes::loops(std::uint32_t at, std::uint32_t to) const {
+Result<void, ParseError> CustomRoutes::loops(std::uint32_t at, std::uint32_t to) const {
   std::string way = std::to_string(at);
   SourcePosition source;
   std::uint32_t node = at;
@@ -147,8 +150,8 @@ ParseError CustomRoutes::loops(std::uint32_t at, std::uint32_t to) const {
     node = next(node, to);
     way += " -> " + std::to_string(node);
   } while (node != at);
-  return {source, "messages for " + content_->kind(to) + " circulate without end, " + way +
-                      "; expected a next_hop that leads to it"};
+  return fail(ParseError{source, "messages for " + content_->kind(to) + " circulate without end, " +
+                                     way + "; expected a next_hop that leads to it"});
 }
 
 const CustomContent::Route* CustomRoutes::explicit_route(std::uint32_t from,

@@ -17,12 +17,9 @@ constexpr char kGood[] =
     "found_by: \"hand, with \\\"care\\\"\"\n";
 
 TEST(Embedding, ReadsAndWritesTheSame) {
-  std::string error;
-  const auto read = parse_embedding(kGood, "good", error);
-  ASSERT_TRUE(read) << error;
-  const auto again = parse_embedding(write_embedding(*read), "again", error);
-  ASSERT_TRUE(again) << error;
-  for (const Embedding& embedding : {*read, *again}) {
+  const auto read = parse_embedding(kGood, "good").value();
+  const auto again = parse_embedding(write_embedding(read), "again").value();
+  for (const Embedding& embedding : {read, again}) {
     EXPECT_EQ(embedding.topology, "mesh:1x4");
     EXPECT_EQ(embedding.collective, "broadcast");
     EXPECT_EQ(embedding.algorithm, "fractional-mesh");
@@ -40,11 +37,9 @@ TEST(Embedding, KnownOnesReadAndAreWrittenAlike) {
   for (const std::string& name : known_embeddings()) {
     const auto known = known_embedding(name);
     ASSERT_TRUE(known) << name;
-    std::string error;
-    const auto again = parse_embedding(write_embedding(*known), name, error);
-    ASSERT_TRUE(again) << error;
-    EXPECT_EQ(again->node_of, known->node_of);
-    EXPECT_EQ(again->groups.size(), known->groups.size());
+    const auto again = parse_embedding(write_embedding(*known), name).value();
+    EXPECT_EQ(again.node_of, known->node_of);
+    EXPECT_EQ(again.groups.size(), known->groups.size());
   }
   EXPECT_FALSE(known_embedding("no such"));
 }
@@ -78,20 +73,21 @@ TEST(Embedding, RefusesBadTextsInOneLine) {
       {"", "e:1: the collective is missing"},
   };
   for (const auto& [text, expected] : bad) {
-    std::string error;
-    EXPECT_FALSE(parse_embedding(text, "e", error)) << text;
+    const auto refused = parse_embedding(text, "e");
+    ASSERT_FALSE(refused) << text;
+    const std::string& error = refused.error().message;
     EXPECT_EQ(error.rfind(expected, 0), 0u) << error << "\nnot " << expected;
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
-  std::string error;
-  EXPECT_FALSE(read_embedding("/no/such/file", error));
+  const auto missing = read_embedding("/no/such/file");
+  ASSERT_FALSE(missing);
+  const std::string& error = missing.error().message;
   EXPECT_NE(error.find("cannot read '/no/such/file'"), std::string::npos) << error;
 }
-// XY routes on a mirrored mesh are the mirror images of XY routes.
+
 // XY routes of a mirrored mesh are the mirror images of XY routes.
 TEST(Embedding, OfACornerServesAllCorners) {
-  std::string error;
-  const auto mesh = parse("mesh:4x8", error);
+  const auto mesh = parse("mesh:4x8").value();
   const Wanted wanted{.collective = "broadcast", .algorithm = "two-tree", .root = 0};
   const auto own = best_embedding(*mesh, wanted);
   ASSERT_TRUE(own);

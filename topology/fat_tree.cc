@@ -145,7 +145,7 @@ std::vector<std::uint32_t> read_capacities(SpecReader& reader, std::uint32_t ari
 
 }  // namespace
 
-std::unique_ptr<Topology> parse_fat_tree(std::string_view text, std::string& error) {
+Result<std::unique_ptr<Topology>> parse_fat_tree(std::string_view text) {
   SpecReader reader("fattree:", text, kFatTreeForm);
   reader.literal("k=");
   const std::uint32_t arity = reader.number("k");
@@ -161,14 +161,14 @@ std::unique_ptr<Topology> parse_fat_tree(std::string_view text, std::string& err
                 " has more than " + std::to_string(kMaxTopologyNodes) + " nodes");
   }
   reader.literal(",c=");
-  if (reader.failed(error)) return nullptr;
+  if (auto sound = reader.result(); !sound) return fail(sound.error());
   std::vector<std::uint32_t> capacities = read_capacities(reader, arity, height);
   reader.end();
   if (capacities.size() != height) {
     reader.fail("c lists " + std::to_string(capacities.size()) +
                 " capacities for h=" + std::to_string(height));
   }
-  if (reader.failed(error)) return nullptr;
+  if (auto sound = reader.result(); !sound) return fail(sound.error());
   return std::make_unique<FatTree>(arity, std::move(capacities));
 }
 

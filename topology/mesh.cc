@@ -81,14 +81,14 @@ class Mesh final : public Topology {
 
 }  // namespace
 
-std::unique_ptr<Topology> parse_mesh(std::string_view text, std::string& error) {
+Result<std::unique_ptr<Topology>> parse_mesh(std::string_view text) {
   SpecReader reader("mesh:", text, "mesh:RxC with R and C at least 1, e.g. mesh:4x4");
   const std::uint32_t rows = reader.number("the number of rows");
   reader.literal("x");
   const std::uint32_t columns = reader.number("the number of columns");
   reader.end();
   reader.limit_nodes(std::uint64_t{rows} * columns);
-  if (reader.failed(error)) return nullptr;
+  if (auto sound = reader.result(); !sound) return fail(sound.error());
   return std::make_unique<Mesh>(rows, columns);
 }
 

@@ -8,12 +8,7 @@
 namespace espalier::topology {
 namespace {
 
-std::unique_ptr<Topology> must_parse(const std::string& spec) {
-  std::string error;
-  auto topology = parse(spec, error);
-  EXPECT_NE(topology, nullptr) << spec << ": " << error;
-  return topology;
-}
+std::unique_ptr<Topology> must_parse(const std::string& spec) { return parse(spec).value(); }
 
 TEST(Topology, CountsNodesAndLinks) {
   struct Row {
@@ -250,9 +245,9 @@ std::map<std::string, std::string> errors() {
 
 TEST(Topology, ErrorsGiveCausePositionAndCorrectForm) {
   for (const auto& [spec, message] : errors()) {
-    std::string error;
-    EXPECT_EQ(parse(spec, error), nullptr) << spec;
-    EXPECT_EQ(error, message);
+    const auto topology = parse(spec);
+    ASSERT_FALSE(topology) << spec;
+    EXPECT_EQ(topology.error().message, message);
   }
 }
 

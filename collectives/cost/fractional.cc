@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::cost {
 
 std::int64_t fractional_size(std::int64_t run, std::int64_t i) {
@@ -16,6 +18,7 @@ std::int64_t fractional_size(std::int64_t run, std::int64_t i) {
 }
 
 std::int64_t fractional_depth(std::int64_t ranks, std::int64_t run) {
+  ESPALIER_ASSERT(ranks >= 1 && run >= 1);
   std::vector<std::int64_t> sizes;
   for (std::int64_t at = 0;; ++at) {
     const auto back = [&](std::int64_t by) { return sizes[static_cast<std::size_t>(at - by)]; };

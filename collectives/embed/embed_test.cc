@@ -21,10 +21,7 @@ namespace {
 using topology::Embedding;
 
 std::unique_ptr<topology::Topology> must_parse(const std::string& spec) {
-  std::string error;
-  auto topology = topology::parse(spec, error);
-  EXPECT_NE(topology, nullptr) << error;
-  return topology;
+  return topology::parse(spec).value();
 }
 
 Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint32_t run) {
@@ -52,15 +49,14 @@ Programs direct_programs(const topology::Topology& topology, const std::string& 
   }
   const auto* searched = searched::find_searched(wanted, algorithm);
   EXPECT_NE(searched, nullptr) << algorithm;
-  EXPECT_EQ(searched->search(topology, group, programs), "");
-  return programs;
+  return searched->search(topology, group).value();
 }
 
 Programs embedded_programs(const topology::Topology& topology, const Embedding& embedding) {
   if (!embedding.groups.empty()) {
     Programs programs;
     const Group group = group_on(topology, embedding.node_of.front(), embedding.run);
-    EXPECT_EQ(searched::fractional_mesh(topology, group, embedding, programs), "");
+    programs = searched::fractional_mesh(topology, group, embedding).value();
     return programs;
   }
   Programs programs =

@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "espalier/base/arithmetic.h"
@@ -24,7 +25,7 @@ class Reader {
   Reader(const Programs& direct, std::int64_t blocks)
       : direct_(direct), blocks_(blocks), memory_(direct.size()) {}
 
-  std::string read(Graph& graph) {
+  Result<Graph> read() {
     std::vector<std::vector<Instance>> all;
     std::int64_t steps = 0;
     std::size_t instances = 0;
@@ -32,11 +33,11 @@ class Reader {
       all.push_back(expand(program, blocks_));
       instances += all.back().size();
       // Each is one task, but a message is two instances.
-      if (instances > 3 * kMaxTasks) return too_many();
+      if (instances > 3 * kMaxTasks) return fail(too_many());
       if (!all.back().empty()) steps = std::max(steps, all.back().back().step + 1);
     }
     std::vector<std::size_t> begin(all.size(), 0), end(all.size(), 0);
-    for (std::int64_t step = 0; step < steps && wrong_.empty(); ++step) {
+    for (std::int64_t step = 0; step < steps && !wrong_; ++step) {
       for (std::uint32_t node = 0; node < all.size(); ++node) {
         begin[node] = end[node];
         while (end[node] < all[node].size() && all[node][end[node]].step == step) ++end[node];
@@ -46,15 +47,13 @@ class Reader {
           for (std::size_t k = begin[node]; k < end[node]; ++k) follow(node, all[node][k], turn);
         }
       }
-      if (tasks_.size() > kMaxTasks) {
-        return too_many();
-      }
+      if (tasks_.size() > kMaxTasks) return fail(too_many());
     }
+    if (wrong_) return fail(*wrong_);
     for (Memory& memory : memory_) {
       for (const auto& [operand, task] : memory.output) tasks_[as_index(task)].output = true;
     }
-    graph = {static_cast<std::int32_t>(blocks_), std::move(tasks_), {}};
-    return wrong_;
+    return Graph{static_cast<std::int32_t>(blocks_), std::move(tasks_), {}};
   }
 
  private:
@@ -66,7 +65,7 @@ class Reader {
   // Sends read the data from before the step, receives write, then operations run.
   void follow(std::uint32_t node, const Instance& one, int turn) {
     const bool transfer = one.kind == ActionKind::kSend || one.kind == ActionKind::kReceive;
-    if (!wrong_.empty() || turn != (one.kind == ActionKind::kSend ? 0 : transfer ? 1 : 2)) return;
+    if (wrong_ || turn != (one.kind == ActionKind::kSend ? 0 : transfer ? 1 : 2)) return;
     if (transfer && (one.peer < 0 || at_node(one.peer) >= direct_.size())) {
       return refuse(node, one, "a peer has no program");
     }
@@ -82,8 +81,8 @@ class Reader {
   static std::uint32_t at_node(std::int64_t peer) { return static_cast<std::uint32_t>(peer); }
 
   void refuse(std::uint32_t node, const Instance& one, const std::string& what) {
-    wrong_ = "rank " + std::to_string(node) + ", step " + std::to_string(one.step) + ": " + what +
-             "; verify the direct schedule first";
+    wrong_ = Error{"rank " + std::to_string(node) + ", step " + std::to_string(one.step) + ": " +
+                   what + "; verify the direct schedule first"};
   }
 
   Values read_run(std::uint32_t node, const Instance& one, const OperandAt& operand) {
@@ -149,7 +148,7 @@ class Reader {
     if (left.size() != one.into.run || right.size() != one.into.run) {
       return refuse(node, one, "its places have runs of different lengths");
     }
-    for (std::size_t part = 0; part < one.into.run && wrong_.empty(); ++part) {
+    for (std::size_t part = 0; part < one.into.run && !wrong_; ++part) {
       Task task;
       task.kind = one.kind;
       task.from = node;
@@ -165,7 +164,7 @@ class Reader {
   std::vector<Memory> memory_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Values>> on_way_;
   std::vector<Task> tasks_;
-  std::string wrong_;
+  std::optional<Error> wrong_;  // the last
 };
 
 // The history of each block, as numbers that are equal for equal tasks; sorted by block.
@@ -267,25 +266,25 @@ bool always_one_block(const Program& program) {
 
 }  // namespace
 
-std::string find_graph(const Programs& direct, Graph& graph) {
-  if (direct.empty()) return "there are no programs";
+Result<Graph> find_graph(const Programs& direct) {
+  if (direct.empty()) return fail("there are no programs");
   if (always_one_block(direct[0])) {
-    std::string wrong = Reader(direct, 1).read(graph);
-    if (wrong.empty()) find_in_place(graph);
-    return wrong;
+    auto graph = Reader(direct, 1).read();
+    if (graph) find_in_place(*graph);
+    return graph;
   }
   const std::uint32_t mod = direct[0].residue_mod;
   for (std::int32_t blocks = 1; blocks <= kMaxBlocks; ++blocks) {
     if (mod > 1 && static_cast<std::uint32_t>(2 * blocks) % mod != direct[0].residue) continue;
-    const std::string wrong = Reader(direct, 2 * std::int64_t{blocks}).read(graph);
-    if (!wrong.empty()) return wrong;
-    if (!repeats(graph)) continue;
-    keep_first(graph, blocks);
-    find_in_place(graph);
-    return "";
+    auto graph = Reader(direct, 2 * std::int64_t{blocks}).read();
+    if (!graph) return graph;
+    if (!repeats(*graph)) continue;
+    keep_first(*graph, blocks);
+    find_in_place(*graph);
+    return graph;
   }
-  return "what it does with a block does not repeat after any number of blocks up to " +
-         std::to_string(kMaxBlocks) + ", so there is no period to lower";
+  return fail("what it does with a block does not repeat after any number of blocks up to " +
+              std::to_string(kMaxBlocks) + ", so there is no period to lower");
 }
 
 }  // namespace espalier::lower

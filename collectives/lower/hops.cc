@@ -15,27 +15,28 @@ class Router {
   Router(const topology::Topology& topology, PortModel ports, Hops& hops)
       : topology_(topology), single_(ports == PortModel::kSingleSend), hops_(hops) {}
 
-  std::string add(std::int32_t number) {
+  Result<void> add(std::int32_t number) {
     const Task& task = hops_.tasks[as_index(number)];
     hops_.first.push_back(static_cast<std::int32_t>(hops_.all.size()));
     const std::int32_t a = source(task.a), b = source(task.b);
     if (task.kind != ActionKind::kSend) {
       hops_.all.push_back({task.from, task.to, number, a, b, -1});
-      return "";
+      return {};
     }
     const std::vector<std::uint32_t> route = topology_.route(task.from, task.to);
     for (std::size_t hop = 1; hop < route.size(); ++hop) {
       const std::int32_t lanes =
           static_cast<std::int32_t>(topology_.capacity(route[hop - 1], route[hop]));
       if (lanes == 0 || topology_.route(route[hop - 1], route[hop]).size() != 2) {
-        return "the route from " + topology_.node_name(task.from) + " to " +
-               topology_.node_name(task.to) + " is not one of links that are their own routes";
+        return fail("the route from " + topology_.node_name(task.from) + " to " +
+                    topology_.node_name(task.to) +
+                    " is not one of links that are their own routes");
       }
       const std::int32_t before = hop == 1 ? a : static_cast<std::int32_t>(hops_.all.size()) - 1;
       hops_.all.push_back({route[hop - 1], route[hop], number, before, -1,
                            port(route[hop - 1], route[hop], lanes)});
     }
-    return "";
+    return {};
   }
 
  private:
@@ -188,17 +189,17 @@ std::vector<std::int64_t> message_left(const Hops& hops) {
 
 }  // namespace
 
-std::string find_hops(const topology::Topology& topology, Graph graph, PortModel ports,
-                      Hops& hops) {
-  hops = {};
+Result<Hops> find_hops(const topology::Topology& topology, Graph graph, PortModel ports) {
+  Hops hops;
   hops.blocks = graph.blocks;
   hops.tasks = std::move(graph.tasks);
   Router router(topology, ports, hops);
   for (std::size_t task = 0; task < hops.tasks.size(); ++task) {
-    std::string wrong = router.add(static_cast<std::int32_t>(task));
-    if (!wrong.empty()) return wrong;
+    if (auto routed = router.add(static_cast<std::int32_t>(task)); !routed) {
+      return fail(routed.error());
+    }
     if (hops.all.size() > kMaxHops) {
-      return "its messages cross more than " + std::to_string(kMaxHops) + " links";
+      return fail("its messages cross more than " + std::to_string(kMaxHops) + " links");
     }
   }
   if (ports != PortModel::kSingleSend) hops.ports = hops.links;
@@ -208,7 +209,7 @@ std::string find_hops(const topology::Topology& topology, Graph graph, PortModel
     hops.orders.push_back({hops.first[as_index(order.first)], hops.last_of(order.then),
                            into_receive, from_send ? 0 : 1});
   }
-  return "";
+  return hops;
 }
 
 Plan find_steps(const Hops& hops, const Waits& waits) {

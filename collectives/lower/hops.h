@@ -50,10 +50,10 @@ struct Hops {
   }
 };
 
-// Routes each message over every link of topology.route(). Returns a line with the reason if a
-// route does not follow links, or if there are more hops than kMaxHops.
-[[nodiscard]] std::string find_hops(const topology::Topology& topology, Graph graph,
-                                    PortModel ports, Hops& hops);
+// Routes each message over every link of topology.route(). Errors: a route does not follow links, or
+// there are more hops than kMaxHops.
+[[nodiscard]] Result<Hops> find_hops(const topology::Topology& topology, Graph graph,
+                                     PortModel ports);
 
 inline constexpr std::size_t kMaxHops = std::size_t{1} << 22;
 

@@ -142,33 +142,33 @@ bool is_modelled(const topology::Topology& topology, const Programs& programs) {
   return programs.size() == topology.nodes() && !find_stranger(topology, programs);
 }
 
-std::string lower(const topology::Topology& topology, const Group& group, PortModel ports,
-                  const Programs& direct, Programs& lowered, Report& report) {
+Result<Programs> lower(const topology::Topology& topology, const Group& group, PortModel ports,
+                       const Programs& direct, Report& report) {
   report = {};
-  lowered.clear();
   const std::string name = direct.empty() ? "" : direct[0].algorithm;
-  const std::string who = "'" + name + "' on " + topology.title() + " cannot be lowered: ";
+  const auto cannot = [&](const std::string& reason) {
+    return fail("'" + name + "' on " + topology.title() + " cannot be lowered: " + reason);
+  };
   if (is_modelled(topology, direct)) {
-    if (!keeps_ports(direct, ports)) {
-      return who + "every peer is a neighbour already, and its nodes send over several links in " +
-             "a step; expected ports multiport, not single-send";
-    }
-    lowered = direct;
-    return "";
+    if (keeps_ports(direct, ports)) return direct;
+    return cannot(
+        "every peer is a neighbour already, and its nodes send over several links in a step; "
+        "expected ports multiport, not single-send");
   }
   if (topology.nodes() > kMaxNodes) {
-    return who + "at most " + std::to_string(kMaxNodes) + " nodes can, this has " +
-           std::to_string(topology.nodes());
+    return cannot("at most " + std::to_string(kMaxNodes) + " nodes can, this has " +
+                  std::to_string(topology.nodes()));
   }
-  Graph graph;
-  Hops hops;
-  std::string wrong = find_graph(direct, graph);
-  if (wrong.empty()) wrong = find_hops(topology, std::move(graph), ports, hops);
-  if (!wrong.empty()) return who + wrong;
+  auto graph = find_graph(direct);
+  if (!graph) return cannot(graph.error().message);
+  auto found = find_hops(topology, *std::move(graph), ports);
+  if (!found) return cannot(found.error().message);
+  Hops& hops = *found;
   const std::string lowered_name = lowered_name_of(name);
   const Outline outline = outline_of(topology, ports, direct[0], lowered_name);
   const Count bound = bound_of(topology, group, outline);
   const auto window = static_cast<std::int32_t>(group.window);
+  std::string tables_too_small;
   // Fewer different waits take fewer actions, and possibly more steps.
   for (const std::int32_t near : {window - 1, 1, 0}) {
     const Plan plan = find_steps(hops, {near, window});
@@ -183,12 +183,15 @@ std::string lower(const topology::Topology& topology, const Group& group, PortMo
       timed.digest = digest_u64(timed.digest, static_cast<std::uint64_t>(step));
     }
     Timer(hops, plan, timed).add_all();
-    wrong = write_programs(group, timed, lowered);
-    if (!wrong.empty()) continue;
+    auto lowered = write_programs(group, timed);
+    if (!lowered) {
+      tables_too_small = lowered.error().message;
+      continue;
+    }
     fill(hops, plan, direct[0], report);
-    return "";
+    return lowered;
   }
-  return who + wrong;
+  return cannot(tables_too_small);
 }
 
 std::string describe(const topology::Topology& topology, const Report& report) {

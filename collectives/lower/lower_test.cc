@@ -30,9 +30,9 @@ TEST(Lower, ASmallScheduleHasNoTables) {
   const Group group = group_for(*mesh);
   Programs lowered;
   Report report;
-  ASSERT_EQ(lower(*mesh, group, PortModel::kMultiport,
-                  direct(group, Collective::kBroadcast, "two-tree"), lowered, report),
-            "");
+  lowered = lower(*mesh, group, PortModel::kMultiport,
+                  direct(group, Collective::kBroadcast, "two-tree"), report)
+                .value();
   ASSERT_EQ(lowered.size(), 16u);
   for (const Program& program : lowered) {
     EXPECT_STREQ(program.algorithm, "two-tree, lowered");
@@ -55,7 +55,7 @@ TEST(Lower, AModelledScheduleStaysAsItIs) {
   ASSERT_TRUE(is_modelled(*line, chain));
   Programs lowered;
   Report report;
-  ASSERT_EQ(lower(*line, group, PortModel::kMultiport, chain, lowered, report), "");
+  lowered = lower(*line, group, PortModel::kMultiport, chain, report).value();
   EXPECT_FALSE(report.changed);
   ASSERT_EQ(lowered.size(), chain.size());
   EXPECT_EQ(lowered[2].schedule_digest, chain[2].schedule_digest);
@@ -75,8 +75,8 @@ TEST(Lower, AModelledScheduleKeepsItsTables) {
   {
     Programs once;
     const Programs exchange = direct(group, Collective::kAllToAll, "pairwise");
-    ASSERT_EQ(lower(*tree, group, PortModel::kSingleSend, exchange, once, report), "");
-    ASSERT_EQ(lower(*tree, group, PortModel::kSingleSend, once, lowered, report), "");
+    once = lower(*tree, group, PortModel::kSingleSend, exchange, report).value();
+    lowered = lower(*tree, group, PortModel::kSingleSend, once, report).value();
     for (const Program& program : once) {
       tables.emplace_back(program.table.bytes, program.table.bytes + program.table.size);
     }
@@ -103,12 +103,13 @@ TEST(Lower, AModelledScheduleOfOtherPortsIsRefused) {
     ASSERT_EQ(leaf->generate(group, node, programs[node]), Status::kOk);
   }
   Report report;
-  EXPECT_EQ(lower(*tree, group, PortModel::kSingleSend, programs, lowered, report),
+  const auto refused = lower(*tree, group, PortModel::kSingleSend, programs, report);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
             "'leaf-multiport' on fattree:k=3,h=1,c=1 cannot be lowered: every peer is a neighbour "
             "already, and its nodes send over several links in a step; expected ports multiport, "
             "not single-send");
-  EXPECT_TRUE(lowered.empty());
-  EXPECT_EQ(lower(*tree, group, PortModel::kMultiport, programs, lowered, report), "");
+  lowered = lower(*tree, group, PortModel::kMultiport, programs, report).value();
   EXPECT_EQ(lowered.size(), programs.size());
 }
 
@@ -118,11 +119,11 @@ TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
   const Programs ring = direct(group, Collective::kAllgather, "ring");
   Programs wide, narrow, single;
   Report report;
-  ASSERT_EQ(lower(*mesh, group, PortModel::kMultiport, ring, wide, report), "");
-  ASSERT_EQ(lower(*mesh, group, PortModel::kSingleSend, ring, single, report), "");
+  wide = lower(*mesh, group, PortModel::kMultiport, ring, report).value();
+  single = lower(*mesh, group, PortModel::kSingleSend, ring, report).value();
   EXPECT_EQ(report.from, report.to) << "a node is the reason";
   group.window = 2;
-  ASSERT_EQ(lower(*mesh, group, PortModel::kMultiport, ring, narrow, report), "");
+  narrow = lower(*mesh, group, PortModel::kMultiport, ring, report).value();
   EXPECT_EQ(narrow[0].window, 2u);
   EXPECT_NE(wide[0].schedule_digest, narrow[0].schedule_digest);
   EXPECT_NE(wide[0].schedule_digest, single[0].schedule_digest);
@@ -133,9 +134,9 @@ TEST(Lower, ALongNameIsCut) {
   const Group group = group_for(*mesh);
   Programs lowered;
   Report report;
-  ASSERT_EQ(lower(*mesh, group, PortModel::kMultiport,
-                  direct(group, Collective::kBroadcast, "two-tree-simplex"), lowered, report),
-            "");
+  lowered = lower(*mesh, group, PortModel::kMultiport,
+                  direct(group, Collective::kBroadcast, "two-tree-simplex"), report)
+                .value();
   EXPECT_STREQ(lowered[0].algorithm, "two-tree-simpl, lowered");
 }
 
@@ -145,13 +146,13 @@ TEST(Lower, RefusesInOneLine) {
   Programs chain = direct(group, Collective::kBroadcast, "chain");
   chain[3].actions_count = 0;
   chain[3].phases[0].actions = 0;
-  Programs lowered;
   Report report;
+  const auto refused = lower(*mesh, group, PortModel::kMultiport, chain, report);
+  ASSERT_FALSE(refused);
   EXPECT_EQ(
-      lower(*mesh, group, PortModel::kMultiport, chain, lowered, report),
+      refused.error().message,
       "'chain' on mesh:3x3 cannot be lowered: rank 4, step 3: nothing like it is sent; verify "
       "the direct schedule first");
-  EXPECT_TRUE(lowered.empty());
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ TEST(PagedMachines, ReturnTheErrorsOfMachines) {
 TEST(Network, WithoutDataThereIsNothingToScramble) {
   Model model = without_data();
   model.poison = true;
-  EXPECT_THROW(Network(model, complete_links(2)), std::invalid_argument);
+  EXPECT_FALSE(Network::create(model, complete_links(2)));
 }
 
 }  // namespace

@@ -36,32 +36,30 @@ int fail(const char* what, const std::string& why) {
 // Element i of the node's input. A whole number, so that the sum is exact.
 float value(std::uint32_t node, std::uint64_t i) { return static_cast<float>((node + i) % 1000); }
 
-// Computes and verifies every node's program. Returns an empty string, or the error.
-std::string plan(std::vector<Node>& nodes) {
-  std::string error;
-  const auto topology = espalier::topology::parse("complete:" + std::to_string(kNodes), error);
-  if (topology == nullptr) return error;
+// Computes and verifies every node's program.
+espalier::Result<void> plan(std::vector<Node>& nodes) {
+  const auto topology = espalier::topology::parse("complete:" + std::to_string(kNodes));
+  if (!topology) return espalier::fail(topology.error());
   espalier::Group group;
   group.ranks = kNodes;
-  group.topology_digest = topology->digest();
+  group.topology_digest = (*topology)->digest();
   const espalier::Algorithm* two_tree =
       espalier::find_algorithm(Collective::kAllreduce, "two-tree");
   for (std::uint32_t me = 0; me < kNodes; ++me) {
     const espalier::Status status = two_tree->generate(group, me, nodes[me].program);
-    if (status != espalier::Status::kOk) return espalier::status_name(status);
+    if (status != espalier::Status::kOk) return espalier::fail(espalier::status_name(status));
   }
   const auto program = [&](std::uint32_t node) -> const espalier::Program& {
     return nodes[node].program;
   };
-  const espalier::verify::Verdict verdict = espalier::verify::verify(*topology, program, {});
-  return verdict.valid ? "" : verdict.counterexample.message;
+  const espalier::verify::Verdict verdict = espalier::verify::verify(**topology, program, {});
+  if (!verdict.valid) return espalier::fail(verdict.counterexample.message);
+  return {};
 }
 
-// Opens an endpoint per node and connects each with all others. Returns an empty string, or the
-// error.
-std::string connect(std::vector<Node>& nodes) {
+// Opens an endpoint per node and connects each with all others.
+espalier::Result<void> connect(std::vector<Node>& nodes) {
   std::vector<std::vector<std::uint32_t>> peers(kNodes);
-  std::string error;
   for (std::uint32_t me = 0; me < kNodes; ++me) {
     for (std::uint32_t peer = 0; peer < kNodes; ++peer) {
       if (peer != me) peers[me].push_back(peer);
@@ -69,8 +67,9 @@ std::string connect(std::vector<Node>& nodes) {
     espalier::ofi::Config config;  // provider tcp
     config.node = me;
     config.peers = peers[me];
-    nodes[me].endpoint = espalier::ofi::OfiEndpoint::open(config, error);
-    if (nodes[me].endpoint == nullptr) return error;
+    auto endpoint = espalier::ofi::OfiEndpoint::open(config);
+    if (!endpoint) return espalier::fail(endpoint.error());
+    nodes[me].endpoint = *std::move(endpoint);
   }
   for (std::uint32_t me = 0; me < kNodes; ++me) {
     std::vector<std::string> addresses;
@@ -78,19 +77,19 @@ std::string connect(std::vector<Node>& nodes) {
       const std::uint32_t far = espalier::ofi::other_end(peers, me, lane);
       addresses.push_back(nodes[peers[me][lane]].endpoint->addresses()[far]);
     }
-    const espalier::Status status = nodes[me].endpoint->start_connecting(addresses, error);
-    if (status != espalier::Status::kOk && status != espalier::Status::kBusy) return error;
+    const auto started = nodes[me].endpoint->start_connecting(addresses);
+    if (!started) return started;
   }
   bool busy = true;
   while (busy) {
     busy = false;
     for (Node& node : nodes) {
-      const espalier::Status status = node.endpoint->go_on_connecting(error);
-      if (status != espalier::Status::kOk && status != espalier::Status::kBusy) return error;
-      busy |= status == espalier::Status::kBusy;
+      const auto connected = node.endpoint->go_on_connecting();
+      if (!connected) return espalier::fail(connected.error());
+      busy |= !*connected;
     }
   }
-  return "";
+  return {};
 }
 
 // Starts the collective on every node, then polls all machines in turn until each is done.
@@ -128,10 +127,12 @@ espalier::Status run(std::vector<Node>& nodes) {
 
 int main() {
   std::vector<Node> nodes(kNodes);
-  std::string error = plan(nodes);
-  if (!error.empty()) return fail("no valid schedule", error);
-  error = connect(nodes);
-  if (!error.empty()) return fail("not connected", error);
+  if (const auto planned = plan(nodes); !planned) {
+    return fail("no valid schedule", planned.error().message);
+  }
+  if (const auto connected = connect(nodes); !connected) {
+    return fail("not connected", connected.error().message);
+  }
   const espalier::Status status = run(nodes);
   if (status != espalier::Status::kOk) return fail("not finished", espalier::status_name(status));
   for (std::uint64_t i = 0; i < kCount; ++i) {

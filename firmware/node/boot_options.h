@@ -8,6 +8,7 @@
 
 #include "base/command_line.h"
 #include "espalier/base/limits.h"
+#include "espalier/base/result.h"
 
 namespace espalier::node {
 
@@ -45,13 +46,11 @@ struct BootOptions {
 
 // The options that read_boot_options() accepts.
 [[nodiscard]] std::span<const OptionSpec> boot_option_specs();
-// Reads options that split_options() found with those specs. False and one line in `error`: a bad
-// value, or options that do not fit together. `options` must then not be used.
-[[nodiscard]] bool read_boot_options(const std::vector<GivenOption>& given, BootOptions& options,
-                                     std::string& error);
+// Reads options that split_options() found with those specs. Errors: a bad value, or options that
+// do not fit together.
+[[nodiscard]] Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given);
 // Splits and reads the words of a command line. Errors: those of both.
-[[nodiscard]] bool parse_options(std::span<const std::string> words, BootOptions& options,
-                                 std::string& error);
+[[nodiscard]] Result<BootOptions> parse_options(std::span<const std::string> words);
 [[nodiscard]] const char* usage();
 
 }  // namespace espalier::node

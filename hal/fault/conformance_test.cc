@@ -31,12 +31,7 @@ class FaultCluster final : public Cluster {
 
 BackEnd back_end(const char* name, const char* text) {
   return {name, [=](const ClusterSpec& spec) -> std::unique_ptr<Cluster> {
-            fault::Faults faults;
-            std::string error;
-            if (!fault::parse_faults(text, faults, error)) {
-              ADD_FAILURE() << error;
-              return nullptr;
-            }
+            const fault::Faults faults = fault::parse_faults(text).value();
             sim::Model model;
             model.window = spec.window;
             model.eager_bytes = spec.eager_bytes;

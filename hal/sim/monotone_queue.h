@@ -15,6 +15,8 @@
 #include <memory>
 #include <vector>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::sim {
 
 template <typename T>
@@ -23,6 +25,7 @@ class MonotoneQueue {
   [[nodiscard]] bool empty() const { return filled_ == 0 && past_.empty(); }
   // The least key. Requires a nonempty queue.
   [[nodiscard]] std::uint64_t least() const {
+    ESPALIER_ASSERT(!empty());
     if (!past_.empty()) return past_.back().key;
     return buckets_[std::countr_zero(filled_)].least;
   }
@@ -33,6 +36,7 @@ class MonotoneQueue {
   // Removes an entry with the least key; among equal keys, the one pushed first. Requires a
   // nonempty queue.
   T pop() {
+    ESPALIER_ASSERT(!empty());
     if (!past_.empty()) {
       const T value = past_.back().value;
       past_.pop_back();

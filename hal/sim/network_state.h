@@ -197,7 +197,9 @@ class EagerSlots {
 };
 
 struct NetworkState {
-  NetworkState(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers);
+  explicit NetworkState(const Model& the_model);
+  // Adds the nodes, channels and physical links; errors as of Network::create(). Called once.
+  [[nodiscard]] Result<void> build(const std::vector<std::vector<std::uint32_t>>& peers);
 
   [[nodiscard]] Channel& out(std::uint32_t node, std::uint32_t link) {
     return channels[nodes[node].first + link];
@@ -294,8 +296,8 @@ struct NetworkState {
 
  private:
   void enter_step(Channel& channel);
-  void add_channels(const std::vector<std::vector<std::uint32_t>>& peers);
-  void pair_channels();
+  [[nodiscard]] Result<void> add_channels(const std::vector<std::vector<std::uint32_t>>& peers);
+  [[nodiscard]] Result<void> pair_channels();
   void reserve();
   void run_next();
   void expect_event(const Event& event, std::size_t stage);

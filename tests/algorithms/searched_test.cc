@@ -23,10 +23,7 @@ namespace espalier::searched {
 namespace {
 
 std::unique_ptr<topology::Topology> must_parse(const std::string& spec) {
-  std::string error;
-  auto topology = topology::parse(spec, error);
-  EXPECT_NE(topology, nullptr) << spec << ": " << error;
-  return topology;
+  return topology::parse(spec).value();
 }
 
 std::vector<std::uint32_t> grid_ranks() {
@@ -45,11 +42,10 @@ std::int64_t proven(const SearchedAlgorithm& algorithm, const topology::Topology
   const std::string what = std::string(algorithm.name) + " on " + topology.spec() + " root " +
                            std::to_string(group.root) + " r " + std::to_string(group.run);
   replay::Schedule schedule{group, {}, ""};
-  Programs found;
-  schedule.error = algorithm.search(topology, group, found);
-  schedule.programs = found;
-  EXPECT_EQ(schedule.error, "") << what;
-  if (!schedule.error.empty()) return -1;
+  const auto found = algorithm.search(topology, group);
+  EXPECT_TRUE(found) << what;
+  if (!found) return -1;
+  schedule.programs = *found;
   const Program& first = schedule.programs[0];
   for (const Program& program : schedule.programs) {
     EXPECT_EQ(check_program(program), Status::kOk) << what << " rank " << program.node;
@@ -274,12 +270,11 @@ TEST(FractionalDirect, Proven) {
 }
 
 TEST(Searched, Refusals) {
-  Programs programs(Programs(3));
-  const auto refusal = [&](const char* name, const char* spec, const Group& group) {
-    const std::string line =
-        find_searched(Collective::kBroadcast, name)->search(*must_parse(spec), group, programs);
-    EXPECT_TRUE(programs.empty()) << name << ' ' << spec;
-    return line;
+  const auto refusal = [&](const char* name, const char* spec, const Group& group) -> std::string {
+    const auto found =
+        find_searched(Collective::kBroadcast, name)->search(*must_parse(spec), group);
+    EXPECT_FALSE(found) << name << ' ' << spec;
+    return found ? "" : found.error().message;
   };
   EXPECT_EQ(refusal("crossbar-a", "complete:8", {.ranks = 8}),
             "crossbar-a on complete:8: expected crossbar:AxB");
@@ -302,12 +297,12 @@ TEST(Searched, Refusals) {
   EXPECT_EQ(refusal("double-fibonacci", "complete:8", {.ranks = 8, .root = 8}),
             "root 8 on complete:8; expected 0 to 7");
   EXPECT_EQ(find_searched(Collective::kScan, "double-fibonacci"), nullptr);
-  const auto exchange = [&](const char* name, const char* spec) {
+  const auto exchange = [&](const char* name, const char* spec) -> std::string {
     const auto topology = must_parse(spec);
-    const std::string line = find_searched(Collective::kAllToAll, name)
-                                 ->search(*topology, {.ranks = topology->ranks()}, programs);
-    EXPECT_TRUE(programs.empty()) << name << ' ' << spec;
-    return line;
+    const auto found =
+        find_searched(Collective::kAllToAll, name)->search(*topology, {.ranks = topology->ranks()});
+    EXPECT_FALSE(found) << name << ' ' << spec;
+    return found ? "" : found.error().message;
   };
   EXPECT_EQ(exchange("leaf-overlapped", "fattree:k=2,h=3,c=k"),
             "leaf-overlapped on fattree:k=2,h=3,c=k: expected fattree:k=K,h=H,c=1 of at most 64 "

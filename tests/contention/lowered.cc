@@ -161,11 +161,10 @@ std::string lower_case(Dice& dice, Case& at) {
   group.blocks = at.programs[0].blocks;
   group.blocks_count = at.programs[0].blocks_count;
   const PortModel ports = dice.one_in(3) ? PortModel::kSingleSend : PortModel::kMultiport;
-  Programs lowered;
   lower::Report report;
-  const std::string wrong = lower::lower(*at.topology, group, ports, at.programs, lowered, report);
-  if (!wrong.empty() || lowered[0].residue_mod > kMaxBlocksARound) return "";
-  at.programs = std::move(lowered);
+  auto lowered = lower::lower(*at.topology, group, ports, at.programs, report);
+  if (!lowered || (*lowered)[0].residue_mod > kMaxBlocksARound) return "";
+  at.programs = *std::move(lowered);
   at.links = "lowered";
   return ports == PortModel::kSingleSend ? ", lowered for single sends" : ", lowered";
 }

@@ -61,8 +61,7 @@ struct Outcome {
 class Attempt {
  public:
   explicit Attempt(const Trial& trial) : trial_(trial) {
-    std::string error;
-    EXPECT_TRUE(parse_faults(trial.faults, faults_, error)) << error;
+    faults_ = parse_faults(trial.faults).value();
     model_.eager_bytes = 64;
     model_.jitter = trial.jitter;
     model_.seed = trial.seed;

@@ -222,8 +222,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace espalier;
   using namespace espalier::fuzz;
   Input input(bytes, size);
-  std::string error;
-  const auto topology = topology::parse(kSpecs[input.below(std::size(kSpecs))], error);
+  const auto topology = topology::parse(kSpecs[input.below(std::size(kSpecs))]).value();
   expect(topology != nullptr, "the topologies exist");
   const topology::Shape shape = topology->shape();
   Group group;

@@ -64,10 +64,9 @@ std::string descriptor_of(const Program& program) {
 }
 
 Group golden_group(Where where) {
-  std::string error;
   Group group;
   const bool tree = where == Where::kFatTree;
-  const auto topology = topology::parse(tree ? kFatTreeSpec : kSpec, error);
+  const auto topology = topology::parse(tree ? kFatTreeSpec : kSpec).value();
   group.ranks = topology->ranks();
   group.topology_digest = topology->digest();
   if (tree) group.arity = kArity, group.height = kHeight;
@@ -87,8 +86,7 @@ Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program
 
 // All programs of a schedule that is lowered onto the fat tree.
 Programs lower_onto_tree(Collective collective, const char* name) {
-  std::string error;
-  const auto topology = topology::parse(kFatTreeSpec, error);
+  const auto topology = topology::parse(kFatTreeSpec).value();
   const Group group = golden_group(Where::kFatTree);
   Programs direct(group.ranks);
   for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
@@ -96,7 +94,7 @@ Programs lower_onto_tree(Collective collective, const char* name) {
   }
   Programs lowered;
   lower::Report report;
-  EXPECT_EQ(lower::lower(*topology, group, PortModel::kMultiport, direct, lowered, report), "");
+  lowered = lower::lower(*topology, group, PortModel::kMultiport, direct, report).value();
   for (Program& program : lowered) {
     std::snprintf(program.producer, sizeof program.producer, "golden");
   }

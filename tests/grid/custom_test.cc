@@ -99,9 +99,7 @@ void expect_verdicts(const topology::Topology& topology, const Programs& program
 }
 
 void verify_and_run(const std::string& file) {
-  std::string error;
-  const auto topology = topology::read("file:" ESPALIER_EXAMPLES "/" + file, error);
-  ASSERT_NE(topology, nullptr) << error;
+  const auto topology = topology::read("file:" ESPALIER_EXAMPLES "/" + file).value();
   std::uint32_t count = 0, schedules = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t at = 0; at < count; ++at) {

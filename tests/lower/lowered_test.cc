@@ -51,8 +51,9 @@ std::vector<Direct> all_direct(const topology::Topology& topology, std::uint32_t
     Direct direct{std::string(collective_name(algorithm.collective)) + " " + algorithm.name +
                       " on " + topology.title(),
                   {}};
-    const std::string wrong = algorithm.search(topology, group, direct.programs);
-    if (!wrong.empty()) continue;  // a number of ranks that it cannot do
+    auto found = algorithm.search(topology, group);
+    if (!found) continue;  // a number of ranks that it cannot do
+    direct.programs = *std::move(found);
     const bool direct_links = direct.programs.size() == topology.ranks();
     if (direct_links) all.push_back(std::move(direct));
   }
@@ -134,7 +135,7 @@ void lower_one(const topology::Topology& topology, const Direct& direct, PortMod
   const Group group = group_for(topology, direct.programs[0].root);
   Programs lowered;
   lower::Report report;
-  ASSERT_EQ(lower::lower(topology, group, ports, direct.programs, lowered, report), "") << name;
+  lowered = lower::lower(topology, group, ports, direct.programs, report).value();
   ASSERT_EQ(lowered.size(), topology.nodes()) << name;
   ASSERT_TRUE(lower::is_modelled(topology, lowered)) << name;
   verify::VerifyOptions options;
@@ -155,9 +156,7 @@ void lower_one(const topology::Topology& topology, const Direct& direct, PortMod
 }
 
 void lower_all(const std::string& spec, std::uint32_t root, PortModel ports, bool run) {
-  std::string error;
-  const auto topology = topology::read(spec, error);
-  ASSERT_NE(topology, nullptr) << error;
+  const auto topology = topology::read(spec).value();
   const std::vector<Direct> all = all_direct(*topology, root);
   EXPECT_GE(all.size(), 22u) << "so many can do any number of ranks";
   for (const Direct& direct : all) {

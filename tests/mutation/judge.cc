@@ -71,8 +71,7 @@ std::string Schedule::family() const {
 Schedule make_schedule(const std::string& spec, Made made) {
   Schedule schedule;
   schedule.name = std::move(made.name);
-  std::string error;
-  schedule.topology = topology::parse(spec, error);
+  schedule.topology = topology::parse(spec).value();
   schedule.programs = std::move(made.programs);
   verify::Verdict verdict = verdict_of(schedule, schedule.programs);
   if (!verdict.valid && verdict.counterexample.point == verify::Point::kLinks) {

@@ -239,8 +239,7 @@ std::vector<Schedule> make_schedules(const Options& options) {
   std::vector<Schedule> schedules;
   for (std::uint32_t ranks = options.first_ranks; ranks <= options.last_ranks; ++ranks) {
     for (const std::string& spec : specs_of(ranks, options.family)) {
-      std::string error;
-      const auto topology = topology::parse(spec, error);
+      const auto topology = topology::parse(spec).value();
       const auto make = options.lowered ? for_lowered_schedules : for_schedules;
       make(*topology, {0, 1 % ranks, ranks - 1}, options.window, [&](Made made) {
         if (!options.algorithm.empty() && options.algorithm != made.algorithm) return;

@@ -91,9 +91,7 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
   for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
     if (!algorithm.applies(topology)) continue;
     each(algorithm.name, algorithm.collective, [&](const Group& group) {
-      Programs programs;
-      (void)algorithm.search(topology, group, programs);  // empty where it cannot
-      return programs;
+      return algorithm.search(topology, group).value_or(Programs());  // empty where it cannot
     });
   }
 }
@@ -108,9 +106,9 @@ void for_lowered_schedules(const topology::Topology& topology, const std::set<st
     made.algorithm = direct.algorithm;
     made.collective = direct.collective;
     lower::Report report;
-    const std::string why = lower::lower(topology, group, PortModel::kMultiport, direct.programs,
-                                         made.programs, report);
-    if (!why.empty()) fail(made.name, why);
+    auto lowered = lower::lower(topology, group, PortModel::kMultiport, direct.programs, report);
+    if (!lowered) fail(made.name, lowered.error().message);
+    made.programs = *std::move(lowered);
     use(std::move(made));
   });
 }

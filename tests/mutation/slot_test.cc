@@ -102,9 +102,8 @@ TEST(Slot, IsWhatIsCountedOnTheRoutes) {
       Mesh mesh{rows, columns, snake(rows, columns)};
       if (kind == 1) std::swap(mesh.place[random() % mesh.place.size()], mesh.place[0]);
       if (kind == 2) std::shuffle(mesh.place.begin(), mesh.place.end(), random);
-      std::string error;
       const std::string spec = "mesh:" + std::to_string(rows) + "x" + std::to_string(columns);
-      const contention::Placed topology(topology::parse(spec, error), mesh.place);
+      const contention::Placed topology(topology::parse(spec).value(), mesh.place);
       const auto root = static_cast<std::uint32_t>(random() % mesh.place.size());
       for_schedules(topology, {root}, 3, [&](const Made& made) {
         if (!HasFatalFailure()) compare(mesh, topology, made, tally);

@@ -30,9 +30,8 @@ std::unique_ptr<topology::Topology> make_topology(Dice& dice, std::uint32_t fami
        "custom:name:\"two-ways\" ranks:5 link{from:0 to:1 capacity:3} link{from:0 to:2} "
        "link{from:1 to:3} link{from:2 to:4 capacity:2} link{from:3 to:4}"}};
   const std::vector<std::string>& specs = kSpecs[family];
-  std::string error;
-  return topology::parse(specs[dice.number(0, static_cast<std::uint32_t>(specs.size()) - 1)],
-                         error);
+  return topology::parse(specs[dice.number(0, static_cast<std::uint32_t>(specs.size()) - 1)])
+      .value();
 }
 
 class Planner {
@@ -43,7 +42,6 @@ class Planner {
     plan_.regular = dice_.one_in(5);
     const std::uint32_t family = dice_.number(0, 5) < 3 ? 0 : dice_.number(0, 3);
     plan_.topology = make_topology(dice_, family);
-    if (plan_.topology == nullptr) return std::nullopt;
     const std::uint32_t ranks = plan_.topology->ranks();
     const bool routers = plan_.topology->nodes() > ranks;
     // All routers have programs, or the fabric routes.

@@ -239,9 +239,7 @@ class NoData : public ::testing::TestWithParam<const char*> {
     }
   }
   void SetUp() override {
-    std::string error;
-    topology_ = topology::parse(GetParam(), error);
-    ASSERT_NE(topology_, nullptr) << error;
+    topology_ = topology::parse(GetParam()).value();
     shape_ = topology_->shape();
     group_.ranks = topology_->ranks();
     group_.topology_digest = topology_->digest();
@@ -262,11 +260,10 @@ class NoData : public ::testing::TestWithParam<const char*> {
     compare(schedule);
     for (const PortModel ports : {PortModel::kMultiport, PortModel::kSingleSend}) {
       if (HasFailure() || schedule.programs.size() != topology_->ranks()) return;
-      Schedule lowered{schedule.name + ", lowered", *topology_, Programs(), schedule.root};
       lower::Report report;
-      const std::string error =
-          lower::lower(*topology_, group_, ports, schedule.programs, lowered.programs, report);
-      if (error.empty()) compare(lowered);
+      auto lowered = lower::lower(*topology_, group_, ports, schedule.programs, report);
+      if (!lowered) continue;
+      compare({schedule.name + ", lowered", *topology_, *std::move(lowered), schedule.root});
     }
   }
 
@@ -308,9 +305,9 @@ TEST_P(NoData, GivesTheSameTimesStepsLoadsAndEvents) {
   for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
     if (HasFailure() || !one.applies(*topology_)) continue;
     group_.root = has_root(one.collective) ? group_.ranks - 1 : 0;
-    Schedule schedule{name(one.collective, one.name), *topology_, Programs(), group_.root};
-    if (!one.search(*topology_, group_, schedule.programs).empty()) continue;
-    compare_both(std::move(schedule));
+    auto found = one.search(*topology_, group_);
+    if (!found) continue;
+    compare_both({name(one.collective, one.name), *topology_, *std::move(found), group_.root});
   }
 }
 

@@ -71,6 +71,14 @@ std::string command_of(const EmbedArguments& arguments) {
   return one_line(text);
 }
 
+// Whether an algorithm of this name is placed by groups of ranks, not rank by rank.
+bool has_groups(const Selection& selection) {
+  for (const AlgorithmEntry& entry : algorithm_entries()) {
+    if (entry.name == selection.algorithm && entry.has_groups) return true;
+  }
+  return false;
+}
+
 void check_size(const topology::Topology& topology) {
   if (topology.ranks() <= embed::kMaxPlaced) return;
   bad_input(topology.title() + " has " + counted(topology.ranks(), "rank") +
@@ -141,9 +149,10 @@ topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search
   selection.embedding = "none";
   const SelectedAlgorithm selected = select_algorithm(selection);
   check_size(*selected.topology);
-  const std::string why = embed::unplaceable(selected.algorithm.collective);
-  if (!why.empty()) bad_input(selection.collective + " takes no embedding: " + why);
-  if (selected.algorithm.topologies != "any topology") {
+  if (auto placeable = embed::check_placeable(selected.algorithm.collective); !placeable) {
+    bad_input(selection.collective + " takes no embedding: " + placeable.error().message);
+  }
+  if (!selected.algorithm.any_topology) {
     bad_input("algorithm '" + selected.algorithm.name + "' is for " +
               selected.algorithm.topologies + " as they are; expected one for any topology");
   }
@@ -177,7 +186,7 @@ void report(const EmbedArguments& arguments, const topology::Topology& topology,
               placement.node_of.front(),
               stored ? "no link carries more than the period" : "no link twice in a slot",
               static_cast<long long>(placement.latency),
-              arguments.selection.algorithm == "fractional-mesh" ? "steps" : "hops");
+              has_groups(arguments.selection) ? "steps" : "hops");
 }
 
 void run_embed(const EmbedArguments& arguments) {
@@ -189,7 +198,7 @@ void run_embed(const EmbedArguments& arguments) {
   {
     Progress progress("placing");
     search.progress = [&progress](double done) { progress.show(done); };
-    const bool groups = arguments.selection.algorithm == "fractional-mesh";
+    const bool groups = has_groups(arguments.selection);
     for (const auto& [option, value] :
          {std::pair{"--group", &arguments.group}, std::pair{"--tree", &arguments.tree}}) {
       if (groups || value->empty()) continue;

@@ -62,7 +62,7 @@ void list(Format format) {
     if (!entry.parameter.empty()) text += "; takes " + entry.parameter;
     if (entry.max_run > 0) text += " up to " + std::to_string(entry.max_run);
     if (entry.search != nullptr) text += "; searched";
-    if (entry.topologies != "any topology") text += "; for " + entry.topologies;
+    if (!entry.any_topology) text += "; for " + entry.topologies;
     std::printf("%-14s %-*s  %s\n", collective_name(entry.collective), static_cast<int>(width),
                 entry.name.c_str(), text.c_str());
   }

@@ -62,12 +62,11 @@ void start(const MeasureArguments& arguments, std::uint64_t most, Group& group) 
   options.nodes = group.receivers + 1;
   options.topology = "complete:" + std::to_string(options.nodes);
   start_cluster(options, group.schedules, group.cluster);
-  std::string error;
   for (std::uint32_t node = 0; node < options.nodes; ++node) {
     const std::uint64_t input = node == 0 ? most : 0;  // the others have an output
-    if (!group.cluster.give_memory(node, input, most - input, error)) negative(error);
+    or_negative(group.cluster.give_memory(node, input, most - input));
   }
-  if (!group.cluster.await_memory(error)) negative(error);
+  or_negative(group.cluster.await_memory());
 }
 
 // Runs one experiment `times` times; the time of one at rank 0, in s. Every receiver's bytes are
@@ -84,9 +83,7 @@ double run_once(Group& group, Experiment experiment, std::uint64_t bytes, std::u
   order.program = static_cast<std::uint32_t>(experiment);
   order.count = bytes;
   order.repetitions = times;
-  std::string error;
-  const bool well = group.cluster.run(order, error);
-  if (!error.empty()) negative(error);
+  const bool well = or_negative(group.cluster.run(order));
   for (std::uint32_t node = 0; !well && node <= group.receivers; ++node) {
     const std::string status = group.cluster.describe(node);
     if (status != "ok") negative("rank " + std::to_string(node) + ": " + status);

@@ -87,7 +87,6 @@ verify::Verdict prove(const LoadedSchedule& schedule, const reference::Reference
 // The case that the schedule and the options describe together. Throws Failure (bad input).
 reference::ReferenceInput describe_case(const RunOptions& options, const Program& program) {
   reference::ReferenceInput what = case_of(program, options.combining);
-  std::string error;
   if (!options.input.empty() && what.collective != Collective::kBroadcast) {
     bad_input("--input is for broadcast; other collectives make their own vectors of --bytes");
   }
@@ -96,7 +95,7 @@ reference::ReferenceInput describe_case(const RunOptions& options, const Program
   }
   for (const std::uint64_t bytes : options.bytes) {
     what.bytes = bytes;
-    if (!reference::supported(what, error)) bad_input(error);
+    or_bad_input(reference::check_supported(what));
   }
   return what;
 }

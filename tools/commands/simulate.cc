@@ -35,10 +35,8 @@ reference::ReferenceInput make_case(const Program& program, const SimulateOption
   if (run.collective == Collective::kBarrier && !arguments.output.empty()) {
     bad_input("--output writes results, and a barrier has none; expected no --output");
   }
-  std::string error;
-  const bool can =
-      arguments.no_data ? reference::whole_elements(run, error) : reference::supported(run, error);
-  if (!can) bad_input(error);
+  or_bad_input(arguments.no_data ? reference::check_whole_elements(run)
+                                 : reference::check_supported(run));
   return run;
 }
 

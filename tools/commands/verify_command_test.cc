@@ -17,10 +17,9 @@ using VerifyCommand = Command;
 
 // A file in good form of the sum along a chain, each program changed.
 std::string changed_sum(const std::function<void(Program&)>& change) {
-  std::string error;
   Group group;
   group.ranks = 3;
-  group.topology_digest = topology::parse("complete:3", error)->digest();
+  group.topology_digest = topology::parse("complete:3").value()->digest();
   ScheduleFileWriter writer("complete:3", group.topology_digest, 3, 3);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     Program program{};

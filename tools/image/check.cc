@@ -160,12 +160,9 @@ void run_install(CheckArguments& arguments) {
   const std::vector<std::uint8_t> bytes = read_bytes(arguments.file);
   const Expectation expectation = expectation_of(arguments, board.name());
   FileFlash flash;
-  std::string error;
-  if (!flash.open(arguments.flash,
-                  {board.flash().bytes(), board.flash().block_bytes(), board.flash().unit_bytes()},
-                  true, error)) {
-    bad_input(one_line(error));
-  }
+  or_bad_input(flash.open(
+      arguments.flash,
+      {board.flash().bytes(), board.flash().block_bytes(), board.flash().unit_bytes()}, true));
   Slots slots(flash, whole_flash(flash));
   const Acceptance loads{[](void*, const Image& image) {
                            std::string which;

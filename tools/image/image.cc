@@ -122,9 +122,7 @@ void run_sign(const SignArguments& arguments) {
   check_writable(arguments.output.empty() ? arguments.file : arguments.output);
   std::vector<std::uint8_t> bytes = read_bytes(arguments.file);
   (void)open_any(arguments.file, bytes);
-  Key seed;
-  std::string error;
-  if (!read_private_key(arguments.key, seed, error)) bad_input(one_line(error));
+  const Key seed = or_bad_input(read_private_key(arguments.key));
   sign_image(bytes, [&seed](std::span<const std::uint8_t> part) {
     return sign(seed, part.data(), part.size());
   });
@@ -243,10 +241,7 @@ Key trusted_key(const std::string& path) {
               "' is a private key; expected its public key, which 'espalier image keygen' writes "
               "beside it");
   }
-  Key key{};
-  std::string error;
-  if (!read_public_key(path, key, error)) bad_input(one_line(error));
-  return key;
+  return or_bad_input(read_public_key(path));
 }
 
 void settle(Trust& trust) {

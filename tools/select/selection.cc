@@ -142,11 +142,10 @@ void choose_nodes(SelectedAlgorithm& selected) {
     return;
   }
   const bool by_groups = selected.embedding && !selected.embedding->groups.empty();
-  const std::string error =
-      by_groups ? searched::fractional_mesh(*selected.topology, selected.group, *selected.embedding,
-                                            selected.found)
-                : entry.search->search(*selected.topology, virtual_group(selected), selected.found);
-  if (!error.empty()) bad_input(one_line(error));  // it names the algorithm
+  // The error names the algorithm.
+  selected.found = or_bad_input(
+      by_groups ? searched::fractional_mesh(*selected.topology, selected.group, *selected.embedding)
+                : entry.search->search(*selected.topology, virtual_group(selected)));
   if (selected.embedding && !by_groups) {
     check_placed(selected, embed::place_all(selected.embedding->node_of, selected.found));
   }
@@ -227,11 +226,8 @@ void lower_choice(PortModel ports, SelectedAlgorithm& selected) {
       generate_here(selected, node, selected.found[node]);
     }
   }
-  Programs lowered;
-  const std::string error = lower::lower(*selected.topology, selected.group, ports, selected.found,
-                                         lowered, selected.report);
-  if (!error.empty()) bad_input(one_line(error));
-  selected.found = std::move(lowered);
+  selected.found = or_bad_input(
+      lower::lower(*selected.topology, selected.group, ports, selected.found, selected.report));
   selected.nodes = static_cast<std::uint32_t>(selected.found.size());
 }
 
@@ -257,7 +253,8 @@ std::vector<AlgorithmEntry> algorithm_entries() {
     const Algorithm& one = generators[i];
     const bool tree = one.where == Where::kFatTree;
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary,
-                   tree ? "fat trees, whose routers run programs too" : "any topology",
+                   tree ? "fat trees, whose routers run programs too" : "any topology", !tree,
+                   one.is_chain, false,
                    one.max_run > 0    ? "--run"
                    : one.takes_lambda ? "--lambda"
                                       : "",
@@ -265,7 +262,8 @@ std::vector<AlgorithmEntry> algorithm_entries() {
   }
   for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary, one.topologies,
-                   one.max_run > 0 ? "--run" : "", one.max_run, nullptr, &one});
+                   one.any_topology, false, one.has_groups, one.max_run > 0 ? "--run" : "",
+                   one.max_run, nullptr, &one});
   }
   std::stable_sort(all.begin(), all.end(), [](const AlgorithmEntry& a, const AlgorithmEntry& b) {
     return a.collective < b.collective;
@@ -309,10 +307,7 @@ void add_links(Command command, Selection& selection) {
 }
 
 std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {
-  std::string error;
-  auto topology = topology::read(spec, error);
-  if (topology == nullptr) bad_input(one_line(error));
-  return topology;
+  return or_bad_input(topology::read(spec));
 }
 
 SelectedAlgorithm select_algorithm(const Selection& selection) {

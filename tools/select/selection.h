@@ -40,7 +40,10 @@ struct AlgorithmEntry {
   Collective collective = Collective::kNone;
   bool needs_commutative = false;
   std::string summary;
-  std::string topologies;                               // the topologies it is for: "any topology"
+  std::string topologies;  // the topologies it is for: "any topology"
+  bool any_topology = false;
+  bool is_chain = false;                                // as Algorithm::is_chain
+  bool has_groups = false;                              // as SearchedAlgorithm::has_groups
   std::string parameter;                                // "--run", "--lambda", or none
   std::uint32_t max_run = 0;                            // of --run; 0 where it takes none
   const Algorithm* generator = nullptr;                 // null: searched

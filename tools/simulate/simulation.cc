@@ -4,6 +4,7 @@
 
 #include "espalier/collectives/machine/machine.h"
 #include "tools/common/failure.h"
+#include "tools/common/output.h"
 
 namespace espalier::tools {
 namespace {
@@ -30,7 +31,7 @@ Simulation::Simulation(const StoredSchedule& schedule, SimulatedMemory& memory,
     : schedule_(schedule),
       memory_(memory),
       tick_(tick_of(schedule.first(), layout, model)),
-      network_(model, schedule.links()),
+      network_(or_bad_input(sim::Network::create(model, schedule.links()))),
       machines_(network_, schedule.programs()) {
   memory.spoil();
   for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {

@@ -19,6 +19,7 @@
 
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
+#include "espalier/base/assert.h"
 
 namespace espalier::searched {
 namespace {
@@ -55,6 +56,7 @@ std::span<const std::uint32_t> part(const std::vector<std::uint32_t>& module, st
 }  // namespace
 
 FractionalForest crossbar_a(const CrossbarShape& shape, std::uint32_t root, std::uint32_t run) {
+  ESPALIER_ASSERT(run <= shape.ranks);
   const auto modules = modules_of(shape, root);
   FractionalForest forest{.run = run, .groups = {}};
   Offers offers;
@@ -100,6 +102,7 @@ FractionalForest crossbar_a(const CrossbarShape& shape, std::uint32_t root, std:
 }
 
 FractionalForest crossbar_b(const CrossbarShape& shape, std::uint32_t root, std::uint32_t run) {
+  ESPALIER_ASSERT(2 * run <= shape.ranks);
   const auto modules = modules_of(shape, root);
   FractionalForest forest{.run = run, .groups = {}};
   Offers offers;
@@ -135,25 +138,23 @@ struct Variant {
   FractionalForest (*lay_out)(const CrossbarShape&, std::uint32_t root, std::uint32_t run);
 };
 
-std::string search(const Variant& variant, const topology::Topology& topology, const Group& group,
-                   Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
+Result<Programs> search(const Variant& variant, const topology::Topology& topology,
+                        const Group& group) {
+  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
   const topology::Shape shape = topology.shape();
   const std::string who = std::string(variant.name) + " on " + topology.title() + ": ";
-  if (shape.modules == 0) return who + "expected crossbar:AxB";
+  if (shape.modules == 0) return fail(who + "expected crossbar:AxB");
   const bool several = shape.modules > 1;
   if (several &&
       (shape.channels_in < variant.channels_in || shape.channels_out < variant.channels_out)) {
-    return who + "expected at least " + std::to_string(variant.channels_in) + " channels in and " +
-           std::to_string(variant.channels_out) + " out of a module";
+    return fail(who + "expected at least " + std::to_string(variant.channels_in) +
+                " channels in and " + std::to_string(variant.channels_out) + " out of a module");
   }
   const std::uint32_t longest = std::min(kMaxRun, shape.module_ranks / variant.groups);
   if (longest == 0 || group.run > longest) {
-    return who + "runs of " + std::to_string(group.run == 0 ? 1 : group.run) +
-           " do not fit; expected r at most " + std::to_string(kMaxRun) +
-           " and modules of at least " + std::to_string(variant.groups) + " r ranks";
+    return fail(who + "runs of " + std::to_string(group.run == 0 ? 1 : group.run) +
+                " do not fit; expected r at most " + std::to_string(kMaxRun) +
+                " and modules of at least " + std::to_string(variant.groups) + " r ranks");
   }
   const std::uint32_t run = std::min(longest, fractional_run(group));
   const FractionalForest forest =
@@ -164,21 +165,17 @@ std::string search(const Variant& variant, const topology::Topology& topology, c
   const Outline outline{.collective = Collective::kBroadcast,
                         .algorithm = variant.name,
                         .contention = several ? variant.contention : ContentionGuarantee::kAsync};
-  return write_broadcast(group, forest.broadcast(outline), programs);
+  return write_broadcast(group, forest.broadcast(outline));
 }
 
 }  // namespace
 
-std::string crossbar_a_broadcast(const topology::Topology& topology, const Group& group,
-                                 Programs& programs) {
-  return search({"crossbar-a", 1, 2, 2, ContentionGuarantee::kSlot, crossbar_a}, topology, group,
-                programs);
+Result<Programs> crossbar_a_broadcast(const topology::Topology& topology, const Group& group) {
+  return search({"crossbar-a", 1, 2, 2, ContentionGuarantee::kSlot, crossbar_a}, topology, group);
 }
 
-std::string crossbar_b_broadcast(const topology::Topology& topology, const Group& group,
-                                 Programs& programs) {
-  return search({"crossbar-b", 2, 1, 2, ContentionGuarantee::kAsync, crossbar_b}, topology, group,
-                programs);
+Result<Programs> crossbar_b_broadcast(const topology::Topology& topology, const Group& group) {
+  return search({"crossbar-b", 2, 1, 2, ContentionGuarantee::kAsync, crossbar_b}, topology, group);
 }
 
 }  // namespace espalier::searched

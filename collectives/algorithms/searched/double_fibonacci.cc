@@ -22,6 +22,7 @@
 
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"
+#include "espalier/base/assert.h"
 
 namespace espalier::searched {
 namespace {
@@ -147,6 +148,7 @@ std::vector<std::uint32_t> pair_up(const Shape& shape) {
 }  // namespace
 
 DoubleFibonacci double_fibonacci(std::uint32_t n) {
+  ESPALIER_ASSERT(n >= 1);
   Shape shape;
   std::uint32_t last = 0;
   while (!cut(last, n, shape)) ++last;
@@ -195,20 +197,15 @@ Broadcast plan(const Group& group, Collective collective) {
 
 }  // namespace
 
-std::string double_fibonacci_broadcast(const topology::Topology& topology, const Group& group,
-                                       Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
-  return write_broadcast(group, plan(group, Collective::kBroadcast), programs);
+Result<Programs> double_fibonacci_broadcast(const topology::Topology& topology,
+                                            const Group& group) {
+  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
+  return write_broadcast(group, plan(group, Collective::kBroadcast));
 }
 
-std::string double_fibonacci_reduce(const topology::Topology& topology, const Group& group,
-                                    Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
-  return write_reduce(group, plan(group, Collective::kReduce), programs);
+Result<Programs> double_fibonacci_reduce(const topology::Topology& topology, const Group& group) {
+  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
+  return write_reduce(group, plan(group, Collective::kReduce));
 }
 
 }  // namespace espalier::searched

@@ -212,17 +212,16 @@ Broadcast plan(const Group& group, const DirectTree& tree) {
 
 }  // namespace
 
-std::string fractional_direct_broadcast(const topology::Topology& topology, const Group& group,
-                                        Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
+Result<Programs> fractional_direct_broadcast(const topology::Topology& topology,
+                                             const Group& group) {
+  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
   if (group.run > kMaxDirectRun) {
-    return "fractional-direct: runs of " + std::to_string(group.run) + "; expected r at most " +
-           std::to_string(kMaxDirectRun) + " (fractional-simplex has longer ones)";
+    return fail("fractional-direct: runs of " + std::to_string(group.run) +
+                "; expected r at most " + std::to_string(kMaxDirectRun) +
+                " (fractional-simplex has longer ones)");
   }
   const SimplexFamily family = simplex_family(group.run == 0 ? kDefaultRun : group.run);
-  return write_broadcast(group, plan(group, direct_tree(family, group.ranks)), programs);
+  return write_broadcast(group, plan(group, direct_tree(family, group.ranks)));
 }
 
 }  // namespace espalier::searched

@@ -14,23 +14,22 @@
 
 namespace espalier::searched {
 
-std::string fractional_mesh(const topology::Topology& topology, const Group& group,
-                            const topology::Embedding& embedding, Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
+Result<Programs> fractional_mesh(const topology::Topology& topology, const Group& group,
+                                 const topology::Embedding& embedding) {
+  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
   const std::string who = "fractional-mesh on " + topology.title() + ": ";
   if (embedding.groups.empty() || embedding.topology != topology.spec()) {
-    return who + "embedding '" + embedding.name + "' has no groups for it; expected one that has";
+    return fail(who + "embedding '" + embedding.name +
+                "' has no groups for it; expected one that has");
   }
   if (embedding.run > kMaxRun || (group.run != 0 && group.run != embedding.run)) {
-    return who + "runs of " + std::to_string(group.run != 0 ? group.run : embedding.run) +
-           "; expected at most " + std::to_string(kMaxRun) + ", and " +
-           std::to_string(embedding.run) + " as in " + embedding.name;
+    return fail(who + "runs of " + std::to_string(group.run != 0 ? group.run : embedding.run) +
+                "; expected at most " + std::to_string(kMaxRun) + ", and " +
+                std::to_string(embedding.run) + " as in " + embedding.name);
   }
   if (group.root != embedding.node_of.front()) {
-    return who + "root " + std::to_string(group.root) + " with " + embedding.name +
-           "; expected root " + std::to_string(embedding.node_of.front());
+    return fail(who + "root " + std::to_string(group.root) + " with " + embedding.name +
+                "; expected root " + std::to_string(embedding.node_of.front()));
   }
   FractionalForest forest{.run = embedding.run, .groups = {}};
   for (std::uint32_t at = 0; at < embedding.groups.size(); ++at) {
@@ -46,25 +45,22 @@ std::string fractional_mesh(const topology::Topology& topology, const Group& gro
   const Outline outline{.collective = Collective::kBroadcast,
                         .algorithm = "fractional-mesh",
                         .contention = ContentionGuarantee::kSlot};
-  return write_broadcast(group, forest.broadcast(outline), programs);
+  return write_broadcast(group, forest.broadcast(outline));
 }
 
-std::string fractional_mesh_broadcast(const topology::Topology& topology, const Group& group,
-                                      Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
+Result<Programs> fractional_mesh_broadcast(const topology::Topology& topology, const Group& group) {
+  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
   const auto embedding = topology::best_embedding(topology, {.collective = "broadcast",
                                                              .algorithm = "fractional-mesh",
                                                              .run = group.run,
                                                              .root = group.root});
   if (!embedding) {
-    return "fractional-mesh on " + topology.title() + ": no embedding is known for root " +
-           std::to_string(group.root) +
-           (group.run == 0 ? "" : ", r = " + std::to_string(group.run)) +
-           "; expected one of 'espalier list --embeddings', or one that 'espalier embed' finds";
+    return fail(
+        "fractional-mesh on " + topology.title() + ": no embedding is known for root " +
+        std::to_string(group.root) + (group.run == 0 ? "" : ", r = " + std::to_string(group.run)) +
+        "; expected one of 'espalier list --embeddings', or one that 'espalier embed' finds");
   }
-  return fractional_mesh(topology, group, *embedding, programs);
+  return fractional_mesh(topology, group, *embedding);
 }
 
 }  // namespace espalier::searched

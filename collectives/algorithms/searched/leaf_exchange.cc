@@ -38,17 +38,15 @@ struct TimedRoute {
   std::vector<std::int32_t> steps;
 };
 
-std::string wrong_tree(const topology::Topology& topology, const Group& group, const char* name,
-                       bool one_lane) {
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
+Result<void> check_tree(const topology::Topology& topology, const Group& group, const char* name,
+                        bool one_lane) {
+  if (auto fits = check_group(topology, group); !fits) return fits;
   const topology::Shape shape = topology.shape();
   bool right = shape.arity >= 2;
   for (const std::uint32_t lanes : shape.capacities) right = right && (!one_lane || lanes == 1);
-  if (right && group.ranks <= kMaxLeaves) return "";
-  return std::string(name) + " on " + topology.spec() +
-         ": expected fattree:k=K,h=H,c=" + (one_lane ? "1" : "C") + " of at most " +
-         std::to_string(kMaxLeaves) + " leaves";
+  if (right && group.ranks <= kMaxLeaves) return {};
+  return fail(std::string(name) + " on " + topology.spec() + ": expected fattree:k=K,h=H,c=" +
+              (one_lane ? "1" : "C") + " of at most " + std::to_string(kMaxLeaves) + " leaves");
 }
 
 Outline outline_of(const topology::Topology& topology, const char* name, PortModel ports) {
@@ -207,11 +205,10 @@ lower::TimedSchedule schedule_of(const topology::Topology& topology, const char*
 
 }  // namespace
 
-std::string leaf_overlapped_all_to_all(const topology::Topology& topology, const Group& group,
-                                       Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_tree(topology, group, "leaf-overlapped", true);
-  if (!wrong.empty()) return wrong;
+Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
+                                            const Group& group) {
+  if (auto fits = check_tree(topology, group, "leaf-overlapped", true); !fits)
+    return fail(fits.error());
   const topology::Shape shape = topology.shape();
   const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
   const std::uint32_t crossing = n / k * (n - n / k);
@@ -227,14 +224,12 @@ std::string leaf_overlapped_all_to_all(const topology::Topology& topology, const
       schedule_of(topology, "leaf-overlapped", PortModel::kMultiport, routes);
   schedule.period = period;
   schedule.bound = line(2 * h - 1, crossing);
-  return lower::write_programs(group, schedule, programs);
+  return lower::write_programs(group, schedule);
 }
 
-std::string leaf_single_all_to_all(const topology::Topology& topology, const Group& group,
-                                   Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_tree(topology, group, "leaf-single", false);
-  if (!wrong.empty()) return wrong;
+Result<Programs> leaf_single_all_to_all(const topology::Topology& topology, const Group& group) {
+  if (auto fits = check_tree(topology, group, "leaf-single", false); !fits)
+    return fail(fits.error());
   const topology::Shape shape = topology.shape();
   const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
   // The sends of the root, and of a router below it: up, down and among its own children.
@@ -260,13 +255,13 @@ std::string leaf_single_all_to_all(const topology::Topology& topology, const Gro
   schedule.bound = inner > root ? line(2 * h - 3, inner) : line(2 * h - 1, root);
   // Every wait below the window is a separate action, so the window is as large as a program has
   // room for.
-  std::string wrong_tables;
+  Result<Programs> programs;
   Group narrow = group;
   for (; narrow.window > 0; --narrow.window) {
-    wrong_tables = lower::write_programs(narrow, schedule, programs);
-    if (wrong_tables.empty()) break;
+    programs = lower::write_programs(narrow, schedule);
+    if (programs) break;
   }
-  return wrong_tables;
+  return programs;
 }
 
 }  // namespace espalier::searched

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::searched {
 namespace {
 
@@ -202,6 +204,7 @@ void close(SimplexFamily& family) {
 }  // namespace
 
 SimplexFamily simplex_family(std::uint32_t run) {
+  ESPALIER_ASSERT(run <= kMaxDirectRun);
   SimplexFamily family;
   family.run = run;
   Numbers numbers(family);

@@ -1,6 +1,7 @@
 #include "collectives/algorithms/trees/fractional_tree.h"
 
 #include "collectives/algorithms/build/builder.h"
+#include "espalier/base/assert.h"
 
 namespace espalier {
 namespace {
@@ -69,6 +70,7 @@ void FractionalTree::back(Reach& all, std::uint32_t steps) const {
 }
 
 FractionalTree::Seat FractionalTree::seat(std::uint32_t pu) const {
+  ESPALIER_ASSERT(pu < ranks_);
   Reach window = reach_;
   Seat seat;
   std::uint32_t size = ranks_;  // of the subtree of the group at seat.head

@@ -38,13 +38,12 @@ struct Embedding {
   std::string found_by;       // the command that found it
 };
 
-// Parses text format. On error returns nothing and sets `error` to one line, "NAME:LINE: ...".
+// Parses text format. An error is "NAME:LINE: ...".
 // Errors: an unknown entry, an invalid topology, nodes that do not list each rank exactly once, or
 // groups that do not form a binary tree.
-[[nodiscard]] std::optional<Embedding> parse_embedding(std::string_view text,
-                                                       const std::string& name, std::string& error);
+[[nodiscard]] Result<Embedding> parse_embedding(std::string_view text, const std::string& name);
 // Reads and parses the file at `path`.
-[[nodiscard]] std::optional<Embedding> read_embedding(const std::string& path, std::string& error);
+[[nodiscard]] Result<Embedding> read_embedding(const std::string& path);
 // Returns text that parses as an equal embedding.
 [[nodiscard]] std::string write_embedding(const Embedding& embedding);
 

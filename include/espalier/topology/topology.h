@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "espalier/base/result.h"
+
 namespace espalier::topology {
 
 // A directed link from one node to another.
@@ -62,14 +64,14 @@ class Topology {
 };
 
 // Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]", "fattree:k=K,h=H,c=1|k|c1,c2,..",
-// or "custom:" and a topology file's text in one line. On error returns null and sets `error` to
-// one line: the error, its position, and the correct form.
-[[nodiscard]] std::unique_ptr<Topology> parse(std::string_view spec, std::string& error);
+// or "custom:" and a topology file's text in one line. The error has its
+// position and the correct form.
+[[nodiscard]] Result<std::unique_ptr<Topology>> parse(std::string_view spec);
 
 // Parses the same, and "file:PATH", a topology file (docs/topologies.md). Use it for user input.
 // parse() never opens a file, so a specification inside a schedule file cannot make the program
 // read another file.
-[[nodiscard]] std::unique_ptr<Topology> read(std::string_view spec, std::string& error);
+[[nodiscard]] Result<std::unique_ptr<Topology>> read(std::string_view spec);
 
 // A self-contained SVG picture of nodes and links.
 [[nodiscard]] std::string draw_svg(const Topology& topology);

@@ -55,6 +55,7 @@ struct Algorithm {
   std::uint32_t max_run = 0;     // maximum of Group::run; 0: the algorithm has no run length
   bool takes_lambda = false;     // the caller may set Group::send_ticks and latency_ticks
   bool needs_odd_ranks = false;  // kUnsupported for an even number of ranks
+  bool is_chain = false;         // messages pass only between consecutive ranks
 };
 // Number of nodes that have a program under `algorithm`: the group's ranks, and routers if any.
 [[nodiscard]] std::uint32_t algorithm_nodes(const Algorithm& algorithm, const Group& group);

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "espalier/base/limits.h"
+#include "espalier/base/result.h"
 #include "espalier/hal/endpoint.h"
 #include "espalier/hal/sim/traffic.h"
 
@@ -88,12 +89,15 @@ class Runner;
 class Network {
  public:
   // peers[v] lists the peers of node v by link number. Links must be mutual: the k-th link of v to
-  // u is the k-th of u to v. Throws std::invalid_argument if they are not, or if a node has more
-  // than kMaxLinks.
+  // u is the k-th of u to v. Errors: they are not, a node has more than kMaxLinks, a link has no
+  // lanes, a route does not lead from node to node, or a value of the model is out of range.
+  [[nodiscard]] static Result<Network> create(const Model& model,
+                                              const std::vector<std::vector<std::uint32_t>>& peers);
+  // The same. Requires arguments for which create() has no error.
   Network(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers);
+  Network(Network&& other) noexcept;
   ~Network();
-  Network(const Network&) = delete;
-  Network& operator=(const Network&) = delete;
+  Network& operator=(Network&&) = delete;
 
   // Returns the number of nodes.
   [[nodiscard]] std::uint32_t nodes() const;
@@ -151,6 +155,7 @@ class Network {
   [[nodiscard]] std::string outstanding() const;
 
  private:
+  explicit Network(std::unique_ptr<NetworkState> state);
   friend class Runner;
   std::unique_ptr<NetworkState> state_;
 };
