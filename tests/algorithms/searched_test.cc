@@ -201,12 +201,11 @@ TEST(Crossbar, Proven) {
 
 // Checks the proof: with fewer channels than the schedule needs it fails.
 TEST(Crossbar, VerifierCountsChannels) {
-  Programs programs;
   const auto wide = must_parse("crossbar:8x8");
   const auto narrow = must_parse("crossbar:8x8,in=1,out=2");
-  ASSERT_EQ(crossbar_a_broadcast(
-                *wide, {.ranks = 64, .topology_digest = narrow->digest(), .run = 4}, programs),
-            "");
+  const Programs programs =
+      crossbar_a_broadcast(*wide, {.ranks = 64, .topology_digest = narrow->digest(), .run = 4})
+          .value();
   const verify::Verdict verdict = verify::verify(
       *narrow, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
   EXPECT_FALSE(verdict.valid);

@@ -112,10 +112,10 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
 TEST_F(Command, VerifiesWhatItCompiles) {
   const std::string what =
       "compile --topology fattree:k=2,h=2,c=2,3 --collective allgather --algorithm leaf -o x";
-  const Result proven = run(what);
+  const CommandResult proven = run(what);
   EXPECT_EQ(proven.status, 0) << proven.err;
   EXPECT_NE(proven.out.find("\nproven for every N\n"), std::string::npos) << proven.out;
-  const Result unproven = run(what + " --no-verify");
+  const CommandResult unproven = run(what + " --no-verify");
   EXPECT_NE(unproven.out.find("\nnot verified\n"), std::string::npos) << unproven.out;
   const auto json = nlohmann::json::parse(run(what + " --format json").out);
   EXPECT_EQ(json["verified"], true);
@@ -148,7 +148,7 @@ TEST_F(Command, RefusesDamagedFiles) {
     bad[byte] = static_cast<char>(bad[byte] ^ (1 << byte % 8));
     write(directory_ / "bad", bad);
     expect_refused("show bad", "'bad': ");
-    const Result result = run("simulate bad --bytes 100");
+    const CommandResult result = run("simulate bad --bytes 100");
     EXPECT_EQ(result.status, 2) << byte;
   }
 }
@@ -187,7 +187,7 @@ TEST_F(Command, TakesTopologiesFromFiles) {
         "verify b --topology '" + spec + "'", std::string("show b"),
         std::string("simulate b --bytes 9999"),
         std::string("topology file:moved --svg triangle.svg")}) {
-    const Result result = run(good);
+    const CommandResult result = run(good);
     EXPECT_EQ(result.status, 0) << good << ": " << result.err;
     EXPECT_NE(result.out.find("triangle"), std::string::npos) << good << ": " << result.out;
   }
@@ -244,7 +244,7 @@ TEST_F(Command, TakesBytesWithUnits) {
                                     {"2kB", 2000},
                                     {"0.5M", 524288},
                                     {"1MB", 1000000}}) {
-    const Result result = run(std::string("simulate good --format json --bytes ") + text);
+    const CommandResult result = run(std::string("simulate good --format json --bytes ") + text);
     ASSERT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(nlohmann::json::parse(result.out)["bytes"], bytes) << text;
   }
@@ -273,9 +273,9 @@ TEST_F(Command, ListsTheLongestRun) {
                    "--run " + std::to_string(longest + 1) + " is above " + std::to_string(longest) +
                        ", the longest run of algorithm '" + algorithm + "' of " + collective);
     if (mesh) continue;
-    const Result made = run(all + std::to_string(longest));
+    const CommandResult made = run(all + std::to_string(longest));
     ASSERT_EQ(made.status, 0) << made.err;
-    const Result verified = run("verify x");
+    const CommandResult verified = run("verify x");
     EXPECT_EQ(verified.status, 0) << verified.err;
     EXPECT_NE(verified.out.find("ceil(N/" + std::to_string(longest) + ")"), std::string::npos)
         << verified.out;
@@ -328,20 +328,21 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
     for (const std::string topology :
          {kAlone, "complete:2", "mesh:2x4", "fattree:k=3,h=2,c=1", "crossbar:2x4"}) {
       SCOPED_TRACE(collective + " by " + algorithm + " on " + topology);
-      const Result made = run("compile --topology " + topology + " --collective " + collective +
-                              " --algorithm " + algorithm + " -o s");
+      const CommandResult made = run("compile --topology " + topology + " --collective " +
+                                     collective + " --algorithm " + algorithm + " -o s");
       if (made.status != 0) {
         EXPECT_EQ(made.status, 2) << made.err;
         continue;
       }
       ++compiled;
       EXPECT_EQ(run("show s").status, 0);
-      const Result verified = run("verify s --blocks 7 --format json");
+      const CommandResult verified = run("verify s --blocks 7 --format json");
       EXPECT_EQ(verified.status, 0) << verified.err;
       EXPECT_EQ(nlohmann::json::parse(verified.out)["valid"], true);
       for (const char* bytes : {"0", "4", "20KiB"}) {
         if (collective == "barrier" && bytes[0] != '0') continue;
-        const Result simulated = run(std::string("simulate s --format json --bytes ") + bytes);
+        const CommandResult simulated =
+            run(std::string("simulate s --format json --bytes ") + bytes);
         EXPECT_EQ(simulated.status, 0) << simulated.err;
         const auto json = nlohmann::json::parse(simulated.out);
         EXPECT_EQ(json["right"], true);
@@ -357,18 +358,19 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
 
 TEST_F(Command, LowersOntoLinks) {
   const std::string broadcast = "--topology mesh:4x4 --collective broadcast --algorithm two-tree ";
-  const Result text = run("compile " + broadcast + "--embedding none --links modelled -o b.esp");
+  const CommandResult text =
+      run("compile " + broadcast + "--embedding none --links modelled -o b.esp");
   EXPECT_EQ(text.status, 0) << text.err;
   EXPECT_NE(text.out.find("; period 3 (direct: 2), as rank "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("\nsteps 10 + 3 N "), std::string::npos) << text.out;
   EXPECT_NE(run("show b.esp --rank 5").out.find("two-tree, lowered"), std::string::npos);
   EXPECT_NE(run("verify b.esp --loads").out.find("3N+10 steps"), std::string::npos);
   EXPECT_EQ(run("simulate b.esp --bytes 1MiB").status, 0);
-  const Result placed = run("compile " + broadcast + "--links modelled -o b.esp");
+  const CommandResult placed = run("compile " + broadcast + "--links modelled -o b.esp");
   EXPECT_NE(placed.out.find("; period 2 (direct: 2), as rank "), std::string::npos) << placed.out;
   const std::string exchange =
       "--topology fattree:k=4,h=2,c=k --collective all-to-all --algorithm pairwise ";
-  const Result json =
+  const CommandResult json =
       run("compile " + exchange + "--links modelled --ports single-send --format json -o a.esp");
   const auto lowered = nlohmann::json::parse(json.out).at("lowered");
   EXPECT_EQ(lowered.at("period"), 192) << "16 ranks send 12 parts each past the root";
@@ -376,7 +378,7 @@ TEST_F(Command, LowersOntoLinks) {
   EXPECT_EQ(nlohmann::json::parse(json.out).at("nodes"), 21);
   EXPECT_NE(run("verify " + exchange + "--links modelled").out.find("proven for every N"),
             std::string::npos);
-  const Result same = run(
+  const CommandResult same = run(
       "compile --topology mesh:1x5 --collective broadcast --algorithm chain --links modelled -o c");
   EXPECT_NE(same.out.find("modelled already"), std::string::npos) << same.out;
   const std::string compile = "compile -o x " + broadcast;
@@ -391,7 +393,7 @@ TEST_F(Command, PrintsJsonWhereverItPrintsResults) {
        {"list", "topology mesh:2x2", "verify s", "show s", "show s --rank 1 --blocks 2",
         "simulate s --bytes 9",
         "compile --topology complete:2 --collective reduce --algorithm chain -o r"}) {
-    const Result result = run(std::string(arguments) + " --format json");
+    const CommandResult result = run(std::string(arguments) + " --format json");
     EXPECT_EQ(result.status, 0) << arguments << result.err;
     EXPECT_TRUE(nlohmann::json::accept(result.out)) << arguments << ": " << result.out;
   }
@@ -400,7 +402,7 @@ TEST_F(Command, PrintsJsonWhereverItPrintsResults) {
 
 TEST_F(Command, HelpsWithExamplesOnEachLevel) {
   for (const char* command : {"", "list", "topology", "compile", "verify", "show", "simulate"}) {
-    const Result result = run(std::string(command) + " --help");
+    const CommandResult result = run(std::string(command) + " --help");
     EXPECT_EQ(result.status, 0) << command;
     EXPECT_NE(result.out.find("Example"), std::string::npos) << command;
     EXPECT_EQ(result.err, "");

@@ -30,7 +30,7 @@ TEST_F(EmbedCommand, FindsTheSameAgain) {
 }
 
 TEST_F(EmbedCommand, FindsGroupsAndLoadsOfAPeriod) {
-  const Result groups = run(
+  const CommandResult groups = run(
       "embed --topology mesh:4x4 --collective broadcast --algorithm fractional-mesh --group 1x2 "
       "--tree h-tree --root 3 --format json -o f.textproto");
   ASSERT_EQ(groups.status, 0) << groups.err;

@@ -107,8 +107,8 @@ TEST_F(Command, WithoutDataAllButTheResultsIsTheSame) {
     for (const std::string mode : {"", " --hops store-and-forward", " --jitter 0.5 --seed 3",
                                    " --link-jitter 1 --node-jitter 1 --seed 4"}) {
       const std::string command = "simulate " + file + bytes + mode + " --format json";
-      const Result data = run(command + " --events a --trace a.json");
-      const Result none = run(command + " --no-data --events b --trace b.json");
+      const CommandResult data = run(command + " --events a --trace a.json");
+      const CommandResult none = run(command + " --no-data --events b --trace b.json");
       EXPECT_EQ(data.status, 0) << data.err;
       EXPECT_EQ(none.status, 0) << none.err;
       json with = json::parse(data.out), without = json::parse(none.out);
@@ -135,7 +135,8 @@ TEST_F(Command, WithoutDataAllButTheResultsIsTheSame) {
 TEST_F(Command, SimulateHopsAndJitter) {
   compile("b", "mesh:1x8", "scatter", "binomial");
   const auto seconds = [&](const char* options) {
-    const Result result = run(std::string("simulate b --bytes 64KiB --format json ") + options);
+    const CommandResult result =
+        run(std::string("simulate b --bytes 64KiB --format json ") + options);
     EXPECT_EQ(result.status, 0) << options << ": " << result.err;
     const json out = json::parse(result.out);
     EXPECT_LT(out["residence"].size(), std::size_t{9}) << "at most W - 1 = 7 steps";

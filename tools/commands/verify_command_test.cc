@@ -44,7 +44,7 @@ TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
         }));
   expect_refused("verify wrong", "'wrong' is not valid: ", 1);
   expect_refused("simulate wrong --bytes 40", "wrong result on rank 0", 1);
-  const Result result = run("verify wrong --format json");
+  const CommandResult result = run("verify wrong --format json");
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(nlohmann::json::parse(result.out)["valid"], false);
   compile("mesh", "mesh:4x4", "broadcast", "two-tree", "--embedding none");
@@ -86,9 +86,10 @@ TEST_F(VerifyCommand, ProvesTotalExchangeOnWideBranches) {
   for (const auto& [lanes, steps] :
        {std::pair("k=2,h=3,c=1,5,5", "7N+5"), std::pair("k=2,h=2,c=2,3", "3N+3"),
         std::pair("k=3,h=2,c=3,9", "3N+3"), std::pair("k=3,h=2,c=2,1", "19N+3")}) {
-    const Result result = run(std::string("verify --loads --collective all-to-all --algorithm leaf "
-                                          "--blocks 9 --topology fattree:") +
-                              lanes);
+    const CommandResult result =
+        run(std::string("verify --loads --collective all-to-all --algorithm leaf "
+                        "--blocks 9 --topology fattree:") +
+            lanes);
     EXPECT_EQ(result.status, 0) << lanes << ": " << result.err;
     EXPECT_NE(result.out.find(std::string(" up to 9: ") + steps + " steps"), std::string::npos)
         << result.out;
@@ -101,7 +102,7 @@ TEST_F(VerifyCommand, ProvesManyRanksForEveryBlocks) {
   for (const char* schedule :
        {"broadcast --algorithm two-tree-simplex", "broadcast --algorithm fractional-simplex",
         "allreduce --algorithm two-tree"}) {
-    const Result result =
+    const CommandResult result =
         run(std::string("verify --topology complete:20000 --collective ") + schedule);
     EXPECT_NE(result.out.find("proven for every N:"), std::string::npos) << result.out;
   }
@@ -130,11 +131,11 @@ TEST_F(VerifyCommand, VerifiesWhatWasBrokenByHand) {
     const std::string name = entry.path().stem().string();
     if (entry.path().extension() != ".svg") continue;
     ++broken;
-    const Result sound = run("verify " + name + "-sound.esp");
+    const CommandResult sound = run("verify " + name + "-sound.esp");
     EXPECT_EQ(sound.status, 0) << sound.err;
     EXPECT_NE(sound.out.find(": valid: "), std::string::npos) << sound.out;
     EXPECT_EQ(sound.err, "");
-    const Result wrong = run("verify " + name + ".esp --picture again.svg");
+    const CommandResult wrong = run("verify " + name + ".esp --picture again.svg");
     EXPECT_EQ(wrong.status, 1) << name;
     EXPECT_EQ(wrong.out, "");
     const std::string head = "espalier: '" + name + ".esp' is not valid: ";
@@ -147,13 +148,13 @@ TEST_F(VerifyCommand, VerifiesWhatWasBrokenByHand) {
     fs::remove(directory_ / "again.svg");
   }
   EXPECT_EQ(broken, 10);
-  const Result cycle = run("verify wait-cycle.esp --format json");
+  const CommandResult cycle = run("verify wait-cycle.esp --format json");
   EXPECT_EQ(nlohmann::json::parse(cycle.out)["counterexample"]["cycle"].size(), 2u);
 }
 
 TEST_F(VerifyCommand, ExplainsWhatItProved) {
   compile("r", "mesh:4x4", "reduce", "chain", "--root 15");
-  const Result explained = run("verify r --explain --picture r.svg");
+  const CommandResult explained = run("verify r --explain --picture r.svg");
   EXPECT_EQ(explained.status, 0) << explained.err;
   for (const char* words :
        {"r: valid: reduce by chain on mesh:4x4", "\n  form ", "16 programs", "\n  matching ",
