@@ -25,8 +25,8 @@ if [ -z "${ESPALIER_SYMBOLS_HIDDEN-}" ] && [ "$(id -u)" = 0 ] && unshare --mount
 fi
 sanitized='base collectives/schedule collectives/machine collectives/verify firmware/image firmware/boot hal/sim collectives/simulation hal/serial hal/fault tests/fault
   hal/conformance tools tests/compile tests/simulate tests/random'
-# -O2 and -g would more than double the time of compiling; -g1 is enough for the lines of a report.
-sanitizers='-Dbuildtype=debug -Doptimization=1 -Dcpp_args=-g1 -Db_sanitize=address,undefined -Dofi=false'
+# -g1 is enough for the lines of a report, and compiles in half the time of -g. meson.build says what is optimized all the same.
+sanitizers='-Dbuildtype=debug -Doptimization=0 -Dcpp_args=-g1 -Db_sanitize=address,undefined -Dofi=false'
 # What runs on nodes. The rest is what hosts compute: one generator suite, one grid and the installed package are a sample of it.
 on_nodes='base collectives/machine collectives/schedule firmware hal tests/golden'
 on_nodes_too='algorithms grid-complete installed'
