@@ -49,7 +49,7 @@ class ExhaustiveCheck {
     }
     verdict_.valid = true;
     verdict_.for_all = !cuts_messages(common_);
-    verdict_.witnesses = describe(schedule_.bounds);
+    verdict_.lower_bounds = describe(schedule_.bounds);
     return verdict_;
   }
 
@@ -57,7 +57,7 @@ class ExhaustiveCheck {
   Verdict refused(const Counterexample& example) {
     verdict_.valid = false;
     verdict_.counterexample = example;
-    if (example.point == Point::kDeadlock && example.blocks > 0) {
+    if (example.property == Property::kDeadlock && example.blocks > 0) {
       add_cycle(verdict_.counterexample);
     }
     return verdict_;

@@ -214,7 +214,7 @@ TEST(Crossbar, VerifierCountsChannels) {
   const verify::Verdict verdict = verify::verify(
       *narrow, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
   EXPECT_FALSE(verdict.valid);
-  EXPECT_EQ(verdict.counterexample.point, verify::Point::kLinks);
+  EXPECT_EQ(verdict.counterexample.property, verify::Property::kLinks);
 }
 
 // P = 1024: the prototype's depths are upper bounds, and ours are smaller from r = 2 onward. Pairs

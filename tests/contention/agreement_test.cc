@@ -51,10 +51,11 @@ Answer verifiers(const Case& at) {
   EXPECT_TRUE(verdict.slot || !verdict.valid) << at.name;
   if (verdict.valid) return answer;
   answer.blocks = verdict.counterexample.blocks;
-  const verify::Point point = verdict.counterexample.point;
+  const verify::Property property = verdict.counterexample.property;
   // Between neighbours the lanes of a link are ports.
-  if (point == verify::Point::kPorts && at.links != "direct") return answer;
-  EXPECT_EQ(point, verify::Point::kLinks) << at.name << ": " << verdict.counterexample.message;
+  if (property == verify::Property::kPorts && at.links != "direct") return answer;
+  EXPECT_EQ(property, verify::Property::kLinks)
+      << at.name << ": " << verdict.counterexample.message;
   EXPECT_FALSE(verdict.slot) << at.name;
   answer.load = verdict.busiest.load;
   answer.lanes = verdict.busiest.capacity;

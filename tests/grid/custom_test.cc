@@ -90,7 +90,7 @@ void expect_verdicts(const topology::Topology& topology, const Programs& program
     EXPECT_EQ(verdict.slot, counted.slot) << name;
     EXPECT_EQ(verdict.async, counted.async) << name;
   } else {
-    EXPECT_EQ(verdict.counterexample.point, verify::Point::kLinks) << name;
+    EXPECT_EQ(verdict.counterexample.property, verify::Property::kLinks) << name;
   }
   std::printf("%s: %s\n", name.c_str(),
               counted.async  ? "ASYNC"

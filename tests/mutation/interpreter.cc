@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "tests/mutation/drift.h"
+#include "tests/mutation/skew.h"
 
 namespace espalier::mutation {
 namespace {
@@ -153,21 +153,21 @@ std::string check_limits(const Play& play) {
   return wrong.empty() ? check_meetings(play) : wrong;
 }
 
-std::string run_drifts(const Play& play, std::uint32_t drifts) {
+std::string run_skews(const Play& play, std::uint32_t skews) {
   // With a window of one step (in ticks: the flight of a message) no node is ahead of its step:
   // lock step.
   Play lock_step = play;
   for (Part& part : lock_step.parts) part.window = std::min(part.window, play.latency_ticks);
-  std::string wrong = run_drift(lock_step, 0);
-  for (std::uint32_t seed = 1; seed <= drifts && wrong.empty(); ++seed) {
-    wrong = run_drift(play, seed);
+  std::string wrong = run_skew(lock_step, 0);
+  for (std::uint32_t seed = 1; seed <= skews && wrong.empty(); ++seed) {
+    wrong = run_skew(play, seed);
   }
   return wrong;
 }
 
-std::string interpret(const Play& play, std::uint32_t drifts) {
+std::string interpret(const Play& play, std::uint32_t skews) {
   std::string wrong = check_limits(play);
-  return wrong.empty() ? run_drifts(play, drifts) : wrong;
+  return wrong.empty() ? run_skews(play, skews) : wrong;
 }
 
 }  // namespace espalier::mutation

@@ -8,8 +8,8 @@ import re
 import subprocess
 import sys
 
-SAMPLES = (("--ranks 2..4 --sample 1999 --drifts 20", "on the topology's routes"),
-           ("--links modelled --ranks 4 --sample 3999 --drifts 20", "lowered onto the topology's links"))
+SAMPLES = (("--ranks 2..4 --sample 1999 --skews 20", "on the topology's routes"),
+           ("--links modelled --ranks 4 --sample 3999 --skews 20", "lowered onto the topology's links"))
 HEAD = """# What becomes of mutants
 
 Written by `tests/mutation/page.py build/tests/mutation/mutation >docs/results/mutation.md`, which runs the two samples below;

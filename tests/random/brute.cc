@@ -232,7 +232,8 @@ std::string Brute::check_links() {
     if (most[pair] == 0) continue;
     for (const std::uint32_t link : routes_[pair]) {
       worst[link] += most[pair];
-      if (worst[link] > capacities_[link]) return "a link carries more than it can at some drift";
+      if (worst[link] > capacities_[link])
+        return "a link carries more than it can at some timing skew";
     }
   }
   return {};

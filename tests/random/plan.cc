@@ -93,9 +93,9 @@ class Planner {
     plan_.ports = kModels[model < 4 ? model : family == 0 ? 0 : 3];
     plan_.links = family == 0 || neighbours_ || dice_.one_in(2);
     // Between neighbours the link carries exactly the transfers of the pair, under any timing skew.
-    const bool under_drift = family == 0 || neighbours_ || !plan_.links;
+    const bool under_skew = family == 0 || neighbours_ || !plan_.links;
     plan_.contention =
-        under_drift && dice_.one_in(2) ? ContentionGuarantee::kAsync : ContentionGuarantee::kSlot;
+        under_skew && dice_.one_in(2) ? ContentionGuarantee::kAsync : ContentionGuarantee::kSlot;
     if (family != 0 || !dice_.one_in(8)) return;
     plan_.send_ticks = dice_.number(1, 2);
     plan_.latency_ticks = plan_.send_ticks + dice_.number(0, 2);

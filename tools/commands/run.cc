@@ -73,7 +73,7 @@ verify::Verdict prove(const LoadedSchedule& schedule, const reference::Reference
     return schedule.programs.at(node);
   };
   verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
-  if (!verdict.valid && verdict.counterexample.point == verify::Point::kForm) {
+  if (!verdict.valid && verdict.counterexample.property == verify::Property::kForm) {
     reference::ReferenceInput longest = what;
     longest.bytes = max_bytes;
     options.method = verify::Method::kExhaustive;
@@ -210,7 +210,7 @@ void run_collective(RunOptions options) {
   const verify::Verdict verdict = prove(schedule, what, most, modelled);
   result.proven_blocks = verdict.proven_blocks;
   result.proven_for = proven_for(program, verdict);
-  result.bounds = verdict.witnesses;
+  result.bounds = verdict.lower_bounds;
   result.modelled = modelled;
 
   launch::NodeProcesses cluster;

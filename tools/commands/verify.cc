@@ -70,7 +70,7 @@ Proof prove(Source& source, const VerifyArguments& arguments) {
   options.progress = [&progress](double done) { progress.show(done); };
   Proof proof{.verdict = verify::verify(source.topology(), program, options), .links = ""};
   const verify::Counterexample& wrong = proof.verdict.counterexample;
-  if (!proof.verdict.valid && wrong.point == verify::Point::kLinks && !arguments.loads) {
+  if (!proof.verdict.valid && wrong.property == verify::Property::kLinks && !arguments.loads) {
     proof.links = wrong.message;
     options.links = false;
     proof.verdict = verify::verify(source.topology(), program, options);
@@ -154,7 +154,7 @@ void add_verify(Command app) {
                "Check every N up to this only, one by one; default: every N");
   command.flag("--loads", arguments->loads,
                "Invalid also if the topology's own links cannot carry it along their routes");
-  command.flag("--explain", arguments->explain, "Print what was proven, point by point");
+  command.flag("--explain", arguments->explain, "Print what was proven, property by property");
   command.text("--picture", arguments->picture, "Draw its steps, or the fault, into this SVG file");
   add_format(command, arguments->format);
   command.set_footer(

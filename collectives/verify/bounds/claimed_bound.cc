@@ -25,7 +25,7 @@ Finding check_bound(const ExpandedSchedule& schedule, std::int64_t steps) {
     reason = lower_bound.reason;
   }
   if (bound <= known && bound <= steps) return std::nullopt;
-  return found(Point::kSteps, schedule, -1, nullptr,
+  return found(Property::kSteps, schedule, -1, nullptr,
                "a lower bound of " + std::to_string(bound) + " steps is claimed; bounds prove " +
                    std::to_string(known) + " (" + reason + "), and the schedule takes " +
                    std::to_string(steps));
@@ -34,7 +34,7 @@ Finding check_bound(const ExpandedSchedule& schedule, std::int64_t steps) {
 Finding check_known_bounds(const ExpandedSchedule& schedule, std::int64_t steps) {
   for (const LowerBound& lower_bound : schedule.bounds) {
     if (lower_bound.steps(schedule.blocks) <= steps) continue;
-    return found(Point::kSteps, schedule, -1, nullptr,
+    return found(Property::kSteps, schedule, -1, nullptr,
                  "valid in " + std::to_string(steps) + " steps, but a bound says that none is in " +
                      "less than " + std::to_string(lower_bound.steps(schedule.blocks)) + " (" +
                      lower_bound.reason + "): the verifier is wrong");

@@ -79,7 +79,7 @@ class Periodic {
     verdict_.valid = verdict_.for_all = true;
     verdict_.proven_blocks = last;
     verdict_.period = stride_;
-    verdict_.witnesses = describe(schedule_.bounds);
+    verdict_.lower_bounds = describe(schedule_.bounds);
     verdict_.steps_at_one = phase_steps(common_, first);
     verdict_.steps_at_most = phase_steps(common_, last);
     return Outcome::kProven;
@@ -138,7 +138,7 @@ class Periodic {
     if (cells > kProgressionsPerInstance * options_.max_instances ||
         schedule_.spent > options_.max_instances_total) {
       return too_large(
-          Point::kForm, schedule_, node,
+          Property::kForm, schedule_, node,
           std::to_string(cells) + " progressions up to here are more than can be checked");
     }
     const RankFlow* inside = nullptr;
@@ -301,7 +301,7 @@ class Periodic {
       return Undecided{who + "too few steps for all blocks of its actions"};
     }
     set_blocks(schedule_, blocks);
-    return found(Point::kSteps, schedule_, -1, nullptr,
+    return found(Property::kSteps, schedule_, -1, nullptr,
                  who + std::to_string(claimed) + " steps, but its actions take " +
                      std::to_string(taken) + "; the claim must be exact");
   }
@@ -326,14 +326,14 @@ class Periodic {
     if (single_) {
       read_single(programs_(node), schedule_.instances[node], stride_, progressions_);
     } else if (!read_progressions(common_, programs_(node), progressions_).passed()) {
-      return found(Point::kDataFlow, schedule_, node, nullptr, "its program changed");
+      return found(Property::kDataFlow, schedule_, node, nullptr, "its program changed");
     }
     const Progression& cell = progressions_.all[position];
     const std::vector<Instance>& all = schedule_.instances[node];
     const auto wrong = std::find_if(all.begin(), all.end(), [&cell](const Instance& one) {
       return one.action == cell.action && one.into.block == cell.block;
     });
-    return found(Point::kDataFlow, schedule_, node, wrong == all.end() ? nullptr : &*wrong,
+    return found(Property::kDataFlow, schedule_, node, wrong == all.end() ? nullptr : &*wrong,
                  flow_.sets().why_not_combined(bad.left, bad.right, join_of(common_)));
   }
 

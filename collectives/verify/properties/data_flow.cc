@@ -10,7 +10,7 @@ namespace espalier::verify {
 
 Finding check_sets(const ExpandedSchedule& schedule, const RankSets& sets) {
   if (sets.intervals_read() <= schedule.max_instances) return std::nullopt;
-  return too_large(Point::kDataFlow, schedule, -1,
+  return too_large(Property::kDataFlow, schedule, -1,
                    "the sets of ranks that are combined have more than " +
                        std::to_string(schedule.max_instances) +
                        " gaps together; no more can be checked");
@@ -33,7 +33,7 @@ Finding DataFlow::read(const ExpandedSchedule& schedule, std::uint32_t node, con
   }
   value = memory(schedule, node, operand);
   if (value.ranks < 0) {
-    return found(Point::kDataFlow, schedule, node, &reader,
+    return found(Property::kDataFlow, schedule, node, &reader,
                  operand_name(operand) + " is read, but nothing has been written to it");
   }
   const bool any_segment = schedule.common->collective == Collective::kAllToAll;
@@ -41,7 +41,7 @@ Finding DataFlow::read(const ExpandedSchedule& schedule, std::uint32_t node, con
     OperandAt holds = operand;
     holds.segment = value.segment;
     holds.block = value.block;
-    return found(Point::kDataFlow, schedule, node, &reader,
+    return found(Property::kDataFlow, schedule, node, &reader,
                  operand_name(operand) + " holds " + block_name(holds) + " there; it must hold " +
                      block_name(operand));
   }
@@ -82,7 +82,7 @@ Finding DataFlow::operate(const ExpandedSchedule& schedule, std::uint32_t node,
     if (operation.kind == ActionKind::kCombine) {
       result.ranks = sets_.combine(left[part].ranks, right[part].ranks, join);
       if (result.ranks < 0) {
-        return found(Point::kDataFlow, schedule, node, &operation,
+        return found(Property::kDataFlow, schedule, node, &operation,
                      sets_.why_not_combined(left[part].ranks, right[part].ranks, join));
       }
     }
@@ -174,7 +174,7 @@ Finding DataFlow::check_barrier(const ExpandedSchedule& schedule) {
 
 Counterexample not_heard(const ExpandedSchedule& schedule, const RankSets& sets, std::uint32_t node,
                          RankSet heard) {
-  return found(Point::kDataFlow, schedule, node, nullptr,
+  return found(Property::kDataFlow, schedule, node, nullptr,
                "at its end it has heard of " + sets.name(heard) + "; it must have heard of " +
                    sets.name(RankSets::range(0, schedule.common->ranks - 1)));
 }
@@ -204,7 +204,7 @@ Counterexample wrong_result(const ExpandedSchedule& schedule, const RankSets& se
   // In an all-to-all the data may be for another rank.
   const bool astray = schedule.common->collective == Collective::kAllToAll && value.ranks >= 0;
   Counterexample example =
-      found(Point::kDataFlow, schedule, node, nullptr,
+      found(Property::kDataFlow, schedule, node, nullptr,
             operand_name(operand) + " ends with the data of " + sets.name(value.ranks) +
                 (astray ? " for rank " + std::to_string(value.segment) : "") +
                 "; it must be that of " + sets.name(expected) + (astray ? " for it" : ""));

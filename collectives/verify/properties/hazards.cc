@@ -112,12 +112,12 @@ class HazardChecker {
       return std::nullopt;
     }
     if (uses.write < 0) {
-      return found(Point::kHazards, schedule_, node_, &reader,
+      return found(Property::kHazards, schedule_, node_, &reader,
                    operand_name(operand) + " is read, but nothing has been written to it");
     }
     if (HazardRules::is_written(uses, before)) return std::nullopt;
     const std::int64_t back = reader.step - uses.write_step;
-    return found(Point::kHazards, schedule_, node_, &reader,
+    return found(Property::kHazards, schedule_, node_, &reader,
                  operand_name(operand) + " is read before it must be written: action " +
                      std::to_string(instance(uses.write).action) + " of step " +
                      std::to_string(uses.write_step) +
@@ -127,7 +127,7 @@ class HazardChecker {
 
   Finding too_early(const Instance& writer, const OperandAt& operand, const Instance& earlier) {
     const bool send = earlier.kind == ActionKind::kSend;
-    return found(Point::kHazards, schedule_, node_, &writer,
+    return found(Property::kHazards, schedule_, node_, &writer,
                  operand_name(operand) + " may be overwritten too early: action " +
                      std::to_string(earlier.action) + " of step " + std::to_string(earlier.step) +
                      (send ? " may still be sending from it" : " uses it") + "; with window " +

@@ -49,7 +49,7 @@ Finding check_size(ExpandedSchedule& schedule, std::uint32_t node, const Program
   schedule.spent += needed;
   const auto too_many = [&](std::int64_t taken, std::int64_t most, const std::string& what,
                             const std::string& scope) {
-    return too_large(Point::kForm, schedule, node,
+    return too_large(Property::kForm, schedule, node,
                      std::to_string(taken) + " " + what + " up to here are more than can be " +
                          "checked; " + std::to_string(most) + " are for " + scope);
   };

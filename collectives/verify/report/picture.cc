@@ -173,7 +173,7 @@ class Picture {
 
   void draw_fault() {
     if (fault_ == nullptr) return;
-    if (fault_->point == Point::kSteps) {
+    if (fault_->property == Property::kSteps) {
       const std::int64_t claimed = count_value(common_.counts[common_.steps_ref], blocks_);
       if (claimed < first_ || claimed > end_ + 1) return;
       print(svg_,

@@ -13,7 +13,7 @@
 namespace espalier::verify {
 
 // The properties that are proven, in this order: docs/verifier.md.
-enum class Point : std::uint8_t {
+enum class Property : std::uint8_t {
   kForm = 0,      // descriptors are well formed and agree where all nodes must
   kMatching = 1,  // every send has its receive, in the same order on each link
   kPorts = 2,     // the port model holds, and the lanes of links suffice
@@ -25,11 +25,11 @@ enum class Point : std::uint8_t {
   kSteps = 8,     // steps and lower bound as claimed
 };
 // Returns the name of the property for messages, e.g. "data flow". Never null.
-[[nodiscard]] const char* point_name(Point point);
+[[nodiscard]] const char* property_name(Property property);
 
 // An error in a schedule: where it is, and the reason. Numbers that do not apply are -1.
 struct Counterexample {
-  Point point = Point::kForm;
+  Property property = Property::kForm;
   std::int64_t blocks = -1;  // N
   std::int64_t node = -1;
   std::int64_t step = -1;
@@ -80,7 +80,7 @@ struct Verdict {
   std::int64_t period = 1;        // blocks after which everything that depends on N repeats
   std::uint64_t checks = 0;       // accesses to places that were checked, all N together
   // All lower bounds on the steps that apply. The greatest of them is the bound.
-  std::vector<LowerBound> witnesses;
+  std::vector<LowerBound> lower_bounds;
   // Progressions read from the programs of all nodes; those of a program that is read twice count
   // twice. 0 if each N was expanded.
   std::uint64_t progressions = 0;

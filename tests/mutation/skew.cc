@@ -1,4 +1,4 @@
-#include "tests/mutation/drift.h"
+#include "tests/mutation/skew.h"
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@ class Random {
   std::uint64_t state_;
 };
 
-// The events of a rank. Each has a weight, drawn anew for each drift, so that in some drifts
+// The events of a rank. Each has a weight, drawn anew for each skew, so that in some skews
 // messages land late, in others they are sent late, and so on.
 enum Event { kLetIn, kPost, kRead, kSent, kLand, kReceived, kOperate, kEvents };
 
@@ -58,9 +58,9 @@ struct Rank {  // or router
   bool stuck = false;         // nothing can happen here before an event at a peer
 };
 
-class Drift {
+class SkewedRun {
  public:
-  Drift(const Play& play, std::uint64_t seed) : play_(play), memory_(play), random_(seed) {
+  SkewedRun(const Play& play, std::uint64_t seed) : play_(play), memory_(play), random_(seed) {
     ranks_.resize(play.parts.size());
     for (std::size_t me = 0; me < ranks_.size(); ++me) {
       Rank& rank = ranks_[me];
@@ -313,6 +313,6 @@ class Drift {
 
 }  // namespace
 
-std::string run_drift(const Play& play, std::uint64_t seed) { return Drift(play, seed).run(); }
+std::string run_skew(const Play& play, std::uint64_t seed) { return SkewedRun(play, seed).run(); }
 
 }  // namespace espalier::mutation

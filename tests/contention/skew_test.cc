@@ -41,7 +41,7 @@ void run(const Case& at, const sim::Model& model, std::uint32_t window, Seen& se
   for (const sim::LinkTraffic& link : cluster.network().traffic()) seen.waits += link.waits;
 }
 
-TEST(Contention, DriftChangesTimesAndNothingElse) {
+TEST(Contention, SkewChangesTimesAndNothingElse) {
   for (const sim::Hops hops : {sim::Hops::kCutThrough, sim::Hops::kStoreAndForward}) {
     for (const std::uint32_t window : {1u, 3u, 16u}) {
       Seen seen;
@@ -67,7 +67,7 @@ TEST(Contention, DriftChangesTimesAndNothingElse) {
           static_cast<unsigned long long>(seen.waits));
       EXPECT_GT(seen.blocks, 0u);
       EXPECT_GT(seen.waits, 0u);
-      EXPECT_EQ(seen.longest > 0, window > 1) << "drift must show, where the window lets it";
+      EXPECT_EQ(seen.longest > 0, window > 1) << "timing skew must show, where the window lets it";
     }
   }
 }
