@@ -37,7 +37,7 @@ Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint
 }
 
 // The schedule on virtual ranks.
-Programs direct_programs(const topology::Topology& topology, const std::string& collective,
+Programs routed_programs(const topology::Topology& topology, const std::string& collective,
                          const std::string& algorithm, std::uint32_t run) {
   Collective wanted{};
   EXPECT_TRUE(parse_collective(collective.c_str(), wanted));
@@ -64,7 +64,7 @@ Programs embedded_programs(const topology::Topology& topology, const Embedding& 
     return programs;
   }
   Programs programs =
-      direct_programs(topology, embedding.collective, embedding.algorithm, embedding.run);
+      routed_programs(topology, embedding.collective, embedding.algorithm, embedding.run);
   EXPECT_EQ(place_all(embedding.node_of, programs), Status::kOk);
   return programs;
 }
@@ -152,7 +152,7 @@ TEST(Known, OnesThatPapersAndDocsRestOn) {
 void expect_found(const std::string& spec, const std::string& collective,
                   const std::string& algorithm, Search search) {
   const auto topology = must_parse(spec);
-  Programs programs = direct_programs(*topology, collective, algorithm, 0);
+  Programs programs = routed_programs(*topology, collective, algorithm, 0);
   const Traffic traffic = traffic_of(programs);
   const Placement found = find_placement(Routes(*topology), traffic, search);
   EXPECT_EQ(found.over, 0) << spec;
@@ -187,7 +187,7 @@ TEST(Search, FindsLoadsOfAPeriodStoreAndForward) {
 // period of two. The search reports this.
 TEST(Search, ReportsThatNoPlacementExists) {
   const auto topology = must_parse("mesh:1x9");
-  const Programs programs = direct_programs(*topology, "allreduce", "two-tree", 0);
+  const Programs programs = routed_programs(*topology, "allreduce", "two-tree", 0);
   const Placement found =
       find_placement(Routes(*topology), traffic_of(programs),
                      {.hops = Hops::kStoreAndForward, .period = 1, .moves = 20'000});
@@ -244,7 +244,7 @@ TEST(Placing, KeepsASchedule) {
                                               {"reduce", "double-fibonacci"}}) {
     for (const std::uint32_t ranks : {2u, 3u, 8u, 13u}) {
       const auto topology = must_parse("complete:" + std::to_string(ranks));
-      Programs programs = direct_programs(*topology, collective, algorithm, 0);
+      Programs programs = routed_programs(*topology, collective, algorithm, 0);
       const std::int64_t steps = phase_steps(programs[0], 5);
       std::vector<std::uint32_t> node_of(ranks);
       std::iota(node_of.begin(), node_of.end(), 0u);
@@ -264,7 +264,7 @@ TEST(Placing, RefusesCollectivesThatDependOnTheOrderOfRanks) {
   const std::vector<std::uint32_t> turned{1, 2, 3, 0}, same{0, 1, 2, 3};
   for (const auto& [collective, algorithm] :
        {std::pair{"scan", "chain"}, {"allgather", "ring"}, {"scatter", "binomial"}}) {
-    Programs programs = direct_programs(*topology, collective, algorithm, 0);
+    Programs programs = routed_programs(*topology, collective, algorithm, 0);
     EXPECT_EQ(place_all(turned, programs), Status::kUnsupported);
     EXPECT_EQ(programs[2].node, 2u);
     EXPECT_EQ(place_all(same, programs), Status::kOk);
@@ -286,7 +286,7 @@ TEST(Snake, StepsToNeighbours) {
       for (std::size_t at = 1; at < snake->node_of.size(); ++at) {
         EXPECT_EQ(topology->capacity(snake->node_of[at - 1], snake->node_of[at]), 1u) << spec;
       }
-      Programs programs = direct_programs(*topology, "broadcast", "chain", 0);
+      Programs programs = routed_programs(*topology, "broadcast", "chain", 0);
       ASSERT_EQ(place_all(snake->node_of, programs), Status::kOk);
       const verify::Verdict verdict = proof_of(*topology, programs);
       EXPECT_TRUE(verdict.valid && verdict.async) << verdict.counterexample.message;

@@ -215,7 +215,7 @@ Plan find_steps(const Hops& hops, const Waits& waits) {
   std::int32_t period = 1;
   for (const Port& port : hops.ports) period = std::max(period, port.steps());
   Scheduler scheduler(hops, waits, period);
-  Plan best = scheduler.run(std::vector<std::int64_t>(hops.all.size(), 0), "direct order");
+  Plan best = scheduler.run(std::vector<std::int64_t>(hops.all.size(), 0), "plain order");
   for (const auto& [order, name] : {std::pair(longest_way(hops), "longest way first"),
                                     std::pair(message_left(hops), "furthest first")}) {
     Plan plan = scheduler.run(order, name);

@@ -53,7 +53,7 @@ Answer verifiers(const Case& at) {
   answer.blocks = verdict.counterexample.blocks;
   const verify::Property property = verdict.counterexample.property;
   // Between neighbours the lanes of a link are ports.
-  if (property == verify::Property::kPorts && at.links != "direct") return answer;
+  if (property == verify::Property::kPorts && at.links != "routed") return answer;
   EXPECT_EQ(property, verify::Property::kLinks)
       << at.name << ": " << verdict.counterexample.message;
   EXPECT_FALSE(verdict.slot) << at.name;

@@ -17,7 +17,7 @@ struct Case {
   std::string name;    // everything that distinguishes the case
   std::string family;  // "mesh", "fat tree", ...
   std::string placement;
-  std::string links = "direct";                  // or "lowered", "lowered, a hop moved"
+  std::string links = "routed";                  // or "lowered", "lowered, a hop moved"
   std::unique_ptr<topology::Topology> topology;  // its rank r is where rank r was placed
   Programs programs;
   std::uint32_t root = 0;

@@ -153,7 +153,7 @@ bool put(const Move& move, Programs& programs) {
 }  // namespace
 
 std::string lower_case(Dice& dice, Case& at) {
-  if (lower::is_modelled(*at.topology, at.programs)) return "";
+  if (lower::is_hop_by_hop(*at.topology, at.programs)) return "";
   Group group;
   group.ranks = at.topology->ranks();
   group.root = at.root;

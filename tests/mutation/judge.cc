@@ -65,7 +65,7 @@ std::vector<std::int64_t> possible_blocks(const Program& program, std::int64_t m
 
 std::string Schedule::family() const {
   const std::string spec = topology->spec();
-  return spec.substr(0, spec.find(':')) + (links ? "" : ", direct run");
+  return spec.substr(0, spec.find(':')) + (links ? "" : ", routed run");
 }
 
 Schedule make_schedule(const std::string& spec, Made made) {

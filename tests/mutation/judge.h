@@ -20,9 +20,9 @@ struct Schedule {
   std::string name;  // "two-tree reduce, mesh:1x7, root 1"
   std::unique_ptr<topology::Topology> topology;
   Programs programs;
-  // "mesh"; of a direct run: "mesh, direct run".
+  // "mesh"; of a routed run: "mesh, routed run".
   [[nodiscard]] std::string family() const;
-  // Whether the topology's own links carry it; otherwise it is a direct run, for a fabric that
+  // Whether the topology's own links carry it; otherwise it is a routed run, for a fabric that
   // routes.
   bool links = true;
   std::int64_t proven_blocks = 0;

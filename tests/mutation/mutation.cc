@@ -2,10 +2,10 @@
 // that an independent interpreter finds wrong.
 //
 //   mutation [--ranks 2..9] [--family F] [--sample K] [--collective C] [--algorithm A] [--window W]
-//            [--skews D] [--threads T] [--seconds S] [--links direct|modelled]
+//            [--skews D] [--threads T] [--seconds S] [--links routed|hop-by-hop]
 //
 // --family is complete, mesh or fattree; all three if not given. A schedule that the topology's own
-// links do not carry is judged as a direct run. --links modelled: all of these lowered onto the
+// links do not carry is judged as a routed run. --links hop-by-hop: all of these lowered onto the
 // topology's links instead, on meshes and fat trees. --sample K judges every K-th mutant. --seconds
 // S stops taking new ranks after S seconds and says so. Exit 0 if none survives, 1 if one does, 2
 // on bad options.
@@ -81,10 +81,10 @@ Options parse(int argc, char** argv) {
         bad_option("--family is '" + value + "'; it must be complete, mesh or fattree");
       }
     } else if (name == "--links") {
-      if (value != "direct" && value != "modelled") {
-        bad_option("--links is '" + value + "'; it must be direct or modelled");
+      if (value != "routed" && value != "hop-by-hop") {
+        bad_option("--links is '" + value + "'; it must be routed or hop-by-hop");
       }
-      options.lowered = value == "modelled";
+      options.lowered = value == "hop-by-hop";
     } else if (name == "--algorithm") {
       options.algorithm = value;
     } else {

@@ -100,15 +100,15 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
 
 void for_lowered_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
                            std::uint32_t window, const std::function<void(Made)>& use) {
-  for_schedules(topology, roots, window, [&](Made direct) {
-    if (lower::is_modelled(topology, direct.programs)) return;
-    const Group group = group_of(topology, direct.programs.front().root, window);
+  for_schedules(topology, roots, window, [&](Made routed) {
+    if (lower::is_hop_by_hop(topology, routed.programs)) return;
+    const Group group = group_of(topology, routed.programs.front().root, window);
     Made made;
-    made.name = direct.name + ", lowered";
-    made.algorithm = direct.algorithm;
-    made.collective = direct.collective;
+    made.name = routed.name + ", lowered";
+    made.algorithm = routed.algorithm;
+    made.collective = routed.collective;
     lower::Report report;
-    const std::string why = lower::lower(topology, group, PortModel::kMultiport, direct.programs,
+    const std::string why = lower::lower(topology, group, PortModel::kMultiport, routed.programs,
                                          made.programs, report);
     if (!why.empty()) fail(made.name, why);
     use(std::move(made));

@@ -47,12 +47,12 @@ class Planner {
     const std::uint32_t ranks = plan_.topology->ranks();
     const bool routers = plan_.topology->nodes() > ranks;
     // All routers have programs, or the fabric routes.
-    modelled_ = routers && !dice_.one_in(4);
-    neighbours_ = modelled_ || (family != 0 && !routers && dice_.one_in(2));
+    hop_by_hop_ = routers && !dice_.one_in(4);
+    neighbours_ = hop_by_hop_ || (family != 0 && !routers && dice_.one_in(2));
     choose_collective(ranks);
     choose_ports(family);
-    plan_.nodes.resize(modelled_ ? plan_.topology->nodes() : ranks);
-    const std::vector<Part> parts = make_recipe(plan_, modelled_, neighbours_, dice_);
+    plan_.nodes.resize(hop_by_hop_ ? plan_.topology->nodes() : ranks);
+    const std::vector<Part> parts = make_recipe(plan_, hop_by_hop_, neighbours_, dice_);
     for (const Part& part : parts) {
       if (!add_stage(part)) return std::nullopt;
     }
@@ -238,7 +238,7 @@ class Planner {
 
   Dice& dice_;
   Plan plan_;
-  bool modelled_ = false, neighbours_ = false;
+  bool hop_by_hop_ = false, neighbours_ = false;
 };
 
 }  // namespace

@@ -59,7 +59,7 @@ struct NodePlan {
 
 struct Plan {
   std::unique_ptr<topology::Topology> topology;
-  bool links = true;      // whether the topology's links carry it; otherwise a direct run
+  bool links = true;      // whether the topology's links carry it; otherwise a routed run
   bool pipelined = true;  // otherwise N = 1
   Collective collective = Collective::kNone;
   PortModel ports = PortModel::kOnePortDuplex;

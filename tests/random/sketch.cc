@@ -132,9 +132,9 @@ void Sketch::each_port(const Task& task, std::int64_t step, std::int64_t pace, c
   if (model == PortModel::kSimplex) hold(ports_[{to, 0}], arrival, 1);
   if (model == PortModel::kOnePortDuplex) hold(ports_[{to, 1}], arrival, 1);
   const std::vector<std::uint32_t> nodes = plan_.topology->route(from, to);
-  const bool direct = nodes.size() != 2;
-  if (direct) hold(lanes_[{from, to}], step, 1);
-  if (direct && !plan_.links) return;
+  const bool far = nodes.size() != 2;
+  if (far) hold(lanes_[{from, to}], step, 1);
+  if (far && !plan_.links) return;
   for (std::size_t hop = 0; hop + 1 < nodes.size(); ++hop) {
     // If links do not count, neighbours still have no more lanes than their link.
     hold(lanes_[{nodes[hop], nodes[hop + 1]}], step,

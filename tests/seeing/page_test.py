@@ -13,7 +13,7 @@ import schedules
 SCHEDULES = {
     "mesh": ("mesh:4x4", "broadcast", "two-tree"),
     "unplaced": ("mesh:4x4", "broadcast", "two-tree", "--embedding", "none"),
-    "modelled": ("mesh:4x4", "allreduce", "two-tree", "--links", "modelled"),
+    "hop-by-hop": ("mesh:4x4", "allreduce", "two-tree", "--links", "hop-by-hop"),
     "allreduce": ("complete:16", "allreduce", "two-tree"),
     "tree": ("fattree:k=4,h=2,c=1", "allgather", "leaf"),
     "exchange": ("fattree:k=2,h=3,c=k", "all-to-all", "leaf"),

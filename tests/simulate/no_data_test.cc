@@ -1,6 +1,6 @@
 // Simulation without data, on machines that share frames, against simulation with data, on machines
 // of their own. Times, steps, loads of links and the log of every node must be the same. Every
-// algorithm, direct and lowered onto the links, in lock step and asynchronously, with jitter and
+// algorithm, routed and lowered onto the links, in lock step and asynchronously, with jitter and
 // with both kinds of hops.
 
 #include <gtest/gtest.h>

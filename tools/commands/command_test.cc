@@ -357,32 +357,33 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
 
 TEST_F(Command, LowersOntoLinks) {
   const std::string broadcast = "--topology mesh:4x4 --collective broadcast --algorithm two-tree ";
-  const Result text = run("compile " + broadcast + "--embedding none --links modelled -o b.esp");
+  const Result text = run("compile " + broadcast + "--embedding none --links hop-by-hop -o b.esp");
   EXPECT_EQ(text.status, 0) << text.err;
-  EXPECT_NE(text.out.find("; period 3 (direct: 2), as rank "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("; period 3 (routed: 2), as rank "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("\nsteps 10 + 3 N "), std::string::npos) << text.out;
   EXPECT_NE(run("show b.esp --rank 5").out.find("two-tree, lowered"), std::string::npos);
   EXPECT_NE(run("verify b.esp --loads").out.find("3N+10 steps"), std::string::npos);
   EXPECT_EQ(run("simulate b.esp --bytes 1MiB").status, 0);
-  const Result placed = run("compile " + broadcast + "--links modelled -o b.esp");
-  EXPECT_NE(placed.out.find("; period 2 (direct: 2), as rank "), std::string::npos) << placed.out;
+  const Result placed = run("compile " + broadcast + "--links hop-by-hop -o b.esp");
+  EXPECT_NE(placed.out.find("; period 2 (routed: 2), as rank "), std::string::npos) << placed.out;
   const std::string exchange =
       "--topology fattree:k=4,h=2,c=k --collective all-to-all --algorithm pairwise ";
   const Result json =
-      run("compile " + exchange + "--links modelled --ports single-send --format json -o a.esp");
+      run("compile " + exchange + "--links hop-by-hop --ports single-send --format json -o a.esp");
   const auto lowered = nlohmann::json::parse(json.out).at("lowered");
   EXPECT_EQ(lowered.at("period"), 192) << "16 ranks send 12 parts each past the root";
   EXPECT_EQ(lowered.at("busiest"), nlohmann::json({20, 20}));
   EXPECT_EQ(nlohmann::json::parse(json.out).at("nodes"), 21);
-  EXPECT_NE(run("verify " + exchange + "--links modelled").out.find("proven for every N"),
+  EXPECT_NE(run("verify " + exchange + "--links hop-by-hop").out.find("proven for every N"),
             std::string::npos);
-  const Result same = run(
-      "compile --topology mesh:1x5 --collective broadcast --algorithm chain --links modelled -o c");
-  EXPECT_NE(same.out.find("modelled already"), std::string::npos) << same.out;
+  const Result same =
+      run("compile --topology mesh:1x5 --collective broadcast --algorithm chain --links hop-by-hop "
+          "-o c");
+  EXPECT_NE(same.out.find("hop by hop already"), std::string::npos) << same.out;
   const std::string compile = "compile -o x " + broadcast;
-  expect_refused(compile + "--links some", "unknown --links 'some'; expected direct or modelled");
-  expect_refused(compile + "--ports multiport", "expected --links modelled");
-  expect_refused(compile + "--links modelled --ports two", "expected multiport or single-send");
+  expect_refused(compile + "--links some", "unknown --links 'some'; expected routed or hop-by-hop");
+  expect_refused(compile + "--ports multiport", "expected --links hop-by-hop");
+  expect_refused(compile + "--links hop-by-hop --ports two", "expected multiport or single-send");
 }
 
 TEST_F(Command, PrintsJsonWhereverItPrintsResults) {

@@ -41,7 +41,7 @@ TEST_F(EmbedCommand, FindsGroupsAndLoadsOfAPeriod) {
       "embed --topology mesh:2x3 --collective reduce --algorithm two-tree --hops store-and-forward "
       "--moves 20000 ";
   ASSERT_EQ(run(stored + "-o g.textproto").status, 0);
-  compile("g", "mesh:2x3", "reduce", "two-tree", "--embedding g.textproto --links modelled");
+  compile("g", "mesh:2x3", "reduce", "two-tree", "--embedding g.textproto --links hop-by-hop");
   EXPECT_EQ(run("verify g --loads").status, 0);
   expect_refused(stored + "--period 1 -o h.textproto", "too many on links that carry 1 a period",
                  1);

@@ -99,7 +99,7 @@ TEST_F(Command, CombineTakesThePredictedTime) {
 TEST_F(Command, WithoutDataAllButTheResultsIsTheSame) {
   compile("lines", "mesh:2x3", "allreduce", "two-tree");
   compile("tree", "fattree:k=2,h=2,c=1", "all-to-all", "leaf");
-  compile("hops", "mesh:3x3", "broadcast", "two-tree", "--links modelled");
+  compile("hops", "mesh:3x3", "broadcast", "two-tree", "--links hop-by-hop");
   compile("postal", "complete:9", "allreduce", "combine", "--lambda 5/2");
   compile("wait", "complete:5", "barrier", "dissemination");
   for (const std::string file : {"lines", "tree", "hops", "postal", "wait"}) {

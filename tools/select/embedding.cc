@@ -20,18 +20,18 @@ bool may_stand_anywhere(const AlgorithmEntry& entry) {
 std::optional<topology::Embedding> best(const Selection& selection,
                                         const SelectedAlgorithm& selected) {
   if (!may_stand_anywhere(selected.algorithm)) return std::nullopt;
-  const bool modelled = selection.links == "modelled";
+  const bool hop_by_hop = selection.links == "hop-by-hop";
   topology::Wanted wanted{
       .collective = collective_name(selected.algorithm.collective),
       .algorithm = selected.algorithm.name,
       .run = selected.group.run,
       .root = {},
-      .hops = modelled ? topology::Hops::kStoreAndForward : topology::Hops::kCutThrough};
+      .hops = hop_by_hop ? topology::Hops::kStoreAndForward : topology::Hops::kCutThrough};
   if (has_root(selected.algorithm.collective)) wanted.root = selected.group.root;
   auto found = topology::best_embedding(*selected.topology, wanted);
   // A chain keeps the order of ranks where its operator may want it.
   const bool in_any_order = selected.algorithm.collective == Collective::kBroadcast;
-  if (!found && modelled && selected.algorithm.name == "chain" && in_any_order) {
+  if (!found && hop_by_hop && selected.algorithm.name == "chain" && in_any_order) {
     found = topology::snake(*selected.topology, selected.group.root);
   }
   return found;

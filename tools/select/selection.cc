@@ -191,13 +191,13 @@ std::string reason(const SelectedAlgorithm& selected, Status status) {
             " on " + selected.topology->title() + root + ": " + reason(selected, status));
 }
 
-bool is_modelled(const Selection& selection) {
-  if (selection.links.empty() || selection.links == "direct") {
+bool is_hop_by_hop(const Selection& selection) {
+  if (selection.links.empty() || selection.links == "routed") {
     if (selection.ports.empty()) return false;
-    bad_input("--ports is for schedules on the links of the topology; expected --links modelled");
+    bad_input("--ports is for schedules on the links of the topology; expected --links hop-by-hop");
   }
-  if (selection.links == "modelled") return true;
-  bad_input("unknown --links '" + one_line(selection.links) + "'; expected direct or modelled");
+  if (selection.links == "hop-by-hop") return true;
+  bad_input("unknown --links '" + one_line(selection.links) + "'; expected routed or hop-by-hop");
 }
 
 PortModel choose_ports(const Selection& selection) {
@@ -301,10 +301,10 @@ void add_schedule_window(Command command, Selection& selection) {
 
 void add_links(Command command, Selection& selection) {
   command.text("--links", selection.links,
-               "direct: the fabric routes; modelled: every message crosses one link of the "
-               "topology, routers have programs; default: direct");
+               "routed: the fabric routes; hop-by-hop: every message crosses one link of the "
+               "topology, routers have programs; default: routed");
   command.text("--ports", selection.ports,
-               "With --links modelled: multiport, or single-send, one send a node and step; "
+               "With --links hop-by-hop: multiport, or single-send, one send a node and step; "
                "default: multiport");
 }
 
@@ -331,7 +331,7 @@ SelectedAlgorithm select_algorithm(const Selection& selection) {
   choose_shape(selected);
   choose_places(selection, selected);
   choose_nodes(selected);
-  if (is_modelled(selection)) lower_choice(choose_ports(selection), selected);
+  if (is_hop_by_hop(selection)) lower_choice(choose_ports(selection), selected);
   check_window(selection, selected);
   return selected;
 }

@@ -23,7 +23,7 @@ struct Selection {
   std::string run = {}, lambda = {};   // what some algorithms let the user choose
   std::string window = {};             // steps in flight that the schedule must allow
   bool window_is_limit = false;        // a schedule that allows fewer will do
-  std::string links = {}, ports = {};  // "direct" or "modelled", "multiport" or "single-send"
+  std::string links = {}, ports = {};  // "routed" or "hop-by-hop", "multiport" or "single-send"
   // placement of ranks: none, snake, a known embedding's name, a file
   std::string embedding = {};
 };

@@ -87,7 +87,8 @@ Port port_of(const Program& common, std::int64_t run) {
     case Collective::kScatter: return {parts, false, "port: the root sends all parts"};
     case Collective::kAllgather:
       // Routers send too, so only receivers are guaranteed to be busy.
-      if (!one_receive && is_modelled(common)) return {1, false, "port: each rank sends its part"};
+      if (!one_receive && is_hop_by_hop(common))
+        return {1, false, "port: each rank sends its part"};
       return {parts, false, "port: each rank gets all other parts"};
     case Collective::kReduceScatter:
     case Collective::kAllToAll: return {parts, false, "port: each rank sends for all other parts"};
@@ -118,7 +119,7 @@ void add_ports(const Program& common, std::int64_t run, std::vector<LowerBound>&
     const bool unit = s == 1 && l == 1;
     all.push_back({"messages: each holds two ports", 0, each * (unit ? 1 : 2 * s),
                    (unit ? nodes / 2 : nodes) * run});
-  } else if (common.collective == Collective::kAllreduce && !is_modelled(common)) {
+  } else if (common.collective == Collective::kAllreduce && !is_hop_by_hop(common)) {
     all.push_back(
         {"messages: two a rank and block, less two in all", (l - s) * p * run, s * each, p * run});
   }

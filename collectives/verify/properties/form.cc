@@ -31,7 +31,7 @@ Counterexample absent_link(const topology::Topology& topology, std::uint32_t nod
       std::string(property_name(Property::kLinks)) + ": " + topology.node_name(node) + ", link " +
       topology.node_name(node) + " -> " + there + ": " + topology.title() +
       " has no such link (peer " + std::to_string(link) + " of the program)" +
-      (is_modelled(program)
+      (is_hop_by_hop(program)
            ? "; where routers have programs every peer must be a neighbour"
            : " between ranks; there are ranks 0 .. " + std::to_string(program.ranks - 1));
   example.property = Property::kLinks;
@@ -158,7 +158,7 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
   for (std::uint32_t link = 0; link < links_count(program); ++link) {
     const std::uint32_t peer = peer_of(program, link);
     const bool there = peer < program_nodes(program) &&
-                       (!is_modelled(program) ||
+                       (!is_hop_by_hop(program) ||
                         (topology.capacity(node, peer) > 0 && topology.capacity(peer, node) > 0));
     if (!there) return absent_link(topology, node, program, link);
   }

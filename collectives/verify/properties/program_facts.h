@@ -32,7 +32,7 @@ namespace espalier::verify {
 }
 
 // Whether routers have programs too: then all peers are neighbours (rule 12).
-[[nodiscard]] inline bool is_modelled(const Program& program) {
+[[nodiscard]] inline bool is_hop_by_hop(const Program& program) {
   return program_nodes(program) > program.ranks;
 }
 // Returns the maximum of messages per step from one node to another: the lanes of their link; 1 if

@@ -293,7 +293,7 @@ class Picture {
     std::string drawn;
     if (part) {
       drawn = "Drawn: " + std::to_string(ranks_.size()) + " of " + std::to_string(nodes_) +
-              (is_modelled(common_) ? " nodes" : " ranks") + ", steps " + std::to_string(first_) +
+              (is_hop_by_hop(common_) ? " nodes" : " ranks") + ", steps " + std::to_string(first_) +
               " to " + std::to_string(end_ - 1) + ".";
     }
     std::string text;
