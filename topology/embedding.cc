@@ -36,7 +36,7 @@ class EmbeddingReader {
                         .topology = file_.topology(),
                         .collective = file_.collective(),
                         .algorithm = file_.algorithm(),
-                        .run = file_.run(),
+                        .run_length = file_.run_length(),
                         .hops = file_.hops() == EmbeddingFile::STORE_AND_FORWARD
                                     ? Hops::kStoreAndForward
                                     : Hops::kCutThrough,
@@ -94,9 +94,9 @@ class EmbeddingReader {
   void groups(Embedding& embedding) {
     if (file_.group_size() == 0) return;
     const auto count = static_cast<std::uint32_t>(file_.group_size());
-    if (std::uint64_t{count} * embedding.run != embedding.node_of.size()) {
+    if (std::uint64_t{count} * embedding.run_length != embedding.node_of.size()) {
       fail("group", 0,
-           std::to_string(count) + " groups of " + std::to_string(embedding.run) +
+           std::to_string(count) + " groups of " + std::to_string(embedding.run_length) +
                " ranks; expected all " + std::to_string(embedding.node_of.size()) + " ranks");
     }
     std::set<std::pair<std::uint32_t, bool>> taken;
@@ -167,7 +167,8 @@ std::string write_embedding(const Embedding& embedding) {
   text += "topology: " + quoted(embedding.topology);
   text += "collective: " + quoted(embedding.collective);
   text += "algorithm: " + quoted(embedding.algorithm);
-  if (embedding.run != 0) text += "run: " + std::to_string(embedding.run) + "\n";
+  if (embedding.run_length != 0)
+    text += "run_length: " + std::to_string(embedding.run_length) + "\n";
   text += embedding.hops == Hops::kStoreAndForward ? "hops: STORE_AND_FORWARD\n"
                                                    : "hops: CUT_THROUGH\n";
   text += "found_by: " + quoted(embedding.found_by);

@@ -59,7 +59,8 @@ std::optional<Embedding> best_embedding(const Topology& topology, const Wanted& 
     const std::optional<Embedding> known = known_embedding(name);
     if (!known || known->topology != topology.spec() || known->collective != wanted.collective ||
         known->algorithm != wanted.algorithm ||
-        (wanted.run != 0 && known->run != 0 && known->run != wanted.run)) {
+        (wanted.run_length != 0 && known->run_length != 0 &&
+         known->run_length != wanted.run_length)) {
       continue;
     }
     if (best && (best->hops == wanted.hops || known->hops != wanted.hops)) continue;

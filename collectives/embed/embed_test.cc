@@ -27,21 +27,21 @@ std::unique_ptr<topology::Topology> must_parse(const std::string& spec) {
   return topology;
 }
 
-Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint32_t run) {
+Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint32_t run_length) {
   Group group;
   group.ranks = topology.ranks();
   group.root = root;
   group.topology_digest = topology.digest();
-  group.run = run;
+  group.run_length = run_length;
   return group;
 }
 
 // The schedule on virtual ranks.
 Programs routed_programs(const topology::Topology& topology, const std::string& collective,
-                         const std::string& algorithm, std::uint32_t run) {
+                         const std::string& algorithm, std::uint32_t run_length) {
   Collective wanted{};
   EXPECT_TRUE(parse_collective(collective.c_str(), wanted));
-  const Group group = group_on(topology, 0, run);
+  const Group group = group_on(topology, 0, run_length);
   Programs programs;
   if (const Algorithm* found = find_algorithm(wanted, algorithm.c_str()); found != nullptr) {
     programs.resize(group.ranks);
@@ -59,12 +59,12 @@ Programs routed_programs(const topology::Topology& topology, const std::string& 
 Programs embedded_programs(const topology::Topology& topology, const Embedding& embedding) {
   if (!embedding.groups.empty()) {
     Programs programs;
-    const Group group = group_on(topology, embedding.node_of.front(), embedding.run);
+    const Group group = group_on(topology, embedding.node_of.front(), embedding.run_length);
     EXPECT_EQ(searched::fractional_mesh(topology, group, embedding, programs), "");
     return programs;
   }
   Programs programs =
-      routed_programs(topology, embedding.collective, embedding.algorithm, embedding.run);
+      routed_programs(topology, embedding.collective, embedding.algorithm, embedding.run_length);
   EXPECT_EQ(place_all(embedding.node_of, programs), Status::kOk);
   return programs;
 }
@@ -212,7 +212,7 @@ TEST(Groups, FillTheMesh) {
                           .topology = topology->spec(),
                           .collective = "broadcast",
                           .algorithm = "fractional-mesh",
-                          .run = 2,
+                          .run_length = 2,
                           .node_of = found.placement.node_of,
                           .groups = {},
                           .found_by = {}};

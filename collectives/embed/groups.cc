@@ -92,7 +92,7 @@ class GroupArrangement {
                    const Search& search)
       : rectangles_(rectangles),
         tree_(tree),
-        period_(tree.run + 1),
+        period_(tree.run_length + 1),
         stored_(search.hops == Hops::kStoreAndForward),
         root_moves_(search.root_moves),
         loads_(routes, stored_ ? std::vector<std::uint32_t>{period_}
@@ -117,7 +117,7 @@ class GroupArrangement {
   }
 
   [[nodiscard]] std::int64_t energy() const {
-    return kExcessTransferEnergy * loads_.over() + loads_.hops() / tree_.run;
+    return kExcessTransferEnergy * loads_.over() + loads_.hops() / tree_.run_length;
   }
   [[nodiscard]] bool done() const { return loads_.over() == 0; }
 
@@ -156,7 +156,7 @@ class GroupArrangement {
     for (std::uint32_t group = 0; group < count(); ++group) {
       const std::vector<std::uint32_t>& nodes = nodes_of(group);
       found.placement.node_of.insert(found.placement.node_of.end(), nodes.begin(), nodes.end());
-      const std::int64_t last = std::int64_t{next_[group]} + tree_.run - 2;
+      const std::int64_t last = std::int64_t{next_[group]} + tree_.run_length - 2;
       found.placement.latency = std::max(found.placement.latency, last);
     }
     return found;
@@ -197,7 +197,7 @@ class GroupArrangement {
   [[nodiscard]] std::uint32_t next_step(std::uint32_t group) const {
     if (group == 0) return 0;
     const GroupTree::Group& at = tree_.groups[group];
-    return next_[at.parent] + tree_.run + (at.is_right ? 1 : 0);
+    return next_[at.parent] + tree_.run_length + (at.is_right ? 1 : 0);
   }
 
   // Adds or removes the blocks that arrive at the group and those that its chain carries.
@@ -207,15 +207,15 @@ class GroupArrangement {
       const std::uint32_t bin = stored_ ? 0 : step % period_;
       adds ? loads_.add(from, to, bin) : loads_.remove(from, to, bin);
     };
-    for (std::uint32_t i = 0; i + 1 < tree_.run; ++i) {
-      for (std::uint32_t j = 0; j < tree_.run; ++j) {
+    for (std::uint32_t i = 0; i + 1 < tree_.run_length; ++i) {
+      for (std::uint32_t j = 0; j < tree_.run_length; ++j) {
         stream(nodes[i], nodes[i + 1], next_[group] + i + j);
       }
     }
     if (group == 0) return;
     const GroupTree::Group& at = tree_.groups[group];
     const std::vector<std::uint32_t>& above = nodes_of(at.parent);
-    for (std::uint32_t j = 0; j < tree_.run; ++j) {
+    for (std::uint32_t j = 0; j < tree_.run_length; ++j) {
       stream(at.is_right ? above[j] : above.back(), nodes.front(), next_[group] - 1 + j);
     }
   }
@@ -286,7 +286,7 @@ class GroupArrangement {
 
 }  // namespace
 
-GroupTree least_tree(std::uint32_t run, std::uint32_t groups) {
+GroupTree least_tree(std::uint32_t run_length, std::uint32_t groups) {
   struct Offer {
     std::uint32_t step, group;
     bool is_right;
@@ -295,7 +295,7 @@ GroupTree least_tree(std::uint32_t run, std::uint32_t groups) {
     }
   };
   std::priority_queue<Offer, std::vector<Offer>, std::greater<>> offers;
-  GroupTree tree{run, {}};
+  GroupTree tree{run_length, {}};
   for (std::uint32_t group = 0; group < groups; ++group) {
     std::uint32_t step = 0;
     if (group > 0) {
@@ -306,14 +306,14 @@ GroupTree least_tree(std::uint32_t run, std::uint32_t groups) {
     } else {
       tree.groups.push_back({});
     }
-    offers.push({step + run, group, false});
-    offers.push({step + run + 1, group, true});
+    offers.push({step + run_length, group, false});
+    offers.push({step + run_length + 1, group, true});
   }
   return tree;
 }
 
-GroupTree complete_tree(std::uint32_t run, std::uint32_t groups) {
-  GroupTree tree{run, {}};
+GroupTree complete_tree(std::uint32_t run_length, std::uint32_t groups) {
+  GroupTree tree{run_length, {}};
   for (std::uint32_t group = 0; group < groups; ++group) {
     tree.groups.push_back({group / 2, group > 1 && group % 2 == 1});
   }

@@ -71,7 +71,7 @@ class Reader {
       return refuse(node, one, "a peer has no program");
     }
     if (one.kind == ActionKind::kSend) {
-      on_way_[{node, at_node(one.peer)}].push_back(read_run(node, one, one.a));
+      on_way_[{node, at_node(one.peer)}].push_back(read_operand(node, one, one.a));
     } else if (one.kind == ActionKind::kReceive) {
       receive(node, one);
     } else {
@@ -86,9 +86,9 @@ class Reader {
              "; verify the routed schedule first";
   }
 
-  Values read_run(std::uint32_t node, const Instance& one, const OperandAt& operand) {
+  Values read_operand(std::uint32_t node, const Instance& one, const OperandAt& operand) {
     Values values;
-    for (std::int64_t part = 0; part < operand.run; ++part) {
+    for (std::int64_t part = 0; part < operand.segment_count; ++part) {
       TaskInput input{-1, static_cast<std::int32_t>(operand.segment + part)};
       if (operand.buffer != Buffer::kInput) {
         input.task = holds(node, operand, part);
@@ -128,10 +128,10 @@ class Reader {
 
   void receive(std::uint32_t node, const Instance& one) {
     std::deque<Values>& coming = on_way_[{at_node(one.peer), node}];
-    if (coming.empty() || coming.front().size() != one.into.run) {
+    if (coming.empty() || coming.front().size() != one.into.segment_count) {
       return refuse(node, one, "nothing like it is sent");
     }
-    for (std::size_t part = 0; part < one.into.run; ++part) {
+    for (std::size_t part = 0; part < one.into.segment_count; ++part) {
       Task task;
       task.kind = ActionKind::kSend;
       task.from = at_node(one.peer);
@@ -144,12 +144,12 @@ class Reader {
 
   void operate(std::uint32_t node, const Instance& one) {
     const bool combine = one.kind == ActionKind::kCombine;
-    const Values left = read_run(node, one, one.a);
-    const Values right = combine ? read_run(node, one, one.b) : Values(left.size());
-    if (left.size() != one.into.run || right.size() != one.into.run) {
+    const Values left = read_operand(node, one, one.a);
+    const Values right = combine ? read_operand(node, one, one.b) : Values(left.size());
+    if (left.size() != one.into.segment_count || right.size() != one.into.segment_count) {
       return refuse(node, one, "its places have runs of different lengths");
     }
-    for (std::size_t part = 0; part < one.into.run && wrong_.empty(); ++part) {
+    for (std::size_t part = 0; part < one.into.segment_count && wrong_.empty(); ++part) {
       Task task;
       task.kind = one.kind;
       task.from = node;

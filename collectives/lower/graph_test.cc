@@ -12,10 +12,10 @@ namespace espalier::lower {
 namespace {
 
 Programs routed(Collective collective, const char* name, std::uint32_t ranks,
-                std::uint32_t run = 0) {
+                std::uint32_t run_length = 0) {
   Group group;
   group.ranks = ranks;
-  group.run = run;
+  group.run_length = run_length;
   group.topology_digest = 1;
   Programs programs(ranks);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -46,10 +46,10 @@ TEST(Graph, OfAChainIsItsMessages) {
 }
 
 TEST(Graph, HasAsManyBlocksAsTheScheduleRepeatsAfter) {
-  for (const std::uint32_t run : {1u, 2u, 3u, 5u}) {
-    const Graph graph = graph_of(routed(Collective::kBroadcast, "fractional", 8, run));
-    EXPECT_EQ(graph.blocks, static_cast<std::int32_t>(run));
-    EXPECT_EQ(graph.tasks.size(), 7 * run) << "each block once to each rank but the root";
+  for (const std::uint32_t run_length : {1u, 2u, 3u, 5u}) {
+    const Graph graph = graph_of(routed(Collective::kBroadcast, "fractional", 8, run_length));
+    EXPECT_EQ(graph.blocks, static_cast<std::int32_t>(run_length));
+    EXPECT_EQ(graph.tasks.size(), 7 * run_length) << "each block once to each rank but the root";
   }
 }
 

@@ -137,7 +137,7 @@ class Judge {
   }
   [[nodiscard]] Span span(const OperandAt& operand) const {
     return block_span(layout_, static_cast<std::uint32_t>(operand.segment),
-                      static_cast<std::uint32_t>(operand.block), operand.run);
+                      static_cast<std::uint32_t>(operand.block), operand.segment_count);
   }
   [[nodiscard]] std::uint64_t size(const OperandAt& operand) const { return span(operand).bytes; }
   [[nodiscard]] const void* bytes(const OperandAt& operand) const {

@@ -71,7 +71,7 @@ class ExhaustiveCheck {
   }
 
   Finding check_form() {
-    std::int64_t run = 1;
+    std::int64_t segment_count = 1;
     bool neighbours = true;
     // Rank 0's program contains the number of nodes. It is checked before the second is asked for.
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
@@ -79,10 +79,10 @@ class ExhaustiveCheck {
       if (node == 0) common_ = program;
       if (Finding finding = check_agreement(topology_, common_, node, program)) return finding;
       bound_ = std::max(bound_, settling_bound(program));
-      run = std::max(run, longest_run(program));
+      segment_count = std::max(segment_count, max_segment_count(program));
       neighbours = neighbours && only_neighbours(topology_, program);
     }
-    schedule_.bounds = all_bounds(topology_, common_, run, {options_.links, neighbours});
+    schedule_.bounds = all_bounds(topology_, common_, segment_count, {options_.links, neighbours});
     return std::nullopt;
   }
 

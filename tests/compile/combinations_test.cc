@@ -55,7 +55,7 @@ Outcome compiled(const Selection& selection) {
 std::string text_of(const Selection& selection) {
   std::string text = selection.topology + " " + selection.collective + " " + selection.algorithm;
   for (const auto& [option, value] : {std::pair{" --root ", selection.root},
-                                      {" --run ", selection.run},
+                                      {" --run-length ", selection.run_length},
                                       {" --lambda ", selection.lambda},
                                       {" --links ", selection.links},
                                       {" --ports ", selection.ports}}) {
@@ -137,7 +137,7 @@ class Combinations : public ::testing::Test {
           selection.links = way.links;
           selection.ports = way.ports;
           one(selection, tally);
-          if (entry.parameter == "--run") selection.run = "2";
+          if (entry.parameter == "--run-length") selection.run_length = "2";
           if (entry.parameter == "--lambda") selection.lambda = "3/2";
           if (!entry.parameter.empty()) one(selection, tally);
         }

@@ -117,7 +117,7 @@ Group group_on(const topology::Topology& topology, const topology::Shape& shape,
 std::string name_of(Collective collective, const std::string& algorithm, const Group& group) {
   std::string name = collective_name(collective) + (" " + algorithm);
   if (algorithm.starts_with("fractional") || algorithm.starts_with("crossbar")) {
-    name += " r " + text(group.run);
+    name += " r " + text(group.run_length);
   } else if (algorithm == "lambda-tree" || algorithm == "combine") {
     name += " lambda " + text(group.latency_ticks) + "/" + text(group.send_ticks);
   }
@@ -134,7 +134,7 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
   for (;;) {
     const std::uint32_t pick =
         dice.number(0, count + static_cast<std::uint32_t>(searched.size()) - 1);
-    group.run = dice.number(0, 3);
+    group.run_length = dice.number(0, 3);
     group.send_ticks = dice.number(1, 2);
     group.latency_ticks = group.send_ticks + dice.number(0, 2);
     at.root = group.root;

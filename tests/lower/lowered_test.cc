@@ -72,10 +72,10 @@ std::int64_t least_period(const topology::Topology& topology, const Programs& ro
       for (const Instance& one : expand(program, pipelined ? many * blocks : 1)) {
         if (one.kind != ActionKind::kSend) continue;
         const auto route = topology.route(program.node, static_cast<std::uint32_t>(one.peer));
-        const std::int64_t run = one.a.run;
+        const std::int64_t segment_count = one.a.segment_count;
         for (std::size_t hop = 1; hop < route.size(); ++hop) {
           loads[{route[hop - 1], single ? route[hop - 1] : route[hop]}] +=
-              pipelined && many == 1 ? -run : run;
+              pipelined && many == 1 ? -segment_count : segment_count;
         }
       }
     }

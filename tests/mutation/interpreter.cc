@@ -12,11 +12,11 @@ namespace {
 bool is_transfer(const Move& move) { return move.kind == kSend || move.kind == kReceive; }
 
 bool inside(const Play& play, const Part& part, const Spot& spot) {
-  if (spot.segment < 0 || spot.segment + spot.run > play.segments) return false;
+  if (spot.segment < 0 || spot.segment + spot.segment_count > play.segments) return false;
   if (spot.block < 0 || spot.block >= play.blocks) return false;
-  if (spot.run > 1 && play.blocks > 1) return false;
+  if (spot.segment_count > 1 && play.blocks > 1) return false;
   return spot.buffer != Buffer::kScratch ||
-         (spot.slot >= 0 && spot.slot + spot.run <= part.scratch);
+         (spot.slot >= 0 && spot.slot + spot.segment_count <= part.scratch);
 }
 
 // Empty if the place exists and its caller gives it.
@@ -26,7 +26,7 @@ std::string check_spot(const Play& play, std::size_t me, const Spot& spot) {
   if (!inside(play, play.parts[me], spot)) return who + " uses memory that is not there";
   if (spot.buffer == Buffer::kScratch) return {};
   const auto [first, end] = segments_given(play, static_cast<std::int64_t>(me), spot.buffer);
-  if (spot.segment < first || spot.segment + spot.run > end) {
+  if (spot.segment < first || spot.segment + spot.segment_count > end) {
     return who + " uses a buffer that its caller does not give";
   }
   return {};

@@ -18,7 +18,7 @@ namespace espalier::mutation {
 struct Spot {
   std::uint8_t buffer = 0;  // espalier_Buffer
   std::int64_t segment = 0, block = 0, slot = 0;
-  std::int64_t run = 1;  // number of consecutive segments, or slots, from this one onward
+  std::int64_t segment_count = 1;  // number of consecutive segments, or slots, from this one onward
   friend bool operator==(const Spot&, const Spot&) = default;
 };
 

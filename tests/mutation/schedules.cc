@@ -10,7 +10,7 @@ namespace espalier::mutation {
 namespace {
 
 struct Choice {
-  std::uint32_t run, send_ticks, latency_ticks;
+  std::uint32_t run_length, send_ticks, latency_ticks;
   const char* name;
 };
 
@@ -69,7 +69,7 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
     for (const std::uint32_t root : has_root(collective) ? roots : std::set<std::uint32_t>{0}) {
       for (const Choice& choice : choices_of(name)) {
         Group group = group_of(topology, root, window);
-        group.run = choice.run;
+        group.run_length = choice.run_length;
         group.send_ticks = choice.send_ticks;
         group.latency_ticks = choice.latency_ticks;
         Made made;

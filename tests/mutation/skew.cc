@@ -220,7 +220,8 @@ class SkewedRun {
     if (a.buffer != b.buffer) return false;
     const bool slots = a.buffer == Buffer::kScratch;
     const std::int64_t first = slots ? a.slot : a.segment, other = slots ? b.slot : b.segment;
-    return first < other + b.run && other < first + a.run && (slots || a.block == b.block);
+    return first < other + b.segment_count && other < first + a.segment_count &&
+           (slots || a.block == b.block);
   }
 
   void perform(std::size_t me, const Choice& choice) {
@@ -286,8 +287,9 @@ class SkewedRun {
     // In an all-to-all each end counts segments its own way.
     const bool all_to_all = play_.collective == Collective::kAllToAll;
     const bool same = message.segment == receive.into.segment || all_to_all;
-    const auto run = static_cast<std::int64_t>(message.data.size());
-    if (!same || message.block != receive.into.block || run != receive.into.run) {
+    const auto segment_count = static_cast<std::int64_t>(message.data.size());
+    if (!same || message.block != receive.into.block ||
+        segment_count != receive.into.segment_count) {
       wrong_ = "node " + std::to_string(me) + " gets another block than it awaits in step " +
                std::to_string(receive.step);
       return;

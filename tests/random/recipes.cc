@@ -33,7 +33,7 @@ class Cook {
       if (halves) return in_turn(reduce(true), allgather());
       if (plan_.pipelined && dice_.one_in(2)) return in_turn(reduce(false), broadcast());
     }
-    // Runs of segments: one call for all of them.
+    // Several segments: one call for all of them.
     if (!plan_.pipelined && moves_.is_free() && !dice_.one_in(3)) {
       if (plan_.collective == Collective::kScatter) return {{{0}, runs(true)}};
       if (plan_.collective == Collective::kGather) return {{{0}, runs(false)}};

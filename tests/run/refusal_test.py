@@ -56,7 +56,7 @@ class Refusals(unittest.TestCase):
                 "a barrier moves no bytes")
         refused(["--topology", "complete:4", "--collective", "allgather", "--algorithm", "leaf"],
                 "for fat trees, whose routers run programs too, not for complete:4")
-        refused([*what, "--run", 3], "--run is no parameter of algorithm 'two-tree'")
+        refused([*what, "--run-length", 3], "--run-length is no parameter of algorithm 'two-tree'")
         refused(["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "lambda-tree", "--lambda", "1/2"],
                 "--lambda '1/2'")
         refused([*what, "--links", "direct"], "--links 'direct'", "routed or hop-by-hop")

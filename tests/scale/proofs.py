@@ -9,7 +9,7 @@ import tempfile
 ANYWHERE, ROUTERS = "any topology", "fat trees, whose routers run programs too"
 # Collectives whose rank-local algorithms are proven for a million ranks.
 FOR_A_MILLION = ("broadcast", "reduce", "allreduce", "scan", "exscan", "barrier")
-PARAMETERS = {"": ("",), "--run": ("--run 4",), "--lambda": ("--lambda 2", "--lambda 9/5")}
+PARAMETERS = {"": ("",), "--run-length": ("--run-length 4",), "--lambda": ("--lambda 2", "--lambda 9/5")}
 # Topologies by what `espalier list` says an algorithm is for.
 ROUTED = {
     "64": {ANYWHERE: ("complete:64",), ROUTERS: ("fattree:k=4,h=3,c=1", "fattree:k=2,h=6,c=k"),
@@ -41,7 +41,7 @@ class Case:
     collective: str
     algorithm: str
     topology: str
-    parameters: str = ""  # "--run 4"
+    parameters: str = ""  # "--run-length 4"
     hop_by_hop: bool = False
     searched: bool = False
 

@@ -79,14 +79,14 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
                "not for complete:4"},
            Refusal{"--collective broadcast --algorithm crossbar-a",
                    "algorithm 'crossbar-a' of broadcast is for crossbar:AxB, not for complete:4"},
-           Refusal{"--collective broadcast --algorithm chain --run 2",
-                   "--run is no parameter of algorithm 'chain'; 'espalier list'"},
-           Refusal{"--collective broadcast --algorithm lambda-tree --run 2",
+           Refusal{"--collective broadcast --algorithm chain --run-length 2",
+                   "--run-length is no parameter of algorithm 'chain'; 'espalier list'"},
+           Refusal{"--collective broadcast --algorithm lambda-tree --run-length 2",
                    "'lambda-tree', which takes --lambda"},
            Refusal{"--collective broadcast --algorithm lambda-tree --lambda 1/2", "from 1 to 1"},
            Refusal{"--collective broadcast --algorithm lambda-tree --lambda 2/", "(L/S ticks"},
-           Refusal{"--collective broadcast --algorithm fractional --run 0",
-                   "--run '0' is not a whole"},
+           Refusal{"--collective broadcast --algorithm fractional --run-length 0",
+                   "--run-length '0' is not a whole"},
            Refusal{"--collective broadcast --algorithm chain --window 0",
                    "--window '0' is not a whole"},
            Refusal{"--collective broadcast --algorithm chain --root 4",
@@ -259,8 +259,8 @@ TEST_F(Command, ListsTheLongestRun) {
   int limited = 0;
   for (const auto& offer : nlohmann::json::parse(run("list --format json").out)) {
     const std::string collective = offer["collective"], algorithm = offer["algorithm"];
-    const std::uint32_t longest = offer["max_run"];
-    EXPECT_EQ(longest > 0, offer["parameter"] == "--run") << algorithm;
+    const std::uint32_t longest = offer["max_run_length"];
+    EXPECT_EQ(longest > 0, offer["parameter"] == "--run-length") << algorithm;
     if (longest == 0) continue;
     ++limited;
     const bool mesh = algorithm == "fractional-mesh";  // runs as an embedding has them
@@ -268,10 +268,11 @@ TEST_F(Command, ListsTheLongestRun) {
                                  : mesh                            ? "mesh:8x16"
                                                                    : "complete:100";
     const std::string all = "compile -o x --topology " + topology + " --collective " + collective +
-                            " --algorithm " + algorithm + " --run ";
+                            " --algorithm " + algorithm + " --run-length ";
     expect_refused(all + std::to_string(longest + 1),
-                   "--run " + std::to_string(longest + 1) + " is above " + std::to_string(longest) +
-                       ", the longest run of algorithm '" + algorithm + "' of " + collective);
+                   "--run-length " + std::to_string(longest + 1) + " is above " +
+                       std::to_string(longest) + ", the longest run length of algorithm '" +
+                       algorithm + "' of " + collective);
     if (mesh) continue;
     const Result made = run(all + std::to_string(longest));
     ASSERT_EQ(made.status, 0) << made.err;
@@ -282,7 +283,7 @@ TEST_F(Command, ListsTheLongestRun) {
     fs::remove(directory_ / "x");
   }
   EXPECT_EQ(limited, 7);
-  EXPECT_NE(run("list").out.find("takes --run up to 30"), std::string::npos);
+  EXPECT_NE(run("list").out.find("takes --run-length up to 30"), std::string::npos);
 }
 
 // Commands that expand a schedule refuse an N that no message of it has.
@@ -291,7 +292,7 @@ TEST_F(Command, RefusesBlocksThatAScheduleNeverHas) {
   compile("postal", "complete:9", "broadcast", "lambda-tree", "--lambda 2");
   compile("sum", "complete:8", "allreduce", "combine");
   compile("barrier", "complete:9", "barrier", "dissemination");
-  compile("thirds", "complete:9", "broadcast", "fractional-direct", "--run 3");
+  compile("thirds", "complete:9", "broadcast", "fractional-direct", "--run-length 3");
   for (const std::string file : {"one", "postal", "sum", "barrier"}) {
     for (const std::string command : {"show ", "draw -o x.html ", "draw --svg x.svg "}) {
       expect_refused(command + file + " --blocks 2",

@@ -60,7 +60,7 @@ std::string command_of(const EmbedArguments& arguments) {
   const auto add = [&text](const char* option, const std::string& value) {
     if (!value.empty()) text += std::string(" ") + option + " " + value;
   };
-  add("--run", selection.run);
+  add("--run-length", selection.run_length);
   add("--group", arguments.group);
   if (!arguments.group.empty()) add("--tree", tree_of(arguments));
   add("--root", selection.root);
@@ -100,14 +100,15 @@ topology::Embedding find_by_groups(const EmbedArguments& arguments,
                                    const topology::Topology& topology, embed::Search& search,
                                    embed::Placement& placement) {
   const Selection& selection = arguments.selection;
-  if (selection.collective != "broadcast" || !selection.run.empty()) {
+  if (selection.collective != "broadcast" || !selection.run_length.empty()) {
     bad_input(
         "fractional-mesh is a broadcast whose runs are as long as a group has ranks; expected "
         "--collective broadcast and --group RxC");
   }
   check_size(topology);
   const embed::GroupShape shape = shape_of(arguments.group, topology);
-  const std::uint32_t run = shape.rows * shape.columns, groups = topology.ranks() / run;
+  const std::uint32_t run_length = shape.rows * shape.columns,
+                      groups = topology.ranks() / run_length;
   const std::string shape_name = tree_of(arguments);
   const bool complete = shape_name != "least";
   if (complete && shape_name != "complete" && shape_name != "h-tree") {
@@ -118,7 +119,7 @@ topology::Embedding find_by_groups(const EmbedArguments& arguments,
               "; expected a power of two of them, or --tree least");
   }
   embed::GroupTree tree =
-      complete ? embed::complete_tree(run, groups) : embed::least_tree(run, groups);
+      complete ? embed::complete_tree(run_length, groups) : embed::least_tree(run_length, groups);
   tree.keeps_h_tree = shape_name == "h-tree";
   embed::GroupPlacement found =
       embed::find_groups(topology, embed::Routes(topology), shape, tree, search);
@@ -127,7 +128,7 @@ topology::Embedding find_by_groups(const EmbedArguments& arguments,
   }
   placement = std::move(found.placement);
   topology::Embedding embedding;
-  embedding.run = run;
+  embedding.run_length = run_length;
   for (const embed::GroupTree::Group& group : found.tree.groups) {
     embedding.groups.push_back({group.parent, group.is_right});
   }
@@ -154,7 +155,7 @@ topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search
   if (search.period == 0) search.period = embed::whole_period(traffic);
   placement = embed::find_placement(embed::Routes(*selected.topology), traffic, search);
   topology::Embedding embedding;
-  embedding.run = selected.group.run;
+  embedding.run_length = selected.group.run_length;
   return embedding;
 }
 
@@ -235,7 +236,7 @@ void add_embed(Command app) {
   command.text("--algorithm", selection.algorithm, "one that 'espalier list' names").required();
   command.text("--root", selection.root, "the rank that is the root, or any")
       .show_default(selection.root);
-  command.text("--run", selection.run, "fractional trees: r, blocks a run");
+  command.text("--run-length", selection.run_length, "fractional trees: r, blocks a run");
   const std::vector<std::string> hops = {"cut-through", "store-and-forward"};
   command
       .word(

@@ -327,7 +327,7 @@ void add_run(Command app) {
       "lane to a neighbour and no others (a selection is lowered for that, a file must "
       "run hop by hop); default: hop-by-hop if all messages go to neighbours, except on a complete "
       "graph");
-  for (const char* name : {"--topology", "--collective", "--algorithm", "--root", "--run",
+  for (const char* name : {"--topology", "--collective", "--algorithm", "--root", "--run-length",
                            "--lambda", "--ports", "--embedding"}) {
     command.option(name).excludes(file);
   }

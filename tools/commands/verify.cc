@@ -31,7 +31,7 @@ struct VerifyArguments {
 Source source_of(const VerifyArguments& arguments) {
   const Selection& selection = arguments.selection;
   const bool selects = !selection.collective.empty() || !selection.algorithm.empty() ||
-                       !selection.run.empty() || !selection.lambda.empty() ||
+                       !selection.run_length.empty() || !selection.lambda.empty() ||
                        !selection.window.empty() || !selection.links.empty() ||
                        !selection.ports.empty() || !selection.embedding.empty();
   if (!arguments.file.empty()) {

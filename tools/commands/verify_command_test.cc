@@ -56,7 +56,7 @@ TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
 // Prints the greatest of all lower bounds, regardless of the one that the schedule claims.
 TEST_F(VerifyCommand, PrintsTheGreatestLowerBound) {
   compile("trees", "complete:14", "broadcast", "two-tree-simplex");
-  compile("runs", "complete:14", "broadcast", "fractional-simplex", "--run 2");
+  compile("runs", "complete:14", "broadcast", "fractional-simplex", "--run-length 2");
   compile("one", "complete:14", "broadcast", "binomial");
   for (const auto& [file, bound, claimed] :
        {std::tuple("trees", "max(2N+3, ceil(26N/7))", "4N-ceil((N-2)/3)"),

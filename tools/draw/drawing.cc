@@ -29,7 +29,7 @@ std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks) {
     for (const Instance& its : expand(program, blocks)) {
       if (its.kind != ActionKind::kSend || its.peer < 0) continue;
       all.push_back({program.node, static_cast<std::uint32_t>(its.peer), its.step, its.a.segment,
-                     its.a.block, its.a.run, its.phase});
+                     its.a.block, its.a.segment_count, its.phase});
     }
   }
   std::stable_sort(all.begin(), all.end(),

@@ -16,7 +16,7 @@ struct Transfer {
   std::uint32_t from = 0, to = 0;
   std::int64_t step = 0;
   std::int64_t segment = 0, block = 0;
-  std::uint32_t run = 1, phase = 0;
+  std::uint32_t segment_count = 1, phase = 0;
 };
 // All of them for N = blocks, by (step, from).
 [[nodiscard]] std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks);

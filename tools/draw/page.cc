@@ -20,7 +20,7 @@ constexpr std::size_t kMaxPageBytes = 100'000'000;  // browsers open it within s
 
 Json operand_json(bool present, const Operand& place) {
   if (!present) return nullptr;
-  return {place.buffer, place.segment_ref, place.block_ref, place.slot_ref, place.run};
+  return {place.buffer, place.segment_ref, place.block_ref, place.slot_ref, place.segment_count};
 }
 
 // The tables of a program, rows as arrays: schedule.js reads them.

@@ -145,7 +145,7 @@ class Picture {
       if (its.step != step) continue;
       std::string name = std::to_string(its.block);
       if (program_.segments > 1) name = std::to_string(its.segment) + "." + name;
-      if (its.run > 1) name += "+" + std::to_string(its.run - 1);
+      if (its.segment_count > 1) name += "+" + std::to_string(its.segment_count - 1);
       arrow(its, program_.segments > 1 ? its.segment : its.block, 0, false, name);
       ++drawn;
     }

@@ -67,7 +67,7 @@ double predict(std::uint32_t nodes, const std::function<const Program&(std::uint
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const Program& its = program(node);
     for (std::uint32_t i = 0; i < its.actions_count; ++i) {
-      runs = runs || (its.actions[i].has_a && its.actions[i].a.run > 1);
+      runs = runs || (its.actions[i].has_a && its.actions[i].a.segment_count > 1);
     }
   }
   if (!runs) return static_cast<double>(steps) * model.step(block) / ticks;
@@ -75,8 +75,8 @@ double predict(std::uint32_t nodes, const std::function<const Program&(std::uint
   for (std::uint32_t node = 0; node < nodes; ++node) {
     for (const Instance& instance : expand(program(node), layout.blocks)) {
       if (instance.kind != ActionKind::kSend) continue;
-      std::uint32_t& run = longest[instance.step];
-      run = std::max(run, instance.a.run);
+      std::uint32_t& segment_count = longest[instance.step];
+      segment_count = std::max(segment_count, instance.a.segment_count);
     }
   }
   double seconds = 0;

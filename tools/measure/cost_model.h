@@ -43,7 +43,7 @@ class CostModel {
   std::vector<Point> points_;  // ascending, at least two; empty: the line above
 };
 
-// Seconds: the steps of all nodes' `programs` one after the other, each as long as its longest run
+// Seconds: the steps of all nodes' `programs` one after the other, each as long as its largest segment count
 // of blocks takes; in the postal model a step is one of the send_ticks of a send.
 [[nodiscard]] double predict(const Programs& programs, const Layout& layout,
                              const CostModel& model);

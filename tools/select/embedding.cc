@@ -24,7 +24,7 @@ std::optional<topology::Embedding> best(const Selection& selection,
   topology::Wanted wanted{
       .collective = collective_name(selected.algorithm.collective),
       .algorithm = selected.algorithm.name,
-      .run = selected.group.run,
+      .run_length = selected.group.run_length,
       .root = {},
       .hops = hop_by_hop ? topology::Hops::kStoreAndForward : topology::Hops::kCutThrough};
   if (has_root(selected.algorithm.collective)) wanted.root = selected.group.root;
@@ -78,9 +78,10 @@ void check(const topology::Embedding& embedding, const SelectedAlgorithm& select
               (why.empty() ? "it is for " + entry.topologies + " as they are" : why) +
               "; expected --embedding none");
   }
-  if (selected.group.run != 0 && embedding.run != 0 && embedding.run != selected.group.run) {
-    bad_input(who + "runs of " + std::to_string(embedding.run) + "; expected --run " +
-              std::to_string(embedding.run));
+  if (selected.group.run_length != 0 && embedding.run_length != 0 &&
+      embedding.run_length != selected.group.run_length) {
+    bad_input(who + "runs of " + std::to_string(embedding.run_length) + "; expected --run-length " +
+              std::to_string(embedding.run_length));
   }
   if (has_root(entry.collective) && embedding.node_of.front() != selected.group.root) {
     bad_input(who + "root " + std::to_string(embedding.node_of.front()) + "; expected --root " +

@@ -50,7 +50,7 @@ std::uint64_t digest_of(const Group& group, const Program& program) {
   for (const std::uint64_t word : name) digest = mix(digest, word);
   digest = mix(digest, pair(program.ranks, program.root));
   digest = mix(digest, pair(program.window, program.collective));
-  digest = mix(digest, pair(group.run, program.nodes));
+  digest = mix(digest, pair(group.run_length, program.nodes));
   digest = mix(digest, pair(program.send_ticks, program.latency_ticks));
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
     digest = mix(digest, program.blocks[rule].from_bytes);

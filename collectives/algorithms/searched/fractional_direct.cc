@@ -3,8 +3,8 @@
 //
 // Steps: a + (2r+1) N/r, N a multiple of r. First blocks reach all of 1024 ranks in 14, 23, 34, 45
 // steps for r = 1, 2, 3, 4. (Pairs of ranks with runs twice as long have the same period, but need
-// 38, 60, 82, 100 steps.) Cost: steps * (alpha + beta*m/N). r is the group's `run`, at most
-// kMaxDirectRun, or 4. Runs up to 4 are searched exhaustively, and for P = 1024, beta*m = 4096
+// 38, 60, 82, 100 steps.) Cost: steps * (alpha + beta*m/N). r is the group's `run_length`, at most
+// kMaxDirectRunLength, or 4. Runs up to 4 are searched exhaustively, and for P = 1024, beta*m = 4096
 // alpha r = 4 is the best of those.
 //
 // In steady state a rank with all successors has no free step: r receives, r sends down, 1 send to
@@ -22,7 +22,7 @@
 namespace espalier::searched {
 namespace {
 
-constexpr std::uint32_t kDefaultRun = 4;
+constexpr std::uint32_t kDefaultRunLength = 4;
 
 // The maximum number of ranks in a group's subtree that get their first block within t steps of its
 // head, and the passing that achieves it.
@@ -68,7 +68,7 @@ class Reach {
   [[nodiscard]] std::uint64_t count(const RunSteps& head, const Passing& passing,
                                     std::int32_t t) const {
     if (t >= passing.last_arrival) {
-      return family_.run + most(passing.down, t - passing.down_delay) +
+      return family_.run_length + most(passing.down, t - passing.down_delay) +
              most(passing.right, t - passing.right_delay);
     }
     PassingSteps steps{};
@@ -103,7 +103,7 @@ std::vector<Sketch> sketch(const SimplexFamily& family, const Reach& reach, std:
     const bool fits =
         pass_on(family.patterns[all[at].pattern], passing.slots.data(), all[at].steps);
     const std::int32_t left = all[at].left, arrival = all[at].arrival;
-    for (std::uint32_t pu = 0; fits && pu < family.run; ++pu) {
+    for (std::uint32_t pu = 0; fits && pu < family.run_length; ++pu) {
       all[at].size += all[at].steps.receives[pu][0] <= left;
     }
     if (left < passing.last_arrival) continue;
@@ -155,7 +155,8 @@ DirectTree direct_tree(const SimplexFamily& family, std::uint32_t pus) {
   for (reach.extend(); reach.most(reach.best_pattern(), depth) < pus; ++depth) reach.extend();
   std::vector<Sketch> all = sketch(family, reach, reach.best_pattern(), depth);
   keep(all, pus);
-  DirectTree tree{.run = family.run, .groups = {}, .depth = static_cast<std::uint32_t>(depth)};
+  DirectTree tree{
+      .run_length = family.run_length, .groups = {}, .depth = static_cast<std::uint32_t>(depth)};
   std::uint32_t next = 0;
   std::vector<std::uint32_t> position(all.size());
   for (std::size_t at = 0; at < all.size(); ++at) {
@@ -182,8 +183,8 @@ Broadcast plan(const Group& group, const DirectTree& tree) {
   broadcast.outline = {.collective = Collective::kBroadcast,
                        .algorithm = "fractional-direct",
                        .port_model = PortModel::kSimplex};
-  broadcast.period = 2 * tree.run + 1;
-  broadcast.every = tree.run;
+  broadcast.period = 2 * tree.run_length + 1;
+  broadcast.every = tree.run_length;
   broadcast.whole_runs = true;
   std::uint32_t last = 0;
   const auto rank = [&](std::uint32_t pu) { return (group.root + pu) % group.ranks; };
@@ -195,7 +196,7 @@ Broadcast plan(const Group& group, const DirectTree& tree) {
           {.from = rank(from), .to = rank(to), .first = block, .step = step});
       last = std::max(last, step);
     };
-    for (std::uint32_t block = 0; block < tree.run; ++block) {
+    for (std::uint32_t block = 0; block < tree.run_length; ++block) {
       for (std::uint32_t i = 1; i < at.size; ++i) {
         add(at.first + i - 1, at.first + i, block, at.steps.receives[i]);
       }
@@ -206,7 +207,7 @@ Broadcast plan(const Group& group, const DirectTree& tree) {
   broadcast.steps.a =
       static_cast<std::int32_t>(last + 1) - static_cast<std::int32_t>(broadcast.period);
   broadcast.steps.c = static_cast<std::int32_t>(broadcast.period);
-  broadcast.steps.e = tree.run;
+  broadcast.steps.e = tree.run_length;
   return broadcast;
 }
 
@@ -217,11 +218,13 @@ std::string fractional_direct_broadcast(const topology::Topology& topology, cons
   programs.clear();
   std::string wrong = wrong_group(topology, group);
   if (!wrong.empty()) return wrong;
-  if (group.run > kMaxDirectRun) {
-    return "fractional-direct: runs of " + std::to_string(group.run) + "; expected r at most " +
-           std::to_string(kMaxDirectRun) + " (fractional-simplex has longer ones)";
+  if (group.run_length > kMaxDirectRunLength) {
+    return "fractional-direct: runs of " + std::to_string(group.run_length) +
+           "; expected r at most " + std::to_string(kMaxDirectRunLength) +
+           " (fractional-simplex has longer ones)";
   }
-  const SimplexFamily family = simplex_family(group.run == 0 ? kDefaultRun : group.run);
+  const SimplexFamily family =
+      simplex_family(group.run_length == 0 ? kDefaultRunLength : group.run_length);
   return write_broadcast(group, plan(group, direct_tree(family, group.ranks)), programs);
 }
 

@@ -10,7 +10,7 @@
 namespace espalier::searched {
 
 struct DirectTree {
-  std::uint32_t run = 1;
+  std::uint32_t run_length = 1;
   struct Group {
     std::uint32_t first = 0, size = 0;  // its ranks are first .. first + size - 1
     std::int32_t arrival = -1;          // step in which the head gets block 0; -1: the source

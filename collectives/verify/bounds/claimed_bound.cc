@@ -165,15 +165,15 @@ Count count_of(const LowerBound& lower_bound) {
 
 }  // namespace
 
-Count provable_bound(const topology::Topology& topology, const Program& common, std::int64_t run,
-                     bool neighbours) {
+Count provable_bound(const topology::Topology& topology, const Program& common,
+                     std::int64_t segment_count, bool neighbours) {
   constexpr std::int64_t kMany = std::int64_t{1} << 24;
   Count best{};
   const auto value = [](const Count& count) {
     return std::pair(count_value(count, kMany), count_value(count, 1));
   };
   for (const LowerBound& lower_bound :
-       all_bounds(topology, common, run, {neighbours, neighbours})) {
+       all_bounds(topology, common, segment_count, {neighbours, neighbours})) {
     if (lower_bound.b / lower_bound.d > kMaxSlope || lower_bound.steps(1) > kMaxField) continue;
     const Count count = count_of(lower_bound);
     if (value(count) > value(best)) best = count;

@@ -36,10 +36,10 @@ struct HopLoad {
 
 class Hops {
  public:
-  Hops(const topology::Topology& topology, const Program& common, std::int64_t run)
+  Hops(const topology::Topology& topology, const Program& common, std::int64_t segment_count)
       : topology_(topology),
         common_(common),
-        run_(run),
+        segment_count_(segment_count),
         multiport_(common.port_model == PortModel::kMultiport) {}
 
   void in_tree(const Tree& tree) {
@@ -149,13 +149,14 @@ class Hops {
       opposite = blocks == 0 ? load.opposite : std::min(opposite, load.opposite);
       blocks += load.blocks;
       if (load.blocks == 0) continue;
-      found_.push_back({reason, (opposite + load.steps) * lanes * run_, blocks, lanes * run_});
+      found_.push_back({reason, (opposite + load.steps) * lanes * segment_count_, blocks,
+                        lanes * segment_count_});
     }
   }
 
   const topology::Topology& topology_;
   const Program& common_;
-  std::int64_t run_;
+  std::int64_t segment_count_;
   bool multiport_;
   std::vector<topology::Link> links_;                            // of a graph
   std::vector<std::vector<std::uint32_t>> leads_to_, led_from_;  // by node
@@ -262,8 +263,8 @@ void Hops::in_graph() {
 }  // namespace
 
 std::vector<LowerBound> hop_bounds(const topology::Topology& topology, const Program& common,
-                                   std::int64_t run, const std::optional<Tree>& tree) {
-  Hops hops(topology, common, run);
+                                   std::int64_t segment_count, const std::optional<Tree>& tree) {
+  Hops hops(topology, common, segment_count);
   if (tree) {
     hops.in_tree(*tree);
   } else {

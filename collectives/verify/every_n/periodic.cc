@@ -96,7 +96,7 @@ class Periodic {
     match_ = LinkMatch();
     flow_ = {};
     neighbours_ = true;
-    run_ = 1;
+    segment_count_ = 1;
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
       ProofResult result = node == 0 ? begin(program) : ProofResult();
@@ -177,7 +177,7 @@ class Periodic {
 
   ProofResult add_node(std::uint32_t node, const Program& program, const RankFlow& inside) {
     neighbours_ = neighbours_ && only_neighbours(topology_, program);
-    run_ = std::max(run_, longest_run(program));
+    segment_count_ = std::max(segment_count_, max_segment_count(program));
     const std::uint32_t base = flow_.add_node(node, progressions_, inside);
     std::vector<std::size_t> numbers;
     for (const Stage& stage : progressions_.stages) {
@@ -203,7 +203,7 @@ class Periodic {
       end.block = one.block;
       end.cell = base + static_cast<std::uint32_t>(k);
       end.part = one.part;
-      end.run = one.run;
+      end.segment_count = one.segment_count;
       match_.add(static_cast<std::size_t>(one.link), end, send);
     }
     return {};
@@ -276,7 +276,8 @@ class Periodic {
       if (!result.passed()) return result;
       sum.first.push_back(whole);
     }
-    schedule_.bounds = all_bounds(topology_, common_, run_, {options_.links, neighbours_});
+    schedule_.bounds =
+        all_bounds(topology_, common_, segment_count_, {options_.links, neighbours_});
     if (single_) {
       set_blocks(schedule_, last);
       return check_bound(schedule_, sum.first.back());
@@ -397,8 +398,8 @@ class Periodic {
   StageSteps stages_{1};           // of all nodes
   LinkMatch match_;
   FlowGraph flow_;
-  bool neighbours_ = true;  // whether all peers are neighbours
-  std::int64_t run_ = 1;    // largest segment count of a message
+  bool neighbours_ = true;          // whether all peers are neighbours
+  std::int64_t segment_count_ = 1;  // largest segment count of a message
 };
 
 }  // namespace

@@ -221,11 +221,11 @@ class OneN : public Premises {
   void one_block() {
     for (NodeWriter& node : nodes) node.program.blocks[0] = {0, 0};
   }
-  static Operand run_of(NodeWriter& node, Buffer buffer, std::int32_t segment, std::uint16_t run,
-                        std::int32_t slot = 0) {
+  static Operand run_of(NodeWriter& node, Buffer buffer, std::int32_t segment,
+                        std::uint16_t segment_count, std::int32_t slot = 0) {
     Operand operand = node.operand(buffer, segment);
     operand.slot_ref = node.index(slot, 0);
-    operand.run = run;
+    operand.segment_count = segment_count;
     return operand;
   }
 };
@@ -257,19 +257,19 @@ TEST_F(OneN, PortsAreChecked) {
 
 // Segments 0 and 1 go over the two lanes to the router, in one message or in two.
 TEST_F(OneN, RunsAreTheSameAtBothEnds) {
-  for (const std::uint16_t run : {2, 1}) {
+  for (const std::uint16_t segment_count : {2, 1}) {
     begin("fattree:k=2,h=1,c=2", Collective::kBroadcast, true);
     one_block();
     for (NodeWriter& node : nodes) node.program.segments = 2;
     nodes[2].program.scratch_blocks = 2;
     nodes[0].send(0, 2, run_of(nodes[0], kInput, 0, 2));
-    for (std::int32_t segment = 0; segment < 2; segment += run) {
-      nodes[2].receive(0, 0, run_of(nodes[2], Buffer::kScratch, segment, run, segment));
+    for (std::int32_t segment = 0; segment < 2; segment += segment_count) {
+      nodes[2].receive(0, 0, run_of(nodes[2], Buffer::kScratch, segment, segment_count, segment));
     }
     nodes[2].send(1, 1, run_of(nodes[2], Buffer::kScratch, 0, 2), 1);
     nodes[1].receive(1, 2, run_of(nodes[1], kOutput, 0, 2));
     finish({2, 0, 0, 0, 0});
-    if (run == 2) {
+    if (segment_count == 2) {
       expect_proven();
     } else {
       expect_refused(Property::kMatching, 1);

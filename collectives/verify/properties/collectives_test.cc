@@ -20,12 +20,12 @@ class Collectives : public ::testing::Test {
     if (counts_per_rank(collective)) builder.program.segments = topology->ranks();
     return builder;
   }
-  // `run` segments, the first of them `segment`; in scratch the first slot is `slot`.
+  // `segment_count` segments, the first of them `segment`; in scratch the first slot is `slot`.
   static Operand run_of(ProgramBuilder& builder, Buffer buffer, std::uint32_t segment,
-                        std::uint32_t run, std::uint32_t slot = 0) {
+                        std::uint32_t segment_count, std::uint32_t slot = 0) {
     Operand operand = builder.operand(buffer, static_cast<std::int32_t>(segment));
     operand.slot_ref = builder.index(static_cast<std::int32_t>(slot), 0);
-    operand.run = static_cast<std::uint16_t>(run);
+    operand.segment_count = static_cast<std::uint16_t>(segment_count);
     return operand;
   }
   static Operand operand(ProgramBuilder& builder, Buffer buffer, std::uint32_t segment,
@@ -115,7 +115,7 @@ TEST_F(Collectives, ScatterByRuns) {
   programs[2].actions[2].after = 0;
   expect_refused(Property::kHazards, "scratch slot 1 is read before it must be written");
   programs = valid;
-  programs[0].actions[0].a.run = 1;
+  programs[0].actions[0].a.segment_count = 1;
   expect_refused(Property::kMatching, "awaited, but the other end sends block 0 of segment 2 ");
   programs = valid;
   programs[2].actions[1].a.slot_ref = programs[2].actions[2].a.slot_ref;

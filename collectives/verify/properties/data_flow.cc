@@ -48,11 +48,11 @@ Finding DataFlow::read(const ExpandedSchedule& schedule, std::uint32_t node, con
   return std::nullopt;
 }
 
-Finding DataFlow::read_run(const ExpandedSchedule& schedule, std::uint32_t node,
-                           const Instance& reader, const OperandAt& operand,
-                           std::vector<Value>& values) {
-  values.resize(operand.run);
-  for (std::uint32_t part = 0; part < operand.run; ++part) {
+Finding DataFlow::read_operand(const ExpandedSchedule& schedule, std::uint32_t node,
+                               const Instance& reader, const OperandAt& operand,
+                               std::vector<Value>& values) {
+  values.resize(operand.segment_count);
+  for (std::uint32_t part = 0; part < operand.segment_count; ++part) {
     if (Finding finding = read(schedule, node, reader, part_of(operand, part), values[part])) {
       return finding;
     }
@@ -73,11 +73,12 @@ Finding DataFlow::operate(const ExpandedSchedule& schedule, std::uint32_t node,
                           const Instance& operation) {
   const Join join = join_of(*schedule.common);
   std::vector<Value> left, right;
-  if (Finding finding = read_run(schedule, node, operation, operation.a, left)) return finding;
+  if (Finding finding = read_operand(schedule, node, operation, operation.a, left)) return finding;
   if (operation.kind == ActionKind::kCombine) {
-    if (Finding finding = read_run(schedule, node, operation, operation.b, right)) return finding;
+    if (Finding finding = read_operand(schedule, node, operation, operation.b, right))
+      return finding;
   }
-  for (std::uint32_t part = 0; part < operation.into.run; ++part) {
+  for (std::uint32_t part = 0; part < operation.into.segment_count; ++part) {
     Value result = left[part];
     if (operation.kind == ActionKind::kCombine) {
       result.ranks = sets_.combine(left[part].ranks, right[part].ranks, join);
@@ -120,7 +121,7 @@ Finding DataFlow::check(const ExpandedSchedule& schedule) {
       for (std::size_t k = begin[node]; k < end[node]; ++k) {
         if (all[k].kind != ActionKind::kSend) continue;
         Message message{node, {}};
-        if (Finding finding = read_run(schedule, node, all[k], all[k].a, message.values))
+        if (Finding finding = read_operand(schedule, node, all[k], all[k].a, message.values))
           return finding;
         inbox[static_cast<std::size_t>(all[k].peer)].push_back(std::move(message));
       }
@@ -132,7 +133,7 @@ Finding DataFlow::check(const ExpandedSchedule& schedule) {
         // The first message of the link: property matching was checked before.
         const auto message = std::find_if(inbox[node].begin(), inbox[node].end(),
                                           [&](const Message& m) { return m.from == all[k].peer; });
-        for (std::uint32_t part = 0; part < all[k].into.run; ++part) {
+        for (std::uint32_t part = 0; part < all[k].into.segment_count; ++part) {
           write(schedule, node, part_of(all[k].into, part), message->values[part]);
         }
         inbox[node].erase(message);

@@ -62,7 +62,7 @@ class HazardChecker {
   // Rule 7: it may write any time after its step is issued.
   Finding check_receive(std::size_t k) {
     const Instance& receive = all_[k];
-    for (std::uint32_t part = 0; part < receive.into.run; ++part) {
+    for (std::uint32_t part = 0; part < receive.into.segment_count; ++part) {
       const OperandAt into = part_of(receive.into, part);
       OperandUses& uses = of(into);
       if (!rules_.is_free(uses)) return too_early(receive, into, instance(uses.last));
@@ -81,7 +81,7 @@ class HazardChecker {
     if (operation.kind == ActionKind::kCombine) {
       if (Finding finding = check_read(k, operation.b, before)) return finding;
     }
-    for (std::uint32_t part = 0; part < operation.into.run; ++part) {
+    for (std::uint32_t part = 0; part < operation.into.segment_count; ++part) {
       const OperandAt into = part_of(operation.into, part);
       OperandUses& uses = of(into);
       if (!HazardRules::is_received(uses, before)) {
@@ -96,7 +96,7 @@ class HazardChecker {
   }
 
   Finding check_read(std::size_t k, const OperandAt& operand, const Known& before) {
-    for (std::uint32_t part = 0; part < operand.run; ++part) {
+    for (std::uint32_t part = 0; part < operand.segment_count; ++part) {
       if (Finding finding = check_part(k, part_of(operand, part), before)) return finding;
     }
     return std::nullopt;

@@ -13,7 +13,7 @@ namespace {
 // Checks that the segments, block and slots of an operand of `instance` exist.
 Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
                       const Instance& instance, const OperandAt& operand) {
-  const std::int64_t last = operand.run - std::int64_t{1};
+  const std::int64_t last = operand.segment_count - std::int64_t{1};
   if (operand.segment < 0 || operand.segment + last >= program.segments) {
     const std::int64_t wrong = operand.segment < 0 ? operand.segment : operand.segment + last;
     return found(Property::kForm, schedule, node, &instance,
@@ -52,7 +52,7 @@ Finding check_buffer(const ExpandedSchedule& schedule, std::uint32_t node, const
                      (is_router(program) ? "routers have scratch only"
                                          : "in this collective its caller gives none"));
   }
-  if (extent == Extent::kOwn && (operand.segment != node || operand.run != 1)) {
+  if (extent == Extent::kOwn && (operand.segment != node || operand.segment_count != 1)) {
     return found(Property::kDataFlow, schedule, node, &instance,
                  operand_name(operand) +
                      " is used, but that buffer holds the node's own segment only, " +
@@ -73,7 +73,7 @@ Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node,
   }
   const bool slots = operand.buffer == Buffer::kScratch;
   const std::int64_t apart = slots ? operand.slot - target.slot : operand.segment - target.segment;
-  if (operand.buffer == target.buffer && apart != 0 && std::abs(apart) < operand.run) {
+  if (operand.buffer == target.buffer && apart != 0 && std::abs(apart) < operand.segment_count) {
     return found(
         Property::kHazards, schedule, node, &instance,
         operand_name(operand) + " and " + operand_name(target) +

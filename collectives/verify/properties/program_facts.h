@@ -21,7 +21,7 @@ namespace espalier::verify {
 // Whether all peers of the program's node are its neighbours, in both directions.
 [[nodiscard]] bool only_neighbours(const topology::Topology& topology, const Program& program);
 // Returns the largest segment count of a message of `program`.
-[[nodiscard]] std::int64_t longest_run(const Program& program);
+[[nodiscard]] std::int64_t max_segment_count(const Program& program);
 
 // The postal model's S and L, in steps; 1 and 1 elsewhere.
 [[nodiscard]] inline std::int64_t send_ticks(const Program& program) {

@@ -30,7 +30,7 @@ struct Embedding {
 
   std::string name;                             // used in messages
   std::string topology, collective, algorithm;  // the specifications
-  std::uint32_t run = 0;  // run length r of a fractional tree; 0: not a fractional tree
+  std::uint32_t run_length = 0;  // run length r of a fractional tree; 0: not a fractional tree
   Hops hops = Hops::kCutThrough;
   // Virtual rank -> rank of the topology; virtual rank 0 is the root.
   std::vector<std::uint32_t> node_of;
@@ -53,12 +53,12 @@ struct Embedding {
 [[nodiscard]] std::vector<std::string> known_embeddings();
 [[nodiscard]] std::optional<Embedding> known_embedding(const std::string& name);
 
-// A request for the best known embedding of this topology, collective, algorithm and root. `run` 0
+// A request for the best known embedding of this topology, collective, algorithm and root. `run_length` 0
 // accepts any run length. An empty `root` accepts any root (collectives without one). `hops` is a
 // preference.
 struct Wanted {
   std::string collective, algorithm;
-  std::uint32_t run = 0;
+  std::uint32_t run_length = 0;
   std::optional<std::uint32_t> root;
   Hops hops = Hops::kCutThrough;
 };
