@@ -71,7 +71,7 @@ class Crossbar final : public Topology {
   }
 
   // Modules are in a row, each a square of ranks below its port; the switch is above the middle.
-  [[nodiscard]] Point position(std::uint32_t node) const override {
+  [[nodiscard]] Position position(std::uint32_t node) const override {
     const double side = std::ceil(std::sqrt(size_));
     const double width = side + 1;
     const double middle = (side - 1) / 2;

@@ -143,7 +143,7 @@ void TopologyReader::node(const TopologyFile::Node& entry, SourcePosition source
 
 void TopologyReader::positions() {
   const auto& nodes = content_.nodes;
-  const auto placed = [](const CustomContent::Node& node) { return node.placed; };
+  const auto placed = [](const CustomContent::NodeEntry& node) { return node.placed; };
   const auto without = std::find_if_not(nodes.begin(), nodes.end(), placed);
   const bool all = without == nodes.end();
   const std::string who = all ? "" : std::to_string(without - nodes.begin());

@@ -84,15 +84,15 @@ void CustomRoutes::fill_shortest() {
 void CustomRoutes::fill_xy() {
   const auto& nodes = content_->nodes;
   for (std::uint32_t at = 0; at < count_; ++at) {
-    const Topology::Point from = nodes[at].at;
+    const Topology::Position from = nodes[at].at;
     for (std::uint32_t to = 0; to < count_; ++to) {
-      const Topology::Point end = nodes[to].at;
+      const Topology::Position end = nodes[to].at;
       const bool row = from.x != end.x;
       const double wanted = row ? end.x - from.x : end.y - from.y;
       double nearest = 0;
       for (auto link = content_->first_link(at); link != content_->links.end() && link->from == at;
            ++link) {
-        const Topology::Point there = nodes[link->to].at;
+        const Topology::Position there = nodes[link->to].at;
         if (row ? there.y != from.y : there.x != from.x) continue;
         const double step = row ? there.x - from.x : there.y - from.y;
         if (step * wanted <= 0 || std::abs(step) > std::abs(wanted)) continue;

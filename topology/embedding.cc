@@ -37,9 +37,9 @@ class EmbeddingReader {
                         .collective = file_.collective(),
                         .algorithm = file_.algorithm(),
                         .run_length = file_.run_length(),
-                        .hops = file_.hops() == EmbeddingFile::STORE_AND_FORWARD
-                                    ? Hops::kStoreAndForward
-                                    : Hops::kCutThrough,
+                        .switching = file_.switching() == EmbeddingFile::STORE_AND_FORWARD
+                                         ? Switching::kStoreAndForward
+                                         : Switching::kCutThrough,
                         .node_of = {file_.node().begin(), file_.node().end()},
                         .groups = {},
                         .found_by = file_.found_by()};
@@ -101,7 +101,7 @@ class EmbeddingReader {
     }
     std::set<std::pair<std::uint32_t, bool>> taken;
     for (std::uint32_t at = 0; at < count; ++at) {
-      const EmbeddingFile::Group& group = file_.group(static_cast<int>(at));
+      const EmbeddingFile::TreeGroup& group = file_.group(static_cast<int>(at));
       embedding.groups.push_back({group.parent(), group.right()});
       if (at == 0 ? group.parent() == 0 && !group.right()
                   : group.parent() < at && taken.insert({group.parent(), group.right()}).second) {
@@ -169,8 +169,8 @@ std::string write_embedding(const Embedding& embedding) {
   text += "algorithm: " + quoted(embedding.algorithm);
   if (embedding.run_length != 0)
     text += "run_length: " + std::to_string(embedding.run_length) + "\n";
-  text += embedding.hops == Hops::kStoreAndForward ? "hops: STORE_AND_FORWARD\n"
-                                                   : "hops: CUT_THROUGH\n";
+  text += embedding.switching == Switching::kStoreAndForward ? "switching: STORE_AND_FORWARD\n"
+                                                             : "switching: CUT_THROUGH\n";
   text += "found_by: " + quoted(embedding.found_by);
   constexpr std::size_t kALine = 16;
   for (std::size_t at = 0; at < embedding.node_of.size(); ++at) {
@@ -179,7 +179,7 @@ std::string write_embedding(const Embedding& embedding) {
   }
   text += "]\n";
   for (std::size_t at = 0; at < embedding.groups.size(); ++at) {
-    const Embedding::Group& group = embedding.groups[at];
+    const Embedding::TreeGroup& group = embedding.groups[at];
     text += at == 0 ? "group {}" : at % (kALine / 4) == 0 ? "\n" : " ";
     if (at == 0) continue;
     text += "group { parent: " + std::to_string(group.parent) +

@@ -63,7 +63,8 @@ std::optional<Embedding> best_embedding(const Topology& topology, const Wanted& 
          known->run_length != wanted.run_length)) {
       continue;
     }
-    if (best && (best->hops == wanted.hops || known->hops != wanted.hops)) continue;
+    if (best && (best->switching == wanted.switching || known->switching != wanted.switching))
+      continue;
     if (auto found = turned(*known, topology, wanted.root)) best = std::move(found);
   }
   return best;
@@ -75,7 +76,7 @@ std::optional<Embedding> snake(const Topology& topology, std::uint32_t root) {
   Embedding embedding;
   embedding.name = "snake";
   embedding.topology = topology.spec();
-  embedding.hops = Hops::kStoreAndForward;
+  embedding.switching = Switching::kStoreAndForward;
   std::vector<std::uint32_t>& order = embedding.node_of;
   const bool by_columns = mesh.rows % 2 != 0 && mesh.columns % 2 == 0;
   const std::uint32_t rows = by_columns ? mesh.columns : mesh.rows;

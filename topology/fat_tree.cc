@@ -75,7 +75,7 @@ class FatTree final : public Topology {
   }
 
   // Leaves are one unit apart at the bottom; each router is above the middle of its children.
-  [[nodiscard]] Point position(std::uint32_t node) const override {
+  [[nodiscard]] Position position(std::uint32_t node) const override {
     double width = 1;  // leaves below one node of this level
     for (std::uint32_t at = 0; at < level(node); ++at) width *= arity_;
     const double index = node - first_[level(node)];

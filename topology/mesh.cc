@@ -59,7 +59,7 @@ class Mesh final : public Topology {
     return nodes;
   }
 
-  [[nodiscard]] Point position(std::uint32_t node) const override {
+  [[nodiscard]] Position position(std::uint32_t node) const override {
     return {static_cast<double>(node % columns_), static_cast<double>(node / columns_)};
   }
 

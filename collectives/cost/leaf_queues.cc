@@ -28,7 +28,7 @@ class Tree {
     nodes_.resize(height_ + 1);
     for (std::uint32_t level = height_ + 1; level-- > 0; nodes *= arity_) {
       nodes_[level].resize(nodes);
-      for (Node& node : nodes_[level]) node.down.resize(level == 0 ? 0 : arity_);
+      for (NodeQueues& node : nodes_[level]) node.down.resize(level == 0 ? 0 : arity_);
     }
   }
 
@@ -54,7 +54,7 @@ class Tree {
   }
 
  private:
-  struct Node {
+  struct NodeQueues {
     std::deque<Message> up;
     std::vector<std::deque<Message>> down;  // by child
     std::deque<std::uint32_t> turns;  // children, in the order in which a single port serves them
@@ -73,18 +73,18 @@ class Tree {
   }
 
   void send_up(std::uint32_t level, std::uint32_t at) {
-    Node& node = nodes_[level][at];
+    NodeQueues& node = nodes_[level][at];
     moving_.push_back({node.up.front(), level + 1, at / arity_, at % arity_});
     node.up.pop_front();
   }
   void send_down(std::uint32_t level, std::uint32_t at, std::uint32_t child) {
-    Node& node = nodes_[level][at];
+    NodeQueues& node = nodes_[level][at];
     moving_.push_back({node.down[child].front(), level - 1, at * arity_ + child, arity_});
     node.down[child].pop_front();
   }
 
   void send(std::uint32_t level, std::uint32_t at) {
-    Node& node = nodes_[level][at];
+    NodeQueues& node = nodes_[level][at];
     if (ports_ == Ports::kSingle) {
       if (!node.up.empty()) return send_up(level, at);
       if (node.turns.empty()) return;
@@ -110,7 +110,7 @@ class Tree {
       ++arrived_;
       return;
     }
-    Node& node = nodes_[moving.level][moving.at];
+    NodeQueues& node = nodes_[moving.level][moving.at];
     const std::uint32_t leaves = below(moving.level), to = moving.message.destination;
     const bool everywhere = to == kEveryLeaf;
     const bool inside = everywhere || to / leaves == moving.at;
@@ -130,7 +130,7 @@ class Tree {
   [[nodiscard]] std::int64_t longest() const {
     std::size_t most = 0;
     for (std::uint32_t level = 1; level <= height_; ++level) {
-      for (const Node& node : nodes_[level]) {
+      for (const NodeQueues& node : nodes_[level]) {
         if (ports_ == Ports::kSingle) {
           most = std::max(most, node.up.size() + node.turns.size());
           continue;
@@ -145,7 +145,7 @@ class Tree {
   std::uint32_t arity_, height_;
   std::vector<std::uint32_t> capacities_;
   Ports ports_;
-  std::vector<std::vector<Node>> nodes_;  // by level
+  std::vector<std::vector<NodeQueues>> nodes_;  // by level
   std::vector<Moving> moving_;
   std::int64_t arrived_ = 0;
 };

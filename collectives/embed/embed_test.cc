@@ -99,7 +99,7 @@ TEST_P(Known, IsProven) {
   ASSERT_TRUE(embedding);
   const auto topology = must_parse(embedding->topology);
   const Programs programs = embedded_programs(*topology, *embedding);
-  const bool stored = embedding->hops == Hops::kStoreAndForward;
+  const bool stored = embedding->switching == Switching::kStoreAndForward;
   const verify::Verdict verdict = proof_of(*topology, programs, !stored);
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
   EXPECT_TRUE(verdict.for_all) << verdict.limited;
@@ -138,7 +138,7 @@ TEST(Known, OnesThatPapersAndDocsRestOn) {
       const auto found = topology::best_embedding(
           *topology, {.collective = collective, .algorithm = algorithm, .root = corner});
       ASSERT_TRUE(found) << spec << " " << algorithm << " root " << corner;
-      EXPECT_EQ(found->hops, Hops::kCutThrough);
+      EXPECT_EQ(found->switching, Switching::kCutThrough);
       EXPECT_EQ(found->node_of.front(), corner);
       const verify::Verdict verdict = proof_of(*topology, embedded_programs(*topology, *found));
       EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
@@ -161,7 +161,7 @@ void expect_found(const std::string& spec, const std::string& collective,
     EXPECT_EQ(found.node_of.front(), search.root);
   }
   ASSERT_EQ(place_all(found.node_of, programs), Status::kOk);
-  const bool stored = search.hops == Hops::kStoreAndForward;
+  const bool stored = search.switching == Switching::kStoreAndForward;
   const verify::Verdict verdict = proof_of(*topology, programs, !stored);
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
   if (!stored) return;
@@ -178,9 +178,9 @@ TEST(Search, FindsTwoTreesOnASmallMesh) {
 
 TEST(Search, FindsLoadsOfAPeriodStoreAndForward) {
   expect_found("mesh:4x4", "broadcast", "two-tree",
-               {.hops = Hops::kStoreAndForward, .moves = 100'000});
+               {.switching = Switching::kStoreAndForward, .moves = 100'000});
   expect_found("fattree:k=2,h=2,c=1", "broadcast", "chain",
-               {.hops = Hops::kStoreAndForward, .moves = 10'000});
+               {.switching = Switching::kStoreAndForward, .moves = 10'000});
 }
 
 // From the end of a row everything uses its one link, which has no room for a third block in a
@@ -190,7 +190,7 @@ TEST(Search, ReportsThatNoPlacementExists) {
   const Programs programs = routed_programs(*topology, "allreduce", "two-tree", 0);
   const Placement found =
       find_placement(Routes(*topology), traffic_of(programs),
-                     {.hops = Hops::kStoreAndForward, .period = 1, .moves = 20'000});
+                     {.switching = Switching::kStoreAndForward, .period = 1, .moves = 20'000});
   EXPECT_GT(found.over, 0);
   EXPECT_GT(stored_load(*topology, programs).first, 1u);
 }
@@ -216,7 +216,7 @@ TEST(Groups, FillTheMesh) {
                           .node_of = found.placement.node_of,
                           .groups = {},
                           .found_by = {}};
-      for (const GroupTree::Group& group : found.tree.groups) {
+      for (const GroupTree::TreeGroup& group : found.tree.groups) {
         embedding.groups.push_back({group.parent, group.is_right});
       }
       const Programs programs = embedded_programs(*topology, embedding);

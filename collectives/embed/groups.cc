@@ -93,7 +93,7 @@ class GroupArrangement {
       : rectangles_(rectangles),
         tree_(tree),
         period_(tree.run_length + 1),
-        stored_(search.hops == Hops::kStoreAndForward),
+        stored_(search.switching == Switching::kStoreAndForward),
         root_moves_(search.root_moves),
         loads_(routes, stored_ ? std::vector<std::uint32_t>{period_}
                                : std::vector<std::uint32_t>(period_, 1)),
@@ -196,7 +196,7 @@ class GroupArrangement {
   // The step in which the head first forwards a block.
   [[nodiscard]] std::uint32_t next_step(std::uint32_t group) const {
     if (group == 0) return 0;
-    const GroupTree::Group& at = tree_.groups[group];
+    const GroupTree::TreeGroup& at = tree_.groups[group];
     return next_[at.parent] + tree_.run_length + (at.is_right ? 1 : 0);
   }
 
@@ -213,7 +213,7 @@ class GroupArrangement {
       }
     }
     if (group == 0) return;
-    const GroupTree::Group& at = tree_.groups[group];
+    const GroupTree::TreeGroup& at = tree_.groups[group];
     const std::vector<std::uint32_t>& above = nodes_of(at.parent);
     for (std::uint32_t j = 0; j < tree_.run_length; ++j) {
       stream(at.is_right ? above[j] : above.back(), nodes.front(), next_[group] - 1 + j);

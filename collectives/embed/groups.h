@@ -13,12 +13,12 @@ namespace espalier::embed {
 
 // The binary tree of groups, parents before children; the first is the source's.
 struct GroupTree {
-  struct Group {
+  struct TreeGroup {
     std::uint32_t parent = 0;
     bool is_right = false;  // right successor of the parent, otherwise its down successor
   };
   std::uint32_t run_length = 1;  // r, the ranks per group
-  std::vector<Group> groups;
+  std::vector<TreeGroup> groups;
   bool keeps_h_tree = false;  // a complete tree that must stay near an H-tree
 };
 

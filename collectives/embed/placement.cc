@@ -11,7 +11,7 @@ namespace {
 // Cut-through: one bin per slot of each phase. Store-and-forward: a single bin, because phases
 // overlap after lowering.
 std::vector<std::uint32_t> widths_of(const Traffic& traffic, const Search& search) {
-  if (search.hops == Hops::kStoreAndForward) {
+  if (search.switching == Switching::kStoreAndForward) {
     return {search.period != 0 ? search.period : whole_period(traffic)};
   }
   const auto slots = std::accumulate(traffic.slots.begin(), traffic.slots.end(), std::size_t{0});
@@ -23,7 +23,7 @@ class RankArrangement {
   RankArrangement(const Routes& routes, const Traffic& traffic, const Search& search)
       : routes_(routes),
         traffic_(traffic),
-        hops_(search.hops),
+        switching_(search.switching),
         root_moves_(search.root_moves),
         loads_(routes, widths_of(traffic, search)),
         node_of_(traffic.ranks),
@@ -81,7 +81,7 @@ class RankArrangement {
   }
 
  private:
-  [[nodiscard]] bool is_stored() const { return hops_ == Hops::kStoreAndForward; }
+  [[nodiscard]] bool is_stored() const { return switching_ == Switching::kStoreAndForward; }
   [[nodiscard]] std::uint32_t count() const {
     return static_cast<std::uint32_t>(traffic_.transfers.size());
   }
@@ -147,7 +147,7 @@ class RankArrangement {
 
   const Routes& routes_;
   const Traffic& traffic_;
-  Hops hops_;
+  Switching switching_;
   bool root_moves_;
   Loads loads_;
   std::vector<std::uint32_t> bins_;  // by transfer
@@ -167,7 +167,7 @@ std::uint32_t whole_period(const Traffic& traffic) {
 Placement find_placement(const Routes& routes, const Traffic& traffic, const Search& search) {
   RankArrangement model(routes, traffic, search);
   Dice dice(search.seed);
-  const bool stored = search.hops == Hops::kStoreAndForward;
+  const bool stored = search.switching == Switching::kStoreAndForward;
   const Cooling cooling{stored ? kExcessTransferEnergy / 2.0 : kExcessTransferEnergy * 3.0,
                         stored ? kExcessTransferEnergy / 32.0 : kExcessTransferEnergy / 6.0,
                         search.moves};

@@ -20,7 +20,7 @@ constexpr std::uint32_t kMaxNodes = 4096;
 // Adds the hops to the schedule, at the plan's steps.
 class Timer {
  public:
-  Timer(const Hops& hops, const Plan& plan, TimedSchedule& timed)
+  Timer(const HopGraph& hops, const Plan& plan, TimedSchedule& timed)
       : hops_(hops), plan_(plan), timed_(timed) {}
 
   void add_all() {
@@ -50,14 +50,14 @@ class Timer {
     return made_[as_index(from.task)];
   }
 
-  const Hops& hops_;
+  const HopGraph& hops_;
   const Plan& plan_;
   TimedSchedule& timed_;
   std::vector<TimedOperand> made_;  // by task
 };
 
 // Reorders the blocks of a round so that none ends after block 0; any order of the blocks is valid.
-void put_latest_first(const Plan& plan, Hops& hops) {
+void put_latest_first(const Plan& plan, HopGraph& hops) {
   std::int32_t latest = 0;
   for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
     if (plan.steps[hop] == plan.length - 1) latest = hops.tasks[as_index(hops.all[hop].task)].block;
@@ -117,7 +117,7 @@ bool keeps_ports(const Programs& programs, PortModel ports) {
          });
 }
 
-void fill(const Hops& hops, const Plan& plan, const Program& routed, Report& report) {
+void fill(const HopGraph& hops, const Plan& plan, const Program& routed, Report& report) {
   report.changed = true;
   report.period = plan.period;
   report.blocks = hops.blocks;
@@ -161,7 +161,7 @@ std::string lower(const topology::Topology& topology, const Group& group, PortMo
            std::to_string(topology.nodes());
   }
   Graph graph;
-  Hops hops;
+  HopGraph hops;
   std::string wrong = find_graph(routed, graph);
   if (wrong.empty()) wrong = find_hops(topology, std::move(graph), ports, hops);
   if (!wrong.empty()) return who + wrong;

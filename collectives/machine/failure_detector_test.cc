@@ -267,7 +267,7 @@ TEST_F(FailureDetectorTest, DeafForAQuarterBlamesWhoDeafens) {
   EXPECT_EQ(detector.cause().status, Status::kDeadLink);
   EXPECT_EQ(detector.cause().detector, 5u);
   EXPECT_EQ(detector.cause().peer, 9u);
-  EXPECT_TRUE(detector.cause().deaf);
+  EXPECT_TRUE(detector.cause().reception_blocked);
   for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(told(ControlKind::kCause, link), 1u);
   wait_until(kD - 10 + kD / 2);
   EXPECT_TRUE(detector.ended());
@@ -279,7 +279,7 @@ TEST_F(FailureDetectorTest, DeafWhileIdleIsACauseToo) {
   EXPECT_EQ(detector.next_deadline(), begin + kD / 4);
   wait_until(kD / 4);
   EXPECT_EQ(detector.cause().peer, 7u);
-  EXPECT_TRUE(detector.cause().deaf);
+  EXPECT_TRUE(detector.cause().reception_blocked);
 }
 
 TEST_F(FailureDetectorTest, ShortDeafnessBlamesNobody) {
@@ -301,7 +301,7 @@ TEST_F(FailureDetectorTest, ShortDeafnessBlamesNobody) {
   wait_until(kOver + kD - 1);
   EXPECT_EQ(detector.cause().status, Status::kDeadLink);
   EXPECT_EQ(detector.cause().peer, 7u);
-  EXPECT_FALSE(detector.cause().deaf);
+  EXPECT_FALSE(detector.cause().reception_blocked);
 }
 
 TEST_F(FailureDetectorTest, DeafFindersCauseComesBeforeSmallerOnes) {
@@ -311,9 +311,9 @@ TEST_F(FailureDetectorTest, DeafFindersCauseComesBeforeSmallerOnes) {
   hear(1, {Status::kDeadLink, 8, 3, true});
   poll_at(20);
   EXPECT_EQ(detector.cause().detector, 8u);
-  EXPECT_TRUE(detector.cause().deaf);
+  EXPECT_TRUE(detector.cause().reception_blocked);
   EXPECT_EQ(told(ControlKind::kCause, 2), 2u);
-  EXPECT_TRUE(endpoint.controls.back().control.cause.deaf);
+  EXPECT_TRUE(endpoint.controls.back().control.cause.reception_blocked);
   hear(0, {Status::kDeadLink, 1, 3});
   poll_at(30);
   EXPECT_EQ(detector.cause().detector, 8u);

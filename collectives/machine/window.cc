@@ -163,7 +163,7 @@ void Machine::log_issue(std::uint32_t row, std::uint32_t ahead, std::uint64_t no
     event.link = static_cast<std::uint8_t>(instance_scheduler_.value(row, action.link_ref, ahead));
     event.port = static_cast<std::uint8_t>(link);
   }
-  log_->let_in(event, now);
+  log_->issue(event, now);
 }
 
 // Logs a combine or copy when it is issued. Those of earlier steps may not have run yet, so it may

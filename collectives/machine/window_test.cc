@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "collectives/machine/testing/scribe.h"
+#include "collectives/machine/testing/random_program.h"
 #include "collectives/machine/testing/scripted_endpoint.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/schedule/expand.h"
@@ -19,7 +19,7 @@ namespace {
 
 using testing::pick;
 using testing::Random;
-using testing::Scribe;
+using testing::RandomProgram;
 using testing::ScriptedEndpoint;
 // Tracks a machine: the instances that are posted, are complete or have run.
 class Judge {
@@ -113,8 +113,8 @@ class Judge {
       ASSERT_EQ(bytes, right) << describe(it);
       ASSERT_TRUE(log.event(index).begun && log.event(index).done) << describe(it);
       const EventTimes& times = log.times(index);
-      ASSERT_LT(0, times.let_in) << describe(it);
-      ASSERT_LE(times.let_in, times.posted) << describe(it);
+      ASSERT_LT(0, times.issued) << describe(it);
+      ASSERT_LE(times.issued, times.posted) << describe(it);
       ASSERT_LE(times.posted, times.done) << describe(it);
       ASSERT_LE(times.done, times.retired) << describe(it);
     }
@@ -238,8 +238,8 @@ Status poll_to_end(Machine& machine, ScriptedEndpoint& endpoint, Judge& judge,
 
 void run_one(unsigned seed, Seen& seen) {
   Random random(seed);
-  const Scribe scribe(random);
-  const Program& program = scribe.program;
+  const RandomProgram writer(random);
+  const Program& program = writer.program;
   EXPECT_EQ(check_program(program), Status::kOk) << "seed " << seed;
   std::vector<std::uint32_t> peers(program.peers, program.peers + program.peers_count);
   std::shuffle(peers.begin(), peers.end(), random);

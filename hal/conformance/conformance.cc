@@ -67,7 +67,7 @@ Status ConformanceTest::control(std::uint32_t from, std::uint32_t link, const Co
 bool ConformanceTest::pump() {
   bool any = false;
   Completion completion;
-  for (Node& node : nodes_) {
+  for (TestNode& node : nodes_) {
     while (node.endpoint->poll(completion)) {
       node.log.push_back(completion);
       any = true;

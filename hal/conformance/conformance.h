@@ -29,9 +29,9 @@ struct ClusterSpec {
 };
 
 // Connected endpoints in one process.
-class Cluster {
+class ConnectedEndpoints {
  public:
-  virtual ~Cluster() = default;
+  virtual ~ConnectedEndpoints() = default;
   [[nodiscard]] virtual Endpoint& endpoint(std::uint32_t node) = 0;
   // Called after a poll of every endpoint found no completion; lets time pass. False: no completion
   // can follow until something is posted (only virtual time can tell; real fabrics return true).
@@ -40,7 +40,8 @@ class Cluster {
 
 struct BackEnd {
   std::string name;
-  std::function<std::unique_ptr<Cluster>(const ClusterSpec&)> open;  // null: the test fails
+  std::function<std::unique_ptr<ConnectedEndpoints>(const ClusterSpec&)>
+      open;  // null: the test fails
 };
 
 inline std::ostream& operator<<(std::ostream& out, const BackEnd& back_end) {
@@ -63,7 +64,7 @@ class ConformanceTest : public testing::TestWithParam<BackEnd> {
   static constexpr std::uint8_t kUntouched = 0x5a;
 
   // Memory of one node: `in` and `out` are its prepared regions.
-  struct Node {
+  struct TestNode {
     Endpoint* endpoint = nullptr;
     std::vector<std::uint8_t> in;
     std::vector<std::uint8_t> out;
@@ -71,7 +72,7 @@ class ConformanceTest : public testing::TestWithParam<BackEnd> {
   };
 
   void open(const ClusterSpec& spec);  // also prepares every node's arenas
-  Node& node(std::uint32_t v) { return nodes_[v]; }
+  TestNode& node(std::uint32_t v) { return nodes_[v]; }
   std::uint64_t eager() { return nodes_[0].endpoint->eager_bytes(); }
   std::uint32_t window() { return nodes_[0].endpoint->window(); }
 
@@ -94,8 +95,8 @@ class ConformanceTest : public testing::TestWithParam<BackEnd> {
   std::size_t count(std::uint32_t v, Completion::Kind kind) const;
 
  private:
-  std::unique_ptr<Cluster> cluster_;
-  std::vector<Node> nodes_;
+  std::unique_ptr<ConnectedEndpoints> cluster_;
+  std::vector<TestNode> nodes_;
 };
 
 // Fills with bytes that depend on `seed` and their position, so that any shift or mix-up is

@@ -28,13 +28,13 @@ BackEnd back_end(const char* name, bool one_port, bool eager_copies, double jitt
 }
 
 // All blocks between peers are routed along a line of the nodes.
-BackEnd routed(const char* name, sim::Hops hops, bool one_port) {
+BackEnd routed(const char* name, sim::Switching switching, bool one_port) {
   return {name, [=](const ClusterSpec& spec) {
             sim::Model model;
             model.one_port = one_port;
             model.jitter = 1;
             model.link_jitter = 1;
-            model.hops = hops;
+            model.switching = switching;
             model.window = spec.window;
             model.eager_bytes = spec.eager_bytes;
             model.route = [](std::uint32_t from, std::uint32_t to) {
@@ -52,8 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
                     back_end("one_port_no_copies", true, false, 1),
                     back_end("all_ports", false, true, 0),
                     back_end("all_ports_no_copies", false, false, 1),
-                    routed("cut_through", sim::Hops::kCutThrough, true),
-                    routed("store_and_forward", sim::Hops::kStoreAndForward, false)),
+                    routed("cut_through", sim::Switching::kCutThrough, true),
+                    routed("store_and_forward", sim::Switching::kStoreAndForward, false)),
     back_end_name);
 
 }  // namespace

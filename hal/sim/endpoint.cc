@@ -94,7 +94,7 @@ Status NodeEndpoint::post_control(std::uint32_t link, const Control& control) {
 }
 
 bool NodeEndpoint::poll(Completion& completion) {
-  Node& node = state_->nodes[node_];
+  NodeState& node = state_->nodes[node_];
   if (node.dead || !node.pending()) return false;
   const LinkSet pending = node.pending_out | node.pending_in;
   for (std::uint32_t link = 0; (link = pending.next(link)) != LinkSet::kNone; ++link) {
@@ -111,7 +111,7 @@ bool NodeEndpoint::poll(Completion& completion) {
 }
 
 // Takes the next completion of the link, if there is one.
-bool NodeEndpoint::take(const Node& node, std::uint32_t link, Completion& completion) {
+bool NodeEndpoint::take(const NodeState& node, std::uint32_t link, Completion& completion) {
   const bool out = node.pending_out.contains(link), in = node.pending_in.contains(link);
   if (in && !state_->extras.empty() && take_control(state_->in(node_, link), completion)) {
     return true;
@@ -170,7 +170,7 @@ bool NodeEndpoint::take_control(Channel& in, Completion& completion) {
 }
 
 void NodeEndpoint::release() {
-  Node& node = state_->nodes[node_];
+  NodeState& node = state_->nodes[node_];
   node.released = true;
   state_->close_all(node_);
 }

@@ -95,7 +95,7 @@ std::uint32_t PhysicalLinks::add_link(const Model& model, std::uint32_t from, st
 void PhysicalLinks::add_segments(const Model& model, std::uint32_t channel,
                                  const std::vector<std::uint32_t>& route) {
   first_segment_.push_back(static_cast<std::uint32_t>(segments.size()));
-  const std::size_t each = model.hops == Hops::kCutThrough ? route.size() : 1;
+  const std::size_t each = model.switching == Switching::kCutThrough ? route.size() : 1;
   if (route.size() / each > UINT16_MAX) {
     throw std::invalid_argument("sim: a route has too many hops");
   }
@@ -170,7 +170,7 @@ double PhysicalLinks::slower(const PathSegment& segment) {
 
 std::uint32_t PhysicalLinks::ask(std::uint32_t channel, std::uint64_t number, std::int64_t step) {
   std::uint32_t wait_steps = 0;
-  const std::uint32_t end = hops_ == 1 ? channel + 1 : first_segment_[channel + 1];
+  const std::uint32_t end = switching_ == 1 ? channel + 1 : first_segment_[channel + 1];
   for (std::uint32_t segment = first_segment(channel); segment < end; ++segment) {
     const std::uint32_t hop = segments[segment].hop;
     for_each_link(segments[segment], [&](std::uint32_t link) {

@@ -56,7 +56,7 @@ struct Message {
 };
 
 // The state of one node.
-struct Node {
+struct NodeState {
   std::map<Key, Cell> cells;
   // For each step that an operation waited for: the step of the first such operation. All later
   // operations, and all actions that wait for them, come after the receives of that step.
@@ -118,7 +118,7 @@ class Replay {
   }
 
   const Program& program() const { return schedule_.programs[rank_]; }
-  Node& node() { return nodes_[rank_]; }
+  NodeState& node() { return nodes_[rank_]; }
   std::int64_t ranks() const { return program().ranks; }
   std::int64_t me() const { return static_cast<std::int64_t>(rank_); }
   // Checks that the caller's buffer contains the location.
@@ -374,7 +374,7 @@ class Replay {
   std::size_t rank_ = 0;
   std::int64_t step_ = 0;
   std::uint32_t phase_ = 0;
-  std::vector<Node> nodes_;
+  std::vector<NodeState> nodes_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::deque<Message>> flying_;  // by link
 };
 

@@ -92,9 +92,9 @@ TEST(DoubleFibonacci, TreesFitTogether) {
     for (const auto& tree : both.trees) {
       ASSERT_EQ(tree.size(), n);
       std::map<std::uint32_t, std::uint32_t> arrivals;
-      for (const DoubleFibonacci::Node& node : tree) arrivals[node.pe] = node.step;
+      for (const DoubleFibonacci::TreeNode& node : tree) arrivals[node.pe] = node.step;
       ASSERT_EQ(arrivals.size(), n);
-      for (const DoubleFibonacci::Node& node : tree) {
+      for (const DoubleFibonacci::TreeNode& node : tree) {
         last = std::max(last, node.step);
         ++receives[node.pe][node.step % 2];
         ++sends[node.parent][node.step % 2];

@@ -38,7 +38,7 @@ std::string text(const Answer& answer) {
 }
 
 // All properties except the links' must hold. The programs claim that the links hold in lock step.
-Answer verifiers(const Case& at) {
+Answer verifiers(const ContentionCase& at) {
   Programs programs = at.programs;
   for (Program& program : programs) program.contention = ContentionGuarantee::kSlot;
   verify::VerifyOptions options;
@@ -62,7 +62,7 @@ Answer verifiers(const Case& at) {
   return answer;
 }
 
-Answer simulators(const Case& at) {
+Answer simulators(const ContentionCase& at) {
   Answer answer;
   for (std::int64_t blocks = 1; answer.free && blocks <= at.blocks; ++blocks) {
     testing::Cluster::Options options;
@@ -112,7 +112,7 @@ TEST(Contention, SimulatorAndVerifierAgree) {
   std::map<std::string, Tally> by_family, by_placement, by_links, all;
   std::set<std::string> seen;
   for (std::uint64_t seed = 0; seen.size() < cases; ++seed) {
-    const Case at = random_case(seed, ESPALIER_EXAMPLES);
+    const ContentionCase at = random_case(seed, ESPALIER_EXAMPLES);
     ASSERT_FALSE(HasFailure());
     if (!seen.insert(at.name).second) continue;
     const Answer proven = verifiers(at), simulated = simulators(at);

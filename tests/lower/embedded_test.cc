@@ -29,7 +29,7 @@ TEST_P(Embedded, TwoTreesReachTheirPeriod) {
       topology::best_embedding(*topology, {.collective = "broadcast",
                                            .algorithm = "two-tree",
                                            .root = 0,
-                                           .hops = topology::Hops::kStoreAndForward});
+                                           .switching = topology::Switching::kStoreAndForward});
   ASSERT_TRUE(embedding);
   Group group;
   group.ranks = topology->ranks();

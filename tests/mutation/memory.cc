@@ -42,7 +42,7 @@ Memory::Memory(const Play& play) : play_(play), nodes_(play.parts.size()) {
 }
 
 Data& Memory::place(std::size_t me, const Spot& spot, std::int64_t part) {
-  Node& node = nodes_[me];
+  NodeMemory& node = nodes_[me];
   if (spot.buffer == Buffer::kScratch) {
     return node.scratch[static_cast<std::size_t>(spot.slot + part)];
   }
@@ -112,7 +112,7 @@ Data Memory::wanted(std::int64_t me, std::int64_t segment) const {
 
 std::string Memory::wrong_result() const {
   for (std::int64_t me = 0; me < play_.ranks; ++me) {
-    const Node& node = nodes_[static_cast<std::size_t>(me)];
+    const NodeMemory& node = nodes_[static_cast<std::size_t>(me)];
     if (is_barrier()) {
       if (node.heard == (std::uint64_t{1} << play_.ranks) - 1) continue;
       return "rank " + std::to_string(me) + " ends before it has heard of all";

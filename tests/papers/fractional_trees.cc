@@ -126,7 +126,7 @@ Picture gains() {
     lines.push_back(std::move(line));
   }
   const std::string title = "Fractional tree over the better of chain and binary tree";
-  return {"000-fig3.svg", title, plot_svg(title, {"k/t", true}, {"times faster"}, lines)};
+  return {"sanders03-fig3.svg", title, plot_svg(title, {"k/t", true}, {"times faster"}, lines)};
 }
 
 // The largest gain is where chain and binary tree take the same time: the run there, the packets,
@@ -261,8 +261,10 @@ void fractional_meshes(Chapter& chapter) {
 }  // namespace
 
 Chapter fractional_trees() {
-  Chapter chapter{
-      "000", "A bandwidth latency tradeoff for broadcast and reduction (Sanders, Sibeyn)", {}, {}};
+  Chapter chapter{"[Sanders03]",
+                  "A bandwidth latency tradeoff for broadcast and reduction (Sanders, Sibeyn)",
+                  {},
+                  {}};
   sizes(chapter);
   steps(chapter);
   example(chapter);

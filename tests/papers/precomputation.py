@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""All ranks' two-tree programs planned on one core, beside what paper 003 measured.
+"""All ranks' two-tree programs planned on one core, beside what [SST07] measured.
 
 precomputation.py build/tests/algorithms/generate_bench >docs/results/precomputation.md
 """

@@ -59,7 +59,7 @@ class LockStep {
   }
 
  private:
-  struct Node {
+  struct NodeMemory {
     std::vector<Datum> caller, scratch;  // `caller`: the output; in place the input, too
     std::uint64_t heard = 0;             // barrier: ranks known to have arrived, one bit each
     bool aliased = false;
@@ -92,7 +92,7 @@ class LockStep {
   }
 
   Datum& cell(std::size_t at, const Memory& place, std::int32_t part) {
-    Node& node = memory_[at];
+    NodeMemory& node = memory_[at];
     if (place.buffer == Buffer::kScratch) {
       return node.scratch[static_cast<std::size_t>(place.slot + part)];
     }
@@ -202,7 +202,7 @@ class LockStep {
   const espalier_Program& common_;
   std::int64_t blocks_;
   bool ordered_, barrier_;
-  std::vector<Node> memory_;
+  std::vector<NodeMemory> memory_;
   std::vector<Channel> channels_;
   std::vector<Datum> results_;  // of one operation
 };

@@ -18,14 +18,14 @@ void list_embeddings(Format format) {
   for (const std::string& name : topology::known_embeddings()) {
     const auto known = topology::known_embedding(name);
     if (!known) continue;
-    const bool stored = known->hops == topology::Hops::kStoreAndForward;
+    const bool stored = known->switching == topology::Switching::kStoreAndForward;
     rows.push_back({{"embedding", name},
                     {"topology", known->topology},
                     {"collective", known->collective},
                     {"algorithm", known->algorithm},
                     {"root", known->node_of.front()},
                     {"run_length", known->run_length},
-                    {"hops", stored ? "store-and-forward" : "cut-through"},
+                    {"switching", stored ? "store-and-forward" : "cut-through"},
                     {"found_by", known->found_by}});
     if (format == Format::kText) std::printf("%s\n", name.c_str());
   }

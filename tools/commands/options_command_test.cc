@@ -64,7 +64,8 @@ TEST_F(OptionsCommand, RefusesWhatARunInVirtualTimeCannotHonour) {
                    "--model excludes --alpha"},
            Refusal{"simulate good --bytes 8 --model model --beta 1e-9", "--model excludes --beta"},
            Refusal{"simulate good --bytes 8 --op sum --output d", "broadcast combines nothing"},
-           Refusal{"simulate good --bytes 8 --hops none --events d", "unknown --hops 'none'"},
+           Refusal{"simulate good --bytes 8 --switching none --events d",
+                   "unknown --switching 'none'"},
            Refusal{"trace good --bytes 8 -o t --op sum", "broadcast combines nothing"},
            Refusal{"simulate good --bytes 8 --no-data --output d", "--output writes results"},
            Refusal{"simulate sum --bytes 8 --no-data --op max", "--op is for data"},
@@ -141,8 +142,8 @@ TEST_F(OptionsCommand, RefusesWhatARealRunCannotHonour) {
                    "--provider excludes --node-jitter"},
            Refusal{"trace good --bytes 8 -o t --provider shm --seed 5",
                    "--provider excludes --seed"},
-           Refusal{"trace good --bytes 8 -o t --provider shm --hops cut-through",
-                   "--provider excludes --hops"},
+           Refusal{"trace good --bytes 8 -o t --provider shm --switching cut-through",
+                   "--provider excludes --switching"},
            Refusal{"trace good --bytes 8 -o t --provider shm --topology mesh:1x3",
                    "made for topology complete:3, not for mesh:1x3"},
        }) {
@@ -167,7 +168,7 @@ TEST_F(OptionsCommand, RefusesWhatAPictureOrASearchCannotHonour) {
   expect_refused(embed + "--algorithm two-tree --tree h-tree",
                  "--tree is for --algorithm fractional-mesh alone");
   expect_refused(embed +
-                     "--algorithm fractional-mesh --group 1x2 --hops store-and-forward "
+                     "--algorithm fractional-mesh --group 1x2 --switching store-and-forward "
                      "--period 3",
                  "one more than a group has ranks; expected no --period");
 }

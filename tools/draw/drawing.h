@@ -31,7 +31,7 @@ class Drawing {
 
   [[nodiscard]] double width() const { return width_; }
   [[nodiscard]] double height() const { return height_; }
-  [[nodiscard]] topology::Topology::Point place(std::uint32_t node) const;
+  [[nodiscard]] topology::Topology::Position place(std::uint32_t node) const;
   // A link's line, on its right side, so that both ways are seen.
   [[nodiscard]] std::string link(std::uint32_t from, std::uint32_t to) const;
   // A transfer along its route; its name is drawn at (x, y).

@@ -171,7 +171,7 @@ class Picture {
   void draw_nodes() {
     svg_ += names_;
     for (std::uint32_t node = 0; node < topology_.nodes(); ++node) {
-      const topology::Topology::Point at = drawing_.place(node);
+      const topology::Topology::Position at = drawing_.place(node);
       const double r = Drawing::kRadius;
       svg_ += "<g><title>" + escaped(topology_.node_name(node)) + "</title>";
       if (node < topology_.ranks()) {

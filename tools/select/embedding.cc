@@ -21,12 +21,12 @@ std::optional<topology::Embedding> best(const Selection& selection,
                                         const SelectedAlgorithm& selected) {
   if (!may_stand_anywhere(selected.algorithm)) return std::nullopt;
   const bool hop_by_hop = selection.links == "hop-by-hop";
-  topology::Wanted wanted{
-      .collective = collective_name(selected.algorithm.collective),
-      .algorithm = selected.algorithm.name,
-      .run_length = selected.group.run_length,
-      .root = {},
-      .hops = hop_by_hop ? topology::Hops::kStoreAndForward : topology::Hops::kCutThrough};
+  topology::Wanted wanted{.collective = collective_name(selected.algorithm.collective),
+                          .algorithm = selected.algorithm.name,
+                          .run_length = selected.group.run_length,
+                          .root = {},
+                          .switching = hop_by_hop ? topology::Switching::kStoreAndForward
+                                                  : topology::Switching::kCutThrough};
   if (has_root(selected.algorithm.collective)) wanted.root = selected.group.root;
   auto found = topology::best_embedding(*selected.topology, wanted);
   // A chain keeps the order of ranks where its operator may want it.

@@ -29,7 +29,7 @@ namespace {
 constexpr std::uint32_t kNone = 0xffffffffu;
 
 struct Shape {
-  struct Node {
+  struct TreeNode {
     std::uint32_t time = 0;
     std::uint32_t parent = kNone;
     bool fast = true;
@@ -37,12 +37,12 @@ struct Shape {
     std::array<std::uint32_t, 2> child{kNone, kNone};  // fast, slow
     [[nodiscard]] unsigned children() const { return (child[0] != kNone) + (child[1] != kNone); }
   };
-  std::vector<Node> nodes;
+  std::vector<TreeNode> nodes;
   std::uint32_t alive = 0;
   std::int64_t balance = 1;  // fast edges into even times minus those into odd times
 };
 
-std::int64_t weight(const Shape::Node& node) {
+std::int64_t weight(const Shape::TreeNode& node) {
   if (!node.fast) return 0;
   return node.time % 2 == 0 ? 1 : -1;
 }
@@ -82,7 +82,7 @@ class Leaves {
     if (best == nullptr) return false;
     const std::uint32_t at = best->top().second;
     best->pop();
-    Shape::Node& node = shape_.nodes[at];
+    Shape::TreeNode& node = shape_.nodes[at];
     node.alive = false;
     --shape_.alive;
     shape_.balance -= weight(node);
@@ -95,7 +95,7 @@ class Leaves {
   using Queue = std::priority_queue<std::pair<std::uint32_t, std::uint32_t>>;  // time, node
 
   void add(std::uint32_t at) {
-    const Shape::Node& node = shape_.nodes[at];
+    const Shape::TreeNode& node = shape_.nodes[at];
     if (at == 0 || node.children() > 0) return;
     queues_[static_cast<std::size_t>(1 - weight(node))].push({node.time, at});
   }
@@ -130,7 +130,7 @@ std::vector<std::uint32_t> pair_up(const Shape& shape) {
   std::array<ParityClass, 2> classes;
   for (std::uint32_t at = 0; at < shape.nodes.size(); ++at) {
     partner[at] = at;
-    const Shape::Node& node = shape.nodes[at];
+    const Shape::TreeNode& node = shape.nodes[at];
     if (!node.alive || node.children() == 1) continue;
     ParityClass& parity = classes[node.time % 2];
     (node.children() == 0 ? parity.leaves : parity.two).push_back(at);
@@ -161,7 +161,7 @@ DoubleFibonacci double_fibonacci(std::uint32_t n) {
   for (std::uint32_t tree = 0; tree < 2; ++tree) {
     const auto pe = [&](std::uint32_t at) { return pes[tree == 0 ? at : partner[at]]; };
     for (std::uint32_t at = 0; at < shape.nodes.size(); ++at) {
-      const Shape::Node& node = shape.nodes[at];
+      const Shape::TreeNode& node = shape.nodes[at];
       if (!node.alive) continue;
       const std::uint32_t parent = node.parent == kNone ? 0 : pe(node.parent);
       both.trees[tree].push_back({pe(at), parent, node.time + tree});
@@ -183,7 +183,7 @@ Broadcast plan(const Group& group, Collective collective) {
   const DoubleFibonacci both = double_fibonacci(group.ranks - 1);
   const auto rank = [&](std::uint32_t pe) { return (group.root + pe) % group.ranks; };
   for (std::uint32_t tree = 0; tree < 2; ++tree) {
-    for (const DoubleFibonacci::Node& node : both.trees[tree]) {
+    for (const DoubleFibonacci::TreeNode& node : both.trees[tree]) {
       broadcast.streams.push_back(
           {.from = rank(node.parent), .to = rank(node.pe), .segment = tree, .step = node.step});
     }

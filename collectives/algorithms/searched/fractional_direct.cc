@@ -168,7 +168,7 @@ DirectTree direct_tree(const SimplexFamily& family, std::uint32_t pus) {
                            .arrival = all[at].arrival,
                            .steps = std::move(all[at].steps)});
     if (at > 0) {
-      DirectTree::Group& parent = tree.groups[position[all[at].parent]];
+      DirectTree::TreeGroup& parent = tree.groups[position[all[at].parent]];
       (all[at].is_right ? parent.right : parent.down) = next;
     }
     next += size;
@@ -188,7 +188,7 @@ Broadcast plan(const Group& group, const DirectTree& tree) {
   broadcast.whole_runs = true;
   std::uint32_t last = 0;
   const auto rank = [&](std::uint32_t pu) { return (group.root + pu) % group.ranks; };
-  for (const DirectTree::Group& at : tree.groups) {
+  for (const DirectTree::TreeGroup& at : tree.groups) {
     const auto add = [&](std::uint32_t from, std::uint32_t to, std::uint32_t block,
                          const RunSteps& steps) {
       const auto step = static_cast<std::uint32_t>(at.arrival + steps[block]);

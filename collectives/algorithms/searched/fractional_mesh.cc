@@ -36,7 +36,7 @@ std::string fractional_mesh(const topology::Topology& topology, const Group& gro
   }
   FractionalForest forest{.run_length = embedding.run_length, .groups = {}};
   for (std::uint32_t at = 0; at < embedding.groups.size(); ++at) {
-    const topology::Embedding::Group& own = embedding.groups[at];
+    const topology::Embedding::TreeGroup& own = embedding.groups[at];
     std::int32_t arrival = -1;
     if (at > 0) {
       arrival = own.is_right ? forest.right_arrival(own.parent) : forest.down_arrival(own.parent);

@@ -150,7 +150,7 @@ class Queues {
   void run() {
     std::vector<std::size_t> moving;
     for (std::int32_t step = 0; waiting_ > 0; ++step) {
-      for (Node& node : nodes_) {
+      for (RouteQueues& node : nodes_) {
         std::deque<std::size_t>& queue = node.up.empty() ? node.down : node.up;
         if (queue.empty()) continue;
         routes_[queue.front()].steps.push_back(step);
@@ -164,7 +164,7 @@ class Queues {
   }
 
  private:
-  struct Node {
+  struct RouteQueues {
     std::deque<std::size_t> up, down;
   };
 
@@ -172,13 +172,13 @@ class Queues {
     const TimedRoute& route = routes_[at];
     const std::size_t hops = route.steps.size();
     if (hops + 1 == route.nodes.size()) return;
-    Node& node = nodes_[route.nodes[hops]];
+    RouteQueues& node = nodes_[route.nodes[hops]];
     (route.nodes[hops + 1] > route.nodes[hops] ? node.up : node.down).push_back(at);
     ++waiting_;
   }
 
   std::vector<TimedRoute>& routes_;
-  std::vector<Node> nodes_;
+  std::vector<RouteQueues> nodes_;
   std::size_t waiting_ = 0;
 };
 

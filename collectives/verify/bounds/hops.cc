@@ -34,9 +34,9 @@ struct HopLoad {
   std::int64_t opposite = 0;  // minimum number of steps on the other side
 };
 
-class Hops {
+class HopBounds {
  public:
-  Hops(const topology::Topology& topology, const Program& common, std::int64_t segment_count)
+  HopBounds(const topology::Topology& topology, const Program& common, std::int64_t segment_count)
       : topology_(topology),
         common_(common),
         segment_count_(segment_count),
@@ -165,8 +165,8 @@ class Hops {
 
 // Sets `branch` to one side of a cut, as seen from the ends of its links there. False if some rank
 // cannot be reached.
-bool Hops::branch_of(const std::vector<bool>& inside, bool inner,
-                     const std::set<std::uint32_t>& ends, Branch& branch) const {
+bool HopBounds::branch_of(const std::vector<bool>& inside, bool inner,
+                          const std::set<std::uint32_t>& ends, Branch& branch) const {
   const auto& next = inner ? led_from_ : leads_to_;
   std::vector<std::int64_t> away(inside.size(), -1);
   std::vector<std::uint32_t> order(ends.begin(), ends.end());
@@ -194,7 +194,7 @@ bool Hops::branch_of(const std::vector<bool>& inside, bool inner,
   return branch.side.ranks > 0;
 }
 
-void Hops::add_cut(const std::string& name, const std::vector<bool>& inside) {
+void HopBounds::add_cut(const std::string& name, const std::vector<bool>& inside) {
   std::set<std::uint32_t> tails, heads;
   std::int64_t lanes = 0;
   for (const topology::Link& link : links_) {
@@ -211,7 +211,7 @@ void Hops::add_cut(const std::string& name, const std::vector<bool>& inside) {
   add(name, loads(from, to, false), lanes);
 }
 
-void Hops::between_coordinates() {
+void HopBounds::between_coordinates() {
   const std::uint32_t nodes = topology_.nodes();
   for (const bool across : {true, false}) {
     std::vector<double> coordinates;
@@ -235,7 +235,7 @@ void Hops::between_coordinates() {
   }
 }
 
-void Hops::in_graph() {
+void HopBounds::in_graph() {
   const std::uint32_t nodes = topology_.nodes();
   if (topology_.link_count() > kMaxCutWork / 64) return;
   links_ = topology_.links();
@@ -264,7 +264,7 @@ void Hops::in_graph() {
 
 std::vector<LowerBound> hop_bounds(const topology::Topology& topology, const Program& common,
                                    std::int64_t segment_count, const std::optional<Tree>& tree) {
-  Hops hops(topology, common, segment_count);
+  HopBounds hops(topology, common, segment_count);
   if (tree) {
     hops.in_tree(*tree);
   } else {

@@ -17,9 +17,9 @@ inline std::int32_t pick(Random& random, std::int32_t low, std::int32_t high) {
 }
 
 // Builds random programs. They compute nothing useful, but pass check_program.
-class Scribe {
+class RandomProgram {
  public:
-  explicit Scribe(Random& random) : random_(random) {
+  explicit RandomProgram(Random& random) : random_(random) {
     program.clear();
     program.format_version = kFormatVersion;
     constexpr Collective kCollectives[] = {Collective::kAllreduce, Collective::kAllreduce,
