@@ -82,7 +82,7 @@ std::uint32_t TopologyReader::number(bool given, std::uint32_t node, const std::
     fail(source, what + " is missing; " + numbers());
   } else if (node >= content_.nodes.size()) {
     fail(source,
-         what + " is " + std::to_string(node) + ", and there is no such node; " + numbers());
+         what + " is " + std::to_string(node) + ", which is not a node; " + numbers());
   }
   return ok() ? node : 0;
 }

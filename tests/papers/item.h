@@ -44,7 +44,7 @@ struct Picture {
 
 // The items and pictures of one paper.
 struct Chapter {
-  std::string number, title;  // "[DD96]", "Leaf communications in complete trees (...)"
+  std::string citation, title;  // "[DD96]", "Leaf communications in complete trees (...)"
   std::vector<Item> items;
   std::vector<Picture> pictures;
 };

@@ -145,7 +145,7 @@ void time_bounds(Chapter& chapter) {
       {"[SST07] section 2", "time bound for h = 5, alpha = 1, beta m = 1000", kNothing,
        fixed(4 * (h - 1) + 4 * std::sqrt(h - 1) * std::sqrt(bm / 2) + bm, 1),
        fixed(2 * (h - 1) + std::sqrt(8 * (h - 1) * bm) + bm, 1), fixed(least_time(h, bm), 1),
-       "least over N", "2(h-1) alpha + sqrt(8 (h-1) alpha beta m) + beta m, as 001 has it"});
+       "least over N", "2(h-1) alpha + sqrt(8 (h-1) alpha beta m) + beta m, as [SST09] has it"});
   chapter.items.push_back({"[SST07] section 2", "lower bound for h = 5, alpha = 1, beta m = 1000",
                            kNothing, fixed(std::min(h, bm), 1), fixed(std::max(h, bm), 1),
                            fixed(std::max(h, bm), 1), "closed form",

@@ -49,7 +49,7 @@ TEST_F(Command, RefusesWrongTopologies) {
                "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB, fattree:"},
            Refusal{"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
            Refusal{"mesh:4", "'x' is missing"},
-           Refusal{"mesh:4x4y", "'y' is too much"},
+           Refusal{"mesh:4x4y", "unexpected 'y'"},
            Refusal{"complete:0", "the number of ranks is 0"},
            Refusal{"complete:99999999999", "too large"},
            Refusal{"fattree:k=4,h=2", "',c=' is missing"},
@@ -171,7 +171,7 @@ TEST_F(Command, TakesTopologiesFromFiles) {
   write(directory_ / "other", text + "link { from: 1 to: 2 }");
   write(directory_ / "wrong", text + "link { from: 1 to: 3 }");
   expect_refused("topology file:wrong",
-                 "espalier: wrong:4: link: 'to' is 3, and there is no such node; expected 0 to 2");
+                 "espalier: wrong:4: link: 'to' is 3, which is not a node; expected 0 to 2");
   compile("b", "file:t");
   compile("same", "file:t");
   fs::rename(directory_ / "t", directory_ / "moved");

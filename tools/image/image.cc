@@ -192,7 +192,7 @@ std::string reason(Status status) {
     case Status::kTruncated: return "truncated: the bytes end before the image does";
     case Status::kNoImage: return "no image: 'espalier image build' makes images";
     case Status::kBadVersion: return "of a format or signature that this espalier does not know";
-    case Status::kMalformed: return "malformed: not laid out as an image is";
+    case Status::kMalformed: return "malformed: its layout is not that of an image";
     case Status::kCorrupt: return "corrupt: its SHA-256 does not match";
     case Status::kUnsigned: return "unsigned: 'espalier image sign' signs it";
     case Status::kBadSignature: return "bad signature: another key signed it";

@@ -149,7 +149,7 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
     const std::string latency = std::to_string(latency_ticks(program));
     return badly_formed(topology, node,
                         "a receive is " + std::to_string(latency_ticks(program) - 1) +
-                            " steps after its send, but may not be let in while that is in flight "
+                            " steps after its send, but may not be issued while the send is in flight "
                             "with window " +
                             std::to_string(program.window) + "; a window of " + latency +
                             " would do",
